@@ -1,0 +1,1 @@
+# Installation: headers, library, CMake package config and pkg-config file.

@@ -1,0 +1,32 @@
+// The one configuration table: name, type, default, one line of help. The environment variables (PEERWAY_NAME), the
+// configuration file (~/.config/peerway/config.json, one JSON object) and the documentation page are all made from
+// it. Nothing here is needed for good performance.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace pw {
+
+struct ConfigEntry {
+  std::string_view name;           ///< lower case; the variable is PEERWAY_ and the name in upper case
+  std::string_view type;           ///< "text", "path", "count", "bytes", "seconds", "choice:a|b|c"
+  std::string_view default_value;  ///< as text; empty means derived, and help says from what
+  std::string_view help;
+};
+
+/// The whole table, for `peerway config` and the documentation.
+std::span<const ConfigEntry> config_table();
+
+/// The value in force: environment, then file, then default. Throws Error(PW_BAD_CONFIG) for a value that does not
+/// fit its type, naming the value, where it came from and what is allowed.
+std::string config(std::string_view name);
+uint64_t config_number(std::string_view name);  ///< counts, bytes (suffixes K M G) and seconds (in nanoseconds)
+
+/// ~/.config/peerway and ~/.cache/peerway, by the XDG rules.
+std::string config_home();
+std::string cache_home();
+
+}  // namespace pw

@@ -1,0 +1,23 @@
+#include "base/status.h"
+
+#include <cstring>
+#include <new>
+
+namespace pw {
+namespace {
+thread_local std::string last_message;
+}
+
+pw_status fail(pw_status status, std::string message) noexcept {
+  last_message = std::move(message);
+  return status;
+}
+
+const char *last_error_message() noexcept { return last_message.c_str(); }
+
+std::string errno_text(int error) {
+  char buffer[128];
+  return std::string(": ") + strerror_r(error, buffer, sizeof buffer) + " (errno " + std::to_string(error) + ")";
+}
+
+}  // namespace pw

@@ -1,0 +1,133 @@
+// A device is where memory lives and work runs. Above this folder nobody knows which kinds there are: a new kind (HIP)
+// is a new folder here and one line in devices.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/shape.h"
+#include "peerway/peerway.h"
+
+namespace pw {
+
+struct DeviceId {
+  pw_device_kind kind = PW_HOST;
+  int32_t index = 0;
+  bool operator==(const DeviceId &) const = default;
+};
+
+/// "host" or "cuda:1".
+std::string to_string(DeviceId id);
+
+/// How an allocation can be shown to another process.
+enum class Handle : uint8_t {
+  none,          ///< it cannot; the allocation says why
+  process,       ///< by process id and address: cross-memory attach (host)
+  memfd,         ///< a file descriptor of the owner, which peers open and map (host)
+  cuda_ipc,      ///< legacy CUDA IPC (cudaMalloc)
+  cuda_fd,       ///< a file descriptor of a CUDA VMM allocation or pool
+  cuda_fabric,   ///< a CUDA fabric handle
+};
+
+/// What an owner sends of an allocation so that a peer can map it. Plain bytes, part of a key.
+struct Export {
+  Handle handle = Handle::none;
+  uint64_t allocation = 0;  ///< id of the allocation, never used twice by one process; importers cache by it
+  uint64_t bytes = 0;       ///< of the whole allocation
+  uint64_t offset = 0;      ///< of the region in it
+  int32_t process = 0;      ///< process id of the owner
+  int32_t descriptor = -1;  ///< memfd, cuda_fd: the number in the owner
+  uint64_t address = 0;     ///< the region's address in the owner
+  std::array<std::byte, 16> device_uuid{};  ///< which GPU (zeros: host)
+  std::array<std::byte, 64> handle_bytes{}; ///< cuda_ipc, cuda_fabric
+};
+
+/// What a device knows about the allocation around an address.
+struct Allocation {
+  DeviceId device;
+  std::byte *base = nullptr;
+  uint64_t bytes = 0;
+  uint64_t id = 0;         ///< changes when memory is freed and the address reused; 0 where the system has no such id
+  Handle handle = Handle::none;
+  std::string why_none;    ///< for Handle::none: why, and what to do
+};
+
+/// One block-strided copy between addresses that one queue can reach.
+struct Copy {
+  std::byte *to = nullptr;
+  const std::byte *from = nullptr;
+  Layout layout;
+};
+
+/// What does the copying: `engine` is the DMA engine (cuda) or the processor's copy loop (host), `kernel` an SM kernel
+/// (cuda only).
+enum class Method : uint8_t { engine, kernel };
+
+/// An ordered queue of copies on one device. Safe to use from several threads; each call is enqueued whole.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  virtual pw_status copy(const Copy &copy, Method method) = 0;
+  /// Stores `value` to `*word`, after all earlier copies of this queue are visible to every device and process. `word`
+  /// must be reachable by the device: host memory pinned with Device::pin, or device memory.
+  virtual pw_status write(uint64_t *word, uint64_t value) = 0;
+  /// True once all that was enqueued is done. An error of the device is returned through `status`.
+  virtual bool idle(pw_status &status) = 0;
+};
+
+/// A mapping of a peer's allocation, unmapped when the last user lets go.
+class Mapping {
+ public:
+  virtual ~Mapping() = default;
+  [[nodiscard]] std::byte *address() const { return address_; }  ///< of the whole allocation's first byte
+
+ protected:
+  std::byte *address_ = nullptr;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  [[nodiscard]] virtual DeviceId id() const = 0;
+  [[nodiscard]] virtual std::string name() const = 0;  ///< "NVIDIA H200", the processor's model
+  [[nodiscard]] virtual std::array<std::byte, 16> uuid() const = 0;
+
+  /// The allocation around `address`, or nothing when the address is not this device's. The host knows every address.
+  virtual std::optional<Allocation> find(const void *address) = 0;
+
+  /// New memory with the best handle this device can export. Throws Error.
+  virtual Allocation allocate(uint64_t bytes) = 0;
+  virtual void release(const Allocation &allocation) noexcept = 0;
+
+  /// What a peer needs to map the allocation, for a region at `address` in it. Throws Error. Kept until `forget`.
+  virtual Export export_allocation(const Allocation &allocation, const void *address) = 0;
+  virtual void forget(const Export &exported) noexcept = 0;
+
+  /// Maps a peer's allocation so that this device's queues can reach it. Throws Error with the reason when it cannot.
+  virtual std::shared_ptr<Mapping> import(const Export &exported) = 0;
+
+  virtual std::unique_ptr<Queue> make_queue() = 0;
+
+  /// Lets this device reach host memory at full speed and write words in it. Throws Error.
+  virtual void pin(void *address, uint64_t bytes) = 0;
+  virtual void unpin(void *address) noexcept = 0;
+
+  /// Whether this device's queues can reach memory of `other` (a device of any process of this host) directly, and if
+  /// not, why. Pure.
+  [[nodiscard]] virtual bool reaches(const Export &exported, std::string &why_not) const = 0;
+};
+
+/// The devices of this process: host first. Found once; a missing driver leaves only the host, and why_no_cuda() says
+/// why.
+std::span<Device *const> devices();
+Device &host_device();
+/// Throws Error(PW_UNAVAILABLE) naming the devices there are.
+Device &device(DeviceId id);
+const std::string &why_no_cuda();
+
+}  // namespace pw

@@ -1,0 +1,34 @@
+// Keys: the bytes that let a peer import a region or a signal. Typed, versioned, bound to one job, bounds-checked; the
+// parser is fuzzed, because keys travel by any means the user likes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+
+namespace pw {
+
+enum class KeyType : uint8_t { region = 1, signal = 2 };
+
+struct Key {
+  KeyType type = KeyType::region;
+  uint64_t job = 0;
+  int32_t rank = 0;
+  DeviceId device;
+  uint32_t slot = 0;        ///< in the owner's table of generations
+  uint64_t generation = 0;  ///< the slot's value while the region is open
+  uint64_t bytes = 0;
+  Export exported;
+  std::vector<std::byte> ucx;  ///< packed UCX remote key; empty when the owner has no UCX
+};
+
+/// At most PW_KEY_MAX bytes.
+std::vector<std::byte> pack(const Key &key);
+
+/// Throws Error(PW_BAD_KEY) naming what is wrong; never reads outside `bytes`.
+Key parse_key(std::span<const std::byte> bytes);
+
+}  // namespace pw
