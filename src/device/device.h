@@ -100,6 +100,9 @@ class Device {
   /// The allocation around `address`, or nothing when the address is not this device's. The host knows every address.
   virtual std::optional<Allocation> find(const void *address) = 0;
 
+  /// The id that find() would give, in well under a microsecond: what a cached registration is checked against.
+  virtual uint64_t allocation_id(const void *address) = 0;
+
   /// New memory with the best handle this device can export. Throws Error.
   virtual Allocation allocate(uint64_t bytes) = 0;
   virtual void release(const Allocation &allocation) noexcept = 0;
@@ -120,6 +123,10 @@ class Device {
   /// Whether this device's queues can reach memory of `other` (a device of any process of this host) directly, and if
   /// not, why. Pure.
   [[nodiscard]] virtual bool reaches(const Export &exported, std::string &why_not) const = 0;
+
+  /// How this device is joined to that memory: "nvlink", "pcie", "same" (one GPU), "" where there is only one way. Part of
+  /// the pair class that route tables are keyed by.
+  [[nodiscard]] virtual std::string link(const Export &exported) const = 0;
 };
 
 /// The devices of this process: host first. Found once; a missing driver leaves only the host, and why_no_cuda() says

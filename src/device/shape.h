@@ -39,11 +39,42 @@ struct Layout {
 Layout join(const pw_block &to, uint64_t to_span, const char *to_what, const pw_block &from, uint64_t from_span,
             const char *from_what);
 
-/// The bytes between the first and one past the last byte that `block` touches.
-uint64_t extent(const pw_block &block);
+/// The strides of `shape` with nothing between its blocks.
+Strides dense_strides(const Shape &shape);
 
-/// The part of `layout` that holds its blocks in [first, first + blocks) along the slowest dimension; byte offsets of
-/// that part on both sides are returned through to_offset and from_offset.
+/// `bytes` in one piece on both sides.
+Layout contiguous_layout(uint64_t bytes);
+
+/// The part of `layout` from `first` on, `count` long, along its slowest dimension (in bytes where it is contiguous), and
+/// where that part begins on both sides.
 Layout slice(const Layout &layout, uint64_t first, uint64_t count, uint64_t &to_offset, uint64_t &from_offset);
+
+/// A part of a layout that fits into a chunk, and where it begins on both sides.
+struct Chunk {
+  Layout layout;
+  uint64_t to_offset = 0;
+  uint64_t from_offset = 0;
+};
+
+/// Walks a layout in chunks of at most `chunk_bytes`, in the same order wherever it is run, so that two processes agree
+/// on what each chunk holds without telling one another.
+class ChunkCursor {
+ public:
+  ChunkCursor() = default;
+  ChunkCursor(const Layout &layout, uint64_t chunk_bytes);
+  bool next(Chunk &chunk);  ///< false when all were given
+
+ private:
+  void advance(uint64_t count);
+
+  Layout layout_;
+  uint32_t level_ = 0;        ///< the dimension that is cut; dims when a block itself is cut
+  uint64_t inner_bytes_ = 1;  ///< bytes of one index of that dimension
+  uint64_t length_ = 0;
+  uint64_t step_ = 1;
+  uint64_t position_ = 0;
+  std::array<uint64_t, PW_MAX_DIMS> index_{};
+  bool done_ = true;
+};
 
 }  // namespace pw

@@ -1,0 +1,222 @@
+#include "device/shape.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw {
+namespace {
+
+uint64_t multiply(uint64_t a, uint64_t b, const char *what) {
+  uint64_t product;
+  if (__builtin_mul_overflow(a, b, &product))
+    throw Error(PW_OUT_OF_RANGE, format("peerway: {} of {} times {} bytes overflows 64 bits", what, a, b));
+  return product;
+}
+
+uint64_t add(uint64_t a, uint64_t b, const char *what) {
+  uint64_t sum;
+  if (__builtin_add_overflow(a, b, &sum))
+    throw Error(PW_OUT_OF_RANGE, format("peerway: {} of {} plus {} bytes overflows 64 bits", what, a, b));
+  return sum;
+}
+
+// Checks one side and returns the bytes from its first byte to one past its last. Dimensions may nest in any order (a
+// transpose is fine); what must not happen is that two blocks share a byte.
+uint64_t checked_extent(const pw_block &block, const char *what) {
+  if (block.dims > PW_MAX_DIMS)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: a block of {} dimensions in the {}; at most {}", block.dims, what, PW_MAX_DIMS));
+  std::array<uint32_t, PW_MAX_DIMS> order{};
+  std::iota(order.begin(), order.end(), 0);
+  for (uint32_t d = 0; d < block.dims; ++d) {
+    if (block.count[d] == 0) return 0;
+    if (block.count[d] > 1 && block.stride[d] <= 0)
+      throw Error(PW_INVALID_ARGUMENT, format("peerway: stride {} in dimension {} of the {}; strides must be positive",
+                                              block.stride[d], d, what));
+  }
+  std::sort(order.begin(), order.begin() + block.dims,
+            [&](uint32_t a, uint32_t b) { return block.stride[a] < block.stride[b]; });
+  uint64_t inner = block.block_bytes;
+  for (uint32_t i = 0; i < block.dims; ++i) {
+    const uint32_t d = order[i];
+    if (block.count[d] == 1) continue;
+    const auto stride = static_cast<uint64_t>(block.stride[d]);
+    if (stride < inner)
+      throw Error(PW_INVALID_ARGUMENT,
+                  format("peerway: stride {} in dimension {} of the {} is smaller than the {} bytes within it, so that "
+                         "blocks overlap",
+                         stride, d, what, inner));
+    inner = add(inner, multiply(block.count[d] - 1, stride, "an extent"), "an extent");
+  }
+  return inner;
+}
+
+void check_span(const pw_block &block, uint64_t span, const char *what) {
+  const uint64_t bytes = checked_extent(block, what);
+  if (block.offset > span || bytes > span - block.offset)
+    throw Error(PW_OUT_OF_RANGE,
+                format("peerway: {} bytes at offset {} go past the end of the {}", bytes, block.offset, what));
+}
+
+Shape shape_of(const pw_block &block) {
+  Shape shape{.block_bytes = block.block_bytes, .dims = block.dims};
+  std::copy_n(block.count, block.dims, shape.count.begin());
+  return shape;
+}
+
+void drop(Layout &layout, uint32_t d) {
+  for (uint32_t i = d; i + 1 < layout.shape.dims; ++i) {
+    layout.shape.count[i] = layout.shape.count[i + 1];
+    layout.to[i] = layout.to[i + 1];
+    layout.from[i] = layout.from[i + 1];
+  }
+  const uint32_t last = --layout.shape.dims;
+  layout.shape.count[last] = 0;
+  layout.to[last] = layout.from[last] = 0;
+}
+
+void simplify(Layout &layout) {
+  Shape &shape = layout.shape;
+  for (uint32_t d = shape.dims; d-- > 0;)
+    if (shape.count[d] == 1) drop(layout, d);
+  for (uint32_t d = shape.dims; d-- > 1;) {
+    const auto inner_to = static_cast<int64_t>(shape.count[d]) * layout.to[d];
+    const auto inner_from = static_cast<int64_t>(shape.count[d]) * layout.from[d];
+    if (layout.to[d - 1] != inner_to || layout.from[d - 1] != inner_from) continue;
+    shape.count[d] *= shape.count[d - 1];
+    drop(layout, d - 1);
+  }
+  if (shape.dims > 0) {
+    const uint32_t last = shape.dims - 1;
+    const auto block = static_cast<int64_t>(shape.block_bytes);
+    if (layout.to[last] == block && layout.from[last] == block) {
+      shape.block_bytes *= shape.count[last];
+      drop(layout, last);
+    }
+  }
+}
+
+}  // namespace
+
+Strides dense_strides(const Shape &shape) {
+  Strides strides{};
+  uint64_t inner = shape.block_bytes;
+  for (uint32_t d = shape.dims; d-- > 0;) {
+    strides[d] = static_cast<int64_t>(inner);
+    inner *= shape.count[d];
+  }
+  return strides;
+}
+
+Layout join(const pw_block &to, uint64_t to_span, const char *to_what, const pw_block &from, uint64_t from_span,
+            const char *from_what) {
+  check_span(to, to_span, to_what);
+  check_span(from, from_span, from_what);
+  const Shape to_shape = shape_of(to);
+  const Shape from_shape = shape_of(from);
+  if (to_shape.bytes() != from_shape.bytes())
+    throw Error(PW_INVALID_ARGUMENT, format("peerway: the {} takes {} bytes but the {} gives {}", to_what,
+                                            to_shape.bytes(), from_what, from_shape.bytes()));
+  const bool same = to_shape.dims == from_shape.dims && to_shape.count == from_shape.count &&
+                    to_shape.block_bytes == from_shape.block_bytes;
+  if (!same && to_shape.dims > 0 && from_shape.dims > 0)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: the {} and the {} have different counts or block sizes; make them equal, or one side "
+                       "contiguous",
+                       to_what, from_what));
+  Layout layout;
+  layout.shape = to_shape.dims >= from_shape.dims ? to_shape : from_shape;
+  layout.to = layout.from = dense_strides(layout.shape);
+  std::copy_n(to.stride, to_shape.dims, layout.to.begin());
+  std::copy_n(from.stride, from_shape.dims, layout.from.begin());
+  if (layout.shape.bytes() == 0) layout.shape = Shape{};
+  simplify(layout);
+  return layout;
+}
+
+Layout contiguous_layout(uint64_t bytes) {
+  Layout layout;
+  layout.shape.block_bytes = bytes;
+  return layout;
+}
+
+Layout slice(const Layout &layout, uint64_t first, uint64_t count, uint64_t &to_offset, uint64_t &from_offset) {
+  Layout part = layout;
+  if (layout.shape.contiguous()) {
+    part.shape.block_bytes = count;
+    to_offset = from_offset = first;
+    return part;
+  }
+  part.shape.count[0] = count;
+  to_offset = first * static_cast<uint64_t>(layout.to[0]);
+  from_offset = first * static_cast<uint64_t>(layout.from[0]);
+  if (count == 1) drop(part, 0);
+  return part;
+}
+
+ChunkCursor::ChunkCursor(const Layout &layout, uint64_t chunk_bytes) : layout_(layout) {
+  const Shape &shape = layout.shape;
+  if (shape.bytes() == 0) return;
+  level_ = shape.dims;
+  uint64_t inner = shape.block_bytes;
+  while (level_ > 0 && inner <= chunk_bytes) {
+    --level_;
+    inner_bytes_ = inner;
+    inner *= shape.count[level_];
+  }
+  if (level_ == shape.dims) {  // one block, or blocks larger than a chunk: cut by bytes
+    inner_bytes_ = 1;
+    length_ = shape.block_bytes;
+  } else {
+    length_ = shape.count[level_];
+  }
+  step_ = std::max<uint64_t>(1, chunk_bytes / inner_bytes_);
+  done_ = false;
+}
+
+bool ChunkCursor::next(Chunk &chunk) {
+  if (done_) return false;
+  const Shape &shape = layout_.shape;
+  const uint64_t count = std::min(step_, length_ - position_);
+  const bool cut_block = level_ == shape.dims;
+  chunk.layout = Layout{};
+  chunk.to_offset = chunk.from_offset = 0;
+  for (uint32_t d = 0; d < level_; ++d) {
+    chunk.to_offset += index_[d] * static_cast<uint64_t>(layout_.to[d]);
+    chunk.from_offset += index_[d] * static_cast<uint64_t>(layout_.from[d]);
+  }
+  if (cut_block) {
+    chunk.layout.shape.block_bytes = count;
+    chunk.to_offset += position_;
+    chunk.from_offset += position_;
+  } else {
+    Shape &part = chunk.layout.shape;
+    part.block_bytes = shape.block_bytes;
+    for (uint32_t d = level_; d < shape.dims; ++d) {
+      part.count[part.dims] = d == level_ ? count : shape.count[d];
+      chunk.layout.to[part.dims] = layout_.to[d];
+      chunk.layout.from[part.dims] = layout_.from[d];
+      ++part.dims;
+    }
+    chunk.to_offset += position_ * static_cast<uint64_t>(layout_.to[level_]);
+    chunk.from_offset += position_ * static_cast<uint64_t>(layout_.from[level_]);
+  }
+  advance(count);
+  return true;
+}
+
+void ChunkCursor::advance(uint64_t count) {
+  position_ += count;
+  if (position_ < length_) return;
+  position_ = 0;
+  for (uint32_t d = level_; d-- > 0;) {
+    if (++index_[d] < layout_.shape.count[d]) return;
+    index_[d] = 0;
+  }
+  done_ = true;
+}
+
+}  // namespace pw
