@@ -1,40 +1,77 @@
 // The control segment: one small piece of shared memory a rank, which its peers on the same host map. It holds the
 // generations of the rank's regions (so that a stale key is seen by one load, with no message), the words of its
-// signals, and the doorbells of its service threads. It is a memfd: nothing is left behind when a process dies.
+// signals, and the mailboxes and doorbell of its service thread. It is a memfd: nothing is left behind when a process
+// dies.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
-#include <string>
+#include <mutex>
+#include <vector>
 
 namespace pw {
 
 inline constexpr uint32_t kRegionSlots = 65536;
 inline constexpr uint32_t kSignalWords = 65536;
-inline constexpr uint32_t kMaxLocalRanks = 256;
+inline constexpr uint32_t kSignalUnit = 8;  ///< words: signals begin on cache lines of their own
+inline constexpr uint32_t kMailboxes = 1024;
 
-/// One mailbox a peer on the same host: where that peer announces the staging channel it wants served.
-struct alignas(64) Mailbox {
-  std::atomic<int32_t> descriptor{-1};  ///< memfd number in the announcing process; -1: none
-  std::atomic<int32_t> process{0};
+/// Where one rank (index: rank modulo kMailboxes) announces the staging channel it wants served.
+struct alignas(16) Mailbox {
+  std::atomic<int32_t> descriptor;  ///< memfd number in the announcing process, plus 1; 0: none
+  std::atomic<int32_t> process;
+  std::atomic<int32_t> rank;
 };
 
+/// Zero-filled memory is a valid, empty control segment.
 struct Control {
-  std::atomic<uint64_t> magic;
-  std::atomic<uint64_t> generation[kRegionSlots];  ///< even: closed, odd: open
+  std::atomic<uint64_t> generation[kRegionSlots];  ///< odd while the slot's region is open
   alignas(64) std::atomic<uint64_t> signal[kSignalWords];
-  alignas(64) std::atomic<uint32_t> doorbell;  ///< futex: rung when there is work for the service thread
-  alignas(64) Mailbox mailbox[kMaxLocalRanks];
+  alignas(64) std::atomic<uint32_t> doorbell;  ///< futex: changed when there is work for the service thread
+  std::atomic<uint32_t> asleep;                ///< 1 while the service thread sleeps on the doorbell
+  alignas(64) Mailbox mailbox[kMailboxes];
+};
+
+/// This rank's own segment, with the free lists of its slots and signal words.
+class ControlSegment {
+ public:
+  ControlSegment();
+  ~ControlSegment();
+  ControlSegment(const ControlSegment &) = delete;
+
+  [[nodiscard]] Control &control() const { return *control_; }
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+  /// A free slot, opened: its generation is odd from now on. Throws Error when all are in use.
+  uint32_t open_slot();
+  void close_slot(uint32_t slot);
+
+  /// `words` signal words in a row, all zero. Throws Error when there are not enough.
+  uint32_t take_words(uint32_t words);
+  void give_words(uint32_t first, uint32_t words);
+
+ private:
+  int descriptor_ = -1;
+  Control *control_ = nullptr;
+  std::mutex mutex_;
+  std::vector<uint32_t> free_slots_;
+  uint32_t next_slot_ = 0;
+  std::vector<bool> used_units_;
 };
 
 /// What a rank tells the others about itself when a context is made.
 struct Card {
-  char host[64];          ///< host name, for messages
-  uint64_t host_id;       ///< same value: same boot of the same kernel and the same process-id namespace
+  char host[64];        ///< host name, for messages
+  uint64_t host_id;     ///< equal where processes share a running kernel and a process-id namespace
   int32_t process;
-  int32_t control;        ///< memfd number of the control segment
-  uint32_t ucx_address_bytes;
+  int32_t control;      ///< memfd number of the control segment
 };
+
+/// This process's card.
+Card make_card(const ControlSegment &segment);
+
+/// Maps the control segment of another process of this host. Throws Error.
+Control *map_control(const Card &card);
+void unmap_control(Control *control) noexcept;
 
 }  // namespace pw

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "device/device.h"
@@ -17,11 +16,13 @@ struct Key {
   KeyType type = KeyType::region;
   uint64_t job = 0;
   int32_t rank = 0;
-  DeviceId device;
+  DeviceId device;          ///< where the memory lives, as its owner numbers devices
   uint32_t slot = 0;        ///< in the owner's table of generations
   uint64_t generation = 0;  ///< the slot's value while the region is open
   uint64_t bytes = 0;
-  Export exported;
+  uint32_t word = 0;         ///< signal: its first word in the owner's control segment
+  int32_t sender = PW_ANY_RANK;  ///< signal: the rank that may raise it
+  Export exported;           ///< region
   std::vector<std::byte> ucx;  ///< packed UCX remote key; empty when the owner has no UCX
 };
 

@@ -1,0 +1,81 @@
+#include "memory/importer.h"
+
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw {
+namespace {
+
+// Memory of this very process needs no mapping.
+class OwnMemory final : public Mapping {
+ public:
+  explicit OwnMemory(uint64_t address) { address_ = reinterpret_cast<std::byte *>(address); }
+};
+
+// A host mapping that one more device may reach.
+class PinnedMapping final : public Mapping {
+ public:
+  PinnedMapping(std::shared_ptr<Mapping> host, uint64_t bytes, Device &device) : host_(std::move(host)), device_(device) {
+    address_ = host_->address();
+    device_.pin(address_, bytes);
+  }
+  ~PinnedMapping() override { device_.unpin(address_); }
+
+ private:
+  std::shared_ptr<Mapping> host_;
+  Device &device_;
+};
+
+}  // namespace
+
+Importer::Importer(ControlSegment &own, int own_rank, std::vector<Card> cards)
+    : own_(own), own_rank_(own_rank), cards_(std::move(cards)) {}
+
+Importer::~Importer() {
+  for (auto &[where, segment] : pinned_controls_) where.second->unpin(segment.get());
+}
+
+bool Importer::same_host(int rank) const { return card(rank).host_id == card(own_rank_).host_id; }
+
+std::shared_ptr<Control> Importer::control(int rank) {
+  if (!same_host(rank)) return nullptr;
+  std::lock_guard lock(mutex_);
+  auto &entry = controls_[rank];
+  if (entry == nullptr) {
+    if (same_process(rank))
+      entry = {&own_.control(), [](Control *) {}};
+    else
+      entry = {map_control(card(rank)), unmap_control};
+  }
+  return entry;
+}
+
+std::shared_ptr<Mapping> Importer::map(int rank, const Export &exported, Device &device) {
+  const bool host_memory = exported.handle == Handle::memfd || exported.handle == Handle::process;
+  std::lock_guard lock(mutex_);
+  auto &entry = mappings_[{rank, exported.allocation, exported.handle == Handle::process ? exported.address : 0, &device}];
+  if (auto mapping = entry.lock()) return mapping;
+  std::shared_ptr<Mapping> mapping;
+  if (host_memory) {
+    if (same_process(rank))
+      mapping = std::make_shared<OwnMemory>(exported.address - exported.offset);
+    else
+      mapping = host_device().import(exported);
+    if (device.id().kind != PW_HOST) mapping = std::make_shared<PinnedMapping>(mapping, exported.bytes, device);
+  } else {
+    mapping = device.import(exported);
+  }
+  entry = mapping;
+  return mapping;
+}
+
+void Importer::pin_control(int rank, Device &device) {
+  const auto segment = control(rank);
+  std::lock_guard lock(mutex_);
+  auto &entry = pinned_controls_[{rank, &device}];
+  if (entry != nullptr) return;
+  device.pin(segment.get(), sizeof(Control));
+  entry = segment;
+}
+
+}  // namespace pw

@@ -1,0 +1,43 @@
+// Mappings of peers' memory, shared by all remotes that need them and undone with the last.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "device/device.h"
+#include "memory/control.h"
+
+namespace pw {
+
+class Importer {
+ public:
+  ~Importer();
+  Importer(ControlSegment &own, int own_rank, std::vector<Card> cards);
+
+  [[nodiscard]] const Card &card(int rank) const { return cards_[static_cast<size_t>(rank)]; }
+  [[nodiscard]] bool same_host(int rank) const;
+  [[nodiscard]] bool same_process(int rank) const { return rank == own_rank_; }
+
+  /// The rank's control segment; null when it lives on another host. Throws Error when it cannot be mapped.
+  std::shared_ptr<Control> control(int rank);
+
+  /// The peer's allocation, mapped for `device`. Host memory is pinned when the device is another one. Throws Error.
+  std::shared_ptr<Mapping> map(int rank, const Export &exported, Device &device);
+
+  /// The rank's control segment, pinned so that queues of `device` can write its signal words.
+  void pin_control(int rank, Device &device);
+
+ private:
+  ControlSegment &own_;
+  int own_rank_;
+  std::vector<Card> cards_;
+  std::mutex mutex_;
+  std::map<int, std::shared_ptr<Control>> controls_;
+  std::map<std::pair<int, Device *>, std::shared_ptr<Control>> pinned_controls_;
+  std::map<std::tuple<int, uint64_t, uint64_t, const Device *>, std::weak_ptr<Mapping>> mappings_;
+};
+
+}  // namespace pw

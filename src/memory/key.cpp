@@ -1,0 +1,135 @@
+#include "memory/key.h"
+
+#include <cstring>
+
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw {
+namespace {
+
+constexpr uint32_t kMagic = 0x594b5750;  // "PWKY"
+constexpr uint16_t kVersion = 1;
+
+// The key on the wire: fixed fields in host order (a job runs on one byte order), then the UCX bytes.
+struct Wire {
+  uint32_t magic;
+  uint16_t version;
+  uint8_t type;
+  uint8_t device_kind;
+  uint32_t checksum;  ///< of everything else: catches truncation and damage, not malice
+  uint32_t ucx_bytes;
+  uint64_t job;
+  uint64_t generation;
+  uint64_t bytes;
+  uint64_t allocation;
+  uint64_t allocation_bytes;
+  uint64_t offset;
+  uint64_t address;
+  int32_t rank;
+  int32_t device_index;
+  uint32_t slot;
+  uint32_t word;
+  int32_t sender;
+  int32_t process;
+  int32_t descriptor;
+  uint32_t handle;
+  std::byte device_uuid[16];
+  std::byte handle_bytes[64];
+};
+static_assert(sizeof(Wire) % 8 == 0 && sizeof(Wire) < PW_KEY_MAX);
+
+uint32_t checksum(std::span<const std::byte> bytes) {  // FNV-1a
+  uint32_t hash = 2166136261u;
+  for (std::byte b : bytes) hash = (hash ^ static_cast<uint32_t>(b)) * 16777619u;
+  return hash;
+}
+
+uint32_t checksum_of(std::vector<std::byte> bytes) {
+  std::memset(bytes.data() + offsetof(Wire, checksum), 0, sizeof(uint32_t));
+  return checksum(bytes);
+}
+
+}  // namespace
+
+std::vector<std::byte> pack(const Key &key) {
+  Wire wire{};
+  wire.magic = kMagic;
+  wire.version = kVersion;
+  wire.type = static_cast<uint8_t>(key.type);
+  wire.device_kind = static_cast<uint8_t>(key.device.kind);
+  wire.ucx_bytes = static_cast<uint32_t>(key.ucx.size());
+  wire.job = key.job;
+  wire.generation = key.generation;
+  wire.bytes = key.bytes;
+  wire.allocation = key.exported.allocation;
+  wire.allocation_bytes = key.exported.bytes;
+  wire.offset = key.exported.offset;
+  wire.address = key.exported.address;
+  wire.rank = key.rank;
+  wire.device_index = key.device.index;
+  wire.slot = key.slot;
+  wire.word = key.word;
+  wire.sender = key.sender;
+  wire.process = key.exported.process;
+  wire.descriptor = key.exported.descriptor;
+  wire.handle = static_cast<uint32_t>(key.exported.handle);
+  std::memcpy(wire.device_uuid, key.exported.device_uuid.data(), sizeof wire.device_uuid);
+  std::memcpy(wire.handle_bytes, key.exported.handle_bytes.data(), sizeof wire.handle_bytes);
+  if (sizeof wire + key.ucx.size() > PW_KEY_MAX)
+    throw Error(PW_INTERNAL, format("peerway: a UCX key of {} bytes does not fit into a key", key.ucx.size()));
+  std::vector<std::byte> bytes(sizeof wire + key.ucx.size());
+  std::memcpy(bytes.data(), &wire, sizeof wire);
+  std::memcpy(bytes.data() + sizeof wire, key.ucx.data(), key.ucx.size());
+  const uint32_t sum = checksum_of(bytes);
+  std::memcpy(bytes.data() + offsetof(Wire, checksum), &sum, sizeof sum);
+  return bytes;
+}
+
+Key parse_key(std::span<const std::byte> bytes) {
+  const auto refuse = [](std::string why) { return Error(PW_BAD_KEY, "peerway: " + std::move(why)); };
+  Wire wire;
+  if (bytes.size() < sizeof wire)
+    throw refuse(format("a key of {} bytes is truncated; keys have at least {}", bytes.size(), sizeof wire));
+  std::memcpy(&wire, bytes.data(), sizeof wire);
+  if (wire.magic != kMagic)
+    throw refuse(format("these {} bytes are not a key (they begin with {:#010x})", bytes.size(), wire.magic));
+  if (wire.version != kVersion)
+    throw refuse(format("a key of version {}; this library reads version {}: build all ranks with one Peerway",
+                        wire.version, kVersion));
+  if (bytes.size() != sizeof wire + uint64_t{wire.ucx_bytes} || bytes.size() > PW_KEY_MAX)
+    throw refuse(format("a key of {} bytes, but its header says {}", bytes.size(), sizeof wire + uint64_t{wire.ucx_bytes}));
+  if (wire.checksum != checksum_of({bytes.begin(), bytes.end()}))
+    throw refuse("the key is damaged (its checksum is wrong)");
+  if (wire.type != 1 && wire.type != 2) throw refuse(format("unknown key type {}", wire.type));
+  if (wire.device_kind > PW_CUDA) throw refuse(format("unknown device kind {}", wire.device_kind));
+  if (wire.handle > static_cast<uint32_t>(Handle::cuda_fabric)) throw refuse(format("unknown handle type {}", wire.handle));
+  if (wire.rank < 0) throw refuse(format("negative rank {}", wire.rank));
+  if (wire.allocation_bytes != 0 &&
+      (wire.offset > wire.allocation_bytes || wire.bytes > wire.allocation_bytes - wire.offset))
+    throw refuse(format("{} bytes at offset {} are outside the allocation of {} bytes", wire.bytes, wire.offset,
+                        wire.allocation_bytes));
+  Key key;
+  key.type = static_cast<KeyType>(wire.type);
+  key.job = wire.job;
+  key.rank = wire.rank;
+  key.device = {static_cast<pw_device_kind>(wire.device_kind), wire.device_index};
+  key.slot = wire.slot;
+  key.generation = wire.generation;
+  key.bytes = wire.bytes;
+  key.word = wire.word;
+  key.sender = wire.sender;
+  key.exported.handle = static_cast<Handle>(wire.handle);
+  key.exported.allocation = wire.allocation;
+  key.exported.bytes = wire.allocation_bytes;
+  key.exported.offset = wire.offset;
+  key.exported.process = wire.process;
+  key.exported.descriptor = wire.descriptor;
+  key.exported.address = wire.address;
+  std::memcpy(key.exported.device_uuid.data(), wire.device_uuid, sizeof wire.device_uuid);
+  std::memcpy(key.exported.handle_bytes.data(), wire.handle_bytes, sizeof wire.handle_bytes);
+  key.ucx.assign(bytes.begin() + sizeof wire, bytes.end());
+  return key;
+}
+
+}  // namespace pw

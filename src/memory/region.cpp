@@ -1,0 +1,105 @@
+#include "memory/region.h"
+
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw {
+
+Region::Region(Device &device, Allocation allocation, std::byte *address, uint64_t bytes, bool owned,
+               ControlSegment &control)
+    : device_(device),
+      allocation_(std::move(allocation)),
+      address_(address),
+      bytes_(bytes),
+      owned_(owned),
+      control_(control),
+      slot_(control.open_slot()),
+      generation_(control.control().generation[slot_].load(std::memory_order_relaxed)) {}
+
+Region::~Region() {
+  control_.close_slot(slot_);  // first of all: from here on peers are refused
+  attachment.reset();
+  for (Device *device : pinned_for_) device->unpin(address_);
+  if (has_export_) device_.forget(export_);
+  if (owned_) device_.release(allocation_);
+}
+
+const Export &Region::exported() {
+  std::lock_guard lock(mutex_);
+  if (!has_export_) {
+    export_ = device_.export_allocation(allocation_, address_);
+    has_export_ = true;
+  }
+  return export_;
+}
+
+void Region::pin_for(Device &device) {
+  std::lock_guard lock(mutex_);
+  for (Device *done : pinned_for_)
+    if (done == &device) return;
+  device.pin(address_, bytes_);
+  pinned_for_.push_back(&device);
+}
+
+namespace {
+
+Device &owner_of(const void *address, Allocation &allocation) {
+  for (Device *device : devices()) {
+    if (device->id().kind == PW_HOST) continue;  // the host answers for every address, so it is asked last
+    if (auto found = device->find(address)) {
+      allocation = *found;
+      return *device;
+    }
+  }
+  allocation = *host_device().find(address);
+  return host_device();
+}
+
+}  // namespace
+
+std::shared_ptr<Region> Registry::allocate(Device &device, uint64_t bytes) {
+  if (bytes == 0) throw Error(PW_INVALID_ARGUMENT, "peerway: a region of 0 bytes; a region has at least 1");
+  Allocation allocation = device.allocate(bytes);
+  std::byte *address = allocation.base;
+  return keep(std::make_shared<Region>(device, std::move(allocation), address, bytes, true, control_));
+}
+
+std::shared_ptr<Region> Registry::add(void *pointer, uint64_t bytes) {
+  auto *address = static_cast<std::byte *>(pointer);
+  if (address == nullptr || bytes == 0)
+    throw Error(PW_INVALID_ARGUMENT, format("peerway: cannot register {} bytes at {}; a region has an address and at "
+                                            "least 1 byte",
+                                            bytes, pointer));
+  if (reinterpret_cast<uint64_t>(address) + bytes < bytes)
+    throw Error(PW_OUT_OF_RANGE, format("peerway: {} bytes at {} wrap around the address space", bytes, pointer));
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = by_span_.find({address, bytes});
+    if (found != by_span_.end())
+      if (auto region = found->second.lock(); region && region->current()) return region;
+  }
+  Allocation allocation;
+  Device &device = owner_of(address, allocation);
+  if (allocation.bytes != UINT64_MAX && bytes > allocation.bytes - static_cast<uint64_t>(address - allocation.base))
+    throw Error(PW_OUT_OF_RANGE,
+                format("peerway: {} bytes at {} leave the allocation of {} bytes at {} on {}", bytes, pointer,
+                       allocation.bytes, static_cast<void *>(allocation.base), to_string(device.id())));
+  return keep(std::make_shared<Region>(device, std::move(allocation), address, bytes, false, control_));
+}
+
+std::shared_ptr<Region> Registry::keep(std::shared_ptr<Region> region) {
+  std::lock_guard lock(mutex_);
+  by_span_[{region->address(), region->bytes()}] = region;
+  by_slot_[region->slot()] = region;
+  return region;
+}
+
+std::shared_ptr<Region> Registry::find(uint32_t slot, uint64_t generation) {
+  std::lock_guard lock(mutex_);
+  const auto found = by_slot_.find(slot);
+  if (found == by_slot_.end()) return nullptr;
+  auto region = found->second.lock();
+  return region && region->generation() == generation ? region : nullptr;
+}
+
+}  // namespace pw

@@ -1,0 +1,89 @@
+// Regions: registered spans of this rank's memory. Registering one span twice shares one registration; a registration
+// whose memory was freed and reused is found out by the allocation's id and closed, so that its keys go stale.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "device/device.h"
+#include "memory/control.h"
+#include "memory/key.h"
+
+namespace pw {
+
+/// One span, known to peers by slot and generation. Shared by all regions over the same span.
+class Region {
+ public:
+  Region(Device &device, Allocation allocation, std::byte *address, uint64_t bytes, bool owned, ControlSegment &control);
+  ~Region();
+  Region(const Region &) = delete;
+
+  [[nodiscard]] std::byte *address() const { return address_; }
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] Device &device() const { return device_; }
+  [[nodiscard]] const Allocation &allocation() const { return allocation_; }
+  [[nodiscard]] uint32_t slot() const { return slot_; }
+  [[nodiscard]] uint64_t generation() const { return generation_; }
+  [[nodiscard]] bool owned() const { return owned_; }
+
+  /// What peers map; made at the first call. A region that cannot be exported has Handle::none.
+  const Export &exported();
+
+  /// Lets `device` reach this region, which is host memory, at full speed. Undone when the region is closed.
+  void pin_for(Device &device);
+
+  /// True while the memory is still the allocation that was registered.
+  [[nodiscard]] bool current() const { return device_.allocation_id(address_) == allocation_.id; }
+
+  /// Bytes that some path attached for its own use (a UCX handle), destroyed with the region.
+  std::shared_ptr<void> attachment;
+  std::vector<std::byte> ucx_key;
+  std::mutex attachment_mutex;
+
+  /// Small number of this kind of memory (device, handle), by which routes are looked up. Set by the context.
+  uint32_t memory_class = 0;
+
+ private:
+  Device &device_;
+  Allocation allocation_;
+  std::byte *address_;
+  uint64_t bytes_;
+  bool owned_;
+  ControlSegment &control_;
+  uint32_t slot_;
+  uint64_t generation_;
+  std::mutex mutex_;
+  bool has_export_ = false;
+  Export export_;
+  std::vector<Device *> pinned_for_;
+};
+
+/// All open regions of a context.
+class Registry {
+ public:
+  explicit Registry(ControlSegment &control) : control_(control) {}
+
+  std::shared_ptr<Region> allocate(Device &device, uint64_t bytes);
+
+  /// The registration of exactly this span, shared with those who registered it before. Throws Error when the span is
+  /// empty, wraps around, or leaves its allocation.
+  std::shared_ptr<Region> add(void *address, uint64_t bytes);
+
+  /// The open region with this slot and generation, for the service thread that works on behalf of a peer; null when it
+  /// was closed.
+  std::shared_ptr<Region> find(uint32_t slot, uint64_t generation);
+
+ private:
+  std::shared_ptr<Region> keep(std::shared_ptr<Region> region);
+
+  ControlSegment &control_;
+  std::mutex mutex_;
+  std::map<std::pair<std::byte *, uint64_t>, std::weak_ptr<Region>> by_span_;
+  std::map<uint32_t, std::weak_ptr<Region>> by_slot_;
+};
+
+}  // namespace pw

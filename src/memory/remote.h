@@ -1,0 +1,75 @@
+// A remote: another rank's region or signal, imported by key and mapped as far as this host allows.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "device/device.h"
+#include "memory/control.h"
+#include "memory/importer.h"
+#include "memory/key.h"
+
+namespace pw {
+
+class Path;
+struct Choice;
+
+class Remote {
+ public:
+  /// Throws Error when the owner is on this host and its memory cannot be mapped.
+  Remote(Key key, Importer &importer, int own_rank);
+
+  const Key key;
+
+  [[nodiscard]] int rank() const { return key.rank; }
+  [[nodiscard]] uint64_t bytes() const { return key.bytes; }
+  [[nodiscard]] bool same_host() const { return control_ != nullptr; }
+  [[nodiscard]] bool same_process() const { return importer_.same_process(key.rank); }
+
+  /// False once the owner has closed the region. Known without a message on the owner's host; elsewhere always true.
+  [[nodiscard]] bool current() const noexcept {
+    return generation_ == nullptr || generation_->load(std::memory_order_acquire) == key.generation;
+  }
+
+  /// Where the processor reaches the region, or null.
+  [[nodiscard]] std::byte *host_address() const noexcept { return host_address_; }
+
+  /// Where queues of `device` reach the region; mapped at the first call. Throws Error with the reason when it cannot be.
+  std::byte *address_on(Device &device);
+
+  /// The word of the owner's control segment that this rank raises; null when the owner is on another host. With a
+  /// device: the same word, reachable by its queues.
+  [[nodiscard]] std::atomic<uint64_t> *word() const noexcept { return word_; }
+  uint64_t *word_on(Device &device);
+
+  /// What this rank has raised in all, and through which path it did so last: raises of one signal arrive in order,
+  /// because a change of path first flushes the one before.
+  std::mutex raise_mutex;
+  uint64_t raised = 0;
+  Path *raised_through = nullptr;
+
+  /// Routes already looked up, by memory class of the local side, operation and shape class.
+  static constexpr uint32_t kMemoryClasses = 16, kOps = 2, kShapeClasses = 8;
+  std::array<std::atomic<const Choice *>, kMemoryClasses * kOps * kShapeClasses> routes{};
+
+ private:
+  Importer &importer_;
+  std::shared_ptr<Control> control_;
+  std::atomic<uint64_t> *generation_ = nullptr;
+  std::atomic<uint64_t> *word_ = nullptr;
+  std::byte *host_address_ = nullptr;
+  std::mutex mutex_;
+  std::map<const Device *, std::shared_ptr<Mapping>> mappings_;
+};
+
+/// Raise `signal` by `by` after the data of the same operation.
+struct Raise {
+  Remote *signal = nullptr;
+  uint64_t by = 0;
+};
+
+}  // namespace pw
