@@ -69,6 +69,17 @@ std::shared_ptr<Mapping> Importer::map(int rank, const Export &exported, Device 
   return mapping;
 }
 
+std::shared_ptr<SignalSender> Importer::sender(int rank, uint32_t slot, uint64_t generation,
+                                               const std::atomic<uint64_t> *word) {
+  std::lock_guard lock(mutex_);
+  auto &entry = senders_[{rank, slot, generation}];
+  if (auto sender = entry.lock()) return sender;
+  auto sender = std::make_shared<SignalSender>();
+  if (word != nullptr) sender->raised = word->load(std::memory_order_acquire);  // an earlier import may have raised it
+  entry = sender;
+  return sender;
+}
+
 void Importer::pin_control(int rank, Device &device) {
   const auto segment = control(rank);
   std::lock_guard lock(mutex_);

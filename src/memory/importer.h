@@ -12,6 +12,16 @@
 
 namespace pw {
 
+class Path;
+
+/// This rank's side of one remote signal, shared by all remotes that import it: what was raised in all, and through which
+/// path last. Raises arrive in order, because a change of path first flushes the one before.
+struct SignalSender {
+  std::mutex mutex;
+  uint64_t raised = 0;
+  Path *through = nullptr;
+};
+
 class Importer {
  public:
   ~Importer();
@@ -27,6 +37,9 @@ class Importer {
   /// The peer's allocation, mapped for `device`. Host memory is pinned when the device is another one. Throws Error.
   std::shared_ptr<Mapping> map(int rank, const Export &exported, Device &device);
 
+  /// This rank's side of the signal whose word of that rank's control segment this is.
+  std::shared_ptr<SignalSender> sender(int rank, uint32_t slot, uint64_t generation, const std::atomic<uint64_t> *word);
+
   /// The rank's control segment, pinned so that queues of `device` can write its signal words.
   void pin_control(int rank, Device &device);
 
@@ -37,6 +50,7 @@ class Importer {
   std::mutex mutex_;
   std::map<int, std::shared_ptr<Control>> controls_;
   std::map<std::pair<int, Device *>, std::shared_ptr<Control>> pinned_controls_;
+  std::map<std::tuple<int, uint32_t, uint64_t>, std::weak_ptr<SignalSender>> senders_;
   std::map<std::tuple<int, uint64_t, uint64_t, const Device *>, std::weak_ptr<Mapping>> mappings_;
 };
 

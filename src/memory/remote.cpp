@@ -7,7 +7,10 @@ namespace pw {
 
 Remote::Remote(Key imported, Importer &importer, int own_rank) : key(std::move(imported)), importer_(importer) {
   control_ = importer.control(key.rank);
-  if (control_ == nullptr) return;
+  if (control_ == nullptr) {
+    if (key.type == KeyType::signal) sender_ = importer.sender(key.rank, key.slot, key.generation, nullptr);
+    return;
+  }
   if (key.slot >= kRegionSlots)
     throw Error(PW_BAD_KEY, format("peerway: the key names slot {} of {}", key.slot, kRegionSlots));
   generation_ = &control_->generation[key.slot];
@@ -22,8 +25,7 @@ Remote::Remote(Key imported, Importer &importer, int own_rank) : key(std::move(i
     if (index >= kSignalWords)
       throw Error(PW_BAD_KEY, format("peerway: the key names signal word {} of {}", index, kSignalWords));
     word_ = &control_->signal[index];
-    // Another remote of this signal may have raised it before: go on from there.
-    raised = word_->load(std::memory_order_acquire);
+    sender_ = importer.sender(key.rank, key.slot, key.generation, word_);
     return;
   }
   if (key.device.kind != PW_HOST) return;

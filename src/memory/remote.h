@@ -15,7 +15,6 @@
 
 namespace pw {
 
-class Path;
 struct Choice;
 
 class Remote {
@@ -46,11 +45,8 @@ class Remote {
   [[nodiscard]] std::atomic<uint64_t> *word() const noexcept { return word_; }
   uint64_t *word_on(Device &device);
 
-  /// What this rank has raised in all, and through which path it did so last: raises of one signal arrive in order,
-  /// because a change of path first flushes the one before.
-  std::mutex raise_mutex;
-  uint64_t raised = 0;
-  Path *raised_through = nullptr;
+  /// This rank's side of the signal; null for a region.
+  [[nodiscard]] SignalSender *sender() const noexcept { return sender_.get(); }
 
   /// Routes already looked up, by memory class of the local side, operation and shape class.
   static constexpr uint32_t kMemoryClasses = 16, kOps = 2, kShapeClasses = 8;
@@ -61,6 +57,7 @@ class Remote {
   std::shared_ptr<Control> control_;
   std::atomic<uint64_t> *generation_ = nullptr;
   std::atomic<uint64_t> *word_ = nullptr;
+  std::shared_ptr<SignalSender> sender_;
   std::byte *host_address_ = nullptr;
   std::mutex mutex_;
   std::map<const Device *, std::shared_ptr<Mapping>> mappings_;

@@ -10,12 +10,12 @@
 
 #include "device/device.h"
 #include "device/shape.h"
+#include "memory/importer.h"
+#include "memory/region.h"
+#include "memory/remote.h"
+#include "team/team.h"
 
 namespace pw {
-
-class Region;
-class Remote;
-struct Raise;
 
 enum class Op : uint8_t { put, get };
 
@@ -25,16 +25,18 @@ struct Pair {
   DeviceId remote;
   Handle local_handle = Handle::none;
   Handle remote_handle = Handle::none;
-  std::string local_why_none;   ///< why the local allocation cannot be exported
-  std::string remote_why_none;
+  std::string remote_why_none;    ///< why the remote allocation cannot be exported
   bool same_host = true;
   bool same_process = false;
-  bool cpu_maps_local = false;   ///< the processor can store into the local device memory (GDRCopy, dma-buf)
-  bool cpu_maps_remote = false;
-  std::string why_no_cpu_map;
-  bool reachable = true;         ///< the local device's queues can reach the remote memory
+  bool reachable = true;          ///< queues of the device that would do the work can reach the remote memory
   std::string why_not_reachable;
-  bool ucx_key = false;          ///< the remote region came with a UCX key
+  bool kernels = false;           ///< that device can run copy kernels
+  std::string why_no_kernels;
+  bool processor_maps_local = false;   ///< the processor can load and store in the local device memory
+  bool processor_maps_remote = false;
+  std::string why_not_mapped;
+  bool ucx_key = false;           ///< the remote region came with a UCX key
+  std::string why_no_ucx;
 };
 
 struct Offer {
@@ -46,10 +48,24 @@ struct Offer {
 struct Transfer {
   Op op = Op::put;
   Remote *remote = nullptr;
-  const Region *local = nullptr;
+  Region *local = nullptr;
   uint64_t remote_offset = 0;  ///< of the first byte, in the remote region
   uint64_t local_offset = 0;
-  Layout layout;  ///< for put: to = remote side; for get: to = local side
+  Layout layout;  ///< put: `to` is the remote side; get: `to` is the local side
+};
+
+/// The copy that a transfer is, given where one queue or the processor reaches the first bytes of both sides.
+inline Copy copy_between(const Transfer &transfer, std::byte *local, std::byte *remote) {
+  const bool put = transfer.op == Op::put;
+  return {put ? remote : local, put ? local : remote, transfer.layout};
+}
+
+/// What paths are built from; all of it outlives them.
+struct Surroundings {
+  Team &team;
+  ControlSegment &control;
+  Importer &importer;
+  Registry &registry;
 };
 
 class Path {
@@ -57,11 +73,21 @@ class Path {
   virtual ~Path() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;  ///< "peer/copy"
   [[nodiscard]] virtual Offer probe(const Pair &pair) const = 0;
+
   /// Starts the transfer. When it returns the transfer may still be under way; flush() completes it. With `raise`, the
   /// signal is raised after the data is visible at the target.
   virtual pw_status start(const Transfer &transfer, const Raise *raise) = 0;
+
   /// Completes everything started towards `rank` through this path.
   virtual pw_status flush(int rank, uint64_t deadline_ns) = 0;
 };
+
+/// Raises a signal with a store of the processor, after everything that was raised before it. For paths whose transfers
+/// are complete when start() returns.
+pw_status raise_by_processor(const Raise &raise, Path *through);
+
+/// Locks the sender's side of a signal for a raise through `through`, having flushed the path it was raised through
+/// before when that is another one. The caller adds to sender->raised and stores or enqueues the new total.
+pw_status begin_raise(const Raise &raise, Path *through, std::unique_lock<std::mutex> &lock);
 
 }  // namespace pw

@@ -1,0 +1,26 @@
+#include "path/path.h"
+
+#include "base/clock.h"
+
+namespace pw {
+
+pw_status begin_raise(const Raise &raise, Path *through, std::unique_lock<std::mutex> &lock) {
+  SignalSender &sender = *raise.signal->sender();
+  lock = std::unique_lock(sender.mutex);
+  if (sender.through == through) return PW_OK;
+  if (sender.through != nullptr)
+    if (const pw_status status = sender.through->flush(raise.signal->rank(), kNever); status != PW_OK) return status;
+  sender.through = through;
+  return PW_OK;
+}
+
+pw_status raise_by_processor(const Raise &raise, Path *through) {
+  std::unique_lock<std::mutex> lock;
+  if (const pw_status status = begin_raise(raise, through, lock); status != PW_OK) return status;
+  uint64_t &raised = raise.signal->sender()->raised;
+  raised += raise.by;
+  raise.signal->word()->store(raised, std::memory_order_release);
+  return PW_OK;
+}
+
+}  // namespace pw
