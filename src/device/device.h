@@ -124,6 +124,9 @@ class Device {
   /// not, why. Pure.
   [[nodiscard]] virtual bool reaches(const Export &exported, std::string &why_not) const = 0;
 
+  /// Whether Method::kernel works here, and if not, why. May compile device code at the first call.
+  virtual bool has_kernels(std::string &why_not) = 0;
+
   /// How this device is joined to that memory: "nvlink", "pcie", "same" (one GPU), "" where there is only one way. Part of
   /// the pair class that route tables are keyed by.
   [[nodiscard]] virtual std::string link(const Export &exported) const = 0;

@@ -10,15 +10,18 @@ namespace {
 
 constexpr uint32_t kMagic = 0x594b5750;  // "PWKY"
 constexpr uint16_t kVersion = 1;
+constexpr size_t kWhyMax = 300;
 
-// The key on the wire: fixed fields in host order (a job runs on one byte order), then the UCX bytes.
+// The key on the wire: fixed fields in host order (a job runs on one byte order), then the UCX bytes and the
+// reason why the region has no handle.
 struct Wire {
   uint32_t magic;
   uint16_t version;
   uint8_t type;
   uint8_t device_kind;
   uint32_t checksum;  ///< of everything else: catches truncation and damage, not malice
-  uint32_t ucx_bytes;
+  uint16_t ucx_bytes;
+  uint16_t why_bytes;
   uint64_t job;
   uint64_t generation;
   uint64_t bytes;
@@ -58,7 +61,9 @@ std::vector<std::byte> pack(const Key &key) {
   wire.version = kVersion;
   wire.type = static_cast<uint8_t>(key.type);
   wire.device_kind = static_cast<uint8_t>(key.device.kind);
-  wire.ucx_bytes = static_cast<uint32_t>(key.ucx.size());
+  const std::string why = key.why_none.substr(0, kWhyMax);
+  wire.ucx_bytes = static_cast<uint16_t>(key.ucx.size());
+  wire.why_bytes = static_cast<uint16_t>(why.size());
   wire.job = key.job;
   wire.generation = key.generation;
   wire.bytes = key.bytes;
@@ -76,11 +81,13 @@ std::vector<std::byte> pack(const Key &key) {
   wire.handle = static_cast<uint32_t>(key.exported.handle);
   std::memcpy(wire.device_uuid, key.exported.device_uuid.data(), sizeof wire.device_uuid);
   std::memcpy(wire.handle_bytes, key.exported.handle_bytes.data(), sizeof wire.handle_bytes);
-  if (sizeof wire + key.ucx.size() > PW_KEY_MAX)
+  const size_t size = sizeof wire + key.ucx.size() + why.size();
+  if (size > PW_KEY_MAX)
     throw Error(PW_INTERNAL, format("peerway: a UCX key of {} bytes does not fit into a key", key.ucx.size()));
-  std::vector<std::byte> bytes(sizeof wire + key.ucx.size());
+  std::vector<std::byte> bytes(size);
   std::memcpy(bytes.data(), &wire, sizeof wire);
   std::memcpy(bytes.data() + sizeof wire, key.ucx.data(), key.ucx.size());
+  std::memcpy(bytes.data() + sizeof wire + key.ucx.size(), why.data(), why.size());
   const uint32_t sum = checksum_of(bytes);
   std::memcpy(bytes.data() + offsetof(Wire, checksum), &sum, sizeof sum);
   return bytes;
@@ -97,8 +104,9 @@ Key parse_key(std::span<const std::byte> bytes) {
   if (wire.version != kVersion)
     throw refuse(format("a key of version {}; this library reads version {}: build all ranks with one Peerway",
                         wire.version, kVersion));
-  if (bytes.size() != sizeof wire + uint64_t{wire.ucx_bytes} || bytes.size() > PW_KEY_MAX)
-    throw refuse(format("a key of {} bytes, but its header says {}", bytes.size(), sizeof wire + uint64_t{wire.ucx_bytes}));
+  const size_t size = sizeof wire + wire.ucx_bytes + wire.why_bytes;
+  if (bytes.size() != size || size > PW_KEY_MAX)
+    throw refuse(format("a key of {} bytes, but its header says {}", bytes.size(), size));
   if (wire.checksum != checksum_of({bytes.begin(), bytes.end()}))
     throw refuse("the key is damaged (its checksum is wrong)");
   if (wire.type != 1 && wire.type != 2) throw refuse(format("unknown key type {}", wire.type));
@@ -128,7 +136,9 @@ Key parse_key(std::span<const std::byte> bytes) {
   key.exported.address = wire.address;
   std::memcpy(key.exported.device_uuid.data(), wire.device_uuid, sizeof wire.device_uuid);
   std::memcpy(key.exported.handle_bytes.data(), wire.handle_bytes, sizeof wire.handle_bytes);
-  key.ucx.assign(bytes.begin() + sizeof wire, bytes.end());
+  const auto *rest = bytes.data() + sizeof wire;
+  key.ucx.assign(rest, rest + wire.ucx_bytes);
+  key.why_none.assign(reinterpret_cast<const char *>(rest + wire.ucx_bytes), wire.why_bytes);
   return key;
 }
 

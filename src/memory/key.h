@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "device/device.h"
@@ -23,6 +24,7 @@ struct Key {
   uint32_t word = 0;         ///< signal: its first word in the owner's control segment
   int32_t sender = PW_ANY_RANK;  ///< signal: the rank that may raise it
   Export exported;           ///< region
+  std::string why_none;      ///< region that cannot be exported: why, and what to do
   std::vector<std::byte> ucx;  ///< packed UCX remote key; empty when the owner has no UCX
 };
 

@@ -15,7 +15,7 @@
 
 namespace pw {
 
-struct Choice;
+struct Resolved;
 
 class Remote {
  public:
@@ -48,9 +48,9 @@ class Remote {
   /// This rank's side of the signal; null for a region.
   [[nodiscard]] SignalSender *sender() const noexcept { return sender_.get(); }
 
-  /// Routes already looked up, by memory class of the local side, operation and shape class.
+  /// Routes already looked up, by memory class of the local side, operation and shape class (context/resolver.h).
   static constexpr uint32_t kMemoryClasses = 16, kOps = 2, kShapeClasses = 8;
-  std::array<std::atomic<const Choice *>, kMemoryClasses * kOps * kShapeClasses> routes{};
+  std::array<std::atomic<const Resolved *>, kMemoryClasses * kOps * kShapeClasses> routes{};
 
  private:
   Importer &importer_;

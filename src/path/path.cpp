@@ -23,4 +23,9 @@ pw_status raise_by_processor(const Raise &raise, Path *through) {
   return PW_OK;
 }
 
+pw_status Path::raise(const Raise &signal) {
+  if (const pw_status status = flush(signal.signal->rank(), kNever); status != PW_OK) return status;
+  return raise_by_processor(signal, this);
+}
+
 }  // namespace pw

@@ -78,6 +78,12 @@ class Path {
   /// signal is raised after the data is visible at the target.
   virtual pw_status start(const Transfer &transfer, const Raise *raise) = 0;
 
+  /// Raises a signal after everything this path started towards its owner.
+  virtual pw_status raise(const Raise &raise);
+
+  /// True when start() returns while the bytes still move, so that several paths can work at once.
+  [[nodiscard]] virtual bool asynchronous() const { return false; }
+
   /// Completes everything started towards `rank` through this path.
   virtual pw_status flush(int rank, uint64_t deadline_ns) = 0;
 };

@@ -27,6 +27,10 @@ class HostDevice final : public Device {
   void pin(void *, uint64_t) override {}
   void unpin(void *) noexcept override {}
   [[nodiscard]] bool reaches(const Export &exported, std::string &why_not) const override;
+  bool has_kernels(std::string &why_not) override {
+    why_not = "the host has no copy kernels";
+    return false;
+  }
   [[nodiscard]] std::string link(const Export &) const override { return {}; }
 
  private:

@@ -1,0 +1,48 @@
+// Gathers what probes see of a pair of memories. Everything that looks at the system happens here; the probes only decide.
+#include "context/resolver.h"
+
+namespace pw {
+
+Device &worker(Region &local, Remote &remote) {
+  if (local.device().id().kind != PW_HOST) return local.device();
+  if (remote.key.device.kind == PW_HOST) return host_device();
+  Device *any = nullptr;
+  for (Device *device : devices()) {
+    if (device->id().kind != remote.key.device.kind) continue;
+    if (device->uuid() == remote.key.exported.device_uuid) return *device;
+    if (any == nullptr) any = device;
+  }
+  return any != nullptr ? *any : host_device();
+}
+
+Pair facts(Region &local, Remote &remote, Importer &importer) {
+  Pair pair;
+  const Export &exported = remote.key.exported;
+  pair.local = local.device().id();
+  pair.remote = remote.key.device;
+  pair.local_handle = local.allocation().handle;
+  pair.remote_handle = exported.handle;
+  pair.same_host = importer.same_host(remote.rank());
+  pair.same_process = importer.same_process(remote.rank());
+  Device &device = worker(local, remote);
+  if (!pair.same_host) {
+    pair.reachable = false;
+    pair.why_not_reachable = "the peer is on another host";
+  } else if (pair.same_process) {
+    pair.reachable = true;
+  } else if (pair.remote.kind == PW_HOST && device.id().kind != PW_HOST) {
+    pair.reachable = exported.handle == Handle::memfd;
+    if (!pair.reachable)
+      pair.why_not_reachable = "a GPU reaches host memory of a peer only where it came from pw_allocate";
+  } else if (exported.handle == Handle::none) {
+    pair.reachable = false;
+    pair.why_not_reachable = "the peer's memory cannot be exported: " + remote.key.why_none;
+  } else {
+    pair.reachable = device.reaches(exported, pair.why_not_reachable);
+  }
+  pair.kernels = device.has_kernels(pair.why_no_kernels);
+  pair.ucx_key = !remote.key.ucx.empty();
+  return pair;
+}
+
+}  // namespace pw

@@ -1,0 +1,26 @@
+#include "context/machine.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/format.h"
+#include "device/device.h"
+#include "route/table.h"
+
+namespace pw {
+
+std::map<std::string, std::string> machine() {
+  std::map<std::string, std::string> facts;
+  facts["processor"] = host_device().name();
+  facts["cores"] = std::to_string(sysconf(_SC_NPROCESSORS_ONLN));
+  for (Device *device : devices())
+    if (device->id().kind != PW_HOST) facts[to_string(device->id())] = device->name();
+  return facts;
+}
+
+std::string default_table_file() {
+  return format("{}/routes/{}.json", config_home(), route::machine_hash(machine()));
+}
+
+}  // namespace pw

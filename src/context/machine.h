@@ -1,0 +1,15 @@
+// What identifies a machine to a route table: costs measured on one are not used on another.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace pw {
+
+/// "processor" -> "...", "cores" -> "2", "gpu 0" -> "NVIDIA H200", ...
+std::map<std::string, std::string> machine();
+
+/// Where this machine's route table is looked for when no other is named.
+std::string default_table_file();
+
+}  // namespace pw
