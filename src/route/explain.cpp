@@ -1,0 +1,143 @@
+// The rows of an explanation, and their JSON.
+#include "route/explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+
+namespace pw::route {
+namespace {
+
+using nlohmann::json;
+
+std::string shown_name(const Option& option) {
+  return option.parts.size() == 1 ? option.candidate.name
+                                  : describe({.parts = option.parts, .minimum_part = 1, .align = 1});
+}
+
+std::string why_text(const Decision& decision) {
+  switch (decision.why) {
+    case Why::cheapest:
+      return "lowest measured cost";
+    case Why::within_noise:
+      return "lowest measured cost, within the noise of the measurement";
+    case Why::rule:
+      return decision.rule;
+    case Why::only_one:
+      return "the only path allowed";
+    case Why::preference:
+      return "not measured; first in the order of preference";
+  }
+  return "";
+}
+
+std::optional<double> known(double cost) { return std::isfinite(cost) ? std::optional(cost) : std::nullopt; }
+
+/// The largest size measured by any option: beyond it costs are extrapolated and not worth printing.
+uint64_t largest_measured(const std::vector<Option>& options) {
+  uint64_t largest = 0;
+  for (const Option& option : options)
+    if (option.candidate.line.measured())
+      largest = std::max(largest, option.candidate.line.segments.back().to);
+  return largest;
+}
+
+Row make_row(const Route& route, const Decision& decision) {
+  const std::vector<Option>& options = route.options();
+  const Option& chosen = options[decision.range.choice];
+  Row row{.from = decision.range.from,
+          .to = decision.range.to,
+          .shown_to = decision.range.to - 1,
+          .via = shown_name(chosen),
+          .parts = chosen.parts,
+          .us_from = {},
+          .us_to = {},
+          .next = {},
+          .why = why_text(decision),
+          .points = {}};
+  if (row.to == kEnd) row.shown_to = std::max(row.from, largest_measured(options));
+  row.us_from = known(chosen.candidate.at(row.from));
+  row.us_to = known(chosen.candidate.at(row.shown_to));
+  for (const Point& point : chosen.points)
+    if (point.bytes >= row.from && point.bytes < row.to) row.points.push_back(point);
+
+  // Against all options, also those a rule took out of the contest: that is what the rule costs.
+  std::vector<Candidate> candidates;
+  std::vector<size_t> all;
+  for (const Option& option : options) {
+    all.push_back(all.size());
+    candidates.push_back(option.candidate);
+  }
+  const double middle = std::sqrt(static_cast<double>(row.from) * static_cast<double>(row.shown_to));
+  const size_t next = runner_up(candidates, all, decision.range.choice, static_cast<uint64_t>(middle));
+  if (next != decision.range.choice) {
+    const uint64_t from = std::max(row.from, options[next].candidate.from);
+    row.next = NextBest{shown_name(options[next]), options[next].candidate.at(from),
+                        options[next].candidate.at(row.shown_to)};
+  }
+  return row;
+}
+
+json cost(const std::optional<double>& us) { return us ? json(*us) : json(nullptr); }
+
+json row_json(const Row& row) {
+  json parts = json::array(), points = json::array(), next = nullptr;
+  for (const Part& part : row.parts)
+    parts.push_back({{"path", part.path}, {"share", static_cast<double>(part.share) / kShares}});
+  for (const Point& p : row.points)
+    points.push_back({{"bytes", p.bytes}, {"microseconds", p.microseconds}, {"spread", p.spread}});
+  if (row.next) next = {{"via", row.next->via}, {"us_from", row.next->us_from}, {"us_to", row.next->us_to}};
+  return {{"from", row.from},         {"to", row.to == kEnd ? json(nullptr) : json(row.to)},
+          {"shown_to", row.shown_to}, {"via", row.via},
+          {"parts", parts},           {"us_from", cost(row.us_from)},
+          {"us_to", cost(row.us_to)}, {"next", next},
+          {"why", row.why},           {"points", points}};
+}
+
+}  // namespace
+
+Explanation explain(const Router& router, const Request& request) {
+  const auto route = router.route(request);
+  Explanation out{.where = request.where,
+                  .measured = {},
+                  .tool = {},
+                  .machine = {},
+                  .rows = {},
+                  .unavailable = request.unavailable,
+                  .notes = route->notes()};
+  for (const Decision& decision : route->decisions()) out.rows.push_back(make_row(*route, decision));
+  if (!router.table()) return out;
+  out.measured = router.table()->date;
+  out.tool = router.table()->tool;
+  out.machine = router.table()->machine;
+  for (const MissingPath& missing : router.table()->missing) {
+    const auto same = [&](const Unavailable& entry) { return entry.path == missing.path; };
+    const bool told = std::any_of(out.unavailable.begin(), out.unavailable.end(), same);
+    const bool here = std::find(request.available.begin(), request.available.end(), missing.path) !=
+                      request.available.end();
+    if (missing.pair == request.where.pair && !told && !here)
+      out.unavailable.push_back({missing.path, missing.why});
+  }
+  return out;
+}
+
+std::string to_json(const Explanation& explanation) {
+  json rows = json::array(), unavailable = json::array();
+  for (const Row& row : explanation.rows) rows.push_back(row_json(row));
+  for (const Unavailable& entry : explanation.unavailable)
+    unavailable.push_back({{"path", entry.path}, {"why", entry.why}});
+  const json out = {{"op", to_string(explanation.where.op)},
+                    {"shape", to_string(explanation.where.shape)},
+                    {"pair", to_string(explanation.where.pair)},
+                    {"measured", explanation.measured},
+                    {"tool", explanation.tool},
+                    {"machine", explanation.machine},
+                    {"rows", rows},
+                    {"unavailable", unavailable},
+                    {"notes", explanation.notes}};
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace pw::route

@@ -1,0 +1,54 @@
+// Explains a decision: for each range of sizes the path chosen, what it costs, what comes next and why, and
+// what stands in the way of the paths that are not there.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "route/router.h"
+
+namespace pw::route {
+
+/// The cost of the best other candidate at both ends of a row.
+struct NextBest {
+  std::string via;
+  double us_from = 0;
+  double us_to = 0;
+};
+
+struct Row {
+  uint64_t from = 1;
+  uint64_t to = kEnd;  ///< one past the last size; kEnd in the last row
+  uint64_t shown_to =
+      0;  ///< the size that `us_to` is for: the last of the row or, in an open row, the largest measured
+  std::string via;  ///< "peer/copy", or for a split "peer/copy 90 % + staged 10 %"
+  std::vector<Part> parts;
+  std::optional<double> us_from, us_to;  ///< nothing when it was not measured
+  std::optional<NextBest> next;
+  std::string why;
+  std::vector<Point> points;  ///< measured points of this path within the row
+};
+
+struct Explanation {
+  Case where;
+  std::string measured;  ///< the table's date; empty without a table
+  std::string tool;
+  Machine machine;
+  std::vector<Row> rows;
+  std::vector<Unavailable> unavailable;
+  std::vector<std::string> notes;
+};
+
+/// What Router::route decides for the request, explained. Throws as it does. To the reasons that come with
+/// the request, those that the table has for the same pair are added.
+Explanation explain(const Router& router, const Request& request);
+
+/// {"op", "shape", "pair", "measured", "tool", "machine": {name: text}, "rows": [{"from", "to", "shown_to",
+/// "via",
+///  "parts": [{"path", "share"}], "us_from", "us_to", "next": {"via", "us_from", "us_to"} or null, "why",
+///  "points": [{"bytes", "microseconds", "spread"}]}], "unavailable": [{"path", "why"}], "notes": [text]}.
+/// "to" is null in the open last row; costs are null when not measured; shares are parts of one.
+std::string to_json(const Explanation& explanation);
+
+}  // namespace pw::route

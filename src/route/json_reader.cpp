@@ -1,0 +1,136 @@
+// Checked reading of JSON, on top of nlohmann's parser.
+#include "route/json_reader.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "base/format.h"
+#include "route/suggest.h"
+
+namespace pw::route {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kDeepest = 16;
+
+std::string message(const std::string& file, std::string_view place, std::string_view problem,
+                    std::string_view remedy) {
+  return format("peerway: {}: {}{}{}; {}", file, place, place.empty() ? "" : ": ", problem, remedy);
+}
+
+/// Sees every event of the parse: keys that come twice in one object would otherwise be dropped silently.
+class Guard {
+ public:
+  Guard(const std::string& file, const std::string& remedy) : file_(file), remedy_(remedy) {}
+
+  bool operator()(int depth, json::parse_event_t event, json& parsed) {
+    if (depth > kDeepest)
+      throw Error(PW_BAD_TABLE, message(file_, "", format("nests deeper than {} levels", kDeepest), remedy_));
+    if (event == json::parse_event_t::object_start) keys_.emplace_back();
+    if (event == json::parse_event_t::object_end) keys_.pop_back();
+    if (event == json::parse_event_t::key && !keys_.back().insert(parsed.get<std::string>()).second)
+      throw Error(PW_BAD_TABLE, message(file_, "",
+                                        format("the key {} comes twice in one object",
+                                               in_quotes(parsed.get<std::string>())),
+                                        remedy_));
+    return true;
+  }
+
+ private:
+  const std::string &file_, &remedy_;
+  std::vector<std::set<std::string>> keys_;
+};
+
+/// "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without the library's own prefix.
+std::string without_prefix(std::string_view what) {
+  const size_t end = what.find("] ");
+  return std::string(end == std::string_view::npos ? what : what.substr(end + 2));
+}
+
+}  // namespace
+
+json parse_json(std::string_view text, const std::string& file, const std::string& remedy) {
+  try {
+    return json::parse(text, Guard(file, remedy));
+  } catch (const json::exception& error) {
+    throw Error(
+        PW_BAD_TABLE,
+        message(file, "", format("is not JSON ({} bytes): {}", text.size(), without_prefix(error.what())),
+                remedy));
+  }
+}
+
+void Reader::refuse(const std::string& problem) const {
+  throw Error(PW_BAD_TABLE, message(file_, place_, problem, remedy_));
+}
+
+std::string Reader::shown() const {
+  if (value_.is_object()) return "an object";
+  if (value_.is_array()) return format("a list of {}", value_.size());
+  if (value_.is_string()) return in_quotes(value_.get_ref<const std::string&>());
+  return value_.dump();
+}
+
+void Reader::object() const {
+  if (!value_.is_object()) refuse(format("must be an object, not {}", shown()));
+}
+
+void Reader::only(std::initializer_list<std::string_view> keys) const {
+  object();
+  const std::vector<std::string> words(keys.begin(), keys.end());
+  for (const auto& [key, value] : value_.items())
+    if (std::find(words.begin(), words.end(), key) == words.end())
+      refuse(format("has no key {}{}", in_quotes(key), allowed(key, words)));
+}
+
+std::optional<Reader> Reader::find(std::string_view key) const {
+  object();
+  const auto found = value_.find(key);
+  if (found == value_.end()) return std::nullopt;
+  return Reader(*found, file_, remedy_, place_.empty() ? std::string(key) : format("{}.{}", place_, key));
+}
+
+Reader Reader::at(std::string_view key) const {
+  auto found = find(key);
+  if (!found) refuse(format("the key {} is missing", in_quotes(key)));
+  return *found;
+}
+
+Reader Reader::item(size_t index) const {
+  return {value_[index], file_, remedy_, format("{}[{}]", place_, index)};
+}
+
+size_t Reader::items(size_t least, size_t most) const {
+  if (!value_.is_array() || value_.size() < least || value_.size() > most)
+    refuse(format("must be a list of {} items, not {}",
+                  least == most ? std::to_string(least) : format("{} to {}", least, most), shown()));
+  return value_.size();
+}
+
+std::string Reader::text(size_t longest) const {
+  if (!value_.is_string()) refuse(format("must be a text, not {}", shown()));
+  auto out = value_.get<std::string>();
+  if (out.size() > longest)
+    refuse(format("is a text of {} bytes; at most {} are allowed", out.size(), longest));
+  return out;
+}
+
+uint64_t Reader::whole(uint64_t least, uint64_t most) const {
+  if (value_.is_number_unsigned()) {
+    const auto number = value_.get<uint64_t>();
+    if (number >= least && number <= most) return number;
+  }
+  refuse(format("must be a whole number from {} to {}, not {}", least, most, shown()));
+}
+
+double Reader::number(double least, double most) const {
+  if (value_.is_number()) {
+    const double number = value_.get<double>();
+    if (number >= least && number <= most) return number;
+  }
+  refuse(format("must be a number from {} to {}, not {}", least, most, shown()));
+}
+
+}  // namespace pw::route

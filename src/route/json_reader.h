@@ -1,0 +1,68 @@
+// Reading a JSON file that a person may have edited: every value is checked, and a wrong one is named with
+// its file, its place and what is allowed there. For the route table and the rules file.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pw::route {
+
+/// Parses the text. Throws Error(PW_BAD_TABLE), with line and column, for text that is not JSON, nests too
+/// deeply, or says one thing twice. `remedy` ends every message: what to do about a bad file.
+nlohmann::json parse_json(std::string_view text, const std::string& file, const std::string& remedy);
+
+/// One value and where it is. All reading functions throw Error(PW_BAD_TABLE).
+class Reader {
+ public:
+  Reader(const nlohmann::json& value, const std::string& file, const std::string& remedy,
+         std::string place = "")
+      : value_(value), file_(file), remedy_(remedy), place_(std::move(place)) {}
+
+  /// Refuses keys other than these, with a did-you-mean.
+  void only(std::initializer_list<std::string_view> keys) const;
+  [[nodiscard]] Reader at(std::string_view key) const;                   ///< must be there
+  [[nodiscard]] std::optional<Reader> find(std::string_view key) const;  ///< may be there
+  [[nodiscard]] Reader item(size_t index) const;
+  /// The length of a list of between `least` and `most` items.
+  [[nodiscard]] size_t items(size_t least, size_t most) const;
+
+  void object() const;  ///< refuses anything that is no object
+
+  [[nodiscard]] std::string text(size_t longest = 4096) const;
+  [[nodiscard]] uint64_t whole(uint64_t least, uint64_t most) const;
+  [[nodiscard]] double number(double least, double most) const;
+  [[nodiscard]] const nlohmann::json& value() const { return value_; }
+
+  /// Throws: `FILE: PLACE: problem; remedy`.
+  [[noreturn]] void refuse(const std::string& problem) const;
+
+  /// Runs a parser of the value's text; what it finds wrong is told with file and place.
+  template <typename Parse>
+  auto parsed(Parse&& parse) const;
+
+ private:
+  [[nodiscard]] std::string shown() const;
+
+  const nlohmann::json& value_;
+  const std::string& file_;
+  const std::string& remedy_;
+  std::string place_;
+};
+
+}  // namespace pw::route
+
+#include "base/status.h"
+
+template <typename Parse>
+auto pw::route::Reader::parsed(Parse&& parse) const {
+  const std::string value = text();
+  try {
+    return parse(value);
+  } catch (const pw::Error& error) {
+    refuse(error.what());
+  }
+}

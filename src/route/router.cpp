@@ -1,0 +1,179 @@
+// From table, rules and available paths to a decision.
+#include "route/router.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw::route {
+namespace {
+
+/// All that a decision depends on, as text: the key of the cache. No name contains a line break.
+std::string cache_key(const Request& request) {
+  std::string key = to_string(request.where);
+  for (const std::string& path : request.available) key += "\n+" + path;
+  for (const Unavailable& entry : request.unavailable) key += "\n-" + entry.path + " " + entry.why;
+  return key;
+}
+
+[[noreturn]] void nothing_available(const Request& request) {
+  std::string reasons;
+  for (const Unavailable& entry : request.unavailable) reasons += format("\n  {}: {}", entry.path, entry.why);
+  throw Error(PW_UNSUPPORTED, format("peerway: no path can do {}{}", to_string(request.where),
+                                     reasons.empty() ? "; none was offered" : ":" + reasons));
+}
+
+/// How far apart two shape classes are as stand-ins for each other; large for those that tell nothing about
+/// each other. Only the largest blocks behave like contiguous data.
+int distance(ShapeClass a, ShapeClass b) {
+  constexpr int kUnlike = 100;
+  if (a == b) return 0;
+  const auto [low, high] = std::minmax(a, b);
+  if (low != ShapeClass::contiguous) return static_cast<int>(high) - static_cast<int>(low);
+  return b == ShapeClass::contiguous && high == ShapeClass::blocks_large ? 10 : kUnlike;
+}
+
+/// The class nearest to `where.shape` for which the table has a cost of a path that is available.
+std::optional<ShapeClass> measured_class(const Table& table, const Request& request) {
+  std::optional<ShapeClass> best;
+  int least = 100;
+  for (const Cost& cost : table.costs) {
+    if (cost.where.op != request.where.op || !(cost.where.pair == request.where.pair)) continue;
+    if (std::find(request.available.begin(), request.available.end(), cost.path) == request.available.end())
+      continue;
+    const int apart = distance(request.where.shape, cost.where.shape);
+    if (apart < least) least = apart, best = cost.where.shape;
+  }
+  return best;
+}
+
+uint16_t index_of(std::span<const std::string> names, const std::string& name) {
+  return static_cast<uint16_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+bool all_available(const Split& split, std::span<const std::string> available) {
+  return std::all_of(split.parts.begin(), split.parts.end(), [&](const Part& part) {
+    return std::find(available.begin(), available.end(), part.path) != available.end();
+  });
+}
+
+ReadySplit ready(const Split& split, std::span<const std::string> available) {
+  ReadySplit out;
+  for (const Part& part : split.parts) {
+    out.path[out.parts] = index_of(available, part.path);
+    out.share[out.parts++] = part.share;
+  }
+  out.minimum_part = split.minimum_part;
+  out.align = split.align;
+  return out;
+}
+
+Why reason(const Allowance& allowance, std::span<const Candidate> candidates, const Range& range) {
+  if (!allowance.why.empty()) return Why::rule;
+  if (!std::isfinite(candidates[range.choice].at(range.from))) return Why::preference;
+  if (allowance.allowed.size() == 1) return Why::only_one;
+  return range.held ? Why::within_noise : Why::cheapest;
+}
+
+}  // namespace
+
+Router::Router(std::optional<Table> table, Rules rules, bool strict, std::string why_no_table)
+    : table_(std::move(table)),
+      rules_(std::move(rules)),
+      strict_(strict),
+      why_no_table_(std::move(why_no_table)) {
+  if (table_) fit_lines(*table_);
+}
+
+std::shared_ptr<const Route> Router::route(const Request& request) const {
+  const std::string key = cache_key(request);
+  std::lock_guard lock(mutex_);
+  if (const auto found = made_.find(key); found != made_.end()) return found->second;
+  return made_[key] = decide(request);
+}
+
+void Router::add_options(Route& route) const {
+  const Request& request = route.request_;
+  for (const std::string& path : request.available)
+    route.options_.push_back({{.name = path, .line = {}}, {{path, kShares}}, {}});
+  if (!table_) {
+    route.notes_.push_back(format("no route table{}{}: the order of preference decides; run `peerway tune`",
+                                  why_no_table_.empty() ? "" : ": ", why_no_table_));
+    return;
+  }
+  const auto shape = measured_class(*table_, request);
+  if (!shape) {
+    route.notes_.push_back(
+        format("the route table has no cost for {}: the order of preference decides; run "
+               "`peerway tune`",
+               to_string(request.where)));
+    return;
+  }
+  if (*shape != request.where.shape)
+    route.notes_.push_back(format("{} was not measured: the costs are those of {}; run `peerway tune`",
+                                  to_string(request.where), to_string(*shape)));
+  const Case measured{request.where.op, *shape, request.where.pair};
+  for (const Cost& cost : table_->costs) {
+    const size_t index = index_of(request.available, cost.path);
+    if (!(cost.where == measured) || index >= request.available.size()) continue;
+    route.options_[index].candidate.line = cost.line;
+    route.options_[index].points = cost.points;
+  }
+  for (const Option& option : route.options_)
+    if (!option.candidate.line.measured())
+      route.notes_.push_back(format("{} is available but was not measured for {}; run `peerway tune`",
+                                    option.candidate.name, to_string(measured)));
+  for (const SplitCost& split : table_->splits) {
+    if (!(split.where == measured) || !all_available(split.split, request.available)) continue;
+    const uint64_t from = split.line.segments.front().from;
+    route.options_.push_back(
+        {{.name = name_of(split.split), .line = split.line, .from = from}, split.split.parts, split.points});
+    route.splits_.push_back(ready(split.split, request.available));
+  }
+}
+
+std::shared_ptr<const Route> Router::decide(const Request& request) const {
+  if (request.available.empty()) nothing_available(request);
+  auto route = std::make_shared<Route>();
+  route->request_ = request;
+  add_options(*route);
+
+  std::vector<Candidate> candidates;
+  std::vector<Choosable> choosable;
+  for (const Option& option : route->options_) {
+    candidates.push_back(option.candidate);
+    choosable.push_back({option.candidate.name, {}});
+    for (const Part& part : option.parts) choosable.back().paths.push_back(part.path);
+  }
+  std::vector<std::string> unmet;
+  for (const Allowance& allowance : rules_.apply(request.where, choosable, request.unavailable, unmet))
+    for (const Range& range : lower_envelope(candidates, allowance.allowed, allowance.sizes))
+      route->decisions_.push_back(
+          {range, reason(allowance, candidates, range), allowance.why, allowance.allowed});
+  if (strict_ && !unmet.empty())
+    throw Error(PW_BAD_TABLE,
+                format("peerway: {}; strict mode allows no fallback: correct the rule or unset strict",
+                       unmet.front()));
+  route->notes_.insert(route->notes_.end(), unmet.begin(), unmet.end());
+
+  const size_t singles = request.available.size();
+  for (const Decision& decision : route->decisions_) {
+    const size_t option = decision.range.choice;
+    Choice choice{.max_bytes = decision.range.to - 1};
+    if (option < singles)
+      choice.path = static_cast<uint16_t>(option);
+    else
+      choice.split = static_cast<int16_t>(option - singles);
+    auto& choices = route->choices_;
+    if (!choices.empty() && choices.back().path == choice.path && choices.back().split == choice.split)
+      choices.back() = choice;  // two decisions for one path: nothing to tell apart at run time
+    else
+      choices.push_back(choice);
+  }
+  route->choices_.back().max_bytes = UINT64_MAX;
+  return route;
+}
+
+}  // namespace pw::route

@@ -1,0 +1,123 @@
+// Decides: for a case and the paths that are available, which path moves how many bytes. Decisions are made
+// once and kept; what the hot path reads is a short sorted array that never changes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "route/envelope.h"
+#include "route/rules.h"
+#include "route/split.h"
+#include "route/table.h"
+
+namespace pw::route {
+
+/// What is asked. Path indices in the answer count in `available`.
+struct Request {
+  Case where;
+  std::vector<std::string> available;  ///< names of the paths whose probe succeeded, in order of preference
+  std::vector<Unavailable> unavailable;
+};
+
+/// Sizes up to and including `max_bytes` (and above the entry before) go by this.
+struct Choice {
+  uint64_t max_bytes = 0;
+  uint16_t path = 0;   ///< index in Request::available; meaningless for a split
+  int16_t split = -1;  ///< index in Route::splits(), or -1
+};
+
+/// A split ready to use: path indices in place of names.
+struct ReadySplit {
+  std::array<uint16_t, kMaxParts> path{}, share{};
+  uint32_t parts = 0;
+  uint64_t minimum_part = 0, align = 1;
+
+  /// Cuts a transfer; Piece::part indexes `path`. `slice_bytes`: for a strided shape, the bytes of one index
+  /// of its slowest dimension, so that it is cut between those; 0 for a contiguous one.
+  [[nodiscard]] Pieces divide(uint64_t bytes, uint64_t slice_bytes = 0) const noexcept {
+    return route::divide({share.data(), parts}, minimum_part, slice_bytes ? slice_bytes : align, bytes);
+  }
+};
+
+/// Why a range goes the way it does.
+enum class Why : uint8_t { cheapest, within_noise, rule, only_one, preference };
+
+/// A candidate of a decision, with what explain tells about it.
+struct Option {
+  Candidate candidate;
+  std::vector<Part> parts;  ///< one part of all shares for a single path
+  std::vector<Point> points;
+};
+
+/// One range of a decision, for explain.
+struct Decision {
+  Range range;
+  Why why = Why::cheapest;
+  std::string rule;               ///< for Why::rule: which
+  std::vector<size_t> contested;  ///< the options the rules left
+};
+
+/// The answer to one request. Immutable.
+class Route {
+ public:
+  /// A short walk over the array: no allocation, no lock.
+  [[nodiscard]] const Choice& lookup(uint64_t bytes) const noexcept {
+    const Choice* choice = choices_.data();
+    while (bytes > choice->max_bytes) ++choice;  // the last one's max_bytes is UINT64_MAX
+    return *choice;
+  }
+  [[nodiscard]] const ReadySplit& split(const Choice& choice) const noexcept {
+    return splits_[static_cast<size_t>(choice.split)];
+  }
+
+  [[nodiscard]] std::span<const Choice> choices() const { return choices_; }
+  [[nodiscard]] std::span<const ReadySplit> splits() const { return splits_; }
+  [[nodiscard]] const Request& request() const { return request_; }
+  [[nodiscard]] const std::vector<Option>& options() const { return options_; }
+  [[nodiscard]] const std::vector<Decision>& decisions() const { return decisions_; }
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  friend class Router;
+  Request request_;
+  std::vector<Choice> choices_;
+  std::vector<ReadySplit> splits_;
+  std::vector<Option> options_;
+  std::vector<Decision> decisions_;
+  std::vector<std::string> notes_;
+};
+
+/// Keeps a table, the user's rules and all decisions made from them. Safe to use from several threads.
+class Router {
+ public:
+  /// Without a table the order of preference decides; `why_no_table` is noted ("~/.config/... does not
+  /// exist").
+  Router(std::optional<Table> table, Rules rules, bool strict, std::string why_no_table = "");
+
+  /// Throws Error(PW_UNSUPPORTED) when no path is available, naming all reasons; in strict mode
+  /// Error(PW_BAD_TABLE) when a rule could not be followed.
+  [[nodiscard]] std::shared_ptr<const Route> route(const Request& request) const;
+
+  [[nodiscard]] const std::optional<Table>& table() const { return table_; }
+  [[nodiscard]] const Rules& rules() const { return rules_; }
+
+ private:
+  [[nodiscard]] std::shared_ptr<const Route> decide(const Request& request) const;
+  void add_options(Route& route) const;
+
+  std::optional<Table> table_;
+  Rules rules_;
+  bool strict_ = false;
+  std::string why_no_table_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::shared_ptr<const Route>> made_;
+};
+
+}  // namespace pw::route

@@ -1,0 +1,134 @@
+// What rules mean: which candidates may be used at which sizes.
+#include "route/rules.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/status.h"
+#include "route/suggest.h"
+
+namespace pw::route {
+namespace {
+
+bool matches(const std::string& pattern, std::string_view text) {
+  return fnmatch(pattern.c_str(), std::string(text).c_str(), 0) == 0;
+}
+
+std::string joined(std::span<const std::string> words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ",") + word;
+  return out;
+}
+
+/// A split falls under `use` when it is named itself or all of its paths are, and under `forbid` when any
+/// path is.
+bool covers(const Rule& rule, const Choosable& candidate) {
+  if (rule.names(candidate.name)) return true;
+  const auto named = [&](const std::string& path) { return rule.names(path); };
+  if (rule.forbid) return std::any_of(candidate.paths.begin(), candidate.paths.end(), named);
+  return std::all_of(candidate.paths.begin(), candidate.paths.end(), named);
+}
+
+void note(std::vector<std::string>& notes, std::string text) {
+  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
+}
+
+std::string why_unavailable(const Rule& rule, std::span<const Unavailable> unavailable) {
+  std::string reasons;
+  for (const Unavailable& entry : unavailable)
+    if (rule.names(entry.path))
+      reasons += format("{}{}: {}", reasons.empty() ? "" : "; ", entry.path, entry.why);
+  return reasons.empty() ? "no such path serves this pair" : reasons;
+}
+
+/// The rules in force at one range of sizes, applied in order.
+Allowance decide(SizeRange sizes, std::span<const Rule* const> rules, const Case& where,
+                 std::span<const Choosable> candidates, std::span<const Unavailable> unavailable,
+                 std::vector<std::string>& notes) {
+  std::vector<bool> forbidden(candidates.size(), false), forced(candidates.size(), false);
+  std::string forced_by, forbidden_by;
+  for (const Rule* rule : rules) {
+    std::vector<bool> covered(candidates.size());
+    for (size_t i = 0; i < candidates.size(); ++i) covered[i] = covers(*rule, candidates[i]);
+    const bool any = std::find(covered.begin(), covered.end(), true) != covered.end();
+    if (rule->forbid) {
+      for (size_t i = 0; i < candidates.size(); ++i)
+        if (covered[i]) forbidden[i] = true, forced[i] = false;
+      if (any) forbidden_by = rule->origin;
+    } else if (any) {
+      forced = covered;
+      forced_by = rule->origin;
+      for (size_t i = 0; i < candidates.size(); ++i)
+        if (covered[i]) forbidden[i] = false;
+    } else {
+      note(notes, format("{} asks for {}, which is not available for {} ({}); left out", rule->origin,
+                         joined(rule->paths), to_string(where), why_unavailable(*rule, unavailable)));
+    }
+  }
+  Allowance out{.sizes = sizes, .allowed = {}, .why = {}};
+  const auto collect = [&](const auto& take) {
+    for (size_t i = 0; i < candidates.size(); ++i)
+      if (take(i)) out.allowed.push_back(i);
+  };
+  collect([&](size_t i) { return forced[i]; });
+  if (!out.allowed.empty()) {
+    out.why = forced_by;
+    return out;
+  }
+  collect([&](size_t i) { return !forbidden[i]; });
+  if (!out.allowed.empty()) return out;
+  collect([](size_t) { return true; });
+  note(
+      notes,
+      format("the rules forbid every path there is for {} from {} bytes on (the last is {}); all are allowed "
+             "again",
+             to_string(where), print_size(sizes.from), forbidden_by));
+  return out;
+}
+
+}  // namespace
+
+bool Rule::applies(const Case& where) const {
+  return matches(op, to_string(where.op)) && matches(shape, to_string(where.shape)) &&
+         matches(pair, to_string(where.pair));
+}
+
+bool Rule::names(std::string_view path) const {
+  return std::any_of(paths.begin(), paths.end(), [&](const std::string& pattern) {
+    return matches(pattern, path) || path.starts_with(pattern + "/");
+  });
+}
+
+std::vector<Allowance> Rules::apply(const Case& where, std::span<const Choosable> candidates,
+                                    std::span<const Unavailable> unavailable,
+                                    std::vector<std::string>& notes) const {
+  if (candidates.empty())
+    throw Error(PW_INVALID_ARGUMENT, "peerway: rules need at least one candidate to choose from");
+  std::vector<const Rule*> relevant;
+  std::vector<uint64_t> cuts = {1, kEnd};
+  for (const Rule& rule : rules_) {
+    if (!rule.applies(where)) continue;
+    relevant.push_back(&rule);
+    for (uint64_t cut : {rule.bytes.from, rule.bytes.to})
+      if (cut > 1 && cut < kEnd) cuts.push_back(cut);
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+
+  std::vector<Allowance> out;
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    std::vector<const Rule*> here;
+    for (const Rule* rule : relevant)
+      if (rule->bytes.from <= cuts[i] && cuts[i] < rule->bytes.to) here.push_back(rule);
+    Allowance next = decide({cuts[i], cuts[i + 1]}, here, where, candidates, unavailable, notes);
+    if (!out.empty() && out.back().allowed == next.allowed && out.back().why == next.why)
+      out.back().sizes.to = next.sizes.to;
+    else
+      out.push_back(std::move(next));
+  }
+  return out;
+}
+
+}  // namespace pw::route

@@ -1,0 +1,79 @@
+// The user's rules: paths that a person prefers or forbids, by operation, pair, shape and size. Later rules
+// win. A rule that cannot be followed never leaves a hole: it is left out, and a note says why.
+//
+//   {"rules": [{"op": "put", "pair": "cuda->cuda*", "bytes": "64K:1M", "use": "peer/store"}, {"forbid":
+//   "staged"}]}
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "route/class.h"
+#include "route/size_text.h"
+
+namespace pw::route {
+
+/// What stands in the way of a path for the pair that is asked about.
+struct Unavailable {
+  std::string path;
+  std::string why;
+  bool operator==(const Unavailable&) const = default;
+};
+
+struct Rule {
+  std::string op = "*", shape = "*", pair = "*";  ///< patterns (shell globs) over the names of class.h
+  SizeRange bytes;
+  std::vector<std::string> paths;  ///< patterns; "peer" stands for all of peer/*
+  bool forbid = false;             ///< else: use
+  std::string origin;              ///< "rules.json: rules[2]", for messages
+
+  [[nodiscard]] bool applies(const Case& where) const;
+  /// Whether one of the patterns names the path.
+  [[nodiscard]] bool names(std::string_view path) const;
+};
+
+/// A candidate as rules see it: one path, or the paths of a split.
+struct Choosable {
+  std::string name;
+  std::vector<std::string> paths;
+};
+
+/// What the rules leave for a range of sizes. `allowed` is never empty and keeps the order of the candidates.
+struct Allowance {
+  SizeRange sizes;
+  std::vector<size_t> allowed;
+  std::string why;  ///< the rule that forced the choice; empty where the costs decide
+};
+
+class Rules {
+ public:
+  Rules() = default;
+  explicit Rules(std::vector<Rule> rules) : rules_(std::move(rules)) {}
+  [[nodiscard]] const std::vector<Rule>& list() const { return rules_; }
+  void add(Rule rule) { rules_.push_back(std::move(rule)); }  ///< wins over all earlier ones
+
+  /// Sorted allowances without gaps over all sizes. What could not be followed is added to `notes`, once
+  /// each. `candidates` must not be empty.
+  [[nodiscard]] std::vector<Allowance> apply(const Case& where, std::span<const Choosable> candidates,
+                                             std::span<const Unavailable> unavailable,
+                                             std::vector<std::string>& notes) const;
+
+ private:
+  std::vector<Rule> rules_;
+};
+
+/// A `use` rule for every case, from the comma-separated names that pw_context_use takes. Throws
+/// Error(PW_INVALID_ARGUMENT) for a name that is no path.
+Rule use_rule(std::string_view paths, std::span<const std::string> known_paths);
+
+/// Parses a rules file. `known_paths` are all the paths this build has, available or not; nic:NAME is always
+/// allowed. Throws Error(PW_BAD_TABLE) naming file, place, value and what is allowed.
+Rules parse_rules(std::string_view text, const std::string& file, std::span<const std::string> known_paths);
+
+/// Reads and parses; a file that is missing or cannot be read is Error(PW_BAD_TABLE).
+Rules load_rules(const std::string& file, std::span<const std::string> known_paths);
+
+}  // namespace pw::route

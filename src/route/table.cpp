@@ -1,0 +1,62 @@
+// What belongs to the table besides its text: fitting, the machine's fingerprint, the file.
+#include "route/table.h"
+
+#include "base/format.h"
+#include "base/status.h"
+#include "route/file.h"
+#include "route/suggest.h"
+
+namespace pw::route {
+namespace {
+
+constexpr size_t kMostFileBytes = 16 << 20;
+
+}  // namespace
+
+std::string machine_hash(const Machine& machine) {
+  uint64_t hash = 14695981039346656037u;  // FNV-1a: only tells machines apart, keeps no secret
+  const auto add = [&](std::string_view text) {
+    for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  };
+  for (const auto& [name, value] : machine) {
+    add(format("{}:{}=", name.size(), name));
+    add(format("{}:{}\n", value.size(), value));
+  }
+  return format("{:016x}", hash);
+}
+
+void fit_lines(Table& table) {
+  for (Cost& cost : table.costs)
+    if (!cost.line.measured()) cost.line = fit(cost.points);
+  for (SplitCost& split : table.splits)
+    if (!split.line.measured()) split.line = fit(split.points);
+}
+
+Table load_table(const std::string& file) {
+  return parse_table(read_file(file, kMostFileBytes, "run `peerway tune` to measure a new one"), file);
+}
+
+void save_table(const Table& table, const std::string& file) { write_file(file, print_table(table)); }
+
+void check_machine(const Table& table, const Machine& machine, const std::string& name) {
+  if (table.machine == machine) return;
+  std::string differences;
+  const auto add = [&](const std::string& field, const std::string& then, const std::string& now) {
+    if (then == now) return;
+    differences += format("{}{} was {} and is {}", differences.empty() ? "" : "; ", field, then, now);
+  };
+  const auto value = [](const Machine& m, const std::string& field) {
+    const auto found = m.find(field);
+    return found == m.end() ? "absent" : in_quotes(found->second);
+  };
+  Machine fields = table.machine;
+  fields.insert(machine.begin(), machine.end());
+  for (const auto& entry : fields)
+    add(entry.first, value(table.machine, entry.first), value(machine, entry.first));
+  throw Error(PW_BAD_TABLE,
+              format("peerway: {}: was measured on another machine, or this one has changed ({}); run "
+                     "`peerway tune` to measure a new one",
+                     name, differences));
+}
+
+}  // namespace pw::route

@@ -1,0 +1,79 @@
+// The route table: what was measured on one machine and the cost lines made from it, in a JSON file that a
+// person can read. Made by `peerway tune`, read when a context is created and by `peerway explain`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "route/class.h"
+#include "route/fit.h"
+#include "route/rules.h"
+#include "route/split.h"
+
+namespace pw::route {
+
+inline constexpr uint64_t kTableVersion = 1;
+
+using Machine =
+    std::map<std::string, std::string>;  ///< fingerprint: "cpu" -> "...", "gpu 0" -> "NVIDIA H200", ...
+
+/// Sixteen hexadecimal digits over all fields.
+std::string machine_hash(const Machine& machine);
+
+/// The cost of one path in one case.
+struct Cost {
+  Case where;
+  std::string path;
+  std::vector<Point> points;
+  CostLine line;
+};
+
+/// The cost of one split, measured with all its paths at work.
+struct SplitCost {
+  Case where;
+  Split split;
+  std::vector<Point> points;
+  CostLine line;
+};
+
+/// A path that a pair class does not have on this machine.
+struct MissingPath {
+  PairClass pair;
+  std::string path;
+  std::string why;
+};
+
+struct Table {
+  std::string tool;  ///< "peerway 0.1.0"
+  std::string date;  ///< when it was measured, as the caller writes it
+  Machine machine;
+  uint64_t staging_chunk_bytes = 0;  ///< 0: not measured
+  std::vector<MissingPath> missing;
+  std::vector<Cost> costs;
+  std::vector<SplitCost> splits;
+};
+
+/// Fits the cost lines of all entries that have none yet.
+void fit_lines(Table& table);
+
+/// Parses a table; entries without a line (a draft, as `tune` writes it) get one fitted to their points.
+/// `name` is the file's name in messages. Throws Error(PW_BAD_TABLE): not JSON, another version, or any value
+/// that cannot be.
+Table parse_table(std::string_view text, const std::string& name);
+
+/// The file's text: one line a cost line. parse_table(print_table(t)) is t.
+std::string print_table(const Table& table);
+
+/// Throws Error(PW_BAD_TABLE), also when the file is missing.
+Table load_table(const std::string& file);
+
+/// Writes a new file and renames it over the old one; missing folders are made. Throws Error(PW_SYSTEM).
+void save_table(const Table& table, const std::string& file);
+
+/// Throws Error(PW_BAD_TABLE) naming the fields that differ, when the table was measured on another machine.
+void check_machine(const Table& table, const Machine& machine, const std::string& name);
+
+}  // namespace pw::route

@@ -1,0 +1,237 @@
+// The table's text: written one line a cost line, and read with every value checked.
+#include <cmath>
+#include <set>
+
+#include "base/format.h"
+#include "base/status.h"
+#include "route/json_reader.h"
+#include "route/suggest.h"
+#include "route/table.h"
+
+namespace pw::route {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kFormat = "peerway route table";
+constexpr std::string_view kAbout =
+    "Costs are microseconds to completion. A point is [bytes, cost, spread]; a line is a list of straight "
+    "pieces "
+    "[from bytes, cost there, to bytes, cost there]. Shares of a split are of 256.";
+const std::string kRemedy = "run `peerway tune` to measure a new one";
+
+constexpr size_t kMostEntries = 4096, kMostPoints = 256, kMostMachineFields = 256;
+constexpr double kMostMicroseconds = 1e12;  // twelve days
+constexpr double kLeastMicroseconds = 1e-6;
+constexpr uint64_t kMostBytes = kEnd - 1;
+
+// ---- reading
+
+Point read_point(const Reader& reader) {
+  const size_t items = reader.items(2, 3);
+  return {reader.item(0).whole(1, kMostBytes), reader.item(1).number(kLeastMicroseconds, kMostMicroseconds),
+          items == 3 ? reader.item(2).number(0, 100) : 0};
+}
+
+std::vector<Point> read_points(const Reader& reader) {
+  std::vector<Point> points;
+  const size_t count = reader.items(1, kMostPoints);
+  for (size_t i = 0; i < count; ++i) {
+    points.push_back(read_point(reader.item(i)));
+    if (i > 0 && points[i].bytes <= points[i - 1].bytes)
+      reader.item(i).refuse(
+          format("{} bytes come after {}; sizes must grow", points[i].bytes, points[i - 1].bytes));
+  }
+  return points;
+}
+
+CostLine read_line(const Reader& entry) {
+  CostLine line;
+  const Reader list = entry.at("line");
+  line.noise = entry.at("noise").number(0, 1);
+  const size_t count = list.items(1, kMaxSegments);
+  for (size_t i = 0; i < count; ++i) {
+    const Reader item = list.item(i);
+    (void)item.items(4, 4);
+    Segment s{item.item(0).whole(1, kMostBytes), item.item(1).number(kLeastMicroseconds, kMostMicroseconds),
+              item.item(2).whole(1, kMostBytes), item.item(3).number(kLeastMicroseconds, kMostMicroseconds)};
+    if (s.to < s.from || s.us_to < s.us_from || (s.to == s.from && (count > 1 || s.us_to != s.us_from)))
+      item.refuse("the piece goes backwards: its end must have more bytes and no lower cost than its start");
+    if (i > 0 && s.from != line.segments.back().to)
+      item.refuse(
+          format("starts at {} bytes, but the piece before it ends at {}", s.from, line.segments.back().to));
+    line.segments.push_back(s);
+  }
+  return line;
+}
+
+Case read_case(const Reader& entry) {
+  return {entry.at("op").parsed(parse_op), entry.at("shape").parsed(parse_shape_class),
+          entry.at("pair").parsed(parse_pair_class)};
+}
+
+std::string read_path(const Reader& reader) {
+  std::string path = reader.text();
+  if (!is_path_name(path))
+    reader.refuse(
+        format("{} is not a path; names are 1 to 64 letters, digits and _ . : / -", in_quotes(path)));
+  return path;
+}
+
+/// Points, and the line made from them: read when there, else fitted.
+template <typename Entry>
+void read_measured(const Reader& entry, Entry& out) {
+  out.points = read_points(entry.at("points"));
+  if (entry.find("line") || entry.find("noise"))
+    out.line = read_line(entry);
+  else
+    out.line = fit(out.points);
+}
+
+Split read_split(const Reader& entry) {
+  Split split;
+  const Reader list = entry.at("parts");
+  const size_t count = list.items(2, kMaxParts);
+  std::set<std::string> seen;
+  uint32_t sum = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Reader item = list.item(i);
+    (void)item.items(2, 2);
+    Part part{read_path(item.item(0)), static_cast<uint16_t>(item.item(1).whole(1, kShares - 1))};
+    if (!seen.insert(part.path).second) item.refuse(format("names the path {} twice", in_quotes(part.path)));
+    sum += part.share;
+    split.parts.push_back(std::move(part));
+  }
+  if (sum != kShares) list.refuse(format("the shares sum to {}, not to {}", sum, kShares));
+  split.minimum_part = entry.at("minimum part").whole(1, kMostBytes);
+  split.align = entry.at("align").whole(1, kMostBytes);
+  return split;
+}
+
+Machine read_machine(const Reader& reader) {
+  reader.only({"hash", "fields"});
+  const Reader fields = reader.at("fields");
+  Machine machine;
+  fields.object();
+  if (fields.value().size() > kMostMachineFields)
+    fields.refuse(format("has {} fields; at most {} are allowed", fields.value().size(), kMostMachineFields));
+  for (const auto& [name, value] : fields.value().items()) machine[name] = fields.at(name).text();
+  if (const auto hash = reader.find("hash"); hash && hash->text() != machine_hash(machine))
+    hash->refuse(format("is {}, but the fields give {}: the file was changed by hand",
+                        in_quotes(hash->text()), in_quotes(machine_hash(machine))));
+  return machine;
+}
+
+void read_entries(const Reader& top, Table& table) {
+  std::set<std::string> seen;
+  const auto once = [&](const Reader& entry, const std::string& what) {
+    if (!seen.insert(what).second) entry.refuse(format("{} is in the table twice", what));
+  };
+  const Reader missing = top.at("unavailable"), costs = top.at("costs"), splits = top.at("splits");
+  for (size_t i = 0, n = missing.items(0, kMostEntries); i < n; ++i) {
+    const Reader entry = missing.item(i);
+    entry.only({"pair", "path", "why"});
+    table.missing.push_back(
+        {entry.at("pair").parsed(parse_pair_class), read_path(entry.at("path")), entry.at("why").text()});
+  }
+  for (size_t i = 0, n = costs.items(0, kMostEntries); i < n; ++i) {
+    const Reader entry = costs.item(i);
+    entry.only({"op", "shape", "pair", "path", "points", "noise", "line"});
+    Cost cost{.where = read_case(entry), .path = read_path(entry.at("path")), .points = {}, .line = {}};
+    once(entry, to_string(cost.where) + " by " + cost.path);
+    read_measured(entry, cost);
+    table.costs.push_back(std::move(cost));
+  }
+  for (size_t i = 0, n = splits.items(0, kMostEntries); i < n; ++i) {
+    const Reader entry = splits.item(i);
+    entry.only({"op", "shape", "pair", "parts", "minimum part", "align", "points", "noise", "line"});
+    SplitCost split{.where = read_case(entry), .split = read_split(entry), .points = {}, .line = {}};
+    once(entry, to_string(split.where) + " by " + describe(split.split));
+    read_measured(entry, split);
+    table.splits.push_back(std::move(split));
+  }
+}
+
+// ---- writing
+
+std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+std::string print_points(std::span<const Point> points) {
+  json list = json::array();
+  for (const Point& p : points)
+    list.push_back(p.spread > 0 ? json{p.bytes, p.microseconds, p.spread} : json{p.bytes, p.microseconds});
+  return dump(list);
+}
+
+std::string print_line(const CostLine& line) {
+  json list = json::array();
+  for (const Segment& s : line.segments) list.push_back(json{s.from, s.us_from, s.to, s.us_to});
+  return dump(list);
+}
+
+/// Written by hand rather than as an object, so that the keys stand in the order in which a person reads
+/// them.
+template <typename Entry>
+std::string print_entry(const Entry& entry, const std::string& what) {
+  std::string text = format("{{\"op\": {}, \"shape\": {}, \"pair\": {}, {}, \"points\": {}",
+                            dump(to_string(entry.where.op)), dump(to_string(entry.where.shape)),
+                            dump(to_string(entry.where.pair)), what, print_points(entry.points));
+  if (entry.line.measured())
+    text += format(", \"noise\": {}, \"line\": {}", dump(entry.line.noise), print_line(entry.line));
+  return text + "}";
+}
+
+std::string print_list(const std::string& name, const std::vector<std::string>& lines) {
+  std::string text = format("  {}: [", dump(name));
+  for (size_t i = 0; i < lines.size(); ++i) text += (i == 0 ? "\n    " : ",\n    ") + lines[i];
+  return text + (lines.empty() ? "]" : "\n  ]");
+}
+
+}  // namespace
+
+Table parse_table(std::string_view text, const std::string& name) {
+  const json parsed = parse_json(text, name, kRemedy);
+  const Reader top(parsed, name, kRemedy);
+  // Format and version first: nothing else is worth reading about a file of another kind.
+  if (const Reader kind = top.at("format"); kind.text() != kFormat)
+    kind.refuse(
+        format("is {}, not {}: this is another kind of file", in_quotes(kind.text()), in_quotes(kFormat)));
+  if (const Reader version = top.at("version"); version.whole(0, UINT64_MAX) != kTableVersion)
+    version.refuse(
+        format("is {}; this Peerway reads version {}", version.whole(0, UINT64_MAX), kTableVersion));
+  top.only({"format", "version", "about", "tool", "date", "machine", "staging chunk", "unavailable", "costs",
+            "splits"});
+  if (const auto about = top.find("about")) (void)about->text();
+  Table table;
+  table.tool = top.at("tool").text();
+  table.date = top.at("date").text();
+  table.machine = read_machine(top.at("machine"));
+  table.staging_chunk_bytes = top.at("staging chunk").whole(0, uint64_t{1} << 40);
+  read_entries(top, table);
+  return table;
+}
+
+std::string print_table(const Table& table) {
+  std::vector<std::string> missing, costs, splits, fields;
+  for (const MissingPath& m : table.missing)
+    missing.push_back(format("{{\"pair\": {}, \"path\": {}, \"why\": {}}}", dump(to_string(m.pair)),
+                             dump(m.path), dump(m.why)));
+  for (const Cost& cost : table.costs)
+    costs.push_back(print_entry(cost, format("\"path\": {}", dump(cost.path))));
+  for (const SplitCost& split : table.splits) {
+    json parts = json::array();
+    for (const Part& part : split.split.parts) parts.push_back(json{part.path, part.share});
+    splits.push_back(print_entry(split, format("\"parts\": {}, \"minimum part\": {}, \"align\": {}",
+                                               dump(parts), split.split.minimum_part, split.split.align)));
+  }
+  std::string text = format("{{\n  \"format\": {},\n  \"version\": {},\n  \"about\": {},\n", dump(kFormat),
+                            kTableVersion, dump(kAbout));
+  text += format("  \"tool\": {},\n  \"date\": {},\n", dump(table.tool), dump(table.date));
+  text += format("  \"machine\": {{\"hash\": {}, \"fields\": {}}},\n", dump(machine_hash(table.machine)),
+                 dump(json(table.machine)));
+  text += format("  \"staging chunk\": {},\n", table.staging_chunk_bytes);
+  text += print_list("unavailable", missing) + ",\n" + print_list("costs", costs) + ",\n";
+  return text + print_list("splits", splits) + "\n}\n";
+}
+
+}  // namespace pw::route
