@@ -142,8 +142,8 @@ def warned(before: Record, after: Record, factor: str | None = None) -> list[str
 
 
 @pytest.mark.parametrize(("field", "old", "new"), [
-    ("host", "node01", "node02"), ("device", "V100", "A100"), ("driver", "550", "580"), ("version", "0.1", "0.2"),
-    ("iterations", 100, 1000), ("extra", {"ucx": "1.13"}, {"ucx": "1.22"}),
+    ("host", "node01", "node02"), ("device", "V100", "A100"), ("driver", "550", "580"),
+    ("version", "0.1", "0.2"), ("iterations", 100, 1000), ("extra", {"ucx": "1.13"}, {"ucx": "1.22"}),
 ])  # fmt: skip
 def test_everything_that_changed_is_warned_of(field: str, old: object, new: object) -> None:
     (line,) = warned(record(**{field: old}), record(**{field: new}))
@@ -163,9 +163,8 @@ def test_other_ranks_are_warned_of_though_no_group_matches() -> None:
 
 
 def test_a_mixed_group_and_data_that_were_not_validated_are_warned_of() -> None:
-    pairs: list[Pair] = pair_up(
-        [record(), record(host="other", validated=False)], [record(), record(host="other")]
-    )
+    before = [record(), record(host="other", validated=False)]
+    pairs = pair_up(before, [record(), record(host="other")])
     text = "\n".join(changes(pairs))
     assert "several hosts (other, synthetic01); add --by host" in text
     assert "1 records were not validated" in text
