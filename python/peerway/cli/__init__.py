@@ -1,0 +1,60 @@
+"""The command `peerway`: a table of verbs, each in its own file, imported only when it is used.
+
+A verb lives in `peerway/cli/<verb>.py` and defines `command`. A verb reports what a user can mend with
+click.ClickException; everything else is a defect and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+VERBS = {
+    "doctor": "What direct ways this node has between memories, and what keeps the rest off.",
+    "bench": "Measure latency and bandwidth of every path, beside the tools people use today.",
+    "tune": "Measure all paths and write the route table.",
+    "explain": "Why the route table takes which path for which size.",
+    "compare": "What changed between two sets of records, and whether it is more than noise.",
+    "report": "Make a page with plots from records; it opens offline.",
+    "run": "Start a program as several ranks on this host.",
+    "config": "Every setting, its value and where it came from.",
+}
+
+
+class Verbs(click.Group):
+    """A group that knows its verbs from a table, so that `--help` imports none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command = importlib.import_module(f"peerway.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Peerway: the direct way between memories. Measure the ways bytes can move, choose, use the fastest."""
+
+
+def main() -> None:
+    """Runs the command line; errors go to standard error as `peerway: ...`."""
+    try:
+        status = command.main(prog_name="peerway", standalone_mode=False)
+    except click.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        if isinstance(error, click.UsageError) and error.ctx:
+            click.echo(error.ctx.get_usage(), err=True)
+        click.echo(f"peerway: {error.format_message()}", err=True)
+        sys.exit(error.exit_code)
+    sys.exit(status if isinstance(status, int) else 0)

@@ -1,0 +1,136 @@
+"""`peerway compare`: what changed between two files of records, and whether it is more than noise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
+from peerway.compare.changes import changes, stated
+from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, pair_up
+from peerway.compare.metric import METRICS
+from peerway.compare.statistics import Comparison, compare
+from peerway.compare.table import notes, show, show_one_sided
+
+_FIELDS = (*IDENTITY, *SURROUNDINGS)
+_PLAIN_WIDTH = 120  # of a table that goes to a file or a pipe
+
+
+@click.command()
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+@click.option("--by", type=click.Choice(_FIELDS), multiple=True, help="One row for each value of this field.")
+@click.option(
+    "--metric", type=click.Choice(list(METRICS)), help="What to compare [default: as the test says]."
+)
+@click.option("--factor", type=click.Choice(_FIELDS), help="What was meant to change; all else is warned of.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--fail-on-slowdown",
+    type=click.FloatRange(min=0),
+    metavar="PERCENT",
+    help="Exit with 1 when a group got slower by more than this and its interval excludes no change.",
+)
+@SKIP_TRUNCATED
+@click.pass_context
+def command(
+    ctx: click.Context,
+    before: Path,
+    after: Path,
+    by: tuple[str, ...],
+    metric: str | None,
+    factor: str | None,
+    form: str,
+    fail_on_slowdown: float | None,
+    skip_truncated: bool,
+) -> None:
+    """Compare the records of BEFORE with those of AFTER (JSON lines, as `peerway bench --out` writes).
+
+    Records of the same test, path, shape, size, ranks and devices are samples of one group. For each group:
+    the median and half the quartile distance of both sides, the speed-up (positive is better), its 95 %
+    bootstrap interval and the p-value of Mann and Whitney. "no difference": the interval includes none.
+    """
+    if factor in by:
+        raise click.UsageError(f"--factor {factor} excludes --by {factor}: a field changed, or it is a row")
+    pairs = pair_up(read_records([before], skip_truncated), read_records([after], skip_truncated), by, factor)
+    found = [c for pair in pairs if pair.before and pair.after and (c := compare(pair, metric))]
+    if not found:
+        raise BadInput(_nothing_in_common(before, after, pairs, metric))
+    warned = changes(pairs, factor)
+    slow = _slowdowns(found, fail_on_slowdown)
+    if form == "json":
+        click.echo(json.dumps(_as_json(pairs, found, warned), indent=1, ensure_ascii=False))
+    else:
+        _print(pairs, found, warned, by, factor)
+    if slow:
+        click.echo(
+            f"peerway: {len(slow)} of {len(found)} groups got slower by more than {fail_on_slowdown:g} %",
+            err=True,
+        )
+        ctx.exit(1)
+
+
+def _print(
+    pairs: Sequence[Pair],
+    found: Sequence[Comparison],
+    warned: Sequence[str],
+    by: Sequence[str],
+    factor: str | None,
+) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_PLAIN_WIDTH)
+    if factor:
+        console.print(Text(stated(pairs, factor), style="bold"))
+    for line in warned:
+        console.print(Text(f"warning: {line}", style="yellow"))
+    show(console, found, by)
+    show_one_sided(console, pairs)
+
+
+def _slowdowns(found: Sequence[Comparison], percent: float | None) -> list[Comparison]:
+    """Groups slower by more than asked, beyond noise; a single record a side has no noise to weigh it against
+    and counts by its value.
+    """
+    if percent is None:
+        return []
+    worst = 1 - percent / 100
+    return [
+        c for c in found if c.speedup is not None and c.speedup < worst and c.verdict in ("slower", "unknown")
+    ]
+
+
+def _nothing_in_common(before: Path, after: Path, pairs: Sequence[Pair], metric: str | None) -> str:
+    if metric and any(pair.before and pair.after for pair in pairs):
+        return f"no group of {before} and {after} has {metric} on both sides"
+    left = sum(bool(pair.before) for pair in pairs)
+    return (
+        f"{before} ({left} groups) and {after} ({len(pairs) - left} groups) have no group in common: test, "
+        "via, op, shape, bytes, ranks, source and target must be the same; if one of them was meant to "
+        "change, name it with --factor"
+    )
+
+
+def _as_json(pairs: Sequence[Pair], found: Sequence[Comparison], warned: Sequence[str]) -> dict[str, Any]:
+    def group(c: Comparison) -> dict[str, Any]:
+        percent = None if c.speedup is None else (c.speedup - 1) * 100
+        interval = None if c.low is None or c.high is None else [(c.low - 1) * 100, (c.high - 1) * 100]
+        return c.pair.key.as_dict() | {
+            "metric": c.metric.field, "before": asdict(c.before), "after": asdict(c.after),
+            "speedup_percent": percent, "interval_percent": interval, "p": c.p, "verdict": c.verdict,
+        }  # fmt: skip
+
+    return {
+        "groups": [group(c) for c in found],
+        "only_before": [pair.key.as_dict() for pair in pairs if not pair.after],
+        "only_after": [pair.key.as_dict() for pair in pairs if not pair.before],
+        "warnings": list(warned),
+        "notes": notes(found),
+    }

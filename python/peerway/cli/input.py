@@ -1,0 +1,42 @@
+"""Reading record files for a verb: what is wrong with a file becomes an error of the command line."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from peerway import records
+
+SKIP_TRUNCATED = click.option(
+    "--skip-truncated", is_flag=True, help="Skip a last line that a killed run left cut off, with a warning."
+)
+
+
+class BadInput(click.ClickException):
+    """Input that a verb cannot use; exits with 2, so that it is told apart from a finding (1)."""
+
+    exit_code = 2
+
+
+def read_records(paths: Sequence[Path], skip_truncated: bool) -> list[records.Record]:
+    """The records of all files; BadInput when a file cannot be read or has none."""
+    found = []
+    for path in paths:
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", records.TruncatedRecordWarning)
+                part = records.read(path, truncated="skip" if skip_truncated else "error")
+        except records.RecordError as error:
+            hint = " (--skip-truncated)" if "cut off" in str(error) else ""
+            raise BadInput(f"{error}{hint}") from None
+        except OSError as error:
+            raise BadInput(f"cannot read {path}: {error.strerror or error}") from None
+        for warning in caught:
+            click.echo(f"peerway: {warning.message}", err=True)
+        if not part:
+            raise BadInput(f"{path} has no records; `peerway bench --out {path}` writes some")
+        found += part
+    return found

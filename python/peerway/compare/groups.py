@@ -1,0 +1,49 @@
+"""Records that measure the same thing are samples of a group; a comparison pairs the groups of two sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from peerway.records import Record
+
+IDENTITY = ("test", "via", "op", "shape", "bytes", "ranks", "source", "target")
+SURROUNDINGS = ("host", "device", "driver", "version", "iterations")
+
+
+class Key(NamedTuple):
+    """What makes records samples of the same thing: names and values, in one order for all groups."""
+
+    names: tuple[str, ...]
+    values: tuple[str | int, ...]
+
+    def get(self, name: str) -> str | int | None:
+        """The value of a field, None when groups are not told apart by it."""
+        return self.values[self.names.index(name)] if name in self.names else None
+
+    def as_dict(self) -> dict[str, str | int]:
+        return dict(zip(self.names, self.values, strict=True))
+
+
+@dataclass(slots=True)
+class Pair:
+    """The samples of one group on the two sides."""
+
+    key: Key
+    before: list[Record] = field(default_factory=list)
+    after: list[Record] = field(default_factory=list)
+
+
+def pair_up(
+    before: Iterable[Record], after: Iterable[Record], by: Sequence[str] = (), factor: str | None = None
+) -> list[Pair]:
+    """All groups of both sides in the order of their first record. `by` tells groups apart by more fields;
+    `factor`, what was meant to change, does not tell them apart."""
+    names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name != factor))
+    pairs: dict[Key, Pair] = {}
+    for side, records in (("before", before), ("after", after)):
+        for record in records:
+            key = Key(names, tuple(getattr(record, name) for name in names))
+            getattr(pairs.setdefault(key, Pair(key)), side).append(record)
+    return list(pairs.values())

@@ -1,0 +1,49 @@
+"""What a comparison looks at in a record, whether more is better, and how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from peerway import units
+from peerway.records import Record
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A field of a record that can be compared."""
+
+    field: str
+    name: str
+    more_is_better: bool
+    text: Callable[[float], str]
+
+    def of(self, record: Record) -> float | None:
+        """The value in one record; None where it was not measured."""
+        value: float | None = getattr(record, self.field)
+        return value
+
+
+METRICS = {
+    metric.field: metric
+    for metric in (
+        Metric("p50_us", "median time", False, units.time_text),
+        Metric("p99_us", "99th percentile of time", False, units.time_text),
+        Metric("min_us", "shortest time", False, units.time_text),
+        Metric("mean_us", "mean time", False, units.time_text),
+        Metric("bandwidth_MBps", "bandwidth", True, units.bandwidth_text),
+        Metric("messages_per_s", "message rate", True, units.rate_text),
+        Metric("cpu_percent", "processor use", False, lambda value: f"{value:.0f} %"),
+    )
+}
+
+
+def metric_of(test: str, asked: str | None = None) -> Metric:
+    """The metric asked for; else bandwidth for a bandwidth test, message rate for one of rates, the median
+    time for all others.
+    """
+    if asked:
+        return METRICS[asked]
+    if test.endswith("_mr"):
+        return METRICS["messages_per_s"]
+    return METRICS["bandwidth_MBps" if test.endswith("bw") else "p50_us"]

@@ -1,0 +1,288 @@
+"""The one schema of a benchmark result, its one reader and writer. A result is one JSON object a line.
+
+Bench and tune write records; compare, report and the tests read them. Times are microseconds and one way,
+sizes bytes, and MB is 10^6 bytes everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from rich.table import Table
+
+_FLOATS = ("p50_us", "p99_us", "min_us", "mean_us", "bandwidth_MBps", "messages_per_s")
+_TOLERANCE_US = 1e-3  # records may be rounded to a nanosecond
+
+
+class RecordError(ValueError):
+    """A record that cannot be used: the message names the file and line, the field and its value."""
+
+
+class TruncatedRecordWarning(UserWarning):
+    """The last line of a file was cut off and was skipped, as asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One measured point: one test of one message size, over one path or peer, between two devices.
+
+    `via` is a path ("peer/copy"), "route" (the automatic choice) or a peer's name ("openmpi"). `shape` is
+    "contiguous" or a face of a cube of doubles as written by `cube_shape`. `source` and `target` name where
+    the memory lives ("host", "cuda:0"). `device` and `driver` describe the hardware and its driver; "" where
+    there is none. `cpu_percent` is None where it was not measured. `command` is the command line that made
+    the record, `extra` whatever else its maker wanted to keep: what a reader does not know stays there.
+    """
+
+    test: str
+    via: str
+    op: str
+    shape: str
+    bytes: int
+    ranks: int
+    source: str
+    target: str
+    iterations: int
+    p50_us: float
+    p99_us: float
+    min_us: float
+    mean_us: float
+    bandwidth_MBps: float
+    messages_per_s: float
+    validated: bool
+    cpu_percent: float | None
+    host: str
+    device: str
+    driver: str
+    version: str
+    time: str
+    command: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        for name in ("test", "via", "op", "shape", "source", "target", "host", "version"):
+            _check(bool(_typed(self, name, str, "text")), name, getattr(self, name), "text that is not empty")
+        for name in ("device", "driver", "command"):
+            _typed(self, name, str, "text")
+        for name, least in (("bytes", 0), ("ranks", 1), ("iterations", 1)):
+            value = _typed(self, name, int, "a whole number")
+            _check(least <= value < 1 << 63, name, value, f"a whole number from {least} to 2^63 - 1")
+        for name in _FLOATS:
+            _number(self, name)
+        if self.cpu_percent is not None:
+            _number(self, "cpu_percent")
+        _typed(self, "validated", bool, "true or false")
+        _typed(self, "extra", Mapping, "an object")
+        _check_time(self.time)
+        for low, high in (("min_us", "p50_us"), ("p50_us", "p99_us"), ("min_us", "mean_us")):
+            least, most = getattr(self, low), getattr(self, high)
+            _check(least <= most + _TOLERANCE_US, low, least, f"at most {high} ({most})")
+
+    @classmethod
+    def from_samples(
+        cls,
+        samples_ns: ArrayLike,
+        *,
+        ways: int = 1,
+        messages: int = 1,
+        streams: int = 1,
+        time: str | None = None,
+        **known: Any,
+    ) -> Record:
+        """A record from the nanoseconds of each iteration (a flat array, at least one sample).
+
+        A sample lasts `ways` one-way trips (2 for a round trip) of `messages` messages one after the other (a
+        window of 64 puts: 64), so that the times are those of one message one way. `streams` such messages
+        move at once (2 for both directions, the number of pairs for several) and add up to the bandwidth,
+        which is that of the median. `known` has the fields that samples do not give. Raises RecordError for
+        samples that cannot be times.
+        """
+        import numpy as np
+
+        samples = np.asarray(samples_ns, dtype=np.float64)
+        if samples.ndim != 1 or samples.size == 0:
+            raise RecordError(f"samples of shape {samples.shape}; a flat array of at least one is needed")
+        if not np.all(np.isfinite(samples)) or samples.min() < 0:
+            raise RecordError("a sample is negative or not a number; nanoseconds are needed")
+        if min(ways, messages, streams) < 1:
+            raise RecordError(f"ways {ways}, messages {messages}, streams {streams}: each must be at least 1")
+        each_us = samples / (1e3 * ways * messages)
+        p50, p99 = (float(value) for value in np.percentile(each_us, (50, 99)))
+        if p50 == 0:
+            raise RecordError("the median sample is 0 ns, below the clock; time more messages at once")
+        rate = streams * 1e6 / p50
+        return cls(
+            iterations=samples.size,
+            p50_us=_rounded(p50),
+            p99_us=_rounded(p99),
+            min_us=_rounded(float(each_us.min())),
+            mean_us=_rounded(float(each_us.mean())),
+            bandwidth_MBps=_rounded(known["bytes"] * rate / 1e6),
+            messages_per_s=_rounded(rate),
+            time=time or now(),
+            **known,
+        )
+
+    def as_json(self) -> str:
+        """The record as one line of JSON, without the newline."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values["extra"] = dict(self.extra)
+        for optional in ("command", "extra"):
+            if not values[optional]:
+                del values[optional]
+        try:
+            return json.dumps(values, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise RecordError(f"field 'extra' cannot be written as JSON: {error}") from None
+
+
+_KNOWN = tuple(f.name for f in fields(Record))
+_REQUIRED = tuple(f.name for f in fields(Record) if f.default is MISSING and f.default_factory is MISSING)
+
+
+def read(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    truncated: Literal["error", "skip"] = "error",
+) -> list[Record]:
+    """All records of one or several JSON-lines files, in order. Blank lines are skipped.
+
+    Raises RecordError with file and line for a line that is no record, OSError for a file that cannot be
+    read. A last line cut off by a killed writer is an error too, or, with truncated="skip", a
+    TruncatedRecordWarning.
+    """
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return [record for path in several for record in _read_file(Path(path), truncated)]
+
+
+def write(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
+    """Writes the file anew, whole or not at all."""
+    whole = "".join(record.as_json() + "\n" for record in records)
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        draft.write_text(whole, encoding="utf-8")
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def append(path: str | os.PathLike[str], record: Record) -> None:
+    """Adds one line at the end, in one write, so that a measurement that dies later keeps it."""
+    with Path(path).open("ab", buffering=0) as file:
+        file.write((record.as_json() + "\n").encode())
+
+
+def parse(line: str) -> Record:
+    """The record of one line of JSON; RecordError names the field and its value."""
+    values = json.loads(line, object_pairs_hook=_object, parse_constant=_no_constant)
+    if not isinstance(values, dict):
+        raise RecordError(f"found {_short(values)}, but a record is a JSON object")
+    missing = [name for name in _REQUIRED if name not in values]
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        raise RecordError(f"field '{missing[0]}' is missing{more}")
+    extra = values.pop("extra", {})
+    _check(isinstance(extra, dict), "extra", extra, "an object")
+    for name in [name for name in values if name not in _KNOWN]:
+        _check(name not in extra, name, values[name], "only once, either at the top or in 'extra'")
+        extra[name] = values.pop(name)
+    return Record(**values, extra=extra)
+
+
+def as_osu(records: Iterable[Record]) -> str:
+    """The records in the output format of the OSU micro-benchmarks, for tools that read it."""
+    from peerway.report import text
+
+    return text.as_osu(records)
+
+
+def as_table(records: Iterable[Record]) -> Table:
+    """The records as a rich table for a terminal."""
+    from peerway.report import text
+
+    return text.as_table(records)
+
+
+def now() -> str:
+    """The present time as records spell it: 2026-11-21T09:30:00Z."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _read_file(path: Path, truncated: str) -> list[Record]:
+    lines = path.read_bytes().split(b"\n")
+    records = []
+    for number, raw in enumerate(lines, start=1):
+        if not raw.strip():
+            continue
+        cut = number == len(lines)  # no newline follows
+        try:
+            records.append(parse(raw.decode("utf-8")))
+        except RecordError as error:
+            raise RecordError(f"{path}:{number}: {error}") from None
+        except (ValueError, RecursionError) as error:
+            why = f"not a line of JSON ({error})"
+            if cut:
+                why = f"the last line is cut off after {len(raw)} bytes"
+            if cut and truncated == "skip":
+                warnings.warn(f"{path}:{number}: {why}; skipped", TruncatedRecordWarning, stacklevel=3)
+                continue
+            remedy = "; delete that line, or ask to skip it" if cut else ""
+            raise RecordError(f"{path}:{number}: {why}{remedy}") from None
+    return records
+
+
+def _typed(record: Record, name: str, kind: Any, wanted: str) -> Any:
+    value = getattr(record, name)
+    right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    _check(right, name, value, wanted)
+    return value
+
+
+def _number(record: Record, name: str) -> None:
+    value = _typed(record, name, int | float, "a number")
+    _check(math.isfinite(value) and value >= 0, name, value, "a finite number, at least 0")
+
+
+def _check_time(value: object) -> None:
+    wanted = "a time in UTC such as 2026-11-21T09:30:00Z"
+    try:
+        right = isinstance(value, str) and datetime.fromisoformat(value).utcoffset() == timedelta(0)
+    except ValueError:
+        right = False
+    _check(right, "time", value, wanted)
+
+
+def _check(right: bool, name: str, value: object, wanted: str) -> None:
+    if not right:
+        raise RecordError(f"field '{name}' is {_short(value)}, but must be {wanted}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        _check(name not in found, name, value, "given only once")
+        found[name] = value
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise RecordError(f"found {name}, but a record has finite numbers only")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.7g}")

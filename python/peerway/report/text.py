@@ -1,0 +1,95 @@
+"""Records as text: a table for people, and the output format of the OSU micro-benchmarks for their tools.
+
+The OSU format: comment lines that start with "#", then lines of a size and one or more numbers in columns.
+See https://mvapich.cse.ohio-state.edu/benchmarks/ (a title line and a line of column names come before the
+numbers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from statistics import median
+
+from rich.table import Table
+from rich.text import Text
+
+from peerway.cube import cube_face, shape_class
+from peerway.records import Record
+from peerway.units import bandwidth_text, rate_text, size_text, time_text
+
+_COLUMN = 20
+
+
+def as_osu(records: Iterable[Record]) -> str:
+    """One block for each test, path, shape and pair: a title, the column names, and a line for each size with
+    the median of its records. The title says what OSU's own would not: path, shape and pair.
+    """
+    return "\n".join("\n".join(_osu_block(block)) + "\n" for block in _blocks(records))
+
+
+def as_table(records: Iterable[Record]) -> Table:
+    """A rich table, one row a record, in the order in which tests, shapes and paths first appear."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("test", "via", "shape", "pair"):
+        table.add_column(name, overflow="fold")
+    for name in ("size", "p50", "p99", "bandwidth", "messages"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("checked", no_wrap=True)
+    for block in _blocks(records):
+        for i, record in enumerate(block):
+            checked = Text("yes") if record.validated else Text("no", style="red")
+            names = (
+                record.test,
+                record.via,
+                shape_class(record.shape),
+                f"{record.source} to {record.target}",
+            )
+            cells = [*(names if i == 0 else ("",) * 4), *_numbers(record)]
+            table.add_row(*map(Text, cells), checked, end_section=i == len(block) - 1)
+    return table
+
+
+def _numbers(record: Record) -> Iterator[str]:
+    face = cube_face(record.shape)
+    yield (f"N={face.n} " if face else "") + size_text(record.bytes)
+    yield time_text(record.p50_us)
+    yield time_text(record.p99_us)
+    yield bandwidth_text(record.bandwidth_MBps)
+    yield rate_text(record.messages_per_s)
+
+
+def _blocks(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of one curve together, by size; curves in the order of their first record."""
+    curves: dict[tuple[object, ...], list[Record]] = {}
+    for r in records:
+        key = (r.test, r.op, shape_class(r.shape), r.source, r.target, r.ranks, r.host, r.via)
+        curves.setdefault(key, []).append(r)
+    return [sorted(curve, key=lambda record: record.bytes) for curve in curves.values()]
+
+
+def _osu_block(block: Sequence[Record]) -> Iterator[str]:
+    first = block[0]
+    names = _osu_columns(first.test)
+    where = f"{shape_class(first.shape)}, {first.source} to {first.target}, {first.ranks} ranks"
+    yield _one_line(f"# Peerway {first.test} v{first.version} (via {first.via}, {where})")
+    yield "# Latency is one way; each number is the median." if "p50_us" in names else "# MB = 10^6 bytes."
+    yield f"{'# Size':<{_COLUMN}}" + "".join(f"{title:>{_COLUMN}}" for title in names.values())
+    for size, same in groupby(block, key=lambda record: record.bytes):
+        repeats = list(same)
+        numbers = (median(getattr(record, name) for record in repeats) for name in names)
+        yield f"{size:<{_COLUMN}}" + "".join(f"{number:>{_COLUMN}.3f}" for number in numbers)
+
+
+def _osu_columns(test: str) -> dict[str, str]:
+    """The fields of a record that a test's columns show, and the columns' names as OSU spells them."""
+    if test.endswith("_mr"):
+        return {"bandwidth_MBps": "MB/s", "messages_per_s": "Messages/s"}
+    if test.endswith("bw"):
+        return {"bandwidth_MBps": "Bandwidth (MB/s)"}
+    return {"p50_us": "Latency (us)"}
+
+
+def _one_line(text: str) -> str:
+    """A name from a record may hold anything; a newline would end the comment."""
+    return " ".join(text.split())

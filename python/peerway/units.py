@@ -1,0 +1,44 @@
+"""How sizes, times and bandwidths are written for people: one spelling for every table and plot."""
+
+from __future__ import annotations
+
+
+def size_text(count: int) -> str:
+    """8 -> "8 B", 65536 -> "64 KiB", 1536 -> "1.5 KiB"; other sizes stay exact: "1000 B"."""
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >= 1 << power:
+            halves = count * 2 / (1 << power)
+            if halves == int(halves):
+                return f"{count / (1 << power):g} {unit}"
+    return f"{count} B"
+
+
+def time_text(microseconds: float) -> str:
+    """Three significant digits in the unit that keeps them short: 0.317 -> "317 ns", 5.2 -> "5.2 µs"."""
+    value = abs(microseconds)
+    if value < 1:
+        return f"{_digits(microseconds * 1e3)} ns"
+    if value < 1e3:
+        return f"{_digits(microseconds)} µs"
+    return f"{_digits(microseconds / 1e3)} ms" if value < 1e6 else f"{_digits(microseconds / 1e6)} s"
+
+
+def bandwidth_text(megabytes_per_s: float) -> str:
+    """10630.0 -> "10.6 GB/s" (MB = 10^6 bytes)."""
+    if abs(megabytes_per_s) >= 1e3:
+        return f"{_digits(megabytes_per_s / 1e3)} GB/s"
+    return f"{_digits(megabytes_per_s)} MB/s"
+
+
+def rate_text(per_second: float) -> str:
+    """3150000.0 -> "3.15 M/s"."""
+    for factor, unit in ((1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s")):
+        if abs(per_second) >= factor:
+            return f"{_digits(per_second / factor)} {unit}"
+    return f"{_digits(per_second)} /s"
+
+
+def _digits(value: float) -> str:
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -1,0 +1,40 @@
+"""The command group: it lists its verbs without importing them, and says errors plainly."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from click.testing import CliRunner
+
+from peerway.cli import VERBS
+from peerway.cli import command as peerway
+
+
+def test_help_names_every_verb_and_imports_none_of_them() -> None:
+    program = (
+        "import sys; from peerway.cli import command\n"
+        "command.main(['--help'], prog_name='peerway', standalone_mode=False)\n"
+        "names = 'numpy', 'scipy', 'plotly', 'rich', 'peerway.cli.compare'\n"
+        "heavy = [m for m in names if m in sys.modules]\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(f"  {verb} " in done.stdout for verb in VERBS)
+
+
+def test_an_unknown_verb_is_refused() -> None:
+    result = CliRunner().invoke(peerway, ["mesure"])
+    assert result.exit_code == 2
+    assert "mesure" in result.output
+
+
+def test_errors_go_to_standard_error_and_say_who_speaks() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "peerway", "compare", "no-such-file", "none"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("peerway: cannot read no-such-file: No such file")

@@ -1,0 +1,270 @@
+"""Comparisons: what is a difference, what is warned of, and what `peerway compare` prints and returns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from peerway import records
+from peerway.cli import command as peerway
+from peerway.compare.changes import changes
+from peerway.compare.groups import pair_up
+from peerway.compare.metric import metric_of
+from peerway.compare.statistics import Comparison, compare
+from peerway.records import Record
+from synthetic_records import record
+
+Run = Callable[..., Result]
+
+
+def times(*microseconds: float, **fields: Any) -> list[Record]:
+    return [record(p50_us=t, min_us=0, p99_us=1e9, mean_us=1, **fields) for t in microseconds]
+
+
+def bandwidths(*values: float) -> list[Record]:
+    return [record(test="put_bw", bandwidth_MBps=value) for value in values]
+
+
+def one(before: Iterable[Record], after: Iterable[Record], metric: str | None = None) -> Comparison:
+    (pair,) = pair_up(before, after)
+    found = compare(pair, metric)
+    assert found is not None
+    return found
+
+
+def noisy(median: float, n: int, seed: int) -> list[Record]:
+    return times(*(median * np.random.default_rng(seed).lognormal(0, 0.03, n)))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def invoke(before: list[Record], after: list[Record], *options: str) -> Result:
+        files = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
+        for file, side in zip(files, (before, after), strict=True):
+            records.write(file, side)
+        return CliRunner().invoke(peerway, ["compare", *map(str, files), *options])
+
+    return invoke
+
+
+# ---- statistics
+
+
+def test_shorter_times_and_higher_bandwidths_are_faster() -> None:
+    found = one(times(2.0, 2.02, 2.04, 2.06, 2.08), times(1.0, 1.01, 1.02, 1.03, 1.04))
+    assert found.verdict == "faster"
+    assert found.speedup == pytest.approx(2.0)
+    found = one(bandwidths(100, 101, 102, 103, 104), bandwidths(50, 50.5, 51, 51.5, 52))
+    assert found.verdict == "slower"
+    assert found.speedup == pytest.approx(0.5)
+    assert found.high is not None
+    assert found.high < 1
+
+
+def test_the_interval_encloses_the_ratio_and_the_p_value_is_that_of_mann_and_whitney() -> None:
+    found = one(noisy(1.0, 20, seed=1), noisy(1.1, 20, seed=2))
+    assert found.speedup is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < found.speedup < found.high < 1
+    assert found.high - found.low < 0.1
+    separated = one(times(1, 2, 3, 4, 5), times(6, 7, 8, 9, 10))
+    assert separated.p == pytest.approx(2 / 252)  # 2 of the C(10, 5) orders are as extreme
+
+
+def test_noise_is_seldom_called_a_difference() -> None:
+    verdicts = [one(noisy(1, 12, seed=2 * i), noisy(1, 12, seed=2 * i + 1)).verdict for i in range(60)]
+    assert verdicts.count("no difference") >= 60 * 0.85
+
+
+def test_the_same_records_give_the_same_numbers() -> None:
+    before, after = noisy(1, 8, seed=5), noisy(1.02, 8, seed=6)
+    assert one(before, after) == one(before, after)
+
+
+def test_one_record_has_neither_interval_nor_p_value_nor_spread() -> None:
+    found = one(times(2.0), times(1.0, 1.1))
+    assert (found.verdict, found.low, found.high, found.p) == ("unknown", None, None, None)
+    assert found.before.spread is None
+    assert found.speedup == pytest.approx(2 / 1.05)
+
+
+def test_samples_that_do_not_vary_still_have_an_interval() -> None:
+    assert one(times(2, 2, 2), times(1, 1, 1)).verdict == "faster"
+    assert one(times(2, 2, 2), times(2, 2, 2)).verdict == "no difference"
+
+
+def test_no_ratio_is_made_of_a_zero() -> None:
+    found = one(bandwidths(0, 0, 0), bandwidths(1, 2, 3))
+    assert (found.speedup, found.low, found.verdict) == (None, None, "unknown")
+
+
+def test_spread_is_half_the_quartile_distance() -> None:
+    assert one(times(90, 95, 100, 105, 110), times(1)).before.spread == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(("test", "field"), [
+    ("put_latency", "p50_us"), ("put_bw", "bandwidth_MBps"), ("put_bibw", "bandwidth_MBps"),
+    ("put_mbw_mr", "messages_per_s"), ("cube_face", "p50_us"),
+])  # fmt: skip
+def test_a_test_has_its_own_metric(test: str, field: str) -> None:
+    assert metric_of(test).field == field
+    assert metric_of(test, "p99_us").field == "p99_us"
+
+
+def test_a_metric_that_was_not_measured_is_not_compared() -> None:
+    (pair,) = pair_up([record(cpu_percent=None)], [record(cpu_percent=5)])
+    assert compare(pair, "cpu_percent") is None
+
+
+# ---- groups and warnings
+
+
+def test_records_of_one_thing_are_one_group() -> None:
+    pairs = pair_up([record(), record(), record(bytes=16)], [record(), record(via="staged")])
+    assert [(len(p.before), len(p.after)) for p in pairs] == [(2, 1), (1, 0), (0, 1)]
+    by_host = pair_up([record(), record(host="other")], [], by=["host"])
+    assert [pair.key.get("host") for pair in by_host] == ["synthetic01", "other"]
+
+
+def test_a_field_that_was_meant_to_change_does_not_split_groups() -> None:
+    assert len(pair_up([record(via="staged")], [record(via="ucx")], factor="via")) == 1
+
+
+def warned(before: Record, after: Record, factor: str | None = None) -> list[str]:
+    return changes([*pair_up([before], [after], factor=factor)], factor)
+
+
+@pytest.mark.parametrize(("field", "old", "new"), [
+    ("host", "node01", "node02"), ("device", "V100", "A100"), ("driver", "550", "580"),
+    ("version", "0.1", "0.2"), ("iterations", 100, 1000), ("extra", {"ucx": "1.13"}, {"ucx": "1.22"}),
+])  # fmt: skip
+def test_everything_that_changed_is_warned_of(field: str, old: object, new: object) -> None:
+    (line,) = warned(record(**{field: old}), record(**{field: new}))
+    shown = (old["ucx"], new["ucx"]) if isinstance(old, dict) and isinstance(new, dict) else (old, new)
+    assert field in line
+    assert f"{shown[0]} -> {shown[1]}" in line
+
+
+def test_the_stated_factor_is_not_warned_of_unless_it_stayed() -> None:
+    assert warned(record(driver="550"), record(driver="580"), "driver") == []
+    (line,) = warned(record(driver="550"), record(driver="550"), "driver")
+    assert "driver was to change, but is 550" in line
+
+
+def test_other_ranks_are_warned_of_though_no_group_matches() -> None:
+    assert warned(record(ranks=2), record(ranks=4)) == ["ranks changed: 2 -> 4"]
+
+
+def test_a_mixed_group_and_data_that_were_not_validated_are_warned_of() -> None:
+    before = [record(), record(host="other", validated=False)]
+    pairs = pair_up(before, [record(), record(host="other")])
+    text = "\n".join(changes(pairs))
+    assert "several hosts (other, synthetic01); add --by host" in text
+    assert "1 records were not validated" in text
+
+
+# ---- the command
+
+
+def test_the_table_says_what_changed_and_how_sure_it_is(run: Run) -> None:
+    result = run(noisy(1.1, 8, seed=1) + times(5, via="staged"), noisy(1.0, 8, seed=2) + times(4, via="ucx"))
+    assert result.exit_code == 0, result.output
+    assert "put_latency · peer/store · contiguous · host to host · 2 ranks · median time" in result.output
+    row = next(line for line in result.output.splitlines() if line.startswith("  8 B"))
+    assert "8/8" in row
+    assert "+" in row
+    assert "[+" in row
+    assert "only before has:" in result.output
+    assert "via ucx" in result.output
+    assert "\x1b" not in result.output
+
+
+def test_noise_is_called_no_difference(run: Run) -> None:
+    assert "no difference" in run(noisy(1, 8, seed=1), noisy(1, 8, seed=2)).output
+
+
+def test_a_single_record_is_told_how_to_get_an_interval(run: Run) -> None:
+    output = run(times(2), times(1)).output
+    assert "+100 %" in output
+    assert "no interval is possible" in output
+    assert "--repeat" in output
+
+
+def test_rows_by_host_name_the_device(run: Run) -> None:
+    sides = [noisy(m, 5, seed=s) + times(m, m, host="node41", device="8 x A100")
+             for m, s in ((2.0, 1), (1.0, 2))]  # fmt: skip
+    output = run(*sides, "--by", "host").output
+    assert "node41 (8 x A100)" in output
+    assert "several hosts" not in output
+
+
+def test_json_has_every_number(run: Run) -> None:
+    result = run(times(2, 2.1, 2.2), times(1, 1.1, 1.2) + times(1, via="ucx"), "--format", "json")
+    found = json.loads(result.output)
+    (group,) = found["groups"]
+    assert group["via"] == "peer/store"
+    assert group["before"] == {"n": 3, "median": 2.1, "spread": pytest.approx(0.05 / 2.1)}
+    assert group["speedup_percent"] == pytest.approx((2.1 / 1.1 - 1) * 100)
+    assert group["interval_percent"][0] > 0
+    assert group["verdict"] == "faster"
+    assert found["only_after"][0]["via"] == "ucx"
+    assert found["only_before"] == []
+
+
+@pytest.mark.parametrize(("after", "limit", "status"), [
+    ((1.2, 1.21, 1.22), "10", 1), ((1.2, 1.21, 1.22), "50", 0), ((0.8, 0.81, 0.82), "0", 0),
+    ((0.7, 1.0, 1.9), "0", 0), ((1.5,), "10", 1),
+])  # fmt: skip
+def test_a_slowdown_beyond_noise_fails_when_asked(
+    run: Run, after: tuple[float, ...], limit: str, status: int
+) -> None:
+    before = times(1, 1.01, 1.02)
+    assert run(before, times(*after)).exit_code == 0
+    result = run(before, times(*after), "--fail-on-slowdown", limit)
+    assert result.exit_code == status, result.output
+    assert ("got slower" in result.output) == bool(status)
+
+
+def test_sides_with_nothing_in_common_are_an_error(run: Run) -> None:
+    result = run([record(via="staged")], [record(via="ucx")])
+    assert result.exit_code == 2
+    assert "no group in common" in result.output
+    assert "--factor" in result.output
+    assert run([record(via="staged")], [record(via="ucx")], "--factor", "via").exit_code == 0
+
+
+@pytest.mark.parametrize(("content", "why"), [
+    (None, "cannot read"), ("", "has no records"), ("{}\n", ":1: field 'test' is missing"),
+    ('{"te', "--skip-truncated"),
+])  # fmt: skip
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str | None, why: str) -> None:
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    records.write(good, [record()])
+    if content is not None:
+        bad.write_text(content)
+    result = CliRunner().invoke(peerway, ["compare", str(good), str(bad)])
+    assert result.exit_code == 2
+    assert str(bad) in result.output
+    assert why in result.output
+
+
+def test_a_cut_off_line_is_skipped_when_asked(run: Run, tmp_path: Path) -> None:
+    run([record()], [record()])
+    after = tmp_path / "after.jsonl"
+    after.write_text(after.read_text() + '{"test"')
+    result = CliRunner().invoke(
+        peerway, ["compare", str(tmp_path / "before.jsonl"), str(after), "--skip-truncated"]
+    )
+    assert result.exit_code == 0, result.output
+    assert "after.jsonl:2: the last line is cut off" in result.output
+
+
+def test_markup_in_a_name_is_printed_as_it_is(run: Run) -> None:
+    assert "[red]x[/red]" in run(times(1, via="[red]x[/red]"), times(1, via="[red]x[/red]")).output
