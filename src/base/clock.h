@@ -1,23 +1,31 @@
-// Monotonic time in nanoseconds, and deadlines made of it.
+// Deadlines: points of the monotonic clock in nanoseconds, so that a timeout given once bounds many steps.
 #pragma once
 
 #include <cstdint>
 #include <ctime>
 
+#include "peerway/peerway.h"
+
 namespace pw {
 
-inline uint64_t now_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+inline uint64_t now_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-inline constexpr uint64_t kNever = UINT64_MAX;
-
-/// The moment `timeout_ns` from now; PW_FOREVER is never.
-inline uint64_t deadline_after(uint64_t timeout_ns) {
+/// PW_FOREVER, and a timeout too large for the clock, never pass.
+inline uint64_t deadline_after(uint64_t timeout_ns) noexcept {
   const uint64_t now = now_ns();
-  return timeout_ns > kNever - now ? kNever : now + timeout_ns;
+  return timeout_ns > PW_FOREVER - now ? PW_FOREVER : now + timeout_ns;
+}
+
+/// What is left until `deadline`, for poll(): rounded up, at most a minute (callers loop), 0 once it has passed.
+inline int poll_milliseconds(uint64_t deadline) noexcept {
+  const uint64_t now = now_ns();
+  if (deadline <= now) return 0;
+  const uint64_t left = (deadline - now + 999'999) / 1'000'000;
+  return left > 60'000 ? 60'000 : static_cast<int>(left);
 }
 
 }  // namespace pw

@@ -12,7 +12,7 @@ namespace pw {
 
 struct ConfigEntry {
   std::string_view name;           ///< lower case; the variable is PEERWAY_ and the name in upper case
-  std::string_view type;           ///< "text", "path", "count", "bytes", "seconds", "choice:a|b|c"
+  std::string_view type;           ///< "text", "path", "count", "bytes", "seconds", "choice:a|b|c"; paths are absolute
   std::string_view default_value;  ///< as text; empty means derived, and help says from what
   std::string_view help;
 };
@@ -24,6 +24,10 @@ std::span<const ConfigEntry> config_table();
 /// fit its type, naming the value, where it came from and what is allowed.
 std::string config(std::string_view name);
 uint64_t config_number(std::string_view name);  ///< counts, bytes (suffixes K M G) and seconds (in nanoseconds)
+
+/// Checks every value now in force, so that a mistake is told at the start and not in the middle. Throws as config()
+/// does; warns once of PEERWAY_ variables that mean nothing.
+void check_config();
 
 /// ~/.config/peerway and ~/.cache/peerway, by the XDG rules.
 std::string config_home();

@@ -6,12 +6,17 @@
 #include <string>
 
 #include "base/config.h"
+#include "base/status.h"
 
 namespace pw {
 
 void log(LogLevel level, std::string_view message) {
   static const int limit = [] {
-    const std::string name = config("log");
+    std::string name;
+    try {
+      name = config("log");
+    } catch (const Error &) {  // told by check_config(); logging itself must not fail
+    }
     const char *names[] = {"error", "warning", "info", "debug"};
     for (int i = 0; i < 4; ++i)
       if (name == names[i]) return i;

@@ -1,0 +1,43 @@
+// SipHash against vectors of its reference implementation: key 00 01 .. 0f, text 00 01 .. of the length given.
+#include "base/siphash.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace pw {
+namespace {
+
+std::string digest_of(size_t length) {
+  Secret key;
+  for (size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::byte>(i);
+  std::vector<std::byte> text(length);
+  for (size_t i = 0; i < length; ++i) text[i] = static_cast<std::byte>(i);
+  std::string hex;
+  for (const std::byte byte : siphash(key, text)) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned>(byte));
+    hex += two;
+  }
+  return hex;
+}
+
+TEST(SipHash, AgreesWithTheReferenceVectors) {
+  EXPECT_EQ(digest_of(0), "a3817f04ba25a8e66df67214c7550293");
+  EXPECT_EQ(digest_of(1), "da87c1d86b99af44347659119b22fc45");
+  EXPECT_EQ(digest_of(2), "8177228da4a45dc7fca38bdef60affe4");
+  EXPECT_EQ(digest_of(15), "5493e99933b0a8117e08ec0f97cfc3d9");
+  EXPECT_EQ(digest_of(63), "5150d1772f50834a503e069a973fbd7c");
+}
+
+TEST(SipHash, ComparesDigests) {
+  Digest a{}, b{};
+  EXPECT_TRUE(equal_digests(a, b));
+  b[15] = std::byte{1};
+  EXPECT_FALSE(equal_digests(a, b));
+}
+
+}  // namespace
+}  // namespace pw
