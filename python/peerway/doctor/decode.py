@@ -1,4 +1,5 @@
-"""Turns JSON into the dataclasses of facts.py, tolerantly: unknown keys are ignored, missing ones keep defaults."""
+"""Turns JSON into the dataclasses of facts.py, tolerantly: unknown keys are ignored, missing ones keep
+defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ T = TypeVar("T")
 
 
 def decode(kind: type[T], data: object) -> T:
-    """An instance of dataclass `kind` from a JSON object. Raises ValueError naming the field that does not fit."""
+    """An instance of dataclass `kind` from a JSON object. Raises ValueError naming the field that does not
+    fit."""
     value = _decode(kind, data, kind.__name__)
     assert isinstance(value, kind)
     return value

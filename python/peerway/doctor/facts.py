@@ -1,7 +1,7 @@
 """What is known about this node: plain data that the probes fill in and the checks judge.
 
-`None` always means "could not be found out"; `False`, 0 and "" are answers. Sizes are in bytes unless the name says
-otherwise. The JSON of `peerway doctor --json` has the same fields under "facts".
+`None` always means "could not be found out"; `False`, 0 and "" are answers. Sizes are in bytes unless the
+name says otherwise. The JSON of `peerway doctor --json` has the same fields under "facts".
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class Gpu:
     persistence: bool | None = None
     compute_mode: str = ""  # "default", "prohibited", "exclusive_process"
     virtualization: str = ""  # "none", "passthrough", "vgpu", ...
-    fabric: str = ""  # NVSwitch fabric registration: "not_supported", "not_started", "in_progress", "completed"
+    fabric: str = (
+        ""  # NVSwitch fabric registration: "not_supported", "not_started", "in_progress", "completed"
+    )
     fabric_error: str = ""
     nvlinks: list[NvLink] = field(default_factory=list)
     pci_bridges: list[str] = field(default_factory=list)  # from the root complex down, "pci0000:16" first
@@ -103,7 +105,9 @@ class Driver:
     settings: dict[str, str] = field(default_factory=dict)  # a few entries of /proc/driver/nvidia/params
     device_nodes: list[str] = field(default_factory=list)
     unreadable_nodes: list[str] = field(default_factory=list)
-    pci_gpus: dict[str, str] = field(default_factory=dict)  # NVIDIA GPUs on the PCI bus: bus id -> bound driver
+    pci_gpus: dict[str, str] = field(
+        default_factory=dict
+    )  # NVIDIA GPUs on the PCI bus: bus id -> bound driver
     nvswitches: int = 0
     fabric_manager: bool | None = None  # its process is running
 
@@ -169,7 +173,9 @@ class Storage:
     compat_mode: bool | None = None  # cufile.json lets cuFile fall back to copies through the host
     pci_p2pdma: bool | None = None  # cufile.json asks for the kernel's peer-to-peer DMA instead of nvidia-fs
     drives: list[Drive] = field(default_factory=list)
-    file_systems: dict[str, str] = field(default_factory=dict)  # mount point -> type, of those that GDS can serve
+    file_systems: dict[str, str] = field(
+        default_factory=dict
+    )  # mount point -> type, of those that GDS can serve
 
 
 @dataclass(kw_only=True)
@@ -179,7 +185,9 @@ class Kernel:
     options: dict[str, str] = field(default_factory=dict)  # build options of interest -> "y", "m", "n"
     arguments: list[str] = field(default_factory=list)  # boot arguments that bear on DMA
     iommu_groups: int = 0
-    acs_redirect: list[str] = field(default_factory=list)  # bridges above a GPU or NIC that send peers via the root
+    acs_redirect: list[str] = field(
+        default_factory=list
+    )  # bridges above a GPU or NIC that send peers via the root
     acs_unreadable: int = 0  # such bridges whose registers this user may not read
 
 

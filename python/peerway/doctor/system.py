@@ -1,4 +1,5 @@
-"""The one door to the machine: files under a root, environment, programs and child processes with time limits.
+"""The one door to the machine: files under a root, environment, programs and child processes with time
+limits.
 
 Tests give another root and canned answers; probes use nothing else.
 """
@@ -83,8 +84,8 @@ class System:
         return os.access(self.path(name), os.R_OK | os.W_OK)
 
     def run(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Output:
-        """Runs a program for at most `timeout` seconds. Never raises, never waits longer: a program stuck in the
-        kernel cannot be reaped, so it is killed and left behind."""
+        """Runs a program for at most `timeout` seconds. Never raises, never waits longer: a program stuck
+        in the kernel cannot be reaped, so it is killed and left behind."""
         try:
             process = subprocess.Popen(
                 list(command),
@@ -106,12 +107,14 @@ class System:
         if process.returncode < 0:
             name = signal.Signals(-process.returncode).name
             return Output(process.returncode, text, f"{command[0]} was killed by {name}")
-        problem = f"{command[0]} ended with code {process.returncode}: {last[0]}" if process.returncode else ""
+        problem = (
+            f"{command[0]} ended with code {process.returncode}: {last[0]}" if process.returncode else ""
+        )
         return Output(process.returncode, text, problem)
 
     def child(self, name: str, question: object = None) -> dict[str, Any]:
-        """Asks children/NAME.py, a program of its own because drivers can block or crash. Gives its JSON answer, or
-        {"error": reason}."""
+        """Asks children/NAME.py, a program of its own because drivers can block or crash. Gives its JSON
+        answer, or {"error": reason}."""
         script = str(CHILDREN / f"{name}.py")
         output = self.run([sys.executable, "-P", script, json.dumps(question)])
         try:

@@ -14,8 +14,11 @@ PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
 PATTERN = b"peerway"
 
 
+SPANS = (ctypes.c_void_p, ctypes.c_ulong)
+
+
 class Span(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]  # noqa: RUF012
+    _fields_ = [("base", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
 
 
 def read_from(libc: Any, process: int, address: int) -> str:
@@ -46,7 +49,7 @@ def attempt(libc: Any, buffer: Any) -> str:
 def answer() -> dict[str, Any]:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.process_vm_readv.restype = ctypes.c_ssize_t
-    libc.process_vm_readv.argtypes = [ctypes.c_int] + [ctypes.c_void_p, ctypes.c_ulong] * 2 + [ctypes.c_ulong]
+    libc.process_vm_readv.argtypes = [ctypes.c_int, *SPANS, *SPANS, ctypes.c_ulong]
     buffer = ctypes.create_string_buffer(PATTERN, len(PATTERN))
     plain = attempt(libc, buffer)
     libc.prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0)

@@ -1,6 +1,8 @@
-"""Prints what libcuda says about this node's GPUs, as one line of JSON. A program of its own: cuInit can block.
+"""Prints what libcuda says about this node's GPUs, as one line of JSON. A program of its own: cuInit can
+block.
 
-Only cuInit and queries: no context is made and no GPU memory is used. Attribute numbers are those of cuda.h 13.
+Only cuInit and queries: no context is made and no GPU memory is used. Attribute numbers are those of
+cuda.h 13.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ def device(cuda: Cuda, handle: int) -> dict[str, Any]:
     cuda.call("cuDeviceTotalMem_v2", ctypes.byref(total), handle)
     h = uuid.raw.hex()
     major, minor = (cuda.number("cuDeviceGetAttribute", n, handle) for n in (MAJOR, MINOR))
-    facts = {n: cuda.attribute(n, number, handle) for n, number in ATTRIBUTES.items()}
+    facts: dict[str, Any] = {n: cuda.attribute(n, number, handle) for n, number in ATTRIBUTES.items()}
     facts["compute_capability"] = f"{major}.{minor}" if major is not None else ""
     return {
         "bus_id": bus.value.decode(),

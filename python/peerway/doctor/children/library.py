@@ -1,5 +1,6 @@
-"""Loads one shared library and prints its path and version as one line of JSON. A program of its own: a broken
-library can crash the process that loads it. The question is {"kind": ..., "candidates": [path or soname, ...]}."""
+"""Loads one shared library and prints its path and version as one line of JSON. A program of its own: a
+broken library can crash the process that loads it. The question is {"kind": ..., "candidates": [path or
+soname, ...]}."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import pynvml
+import pynvml  # type: ignore[import-untyped]
 
 P2P = {
     pynvml.NVML_P2P_STATUS_OK: "ok",

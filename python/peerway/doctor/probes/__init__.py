@@ -1,5 +1,5 @@
-"""Probes gather facts through a System and judge nothing. `gather` runs them all, side by side, within the time
-limits of the System."""
+"""Probes gather facts through a System and judge nothing. `gather` runs them all, side by side, within the
+time limits of the System."""
 
 from __future__ import annotations
 

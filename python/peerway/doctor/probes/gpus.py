@@ -1,4 +1,5 @@
-"""The NVIDIA driver, its GPUs and what they may do with each other's memory: NVML and CUDA joined by PCI address."""
+"""The NVIDIA driver, its GPUs and what they may do with each other's memory: NVML and CUDA joined by PCI
+address."""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ def _pair(a: Gpu, b: Gpu, reply: dict[str, Any]) -> GpuPair:
 
 
 def _links(a: Gpu, b: Gpu, status: str) -> int | None:
-    """NVLinks that serve a pair: those that go straight to it, else all that lead into the switches both share."""
+    """NVLinks that serve a pair: those that go straight to it, else all that lead into the switches both
+    share."""
     direct = sum(link.remote == b.bus_id for link in a.nvlinks if link.remote)
     if direct:
         return direct

@@ -8,11 +8,29 @@ import zlib
 from ..facts import Gpu, Kernel, Nic
 from ..system import System
 
-_MODULES = (
-    "nvidia nvidia_uvm nvidia_peermem nv_peer_mem nvidia_fs gdrdrv nouveau ib_core ib_uverbs mlx5_core mlx5_ib efa "
-    "vfio_pci xpmem knem"
-).split()
-_OPTIONS = ("CONFIG_PCI_P2PDMA", "CONFIG_DMA_SHARED_BUFFER", "CONFIG_INFINIBAND_USER_MEM", "CONFIG_CROSS_MEMORY_ATTACH")
+_MODULES = [
+    "nvidia",
+    "nvidia_uvm",
+    "nvidia_peermem",
+    "nv_peer_mem",
+    "nvidia_fs",
+    "gdrdrv",
+    "nouveau",
+    "ib_core",
+    "ib_uverbs",
+    "mlx5_core",
+    "mlx5_ib",
+    "efa",
+    "vfio_pci",
+    "xpmem",
+    "knem",
+]
+_OPTIONS = (
+    "CONFIG_PCI_P2PDMA",
+    "CONFIG_DMA_SHARED_BUFFER",
+    "CONFIG_INFINIBAND_USER_MEM",
+    "CONFIG_CROSS_MEMORY_ATTACH",
+)
 _ARGUMENTS = ("iommu", "intel_iommu", "amd_iommu", "iommu.", "pci", "pcie_", "nvidia", "hugepages", "swiotlb")
 
 
@@ -26,7 +44,8 @@ def probe(system: System, gpus: list[Gpu], nics: list[Nic]) -> Kernel:
         arguments=[word for word in words if word.partition("=")[0].startswith(_ARGUMENTS)],
         iommu_groups=len(system.list("/sys/kernel/iommu_groups")),
     )
-    bridges = {b for device in (*gpus, *nics) for b in device.pci_bridges if not b.startswith("pci")}
+    places = [gpu.pci_bridges for gpu in gpus] + [nic.pci_bridges for nic in nics]
+    bridges = {bridge for place in places for bridge in place if not bridge.startswith("pci")}
     for bridge in sorted(bridges):
         config = system.read_bytes(f"/sys/bus/pci/devices/{bridge}/config", 4096)
         if len(config) <= 64:  # others than root see only the header
@@ -37,8 +56,9 @@ def probe(system: System, gpus: list[Gpu], nics: list[Nic]) -> Kernel:
 
 
 def redirects(config: bytes) -> bool:
-    """Whether a PCIe switch's downstream port sends requests between its peers up to the root complex: ACS P2P
-    request redirect. Reads the device's configuration space (PCI Express Base Specification, 7.5 and 7.7)."""
+    """Whether a PCIe switch's downstream port sends requests between its peers up to the root complex: ACS
+    P2P request redirect. Reads the device's configuration space (PCI Express Base Specification, 7.5 and
+    7.7)."""
     return _port_type(config) == 6 and bool(_acs_control(config) & 0x4)
 
 
@@ -82,5 +102,7 @@ def _config(system: System, release: str) -> str:
 def _options(config: str) -> dict[str, str]:
     if not config:
         return {}
-    lines = dict(line.split("=", 1) for line in config.splitlines() if "=" in line and not line.startswith("#"))
+    lines = dict(
+        line.split("=", 1) for line in config.splitlines() if "=" in line and not line.startswith("#")
+    )
     return {option: lines.get(option, "n") for option in _OPTIONS}

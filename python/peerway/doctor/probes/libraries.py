@@ -58,7 +58,9 @@ def wheel_files(system: System, pattern: str) -> list[str]:
 
 def core_candidates(system: System) -> list[str]:
     package = Path(__file__).parents[2]
-    inside = sorted(glob.glob(str(package / "libpeerway.so*")) + glob.glob(str(package / "lib*" / "libpeerway.so*")))
+    inside = sorted(
+        glob.glob(str(package / "libpeerway.so*")) + glob.glob(str(package / "lib*" / "libpeerway.so*"))
+    )
     return [*inside, "libpeerway.so.0", "libpeerway.so"]
 
 
@@ -117,7 +119,9 @@ def _ucx(system: System, origin: str, path: str) -> Ucx:
     facts.verbs = "libuct_ib" in modules
     facts.gdrcopy = "libuct_cuda_gdrcopy" in modules
     beside = folder.parent / "bin" / "ucx_info"
-    program = str(beside) if beside.exists() else shutil.which("ucx_info", path=system.environment.get("PATH", ""))
+    program = (
+        str(beside) if beside.exists() else shutil.which("ucx_info", path=system.environment.get("PATH", ""))
+    )
     if program:
         # The loader could find another UCX than the one that ucx_info belongs to, so it is told.
         output = system.run([program, "-d"], {"LD_LIBRARY_PATH": str(folder)})

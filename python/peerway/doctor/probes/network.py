@@ -17,7 +17,8 @@ def probe(system: System, gpus: list[Gpu]) -> Network:
         nic.numa_node = topology.numa_node(system, nic.bus_id)
         nic.pci_bridges = topology.place(system, nic.bus_id)
         nic.gpu_distance = {
-            str(g.index): topology.distance(g.pci_bridges, nic.pci_bridges, g.numa_node, nic.numa_node) for g in gpus
+            str(g.index): topology.distance(g.pci_bridges, nic.pci_bridges, g.numa_node, nic.numa_node)
+            for g in gpus
         }
     nodes = [f"/dev/infiniband/{n}" for n in system.list("/dev/infiniband") if n.startswith("uverbs")]
     return Network(
