@@ -1,0 +1,53 @@
+"""`peerway doctor`: what GPUDirect technology this node has, what keeps the rest off, and what to do about
+it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from peerway.doctor import report
+from peerway.doctor.checks import examine
+from peerway.doctor.finding import Status
+from peerway.doctor.page import show
+from peerway.doctor.probes import gather
+from peerway.doctor.system import System
+from rich.console import Console
+
+
+@click.command("doctor", short_help="What this node can do, and what keeps the rest off.")
+@click.option("--json", "as_json", is_flag=True, help="Print all facts and findings as JSON.")
+@click.option("--why", is_flag=True, help="Say of each finding why it matters.")
+@click.option("--strict", is_flag=True, help="End with code 1 if there is a warning.")
+@click.option(
+    "--from",
+    "saved",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Show the page of a file made with --json, perhaps on another node.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds that each driver or program may take to answer.",
+)
+def command(as_json: bool, why: bool, strict: bool, saved: Path | None, timeout: float) -> None:
+    """Say which GPUDirect technology this node has, what keeps the rest off, and what to do about it.
+
+    Needs no GPU, no network and no special rights. Each line has a status: ok; off (could be switched on);
+    warning; unknown; absent (not on this node). The exit code is 0 whatever is found, unless --strict is
+    given.
+    """
+    try:
+        facts = report.read(saved) if saved else gather(System(timeout=timeout))
+    except (OSError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    findings = examine(facts)
+    if as_json:
+        click.echo(report.to_json(facts, findings))
+    else:
+        show(Console(highlight=False), facts, findings, why)
+    if strict and any(finding.status is Status.WARNING for finding in findings):
+        sys.exit(1)

@@ -1,0 +1,166 @@
+"""GPU and network: RDMA cards, GPUDirect RDMA and the distance between cards and GPUs."""
+
+from __future__ import annotations
+
+from .. import words
+from ..facts import Facts, Nic
+from ..finding import Finding, Group, Topic
+from ..topology import DESCRIPTIONS, DISTANCES
+
+CARDS = Topic(
+    "network.cards",
+    Group.NETWORK,
+    "RDMA cards",
+    "Only RDMA cards can reach GPU memory on other nodes directly.",
+)
+VERBS = Topic(
+    "network.verbs",
+    Group.NETWORK,
+    "Verbs access",
+    "UCX drives RDMA cards through libibverbs and uverbs files.",
+)
+RDMA = Topic(
+    "network.gpudirect_rdma",
+    Group.NETWORK,
+    "GPUDirect RDMA",
+    "The card then reads and writes GPU memory itself, with no copy through the host (path ucx).",
+)
+VMM = Topic(
+    "network.rdma_vmm",
+    Group.NETWORK,
+    "RDMA of VMM memory",
+    "Memory from cuMemCreate, which frameworks use more and more, needs the driver's consent for RDMA.",
+)
+DISTANCE = Topic(
+    "network.distance",
+    Group.NETWORK,
+    "Card near each GPU",
+    "GPUDirect RDMA is fast where card and GPU share a PCIe switch, slow across sockets.",
+)
+MEMLOCK = Topic(
+    "network.memlock", Group.NETWORK, "Locked memory", "RDMA cards need registered memory locked in RAM."
+)
+NO_CARD = "no RDMA card"
+
+
+def _cards(facts: Facts) -> list[Nic]:
+    return [nic for nic in facts.network.nics if nic.rdma]
+
+
+def cards(facts: Facts) -> Finding:
+    rdma = _cards(facts)
+    if not rdma:
+        others = ", ".join(f"{n.name} ({n.driver or n.link_layer})" for n in facts.network.nics[:4])
+        found = f"none; {others}" if others else "none"
+        todo = "nothing, if this is so by design: traffic between nodes then goes over TCP"
+        if "ib_core" not in facts.kernel.modules and any(
+            n.driver.startswith("mlx5") for n in facts.network.nics
+        ):
+            return CARDS.off(found, "load the card's RDMA driver: modprobe mlx5_ib")
+        return CARDS.absent(found, todo)
+    down = [n.name for n in rdma if n.state != "active"]
+    rates = sorted({f"{n.rate} {n.link_layer}".strip() for n in rdma if n.state == "active"})
+    drivers = ", ".join(sorted({n.driver for n in rdma if n.driver}))
+    found = f"{len(rdma)} × {drivers} ({', '.join(rates) or 'no link'})"
+    if down:
+        return CARDS.warning(
+            f"{found}; no link: {', '.join(down)}", "check cable, switch port and subnet manager (ibstat)"
+        )
+    return CARDS.ok(found)
+
+
+def verbs(facts: Facts) -> Finding:
+    if not _cards(facts):
+        return VERBS.absent(NO_CARD, "see RDMA cards")
+    n = facts.network
+    if not n.verbs_nodes:
+        todo = "modprobe ib_uverbs; in a container add --device /dev/infiniband"
+        return VERBS.off("/dev/infiniband/uverbs* is missing", todo)
+    if n.unusable_verbs_nodes:
+        names = ", ".join(n.unusable_verbs_nodes)
+        return VERBS.off(f"this user may not open {names}", "install rdma-core's udev rules (mode 666)")
+    if not n.libibverbs.path:
+        return VERBS.off(
+            "libibverbs.so.1 was not found", "install rdma-core (Debian: libibverbs1 ibverbs-providers)"
+        )
+    return VERBS.ok(f"{words.count(len(n.verbs_nodes), 'device file')}, libibverbs")
+
+
+def gpudirect_rdma(facts: Facts) -> Finding:
+    if not facts.gpus:
+        return RDMA.no_gpu()
+    known = [g.cuda for g in facts.gpus if g.cuda]
+    module = next((m for m in ("nvidia_peermem", "nv_peer_mem") if m in facts.kernel.modules), "")
+    dma_buf = bool(known) and all(c.dma_buf for c in known)
+    ways = " and ".join(w for w in (f"module {module}" if module else "", "dma-buf" if dma_buf else "") if w)
+    if not _cards(facts):
+        found = f"{NO_CARD}; the GPU side has {ways}" if ways else NO_CARD
+        return RDMA.absent(found, "see RDMA cards")
+    refused = [g.index for g in facts.gpus if g.cuda and g.cuda.rdma is False]
+    if refused:
+        todo = "use a data-centre or professional GPU on bare metal; until then UCX stages through the host"
+        return RDMA.absent(f"the driver refuses it for {words.gpus(refused)}", todo)
+    if not known and not module:
+        return RDMA.unknown("CUDA does not say", "mend CUDA first, see GPUs")
+    if not ways:
+        todo = "modprobe nvidia-peermem, or the open kernel module with Linux 5.12 or newer for dma-buf"
+        return RDMA.off("neither nvidia-peermem nor dma-buf", todo)
+    builds = [u for u in facts.libraries.ucx if u.path]
+    if not any(u.verbs and u.cuda for u in builds):
+        todo = "install a UCX configured --with-verbs --with-cuda and point UCX_ROOT at it, see UCX"
+        return RDMA.off(f"{ways}, but no UCX has both verbs and CUDA", todo)
+    return RDMA.ok(ways)
+
+
+def rdma_vmm(facts: Facts) -> Finding:
+    if not facts.gpus:
+        return VMM.no_gpu()
+    answers = [g.cuda.rdma_vmm for g in facts.gpus if g.cuda and g.cuda.rdma_vmm is not None]
+    if not answers:
+        return VMM.unknown("CUDA does not say", "mend CUDA first, see GPUs")
+    if all(answers):
+        return VMM.ok("offered")
+    return VMM.off("not offered", "communicate from cudaMalloc memory, or upgrade the driver")
+
+
+def distance(facts: Facts) -> Finding:
+    if not facts.gpus:
+        return DISTANCE.no_gpu()
+    rdma = _cards(facts)
+    if not rdma:
+        return DISTANCE.absent(NO_CARD, "see RDMA cards")
+    best: dict[str, list[int]] = {}
+    for gpu in facts.gpus:
+        nearest = min((n.gpu_distance.get(str(gpu.index), "unknown") for n in rdma), key=DISTANCES.index)
+        best.setdefault(nearest, []).append(gpu.index)
+    found = "; ".join(f"{words.gpus(best[d])}: {DESCRIPTIONS[d]}" for d in DISTANCES if d in best)
+    if "unknown" in best:
+        return DISTANCE.unknown(found, "nothing in a virtual machine; else look at lspci -t")
+    if "across" in best:
+        return DISTANCE.warning(
+            found, "move a card to that socket's slots, or keep network traffic on the other GPUs"
+        )
+    if set(best) <= {"switch"}:
+        return DISTANCE.ok(found)
+    if facts.host.hypervisor:
+        return DISTANCE.unknown(
+            f"{found}, but a virtual machine may show another tree", "ask for the host's topology"
+        )
+    todo = "use slots behind one PCIe switch if the board has one; peerway tune measures the rest"
+    return DISTANCE.off(found, todo)
+
+
+def memlock(facts: Facts) -> Finding:
+    limit = facts.host.memlock
+    if limit is None:
+        return MEMLOCK.unknown("the limit could not be read", "look at ulimit -l")
+    if limit == -1:
+        return MEMLOCK.ok("unlimited")
+    found = f"limit {words.size(limit)}"
+    if not _cards(facts):
+        return MEMLOCK.ok(f"{found} (no RDMA card needs more)")
+    raise_to = "ulimit -l unlimited" if facts.host.memlock_hard == -1 else "memlock unlimited in limits.conf"
+    return MEMLOCK.warning(found, f"{raise_to}; for Slurm also LimitMEMLOCK=infinity in slurmd.service")
+
+
+CHECKS = (cards, verbs, gpudirect_rdma, rdma_vmm, distance, memlock)

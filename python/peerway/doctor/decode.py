@@ -1,0 +1,48 @@
+"""Turns JSON into the dataclasses of facts.py, tolerantly: unknown keys are ignored, missing ones keep
+defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def decode(kind: type[T], data: object) -> T:
+    """An instance of dataclass `kind` from a JSON object. Raises ValueError naming the field that does not
+    fit."""
+    value = _decode(kind, data, kind.__name__)
+    assert isinstance(value, kind)
+    return value
+
+
+def _decode(kind: Any, data: object, where: str) -> Any:
+    if dataclasses.is_dataclass(kind):
+        return _record(kind, data, where)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        if data is None:
+            return None
+        return _decode(next(a for a in arguments if a is not type(None)), data, where)
+    if origin is list:
+        if not isinstance(data, list):
+            raise ValueError(f"{where} is {data!r}; a list was expected")
+        return [_decode(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(data)]
+    if origin is dict:
+        if not isinstance(data, dict):
+            raise ValueError(f"{where} is {data!r}; an object was expected")
+        return {str(key): _decode(arguments[1], item, f"{where}.{key}") for key, item in data.items()}
+    if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
+        raise ValueError(f"{where} is {data!r}; {kind.__name__} was expected")
+    return data
+
+
+def _record(kind: Any, data: object, where: str) -> Any:
+    if not isinstance(data, dict):
+        raise ValueError(f"{where} is {data!r}; an object was expected")
+    hints = typing.get_type_hints(kind)
+    known = {f.name for f in dataclasses.fields(kind)}
+    return kind(**{k: _decode(hints[k], v, f"{where}.{k}") for k, v in data.items() if k in known})

@@ -1,0 +1,76 @@
+"""A finding: what a check says about one thing, with what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+NO_GPU = "no GPU"  # `found` of every finding that has nothing to judge without one
+
+
+class Status(StrEnum):
+    OK = "ok"
+    OFF = "off"  # this node could have it, but it is not switched on
+    WARNING = "warning"  # works worse than it could, or will surprise
+    UNKNOWN = "unknown"  # could not be found out
+    ABSENT = "absent"  # the hardware or software is not on this node
+
+
+class Group(StrEnum):
+    GPUS = "GPUs"
+    BETWEEN = "Between GPUs"
+    CPU = "GPU and CPU"
+    NETWORK = "GPU and network"
+    STORAGE = "GPU and storage"
+    HOST = "Host"
+    LIBRARIES = "Libraries"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    id: str  # "network.gpudirect_rdma": stable
+    group: Group
+    title: str
+    status: Status
+    found: str
+    why: str  # why it matters
+    todo: str = ""  # one line; "" only where there is nothing to do
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What every finding of one check has in common."""
+
+    id: str
+    group: Group
+    title: str
+    why: str
+
+    def ok(self, found: str) -> Finding:
+        return self._finding(Status.OK, found, "")
+
+    def off(self, found: str, todo: str) -> Finding:
+        return self._finding(Status.OFF, found, todo)
+
+    def warning(self, found: str, todo: str) -> Finding:
+        return self._finding(Status.WARNING, found, todo)
+
+    def unknown(self, found: str, todo: str) -> Finding:
+        return self._finding(Status.UNKNOWN, found, todo)
+
+    def absent(self, found: str, todo: str = "") -> Finding:
+        return self._finding(Status.ABSENT, found, todo)
+
+    def no_gpu(self) -> Finding:
+        return self._finding(Status.ABSENT, NO_GPU, "see GPUs")
+
+    def _finding(self, status: Status, found: str, todo: str) -> Finding:
+        return Finding(
+            id=self.id,
+            group=self.group,
+            title=self.title,
+            status=status,
+            found=found,
+            why=self.why,
+            todo=todo,
+        )

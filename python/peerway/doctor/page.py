@@ -1,0 +1,120 @@
+"""The terminal page: findings by group, each with its status as a word and a symbol, and the distance
+tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from . import tables
+from .checks.between import ONE_GPU
+from .checks.network import NO_CARD
+from .facts import Facts
+from .finding import NO_GPU, Finding, Status
+from .finding import Group as Topic
+
+STYLES = {
+    Status.OK: "green",
+    Status.OFF: "yellow",
+    Status.WARNING: "bold red",
+    Status.UNKNOWN: "magenta",
+    Status.ABSENT: "bright_black",
+}
+SYMBOLS = {Status.OK: "✓", Status.OFF: "○", Status.WARNING: "!", Status.UNKNOWN: "?", Status.ABSENT: "–"}
+PLAIN = {**SYMBOLS, Status.OK: "+", Status.OFF: "o", Status.ABSENT: "-"}
+STATUS_WIDTH, TITLE_WIDTH = 9, 20
+# Findings with nothing to judge are one line together, not a wall of "no GPU".
+COLLAPSED = {NO_GPU: "without a GPU", ONE_GPU: "with one GPU", NO_CARD: "without an RDMA card"}
+
+
+def show(console: Console, facts: Facts, findings: list[Finding], why: bool = False) -> None:
+    """Prints the page; `why` adds to each finding why it matters."""
+    console.print(_heading(facts))
+    for group in Topic:
+        console.print()
+        console.print(Text(group.value, style="bold"))
+        own = [f for f in findings if f.group == group]
+        console.print(_rows(console, [f for f in own if not _collapsed(f)], why))
+        for line in _together(console, own):
+            console.print(line)
+        for table in tables.of_group(facts, group, console.width):
+            console.print(Padding(table, (1, 0, 0, 2)))
+    for problem in facts.problems:
+        console.print(Text(f"\nProblem: {problem}", style="red"))
+    console.print()
+    console.print(_summary(console, findings))
+
+
+def _heading(facts: Facts) -> RenderableType:
+    host = facts.host
+    parts = [host.name or "this node", host.cpu, f"{host.cores} cores" if host.cores else ""]
+    parts += [f"{host.numa_nodes} NUMA nodes" if host.numa_nodes > 1 else "", f"Linux {facts.kernel.release}"]
+    return Text.assemble(
+        ("peerway doctor", "bold"), "  ", " · ".join(p for p in parts if p), "  ", (facts.date, "dim")
+    )
+
+
+def _symbol(console: Console, status: Status) -> str:
+    return (SYMBOLS if console.encoding.lower().startswith("utf") else PLAIN)[status]
+
+
+def _status(console: Console, status: Status) -> Text:
+    return Text(f"{_symbol(console, status)} {status.value}", style=STYLES[status])
+
+
+def _arrow(console: Console) -> str:
+    return "→" if console.encoding.lower().startswith("utf") else "->"
+
+
+def _rows(console: Console, findings: list[Finding], why: bool) -> RenderableType:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(width=STATUS_WIDTH, no_wrap=True)
+    table.add_column(width=TITLE_WIDTH)
+    table.add_column(ratio=1, overflow="fold")
+    for finding in findings:
+        lines: list[RenderableType] = [Text(_spread(finding))]
+        if why:
+            lines.append(Text(finding.why, style="italic dim"))
+        if finding.todo:
+            lines.append(_indented(_arrow(console), finding.todo))
+        table.add_row(_status(console, finding.status), Text(finding.title), Group(*lines))
+    return Padding(table, (0, 0, 0, 2))
+
+
+def _spread(finding: Finding) -> str:
+    """Libraries have several builds: one a line."""
+    return finding.found.replace("; ", "\n") if finding.group is Topic.LIBRARIES else finding.found
+
+
+def _indented(mark: str, text: str) -> RenderableType:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_row(Text(mark, style="cyan"), Text(text, style="cyan"))
+    return grid
+
+
+def _collapsed(finding: Finding) -> bool:
+    return finding.status is Status.ABSENT and finding.found in COLLAPSED
+
+
+def _together(console: Console, findings: list[Finding]) -> list[RenderableType]:
+    """One line for each reason for which findings of this group have nothing to judge."""
+    lines: list[RenderableType] = []
+    for reason, words in COLLAPSED.items():
+        titles = [f.title for f in findings if _collapsed(f) and f.found == reason]
+        if titles:
+            table = Table.grid(padding=(0, 1))
+            table.add_column(width=STATUS_WIDTH, no_wrap=True)
+            table.add_column(ratio=1)
+            table.add_row(_status(console, Status.ABSENT), Text(f"{words}: {', '.join(titles)}", style="dim"))
+            lines.append(Padding(table, (0, 0, 0, 2)))
+    return lines
+
+
+def _summary(console: Console, findings: list[Finding]) -> RenderableType:
+    counts = Counter(f.status for f in findings)
+    parts = [f"{counts[s]} {_symbol(console, s)} {s.value}" for s in Status if counts[s]]
+    return Text(", ".join(parts), style="bold")

