@@ -15,7 +15,7 @@ demo: ## Measure this machine: table, route table and report.html in out/demo
 	@$(RUN) scripts/demo.py
 
 test: ## Run every test that needs no GPU
-	@$(PYTHON) scripts/setup.py --system-packages peers ucx test docs
+	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda test docs
 	@$(RUN) scripts/test.py
 
 lint: ## Check style, types and common mistakes
