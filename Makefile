@@ -1,0 +1,43 @@
+# Entry points. Each is a thin call of a script in scripts/, which says what it does and how long it took.
+PYTHON ?= python3
+RUN := .venv/bin/python
+
+.PHONY: help build demo test lint format docs gpu-test wheels clean
+
+help: ## Say what there is
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+build: ## Make .venv, build the C++ core and install the package in it for development
+	@$(PYTHON) scripts/setup.py
+
+demo: ## Measure this machine: table, route table and report.html in out/demo
+	@$(PYTHON) scripts/setup.py peers ucx
+	@$(RUN) scripts/demo.py
+
+test: ## Run every test that needs no GPU
+	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda test docs
+	@$(RUN) scripts/test.py
+
+lint: ## Check style, types and common mistakes
+	@$(PYTHON) scripts/setup.py test lint
+	@$(RUN) scripts/lint.py
+
+format: ## Format all C++ and Python sources
+	@$(PYTHON) scripts/setup.py lint
+	@$(RUN) scripts/lint.py --fix
+
+docs: ## Build the documentation site in site/
+	@$(PYTHON) scripts/setup.py docs
+	@$(RUN) -m mkdocs --quiet build --strict
+	@echo "docs: site/index.html"
+
+gpu-test: ## Run the GPU tests and a short GPU benchmark (docs/gpu-host.md)
+	@$(PYTHON) scripts/setup.py gpu-test
+	@$(RUN) scripts/gpu_test.py
+
+wheels: ## Download the wheels that a host with no network needs into wheels/ (docs/gpu-host.md)
+	@$(PYTHON) scripts/setup.py
+	@$(RUN) scripts/wheels.py
+
+clean: ## Remove everything that was built
+	rm -rf .venv build out site wheels

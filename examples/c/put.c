@@ -1,0 +1,59 @@
+/* Every rank puts a message into its right neighbour's memory and waits for the one from its left.
+ *
+ *   cc put.c $(pkg-config --cflags --libs peerway) -o put && peerway run -n 2 -- ./put */
+#include <peerway/peerway.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND 1000000000ull
+
+static void check(pw_status status) {
+  if (status == PW_OK) return;
+  fprintf(stderr, "%s\n", pw_error_message());
+  exit(1);
+}
+
+/* What a rank tells the others: the keys of its region and of its signal. */
+struct card {
+  size_t region_length, signal_length;
+  char region[PW_KEY_MAX], signal[PW_KEY_MAX];
+};
+
+int main(void) {
+  pw_team *team;
+  pw_context *context;
+  check(pw_team_from_launcher(&team));
+  check(pw_context_create(team, &context));
+  const int rank = pw_team_rank(team), size = pw_team_size(team);
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+
+  pw_region *region; /* two halves: what I send, what I receive */
+  pw_signal *arrived;
+  check(pw_allocate(context, (pw_device){.kind = PW_HOST}, 128, &region));
+  check(pw_signal_create(context, left, &arrived));
+
+  struct card mine = {0}, *all = calloc((size_t)size, sizeof mine);
+  check(pw_region_key(region, mine.region, PW_KEY_MAX, &mine.region_length));
+  check(pw_signal_key(arrived, mine.signal, PW_KEY_MAX, &mine.signal_length));
+  check(pw_team_all_gather(team, &mine, sizeof mine, all, 10 * SECOND));
+
+  pw_remote *target, *their_signal;
+  check(pw_import(context, all[right].region, all[right].region_length, &target));
+  check(pw_import(context, all[right].signal, all[right].signal_length, &their_signal));
+
+  char *sent = pw_region_address(region), *received = sent + 64, expected[64];
+  snprintf(sent, 64, "hello from rank %d", rank);
+  snprintf(expected, 64, "hello from rank %d", left);
+  check(pw_put(context, target, 64, region, 0, 64, &(pw_raise){.signal = their_signal, .by = 1}));
+  check(pw_signal_wait(arrived, 1, 10 * SECOND));
+  const int right_message = strcmp(received, expected) == 0;
+  printf("rank %d received \"%s\"%s\n", rank, received, right_message ? "" : ": that is wrong");
+
+  check(pw_flush(context, PW_ANY_RANK, 10 * SECOND));
+  check(pw_team_barrier(team, 10 * SECOND)); /* nobody frees what a neighbour still uses */
+  pw_context_free(context);
+  pw_team_free(team);
+  free(all);
+  return right_message ? 0 : 1;
+}

@@ -1,0 +1,44 @@
+"""The demonstration: measure this machine, keep the route table, and draw the report. Everything lands in out/demo."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+from steps import ROOT, VENV, StepError, environment, main, say
+
+OUT = ROOT / "out" / "demo"
+
+
+def peerway(title: str, *arguments: object) -> None:
+    """Run one peerway command in the foreground, so that its progress bar and table are seen."""
+    command = ["peerway", *map(str, arguments)]
+    say(f"\n$ {' '.join(command)}\n  {title}")
+    status = subprocess.run([VENV / "bin" / command[0], *command[1:]], cwd=ROOT, env=environment(), check=False)
+    if status.returncode != 0:
+        raise StepError(f"`{' '.join(command)}` ended with status {status.returncode}")
+
+
+def demo() -> int:
+    """Tune, measure, report, and say where it all is."""
+    started = time.monotonic()
+    OUT.mkdir(parents=True, exist_ok=True)
+    records, routes, report = (
+        (OUT / name).relative_to(ROOT) for name in ("records.jsonl", "routes.json", "report.html")
+    )
+    records.unlink(missing_ok=True)
+    peerway("Which technologies are here, and what keeps the rest off.", "doctor")
+    peerway("Measure every path and keep the choice in a route table.", "tune", "--quick", "--out", routes)
+    peerway("The choice, with the measured costs behind it.", "explain", "--table", routes)
+    peerway(
+        "The benchmarks: every path, the automatic choice (route), and the peers that are installed.",
+        *("bench", "--quick", "--table", routes, "--peers", "openmpi,ucx,nccl,nvshmem", "--out", records),
+    )
+    peerway("One page with the curves; it opens offline.", "report", records, "--routes", routes, "-o", report)
+    say(f"\ndemo: done in {time.monotonic() - started:.0f} s\n  records      {records}\n  route table  {routes}")
+    say(f"  report       {report} (open it in a browser)")
+    return 0
+
+
+if __name__ == "__main__":
+    main(demo)

@@ -1,0 +1,49 @@
+"""The GPU tests and a short GPU benchmark, on a host with NVIDIA GPUs. Logs and records are in out/gpu."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+
+from steps import BUILD, ROOT, VENV, StepError, environment, main, must, run, say, show_end
+
+OUT = ROOT / "out" / "gpu"
+PYTHON = VENV / "bin" / "python"
+
+
+def gpus() -> int:
+    """Give the number of GPUs the driver shows."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        raise StepError("nvidia-smi is not on the PATH: this host has no NVIDIA driver, and `make gpu-test` needs a GPU")
+    listing = subprocess.run([tool, "-L"], capture_output=True, text=True, check=False)
+    count = sum(line.startswith("GPU ") for line in listing.stdout.splitlines())
+    if count == 0:
+        raise StepError(f"`nvidia-smi -L` shows no GPU: {(listing.stdout + listing.stderr).strip()}")
+    return count
+
+
+def gpu_test() -> int:
+    """Build the test programs, run pytest over tests/gpu, then the benchmark."""
+    started = time.monotonic()
+    count = gpus()
+    say(f"gpu-test: {count} GPU{'s' if count > 1 else ''}")
+    if (ROOT / "tests" / "gpu" / "programs" / "CMakeLists.txt").exists():
+        settings = [f"-DPython_EXECUTABLE={PYTHON}", "-DPEERWAY_GPU_TESTS=ON"]
+        must("configure tests/gpu/programs", ["cmake", "-B", BUILD, *settings], OUT / "configure.log")
+        must("build tests/gpu/programs", ["cmake", "--build", BUILD], OUT / "build.log")
+    log = OUT / "pytest.log"
+    status = run("pytest tests/gpu", [PYTHON, "-m", "pytest", "tests/gpu", f"--junitxml={OUT / 'gpu.xml'}"], log)
+    show_end(log, 12 if status == 0 else 80)
+    records = OUT / "records.jsonl"
+    records.unlink(missing_ok=True)
+    bench = [VENV / "bin" / "peerway", "bench", "--quick", "--device", "cuda", "--out", records]
+    measured = subprocess.run(bench, cwd=ROOT, env=environment(), check=False).returncode
+    say(f"gpu-test: {time.monotonic() - started:.0f} s; tests ended with status {status}, the benchmark with {measured}")
+    say(f"  records in {records.relative_to(ROOT)}, logs in {OUT.relative_to(ROOT)}")
+    return status or measured
+
+
+if __name__ == "__main__":
+    main(gpu_test)

@@ -1,0 +1,162 @@
+"""Make .venv, install what was asked for into it, build the C++ core and install the package for development.
+
+    python3 scripts/setup.py [--system-packages] [EXTRA...]
+
+EXTRA is a group of optional dependencies in pyproject.toml (peers, ucx, test, docs, lint, gpu-test). Nothing is done
+twice: .venv/peerway-setup.json remembers a hash of what each step was made from. With PEERWAY_WHEELS=DIR the network is
+not used: packages come from that folder of wheels and from the Python that runs this script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import system
+from steps import BUILD, ROOT, VENV, StepError, environment, main, must, say
+
+PYTHON = VENV / "bin" / "python"
+STAMPS = VENV / "peerway-setup.json"
+LOGS = ROOT / "out" / "setup"
+OLDEST = (3, 11)
+
+
+def stamps() -> dict[str, str]:
+    """Give the hash of each step that is done."""
+    try:
+        found = json.loads(STAMPS.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def stamp(name: str, digest: str) -> None:
+    """Remember that step `name` was done from inputs with this hash."""
+    STAMPS.write_text(json.dumps({**stamps(), name: digest}, indent=1) + "\n")
+
+
+def digest(*parts: object) -> str:
+    """Hash texts, and the names and contents of files."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(str(part).encode() + b"\0")
+        if isinstance(part, Path):
+            total.update(part.read_bytes())
+    return total.hexdigest()
+
+
+def make_venv(wheels: str | None) -> None:
+    """Make .venv with pip in it, unless it is there and works."""
+    base = f"{sys.version} {sys.base_prefix} {sys.prefix} {bool(wheels)}"
+    if PYTHON.exists() and stamps().get("venv") == digest(base):
+        return
+    shutil.rmtree(VENV, ignore_errors=True)
+    system.ensure_python_can_make_venv()
+    has_pip = system.python_has("ensurepip")
+    make = [sys.executable, "-m", "venv", *([] if has_pip else ["--without-pip"]), VENV]
+    must(f"make .venv with Python {sys.version.split()[0]}", make, LOGS / "venv.log")
+    if not has_pip:
+        pip = system.fetch_pip(wheels, ROOT / "build" / "pip")
+        must("install pip", [PYTHON, pip / "pip", "install", "--no-index", pip], LOGS / "pip.log")
+    if wheels:
+        share_packages_of_this_python()
+    stamp("venv", digest(base))
+
+
+def share_packages_of_this_python() -> None:
+    """Let .venv see the packages of the Python that runs this script, which may itself be in a virtual environment."""
+    purelib = subprocess.check_output(
+        [PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
+    ).strip()
+    folders = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    (Path(purelib) / "peerway-system-packages.pth").write_text("".join(f"{path}\n" for path in folders))
+
+
+def pip_install(title: str, arguments: list[str | Path], wheels: str | None, log: Path) -> None:
+    """Call pip in .venv, with the network or with the folder of wheels."""
+    source: list[str | Path] = ["--no-index", "--find-links", wheels] if wheels else []
+    command = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", *source, *arguments]
+    must(title, [*command], log)
+
+
+def install_requirements(extras: list[str], wheels: str | None) -> None:
+    """Install what the build, the package and each extra need, at the versions in requirements.lock."""
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    optional = project["project"]["optional-dependencies"]
+    unknown = sorted(set(extras) - set(optional))
+    if unknown:
+        raise StepError(f"no such extra: {', '.join(unknown)}; pyproject.toml has {', '.join(sorted(optional))}")
+    groups = {"base": project["build-system"]["requires"] + project["project"]["dependencies"] + build_tools()}
+    groups.update((name, optional[name]) for name in extras)
+    lock = ROOT / "requirements.lock"
+    digests = {name: digest(sorted(needs), lock, wheels) for name, needs in groups.items()}
+    todo = [name for name in groups if stamps().get(name) != digests[name]]
+    if not todo:
+        return
+    needs = sorted({need for name in todo for need in groups[name]})
+    # A host without a network has the versions it has; the folder of wheels was made with the lock.
+    constraints: list[str | Path] = [] if wheels else ["--constraint", lock]
+    pip_install(f"install packages for: {', '.join(todo)}", [*constraints, *needs], wheels, LOGS / "packages.log")
+    for name in todo:
+        stamp(name, digests[name])
+
+
+def build_tools() -> list[str]:
+    """Give the wheels of CMake and ninja where the system has none that will do."""
+    cmake = system.version_of(["cmake", "--version"])
+    return [*([] if cmake >= (3, 25) else ["cmake>=3.25"]), *([] if shutil.which("ninja") else ["ninja"])]
+
+
+def install_package(wheels: str | None) -> None:
+    """Build the core and the extension module with CMake and install the package so that edits count at once."""
+    folders = ("cmake", "src", "include", "python/src")
+    files = sorted(path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
+    names = sorted(str(path) for path in (ROOT / "python" / "peerway").rglob("*.py"))
+    headers = system.python_headers()
+    inputs = digest(*files, ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", names, headers, sys.version)
+    if stamps().get("package") == inputs and (BUILD / "CMakeCache.txt").exists():
+        return
+    settings = ["--config-settings=cmake.build-type=RelWithDebInfo", "--config-settings=install.strip=false"]
+    settings += [f"--config-settings=cmake.define.{name}={value}" for name, value in headers.items()]
+    pip_install(
+        "build the core and install peerway for development",
+        ["--no-build-isolation", "--no-deps", "--verbose", *settings, "--editable", ROOT],
+        wheels,
+        LOGS / "package.log",
+    )
+    stamp("package", inputs)
+
+
+def setup() -> int:
+    """Do the steps in order."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--system-packages", action="store_true", help="also install Debian packages for tests")
+    parser.add_argument("extras", nargs="*", metavar="EXTRA")
+    options = parser.parse_args()
+    if sys.version_info < OLDEST:
+        system.start_again_with_newer_python(OLDEST)
+    wheels = os.environ.get("PEERWAY_WHEELS") or None
+    if wheels:
+        wheels = str(Path(wheels).resolve(strict=False))
+        if not any(Path(wheels).glob("*.whl")):
+            raise StepError(f"PEERWAY_WHEELS={wheels} holds no wheel; make it with `make wheels` on a host with a network")
+    say(f"setup: .venv with {', '.join(['peerway', *options.extras])}" + (f", wheels of {wheels}" if wheels else ""))
+    system.ensure_compiler()
+    if options.system_packages:
+        system.install_test_packages()
+    make_venv(wheels)
+    install_requirements(options.extras, wheels)
+    install_package(wheels)
+    return 0
+
+
+if __name__ == "__main__":
+    main(setup)

@@ -1,0 +1,82 @@
+"""Running the steps of a script: say what is done, keep its log, say how long it took and whether it worked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+BUILD = ROOT / "build" / "editable"
+CORES = len(os.sched_getaffinity(0))
+
+
+class StepError(Exception):
+    """A step failed; the message says which, and what to do."""
+
+
+def say(text: str) -> None:
+    """Print one line at once, so that it is in order with what child processes print."""
+    print(text, flush=True)
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """Give the environment of child processes: the virtual environment's programs first, no surprises in Python."""
+    env = dict(os.environ, **extra)
+    env["PATH"] = f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
+    env["VIRTUAL_ENV"] = str(VENV)
+    env.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(CORES))
+    for name in ("PYTHONHOME", "PYTHONPATH"):
+        env.pop(name, None)
+    return env
+
+
+def run(title: str, command: list[str | Path], log: Path, env: dict[str, str] | None = None) -> int:
+    """Run `command` in the root folder with its output in `log`; print one line with its time. Returns its status."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    with log.open("wb") as output:
+        status = subprocess.run(
+            [str(word) for word in command],
+            cwd=ROOT,
+            env=env or environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).returncode
+    outcome = "" if status == 0 else f"  FAILED with status {status}"
+    say(f"  {title:<58} {time.monotonic() - started:6.1f} s{outcome}")
+    return status
+
+
+def must(title: str, command: list[str | Path], log: Path, env: dict[str, str] | None = None) -> None:
+    """As run(), but a failure shows the end of the log and ends the script."""
+    if run(title, command, log, env) != 0:
+        show_end(log)
+        raise StepError(f"{title}: failed; the whole output is in {log.relative_to(ROOT)}")
+
+
+def show_end(log: Path, lines: int = 40) -> None:
+    """Print the last lines of a log, indented."""
+    for line in log.read_text(errors="replace").splitlines()[-lines:]:
+        say(f"    | {line}")
+
+
+def main(body: Callable[[], int]) -> None:
+    """Run a script's main function; a failed step becomes one clear line and status 1."""
+    try:
+        status = body()
+    except StepError as error:
+        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(status)

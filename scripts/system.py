@@ -1,0 +1,164 @@
+"""What the operating system must give: a compiler, Python's headers, and programs that some tests need.
+
+As root on Debian or Ubuntu what is missing is installed through apt. Otherwise Python's headers are unpacked from their
+Debian package into build/, which needs no root; for all else the exact command to ask an administrator for is printed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import urllib.request
+from pathlib import Path
+
+from steps import ROOT, StepError, must, say
+
+LOGS = ROOT / "out" / "setup"
+UNPACKED = ROOT / "build" / "debian"
+
+# Debian package -> (a file or program that shows it is there, the tests that need it)
+TEST_PACKAGES = {
+    "libgtest-dev": ("/usr/include/gtest/gtest.h", "C++ unit tests"),
+    "clang": ("clang++", "fuzzing"),
+    "libclang-rt-dev": ("/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a", "fuzzing"),
+    "pkg-config": ("pkg-config", "the examples through pkg-config"),
+    "chromium": ("chromium", "the report in a browser"),
+    "chromium-driver": ("chromedriver", "the report in a browser"),
+    "munge": ("/usr/sbin/munged", "starting under srun"),
+    "slurmctld": ("/usr/sbin/slurmctld", "starting under srun"),
+    "slurmd": ("/usr/sbin/slurmd", "starting under srun"),
+    "slurm-client": ("srun", "starting under srun"),
+}
+
+
+def present(proof: str) -> bool:
+    """Tell whether a program is on the PATH, or a file that matches an absolute pattern exists."""
+    if not proof.startswith("/"):
+        return shutil.which(proof) is not None
+    return any(Path("/").glob(proof[1:]))
+
+
+def can_install() -> bool:
+    """Tell whether packages can be installed with apt here."""
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def apt_install(packages: list[str]) -> None:
+    """Install Debian packages as root."""
+    env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+    must("apt-get update", ["apt-get", "-q", "update"], LOGS / "apt-update.log", env)
+    command = ["apt-get", "-qy", "--no-install-recommends", "install", *packages]
+    must(f"apt-get install {' '.join(packages)}", [*command], LOGS / "apt-install.log", env)
+
+
+def ensure_compiler() -> None:
+    """Check for g++ and make sure that Python's headers are at hand."""
+    if not (shutil.which("g++") or os.environ.get("CXX")):
+        if not can_install():
+            raise StepError("no C++ compiler: ask an administrator for `apt-get install g++`, or set CXX")
+        apt_install(["g++"])
+
+
+def install_test_packages() -> None:
+    """Install what the tests need through apt, or list what is missing and what is skipped for it."""
+    missing = {name: why for name, (proof, why) in TEST_PACKAGES.items() if not present(proof)}
+    if not missing:
+        return
+    if can_install():
+        apt_install(sorted(missing))
+        return
+    say("  these Debian packages are missing, and only root can install them:")
+    for name, why in missing.items():
+        say(f"    {name:<18} skipped without it: {why}")
+    say(f"  ask an administrator for: apt-get install {' '.join(missing)}")
+
+
+def python_has(module: str) -> bool:
+    """Tell whether the running Python has a module."""
+    return importlib.util.find_spec(module) is not None
+
+
+def ensure_python_can_make_venv() -> None:
+    """Debian splits venv's pip off into python3-venv; install it where that is possible."""
+    if not python_has("ensurepip") and not os.environ.get("PEERWAY_WHEELS") and can_install():
+        apt_install([f"python3.{sys.version_info[1]}-venv"])
+
+
+def headers_folder() -> Path:
+    """Give the folder where the running Python says its C headers are."""
+    return Path(sysconfig.get_path("include"))
+
+
+def python_headers() -> dict[str, str]:
+    """Give the CMake settings that find Python.h; empty when CMake finds it alone."""
+    if (headers_folder() / "Python.h").exists():
+        return {}
+    name = f"libpython3.{sys.version_info[1]}-dev"
+    if can_install():
+        apt_install([name])
+        return {}
+    unpack_without_root(name)
+    include = UNPACKED / "usr" / "include" / f"python3.{sys.version_info[1]}"
+    if not (include / "Python.h").exists():
+        raise StepError(f"Python.h is missing: ask an administrator for `apt-get install {name}`")
+    return {"Python_INCLUDE_DIR": str(include), "CMAKE_CXX_FLAGS": f"-isystem {UNPACKED / 'usr' / 'include'}"}
+
+
+def unpack_without_root(package: str) -> None:
+    """Download a Debian package with package lists of our own and unpack it under build/."""
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        return
+    state = UNPACKED / "apt"
+    for folder in (state / "lists" / "partial", state / "cache" / "archives" / "partial"):
+        folder.mkdir(parents=True, exist_ok=True)
+    own = ["-q", "-o", f"Dir::State={state}", "-o", f"Dir::Cache={state / 'cache'}", "-o", "Debug::NoLocking=1"]
+    own += ["-o", "Dir::State::status=/var/lib/dpkg/status"]
+    must("apt-get update, lists in build/debian", ["apt-get", *own, "update"], LOGS / "apt-update.log")
+    fetch = ["sh", "-c", 'cd "$1" && shift && exec apt-get "$@"', "sh", UNPACKED, *own, "download", package]
+    must(f"download {package}", [*fetch], LOGS / "apt-download.log")
+    for archive in UNPACKED.glob("*.deb"):
+        must(f"unpack {package}", ["dpkg-deb", "-x", archive, UNPACKED], LOGS / "apt-unpack.log")
+
+
+def version_of(command: list[str]) -> tuple[int, ...]:
+    """Give the first version number a program prints; (0,) when it is not there."""
+    try:
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return (0,)
+    found = re.search(r"(\d+)\.(\d+)", text)
+    return tuple(int(part) for part in found.groups()) if found else (0,)
+
+
+def start_again_with_newer_python(oldest: tuple[int, int]) -> None:
+    """Replace this process by the same script under a Python that is new enough."""
+    for minor in range(16, oldest[1] - 1, -1):
+        newer = shutil.which(f"python3.{minor}")
+        if newer and version_of([newer, "--version"]) >= oldest:
+            os.execv(newer, [newer, *sys.argv])
+    have = sys.version.split()[0]
+    raise StepError(f"Python {oldest[0]}.{oldest[1]} or newer is needed, {sys.executable} is {have}; set PYTHON=...")
+
+
+def fetch_pip(wheels: str | None, folder: Path) -> Path:
+    """Give a wheel of pip, from the folder of wheels or from the package index in force."""
+    if wheels:
+        for wheel in sorted(Path(wheels).glob("pip-*.whl"), reverse=True):
+            return wheel
+        raise StepError(f"this Python has no ensurepip, and {wheels} holds no wheel of pip")
+    index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
+    request = urllib.request.Request(f"{index}/pip/", headers={"Accept": "application/vnd.pypi.simple.v1+json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        files = [file for file in json.load(answer)["files"] if file["filename"].endswith("-py3-none-any.whl")]
+    newest = max(files, key=lambda file: [int(n) for n in re.findall(r"\d+", file["filename"])])
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / newest["filename"]
+    with urllib.request.urlopen(newest["url"], timeout=60) as answer:
+        target.write_bytes(answer.read())
+    return target

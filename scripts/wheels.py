@@ -1,0 +1,53 @@
+"""Download the wheels that a host with no network needs to build and test Peerway into a folder.
+
+    .venv/bin/python scripts/wheels.py [--folder wheels] [--python 3.12] [--skip NAME...] [EXTRA...]
+
+Pure Python wheels and those of the given Python version for x86-64 Linux. What that host's Python has already, and is
+large (numpy, scipy), can be left out with --skip.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tomllib
+from pathlib import Path
+
+from steps import ROOT, VENV, main, must, say
+
+GLIBC = (17, 24, 27, 28, 31, 34)  # pip matches the number exactly, so every one up to the host's is named
+
+
+def requirements(extras: list[str]) -> list[str]:
+    """Give what the build, the package and the extras need, and pip itself."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    optional = project["project"]["optional-dependencies"]
+    needs = [*project["build-system"]["requires"], *project["project"]["dependencies"], "pip"]
+    return needs + [need for extra in extras for need in optional[extra]]
+
+
+def wheels() -> int:
+    """Download, then remove what is to be left out."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=ROOT / "wheels")
+    parser.add_argument("--python", default="3.12", help="the host's Python version")
+    parser.add_argument("--skip", nargs="*", default=[], help="packages to leave out")
+    parser.add_argument("extras", nargs="*", default=[], help="extras of pyproject.toml, as gpu-test")
+    options = parser.parse_args()
+    platforms = [f"--platform=manylinux_2_{minor}_x86_64" for minor in GLIBC] + ["--platform=manylinux2014_x86_64"]
+    command = [VENV / "bin" / "python", "-m", "pip", "download", "--only-binary=:all:", "--implementation=cp"]
+    command += [f"--python-version={options.python}", *platforms, "--constraint", ROOT / "requirements.lock"]
+    command += ["--dest", options.folder, *requirements(options.extras or ["gpu-test"])]
+    must(f"download wheels for Python {options.python}", command, ROOT / "out" / "setup" / "wheels.log")
+    left_out = {re.sub(r"[-_.]+", "_", name).lower() for name in options.skip}
+    for wheel in options.folder.glob("*.whl"):
+        if wheel.name.split("-")[0].lower() in left_out:
+            wheel.unlink()
+    found = list(options.folder.glob("*.whl"))
+    total = sum(wheel.stat().st_size for wheel in found) / 1e6
+    say(f"wheels: {len(found)} in {options.folder}, {total:.0f} MB; there: PEERWAY_WHEELS=FOLDER make gpu-test")
+    return 0
+
+
+if __name__ == "__main__":
+    main(wheels)
