@@ -1,0 +1,62 @@
+"""Peerway: one-sided communication between memories of any device, over the fastest path there is.
+
+    with peerway.Context() as ctx:                         # rank and size from the launcher
+        region = ctx.allocate("host", 1 << 20)
+        keys = ctx.team.all_gather(region.key())
+        right = ctx.import_key(keys[(ctx.rank + 1) % ctx.size])
+        ctx.put(right[0:4096], region[4096:8192])
+        ctx.flush()
+
+The names below are loaded when they are first used, so that tools that only read records need no library.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from peerway.errors import (
+    BadConfig,
+    BadKey,
+    BadTable,
+    Closed,
+    Denied,
+    DeviceFailure,
+    Error,
+    ForeignKey,
+    Internal,
+    InvalidArgument,
+    NoMemory,
+    OutOfRange,
+    PeerLost,
+    StaleKey,
+    SystemFailure,
+    Timeout,
+    Unavailable,
+    Unsupported,
+)
+
+if TYPE_CHECKING:
+    from peerway.context import ANY_RANK, Context, Team
+    from peerway.memory import Region, Remote, Signal, Span
+
+    __version__: str
+
+_LAZY = {
+    "ANY_RANK": "peerway.context", "Context": "peerway.context", "Team": "peerway.context",
+    "Region": "peerway.memory", "Remote": "peerway.memory", "Signal": "peerway.memory", "Span": "peerway.memory",
+}  # fmt: skip
+
+__all__ = [
+    "ANY_RANK", "BadConfig", "BadKey", "BadTable", "Closed", "Context", "Denied", "DeviceFailure", "Error",
+    "ForeignKey", "Internal", "InvalidArgument", "NoMemory", "OutOfRange", "PeerLost", "Region", "Remote", "Signal",
+    "Span", "StaleKey", "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported", "__version__",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.import_module("peerway._core").version()
+    if name not in _LAZY:
+        raise AttributeError(f"module 'peerway' has no attribute '{name}'")
+    return getattr(importlib.import_module(_LAZY[name]), name)

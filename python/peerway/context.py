@@ -1,0 +1,187 @@
+"""Teams and contexts: who communicates, and what they communicate with."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from peerway import _core, arrays
+from peerway.errors import InvalidArgument
+from peerway.memory import Region, Remote, Signal, Span
+
+if TYPE_CHECKING:
+    from peerway.paths import PathInfo
+
+ANY_RANK = _core.ANY_RANK
+
+Child = TypeVar("Child", Region, Remote, Signal)
+Side = TypeVar("Side", Region, Remote)
+
+
+class Team:
+    """The processes that communicate: their ranks, and an exchange of a few bytes."""
+
+    def __init__(self, core: _core.Team) -> None:
+        self._core = core
+
+    @classmethod
+    def from_launcher(cls) -> Self:
+        """The team that `peerway run`, mpirun or srun started this process in; a team of one when none did."""
+        return cls(_core.Team.from_launcher())
+
+    @classmethod
+    def create(cls, rank: int, size: int, broadcast: Callable[[memoryview], None]) -> Self:
+        """A team over any means that can broadcast. Collective.
+
+        `broadcast(data)` gives every rank what rank 0 has in the writable memoryview `data`.
+        """
+        return cls(_core.Team.create(rank, size, broadcast))
+
+    @classmethod
+    def from_mpi(cls, comm: Any) -> Self:
+        """The team of an mpi4py communicator. Collective over it."""
+
+        def broadcast(data: memoryview) -> None:
+            data[:] = comm.bcast(bytes(data), root=0)
+
+        return cls.create(comm.Get_rank(), comm.Get_size(), broadcast)
+
+    @property
+    def rank(self) -> int:
+        """This process's number, from 0."""
+        return self._core.rank
+
+    @property
+    def size(self) -> int:
+        """The number of processes."""
+        return self._core.size
+
+    def all_gather(self, mine: bytes, timeout: float | None = None) -> list[bytes]:
+        """Collective. What every rank gave, in rank order; lengths may differ."""
+        return self._core.all_gather(mine, timeout)
+
+    def barrier(self, timeout: float | None = None) -> None:
+        """Collective. Returns once every rank has called it."""
+        self._core.barrier(timeout)
+
+    def lost(self, rank: int) -> bool:
+        """Whether the rank is known to be dead or gone."""
+        return self._core.lost(rank)
+
+    def close(self) -> None:
+        """Leaves the team; its contexts must be closed before. Closing twice does nothing."""
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return "<peerway.Team, closed>" if self._core.closed else f"<peerway.Team, rank {self.rank} of {self.size}>"
+
+
+class Context:
+    """Devices, routes and connections of one team. Collective to make; use it in a `with` statement.
+
+    Without a team it makes the launcher's own and closes it with itself.
+    """
+
+    def __init__(self, team: Team | None = None) -> None:
+        self.team = Team.from_launcher() if team is None else team
+        self._owns_team = team is None
+        self._core = _core.Context(self.team._core)
+        self._children: weakref.WeakSet[Region | Remote | Signal] = weakref.WeakSet()
+
+    @property
+    def rank(self) -> int:
+        """This process's rank in the team."""
+        return self.team.rank
+
+    @property
+    def size(self) -> int:
+        """The number of ranks in the team."""
+        return self.team.size
+
+    def allocate(self, device: str, bytes: int) -> Region:
+        """New memory on "host", "cuda" (the GPU bound to this rank) or "cuda:1" that peers can map from the start."""
+        kind, colon, index = device.partition(":")
+        if colon and not index.isdecimal():
+            raise InvalidArgument(f"peerway: unknown device '{device}'; there are 'host', 'cuda' and 'cuda:N'.")
+        return self._keep(Region(self._core.allocate(bytes, kind, int(index) if index else -1)))
+
+    def register(self, array: object) -> Region:
+        """The memory of an array of any library (NumPy, CuPy, PyTorch, a bytearray, mmap). The region keeps the array
+        alive; nothing is copied."""
+        address, size = arrays.span_of(array)
+        return self._keep(Region(self._core.register(address, size), array))
+
+    def register_memory(self, address: int, bytes: int) -> Region:
+        """Memory by its address; the caller keeps it until the region is closed."""
+        return self._keep(Region(self._core.register(address, bytes)))
+
+    def import_key(self, key: bytes) -> Remote:
+        """Another rank's region or signal. Raises BadKey, StaleKey or ForeignKey."""
+        return self._keep(Remote(self._core.import_key(key)))
+
+    def signal(self, sender: int = ANY_RANK) -> Signal:
+        """A new signal; `sender` is the one rank that will raise it, or ANY_RANK."""
+        return self._keep(Signal(self._core.signal(sender)))
+
+    def use(self, *paths: str) -> None:
+        """Restricts the operations that follow to these paths ("peer", "peer/copy", "staged"); none, or "route", gives
+        the choice back to the route table."""
+        self._core.use(",".join(paths) or "route")
+
+    def paths(self, remote: Remote, region: Region, op: str = "put") -> list[PathInfo]:
+        """Every path there is, with whether it can serve this pair of memories and, if not, why."""
+        from peerway.paths import paths_for
+
+        return paths_for(self._core, remote._core, region._core, op)
+
+    def put(
+        self, to: Span[Remote] | Remote, source: Span[Region] | Region, signal: Remote | None = None, by: int = 1
+    ) -> None:
+        """Starts to move bytes of this rank to another. With `signal`, raises it `by` this much after the data is
+        visible there. The source must not change before flush() returns."""
+        far, near = _span(to), _span(source)
+        raised = None if signal is None else signal._core
+        self._core.put(far.of._core, far.block, near.of._core, near.block, raised, by)
+
+    def get(self, to: Span[Region] | Region, source: Span[Remote] | Remote) -> None:
+        """Starts to move bytes of another rank here; flush() completes it."""
+        near, far = _span(to), _span(source)
+        self._core.get(near.of._core, near.block, far.of._core, far.block)
+
+    def raise_signal(self, signal: Remote, by: int = 1) -> None:
+        """Raises another rank's signal."""
+        self._core.raise_signal(signal._core, by)
+
+    def flush(self, rank: int = ANY_RANK, timeout: float | None = None) -> None:
+        """Returns once all that was started towards `rank` is complete at both ends."""
+        self._core.flush(rank, timeout)
+
+    def close(self) -> None:
+        """Closes the context and all that was made from it. Closing twice does nothing."""
+        for child in list(self._children):
+            child.close()
+        self._core.close()
+        if self._owns_team:
+            self.team.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _keep(self, child: Child) -> Child:
+        self._children.add(child)
+        return child
+
+
+def _span(part: Span[Side] | Side) -> Span[Side]:
+    return part if isinstance(part, Span) else part[:]

@@ -1,0 +1,228 @@
+// Team, Context, Region, Remote and Signal for Python: thin, one method a call of peerway.hpp. The
+// interpreter's lock is released wherever a call may wait or move bytes. python/peerway adds the convenience.
+#include "core.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "peerway/peerway.hpp"
+
+namespace pwpy {
+namespace {
+
+using Seconds = std::optional<double>;
+using Release = nb::call_guard<nb::gil_scoped_release>;
+
+nb::bytes to_bytes(const peerway::Key& key) { return nb::bytes(key.data(), key.size()); }
+
+std::span<const std::byte> as_span(const nb::bytes& bytes) {
+  return {static_cast<const std::byte*>(bytes.data()), bytes.size()};
+}
+
+/// Waits with the lock released and throws afterwards, with it held.
+template <typename Body>
+void released(Body body) {
+  peerway::Status status;
+  std::string message;
+  {
+    const nb::gil_scoped_release release;
+    status = body();
+    if (status != peerway::Status::ok) message = peerway::error_message();
+  }
+  if (status != peerway::Status::ok) throw peerway::Error(status, message);
+}
+
+pw_device parse_device(const std::string& kind, int32_t index) {
+  if (kind == "host") return peerway::host;
+  if (kind == "cuda") return peerway::cuda(index);
+  throw peerway::Error(peerway::Status::invalid_argument,
+                       "peerway: unknown device '" + kind + "'; there are 'host', 'cuda' and 'cuda:N'.");
+}
+
+Team create_team(int rank, int size, const nb::callable& broadcast) {
+  return {peerway::Team::create(rank, size,
+                                [&](void* data, size_t bytes) {
+                                  const nb::gil_scoped_acquire acquire;
+                                  const nb::object view = nb::steal(PyMemoryView_FromMemory(
+                                      static_cast<char*>(data), static_cast<Py_ssize_t>(bytes), PyBUF_WRITE));
+                                  broadcast(view);
+                                }),
+          "team"};
+}
+
+nb::list all_gather(Team& team, const nb::bytes& mine, Seconds seconds) {
+  std::vector<peerway::Key> parts;
+  {
+    const nb::gil_scoped_release release;
+    parts = team->all_gather(as_span(mine), timeout(seconds));
+  }
+  nb::list list;
+  for (const auto& part : parts) list.append(to_bytes(part));
+  return list;
+}
+
+void bind_team(nb::module_& module) {
+  nb::class_<Team>(module, "Team")
+      .def_static("from_launcher",
+                  [] {
+                    const nb::gil_scoped_release release;
+                    return Team(peerway::Team::from_launcher(), "team");
+                  })
+      .def_static("create", &create_team, nb::arg("rank"), nb::arg("size"), nb::arg("broadcast"))
+      .def_prop_ro("rank", [](Team& team) { return team->rank(); })
+      .def_prop_ro("size", [](Team& team) { return team->size(); })
+      .def_prop_ro("closed", &Team::closed)
+      .def("lost", [](Team& team, int rank) { return team->lost(rank); })
+      .def("all_gather", &all_gather, nb::arg("mine"), nb::arg("timeout") = nb::none())
+      .def(
+          "barrier", [](Team& team, Seconds seconds) { team->barrier(timeout(seconds)); },
+          nb::arg("timeout") = nb::none(), Release())
+      .def("close", &Team::close, Release());
+}
+
+void bind_memory(nb::module_& module) {
+  nb::class_<Region>(module, "Region")
+      .def_prop_ro("address", [](Region& region) { return reinterpret_cast<uintptr_t>(region->address()); })
+      .def_prop_ro("bytes", [](Region& region) { return region->bytes(); })
+      .def_prop_ro("device",
+                   [](Region& region) {
+                     const pw_device device = region->device();
+                     return device.kind == PW_HOST ? std::string("host")
+                                                   : "cuda:" + std::to_string(device.index);
+                   })
+      .def_prop_ro("closed", &Region::closed)
+      .def("key", [](Region& region) { return to_bytes(region->key()); })
+      .def("close", &Region::close, Release());
+  nb::class_<Remote>(module, "Remote")
+      .def_prop_ro("rank", [](Remote& remote) { return remote->rank(); })
+      .def_prop_ro("bytes", [](Remote& remote) { return remote->bytes(); })
+      .def_prop_ro("closed", &Remote::closed)
+      .def("close", &Remote::close, Release());
+  nb::class_<Signal>(module, "Signal")
+      .def_prop_ro("value", [](Signal& signal) { return signal->value(); })
+      .def_prop_ro("closed", &Signal::closed)
+      .def("key", [](Signal& signal) { return to_bytes(signal->key()); })
+      .def(
+          "wait",
+          [](Signal& signal, uint64_t value, Seconds seconds) {
+            released([&, limit = timeout(seconds)] { return signal->wait(value, limit); });
+          },
+          nb::arg("value"), nb::arg("timeout") = nb::none())
+      .def("close", &Signal::close, Release());
+  nb::class_<pw_block>(module, "Block")
+      .def(
+          "__init__",
+          [](pw_block* block, const std::vector<uint64_t>& counts, const std::vector<int64_t>& strides,
+             uint64_t block_bytes, uint64_t offset) {
+            new (block) pw_block(peerway::make_block(counts, strides, block_bytes, offset));
+          },
+          nb::arg("counts"), nb::arg("strides"), nb::arg("block_bytes"), nb::arg("offset") = 0);
+}
+
+std::optional<pw_raise> raising(Remote* signal, uint64_t by) {
+  if (signal == nullptr) return std::nullopt;
+  return peerway::raise(**signal, by);
+}
+
+void put(Context& context, Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
+         Remote* signal, uint64_t by) {
+  released([&] {
+    const auto raise = raising(signal, by);
+    const auto far = to->block(to_block);
+    const auto near = from->block(from_block);
+    return raise ? context->put(far, near, *raise) : context->put(far, near);
+  });
+}
+
+void bind_context(nb::module_& module) {
+  nb::class_<Context>(module, "Context")
+      .def(
+          "__init__",
+          [](Context* self, Team& team) {
+            const nb::gil_scoped_release release;
+            new (self) Context(peerway::Context(*team), "context");
+          },
+          nb::arg("team"), nb::keep_alive<1, 2>())
+      .def_prop_ro("closed", &Context::closed)
+      .def(
+          "use", [](Context& context, const std::string& paths) { context->use(paths); }, nb::arg("paths"))
+      .def(
+          "allocate",
+          [](Context& context, uint64_t bytes, const std::string& kind, int32_t index) {
+            return Region(context->allocate(parse_device(kind, index), bytes), "region");
+          },
+          nb::arg("bytes"), nb::arg("kind"), nb::arg("index"), nb::keep_alive<0, 1>(), Release())
+      .def(
+          "register",
+          [](Context& context, uintptr_t address, uint64_t bytes) {
+            return Region(context->register_memory(reinterpret_cast<void*>(address), bytes), "region");
+          },
+          nb::arg("address"), nb::arg("bytes"), nb::keep_alive<0, 1>(), Release())
+      .def(
+          "import_key",
+          [](Context& context, const nb::bytes& key) {
+            return Remote(context->import(as_span(key)), "remote");
+          },
+          nb::arg("key"), nb::keep_alive<0, 1>())
+      .def(
+          "signal", [](Context& context, int sender) { return Signal(context->signal(sender), "signal"); },
+          nb::arg("sender"), nb::keep_alive<0, 1>())
+      .def("put", &put, nb::arg("to"), nb::arg("to_block"), nb::arg("source"), nb::arg("source_block"),
+           nb::arg("signal").none() = nb::none(), nb::arg("by") = 1)
+      .def(
+          "get",
+          [](Context& context, Region& to, const pw_block& to_block, Remote& from,
+             const pw_block& from_block) {
+            released([&] { return context->get(to->block(to_block), from->block(from_block)); });
+          },
+          nb::arg("to"), nb::arg("to_block"), nb::arg("source"), nb::arg("source_block"))
+      .def(
+          "raise_signal",
+          [](Context& context, Remote& signal, uint64_t by) {
+            released([&] { return context->raise(peerway::raise(*signal, by)); });
+          },
+          nb::arg("signal"), nb::arg("by") = 1)
+      .def(
+          "flush",
+          [](Context& context, int rank, Seconds seconds) {
+            released([&, limit = timeout(seconds)] { return context->flush(rank, limit); });
+          },
+          nb::arg("rank") = PW_ANY_RANK, nb::arg("timeout") = nb::none())
+      .def("close", &Context::close, Release());
+}
+
+/// Address and size of an array that only speaks DLPack.
+std::pair<uintptr_t, uint64_t> dlpack_span(const nb::ndarray<nb::c_contig>& array) {
+  return {reinterpret_cast<uintptr_t>(array.data()), array.nbytes()};
+}
+
+/// A DLPack view of CUDA memory as bytes; `owner` lives as long as the view.
+nb::ndarray<nb::array_api, uint8_t> cuda_bytes(uintptr_t address, uint64_t bytes, int32_t device,
+                                               nb::object owner) {
+  return {reinterpret_cast<uint8_t*>(address),
+          {static_cast<size_t>(bytes)},
+          owner,
+          {},
+          nb::dtype<uint8_t>(),
+          nb::device::cuda::value,
+          device};
+}
+
+}  // namespace
+
+void bind_core(nb::module_& module) {
+  module.attr("ANY_RANK") = PW_ANY_RANK;
+  module.attr("MAX_DIMS") = PW_MAX_DIMS;
+  module.def("version", &pw_version);
+  module.def("dlpack_span", &dlpack_span, nb::arg("array"));
+  module.def("cuda_bytes", &cuda_bytes, nb::arg("address"), nb::arg("bytes"), nb::arg("device"),
+             nb::arg("owner"));
+  bind_team(module);
+  bind_memory(module);
+  bind_context(module);
+}
+
+}  // namespace pwpy

@@ -1,0 +1,32 @@
+// The extension module peerway._core. Its public face is python/peerway/__init__.py.
+#include <nanobind/nanobind.h>
+
+#include "base/status.h"
+#include "core.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+/// Errors of the library become the exception class of their status in peerway.errors.
+void raise_python(const char* status, const char* message) {
+  const nb::object type = nb::module_::import_("peerway.errors").attr("by_status")(status);
+  PyErr_SetString(type.ptr(), message);
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  // Every peerway::Error becomes the exception class of its status in peerway.errors.
+  nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const peerway::Error& error) {
+      const nb::object type =
+          nb::module_::import_("peerway.errors").attr("by_status")(to_string(error.status()));
+      PyErr_SetString(type.ptr(), error.what());
+    }
+  });
+  pwpy::bind_core(module);
+  pwpy::bind_bench(module);
+}

@@ -1,0 +1,22 @@
+// What the hardware allows, measured beside the library: one core's memcpy and a bare flag between two
+// processes.
+#pragma once
+
+#include <cstdint>
+
+#include "bench/samples.h"
+#include "peerway/peerway.h"
+
+namespace pw::bench {
+
+/// `window` copies of a block between two places of this process; a sample is one window.
+Samples copy_window(std::byte* to, const std::byte* from, const pw_block& block, uint64_t window,
+                    uint64_t iterations);
+
+/// A counter bounced between two processes in memory that both have mapped: each writes its own line and
+/// spins on the other's. A sample is a round trip. Both words must start at the same value. Throws
+/// Error(PW_TIMEOUT).
+Samples flag_ping_pong(uint64_t* mine, const uint64_t* partners, bool leads, uint64_t iterations,
+                       uint64_t timeout_ns);
+
+}  // namespace pw::bench
