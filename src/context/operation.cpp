@@ -98,7 +98,7 @@ pw_status Context::start_split(const Resolved &resolved, const route::ReadySplit
   Path *last = nullptr;
   for (const route::Piece &piece : pieces) {
     last = resolved.paths[split.path[piece.part]];
-    if (const pw_status status = last->flush(transfer.remote->rank(), kNever); status != PW_OK) return status;
+    if (const pw_status status = last->flush(transfer.remote->rank(), PW_FOREVER); status != PW_OK) return status;
   }
   return last->raise(*raise);
 }

@@ -9,7 +9,7 @@ pw_status begin_raise(const Raise &raise, Path *through, std::unique_lock<std::m
   lock = std::unique_lock(sender.mutex);
   if (sender.through == through) return PW_OK;
   if (sender.through != nullptr)
-    if (const pw_status status = sender.through->flush(raise.signal->rank(), kNever); status != PW_OK) return status;
+    if (const pw_status status = sender.through->flush(raise.signal->rank(), PW_FOREVER); status != PW_OK) return status;
   sender.through = through;
   return PW_OK;
 }
@@ -24,7 +24,7 @@ pw_status raise_by_processor(const Raise &raise, Path *through) {
 }
 
 pw_status Path::raise(const Raise &signal) {
-  if (const pw_status status = flush(signal.signal->rank(), kNever); status != PW_OK) return status;
+  if (const pw_status status = flush(signal.signal->rank(), PW_FOREVER); status != PW_OK) return status;
   return raise_by_processor(signal, this);
 }
 

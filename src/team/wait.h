@@ -33,7 +33,7 @@ pw_status wait_until(const Team &team, int rank, uint64_t deadline_ns, const cha
       if (done()) return PW_OK;  // it may have come just before
       return fail(PW_PEER_LOST, format("peerway: waiting for {}: {}", what, team.describe_loss(lost)));
     }
-    if (deadline_ns != kNever && now_ns() >= deadline_ns)
+    if (deadline_ns != PW_FOREVER && now_ns() >= deadline_ns)
       return fail(PW_TIMEOUT, format("peerway: waiting for {}: the time given has passed", what));
     sched_yield();
   }

@@ -96,7 +96,7 @@ pw_status Staged::failure_of(const Channel &channel) const {
 
 pw_status Staged::post(Channel &channel, const Transfer &transfer, const Raise *raise) {
   ChannelHeader &header = *channel.header;
-  const pw_status room = wait_until(surroundings_.team, channel.rank, kNever, "room in the staging queue", [&] {
+  const pw_status room = wait_until(surroundings_.team, channel.rank, PW_FOREVER, "room in the staging queue", [&] {
     return channel.requested - header.completed.load(std::memory_order_acquire) < kRequests;
   });
   if (room != PW_OK) return room;
@@ -126,7 +126,7 @@ pw_status Staged::move_chunks(Channel &channel, const Transfer &transfer) {
   std::byte *local = transfer.local->address() + transfer.local_offset;
   ChunkCursor cursor(transfer.layout, chunk_bytes_);
   for (Chunk chunk; cursor.next(chunk);) {
-    const pw_status ready = wait_until(surroundings_.team, channel.rank, kNever, "a staging chunk", [&] {
+    const pw_status ready = wait_until(surroundings_.team, channel.rank, PW_FOREVER, "a staging chunk", [&] {
       return fill ? channel.chunks - header.drained.load(std::memory_order_acquire) < header.chunk_count
                   : header.filled.load(std::memory_order_acquire) > channel.chunks;
     });
@@ -144,7 +144,7 @@ pw_status Staged::move_chunks(Channel &channel, const Transfer &transfer) {
 // The chunks of a get are drained by this rank's queue, which nobody else sees: wait for it here.
 pw_status Staged::finish_get(Channel &channel, Queue &queue) {
   pw_status status = PW_OK;
-  const pw_status waited = wait_until(surroundings_.team, channel.rank, kNever, "a staged get",
+  const pw_status waited = wait_until(surroundings_.team, channel.rank, PW_FOREVER, "a staged get",
                                       [&] { return queue.idle(status); });
   return waited != PW_OK ? waited : status;
 }
