@@ -20,7 +20,8 @@ inline uint64_t deadline_after(uint64_t timeout_ns) noexcept {
   return timeout_ns > PW_FOREVER - now ? PW_FOREVER : now + timeout_ns;
 }
 
-/// What is left until `deadline`, for poll(): rounded up, at most a minute (callers loop), 0 once it has passed.
+/// What is left until `deadline`, for poll(): rounded up, at most a minute (callers loop), 0 once it has
+/// passed.
 inline int poll_milliseconds(uint64_t deadline) noexcept {
   const uint64_t now = now_ns();
   if (deadline <= now) return 0;

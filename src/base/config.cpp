@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/status.h"
 
-extern char **environ;
+extern char** environ;
 
 namespace pw {
 namespace {
@@ -21,26 +21,32 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr ConfigEntry table[] = {
-    {"log", "choice:error|warning|info|debug", "warning", "What is written to standard error: this level and worse."},
+    {"log", "choice:error|warning|info|debug", "warning",
+     "What is written to standard error: this level and worse."},
     {"timeout", "seconds", "60", "Bound of each exchange while a team or context is being set up."},
     {"launcher", "choice:auto|peerway|pmix|mpirun|slurm|none", "auto",
      "Where rank and size come from. auto: peerway run, then mpirun, then Slurm; none: a team of one."},
     {"strict", "choice:off|on", "off", "on: a faster path that exists but cannot be used is an error."},
-    {"paths", "text", "", "The only paths to use, comma-separated (peer/copy,staged); empty: the route table decides."},
+    {"paths", "text", "",
+     "The only paths to use, comma-separated (peer/copy,staged); empty: the route table decides."},
     {"routes", "path", "",
      "The route table. Empty: the one of this machine under ~/.config/peerway/routes, made by peerway tune."},
-    {"rules", "path", "", "The file of your rules that force or forbid paths. Empty: ~/.config/peerway/rules.json."},
+    {"rules", "path", "",
+     "The file of your rules that force or forbid paths. Empty: ~/.config/peerway/rules.json."},
     {"cache", "path", "", "Folder of compiled device code. Empty: ~/.cache/peerway."},
     {"device", "count", "", "CUDA device of this rank. Empty: its local rank modulo the number of devices."},
     {"cuda_library", "path", "", "The CUDA driver library. Empty: libcuda.so.1 of the system."},
-    {"nvrtc_library", "path", "", "The NVRTC library. Empty: that of the toolkit, the system or the Python wheel."},
-    {"ucx_library", "path", "", "libucp.so.0 of UCX. Empty: that of UCX_ROOT, the system or the Python wheel."},
+    {"nvrtc_library", "path", "",
+     "The NVRTC library. Empty: that of the toolkit, the system or the Python wheel."},
+    {"ucx_library", "path", "",
+     "libucp.so.0 of UCX. Empty: that of UCX_ROOT, the system or the Python wheel."},
     {"gdrcopy_library", "path", "", "The GDRCopy library. Empty: libgdrapi.so.2 of the system."},
 };
 
 /// Set by `peerway run` for its ranks; not settings.
-constexpr std::string_view launcher_variables[] = {"PEERWAY_RANK",       "PEERWAY_SIZE",       "PEERWAY_LOCAL_RANK",
-                                                   "PEERWAY_LOCAL_SIZE", "PEERWAY_RENDEZVOUS", "PEERWAY_SECRET"};
+constexpr std::string_view launcher_variables[] = {"PEERWAY_RANK",       "PEERWAY_SIZE",
+                                                   "PEERWAY_LOCAL_RANK", "PEERWAY_LOCAL_SIZE",
+                                                   "PEERWAY_RENDEZVOUS", "PEERWAY_SECRET"};
 
 struct Value {
   std::string text;
@@ -49,37 +55,40 @@ struct Value {
 
 std::string variable_of(std::string_view name) {
   std::string variable = "PEERWAY_";
-  for (const char letter : name) variable += static_cast<char>(letter >= 'a' && letter <= 'z' ? letter - 32 : letter);
+  for (const char letter : name)
+    variable += static_cast<char>(letter >= 'a' && letter <= 'z' ? letter - 32 : letter);
   return variable;
 }
 
-const ConfigEntry &entry_of(std::string_view name) {
-  const auto *entry = std::ranges::find(table, name, &ConfigEntry::name);
+const ConfigEntry& entry_of(std::string_view name) {
+  const auto* entry = std::ranges::find(table, name, &ConfigEntry::name);
   if (entry == std::end(table)) throw Error(PW_INTERNAL, format("peerway: no setting is called '{}'", name));
   return *entry;
 }
 
-std::string directory(const char *xdg_variable, const char *below_home) {
+std::string directory(const char* xdg_variable, const char* below_home) {
   // The XDG rules: a relative value is ignored.
-  if (const char *base = std::getenv(xdg_variable); base && base[0] == '/') return std::string(base) + "/peerway";
-  const char *home = std::getenv("HOME");
+  if (const char* base = std::getenv(xdg_variable); base && base[0] == '/')
+    return std::string(base) + "/peerway";
+  const char* home = std::getenv("HOME");
   return format("{}/{}/peerway", home && *home ? home : "/", below_home);
 }
 
 std::vector<std::string_view> names() {
   std::vector<std::string_view> all;
-  for (const ConfigEntry &entry : table) all.push_back(entry.name);
+  for (const ConfigEntry& entry : table) all.push_back(entry.name);
   return all;
 }
 
-std::map<std::string, Value, std::less<>> read_file(const std::string &path) {
+std::map<std::string, Value, std::less<>> read_file(const std::string& path) {
   std::map<std::string, Value, std::less<>> values;
   std::ifstream file(path);
   if (!file) return values;
   const Json json = Json::parse(file, nullptr, false, true);
   if (!json.is_object())
-    throw Error(PW_BAD_CONFIG, format("peerway: {} must be one JSON object, such as {{\"log\": \"info\"}}", path));
-  for (const auto &[name, value] : json.items()) {
+    throw Error(PW_BAD_CONFIG,
+                format("peerway: {} must be one JSON object, such as {{\"log\": \"info\"}}", path));
+  for (const auto& [name, value] : json.items()) {
     if (std::ranges::find(table, name, &ConfigEntry::name) == std::end(table)) {
       const std::string_view near = nearest_name(name, names());
       throw Error(PW_BAD_CONFIG, format("peerway: '{}' in {} is no setting{}", name, path,
@@ -104,24 +113,24 @@ std::map<std::string, Value, std::less<>> file_values() {
   return files[path] = read_file(path);
 }
 
-Value value_of(const ConfigEntry &entry) {
+Value value_of(const ConfigEntry& entry) {
   const std::string variable = variable_of(entry.name);
-  if (const char *value = std::getenv(variable.c_str())) return {value, variable};
+  if (const char* value = std::getenv(variable.c_str())) return {value, variable};
   const auto values = file_values();
   if (const auto value = values.find(entry.name); value != values.end()) return value->second;
   return {std::string(entry.default_value), format("the default of '{}'", entry.name)};
 }
 
 /// Empty stands for "derived" where the default is empty.
-uint64_t check(const ConfigEntry &entry, const Value &value) {
+uint64_t check(const ConfigEntry& entry, const Value& value) {
   if (value.text.empty() && entry.default_value.empty()) return 0;
   return parse_config_value(entry.type, value.text, value.origin);
 }
 
 void warn_of_unknown_variables() {
   std::vector<std::string> known(std::begin(launcher_variables), std::end(launcher_variables));
-  for (const ConfigEntry &entry : table) known.push_back(variable_of(entry.name));
-  for (char **each = environ; each && *each; ++each) {
+  for (const ConfigEntry& entry : table) known.push_back(variable_of(entry.name));
+  for (char** each = environ; each && *each; ++each) {
     const std::string_view setting = *each;
     const std::string_view variable = setting.substr(0, setting.find('='));
     if (!variable.starts_with("PEERWAY_") || std::ranges::find(known, variable) != known.end()) continue;
@@ -136,19 +145,19 @@ void warn_of_unknown_variables() {
 std::span<const ConfigEntry> config_table() { return table; }
 
 std::string config(std::string_view name) {
-  const ConfigEntry &entry = entry_of(name);
+  const ConfigEntry& entry = entry_of(name);
   Value value = value_of(entry);
   check(entry, value);
   return std::move(value.text);
 }
 
 uint64_t config_number(std::string_view name) {
-  const ConfigEntry &entry = entry_of(name);
+  const ConfigEntry& entry = entry_of(name);
   return check(entry, value_of(entry));
 }
 
 void check_config() {
-  for (const ConfigEntry &entry : table) check(entry, value_of(entry));
+  for (const ConfigEntry& entry : table) check(entry, value_of(entry));
   warn_of_unknown_variables();
 }
 

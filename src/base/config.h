@@ -1,6 +1,6 @@
-// The one configuration table: name, type, default, one line of help. The environment variables (PEERWAY_NAME), the
-// configuration file (~/.config/peerway/config.json, one JSON object) and the documentation page are all made from
-// it. Nothing here is needed for good performance.
+// The one configuration table: name, type, default, one line of help. The environment variables
+// (PEERWAY_NAME), the configuration file (~/.config/peerway/config.json, one JSON object) and the
+// documentation page are all made from it. Nothing here is needed for good performance.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace pw {
 
 struct ConfigEntry {
-  std::string_view name;           ///< lower case; the variable is PEERWAY_ and the name in upper case
-  std::string_view type;           ///< "text", "path", "count", "bytes", "seconds", "choice:a|b|c"; paths are absolute
+  std::string_view name;  ///< lower case; the variable is PEERWAY_ and the name in upper case
+  std::string_view type;  ///< "text", "path", "count", "bytes", "seconds", "choice:a|b|c"; paths are absolute
   std::string_view default_value;  ///< as text; empty means derived, and help says from what
   std::string_view help;
 };
@@ -20,13 +20,14 @@ struct ConfigEntry {
 /// The whole table, for `peerway config` and the documentation.
 std::span<const ConfigEntry> config_table();
 
-/// The value in force: environment, then file, then default. Throws Error(PW_BAD_CONFIG) for a value that does not
-/// fit its type, naming the value, where it came from and what is allowed.
+/// The value in force: environment, then file, then default. Throws Error(PW_BAD_CONFIG) for a value that
+/// does not fit its type, naming the value, where it came from and what is allowed.
 std::string config(std::string_view name);
-uint64_t config_number(std::string_view name);  ///< counts, bytes (suffixes K M G) and seconds (in nanoseconds)
+uint64_t config_number(
+    std::string_view name);  ///< counts, bytes (suffixes K M G) and seconds (in nanoseconds)
 
-/// Checks every value now in force, so that a mistake is told at the start and not in the middle. Throws as config()
-/// does; warns once of PEERWAY_ variables that mean nothing.
+/// Checks every value now in force, so that a mistake is told at the start and not in the middle. Throws as
+/// config() does; warns once of PEERWAY_ variables that mean nothing.
 void check_config();
 
 /// ~/.config/peerway and ~/.cache/peerway, by the XDG rules.

@@ -12,11 +12,12 @@
 namespace pw {
 namespace {
 
-[[noreturn]] void refuse(const std::string &what, std::string_view value, std::string_view allowed) {
+[[noreturn]] void refuse(const std::string& what, std::string_view value, std::string_view allowed) {
   throw Error(PW_BAD_CONFIG, format("peerway: {} is '{}'; it must be {}", what, value, allowed));
 }
 
-uint64_t parse_whole(std::string_view value, bool suffixes, const std::string &what, std::string_view allowed) {
+uint64_t parse_whole(std::string_view value, bool suffixes, const std::string& what,
+                     std::string_view allowed) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   const std::string_view rest = value.substr(static_cast<size_t>(end - value.data()));
@@ -29,8 +30,9 @@ uint64_t parse_whole(std::string_view value, bool suffixes, const std::string &w
   return number << shift;
 }
 
-uint64_t parse_seconds(std::string_view value, const std::string &what) {
-  constexpr std::string_view allowed = "a number of seconds, more than 0 and at most 1000000, such as 60 or 0.5";
+uint64_t parse_seconds(std::string_view value, const std::string& what) {
+  constexpr std::string_view allowed =
+      "a number of seconds, more than 0 and at most 1000000, such as 60 or 0.5";
   double seconds = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), seconds);
   const bool whole = error == std::errc{} && end == value.data() + value.size();
@@ -38,7 +40,7 @@ uint64_t parse_seconds(std::string_view value, const std::string &what) {
   return std::max<uint64_t>(1, static_cast<uint64_t>(seconds * 1e9));
 }
 
-void check_choice(std::string_view choices, std::string_view value, const std::string &what) {
+void check_choice(std::string_view choices, std::string_view value, const std::string& what) {
   std::string allowed = "one of";
   for (std::string_view left = choices; !left.empty();) {
     const std::string_view choice = left.substr(0, left.find('|'));
@@ -51,7 +53,7 @@ void check_choice(std::string_view choices, std::string_view value, const std::s
 
 }  // namespace
 
-uint64_t parse_config_value(std::string_view type, std::string_view value, const std::string &what) {
+uint64_t parse_config_value(std::string_view type, std::string_view value, const std::string& what) {
   if (type == "count") return parse_whole(value, false, what, "a whole number, 0 or more");
   if (type == "bytes") return parse_whole(value, true, what, "a number of bytes such as 4096, 64K, 8M or 1G");
   if (type == "seconds") return parse_seconds(value, what);

@@ -7,20 +7,20 @@
 
 namespace pw {
 
-/// Checks `value` against `type` (see ConfigEntry) and returns it as a number where the type is one: counts, bytes
-/// (suffixes K M G T, powers of 1024), seconds in nanoseconds; 0 otherwise. Throws Error(PW_BAD_CONFIG) whose message
-/// says what is allowed; `what` names the setting and where it came from.
-uint64_t parse_config_value(std::string_view type, std::string_view value, const std::string &what);
+/// Checks `value` against `type` (see ConfigEntry) and returns it as a number where the type is one: counts,
+/// bytes (suffixes K M G T, powers of 1024), seconds in nanoseconds; 0 otherwise. Throws Error(PW_BAD_CONFIG)
+/// whose message says what is allowed; `what` names the setting and where it came from.
+uint64_t parse_config_value(std::string_view type, std::string_view value, const std::string& what);
 
 /// The candidate most like `name`, or an empty view when none is near. For "did you mean".
 template <typename Candidates>
-std::string_view nearest_name(std::string_view name, const Candidates &candidates);
+std::string_view nearest_name(std::string_view name, const Candidates& candidates);
 
 /// Edits (insert, remove, replace) that turn `a` into `b`.
 unsigned edit_distance(std::string_view a, std::string_view b);
 
 template <typename Candidates>
-std::string_view nearest_name(std::string_view name, const Candidates &candidates) {
+std::string_view nearest_name(std::string_view name, const Candidates& candidates) {
   std::string_view nearest;
   unsigned least = 1 + static_cast<unsigned>(name.size()) / 3;
   for (const std::string_view candidate : candidates)

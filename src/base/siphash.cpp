@@ -12,7 +12,7 @@ uint64_t load(std::span<const std::byte> bytes) {  // up to 8 bytes, little endi
   return word;
 }
 
-void store(std::byte *to, uint64_t word) {
+void store(std::byte* to, uint64_t word) {
   for (size_t i = 0; i < 8; ++i) to[i] = static_cast<std::byte>(word >> (8 * i));
 }
 
@@ -37,7 +37,7 @@ struct State {
 
 }  // namespace
 
-Digest siphash(const Secret &secret, std::span<const std::byte> text) {
+Digest siphash(const Secret& secret, std::span<const std::byte> text) {
   const uint64_t k0 = load(std::span(secret).first(8)), k1 = load(std::span(secret).last(8));
   // The words of the paper's "somepseudorandomlygeneratedbytes"; 0xee marks the 128-bit variant.
   State state{k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d ^ 0xee, k0 ^ 0x6c7967656e657261,
@@ -56,7 +56,7 @@ Digest siphash(const Secret &secret, std::span<const std::byte> text) {
   return digest;
 }
 
-bool equal_digests(const Digest &a, const Digest &b) {
+bool equal_digests(const Digest& a, const Digest& b) {
   std::byte difference{};
   for (size_t i = 0; i < a.size(); ++i) difference |= a[i] ^ b[i];
   return difference == std::byte{};

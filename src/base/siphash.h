@@ -1,5 +1,5 @@
-// SipHash-2-4 with 128 bits of output: the keyed hash by which the ranks of a job prove that they know its secret.
-// Source: J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input PRF", 2012.
+// SipHash-2-4 with 128 bits of output: the keyed hash by which the ranks of a job prove that they know its
+// secret. Source: J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input PRF", 2012.
 #pragma once
 
 #include <array>
@@ -11,9 +11,9 @@ namespace pw {
 using Secret = std::array<std::byte, 16>;
 using Digest = std::array<std::byte, 16>;
 
-Digest siphash(const Secret &secret, std::span<const std::byte> text);
+Digest siphash(const Secret& secret, std::span<const std::byte> text);
 
 /// Compares in a time that does not depend on where the two differ.
-bool equal_digests(const Digest &a, const Digest &b);
+bool equal_digests(const Digest& a, const Digest& b);
 
 }  // namespace pw

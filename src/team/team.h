@@ -25,24 +25,29 @@ class Team {
   virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) = 0;
   void barrier(uint64_t timeout_ns) { all_gather({}, timeout_ns); }
 
-  /// Whether the rank is known to be dead or gone. One relaxed load: cheap enough for a spinning wait.
+  /// Whether the rank is known to be dead or gone (an orderly departure counts). One relaxed load: cheap
+  /// enough for a spinning wait.
   [[nodiscard]] virtual bool lost(int rank) const noexcept = 0;
   /// Any rank other than this one that is lost, or -1.
   [[nodiscard]] virtual int any_lost() const noexcept = 0;
-  /// "rank 2 was lost 0.8 s ago (killed, pid 4711)", for messages.
+  /// "rank 2 was lost 0.8 s ago: its process (4711 on node01) ended without leaving the team", "rank 2 left
+  /// the team 0.8 s ago"; for messages.
   [[nodiscard]] virtual std::string describe_loss(int rank) const = 0;
 
-  /// Called once for each rank lost, from the team's own thread.
-  virtual void on_loss(std::function<void(int rank)> callback) = 0;
+  /// Calls `callback` once for each rank lost (earlier ones included) from the team's own thread, until the
+  /// handle returned is dropped; dropping it waits for a call in progress. The callback must not block.
+  [[nodiscard]] virtual std::shared_ptr<void> on_loss(std::function<void(int rank)> callback) = 0;
 };
 
-/// Gives all ranks what rank 0 has in `data`; the only thing a launcher, PMIx or MPI must be able to do for us.
+/// Gives all ranks what rank 0 has in `data`; the only thing a launcher, PMIx or MPI must be able to do for
+/// us.
 using Broadcast = std::function<void(std::span<std::byte> data)>;
 
 /// The rendezvous over a broadcast: rank 0 opens the hub, everybody connects with the job's secret.
-std::unique_ptr<Team> make_team(int rank, int size, const Broadcast &broadcast);
+std::unique_ptr<Team> make_team(int rank, int size, const Broadcast& broadcast);
 
-/// The team this process was launched in: `peerway run`, PMIx, the environment of mpirun or srun; else a team of one.
+/// The team this process was launched in: `peerway run`, PMIx, the environment of mpirun or srun; else a team
+/// of one.
 std::unique_ptr<Team> team_from_launcher();
 
 }  // namespace pw

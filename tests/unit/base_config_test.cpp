@@ -1,6 +1,4 @@
 // The configuration table: where a value comes from, what is refused and how it is told.
-#include "base/config.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,6 +6,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/config.h"
 #include "base/config_value.h"
 #include "base/status.h"
 
@@ -24,16 +23,17 @@ class Config : public testing::Test {
   }
   void TearDown() override {
     std::filesystem::remove_all(home_);
-    for (const char *name : {"XDG_CONFIG_HOME", "PEERWAY_LOG", "PEERWAY_TIMEOUT", "PEERWAY_CACHE"}) ::unsetenv(name);
+    for (const char* name : {"XDG_CONFIG_HOME", "PEERWAY_LOG", "PEERWAY_TIMEOUT", "PEERWAY_CACHE"})
+      ::unsetenv(name);
   }
-  void write(const std::string &text) {
+  void write(const std::string& text) {
     std::filesystem::create_directories(home_ + "/peerway");
     std::ofstream(home_ + "/peerway/config.json") << text;
   }
-  static std::string refusal(auto &&body) {
+  static std::string refusal(auto&& body) {
     try {
       body();
-    } catch (const Error &error) {
+    } catch (const Error& error) {
       EXPECT_EQ(error.status(), PW_BAD_CONFIG);
       return error.what();
     }
@@ -45,7 +45,7 @@ class Config : public testing::Test {
 
 TEST_F(Config, EveryEntryHasADistinctNameHelpAndAValidDefault) {
   std::set<std::string_view> names;
-  for (const ConfigEntry &entry : config_table()) {
+  for (const ConfigEntry& entry : config_table()) {
     EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
     EXPECT_FALSE(entry.help.empty()) << entry.name;
     if (!entry.default_value.empty()) {
@@ -91,10 +91,10 @@ TEST_F(Config, BytesHaveSuffixesAndLimits) {
   EXPECT_EQ(parse_config_value("bytes", "64K", "x"), 65536u);
   EXPECT_EQ(parse_config_value("bytes", "3G", "x"), 3u << 30);
   EXPECT_EQ(parse_config_value("count", "7", "x"), 7u);
-  for (const char *bad : {"", "K", "1KB", "-1", "1.5M", "99999999999G", "18446744073709551616"})
+  for (const char* bad : {"", "K", "1KB", "-1", "1.5M", "99999999999G", "18446744073709551616"})
     EXPECT_THROW(parse_config_value("bytes", bad, "x"), Error) << bad;
   EXPECT_THROW(parse_config_value("count", "1K", "x"), Error);
-  for (const char *bad : {"nan", "inf", "0", "1e9", "1s"})
+  for (const char* bad : {"nan", "inf", "0", "1e9", "1s"})
     EXPECT_THROW(parse_config_value("seconds", bad, "x"), Error) << bad;
   EXPECT_THROW(parse_config_value("path", "relative/file", "x"), Error);
 }

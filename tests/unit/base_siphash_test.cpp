@@ -1,11 +1,12 @@
-// SipHash against vectors of its reference implementation: key 00 01 .. 0f, text 00 01 .. of the length given.
-#include "base/siphash.h"
-
+// SipHash against vectors of its reference implementation: key 00 01 .. 0f, text 00 01 .. of the length
+// given.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <string>
 #include <vector>
+
+#include "base/siphash.h"
 
 namespace pw {
 namespace {

@@ -1,0 +1,62 @@
+// The C functions of teams: checks at the border, and nothing thrown past it.
+#include <cstring>
+
+#include "base/config.h"
+#include "base/format.h"
+#include "base/status.h"
+#include "peerway/peerway.h"
+#include "team/handle.h"
+
+namespace {
+
+void require(bool condition, const char* what) {
+  if (!condition) throw pw::Error(PW_INVALID_ARGUMENT, pw::format("peerway: {} must not be NULL", what));
+}
+
+}  // namespace
+
+pw_status pw_team_from_launcher(pw_team** team) {
+  return pw::guard([&] {
+    require(team, "pw_team_from_launcher: team");
+    pw::check_config();
+    *team = new pw_team{pw::team_from_launcher()};
+    return PW_OK;
+  });
+}
+
+pw_status pw_team_create(int rank, int size, pw_broadcast broadcast, void* user, pw_team** team) {
+  return pw::guard([&] {
+    require(team, "pw_team_create: team");
+    require(broadcast != nullptr || size == 1, "pw_team_create: broadcast");
+    pw::check_config();
+    *team = new pw_team{pw::make_team(rank, size, [&](std::span<std::byte> data) {
+      if (const int code = broadcast(user, data.data(), data.size()))
+        throw pw::Error(PW_SYSTEM,
+                        pw::format("peerway: pw_team_create: the broadcast given failed with {}", code));
+    })};
+    return PW_OK;
+  });
+}
+
+int pw_team_rank(const pw_team* team) { return team ? team->team->rank() : -1; }
+int pw_team_size(const pw_team* team) { return team ? team->team->size() : -1; }
+
+pw_status pw_team_all_gather(pw_team* team, const void* mine, size_t bytes, void* all, uint64_t timeout_ns) {
+  return pw::guard([&] {
+    require(team, "pw_team_all_gather: team");
+    require(bytes == 0 || (mine && all), "pw_team_all_gather: mine and all");
+    const auto result = team->team->all_gather({static_cast<const std::byte*>(mine), bytes}, timeout_ns);
+    if (bytes) std::memcpy(all, result.data(), result.size());
+    return PW_OK;
+  });
+}
+
+pw_status pw_team_barrier(pw_team* team, uint64_t timeout_ns) {
+  return pw_team_all_gather(team, nullptr, 0, nullptr, timeout_ns);
+}
+
+int pw_team_lost(const pw_team* team, int rank) {
+  return team && rank >= 0 && rank < team->team->size() && team->team->lost(rank);
+}
+
+void pw_team_free(pw_team* team) { delete team; }

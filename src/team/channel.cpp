@@ -1,0 +1,86 @@
+#include "team/channel.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace pw {
+
+using namespace wire;
+
+void Channel::queue(Type type, Bytes payload) {
+  queue(type, std::make_shared<const Bytes>(std::move(payload)));
+}
+
+void Channel::queue(Type type, SharedBytes payload) {
+  const HeaderBytes header = pack_header(type, payload->size());
+  Digest digest{};
+  if (outgoing_key_) digest = seal(*outgoing_key_, sealed_out_++, header, *payload);
+  Bytes front(header.begin(), header.end());
+  front.insert(front.end(), digest.begin(), digest.end());
+  outgoing_.push_back(std::make_shared<const Bytes>(std::move(front)));
+  if (!payload->empty()) outgoing_.push_back(std::move(payload));
+}
+
+bool Channel::write() {
+  while (!outgoing_.empty()) {
+    const Bytes& first = *outgoing_.front();
+    const ssize_t count =
+        ::send(socket_.get(), first.data() + written_, first.size() - written_, MSG_NOSIGNAL);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      return errno == EAGAIN || errno == EWOULDBLOCK;
+    }
+    written_ += static_cast<size_t>(count);
+    if (written_ < first.size()) continue;
+    outgoing_.pop_front();
+    written_ = 0;
+  }
+  return true;
+}
+
+bool Channel::read() {
+  constexpr size_t piece = size_t{64} << 10;
+  incoming_.erase(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(consumed_));
+  consumed_ = 0;
+  for (int pieces = 0; pieces < 16; ++pieces) {
+    // The buffer grows by what arrives, never by what a header announces.
+    const size_t before = incoming_.size();
+    incoming_.resize(before + piece);
+    const ssize_t count = ::recv(socket_.get(), incoming_.data() + before, piece, 0);
+    incoming_.resize(before + static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    if (count == 0) return false;
+    if (count < 0 && errno != EINTR) return errno == EAGAIN || errno == EWOULDBLOCK;
+  }
+  return true;
+}
+
+std::optional<Message> Channel::next(size_t limit) {
+  const ByteView left = ByteView(incoming_).subspan(consumed_);
+  if (left.size() < kHeaderBytes) return std::nullopt;
+  Message message;
+  std::copy_n(left.begin(), kHeaderBytes, message.header.begin());
+  const Header header = parse_header(message.header, limit);
+  const size_t total = kHeaderBytes + kSealBytes + header.bytes;
+  if (left.size() < total) return std::nullopt;
+
+  message.type = header.type;
+  std::copy_n(left.begin() + kHeaderBytes, kSealBytes, message.seal.begin());
+  const ByteView payload = left.subspan(kHeaderBytes + kSealBytes, header.bytes);
+  message.payload.assign(payload.begin(), payload.end());
+  consumed_ += total;
+  if (incoming_key_ &&
+      !equal_digests(message.seal, seal(*incoming_key_, sealed_in_++, message.header, payload)))
+    throw Error(PW_DENIED, "peerway: a message was not sealed with this job's secret");
+  return message;
+}
+
+bool Channel::opens_with(const Message& message, const Secret& key) {
+  if (!equal_digests(message.seal, seal(key, 0, message.header, message.payload))) return false;
+  incoming_key_ = key;
+  sealed_in_ = 1;
+  return true;
+}
+
+}  // namespace pw

@@ -1,0 +1,51 @@
+// The hub's book of all_gathers under way: who has given what, and when one is complete or can never be.
+// Pure.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "team/message.h"
+
+namespace pw {
+
+class Gathers {
+ public:
+  explicit Gathers(int size) : next_(static_cast<size_t>(size)), gone_(static_cast<size_t>(size)) {}
+
+  /// What the hub has to send to one rank.
+  struct Answer {
+    int rank = 0;
+    bool complete = false;
+    std::shared_ptr<const Bytes> result;  ///< complete: a packed wire::Part, shared by all ranks
+    wire::Failure failure;                ///< otherwise
+  };
+
+  /// A rank's part arrives. Throws Error(PW_INVALID_ARGUMENT) when it is not the one that is next for this
+  /// rank.
+  std::vector<Answer> contribute(int rank, const wire::Part& part);
+
+  /// A rank is gone; `why` describes it. All it has not given to will fail.
+  std::vector<Answer> lose(int rank, const std::string& why);
+
+ private:
+  struct Gather {
+    Bytes all;  ///< a packed Part; the ranks' places are filled as they give
+    std::vector<bool> given;
+    size_t count = 0;
+    size_t bytes = 0;
+    int first = 0;  ///< the rank that gave first
+    std::optional<wire::Refusal> failure;
+  };
+  Gather& open(int rank, const wire::Part& part);
+  void fail(uint64_t sequence, Gather& gather, wire::Refusal refusal, std::vector<Answer>& answers);
+  bool over(uint64_t sequence, const Gather& gather) const;
+
+  std::map<uint64_t, Gather> gathers_;
+  std::vector<uint64_t> next_;                    ///< the next sequence of each rank
+  std::vector<std::optional<std::string>> gone_;  ///< why
+};
+
+}  // namespace pw

@@ -1,0 +1,256 @@
+#include "team/hub.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "team/random.h"
+#include "team/socket.h"
+
+namespace pw {
+
+using namespace wire;
+
+namespace {
+constexpr uint64_t kFarewell = 1'000'000'000;  // the longest that the hub's last messages may take
+}
+
+Hub::Hub(int size, const Secret& secret, std::vector<Descriptor> listeners, Descriptor own, uint64_t deadline)
+    : size_(static_cast<uint32_t>(size)),
+      secret_(secret),
+      deadline_(deadline),
+      gathers_(size),
+      listeners_(std::move(listeners)),
+      roster_(static_cast<size_t>(size)) {
+  connections_.push_back(std::make_unique<Connection>());
+  connections_.back()->channel = Channel(std::move(own));
+  thread_ = std::thread([this] { run(); });
+}
+
+Hub::~Hub() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Hub::run() {
+  try {
+    serve();
+  } catch (const std::exception& error) {  // out of memory or descriptors
+    log(LogLevel::error, format("the hub of the team ends: {}", error.what()));
+  }
+  listeners_.clear();
+  connections_.clear();  // the others see the hub's end at once
+}
+
+void Hub::serve() {
+  while (!over_) {
+    poll_once();
+    if (!over_ && !complete_ && now_ns() >= deadline_) fail_late();
+    std::erase_if(connections_, [](const auto& each) { return each->closing && !each->channel.unsent(); });
+  }
+  finish();
+}
+
+void Hub::poll_once() {
+  std::vector<pollfd> polled;
+  for (const auto& each : connections_) {
+    const bool unsent = each->channel.unsent();
+    polled.push_back({each->channel.descriptor(), static_cast<short>(POLLIN | (unsent ? POLLOUT : 0)), 0});
+  }
+  const size_t count = polled.size();
+  for (const Descriptor& listener : listeners_) polled.push_back({listener.get(), POLLIN, 0});
+  if (::poll(polled.data(), polled.size(), complete_ ? -1 : poll_milliseconds(deadline_)) <= 0) return;
+
+  for (size_t i = 0; i < count; ++i) {
+    if (!polled[i].revents) continue;
+    Connection& connection = *connections_[i];
+    if (polled[i].revents & ~POLLOUT) receive(connection);
+    if (!connection.closing) connection.channel.write();  // a broken connection is told by the next read
+  }
+  for (size_t i = count; i < polled.size() && i - count < listeners_.size(); ++i)
+    if (polled[i].revents) accept_all(listeners_[i - count]);
+  for (const auto& each : connections_)
+    if (each->channel.unsent() && !each->channel.write()) each->closing = true;
+}
+
+void Hub::accept_all(const Descriptor& listener) {
+  while (Descriptor socket = accept_from(listener)) {
+    const auto user = peer_user(socket);
+    if (user && *user != ::geteuid()) {
+      ++turned_away_;
+      last_turned_away_ = format("a process of user {} (only user {} may join)", *user, ::geteuid());
+      continue;
+    }
+    // Who does not prove anything keeps its place only until others want it.
+    const size_t strangers = connections_.size() - members_.size();
+    if (strangers > size_ + 64) {
+      const auto oldest =
+          std::ranges::find_if(connections_, [](const auto& each) { return each->state != State::joined; });
+      connections_.erase(oldest);
+    }
+    connections_.push_back(std::make_unique<Connection>());
+    connections_.back()->channel = Channel(std::move(socket));
+  }
+}
+
+void Hub::receive(Connection& connection) {
+  bool open = connection.channel.read();
+  try {
+    const auto limit = [&] {
+      return connection.state == State::joined ? kMaxContribution + 64 : kMaxHandshake;
+    };
+    while (!connection.closing && !over_)
+      if (const auto message = connection.channel.next(limit()))
+        handle(connection, *message);
+      else
+        break;
+  } catch (const Error& error) {
+    turn_away(connection, error.what());
+    open = false;
+  }
+  if (open) return;
+  connection.closing = true;
+  connection.channel = Channel(Descriptor());  // drops what is unsent
+  if (connection.state == State::joined && members_.contains(connection.hello.rank))
+    lose(connection.hello.rank, How::died);
+}
+
+void Hub::handle(Connection& connection, const Message& message) {
+  const bool joined = connection.state == State::joined;
+  if (connection.state == State::fresh && message.type == Type::hello) {
+    challenge(connection, message);
+  } else if (connection.state == State::challenged && message.type == Type::join) {
+    join(connection, message);
+  } else if (joined && message.type == Type::contribute) {
+    send(gathers_.contribute(static_cast<int>(connection.hello.rank), parse_part(message.payload)));
+  } else if (joined && message.type == Type::lost) {
+    lose(parse_loss(message.payload, size_).rank, How::died);
+  } else if (joined && message.type == Type::goodbye) {
+    connection.closing = true;
+    lose(connection.hello.rank, How::left);
+  } else {
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: a message of type {} came out of turn", static_cast<int>(message.type)));
+  }
+}
+
+void Hub::challenge(Connection& connection, const Message& message) {
+  connection.hello = parse_hello(message.payload);
+  const Nonce nonce = random_bytes<16>();
+  connection.channel.seal_outgoing(session_key(secret_, "hub", connection.hello, nonce));
+  connection.channel.seal_incoming(session_key(secret_, "member", connection.hello, nonce));
+  connection.channel.queue(Type::challenge, pack(nonce));
+  connection.state = State::challenged;
+}
+
+void Hub::join(Connection& connection, const Message& message) {
+  const auto [rank, size, nonce] = connection.hello;
+  Identity identity = parse_join(message.payload);
+  if (size != size_ || members_.contains(rank)) {
+    // It knows the secret, so it is of this job and started wrongly: nobody can go on.
+    connection.state = State::joined;
+    return fail_all(
+        PW_INVALID_ARGUMENT,
+        size != size_
+            ? format("peerway: rank {} was started as one of {} ranks and rank 0 as one of {}; start "
+                     "all with the same number",
+                     rank, size, size_)
+            : format("peerway: two processes joined as rank {} ({} and {} on {}); each must have "
+                     "its own rank",
+                     rank, roster_[rank].process, identity.process, identity.host_name));
+  }
+  connection.state = State::joined;
+  roster_[rank] = std::move(identity);
+  members_[rank] = &connection;
+  if (members_.size() == size_) welcome_all();
+}
+
+void Hub::welcome_all() {
+  complete_ = true;
+  listeners_.clear();
+  const auto roster = std::make_shared<const Bytes>(pack(roster_));
+  for (const auto& [rank, connection] : members_) connection->channel.queue(Type::welcome, roster);
+  for (const auto& each : connections_)
+    if (each->state != State::joined) each->closing = true;
+}
+
+void Hub::send(const std::vector<Gathers::Answer>& answers) {
+  for (const Gathers::Answer& answer : answers) {
+    const auto member = members_.find(static_cast<uint32_t>(answer.rank));
+    if (member == members_.end()) continue;
+    if (answer.complete)
+      member->second->channel.queue(Type::result, answer.result);
+    else
+      member->second->channel.queue(Type::failure, pack(answer.failure));
+  }
+}
+
+void Hub::lose(uint32_t rank, How how) {
+  const auto member = members_.find(rank);
+  if (member == members_.end()) return;
+  member->second->closing = true;
+  members_.erase(member);
+  const Identity& who = roster_[rank];
+  const std::string why =
+      how == How::left ? format("rank {} has left the team", rank)
+                       : format("rank {} is lost: its process ({} on {}) ended without leaving the team",
+                                rank, who.process, who.host_name);
+  if (!complete_) return fail_all(PW_PEER_LOST, format("peerway: {}, while the team was being made", why));
+  for (const auto& [other, connection] : members_)
+    connection->channel.queue(Type::lost, pack(Loss{rank, how}));
+  send(gathers_.lose(static_cast<int>(rank), why));
+  if (rank == 0) over_ = true;
+}
+
+void Hub::turn_away(Connection& connection, const std::string& why) {
+  if (connection.state == State::joined) {
+    log(LogLevel::error, format("rank {} is cut off: {}", connection.hello.rank, why));
+    return;
+  }
+  ++turned_away_;
+  last_turned_away_ = why.starts_with("peerway: ") ? why.substr(9) : why;
+}
+
+void Hub::fail_all(pw_status status, const std::string& why) {
+  const auto refusal = std::make_shared<const Bytes>(pack(Refusal{status, why}));
+  for (const auto& each : connections_)
+    if (each->state == State::joined && !each->closing) each->channel.queue(Type::refuse, refusal);
+  over_ = true;
+}
+
+void Hub::fail_late() {
+  std::string missing;
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < size_; ++rank)
+    if (!members_.contains(rank) && ++count <= 8)
+      missing += format("{}{}", missing.empty() ? "" : ", ", rank);
+  std::string why = format(
+      "peerway: {} of {} ranks did not join the team in time (rank {}{}). Were all started, with "
+      "the same secret and address? PEERWAY_TIMEOUT bounds the wait",
+      count, size_, missing, count > 8 ? ", ..." : "");
+  if (turned_away_ > 0)
+    why += format(". {} connections were refused, the last because: {}", turned_away_, last_turned_away_);
+  fail_all(PW_TIMEOUT, why);
+}
+
+/// Sends what is still to be sent, but not to somebody who does not read.
+void Hub::finish() {
+  listeners_.clear();
+  for (const uint64_t deadline = now_ns() + kFarewell; now_ns() < deadline;) {
+    std::vector<pollfd> polled;
+    for (const auto& each : connections_)
+      if (each->channel.descriptor() >= 0 && each->channel.unsent()) {
+        if (!each->channel.write())
+          each->channel = Channel(Descriptor());
+        else if (each->channel.unsent())
+          polled.push_back({each->channel.descriptor(), POLLOUT, 0});
+      }
+    if (polled.empty()) return;
+    ::poll(polled.data(), polled.size(), poll_milliseconds(deadline));
+  }
+}
+
+}  // namespace pw

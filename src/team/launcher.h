@@ -1,0 +1,30 @@
+// Reading from the environment who launched this process, and as which rank. Pure: the environment is a
+// function.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace pw {
+
+using Environment = std::function<const char*(const char* name)>;
+
+struct Launch {
+  enum class By : uint8_t { nobody, peerway, mpirun, hydra, slurm, pmix };
+  By by = By::nobody;
+  int rank = 0;
+  int size = 1;
+  int local_size = 0;     ///< ranks on this host; 0: not told
+  bool one_host = false;  ///< told, or plain from the sizes
+  std::string job;  ///< names this launch among all of this user; empty when the launcher has no such name
+  std::string rendezvous;  ///< peerway: the address
+  std::string secret;      ///< peerway
+  bool pmix = false;       ///< a PMIx server is there as well
+};
+
+/// `wanted` is the setting `launcher`. Throws Error(PW_BAD_CONFIG) when that launcher did not start this
+/// process, and Error(PW_INVALID_ARGUMENT) naming a variable that is missing or makes no sense.
+Launch read_launch(const Environment& environment, const std::string& wanted);
+
+}  // namespace pw

@@ -1,0 +1,54 @@
+#include "team/losses.h"
+
+#include "base/clock.h"
+#include "base/format.h"
+
+namespace pw {
+
+bool Losses::add(int rank, wire::How how) {
+  const auto index = static_cast<size_t>(rank);
+  std::lock_guard lock(book_->mutex);
+  if (how_[index].load(std::memory_order_relaxed) != 0) return false;
+  since_ns_[index] = now_ns();
+  how_[index].store(static_cast<uint8_t>(how), std::memory_order_release);
+  int none = -1;
+  first_.compare_exchange_strong(none, rank);
+  book_->order.push_back(rank);
+  return true;
+}
+
+void Losses::deliver() {
+  std::lock_guard lock(book_->mutex);
+  const auto subscriptions = book_->subscriptions;  // a callback may drop a handle
+  for (const auto& subscription : subscriptions)
+    while (subscription->callback && subscription->told < book_->order.size())
+      subscription->callback(book_->order[subscription->told++]);
+}
+
+std::shared_ptr<void> Losses::subscribe(std::function<void(int)> callback) {
+  auto subscription = std::make_shared<Subscription>(Subscription{std::move(callback)});
+  {
+    std::lock_guard lock(book_->mutex);
+    book_->subscriptions.push_back(subscription);
+  }
+  return {subscription.get(), [book = book_, subscription](void*) {
+            std::lock_guard lock(book->mutex);
+            subscription->told = SIZE_MAX;  // ends deliver()'s loop when dropped from within the callback
+            book->subscriptions.remove(subscription);
+          }};
+}
+
+std::string Losses::describe(int rank, const wire::Identity& identity) const {
+  const auto how = static_cast<wire::How>(how_[static_cast<size_t>(rank)].load(std::memory_order_acquire));
+  const double seconds = static_cast<double>(now_ns() - since_ns_[static_cast<size_t>(rank)]) / 1e9;
+  switch (how) {
+    case wire::How::left:
+      return format("rank {} left the team {:.1f} s ago", rank, seconds);
+    case wire::How::died:
+      return format("rank {} was lost {:.1f} s ago: its process ({} on {}) ended without leaving the team",
+                    rank, seconds, identity.process, identity.host_name);
+  }
+  return format("rank {} is not lost", rank);
+}
+
+}  // namespace pw

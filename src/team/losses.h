@@ -1,0 +1,54 @@
+// Who is lost, since when and how; and who wants to be told.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "team/message.h"
+
+namespace pw {
+
+class Losses {
+ public:
+  explicit Losses(int size) : how_(static_cast<size_t>(size)), since_ns_(static_cast<size_t>(size)) {}
+
+  [[nodiscard]] bool lost(int rank) const noexcept {
+    return how_[static_cast<size_t>(rank)].load(std::memory_order_relaxed) != 0;
+  }
+  [[nodiscard]] int any() const noexcept { return first_.load(std::memory_order_relaxed); }
+
+  /// "rank 2 was lost 0.8 s ago: its process (4711 on node01) ended without leaving the team".
+  [[nodiscard]] std::string describe(int rank, const wire::Identity& identity) const;
+
+  /// False when it was known already. Call deliver() afterwards.
+  bool add(int rank, wire::How how);
+
+  /// Tells everybody who subscribed of the losses that they have not been told of. From one thread only.
+  void deliver();
+
+  /// Until the returned handle is dropped, `callback` is called once for each loss, earlier ones included.
+  /// Dropping the handle waits for a call in progress (except from within it).
+  std::shared_ptr<void> subscribe(std::function<void(int)> callback);
+
+ private:
+  struct Subscription {
+    std::function<void(int)> callback;
+    size_t told = 0;  ///< of order_
+  };
+  struct Book {  // outlives the team while a handle is held
+    std::recursive_mutex mutex;
+    std::vector<int> order;
+    std::list<std::shared_ptr<Subscription>> subscriptions;
+  };
+  std::vector<std::atomic<uint8_t>> how_;  ///< 0, or a wire::How
+  std::vector<uint64_t> since_ns_;         ///< written before how_
+  std::atomic<int> first_{-1};
+  std::shared_ptr<Book> book_ = std::make_shared<Book>();
+};
+
+}  // namespace pw

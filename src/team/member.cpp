@@ -1,0 +1,293 @@
+#include "team/member.h"
+
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/log.h"
+
+namespace pw {
+
+using namespace wire;
+
+namespace {
+
+/// A rank that leaves ends its process soon after: its goodbye, which comes by way of the hub, may be seen
+/// later.
+constexpr uint64_t kGrace = 200'000'000;
+constexpr uint64_t kFarewell = 1'000'000'000;
+
+uint64_t first_word(const Digest& digest) {
+  uint64_t word;
+  std::memcpy(&word, digest.data(), sizeof word);
+  return word;
+}
+
+uint64_t host_id() {
+  std::string text;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
+  struct stat space{};
+  if (::stat("/proc/self/ns/pid", &space) == 0) text += std::to_string(space.st_ino);
+  return first_word(siphash(Secret{}, view_of(text)));
+}
+
+/// Waits without a deadline for PW_FOREVER, whose time the condition variable could not hold.
+bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, uint64_t deadline,
+                auto&& done) {
+  if (deadline == PW_FOREVER) {
+    changed.wait(lock, done);
+    return true;
+  }
+  const auto left = std::chrono::nanoseconds(deadline - std::min(deadline, now_ns()));
+  const auto until = std::chrono::steady_clock::now() +
+                     std::min<std::chrono::nanoseconds>(left, std::chrono::hours(24 * 365));
+  return changed.wait_until(lock, until, done);
+}
+
+}  // namespace
+
+Identity own_identity() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return {::getpid(), host_id(), name};
+}
+
+Member::Member(int rank, int size, const Secret& secret, Channel channel, std::unique_ptr<Hub> hub,
+               uint64_t deadline)
+    : rank_(rank),
+      size_(size),
+      job_(first_word(siphash(secret, view_of("peerway job")))),
+      process_(::getpid()),
+      hub_(std::move(hub)),
+      losses_(size),
+      roster_(static_cast<size_t>(size)),
+      channel_(std::move(channel)),
+      thread_([this] { run(); }) {
+  std::unique_lock lock(mutex_);
+  const bool told = wait_until(changed_, lock, deadline, [this] { return welcomed_ || refused_; });
+  if (welcomed_) return;
+  const Answer why =
+      told ? *refused_
+           : Answer{PW_TIMEOUT, "peerway: rank 0 let this rank in but not all ranks joined in time", {}};
+  lock.unlock();
+  stop();
+  throw Error(why.status, why.text);
+}
+
+Member::~Member() {
+  if (::getpid() != process_) {  // a forked child: the threads stayed with the parent, and so does the rank
+    thread_.detach();
+    if (hub_) hub_->forget();
+    return;
+  }
+  stop();
+}
+
+void Member::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    leaving_ = true;
+    if (hub_alive_) channel_.queue(Type::goodbye);
+  }
+  wake_.ring();
+  thread_.join();
+  hub_.reset();
+}
+
+std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) {
+  if (mine.size() > kMaxContribution || mine.size() * static_cast<size_t>(size_) > kMaxResult)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: all_gather of {} bytes by {} ranks; at most {} bytes a rank and {} "
+                       "in all are allowed",
+                       mine.size(), size_, kMaxContribution, kMaxResult));
+  const uint64_t deadline = deadline_after(timeout_ns);
+  std::lock_guard one(gathering_);
+  std::unique_lock lock(mutex_);
+  if (hub_alive_) {
+    channel_.queue(Type::contribute, pack(Part{sequence_, mine}));
+    wake_.ring();
+    wait_until(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; });
+  }
+  // A late answer to this one will carry an old number and be dropped.
+  ++sequence_;
+  if (!answer_ && !hub_alive_) throw Error(PW_PEER_LOST, format("peerway: all_gather: {}", describe_loss(0)));
+  if (!answer_)
+    throw Error(PW_TIMEOUT,
+                format("peerway: all_gather: not every one of the {} ranks took part within {:.3g} s", size_,
+                       static_cast<double>(timeout_ns) / 1e9));
+  Answer answer = std::move(*answer_);
+  answer_.reset();
+  if (answer.status != PW_OK) throw Error(answer.status, answer.text);
+  if (answer.data.size() != mine.size() * static_cast<size_t>(size_))
+    throw Error(PW_INTERNAL, format("peerway: all_gather returned {} bytes for {} ranks of {}",
+                                    answer.data.size(), size_, mine.size()));
+  return std::move(answer.data);
+}
+
+std::shared_ptr<void> Member::on_loss(std::function<void(int)> callback) {
+  auto handle = losses_.subscribe(std::move(callback));
+  wake_.ring();
+  return handle;
+}
+
+// ---- the thread
+// -----------------------------------------------------------------------------------------------------
+
+void Member::run() {
+  try {
+    serve();
+  } catch (const std::exception& error) {
+    log(LogLevel::error, format("rank {} stops following its team: {}", rank_, error.what()));
+    hub_ended();
+  }
+}
+
+void Member::serve() {
+  uint64_t until = PW_FOREVER;  // of the farewell
+  std::vector<pollfd> polled;
+  while (true) {
+    polled.assign({{wake_.descriptor(), POLLIN, 0}});
+    {
+      std::lock_guard lock(mutex_);
+      if (hub_alive_) channel_.write();  // a broken connection is told by the read that follows
+      const bool unsent = hub_alive_ && channel_.unsent();
+      if (leaving_ && until == PW_FOREVER) until = now_ns() + kFarewell;
+      // The hub closes the connection when it has read the goodbye. Closing it first could lose that.
+      if (leaving_ && (!hub_alive_ || now_ns() >= until)) break;
+      polled.push_back(
+          {hub_alive_ ? channel_.descriptor() : -1, static_cast<short>(POLLIN | (unsent ? POLLOUT : 0)), 0});
+    }
+    uint64_t wake_at = until;
+    for (const Watch& watch : watches_) {
+      polled.push_back({watch.report_at ? -1 : watch.process.get(), POLLIN, 0});
+      if (watch.report_at) wake_at = std::min(wake_at, watch.report_at);
+    }
+    ::poll(polled.data(), polled.size(), wake_at == PW_FOREVER ? -1 : poll_milliseconds(wake_at));
+
+    if (polled[0].revents) wake_.clear();
+    if (polled[1].revents) receive();
+    for (size_t i = 2; i < polled.size() && i - 2 < watches_.size(); ++i)
+      if (polled[i].revents) watches_[i - 2].report_at = now_ns() + kGrace;
+    check_watches();
+    losses_.deliver();
+  }
+  std::lock_guard lock(mutex_);
+  channel_.close();
+}
+
+/// A process that ended without a word from the hub: its socket may live on in a child that it forked.
+void Member::check_watches() {
+  std::erase_if(watches_, [this](const Watch& watch) {
+    const bool known = losses_.lost(watch.rank);
+    bool alive;
+    {
+      std::lock_guard lock(mutex_);
+      alive = hub_alive_;
+      const bool believe = watch.report_at && (!alive || now_ns() >= watch.report_at);
+      if (!known && !believe) return false;
+      if (!known && alive)
+        channel_.queue(Type::lost, pack(Loss{static_cast<uint32_t>(watch.rank), How::died}));
+    }
+    lose(watch.rank, How::died);
+    return true;
+  });
+}
+
+void Member::receive() {
+  std::unique_lock lock(mutex_);
+  bool open = channel_.read();
+  try {
+    while (hub_alive_) {
+      const auto message = channel_.next(kMaxResult + 64);
+      if (!message) break;
+      lock.unlock();
+      handle(*message);
+      lock.lock();
+    }
+  } catch (const Error& error) {
+    if (!lock.owns_lock()) lock.lock();
+    log(LogLevel::error, format("rank {} leaves the hub: {}", rank_, error.what()));
+    open = false;
+  }
+  lock.unlock();
+  if (!open) hub_ended();
+}
+
+void Member::handle(const Message& message) {
+  switch (message.type) {
+    case Type::welcome: {
+      roster_ = parse_welcome(message.payload, static_cast<uint32_t>(size_));
+      watch_peers();
+      std::lock_guard lock(mutex_);
+      welcomed_ = true;
+      changed_.notify_all();
+      return;
+    }
+    case Type::refuse: {
+      Refusal refusal = parse_refuse(message.payload);
+      std::lock_guard lock(mutex_);
+      refused_ = Answer{refusal.status, std::move(refusal.text), {}};
+      changed_.notify_all();
+      return;
+    }
+    case Type::result: {
+      const Part part = parse_part(message.payload);
+      return answer(part.sequence, {PW_OK, {}, Bytes(part.data.begin(), part.data.end())});
+    }
+    case Type::failure: {
+      Failure failure = parse_failure(message.payload);
+      return answer(failure.sequence, {failure.refusal.status, std::move(failure.refusal.text), {}});
+    }
+    case Type::lost: {
+      const Loss loss = parse_loss(message.payload, static_cast<uint32_t>(size_));
+      return lose(static_cast<int>(loss.rank), loss.how);
+    }
+    default:
+      throw Error(PW_INVALID_ARGUMENT,
+                  format("peerway: the hub sent a message of type {}", static_cast<int>(message.type)));
+  }
+}
+
+void Member::answer(uint64_t sequence, Answer given) {
+  std::lock_guard lock(mutex_);
+  if (sequence != sequence_) return;  // its caller gave up
+  answer_ = std::move(given);
+  changed_.notify_all();
+}
+
+void Member::watch_peers() {
+  const Identity& own = roster_[static_cast<size_t>(rank_)];
+  for (int rank = 0; rank < size_; ++rank) {
+    const Identity& peer = roster_[static_cast<size_t>(rank)];
+    if (peer.host != own.host || peer.process == own.process) continue;
+    Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, peer.process, 0)));
+    if (process)
+      watches_.push_back({rank, std::move(process)});
+    else if (errno == ESRCH)
+      watches_.push_back({rank, {}, now_ns() + kGrace});
+    else  // no descriptor left, or an old kernel: the hub alone tells
+      log(LogLevel::debug,
+          format("rank {} cannot watch the process of rank {}{}", rank_, rank, errno_text(errno)));
+  }
+}
+
+void Member::hub_ended() {
+  std::lock_guard lock(mutex_);
+  if (!leaving_) lose(0, How::died);
+  hub_alive_ = false;
+  if (!welcomed_ && !refused_)
+    refused_ =
+        Answer{PW_PEER_LOST, "peerway: rank 0 closed the connection while the team was being made", {}};
+  changed_.notify_all();
+}
+
+void Member::lose(int rank, How how) { losses_.add(rank, how); }
+
+}  // namespace pw

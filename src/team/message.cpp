@@ -1,0 +1,209 @@
+#include "team/message.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+
+namespace pw::wire {
+namespace {
+
+constexpr uint16_t kMagic = 0x5750;  // "PW"
+constexpr size_t kMaxText = 4096;
+constexpr size_t kMaxHostName = 255;
+
+[[noreturn]] void refuse(std::string text) {
+  throw Error(PW_INVALID_ARGUMENT, "peerway: " + std::move(text));
+}
+
+void write(ByteWriter& writer, const Identity& identity) {
+  writer.put(identity.process);
+  writer.put(identity.host);
+  writer.put_text(std::string_view(identity.host_name).substr(0, kMaxHostName));
+}
+
+Identity read_identity(ByteReader& reader) {
+  Identity identity;
+  identity.process = reader.get<int32_t>();
+  identity.host = reader.get<uint64_t>();
+  identity.host_name = reader.get_text(kMaxHostName);
+  if (identity.process <= 0) refuse(format("process id {} in a join message", identity.process));
+  return identity;
+}
+
+void write(ByteWriter& writer, const Refusal& refusal) {
+  writer.put(static_cast<uint32_t>(refusal.status));
+  writer.put_text(std::string_view(refusal.text).substr(0, kMaxText));
+}
+
+Refusal read_refusal(ByteReader& reader) {
+  const auto status = reader.get<uint32_t>();
+  if (status == PW_OK || status > PW_INTERNAL) refuse(format("status {} in a refusal", status));
+  return {static_cast<pw_status>(status), reader.get_text(kMaxText)};
+}
+
+}  // namespace
+
+HeaderBytes pack_header(Type type, size_t bytes) {
+  ByteWriter writer;
+  writer.put(static_cast<uint32_t>(bytes));
+  writer.put(kMagic);
+  writer.put(kVersion);
+  writer.put(static_cast<uint8_t>(type));
+  HeaderBytes header;
+  std::ranges::copy(writer.take(), header.begin());
+  return header;
+}
+
+Header parse_header(const HeaderBytes& bytes, size_t limit) {
+  ByteReader reader(bytes, "the header of a message");
+  Header header;
+  header.bytes = reader.get<uint32_t>();
+  if (const auto magic = reader.get<uint16_t>(); magic != kMagic)
+    refuse(format("what arrived is no Peerway message (magic {:#06x}, not {:#06x})", magic, kMagic));
+  if (const auto version = reader.get<uint8_t>(); version != kVersion)
+    refuse(format(
+        "a message of protocol version {} arrived; this library speaks {}. Start all ranks with the same "
+        "version of Peerway",
+        version, kVersion));
+  const auto type = reader.get<uint8_t>();
+  if (type < static_cast<uint8_t>(Type::hello) || type > static_cast<uint8_t>(Type::goodbye))
+    refuse(format("a message of the unknown type {} arrived", type));
+  header.type = static_cast<Type>(type);
+  if (header.bytes > limit)
+    refuse(format("a message of {} bytes arrived; at most {} are allowed here", header.bytes, limit));
+  return header;
+}
+
+Bytes pack(const Hello& hello) {
+  ByteWriter writer;
+  writer.put(hello.rank);
+  writer.put(hello.size);
+  writer.put(hello.nonce);
+  return writer.take();
+}
+
+Hello parse_hello(ByteView payload) {
+  ByteReader reader(payload, "a hello message");
+  Hello hello;
+  hello.rank = reader.get<uint32_t>();
+  hello.size = reader.get<uint32_t>();
+  hello.nonce = reader.get_array<16>();
+  reader.end();
+  if (hello.size == 0 || hello.size > kMaxRanks || hello.rank >= hello.size)
+    refuse(format("rank {} of {} in a hello message", hello.rank, hello.size));
+  return hello;
+}
+
+Bytes pack(const Nonce& challenge) { return {challenge.begin(), challenge.end()}; }
+
+Nonce parse_challenge(ByteView payload) {
+  ByteReader reader(payload, "a challenge message");
+  const Nonce nonce = reader.get_array<16>();
+  reader.end();
+  return nonce;
+}
+
+Bytes pack(const Identity& identity) {
+  ByteWriter writer;
+  write(writer, identity);
+  return writer.take();
+}
+
+Identity parse_join(ByteView payload) {
+  ByteReader reader(payload, "a join message");
+  Identity identity = read_identity(reader);
+  reader.end();
+  return identity;
+}
+
+Bytes pack(const std::vector<Identity>& roster) {
+  ByteWriter writer;
+  for (const Identity& identity : roster) write(writer, identity);
+  return writer.take();
+}
+
+std::vector<Identity> parse_welcome(ByteView payload, uint32_t size) {
+  ByteReader reader(payload, "a welcome message");
+  std::vector<Identity> roster;
+  for (uint32_t rank = 0; rank < size; ++rank) roster.push_back(read_identity(reader));
+  reader.end();
+  return roster;
+}
+
+Bytes pack(const Refusal& refusal) {
+  ByteWriter writer;
+  write(writer, refusal);
+  return writer.take();
+}
+
+Refusal parse_refuse(ByteView payload) {
+  ByteReader reader(payload, "a refusal");
+  Refusal refusal = read_refusal(reader);
+  reader.end();
+  return refusal;
+}
+
+Bytes pack(const Part& part) {
+  ByteWriter writer;
+  writer.put(part.sequence);
+  writer.put(part.data);
+  return writer.take();
+}
+
+Part parse_part(ByteView payload) {
+  ByteReader reader(payload, "an all_gather message");
+  const auto sequence = reader.get<uint64_t>();
+  return {sequence, reader.rest()};
+}
+
+Bytes pack(const Failure& failure) {
+  ByteWriter writer;
+  writer.put(failure.sequence);
+  write(writer, failure.refusal);
+  return writer.take();
+}
+
+Failure parse_failure(ByteView payload) {
+  ByteReader reader(payload, "a failure message");
+  const auto sequence = reader.get<uint64_t>();
+  Failure failure{sequence, read_refusal(reader)};
+  reader.end();
+  return failure;
+}
+
+Bytes pack(const Loss& loss) {
+  ByteWriter writer;
+  writer.put(loss.rank);
+  writer.put(static_cast<uint8_t>(loss.how));
+  return writer.take();
+}
+
+Loss parse_loss(ByteView payload, uint32_t size) {
+  ByteReader reader(payload, "a loss message");
+  const auto rank = reader.get<uint32_t>();
+  const auto how = reader.get<uint8_t>();
+  reader.end();
+  if (rank >= size) refuse(format("rank {} of {} in a loss message", rank, size));
+  if (how != static_cast<uint8_t>(How::left) && how != static_cast<uint8_t>(How::died))
+    refuse(format("kind {} in a loss message", how));
+  return {rank, static_cast<How>(how)};
+}
+
+Secret session_key(const Secret& secret, std::string_view direction, const Hello& hello,
+                   const Nonce& challenge) {
+  ByteWriter text;
+  text.put_text(direction);
+  text.put(pack(hello));
+  text.put(challenge);
+  return siphash(secret, text.take());
+}
+
+Digest seal(const Secret& key, uint64_t number, const HeaderBytes& header, ByteView payload) {
+  ByteWriter text;
+  text.put(number);
+  text.put(header);
+  text.put(siphash(key, payload));  // so that a large payload is not copied behind the number
+  return siphash(key, text.take());
+}
+
+}  // namespace pw::wire

@@ -1,0 +1,116 @@
+// The messages between the ranks of a team and the hub: bytes to structs and back. Pure, and fuzzed, because
+// anybody who can reach the hub's socket can send to it.
+//
+// On the wire: header (u32 bytes of payload, u16 magic, u8 version, u8 type), a 16-byte seal, the payload;
+// all little endian. The first three messages of a connection prove that both ends know the job's secret:
+//   member -> hub  hello      rank, size, the member's nonce      not sealed
+//   hub -> member  challenge  the hub's nonce                     sealed: the hub knows the secret
+//   member -> hub  join       who I am                            sealed: so does the member
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/siphash.h"
+#include "peerway/peerway.h"
+
+namespace pw::wire {
+
+inline constexpr uint8_t kVersion = 1;
+inline constexpr size_t kHeaderBytes = 8;
+inline constexpr size_t kSealBytes = sizeof(Digest);
+inline constexpr size_t kMaxHandshake = 1024;                     ///< payload before a connection is trusted
+inline constexpr size_t kMaxContribution = size_t{64} << 20;      ///< of one rank to one all_gather
+inline constexpr size_t kMaxResult = (size_t{1} << 32) - 1 - 64;  ///< of all ranks together
+inline constexpr uint32_t kMaxRanks = 1u << 20;
+
+enum class Type : uint8_t {
+  hello = 1,
+  challenge,
+  join,
+  welcome,
+  refuse,
+  contribute,
+  result,
+  failure,
+  lost,
+  goodbye
+};
+
+struct Header {
+  Type type = Type::hello;
+  uint32_t bytes = 0;
+};
+
+using HeaderBytes = std::array<std::byte, kHeaderBytes>;
+using Nonce = std::array<std::byte, 16>;
+
+struct Hello {
+  uint32_t rank = 0;
+  uint32_t size = 0;
+  Nonce nonce{};
+};
+
+/// Who a rank is: what others need to watch it and to name it.
+struct Identity {
+  int32_t process = 0;
+  uint64_t host = 0;  ///< same value: same boot of the same kernel and the same process-id namespace
+  std::string host_name;
+};
+
+/// Why something failed, for the ranks it failed for.
+struct Refusal {
+  pw_status status = PW_INTERNAL;
+  std::string text;
+};
+
+/// A rank's part of the all_gather with this number, or all parts together.
+struct Part {
+  uint64_t sequence = 0;
+  ByteView data;  ///< into the message parsed
+};
+
+struct Failure {
+  uint64_t sequence = 0;
+  Refusal refusal;
+};
+
+enum class How : uint8_t { left = 1, died = 2 };
+
+struct Loss {
+  uint32_t rank = 0;
+  How how = How::died;
+};
+
+// All parsers throw Error(PW_INVALID_ARGUMENT) saying what is wrong, and never read outside what they are
+// given.
+HeaderBytes pack_header(Type type, size_t bytes);
+Header parse_header(const HeaderBytes& bytes, size_t limit);
+Bytes pack(const Hello& hello);
+Hello parse_hello(ByteView payload);
+Bytes pack(const Nonce& challenge);
+Nonce parse_challenge(ByteView payload);
+Bytes pack(const Identity& identity);
+Identity parse_join(ByteView payload);
+Bytes pack(const std::vector<Identity>& roster);
+std::vector<Identity> parse_welcome(ByteView payload, uint32_t size);
+Bytes pack(const Refusal& refusal);
+Refusal parse_refuse(ByteView payload);
+Bytes pack(const Part& part);
+Part parse_part(ByteView payload);
+Bytes pack(const Failure& failure);
+Failure parse_failure(ByteView payload);
+Bytes pack(const Loss& loss);
+Loss parse_loss(ByteView payload, uint32_t size);
+
+/// The key of one direction of one connection; `direction` is "hub" or "member".
+Secret session_key(const Secret& secret, std::string_view direction, const Hello& hello,
+                   const Nonce& challenge);
+
+/// The seal of the message with this number (from 0) in its direction.
+Digest seal(const Secret& key, uint64_t number, const HeaderBytes& header, ByteView payload);
+
+}  // namespace pw::wire

@@ -1,0 +1,218 @@
+#include "team/rendezvous.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/format.h"
+#include "base/status.h"
+#include "team/member.h"
+#include "team/random.h"
+#include "team/socket.h"
+
+namespace pw {
+
+using namespace wire;
+
+namespace {
+
+constexpr uint64_t kConnectTimeout = 3'000'000'000;  // of one address, where there are others to try
+constexpr uint64_t kHubSlack = 2'000'000'000;        // the hub's word on who is missing comes before ours
+
+class TeamOfOne final : public Team {
+ public:
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int size() const override { return 1; }
+  [[nodiscard]] uint64_t job() const override { return job_; }
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t) override {
+    return {mine.begin(), mine.end()};
+  }
+  [[nodiscard]] bool lost(int) const noexcept override { return false; }
+  [[nodiscard]] int any_lost() const noexcept override { return -1; }
+  [[nodiscard]] std::string describe_loss(int rank) const override {
+    return format("rank {} is not lost", rank);
+  }
+  [[nodiscard]] std::shared_ptr<void> on_loss(std::function<void(int)>) override { return nullptr; }
+
+ private:
+  uint64_t job_ = [] {
+    const auto bytes = random_bytes<8>();
+    return ByteReader(bytes, "random bytes").get<uint64_t>();
+  }();
+};
+
+/// The next message, for the few that come before the connection has a thread.
+Message await(Channel& channel, size_t limit, uint64_t deadline, const std::string& where) {
+  while (true) {
+    if (auto message = channel.next(limit)) return std::move(*message);
+    pollfd polled{channel.descriptor(), static_cast<short>(POLLIN | (channel.unsent() ? POLLOUT : 0)), 0};
+    ::poll(&polled, 1, poll_milliseconds(deadline));
+    channel.write();
+    if (!channel.read()) {
+      if (auto message = channel.next(limit)) return std::move(*message);
+      throw Error(PW_SYSTEM, format("peerway: the process at {} closed the connection", where));
+    }
+    if (now_ns() >= deadline)
+      throw Error(PW_TIMEOUT, format("peerway: the process at {} does not answer", where));
+  }
+}
+
+/// Proves to the hub that this rank knows the secret, after the hub has proven it to us.
+Channel introduce(Descriptor socket, int rank, int size, const Secret& secret, uint64_t deadline,
+                  const std::string& where) {
+  if (const auto user = peer_user(socket); user && *user != ::geteuid())
+    throw Error(PW_DENIED, format("peerway: the process at {} belongs to user {}, not to user {}", where,
+                                  *user, ::geteuid()));
+  Channel channel(std::move(socket));
+  const Hello hello{static_cast<uint32_t>(rank), static_cast<uint32_t>(size), random_bytes<16>()};
+  channel.queue(Type::hello, pack(hello));
+  const Message answer = await(channel, kMaxHandshake, deadline, where);
+  if (answer.type != Type::challenge)
+    throw Error(PW_DENIED, format("peerway: the process at {} does not speak as a hub", where));
+  const Nonce nonce = parse_challenge(answer.payload);
+  if (!channel.opens_with(answer, session_key(secret, "hub", hello, nonce)))
+    throw Error(PW_DENIED,
+                format("peerway: the process at {} does not know this job's secret: wrong PEERWAY_SECRET, or "
+                       "the address of another job",
+                       where));
+  channel.seal_outgoing(session_key(secret, "member", hello, nonce));
+  channel.queue(Type::join, pack(own_identity()));
+  return channel;
+}
+
+uint64_t later(uint64_t deadline, uint64_t by) {
+  return deadline > PW_FOREVER - by ? PW_FOREVER : deadline + by;
+}
+
+/// Tries the addresses in turn. Throws what the most telling attempt met.
+Channel reach_hub(const Ticket& ticket, int rank, int size, uint64_t deadline) {
+  std::optional<Error> telling;
+  for (const Address& address : ticket.addresses) {
+    const std::string where = to_string(address);
+    const uint64_t until =
+        ticket.addresses.size() > 1 ? std::min(deadline, deadline_after(kConnectTimeout)) : deadline;
+    try {
+      return introduce(connect_to(address, until), rank, size, ticket.secret, deadline, where);
+    } catch (const Error& error) {
+      const bool told = telling && telling->status() == PW_DENIED;
+      // What is no message of ours is no hub of ours.
+      if (error.status() == PW_INVALID_ARGUMENT)
+        telling.emplace(PW_DENIED, format("{} (at {})", error.what(), where));
+      else if (!told)
+        telling.emplace(error);
+    }
+  }
+  throw telling.value_or(Error(PW_INVALID_ARGUMENT, "peerway: rank 0 gave no address"));
+}
+
+Opening open_at(int size, Ticket ticket, std::vector<Descriptor> listeners, uint64_t deadline) {
+  auto [own, hubs] = socket_pair();
+  auto hub = std::make_unique<Hub>(size, ticket.secret, std::move(listeners), std::move(hubs), deadline);
+  return {std::move(ticket), std::move(hub), std::move(own)};
+}
+
+}  // namespace
+
+Opening open_hub(int size, Reach reach, uint64_t deadline) {
+  Ticket ticket;
+  ticket.secret = random_bytes<16>();
+  ticket.addresses.push_back({true, "@peerway-" + to_hex(random_bytes<8>()), {}});
+  std::vector<Descriptor> listeners;
+  listeners.push_back(listen_on(ticket.addresses.front()));
+  if (reach == Reach::hosts) {
+    std::vector<Address> reachable;
+    listeners.push_back(listen_on_any_port(reachable));
+    ticket.addresses.insert(ticket.addresses.end(), reachable.begin(), reachable.end());
+  }
+  return open_at(size, std::move(ticket), std::move(listeners), deadline);
+}
+
+Opening open_hub(int size, const Ticket& ticket, uint64_t deadline) {
+  std::vector<Descriptor> listeners;
+  listeners.push_back(listen_on(ticket.addresses.front()));
+  return open_at(size, ticket, std::move(listeners), deadline);
+}
+
+std::unique_ptr<Team> join_own(int size, Opening opening, uint64_t deadline) {
+  Channel channel = introduce(std::move(opening.own), 0, size, opening.ticket.secret, deadline, "rank 0");
+  return std::make_unique<Member>(0, size, opening.ticket.secret, std::move(channel), std::move(opening.hub),
+                                  later(deadline, kHubSlack));
+}
+
+std::unique_ptr<Team> join(int rank, int size, bool trusted,
+                           const std::function<std::optional<Ticket>(std::string&)>& find,
+                           uint64_t deadline) {
+  std::string why = "rank 0 has not opened the team";
+  for (useconds_t pause = 1000;; pause = std::min<useconds_t>(2 * pause, 50'000)) {
+    std::optional<Channel> channel;
+    std::optional<Ticket> ticket = find(why);
+    if (ticket && ticket->status != PW_OK) throw Error(ticket->status, ticket->problem);
+    try {
+      if (ticket) channel = reach_hub(*ticket, rank, size, deadline);
+    } catch (const Error& error) {
+      if (trusted && error.status() == PW_DENIED) throw;
+      why = error.what();
+    }
+    if (channel)
+      return std::make_unique<Member>(rank, size, ticket->secret, std::move(*channel), nullptr,
+                                      later(deadline, kHubSlack));
+    if (now_ns() >= deadline)
+      throw Error(PW_TIMEOUT,
+                  format("peerway: rank {} of {} found no way to rank 0 in time (PEERWAY_TIMEOUT bounds the "
+                         "wait): {}",
+                         rank, size, why.starts_with("peerway: ") ? why.substr(9) : why));
+    ::usleep(pause);
+  }
+}
+
+std::unique_ptr<Team> team_of_one() { return std::make_unique<TeamOfOne>(); }
+
+Secret team_secret(const Secret& job, uint64_t number) {
+  ByteWriter text;
+  text.put_text("peerway team");
+  text.put(number);
+  return siphash(job, text.take());
+}
+
+void check_rank(int64_t rank, int64_t size, const std::string& what) {
+  if (size < 1 || size > kMaxRanks)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: {}: size {} is not from 1 to {}", what, size, kMaxRanks));
+  if (rank < 0 || rank >= size)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: {}: rank {} is not from 0 to {}", what, rank, size - 1));
+}
+
+std::unique_ptr<Team> make_team(int rank, int size, const Broadcast& broadcast) {
+  check_rank(rank, size, "making a team");
+  if (size == 1) return team_of_one();
+  const uint64_t deadline = deadline_after(config_number("timeout"));
+  std::vector<char> text(kTicketBytes);
+  const auto share = [&](const Ticket& ticket) {
+    const std::string line = format_ticket(ticket);
+    std::ranges::copy(line, text.begin());
+    broadcast(std::as_writable_bytes(std::span(text)));
+  };
+  if (rank != 0) {
+    broadcast(std::as_writable_bytes(std::span(text)));
+    const Ticket ticket = parse_ticket({text.data(), text.size()}, "what rank 0 broadcast");
+    return join(rank, size, true, [&](std::string&) { return std::optional(ticket); }, deadline);
+  }
+  Opening opening;
+  try {
+    opening = open_hub(size, Reach::hosts, deadline);
+  } catch (const Error& error) {  // the others wait in the broadcast: they must hear of it
+    Ticket problem;
+    problem.status = error.status();
+    problem.problem = error.what();
+    share(problem);
+    throw;
+  }
+  share(opening.ticket);
+  return join_own(size, std::move(opening), deadline);
+}
+
+}  // namespace pw

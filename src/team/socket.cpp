@@ -1,0 +1,204 @@
+#include "team/socket.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw {
+namespace {
+
+constexpr int kFlags = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+constexpr int kBacklog = 4096;
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  [[nodiscard]] int family() const { return storage.ss_family; }
+};
+
+SocketAddress unix_address(const std::string& name) {
+  SocketAddress address;
+  auto& to = reinterpret_cast<sockaddr_un&>(address.storage);
+  to.sun_family = AF_UNIX;
+  std::copy_n(name.begin(), std::min(name.size(), sizeof to.sun_path - 1), to.sun_path);
+  // An abstract name starts with a zero byte and ends with the length; a path ends with a zero byte.
+  const bool abstract = name.front() == '@';
+  if (abstract) to.sun_path[0] = '\0';
+  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + (abstract ? 0 : 1));
+  return address;
+}
+
+SocketAddress tcp_address(const Address& address, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found))
+    throw Error(PW_SYSTEM, format("peerway: the host '{}' of {} was not found: {}", address.host,
+                                  to_string(address), ::gai_strerror(error)));
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
+  SocketAddress result;
+  std::copy_n(reinterpret_cast<const char*>(found->ai_addr), found->ai_addrlen,
+              reinterpret_cast<char*>(&result.storage));
+  result.length = found->ai_addrlen;
+  return result;
+}
+
+SocketAddress resolve(const Address& address, int flags) {
+  return address.unix_socket ? unix_address(address.host) : tcp_address(address, flags);
+}
+
+Descriptor open_socket(int family) {
+  Descriptor socket(::socket(family, kFlags, 0));
+  if (!socket) throw Error(PW_SYSTEM, "peerway: no socket can be opened" + errno_text(errno));
+  return socket;
+}
+
+/// A host that vanishes without a word is noticed within about five seconds; small messages go at once.
+void tune(const Descriptor& socket, int family) {
+  if (family == AF_UNIX) return;
+  const auto set = [&](int level, int option, int value) {
+    ::setsockopt(socket.get(), level, option, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
+}
+
+uint16_t port_of(const Descriptor& socket) {
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&name), &length);
+  return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(name).sin6_port
+                                          : reinterpret_cast<sockaddr_in&>(name).sin_port);
+}
+
+/// The addresses of all interfaces that are up: IPv4 first, the loopback only when there is nothing else.
+std::vector<Address> interface_addresses(const std::string& port, bool ipv6) {
+  ifaddrs* first = nullptr;
+  std::vector<Address> ipv4s, ipv6s;
+  if (::getifaddrs(&first) == 0) {
+    for (const ifaddrs* each = first; each; each = each->ifa_next) {
+      if (!each->ifa_addr || !(each->ifa_flags & IFF_UP) || (each->ifa_flags & IFF_LOOPBACK)) continue;
+      const int family = each->ifa_addr->sa_family;
+      if (family != AF_INET && family != AF_INET6) continue;
+      char host[NI_MAXHOST];
+      const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+      if (::getnameinfo(each->ifa_addr, length, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0) continue;
+      if (std::string_view(host).find('%') != std::string_view::npos)
+        continue;  // link-local: not for other hosts
+      (family == AF_INET ? ipv4s : ipv6s).push_back({false, host, port});
+    }
+    ::freeifaddrs(first);
+  }
+  if (ipv6) ipv4s.insert(ipv4s.end(), ipv6s.begin(), ipv6s.end());
+  if (ipv4s.empty()) ipv4s.push_back({false, "127.0.0.1", port});
+  return ipv4s;
+}
+
+}  // namespace
+
+Descriptor listen_on(const Address& address) {
+  const SocketAddress at = resolve(address, AI_PASSIVE);
+  Descriptor socket = open_socket(at.family());
+  const int on = 1;
+  if (!address.unix_socket) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::bind(socket.get(), at.get(), at.length) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+    const int error = errno;
+    throw Error(PW_SYSTEM,
+                format("peerway: rank 0 cannot listen at {}{}{}", to_string(address), errno_text(error),
+                       error == EADDRINUSE ? ". Another process uses it: choose another address, or let "
+                                             "`peerway run` choose"
+                                           : ""));
+  }
+  return socket;
+}
+
+Descriptor listen_on_any_port(std::vector<Address>& reachable) {
+  int family = AF_INET6;  // takes IPv4 as well
+  Descriptor socket(::socket(AF_INET6, kFlags, 0));
+  sockaddr_in6 any6{};
+  any6.sin6_family = AF_INET6;
+  any6.sin6_addr = in6addr_any;
+  const int off = 0;
+  if (!socket || ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0 ||
+      ::bind(socket.get(), reinterpret_cast<sockaddr*>(&any6), sizeof any6) != 0) {
+    family = AF_INET;
+    socket = open_socket(AF_INET);
+    sockaddr_in any4{};
+    any4.sin_family = AF_INET;
+    if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&any4), sizeof any4) != 0)
+      throw Error(PW_SYSTEM, "peerway: rank 0 finds no free TCP port" + errno_text(errno));
+  }
+  if (::listen(socket.get(), kBacklog) != 0)
+    throw Error(PW_SYSTEM, "peerway: rank 0 cannot listen on TCP" + errno_text(errno));
+  reachable = interface_addresses(std::to_string(port_of(socket)), family == AF_INET6);
+  return socket;
+}
+
+Descriptor accept_from(const Descriptor& listener) {
+  sockaddr_storage from{};
+  socklen_t length = sizeof from;
+  Descriptor socket(
+      ::accept4(listener.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket) tune(socket, from.ss_family);
+  return socket;
+}
+
+Descriptor connect_to(const Address& address, uint64_t deadline) {
+  const SocketAddress to = resolve(address, 0);
+  Descriptor socket = open_socket(to.family());
+  tune(socket, to.family());
+  int error = ::connect(socket.get(), to.get(), to.length) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    pollfd ready{socket.get(), POLLOUT, 0};
+    while (::poll(&ready, 1, poll_milliseconds(deadline)) <= 0)
+      if (now_ns() >= deadline)
+        throw Error(PW_TIMEOUT, format("peerway: nothing answers at {}", to_string(address)));
+    socklen_t length = sizeof error;
+    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  }
+  if (error != 0)
+    throw Error(PW_SYSTEM,
+                format("peerway: cannot connect to rank 0 at {}{}", to_string(address), errno_text(error)));
+  return socket;
+}
+
+std::optional<uid_t> peer_user(const Descriptor& socket) {
+  int domain = 0;
+  socklen_t length = sizeof domain;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 || domain != AF_UNIX)
+    return std::nullopt;
+  ucred credentials{};
+  length = sizeof credentials;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0)
+    return static_cast<uid_t>(-1);  // nobody's: refused by every caller
+  return credentials.uid;
+}
+
+std::pair<Descriptor, Descriptor> socket_pair() {
+  int both[2];
+  if (::socketpair(AF_UNIX, kFlags, 0, both) != 0)
+    throw Error(PW_SYSTEM, "peerway: no socket pair can be opened" + errno_text(errno));
+  return {Descriptor(both[0]), Descriptor(both[1])};
+}
+
+}  // namespace pw

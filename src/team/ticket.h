@@ -1,0 +1,45 @@
+// The ticket: what rank 0 hands to the others so that they find the hub and are let in. Text, at most
+// kTicketBytes; the parser is pure and fuzzed.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/siphash.h"
+#include "peerway/peerway.h"
+
+namespace pw {
+
+inline constexpr size_t kTicketBytes = 4096;
+
+/// Where a hub listens: a Unix socket ("unix:@name" in the abstract namespace, "unix:/path") or TCP
+/// ("tcp:192.0.2.1:4711", "tcp:[2001:db8::1]:4711").
+struct Address {
+  bool unix_socket = true;
+  std::string host;  ///< the socket's name, with its @, or the host
+  std::string port;
+};
+
+struct Ticket {
+  Secret secret{};
+  std::vector<Address> addresses;  ///< in the order in which to try them
+  pw_status status = PW_OK;        ///< otherwise rank 0 could not open the hub, and `problem` says why
+  std::string problem;
+};
+
+std::string to_string(const Address& address);
+/// Throws Error(PW_INVALID_ARGUMENT) with what is allowed; `what` names where the text came from.
+Address parse_address(std::string_view text, const std::string& what);
+
+std::string to_hex(std::span<const std::byte> bytes);
+/// 32 hexadecimal digits. Throws Error(PW_INVALID_ARGUMENT), which does not show the secret.
+Secret parse_secret(std::string_view text, const std::string& what);
+
+std::string format_ticket(const Ticket& ticket);
+/// Trailing zero bytes are ignored. Throws Error(PW_INVALID_ARGUMENT).
+Ticket parse_ticket(std::string_view text, const std::string& what);
+
+}  // namespace pw

@@ -1,0 +1,30 @@
+// Wakes a thread that sleeps in poll().
+#pragma once
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "base/descriptor.h"
+#include "base/status.h"
+
+namespace pw {
+
+class Wake {
+ public:
+  Wake() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (!event_) throw Error(PW_SYSTEM, "peerway: no event descriptor can be opened" + errno_text(errno));
+  }
+  void ring() const { ::eventfd_write(event_.get(), 1); }
+  void clear() const {
+    eventfd_t ignored;
+    ::eventfd_read(event_.get(), &ignored);
+  }
+  [[nodiscard]] int descriptor() const { return event_.get(); }
+
+ private:
+  Descriptor event_;
+};
+
+}  // namespace pw

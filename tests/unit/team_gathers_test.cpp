@@ -1,0 +1,68 @@
+// The hub's book of all_gathers, as data: no sockets, no threads.
+#include <gtest/gtest.h>
+
+#include "team/gathers.h"
+
+namespace pw {
+namespace {
+
+std::vector<Gathers::Answer> give(Gathers& gathers, int rank, uint64_t sequence, std::string_view text) {
+  return gathers.contribute(rank, {sequence, view_of(text)});
+}
+
+TEST(Gathers, CompletesInRankOrderWhateverTheOrderOfArrival) {
+  Gathers gathers(3);
+  EXPECT_TRUE(give(gathers, 2, 0, "cc").empty());
+  EXPECT_TRUE(give(gathers, 0, 0, "aa").empty());
+  const auto answers = give(gathers, 1, 0, "bb");
+  ASSERT_EQ(answers.size(), 3u);
+  for (const auto& answer : answers) {
+    ASSERT_TRUE(answer.complete);
+    const wire::Part part = wire::parse_part(*answer.result);
+    EXPECT_EQ(part.sequence, 0u);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(part.data.data()), part.data.size()), "aabbcc");
+  }
+}
+
+TEST(Gathers, ALossFailsWhatWaitsForItAndWhatComesLater) {
+  Gathers gathers(3);
+  give(gathers, 0, 0, "a");
+  const auto answers = gathers.lose(2, "rank 2 is lost");
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].rank, 0);
+  EXPECT_EQ(answers[0].failure.refusal.status, PW_PEER_LOST);
+  EXPECT_NE(answers[0].failure.refusal.text.find("rank 2 is lost"), std::string::npos);
+  EXPECT_EQ(give(gathers, 1, 0, "b").at(0).failure.refusal.status, PW_PEER_LOST);
+  EXPECT_EQ(give(gathers, 1, 1, "b").at(0).failure.refusal.status, PW_PEER_LOST);
+}
+
+TEST(Gathers, ARankThatGaveAndThenDiedDoesNotFailThatExchange) {
+  Gathers gathers(2);
+  give(gathers, 1, 0, "b");
+  EXPECT_TRUE(gathers.lose(1, "rank 1 is lost").empty());
+  const auto answers = give(gathers, 0, 0, "a");
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_TRUE(answers[0].complete);
+  EXPECT_FALSE(give(gathers, 0, 1, "a").at(0).complete);
+}
+
+TEST(Gathers, DifferentSizesFailForAllAndSayWhoGaveWhat) {
+  Gathers gathers(3);
+  give(gathers, 0, 0, "aa");
+  const auto answers = give(gathers, 1, 0, "b");
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].failure.refusal.status, PW_INVALID_ARGUMENT);
+  EXPECT_NE(answers[0].failure.refusal.text.find("rank 1 gave 1 bytes and rank 0 gave 2"), std::string::npos);
+  EXPECT_EQ(give(gathers, 2, 0, "cc").size(), 1u);
+  EXPECT_TRUE(give(gathers, 0, 1, "x").empty());  // the next one is not touched
+}
+
+TEST(Gathers, AWrongNumberIsRefused) {
+  Gathers gathers(2);
+  EXPECT_THROW(give(gathers, 0, 1, "a"), Error);
+  give(gathers, 0, 0, "a");
+  EXPECT_THROW(give(gathers, 0, 0, "a"), Error);
+}
+
+}  // namespace
+}  // namespace pw

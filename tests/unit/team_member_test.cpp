@@ -1,0 +1,289 @@
+// Teams whose ranks are threads of this process: the whole rendezvous and every exchange, over real sockets.
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "team/rendezvous.h"
+#include "team/socket.h"
+
+namespace pw {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+/// A broadcast between threads.
+class Blackboard {
+ public:
+  explicit Blackboard(int size) : barrier_(size) {}
+  void broadcast(int rank, std::span<std::byte> data) {
+    std::unique_lock lock(mutex_);
+    if (rank == 0) {
+      text_.assign(data.begin(), data.end());
+      written_ = true;
+      changed_.notify_all();
+    }
+    changed_.wait(lock, [&] { return written_; });
+    std::copy(text_.begin(), text_.end(), data.begin());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::byte> text_;
+  bool written_ = false;
+  int barrier_;
+};
+
+using Body = std::function<void(std::unique_ptr<Team>)>;
+
+void with_team(int size, const Body& body) {
+  Blackboard board(size);
+  std::vector<std::future<void>> ranks;
+  for (int rank = 0; rank < size; ++rank)
+    ranks.push_back(std::async(std::launch::async, [&, rank] {
+      body(make_team(rank, size, [&](std::span<std::byte> data) { board.broadcast(rank, data); }));
+    }));
+  for (auto& rank : ranks) rank.get();
+}
+
+int count(const char* folder) {
+  int entries = 0;
+  DIR* open = ::opendir(folder);
+  while (::readdir(open)) ++entries;
+  ::closedir(open);
+  return entries;
+}
+
+pw_status status_of(const std::function<void()>& body, std::string* message = nullptr) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (message) *message = error.what();
+    return error.status();
+  }
+  return PW_OK;
+}
+
+void wait_for(const std::function<bool()>& condition) {
+  const uint64_t deadline = deadline_after(20 * kSecond);
+  while (!condition() && now_ns() < deadline) ::usleep(1000);
+  ASSERT_TRUE(condition());
+}
+
+TEST(Team, OneRankNeedsNoThreadAndNoSocket) {
+  const int threads = count("/proc/self/task"), files = count("/proc/self/fd");
+  const auto team = make_team(0, 1, [](std::span<std::byte>) { FAIL(); });
+  EXPECT_EQ(count("/proc/self/task"), threads);
+  EXPECT_EQ(count("/proc/self/fd"), files);
+  const std::byte mine[]{std::byte{7}};
+  EXPECT_EQ(team->all_gather(mine, 0), std::vector<std::byte>{std::byte{7}});
+  team->barrier(0);
+}
+
+TEST(Team, GathersInRankOrder) {
+  for (const int size : {2, 3, 8}) {
+    std::atomic<uint64_t> job{0};
+    with_team(size, [&](std::unique_ptr<Team> team) {
+      EXPECT_EQ(team->size(), size);
+      uint64_t none = 0;
+      if (!job.compare_exchange_strong(none, team->job())) {
+        EXPECT_EQ(team->job(), none);
+      }
+      for (uint32_t round = 0; round < 20; ++round) {
+        const uint32_t mine = static_cast<uint32_t>(team->rank()) * 1000 + round;
+        const auto all = team->all_gather(std::as_bytes(std::span(&mine, 1)), 20 * kSecond);
+        ASSERT_EQ(all.size(), sizeof mine * size);
+        for (int rank = 0; rank < size; ++rank) {
+          uint32_t theirs;
+          std::memcpy(&theirs, all.data() + sizeof theirs * rank, sizeof theirs);
+          EXPECT_EQ(theirs, static_cast<uint32_t>(rank) * 1000 + round);
+        }
+      }
+      team->barrier(20 * kSecond);
+    });
+  }
+}
+
+TEST(Team, GathersMegabytes) {
+  with_team(3, [](std::unique_ptr<Team> team) {
+    const std::vector<std::byte> mine(5 << 20, static_cast<std::byte>(team->rank() + 1));
+    const auto all = team->all_gather(mine, 60 * kSecond);
+    ASSERT_EQ(all.size(), 3 * mine.size());
+    for (size_t rank = 0; rank < 3; ++rank) {
+      EXPECT_EQ(all[rank * mine.size()], static_cast<std::byte>(rank + 1));
+      EXPECT_EQ(all[(rank + 1) * mine.size() - 1], static_cast<std::byte>(rank + 1));
+    }
+    team->barrier(60 * kSecond);
+  });
+}
+
+TEST(Team, LeavesNoThreadAndNoDescriptor) {
+  with_team(2, [](std::unique_ptr<Team> team) { team->barrier(20 * kSecond); });
+  const int files = count("/proc/self/fd");
+  for (int i = 0; i < 5; ++i) with_team(3, [](std::unique_ptr<Team> team) { team->barrier(20 * kSecond); });
+  EXPECT_EQ(count("/proc/self/fd"), files);
+}
+
+TEST(Team, ATimeoutIsOneAndTheTeamGoesOn) {
+  std::atomic<bool> late{false};
+  with_team(2, [&](std::unique_ptr<Team> team) {
+    if (team->rank() == 0) {
+      std::string message;
+      EXPECT_EQ(status_of([&] { team->barrier(kSecond / 20); }, &message), PW_TIMEOUT);
+      EXPECT_NE(message.find("within 0.05 s"), std::string::npos) << message;
+      late = true;
+    } else {
+      wait_for([&] { return late.load(); });
+      team->barrier(20 * kSecond);  // pairs with the one that rank 0 gave up on
+    }
+    const std::byte mine[]{static_cast<std::byte>(team->rank())};
+    EXPECT_EQ(team->all_gather(mine, 20 * kSecond), (std::vector<std::byte>{std::byte{0}, std::byte{1}}));
+    team->barrier(20 * kSecond);
+  });
+}
+
+TEST(Team, WhoLeavesIsSaidToHaveLeftAndNotToHaveDied) {
+  for (const int leaver : {0, 1}) {
+    with_team(3, [&](std::unique_ptr<Team> team) {
+      if (team->rank() == leaver) return;
+      std::atomic<int> told{0};
+      const auto handle = team->on_loss([&](int rank) { told += rank == leaver ? 1 : 100; });
+      std::string message;
+      EXPECT_EQ(status_of([&] { team->barrier(20 * kSecond); }, &message), PW_PEER_LOST);
+      EXPECT_NE(message.find("rank " + std::to_string(leaver)), std::string::npos) << message;
+      EXPECT_NE(message.find("left"), std::string::npos) << message;
+      wait_for([&] { return told.load() % 100 == 1; });
+      EXPECT_TRUE(team->lost(leaver));
+      EXPECT_NE(team->describe_loss(leaver).find("left the team"), std::string::npos);
+    });
+  }
+}
+
+TEST(Team, ASubscriberIsToldOfEarlierLossesAndCanStop) {
+  with_team(2, [](std::unique_ptr<Team> team) {
+    if (team->rank() == 1) return;
+    wait_for([&] { return team->lost(1); });
+    EXPECT_EQ(team->any_lost(), 1);
+    std::atomic<int> told{0};
+    auto handle = team->on_loss([&](int) { ++told; });
+    wait_for([&] { return told == 1; });
+    handle.reset();
+  });
+}
+
+TEST(Team, DifferentSizesOfAContributionFail) {
+  with_team(2, [](std::unique_ptr<Team> team) {
+    const std::vector<std::byte> mine(team->rank() + 1u);
+    EXPECT_EQ(status_of([&] { team->all_gather(mine, 20 * kSecond); }), PW_INVALID_ARGUMENT);
+    team->barrier(20 * kSecond);
+    team->barrier(20 * kSecond);
+  });
+}
+
+/// Rank 0 and one other, given by hand, so that they can disagree.
+std::pair<std::string, std::string> meet(int size0, const std::function<void(const Ticket&)>& other,
+                                         uint64_t timeout = 20 * kSecond) {
+  const uint64_t deadline = deadline_after(timeout);
+  Opening opening = open_hub(size0, Reach::hosts, deadline);
+  std::string second;
+  std::thread thread([&, ticket = opening.ticket] { status_of([&] { other(ticket); }, &second); });
+  std::string first;
+  status_of([&] { join_own(size0, std::move(opening), deadline); }, &first);
+  thread.join();
+  return {first, second};
+}
+
+TEST(Rendezvous, ACountThatDiffersIsToldToBoth) {
+  const auto [first, second] = meet(2, [](const Ticket& ticket) {
+    join(1, 3, true, [&](std::string&) { return ticket; }, deadline_after(20 * kSecond));
+  });
+  EXPECT_NE(first.find("rank 1 was started as one of 3 ranks and rank 0 as one of 2"), std::string::npos)
+      << first;
+  EXPECT_EQ(first, second);
+}
+
+TEST(Rendezvous, TheSameRankTwiceIsToldToBoth) {
+  const auto [first, second] = meet(3, [](const Ticket& ticket) {
+    const auto again = [&] {
+      join(1, 3, true, [&](std::string&) { return ticket; }, deadline_after(20 * kSecond));
+    };
+    std::string other;
+    std::thread thread([&] { status_of(again, &other); });
+    std::string mine;
+    status_of(again, &mine);
+    thread.join();
+    throw Error(PW_SYSTEM, mine);
+  });
+  EXPECT_NE(first.find("two processes joined as rank 1"), std::string::npos) << first;
+  EXPECT_EQ(first, second);
+}
+
+TEST(Rendezvous, AWrongSecretIsRefusedOnBothSides) {
+  const auto [first, second] = meet(
+      2,
+      [](Ticket ticket) {
+        ticket.secret[3] ^= std::byte{1};
+        join(1, 2, true, [&](std::string&) { return ticket; }, deadline_after(20 * kSecond));
+      },
+      kSecond / 2);
+  EXPECT_NE(second.find("does not know this job's secret"), std::string::npos) << second;
+  EXPECT_NE(first.find("1 of 2 ranks did not join the team in time (rank 1)"), std::string::npos) << first;
+}
+
+TEST(Rendezvous, TcpCarriesATeamAsWell) {
+  const uint64_t deadline = deadline_after(20 * kSecond);
+  Opening opening = open_hub(2, Reach::hosts, deadline);
+  Ticket ticket = opening.ticket;
+  ticket.addresses.erase(ticket.addresses.begin());  // the Unix socket
+  std::thread other(
+      [&] { join(1, 2, true, [&](std::string&) { return ticket; }, deadline)->barrier(20 * kSecond); });
+  join_own(2, std::move(opening), deadline)->barrier(20 * kSecond);
+  other.join();
+}
+
+TEST(Rendezvous, GarbageAndSilenceDoNotKeepTheTeamFromMeeting) {
+  const uint64_t deadline = deadline_after(20 * kSecond);
+  Opening opening = open_hub(2, Reach::host, deadline);
+  const Descriptor silent = connect_to(opening.ticket.addresses[0], deadline);
+  const Descriptor noisy = connect_to(opening.ticket.addresses[0], deadline);
+  ASSERT_EQ(::write(noisy.get(), "GET / HTTP/1.0\r\n\r\n", 18), 18);
+  Ticket ticket = opening.ticket;
+  std::thread other(
+      [&] { join(1, 2, true, [&](std::string&) { return ticket; }, deadline)->barrier(20 * kSecond); });
+  join_own(2, std::move(opening), deadline)->barrier(20 * kSecond);
+  other.join();
+}
+
+TEST(Rendezvous, AnAddressInUseIsNamed) {
+  Ticket ticket;
+  ticket.addresses = {{false, "127.0.0.1", "0"}};
+  std::vector<Address> reachable;
+  const Descriptor taken = listen_on_any_port(reachable);
+  ticket.addresses[0].port = reachable[0].port;
+  std::string message;
+  EXPECT_EQ(status_of([&] { open_hub(2, ticket, 0); }, &message), PW_SYSTEM);
+  EXPECT_NE(message.find("cannot listen at tcp:127.0.0.1:" + reachable[0].port), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("Another process uses it"), std::string::npos) << message;
+}
+
+TEST(Rendezvous, RankAndSizeAreChecked) {
+  const auto never = [](std::span<std::byte>) { FAIL(); };
+  std::string message;
+  EXPECT_EQ(status_of([&] { make_team(2, 2, never); }, &message), PW_INVALID_ARGUMENT);
+  EXPECT_NE(message.find("rank 2 is not from 0 to 1"), std::string::npos) << message;
+  EXPECT_EQ(status_of([&] { make_team(-1, 2, never); }), PW_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { make_team(0, 0, never); }), PW_INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace pw
