@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import click
+from rich.console import Console
+
 from peerway.doctor import report
 from peerway.doctor.checks import examine
 from peerway.doctor.finding import Status
 from peerway.doctor.page import show
 from peerway.doctor.probes import gather
 from peerway.doctor.system import System
-from rich.console import Console
 
 
 @click.command("doctor", short_help="What this node can do, and what keeps the rest off.")

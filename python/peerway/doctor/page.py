@@ -33,6 +33,15 @@ COLLAPSED = {NO_GPU: "without a GPU", ONE_GPU: "with one GPU", NO_CARD: "without
 
 def show(console: Console, facts: Facts, findings: list[Finding], why: bool = False) -> None:
     """Prints the page; `why` adds to each finding why it matters."""
+    with console.capture() as capture:
+        _print(console, facts, findings, why)
+    for (
+        line
+    ) in capture.get().splitlines():  # rich pads columns; a saved page should have no blanks at line ends
+        console.file.write(line.rstrip() + "\n")
+
+
+def _print(console: Console, facts: Facts, findings: list[Finding], why: bool) -> None:
     console.print(_heading(facts))
     for group in Topic:
         console.print()
@@ -53,9 +62,8 @@ def _heading(facts: Facts) -> RenderableType:
     host = facts.host
     parts = [host.name or "this node", host.cpu, f"{host.cores} cores" if host.cores else ""]
     parts += [f"{host.numa_nodes} NUMA nodes" if host.numa_nodes > 1 else "", f"Linux {facts.kernel.release}"]
-    return Text.assemble(
-        ("peerway doctor", "bold"), "  ", " · ".join(p for p in parts if p), "  ", (facts.date, "dim")
-    )
+    title = Text.assemble(("peerway doctor", "bold"), (f"  {facts.date}", "dim"))
+    return Group(title, Text(" · ".join(p for p in parts if p)))
 
 
 def _symbol(console: Console, status: Status) -> str:
@@ -91,8 +99,9 @@ def _spread(finding: Finding) -> str:
 
 
 def _indented(mark: str, text: str) -> RenderableType:
+    style = "dim" if text.startswith("nothing") else "cyan"
     grid = Table.grid(padding=(0, 1))
-    grid.add_row(Text(mark, style="cyan"), Text(text, style="cyan"))
+    grid.add_row(Text(mark, style=style), Text(text, style=style))
     return grid
 
 

@@ -60,15 +60,15 @@ def peers(facts: Facts, width: int) -> RenderableType:
             return Text("·", style="dim")
         return _peer(known.get((row.index, column.index)))
 
-    matrix = [(str(g.index), [cell(g, column) for column in facts.gpus]) for g in facts.gpus]
+    matrix = [(f"GPU{g.index}", [cell(g, column) for column in facts.gpus]) for g in facts.gpus]
     used = {c.plain.removeprefix("no ") for _, cells in matrix for c in cells}
-    notes = ["NV18: 18 NVLinks"] if any(c.startswith("NV") for c in used) else []
+    notes = ["NVn: n NVLinks"] if any(c.startswith("NV") for c in used) else []
     notes += [f"{name}: {DESCRIPTIONS[name]}" for name in DESCRIPTIONS if name in used and name != "unknown"]
     if any(c.plain.startswith("no") for _, cells in matrix for c in cells):
         notes.append("no: peer access refused")
     if "?" in used:
         notes.append("?: unknown")
-    return _matrix("GPU", facts.gpus, matrix, "; ".join(notes), width)
+    return _matrix("", facts.gpus, matrix, "; ".join(notes), width)
 
 
 def _peer(pair: GpuPair | None) -> Text:

@@ -48,7 +48,7 @@ _REASONS = {
 }
 _TODO = {
     "disabled_by_regkey": "remove NVreg_RegistryDwords settings on peer access from the driver's options",
-    "topology_not_supported": "keep ranks that talk most on GPUs with access, see the table; the rest is staged",
+    "topology_not_supported": "keep ranks that talk most on GPUs with access; the rest is staged",
     "gpu_not_supported": "nothing: the bytes go through pinned host memory (path staged)",
 }
 
@@ -62,20 +62,15 @@ def peer_access(facts: Facts) -> Finding:
     refused = [p for p in known if not p.access]
     if not refused:
         kinds = Counter(_way(p) for p in known if p.first < p.second)
-        detail = (
-            ", ".join(kinds) if len(kinds) == 1 else ", ".join(f"{n} × {kind}" for kind, n in kinds.items())
-        )
+        several = ", ".join(f"{n} over {kind}" for kind, n in kinds.items())
+        detail = several if len(kinds) > 1 else "over " + next(iter(kinds))
         return ACCESS.ok(f"every pair ({detail})")
     total = f"{len(refused)} of {len(known)} directions refused" if len(refused) < len(known) else "no pair"
     return ACCESS.off(f"{total}: {_reason(facts, refused)}", _remedy(facts, refused))
 
 
 def _way(pair: GpuPair) -> str:
-    return (
-        f"NVLink, {words.count(pair.nvlinks, 'link')}"
-        if pair.nvlinks
-        else f"PCIe, {DESCRIPTIONS[pair.distance]}"
-    )
+    return words.count(pair.nvlinks, "NVLink") if pair.nvlinks else f"PCIe, {DESCRIPTIONS[pair.distance]}"
 
 
 def _reason(facts: Facts, refused: list[GpuPair]) -> str:

@@ -55,7 +55,7 @@ def _describe(ucx: Ucx) -> str:
         return f"{ucx.origin}: not usable ({ucx.error})"
     parts = [f"CUDA {_yes(ucx.cuda)}", f"verbs {_yes(ucx.verbs)}"]
     names = f": {', '.join(ucx.transports)}" if ucx.transports else ""
-    return f"{ucx.version} ({ucx.origin}; {', '.join(parts)}){names}"
+    return f"{ucx.version} ({ucx.origin}, {', '.join(parts)}){names}"
 
 
 def _yes(value: bool | None) -> str:

@@ -12,8 +12,6 @@ from typing import Any
 PR_SET_PTRACER = 0x59616D61
 PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
 PATTERN = b"peerway"
-
-
 SPANS = (ctypes.c_void_p, ctypes.c_ulong)
 
 
@@ -22,13 +20,13 @@ class Span(ctypes.Structure):
 
 
 def read_from(libc: Any, process: int, address: int) -> str:
-    """Reads the pattern from the other process: "" on success, else the reason."""
+    """Reads the pattern from the other process: "ok", or the reason why not."""
     copy = ctypes.create_string_buffer(len(PATTERN))
     local = Span(ctypes.addressof(copy), len(PATTERN))
     remote = Span(address, len(PATTERN))
     got = libc.process_vm_readv(process, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
     if got == len(PATTERN):
-        return "" if copy.raw == PATTERN else "the bytes read are wrong"
+        return "ok" if copy.raw == PATTERN else "the bytes read are wrong"
     return os.strerror(ctypes.get_errno())
 
 
@@ -41,9 +39,10 @@ def attempt(libc: Any, buffer: Any) -> str:
         os.write(theirs, read_from(libc, os.getppid(), ctypes.addressof(buffer)).encode())
         os._exit(0)
     os.close(theirs)
-    reason = os.read(ours, 200).decode()
+    reason = os.read(ours, 200).decode() or "the system call ended the process"
+    os.close(ours)
     os.waitpid(child, 0)
-    return reason
+    return "" if reason == "ok" else reason
 
 
 def answer() -> dict[str, Any]:
