@@ -1,4 +1,4 @@
-"""The doctor's probes on made-up machines: a folder that looks like /, and canned answers of drivers and programs."""
+"""The doctor's probes on made-up machines: a folder that looks like /, and canned answers of drivers."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class FakeSystem(System):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(self.path(target))
 
-    def device(self, place: str, node: int = 0, **files: str | bytes) -> str:
+    def device(self, place: str, files: Mapping[str, str | bytes] | None = None, node: int = 0) -> str:
         """A PCI device at "pci0000:16/0000:16:01.0/..."; gives its address."""
         address = place.rpartition("/")[2]
         folder = f"/sys/devices/{place}"
-        for name, content in {"numa_node": str(node), **files}.items():
+        for name, content in {"numa_node": str(node), **(files or {})}.items():
             self.write(f"{folder}/{name}", content)
         self.link(f"/sys/bus/pci/devices/{address}", folder)
         return address
 
 
 def config_space(port_type: int, acs_control: int | None) -> bytes:
-    """4096 bytes of a PCIe port's configuration: the PCI Express capability behind a power management one, and ACS
-    behind the advanced error reporting one."""
+    """A PCIe port's configuration: the PCI Express capability is the second of its list, and so is ACS of the
+    extended ones."""
     space = bytearray(4096)
     space[0x34] = 0x40
     space[0x40:0x42] = bytes([0x01, 0x60])
@@ -74,11 +74,11 @@ SWITCH = "pci0000:16/0000:16:01.0/0000:17:00.0"
 
 def two_gpus(machine: FakeSystem) -> tuple[dict[str, Any], dict[str, Any]]:
     """Two GPUs below one switch, by NVML's and CUDA's answers; CUDA lists them the other way round."""
-    gpu = {"vendor": "0x10de", "class": "0x030200"}
-    machine.device(f"{SWITCH}", config=config_space(5, None))
+    gpu: dict[str, str | bytes] = {"vendor": "0x10de", "class": "0x030200"}
+    machine.device(SWITCH, {"config": config_space(5, None)})
     for port, bus in (("0000:18:00.0", "19"), ("0000:18:01.0", "1a")):
-        machine.device(f"{SWITCH}/{port}", config=config_space(6, 0x1D))
-        machine.device(f"{SWITCH}/{port}/0000:{bus}:00.0", **gpu)
+        machine.device(f"{SWITCH}/{port}", {"config": config_space(6, 0x1D)})
+        machine.device(f"{SWITCH}/{port}/0000:{bus}:00.0", gpu)
     nvml = {
         "driver": "580.159.04",
         "cuda": 13000,
@@ -154,13 +154,13 @@ def test_without_nvml_the_gpus_are_those_of_cuda(machine: FakeSystem) -> None:
 
 def test_driver_facts(machine: FakeSystem) -> None:
     nvml, cuda = two_gpus(machine)
-    banner = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\nGCC version: gcc 13"
+    banner = "NVRM version: NVIDIA Open Kernel Module for x86_64  580.159.04  Release Build\nGCC version: gcc"
     machine.write("/proc/driver/nvidia/version", banner)
     machine.write(
         "/proc/driver/nvidia/params", 'EnableStreamMemOPs: 0\nPeerMappingOverride: 1\nRegistryDwords: ""'
     )
     machine.write("/proc/4242/comm", "nv-fabricmanage\n")
-    machine.device("pci0000:30/0000:31:00.0", vendor="0x10de", **{"class": "0x068000"})
+    machine.device("pci0000:30/0000:31:00.0", {"vendor": "0x10de", "class": "0x068000"})
     facts = gpus.driver(machine, nvml, cuda)
     assert (facts.module_version, facts.open_module, facts.cuda_version) == ("580.159.04", True, "13.0")
     assert facts.settings == {"EnableStreamMemOPs": "0", "PeerMappingOverride": "1"}
@@ -283,7 +283,7 @@ def test_host_facts(machine: FakeSystem) -> None:
 
 def test_storage_facts(machine: FakeSystem) -> None:
     nvml, cuda = two_gpus(machine)
-    settings = '{\n  // how cuFile works\n  "properties": {\n    "allow_compat_mode": false, // none\n    "x": 1\n  }\n}'
+    settings = '{\n// how cuFile works\n"properties": {\n"allow_compat_mode": false, // none\n"x": 1\n}\n}'
     machine.write("/etc/cufile.json", settings)
     machine.write("/proc/driver/nvidia-fs/version", "version: 2.26\n")
     machine.device(f"{SWITCH}/0000:18:02.0/0000:1b:00.0")
@@ -316,7 +316,7 @@ def test_ucx_builds(machine: FakeSystem, tmp_path: Path) -> None:
     machine.write("/opt/ucx/bin/ucx_info")
     path = str(tmp_path / "opt/ucx/lib/libucp.so.0")
     machine.children["library:ucp"] = {"path": path, "version": "1.20.0"}
-    lines = "#      Transport: self\n#         Device: memory\n#      Transport: rc_mlx5\n#      Transport: rc_mlx5\n"
+    lines = "#  Transport: self\n#     Device: memory\n#  Transport: rc_mlx5\n#  Transport: rc_mlx5\n"
     machine.outputs["ucx_info"] = Output(0, lines)
     ucx = gather(machine).libraries.ucx
     assert len({u.path for u in ucx}) == len(ucx) == 1
@@ -336,7 +336,8 @@ def test_ucx_root_that_holds_none_is_reported(machine: FakeSystem) -> None:
 
 def test_openmpi_answers(machine: FakeSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libraries, "openmpi_programs", lambda system: ["/usr/bin/ompi_info"])
-    text = 'ompi:version:full:4.1.4\nmca:pml:ucx:version:"mca:2.1.0"\nmca:mpi:base:param:mpi_built_with_cuda_support:value:true\n'
+    cuda = "mca:mpi:base:param:mpi_built_with_cuda_support:value:true"
+    text = f'ompi:version:full:4.1.4\nmca:pml:ucx:version:"mca:2.1.0"\n{cuda}\n'
     machine.outputs["ompi_info"] = Output(0, text)
     mpi = gather(machine).libraries.openmpi[0]
     assert (mpi.version, mpi.cuda, mpi.ucx) == ("4.1.4", True, True)

@@ -25,7 +25,8 @@ STYLES = {
     Status.ABSENT: "bright_black",
 }
 SYMBOLS = {Status.OK: "✓", Status.OFF: "○", Status.WARNING: "!", Status.UNKNOWN: "?", Status.ABSENT: "–"}
-PLAIN = {**SYMBOLS, Status.OK: "+", Status.OFF: "o", Status.ABSENT: "-"}
+# For terminals that cannot show these: one letter for one, so that columns stay in line.
+PLAIN = str.maketrans("✓○–→×·─…", "+o->x.-~")
 STATUS_WIDTH, TITLE_WIDTH = 9, 20
 # Findings with nothing to judge are one line together, not a wall of "no GPU".
 COLLAPSED = {NO_GPU: "without a GPU", ONE_GPU: "with one GPU", NO_CARD: "without an RDMA card"}
@@ -35,9 +36,12 @@ def show(console: Console, facts: Facts, findings: list[Finding], why: bool = Fa
     """Prints the page; `why` adds to each finding why it matters."""
     with console.capture() as capture:
         _print(console, facts, findings, why)
-    for (
-        line
-    ) in capture.get().splitlines():  # rich pads columns; a saved page should have no blanks at line ends
+    text = capture.get()
+    try:
+        text.encode(console.encoding)
+    except UnicodeEncodeError:
+        text = text.translate(PLAIN).encode(console.encoding, "replace").decode(console.encoding)
+    for line in text.splitlines():  # rich fills columns with blanks, which a saved page should not end in
         console.file.write(line.rstrip() + "\n")
 
 
@@ -47,15 +51,15 @@ def _print(console: Console, facts: Facts, findings: list[Finding], why: bool) -
         console.print()
         console.print(Text(group.value, style="bold"))
         own = [f for f in findings if f.group == group]
-        console.print(_rows(console, [f for f in own if not _collapsed(f)], why))
-        for line in _together(console, own):
+        console.print(_rows([f for f in own if not _collapsed(f)], why))
+        for line in _together(own):
             console.print(line)
         for table in tables.of_group(facts, group, console.width):
             console.print(Padding(table, (1, 0, 0, 2)))
     for problem in facts.problems:
         console.print(Text(f"\nProblem: {problem}", style="red"))
     console.print()
-    console.print(_summary(console, findings))
+    console.print(_summary(findings))
 
 
 def _heading(facts: Facts) -> RenderableType:
@@ -66,19 +70,11 @@ def _heading(facts: Facts) -> RenderableType:
     return Group(title, Text(" · ".join(p for p in parts if p)))
 
 
-def _symbol(console: Console, status: Status) -> str:
-    return (SYMBOLS if console.encoding.lower().startswith("utf") else PLAIN)[status]
+def _status(status: Status) -> Text:
+    return Text(f"{SYMBOLS[status]} {status.value}", style=STYLES[status])
 
 
-def _status(console: Console, status: Status) -> Text:
-    return Text(f"{_symbol(console, status)} {status.value}", style=STYLES[status])
-
-
-def _arrow(console: Console) -> str:
-    return "→" if console.encoding.lower().startswith("utf") else "->"
-
-
-def _rows(console: Console, findings: list[Finding], why: bool) -> RenderableType:
+def _rows(findings: list[Finding], why: bool) -> RenderableType:
     table = Table.grid(padding=(0, 1))
     table.add_column(width=STATUS_WIDTH, no_wrap=True)
     table.add_column(width=TITLE_WIDTH)
@@ -88,8 +84,8 @@ def _rows(console: Console, findings: list[Finding], why: bool) -> RenderableTyp
         if why:
             lines.append(Text(finding.why, style="italic dim"))
         if finding.todo:
-            lines.append(_indented(_arrow(console), finding.todo))
-        table.add_row(_status(console, finding.status), Text(finding.title), Group(*lines))
+            lines.append(_indented(finding.todo))
+        table.add_row(_status(finding.status), Text(finding.title), Group(*lines))
     return Padding(table, (0, 0, 0, 2))
 
 
@@ -98,10 +94,12 @@ def _spread(finding: Finding) -> str:
     return finding.found.replace("; ", "\n") if finding.group is Topic.LIBRARIES else finding.found
 
 
-def _indented(mark: str, text: str) -> RenderableType:
-    style = "dim" if text.startswith("nothing") else "cyan"
+def _indented(todo: str) -> RenderableType:
+    style = "dim" if todo.startswith("nothing") else "cyan"
     grid = Table.grid(padding=(0, 1))
-    grid.add_row(Text(mark, style=style), Text(text, style=style))
+    grid.add_column()
+    grid.add_column(overflow="fold")
+    grid.add_row(Text("→", style=style), Text(todo, style=style))
     return grid
 
 
@@ -109,7 +107,7 @@ def _collapsed(finding: Finding) -> bool:
     return finding.status is Status.ABSENT and finding.found in COLLAPSED
 
 
-def _together(console: Console, findings: list[Finding]) -> list[RenderableType]:
+def _together(findings: list[Finding]) -> list[RenderableType]:
     """One line for each reason for which findings of this group have nothing to judge."""
     lines: list[RenderableType] = []
     for reason, words in COLLAPSED.items():
@@ -118,12 +116,12 @@ def _together(console: Console, findings: list[Finding]) -> list[RenderableType]
             table = Table.grid(padding=(0, 1))
             table.add_column(width=STATUS_WIDTH, no_wrap=True)
             table.add_column(ratio=1)
-            table.add_row(_status(console, Status.ABSENT), Text(f"{words}: {', '.join(titles)}", style="dim"))
+            table.add_row(_status(Status.ABSENT), Text(f"{words}: {', '.join(titles)}", style="dim"))
             lines.append(Padding(table, (0, 0, 0, 2)))
     return lines
 
 
-def _summary(console: Console, findings: list[Finding]) -> RenderableType:
+def _summary(findings: list[Finding]) -> RenderableType:
     counts = Counter(f.status for f in findings)
-    parts = [f"{counts[s]} {_symbol(console, s)} {s.value}" for s in Status if counts[s]]
+    parts = [f"{counts[s]} {SYMBOLS[s]} {s.value}" for s in Status if counts[s]]
     return Text(", ".join(parts), style="bold")

@@ -97,17 +97,15 @@ def _matrix(
     corner: str, columns: Sequence[Gpu], rows: Sequence[tuple[str, list[Text]]], notes: str, width: int
 ) -> RenderableType:
     """One table, or several below each other where all columns do not fit."""
-    first = max(len(corner), *(len(name) for name, _ in rows)) + 2
-    each = max(4, *(len(c.plain) for _, cells in rows for c in cells)) + 2
-    fit = max(1, (width - 4 - first) // each)
+    first = max(len(corner), *(len(name) for name, _ in rows))
+    each = max(5, *(len(c.plain) for _, cells in rows for c in cells)) + 3
+    fit = max(1, (width - 2 - first) // each)
     parts: list[RenderableType] = []
     for start in range(0, len(columns), fit):
         table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
         table.add_column(corner, no_wrap=True)
         for gpu in columns[start : start + fit]:
-            table.add_column(
-                f"{'GPU' if each > 6 or gpu.index < 10 else ''}{gpu.index}", no_wrap=True, width=each - 2
-            )
+            table.add_column(f"GPU{gpu.index}", no_wrap=True, width=each - 3)
         for name, cells in rows:
             table.add_row(name, *cells[start : start + fit])
         parts.append(table)
