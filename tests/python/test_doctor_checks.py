@@ -273,3 +273,14 @@ def test_unknown_pair_is_not_called_fine() -> None:
 def test_mismatch_leaves_no_finding_ok_that_needs_a_gpu() -> None:
     on = {f.id for f in examine(mismatch()) if f.status is Status.OK}
     assert not any(i.startswith(("gpus.", "between.", "cpu.")) for i in on)
+
+
+def test_a_library_that_could_not_be_looked_for_is_not_called_absent() -> None:
+    facts = bare()
+    untried = "the nvrtc library probe gave no answer within 10 s"
+    facts.libraries.nvrtc = facts.libraries.core = Library(error=untried, untried=True)
+    facts.libraries.ucx = [Ucx(origin="site", error=untried, untried=True)]
+    for identity in ("libraries.core", "libraries.nvrtc", "libraries.ucx"):
+        judged = finding(facts, identity)
+        assert judged.status is Status.UNKNOWN
+        assert untried in judged.found

@@ -137,6 +137,7 @@ class Library:
 
     path: str = ""  # "" when it was not found
     version: str = ""
+    untried: bool = False  # the search itself failed, see Facts.problems
     error: str = ""
 
 
@@ -226,6 +227,7 @@ class Ucx:
 
     origin: str = ""  # "site", "wheel" or "UCX_ROOT"
     path: str = ""  # of libucp
+    untried: bool = False  # the search itself failed
     version: str = ""
     cuda: bool | None = None
     verbs: bool | None = None

@@ -56,8 +56,10 @@ def _print(console: Console, facts: Facts, findings: list[Finding], why: bool) -
             console.print(line)
         for table in tables.of_group(facts, group, console.width):
             console.print(Padding(table, (1, 0, 0, 2)))
+    if facts.problems:
+        console.print()
     for problem in facts.problems:
-        console.print(Text(f"\nProblem: {problem}", style="red"))
+        console.print(Text(f"Problem: {problem}", style="red"))
     console.print()
     console.print(_summary(findings))
 

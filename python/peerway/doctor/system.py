@@ -37,6 +37,7 @@ class System:
         self.root = root
         self.environment: Mapping[str, str] = os.environ if environment is None else environment
         self.timeout = timeout
+        self.problems: list[str] = []  # child processes that gave no answer, and why
 
     def path(self, name: str) -> Path:
         return self.root / name.lstrip("/")
@@ -123,7 +124,10 @@ class System:
             answer = None
         if isinstance(answer, dict):
             return answer
-        return {"error": output.problem.replace(sys.executable, f"the {name} probe") or "no answer"}
+        subject = f"{question['kind']} " if isinstance(question, dict) and "kind" in question else ""
+        problem = output.problem.replace(sys.executable, f"the {subject}{name} probe") or "no answer"
+        self.problems.append(problem)
+        return {"error": problem, "untried": True}
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -21,10 +21,15 @@ OPENMPI = Topic(
 )
 
 
+SEE = "mend the problem below, or raise --timeout"
+
+
 def core(facts: Facts) -> Finding:
     library = facts.libraries.core
     if library.path:
         return CORE.ok(f"{library.version or 'version unknown'}{words.whence(library.path)}")
+    if library.untried:
+        return CORE.unknown(library.error, SEE)
     return CORE.absent(
         "not found", "install Peerway (pip install . or cmake --install), or set LD_LIBRARY_PATH"
     )
@@ -66,6 +71,8 @@ def ucx(facts: Facts) -> Finding:
     builds = facts.libraries.ucx
     usable = [u for u in builds if u.path]
     found = "; ".join(_describe(u) for u in builds)
+    if any(u.untried for u in builds):
+        return UCX.unknown(found, SEE)
     if not usable:
         return UCX.absent(
             found or "not found", "pip install libucx-cu13, or install the site's UCX (Debian: libucx0)"
@@ -85,6 +92,8 @@ def ucx(facts: Facts) -> Finding:
 
 def nvrtc(facts: Facts) -> Finding:
     library, targets = facts.libraries.nvrtc, facts.libraries.nvrtc_targets
+    if library.untried:
+        return NVRTC.unknown(library.error, SEE)
     if not library.path:
         if not facts.gpus:
             return NVRTC.absent(
@@ -122,9 +131,13 @@ def openmpi(facts: Facts) -> Finding:
             "not found", "nothing, unless benchmarks shall compare: apt install openmpi-bin"
         )
     found = "; ".join(
-        f"{m.version or m.error} (CUDA {_yes(m.cuda)}, UCX {_yes(m.ucx)}){words.whence(m.origin)}"
+        f"{m.version} (CUDA {_yes(m.cuda)}, UCX {_yes(m.ucx)}){words.whence(m.origin)}"
+        if m.version
+        else m.error
         for m in programs
     )
+    if not any(m.version for m in programs):
+        return OPENMPI.unknown(found, "run ompi_info by hand; a broken installation is best removed")
     if facts.gpus and not any(m.cuda or m.ucx for m in programs):
         return OPENMPI.off(
             found, "GPU buffers need an Open MPI built --with-cuda or --with-ucx and a UCX with CUDA"

@@ -39,6 +39,5 @@ def gather(system: System) -> Facts:
         facts.libraries = found()
     if facts.host.container:
         facts.driver.fabric_manager = facts.driver.fabric_manager or None  # other processes may be hidden
-    if "error" in attach.result():
-        facts.problems.append(f"cross-memory attach: {attach.result()['error']}")
+    facts.problems = sorted(set(system.problems))
     return facts

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from ..decode import decode
 from ..facts import Libraries, Library, OpenMpi, RouteTable, Ucx
 from ..system import System
 
@@ -39,12 +40,7 @@ def start(system: System, pool: ThreadPoolExecutor) -> Callable[[], Libraries]:
 
 def load(system: System, kind: str, candidates: list[str]) -> Library:
     """Loads the first of the candidates that loads, in a child process."""
-    answer = system.child("library", {"kind": kind, "candidates": candidates})
-    return Library(
-        path=str(answer.get("path", "")),
-        version=str(answer.get("version", "")),
-        error=str(answer.get("error", "")),
-    )
+    return decode(Library, system.child("library", {"kind": kind, "candidates": candidates}))
 
 
 # ---- where to look: the site's own first, then wheels of this Python, then the loader's default ----
@@ -104,13 +100,13 @@ def routes_folder(system: System) -> str:
 
 def _nvrtc(system: System) -> tuple[Library, list[int]]:
     answer = system.child("library", {"kind": "nvrtc", "candidates": nvrtc_candidates(system)})
-    library = Library(**{key: str(answer.get(key, "")) for key in ("path", "version", "error")})
-    return library, [int(target) for target in answer.get("targets") or []]
+    return decode(Library, answer), [int(target) for target in answer.get("targets") or []]
 
 
 def _ucx(system: System, origin: str, path: str) -> Ucx:
     library = load(system, "ucp", [path])
     facts = Ucx(origin=origin, path=library.path, version=library.version, error=library.error)
+    facts.untried = library.untried
     if not library.path:
         return facts
     folder = Path(library.path).resolve().parent
@@ -132,11 +128,11 @@ def _ucx(system: System, origin: str, path: str) -> Ucx:
 
 
 def _different(futures: list[Future[Ucx]]) -> list[Ucx]:
-    """Each build once; one that is not there is dropped unless the user asked for it by UCX_ROOT."""
+    """Each build once; one that is not there is dropped unless UCX_ROOT asks for it."""
     builds: dict[str, Ucx] = {}
     for future in futures:
         ucx = future.result()
-        if ucx.path or ucx.origin == "UCX_ROOT":
+        if ucx.path or ucx.untried or ucx.origin == "UCX_ROOT":
             builds.setdefault(ucx.path, ucx)
     return list(builds.values())
 
