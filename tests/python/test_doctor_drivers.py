@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +14,9 @@ from peerway.doctor.facts import CudaDevice, Facts
 from peerway.doctor.finding import Status
 from peerway.doctor.probes import gather
 from peerway.doctor.system import System
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("g++")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler for the made-up drivers")

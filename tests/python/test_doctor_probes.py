@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peerway.doctor import topology
 from peerway.doctor.probes import gather, gpus, host, kernel, libraries, network, storage
 from peerway.doctor.system import Output, System
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 class FakeSystem(System):
@@ -296,7 +298,7 @@ def test_storage_facts(machine: FakeSystem) -> None:
 
 def test_route_tables_good_and_broken(machine: FakeSystem) -> None:
     folder = "/home/ada/.config/peerway/routes"
-    machine.write(f"{folder}/a.json", json.dumps({"fingerprint": {"hash": "9fab"}, "date": "2026-11-20"}))
+    machine.write(f"{folder}/a.json", json.dumps({"machine": {"hash": "9fab"}, "date": "2026-11-20"}))
     machine.write(f"{folder}/b.json", "{")
     machine.write(f"{folder}/c.json", "[1]")
     machine.write(f"{folder}/notes.txt", "")

@@ -1,5 +1,4 @@
-"""`peerway doctor`: what GPUDirect technology this node has, what keeps the rest off, and what to do about
-it."""
+"""`peerway doctor`: what this node can do, what keeps the rest off, and what to do about it."""
 
 from __future__ import annotations
 

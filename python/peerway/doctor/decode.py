@@ -1,5 +1,4 @@
-"""Turns JSON into the dataclasses of facts.py, tolerantly: unknown keys are ignored, missing ones keep
-defaults."""
+"""Turns JSON into the dataclasses of facts.py: unknown keys are ignored, missing ones keep defaults."""
 
 from __future__ import annotations
 
@@ -12,8 +11,7 @@ T = TypeVar("T")
 
 
 def decode(kind: type[T], data: object) -> T:
-    """An instance of dataclass `kind` from a JSON object. Raises ValueError naming the field that does not
-    fit."""
+    """Make a dataclass `kind` from a JSON object. Raises ValueError naming the field that does not fit."""
     value = _decode(kind, data, kind.__name__)
     assert isinstance(value, kind)
     return value

@@ -143,6 +143,8 @@ class Library:
 
 @dataclass(kw_only=True)
 class Network:
+    """Network cards and access to them."""
+
     nics: list[Nic] = field(default_factory=list)
     verbs_nodes: list[str] = field(default_factory=list)
     unusable_verbs_nodes: list[str] = field(default_factory=list)
@@ -160,6 +162,8 @@ class Mapping:
 
 @dataclass(kw_only=True)
 class Drive:
+    """One NVMe drive."""
+
     name: str = ""
     bus_id: str = ""
     numa_node: int | None = None
@@ -168,6 +172,8 @@ class Drive:
 
 @dataclass(kw_only=True)
 class Storage:
+    """GPUDirect Storage."""
+
     nvidia_fs_version: str = ""
     libcufile: Library = field(default_factory=Library)
     config_path: str = ""
@@ -181,6 +187,8 @@ class Storage:
 
 @dataclass(kw_only=True)
 class Kernel:
+    """The kernel and what it does to DMA."""
+
     release: str = ""
     modules: dict[str, str] = field(default_factory=dict)  # loaded modules of interest -> version or ""
     options: dict[str, str] = field(default_factory=dict)  # build options of interest -> "y", "m", "n"
@@ -194,6 +202,8 @@ class Kernel:
 
 @dataclass(kw_only=True)
 class HugePages:
+    """One size of huge pages."""
+
     size: int = 0
     total: int = 0
     free: int = 0
@@ -201,6 +211,8 @@ class HugePages:
 
 @dataclass(kw_only=True)
 class Host:
+    """The host."""
+
     name: str = ""
     cpu: str = ""
     cores: int = 0
@@ -238,6 +250,8 @@ class Ucx:
 
 @dataclass(kw_only=True)
 class OpenMpi:
+    """One Open MPI installation."""
+
     origin: str = ""  # path of ompi_info
     version: str = ""
     cuda: bool | None = None
@@ -247,6 +261,8 @@ class OpenMpi:
 
 @dataclass(kw_only=True)
 class RouteTable:
+    """One route table on disk."""
+
     path: str = ""
     fingerprint: str = ""
     date: str = ""
@@ -255,6 +271,8 @@ class RouteTable:
 
 @dataclass(kw_only=True)
 class Libraries:
+    """Libraries, programs and route tables."""
+
     core: Library = field(default_factory=Library)
     nvrtc: Library = field(default_factory=Library)
     nvrtc_targets: list[int] = field(default_factory=list)  # 90 is sm_90

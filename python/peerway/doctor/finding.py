@@ -9,6 +9,8 @@ NO_GPU = "no GPU"  # `found` of every finding that has nothing to judge without 
 
 
 class Status(StrEnum):
+    """How it stands with one thing."""
+
     OK = "ok"
     OFF = "off"  # this node could have it, but it is not switched on
     WARNING = "warning"  # works worse than it could, or will surprise
@@ -17,6 +19,8 @@ class Status(StrEnum):
 
 
 class Group(StrEnum):
+    """The part of the page that a finding belongs to."""
+
     GPUS = "GPUs"
     BETWEEN = "Between GPUs"
     CPU = "GPU and CPU"
@@ -28,6 +32,8 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
+    """What a check says."""
+
     id: str  # "network.gpudirect_rdma": stable
     group: Group
     title: str
@@ -47,21 +53,27 @@ class Topic:
     why: str
 
     def ok(self, found: str) -> Finding:
+        """Make a finding that needs nothing."""
         return self._finding(Status.OK, found, "")
 
     def off(self, found: str, todo: str) -> Finding:
+        """Make one of something that could be switched on."""
         return self._finding(Status.OFF, found, todo)
 
     def warning(self, found: str, todo: str) -> Finding:
+        """Make one that the user should act on."""
         return self._finding(Status.WARNING, found, todo)
 
     def unknown(self, found: str, todo: str) -> Finding:
+        """Make one of something that could not be found out."""
         return self._finding(Status.UNKNOWN, found, todo)
 
     def absent(self, found: str, todo: str = "") -> Finding:
+        """Make one of something that is not here."""
         return self._finding(Status.ABSENT, found, todo)
 
     def no_gpu(self) -> Finding:
+        """Make the finding that there is no GPU to judge."""
         return self._finding(Status.ABSENT, NO_GPU, "see GPUs")
 
     def _finding(self, status: Status, found: str, todo: str) -> Finding:

@@ -1,9 +1,9 @@
-"""The terminal page: findings by group, each with its status as a word and a symbol, and the distance
-tables."""
+"""The terminal page: findings by group, each with its status as word and symbol, and the tables."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -13,9 +13,11 @@ from rich.text import Text
 from . import tables
 from .checks.between import ONE_GPU
 from .checks.network import NO_CARD
-from .facts import Facts
 from .finding import NO_GPU, Finding, Status
 from .finding import Group as Topic
+
+if TYPE_CHECKING:
+    from .facts import Facts
 
 STYLES = {
     Status.OK: "green",
@@ -33,7 +35,7 @@ COLLAPSED = {NO_GPU: "without a GPU", ONE_GPU: "with one GPU", NO_CARD: "without
 
 
 def show(console: Console, facts: Facts, findings: list[Finding], why: bool = False) -> None:
-    """Prints the page; `why` adds to each finding why it matters."""
+    """Print the page; `why` adds to each finding why it matters."""
     with console.capture() as capture:
         _print(console, facts, findings, why)
     text = capture.get()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .decode import decode
 from .facts import Facts
-from .finding import Finding
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .finding import Finding
 
 SCHEMA = "peerway.doctor/1"
 
@@ -24,7 +28,7 @@ def to_json(facts: Facts, findings: list[Finding]) -> str:
 
 
 def read(path: Path) -> Facts:
-    """The facts of a saved report. Raises OSError, or ValueError saying what is wrong with the file."""
+    """Give the facts of a saved report. Raises OSError, or ValueError saying what is wrong with the file."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -1,5 +1,4 @@
-"""The one door to the machine: files under a root, environment, programs and child processes with time
-limits.
+"""The one door to the machine: files, environment, programs and child processes with time limits.
 
 Tests give another root and canned answers; probes use nothing else.
 """
@@ -12,10 +11,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 CHILDREN = Path(__file__).parent / "children"
 
@@ -30,6 +31,8 @@ class Output:
 
 
 class System:
+    """A machine."""
+
     def __init__(
         self, root: Path = Path("/"), environment: Mapping[str, str] | None = None, timeout: float = 10.0
     ) -> None:
@@ -40,13 +43,15 @@ class System:
         self.problems: list[str] = []  # child processes that gave no answer, and why
 
     def path(self, name: str) -> Path:
+        """Give the real path of a file of the machine."""
         return self.root / name.lstrip("/")
 
     def read(self, name: str, limit: int = 1 << 20) -> str:
-        """The file's text without the final newline; "" when it is missing or may not be read."""
+        """Give the file's text without the final newline; "" when it is missing or may not be read."""
         return self.read_bytes(name, limit).decode("utf-8", "replace").strip()
 
     def read_bytes(self, name: str, limit: int = 1 << 20) -> bytes:
+        """Give at most `limit` bytes; b"" when the file is missing or may not be read."""
         try:
             with self.path(name).open("rb") as file:
                 return file.read(limit)
@@ -54,20 +59,21 @@ class System:
             return b""
 
     def number(self, name: str) -> int | None:
-        """The decimal number in a file, None when there is none."""
+        """Give the decimal number in a file, None when there is none."""
         try:
             return int(self.read(name))
         except ValueError:
             return None
 
     def list(self, name: str) -> list[str]:
+        """List a folder's names, sorted; [] when there is none."""
         try:
-            return sorted(os.listdir(self.path(name)))
+            return sorted(entry.name for entry in self.path(name).iterdir())
         except OSError:
             return []
 
     def resolve(self, name: str) -> str:
-        """The path behind symbolic links, as seen from the root; "" when it does not exist."""
+        """Give the path behind symbolic links, as seen from the root; "" when it does not exist."""
         try:
             real = self.path(name).resolve(strict=True)
             return "/" + str(real.relative_to(self.root.resolve()))
@@ -75,6 +81,7 @@ class System:
             return ""
 
     def exists(self, name: str) -> bool:
+        """Say whether the file is there and may be seen."""
         try:
             return self.path(name).exists()
         except OSError:
@@ -85,8 +92,10 @@ class System:
         return os.access(self.path(name), os.R_OK | os.W_OK)
 
     def run(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Output:
-        """Runs a program for at most `timeout` seconds. Never raises, never waits longer: a program stuck
-        in the kernel cannot be reaped, so it is killed and left behind."""
+        """Run a program for at most `timeout` seconds. Never raises, never waits longer.
+
+        A program stuck in the kernel cannot be reaped, so it is killed and left behind.
+        """
         try:
             process = subprocess.Popen(
                 list(command),
@@ -114,8 +123,10 @@ class System:
         return Output(process.returncode, text, problem)
 
     def child(self, name: str, question: object = None) -> dict[str, Any]:
-        """Asks children/NAME.py, a program of its own because drivers can block or crash. Gives its JSON
-        answer, or {"error": reason}."""
+        """Ask children/NAME.py, a program of its own because drivers can block or crash.
+
+        Gives its JSON answer, or {"error": reason, "untried": true}.
+        """
         script = str(CHILDREN / f"{name}.py")
         output = self.run([sys.executable, "-P", script, json.dumps(question)])
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group as Stack
@@ -11,15 +11,19 @@ from rich.table import Table
 from rich.text import Text
 
 from . import words
-from .facts import Facts, Gpu, GpuPair
 from .finding import Group
 from .topology import DESCRIPTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .facts import Facts, Gpu, GpuPair
 
 STYLES = {"switch": "green", "root": "yellow", "node": "yellow", "across": "red", "unknown": "magenta"}
 
 
 def of_group(facts: Facts, group: Group, width: int) -> list[RenderableType]:
-    """The tables that belong below a group's findings, for a terminal `width` columns wide."""
+    """Give the tables that belong below a group's findings, for a terminal `width` columns wide."""
     if not facts.gpus:
         return []
     if group is Group.GPUS:
@@ -35,6 +39,7 @@ def of_group(facts: Facts, group: Group, width: int) -> list[RenderableType]:
 
 
 def gpus(facts: Facts, width: int) -> RenderableType:
+    """Make the table of GPUs."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
     table.add_column("GPU", justify="right")
     table.add_column("name", overflow="fold")
@@ -83,6 +88,8 @@ def _peer(pair: GpuPair | None) -> Text:
 def distances(
     facts: Facts, what: str, rows: Sequence[tuple[str, dict[str, str]]], width: int
 ) -> RenderableType:
+    """Make the table of distances from devices to GPUs."""
+
     def cell(far: dict[str, str], gpu: Gpu) -> Text:
         kind = far.get(str(gpu.index), "unknown")
         return Text("?" if kind == "unknown" else kind, style=STYLES.get(kind, ""))

@@ -7,8 +7,10 @@ A device's place is the list of bridges above it, from the root complex down, as
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from .system import System
+if TYPE_CHECKING:
+    from .system import System
 
 # Nearest first. "switch": a PCI switch (or one multi-function card) joins them, the data need not touch the
 # processor. "root": they meet in one root complex. "node": different root complexes of one NUMA node.
@@ -27,7 +29,7 @@ _ROOT = re.compile(r"pci[0-9a-f]{4,}:[0-9a-f]{2}$")
 
 
 def bus_id(text: str) -> str:
-    """A PCI address in sysfs' form: "00000000:3B:00.0" becomes "0000:3b:00.0". "" stays ""."""
+    """Put a PCI address into sysfs' form: "00000000:3B:00.0" becomes "0000:3b:00.0". "" stays ""."""
     parts = text.strip().lower().split(":")
     if len(parts) == 2:
         parts.insert(0, "0")
@@ -40,18 +42,18 @@ def bus_id(text: str) -> str:
 
 
 def place(system: System, address: str) -> list[str]:
-    """The bridges above a PCI device, [] when sysfs does not show it."""
+    """Give the bridges above a PCI device, [] when sysfs does not show it."""
     return _chain(system.resolve(f"/sys/bus/pci/devices/{address}"))[:-1]
 
 
 def device_address(system: System, name: str) -> str:
-    """The PCI address behind a class device's folder (/sys/class/net/eth0), "" when there is none."""
+    """Give the PCI address behind a class device's folder (/sys/class/net/eth0), "" when there is none."""
     chain = [part for part in _chain(system.resolve(name)) if not part.startswith("pci")]
     return chain[-1] if chain else ""
 
 
 def numa_node(system: System, address: str) -> int | None:
-    """The NUMA node of a PCI device; 0 where the machine has only one and the firmware does not say."""
+    """Give the NUMA node of a PCI device; 0 where the machine has only one and the firmware does not say."""
     node = system.number(f"/sys/bus/pci/devices/{address}/numa_node")
     if node is not None and node >= 0:
         return node
@@ -59,6 +61,7 @@ def numa_node(system: System, address: str) -> int | None:
 
 
 def numa_nodes(system: System) -> int:
+    """Count NUMA nodes that have processors."""
     nodes = [n for n in system.list("/sys/devices/system/node") if re.fullmatch(r"node\d+", n)]
     with_cores = [n for n in nodes if system.read(f"/sys/devices/system/node/{n}/cpulist")]
     return len(with_cores) or len(nodes) or 1  # memory-only nodes are GPUs or expanders, not sockets

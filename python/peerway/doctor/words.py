@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def size(count: int | None) -> str:
@@ -36,6 +39,7 @@ def gpus(numbers: Iterable[int]) -> str:
 
 
 def count(number: int, noun: str) -> str:
+    """Make "1 drive", "2 drives"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
@@ -46,7 +50,7 @@ def whence(path: str) -> str:
 
 
 def version(text: str) -> tuple[int, ...]:
-    """ "580.159.04" -> (580, 159, 4); () for what is no version."""
+    """Split "580.159.04" into (580, 159, 4); () for what is no version."""
     try:
         return tuple(int(part) for part in text.split("."))
     except ValueError:

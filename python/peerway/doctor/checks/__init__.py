@@ -1,11 +1,14 @@
-"""Checks judge facts: each is a pure function of Facts that gives one Finding. Their order is the page's
-order."""
+"""Checks judge facts: pure functions from Facts to one Finding each, in the page's order."""
 
 from __future__ import annotations
 
-from ..facts import Facts
-from ..finding import Finding
+from typing import TYPE_CHECKING
+
 from . import between, cpu, gpus, host, libraries, network, storage
+
+if TYPE_CHECKING:
+    from ..facts import Facts
+    from ..finding import Finding
 
 CHECKS = (
     *gpus.CHECKS,

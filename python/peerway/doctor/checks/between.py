@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from .. import words
-from ..facts import Facts, GpuPair
 from ..finding import Finding, Group, Topic
 from ..topology import DESCRIPTIONS, DISTANCES
+
+if TYPE_CHECKING:
+    from ..facts import Facts, GpuPair
 
 ACCESS = Topic(
     "between.peer_access",
@@ -54,6 +57,7 @@ _TODO = {
 
 
 def peer_access(facts: Facts) -> Finding:
+    """Judge whether every GPU may use every other one's memory."""
     if len(facts.gpus) < 2:
         return _alone(facts, ACCESS)
     known = [p for p in facts.pairs if p.access is not None]
@@ -101,6 +105,7 @@ def _translated(facts: Facts) -> bool:
 
 
 def nvlink(facts: Facts) -> Finding:
+    """Judge the active NVLinks."""
     if len(facts.gpus) < 2:
         return _alone(facts, NVLINK)
     links = {len(g.nvlinks) for g in facts.gpus}
@@ -123,7 +128,8 @@ def nvlink(facts: Facts) -> Finding:
     return NVLINK.ok(f"{links.pop()} links a GPU, every pair joined{suffix}")
 
 
-def fabric(facts: Facts) -> Finding:
+def fabric(facts: Facts) -> Finding:  # noqa: PLR0911 - one return a case
+    """Judge the NVSwitch fabric."""
     if not facts.gpus:
         return FABRIC.no_gpu()
     states = {g.fabric for g in facts.gpus if g.fabric not in ("", "not_supported")}
@@ -150,6 +156,7 @@ def fabric(facts: Facts) -> Finding:
 
 
 def atomics(facts: Facts) -> Finding:
+    """Judge atomics between GPUs."""
     if len(facts.gpus) < 2:
         return _alone(facts, ATOMICS)
     known = [p for p in facts.pairs if p.atomics is not None]
@@ -163,6 +170,7 @@ def atomics(facts: Facts) -> Finding:
 
 
 def handles(facts: Facts) -> Finding:
+    """Judge the handles by which GPU memory is shared."""
     known = [g.cuda for g in facts.gpus if g.cuda]
     if not facts.gpus:
         return HANDLES.no_gpu()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import words
-from ..facts import CudaDevice, Facts
 from ..finding import Finding, Group, Topic
+
+if TYPE_CHECKING:
+    from ..facts import CudaDevice, Facts
 
 GDRCOPY = Topic(
     "cpu.gdrcopy",
@@ -48,7 +52,8 @@ def _known(facts: Facts) -> list[CudaDevice]:
     return [g.cuda for g in facts.gpus if g.cuda]
 
 
-def gdrcopy(facts: Facts) -> Finding:
+def gdrcopy(facts: Facts) -> Finding:  # noqa: PLR0911 - one return a case
+    """Judge GDRCopy: module, device file, library."""
     if not facts.gpus:
         return GDRCOPY.no_gpu()
     m = facts.mapping
@@ -77,6 +82,7 @@ def gdrcopy(facts: Facts) -> Finding:
 
 
 def dma_buf_mmap(facts: Facts) -> Finding:
+    """Judge the mapping of GPU memory through dma-buf."""
     if not facts.gpus:
         return MMAP.no_gpu()
     known = _known(facts)
@@ -99,6 +105,7 @@ def dma_buf_mmap(facts: Facts) -> Finding:
 
 
 def host_atomics(facts: Facts) -> Finding:
+    """Judge atomics of kernels in host memory."""
     if not facts.gpus:
         return ATOMICS.no_gpu()
     known = [c.host_atomics for c in _known(facts) if c.host_atomics is not None]
@@ -110,6 +117,7 @@ def host_atomics(facts: Facts) -> Finding:
 
 
 def stream_memory_ops(facts: Facts) -> Finding:
+    """Judge memory operations on streams."""
     if not facts.gpus:
         return STREAM.no_gpu()
     known = [c.stream_memory_ops for c in _known(facts) if c.stream_memory_ops is not None]
@@ -125,6 +133,7 @@ def stream_memory_ops(facts: Facts) -> Finding:
 
 
 def max_connections(facts: Facts) -> Finding:
+    """Judge CUDA_DEVICE_MAX_CONNECTIONS."""
     if not facts.gpus:
         return CONNECTIONS.no_gpu()
     value = facts.host.environment.get("CUDA_DEVICE_MAX_CONNECTIONS")
@@ -137,6 +146,7 @@ def max_connections(facts: Facts) -> Finding:
 
 
 def numa(facts: Facts) -> Finding:
+    """Say where the GPUs sit."""
     if not facts.gpus:
         return NUMA.no_gpu()
     nodes: dict[int | None, list[int]] = {}

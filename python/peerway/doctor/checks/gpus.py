@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from .. import words
-from ..facts import Facts
 from ..finding import Finding, Group, Topic
+
+if TYPE_CHECKING:
+    from ..facts import Facts
 
 DRIVER = Topic(
     "gpus.driver", Group.GPUS, "Driver", "Without a working NVIDIA driver no GPU can be used at all."
@@ -41,6 +44,7 @@ MODE = Topic(
 
 
 def driver(facts: Facts) -> Finding:
+    """Judge the driver: kernel module and user libraries."""
     d = facts.driver
     if d.module_version and d.library_version:
         return DRIVER.ok(f"{d.library_version}{', open kernel module' if d.open_module else ''}")
@@ -68,6 +72,7 @@ def driver(facts: Facts) -> Finding:
 
 
 def devices(facts: Facts) -> Finding:
+    """Judge which GPUs can be reached."""
     d = facts.driver
     if not facts.gpus:
         if d.unreadable_nodes:
@@ -90,6 +95,7 @@ def devices(facts: Facts) -> Finding:
 
 
 def cuda(facts: Facts) -> Finding:
+    """Judge whether CUDA starts."""
     d = facts.driver
     hidden = facts.host.environment.get("CUDA_VISIBLE_DEVICES")
     if not d.cuda_error and d.cuda_devices is not None:
@@ -118,6 +124,7 @@ def cuda(facts: Facts) -> Finding:
 
 
 def pcie_link(facts: Facts) -> Finding:
+    """Judge the lanes of each GPU."""
     if not facts.gpus:
         return LINK.no_gpu()
     narrow = [g for g in facts.gpus if g.pcie_width and g.pcie_width_max and g.pcie_width < g.pcie_width_max]
@@ -137,6 +144,7 @@ def pcie_link(facts: Facts) -> Finding:
 
 
 def bar1(facts: Facts) -> Finding:
+    """Judge the window to GPU memory."""
     if not facts.gpus:
         return BAR1.no_gpu()
     known = [g for g in facts.gpus if g.bar1 and g.memory]
@@ -154,6 +162,7 @@ def bar1(facts: Facts) -> Finding:
 
 
 def mode(facts: Facts) -> Finding:
+    """Judge MIG and compute mode."""
     if not facts.gpus:
         return MODE.no_gpu()
     mig = [g.index for g in facts.gpus if g.mig]

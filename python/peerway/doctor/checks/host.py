@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import words
-from ..facts import Facts
 from ..finding import Finding, Group, Topic
+
+if TYPE_CHECKING:
+    from ..facts import Facts
 
 VIRTUAL = Topic(
     "host.virtual",
@@ -42,6 +46,7 @@ MEBIBYTE = 1 << 20
 
 
 def virtual(facts: Facts) -> Finding:
+    """Say what is between us and the hardware."""
     h = facts.host
     inside = []
     if h.hypervisor:
@@ -52,6 +57,7 @@ def virtual(facts: Facts) -> Finding:
 
 
 def iommu(facts: Facts) -> Finding:
+    """Judge whether the IOMMU translates for GPUs."""
     translated = [g.index for g in facts.gpus if g.iommu_type.startswith("DMA")]
     arguments = " ".join(a for a in facts.kernel.arguments if "iommu" in a)
     shown = f" ({arguments})" if arguments else ""
@@ -71,6 +77,7 @@ def iommu(facts: Facts) -> Finding:
 
 
 def acs(facts: Facts) -> Finding:
+    """Judge the access control of PCIe switches."""
     k = facts.kernel
     bridges = [b for g in facts.gpus for b in g.pci_bridges if not b.startswith("pci")]
     if not facts.gpus:
@@ -87,6 +94,7 @@ def acs(facts: Facts) -> Finding:
 
 
 def cross_attach(facts: Facts) -> Finding:
+    """Judge reads of another process's memory."""
     h = facts.host
     if h.cross_attach:
         return ATTACH.ok("process_vm_readv works")
@@ -105,6 +113,7 @@ def cross_attach(facts: Facts) -> Finding:
 
 
 def memfd(facts: Facts) -> Finding:
+    """Judge memfd_create."""
     if facts.host.memfd is None:
         return MEMFD.unknown("could not be tried", "look at the problems listed below")
     if facts.host.memfd:
@@ -113,6 +122,7 @@ def memfd(facts: Facts) -> Finding:
 
 
 def shm(facts: Facts) -> Finding:
+    """Judge the room in /dev/shm."""
     total, free = facts.host.shm_size, facts.host.shm_free
     if total is None or free is None:
         return SHM.warning("missing", "mount a tmpfs on /dev/shm")
@@ -125,6 +135,7 @@ def shm(facts: Facts) -> Finding:
 
 
 def huge_pages(facts: Facts) -> Finding:
+    """Judge huge pages."""
     h = facts.host
     reserved = [p for p in h.huge_pages if p.total]
     thp = h.transparent_huge_pages

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from .. import words
-from ..facts import Facts, Ucx
 from ..finding import Finding, Group, Topic
+
+if TYPE_CHECKING:
+    from ..facts import Facts, Ucx
 
 CORE = Topic("libraries.core", Group.LIBRARIES, "libpeerway", "The library that moves the bytes.")
 ROUTES = Topic(
@@ -25,6 +28,7 @@ SEE = "mend the problem below, or raise --timeout"
 
 
 def core(facts: Facts) -> Finding:
+    """Judge libpeerway."""
     library = facts.libraries.core
     if library.path:
         return CORE.ok(f"{library.version or 'version unknown'}{words.whence(library.path)}")
@@ -36,6 +40,7 @@ def core(facts: Facts) -> Finding:
 
 
 def routes(facts: Facts) -> Finding:
+    """Judge the route tables."""
     tables = facts.libraries.routes
     broken = [t for t in tables if t.error]
     if broken:
@@ -67,7 +72,8 @@ def _yes(value: bool | None) -> str:
     return "unknown" if value is None else "yes" if value else "no"
 
 
-def ucx(facts: Facts) -> Finding:
+def ucx(facts: Facts) -> Finding:  # noqa: PLR0911 - one return a case
+    """Judge the UCX builds against what the node needs."""
     builds = facts.libraries.ucx
     usable = [u for u in builds if u.path]
     found = "; ".join(_describe(u) for u in builds)
@@ -91,6 +97,7 @@ def ucx(facts: Facts) -> Finding:
 
 
 def nvrtc(facts: Facts) -> Finding:
+    """Judge NVRTC against GPUs and driver."""
     library, targets = facts.libraries.nvrtc, facts.libraries.nvrtc_targets
     if library.untried:
         return NVRTC.unknown(library.error, SEE)
@@ -125,6 +132,7 @@ def _target(capability: str) -> int:
 
 
 def openmpi(facts: Facts) -> Finding:
+    """Judge the Open MPI installations."""
     programs = facts.libraries.openmpi
     if not programs:
         return OPENMPI.absent(

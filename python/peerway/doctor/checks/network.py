@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import words
-from ..facts import Facts, Nic
 from ..finding import Finding, Group, Topic
 from ..topology import DESCRIPTIONS, DISTANCES
+
+if TYPE_CHECKING:
+    from ..facts import Facts, Nic
 
 CARDS = Topic(
     "network.cards",
@@ -48,6 +52,7 @@ def _cards(facts: Facts) -> list[Nic]:
 
 
 def cards(facts: Facts) -> Finding:
+    """Judge RDMA cards and their links."""
     rdma = _cards(facts)
     if not rdma:
         others = ", ".join(f"{n.name} ({n.driver or n.link_layer})" for n in facts.network.nics[:4])
@@ -70,6 +75,7 @@ def cards(facts: Facts) -> Finding:
 
 
 def verbs(facts: Facts) -> Finding:
+    """Judge access to the cards."""
     if not _cards(facts):
         return VERBS.absent(NO_CARD, "see RDMA cards")
     n = facts.network
@@ -86,7 +92,8 @@ def verbs(facts: Facts) -> Finding:
     return VERBS.ok(f"{words.count(len(n.verbs_nodes), 'device file')}, libibverbs")
 
 
-def gpudirect_rdma(facts: Facts) -> Finding:
+def gpudirect_rdma(facts: Facts) -> Finding:  # noqa: PLR0911 - one return a case
+    """Judge kernel, GPU, card and UCX together."""
     if not facts.gpus:
         return RDMA.no_gpu()
     known = [g.cuda for g in facts.gpus if g.cuda]
@@ -113,6 +120,7 @@ def gpudirect_rdma(facts: Facts) -> Finding:
 
 
 def rdma_vmm(facts: Facts) -> Finding:
+    """Judge RDMA of memory from cuMemCreate."""
     if not facts.gpus:
         return VMM.no_gpu()
     answers = [g.cuda.rdma_vmm for g in facts.gpus if g.cuda and g.cuda.rdma_vmm is not None]
@@ -123,7 +131,8 @@ def rdma_vmm(facts: Facts) -> Finding:
     return VMM.off("not offered", "communicate from cudaMalloc memory, or upgrade the driver")
 
 
-def distance(facts: Facts) -> Finding:
+def distance(facts: Facts) -> Finding:  # noqa: PLR0911 - one return a case
+    """Judge the nearest card of each GPU."""
     if not facts.gpus:
         return DISTANCE.no_gpu()
     rdma = _cards(facts)
@@ -151,6 +160,7 @@ def distance(facts: Facts) -> Finding:
 
 
 def memlock(facts: Facts) -> Finding:
+    """Judge the limit on locked memory."""
     limit = facts.host.memlock
     if limit is None:
         return MEMLOCK.unknown("the limit could not be read", "look at ulimit -l")

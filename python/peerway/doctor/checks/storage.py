@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import words
-from ..facts import Facts
 from ..finding import Finding, Group, Topic
 from ..topology import DESCRIPTIONS, DISTANCES
+
+if TYPE_CHECKING:
+    from ..facts import Facts
 
 GDS = Topic(
     "storage.gds",
@@ -26,6 +30,7 @@ _P2PDMA_DRIVER = (570,)
 
 
 def gds(facts: Facts) -> Finding:
+    """Judge nvidia-fs or what replaces it."""
     if not facts.gpus:
         return GDS.no_gpu()
     s, kernel = facts.storage, facts.kernel
@@ -43,6 +48,7 @@ def gds(facts: Facts) -> Finding:
 
 
 def cufile(facts: Facts) -> Finding:
+    """Judge libcufile and its settings."""
     library = facts.storage.libcufile
     if not library.path:
         if not facts.gpus:
@@ -60,6 +66,7 @@ def cufile(facts: Facts) -> Finding:
 
 
 def drives(facts: Facts) -> Finding:
+    """Say how far NVMe drives are."""
     if not facts.storage.drives:
         return DRIVES.absent("none", "nothing: files come over the network or a paravirtual disk")
     total = words.count(len(facts.storage.drives), "drive")

@@ -1,5 +1,7 @@
-"""Prints, as one line of JSON, whether a process may read the memory of another one of the same user
-(process_vm_readv), as it is and once the other has allowed it, and whether memfd_create works."""
+"""Prints, as one line of JSON, whether a process may read the memory of another one of the same user.
+
+Tried with process_vm_readv, as it is and once the other process has allowed it; and memfd_create.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,13 @@ SPANS = (ctypes.c_void_p, ctypes.c_ulong)
 
 
 class Span(ctypes.Structure):
+    """The system's struct iovec."""
+
     _fields_ = [("base", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
 
 
 def read_from(libc: Any, process: int, address: int) -> str:
-    """Reads the pattern from the other process: "ok", or the reason why not."""
+    """Read the pattern from the other process: "ok", or the reason why not."""
     copy = ctypes.create_string_buffer(len(PATTERN))
     local = Span(ctypes.addressof(copy), len(PATTERN))
     remote = Span(address, len(PATTERN))
@@ -31,7 +35,7 @@ def read_from(libc: Any, process: int, address: int) -> str:
 
 
 def attempt(libc: Any, buffer: Any) -> str:
-    """A forked process reads from this one, which is not its descendant: what ranks do among themselves."""
+    """Let a forked process read from this one, which is not its descendant: as ranks do."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
@@ -46,6 +50,7 @@ def attempt(libc: Any, buffer: Any) -> str:
 
 
 def answer() -> dict[str, Any]:
+    """Try both, and memfd_create."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.process_vm_readv.restype = ctypes.c_ssize_t
     libc.process_vm_readv.argtypes = [ctypes.c_int, *SPANS, *SPANS, ctypes.c_ulong]

@@ -1,8 +1,7 @@
-"""Prints what libcuda says about this node's GPUs, as one line of JSON. A program of its own: cuInit can
-block.
+"""Prints what libcuda says about this node's GPUs, as one line of JSON.
 
-Only cuInit and queries: no context is made and no GPU memory is used. Attribute numbers are those of
-cuda.h 13.
+A program of its own, because cuInit can block. Only queries: no context is made and no GPU memory is used.
+Attribute numbers are those of cuda.h 13.
 """
 
 from __future__ import annotations
@@ -39,29 +38,36 @@ PAIR_RANK, PAIR_ATOMICS = 1, 3
 
 
 class Cuda:
+    """The driver library, called with plain integers."""
+
     def __init__(self) -> None:
         self.library = ctypes.CDLL("libcuda.so.1")
 
     def call(self, name: str, *arguments: Any) -> int:
+        """Call a function; -1 where this driver has no such function."""
         function = getattr(self.library, name, None)
         return int(function(*arguments)) if function else -1
 
     def reason(self, code: int) -> str:
+        """Put an error code into words."""
         name, text = ctypes.c_char_p(), ctypes.c_char_p()
         self.call("cuGetErrorName", code, ctypes.byref(name))
         self.call("cuGetErrorString", code, ctypes.byref(text))
         return f"{(name.value or b'error %d' % code).decode()}: {(text.value or b'').decode()}"
 
     def number(self, name: str, *arguments: Any) -> int | None:
+        """Ask for one int, None where the driver refuses."""
         value = ctypes.c_int()
         return value.value if self.call(name, ctypes.byref(value), *arguments) == 0 else None
 
     def attribute(self, name: str, number: int, device: int) -> int | bool | None:
+        """Ask for a device attribute, as bool where it is a yes or no."""
         value = self.number("cuDeviceGetAttribute", number, device)
         return value if value is None or name in NUMBERS else bool(value)
 
 
 def device(cuda: Cuda, handle: int) -> dict[str, Any]:
+    """Gather one device's facts."""
     bus, uuid = ctypes.create_string_buffer(32), ctypes.create_string_buffer(16)
     name = ctypes.create_string_buffer(128)
     total = ctypes.c_size_t()
@@ -84,6 +90,7 @@ def device(cuda: Cuda, handle: int) -> dict[str, Any]:
 
 
 def pair(cuda: Cuda, first: int, second: int) -> dict[str, Any]:
+    """Gather what one device may do with another's memory."""
     access = cuda.number("cuDeviceCanAccessPeer", first, second)
     atomics = cuda.number("cuDeviceGetP2PAttribute", PAIR_ATOMICS, first, second)
     return {
@@ -94,6 +101,7 @@ def pair(cuda: Cuda, first: int, second: int) -> dict[str, Any]:
 
 
 def answer() -> dict[str, Any]:
+    """Gather everything."""
     try:
         cuda = Cuda()
     except OSError as error:

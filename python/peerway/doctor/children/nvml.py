@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pynvml  # type: ignore[import-untyped]
+import pynvml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 P2P = {
     pynvml.NVML_P2P_STATUS_OK: "ok",
@@ -26,7 +28,7 @@ ANCESTOR = {0: "switch", 10: "switch", 20: "switch", 30: "root", 40: "node", 50:
 
 
 def ask(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The answer, or None where the driver is too old or the GPU has no such thing."""
+    """Give the answer, or None where the driver is too old or the GPU has no such thing."""
     try:
         return function(*arguments)
     except pynvml.NVMLError:
@@ -34,10 +36,12 @@ def ask(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def text(value: Any) -> str:
+    """Turn NVML's bytes or str into str."""
     return value.decode() if isinstance(value, bytes) else str(value or "")
 
 
 def nvlinks(gpu: Any) -> list[dict[str, Any]]:
+    """List the active NVLinks."""
     links = []
     for i in range(pynvml.NVML_NVLINK_MAX_LINKS):
         if ask(pynvml.nvmlDeviceGetNvLinkState, gpu, i) != 1:
@@ -55,6 +59,7 @@ def nvlinks(gpu: Any) -> list[dict[str, Any]]:
 
 
 def fabric(gpu: Any) -> tuple[str, str]:
+    """Give the fabric's state and why joining it failed."""
     info = pynvml.c_nvmlGpuFabricInfoV_t()
     if ask(pynvml.nvmlDeviceGetGpuFabricInfoV, gpu, ctypes.byref(info)) is None:
         return "", ""
@@ -64,6 +69,7 @@ def fabric(gpu: Any) -> tuple[str, str]:
 
 
 def memory(gpu: Any) -> dict[str, int | None]:
+    """Give the sizes of memory and BAR1."""
     whole, bar1 = ask(pynvml.nvmlDeviceGetMemoryInfo, gpu), ask(pynvml.nvmlDeviceGetBAR1MemoryInfo, gpu)
     return {
         "memory": whole.total if whole else None,
@@ -73,6 +79,7 @@ def memory(gpu: Any) -> dict[str, int | None]:
 
 
 def device(index: int, gpu: Any) -> dict[str, Any]:
+    """Gather one GPU's facts."""
     mig = ask(pynvml.nvmlDeviceGetMigMode, gpu)
     persistence = ask(pynvml.nvmlDeviceGetPersistenceMode, gpu)
     pci = ask(pynvml.nvmlDeviceGetPciInfo, gpu)
@@ -98,6 +105,8 @@ def device(index: int, gpu: Any) -> dict[str, Any]:
 
 
 def pair(first: Any, second: Any) -> dict[str, Any]:
+    """Gather what NVML says about two GPUs."""
+
     def status(what: int) -> str:
         value = ask(pynvml.nvmlDeviceGetP2PStatus, first, second, what)
         return "" if value is None else P2P.get(value, "unknown")
@@ -111,6 +120,7 @@ def pair(first: Any, second: Any) -> dict[str, Any]:
 
 
 def answer() -> dict[str, Any]:
+    """Gather everything."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:

@@ -1,14 +1,19 @@
-"""Probes gather facts through a System and judge nothing. `gather` runs them all, side by side, within the
-time limits of the System."""
+"""Probes gather facts through a System and judge nothing.
+
+`gather` runs them all, side by side, within the time limits of the System.
+"""
 
 from __future__ import annotations
 
 import datetime
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from ..facts import Facts
-from ..system import System
 from . import gpus, host, kernel, libraries, network, storage
+
+if TYPE_CHECKING:
+    from ..system import System
 
 
 def gather(system: System) -> Facts:

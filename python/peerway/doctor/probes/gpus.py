@@ -1,21 +1,26 @@
-"""The NVIDIA driver, its GPUs and what they may do with each other's memory: NVML and CUDA joined by PCI
-address."""
+"""The NVIDIA driver, its GPUs and what they may do with each other's memory.
+
+NVML and CUDA are joined by PCI address: they may number GPUs differently, and CUDA may see fewer.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import topology
 from ..decode import decode
 from ..facts import CudaDevice, Driver, Gpu, GpuPair
-from ..system import System
+
+if TYPE_CHECKING:
+    from ..system import System
 
 _NVIDIA = "0x10de"
 _SETTINGS = ("PeerMappingOverride", "EnableStreamMemOPs", "DmaRemapPeerMmio", "GrdmaPciTopoCheckOverride")
 
 
 def driver(system: System, nvml: dict[str, Any], cuda: dict[str, Any]) -> Driver:
+    """Find out about the driver."""
     banner = system.read("/proc/driver/nvidia/version")
     version = re.search(r"Kernel Module\s+(?:for \S+\s+)?(\d[\d.]+)", banner)
     nodes = [f"/dev/{name}" for name in system.list("/dev") if re.fullmatch(r"nvidia(\d+|ctl|-uvm)", name)]
@@ -45,7 +50,7 @@ def driver(system: System, nvml: dict[str, Any], cuda: dict[str, Any]) -> Driver
 
 
 def devices(system: System, nvml: dict[str, Any], cuda: dict[str, Any]) -> list[Gpu]:
-    """The GPUs of NVML, in its order; those of CUDA where NVML does not answer."""
+    """Give the GPUs of NVML, in its order; those of CUDA where NVML does not answer."""
     listed = nvml.get("devices") or [
         {**d, "index": i, "uuid": f"GPU-{d.get('uuid', '')}"} for i, d in enumerate(cuda.get("devices") or [])
     ]
@@ -93,8 +98,7 @@ def _pair(a: Gpu, b: Gpu, reply: dict[str, Any]) -> GpuPair:
 
 
 def _links(a: Gpu, b: Gpu, status: str) -> int | None:
-    """NVLinks that serve a pair: those that go straight to it, else all that lead into the switches both
-    share."""
+    """Count a pair's NVLinks: those straight to it, else all that lead into the switches both share."""
     direct = sum(link.remote == b.bus_id for link in a.nvlinks if link.remote)
     if direct:
         return direct

