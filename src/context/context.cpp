@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "path/peer/cma.h"
+#include "path/peer/gpu.h"
 #include "path/peer/shm.h"
 #include "path/staged/staged.h"
 #include "team/wait.h"
@@ -19,6 +20,8 @@ std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings) {
   paths.push_back(std::make_unique<PeerShm>(false));
   paths.push_back(std::make_unique<PeerShm>(true));
   paths.push_back(std::make_unique<PeerCma>(surroundings));
+  paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::engine));
+  paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::kernel));
   paths.push_back(std::make_unique<Staged>(surroundings));
   return paths;
 }

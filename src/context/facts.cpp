@@ -3,18 +3,6 @@
 
 namespace pw {
 
-Device &worker(Region &local, Remote &remote) {
-  if (local.device().id().kind != PW_HOST) return local.device();
-  if (remote.key.device.kind == PW_HOST) return host_device();
-  Device *any = nullptr;
-  for (Device *device : devices()) {
-    if (device->id().kind != remote.key.device.kind) continue;
-    if (device->uuid() == remote.key.exported.device_uuid) return *device;
-    if (any == nullptr) any = device;
-  }
-  return any != nullptr ? *any : host_device();
-}
-
 Pair facts(Region &local, Remote &remote, Importer &importer) {
   Pair pair;
   const Export &exported = remote.key.exported;

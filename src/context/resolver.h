@@ -73,9 +73,6 @@ class Resolver {
   std::vector<std::pair<DeviceId, Handle>> classes_;
 };
 
-/// The device whose queue does the work between the two: a GPU where one is involved, the local one first.
-Device &worker(Region &local, Remote &remote);
-
 /// The facts that probes see.
 Pair facts(Region &local, Remote &remote, Importer &importer);
 

@@ -76,6 +76,11 @@ class Queue {
   /// Stores `value` to `*word`, after all earlier copies of this queue are visible to every device and process. `word`
   /// must be reachable by the device: host memory pinned with Device::pin, or device memory.
   virtual pw_status write(uint64_t *word, uint64_t value) = 0;
+  /// copy() and then write(), as one piece of work where the device can.
+  virtual pw_status copy_and_write(const Copy &what, Method method, uint64_t *word, uint64_t value) {
+    const pw_status status = copy(what, method);
+    return status == PW_OK ? write(word, value) : status;
+  }
   /// True once all that was enqueued is done. An error of the device is returned through `status`.
   virtual bool idle(pw_status &status) = 0;
 };

@@ -4,6 +4,18 @@
 
 namespace pw {
 
+Device &worker(Region &local, Remote &remote) {
+  if (local.device().id().kind != PW_HOST) return local.device();
+  if (remote.key.device.kind == PW_HOST) return host_device();
+  Device *any = nullptr;
+  for (Device *device : devices()) {
+    if (device->id().kind != remote.key.device.kind) continue;
+    if (device->uuid() == remote.key.exported.device_uuid) return *device;
+    if (any == nullptr) any = device;
+  }
+  return any != nullptr ? *any : host_device();
+}
+
 pw_status begin_raise(const Raise &raise, Path *through, std::unique_lock<std::mutex> &lock) {
   SignalSender &sender = *raise.signal->sender();
   lock = std::unique_lock(sender.mutex);

@@ -54,6 +54,9 @@ struct Transfer {
   Layout layout;  ///< put: `to` is the remote side; get: `to` is the local side
 };
 
+/// The device whose queue does the work between the two: a GPU where one is involved, the local one first.
+Device &worker(Region &local, Remote &remote);
+
 /// The copy that a transfer is, given where one queue or the processor reaches the first bytes of both sides.
 inline Copy copy_between(const Transfer &transfer, std::byte *local, std::byte *remote) {
   const bool put = transfer.op == Op::put;
