@@ -1,7 +1,8 @@
 """What people use today, measured beside Peerway: Open MPI, bare UCX, NCCL and NVSHMEM.
 
-Each peer is a small program in `programs/`, compiled when it is first needed against the library that is installed. All
-share one measuring loop (`programs/measure.h`): random data validated once per case, warm-up, then samples.
+Each peer is a small program in `programs/`, compiled when it is first needed against the library that is
+installed. All share one measuring loop (`programs/measure.h`): random data validated once per case, warm-up,
+then samples.
 """
 
 from __future__ import annotations

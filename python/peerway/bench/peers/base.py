@@ -1,4 +1,4 @@
-"""What every peer has in common: whether it is here, what it can do, and how its program is run over a plan."""
+"""What all peers have in common: whether they are here, what they can do, how a plan is run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from peerway.bench.peers import launch
 from peerway.bench.peers.plan import Case, Failed, Plan, Result
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _log = logging.getLogger(__name__)
 
@@ -25,12 +27,16 @@ MOST_DEATHS = 3  # of one variant in a row, before the rest of its cases is give
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The peer is here and its program is built. `environment` is set on top of this process's."""
+    """The peer is here and its program is built.
+
+    `environment` is set on top of this process's, `options` go to the program, `launcher` is what starts it.
+    """
 
     version: str
     program: Path
     environment: dict[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    launcher: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class Missing:
 
 
 def pairs(tests: str, kinds: str) -> Ability:
-    """All tests (names with spaces between) with all kinds of shapes."""
+    """Combine all tests (names with spaces between) with all kinds of shapes."""
     return frozenset((test, kind) for test in tests.split() for kind in kinds.split())
 
 
@@ -56,7 +62,7 @@ class Peer(ABC):
         self._found: dict[str, Found | Missing] = {}
 
     def find(self, device: str) -> Found | Missing:
-        """Look for the library and build the program for "host" or "cuda"; remembered after the first call."""
+        """Look for the library and build the program for "host" or "cuda"; once, then remembered."""
         if device not in self._found:
             self._found[device] = self._find(device)
         return self._found[device]
@@ -66,21 +72,21 @@ class Peer(ABC):
 
     @abstractmethod
     def ability(self, via: str, device: str) -> Ability:
-        """What one variant can do."""
+        """Say what one variant can do."""
 
     @abstractmethod
     def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
-        """The processes to start, with the arguments that all ranks get."""
+        """Say which processes to start, with the arguments that all ranks get."""
 
     def tests(self, device: str) -> Ability:
-        """What any of the variants can do."""
+        """Say what any of the variants can do."""
         return frozenset().union(*(self.ability(via, device) for via in self.variants))
 
     def run(self, plan: Plan, progress: Progress) -> Iterator[Result | Failed]:
         """Measure each case over every variant that can do it.
 
-        Raises RuntimeError where find() says Missing. A case that crashes or falls silent comes back as Failed, and the
-        rest goes on.
+        Raises RuntimeError where find() says Missing. A case that crashes or falls silent comes back as
+        Failed, and the rest goes on.
         """
         found = self.find(plan.device)
         if isinstance(found, Missing):
@@ -94,16 +100,20 @@ class Peer(ABC):
                 yield outcome
 
     def _groups(self, plan: Plan) -> list[tuple[str, int, list[Case]]]:
-        """One start of the program each: a variant, a number of ranks, and its cases."""
-        groups = []
+        """Sort the cases by what one start of the program does: a variant and a number of ranks.
+
+        On GPUs also by what is likely to fail together, so that a crash takes only its like with it.
+        """
+        groups: dict[tuple[str, int, str], list[Case]] = {}
         for via in self.variants:
             if plan.variants is not None and via not in plan.variants:
                 continue
             able = self.ability(via, plan.device)
-            cases = [case for case in plan.cases if (case.test, case.kind) in able]
-            many = [case for case in cases if case.test == "put_mbw_mr" and plan.ranks > 2]
-            groups += [(via, 2, [case for case in cases if case not in many]), (via, plan.ranks, many)]
-        return [group for group in groups if group[2]]
+            for case in (case for case in plan.cases if (case.test, case.kind) in able):
+                ranks = plan.ranks if case.test == "put_mbw_mr" else 2
+                like = "" if plan.device == "host" else f"{case.kind} {case.test.startswith('get')}"
+                groups.setdefault((via, ranks, like), []).append(case)
+        return [(via, ranks, cases) for (via, ranks, _), cases in groups.items()]
 
     def _run_group(
         self, found: Found, plan: Plan, via: str, ranks: int, cases: list[Case]

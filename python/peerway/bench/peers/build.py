@@ -18,7 +18,7 @@ class BuildError(RuntimeError):
 
 
 def cache_folder() -> Path:
-    """Where built programs are kept: beside Peerway's compiled device code."""
+    """Say where built programs are kept: beside Peerway's compiled device code."""
     home = os.environ.get("PEERWAY_CACHE")
     if home:
         return Path(home) / "peers"
@@ -26,10 +26,10 @@ def cache_folder() -> Path:
 
 
 def build(source: str, compiler: list[str], flags: list[str], depends_on: str) -> Path:
-    """The program of `source` (a file in programs/), compiled unless the cache has it.
+    """Compile `source` (a file in programs/) unless the cache has it; give the program.
 
-    `compiler` comes before the source and `flags` (libraries) after it; `depends_on` is the version of whatever the
-    program is built against. Raises BuildError.
+    `compiler` comes before the source and `flags` (libraries) after it; `depends_on` is the version of what
+    the program is built against. Raises BuildError.
     """
     key = _key(source, [*compiler, *flags], _version_of(compiler[0]) + depends_on)
     folder = cache_folder()
@@ -48,7 +48,7 @@ def build(source: str, compiler: list[str], flags: list[str], depends_on: str) -
 
 
 def first_error(text: str) -> str:
-    """The first line of a compiler's output that tells what is wrong."""
+    """Pick the first line of a compiler's output that tells what is wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [
         line for line in lines if re.search(r"\berror\b|cannot find|undefined reference", line, re.IGNORECASE)

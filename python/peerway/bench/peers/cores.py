@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def physical() -> list[int]:
-    """One CPU of each physical core that this process may use, in order."""
+    """List one CPU of each physical core that this process may use."""
     cores: dict[tuple[str, str], int] = {}
     for cpu in sorted(os.sched_getaffinity(0)):
         cores.setdefault(_core_of(cpu), cpu)
@@ -15,7 +15,7 @@ def physical() -> list[int]:
 
 
 def one_each(ranks: int) -> list[int]:
-    """A CPU for each rank: of different cores, else at least different; empty when there are too few."""
+    """Choose a CPU for each rank: of different cores, else at least different; [] when there are too few."""
     for cpus in (physical(), sorted(os.sched_getaffinity(0))):
         if len(cpus) >= ranks:
             return cpus[:ranks]

@@ -12,7 +12,7 @@ from peerway.bench.peers.build import PROGRAMS, BuildError, build, cache_folder
 
 
 def pack_cubin(architecture: str) -> Path:
-    """The compiled pack.cu for e.g. "sm_90". Raises BuildError when there is no compiler."""
+    """Compile pack.cu for e.g. "sm_90". Raises BuildError when there is no compiler."""
     root = places.cuda_root()
     if root:
         nvcc = [str(root / "bin" / "nvcc"), "-std=c++17", "-cubin", f"-arch={architecture}"]

@@ -1,5 +1,8 @@
-"""Starting the ranks of a peer program and reading what they measured. Nothing here waits for ever: a program that falls
-silent, or of which one rank dies, is ended with all its processes."""
+"""Starting the ranks of a peer program and reading what they measured.
+
+Nothing here waits for ever: a program that falls silent, or of which one rank dies, is ended
+with all its processes.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,13 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from peerway.bench.peers import cores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LOOK_S = 0.2  # how often the processes are looked at while nothing is printed
 GRACE_S = 3.0  # for the ranks to end by themselves after one of them did
@@ -33,9 +38,10 @@ class Job:
 
 
 class Outcomes:
-    """Iterates over a job's results in the order of its cases: a dict, or the text of a case that was refused.
+    """Runs a job and iterates over its results in the order of the cases: a dict, or why a case was refused.
 
-    Afterwards `failure` says how the job failed, "" if it did not, and `began` whether a case had begun that has neither.
+    Afterwards `failure` says how the job failed, "" if it did not, and `began` whether a case had begun that
+    has neither result nor refusal.
     """
 
     def __init__(self, job: Job, silence_s: float) -> None:
@@ -45,6 +51,7 @@ class Outcomes:
         self._silence_s = silence_s
 
     def __iter__(self) -> Iterator[dict[str, Any] | str]:
+        """Start the job; end it when the iteration ends."""
         with (
             tempfile.TemporaryFile("w+", errors="replace") as errors,
             _Processes(self._job, errors) as processes,
@@ -165,7 +172,7 @@ def _link_options(rank: int, ranks: int, links: list[int], at: list[int]) -> lis
 
 
 def _json_object(line: str) -> dict[str, Any]:
-    """The object of a line; empty for whatever else a library prints."""
+    """Read the object of a line; empty for whatever else a library prints."""
     if not line.startswith("{"):
         return {}
     try:

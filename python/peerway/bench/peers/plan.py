@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 Result = dict[str, Any]
-"""A measured point, as the programs print it: via, test, shape, bytes, ranks, iterations, window, batch (trips behind one
-sample), p50_us, p99_us, min_us, mean_us, bandwidth_MBps, messages_per_s, validated, cpu_percent, library, device."""
+"""A measured point, as the programs print it: via, test, shape, bytes, ranks, iterations, window, batch
+(trips behind a sample), p50_us, p99_us, min_us, mean_us, bandwidth_MBps, messages_per_s, validated, cpu_percent,
+library, device. Times are of one message, one way."""
 
 
 class Form(Protocol):
@@ -25,7 +26,10 @@ class Form(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test of one shape. `window` is the messages in flight, `iterations` the samples (0: what fits the budget)."""
+    """One test of one shape.
+
+    `window` is the messages in flight, `iterations` the samples (0: what fits the budget).
+    """
 
     test: str
     form: Form
@@ -48,7 +52,7 @@ class Case:
         return "contiguous" if self.form.blocks == 1 or self.form.pitch == self.form.block_bytes else "block"
 
     def argument(self, via: str) -> str:
-        """The case as the programs read it."""
+        """Spell the case as the programs read it."""
         form = self.form
         numbers = (form.blocks, form.block_bytes, form.pitch, self.window, self.iterations)
         return ",".join((via, self.test, form.label, *map(str, numbers)))
@@ -56,11 +60,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Cases on one device ("host" or "cuda"). `variants` restricts a peer to some of its ways; None is all of them.
+    """Cases on one device ("host" or "cuda").
 
-    `budget_s` is the time for the samples of one case, `timeout_s` how long a program may be silent before it is ended.
-    `ranks` is for put_mbw_mr; every other test is between two. `gpus` has the ordinal for each rank; empty: rank n is on
-    GPU n.
+    `variants` restricts a peer to some of its ways; None is all of them. `budget_s` is the time for the
+    samples of one case, `timeout_s` how long a program may be silent before it is ended. `ranks` is for
+    put_mbw_mr; every other test is between two. `gpus` has the ordinal for each rank; empty: 0, 1, ...
     """
 
     device: str
@@ -72,7 +76,7 @@ class Plan:
     gpus: tuple[int, ...] = field(default=())
 
     def ordinals(self, ranks: int) -> list[int]:
-        """The GPU of each of the first `ranks` ranks."""
+        """Give the GPU of each of the first `ranks` ranks."""
         return list(self.gpus[:ranks]) if self.gpus else list(range(ranks))
 
 

@@ -1,4 +1,4 @@
-"""Bare UCX: put and get through UCP, with a put of a counter to tell that data is there; tagged messages beside it."""
+"""Bare UCX: put and get through UCP, a put of a counter to tell that data is there; tagged messages."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ INSTALL = "pip install libucx-cu13, or apt-get install libucx-dev"
 
 
 def installed() -> places.Library | None:
-    """UCX with its headers, from UCX_ROOT, a wheel or the system."""
+    """Find UCX with its headers: of UCX_ROOT, a wheel or the system."""
     return places.search("UCX_ROOT", "libucx", "ucp/api/ucp.h", "libucp.so", "libucp.so.0")
 
 
 def with_cuda() -> places.Library | None:
-    """The same, if it can handle GPU memory."""
+    """Find the same, if it can handle GPU memory."""
     found = installed()
     return found if found and (found.lib / "ucx" / "libuct_cuda.so").exists() else None
 
 
 def environment(library: places.Library) -> dict[str, str]:
-    """Makes programs, and UCX's own modules, load this library and no other."""
+    """Make programs, and UCX's own modules, load this library and no other."""
     return {"LD_LIBRARY_PATH": places.before("LD_LIBRARY_PATH", library.lib)}
 
 
 def version_of(library: places.Library) -> str:
-    """The version in the headers, e.g. "1.22"."""
+    """Read the version in the headers, e.g. "1.22"."""
     text = (library.include / "ucp/api/ucp_version.h").read_text(errors="replace")
     numbers = [re.search(rf"#define\s+UCP_API_{part}\s+(\d+)", text) for part in ("MAJOR", "MINOR")]
     return ".".join(number[1] for number in numbers if number)
@@ -58,7 +58,7 @@ class Ucx(Peer):
         flags = [f"-I{library.include}", *library.run_path, "-lucp", "-lucs", "-ldl", "-lm"]
         version = version_of(library)
         try:
-            program = build("ucx.c", [compiler, "-std=gnu11", "-O2"], flags, version)
+            program = build("ucx.c", [compiler, "-std=gnu11", "-O2", "-D_GNU_SOURCE"], flags, version)
         except BuildError as error:
             return Missing(f"the program could not be built: {error}", INSTALL)
         return Found(f"UCX {version}", program, environment(library))
@@ -74,5 +74,5 @@ class Ucx(Peer):
         return able
 
     def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
-        """The ranks, linked by sockets."""
+        """Start the ranks, linked by sockets."""
         return launch.Job([[str(found.program), *arguments]] * ranks, found.environment, linked=True)

@@ -137,7 +137,7 @@ static inline long samples_that_fit(program* p, const bench_case* c, double budg
   double us[50], least = HUGE_VAL, batch = p->batch ? (double)p->batch(p, c) : 1;
   double ways = c->how == PING_PONG ? 2 * batch : batch;
   for (int s = 0; s < 3; ++s) {
-    if (s && least * ways * (double)stages[s] > budget_us / 2) break;
+    if (s && least * ways * (double)stages[s] > 2 * budget_us / s) break;
     take(p, c, stages[s], us);
     for (long i = 0; i < stages[s]; ++i) least = us[i] < least ? us[i] : least;
   }

@@ -3,9 +3,6 @@
 #ifndef PEERS_OOB_H
 #define PEERS_OOB_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
