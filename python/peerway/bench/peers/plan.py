@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 Result = dict[str, Any]
 """A measured point, as the programs print it: via, test, shape, bytes, ranks, iterations, window, batch
-(trips behind a sample), p50_us, p99_us, min_us, mean_us, bandwidth_MBps, messages_per_s, validated, cpu_percent,
-library, device. Times are of one message, one way."""
+(trips behind a sample), p50_us, p99_us, min_us, mean_us, bandwidth_MBps, messages_per_s, validated,
+cpu_percent, library, device. Times are of one message, one way."""
 
 
 class Form(Protocol):

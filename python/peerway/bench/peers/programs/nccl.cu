@@ -15,7 +15,7 @@ struct nccl_program {
   void* packed[2] = {nullptr, nullptr};
   bool packs = false, one_sided = false;
 #if HAS_PUT_SIGNAL
-  ncclWindow_t window = nullptr;
+  ncclWindow_t windows[2] = {nullptr, nullptr};  // over source and target
 #endif
 };
 
@@ -26,8 +26,7 @@ static void nccl_check(ncclResult_t result, const char* what) {
     die("%s failed: %s (%s)", what, ncclGetErrorString(result), ncclGetLastError(nullptr));
 }
 
-// ---- making a case ready
-// ------------------------------------------------------------------------------------------
+// ---- making a case ready -----------------------------------------------------------------------------
 
 static void* allocate(size_t bytes) {
   void* found = nullptr;
@@ -35,11 +34,15 @@ static void* allocate(size_t bytes) {
   return found;
 }
 
-static const char* open_window(nccl_program* p, size_t bytes) {
+static const char* open_windows(nccl_program* p, size_t bytes) {
 #if HAS_PUT_SIGNAL
-  ncclResult_t made =
-      ncclCommWindowRegister(p->comm, p->base.target, bytes, &p->window, NCCL_WIN_COLL_SYMMETRIC);
-  bool refused = made != ncclSuccess || !p->window;
+  void* memory[] = {p->base.source, p->base.target};
+  bool refused = false;
+  for (int i = 0; i < 2; ++i)
+    if (ncclCommWindowRegister(p->comm, memory[i], bytes, &p->windows[i], NCCL_WIN_COLL_SYMMETRIC) !=
+            ncclSuccess ||
+        !p->windows[i])
+      refused = true;
   return agree(&p->base, refused ? 1 : 0) != 0 ? "ncclCommWindowRegister refused the memory" : nullptr;
 #else
   (void)p, (void)bytes;
@@ -47,10 +50,12 @@ static const char* open_window(nccl_program* p, size_t bytes) {
 #endif
 }
 
-static void close_window(nccl_program* p) {
+static void close_windows(nccl_program* p) {
 #if HAS_PUT_SIGNAL
-  if (p->window) nccl_check(ncclCommWindowDeregister(p->comm, p->window), "ncclCommWindowDeregister");
-  p->window = nullptr;
+  for (ncclWindow_t& window : p->windows) {
+    if (window) nccl_check(ncclCommWindowDeregister(p->comm, window), "ncclCommWindowDeregister");
+    window = nullptr;
+  }
 #else
   (void)p;
 #endif
@@ -59,7 +64,7 @@ static void close_window(nccl_program* p) {
 static void close_case(program* base, const bench_case*) {
   nccl_program* p = self(base);
   wait_for_all(base);
-  close_window(p);
+  close_windows(p);
   nccl_check(ncclMemFree(base->source), "ncclMemFree");
   nccl_check(ncclMemFree(base->target), "ncclMemFree");
   for (int i = 0; p->packs && i < 2; ++i) nccl_check(ncclMemFree(p->packed[i]), "ncclMemFree");
@@ -76,17 +81,16 @@ static const char* open_case(program* base, const bench_case* c) {
   base->source = allocate(bytes);
   base->target = allocate(bytes);
   for (int i = 0; p->packs && i < 2; ++i) p->packed[i] = allocate(c->bytes);
-  const char* why = p->one_sided ? open_window(p, bytes) : nullptr;
+  const char* why = p->one_sided ? open_windows(p, bytes) : nullptr;
   if (why) close_case(base, c);
   return why;
 }
 
-// ---- in stream order
-// ----------------------------------------------------------------------------------------------
+// ---- in stream order ---------------------------------------------------------------------------------
 
 static void put_one(nccl_program* p, const bench_case* c) {
 #if HAS_PUT_SIGNAL
-  nccl_check(ncclPutSignal(p->base.source, c->bytes, ncclInt8, other(&p->base), p->window, 0, 0, 0, 0,
+  nccl_check(ncclPutSignal(p->base.source, c->bytes, ncclInt8, other(&p->base), p->windows[1], 0, 0, 0, 0,
                            p->comm, p->device.stream),
              "ncclPutSignal");
 #else
@@ -181,8 +185,7 @@ static void repeat(program* base, const bench_case* c, long n, double* us) {
   c->how == PING_PONG ? ping_pong(self(base), c, n, us) : windows(self(base), c, n, us);
 }
 
-// ---- the rest
-// -----------------------------------------------------------------------------------------------------
+// ---- the rest ----------------------------------------------------------------------------------------
 
 static void copy(program*, void* to, const void* from, size_t bytes) { gpu_copy(to, from, bytes); }
 

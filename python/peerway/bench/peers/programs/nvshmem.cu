@@ -17,8 +17,7 @@ struct nvshmem_program {
 
 static nvshmem_program* self(program* base) { return reinterpret_cast<nvshmem_program*>(base); }
 
-// ---- making a case ready
-// ------------------------------------------------------------------------------------------
+// ---- making a case ready -----------------------------------------------------------------------------
 
 static void* allocate(size_t bytes) {
   void* found = nvshmem_malloc(bytes);
@@ -52,8 +51,7 @@ static void close_case(program* base, const bench_case*) {
   nvshmem_free(base->source);
 }
 
-// ---- in stream order
-// ----------------------------------------------------------------------------------------------
+// ---- in stream order ---------------------------------------------------------------------------------
 
 static void put_on_stream(nvshmem_program* p, const bench_case* c) {
   cudaStream_t stream = p->device.stream;
@@ -117,8 +115,7 @@ static void windows_on_stream(nvshmem_program* p, const bench_case* c, long n, d
   }
 }
 
-// ---- from inside a kernel
-// -----------------------------------------------------------------------------------------
+// ---- from inside a kernel ----------------------------------------------------------------------------
 
 enum { MOST_BLOCKS = 64, MOST_THREADS = 1024, BYTES_A_BLOCK = 32768 };
 
@@ -180,8 +177,7 @@ static void repeat_in_kernel(nvshmem_program* p, const bench_case* c, long n, do
   gpu_check(cudaFree(clocks), "cudaFree");
 }
 
-// ---- the rest
-// -----------------------------------------------------------------------------------------------------
+// ---- the rest ----------------------------------------------------------------------------------------
 
 static void repeat(program* base, const bench_case* c, long n, double* us) {
   nvshmem_program* p = self(base);

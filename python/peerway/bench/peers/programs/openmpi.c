@@ -24,8 +24,7 @@ static void mpi_check(int error, const char* what) {
   if (error != MPI_SUCCESS) die("%s failed with error %d", what, error);
 }
 
-/* ---- making a case ready
- * ------------------------------------------------------------------------------------------ */
+/* ---- making a case ready ----------------------------------------------------------------------- */
 
 static MPI_Datatype type_of(shape s) {
   MPI_Datatype made, element = s.block_bytes % 8 || s.pitch % 8 ? MPI_BYTE : MPI_DOUBLE;
@@ -105,8 +104,7 @@ static void close_case(program* base, const bench_case* c) {
   free(p->requests);
 }
 
-/* ---- there and back
- * ----------------------------------------------------------------------------------------------- */
+/* ---- there and back ---------------------------------------------------------------------------- */
 
 static void send_one(mpi_program* p) {
   MPI_Send(p->base.source, 1, p->type, other(&p->base), TAG, MPI_COMM_WORLD);
@@ -169,8 +167,7 @@ static void ping_pong(mpi_program* p, const bench_case* c, long n, double* us) {
   }
 }
 
-/* ---- windows
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- windows ----------------------------------------------------------------------------------- */
 
 static void send_window(mpi_program* p, long window) {
   int to = other(&p->base);
@@ -232,8 +229,7 @@ static void repeat(program* base, const bench_case* c, long n, double* us) {
   c->how == PING_PONG ? ping_pong(p, c, n, us) : windows(p, c, n, us);
 }
 
-/* ---- the rest
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the rest ---------------------------------------------------------------------------------- */
 
 static void copy(program* base, void* to, const void* from, size_t bytes) {
   memory_copy(&((mpi_program*)base)->memory, to, from, bytes);

@@ -41,8 +41,7 @@ static void ucx_check(ucs_status_t status, const char* what) {
   if (status != UCS_OK) die("%s failed: %s", what, ucs_status_string(status));
 }
 
-/* ---- completion
- * --------------------------------------------------------------------------------------------------- */
+/* ---- completion -------------------------------------------------------------------------------- */
 
 static void finish(ucx_program* p, ucs_status_ptr_t request, const char* what) {
   if (!request) return;
@@ -65,8 +64,7 @@ static void flush(ucx_program* p) {
   finish(p, ucp_ep_flush_nbx(p->peer, &none), "ucp_ep_flush_nbx");
 }
 
-/* ---- regions
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- regions ----------------------------------------------------------------------------------- */
 
 /* Collective. UCP allocates host memory itself, so that peers can map it; GPU memory is registered. */
 static void open_region(ucx_program* p, region* r, size_t bytes, int cuda) {
@@ -128,8 +126,7 @@ static void close_case(program* base, const bench_case* c) {
   close_region(p, &p->target, p->memory.cuda);
 }
 
-/* ---- one way
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- one way ----------------------------------------------------------------------------------- */
 
 static ucs_status_ptr_t put(ucx_program* p, const region* from, const region* to, size_t offset,
                             size_t bytes) {
@@ -224,8 +221,7 @@ static void tag_ping_pong(ucx_program* p, const bench_case* c, long n, double* u
   }
 }
 
-/* ---- windows and gets
- * --------------------------------------------------------------------------------------------- */
+/* ---- windows and gets -------------------------------------------------------------------------- */
 
 static void window(ucx_program* p, const bench_case* c) {
   ucp_request_param_t in = {.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH, .memh = p->target.handle};
@@ -265,8 +261,7 @@ static void repeat(program* base, const bench_case* c, long n, double* us) {
     windows(p, c, n, us);
 }
 
-/* ---- the rest
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the rest ---------------------------------------------------------------------------------- */
 
 static void copy(program* base, void* to, const void* from, size_t bytes) {
   memory_copy(&((ucx_program*)base)->memory, to, from, bytes);
