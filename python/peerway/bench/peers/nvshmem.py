@@ -1,0 +1,94 @@
+"""NVSHMEM between GPUs: put with signal on a stream, from inside a kernel, and after a pack kernel."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from peerway.bench.peers import gpus, launch, places
+from peerway.bench.peers.base import Ability, Found, Missing, Peer, Progress, pairs
+from peerway.bench.peers.build import BuildError, build
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peerway.bench.peers.plan import Failed, Plan, Result
+
+INSTALL = "pip install nvidia-nvshmem-cu13"
+MIB = 1 << 20
+HEAP_SLACK = 256 * MIB
+
+# One host only: its loopback is enough to meet, and there is no network between the GPUs.
+ENVIRONMENT = {
+    "NVSHMEM_DISABLE_NVLS": "1",
+    "NVSHMEM_REMOTE_TRANSPORT": "none",
+    "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME": "lo",
+}
+
+
+class Nvshmem(Peer):
+    """`nvshmem` is stream-ordered; `/kernel` puts from inside a kernel; `/pack` packs faces."""
+
+    name = "nvshmem"
+    variants: ClassVar[tuple[str, ...]] = ("nvshmem", "nvshmem/kernel", "nvshmem/pack")
+
+    def _find(self, device: str) -> Found | Missing:
+        if device != "cuda":
+            return Missing("NVSHMEM moves GPU memory only", "use --device cuda")
+        shortage = gpus.shortage()
+        if shortage:
+            return Missing(shortage, "run on a host with two NVIDIA GPUs")
+        return self.built(gpus.present().architecture)
+
+    def built(self, architecture: str) -> Found | Missing:
+        """Build the program for e.g. "sm_90", whether or not there is such a GPU."""
+        library = places.search(
+            "NVSHMEM_HOME NVSHMEM_PREFIX", "nvidia/nvshmem", "nvshmem.h", "libnvshmem_host.so*"
+        )
+        root = places.cuda_root()
+        if library is None:
+            return Missing("NVSHMEM with its headers was not found", INSTALL)
+        if root is None:
+            return Missing("nvcc was not found", "set CUDA_HOME, or pip install nvidia-cuda-nvcc")
+        nvcc = [str(root / "bin" / "nvcc"), "-std=c++17", "-O2", "-rdc=true", f"-arch={architecture}"]
+        flags = [f"-I{library.include}", *places.nvcc_flags(root), f"-L{library.lib}", "-lnvshmem_device"]
+        flags += [f"-l:{library.file.name}", "-Xlinker", f"-rpath={library.lib}"]
+        header = library.include / "non_abi" / "nvshmem_version.h"
+        version = _version_in(header.read_text(errors="replace")) if header.is_file() else ""
+        try:
+            program = build("nvshmem.cu", nvcc, flags, version)
+        except BuildError as error:
+            return Missing(f"the program could not be built: {error}", INSTALL)
+        environment = ENVIRONMENT | {"LD_LIBRARY_PATH": places.before("LD_LIBRARY_PATH", library.lib)}
+        return Found(f"NVSHMEM {version}".strip(), program, environment)
+
+    def run(self, plan: Plan, progress: Progress) -> Iterator[Result | Failed]:
+        """As Peer.run(), with a symmetric heap that holds the largest case."""
+        found = self.find(plan.device)
+        if isinstance(found, Found):
+            need = max((2 * case.extent + 2 * case.bytes for case in plan.cases), default=0) + HEAP_SLACK
+            environment = found.environment | {"NVSHMEM_SYMMETRIC_SIZE": str(-(-need // MIB) * MIB)}
+            self._found[plan.device] = replace(found, environment=environment)
+        return super().run(plan, progress)
+
+    def ability(self, via: str, device: str) -> Ability:
+        """Faces from inside a kernel or packed; a put from the host is contiguous."""
+        if device != "cuda":
+            return frozenset()
+        there_and_back = "put_latency pingpong cube"
+        if via == "nvshmem/pack":
+            return pairs(there_and_back, "block")
+        tests = f"{there_and_back} signal_latency put_bw put_bibw put_mbw_mr get_latency get_bw"
+        able = pairs(tests, "contiguous")
+        return able | pairs(there_and_back, "block") if via == "nvshmem/kernel" else able
+
+    def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
+        """Start the ranks, linked by sockets."""
+        return launch.Job([[str(found.program), *arguments]] * ranks, found.environment, linked=True)
+
+
+def _version_in(header: str) -> str:
+    parts = ("MAJOR", "MINOR", "PATCH")
+    numbers = [re.search(rf"#define\s+NVSHMEM_VENDOR_{part}_VERSION\s+(\d+)", header) for part in parts]
+    return ".".join(number[1] for number in numbers if number)

@@ -1,0 +1,89 @@
+"""What a peer is asked to measure and what comes back. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Result = dict[str, Any]
+"""A measured point, as the programs print it: via, test, shape, bytes, ranks, iterations, window, batch
+(trips behind a sample), p50_us, p99_us, min_us, mean_us, bandwidth_MBps, messages_per_s, validated,
+cpu_percent, library, device. Times are of one message, one way."""
+
+
+class Form(Protocol):
+    """`blocks` blocks of `block_bytes`, `pitch` bytes apart; `label` is how records spell it."""
+
+    @property
+    def label(self) -> str: ...  # noqa: D102
+    @property
+    def blocks(self) -> int: ...  # noqa: D102
+    @property
+    def block_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def pitch(self) -> int: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test of one shape.
+
+    `window` is the messages in flight, `iterations` the samples (0: what fits the budget).
+    """
+
+    test: str
+    form: Form
+    window: int = 1
+    iterations: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of one message."""
+        return self.form.blocks * self.form.block_bytes
+
+    @property
+    def extent(self) -> int:
+        """The bytes between the first that is touched and one past the last."""
+        return (self.form.blocks - 1) * self.form.pitch + self.form.block_bytes
+
+    @property
+    def kind(self) -> str:
+        """Either "contiguous" or "block"."""
+        return "contiguous" if self.form.blocks == 1 or self.form.pitch == self.form.block_bytes else "block"
+
+    def argument(self, via: str) -> str:
+        """Spell the case as the programs read it."""
+        form = self.form
+        numbers = (form.blocks, form.block_bytes, form.pitch, self.window, self.iterations)
+        return ",".join((via, self.test, form.label, *map(str, numbers)))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Cases on one device ("host" or "cuda").
+
+    `variants` restricts a peer to some of its ways; None is all of them. `budget_s` is the time for the
+    samples of one case, `timeout_s` how long a program may be silent before it is ended. `ranks` is for
+    put_mbw_mr; every other test is between two. `gpus` has the ordinal for each rank; empty: 0, 1, ...
+    """
+
+    device: str
+    cases: tuple[Case, ...]
+    ranks: int = 2
+    variants: frozenset[str] | None = None
+    budget_s: float = 0.1
+    timeout_s: float = 60.0
+    gpus: tuple[int, ...] = field(default=())
+
+    def ordinals(self, ranks: int) -> list[int]:
+        """Give the GPU of each of the first `ranks` ranks."""
+        return list(self.gpus[:ranks]) if self.gpus else list(range(ranks))
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A case that gave no result over `via`, and why."""
+
+    via: str
+    case: Case
+    reason: str
