@@ -18,6 +18,5 @@ endfunction()
 
 peerway_header_library(peerway_fmt fmt/format.h
   "import importlib.metadata as m; f = next(f for f in m.files('cmeel-fmt') if str(f).endswith('include/fmt/format.h')); print(f.locate().resolve().parent.parent)")
-target_compile_definitions(peerway_fmt INTERFACE FMT_HEADER_ONLY=1)
 peerway_header_library(peerway_json nlohmann/json.hpp
   "import nlohmann_json, pathlib; print(pathlib.Path(nlohmann_json.__file__).parent / 'include')")

@@ -1,10 +1,22 @@
-// std::format for gcc 12, which has none: a thin, typed front to {fmt}, compiled once.
+// std::format for gcc 12, which has none: a typed front to {fmt}, whose heavy part is compiled once, in format.cpp.
 #pragma once
 
 #include <string>
+#include <utility>
 
-#include <fmt/format.h>
+#if __has_include(<fmt/base.h>)
+#include <fmt/base.h>
+#else
+#include <fmt/core.h>
+#endif
 
 namespace pw {
-using fmt::format;
+
+std::string vformat(fmt::string_view text, fmt::format_args arguments);
+
+template <typename... Arguments>
+std::string format(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+  return vformat(text, fmt::make_format_args(arguments...));
+}
+
 }  // namespace pw
