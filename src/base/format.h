@@ -16,7 +16,7 @@ std::string vformat(fmt::string_view text, fmt::format_args arguments);
 
 template <typename... Arguments>
 std::string format(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
-  return vformat(text, fmt::make_format_args(arguments...));
+  return pw::vformat(text, fmt::make_format_args(arguments...));
 }
 
 }  // namespace pw
