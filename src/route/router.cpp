@@ -144,7 +144,7 @@ std::shared_ptr<const Route> Router::decide(const Request& request) const {
   std::vector<Choosable> choosable;
   for (const Option& option : route->options_) {
     candidates.push_back(option.candidate);
-    choosable.push_back({option.candidate.name, {}});
+    choosable.emplace_back();
     for (const Part& part : option.parts) choosable.back().paths.push_back(part.path);
   }
   std::vector<std::string> unmet;

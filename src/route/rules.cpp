@@ -22,13 +22,36 @@ std::string joined(std::span<const std::string> words) {
   return out;
 }
 
-/// A split falls under `use` when it is named itself or all of its paths are, and under `forbid` when any
-/// path is.
+bool names(const std::string& pattern, std::string_view path) {
+  return matches(pattern, path) || path.starts_with(pattern + "/");
+}
+
+/// Whether "a+b" stands for the split over these paths, in any order.
+bool names_split(std::string_view pattern, const std::vector<std::string>& paths) {
+  std::vector<bool> used(paths.size(), false);
+  for (size_t start = 0; start <= pattern.size();) {
+    const size_t end = std::min(pattern.find('+', start), pattern.size());
+    const std::string part(pattern.substr(start, end - start));
+    size_t i = 0;
+    while (i < paths.size() && (used[i] || !names(part, paths[i]))) ++i;
+    if (i == paths.size()) return false;
+    used[i] = true;
+    start = end + 1;
+  }
+  return std::find(used.begin(), used.end(), false) == used.end();
+}
+
+/// A split falls under `use` when it is named itself or all of its paths are, and under `forbid` when it is
+/// named itself or any of its paths is.
 bool covers(const Rule& rule, const Choosable& candidate) {
-  if (rule.names(candidate.name)) return true;
+  const auto& paths = candidate.paths;
+  if (paths.size() > 1 && std::any_of(rule.paths.begin(), rule.paths.end(), [&](const std::string& pattern) {
+        return pattern.find('+') != std::string::npos && names_split(pattern, paths);
+      }))
+    return true;
   const auto named = [&](const std::string& path) { return rule.names(path); };
-  if (rule.forbid) return std::any_of(candidate.paths.begin(), candidate.paths.end(), named);
-  return std::all_of(candidate.paths.begin(), candidate.paths.end(), named);
+  return rule.forbid ? std::any_of(paths.begin(), paths.end(), named)
+                     : std::all_of(paths.begin(), paths.end(), named);
 }
 
 void note(std::vector<std::string>& notes, std::string text) {
@@ -96,9 +119,8 @@ bool Rule::applies(const Case& where) const {
 }
 
 bool Rule::names(std::string_view path) const {
-  return std::any_of(paths.begin(), paths.end(), [&](const std::string& pattern) {
-    return matches(pattern, path) || path.starts_with(pattern + "/");
-  });
+  return std::any_of(paths.begin(), paths.end(),
+                     [&](const std::string& pattern) { return route::names(pattern, path); });
 }
 
 std::vector<Allowance> Rules::apply(const Case& where, std::span<const Choosable> candidates,

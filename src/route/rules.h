@@ -26,7 +26,7 @@ struct Unavailable {
 struct Rule {
   std::string op = "*", shape = "*", pair = "*";  ///< patterns (shell globs) over the names of class.h
   SizeRange bytes;
-  std::vector<std::string> paths;  ///< patterns; "peer" stands for all of peer/*
+  std::vector<std::string> paths;  ///< patterns; "peer" stands for all of peer/*, "a+b" for a split
   bool forbid = false;             ///< else: use
   std::string origin;              ///< "rules.json: rules[2]", for messages
 
@@ -35,9 +35,8 @@ struct Rule {
   [[nodiscard]] bool names(std::string_view path) const;
 };
 
-/// A candidate as rules see it: one path, or the paths of a split.
+/// A candidate as rules see it: the one path, or the paths of a split.
 struct Choosable {
-  std::string name;
   std::vector<std::string> paths;
 };
 

@@ -1,6 +1,7 @@
 // Sizes with suffixes, to and from text.
 #include "route/size_text.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/format.h"
@@ -52,19 +53,15 @@ std::string print_size(uint64_t bytes) {
 SizeRange parse_size_range(std::string_view text) {
   if (text == "*") return {};
   const size_t colon = text.find(':');
-  if (colon == std::string_view::npos) {
-    const uint64_t only = bound(text, text);
-    return {only, only + 1};
-  }
+  const std::string_view from = text.substr(0, colon);
+  const std::string_view to = colon == std::string_view::npos ? from : text.substr(colon + 1);
   SizeRange range;
-  const std::string_view from = text.substr(0, colon), to = text.substr(colon + 1);
-  if (!from.empty()) range.from = bound(from, text);
-  if (!to.empty()) range.to = bound(to, text) + 1;
+  if (!from.empty()) range.from = std::max<uint64_t>(1, bound(from, text));
+  if (!to.empty() || colon == std::string_view::npos) range.to = bound(to, text) + 1;
   if (range.from < range.to) return range;
-  throw Error(
-      PW_INVALID_ARGUMENT,
-      format("the range {} is empty: it starts at {} bytes and ends at {}; write the smaller size first",
-             in_quotes(text), range.from, range.to - 1));
+  throw Error(PW_INVALID_ARGUMENT, format("the range {} is empty: it starts at {} bytes and ends at {}; "
+                                          "write the smaller size first, and at least 1",
+                                          in_quotes(text), range.from, range.to - 1));
 }
 
 }  // namespace pw::route

@@ -1,0 +1,259 @@
+// Decisions as data, with mock paths: what the hot path looks up and what explain tells about it.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "base/status.h"
+#include "route/explain.h"
+#include "route/router.h"
+
+namespace pw::route {
+namespace {
+
+const std::vector<std::string> kPaths = {"peer/packets", "peer/store", "peer/copy", "mapped", "staged"};
+const Case kPut{Op::put, ShapeClass::contiguous, {"cuda", "cuda", "nvlink", false}};
+const Request kRequest{kPut, {"peer/copy", "peer/store", "staged"}, {{"mapped", "the driver refuses"}}};
+
+std::vector<Point> line(double fixed, double gigabytes_per_second, uint64_t from = 8) {
+  std::vector<Point> points;
+  for (uint64_t bytes = from; bytes <= (uint64_t{1} << 30); bytes *= 2)
+    points.push_back({bytes, fixed + static_cast<double>(bytes) / (gigabytes_per_second * 1e3), 0.01});
+  return points;
+}
+
+Table sample(ShapeClass shape = ShapeClass::contiguous) {
+  Case where = kPut;
+  where.shape = shape;
+  Table table{.tool = "peerway 0.1.0",
+              .date = "2026-11-21",
+              .machine = {{"gpu 0", "H200"}},
+              .missing = {},
+              .costs = {},
+              .splits = {}};
+  table.costs = {{where, "peer/copy", line(5, 392), {}},
+                 {where, "peer/store", line(2, 330), {}},
+                 {where, "staged", line(30, 43), {}}};
+  table.splits = {{where, {.parts = {{"peer/copy", 230}, {"staged", 26}}}, line(35, 432, 1 << 26), {}}};
+  table.missing = {{where.pair, "ucx", "no CUDA support"},
+                   {where.pair, "mapped", "older reason"},
+                   {{"host", "host", "", false}, "staged", "not this pair"}};
+  return table;
+}
+
+Rules rules(const char* text) { return parse_rules(text, "rules.json", kPaths); }
+
+/// The name of what moves `bytes`, through the hot path.
+std::string via(const Route& route, uint64_t bytes) {
+  const Choice& choice = route.lookup(bytes);
+  if (choice.split < 0) return route.request().available[choice.path];
+  std::string name;
+  const ReadySplit& split = route.split(choice);
+  for (uint32_t i = 0; i < split.parts; ++i)
+    name += (i ? "+" : "") + route.request().available[split.path[i]];
+  return name;
+}
+
+TEST(RouteRouter, FollowsTheMeasuredCosts) {
+  const Router router(sample(), {}, false);
+  const auto route = router.route(kRequest);
+  EXPECT_EQ(via(*route, 0), "peer/store");
+  EXPECT_EQ(via(*route, 8), "peer/store");
+  EXPECT_EQ(via(*route, 1 << 20), "peer/store");
+  EXPECT_EQ(via(*route, 32 << 20), "peer/copy");
+  EXPECT_EQ(via(*route, uint64_t{1} << 30), "peer/copy+staged");
+  EXPECT_EQ(via(*route, UINT64_MAX), "peer/copy+staged");
+  EXPECT_TRUE(route->notes().empty());
+  uint64_t before = 0;
+  for (const Choice& choice : route->choices()) {
+    EXPECT_GT(choice.max_bytes, before);
+    before = choice.max_bytes;
+  }
+}
+
+TEST(RouteRouter, SplitsAreReadyToCut) {
+  const Router router(sample(), {}, false);
+  const auto route = router.route(kRequest);
+  const ReadySplit& split = route->split(route->lookup(uint64_t{1} << 30));
+  const Pieces pieces = split.divide(uint64_t{1} << 30);
+  ASSERT_EQ(pieces.count, 2u);
+  EXPECT_EQ(split.path[pieces.piece[0].part], 0);
+  EXPECT_EQ(split.path[pieces.piece[1].part], 2);
+  EXPECT_EQ(pieces.piece[0].bytes + pieces.piece[1].bytes, uint64_t{1} << 30);
+  const uint64_t slice = 12345;
+  for (const Piece& piece : split.divide(slice * 100000, slice)) EXPECT_EQ(piece.offset % slice, 0u);
+}
+
+TEST(RouteRouter, ASplitNeedsAllItsPaths) {
+  const Router router(sample(), {}, false);
+  const auto route = router.route({kPut, {"peer/copy", "peer/store"}, {}});
+  EXPECT_EQ(via(*route, uint64_t{1} << 30), "peer/copy");
+  EXPECT_EQ(
+      via(*Router(sample(), rules(R"({"rules":[{"forbid":"staged"}]})"), false).route(kRequest), 1 << 30),
+      "peer/copy");
+}
+
+TEST(RouteRouter, WithoutATableThePreferenceDecides) {
+  const Router router(std::nullopt, {}, false, "routes.json does not exist");
+  const auto route = router.route({kPut, {"staged", "peer/copy"}, {}});
+  EXPECT_EQ(via(*route, 8), "staged");
+  EXPECT_EQ(via(*route, 1 << 30), "staged");
+  ASSERT_EQ(route->notes().size(), 1u);
+  EXPECT_NE(route->notes()[0].find("routes.json does not exist"), std::string::npos);
+  EXPECT_NE(route->notes()[0].find("peerway tune"), std::string::npos);
+}
+
+TEST(RouteRouter, TheNearestMeasuredShapeStandsIn) {
+  const auto store_at_8 = [](ShapeClass measured, ShapeClass asked) {
+    Request request = kRequest;
+    request.where.shape = asked;
+    const auto route = Router(sample(measured), {}, false).route(request);
+    EXPECT_EQ(route->notes().size(), 1u);
+    return via(*route, 8) == "peer/store";  // else the order of preference decided
+  };
+  EXPECT_TRUE(store_at_8(ShapeClass::blocks_128, ShapeClass::blocks_16));
+  EXPECT_TRUE(store_at_8(ShapeClass::blocks_16, ShapeClass::blocks_large));
+  EXPECT_TRUE(store_at_8(ShapeClass::contiguous, ShapeClass::blocks_large));
+  EXPECT_FALSE(store_at_8(ShapeClass::contiguous, ShapeClass::blocks_16));
+  EXPECT_FALSE(store_at_8(ShapeClass::blocks_large, ShapeClass::contiguous));
+}
+
+TEST(RouteRouter, APathThatWasNotMeasuredIsNamed) {
+  Request request = kRequest;
+  request.available.insert(request.available.begin(), "peer/packets");
+  const auto route = Router(sample(), {}, false).route(request);
+  EXPECT_EQ(via(*route, 8), "peer/store");
+  ASSERT_EQ(route->notes().size(), 1u);
+  EXPECT_NE(route->notes()[0].find("peer/packets is available but was not measured"), std::string::npos);
+  const auto forced = Router(sample(), rules(R"({"rules":[{"use":"peer/packets"}]})"), false).route(request);
+  EXPECT_EQ(via(*forced, 8), "peer/packets");
+}
+
+TEST(RouteRouter, RulesForceARangeAndKeepTheRest) {
+  const Router router(sample(), rules(R"({"rules":[{"use":"staged","bytes":"64K:1M"}]})"), false);
+  const auto route = router.route(kRequest);
+  EXPECT_EQ(via(*route, 65535), "peer/store");
+  EXPECT_EQ(via(*route, 65536), "staged");
+  EXPECT_EQ(via(*route, 1 << 20), "staged");
+  EXPECT_EQ(via(*route, (1 << 20) + 1), "peer/store");
+}
+
+TEST(RouteRouter, StrictModeRefusesWhatARuleCannotHave) {
+  const char* text = R"({"rules":[{"use":"mapped"}]})";
+  const auto route = Router(sample(), rules(text), false).route(kRequest);
+  EXPECT_EQ(via(*route, 8), "peer/store");
+  ASSERT_EQ(route->notes().size(), 1u);
+  try {
+    (void)Router(sample(), rules(text), true).route(kRequest);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), PW_BAD_TABLE);
+    EXPECT_NE(std::string(error.what()).find("the driver refuses"), std::string::npos) << error.what();
+  }
+  EXPECT_NO_THROW((void)Router(std::nullopt, {}, true).route(kRequest));
+}
+
+TEST(RouteRouter, NoPathAtAll) {
+  try {
+    (void)Router(sample(), {}, false)
+        .route({kPut, {}, {{"mapped", "the driver refuses"}, {"staged", "no memory"}}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), PW_UNSUPPORTED);
+    EXPECT_NE(std::string(error.what()).find("mapped: the driver refuses\n  staged: no memory"),
+              std::string::npos);
+  }
+}
+
+TEST(RouteRouter, RandomTablesAndRulesNeverLeaveAHole) {
+  std::mt19937 random(3);
+  const char* patterns[] = {"peer", "staged", "*", "mapped", "peer/copy+staged", "nic:toy"};
+  for (int trial = 0; trial < 200; ++trial) {
+    Rules some;
+    for (size_t i = 0, n = random() % 6; i < n; ++i) {
+      const uint64_t from = 1 + random() % 4000000;
+      some.add({.bytes = {from, from + 1 + random()},
+                .paths = {patterns[random() % std::size(patterns)]},
+                .forbid = random() % 2 == 0,
+                .origin = "rule"});
+    }
+    Table table = sample();
+    std::uniform_real_distribution<double> factor(0.5, 2);
+    for (Cost& cost : table.costs)
+      for (Point& point : cost.points) point.microseconds *= factor(random);
+    Request request = kRequest;
+    if (random() % 2) request.available.erase(request.available.begin() + random() % 3);
+    const auto route = Router(table, some, false).route(request);
+    ASSERT_EQ(route->choices().back().max_bytes, UINT64_MAX);
+    uint64_t at = 1;
+    for (const Decision& decision : route->decisions()) {
+      ASSERT_EQ(decision.range.from, at);
+      at = decision.range.to;
+      // The compact array says the same as the decisions.
+      for (uint64_t bytes : {decision.range.from, decision.range.to - 1})
+        ASSERT_EQ(via(*route, bytes), route->options()[decision.range.choice].candidate.name);
+    }
+    ASSERT_EQ(at, kEnd);
+  }
+}
+
+TEST(RouteRouter, DecidesOnceForAllThreads) {
+  const Router router(sample(), {}, false);
+  std::vector<std::shared_ptr<const Route>> routes(8);
+  std::vector<std::thread> threads;
+  for (auto& route : routes) threads.emplace_back([&] { route = router.route(kRequest); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& route : routes) EXPECT_EQ(route, routes[0]);
+  Request other = kRequest;
+  other.where.op = Op::get;
+  EXPECT_NE(router.route(other), routes[0]);
+}
+
+TEST(RouteExplain, TellsPathCostNextAndReasons) {
+  const Router router(sample(),
+                      rules(R"({"rules":[{"use":"staged","bytes":"64K:1M"},{"use":"mapped","bytes":"8"}]})"),
+                      false);
+  const Explanation e = explain(router, kRequest);
+  ASSERT_GE(e.rows.size(), 4u);
+  EXPECT_EQ(e.measured, "2026-11-21");
+  EXPECT_EQ(e.rows.front().from, 1u);
+  EXPECT_EQ(e.rows.back().to, kEnd);
+  EXPECT_EQ(e.rows.back().shown_to, uint64_t{1} << 30);
+  EXPECT_EQ(e.rows.back().via, "peer/copy 90 % + staged 10 %");
+  EXPECT_EQ(e.rows.back().next->via, "peer/copy");
+  EXPECT_GT(e.rows.back().next->us_to, *e.rows.back().us_to);
+  bool ruled = false;
+  for (const Row& row : e.rows) {
+    EXPECT_LE(*row.us_from, *row.us_to);
+    EXPECT_FALSE(row.why.empty());
+    for (const Point& point : row.points) EXPECT_TRUE(point.bytes >= row.from && point.bytes < row.to);
+    if (row.via != "staged") continue;
+    ruled = true;
+    EXPECT_EQ(row.why, "rules.json: rules[0]");
+    EXPECT_EQ(row.points.size(), 5u);        // 64K, 128K, ... 1M
+    EXPECT_LT(row.next->us_to, *row.us_to);  // what the rule costs
+  }
+  EXPECT_TRUE(ruled);
+  // The reason given now goes before the table's; those of other pairs do not appear.
+  const std::vector<Unavailable> expected = {{"mapped", "the driver refuses"}, {"ucx", "no CUDA support"}};
+  EXPECT_EQ(e.unavailable, expected);
+  ASSERT_EQ(e.notes.size(), 1u);
+}
+
+TEST(RouteExplain, AsJson) {
+  const auto measured = nlohmann::json::parse(to_json(explain(Router(sample(), {}, false), kRequest)));
+  EXPECT_EQ(measured["pair"], "cuda->cuda/nvlink");
+  EXPECT_EQ(measured["rows"].back()["to"], nullptr);
+  EXPECT_EQ(measured["rows"].back()["parts"].size(), 2u);
+  EXPECT_EQ(measured["rows"][0]["why"], "lowest measured cost");
+  EXPECT_EQ(measured["machine"]["gpu 0"], "H200");
+  const auto bare = nlohmann::json::parse(to_json(explain(Router(std::nullopt, {}, false), kRequest)));
+  EXPECT_EQ(bare["rows"].size(), 1u);
+  EXPECT_EQ(bare["rows"][0]["us_from"], nullptr);
+  EXPECT_EQ(bare["rows"][0]["next"], nullptr);
+  EXPECT_EQ(bare["rows"][0]["why"], "not measured; first in the order of preference");
+}
+
+}  // namespace
+}  // namespace pw::route
