@@ -1,0 +1,42 @@
+"""`peerway report`: a page with plots from records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
+
+
+@click.command()
+@click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True)
+@click.option(
+    "--routes",
+    type=click.Path(path_type=Path),
+    help="Mark the borders of this route table (of `peerway tune`).",
+)
+@SKIP_TRUNCATED
+def command(files: tuple[Path, ...], out: Path, routes: Path | None, skip_truncated: bool) -> None:
+    """Make a self-contained page from the records in FILES (JSON lines, as `peerway bench --out` writes).
+
+    Times and bandwidths over the size for every path and peer, route borders, a heat map of the device pairs,
+    the faces of a cube, a summary, and the commands that made the records. It opens offline in any browser.
+    """
+    from peerway.report.page import render, write
+    from peerway.report.routes import TableError, read_table
+
+    records = read_records(files, skip_truncated)
+    try:
+        lines = read_table(routes) if routes else []
+    except TableError as error:
+        raise BadInput(str(error)) from None
+    except OSError as error:
+        raise BadInput(f"cannot read {routes}: {error.strerror or error}") from None
+    page = render(records, lines)
+    try:
+        write(out, page)
+    except OSError as error:
+        raise BadInput(f"cannot write {out}: {error.strerror or error}; name another file with -o") from None
+    click.echo(f"{out}: {len(records)} records, {len(page.encode()) / 1e6:.1f} MB", err=True)

@@ -1,0 +1,56 @@
+"""Axes of the plots: logarithmic, with ticks that people read (64 KiB, 10 µs), and never more than fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+_MOST_TICKS = 8
+
+
+def size_axis(
+    sizes: Iterable[int], title: str, text: Callable[[int], str], most: int = _MOST_TICKS
+) -> dict[str, Any]:
+    """An axis in powers of two, with at most one tick more than `most`, all at one distance."""
+    low, high = _ends(sizes)
+    first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
+    step = max(1, math.ceil((last - first) / most))
+    values = [2**power for power in range(first, last + 1, step)]
+    axis = _axis(title, low / 1.25, high * 1.25, values, [text(value) for value in values])
+    return axis | {"unifiedhovertitle": {"text": "%{text}"}}
+
+
+def value_axis(values: Iterable[float], text: Callable[[float], str]) -> dict[str, Any]:
+    """An axis of measured numbers: a tick a decade, or at 1, 2 and 5 where there are few decades."""
+    low, high = _ends(values)
+    low, high = low / 1.3, high * 1.3
+    steps = (1, 2, 5) if high / low < 100 else (1,)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [step * 10.0**decade for decade in decades for step in steps]
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    ticks = ticks[:: max(1, math.ceil(len(ticks) / _MOST_TICKS))]
+    return _axis("", low, high, ticks, [text(tick) for tick in ticks])
+
+
+def tick_text(text: str) -> str:
+    """The text of a value without the zeros behind its point: "1.00 µs" -> "1 µs"."""
+    number, unit = text.split(" ", 1)
+    return f"{float(number):g} {unit}"
+
+
+def _axis(title: str, low: float, high: float, values: list[Any], texts: list[str]) -> dict[str, Any]:
+    return {
+        "type": "log",
+        "title": {"text": title, "standoff": 10},
+        "range": [math.log10(low), math.log10(high)],
+        "tickmode": "array",
+        "tickvals": values,
+        "ticktext": texts,
+        "automargin": True,
+    }
+
+
+def _ends(values: Iterable[float]) -> tuple[float, float]:
+    positive = [value for value in values if value > 0]
+    return (min(positive), max(positive)) if positive else (1, 1)

@@ -1,0 +1,141 @@
+"""The plots of a page as plotly's plain JSON: curves over sizes, bars for a single size, faces of a cube.
+
+Records are untrusted: every text that plotly shows goes through `escape`, since plotly reads tags in text.
+Colours are left to the page, which knows light from dark: a trace only names its path or peer in `meta.via`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from statistics import median
+from typing import Any
+
+from peerway.cube import cube_face
+from peerway.records import Record
+from peerway.report.axes import size_axis, tick_text, value_axis
+from peerway.report.routes import Span
+from peerway.report.styles import Style
+from peerway.units import bandwidth_text, size_text, time_text
+
+Plot = dict[str, Any]
+
+_SAME_X = {"hovermode": "x unified", "showlegend": False}
+
+
+def times(records: Sequence[Record], styles: Mapping[str, Style], spans: Sequence[Span] = ()) -> Plot:
+    """Median time of one message, one way, over its size, a curve for each path and peer."""
+    return _curves(records, styles, "p50_us", spans)
+
+
+def bandwidths(records: Sequence[Record], styles: Mapping[str, Style], spans: Sequence[Span] = ()) -> Plot:
+    """Bandwidth over the size of a message, a curve for each path and peer."""
+    return _curves(records, styles, "bandwidth_MBps", spans)
+
+
+def bars(records: Sequence[Record], styles: Mapping[str, Style]) -> Plot:
+    """Median times of a single size, a bar for each path and peer; a whisker ends at the 99th percentile."""
+    by_via = {via: [r for r in records if r.via == via] for via in reversed(list(styles))}
+    drawn = [(via, rows) for via, rows in by_via.items() if rows]
+    tops = [median(r.p99_us for r in rows) for _, rows in drawn]
+    data = []
+    for (via, rows), top in zip(drawn, tops, strict=True):
+        middle = median(r.p50_us for r in rows)
+        whisker = {"type": "data", "symmetric": False, "array": [max(0, top - middle)], "arrayminus": [0]}
+        data.append({
+            "type": "bar", "orientation": "h", "x": [middle], "y": [escape(via)], "error_x": whisker,
+            "customdata": [_hover(via, rows)], "hovertemplate": "%{customdata}<extra></extra>",
+            "meta": {"via": via},
+        })  # fmt: skip
+    ticks = {"title": {"text": "time of one message"}, "ticksuffix": " µs", "rangemode": "tozero"}
+    height = 110 + 44 * len(drawn)
+    names = {"automargin": True, "type": "category"}
+    layout = {"xaxis": ticks, "yaxis": names, "height": height, "showlegend": False, "hovermode": "closest"}
+    return {"data": data, "layout": layout}
+
+
+def face(records: Sequence[Record], styles: Mapping[str, Style], value_range: Sequence[Record]) -> Plot:
+    """Median time over the edge N of the cube. `value_range` has the records of all faces, so that the plots
+    of the three have one scale.
+    """
+    data = []
+    for via in styles:
+        points = _by_x((r for r in records if r.via == via), _edge)
+        data += [_trace(via, points, "p50_us", styles[via], "N = {}".format)] if points else []
+    layout = {
+        **_SAME_X,
+        "xaxis": size_axis([_edge(r) for r in value_range], "edge N (doubles)", str, most=6),
+        "yaxis": _time_axis(value_range),
+    }
+    return {"data": data, "layout": layout}
+
+
+def _curves(
+    records: Sequence[Record], styles: Mapping[str, Style], field: str, spans: Sequence[Span]
+) -> Plot:
+    data = []
+    for via in styles:
+        points = _by_x((r for r in records if r.via == via and r.bytes > 0), lambda r: r.bytes)
+        data += [_trace(via, points, field, styles[via], size_text)] if points else []
+    if field == "p50_us":
+        y = _time_axis(records)
+    else:
+        y = value_axis((r.bandwidth_MBps for r in records), lambda v: tick_text(bandwidth_text(v)))
+    x = size_axis((r.bytes for r in records), "message size", size_text)
+    layout = {**_SAME_X, "xaxis": x, "yaxis": y, "shapes": _borders(spans)}
+    return {"data": data, "layout": layout}
+
+
+def _trace(
+    via: str, points: Mapping[int, list[Record]], field: str, style: Style, name: Callable[[int], str]
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if style.opacity == 1 else "lines",
+        "opacity": style.opacity,
+        "name": escape(via),
+        "x": list(points),
+        "text": [name(x) for x in points],
+        "y": [median(getattr(record, field) for record in rows) or None for rows in points.values()],
+        "customdata": [_hover(via, rows) for rows in points.values()],
+        "hovertemplate": "%{customdata}<extra></extra>",
+        "line": {"dash": style.dash, "width": style.width},
+        "marker": {"symbol": style.marker, "size": 7},
+        "meta": {"via": via},
+    }
+
+
+def _hover(via: str, rows: Sequence[Record]) -> str:
+    """ "<b>staged</b> 5.2 µs · p99 6.1 µs · 12.6 GB/s", by the medians of repeated records."""
+    p50, p99, rate = (
+        median(getattr(r, name) for r in rows) for name in ("p50_us", "p99_us", "bandwidth_MBps")
+    )
+    text = f"<b>{escape(via)}</b> {time_text(p50)} · p99 {time_text(p99)}"
+    text += f" · {bandwidth_text(rate)}" if rate else ""
+    return text + (f" · n={len(rows)}" if len(rows) > 1 else "")
+
+
+def _borders(spans: Sequence[Span]) -> list[dict[str, Any]]:
+    """A vertical line where the route changes its path, and a strip above the plot in the path's colour."""
+    strip = {"type": "rect", "xref": "x", "yref": "paper", "y0": 1.015, "y1": 1.045, "line": {"width": 0}}
+    rule = {"type": "line", "xref": "x", "yref": "paper", "y0": 0, "y1": 1.045, "layer": "below"}
+    strips = [{**strip, "x0": s.first, "x1": s.last, "name": f"strip:{s.path}"} for s in spans]
+    rules = [{**rule, "x0": s.first, "x1": s.first, "name": "border"} for s in spans[1:]]
+    return strips + rules
+
+
+def _time_axis(records: Sequence[Record]) -> dict[str, Any]:
+    return value_axis((r.p50_us for r in records), lambda v: tick_text(time_text(v)))
+
+
+def _edge(record: Record) -> int:
+    found = cube_face(record.shape)
+    assert found is not None
+    return found.n
+
+
+def _by_x(records: Iterable[Record], x: Callable[[Record], int]) -> dict[int, list[Record]]:
+    points: dict[int, list[Record]] = {}
+    for record in records:
+        points.setdefault(x(record), []).append(record)
+    return dict(sorted(points.items()))

@@ -1,0 +1,104 @@
+"""The page: plots, a summary, the machine and the commands, in one file that opens offline."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
+
+from peerway.records import Record
+from peerway.report.pairs import heat_maps
+from peerway.report.routes import Line
+from peerway.report.sections import Section, sections
+from peerway.report.styles import styles
+from peerway.report.summary import facts, summary
+
+_FOLDER = files("peerway.report") / "assets"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script of the page and its hash, which the page's security policy allows and nothing else."""
+
+    text: Markup
+    hash: str
+
+
+def render(records: Sequence[Record], table: Sequence[Line] = ()) -> str:
+    """The whole page as text. `records` must not be empty; `table` has a route table's lines, for its
+    borders.
+    """
+    looks = styles(r.via for r in records)
+    parts = sections(records, looks, table)
+    maps = heat_maps(records)
+    data = {
+        "styles": {via: asdict(style) for via, style in looks.items()},
+        "plots": {plot.id: plot.spec for section in parts for plot in section.plots},
+        "maps": maps,
+    }
+    scripts = [_script(get_plotlyjs()), _script(_asset("page.js"))]
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    return environment.from_string(_asset("page.html.j2")).render(
+        records=records,
+        sections=parts,
+        groups=_by_test(parts),
+        maps=maps,
+        vias=list(looks),
+        facts=facts(records),
+        summary=[
+            (name, list(rows)) for name, rows in groupby(summary(records, looks), lambda row: row.group)
+        ],
+        unchecked=sum(not r.validated for r in records),
+        commands=list(dict.fromkeys(r.command for r in records if r.command)),
+        css=Markup(_asset("page.css")),
+        scripts=scripts,
+        data=_json(data),
+    )
+
+
+def write(path: Path, page: str) -> None:
+    """Writes the page whole or not at all, and makes its folder. OSError when it cannot be written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(page, encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _by_test(parts: Iterable[Section]) -> dict[str, list[Section]]:
+    groups: dict[str, list[Section]] = {}
+    for section in parts:
+        groups.setdefault(section.test, []).append(section)
+    return groups
+
+
+def _asset(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def _script(text: str) -> Script:
+    """Ready for a <script> element: the element's text, to the byte, is what is hashed."""
+    text = text.replace("</script", "<\\/script").replace("\r\n", "\n")
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Script(Markup(text), f"sha256-{digest}")
+
+
+def _json(data: dict[str, Any]) -> Markup:
+    """JSON that cannot leave its <script> element, whatever the records say."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)

@@ -1,0 +1,78 @@
+"""The heat maps of device pairs: for a test and size, what each source reaches at each target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from statistics import median
+from typing import Any
+
+from peerway.cube import cube_face
+from peerway.records import Record
+from peerway.report.styles import PEERS, ROUTE
+from peerway.units import bandwidth_text, size_text, time_text
+
+_MEASURES = {"bandwidth": ("bandwidth_MBps", bandwidth_text), "time": ("p50_us", time_text)}
+
+
+def heat_maps(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """For each test, host and shape with two pairs or more: the devices, and for each size and measure a
+    matrix of values [source][target] and of texts. A pair shows its route, or its best path where the route
+    was not measured. Cube faces are left out.
+    """
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for r in records:
+        if cube_face(r.shape) is None and r.via not in PEERS:
+            groups.setdefault((r.test, r.shape, r.host), []).append(r)
+    hosts = {r.host for r in records}
+    found = []
+    for (test, shape, host), rows in groups.items():
+        if len({(r.source, r.target) for r in rows}) < 2:
+            continue
+        name = " · ".join([test, shape, *([host] if len(hosts) > 1 else [])])
+        sources, targets = _devices(r.source for r in rows), _devices(r.target for r in rows)
+        sizes = sorted({r.bytes for r in rows})
+        found.append({
+            "name": name, "sources": [escape(s) for s in sources], "targets": [escape(t) for t in targets],
+            "sizes": [{"text": size_text(size), **_matrices(rows, size, sources, targets)} for size in sizes],
+        })  # fmt: skip
+    return found
+
+
+def _matrices(rows: Iterable[Record], size: int, sources: list[str], targets: list[str]) -> dict[str, Any]:
+    cells: dict[tuple[str, str], list[Record]] = {}
+    for r in rows:
+        if r.bytes == size:
+            cells.setdefault((r.source, r.target), []).append(r)
+    best = {pair: _best(several) for pair, several in cells.items()}
+    found: dict[str, Any] = {}
+    for measure, (field, text) in _MEASURES.items():
+        values: list[list[float | None]] = []
+        texts: list[list[str]] = []
+        vias: list[list[str]] = []
+        for source in sources:
+            chosen = [best.get((source, target)) for target in targets]
+            numbers = [median(getattr(r, field) for r in several) if several else None for several in chosen]
+            values.append([number or None for number in numbers])
+            texts.append([text(number) if number else "" for number in numbers])
+            vias.append([escape(several[0].via) if several else "" for several in chosen])
+        found[measure] = {"z": values, "text": texts, "via": vias}
+    return found
+
+
+def _best(rows: Sequence[Record]) -> list[Record]:
+    """The records of the route, or of the path with the lowest median time."""
+    by_via: dict[str, list[Record]] = {}
+    for r in rows:
+        by_via.setdefault(r.via, []).append(r)
+    if ROUTE in by_via:
+        return by_via[ROUTE]
+    return min(by_via.values(), key=lambda several: median(r.p50_us for r in several))
+
+
+def _devices(names: Iterable[str]) -> list[str]:
+    """In the order people count: cuda:2 before cuda:10."""
+    return sorted(
+        set(names), key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)]
+    )

@@ -1,0 +1,138 @@
+"""Which path the route takes at which size: from the records of the route itself, or from a route table."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+from peerway.records import Record
+from peerway.report.styles import ROUTE
+from peerway.units import size_text
+
+CHOSEN = "chosen"  # in the extra of a record with via "route": the path or paths that it took
+_FORMAT = "peerway route table"
+_STEPS = 8  # sizes looked at between a power of two and the next
+
+
+class TableError(ValueError):
+    """A file that is no route table: the message names it and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of sizes (bytes, the last included) that takes one path."""
+
+    first: float
+    last: float
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The measured cost of one path in one case: corners (bytes, µs) with straight pieces between."""
+
+    op: str
+    shape: str
+    source: str
+    target: str
+    path: str
+    corners: tuple[tuple[float, float], ...]
+
+    def cost(self, size: float) -> float:
+        """µs for `size` bytes; past the last corner it grows as on the last piece."""
+        corners = self.corners
+        if size <= corners[0][0] or len(corners) == 1:
+            return corners[0][1] * (max(1.0, size / corners[0][0]) if len(corners) == 1 else 1)
+        i = next((i for i in range(1, len(corners)) if size <= corners[i][0]), len(corners) - 1)
+        (x0, y0), (x1, y1) = corners[i - 1], corners[i]
+        return y0 + (size - x0) * (y1 - y0) / (x1 - x0)
+
+
+def spans_from_records(records: Iterable[Record]) -> list[Span]:
+    """The spans that the route's own records tell; their borders lie between two measured sizes."""
+    known = {r.bytes: str(r.extra[CHOSEN]) for r in records if r.via == ROUTE and r.extra.get(CHOSEN)}
+    return _spans(sorted((size, path) for size, path in known.items() if size > 0))
+
+
+def spans_from_table(lines: Sequence[Line], record: Record, sizes: Sequence[int]) -> list[Span]:
+    """The path with the least cost for each size in the table's lines for the case of a record; none when the
+    table has no line for it, or has several classes of links between such devices."""
+    fitting = [line for line in lines if _fits(line, record)]
+    positive = [size for size in sizes if size > 0]
+    if not fitting or not positive or len({(line.source, line.target) for line in fitting}) > 1:
+        return []
+    low, high = math.log2(min(positive)), math.log2(max(positive))
+    count = max(1, round((high - low) * _STEPS))
+    looked_at = [2 ** (low + (high - low) * i / count) for i in range(count + 1)]
+    return _spans([(size, min(fitting, key=lambda line: line.cost(size)).path) for size in looked_at])
+
+
+def in_words(spans: Sequence[Span]) -> str:
+    """ "peer/store to 64 KiB, then peer/copy"."""
+    parts = [f"{span.path} to {size_text(_rounded(span.last))}" for span in spans[:-1]]
+    return ", then ".join([*parts, *(span.path for span in spans[-1:])])
+
+
+def read_table(path: Path) -> list[Line]:
+    """The cost lines of a route table. TableError when it is none, OSError when it cannot be read."""
+    try:
+        table = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise TableError(f"{path} is not JSON ({error}); a table is made by `peerway tune`") from None
+    if not isinstance(table, Mapping) or table.get("format") != _FORMAT:
+        raise TableError(
+            f"{path} is no route table (its 'format' is not '{_FORMAT}'); `peerway tune` makes one"
+        )
+    lines = []
+    for kind in ("costs", "splits"):
+        for i, entry in enumerate(table.get(kind, [])):
+            try:
+                lines.append(_line(entry))
+            except (KeyError, TypeError, ValueError, IndexError) as error:
+                raise TableError(f"{path}: {kind}[{i}] cannot be read ({error!r})") from None
+    return lines
+
+
+def _line(entry: Mapping[str, Any]) -> Line:
+    pieces = entry.get("line") or [[*p[:2], *p[:2]] for p in entry["points"]]
+    corners = dict(
+        [(float(pieces[0][0]), float(pieces[0][1]))] + [(float(p[2]), float(p[3])) for p in pieces]
+    )
+    if min(corners) <= 0:
+        raise ValueError("a size below 1")
+    path = entry.get("path") or " + ".join(
+        f"{name} {share * 100 / 256:.0f} %" for name, share in entry["parts"]
+    )
+    source, target = str(entry["pair"]).split("->")
+    return Line(
+        str(entry["op"]), str(entry["shape"]), source, target, str(path), tuple(sorted(corners.items()))
+    )
+
+
+def _fits(line: Line, record: Record) -> bool:
+    source, target = (device.split(":")[0] for device in (record.source, record.target))
+    kinds = (line.source, line.target.split("/")[0])
+    return (line.op, line.shape, *kinds) == (record.op, record.shape, source, target)
+
+
+def _spans(points: Iterable[tuple[float, str]]) -> list[Span]:
+    """Neighbours with the same path become one span; two spans meet halfway on a logarithmic axis."""
+    runs = []
+    for path, run in groupby(points, key=lambda point: point[1]):
+        sizes = [size for size, _ in run]
+        runs.append((sizes[0], sizes[-1], path))
+    ends = [math.sqrt(last * after) for (_, last, _), (after, _, _) in pairwise(runs)]
+    firsts = [runs[0][0], *ends] if runs else []
+    lasts = [*ends, runs[-1][1]] if runs else []
+    return [Span(first, last, path) for first, last, (_, _, path) in zip(firsts, lasts, runs, strict=True)]
+
+
+def _rounded(size: float) -> int:
+    """To one part in sixteen, so that a border between measured sizes does not look exact."""
+    step = 1 << max(0, math.floor(math.log2(size)) - 3)
+    return round(size / step) * step

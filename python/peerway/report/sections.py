@@ -1,0 +1,103 @@
+"""The sections of a page: one for each test, shape and pair of devices, and what is plotted in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from peerway.cube import cube_face
+from peerway.records import Record
+from peerway.report import figures
+from peerway.report.routes import Line, Span, in_words, spans_from_records, spans_from_table
+from peerway.report.styles import Style
+from peerway.units import size_text
+
+FACES = {
+    "i": "one contiguous block",
+    "j": "N rows of N doubles",
+    "k": "N² single doubles",
+}
+_TIME, _BANDWIDTH = "Time of one message, one way (median)", "Bandwidth"
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One plot: the id of its element, a heading, what a screen reader says, and plotly's JSON."""
+
+    id: str
+    title: str
+    label: str
+    spec: figures.Plot
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What belongs to one test, shape and pair."""
+
+    id: str
+    test: str
+    title: str
+    where: str
+    note: str
+    plots: list[Plot]
+
+
+def sections(records: Sequence[Record], styles: Mapping[str, Style], table: Sequence[Line]) -> list[Section]:
+    """All sections in the order in which their first records appear."""
+    groups: dict[tuple[object, ...], list[Record]] = {}
+    for r in records:
+        shape = "cube" if cube_face(r.shape) else r.shape
+        groups.setdefault((r.test, r.op, shape, r.source, r.target, r.ranks, r.host), []).append(r)
+    hosts = {r.host for r in records}
+    found = []
+    for i, rows in enumerate(groups.values()):
+        where = _where(rows[0]) + (f" on {rows[0].host}" if len(hosts) > 1 else "")
+        make = _cube if cube_face(rows[0].shape) else _sizes
+        found.append(make(f"section-{i}", where, rows, styles, table))
+    return found
+
+
+def _sizes(
+    name: str, where: str, rows: Sequence[Record], styles: Mapping[str, Style], table: Sequence[Line]
+) -> Section:
+    first, title = rows[0], rows[0].shape
+    sizes = sorted({r.bytes for r in rows})
+    if len(sizes) == 1:
+        heading = f"{_TIME}, {size_text(sizes[0])}"
+        plots = [_plot(f"{name}-time", heading, where, first, figures.bars(rows, styles))]
+        return Section(name, first.test, title, where, "The whisker ends at the 99th percentile.", plots)
+    spans = spans_from_records(rows) or spans_from_table(table, first, sizes)
+    plots = [_plot(f"{name}-time", _TIME, where, first, figures.times(rows, styles, spans))]
+    if any(r.bandwidth_MBps > 0 for r in rows):
+        drawn = figures.bandwidths(rows, styles, spans)
+        plots.append(_plot(f"{name}-bandwidth", _BANDWIDTH, where, first, drawn))
+    return Section(name, first.test, title, where, _route_note(spans), plots)
+
+
+def _cube(
+    name: str, where: str, rows: Sequence[Record], styles: Mapping[str, Style], _: Sequence[Line]
+) -> Section:
+    plots = []
+    for across, title in FACES.items():
+        faces = [r for r in rows if (face := cube_face(r.shape)) and face.across == across]
+        if faces:
+            spec = figures.face(faces, styles, rows)
+            plots.append(_plot(f"{name}-{across}", f"Face {across} · {title}", where, rows[0], spec))
+    note = (
+        "Median time, one way, of the faces of an N × N × N array of doubles [i][j][k], by the index that is "
+        "fixed. All faces have one scale."
+    )
+    return Section(name, rows[0].test, "cube faces", where, note, plots)
+
+
+def _plot(name: str, title: str, where: str, record: Record, spec: figures.Plot) -> Plot:
+    return Plot(name, title, f"{record.test}, {where}: {title}", spec)
+
+
+def _route_note(spans: Iterable[Span]) -> str:
+    several = list(spans)
+    return f"Route (strip above the plots): {in_words(several)}." if several else ""
+
+
+def _where(record: Record) -> str:
+    return f"{record.source} to {record.target}, {record.ranks} rank{'s' if record.ranks != 1 else ''}"

@@ -1,0 +1,103 @@
+"""The numbers of a page that are no plots: the summary table and the facts of the machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from peerway.cube import shape_class
+from peerway.records import Record
+from peerway.units import bandwidth_text, size_text, time_text
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One curve in numbers. `fastest` and `widest`: best of all paths and peers of the same test, shape and
+    pair.
+    """
+
+    group: str
+    via: str
+    small: str
+    small_at: str
+    large: str
+    large_at: str
+    points: int
+    checked: bool
+    fastest: bool
+    widest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One kind of surroundings that records were made in."""
+
+    host: str
+    device: str
+    driver: str
+    version: str
+    records: int
+    when: str
+
+
+def summary(records: Iterable[Record], vias: Iterable[str]) -> list[Row]:
+    """A row for each curve, in the order of the sections and of the legend."""
+    order = {via: i for i, via in enumerate(vias)}
+    groups: dict[str, dict[str, list[Record]]] = {}
+    several = list(records)
+    hosts = {r.host for r in several}
+    for r in several:
+        name = " · ".join([r.test, shape_class(r.shape), f"{r.source} to {r.target}", f"{r.ranks} ranks"])
+        name += f" · {r.host}" if len(hosts) > 1 else ""
+        groups.setdefault(name, {}).setdefault(r.via, []).append(r)
+    return [
+        row for name, curves in groups.items()
+        for row in _rows(name, dict(sorted(curves.items(), key=lambda item: order[item[0]])))
+    ]  # fmt: skip
+
+
+def facts(records: Iterable[Record]) -> list[Machine]:
+    """The hosts, devices, drivers and versions in the records, and when they were measured."""
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
+    for r in records:
+        groups.setdefault((r.host, r.device, r.driver, r.version), []).append(r.time)
+    return [Machine(*key, len(times), _when(times)) for key, times in groups.items()]
+
+
+def _rows(group: str, curves: dict[str, list[Record]]) -> Iterable[Row]:
+    least = min(r.bytes for rows in curves.values() for r in rows)
+    small = {via: _median([r for r in rows if r.bytes == least], "p50_us") for via, rows in curves.items()}
+    wide = {via: _widest(rows) for via, rows in curves.items()}
+    fastest = min((value for value in small.values() if value is not None), default=None)
+    widest = max((value for value, _ in wide.values()), default=0.0)
+    for via, rows in curves.items():
+        time, (rate, at) = small[via], wide[via]
+        several = len(curves) > 1
+        yield Row(
+            group=group,
+            via=via,
+            small=time_text(time) if time is not None else "",
+            small_at=size_text(least) if time is not None else "",
+            large=bandwidth_text(rate) if rate else "",
+            large_at=size_text(at) if rate else "",
+            points=len(rows),
+            checked=all(r.validated for r in rows),
+            fastest=several and time == fastest,
+            widest=several and rate == widest > 0,
+        )
+
+
+def _widest(rows: Sequence[Record]) -> tuple[float, int]:
+    """The highest median bandwidth and the size that has it."""
+    sizes = {r.bytes for r in rows}
+    return max((median(r.bandwidth_MBps for r in rows if r.bytes == size), size) for size in sizes)
+
+
+def _median(rows: Sequence[Record], field: str) -> float | None:
+    return median(getattr(r, field) for r in rows) if rows else None
+
+
+def _when(times: Sequence[str]) -> str:
+    first, last = min(times), max(times)
+    return first if first == last else f"{first} to {last}"
