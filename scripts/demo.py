@@ -1,4 +1,4 @@
-"""The demonstration: measure this machine, keep the route table, and draw the report. Everything lands in out/demo."""
+"""The demonstration: measure this machine, keep the route table, draw the report. All lands in out/demo."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ def peerway(title: str, *arguments: object) -> None:
     """Run one peerway command in the foreground, so that its progress bar and table are seen."""
     command = ["peerway", *map(str, arguments)]
     say(f"\n$ {' '.join(command)}\n  {title}")
-    status = subprocess.run([VENV / "bin" / command[0], *command[1:]], cwd=ROOT, env=environment(), check=False)
+    status = subprocess.run(
+        [VENV / "bin" / command[0], *command[1:]], cwd=ROOT, env=environment(), check=False
+    )
     if status.returncode != 0:
         raise StepError(f"`{' '.join(command)}` ended with status {status.returncode}")
 
@@ -34,9 +36,11 @@ def demo() -> int:
         "The benchmarks: every path, the automatic choice (route), and the peers that are installed.",
         *("bench", "--quick", "--table", routes, "--peers", "openmpi,ucx,nccl,nvshmem", "--out", records),
     )
-    peerway("One page with the curves; it opens offline.", "report", records, "--routes", routes, "-o", report)
-    say(f"\ndemo: done in {time.monotonic() - started:.0f} s\n  records      {records}\n  route table  {routes}")
-    say(f"  report       {report} (open it in a browser)")
+    peerway(
+        "One page with the curves; it opens offline.", "report", records, "--routes", routes, "-o", report
+    )
+    say(f"\ndemo: done in {time.monotonic() - started:.0f} s")
+    say(f"  records      {records}\n  route table  {routes}\n  report       {report} (open it in a browser)")
     return 0
 
 

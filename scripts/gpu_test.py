@@ -16,7 +16,9 @@ def gpus() -> int:
     """Give the number of GPUs the driver shows."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        raise StepError("nvidia-smi is not on the PATH: this host has no NVIDIA driver, and `make gpu-test` needs a GPU")
+        raise StepError(
+            "nvidia-smi is not on the PATH: no NVIDIA driver here, and `make gpu-test` needs a GPU"
+        )
     listing = subprocess.run([tool, "-L"], capture_output=True, text=True, check=False)
     count = sum(line.startswith("GPU ") for line in listing.stdout.splitlines())
     if count == 0:
@@ -34,13 +36,16 @@ def gpu_test() -> int:
         must("configure tests/gpu/programs", ["cmake", "-B", BUILD, *settings], OUT / "configure.log")
         must("build tests/gpu/programs", ["cmake", "--build", BUILD], OUT / "build.log")
     log = OUT / "pytest.log"
-    status = run("pytest tests/gpu", [PYTHON, "-m", "pytest", "tests/gpu", f"--junitxml={OUT / 'gpu.xml'}"], log)
+    status = run(
+        "pytest tests/gpu", [PYTHON, "-m", "pytest", "tests/gpu", f"--junitxml={OUT / 'gpu.xml'}"], log
+    )
     show_end(log, 12 if status == 0 else 80)
     records = OUT / "records.jsonl"
     records.unlink(missing_ok=True)
-    bench = [VENV / "bin" / "peerway", "bench", "--quick", "--device", "cuda", "--out", records]
+    bench = [f"{VENV}/bin/peerway", "bench", "--quick", "--device", "cuda", "--out", f"{records}"]
     measured = subprocess.run(bench, cwd=ROOT, env=environment(), check=False).returncode
-    say(f"gpu-test: {time.monotonic() - started:.0f} s; tests ended with status {status}, the benchmark with {measured}")
+    seconds = time.monotonic() - started
+    say(f"gpu-test: {seconds:.0f} s; tests ended with status {status}, the benchmark with {measured}")
     say(f"  records in {records.relative_to(ROOT)}, logs in {OUT.relative_to(ROOT)}")
     return status or measured
 

@@ -18,7 +18,9 @@ def tracked(*suffixes: str) -> list[str]:
     """Give the project's files with these suffixes: those git tracks, and new ones it does not ignore."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
-        names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+        names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+            "\0"
+        )
     except (OSError, subprocess.CalledProcessError):  # an unpacked archive
         folders = ("src", "include", "python", "tests", "examples", "scripts")
         names = [str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*")]
@@ -45,7 +47,9 @@ def fix() -> int:
     """Format everything in place."""
     run("ruff check --fix", [BIN / "ruff", "check", "--fix", "."], OUT / "ruff.log")
     run("ruff format", [BIN / "ruff", "format", "."], OUT / "ruff-format.log")
-    return run("clang-format", [BIN / "clang-format", "-i", *tracked(*CPP_SUFFIXES)], OUT / "clang-format.log")
+    return run(
+        "clang-format", [BIN / "clang-format", "-i", *tracked(*CPP_SUFFIXES)], OUT / "clang-format.log"
+    )
 
 
 def lint() -> int:

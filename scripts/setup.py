@@ -2,9 +2,10 @@
 
     python3 scripts/setup.py [--system-packages] [EXTRA...]
 
-EXTRA is a group of optional dependencies in pyproject.toml (peers, ucx, test, docs, lint, gpu-test). Nothing is done
-twice: .venv/peerway-setup.json remembers a hash of what each step was made from. With PEERWAY_WHEELS=DIR the network is
-not used: packages come from that folder of wheels and from the Python that runs this script.
+EXTRA is a group of optional dependencies in pyproject.toml (peers, ucx, test, docs, lint, gpu-test). Nothing
+is done twice: .venv/peerway-setup.json remembers a hash of what each step was made from. With
+PEERWAY_WHEELS=DIR the network is not used: packages come from that folder of wheels and from the Python that
+runs this script.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 from pathlib import Path
 
 import system
-from steps import BUILD, ROOT, VENV, StepError, environment, main, must, say
+from steps import BUILD, ROOT, VENV, StepError, main, must, say
 
 PYTHON = VENV / "bin" / "python"
 STAMPS = VENV / "peerway-setup.json"
@@ -70,7 +71,7 @@ def make_venv(wheels: str | None) -> None:
 
 
 def share_packages_of_this_python() -> None:
-    """Let .venv see the packages of the Python that runs this script, which may itself be in a virtual environment."""
+    """Let .venv see the packages of the Python that runs this script (itself perhaps in a .venv)."""
     purelib = subprocess.check_output(
         [PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
     ).strip()
@@ -78,9 +79,9 @@ def share_packages_of_this_python() -> None:
     (Path(purelib) / "peerway-system-packages.pth").write_text("".join(f"{path}\n" for path in folders))
 
 
-def pip_install(title: str, arguments: list[str | Path], wheels: str | None, log: Path) -> None:
+def pip_install(title: str, arguments: list[object], wheels: str | None, log: Path) -> None:
     """Call pip in .venv, with the network or with the folder of wheels."""
-    source: list[str | Path] = ["--no-index", "--find-links", wheels] if wheels else []
+    source: list[object] = ["--no-index", "--find-links", wheels] if wheels else []
     command = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", *source, *arguments]
     must(title, [*command], log)
 
@@ -93,8 +94,12 @@ def install_requirements(extras: list[str], wheels: str | None) -> None:
     optional = project["project"]["optional-dependencies"]
     unknown = sorted(set(extras) - set(optional))
     if unknown:
-        raise StepError(f"no such extra: {', '.join(unknown)}; pyproject.toml has {', '.join(sorted(optional))}")
-    groups = {"base": project["build-system"]["requires"] + project["project"]["dependencies"] + build_tools()}
+        raise StepError(
+            f"no such extra: {', '.join(unknown)}; pyproject.toml has {', '.join(sorted(optional))}"
+        )
+    groups = {
+        "base": project["build-system"]["requires"] + project["project"]["dependencies"] + build_tools()
+    }
     groups.update((name, optional[name]) for name in extras)
     lock = ROOT / "requirements.lock"
     digests = {name: digest(sorted(needs), lock, wheels) for name, needs in groups.items()}
@@ -103,8 +108,10 @@ def install_requirements(extras: list[str], wheels: str | None) -> None:
         return
     needs = sorted({need for name in todo for need in groups[name]})
     # A host without a network has the versions it has; the folder of wheels was made with the lock.
-    constraints: list[str | Path] = [] if wheels else ["--constraint", lock]
-    pip_install(f"install packages for: {', '.join(todo)}", [*constraints, *needs], wheels, LOGS / "packages.log")
+    constraints: list[object] = [] if wheels else ["--constraint", lock]
+    pip_install(
+        f"install packages for: {', '.join(todo)}", [*constraints, *needs], wheels, LOGS / "packages.log"
+    )
     for name in todo:
         stamp(name, digests[name])
 
@@ -116,7 +123,7 @@ def build_tools() -> list[str]:
 
 
 def install_package(wheels: str | None) -> None:
-    """Build the core and the extension module with CMake and install the package so that edits count at once."""
+    """Build the core and the extension module and install the package so that edits count at once."""
     folders = ("cmake", "src", "include", "python/src")
     files = sorted(path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
     names = sorted(str(path) for path in (ROOT / "python" / "peerway").rglob("*.py"))
@@ -138,7 +145,9 @@ def install_package(wheels: str | None) -> None:
 def setup() -> int:
     """Do the steps in order."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--system-packages", action="store_true", help="also install Debian packages for tests")
+    parser.add_argument(
+        "--system-packages", action="store_true", help="also install Debian packages for tests"
+    )
     parser.add_argument("extras", nargs="*", metavar="EXTRA")
     options = parser.parse_args()
     if sys.version_info < OLDEST:
@@ -147,8 +156,13 @@ def setup() -> int:
     if wheels:
         wheels = str(Path(wheels).resolve(strict=False))
         if not any(Path(wheels).glob("*.whl")):
-            raise StepError(f"PEERWAY_WHEELS={wheels} holds no wheel; make it with `make wheels` on a host with a network")
-    say(f"setup: .venv with {', '.join(['peerway', *options.extras])}" + (f", wheels of {wheels}" if wheels else ""))
+            raise StepError(
+                f"PEERWAY_WHEELS={wheels} holds no wheel; make it with `make wheels` on a host with a network"
+            )
+    say(
+        f"setup: .venv with {', '.join(['peerway', *options.extras])}"
+        + (f", wheels of {wheels}" if wheels else "")
+    )
     system.ensure_compiler()
     if options.system_packages:
         system.install_test_packages()

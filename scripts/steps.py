@@ -1,4 +1,4 @@
-"""Running the steps of a script: say what is done, keep its log, say how long it took and whether it worked."""
+"""Running the steps of a script: say what is done, how long it took and whether it worked; keep the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -28,7 +28,7 @@ def say(text: str) -> None:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """Give the environment of child processes: the virtual environment's programs first, no surprises in Python."""
+    """Give the environment of child processes, with the virtual environment's programs first."""
     env = dict(os.environ, **extra)
     env["PATH"] = f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
     env["VIRTUAL_ENV"] = str(VENV)
@@ -38,8 +38,8 @@ def environment(**extra: str) -> dict[str, str]:
     return env
 
 
-def run(title: str, command: list[str | Path], log: Path, env: dict[str, str] | None = None) -> int:
-    """Run `command` in the root folder with its output in `log`; print one line with its time. Returns its status."""
+def run(title: str, command: Sequence[object], log: Path, env: dict[str, str] | None = None) -> int:
+    """Run `command` in the root folder, output in `log`, print one line with its time. Returns its status."""
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     with log.open("wb") as output:
@@ -57,7 +57,7 @@ def run(title: str, command: list[str | Path], log: Path, env: dict[str, str] | 
     return status
 
 
-def must(title: str, command: list[str | Path], log: Path, env: dict[str, str] | None = None) -> None:
+def must(title: str, command: Sequence[object], log: Path, env: dict[str, str] | None = None) -> None:
     """As run(), but a failure shows the end of the log and ends the script."""
     if run(title, command, log, env) != 0:
         show_end(log)

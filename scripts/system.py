@@ -1,7 +1,8 @@
 """What the operating system must give: a compiler, Python's headers, and programs that some tests need.
 
-As root on Debian or Ubuntu what is missing is installed through apt. Otherwise Python's headers are unpacked from their
-Debian package into build/, which needs no root; for all else the exact command to ask an administrator for is printed.
+As root on Debian or Ubuntu what is missing is installed through apt. Otherwise Python's headers are unpacked
+from their Debian package into build/, which needs no root; for all else the exact command to ask an
+administrator for is printed.
 """
 
 from __future__ import annotations
@@ -117,7 +118,15 @@ def unpack_without_root(package: str) -> None:
     state = UNPACKED / "apt"
     for folder in (state / "lists" / "partial", state / "cache" / "archives" / "partial"):
         folder.mkdir(parents=True, exist_ok=True)
-    own = ["-q", "-o", f"Dir::State={state}", "-o", f"Dir::Cache={state / 'cache'}", "-o", "Debug::NoLocking=1"]
+    own = [
+        "-q",
+        "-o",
+        f"Dir::State={state}",
+        "-o",
+        f"Dir::Cache={state / 'cache'}",
+        "-o",
+        "Debug::NoLocking=1",
+    ]
     own += ["-o", "Dir::State::status=/var/lib/dpkg/status"]
     must("apt-get update, lists in build/debian", ["apt-get", *own, "update"], LOGS / "apt-update.log")
     fetch = ["sh", "-c", 'cd "$1" && shift && exec apt-get "$@"', "sh", UNPACKED, *own, "download", package]
@@ -143,22 +152,29 @@ def start_again_with_newer_python(oldest: tuple[int, int]) -> None:
         if newer and version_of([newer, "--version"]) >= oldest:
             os.execv(newer, [newer, *sys.argv])
     have = sys.version.split()[0]
-    raise StepError(f"Python {oldest[0]}.{oldest[1]} or newer is needed, {sys.executable} is {have}; set PYTHON=...")
+    raise StepError(
+        f"Python {oldest[0]}.{oldest[1]} or newer is needed, {sys.executable} is {have}; set PYTHON=..."
+    )
 
 
 def fetch_pip(wheels: str | None, folder: Path) -> Path:
     """Give a wheel of pip, from the folder of wheels or from the package index in force."""
     if wheels:
-        for wheel in sorted(Path(wheels).glob("pip-*.whl"), reverse=True):
-            return wheel
+        found = sorted(Path(wheels).glob("pip-*.whl"))
+        if found:
+            return found[-1]
         raise StepError(f"this Python has no ensurepip, and {wheels} holds no wheel of pip")
     index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
-    request = urllib.request.Request(f"{index}/pip/", headers={"Accept": "application/vnd.pypi.simple.v1+json"})
+    request = urllib.request.Request(
+        f"{index}/pip/", headers={"Accept": "application/vnd.pypi.simple.v1+json"}
+    )
     with urllib.request.urlopen(request, timeout=60) as answer:
-        files = [file for file in json.load(answer)["files"] if file["filename"].endswith("-py3-none-any.whl")]
+        files = [
+            file for file in json.load(answer)["files"] if file["filename"].endswith("-py3-none-any.whl")
+        ]
     newest = max(files, key=lambda file: [int(n) for n in re.findall(r"\d+", file["filename"])])
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / newest["filename"]
+    target = folder / str(newest["filename"])
     with urllib.request.urlopen(newest["url"], timeout=60) as answer:
         target.write_bytes(answer.read())
     return target

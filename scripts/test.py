@@ -1,8 +1,8 @@
 """Run every test that needs no GPU and end with one line that sums them up: N passed, N failed, N skipped.
 
-The C++ unit tests run plain, under ASan+UBSan and under TSan; each fuzzer runs for PEERWAY_FUZZ_SECONDS (60); then the
-Python and system tests, and the documentation build. Logs and results are in out/test. What cannot run here is skipped
-with the reason.
+The C++ unit tests run plain, under ASan+UBSan and under TSan; each fuzzer runs for PEERWAY_FUZZ_SECONDS (60);
+then the Python and system tests, and the documentation build. Logs and results are in out/test. What cannot
+run here is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -49,7 +49,16 @@ class Totals:
 
 def configure_and_build(folder: Path, target: str, settings: list[str], name: str) -> bool:
     """Configure a build folder with CMake and build one target in it. Returns whether that worked."""
-    configure: list[str | Path] = ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", f"-DPython_EXECUTABLE={PYTHON}"]
+    configure: list[object] = [
+        "cmake",
+        "-S",
+        ROOT,
+        "-B",
+        folder,
+        "-G",
+        "Ninja",
+        f"-DPython_EXECUTABLE={PYTHON}",
+    ]
     log = OUT / f"{name}-build.log"
     for title, command in (
         (f"configure {name}", [*configure, *settings]),
@@ -61,9 +70,11 @@ def configure_and_build(folder: Path, target: str, settings: list[str], name: st
     return True
 
 
-def unit_tests(totals: Totals, name: str, folder: Path, settings: list[str], prefix: list[str], **env: str) -> None:
+def unit_tests(
+    totals: Totals, name: str, folder: Path, settings: list[str], prefix: list[str], **env: str
+) -> None:
     """Build the binary of all C++ unit tests in one variant, run it and count."""
-    if not (Path("/usr/include/gtest/gtest.h").exists() or os.environ.get("GTest_DIR")):
+    if not Path("/usr/include/gtest/gtest.h").exists():
         totals.add(skipped=1, remark=f"{name}: skipped, GoogleTest is missing (apt-get install libgtest-dev)")
         return
     if not configure_and_build(folder, "unit", ["-DPEERWAY_TESTS=ON", *settings], name):
@@ -71,7 +82,12 @@ def unit_tests(totals: Totals, name: str, folder: Path, settings: list[str], pre
         return
     result, log = OUT / f"{name}.json", OUT / f"{name}.log"
     result.unlink(missing_ok=True)
-    command = [*prefix, folder / "tests" / "unit" / "unit", f"--gtest_output=json:{result}", "--gtest_brief=1"]
+    command = [
+        *prefix,
+        folder / "tests" / "unit" / "unit",
+        f"--gtest_output=json:{result}",
+        "--gtest_brief=1",
+    ]
     status = run(f"run {name}", command, log, environment(**env))
     if status != 0:
         show_end(log)
@@ -81,7 +97,9 @@ def unit_tests(totals: Totals, name: str, folder: Path, settings: list[str], pre
 def count_gtest(totals: Totals, name: str, result: Path, status: int) -> None:
     """Add the counts of a GoogleTest report; a crash leaves none and counts as one failure."""
     if not result.exists():
-        totals.add(failed=1, remark=f"{name}: ended with status {status} before its report, see out/test/{name}.log")
+        totals.add(
+            failed=1, remark=f"{name}: ended with status {status} before its report, see out/test/{name}.log"
+        )
         return
     report = json.loads(result.read_text())
     tests = [test for suite in report["testsuites"] for test in suite["testsuite"]]
@@ -99,7 +117,9 @@ def fuzz(totals: Totals) -> None:
     clang = shutil.which("clang++")
     runtime = list(Path("/usr/lib").glob("llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a"))
     if not clang or not runtime:
-        totals.add(skipped=1, remark="fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)")
+        totals.add(
+            skipped=1, remark="fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)"
+        )
         return
     folder = ROOT / "build" / "fuzz"
     settings = [*SLIM, "-DPEERWAY_FUZZ=ON", "-DPEERWAY_SANITIZE=address,undefined,fuzzer-no-link"]
@@ -107,7 +127,9 @@ def fuzz(totals: Totals) -> None:
     if not configure_and_build(folder, "fuzzers", settings, "fuzz"):
         totals.add(failed=1, remark="fuzzers: the build failed, see out/test/fuzz-build.log")
         return
-    fuzzers = sorted(path for path in (folder / "tests" / "fuzz").iterdir() if path.is_file() and os.access(path, os.X_OK))
+    fuzzers = sorted(
+        path for path in (folder / "tests" / "fuzz").iterdir() if path.is_file() and os.access(path, os.X_OK)
+    )
     with ThreadPoolExecutor(max_workers=min(CORES, 4)) as pool:
         statuses = list(pool.map(fuzz_one, fuzzers))
     for fuzzer, status in zip(fuzzers, statuses, strict=True):
@@ -115,7 +137,9 @@ def fuzz(totals: Totals) -> None:
             totals.add(passed=1)
         else:
             show_end(OUT / "fuzz" / f"{fuzzer.name}.log")
-            totals.add(failed=1, remark=f"{fuzzer.name}: found something, see out/test/fuzz/{fuzzer.name}.log")
+            totals.add(
+                failed=1, remark=f"{fuzzer.name}: found something, see out/test/fuzz/{fuzzer.name}.log"
+            )
 
 
 def fuzz_one(fuzzer: Path) -> int:
@@ -125,7 +149,9 @@ def fuzz_one(fuzzer: Path) -> int:
     seeds = [path for path in (ROOT / "tests" / "fuzz" / "corpus" / fuzzer.name,) if path.is_dir()]
     limits = [f"-max_total_time={FUZZ_SECONDS}", "-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]
     where = [f"-artifact_prefix={corpus}-"]
-    return run(f"fuzz {fuzzer.name}", [fuzzer, *limits, *where, corpus, *seeds], OUT / "fuzz" / f"{fuzzer.name}.log")
+    return run(
+        f"fuzz {fuzzer.name}", [fuzzer, *limits, *where, corpus, *seeds], OUT / "fuzz" / f"{fuzzer.name}.log"
+    )
 
 
 def pytest(totals: Totals, folder: str) -> None:
@@ -134,14 +160,20 @@ def pytest(totals: Totals, folder: str) -> None:
         return
     result, log = OUT / f"{folder}.xml", OUT / f"{folder}.log"
     result.unlink(missing_ok=True)
-    status = run(f"pytest tests/{folder}", [PYTHON, "-m", "pytest", f"tests/{folder}", f"--junitxml={result}"], log)
+    status = run(
+        f"pytest tests/{folder}", [PYTHON, "-m", "pytest", f"tests/{folder}", f"--junitxml={result}"], log
+    )
     if status != 0:
         show_end(log)
     if not result.exists():
-        totals.add(failed=1, remark=f"tests/{folder}: pytest ended with status {status}, see {log.relative_to(ROOT)}")
+        totals.add(
+            failed=1, remark=f"tests/{folder}: pytest ended with status {status}, see {log.relative_to(ROOT)}"
+        )
         return
     suite = ElementTree.parse(result).getroot()[0]
-    tests, errors, failures, skipped = (int(suite.get(key, "0")) for key in ("tests", "errors", "failures", "skipped"))
+    tests, errors, failures, skipped = (
+        int(suite.get(key, "0")) for key in ("tests", "errors", "failures", "skipped")
+    )
     totals.add(tests - errors - failures - skipped, errors + failures, skipped)
     for line in log.read_text(errors="replace").splitlines():
         if line.startswith(("SKIPPED", "FAILED", "ERROR ")):
@@ -165,12 +197,21 @@ def test() -> int:
     say("test: C++")
     unit_tests(totals, "unit", BUILD, [], [])
     unit_tests(
-        totals, "unit-asan", ROOT / "build" / "asan", [*SLIM, "-DPEERWAY_SANITIZE=address,undefined"], [],
-        ASAN_OPTIONS="detect_leaks=1", UBSAN_OPTIONS="print_stacktrace=1",
+        totals,
+        "unit-asan",
+        ROOT / "build" / "asan",
+        [*SLIM, "-DPEERWAY_SANITIZE=address,undefined"],
+        [],
+        ASAN_OPTIONS="detect_leaks=1",
+        UBSAN_OPTIONS="print_stacktrace=1",
     )
-    # ThreadSanitizer needs its addresses where it expects them, which newer kernels' randomisation does not give.
+    # ThreadSanitizer needs its addresses in place, which the randomisation of newer kernels denies it.
     unit_tests(
-        totals, "unit-tsan", ROOT / "build" / "tsan", [*SLIM, "-DPEERWAY_SANITIZE=thread"], ["setarch", "-R"],
+        totals,
+        "unit-tsan",
+        ROOT / "build" / "tsan",
+        [*SLIM, "-DPEERWAY_SANITIZE=thread"],
+        ["setarch", "-R"],
         TSAN_OPTIONS="second_deadlock_stack=1",
     )
     fuzz(totals)

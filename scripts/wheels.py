@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/wheels.py [--folder wheels] [--python 3.12] [--skip NAME...] [EXTRA...]
 
-Pure Python wheels and those of the given Python version for x86-64 Linux. What that host's Python has already, and is
-large (numpy, scipy), can be left out with --skip.
+Pure Python wheels and those of the given Python version for x86-64 Linux. What that host's Python has, and
+is large (numpy, scipy), can be left out with --skip.
 """
 
 from __future__ import annotations
@@ -34,8 +34,17 @@ def wheels() -> int:
     parser.add_argument("--skip", nargs="*", default=[], help="packages to leave out")
     parser.add_argument("extras", nargs="*", default=[], help="extras of pyproject.toml, as gpu-test")
     options = parser.parse_args()
-    platforms = [f"--platform=manylinux_2_{minor}_x86_64" for minor in GLIBC] + ["--platform=manylinux2014_x86_64"]
-    command = [VENV / "bin" / "python", "-m", "pip", "download", "--only-binary=:all:", "--implementation=cp"]
+    platforms = [f"--platform=manylinux_2_{minor}_x86_64" for minor in GLIBC] + [
+        "--platform=manylinux2014_x86_64"
+    ]
+    command: list[object] = [
+        VENV / "bin" / "python",
+        "-m",
+        "pip",
+        "download",
+        "--only-binary=:all:",
+        "--implementation=cp",
+    ]
     command += [f"--python-version={options.python}", *platforms, "--constraint", ROOT / "requirements.lock"]
     command += ["--dest", options.folder, *requirements(options.extras or ["gpu-test"])]
     must(f"download wheels for Python {options.python}", command, ROOT / "out" / "setup" / "wheels.log")
@@ -45,7 +54,8 @@ def wheels() -> int:
             wheel.unlink()
     found = list(options.folder.glob("*.whl"))
     total = sum(wheel.stat().st_size for wheel in found) / 1e6
-    say(f"wheels: {len(found)} in {options.folder}, {total:.0f} MB; there: PEERWAY_WHEELS=FOLDER make gpu-test")
+    say(f"wheels: {len(found)} in {options.folder}, {total:.0f} MB")
+    say("  on the other host: PEERWAY_WHEELS=<that folder> make gpu-test")
     return 0
 
 

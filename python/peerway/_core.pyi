@@ -10,6 +10,17 @@ ANY_RANK: int
 MAX_DIMS: int
 
 def version() -> str: ...
+
+class Setting:
+    name: str
+    type: str
+    default: str
+    help: str
+    value: str
+    origin: str
+    problem: str
+
+def settings() -> list[Setting]: ...
 def dlpack_span(array: object) -> tuple[int, int]: ...
 def cuda_bytes(address: int, bytes: int, device: int, owner: object) -> Any: ...
 

@@ -151,6 +151,8 @@ std::string config(std::string_view name) {
   return std::move(value.text);
 }
 
+std::string config_origin(std::string_view name) { return value_of(entry_of(name)).origin; }
+
 uint64_t config_number(std::string_view name) {
   const ConfigEntry& entry = entry_of(name);
   return check(entry, value_of(entry));

@@ -23,6 +23,7 @@ std::span<const ConfigEntry> config_table();
 /// The value in force: environment, then file, then default. Throws Error(PW_BAD_CONFIG) for a value that
 /// does not fit its type, naming the value, where it came from and what is allowed.
 std::string config(std::string_view name);
+std::string config_origin(std::string_view name);  ///< "PEERWAY_LOG", "the default of 'log'", ...
 uint64_t config_number(
     std::string_view name);  ///< counts, bytes (suffixes K M G) and seconds (in nanoseconds)
 

@@ -1,0 +1,54 @@
+// The configuration table for Python: every setting with its value in force, where that came from, and what is
+// wrong with it if it cannot be used.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "base/status.h"
+#include "core.h"
+
+namespace pwpy {
+namespace {
+
+struct Setting {
+  std::string name, type, fallback, help;
+  std::string value, origin, problem;
+};
+
+Setting setting_of(const pw::ConfigEntry& entry) {
+  Setting setting{std::string(entry.name), std::string(entry.type), std::string(entry.default_value),
+                  std::string(entry.help), "", "", ""};
+  try {
+    setting.origin = pw::config_origin(entry.name);
+    setting.value = pw::config(entry.name);
+  } catch (const pw::Error& error) {
+    setting.problem = error.what();
+  }
+  return setting;
+}
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const pw::ConfigEntry& entry : pw::config_table()) all.push_back(setting_of(entry));
+  return all;
+}
+
+}  // namespace
+
+void bind_config(nb::module_& module) {
+  nb::class_<Setting>(module, "Setting")
+      .def_ro("name", &Setting::name)
+      .def_ro("type", &Setting::type)
+      .def_ro("default", &Setting::fallback)
+      .def_ro("help", &Setting::help)
+      .def_ro("value", &Setting::value)
+      .def_ro("origin", &Setting::origin)
+      .def_ro("problem", &Setting::problem);
+  module.def("settings", &settings);
+}
+
+}  // namespace pwpy
