@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from peerway import _core
+from peerway.bench.plan import Case
 from peerway.context import Context
 from peerway.errors import Error
 from peerway.memory import Region, Remote, Signal
@@ -33,10 +34,14 @@ def agree(context: Context, error: str) -> None:
 
 @dataclass(slots=True)
 class Link:
-    """This rank's end of a pair, ready to be timed. A rank that only looks on has none of the fields."""
+    """This rank's end of a pair, ready to be timed. A rank that only looks on knows the two devices."""
 
     partner: int = -1
     leads: bool = False
+    source: str = ""  # the devices of a put by the first pair
+    target: str = ""
+    got_source: str = ""  # and of a get by its leader
+    got_target: str = ""
     far_source: Remote | None = None
     far_target: Remote | None = None
     arrived: Signal | None = None
@@ -107,6 +112,19 @@ class Links:
                     merged[name] = PathInfo(name, available, why_not)
         return list(merged.values())
 
+    def chosen(self, case: Case, link: Link) -> str:
+        """What the route takes for a case, as seen from this rank; "" for one that only looks on."""
+        if link.far_source is None or link.far_target is None or not case.kind.sized:
+            return ""
+        shape = _core.shape_class(case.shape.blocks, case.shape.block_bytes)
+        if case.kind.op == "get":
+            remote, near = link.far_source, self._memory[case.target, "target"]
+        else:
+            remote, near = link.far_target, self._memory[case.source, "source"]
+        told = json.loads(_core.explain_for(self._context._core, remote._core, near._core, case.kind.op, shape))
+        ends = ((row["to"] or float("inf"), str(row["via"])) for row in told["rows"])
+        return next((via for end, via in ends if case.shape.bytes < end), "")
+
     def _allocate(self, kind: str, size: int) -> Region:
         if kind == "host:malloc":
             return self._context.register(np.zeros(size, np.uint8))
@@ -116,15 +134,20 @@ class Links:
         context, link = self._context, Link()
         partners = {a: b for a, b in pairs} | {b: a for a, b in pairs}
         near_source, near_target = self._memory[source, "source"], self._memory[target, "target"]
-        keys: list[str] = []
+        mine: dict[str, list[str]] = {"devices": [near_source.device, near_target.device], "keys": []}
         if context.rank in partners:
             link.partner = partners[context.rank]
             link.leads = (context.rank, link.partner) in pairs
             link.arrived = context.signal(link.partner)
-            keys = [part.key().hex() for part in (near_source, near_target, link.arrived)]
-        all_keys = context.team.all_gather(json.dumps(keys).encode(), EXCHANGE_S)
+            mine["keys"] = [part.key().hex() for part in (near_source, near_target, link.arrived)]
+        told = [json.loads(text) for text in context.team.all_gather(json.dumps(mine).encode(), EXCHANGE_S)]
+        first, second = pairs[0]
+        link.source = _label(source, told[first]["devices"][0])
+        link.target = _label(target, told[second]["devices"][1])
+        link.got_source = _label(source, told[second]["devices"][0])
+        link.got_target = _label(target, told[first]["devices"][1])
         if link.arrived is not None:
-            imported = [context.import_key(bytes.fromhex(key)) for key in json.loads(all_keys[link.partner])]
+            imported = [context.import_key(bytes.fromhex(key)) for key in told[link.partner]["keys"]]
             link.far_source, link.far_target, link.far_arrived = imported
             link.loops = _core.Pair(
                 context._core, near_source._core, near_target._core, link.far_source._core, link.far_target._core,
@@ -132,3 +155,8 @@ class Links:
             )  # fmt: skip
         agree(context, "")
         return link
+
+
+def _label(kind: str, device: str) -> str:
+    """How records name a memory: the GPU itself, but "host:malloc" apart from "host"."""
+    return kind if device == "host" else device

@@ -30,6 +30,9 @@ class Outcome:
     samples_ns: NDArray[np.float64]
     cpu_percent: float
     validated: bool
+    source: str = "host"
+    target: str = "host"
+    chosen: str = ""  # the path that the route takes for this size
 
 
 class Sampler:
@@ -60,7 +63,10 @@ class Sampler:
         result: list[tuple[NDArray[np.float64], float]] = []
         self._together(lambda: result.append(self._loop(case, link, block, count)))
         samples, cpu = result[0]
-        return Outcome(*self._slowest(samples if link.leads else samples[:0], cpu), self._validated(case, link, block))
+        slowest, cpu = self._slowest(samples if link.leads else samples[:0], cpu)
+        right = self._validated(case, link, block)
+        source, target = (link.got_source, link.got_target) if case.kind.op == "get" else (link.source, link.target)
+        return Outcome(slowest, cpu, right, source, target, self._links.chosen(case, link))
 
     def _prepare(self, case: Case, link: Link) -> None:
         if link.loops is None:

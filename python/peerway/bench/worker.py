@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from peerway import _core
-from peerway.bench import limits
+from peerway.bench import limits, machine
 from peerway.bench.links import CaseFailed, Links
 from peerway.bench.plan import Case, Plan
 from peerway.bench.sampling import Outcome, Sampler
 from peerway.context import Context
-from peerway.errors import Error
+from peerway.errors import Error, InvalidArgument
 from peerway.paths import PathInfo
 from peerway.records import Record
 
@@ -89,27 +88,38 @@ def _run(job: Job, plan: Plan, context: Context, sampler: Sampler, reporter: Rep
 
 def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
     case, kind = job.case, job.case.kind
-    window = kind.window(case.shape.bytes)
-    streams = 1 if job.via in (limits.FLAG, limits.MEMCPY) else kind.streams_a_pair * len(case.pairs)
-    ways = 1 if job.via == limits.MEMCPY else kind.ways
+    window, alone = kind.window(case.shape.bytes), job.via == limits.MEMCPY
+    extra: dict[str, Any] = {"window": window} if kind.windowed else {}
+    if kind.all_pairs:
+        extra["pairs"] = len(case.pairs)
+    if job.via == ROUTE and outcome.chosen:
+        extra["chosen"] = outcome.chosen
     return Record.from_samples(
         outcome.samples_ns,
-        ways=ways,
+        ways=1 if alone else kind.ways,
         messages=window,
-        streams=streams,
+        streams=1 if alone else kind.streams_a_pair * len(case.pairs),
         test=case.test,
         via=job.via,
         op=kind.op,
         shape=case.shape.label,
         bytes=case.shape.bytes,
         ranks=context.size,
-        source=case.source,
-        target=case.target,
+        source=outcome.source,
+        target=outcome.target,
         validated=outcome.validated,
         cpu_percent=round(outcome.cpu_percent, 1),
-        **plan.known,
-        extra={"window": window} | ({"pairs": len(case.pairs)} if kind.all_pairs else {}),
+        **_hardware(plan.known, outcome),
+        extra=extra,
     )
+
+
+def _hardware(known: dict[str, str], outcome: Outcome) -> dict[str, str]:
+    """The fields of the plan, with the GPU in place of the processor where one is involved."""
+    gpus = [name for name in (outcome.source, outcome.target) if name.startswith("cuda")]
+    if not gpus:
+        return known
+    return known | {"device": machine.device_name(gpus[0]), "driver": machine.cuda_driver()}
 
 
 def _jobs(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
@@ -126,7 +136,7 @@ def _jobs(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
         if plan.limits and limit and mark not in limits_done:
             limits_done.add(mark)
             yield Job(case, limit, limit)
-        for via, paths in _settings(plan, found[key]):
+        for via, paths in _settings(plan, case, found[key]):
             yield Job(case, via, paths)
 
 
@@ -141,20 +151,29 @@ def _paths(case: Case, op: str, links: Links, reporter: Reporter) -> list[PathIn
     return infos
 
 
-def _settings(plan: Plan, infos: list[PathInfo]) -> Iterator[tuple[str, str]]:
+def _settings(plan: Plan, case: Case, infos: list[PathInfo]) -> Iterator[tuple[str, str]]:
     """The ways of the plan that can be used, or else all available paths and the route."""
     available = [info.name for info in infos if info.available]
-    if not plan.settings:
-        yield from ((name, name) for name in available)
-        if available:
-            yield ROUTE, ROUTE
+    if not available:
         return
-    for label, paths in plan.settings:
-        wanted = paths.split(",")
-        if paths == ROUTE and available:
-            yield label, paths
-        elif usable := [want for want in wanted if any(covers(want, name) for name in available)]:
-            yield label, ",".join(usable)
+    if not case.kind.sized:  # no data moves, so no path is chosen
+        yield ROUTE, ROUTE
+    elif not plan.settings:
+        yield from ((name, name) for name in available)
+        yield ROUTE, ROUTE
+    else:
+        for label, paths in plan.settings:
+            _check_known(paths, infos)
+            usable = [want for want in paths.split(",") if any(covers(want, name) for name in available)]
+            if paths == ROUTE or usable:
+                yield label, ",".join(usable) or ROUTE
+
+
+def _check_known(paths: str, infos: list[PathInfo]) -> None:
+    for want in paths.split(","):
+        if want != ROUTE and not any(covers(want, info.name) for info in infos):
+            names = ", ".join(info.name for info in infos)
+            raise InvalidArgument(f"peerway: there is no path '{want}'; there are {names}, and route for the choice.")
 
 
 def covers(wanted: str, name: str) -> bool:
