@@ -118,10 +118,14 @@ void bind_bench(nb::module_& module) {
              nb::arg("timeout") = nb::none());
   const auto release = nb::call_guard<nb::gil_scoped_release>();
   module.def(
-      "fill_random", [](Region& region, uint64_t seed) { pw::bench::fill_random(region->handle(), seed); },
-      nb::arg("region"), nb::arg("seed"), release);
+      "fill_random",
+      [](Region& region, uint64_t bytes, uint64_t seed) {
+        pw::bench::fill_random(region->handle(), bytes, seed);
+      },
+      nb::arg("region"), nb::arg("bytes"), nb::arg("seed"), release);
   module.def(
-      "poison", [](Region& region) { pw::bench::poison(region->handle()); }, nb::arg("region"), release);
+      "poison", [](Region& region, uint64_t bytes) { pw::bench::poison(region->handle(), bytes); },
+      nb::arg("region"), nb::arg("bytes"), release);
   module.def(
       "holds",
       [](Region& region, const pw_block& block, uint64_t seed) {

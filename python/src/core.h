@@ -60,5 +60,6 @@ inline uint64_t pw_timeout(std::optional<double> seconds) {
 void bind_core(nb::module_& module);
 void bind_bench(nb::module_& module);
 void bind_config(nb::module_& module);
+void bind_routes(nb::module_& module);
 
 }  // namespace pwpy

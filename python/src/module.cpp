@@ -30,4 +30,5 @@ NB_MODULE(_core, module) {
   pwpy::bind_core(module);
   pwpy::bind_bench(module);
   pwpy::bind_config(module);
+  pwpy::bind_routes(module);
 }

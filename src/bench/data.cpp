@@ -48,10 +48,10 @@ void copy_now(const pw_region* region, std::byte* to, const std::byte* from, uin
 
 std::byte* address_of(const pw_region* region) { return static_cast<std::byte*>(pw_region_address(region)); }
 
-/// Calls `body(buffer, offset, bytes)` for the region's chunks and stores each buffer in the region.
+/// Calls `body(buffer, offset, bytes)` for the chunks of the region's first `all` bytes and stores each
+/// buffer in the region.
 template <typename Body>
-void store_chunks(const pw_region* region, Body body) {
-  const uint64_t all = pw_region_bytes(region);
+void store_chunks(const pw_region* region, uint64_t all, Body body) {
   std::vector<std::byte> buffer(std::min(all, kChunk));
   for (uint64_t at = 0; at < all; at += kChunk) {
     const uint64_t bytes = std::min(kChunk, all - at);
@@ -74,13 +74,14 @@ void expected(std::byte* to, uint64_t at, uint64_t bytes, const pw_block& block,
 
 }  // namespace
 
-void fill_random(const pw_region* region, uint64_t seed) {
-  store_chunks(region,
-               [&](std::byte* to, uint64_t at, uint64_t bytes) { random_bytes(to, at, bytes, seed); });
+void fill_random(const pw_region* region, uint64_t bytes, uint64_t seed) {
+  store_chunks(region, bytes,
+               [&](std::byte* to, uint64_t at, uint64_t part) { random_bytes(to, at, part, seed); });
 }
 
-void poison(const pw_region* region) {
-  store_chunks(region, [&](std::byte* to, uint64_t, uint64_t bytes) { std::fill_n(to, bytes, kPoison); });
+void poison(const pw_region* region, uint64_t bytes) {
+  store_chunks(region, bytes,
+               [&](std::byte* to, uint64_t, uint64_t part) { std::fill_n(to, part, kPoison); });
 }
 
 bool holds(const pw_region* region, const pw_block& block, uint64_t seed) {

@@ -8,12 +8,12 @@
 
 namespace pw::bench {
 
-/// Fills the region with random bytes that `seed` decides, so that a receiver can tell them without a
-/// message.
-void fill_random(const pw_region* region, uint64_t seed);
+/// Fills the region's first `bytes` with random bytes that `seed` decides, so that a receiver can tell them
+/// without a message.
+void fill_random(const pw_region* region, uint64_t bytes, uint64_t seed);
 
-/// Fills the region with a byte that random data does not repeat.
-void poison(const pw_region* region);
+/// Fills the region's first `bytes` with one value.
+void poison(const pw_region* region, uint64_t bytes);
 
 /// Whether the region holds what fill_random(seed) gave the source in `block`, and poison up to the block's
 /// end elsewhere.

@@ -1,0 +1,73 @@
+"""What the hardware allows, measured in the same run: one core's memcpy, and a bare flag between two processes."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peerway import _core
+from peerway.bench.plan import SIGNAL_BYTES, Case, Plan
+from peerway.bench.sampling import FEWEST, MOST_LATENCIES, MOST_WINDOWS, Outcome, block_of
+from peerway.context import Context
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MEMCPY, FLAG = "memcpy", "flag"
+_MEMCPY_TESTS = ("put_bw", "get_bw", "cube")
+_FLAG_TESTS = ("put_latency", "signal_latency")
+
+
+def limit_of(case: Case) -> str | None:
+    """The limit that belongs beside a case, if any. Both are of host memory."""
+    if (case.source, case.target) != ("host", "host"):
+        return None
+    if case.test in _MEMCPY_TESTS:
+        return MEMCPY
+    small = case.shape.bytes == SIGNAL_BYTES and case.shape.label == "contiguous"
+    return FLAG if case.test in _FLAG_TESTS and small else None
+
+
+def run_memcpy(case: Case, plan: Plan) -> list[Outcome]:
+    """One core's memcpy between two buffers of its own. Not collective."""
+    rng = np.random.default_rng(case.shape.bytes)
+    source = np.frombuffer(rng.bytes(case.shape.extent), np.uint8).copy()
+    target = np.full(case.shape.extent, 0xA5, np.uint8)
+    block, window = block_of(case), case.kind.window(case.shape.bytes)
+    budget = plan.budget_s * 1e9
+    least = max(1.0, float(_core.copy_window(target, source, block, window, 3)[0].min()))
+    count = int(min(MOST_WINDOWS if case.kind.windowed else MOST_LATENCIES, max(FEWEST, budget / least)))
+    outcomes = []
+    for _ in range(plan.repeat):
+        _core.copy_window(target, source, block, window, count // 10 + 1)
+        samples, cpu = _core.copy_window(target, source, block, window, count)
+        outcomes.append(Outcome(samples, cpu, _same_blocks(target, source, case)))
+    return outcomes
+
+
+def run_flag(context: Context, plan: Plan, file: Path) -> list[Outcome]:
+    """A counter bounced between ranks 0 and 1 in a file that both map; empty on every other rank. Collective."""
+    outcomes: list[Outcome] = []
+    if context.rank < 2:
+        with file.open("r+b") as handle, mmap.mmap(handle.fileno(), 4096) as memory:
+            words = np.frombuffer(memory, np.uint64)
+            for _ in range(plan.repeat):
+                count = MOST_LATENCIES
+                _core.flag_ping_pong(words, context.rank == 0, count // 10, plan.timeout_s)
+                samples, cpu = _core.flag_ping_pong(words, context.rank == 0, count, plan.timeout_s)
+                outcomes.append(Outcome(samples, cpu, True))
+            del words
+    context.team.barrier(plan.timeout_s)
+    return outcomes if context.rank == 0 else []
+
+
+def _same_blocks(target: NDArray[np.uint8], source: NDArray[np.uint8], case: Case) -> bool:
+    shape = case.shape
+    if shape.blocks == 1:
+        return bool(np.array_equal(target, source))
+    rows = (shape.blocks, shape.block_bytes)
+    views = (np.lib.stride_tricks.as_strided(array, rows, (shape.pitch, 1)) for array in (target, source))
+    return bool(np.array_equal(*views))

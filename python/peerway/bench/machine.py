@@ -1,0 +1,49 @@
+"""What a record says about where it was made: host, processor or GPU, driver, version, command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import socket
+import sys
+from pathlib import Path
+
+from peerway import _core
+
+NVIDIA_VERSION = Path("/proc/driver/nvidia/version")
+
+
+def known() -> dict[str, str]:
+    """The fields of a record that are the same for all results of one run on host memory."""
+    return {
+        "host": socket.gethostname(),
+        "device": device_name("host"),
+        "driver": "",
+        "version": _core.version(),
+        "command": command(),
+    }
+
+
+def command() -> str:
+    """The command line of this process, as a person would type it."""
+    program = Path(sys.argv[0]).name
+    return shlex.join(["peerway" if program in ("peerway", "__main__.py") else program, *sys.argv[1:]])
+
+
+def device_name(device: str) -> str:
+    """The hardware behind "host" or "cuda:0"; "" for a device that is not here."""
+    return dict(_core.devices()).get(device, "")
+
+
+def has_cuda() -> bool:
+    """Whether any GPU can be used."""
+    return any(name.startswith("cuda") for name, _ in _core.devices())
+
+
+def cuda_driver() -> str:
+    """The NVIDIA kernel driver's version; "" without one."""
+    try:
+        found = re.search(r"Module\s+([0-9.]+)", NVIDIA_VERSION.read_text())
+    except OSError:
+        return ""
+    return found[1] if found else ""

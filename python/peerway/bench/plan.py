@@ -1,0 +1,96 @@
+"""The plan of a benchmark run: every case, spelled out, as the ranks read it. Plain data; made before anything starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+
+from peerway.bench import shapes
+from peerway.bench.kinds import KINDS, Kind
+from peerway.bench.shapes import Shape
+
+SIGNAL_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test of one shape between two kinds of memory. `pairs` are the ranks (leader, follower) that run at once."""
+
+    test: str
+    shape: Shape
+    source: str
+    target: str
+    pairs: tuple[tuple[int, int], ...]
+
+    @property
+    def kind(self) -> Kind:
+        """What the test does."""
+        return KINDS[self.test]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one start of the ranks measures.
+
+    `settings` are the ways to measure each case over: a label for the records and the paths it may take; an empty list
+    stands for every path that is available, and the route. `known` are the fields of a record that are the same for all.
+    """
+
+    ranks: int
+    cases: list[Case]
+    settings: list[tuple[str, str]] = field(default_factory=list)
+    budget_s: float = 0.2
+    timeout_s: float = 60
+    repeat: int = 1
+    limits: bool = True
+    known: dict[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> str:
+        """The plan for the ranks."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The plan of as_json()."""
+        values = json.loads(text)
+        values["cases"] = [_case(**case) for case in values["cases"]]
+        values["settings"] = [(label, paths) for label, paths in values["settings"]]
+        return cls(**values)
+
+
+def _case(test: str, shape: dict[str, int | str], source: str, target: str, pairs: list[list[int]]) -> Case:
+    return Case(test, Shape(**shape), source, target, tuple((a, b) for a, b in pairs))  # type: ignore[arg-type]
+
+
+def pairs_for(kind: Kind, ranks: int) -> tuple[tuple[int, int], ...]:
+    """The lower half of the ranks leads, the upper follows; only the first pair, unless the test is of all."""
+    half = ranks // 2
+    return tuple((rank, rank + half) for rank in range(half if kind.all_pairs else 1))
+
+
+def make_cases(
+    tests: Sequence[str],
+    sizes: Iterable[int],
+    labels: Sequence[str],
+    cubes: Iterable[int],
+    memories: Sequence[tuple[str, str]],
+    ranks: int,
+) -> list[Case]:
+    """All cases of the tests asked for: sizes for contiguous shapes, `cubes` for the cube test's own."""
+    sizes, cubes = list(sizes), list(cubes)
+    faces = [shapes.face(n, across) for n in cubes for across in "ijk"]
+    others = [shapes.of_label(label) for label in labels if label != "contiguous"]
+    cases = []
+    for test in tests:
+        kind = KINDS[test]
+        if test == "cube":
+            forms = faces
+        elif not kind.sized:
+            forms = [shapes.contiguous(SIGNAL_BYTES)]
+        else:
+            forms = [shapes.contiguous(size) for size in sizes] if "contiguous" in labels else []
+            forms += others
+        for source, target in memories:
+            cases += [Case(test, form, source, target, pairs_for(kind, ranks)) for form in forms]
+    return cases

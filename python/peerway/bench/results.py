@@ -1,0 +1,68 @@
+"""From messages to records, one place for all who measure: writes them as they come, keeps what could not be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from peerway import records
+from peerway.bench.session import Message
+from peerway.paths import PathInfo
+from peerway.records import Record
+
+Step = Callable[[str, int, int], None]
+"""Called with what is measured now, how many cases are done and how many there are."""
+
+
+@dataclass(slots=True)
+class Results:
+    """What a run gave so far."""
+
+    out: Path | None = None
+    records: list[Record] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    paths: dict[tuple[str, str, str], list[PathInfo]] = field(default_factory=dict)
+    """(source, target, op) -> every path, with the reason of those that cannot be used."""
+
+    def add(self, record: Record) -> None:
+        """Keeps a record and writes it, so that a later failure loses nothing."""
+        self.records.append(record)
+        if self.out is not None:
+            records.append(self.out, record)
+
+    def note(self, text: str) -> None:
+        """Keeps a remark for the end, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def follow(self, messages: Iterable[Message], step: Step) -> None:
+        """Takes all messages of a session. Raises ValueError when the ranks say that the plan cannot be."""
+        done, total = 0, 0
+        for message in messages:
+            match message.pop("kind"):
+                case "record":
+                    self.add(Record(**message["record"]))
+                case "begin":
+                    step(_title(message), done, total)
+                    done += 1
+                case "plan":
+                    total = message["jobs"]
+                case "paths":
+                    key = (message["source"], message["target"], message["op"])
+                    self.paths[key] = [PathInfo(*path) for path in message["paths"]]
+                case "refused":
+                    self.note(_refusal(message))
+                case "error":
+                    raise ValueError(message["message"])
+        step("", done, done)
+
+
+def _title(message: Message) -> str:
+    return f"{message['test']} {message['via']}"
+
+
+def _refusal(message: Message) -> str:
+    what = f"{message['test']} {message['via']}".strip()
+    size = f" of {message['bytes']} bytes" if message["bytes"] else ""
+    return f"{what}{size} was not measured: {message['why']}"

@@ -1,0 +1,92 @@
+"""One start of the ranks: launches them with a plan and hands back their messages as they come."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from peerway.bench.plan import Plan
+
+Message = dict[str, Any]
+POLL_S = 0.2
+LAST_LINES = 12  # of what the ranks wrote, in the message of a failure
+
+
+class SessionFailed(RuntimeError):
+    """The ranks could not be started, or ended before they were done; the message has what they said."""
+
+
+def run(plan: Plan, environment: Mapping[str, str] | None = None) -> Iterator[Message]:
+    """Start the ranks and yield their messages until they are done.
+
+    Ends the ranks when the caller stops early. Raises SessionFailed.
+    """
+    with tempfile.TemporaryDirectory(prefix="peerway-bench-") as name:
+        folder = Path(name)
+        (folder / "plan.json").write_text(plan.as_json())
+        (folder / "flag").write_bytes(bytes(4096))
+        with socket.socket(socket.AF_UNIX) as listener, (folder / "output").open("w+b") as output:
+            listener.bind(str(folder / "socket"))
+            listener.listen(1)
+            with _start(plan, folder, output.fileno(), environment or {}) as process:
+                try:
+                    finished = yield from _messages(listener, process)
+                    if finished:
+                        process.wait(plan.timeout_s)
+                finally:
+                    _end(process)
+            if not finished or process.returncode != 0:
+                raise SessionFailed(_failure(plan, process.returncode, folder / "output"))
+
+
+def _start(plan: Plan, folder: Path, output: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "peerway", "run", "-n", str(plan.ranks), "--"]
+    command += [sys.executable, "-m", "peerway.bench.worker", str(folder)]
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**os.environ, **environment}
+    )
+
+
+def _messages(listener: socket.socket, process: subprocess.Popen[bytes]) -> Iterator[Message]:
+    """Yield messages until "done" (then True is returned) or until the ranks are gone (then False)."""
+    connection = _accept(listener, process)
+    if connection is None:
+        return False
+    with connection, connection.makefile("r", encoding="utf-8") as lines:
+        for line in lines:
+            message = json.loads(line)
+            if message["kind"] == "done":
+                return True
+            yield message
+    return False
+
+
+def _accept(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket | None:
+    while not select.select([listener], [], [], POLL_S)[0]:
+        if process.poll() is not None:
+            return None
+    return listener.accept()[0]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The launcher passes a signal on to its ranks."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _failure(plan: Plan, status: int | None, output: Path) -> str:
+    lines = output.read_text(errors="replace").strip().splitlines()
+    said = "\n  ".join(lines[-LAST_LINES:]) or "they said nothing"
+    return f"the {plan.ranks} ranks of the benchmark ended early (status {status}):\n  {said}"

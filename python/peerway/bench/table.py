@@ -1,0 +1,101 @@
+"""Records as the tables of `peerway bench`: a row a size, a column a way, one table for each test, shape and pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from peerway.bench.kinds import KINDS
+from peerway.cube import cube_face, shape_class
+from peerway.units import bandwidth_text, rate_text, size_text, time_text
+
+if TYPE_CHECKING:
+    from peerway.records import Record
+
+_FACES = {"i": "contiguous face", "j": "face of rows", "k": "face of single doubles"}
+_UNITS = {"bandwidth_MBps": bandwidth_text, "messages_per_s": rate_text}
+_MORE_IS_BETTER = frozenset(_UNITS)
+_NOTHING = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The records of one table."""
+
+    test: str
+    shape: str
+    source: str
+    target: str
+    records: list[Record]
+
+
+def blocks(records: Iterable[Record]) -> list[Block]:
+    """Records of one test, shape class and pair of memories together, in the order of their first."""
+    found: dict[tuple[str, str, str, str], Block] = {}
+    for record in records:
+        key = (record.test, shape_class(record.shape), record.source, record.target)
+        found.setdefault(key, Block(*key, [])).records.append(record)
+    return list(found.values())
+
+
+def as_table(block: Block, statistic: str | None = None) -> Table:
+    """One table. `statistic` is the field of latency tests ("p50_us", "p99_us", ...); bandwidths are of the median.
+
+    The best of Peerway's own ways in each row is bold; a value that was not validated is marked.
+    """
+    column = KINDS[block.test].column if block.test in KINDS else "p50_us"
+    if statistic and column == "p50_us":
+        column = statistic
+    vias = list(dict.fromkeys(record.via for record in block.records))
+    table = Table(title=Text(_title(block, column)), title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.title_style = "bold"
+    table.header_style = "dim"
+    table.add_column("size", justify="right", no_wrap=True)
+    for via in vias:
+        table.add_column(via, justify="right", overflow="fold")
+    for label, size in _rows(block):
+        row = [[r for r in block.records if r.via == via and r.bytes == size] for via in vias]
+        best = _best([record for cell in row for record in cell], column)
+        table.add_row(label, *(_cell(cell, column, best) for cell in row))
+    return table
+
+
+def _title(block: Block, column: str) -> str:
+    face = block.shape.removeprefix("cube/")
+    shape = _FACES.get(face, block.shape)
+    words = {"p50_us": "one way, median", "p99_us": "one way, 99th percentile", "min_us": "one way, least"}
+    if block.test == "get_latency":
+        words = {name: text.replace("one way", "whole operation") for name, text in words.items()}
+    kind = {"bandwidth_MBps": "bandwidth", "messages_per_s": "messages a second"} | words
+    return f"{block.test}: {shape}, {block.source} to {block.target} ({kind.get(column, column)})"
+
+
+def _rows(block: Block) -> Sequence[tuple[str, int]]:
+    rows: dict[int, str] = {}
+    for record in sorted(block.records, key=lambda record: record.bytes):
+        face = cube_face(record.shape)
+        rows[record.bytes] = (f"N={face.n}  " if face else "") + size_text(record.bytes)
+    return [(label, size) for size, label in rows.items()]
+
+
+def _best(records: Sequence[Record], column: str) -> float | None:
+    values = [getattr(record, column) for record in records if record.validated]
+    if not values:
+        return None
+    best: float = max(values) if column in _MORE_IS_BETTER else min(values)
+    return best
+
+
+def _cell(records: Sequence[Record], column: str, best: float | None) -> Text:
+    if not records:
+        return Text(_NOTHING, style="dim")
+    value = median(getattr(record, column) for record in records)
+    text = _UNITS.get(column, time_text)(value)
+    if not all(record.validated for record in records):
+        return Text(f"{text} WRONG DATA", style="bold red")
+    return Text(text, style="bold" if best is not None and value == best else "")

@@ -1,0 +1,185 @@
+"""What each rank of a benchmark runs: `python -m peerway.bench.worker FOLDER`.
+
+The folder has the plan (plan.json), the socket to which rank 0 reports, one line of JSON a message, and a file for the
+flag ping-pong.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from peerway.bench import limits, machine
+from peerway.bench.links import CaseFailed, Links
+from peerway.bench.plan import Case, Plan
+from peerway.bench.sampling import Outcome, Sampler
+from peerway.context import Context
+from peerway.errors import Error, InvalidArgument
+from peerway.paths import PathInfo
+from peerway.records import Record
+
+ROUTE = "route"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One case over one way: a label for the records, and the paths it may take."""
+
+    case: Case
+    via: str
+    paths: str
+
+
+class Reporter:
+    """The line to the session, on rank 0; on other ranks it says nothing."""
+
+    def __init__(self, folder: Path, rank: int) -> None:
+        self._socket: socket.socket | None = None
+        if rank == 0:
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.connect(str(folder / "socket"))
+
+    def say(self, kind: str, **values: Any) -> None:
+        """Sends one message."""
+        if self._socket is not None:
+            self._socket.sendall((json.dumps({"kind": kind, **values}) + "\n").encode())
+
+
+def main(folder: Path) -> None:
+    """Runs the plan of the folder."""
+    plan = Plan.from_json((folder / "plan.json").read_text())
+    with Context() as context:
+        reporter = Reporter(folder, context.rank)
+        try:
+            links = Links(context)
+            jobs = list(_jobs(plan, links, reporter))
+            reporter.say("plan", jobs=len(jobs))
+            sampler = Sampler(context, links, plan)
+            for job in jobs:
+                _run(job, plan, context, sampler, reporter, folder)
+            links.drop()
+        except Error as error:
+            reporter.say("error", message=str(error))
+        reporter.say("done")
+
+
+def _run(job: Job, plan: Plan, context: Context, sampler: Sampler, reporter: Reporter, folder: Path) -> None:
+    reporter.say("begin", test=job.case.test, via=job.via, shape=job.case.shape.label, bytes=job.case.shape.bytes)
+    outcomes: list[Outcome] = []
+    try:
+        if job.via == limits.FLAG:
+            outcomes = limits.run_flag(context, plan, folder / "flag")
+        elif job.via == limits.MEMCPY:
+            outcomes = limits.run_memcpy(job.case, plan) if context.rank == 0 else []
+            context.team.barrier(plan.timeout_s + 60)
+        else:
+            context.use(job.paths)
+            outcomes = sampler.run(job.case)
+    except CaseFailed as failure:
+        reporter.say("refused", via=job.via, test=job.case.test, bytes=job.case.shape.bytes, why=str(failure))
+    for outcome in outcomes if context.rank == 0 else []:
+        reporter.say("record", record=json.loads(_record(job, plan, context, outcome).as_json()))
+
+
+def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
+    case, kind = job.case, job.case.kind
+    window, alone = kind.window(case.shape.bytes), job.via == limits.MEMCPY
+    extra: dict[str, Any] = {"window": window} if kind.windowed else {}
+    if kind.all_pairs:
+        extra["pairs"] = len(case.pairs)
+    if job.via == ROUTE and outcome.chosen:
+        extra["chosen"] = outcome.chosen
+    return Record.from_samples(
+        outcome.samples_ns,
+        ways=1 if alone else kind.ways,
+        messages=window,
+        streams=1 if alone else kind.streams_a_pair * len(case.pairs),
+        test=case.test,
+        via=job.via,
+        op=kind.op,
+        shape=case.shape.label,
+        bytes=case.shape.bytes,
+        ranks=context.size,
+        source=outcome.source,
+        target=outcome.target,
+        validated=outcome.validated,
+        cpu_percent=round(outcome.cpu_percent, 1),
+        **_hardware(plan.known, outcome),
+        extra=extra,
+    )
+
+
+def _hardware(known: dict[str, str], outcome: Outcome) -> dict[str, str]:
+    """The fields of the plan, with the GPU in place of the processor where one is involved."""
+    gpus = [name for name in (outcome.source, outcome.target) if name.startswith("cuda")]
+    if not gpus:
+        return known
+    return known | {"device": machine.device_name(gpus[0]), "driver": machine.cuda_driver()}
+
+
+def _jobs(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
+    """Every case over every way it can go, in the order of the plan. Collective: the same on all ranks."""
+    found: dict[tuple[Any, ...], list[PathInfo]] = {}
+    limits_done: set[tuple[str, int, str]] = set()
+    for case in plan.cases:
+        op = "get" if case.kind.op == "get" else "put"
+        key = (case.source, case.target, case.pairs, op)
+        if key not in found:
+            found[key] = _paths(case, op, links, reporter)
+        mark = (case.test, case.shape.bytes, case.shape.label)
+        limit = limits.limit_of(case)
+        if plan.limits and limit and mark not in limits_done:
+            limits_done.add(mark)
+            yield Job(case, limit, limit)
+        for via, paths in _settings(plan, case, found[key]):
+            yield Job(case, via, paths)
+
+
+def _paths(case: Case, op: str, links: Links, reporter: Reporter) -> list[PathInfo]:
+    try:
+        links.reserve(case.source, case.target, 1)
+        infos = links.paths(case.source, case.target, case.pairs, op)
+    except CaseFailed as failure:
+        reporter.say("refused", via="", test=case.test, bytes=0, why=f"{case.source} to {case.target}: {failure}")
+        return []
+    reporter.say("paths", source=case.source, target=case.target, op=op, paths=infos)
+    return infos
+
+
+def _settings(plan: Plan, case: Case, infos: list[PathInfo]) -> Iterator[tuple[str, str]]:
+    """The ways of the plan that can be used, or else all available paths and the route."""
+    available = [info.name for info in infos if info.available]
+    if not available:
+        return
+    if not case.kind.sized:  # no data moves, so no path is chosen
+        yield ROUTE, ROUTE
+    elif not plan.settings:
+        yield from ((name, name) for name in available)
+        yield ROUTE, ROUTE
+    else:
+        for label, paths in plan.settings:
+            _check_known(paths, infos)
+            usable = [want for want in paths.split(",") if any(covers(want, name) for name in available)]
+            if paths == ROUTE or usable:
+                yield label, ",".join(usable) or ROUTE
+
+
+def _check_known(paths: str, infos: list[PathInfo]) -> None:
+    for want in paths.split(","):
+        if want != ROUTE and not any(covers(want, info.name) for info in infos):
+            names = ", ".join(info.name for info in infos)
+            raise InvalidArgument(f"peerway: there is no path '{want}'; there are {names}, and route for the choice.")
+
+
+def covers(wanted: str, name: str) -> bool:
+    """Whether a path asked for means this path: "peer" means all of "peer/..."."""
+    return name == wanted or name.startswith(wanted + "/")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

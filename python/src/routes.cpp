@@ -1,0 +1,133 @@
+// What bench, tune, explain and config ask beyond the C ABI: paths and their reasons, decisions, route
+// tables, devices, settings. Tables and explanations are JSON text here, as the route layer reads and writes
+// them.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+
+#include "base/config.h"
+#include "base/status.h"
+#include "context/machine.h"
+#include "context/paths_info.h"
+#include "core.h"
+#include "device/device.h"
+#include "route/split.h"
+#include "route/table.h"
+
+namespace pwpy {
+namespace {
+
+using Text = std::string;
+
+std::vector<std::tuple<Text, bool, Text>> paths_for(Context& context, Remote& remote, Region& region,
+                                                    const Text& op) {
+  std::vector<std::tuple<Text, bool, Text>> found;
+  for (const pw::PathInfo& path :
+       pw::paths_for(context->handle(), remote->handle(), region->handle(), pw::route::parse_op(op))) {
+    found.emplace_back(path.name, path.available, path.why_not);
+  }
+  return found;
+}
+
+Text explain_for(Context& context, Remote& remote, Region& region, const Text& op, const Text& shape) {
+  return pw::explain_for(context->handle(), remote->handle(), region->handle(), pw::route::parse_op(op),
+                         pw::route::parse_shape_class(shape));
+}
+
+std::vector<std::pair<Text, Text>> devices() {
+  std::vector<std::pair<Text, Text>> found;
+  for (const pw::Device* device : pw::devices())
+    found.emplace_back(pw::to_string(device->id()), device->name());
+  return found;
+}
+
+std::vector<std::tuple<Text, Text, Text, Text>> config_table() {
+  std::vector<std::tuple<Text, Text, Text, Text>> rows;
+  for (const pw::ConfigEntry& entry : pw::config_table()) {
+    rows.emplace_back(entry.name, entry.type, entry.default_value, entry.help);
+  }
+  return rows;
+}
+
+/// Fits the cost lines of a draft and gives the whole table's text.
+Text fit_table(const Text& draft) {
+  return pw::route::print_table(pw::route::parse_table(draft, "the measured table"));
+}
+
+Text shape_class(uint64_t blocks, uint64_t block_bytes) {
+  pw::Shape shape;
+  shape.block_bytes = block_bytes;
+  if (blocks > 1) {
+    shape.dims = 1;
+    shape.count[0] = blocks;
+  }
+  return pw::route::to_string(pw::route::shape_class(shape));
+}
+
+using Points = std::vector<std::tuple<uint64_t, double, double>>;  // bytes, microseconds, spread
+
+std::vector<pw::route::Point> to_points(const Points& given) {
+  std::vector<pw::route::Point> points;
+  for (const auto& [bytes, microseconds, spread] : given) points.push_back({bytes, microseconds, spread});
+  return points;
+}
+
+std::vector<pw::route::Lane> to_lanes(const std::vector<std::pair<Text, Points>>& given) {
+  std::vector<pw::route::Lane> lanes;
+  for (const auto& [path, points] : given) lanes.push_back({path, pw::route::fit(to_points(points))});
+  return lanes;
+}
+
+using Parts = std::vector<std::pair<Text, uint32_t>>;  // path, share of 256
+
+/// The shares with which all lanes would be done at the same time; empty when fewer than two are worth it.
+Parts propose_split(const std::vector<std::pair<Text, Points>>& lanes, uint64_t bytes) {
+  Parts parts;
+  if (const auto split = pw::route::propose(to_lanes(lanes), bytes)) {
+    for (const pw::route::Part& part : split->parts) parts.emplace_back(part.path, part.share);
+  }
+  return parts;
+}
+
+/// Indices of the measured splits that a table should keep.
+std::vector<size_t> worth_keeping(const std::vector<std::pair<Parts, Points>>& given,
+                                  const std::vector<std::pair<Text, Points>>& lanes) {
+  std::vector<pw::route::Trial> trials;
+  for (const auto& [parts, points] : given) {
+    pw::route::Trial trial;
+    for (const auto& [path, share] : parts) trial.split.parts.push_back({path, static_cast<uint16_t>(share)});
+    trial.points = to_points(points);
+    trials.push_back(std::move(trial));
+  }
+  return pw::route::worth_keeping(trials, to_lanes(lanes));
+}
+
+}  // namespace
+
+void bind_routes(nb::module_& module) {
+  module.def("paths_for", &paths_for, nb::arg("context"), nb::arg("remote"), nb::arg("region"),
+             nb::arg("op"));
+  module.def("explain_for", &explain_for, nb::arg("context"), nb::arg("remote"), nb::arg("region"),
+             nb::arg("op"), nb::arg("shape"));
+  module.def(
+      "set_staging_chunk_bytes",
+      [](Context& context, uint64_t bytes) { pw::set_staging_chunk_bytes(context->handle(), bytes); },
+      nb::arg("context"), nb::arg("bytes"));
+  module.def("devices", &devices);
+  module.def("why_no_cuda", &pw::why_no_cuda);
+  module.def("machine", &pw::machine);
+  module.def("default_table_file", &pw::default_table_file);
+  module.def("fit_table", &fit_table, nb::arg("draft"));
+  module.def("shape_class", &shape_class, nb::arg("blocks"), nb::arg("block_bytes"));
+  module.def("propose_split", &propose_split, nb::arg("lanes"), nb::arg("bytes"));
+  module.def("worth_keeping", &worth_keeping, nb::arg("trials"), nb::arg("lanes"));
+  module.def("config_table", &config_table);
+  module.def("config_value", &pw::config, nb::arg("name"));
+  module.def("config_home", &pw::config_home);
+}
+
+}  // namespace pwpy
