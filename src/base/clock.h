@@ -14,6 +14,9 @@ inline uint64_t now_ns() noexcept {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+/// A deadline that never passes.
+inline constexpr uint64_t kNever = PW_FOREVER;
+
 /// PW_FOREVER, and a timeout too large for the clock, never pass.
 inline uint64_t deadline_after(uint64_t timeout_ns) noexcept {
   const uint64_t now = now_ns();
