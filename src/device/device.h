@@ -124,13 +124,6 @@ class Device {
 
   virtual std::unique_ptr<Queue> make_queue() = 0;
 
-  /// Whether queues of this device copy by `method`, and if not, why. The first call may compile the device's code.
-  virtual bool offers(Method method, std::string &why_not) {
-    if (method == Method::engine) return true;
-    why_not = name() + " has no copy kernels";
-    return false;
-  }
-
   /// A dma-buf descriptor of the allocation, by which the processor or a NIC maps device memory; the caller closes it.
   /// Throws Error with the reason.
   virtual int dma_buf(const Allocation &) { throw Error(PW_UNSUPPORTED, "peerway: " + name() + " has no dma-buf"); }
