@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "device/shape.h"
 #include "peerway/peerway.h"
 
@@ -30,8 +31,9 @@ enum class Handle : uint8_t {
   process,       ///< by process id and address: cross-memory attach (host)
   memfd,         ///< a file descriptor of the owner, which peers open and map (host)
   cuda_ipc,      ///< legacy CUDA IPC (cudaMalloc)
-  cuda_fd,       ///< a file descriptor of a CUDA VMM allocation or pool
+  cuda_fd,       ///< a file descriptor of a CUDA VMM allocation
   cuda_fabric,   ///< a CUDA fabric handle
+  cuda_pool,     ///< a file descriptor of a CUDA memory pool, and which allocation in it
 };
 
 /// What an owner sends of an allocation so that a peer can map it. Plain bytes, part of a key.
@@ -41,10 +43,10 @@ struct Export {
   uint64_t bytes = 0;       ///< of the whole allocation
   uint64_t offset = 0;      ///< of the region in it
   int32_t process = 0;      ///< process id of the owner
-  int32_t descriptor = -1;  ///< memfd, cuda_fd: the number in the owner
+  int32_t descriptor = -1;  ///< memfd, cuda_fd, cuda_pool: the number in the owner
   uint64_t address = 0;     ///< the region's address in the owner
   std::array<std::byte, 16> device_uuid{};  ///< which GPU (zeros: host)
-  std::array<std::byte, 64> handle_bytes{}; ///< cuda_ipc, cuda_fabric
+  std::array<std::byte, 64> handle_bytes{}; ///< cuda_ipc, cuda_fabric, cuda_pool
 };
 
 /// What a device knows about the allocation around an address.
@@ -102,8 +104,9 @@ class Device {
   [[nodiscard]] virtual std::string name() const = 0;  ///< "NVIDIA H200", the processor's model
   [[nodiscard]] virtual std::array<std::byte, 16> uuid() const = 0;
 
-  /// The allocation around `address`, or nothing when the address is not this device's. The host knows every address.
-  virtual std::optional<Allocation> find(const void *address) = 0;
+  /// The allocation around the `bytes` bytes at `address`, or nothing when the address is not this device's. The host
+  /// knows every address. An allocation that ends before the span does is returned as it is.
+  virtual std::optional<Allocation> find(const void *address, uint64_t bytes) = 0;
 
   /// The id that find() would give, in well under a microsecond: what a cached registration is checked against.
   virtual uint64_t allocation_id(const void *address) = 0;
@@ -120,6 +123,10 @@ class Device {
   virtual std::shared_ptr<Mapping> import(const Export &exported) = 0;
 
   virtual std::unique_ptr<Queue> make_queue() = 0;
+
+  /// A dma-buf descriptor of the allocation, by which the processor or a NIC maps device memory; the caller closes it.
+  /// Throws Error with the reason.
+  virtual int dma_buf(const Allocation &) { throw Error(PW_UNSUPPORTED, "peerway: " + name() + " has no dma-buf"); }
 
   /// Lets this device reach host memory at full speed and write words in it. Throws Error.
   virtual void pin(void *address, uint64_t bytes) = 0;

@@ -113,7 +113,7 @@ Key parse_key(std::span<const std::byte> bytes) {
 #endif
   if (wire.type != 1 && wire.type != 2) throw refuse(format("unknown key type {}", wire.type));
   if (wire.device_kind > PW_CUDA) throw refuse(format("unknown device kind {}", wire.device_kind));
-  if (wire.handle > static_cast<uint32_t>(Handle::cuda_fabric)) throw refuse(format("unknown handle type {}", wire.handle));
+  if (wire.handle > static_cast<uint32_t>(Handle::cuda_pool)) throw refuse(format("unknown handle type {}", wire.handle));
   if (wire.rank < 0) throw refuse(format("negative rank {}", wire.rank));
   if (wire.allocation_bytes != 0 &&
       (wire.offset > wire.allocation_bytes || wire.bytes > wire.allocation_bytes - wire.offset))

@@ -43,15 +43,15 @@ void Region::pin_for(Device &device) {
 
 namespace {
 
-Device &owner_of(const void *address, Allocation &allocation) {
+Device &owner_of(const void *address, uint64_t bytes, Allocation &allocation) {
   for (Device *device : devices()) {
     if (device->id().kind == PW_HOST) continue;  // the host answers for every address, so it is asked last
-    if (auto found = device->find(address)) {
+    if (auto found = device->find(address, bytes)) {
       allocation = *found;
       return *device;
     }
   }
-  allocation = *host_device().find(address);
+  allocation = *host_device().find(address, bytes);
   return host_device();
 }
 
@@ -79,7 +79,7 @@ std::shared_ptr<Region> Registry::add(void *pointer, uint64_t bytes) {
       if (auto region = found->second.lock(); region && region->current()) return region;
   }
   Allocation allocation;
-  Device &device = owner_of(address, allocation);
+  Device &device = owner_of(address, bytes, allocation);
   if (allocation.bytes != UINT64_MAX && bytes > allocation.bytes - static_cast<uint64_t>(address - allocation.base))
     throw Error(PW_OUT_OF_RANGE,
                 format("peerway: {} bytes at {} leave the allocation of {} bytes at {} on {}", bytes, pointer,

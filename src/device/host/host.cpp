@@ -98,7 +98,7 @@ HostDevice::~HostDevice() {
   }
 }
 
-std::optional<Allocation> HostDevice::find(const void *address) {
+std::optional<Allocation> HostDevice::find(const void *address, uint64_t) {
   const auto *byte = static_cast<const std::byte *>(address);
   std::lock_guard lock(mutex_);
   auto next = shared_.upper_bound(byte);

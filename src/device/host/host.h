@@ -16,7 +16,7 @@ class HostDevice final : public Device {
   [[nodiscard]] DeviceId id() const override { return {}; }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::array<std::byte, 16> uuid() const override { return {}; }
-  std::optional<Allocation> find(const void *address) override;
+  std::optional<Allocation> find(const void *address, uint64_t bytes) override;
   uint64_t allocation_id(const void *) override { return 0; }
   Allocation allocate(uint64_t bytes) override;
   void release(const Allocation &allocation) noexcept override;

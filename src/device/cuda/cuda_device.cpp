@@ -1,0 +1,252 @@
+#include "device/cuda/cuda_device.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/format.h"
+#include "base/status.h"
+#include "device/cuda/pointer.h"
+#include "device/cuda/share.h"
+
+namespace pw::cuda {
+namespace {
+
+std::array<std::byte, 16> uuid_of(const Driver &driver, int ordinal) {
+  CUuuid uuid{};
+  driver.check(driver.cuDeviceGetUuid(&uuid, ordinal), format("asking for the UUID of cuda:{}", ordinal));
+  std::array<std::byte, 16> bytes;
+  std::memcpy(bytes.data(), uuid.bytes, sizeof uuid.bytes);
+  return bytes;
+}
+
+bool is_host(const Export &exported) { return exported.device_uuid == std::array<std::byte, 16>{}; }
+
+CUdeviceptr pointer_to(const void *address) { return reinterpret_cast<CUdeviceptr>(address); }
+
+std::string uuid_text(const std::array<std::byte, 16> &uuid) {
+  std::string text = "GPU-";
+  for (size_t i = 0; i < uuid.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += format("{:02x}", static_cast<unsigned>(uuid[i]));
+  }
+  return text;
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(const Driver &driver, int ordinal, Pins &pins, MakeImage make_image)
+    : driver_(driver), gpu_{driver, ordinal}, pins_(pins), make_image_(std::move(make_image)) {
+  char name[256] = {};
+  driver.check(driver.cuDeviceGetName(name, sizeof name - 1, ordinal), format("asking for the name of cuda:{}", ordinal));
+  name_ = name;
+  uuid_ = uuid_of(driver, ordinal);
+  gpu_.sms = static_cast<unsigned>(std::max(1, attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)));
+  gpu_.max_pitch = static_cast<uint64_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH));
+  gpu_.writes_words = attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0;
+  gpu_.same_host_address = attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM) != 0;
+  vmm_ = vmm_kind(driver, ordinal);
+}
+
+CudaDevice::~CudaDevice() = default;
+
+int CudaDevice::attribute(int which) const {
+  int value = 0;
+  return driver_.cuDeviceGetAttribute(&value, which, gpu_.ordinal) == CUDA_SUCCESS ? value : 0;
+}
+
+CUcontext CudaDevice::context() {
+  if (CUcontext open = context_.load(std::memory_order_acquire)) return open;
+  std::lock_guard lock(mutex_);
+  if (CUcontext open = context_.load(std::memory_order_relaxed)) return open;
+  CUcontext opened = nullptr;
+  driver_.check(driver_.cuDevicePrimaryCtxRetain(&opened, gpu_.ordinal),
+                format("opening cuda:{} ({})", gpu_.ordinal, name_));
+  context_.store(opened, std::memory_order_release);
+  return opened;
+}
+
+std::optional<Allocation> CudaDevice::find(const void *address, uint64_t bytes) {
+  const uint64_t number = pointer_to(address);
+  auto allocation = allocation_of(describe_pointer(driver_, number), number, bytes, gpu_.ordinal);
+  if (allocation && allocation->handle == Handle::cuda_ipc && !why_no_ipc(*allocation).empty()) {
+    allocation->handle = Handle::none;
+    allocation->why_none = why_no_ipc_;
+  }
+  return allocation;
+}
+
+const std::string &CudaDevice::why_no_ipc(const Allocation &allocation) {
+  const Current current(driver_, context());
+  std::lock_guard lock(mutex_);
+  if (asked_ipc_) return why_no_ipc_;
+  asked_ipc_ = true;
+  CUipcMemHandle handle;
+  const CUresult result = driver_.cuIpcGetMemHandle(&handle, pointer_to(allocation.base));
+  if (result != CUDA_SUCCESS)
+    why_no_ipc_ = format("cudaMalloc memory cannot be shown to other processes here: CUDA IPC gives {}; use Peerway's own "
+                         "allocation",
+                         driver_.text(result));
+  return why_no_ipc_;
+}
+
+uint64_t CudaDevice::allocation_id(const void *address) { return allocation_id_at(driver_, pointer_to(address)); }
+
+Allocation CudaDevice::allocate(uint64_t bytes) {
+  const Current current(driver_, context());
+  CUdeviceptr address = 0;
+  uint64_t made = std::max<uint64_t>(bytes, 1);
+  if (vmm_.supported) {
+    std::lock_guard lock(mutex_);
+    address = vmm_allocate(driver_, vmm_, made);
+  } else {
+    driver_.check(driver_.cuMemAlloc(&address, made), format("allocating {} bytes on cuda:{}", made, gpu_.ordinal));
+  }
+  auto allocation = find(reinterpret_cast<void *>(address), made);
+  if (allocation) return *allocation;
+  throw Error(PW_INTERNAL, format("peerway: CUDA does not know the {} bytes it has just given at {:#x}", made, address));
+}
+
+void CudaDevice::release(const Allocation &allocation) noexcept {
+  const Current current(driver_, context_.load());
+  if (vmm_.supported)
+    vmm_free(driver_, pointer_to(allocation.base), allocation.bytes);
+  else
+    driver_.cuMemFree(pointer_to(allocation.base));
+}
+
+Export CudaDevice::export_allocation(const Allocation &allocation, const void *address) {
+  const Current current(driver_, context());
+  Export exported;
+  exported.handle = allocation.handle;
+  exported.allocation = allocation.id;
+  exported.bytes = allocation.bytes;
+  exported.offset = static_cast<uint64_t>(static_cast<const std::byte *>(address) - allocation.base);
+  exported.process = getpid();
+  exported.address = pointer_to(address);
+  exported.device_uuid = uuid_;
+  export_handle(driver_, allocation, exported);
+  return exported;
+}
+
+void CudaDevice::forget(const Export &exported) noexcept {
+  if (exported.descriptor >= 0) close(exported.descriptor);
+}
+
+std::shared_ptr<Mapping> CudaDevice::import(const Export &exported) {
+  CUcontext const opened = context();
+  const Current current(driver_, opened);
+  if (exported.process == getpid()) {
+    const int owner = ordinal_of(exported.device_uuid);
+    return own_memory(driver_, exported, gpu_.ordinal, owner < 0 ? gpu_.ordinal : owner);
+  }
+  MappingKey key{exported.process, exported.allocation, {}};
+  if (exported.handle == Handle::cuda_ipc) std::get<2>(key) = exported.handle_bytes;
+  std::lock_guard lock(mutex_);
+  auto &entry = mappings_[key];
+  if (auto mapping = entry.lock()) return mapping;
+  auto mapping = import_handle(driver_, exported, gpu_.ordinal, opened);
+  entry = mapping;
+  std::erase_if(mappings_, [](const auto &other) { return other.second.expired(); });
+  return mapping;
+}
+
+std::unique_ptr<Queue> CudaDevice::make_queue() {
+  return std::make_unique<CudaQueue>(gpu_, context(), pins_, [this](std::string &why_not) { return kernels(why_not); });
+}
+
+const Kernels *CudaDevice::kernels(std::string &why_not) {
+  if (const Kernels *loaded = kernels_.load(std::memory_order_acquire)) return loaded;
+  try {
+    const Current current(driver_, context());
+    std::lock_guard lock(mutex_);
+    if (own_kernels_ == nullptr && why_no_kernels_.empty()) {
+      const int capability = 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                             attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+      own_kernels_ = std::make_unique<Kernels>(driver_, make_image_(capability));
+      kernels_.store(own_kernels_.get(), std::memory_order_release);
+    }
+  } catch (const Error &error) {
+    std::lock_guard lock(mutex_);
+    why_no_kernels_ = error.what();
+    if (why_no_kernels_.rfind("peerway: ", 0) == 0) why_no_kernels_.erase(0, 9);
+  }
+  why_not = why_no_kernels_;
+  return own_kernels_.get();
+}
+
+bool CudaDevice::has_kernels(std::string &why_not) { return kernels(why_not) != nullptr; }
+
+int CudaDevice::dma_buf(const Allocation &allocation) {
+  if (attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) == 0)
+    throw Error(PW_UNAVAILABLE, "peerway: the driver has no dma-buf for GPU memory; install the open GPU kernel modules "
+                                "(driver 515 or newer, kernel 5.12 or newer)");
+  const Current current(driver_, context());
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const CUdeviceptr first = pointer_to(allocation.base);
+  const CUdeviceptr start = first / page * page;
+  const uint64_t bytes = (first + allocation.bytes - start + page - 1) / page * page;
+  int descriptor = -1;
+  driver_.check(driver_.cuMemGetHandleForAddressRange(&descriptor, start, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+                format("asking for a dma-buf of {} bytes of cuda:{}", bytes, gpu_.ordinal));
+  return descriptor;
+}
+
+void CudaDevice::pin(void *address, uint64_t bytes) {
+  const Current current(driver_, context());
+  pins_.pin(address, bytes);
+}
+
+void CudaDevice::unpin(void *address) noexcept {
+  const Current current(driver_, context_.load());
+  pins_.unpin(address);
+}
+
+int CudaDevice::ordinal_of(const std::array<std::byte, 16> &uuid) const {
+  if (uuid == uuid_) return gpu_.ordinal;
+  int count = 0;
+  driver_.cuDeviceGetCount(&count);
+  for (int ordinal = 0; ordinal < count; ++ordinal)
+    if (uuid_of(driver_, ordinal) == uuid) return ordinal;
+  return -1;
+}
+
+bool CudaDevice::reaches(const Export &exported, std::string &why_not) const {
+  const bool own = exported.process == getpid();
+  if (is_host(exported)) {
+    if (own || exported.handle == Handle::memfd) return true;
+    why_not = "a GPU reaches host memory of another process only where it came from pw_allocate";
+    return false;
+  }
+  if (!own && exported.handle == Handle::none) {
+    why_not = "the owner could not export its memory";
+    return false;
+  }
+  const int owner = ordinal_of(exported.device_uuid);
+  if (owner == gpu_.ordinal) return true;
+  if (owner < 0) {
+    why_not = format("{} is not visible to this process; let CUDA_VISIBLE_DEVICES name the GPUs of all ranks of the host",
+                     uuid_text(exported.device_uuid));
+    return false;
+  }
+  int can = 0;
+  if (driver_.cuDeviceCanAccessPeer(&can, gpu_.ordinal, owner) == CUDA_SUCCESS && can != 0) return true;
+  why_not = format("cuda:{} has no peer access to cuda:{}: no NVLink joins them and PCIe peer-to-peer is off "
+                   "(nvidia-smi topo -p2p r; IOMMU and ACS settings)",
+                   gpu_.ordinal, owner);
+  return false;
+}
+
+std::string CudaDevice::link(const Export &exported) const {
+  if (is_host(exported)) return {};
+  const int owner = ordinal_of(exported.device_uuid);
+  if (owner == gpu_.ordinal) return "same";
+  if (owner < 0) return {};
+  // The driver names no link; of today's links NVLink alone carries atomic operations.
+  int atomics = 0;
+  driver_.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, gpu_.ordinal, owner);
+  return atomics != 0 ? "nvlink" : "pcie";
+}
+
+}  // namespace pw::cuda

@@ -1,0 +1,75 @@
+// A CUDA device: one GPU through its primary context, the one that the CUDA runtime, PyTorch and CuPy use. The context is
+// opened at first use, because each one costs memory on the GPU and in the host.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "device/cuda/kernels.h"
+#include "device/cuda/pins.h"
+#include "device/cuda/queue.h"
+#include "device/cuda/vmm.h"
+#include "device/device.h"
+
+namespace pw::cuda {
+
+/// Device code for a GPU of that compute capability (90 for 9.0). Throws Error.
+using MakeImage = std::function<std::string(int capability)>;
+
+class CudaDevice final : public Device {
+ public:
+  /// `driver` and `pins` must outlive the device; all devices of a process share them.
+  CudaDevice(const Driver &driver, int ordinal, Pins &pins, MakeImage make_image);
+  ~CudaDevice() override;
+
+  [[nodiscard]] DeviceId id() const override { return {PW_CUDA, gpu_.ordinal}; }
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] std::array<std::byte, 16> uuid() const override { return uuid_; }
+
+  std::optional<Allocation> find(const void *address, uint64_t bytes) override;
+  uint64_t allocation_id(const void *address) override;
+  Allocation allocate(uint64_t bytes) override;
+  void release(const Allocation &allocation) noexcept override;
+  Export export_allocation(const Allocation &allocation, const void *address) override;
+  void forget(const Export &exported) noexcept override;
+  std::shared_ptr<Mapping> import(const Export &exported) override;
+  std::unique_ptr<Queue> make_queue() override;
+  bool has_kernels(std::string &why_not) override;
+  int dma_buf(const Allocation &allocation) override;
+  void pin(void *address, uint64_t bytes) override;
+  void unpin(void *address) noexcept override;
+  [[nodiscard]] bool reaches(const Export &exported, std::string &why_not) const override;
+  [[nodiscard]] std::string link(const Export &exported) const override;
+
+ private:
+  /// The primary context; opened once and kept to the end of the process. Throws Error.
+  CUcontext context();
+  const Kernels *kernels(std::string &why_not);
+  [[nodiscard]] int attribute(int which) const;
+  [[nodiscard]] int ordinal_of(const std::array<std::byte, 16> &uuid) const;  ///< -1: not visible to this process
+  /// Empty when CUDA IPC works here, else why it does not. Asked with the first allocation that would need it.
+  const std::string &why_no_ipc(const Allocation &allocation);
+
+  const Driver &driver_;
+  Gpu gpu_;
+  Pins &pins_;
+  MakeImage make_image_;
+  std::string name_;
+  std::array<std::byte, 16> uuid_{};
+  std::mutex mutex_;  ///< of what follows
+  VmmKind vmm_;
+  std::atomic<CUcontext> context_ = nullptr;
+  std::atomic<const Kernels *> kernels_ = nullptr;
+  std::unique_ptr<const Kernels> own_kernels_;
+  std::string why_no_kernels_;
+  bool asked_ipc_ = false;
+  std::string why_no_ipc_;
+  using MappingKey = std::tuple<int32_t, uint64_t, std::array<std::byte, 64>>;
+  std::map<MappingKey, std::weak_ptr<Mapping>> mappings_;  ///< by process, allocation and IPC handle
+};
+
+}  // namespace pw::cuda

@@ -1,0 +1,53 @@
+// The CUDA driver, loaded at run time: one function pointer for each entry of driver_abi.h, and its errors as text.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "device/cuda/driver_abi.h"
+#include "peerway/peerway.h"
+
+namespace pw::cuda {
+
+/// The oldest driver interface that is used: CUDA 12.0.
+inline constexpr int kOldestDriver = 12000;
+
+struct Driver {
+#define PW_CUDA_MEMBER(name, symbol, ...) CUresult (*name)(__VA_ARGS__) = nullptr;
+  PW_CUDA_FUNCTIONS(PW_CUDA_MEMBER)
+#undef PW_CUDA_MEMBER
+
+  std::string library;  ///< the name it was loaded by
+  int version = 0;      ///< of the interface, 1000 * major + 10 * minor
+
+  /// Loads `library` (empty: libcuda.so.1) and initializes it. Null when it cannot be used, with the reason and the
+  /// remedy in `why`. Never unloaded: the driver has threads of its own.
+  static std::unique_ptr<const Driver> load(const std::string &library, std::string &why);
+
+  /// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
+  [[nodiscard]] std::string text(CUresult result) const;
+
+  /// The status that tells of `result`: PW_NO_MEMORY or PW_DEVICE.
+  [[nodiscard]] static pw_status status(CUresult result);
+
+  /// Throws Error "peerway: WHAT: CUDA_ERROR_..." unless `result` is success.
+  void check(CUresult result, std::string_view what) const;
+};
+
+/// Makes a context current for a scope, in any thread, and puts back what was there before.
+class Current {
+ public:
+  Current(const Driver &driver, CUcontext context);
+  ~Current();
+  Current(const Current &) = delete;
+
+ private:
+  const Driver &driver_;
+  bool pushed_ = false;
+};
+
+/// "13.0"
+std::string version_text(int version);
+
+}  // namespace pw::cuda

@@ -1,0 +1,72 @@
+#include "device/cuda/launch.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace pw::cuda {
+namespace {
+
+uint64_t address_of(const std::byte *pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+// How often the block is cut into words; a whole number by the choice of the word.
+uint64_t words_of(const Copy &copy) { return copy.layout.shape.bytes() / word_bytes(copy); }
+
+void add_level(CopyArguments &arguments, uint64_t count, int64_t to, int64_t from) {
+  arguments.inner[arguments.inner_levels++] = {divisor(static_cast<uint32_t>(count)), to, from};
+}
+
+}  // namespace
+
+Divisor divisor(uint32_t count) {
+  const unsigned shift = static_cast<unsigned>(std::bit_width(count - 1));  // smallest with 2^shift >= count
+  const uint64_t magic = ((uint64_t{1} << 32) * ((uint64_t{1} << shift) - count)) / count + 1;
+  return {count, static_cast<unsigned>(magic), shift};
+}
+
+unsigned word_bytes(const Copy &copy) {
+  const Layout &layout = copy.layout;
+  uint64_t bits = 16;
+  if (layout.shape.contiguous()) {
+    bits |= address_of(copy.to) ^ address_of(copy.from);
+  } else {
+    bits |= address_of(copy.to) | address_of(copy.from) | layout.shape.block_bytes;
+    for (uint32_t d = 0; d < layout.shape.dims; ++d)
+      bits |= static_cast<uint64_t>(layout.to[d]) | static_cast<uint64_t>(layout.from[d]);
+  }
+  return 1u << std::countr_zero(bits);
+}
+
+bool fits_one_launch(const Copy &copy) { return words_of(copy) <= kMaxWords; }
+
+Launch make_launch(const Copy &copy, unsigned sms) {
+  const Layout &layout = copy.layout;
+  Launch launch{};
+  launch.word_bytes = word_bytes(copy);
+  CopyArguments &arguments = launch.arguments;
+  arguments.to = reinterpret_cast<unsigned char *>(copy.to);
+  arguments.from = reinterpret_cast<const unsigned char *>(copy.from);
+  if (layout.shape.contiguous()) {
+    const uint64_t bytes = layout.shape.block_bytes;
+    const uint64_t head = std::min<uint64_t>(bytes, -address_of(copy.to) & (launch.word_bytes - 1));
+    arguments.to += head;
+    arguments.from += head;
+    arguments.head = static_cast<unsigned>(head);
+    arguments.words = static_cast<unsigned>((bytes - head) / launch.word_bytes);
+    arguments.tail = static_cast<unsigned>((bytes - head) % launch.word_bytes);
+    arguments.outer_to = arguments.outer_from = launch.word_bytes;
+  } else {
+    arguments.words = static_cast<unsigned>(words_of(copy));
+    // The words of a block are the innermost level, unless a block is one word.
+    const uint64_t words_in_block = layout.shape.block_bytes / launch.word_bytes;
+    if (words_in_block > 1) add_level(arguments, words_in_block, launch.word_bytes, launch.word_bytes);
+    for (uint32_t d = layout.shape.dims; d-- > 1;)
+      add_level(arguments, layout.shape.count[d], layout.to[d], layout.from[d]);
+    arguments.outer_to = layout.to[0];
+    arguments.outer_from = layout.from[0];
+  }
+  const unsigned wanted = (arguments.words + kThreads - 1) / kThreads;
+  launch.blocks = std::clamp(wanted, 1u, std::max(1u, sms) * kBlocksPerSm);
+  return launch;
+}
+
+}  // namespace pw::cuda

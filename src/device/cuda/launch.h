@@ -1,0 +1,67 @@
+// How a block-strided copy is put to the copy kernels: word size, levels, size of the grid. A pure decision, tested
+// without a GPU.
+#pragma once
+
+#include <cstdint>
+
+#include "device/cuda/kernels/copy_arguments.h"
+#include "device/device.h"
+
+namespace pw::cuda {
+
+struct Launch {
+  CopyArguments arguments;
+  unsigned word_bytes;
+  unsigned blocks;
+};
+
+/// The divisor for `count`, at least 1 and at most 2^31.
+Divisor divisor(uint32_t count);
+
+/// The widest word (16, 8, 4, 2 or 1 bytes) by which the copy can be made. For contiguous copies only the distance
+/// between the two sides counts, because single bytes can be copied before the first word.
+unsigned word_bytes(const Copy &copy);
+
+/// Whether one launch can count the copy's words.
+bool fits_one_launch(const Copy &copy);
+
+/// The launch for a copy that fits one, on a GPU of `sms` multiprocessors; without a signal.
+Launch make_launch(const Copy &copy, unsigned sms);
+
+/// Calls `body(copy)` for parts of the copy that fit one launch each, in order, until one fails; body returns whether to
+/// go on. False when body did.
+template <typename Body>
+bool for_each_launch(const Copy &copy, Body &&body) {
+  if (fits_one_launch(copy)) return body(copy);
+  Copy part = copy;
+  Shape &shape = part.layout.shape;
+  if (shape.contiguous()) {
+    const uint64_t most = uint64_t{kMaxWords} / 2 * word_bytes(copy);  // half: room for head and tail
+    for (uint64_t done = 0; done < copy.layout.shape.block_bytes; done += most) {
+      part.to = copy.to + done;
+      part.from = copy.from + done;
+      shape.block_bytes = std::min(most, copy.layout.shape.block_bytes - done);
+      if (!body(part)) return false;
+    }
+    return true;
+  }
+  // Halve the slowest dimension until the parts fit; a dimension of one element is dropped.
+  if (shape.count[0] == 1) {
+    for (uint32_t d = 1; d < shape.dims; ++d) {
+      shape.count[d - 1] = shape.count[d];
+      part.layout.to[d - 1] = part.layout.to[d];
+      part.layout.from[d - 1] = part.layout.from[d];
+    }
+    --shape.dims;
+    return for_each_launch(part, body);
+  }
+  const uint64_t half = shape.count[0] / 2;
+  shape.count[0] = half;
+  if (!for_each_launch(part, body)) return false;
+  shape.count[0] = copy.layout.shape.count[0] - half;
+  part.to += static_cast<int64_t>(half) * part.layout.to[0];
+  part.from += static_cast<int64_t>(half) * part.layout.from[0];
+  return for_each_launch(part, body);
+}
+
+}  // namespace pw::cuda

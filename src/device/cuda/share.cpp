@@ -1,0 +1,241 @@
+#include "device/cuda/share.h"
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/descriptor.h"
+#include "base/format.h"
+#include "base/status.h"
+#include "device/cuda/pointer.h"
+#include "device/cuda/vmm.h"
+
+namespace pw::cuda {
+namespace {
+
+class OwnMemory final : public Mapping {
+ public:
+  explicit OwnMemory(uint64_t address) { address_ = reinterpret_cast<std::byte *>(address); }
+};
+
+// Undone in the context that it was made in.
+class CudaMapping : public Mapping {
+ public:
+  CudaMapping(const Driver &driver, CUcontext context, CUdeviceptr address) : driver_(driver), context_(context) {
+    address_ = reinterpret_cast<std::byte *>(address);
+  }
+
+ protected:
+  [[nodiscard]] CUdeviceptr pointer() const { return reinterpret_cast<CUdeviceptr>(address_); }
+  const Driver &driver_;
+  CUcontext context_;
+};
+
+class IpcMapping final : public CudaMapping {
+ public:
+  using CudaMapping::CudaMapping;
+  ~IpcMapping() override {
+    const Current current(driver_, context_);
+    driver_.cuIpcCloseMemHandle(pointer());
+  }
+};
+
+class VmmMapping final : public CudaMapping {
+ public:
+  VmmMapping(const Driver &driver, CUcontext context, CUdeviceptr address, uint64_t bytes)
+      : CudaMapping(driver, context, address), bytes_(bytes) {}
+  ~VmmMapping() override {
+    const Current current(driver_, context_);
+    vmm_free(driver_, pointer(), bytes_);
+  }
+
+ private:
+  uint64_t bytes_;
+};
+
+class PoolMapping final : public CudaMapping {
+ public:
+  PoolMapping(const Driver &driver, CUcontext context, CUdeviceptr address, CUmemoryPool pool)
+      : CudaMapping(driver, context, address), pool_(pool) {}
+  ~PoolMapping() override {
+    const Current current(driver_, context_);
+    driver_.cuMemFree(pointer());
+    driver_.cuMemPoolDestroy(pool_);
+  }
+
+ private:
+  CUmemoryPool pool_;
+};
+
+std::string whose(const Export &exported) { return format("{} bytes of process {}", exported.bytes, exported.process); }
+
+std::shared_ptr<Mapping> import_ipc(const Driver &driver, const Export &exported, CUcontext context) {
+  CUipcMemHandle handle;
+  static_assert(sizeof handle == sizeof exported.handle_bytes);
+  std::memcpy(&handle, exported.handle_bytes.data(), sizeof handle);
+  CUdeviceptr address = 0;
+  driver.check(driver.cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+               "opening the CUDA IPC handle of " + whose(exported));
+  return std::make_shared<IpcMapping>(driver, context, address);
+}
+
+std::shared_ptr<Mapping> import_vmm(const Driver &driver, const Export &exported, int ordinal, CUcontext context) {
+  CUmemGenericAllocationHandle handle = 0;
+  if (exported.handle == Handle::cuda_fd) {
+    const Descriptor own(descriptor_of(exported.process, exported.descriptor));
+    driver.check(driver.cuMemImportFromShareableHandle(&handle, reinterpret_cast<void *>(static_cast<intptr_t>(own.get())),
+                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                 "importing the descriptor of " + whose(exported));
+  } else {
+    auto bytes = exported.handle_bytes;
+    driver.check(driver.cuMemImportFromShareableHandle(&handle, bytes.data(), CU_MEM_HANDLE_TYPE_FABRIC),
+                 "importing the fabric handle of " + whose(exported));
+  }
+  const CUdeviceptr address = vmm_map(driver, handle, exported.bytes, ordinal);
+  return std::make_shared<VmmMapping>(driver, context, address, exported.bytes);
+}
+
+std::shared_ptr<Mapping> import_pool(const Driver &driver, const Export &exported, int ordinal, CUcontext context) {
+  const Descriptor own(descriptor_of(exported.process, exported.descriptor));
+  CUmemoryPool pool = nullptr;
+  driver.check(
+      driver.cuMemPoolImportFromShareableHandle(&pool, reinterpret_cast<void *>(static_cast<intptr_t>(own.get())),
+                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+      "importing the memory pool of " + whose(exported));
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  CUmemPoolPtrExportData which;
+  static_assert(sizeof which == sizeof exported.handle_bytes);
+  std::memcpy(&which, exported.handle_bytes.data(), sizeof which);
+  CUdeviceptr address = 0;
+  CUresult result = driver.cuMemPoolSetAccess(pool, &access, 1);
+  if (result == CUDA_SUCCESS) result = driver.cuMemPoolImportPointer(&address, pool, &which);
+  if (result != CUDA_SUCCESS) {
+    driver.cuMemPoolDestroy(pool);
+    driver.check(result, "importing from a memory pool " + whose(exported));
+  }
+  return std::make_shared<PoolMapping>(driver, context, address, pool);
+}
+
+int export_vmm_fd(const Driver &driver, const Allocation &allocation) {
+  CUmemGenericAllocationHandle handle = 0;
+  driver.check(driver.cuMemRetainAllocationHandle(&handle, allocation.base), "looking up the handle of an allocation");
+  int descriptor = -1;
+  const CUresult result =
+      driver.cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  driver.cuMemRelease(handle);
+  driver.check(result, format("exporting {} bytes by descriptor", allocation.bytes));
+  return descriptor;
+}
+
+void export_fabric(const Driver &driver, const Allocation &allocation, Export &exported) {
+  CUmemGenericAllocationHandle handle = 0;
+  driver.check(driver.cuMemRetainAllocationHandle(&handle, allocation.base), "looking up the handle of an allocation");
+  const CUresult result =
+      driver.cuMemExportToShareableHandle(exported.handle_bytes.data(), handle, CU_MEM_HANDLE_TYPE_FABRIC, 0);
+  driver.cuMemRelease(handle);
+  driver.check(result, format("exporting {} bytes by fabric handle (is nvidia-imex running?)", allocation.bytes));
+}
+
+int export_pool(const Driver &driver, const Allocation &allocation, Export &exported) {
+  const auto address = reinterpret_cast<CUdeviceptr>(allocation.base);
+  const auto pool = reinterpret_cast<CUmemoryPool>(describe_pointer(driver, address).pool);
+  CUmemPoolPtrExportData which{};
+  driver.check(driver.cuMemPoolExportPointer(&which, address), "exporting memory of a pool");
+  std::memcpy(exported.handle_bytes.data(), &which, sizeof which);
+  int descriptor = -1;
+  driver.check(driver.cuMemPoolExportToShareableHandle(&descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+               "exporting a memory pool");
+  return descriptor;
+}
+
+}  // namespace
+
+void export_handle(const Driver &driver, const Allocation &allocation, Export &exported) {
+  switch (allocation.handle) {
+    case Handle::cuda_ipc: {
+      CUipcMemHandle handle;
+      driver.check(driver.cuIpcGetMemHandle(&handle, reinterpret_cast<CUdeviceptr>(allocation.base)),
+                   format("making a CUDA IPC handle for {} bytes", allocation.bytes));
+      std::memcpy(exported.handle_bytes.data(), &handle, sizeof handle);
+      return;
+    }
+    case Handle::cuda_fd:
+      allow_descriptors();
+      exported.descriptor = export_vmm_fd(driver, allocation);
+      return;
+    case Handle::cuda_pool:
+      allow_descriptors();
+      exported.descriptor = export_pool(driver, allocation, exported);
+      return;
+    case Handle::cuda_fabric:
+      return export_fabric(driver, allocation, exported);
+    default:
+      return;  // Handle::none: peers are told why by the key
+  }
+}
+
+std::shared_ptr<Mapping> import_handle(const Driver &driver, const Export &exported, int ordinal, CUcontext context) {
+  switch (exported.handle) {
+    case Handle::cuda_ipc:
+      return import_ipc(driver, exported, context);
+    case Handle::cuda_fd:
+    case Handle::cuda_fabric:
+      return import_vmm(driver, exported, ordinal, context);
+    case Handle::cuda_pool:
+      return import_pool(driver, exported, ordinal, context);
+    default:
+      throw Error(PW_UNSUPPORTED, format("peerway: cuda:{} cannot map {}: its owner could not export it as CUDA memory",
+                                         ordinal, whose(exported)));
+  }
+}
+
+std::shared_ptr<Mapping> own_memory(const Driver &driver, const Export &exported, int ordinal, int owner) {
+  if (ordinal != owner) {
+    const PointerFacts facts = describe_pointer(driver, exported.address);
+    if (facts.is_vmm()) {
+      vmm_allow(driver, facts.mapping_start, facts.mapping_bytes, ordinal);
+    } else if (facts.pool != 0) {
+      CUmemAccessDesc access{};
+      access.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
+      access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      driver.check(driver.cuMemPoolSetAccess(reinterpret_cast<CUmemoryPool>(facts.pool), &access, 1),
+                   format("letting cuda:{} reach a memory pool of cuda:{}", ordinal, owner));
+    } else if (facts.managed == 0) {
+      CUcontext peer = nullptr;
+      driver.check(driver.cuDevicePrimaryCtxRetain(&peer, owner), format("opening cuda:{}", owner));
+      const CUresult result = driver.cuCtxEnablePeerAccess(peer, 0);
+      if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+        driver.check(result, format("giving cuda:{} access to cuda:{}", ordinal, owner));
+    }
+  }
+  return std::make_shared<OwnMemory>(exported.address - exported.offset);
+}
+
+int descriptor_of(int process, int descriptor) {
+  // A CUDA descriptor is not a file, so it cannot be opened through /proc; the kernel copies it for us.
+  const Descriptor other(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+  if (!other)
+    throw Error(errno == ESRCH ? PW_PEER_LOST : PW_SYSTEM,
+                format("peerway: cannot open process {}{}", process, errno_text(errno)));
+  const int own = static_cast<int>(syscall(SYS_pidfd_getfd, other.get(), descriptor, 0));
+  if (own >= 0) return own;
+  const int error = errno;
+  if (error == EBADF)
+    throw Error(PW_STALE_KEY, format("peerway: process {} has closed descriptor {}, by which it showed its memory", process,
+                                     descriptor));
+  throw Error(error == EPERM ? PW_DENIED : PW_SYSTEM,
+              format("peerway: cannot copy descriptor {} of process {}{}. Both processes must belong to one user, "
+                     "/proc/sys/kernel/yama/ptrace_scope must be 0 or 1, and a container needs a seccomp profile that "
+                     "allows pidfd_getfd",
+                     descriptor, process, errno_text(error)));
+}
+
+void allow_descriptors() {
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // fails harmlessly where there is no Yama
+}
+
+}  // namespace pw::cuda
