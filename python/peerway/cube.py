@@ -14,7 +14,7 @@ class CubeFace(NamedTuple):
 
 
 def cube_shape(n: int, across: str) -> str:
-    """The spelling of a cube's face in a record: cube_shape(64, "k") is "cube:64/k"."""
+    """The spelling of a cube's face in a record, such as "cube:64/k"."""
     if n < 1 or across not in ("i", "j", "k"):
         raise ValueError(f"no face '{across}' of a cube with n = {n}; faces are i, j and k, n is at least 1")
     return f"cube:{n}/{across}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from peerway.cube import cube_shape
 from peerway.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HOST = "synthetic01"
 # For each path or peer: start-up cost in µs and bandwidth in MB/s of an invented machine.

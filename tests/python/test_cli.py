@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from click.testing import CliRunner
 
-from peerway.cli import VERBS
+from peerway.cli import VERBS, main
 from peerway.cli import command as peerway
+from peerway.errors import PeerLost
 
 
 def test_help_names_every_verb_and_imports_none_of_them() -> None:
@@ -38,3 +40,16 @@ def test_errors_go_to_standard_error_and_say_who_speaks() -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("peerway: cannot read no-such-file: No such file")
+
+
+def test_an_error_of_the_library_is_said_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lose(**_: object) -> None:
+        raise PeerLost("rank 2 was lost 0.8 s ago")
+
+    monkeypatch.setattr(peerway, "main", lose)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == "peerway: rank 2 was lost 0.8 s ago\n"

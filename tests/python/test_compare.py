@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from synthetic_records import record
 
 from peerway import records
 from peerway.cli import command as peerway
@@ -17,8 +17,11 @@ from peerway.compare.changes import changes
 from peerway.compare.groups import pair_up
 from peerway.compare.metric import metric_of
 from peerway.compare.statistics import Comparison, compare
-from peerway.records import Record
-from synthetic_records import record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from peerway.records import Record
 
 Run = Callable[..., Result]
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from synthetic_records import record
 
 from peerway import records
 from peerway.records import Record, RecordError
-from synthetic_records import record
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FIXED = {
     name: getattr(record(), name)

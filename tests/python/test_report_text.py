@@ -6,9 +6,9 @@ import io
 import re
 
 from rich.console import Console
+from synthetic_records import cube, curves, record
 
 from peerway.records import as_osu, as_table
-from synthetic_records import cube, curves, record
 
 # How tools read OSU output: comment lines skipped, then a size and columns of numbers.
 ROW = re.compile(r"^(?P<size>\d+)\s+(?P<first>\S+)(\s+(?P<second>\S+))?\s*$")

@@ -1,7 +1,7 @@
 """The command `peerway`: a table of verbs, each in its own file, imported only when it is used.
 
 A verb lives in `peerway/cli/<verb>.py` and defines `command`. A verb reports what a user can mend with
-click.ClickException; everything else is a defect and keeps its traceback.
+click.ClickException, or lets a peerway.Error through; everything else is a defect and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import importlib
 import sys
 
 import click
+
+from peerway.errors import Error
 
 VERBS = {
     "doctor": "What direct ways this node has between memories, and what keeps the rest off.",
@@ -27,9 +29,11 @@ class Verbs(click.Group):
     """A group that knows its verbs from a table, so that `--help` imports none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """All verbs, in the order of the table."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a verb, imported now; None for a word that is no verb."""
         if cmd_name not in VERBS:
             return None
         command = importlib.import_module(f"peerway.cli.{cmd_name}").command
@@ -37,6 +41,7 @@ class Verbs(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs and what each is for, from the table."""
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
 
@@ -57,4 +62,7 @@ def main() -> None:
             click.echo(error.ctx.get_usage(), err=True)
         click.echo(f"peerway: {error.format_message()}", err=True)
         sys.exit(error.exit_code)
+    except Error as error:
+        click.echo(f"peerway: {error}", err=True)
+        sys.exit(1)
     sys.exit(status if isinstance(status, int) else 0)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -18,6 +17,9 @@ from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, pair_up
 from peerway.compare.metric import METRICS
 from peerway.compare.statistics import Comparison, compare
 from peerway.compare.table import notes, show, show_one_sided
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _FIELDS = (*IDENTITY, *SURROUNDINGS)
 _PLAIN_WIDTH = 120  # of a table that goes to a file or a pipe

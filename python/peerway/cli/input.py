@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from peerway import records
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 SKIP_TRUNCATED = click.option(
     "--skip-truncated", is_flag=True, help="Skip a last line that a killed run left cut off, with a warning."

@@ -4,10 +4,14 @@ warning.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from peerway.compare.groups import SURROUNDINGS, Pair
-from peerway.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from peerway.records import Record
 
 _SHOWN = 4  # values of a field that a warning lists
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from peerway.records import Record
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from peerway.records import Record
 
 IDENTITY = ("test", "via", "op", "shape", "bytes", "ranks", "source", "target")
 SURROUNDINGS = ("host", "device", "driver", "version", "iterations")
@@ -23,6 +25,7 @@ class Key(NamedTuple):
         return self.values[self.names.index(name)] if name in self.names else None
 
     def as_dict(self) -> dict[str, str | int]:
+        """Names and values."""
         return dict(zip(self.names, self.values, strict=True))
 
 
@@ -39,7 +42,8 @@ def pair_up(
     before: Iterable[Record], after: Iterable[Record], by: Sequence[str] = (), factor: str | None = None
 ) -> list[Pair]:
     """All groups of both sides in the order of their first record. `by` tells groups apart by more fields;
-    `factor`, what was meant to change, does not tell them apart."""
+    `factor`, what was meant to change, does not tell them apart.
+    """
     names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name != factor))
     pairs: dict[Key, Pair] = {}
     for side, records in (("before", before), ("after", after)):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from peerway import units
-from peerway.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peerway.records import Record
 
 
 @dataclass(frozen=True)

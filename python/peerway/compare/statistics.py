@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from peerway.compare.groups import Pair
 from peerway.compare.metric import Metric, metric_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from peerway.compare.groups import Pair
 
 Verdict = Literal["faster", "slower", "no difference", "unknown"]
 
@@ -54,6 +57,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
+        """What the interval says; "unknown" without one."""
         if self.low is None or self.high is None:
             return "unknown"
         if self.low <= 1 <= self.high:
@@ -88,7 +92,7 @@ def _side(values: NDArray[np.float64]) -> Side:
 
 
 def _ratio(slow: NDArray[np.float64], fast: NDArray[np.float64]) -> float | None:
-    """fast / slow by their medians, where neither is 0."""
+    """Fast / slow by their medians, where neither is 0."""
     over, under = float(np.median(fast)), float(np.median(slow))
     return over / under if over > 0 and under > 0 else None
 

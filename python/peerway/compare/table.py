@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from peerway.compare.groups import Key, Pair
 from peerway.compare.statistics import FEW, Comparison, Side
 from peerway.cube import cube_face, shape_class
 from peerway.units import size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.console import Console
+
+    from peerway.compare.groups import Key, Pair
 
 _STYLES = {"faster": "green", "slower": "red", "no difference": "dim", "unknown": ""}
 _ONE_SIDED_SHOWN = 8

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 _MOST_TICKS = 8
 
 
 def size_axis(
-    sizes: Iterable[int], title: str, text: Callable[[int], str], most: int = _MOST_TICKS
+    sizes: Iterable[int], title: str, hover: str, text: Callable[[int], str], most: int = 6
 ) -> dict[str, Any]:
-    """An axis in powers of two, with at most one tick more than `most`, all at one distance."""
+    """An axis in powers of two, with at most one tick more than `most`, all at one distance.
+
+    `hover` is plotly's template for the head of a hover box.
+    """
     low, high = _ends(sizes)
     first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
     step = max(1, math.ceil((last - first) / most))
     values = [2**power for power in range(first, last + 1, step)]
     axis = _axis(title, low / 1.25, high * 1.25, values, [text(value) for value in values])
-    return axis | {"unifiedhovertitle": {"text": "%{text}"}}
+    return axis | {"unifiedhovertitle": {"text": hover}}
 
 
 def value_axis(values: Iterable[float], text: Callable[[float], str]) -> dict[str, Any]:

@@ -6,17 +6,20 @@ Colours are left to the page, which knows light from dark: a trace only names it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from peerway.cube import cube_face
-from peerway.records import Record
 from peerway.report.axes import size_axis, tick_text, value_axis
-from peerway.report.routes import Span
-from peerway.report.styles import Style
 from peerway.units import bandwidth_text, size_text, time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from peerway.records import Record
+    from peerway.report.routes import Span
+    from peerway.report.styles import Style
 
 Plot = dict[str, Any]
 
@@ -61,10 +64,10 @@ def face(records: Sequence[Record], styles: Mapping[str, Style], value_range: Se
     data = []
     for via in styles:
         points = _by_x((r for r in records if r.via == via), _edge)
-        data += [_trace(via, points, "p50_us", styles[via], "N = {}".format)] if points else []
+        data += [_trace(via, points, "p50_us", styles[via])] if points else []
     layout = {
         **_SAME_X,
-        "xaxis": size_axis([_edge(r) for r in value_range], "edge N (doubles)", str, most=6),
+        "xaxis": size_axis([_edge(r) for r in value_range], "edge N (doubles)", "N = %{x}", str),
         "yaxis": _time_axis(value_range),
     }
     return {"data": data, "layout": layout}
@@ -76,26 +79,23 @@ def _curves(
     data = []
     for via in styles:
         points = _by_x((r for r in records if r.via == via and r.bytes > 0), lambda r: r.bytes)
-        data += [_trace(via, points, field, styles[via], size_text)] if points else []
+        data += [_trace(via, points, field, styles[via])] if points else []
     if field == "p50_us":
         y = _time_axis(records)
     else:
         y = value_axis((r.bandwidth_MBps for r in records), lambda v: tick_text(bandwidth_text(v)))
-    x = size_axis((r.bytes for r in records), "message size", size_text)
+    x = size_axis((r.bytes for r in records), "message size", "%{x:,} bytes", size_text)
     layout = {**_SAME_X, "xaxis": x, "yaxis": y, "shapes": _borders(spans)}
     return {"data": data, "layout": layout}
 
 
-def _trace(
-    via: str, points: Mapping[int, list[Record]], field: str, style: Style, name: Callable[[int], str]
-) -> dict[str, Any]:
+def _trace(via: str, points: Mapping[int, list[Record]], field: str, style: Style) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines+markers" if style.opacity == 1 else "lines",
         "opacity": style.opacity,
         "name": escape(via),
         "x": list(points),
-        "text": [name(x) for x in points],
         "y": [median(getattr(record, field) for record in rows) or None for rows in points.values()],
         "customdata": [_hover(via, rows) for rows in points.values()],
         "hovertemplate": "%{customdata}<extra></extra>",
@@ -106,7 +106,7 @@ def _trace(
 
 
 def _hover(via: str, rows: Sequence[Record]) -> str:
-    """ "<b>staged</b> 5.2 µs · p99 6.1 µs · 12.6 GB/s", by the medians of repeated records."""
+    """As "<b>staged</b> 5.2 µs · p99 6.1 µs · 12.6 GB/s", by the medians of repeated records."""
     p50, p99, rate = (
         median(getattr(r, name) for r in rows) for name in ("p50_us", "p99_us", "bandwidth_MBps")
     )

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from itertools import groupby
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
+from plotly.offline import get_plotlyjs
 
-from peerway.records import Record
 from peerway.report.pairs import heat_maps
-from peerway.report.routes import Line
 from peerway.report.sections import Section, sections
 from peerway.report.styles import styles
 from peerway.report.summary import facts, summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from peerway.records import Record
+    from peerway.report.routes import Line
 
 _FOLDER = files("peerway.report") / "assets"
 
@@ -69,6 +73,8 @@ def render(records: Sequence[Record], table: Sequence[Line] = ()) -> str:
 
 def write(path: Path, page: str) -> None:
     """Writes the page whole or not at all, and makes its folder. OSError when it cannot be written."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from html import escape
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from peerway.cube import cube_face
-from peerway.records import Record
 from peerway.report.styles import PEERS, ROUTE
 from peerway.units import bandwidth_text, size_text, time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from peerway.records import Record
 
 _MEASURES = {"bandwidth": ("bandwidth_MBps", bandwidth_text), "time": ("p50_us", time_text)}
 

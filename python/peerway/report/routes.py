@@ -7,12 +7,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from peerway.records import Record
 from peerway.report.styles import ROUTE
 from peerway.units import size_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from peerway.records import Record
 
 CHOSEN = "chosen"  # in the extra of a record with via "route": the path or paths that it took
 _FORMAT = "peerway route table"
@@ -61,7 +64,8 @@ def spans_from_records(records: Iterable[Record]) -> list[Span]:
 
 def spans_from_table(lines: Sequence[Line], record: Record, sizes: Sequence[int]) -> list[Span]:
     """The path with the least cost for each size in the table's lines for the case of a record; none when the
-    table has no line for it, or has several classes of links between such devices."""
+    table has no line for it, or has several classes of links between such devices.
+    """
     fitting = [line for line in lines if _fits(line, record)]
     positive = [size for size in sizes if size > 0]
     if not fitting or not positive or len({(line.source, line.target) for line in fitting}) > 1:
@@ -73,7 +77,7 @@ def spans_from_table(lines: Sequence[Line], record: Record, sizes: Sequence[int]
 
 
 def in_words(spans: Sequence[Span]) -> str:
-    """ "peer/store to 64 KiB, then peer/copy"."""
+    """As "peer/store to 64 KiB, then peer/copy"."""
     parts = [f"{span.path} to {size_text(_rounded(span.last))}" for span in spans[:-1]]
     return ", then ".join([*parts, *(span.path for span in spans[-1:])])
 
@@ -90,7 +94,10 @@ def read_table(path: Path) -> list[Line]:
         )
     lines = []
     for kind in ("costs", "splits"):
-        for i, entry in enumerate(table.get(kind, [])):
+        entries = table.get(kind)
+        if not isinstance(entries, list):
+            raise TableError(f"{path}: '{kind}' cannot be read: it is not a list")
+        for i, entry in enumerate(entries):
             try:
                 lines.append(_line(entry))
             except (KeyError, TypeError, ValueError, IndexError) as error:

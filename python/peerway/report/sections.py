@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from peerway.cube import cube_face
-from peerway.records import Record
 from peerway.report import figures
 from peerway.report.routes import Line, Span, in_words, spans_from_records, spans_from_table
-from peerway.report.styles import Style
 from peerway.units import size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from peerway.records import Record
+    from peerway.report.styles import Style
 
 FACES = {
     "i": "one contiguous block",

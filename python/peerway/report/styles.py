@@ -8,8 +8,11 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 COLORS = 6  # in page.css: --color-0 to --color-5; -1 is the colour of the text
 ROUTE = "route"

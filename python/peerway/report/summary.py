@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import TYPE_CHECKING
 
 from peerway.cube import shape_class
-from peerway.records import Record
 from peerway.units import bandwidth_text, size_text, time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from peerway.records import Record
 
 
 @dataclass(frozen=True, slots=True)

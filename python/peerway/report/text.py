@@ -7,16 +7,20 @@ numbers).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from statistics import median
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from peerway.cube import cube_face, shape_class
-from peerway.records import Record
 from peerway.units import bandwidth_text, rate_text, size_text, time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from peerway.records import Record
 
 _COLUMN = 20
 

@@ -17,17 +17,17 @@
     const grid = css("--grid");
     const title = own.title && { ...own.title, font: { size: 13.5, color: css("--soft") } };
     return { gridcolor: grid, zerolinecolor: grid, linecolor: css("--line"), showline: true, mirror: true, ticks: "outside",
-      ticklen: 4, tickcolor: css("--line"), spikecolor: css("--soft"), spikethickness: 1, spikedash: "dot", ...own, ...(title && { title }) };
+      ticklen: 4, tickcolor: css("--line"), ...own, ...(title && { title }) };
   }
 
   function frame(layout) {
     return {
       ...layout,
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      paper_bgcolor: css("--card"), plot_bgcolor: css("--card"),
       font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: css("--text") },
       margin: { l: 56, r: 14, t: 22, b: 48, ...layout.margin },
       hoverlabel: { bgcolor: css("--back"), bordercolor: css("--line"), font: { color: css("--text"), size: 13 }, namelength: -1 },
-      xaxis: axis(layout.xaxis), yaxis: axis(layout.yaxis),
+      xaxis: axis({ ...layout.xaxis, spikecolor: css("--soft"), spikethickness: 1, spikedash: "dot" }), yaxis: axis(layout.yaxis),
     };
   }
 

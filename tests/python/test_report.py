@@ -1,0 +1,290 @@
+"""The report page as text: what is in it, that records cannot inject anything, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+from synthetic_records import LINES, cube, curves, record
+
+from peerway import records
+from peerway.cli import command as peerway
+from peerway.report.axes import size_axis, tick_text, value_axis
+from peerway.report.page import render
+from peerway.report.routes import (
+    Line,
+    Span,
+    TableError,
+    in_words,
+    read_table,
+    spans_from_records,
+    spans_from_table,
+)
+from peerway.report.styles import styles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">'
+TABLE = {
+    "format": "peerway route table", "version": 1,
+    "costs": [
+        {"op": "put", "shape": "contiguous", "pair": "host->host", "path": "peer/store", "points": [[8, 0.3]],
+         "noise": 0.0, "line": [[8, 0.3, 1024, 0.4], [1024, 0.4, 1 << 20, 120.0]]},
+        {"op": "put", "shape": "contiguous", "pair": "host->host", "path": "peer/copy",
+         "points": [[8, 1.5]], "noise": 0.0, "line": [[8, 1.5, 1 << 20, 75.0]]},
+    ],
+    "splits": [],
+}  # fmt: skip
+
+
+class Elements(HTMLParser):
+    """The tags and attributes of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def count(self, tag: str) -> int:
+        return sum(name == tag for name, _ in self.found)
+
+
+def data(page: str) -> dict[str, Any]:
+    text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    assert text
+    found: dict[str, Any] = json.loads(text[1])
+    return found
+
+
+def without_scripts(page: str) -> str:
+    return re.sub(r"<script>.*?</script>", "", page, flags=re.S)
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Callable[..., Result]:
+    def invoke(some: list[records.Record], *options: str) -> Result:
+        records.write(tmp_path / "in.jsonl", some)
+        arguments = ["report", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "page.html"), *options]
+        return CliRunner().invoke(peerway, arguments)
+
+    return invoke
+
+
+# ---- the page
+
+
+def test_each_test_has_its_curves_with_every_point() -> None:
+    plots = data(render([*curves()]))["plots"]
+    assert len(plots) == 4  # time and bandwidth of two tests
+    for plot in plots.values():
+        assert {trace["meta"]["via"] for trace in plot["data"]} == {*LINES, "route"}
+        assert all(len(trace["x"]) == len(trace["y"]) == 24 for trace in plot["data"])
+        assert (plot["layout"]["xaxis"]["type"], plot["layout"]["yaxis"]["type"]) == ("log", "log")
+
+
+def test_repeated_records_become_one_point_of_their_median() -> None:
+    several = [record(p50_us=t, min_us=0, p99_us=9, bytes=b) for t in (1, 5, 2) for b in (8, 16)]
+    (trace,) = data(render(several))["plots"]["section-0-time"]["data"]
+    assert trace["y"] == [2, 2]
+    assert "n=3" in trace["customdata"][0]
+
+
+def test_the_three_faces_of_a_cube_have_one_scale() -> None:
+    plots = data(render([*cube()]))["plots"]
+    assert set(plots) == {"section-0-i", "section-0-j", "section-0-k"}
+    assert len({json.dumps(plot["layout"]["yaxis"]["range"]) for plot in plots.values()}) == 1
+    assert plots["section-0-k"]["data"][0]["x"] == [2, 4, 8, 16, 32, 64, 128, 256, 512]
+
+
+def test_a_single_size_is_drawn_as_bars() -> None:
+    plots = data(render([record(via="staged"), record(via="openmpi")]))["plots"]
+    (plot,) = plots.values()
+    assert [trace["type"] for trace in plot["data"]] == ["bar", "bar"]
+
+
+def test_device_pairs_have_a_heat_map_with_the_route_or_the_best_path() -> None:
+    pairs = [("cuda:10", "cuda:2"), ("cuda:2", "cuda:10")]
+    some = [r for pair in pairs for r in curves(("put_bw",), ("staged", "peer/copy"), pair)]
+    (found,) = data(render(some))["maps"]
+    assert found["sources"] == ["cuda:2", "cuda:10"]
+    last = found["sizes"][-1]["bandwidth"]
+    assert last["via"] == [["", "route"], ["route", ""]]
+    assert last["z"][0][0] is None
+    (found,) = data(render([r for r in some if r.via != "route"]))["maps"]
+    assert found["sizes"][-1]["time"]["via"][0][1] == "peer/copy"
+    assert data(render([*curves()]))["maps"] == []
+
+
+def test_the_page_names_machine_commands_and_data_that_was_not_checked() -> None:
+    some = [record(driver="580.65", command="peerway bench --quick"), record(host="node02", validated=False)]
+    page = unescape(without_scripts(render(some)))
+    for text in (
+        "580.65",
+        "node02",
+        "synthetic cpu",
+        "peerway bench --quick",
+        "1 of 2 records were not validated",
+    ):
+        assert text in page
+    assert "not validated" not in without_scripts(render([record()]))
+
+
+def test_nothing_is_loaded_from_anywhere() -> None:
+    page = render([*curves(), *cube()])
+    elements = Elements(page).found
+    assert not [tag for tag, _ in elements if tag in ("link", "iframe", "img", "object", "embed", "base")]
+    assert not [attributes for _, attributes in elements if "src" in attributes]
+    assert all(str(attributes["href"]).startswith("#") for _, attributes in elements if "href" in attributes)
+    assert "://" not in without_scripts(page)
+    assert "@import" not in page.split("</style>")[0]
+    policy = next(str(a["content"]) for _, a in elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe-inline' " not in policy.split("script-src")[1]
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["test", "via", "op", "shape", "source", "target", "host", "device", "driver", "version", "command"],
+)
+def test_no_text_of_a_record_becomes_a_tag(field: str) -> None:
+    innocent, evil = record(**{field: "harmless"}), record(**{field: EVIL})
+    several = [record(), record(bytes=16)]
+    page, other = render([evil, *several]), render([innocent, *several])
+    assert EVIL not in page
+    tags = [[tag for tag, _ in Elements(text).found] for text in (page, other)]
+    assert tags[0] == tags[1]
+    for plot in data(page)["plots"].values():  # plotly reads tags in texts, but never shows meta
+        shown = [{name: value for name, value in trace.items() if name != "meta"} for trace in plot["data"]]
+        assert "<img" not in json.dumps(shown)
+    assert data(page)["plots"].keys() == data(other)["plots"].keys()
+
+
+def test_a_chosen_path_in_extra_becomes_no_tag() -> None:
+    some = [record(via="route", bytes=b, extra={"chosen": EVIL}) for b in (8, 16)]
+    assert Elements(render(some)).count("img") == 0
+
+
+# ---- routes
+
+
+def test_borders_lie_between_the_sizes_that_took_different_paths() -> None:
+    chosen = {8: "peer/store", 16: "peer/store", 64: "peer/copy", 256: "peer/copy"}
+    some = [record(via="route", bytes=size, extra={"chosen": path}) for size, path in chosen.items()]
+    spans = spans_from_records(some)
+    assert spans == [Span(8, 32, "peer/store"), Span(32, 256, "peer/copy")]
+    assert in_words(spans) == "peer/store to 32 B, then peer/copy"
+    shapes = data(render(some))["plots"]["section-0-time"]["layout"]["shapes"]
+    assert [s["x0"] for s in shapes if s["name"] == "border"] == [32]
+    assert spans_from_records([record()]) == []
+
+
+def test_borders_come_from_a_table_where_its_lines_cross(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(json.dumps(TABLE))
+    lines = read_table(tmp_path / "t.json")
+    spans = spans_from_table(lines, record(), [8, 1 << 20])
+    assert [span.path for span in spans] == ["peer/store", "peer/copy"]
+    border = spans[0].last
+    assert lines[0].cost(border) == pytest.approx(lines[1].cost(border), rel=0.1)
+    assert spans_from_table(lines, record(op="get"), [8, 1 << 20]) == []
+    assert spans_from_table(lines, record(source="cuda:0"), [8, 1 << 20]) == []
+
+
+def test_a_table_with_two_kinds_of_links_gives_no_border() -> None:
+    links = [
+        Line("put", "contiguous", "cuda", f"cuda/{link}", "peer", ((8, 1), (16, 2)))
+        for link in ("nvlink", "pcie")
+    ]
+    assert spans_from_table(links, record(source="cuda:0", target="cuda:1"), [8, 16]) == []
+
+
+def test_a_line_goes_on_as_its_last_piece() -> None:
+    line = Line("put", "contiguous", "host", "host", "peer", ((10, 1.0), (20, 2.0)))
+    assert (line.cost(1), line.cost(15), line.cost(40)) == (1.0, 1.5, 4.0)
+
+
+@pytest.mark.parametrize(("content", "why"), [
+    ("{", "not JSON"), ("{}", "no route table"), ('{"format": "other"}', "no route table"),
+    (json.dumps(TABLE | {"costs": [{"op": "put"}]}), r"costs\[0\] cannot be read"),
+    (json.dumps(TABLE | {"costs": 7}), "cannot be read"),
+])  # fmt: skip
+def test_a_file_that_is_no_table_is_refused(tmp_path: Path, content: str, why: str) -> None:
+    (tmp_path / "t.json").write_text(content)
+    with pytest.raises(TableError, match=why):
+        read_table(tmp_path / "t.json")
+
+
+# ---- looks
+
+
+def test_a_path_looks_the_same_whatever_else_is_there() -> None:
+    many = styles(f"peer/{i}" for i in range(40))
+    assert len({(s.color, s.dash, s.marker) for s in many.values()}) >= 24
+    assert list(styles(["openmpi", "staged", "route"])) == ["route", "staged", "openmpi"]
+    assert styles(["openmpi"])["openmpi"].dash == "dash"
+
+
+def test_axes_have_few_ticks_that_people_read() -> None:
+    axis = size_axis([8, 1 << 30], "size", "%{x}", lambda size: f"{size} B")
+    assert 2 <= len(axis["tickvals"]) <= 9
+    assert set(axis["tickvals"]) <= {2**power for power in range(40)}
+    axis = value_axis([0.2, 9.0], lambda value: f"{value:g} µs")
+    assert axis["ticktext"] == ["0.2 µs", "0.5 µs", "1 µs", "2 µs", "5 µs", "10 µs"]
+    assert len(value_axis([1e-3, 1e12], str)["tickvals"]) <= 9
+    assert tick_text("1.00 µs") == "1 µs"
+    assert value_axis([0, 0], str)["tickvals"]
+
+
+# ---- the command
+
+
+def test_the_command_writes_the_page(report: Callable[..., Result], tmp_path: Path) -> None:
+    result = report([*curves(("put_bw",))])
+    assert result.exit_code == 0, result.output
+    assert "put_bw" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["in.jsonl", "page.html"]
+
+
+def test_the_command_marks_the_borders_of_a_table(report: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(json.dumps(TABLE))
+    result = report([record(bytes=8), record(bytes=1 << 20)], "--routes", str(tmp_path / "t.json"))
+    assert result.exit_code == 0, result.output
+    assert "peer/copy" in without_scripts((tmp_path / "page.html").read_text(encoding="utf-8"))
+
+
+def test_an_older_page_survives_a_failure(report: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("older")
+    assert report([]).exit_code == 2
+    assert (tmp_path / "page.html").read_text() == "older"
+
+
+@pytest.mark.parametrize(("some", "options", "why"), [
+    ([], (), "has no records"),
+    ([record()], ("-o", "/proc/none/page.html"), "cannot write /proc/none/page.html"),
+    ([record()], ("-o", "/"), "cannot write /"),
+    ([record()], ("--routes", "/nowhere.json"), "cannot read /nowhere.json: No such file"),
+])  # fmt: skip
+def test_what_cannot_be_done_is_said(
+    report: Callable[..., Result], some: list[records.Record], options: tuple[str, ...], why: str
+) -> None:
+    result = report(some, *options)
+    assert result.exit_code == 2, result.output
+    assert why in result.output
+
+
+def test_lines_of_another_schema_are_refused(tmp_path: Path) -> None:
+    mixed = tmp_path / "mixed.jsonl"
+    mixed.write_text(record().as_json() + '\n{"name": "other", "value": 1}\n')
+    result = CliRunner().invoke(peerway, ["report", str(mixed), "-o", str(tmp_path / "page.html")])
+    assert result.exit_code == 2
+    assert "mixed.jsonl:2: field 'test' is missing" in result.output
+    assert not (tmp_path / "page.html").exists()

@@ -1,0 +1,203 @@
+"""The report page in a real browser: it draws, answers the pointer, fits the window, and fetches nothing.
+
+Needs chromium and chromedriver (Debian: chromium, chromium-driver) and selenium. Without them the tests are
+skipped, except under CI, where that is a failure.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from synthetic_records import cube, curves, record
+
+from peerway.report.page import render, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from selenium.webdriver import Chrome
+
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars",
+    "--disable-dev-shm-usage", "--disable-component-update", "--no-first-run",
+)  # fmt: skip
+# A plot is drawn, and as wide as its place: plotly follows a resize a moment later.
+SETTLED = """const plot = arguments[0], svg = plot.querySelector(".main-svg");
+    return svg !== null && Math.abs(svg.getBoundingClientRect().width - plot.clientWidth) < 2"""
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+def missing() -> str:
+    absent = [name for name in ("chromium", "chromedriver") if not shutil.which(name)]
+    if importlib.util.find_spec("selenium") is None:
+        absent.append("the Python package selenium")
+    return f"not found: {', '.join(absent)}" if absent else ""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pairs = [("cuda:0", "cuda:1"), ("cuda:1", "cuda:0")]
+    some = [
+        *curves(), *cube(),
+        *[r for pair in pairs for r in curves(("put_bw",), ("peer/copy", "staged"), pair)],
+        *[record(test="signal_latency", via=via) for via in ("peer/store", "openmpi", EVIL)],
+    ]  # fmt: skip
+    path = tmp_path_factory.mktemp("report") / "page.html"
+    write(path, render(some))
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    if why := missing():
+        if os.environ.get("CI"):
+            pytest.fail(f"the browser tests must run under CI, but {why}")
+        pytest.skip(f"{why}; on Debian: apt-get install chromium chromium-driver, pip install selenium")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(shutil.which("chromedriver"))))
+    driver.execute_cdp_cmd("Network.enable", {})
+    driver.execute_cdp_cmd(
+        "Network.emulateNetworkConditions",
+        {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
+    )
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def show(browser: Chrome, page: Path) -> Iterator[Callable[..., Chrome]]:
+    """The page, loaded once and from then on only resized and switched between light and dark."""
+
+    def opened(width: int = 1200, scheme: str = "light") -> Chrome:
+        browser.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        )
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        if browser.current_url != page.as_uri():
+            browser.get(page.as_uri())
+        for plot in browser.find_elements("css selector", ".plot"):  # each is drawn when it comes near
+            browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
+            until(browser, SETTLED, plot)
+        return browser
+
+    yield opened
+    assert [entry for entry in log(browser, "browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+
+
+def until(browser: Chrome, script: str, *arguments: Any) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(script, *arguments))
+
+
+def log(browser: Chrome, name: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = browser.get_log(name)  # type: ignore[no-untyped-call]
+    return entries
+
+
+def requests(browser: Chrome, page: str) -> list[str]:
+    """What the page asked for, itself included; the browser's own pages ask for much before it."""
+    messages = [json.loads(entry["message"])["message"] for entry in log(browser, "performance")]
+    sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    return [event["request"]["url"] for event in sent if event["documentURL"] == page]
+
+
+def test_every_plot_is_drawn_and_nothing_else_is_fetched(show: Callable[..., Chrome], page: Path) -> None:
+    browser = show()
+    drawn = browser.execute_script(
+        "return [...document.querySelectorAll('.plot')].map(e => e.querySelectorAll('.trace').length)"
+    )
+    assert len(drawn) == 4 + 3 + 2 * 2 + 1
+    assert min(drawn) >= 3
+    assert browser.find_elements("css selector", "#map .hm")
+    fetched = [url for url in requests(browser, page.as_uri()) if not url.startswith(("data:", "blob:"))]
+    assert fetched == [page.as_uri()]
+
+
+def test_text_of_records_stays_text(show: Callable[..., Chrome]) -> None:
+    browser = show()
+    assert browser.find_elements("css selector", "img") == []
+    assert EVIL in [chip.text for chip in browser.find_elements("css selector", ".chip")]
+
+
+def test_hovering_shows_values(show: Callable[..., Chrome]) -> None:
+    from selenium.webdriver import ActionChains
+
+    browser = show()
+    area = browser.find_element("css selector", "#section-0-time .nsewdrag")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", area)
+    ActionChains(browser).move_to_element(area).perform()
+    until(browser, "return document.querySelector('#section-0-time .hoverlayer .legend') !== null")
+    text = browser.execute_script("return document.querySelector('#section-0-time .hoverlayer').textContent")
+    assert "bytes" in text
+    for part in ("peer/store", "openmpi", "route", "p99", "µs", "MB/s"):
+        assert part in text or (part == "MB/s" and "GB/s" in text)
+
+
+def test_a_press_on_the_legend_hides_a_path_everywhere(show: Callable[..., Chrome]) -> None:
+    browser = show()
+    count = "return document.getElementById('section-0-time').querySelectorAll('.scatterlayer .trace').length"
+    before = browser.execute_script(count)
+    chip = browser.find_element("css selector", ".chip[data-via='staged']")
+    chip.click()
+    until(browser, f"{count} === {before - 1}")
+    assert chip.get_attribute("aria-pressed") == "false"
+    chip.click()
+    until(browser, f"{count} === {before}")
+
+
+def test_the_heat_map_follows_its_size_and_measure(show: Callable[..., Chrome]) -> None:
+    browser = show()
+    texts = "return document.querySelector('#map .heatmaplayer').textContent"
+    assert "GB/s" in browser.execute_script(texts)
+    browser.execute_script(
+        "const m = document.getElementById('map-measure');"
+        "m.value = 'time'; m.dispatchEvent(new Event('change'))"
+    )
+    until(browser, f"{texts}.includes('ms')")
+    assert "B/s" not in browser.execute_script(texts)
+
+
+@pytest.mark.parametrize("width", [800, 1000, 1200])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_the_window_without_overlap(show: Callable[..., Chrome], width: int, scheme: str) -> None:
+    browser = show(width, scheme)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    overlaps = browser.execute_script("""
+        const before = (a, b) => a.right <= b.left + 1 || a.bottom <= b.top + 1;
+        const apart = (a, b) => before(a, b) || before(b, a);
+        const bad = [];
+        for (const plot of document.querySelectorAll('.plot')) {
+          for (const axis of ['.xtick text', '.ytick text']) {
+            const boxes = [...plot.querySelectorAll(axis)].map(t => t.getBoundingClientRect());
+            boxes.forEach((a, i) => boxes.slice(i + 1).forEach(b => apart(a, b) || bad.push(plot.id + axis)));
+          }
+        }
+        const figures = [...document.querySelectorAll('figure')].map(f => f.getBoundingClientRect());
+        figures.forEach((a, i) => figures.slice(i + 1).forEach(b => apart(a, b) || bad.push('figures')));
+        return bad;""")
+    assert overlaps == []
+
+
+def test_light_and_dark_have_their_own_colours(show: Callable[..., Chrome]) -> None:
+    colours = (
+        "return [getComputedStyle(document.body).backgroundColor, "
+        "document.querySelector('#section-0-time .js-line').style.stroke]"
+    )
+    light, dark = (show(1200, scheme).execute_script(colours) for scheme in ("light", "dark"))
+    assert light[0] != dark[0]
+    assert light[1] != dark[1]
