@@ -2,28 +2,13 @@
 #include "route/suggest.h"
 
 #include <algorithm>
-#include <numeric>
-#include <vector>
+
+#include "base/config_value.h"
 
 namespace pw::route {
 namespace {
 
 constexpr size_t kLongest = 60;
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
 
 }  // namespace
 
@@ -39,7 +24,7 @@ std::string nearest(std::string_view text, std::span<const std::string> words) {
   if (text.size() > kLongest) return best;  // no typing slip makes a name that long
   size_t limit = std::max<size_t>(1, text.size() / 3) + 1;
   for (const std::string& word : words) {
-    const size_t distance = edit_distance(text, word);
+    const size_t distance = pw::edit_distance(text, word);
     if (distance >= limit) continue;
     limit = distance;
     best = word;
