@@ -1,4 +1,5 @@
-// std::format for gcc 12, which has none: a typed front to {fmt}, whose heavy part is compiled once, in format.cpp.
+// std::format for gcc 12, which has none: a typed front to {fmt}, whose heavy part is compiled once, in
+// format.cpp.
 #pragma once
 
 #include <string>

@@ -13,11 +13,12 @@ pw_status fail(pw_status status, std::string message) noexcept {
   return status;
 }
 
-const char *last_error_message() noexcept { return last_message.c_str(); }
+const char* last_error_message() noexcept { return last_message.c_str(); }
 
 std::string errno_text(int error) {
   char buffer[128];
-  return std::string(": ") + strerror_r(error, buffer, sizeof buffer) + " (errno " + std::to_string(error) + ")";
+  return std::string(": ") + strerror_r(error, buffer, sizeof buffer) + " (errno " + std::to_string(error) +
+         ")";
 }
 
 }  // namespace pw

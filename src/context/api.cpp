@@ -1,5 +1,5 @@
-// The C functions of contexts, regions, remotes, signals and operations. Each checks its pointers and turns what is
-// thrown inside into a status.
+// The C functions of contexts, regions, remotes, signals and operations. Each checks its pointers and turns
+// what is thrown inside into a status.
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"
@@ -9,13 +9,13 @@
 #include "team/handle.h"
 
 struct pw_context {
-  explicit pw_context(pw::Team &team) : context(team) {}
+  explicit pw_context(pw::Team& team) : context(team) {}
   pw::Context context;
 };
 
 struct pw_region {
   std::shared_ptr<pw::Region> region;
-  pw::Context *context;
+  pw::Context* context;
 };
 
 struct pw_remote {
@@ -23,7 +23,7 @@ struct pw_remote {
 };
 
 struct pw_signal {
-  pw_signal(pw::Context &context, int sender) : signal(context, sender) {}
+  pw_signal(pw::Context& context, int sender) : signal(context, sender) {}
   pw::Signal signal;
 };
 
@@ -37,16 +37,17 @@ bool all_given(Pointers... pointers) {
   return ((pointers != nullptr) && ...);
 }
 
-pw_status null_argument(const char *function) {
+pw_status null_argument(const char* function) {
   return pw::fail(PW_INVALID_ARGUMENT, format("peerway: {} was given a null pointer", function));
 }
 
-pw_status copy_key(const std::vector<std::byte> &bytes, void *key, size_t capacity, size_t *length) {
+pw_status copy_key(const std::vector<std::byte>& bytes, void* key, size_t capacity, size_t* length) {
   *length = bytes.size();
   if (capacity < bytes.size())
-    return pw::fail(PW_OUT_OF_RANGE, format("peerway: the key has {} bytes, the buffer {}; PW_KEY_MAX ({}) is always enough",
-                                            bytes.size(), capacity, PW_KEY_MAX));
-  std::copy(bytes.begin(), bytes.end(), static_cast<std::byte *>(key));
+    return pw::fail(PW_OUT_OF_RANGE,
+                    format("peerway: the key has {} bytes, the buffer {}; PW_KEY_MAX ({}) is always enough",
+                           bytes.size(), capacity, PW_KEY_MAX));
+  std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(key));
   return PW_OK;
 }
 
@@ -59,23 +60,25 @@ pw_block contiguous(uint64_t offset, uint64_t bytes) {
 
 // The raise as the inside knows it; null stays null. Throws Error for one that cannot be.
 struct CheckedRaise {
-  explicit CheckedRaise(const pw_raise *raise) {
+  explicit CheckedRaise(const pw_raise* raise) {
     if (raise == nullptr) return;
     if (raise->signal == nullptr) throw Error(PW_INVALID_ARGUMENT, "peerway: a raise without a signal");
     if (raise->signal->remote->key.type != pw::KeyType::signal)
       throw Error(PW_INVALID_ARGUMENT, "peerway: a raise of a region; import the key of a signal instead");
-    if (raise->by == 0) throw Error(PW_INVALID_ARGUMENT, "peerway: a raise by 0; a signal only grows, by at least 1");
+    if (raise->by == 0)
+      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise by 0; a signal only grows, by at least 1");
     value = {raise->signal->remote.get(), raise->by};
     given = true;
   }
-  [[nodiscard]] const pw::Raise *get() const { return given ? &value : nullptr; }
+  [[nodiscard]] const pw::Raise* get() const { return given ? &value : nullptr; }
   pw::Raise value;
   bool given = false;
 };
 
-pw::Remote &region_of(const pw_remote *remote) {
+pw::Remote& region_of(const pw_remote* remote) {
   if (remote->remote->key.type != pw::KeyType::region)
-    throw Error(PW_INVALID_ARGUMENT, "peerway: data cannot be moved to or from a signal; import the key of a region");
+    throw Error(PW_INVALID_ARGUMENT,
+                "peerway: data cannot be moved to or from a signal; import the key of a region");
   return *remote->remote;
 }
 
@@ -83,7 +86,7 @@ pw::Remote &region_of(const pw_remote *remote) {
 
 extern "C" {
 
-pw_status pw_context_create(pw_team *team, pw_context **context) {
+pw_status pw_context_create(pw_team* team, pw_context** context) {
   if (!all_given(team, context)) return null_argument("pw_context_create");
   return pw::guard([&] {
     *context = new pw_context(*team->team);
@@ -91,9 +94,9 @@ pw_status pw_context_create(pw_team *team, pw_context **context) {
   });
 }
 
-void pw_context_free(pw_context *context) { delete context; }
+void pw_context_free(pw_context* context) { delete context; }
 
-pw_status pw_context_use(pw_context *context, const char *paths) {
+pw_status pw_context_use(pw_context* context, const char* paths) {
   if (!all_given(context)) return null_argument("pw_context_use");
   return pw::guard([&] {
     context->context.resolver().use(paths != nullptr ? paths : "");
@@ -101,7 +104,7 @@ pw_status pw_context_use(pw_context *context, const char *paths) {
   });
 }
 
-pw_status pw_allocate(pw_context *context, pw_device device, uint64_t bytes, pw_region **region) {
+pw_status pw_allocate(pw_context* context, pw_device device, uint64_t bytes, pw_region** region) {
   if (!all_given(context, region)) return null_argument("pw_allocate");
   return pw::guard([&] {
     *region = new pw_region{context->context.allocate(device, bytes), &context->context};
@@ -109,7 +112,7 @@ pw_status pw_allocate(pw_context *context, pw_device device, uint64_t bytes, pw_
   });
 }
 
-pw_status pw_register(pw_context *context, void *address, uint64_t bytes, pw_region **region) {
+pw_status pw_register(pw_context* context, void* address, uint64_t bytes, pw_region** region) {
   if (!all_given(context, region)) return null_argument("pw_register");
   return pw::guard([&] {
     *region = new pw_region{context->context.add(address, bytes), &context->context};
@@ -117,38 +120,40 @@ pw_status pw_register(pw_context *context, void *address, uint64_t bytes, pw_reg
   });
 }
 
-pw_status pw_region_close(pw_region *region) {
+pw_status pw_region_close(pw_region* region) {
   delete region;
   return PW_OK;
 }
 
-void *pw_region_address(const pw_region *region) { return region == nullptr ? nullptr : region->region->address(); }
-uint64_t pw_region_bytes(const pw_region *region) { return region == nullptr ? 0 : region->region->bytes(); }
+void* pw_region_address(const pw_region* region) {
+  return region == nullptr ? nullptr : region->region->address();
+}
+uint64_t pw_region_bytes(const pw_region* region) { return region == nullptr ? 0 : region->region->bytes(); }
 
-pw_device pw_region_device(const pw_region *region) {
+pw_device pw_region_device(const pw_region* region) {
   if (region == nullptr) return {PW_HOST, 0};
   const pw::DeviceId id = region->region->device().id();
   return {id.kind, id.index};
 }
 
-pw_status pw_region_key(const pw_region *region, void *key, size_t capacity, size_t *length) {
+pw_status pw_region_key(const pw_region* region, void* key, size_t capacity, size_t* length) {
   if (!all_given(region, length)) return null_argument("pw_region_key");
   return pw::guard([&] { return copy_key(region->context->key_of(*region->region), key, capacity, length); });
 }
 
-pw_status pw_import(pw_context *context, const void *key, size_t length, pw_remote **remote) {
+pw_status pw_import(pw_context* context, const void* key, size_t length, pw_remote** remote) {
   if (!all_given(context, key, remote)) return null_argument("pw_import");
   return pw::guard([&] {
-    *remote = new pw_remote{context->context.import({static_cast<const std::byte *>(key), length})};
+    *remote = new pw_remote{context->context.import({static_cast<const std::byte*>(key), length})};
     return PW_OK;
   });
 }
 
-void pw_remote_close(pw_remote *remote) { delete remote; }
-int pw_remote_rank(const pw_remote *remote) { return remote == nullptr ? -1 : remote->remote->rank(); }
-uint64_t pw_remote_bytes(const pw_remote *remote) { return remote == nullptr ? 0 : remote->remote->bytes(); }
+void pw_remote_close(pw_remote* remote) { delete remote; }
+int pw_remote_rank(const pw_remote* remote) { return remote == nullptr ? -1 : remote->remote->rank(); }
+uint64_t pw_remote_bytes(const pw_remote* remote) { return remote == nullptr ? 0 : remote->remote->bytes(); }
 
-pw_status pw_signal_create(pw_context *context, int sender, pw_signal **signal) {
+pw_status pw_signal_create(pw_context* context, int sender, pw_signal** signal) {
   if (!all_given(context, signal)) return null_argument("pw_signal_create");
   return pw::guard([&] {
     *signal = new pw_signal(context->context, sender);
@@ -156,39 +161,39 @@ pw_status pw_signal_create(pw_context *context, int sender, pw_signal **signal) 
   });
 }
 
-pw_status pw_signal_close(pw_signal *signal) {
+pw_status pw_signal_close(pw_signal* signal) {
   delete signal;
   return PW_OK;
 }
 
-pw_status pw_signal_key(const pw_signal *signal, void *key, size_t capacity, size_t *length) {
+pw_status pw_signal_key(const pw_signal* signal, void* key, size_t capacity, size_t* length) {
   if (!all_given(signal, length)) return null_argument("pw_signal_key");
   return pw::guard([&] { return copy_key(signal->signal.key(), key, capacity, length); });
 }
 
-uint64_t pw_signal_value(const pw_signal *signal) { return signal == nullptr ? 0 : signal->signal.value(); }
+uint64_t pw_signal_value(const pw_signal* signal) { return signal == nullptr ? 0 : signal->signal.value(); }
 
-pw_status pw_signal_wait(pw_signal *signal, uint64_t value, uint64_t timeout_ns) {
+pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns) {
   if (!all_given(signal)) return null_argument("pw_signal_wait");
   return pw::guard([&] { return signal->signal.wait(value, timeout_ns); });
 }
 
-pw_status pw_put(pw_context *context, pw_remote *to, uint64_t to_offset, const pw_region *from, uint64_t from_offset,
-                 uint64_t bytes, const pw_raise *raise) {
+pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const pw_region* from,
+                 uint64_t from_offset, uint64_t bytes, const pw_raise* raise) {
   const pw_block to_block = contiguous(to_offset, bytes);
   const pw_block from_block = contiguous(from_offset, bytes);
   return pw_put_block(context, to, &to_block, from, &from_block, raise);
 }
 
-pw_status pw_get(pw_context *context, const pw_remote *from, uint64_t from_offset, pw_region *to, uint64_t to_offset,
-                 uint64_t bytes) {
+pw_status pw_get(pw_context* context, const pw_remote* from, uint64_t from_offset, pw_region* to,
+                 uint64_t to_offset, uint64_t bytes) {
   const pw_block from_block = contiguous(from_offset, bytes);
   const pw_block to_block = contiguous(to_offset, bytes);
   return pw_get_block(context, from, &from_block, to, &to_block);
 }
 
-pw_status pw_put_block(pw_context *context, pw_remote *to, const pw_block *to_block, const pw_region *from,
-                       const pw_block *from_block, const pw_raise *raise) {
+pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_block, const pw_region* from,
+                       const pw_block* from_block, const pw_raise* raise) {
   if (!all_given(context, to, to_block, from, from_block)) return null_argument("pw_put");
   return pw::guard([&] {
     const CheckedRaise checked(raise);
@@ -196,18 +201,19 @@ pw_status pw_put_block(pw_context *context, pw_remote *to, const pw_block *to_bl
   });
 }
 
-pw_status pw_get_block(pw_context *context, const pw_remote *from, const pw_block *from_block, pw_region *to,
-                       const pw_block *to_block) {
+pw_status pw_get_block(pw_context* context, const pw_remote* from, const pw_block* from_block, pw_region* to,
+                       const pw_block* to_block) {
   if (!all_given(context, from, from_block, to, to_block)) return null_argument("pw_get");
-  return pw::guard([&] { return context->context.get(region_of(from), *from_block, *to->region, *to_block); });
+  return pw::guard(
+      [&] { return context->context.get(region_of(from), *from_block, *to->region, *to_block); });
 }
 
-pw_status pw_raise_signal(pw_context *context, const pw_raise *raise) {
+pw_status pw_raise_signal(pw_context* context, const pw_raise* raise) {
   if (!all_given(context, raise)) return null_argument("pw_raise_signal");
   return pw::guard([&] { return context->context.raise(CheckedRaise(raise).value); });
 }
 
-pw_status pw_flush(pw_context *context, int rank, uint64_t timeout_ns) {
+pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns) {
   if (!all_given(context)) return null_argument("pw_flush");
   return pw::guard([&] { return context->context.flush(rank, pw::deadline_after(timeout_ns)); });
 }
@@ -216,18 +222,19 @@ pw_status pw_flush(pw_context *context, int rank, uint64_t timeout_ns) {
 
 namespace pw {
 
-std::vector<PathInfo> paths_for(pw_context *context, const pw_remote *remote, const pw_region *region, Op op) {
+std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region,
+                                Op op) {
   return context->context.resolver().probe(op, *region->region, *remote->remote);
 }
 
-std::string explain_for(pw_context *context, const pw_remote *remote, const pw_region *region, Op op,
+std::string explain_for(pw_context* context, const pw_remote* remote, const pw_region* region, Op op,
                         route::ShapeClass shape) {
   return context->context.resolver().explain(op, shape, *region->region, *remote->remote);
 }
 
-void set_staging_chunk_bytes(pw_context *context, uint64_t bytes) {
-  for (const auto &path : context->context.resolver().paths())
-    if (auto *staged = dynamic_cast<Staged *>(path.get())) staged->set_chunk_bytes(bytes);
+void set_staging_chunk_bytes(pw_context* context, uint64_t bytes) {
+  for (const auto& path : context->context.resolver().paths())
+    if (auto* staged = dynamic_cast<Staged*>(path.get())) staged->set_chunk_bytes(bytes);
 }
 
 }  // namespace pw

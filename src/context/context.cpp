@@ -26,18 +26,18 @@ std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings) {
   return paths;
 }
 
-Device &device_named(pw_device where) {
+Device& device_named(pw_device where) {
   int32_t index = where.index;
   if (where.kind == PW_HOST) {
     index = 0;
   } else if (index == -1) {
-    const char *bound = std::getenv("PEERWAY_DEVICE");
+    const char* bound = std::getenv("PEERWAY_DEVICE");
     index = bound != nullptr ? std::atoi(bound) : 0;
   }
   return device({where.kind, index});
 }
 
-Context::Context(Team &team) : team_(team), touched_(static_cast<size_t>(team.size())) {
+Context::Context(Team& team) : team_(team), touched_(static_cast<size_t>(team.size())) {
   const Card mine = make_card(control_);
   const auto gathered = team.all_gather(std::as_bytes(std::span(&mine, 1)), config_number("timeout"));
   std::vector<Card> cards(static_cast<size_t>(team.size()));
@@ -45,8 +45,8 @@ Context::Context(Team &team) : team_(team), touched_(static_cast<size_t>(team.si
   importer_ = std::make_unique<Importer>(control_, team.rank(), std::move(cards));
   resolver_ = std::make_unique<Resolver>(make_paths({team_, control_, *importer_, registry_}), *importer_);
   if (const uint64_t chunk = resolver_->staging_chunk_bytes(); chunk > 0)
-    for (const auto &path : resolver_->paths())
-      if (auto *staged = dynamic_cast<Staged *>(path.get())) staged->set_chunk_bytes(chunk);
+    for (const auto& path : resolver_->paths())
+      if (auto* staged = dynamic_cast<Staged*>(path.get())) staged->set_chunk_bytes(chunk);
 }
 
 Context::~Context() = default;
@@ -57,13 +57,13 @@ std::shared_ptr<Region> Context::allocate(pw_device where, uint64_t bytes) {
   return region;
 }
 
-std::shared_ptr<Region> Context::add(void *address, uint64_t bytes) {
+std::shared_ptr<Region> Context::add(void* address, uint64_t bytes) {
   auto region = registry_.add(address, bytes);
   resolver_->classify(*region);
   return region;
 }
 
-std::vector<std::byte> Context::key_of(Region &region) {
+std::vector<std::byte> Context::key_of(Region& region) {
   Key key;
   key.job = team_.job();
   key.rank = team_.rank();
@@ -79,18 +79,22 @@ std::vector<std::byte> Context::key_of(Region &region) {
 std::unique_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
   Key key = parse_key(bytes);
   if (key.job != team_.job())
-    throw Error(PW_FOREIGN_KEY, "peerway: this key belongs to another job; keys are only good within the team they were "
-                                "made in");
+    throw Error(PW_FOREIGN_KEY,
+                "peerway: this key belongs to another job; keys are only good within the team they were "
+                "made in");
   if (key.rank >= team_.size())
-    throw Error(PW_BAD_KEY, format("peerway: the key names rank {}; this team has ranks 0 to {}", key.rank, team_.size() - 1));
+    throw Error(PW_BAD_KEY, format("peerway: the key names rank {}; this team has ranks 0 to {}", key.rank,
+                                   team_.size() - 1));
   return std::make_unique<Remote>(std::move(key), *importer_, team_.rank());
 }
 
-Signal::Signal(Context &context, int sender)
-    : context_(context), sender_(sender), words_(sender == PW_ANY_RANK ? static_cast<uint32_t>(context.team().size()) : 1) {
+Signal::Signal(Context& context, int sender)
+    : context_(context),
+      sender_(sender),
+      words_(sender == PW_ANY_RANK ? static_cast<uint32_t>(context.team().size()) : 1) {
   if (sender != PW_ANY_RANK && (sender < 0 || sender >= context.team().size()))
-    throw Error(PW_OUT_OF_RANGE, format("peerway: a signal raised by rank {}; this team has ranks 0 to {}", sender,
-                                        context.team().size() - 1));
+    throw Error(PW_OUT_OF_RANGE, format("peerway: a signal raised by rank {}; this team has ranks 0 to {}",
+                                        sender, context.team().size() - 1));
   first_ = context.control().take_words(words_);
   slot_ = context.control().open_slot();
 }
@@ -101,7 +105,7 @@ Signal::~Signal() {
 }
 
 uint64_t Signal::value() const noexcept {
-  const std::atomic<uint64_t> *word = &context_.control().control().signal[first_];
+  const std::atomic<uint64_t>* word = &context_.control().control().signal[first_];
   uint64_t sum = 0;
   for (uint32_t w = 0; w < words_; ++w) sum += word[w].load(std::memory_order_acquire);
   return sum;

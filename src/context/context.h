@@ -18,31 +18,32 @@ namespace pw {
 class Context {
  public:
   /// Collective over the team.
-  explicit Context(Team &team);
+  explicit Context(Team& team);
   ~Context();
 
-  [[nodiscard]] Team &team() const { return team_; }
-  [[nodiscard]] ControlSegment &control() { return control_; }
-  [[nodiscard]] Resolver &resolver() { return *resolver_; }
+  [[nodiscard]] Team& team() const { return team_; }
+  [[nodiscard]] ControlSegment& control() { return control_; }
+  [[nodiscard]] Resolver& resolver() { return *resolver_; }
 
   std::shared_ptr<Region> allocate(pw_device where, uint64_t bytes);
-  std::shared_ptr<Region> add(void *address, uint64_t bytes);
-  std::vector<std::byte> key_of(Region &region);
+  std::shared_ptr<Region> add(void* address, uint64_t bytes);
+  std::vector<std::byte> key_of(Region& region);
   std::unique_ptr<Remote> import(std::span<const std::byte> key);
 
   /// Data paths: checked and joined operations.
-  pw_status put(Remote &to, const pw_block &to_block, Region &from, const pw_block &from_block, const Raise *raise);
-  pw_status get(Remote &from, const pw_block &from_block, Region &to, const pw_block &to_block);
-  pw_status raise(const Raise &raise);
+  pw_status put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
+                const Raise* raise);
+  pw_status get(Remote& from, const pw_block& from_block, Region& to, const pw_block& to_block);
+  pw_status raise(const Raise& raise);
   pw_status flush(int rank, uint64_t deadline_ns);
 
  private:
-  pw_status start(Transfer &transfer, const Raise *raise);
-  pw_status start_split(const Resolved &resolved, const route::ReadySplit &split, const Transfer &transfer,
-                        const Raise *raise);
+  pw_status start(Transfer& transfer, const Raise* raise);
+  pw_status start_split(const Resolved& resolved, const route::ReadySplit& split, const Transfer& transfer,
+                        const Raise* raise);
   pw_status flush_rank(int rank, uint64_t deadline_ns);
 
-  Team &team_;
+  Team& team_;
   ControlSegment control_;
   Registry registry_{control_};
   std::unique_ptr<Importer> importer_;
@@ -53,16 +54,16 @@ class Context {
 /// A signal of this rank: one word for each rank that may raise it; its value is their sum.
 class Signal {
  public:
-  Signal(Context &context, int sender);
+  Signal(Context& context, int sender);
   ~Signal();
-  Signal(const Signal &) = delete;
+  Signal(const Signal&) = delete;
 
   [[nodiscard]] uint64_t value() const noexcept;
   pw_status wait(uint64_t value, uint64_t timeout_ns) const;
   [[nodiscard]] std::vector<std::byte> key() const;
 
  private:
-  Context &context_;
+  Context& context_;
   int sender_;
   uint32_t slot_;
   uint32_t words_;
@@ -73,6 +74,6 @@ class Signal {
 std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings);
 
 /// The device that `where` names; index -1 is the one bound to this rank (PEERWAY_DEVICE). Throws Error.
-Device &device_named(pw_device where);
+Device& device_named(pw_device where);
 
 }  // namespace pw

@@ -1,18 +1,19 @@
-// Gathers what probes see of a pair of memories. Everything that looks at the system happens here; the probes only decide.
+// Gathers what probes see of a pair of memories. Everything that looks at the system happens here; the probes
+// only decide.
 #include "context/resolver.h"
 
 namespace pw {
 
-Pair facts(Region &local, Remote &remote, Importer &importer) {
+Pair facts(Region& local, Remote& remote, Importer& importer) {
   Pair pair;
-  const Export &exported = remote.key.exported;
+  const Export& exported = remote.key.exported;
   pair.local = local.device().id();
   pair.remote = remote.key.device;
   pair.local_handle = local.allocation().handle;
   pair.remote_handle = exported.handle;
   pair.same_host = importer.same_host(remote.rank());
   pair.same_process = importer.same_process(remote.rank());
-  Device &device = worker(local, remote);
+  Device& device = worker(local, remote);
   if (!pair.same_host) {
     pair.reachable = false;
     pair.why_not_reachable = "the peer is on another host";

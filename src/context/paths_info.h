@@ -13,13 +13,13 @@ struct pw_region;
 namespace pw {
 
 /// Every path of the build with its answer for this pair, in order of preference.
-std::vector<PathInfo> paths_for(pw_context *context, const pw_remote *remote, const pw_region *region, Op op);
+std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region, Op op);
 
 /// The decision for this pair, explained (JSON; route/explain.h).
-std::string explain_for(pw_context *context, const pw_remote *remote, const pw_region *region, Op op,
+std::string explain_for(pw_context* context, const pw_remote* remote, const pw_region* region, Op op,
                         route::ShapeClass shape);
 
 /// Sets the chunk size of `staged` for what is started from now on; for tune.
-void set_staging_chunk_bytes(pw_context *context, uint64_t bytes);
+void set_staging_chunk_bytes(pw_context* context, uint64_t bytes);
 
 }  // namespace pw

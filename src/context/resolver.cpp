@@ -13,14 +13,14 @@
 namespace pw {
 namespace {
 
-std::optional<route::Table> find_table(std::string &why_none) {
+std::optional<route::Table> find_table(std::string& why_none) {
   const std::string named = config("routes");
   const std::string file = named.empty() ? default_table_file() : named;
   try {
     route::Table table = route::load_table(file);
     route::check_machine(table, machine(), file);
     return table;
-  } catch (const Error &error) {
+  } catch (const Error& error) {
     if (!named.empty()) throw;  // a table that was asked for must be usable
     why_none = error.what();
     return std::nullopt;
@@ -31,20 +31,20 @@ std::string kind_name(pw_device_kind kind) { return kind == PW_HOST ? "host" : "
 
 }  // namespace
 
-Resolver::Resolver(std::vector<std::unique_ptr<Path>> paths, Importer &importer)
+Resolver::Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer)
     : paths_(std::move(paths)), importer_(importer) {
   std::string why_none;
   std::optional<route::Table> table = find_table(why_none);
   const std::string rules = config("rules");
-  automatic_ = std::make_unique<route::Router>(std::move(table),
-                                               rules.empty() ? route::Rules() : route::load_rules(rules, names()),
-                                               config("strict") == "yes", why_none);
+  automatic_ = std::make_unique<route::Router>(
+      std::move(table), rules.empty() ? route::Rules() : route::load_rules(rules, names()),
+      config("strict") == "yes", why_none);
   if (const std::string only = config("paths"); !only.empty()) use(only);
 }
 
 std::vector<std::string> Resolver::names() const {
   std::vector<std::string> all;
-  for (const auto &path : paths_) all.emplace_back(path->name());
+  for (const auto& path : paths_) all.emplace_back(path->name());
   return all;
 }
 
@@ -52,7 +52,7 @@ uint64_t Resolver::staging_chunk_bytes() const {
   return automatic_->table() ? automatic_->table()->staging_chunk_bytes : 0;
 }
 
-void Resolver::use(const std::string &given) {
+void Resolver::use(const std::string& given) {
   std::vector<route::Rule> patterns;
   if (!given.empty() && given != "route") patterns.push_back(route::use_rule(given, names()));
   std::lock_guard lock(mutex_);
@@ -61,30 +61,31 @@ void Resolver::use(const std::string &given) {
   epoch_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Resolver::classify(Region &region) {
+void Resolver::classify(Region& region) {
   const std::pair kind(region.device().id(), region.allocation().handle);
   std::lock_guard lock(mutex_);
   auto known = std::find(classes_.begin(), classes_.end(), kind);
   if (known == classes_.end()) {
     if (classes_.size() == Remote::kMemoryClasses)
-      throw Error(PW_UNSUPPORTED, format("peerway: regions of more than {} kinds of memory in one context", classes_.size()));
+      throw Error(PW_UNSUPPORTED,
+                  format("peerway: regions of more than {} kinds of memory in one context", classes_.size()));
     known = classes_.insert(classes_.end(), kind);
   }
   region.memory_class = static_cast<uint32_t>(known - classes_.begin());
 }
 
-std::vector<PathInfo> Resolver::probe(Op, Region &local, Remote &remote) {
+std::vector<PathInfo> Resolver::probe(Op, Region& local, Remote& remote) {
   const Pair pair = facts(local, remote, importer_);
   std::vector<PathInfo> answers;
-  for (const auto &path : paths_) {
+  for (const auto& path : paths_) {
     const Offer offer = path->probe(pair);
     answers.push_back({std::string(path->name()), offer.available, offer.why_not});
   }
   return answers;
 }
 
-route::Request Resolver::request(Op op, route::ShapeClass shape, Region &local, Remote &remote,
-                                 std::vector<Path *> *found) {
+route::Request Resolver::request(Op op, route::ShapeClass shape, Region& local, Remote& remote,
+                                 std::vector<Path*>* found) {
   const Pair pair = facts(local, remote, importer_);
   route::Request request;
   request.where.op = op;
@@ -93,30 +94,32 @@ route::Request Resolver::request(Op op, route::ShapeClass shape, Region &local, 
   request.where.pair.target = kind_name(op == Op::put ? pair.remote.kind : pair.local.kind);
   request.where.pair.remote = !pair.same_host;
   if (pair.same_host) request.where.pair.link = worker(local, remote).link(remote.key.exported);
-  for (const auto &path : paths_) {
+  for (const auto& path : paths_) {
     const std::string name(path->name());
     Offer offer = path->probe(pair);
-    const bool asked_for = used_patterns_.empty() ||
-                           std::any_of(used_patterns_.begin(), used_patterns_.end(), [&](const route::Rule &rule) { return rule.names(name); });
+    const bool asked_for =
+        used_patterns_.empty() || std::any_of(used_patterns_.begin(), used_patterns_.end(),
+                                              [&](const route::Rule& rule) { return rule.names(name); });
     if (offer.available && asked_for) {
       request.available.push_back(name);
       if (found != nullptr) found->push_back(path.get());
     } else {
       request.unavailable.push_back(
-          {name, offer.available ? format("only {} may be used (pw_context_use or PEERWAY_PATHS)", used_) : offer.why_not});
+          {name, offer.available ? format("only {} may be used (pw_context_use or PEERWAY_PATHS)", used_)
+                                 : offer.why_not});
     }
   }
   return request;
 }
 
-const Resolved &Resolver::decide(Op op, route::ShapeClass shape, Region &local, Remote &remote, size_t at) {
+const Resolved& Resolver::decide(Op op, route::ShapeClass shape, Region& local, Remote& remote, size_t at) {
   std::lock_guard lock(mutex_);
   auto resolved = std::make_unique<Resolved>();
   resolved->epoch = epoch_.load(std::memory_order_relaxed);
   resolved->route = automatic_->route(request(op, shape, local, remote, &resolved->paths));
-  for (const std::string &note : resolved->route->notes()) log_once(LogLevel::info, note);
+  for (const std::string& note : resolved->route->notes()) log_once(LogLevel::info, note);
   // The router gives one answer for equal questions; many remotes share it.
-  auto known = std::find_if(made_.begin(), made_.end(), [&](const auto &other) {
+  auto known = std::find_if(made_.begin(), made_.end(), [&](const auto& other) {
     return other->epoch == resolved->epoch && other->route == resolved->route;
   });
   if (known == made_.end()) known = made_.insert(made_.end(), std::move(resolved));
@@ -124,7 +127,7 @@ const Resolved &Resolver::decide(Op op, route::ShapeClass shape, Region &local, 
   return **known;
 }
 
-std::string Resolver::explain(Op op, route::ShapeClass shape, Region &local, Remote &remote) {
+std::string Resolver::explain(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
   std::lock_guard lock(mutex_);
   return route::to_json(route::explain(*automatic_, request(op, shape, local, remote, nullptr)));
 }

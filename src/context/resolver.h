@@ -1,5 +1,5 @@
-// From a pair of memories to the paths that carry its bytes: gathers the facts, asks every path's probe, and has the
-// router decide. Answers are kept in the remote, so that an operation finds its route with one load.
+// From a pair of memories to the paths that carry its bytes: gathers the facts, asks every path's probe, and
+// has the router decide. Answers are kept in the remote, so that an operation finds its route with one load.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace pw {
 struct Resolved {
   uint64_t epoch;  ///< of the resolver when it was made; an older one is made anew
   std::shared_ptr<const route::Route> route;
-  std::vector<Path *> paths;  ///< in the order of the route's indices
+  std::vector<Path*> paths;  ///< in the order of the route's indices
 };
 
 /// One path's answer for one pair, for people.
@@ -29,41 +29,43 @@ struct PathInfo {
 
 class Resolver {
  public:
-  Resolver(std::vector<std::unique_ptr<Path>> paths, Importer &importer);
+  Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer);
 
-  [[nodiscard]] const std::vector<std::unique_ptr<Path>> &paths() const { return paths_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<Path>>& paths() const { return paths_; }
 
   /// Restricts later decisions to `names` (comma-separated; empty: all). Throws Error for an unknown name.
-  void use(const std::string &names);
+  void use(const std::string& names);
 
   /// The route for an operation between the two. Throws Error(PW_UNSUPPORTED) with every path's reason.
-  const Resolved &resolve(Op op, route::ShapeClass shape, Region &local, Remote &remote) {
-    const size_t at = (local.memory_class * Remote::kOps + static_cast<uint32_t>(op)) * Remote::kShapeClasses +
-                      static_cast<uint32_t>(shape);
-    const Resolved *known = remote.routes[at].load(std::memory_order_acquire);
+  const Resolved& resolve(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
+    const size_t at =
+        (local.memory_class * Remote::kOps + static_cast<uint32_t>(op)) * Remote::kShapeClasses +
+        static_cast<uint32_t>(shape);
+    const Resolved* known = remote.routes[at].load(std::memory_order_acquire);
     if (known != nullptr && known->epoch == epoch_.load(std::memory_order_relaxed)) return *known;
     return decide(op, shape, local, remote, at);
   }
 
   /// Every path's answer, in order of preference.
-  std::vector<PathInfo> probe(Op op, Region &local, Remote &remote);
+  std::vector<PathInfo> probe(Op op, Region& local, Remote& remote);
 
   /// Gives the region the number of its kind of memory.
-  void classify(Region &region);
+  void classify(Region& region);
 
   /// The decision explained, as JSON text (route/explain.h).
-  std::string explain(Op op, route::ShapeClass shape, Region &local, Remote &remote);
+  std::string explain(Op op, route::ShapeClass shape, Region& local, Remote& remote);
 
   /// The chunk size that the table measured for `staged`; 0 when there is none.
   [[nodiscard]] uint64_t staging_chunk_bytes() const;
 
  private:
-  const Resolved &decide(Op op, route::ShapeClass shape, Region &local, Remote &remote, size_t at);
-  route::Request request(Op op, route::ShapeClass shape, Region &local, Remote &remote, std::vector<Path *> *found);
+  const Resolved& decide(Op op, route::ShapeClass shape, Region& local, Remote& remote, size_t at);
+  route::Request request(Op op, route::ShapeClass shape, Region& local, Remote& remote,
+                         std::vector<Path*>* found);
   [[nodiscard]] std::vector<std::string> names() const;
 
   std::vector<std::unique_ptr<Path>> paths_;
-  Importer &importer_;
+  Importer& importer_;
   std::unique_ptr<route::Router> automatic_;
   std::string used_;  ///< what use() was given
   std::vector<route::Rule> used_patterns_;
@@ -74,6 +76,6 @@ class Resolver {
 };
 
 /// The facts that probes see.
-Pair facts(Region &local, Remote &remote, Importer &importer);
+Pair facts(Region& local, Remote& remote, Importer& importer);
 
 }  // namespace pw

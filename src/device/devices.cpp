@@ -13,7 +13,7 @@ namespace {
 
 struct Devices {
   std::vector<std::unique_ptr<Device>> owned;
-  std::vector<Device *> all;
+  std::vector<Device*> all;
   std::string why_no_cuda;
 
   Devices() {
@@ -23,17 +23,17 @@ struct Devices {
                                 .nvrtc_library = config("nvrtc_library"),
                                 .cache_folder = (cache.empty() ? cache_home() : cache) + "/kernels"};
     try {
-      for (auto &found : cuda::make_devices(options, why_no_cuda)) owned.push_back(std::move(found));
-    } catch (const Error &error) {
+      for (auto& found : cuda::make_devices(options, why_no_cuda)) owned.push_back(std::move(found));
+    } catch (const Error& error) {
       why_no_cuda = error.what();
     }
-    for (const auto &device : owned) all.push_back(device.get());
+    for (const auto& device : owned) all.push_back(device.get());
   }
 };
 
 // Never destroyed: at the end of the process the driver may be gone before us.
-const Devices &found() {
-  static const auto *devices = new Devices;
+const Devices& found() {
+  static const auto* devices = new Devices;
   return *devices;
 }
 
@@ -41,21 +41,21 @@ const Devices &found() {
 
 std::string to_string(DeviceId id) { return id.kind == PW_HOST ? "host" : format("cuda:{}", id.index); }
 
-std::span<Device *const> devices() { return found().all; }
+std::span<Device* const> devices() { return found().all; }
 
-Device &host_device() { return *found().all.front(); }
+Device& host_device() { return *found().all.front(); }
 
-const std::string &why_no_cuda() { return found().why_no_cuda; }
+const std::string& why_no_cuda() { return found().why_no_cuda; }
 
-Device &device(DeviceId id) {
+Device& device(DeviceId id) {
   std::string names;
-  for (Device *candidate : devices()) {
+  for (Device* candidate : devices()) {
     if (candidate->id() == id) return *candidate;
     names += (names.empty() ? "" : ", ") + to_string(candidate->id());
   }
   const bool no_cuda = id.kind == PW_CUDA && !why_no_cuda().empty();
-  throw Error(PW_UNAVAILABLE, format("peerway: there is no device {}; this process has {}{}{}", to_string(id), names,
-                                     no_cuda ? ". No CUDA: " : "", no_cuda ? why_no_cuda() : ""));
+  throw Error(PW_UNAVAILABLE, format("peerway: there is no device {}; this process has {}{}{}", to_string(id),
+                                     names, no_cuda ? ". No CUDA: " : "", no_cuda ? why_no_cuda() : ""));
 }
 
 }  // namespace pw

@@ -9,33 +9,34 @@
 namespace pw {
 namespace {
 
-uint64_t multiply(uint64_t a, uint64_t b, const char *what) {
+uint64_t multiply(uint64_t a, uint64_t b, const char* what) {
   uint64_t product;
   if (__builtin_mul_overflow(a, b, &product))
     throw Error(PW_OUT_OF_RANGE, format("peerway: {} of {} times {} bytes overflows 64 bits", what, a, b));
   return product;
 }
 
-uint64_t add(uint64_t a, uint64_t b, const char *what) {
+uint64_t add(uint64_t a, uint64_t b, const char* what) {
   uint64_t sum;
   if (__builtin_add_overflow(a, b, &sum))
     throw Error(PW_OUT_OF_RANGE, format("peerway: {} of {} plus {} bytes overflows 64 bits", what, a, b));
   return sum;
 }
 
-// Checks one side and returns the bytes from its first byte to one past its last. Dimensions may nest in any order (a
-// transpose is fine); what must not happen is that two blocks share a byte.
-uint64_t checked_extent(const pw_block &block, const char *what) {
+// Checks one side and returns the bytes from its first byte to one past its last. Dimensions may nest in any
+// order (a transpose is fine); what must not happen is that two blocks share a byte.
+uint64_t checked_extent(const pw_block& block, const char* what) {
   if (block.dims > PW_MAX_DIMS)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: a block of {} dimensions in the {}; at most {}", block.dims, what, PW_MAX_DIMS));
+    throw Error(PW_INVALID_ARGUMENT, format("peerway: a block of {} dimensions in the {}; at most {}",
+                                            block.dims, what, PW_MAX_DIMS));
   std::array<uint32_t, PW_MAX_DIMS> order{};
   std::iota(order.begin(), order.end(), 0);
   for (uint32_t d = 0; d < block.dims; ++d) {
     if (block.count[d] == 0) return 0;
     if (block.count[d] > 1 && block.stride[d] <= 0)
-      throw Error(PW_INVALID_ARGUMENT, format("peerway: stride {} in dimension {} of the {}; strides must be positive",
-                                              block.stride[d], d, what));
+      throw Error(PW_INVALID_ARGUMENT,
+                  format("peerway: stride {} in dimension {} of the {}; strides must be positive",
+                         block.stride[d], d, what));
   }
   std::sort(order.begin(), order.begin() + block.dims,
             [&](uint32_t a, uint32_t b) { return block.stride[a] < block.stride[b]; });
@@ -45,29 +46,31 @@ uint64_t checked_extent(const pw_block &block, const char *what) {
     if (block.count[d] == 1) continue;
     const auto stride = static_cast<uint64_t>(block.stride[d]);
     if (stride < inner)
-      throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: stride {} in dimension {} of the {} is smaller than the {} bytes within it, so that "
-                         "blocks overlap",
-                         stride, d, what, inner));
+      throw Error(
+          PW_INVALID_ARGUMENT,
+          format(
+              "peerway: stride {} in dimension {} of the {} is smaller than the {} bytes within it, so that "
+              "blocks overlap",
+              stride, d, what, inner));
     inner = add(inner, multiply(block.count[d] - 1, stride, "an extent"), "an extent");
   }
   return inner;
 }
 
-void check_span(const pw_block &block, uint64_t span, const char *what) {
+void check_span(const pw_block& block, uint64_t span, const char* what) {
   const uint64_t bytes = checked_extent(block, what);
   if (block.offset > span || bytes > span - block.offset)
-    throw Error(PW_OUT_OF_RANGE,
-                format("peerway: {} bytes at offset {} go past the end of the {}", bytes, block.offset, what));
+    throw Error(PW_OUT_OF_RANGE, format("peerway: {} bytes at offset {} go past the end of the {}", bytes,
+                                        block.offset, what));
 }
 
-Shape shape_of(const pw_block &block) {
+Shape shape_of(const pw_block& block) {
   Shape shape{.block_bytes = block.block_bytes, .dims = block.dims};
   std::copy_n(block.count, block.dims, shape.count.begin());
   return shape;
 }
 
-void drop(Layout &layout, uint32_t d) {
+void drop(Layout& layout, uint32_t d) {
   for (uint32_t i = d; i + 1 < layout.shape.dims; ++i) {
     layout.shape.count[i] = layout.shape.count[i + 1];
     layout.to[i] = layout.to[i + 1];
@@ -78,8 +81,8 @@ void drop(Layout &layout, uint32_t d) {
   layout.to[last] = layout.from[last] = 0;
 }
 
-void simplify(Layout &layout) {
-  Shape &shape = layout.shape;
+void simplify(Layout& layout) {
+  Shape& shape = layout.shape;
   for (uint32_t d = shape.dims; d-- > 0;)
     if (shape.count[d] == 1) drop(layout, d);
   for (uint32_t d = shape.dims; d-- > 1;) {
@@ -101,7 +104,7 @@ void simplify(Layout &layout) {
 
 }  // namespace
 
-Strides dense_strides(const Shape &shape) {
+Strides dense_strides(const Shape& shape) {
   Strides strides{};
   uint64_t inner = shape.block_bytes;
   for (uint32_t d = shape.dims; d-- > 0;) {
@@ -111,8 +114,8 @@ Strides dense_strides(const Shape &shape) {
   return strides;
 }
 
-Layout join(const pw_block &to, uint64_t to_span, const char *to_what, const pw_block &from, uint64_t from_span,
-            const char *from_what) {
+Layout join(const pw_block& to, uint64_t to_span, const char* to_what, const pw_block& from,
+            uint64_t from_span, const char* from_what) {
   check_span(to, to_span, to_what);
   check_span(from, from_span, from_what);
   const Shape to_shape = shape_of(to);
@@ -123,10 +126,12 @@ Layout join(const pw_block &to, uint64_t to_span, const char *to_what, const pw_
   const bool same = to_shape.dims == from_shape.dims && to_shape.count == from_shape.count &&
                     to_shape.block_bytes == from_shape.block_bytes;
   if (!same && to_shape.dims > 0 && from_shape.dims > 0)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: the {} and the {} have different counts or block sizes; make them equal, or one side "
-                       "contiguous",
-                       to_what, from_what));
+    throw Error(
+        PW_INVALID_ARGUMENT,
+        format(
+            "peerway: the {} and the {} have different counts or block sizes; make them equal, or one side "
+            "contiguous",
+            to_what, from_what));
   Layout layout;
   layout.shape = to_shape.dims >= from_shape.dims ? to_shape : from_shape;
   layout.to = layout.from = dense_strides(layout.shape);
@@ -143,7 +148,8 @@ Layout contiguous_layout(uint64_t bytes) {
   return layout;
 }
 
-Layout slice(const Layout &layout, uint64_t first, uint64_t count, uint64_t &to_offset, uint64_t &from_offset) {
+Layout slice(const Layout& layout, uint64_t first, uint64_t count, uint64_t& to_offset,
+             uint64_t& from_offset) {
   Layout part = layout;
   if (layout.shape.contiguous()) {
     part.shape.block_bytes = count;
@@ -157,8 +163,8 @@ Layout slice(const Layout &layout, uint64_t first, uint64_t count, uint64_t &to_
   return part;
 }
 
-ChunkCursor::ChunkCursor(const Layout &layout, uint64_t chunk_bytes) : layout_(layout) {
-  const Shape &shape = layout.shape;
+ChunkCursor::ChunkCursor(const Layout& layout, uint64_t chunk_bytes) : layout_(layout) {
+  const Shape& shape = layout.shape;
   if (shape.bytes() == 0) return;
   level_ = shape.dims;
   uint64_t inner = shape.block_bytes;
@@ -177,9 +183,9 @@ ChunkCursor::ChunkCursor(const Layout &layout, uint64_t chunk_bytes) : layout_(l
   done_ = false;
 }
 
-bool ChunkCursor::next(Chunk &chunk) {
+bool ChunkCursor::next(Chunk& chunk) {
   if (done_) return false;
-  const Shape &shape = layout_.shape;
+  const Shape& shape = layout_.shape;
   const uint64_t count = std::min(step_, length_ - position_);
   const bool cut_block = level_ == shape.dims;
   chunk.layout = Layout{};
@@ -193,7 +199,7 @@ bool ChunkCursor::next(Chunk &chunk) {
     chunk.to_offset += position_;
     chunk.from_offset += position_;
   } else {
-    Shape &part = chunk.layout.shape;
+    Shape& part = chunk.layout.shape;
     part.block_bytes = shape.block_bytes;
     for (uint32_t d = level_; d < shape.dims; ++d) {
       part.count[part.dims] = d == level_ ? count : shape.count[d];

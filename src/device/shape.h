@@ -1,5 +1,5 @@
-// The shape of what is moved: blocks of bytes at regular strides in up to four dimensions, index 0 the slowest. Four
-// numbers a dimension, never a list of pieces.
+// The shape of what is moved: blocks of bytes at regular strides in up to four dimensions, index 0 the
+// slowest. Four numbers a dimension, never a list of pieces.
 #pragma once
 
 #include <array>
@@ -25,29 +25,30 @@ struct Shape {
   [[nodiscard]] bool contiguous() const { return dims == 0; }
 };
 
-/// A shape with where its blocks lie on both sides, in the fewest dimensions: neighbouring blocks are merged and
-/// dimensions of one element dropped.
+/// A shape with where its blocks lie on both sides, in the fewest dimensions: neighbouring blocks are merged
+/// and dimensions of one element dropped.
 struct Layout {
   Shape shape;
   Strides to{};
   Strides from{};
 };
 
-/// Checks two sides of an operation against the spans they must stay in and joins them. Throws Error: PW_OUT_OF_RANGE
-/// or PW_INVALID_ARGUMENT, naming the value and the allowed range. `to_what` and `from_what` describe the spans in
-/// messages, e.g. "remote region (1048576 bytes, rank 3)".
-Layout join(const pw_block &to, uint64_t to_span, const char *to_what, const pw_block &from, uint64_t from_span,
-            const char *from_what);
+/// Checks two sides of an operation against the spans they must stay in and joins them. Throws Error:
+/// PW_OUT_OF_RANGE or PW_INVALID_ARGUMENT, naming the value and the allowed range. `to_what` and `from_what`
+/// describe the spans in messages, e.g. "remote region (1048576 bytes, rank 3)".
+Layout join(const pw_block& to, uint64_t to_span, const char* to_what, const pw_block& from,
+            uint64_t from_span, const char* from_what);
 
 /// The strides of `shape` with nothing between its blocks.
-Strides dense_strides(const Shape &shape);
+Strides dense_strides(const Shape& shape);
 
 /// `bytes` in one piece on both sides.
 Layout contiguous_layout(uint64_t bytes);
 
-/// The part of `layout` from `first` on, `count` long, along its slowest dimension (in bytes where it is contiguous), and
-/// where that part begins on both sides.
-Layout slice(const Layout &layout, uint64_t first, uint64_t count, uint64_t &to_offset, uint64_t &from_offset);
+/// The part of `layout` from `first` on, `count` long, along its slowest dimension (in bytes where it is
+/// contiguous), and where that part begins on both sides.
+Layout slice(const Layout& layout, uint64_t first, uint64_t count, uint64_t& to_offset,
+             uint64_t& from_offset);
 
 /// A part of a layout that fits into a chunk, and where it begins on both sides.
 struct Chunk {
@@ -56,13 +57,13 @@ struct Chunk {
   uint64_t from_offset = 0;
 };
 
-/// Walks a layout in chunks of at most `chunk_bytes`, in the same order wherever it is run, so that two processes agree
-/// on what each chunk holds without telling one another.
+/// Walks a layout in chunks of at most `chunk_bytes`, in the same order wherever it is run, so that two
+/// processes agree on what each chunk holds without telling one another.
 class ChunkCursor {
  public:
   ChunkCursor() = default;
-  ChunkCursor(const Layout &layout, uint64_t chunk_bytes);
-  bool next(Chunk &chunk);  ///< false when all were given
+  ChunkCursor(const Layout& layout, uint64_t chunk_bytes);
+  bool next(Chunk& chunk);  ///< false when all were given
 
  private:
   void advance(uint64_t count);

@@ -21,7 +21,7 @@ namespace {
 uint64_t this_host_id() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  struct stat status {};
+  struct stat status{};
   if (stat("/proc/self/ns/pid", &status) == 0) id += format(":{}", status.st_ino);
   uint64_t hash = 14695981039346656037u;  // FNV-1a: the same in every process, unlike std::hash
   for (char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -32,15 +32,15 @@ uint64_t this_host_id() {
 
 ControlSegment::ControlSegment() : used_units_(kSignalWords / kSignalUnit) {
   descriptor_ = make_memfd("peerway-control", sizeof(Control));
-  void *address = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  void* address = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
   if (address == MAP_FAILED) {
     const int error = errno;
     close(descriptor_);
     throw Error(PW_NO_MEMORY, "peerway: mapping the control segment" + errno_text(error));
   }
-  control_ = static_cast<Control *>(address);
-  // Cross-memory attach and reading a descriptor count as tracing. Where Yama restricts that to parents, the peers,
-  // which are siblings, must be let in; the kernel still demands that they belong to the same user.
+  control_ = static_cast<Control*>(address);
+  // Cross-memory attach and reading a descriptor count as tracing. Where Yama restricts that to parents, the
+  // peers, which are siblings, must be let in; the kernel still demands that they belong to the same user.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 }
 
@@ -58,7 +58,8 @@ uint32_t ControlSegment::open_slot() {
   } else if (next_slot_ < kRegionSlots) {
     slot = next_slot_++;
   } else {
-    throw Error(PW_NO_MEMORY, format("peerway: all {} regions and signals of this rank are open; close some", kRegionSlots));
+    throw Error(PW_NO_MEMORY, format("peerway: all {} regions and signals of this rank are open; close some",
+                                     kRegionSlots));
   }
   control_->generation[slot].fetch_add(1, std::memory_order_release);
   return slot;
@@ -82,18 +83,19 @@ uint32_t ControlSegment::take_words(uint32_t words) {
     for (uint32_t w = 0; w < words; ++w) control_->signal[first + w].store(0, std::memory_order_release);
     return first;
   }
-  throw Error(PW_NO_MEMORY,
-              format("peerway: no {} signal words in a row are free (of {}); close signals, or name their sender: a signal "
-                     "that any rank may raise takes a word a rank",
-                     words, kSignalWords));
+  throw Error(PW_NO_MEMORY, format("peerway: no {} signal words in a row are free (of {}); close signals, or "
+                                   "name their sender: a signal "
+                                   "that any rank may raise takes a word a rank",
+                                   words, kSignalWords));
 }
 
 void ControlSegment::give_words(uint32_t first, uint32_t words) {
   std::lock_guard lock(mutex_);
-  for (uint32_t unit = first / kSignalUnit; unit * kSignalUnit < first + words; ++unit) used_units_[unit] = false;
+  for (uint32_t unit = first / kSignalUnit; unit * kSignalUnit < first + words; ++unit)
+    used_units_[unit] = false;
 }
 
-Card make_card(const ControlSegment &segment) {
+Card make_card(const ControlSegment& segment) {
   Card card{};
   gethostname(card.host, sizeof card.host - 1);
   card.host_id = this_host_id();
@@ -102,11 +104,11 @@ Card make_card(const ControlSegment &segment) {
   return card;
 }
 
-Control *map_control(const Card &card) {
+Control* map_control(const Card& card) {
   const std::string whose = format("process {} on {}", card.process, card.host);
-  return reinterpret_cast<Control *>(map_memfd_of(card.process, card.control, sizeof(Control), whose.c_str()));
+  return reinterpret_cast<Control*>(map_memfd_of(card.process, card.control, sizeof(Control), whose.c_str()));
 }
 
-void unmap_control(Control *control) noexcept { munmap(control, sizeof(Control)); }
+void unmap_control(Control* control) noexcept { munmap(control, sizeof(Control)); }
 
 }  // namespace pw

@@ -1,7 +1,7 @@
-// The control segment: one small piece of shared memory a rank, which its peers on the same host map. It holds the
-// generations of the rank's regions (so that a stale key is seen by one load, with no message), the words of its
-// signals, and the mailboxes and doorbell of its service thread. It is a memfd: nothing is left behind when a process
-// dies.
+// The control segment: one small piece of shared memory a rank, which its peers on the same host map. It
+// holds the generations of the rank's regions (so that a stale key is seen by one load, with no message), the
+// words of its signals, and the mailboxes and doorbell of its service thread. It is a memfd: nothing is left
+// behind when a process dies.
 #pragma once
 
 #include <atomic>
@@ -37,9 +37,9 @@ class ControlSegment {
  public:
   ControlSegment();
   ~ControlSegment();
-  ControlSegment(const ControlSegment &) = delete;
+  ControlSegment(const ControlSegment&) = delete;
 
-  [[nodiscard]] Control &control() const { return *control_; }
+  [[nodiscard]] Control& control() const { return *control_; }
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
   /// A free slot, opened: its generation is odd from now on. Throws Error when all are in use.
@@ -52,7 +52,7 @@ class ControlSegment {
 
  private:
   int descriptor_ = -1;
-  Control *control_ = nullptr;
+  Control* control_ = nullptr;
   std::mutex mutex_;
   std::vector<uint32_t> free_slots_;
   uint32_t next_slot_ = 0;
@@ -61,17 +61,17 @@ class ControlSegment {
 
 /// What a rank tells the others about itself when a context is made.
 struct Card {
-  char host[64];        ///< host name, for messages
-  uint64_t host_id;     ///< equal where processes share a running kernel and a process-id namespace
+  char host[64];     ///< host name, for messages
+  uint64_t host_id;  ///< equal where processes share a running kernel and a process-id namespace
   int32_t process;
-  int32_t control;      ///< memfd number of the control segment
+  int32_t control;  ///< memfd number of the control segment
 };
 
 /// This process's card.
-Card make_card(const ControlSegment &segment);
+Card make_card(const ControlSegment& segment);
 
 /// Maps the control segment of another process of this host. Throws Error.
-Control *map_control(const Card &card);
-void unmap_control(Control *control) noexcept;
+Control* map_control(const Card& card);
+void unmap_control(Control* control) noexcept;
 
 }  // namespace pw

@@ -9,13 +9,14 @@ namespace {
 // Memory of this very process needs no mapping.
 class OwnMemory final : public Mapping {
  public:
-  explicit OwnMemory(uint64_t address) { address_ = reinterpret_cast<std::byte *>(address); }
+  explicit OwnMemory(uint64_t address) { address_ = reinterpret_cast<std::byte*>(address); }
 };
 
 // A host mapping that one more device may reach.
 class PinnedMapping final : public Mapping {
  public:
-  PinnedMapping(std::shared_ptr<Mapping> host, uint64_t bytes, Device &device) : host_(std::move(host)), device_(device) {
+  PinnedMapping(std::shared_ptr<Mapping> host, uint64_t bytes, Device& device)
+      : host_(std::move(host)), device_(device) {
     address_ = host_->address();
     device_.pin(address_, bytes);
   }
@@ -23,16 +24,16 @@ class PinnedMapping final : public Mapping {
 
  private:
   std::shared_ptr<Mapping> host_;
-  Device &device_;
+  Device& device_;
 };
 
 }  // namespace
 
-Importer::Importer(ControlSegment &own, int own_rank, std::vector<Card> cards)
+Importer::Importer(ControlSegment& own, int own_rank, std::vector<Card> cards)
     : own_(own), own_rank_(own_rank), cards_(std::move(cards)) {}
 
 Importer::~Importer() {
-  for (auto &[where, segment] : pinned_controls_) where.second->unpin(segment.get());
+  for (auto& [where, segment] : pinned_controls_) where.second->unpin(segment.get());
 }
 
 bool Importer::same_host(int rank) const { return card(rank).host_id == card(own_rank_).host_id; }
@@ -40,20 +41,21 @@ bool Importer::same_host(int rank) const { return card(rank).host_id == card(own
 std::shared_ptr<Control> Importer::control(int rank) {
   if (!same_host(rank)) return nullptr;
   std::lock_guard lock(mutex_);
-  auto &entry = controls_[rank];
+  auto& entry = controls_[rank];
   if (entry == nullptr) {
     if (same_process(rank))
-      entry = {&own_.control(), [](Control *) {}};
+      entry = {&own_.control(), [](Control*) {}};
     else
       entry = {map_control(card(rank)), unmap_control};
   }
   return entry;
 }
 
-std::shared_ptr<Mapping> Importer::map(int rank, const Export &exported, Device &device) {
+std::shared_ptr<Mapping> Importer::map(int rank, const Export& exported, Device& device) {
   const bool host_memory = exported.handle == Handle::memfd || exported.handle == Handle::process;
   std::lock_guard lock(mutex_);
-  auto &entry = mappings_[{rank, exported.allocation, exported.handle == Handle::process ? exported.address : 0, &device}];
+  auto& entry = mappings_[{rank, exported.allocation,
+                           exported.handle == Handle::process ? exported.address : 0, &device}];
   if (auto mapping = entry.lock()) return mapping;
   std::shared_ptr<Mapping> mapping;
   if (host_memory) {
@@ -61,7 +63,8 @@ std::shared_ptr<Mapping> Importer::map(int rank, const Export &exported, Device 
       mapping = std::make_shared<OwnMemory>(exported.address - exported.offset);
     else
       mapping = host_device().import(exported);
-    if (device.id().kind != PW_HOST) mapping = std::make_shared<PinnedMapping>(mapping, exported.bytes, device);
+    if (device.id().kind != PW_HOST)
+      mapping = std::make_shared<PinnedMapping>(mapping, exported.bytes, device);
   } else {
     mapping = device.import(exported);
   }
@@ -70,20 +73,21 @@ std::shared_ptr<Mapping> Importer::map(int rank, const Export &exported, Device 
 }
 
 std::shared_ptr<SignalSender> Importer::sender(int rank, uint32_t slot, uint64_t generation,
-                                               const std::atomic<uint64_t> *word) {
+                                               const std::atomic<uint64_t>* word) {
   std::lock_guard lock(mutex_);
-  auto &entry = senders_[{rank, slot, generation}];
+  auto& entry = senders_[{rank, slot, generation}];
   if (auto sender = entry.lock()) return sender;
   auto sender = std::make_shared<SignalSender>();
-  if (word != nullptr) sender->raised = word->load(std::memory_order_acquire);  // an earlier import may have raised it
+  if (word != nullptr)
+    sender->raised = word->load(std::memory_order_acquire);  // an earlier import may have raised it
   entry = sender;
   return sender;
 }
 
-void Importer::pin_control(int rank, Device &device) {
+void Importer::pin_control(int rank, Device& device) {
   const auto segment = control(rank);
   std::lock_guard lock(mutex_);
-  auto &entry = pinned_controls_[{rank, &device}];
+  auto& entry = pinned_controls_[{rank, &device}];
   if (entry != nullptr) return;
   device.pin(segment.get(), sizeof(Control));
   entry = segment;

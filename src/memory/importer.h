@@ -14,44 +14,46 @@ namespace pw {
 
 class Path;
 
-/// This rank's side of one remote signal, shared by all remotes that import it: what was raised in all, and through which
-/// path last. Raises arrive in order, because a change of path first flushes the one before.
+/// This rank's side of one remote signal, shared by all remotes that import it: what was raised in all, and
+/// through which path last. Raises arrive in order, because a change of path first flushes the one before.
 struct SignalSender {
   std::mutex mutex;
   uint64_t raised = 0;
-  Path *through = nullptr;
+  Path* through = nullptr;
 };
 
 class Importer {
  public:
   ~Importer();
-  Importer(ControlSegment &own, int own_rank, std::vector<Card> cards);
+  Importer(ControlSegment& own, int own_rank, std::vector<Card> cards);
 
-  [[nodiscard]] const Card &card(int rank) const { return cards_[static_cast<size_t>(rank)]; }
+  [[nodiscard]] const Card& card(int rank) const { return cards_[static_cast<size_t>(rank)]; }
   [[nodiscard]] bool same_host(int rank) const;
   [[nodiscard]] bool same_process(int rank) const { return rank == own_rank_; }
 
   /// The rank's control segment; null when it lives on another host. Throws Error when it cannot be mapped.
   std::shared_ptr<Control> control(int rank);
 
-  /// The peer's allocation, mapped for `device`. Host memory is pinned when the device is another one. Throws Error.
-  std::shared_ptr<Mapping> map(int rank, const Export &exported, Device &device);
+  /// The peer's allocation, mapped for `device`. Host memory is pinned when the device is another one. Throws
+  /// Error.
+  std::shared_ptr<Mapping> map(int rank, const Export& exported, Device& device);
 
   /// This rank's side of the signal whose word of that rank's control segment this is.
-  std::shared_ptr<SignalSender> sender(int rank, uint32_t slot, uint64_t generation, const std::atomic<uint64_t> *word);
+  std::shared_ptr<SignalSender> sender(int rank, uint32_t slot, uint64_t generation,
+                                       const std::atomic<uint64_t>* word);
 
   /// The rank's control segment, pinned so that queues of `device` can write its signal words.
-  void pin_control(int rank, Device &device);
+  void pin_control(int rank, Device& device);
 
  private:
-  ControlSegment &own_;
+  ControlSegment& own_;
   int own_rank_;
   std::vector<Card> cards_;
   std::mutex mutex_;
   std::map<int, std::shared_ptr<Control>> controls_;
-  std::map<std::pair<int, Device *>, std::shared_ptr<Control>> pinned_controls_;
+  std::map<std::pair<int, Device*>, std::shared_ptr<Control>> pinned_controls_;
   std::map<std::tuple<int, uint32_t, uint64_t>, std::weak_ptr<SignalSender>> senders_;
-  std::map<std::tuple<int, uint64_t, uint64_t, const Device *>, std::weak_ptr<Mapping>> mappings_;
+  std::map<std::tuple<int, uint64_t, uint64_t, const Device*>, std::weak_ptr<Mapping>> mappings_;
 };
 
 }  // namespace pw

@@ -55,7 +55,7 @@ uint32_t checksum_of(std::vector<std::byte> bytes) {
 
 }  // namespace
 
-std::vector<std::byte> pack(const Key &key) {
+std::vector<std::byte> pack(const Key& key) {
   Wire wire{};
   wire.magic = kMagic;
   wire.version = kVersion;
@@ -83,7 +83,8 @@ std::vector<std::byte> pack(const Key &key) {
   std::memcpy(wire.handle_bytes, key.exported.handle_bytes.data(), sizeof wire.handle_bytes);
   const size_t size = sizeof wire + key.ucx.size() + why.size();
   if (size > PW_KEY_MAX)
-    throw Error(PW_INTERNAL, format("peerway: a UCX key of {} bytes does not fit into a key", key.ucx.size()));
+    throw Error(PW_INTERNAL,
+                format("peerway: a UCX key of {} bytes does not fit into a key", key.ucx.size()));
   std::vector<std::byte> bytes(size);
   std::memcpy(bytes.data(), &wire, sizeof wire);
   std::memcpy(bytes.data() + sizeof wire, key.ucx.data(), key.ucx.size());
@@ -102,8 +103,9 @@ Key parse_key(std::span<const std::byte> bytes) {
   if (wire.magic != kMagic)
     throw refuse(format("these {} bytes are not a key (they begin with {:#010x})", bytes.size(), wire.magic));
   if (wire.version != kVersion)
-    throw refuse(format("a key of version {}; this library reads version {}: build all ranks with one Peerway",
-                        wire.version, kVersion));
+    throw refuse(
+        format("a key of version {}; this library reads version {}: build all ranks with one Peerway",
+               wire.version, kVersion));
   const size_t size = sizeof wire + wire.ucx_bytes + wire.why_bytes;
   if (bytes.size() != size || size > PW_KEY_MAX)
     throw refuse(format("a key of {} bytes, but its header says {}", bytes.size(), size));
@@ -113,12 +115,13 @@ Key parse_key(std::span<const std::byte> bytes) {
 #endif
   if (wire.type != 1 && wire.type != 2) throw refuse(format("unknown key type {}", wire.type));
   if (wire.device_kind > PW_CUDA) throw refuse(format("unknown device kind {}", wire.device_kind));
-  if (wire.handle > static_cast<uint32_t>(Handle::cuda_pool)) throw refuse(format("unknown handle type {}", wire.handle));
+  if (wire.handle > static_cast<uint32_t>(Handle::cuda_pool))
+    throw refuse(format("unknown handle type {}", wire.handle));
   if (wire.rank < 0) throw refuse(format("negative rank {}", wire.rank));
   if (wire.allocation_bytes != 0 &&
       (wire.offset > wire.allocation_bytes || wire.bytes > wire.allocation_bytes - wire.offset))
-    throw refuse(format("{} bytes at offset {} are outside the allocation of {} bytes", wire.bytes, wire.offset,
-                        wire.allocation_bytes));
+    throw refuse(format("{} bytes at offset {} are outside the allocation of {} bytes", wire.bytes,
+                        wire.offset, wire.allocation_bytes));
   Key key;
   key.type = static_cast<KeyType>(wire.type);
   key.job = wire.job;
@@ -138,9 +141,9 @@ Key parse_key(std::span<const std::byte> bytes) {
   key.exported.address = wire.address;
   std::memcpy(key.exported.device_uuid.data(), wire.device_uuid, sizeof wire.device_uuid);
   std::memcpy(key.exported.handle_bytes.data(), wire.handle_bytes, sizeof wire.handle_bytes);
-  const auto *rest = bytes.data() + sizeof wire;
+  const auto* rest = bytes.data() + sizeof wire;
   key.ucx.assign(rest, rest + wire.ucx_bytes);
-  key.why_none.assign(reinterpret_cast<const char *>(rest + wire.ucx_bytes), wire.why_bytes);
+  key.why_none.assign(reinterpret_cast<const char*>(rest + wire.ucx_bytes), wire.why_bytes);
   return key;
 }
 

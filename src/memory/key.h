@@ -1,5 +1,5 @@
-// Keys: the bytes that let a peer import a region or a signal. Typed, versioned, bound to one job, bounds-checked; the
-// parser is fuzzed, because keys travel by any means the user likes.
+// Keys: the bytes that let a peer import a region or a signal. Typed, versioned, bound to one job,
+// bounds-checked; the parser is fuzzed, because keys travel by any means the user likes.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ struct Key {
   uint32_t slot = 0;        ///< in the owner's table of generations
   uint64_t generation = 0;  ///< the slot's value while the region is open
   uint64_t bytes = 0;
-  uint32_t word = 0;         ///< signal: its first word in the owner's control segment
+  uint32_t word = 0;             ///< signal: its first word in the owner's control segment
   int32_t sender = PW_ANY_RANK;  ///< signal: the rank that may raise it
-  Export exported;           ///< region
-  std::string why_none;      ///< region that cannot be exported: why, and what to do
-  std::vector<std::byte> ucx;  ///< packed UCX remote key; empty when the owner has no UCX
+  Export exported;               ///< region
+  std::string why_none;          ///< region that cannot be exported: why, and what to do
+  std::vector<std::byte> ucx;    ///< packed UCX remote key; empty when the owner has no UCX
 };
 
 /// At most PW_KEY_MAX bytes.
-std::vector<std::byte> pack(const Key &key);
+std::vector<std::byte> pack(const Key& key);
 
 /// Throws Error(PW_BAD_KEY) naming what is wrong; never reads outside `bytes`.
 Key parse_key(std::span<const std::byte> bytes);

@@ -5,8 +5,8 @@
 
 namespace pw {
 
-Region::Region(Device &device, Allocation allocation, std::byte *address, uint64_t bytes, bool owned,
-               ControlSegment &control)
+Region::Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes, bool owned,
+               ControlSegment& control)
     : device_(device),
       allocation_(std::move(allocation)),
       address_(address),
@@ -19,12 +19,12 @@ Region::Region(Device &device, Allocation allocation, std::byte *address, uint64
 Region::~Region() {
   control_.close_slot(slot_);  // first of all: from here on peers are refused
   attachment.reset();
-  for (Device *device : pinned_for_) device->unpin(address_);
+  for (Device* device : pinned_for_) device->unpin(address_);
   if (has_export_) device_.forget(export_);
   if (owned_) device_.release(allocation_);
 }
 
-const Export &Region::exported() {
+const Export& Region::exported() {
   std::lock_guard lock(mutex_);
   if (!has_export_) {
     export_ = device_.export_allocation(allocation_, address_);
@@ -33,9 +33,9 @@ const Export &Region::exported() {
   return export_;
 }
 
-void Region::pin_for(Device &device) {
+void Region::pin_for(Device& device) {
   std::lock_guard lock(mutex_);
-  for (Device *done : pinned_for_)
+  for (Device* done : pinned_for_)
     if (done == &device) return;
   device.pin(address_, bytes_);
   pinned_for_.push_back(&device);
@@ -43,8 +43,8 @@ void Region::pin_for(Device &device) {
 
 namespace {
 
-Device &owner_of(const void *address, uint64_t bytes, Allocation &allocation) {
-  for (Device *device : devices()) {
+Device& owner_of(const void* address, uint64_t bytes, Allocation& allocation) {
+  for (Device* device : devices()) {
     if (device->id().kind == PW_HOST) continue;  // the host answers for every address, so it is asked last
     if (auto found = device->find(address, bytes)) {
       allocation = *found;
@@ -57,21 +57,23 @@ Device &owner_of(const void *address, uint64_t bytes, Allocation &allocation) {
 
 }  // namespace
 
-std::shared_ptr<Region> Registry::allocate(Device &device, uint64_t bytes) {
+std::shared_ptr<Region> Registry::allocate(Device& device, uint64_t bytes) {
   if (bytes == 0) throw Error(PW_INVALID_ARGUMENT, "peerway: a region of 0 bytes; a region has at least 1");
   Allocation allocation = device.allocate(bytes);
-  std::byte *address = allocation.base;
+  std::byte* address = allocation.base;
   return keep(std::make_shared<Region>(device, std::move(allocation), address, bytes, true, control_));
 }
 
-std::shared_ptr<Region> Registry::add(void *pointer, uint64_t bytes) {
-  auto *address = static_cast<std::byte *>(pointer);
+std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
+  auto* address = static_cast<std::byte*>(pointer);
   if (address == nullptr || bytes == 0)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: cannot register {} bytes at {}; a region has an address and at "
-                                            "least 1 byte",
-                                            bytes, pointer));
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: cannot register {} bytes at {}; a region has an address and at "
+                       "least 1 byte",
+                       bytes, pointer));
   if (reinterpret_cast<uint64_t>(address) + bytes < bytes)
-    throw Error(PW_OUT_OF_RANGE, format("peerway: {} bytes at {} wrap around the address space", bytes, pointer));
+    throw Error(PW_OUT_OF_RANGE,
+                format("peerway: {} bytes at {} wrap around the address space", bytes, pointer));
   {
     std::lock_guard lock(mutex_);
     const auto found = by_span_.find({address, bytes});
@@ -79,11 +81,12 @@ std::shared_ptr<Region> Registry::add(void *pointer, uint64_t bytes) {
       if (auto region = found->second.lock(); region && region->current()) return region;
   }
   Allocation allocation;
-  Device &device = owner_of(address, bytes, allocation);
-  if (allocation.bytes != UINT64_MAX && bytes > allocation.bytes - static_cast<uint64_t>(address - allocation.base))
+  Device& device = owner_of(address, bytes, allocation);
+  if (allocation.bytes != UINT64_MAX &&
+      bytes > allocation.bytes - static_cast<uint64_t>(address - allocation.base))
     throw Error(PW_OUT_OF_RANGE,
                 format("peerway: {} bytes at {} leave the allocation of {} bytes at {} on {}", bytes, pointer,
-                       allocation.bytes, static_cast<void *>(allocation.base), to_string(device.id())));
+                       allocation.bytes, static_cast<void*>(allocation.base), to_string(device.id())));
   return keep(std::make_shared<Region>(device, std::move(allocation), address, bytes, false, control_));
 }
 

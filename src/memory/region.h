@@ -1,5 +1,6 @@
-// Regions: registered spans of this rank's memory. Registering one span twice shares one registration; a registration
-// whose memory was freed and reused is found out by the allocation's id and closed, so that its keys go stale.
+// Regions: registered spans of this rank's memory. Registering one span twice shares one registration; a
+// registration whose memory was freed and reused is found out by the allocation's id and closed, so that its
+// keys go stale.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +19,24 @@ namespace pw {
 /// One span, known to peers by slot and generation. Shared by all regions over the same span.
 class Region {
  public:
-  Region(Device &device, Allocation allocation, std::byte *address, uint64_t bytes, bool owned, ControlSegment &control);
+  Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes, bool owned,
+         ControlSegment& control);
   ~Region();
-  Region(const Region &) = delete;
+  Region(const Region&) = delete;
 
-  [[nodiscard]] std::byte *address() const { return address_; }
+  [[nodiscard]] std::byte* address() const { return address_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
-  [[nodiscard]] Device &device() const { return device_; }
-  [[nodiscard]] const Allocation &allocation() const { return allocation_; }
+  [[nodiscard]] Device& device() const { return device_; }
+  [[nodiscard]] const Allocation& allocation() const { return allocation_; }
   [[nodiscard]] uint32_t slot() const { return slot_; }
   [[nodiscard]] uint64_t generation() const { return generation_; }
   [[nodiscard]] bool owned() const { return owned_; }
 
   /// What peers map; made at the first call. A region that cannot be exported has Handle::none.
-  const Export &exported();
+  const Export& exported();
 
   /// Lets `device` reach this region, which is host memory, at full speed. Undone when the region is closed.
-  void pin_for(Device &device);
+  void pin_for(Device& device);
 
   /// True while the memory is still the allocation that was registered.
   [[nodiscard]] bool current() const { return device_.allocation_id(address_) == allocation_.id; }
@@ -48,41 +50,41 @@ class Region {
   uint32_t memory_class = 0;
 
  private:
-  Device &device_;
+  Device& device_;
   Allocation allocation_;
-  std::byte *address_;
+  std::byte* address_;
   uint64_t bytes_;
   bool owned_;
-  ControlSegment &control_;
+  ControlSegment& control_;
   uint32_t slot_;
   uint64_t generation_;
   std::mutex mutex_;
   bool has_export_ = false;
   Export export_;
-  std::vector<Device *> pinned_for_;
+  std::vector<Device*> pinned_for_;
 };
 
 /// All open regions of a context.
 class Registry {
  public:
-  explicit Registry(ControlSegment &control) : control_(control) {}
+  explicit Registry(ControlSegment& control) : control_(control) {}
 
-  std::shared_ptr<Region> allocate(Device &device, uint64_t bytes);
+  std::shared_ptr<Region> allocate(Device& device, uint64_t bytes);
 
-  /// The registration of exactly this span, shared with those who registered it before. Throws Error when the span is
-  /// empty, wraps around, or leaves its allocation.
-  std::shared_ptr<Region> add(void *address, uint64_t bytes);
+  /// The registration of exactly this span, shared with those who registered it before. Throws Error when the
+  /// span is empty, wraps around, or leaves its allocation.
+  std::shared_ptr<Region> add(void* address, uint64_t bytes);
 
-  /// The open region with this slot and generation, for the service thread that works on behalf of a peer; null when it
-  /// was closed.
+  /// The open region with this slot and generation, for the service thread that works on behalf of a peer;
+  /// null when it was closed.
   std::shared_ptr<Region> find(uint32_t slot, uint64_t generation);
 
  private:
   std::shared_ptr<Region> keep(std::shared_ptr<Region> region);
 
-  ControlSegment &control_;
+  ControlSegment& control_;
   std::mutex mutex_;
-  std::map<std::pair<std::byte *, uint64_t>, std::weak_ptr<Region>> by_span_;
+  std::map<std::pair<std::byte*, uint64_t>, std::weak_ptr<Region>> by_span_;
   std::map<uint32_t, std::weak_ptr<Region>> by_slot_;
 };
 

@@ -5,7 +5,8 @@
 
 namespace pw {
 
-Remote::Remote(Key imported, Importer &importer, int own_rank) : key(std::move(imported)), importer_(importer) {
+Remote::Remote(Key imported, Importer& importer, int own_rank)
+    : key(std::move(imported)), importer_(importer) {
   control_ = importer.control(key.rank);
   if (control_ == nullptr) {
     if (key.type == KeyType::signal) sender_ = importer.sender(key.rank, key.slot, key.generation, nullptr);
@@ -15,13 +16,16 @@ Remote::Remote(Key imported, Importer &importer, int own_rank) : key(std::move(i
     throw Error(PW_BAD_KEY, format("peerway: the key names slot {} of {}", key.slot, kRegionSlots));
   generation_ = &control_->generation[key.slot];
   if (!current())
-    throw Error(PW_STALE_KEY, format("peerway: the {} behind this key of rank {} was closed; ask that rank for a new key",
-                                     key.type == KeyType::signal ? "signal" : "region", key.rank));
+    throw Error(PW_STALE_KEY,
+                format("peerway: the {} behind this key of rank {} was closed; ask that rank for a new key",
+                       key.type == KeyType::signal ? "signal" : "region", key.rank));
   if (key.type == KeyType::signal) {
     if (key.sender != PW_ANY_RANK && key.sender != own_rank)
-      throw Error(PW_DENIED, format("peerway: this signal of rank {} was made for rank {} to raise; this is rank {}",
-                                    key.rank, key.sender, own_rank));
-    const uint64_t index = uint64_t{key.word} + (key.sender == PW_ANY_RANK ? static_cast<uint64_t>(own_rank) : 0);
+      throw Error(PW_DENIED,
+                  format("peerway: this signal of rank {} was made for rank {} to raise; this is rank {}",
+                         key.rank, key.sender, own_rank));
+    const uint64_t index =
+        uint64_t{key.word} + (key.sender == PW_ANY_RANK ? static_cast<uint64_t>(own_rank) : 0);
     if (index >= kSignalWords)
       throw Error(PW_BAD_KEY, format("peerway: the key names signal word {} of {}", index, kSignalWords));
     word_ = &control_->signal[index];
@@ -30,22 +34,22 @@ Remote::Remote(Key imported, Importer &importer, int own_rank) : key(std::move(i
   }
   if (key.device.kind != PW_HOST) return;
   if (same_process())
-    host_address_ = reinterpret_cast<std::byte *>(key.exported.address);
+    host_address_ = reinterpret_cast<std::byte*>(key.exported.address);
   else if (key.exported.handle == Handle::memfd)
     host_address_ = address_on(host_device());
 }
 
-std::byte *Remote::address_on(Device &device) {
+std::byte* Remote::address_on(Device& device) {
   std::lock_guard lock(mutex_);
-  auto &mapping = mappings_[&device];
+  auto& mapping = mappings_[&device];
   if (mapping == nullptr) mapping = importer_.map(key.rank, key.exported, device);
   return mapping->address() + key.exported.offset;
 }
 
-uint64_t *Remote::word_on(Device &device) {
+uint64_t* Remote::word_on(Device& device) {
   if (word_ == nullptr) return nullptr;
   importer_.pin_control(key.rank, device);
-  return reinterpret_cast<uint64_t *>(word_);
+  return reinterpret_cast<uint64_t*>(word_);
 }
 
 }  // namespace pw

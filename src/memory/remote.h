@@ -20,7 +20,7 @@ struct Resolved;
 class Remote {
  public:
   /// Throws Error when the owner is on this host and its memory cannot be mapped.
-  Remote(Key key, Importer &importer, int own_rank);
+  Remote(Key key, Importer& importer, int own_rank);
 
   const Key key;
 
@@ -29,43 +29,46 @@ class Remote {
   [[nodiscard]] bool same_host() const { return control_ != nullptr; }
   [[nodiscard]] bool same_process() const { return importer_.same_process(key.rank); }
 
-  /// False once the owner has closed the region. Known without a message on the owner's host; elsewhere always true.
+  /// False once the owner has closed the region. Known without a message on the owner's host; elsewhere
+  /// always true.
   [[nodiscard]] bool current() const noexcept {
     return generation_ == nullptr || generation_->load(std::memory_order_acquire) == key.generation;
   }
 
   /// Where the processor reaches the region, or null.
-  [[nodiscard]] std::byte *host_address() const noexcept { return host_address_; }
+  [[nodiscard]] std::byte* host_address() const noexcept { return host_address_; }
 
-  /// Where queues of `device` reach the region; mapped at the first call. Throws Error with the reason when it cannot be.
-  std::byte *address_on(Device &device);
+  /// Where queues of `device` reach the region; mapped at the first call. Throws Error with the reason when
+  /// it cannot be.
+  std::byte* address_on(Device& device);
 
-  /// The word of the owner's control segment that this rank raises; null when the owner is on another host. With a
-  /// device: the same word, reachable by its queues.
-  [[nodiscard]] std::atomic<uint64_t> *word() const noexcept { return word_; }
-  uint64_t *word_on(Device &device);
+  /// The word of the owner's control segment that this rank raises; null when the owner is on another host.
+  /// With a device: the same word, reachable by its queues.
+  [[nodiscard]] std::atomic<uint64_t>* word() const noexcept { return word_; }
+  uint64_t* word_on(Device& device);
 
   /// This rank's side of the signal; null for a region.
-  [[nodiscard]] SignalSender *sender() const noexcept { return sender_.get(); }
+  [[nodiscard]] SignalSender* sender() const noexcept { return sender_.get(); }
 
-  /// Routes already looked up, by memory class of the local side, operation and shape class (context/resolver.h).
+  /// Routes already looked up, by memory class of the local side, operation and shape class
+  /// (context/resolver.h).
   static constexpr uint32_t kMemoryClasses = 16, kOps = 2, kShapeClasses = 8;
-  std::array<std::atomic<const Resolved *>, kMemoryClasses * kOps * kShapeClasses> routes{};
+  std::array<std::atomic<const Resolved*>, kMemoryClasses * kOps * kShapeClasses> routes{};
 
  private:
-  Importer &importer_;
+  Importer& importer_;
   std::shared_ptr<Control> control_;
-  std::atomic<uint64_t> *generation_ = nullptr;
-  std::atomic<uint64_t> *word_ = nullptr;
+  std::atomic<uint64_t>* generation_ = nullptr;
+  std::atomic<uint64_t>* word_ = nullptr;
   std::shared_ptr<SignalSender> sender_;
-  std::byte *host_address_ = nullptr;
+  std::byte* host_address_ = nullptr;
   std::mutex mutex_;
-  std::map<const Device *, std::shared_ptr<Mapping>> mappings_;
+  std::map<const Device*, std::shared_ptr<Mapping>> mappings_;
 };
 
 /// Raise `signal` by `by` after the data of the same operation.
 struct Raise {
-  Remote *signal = nullptr;
+  Remote* signal = nullptr;
   uint64_t by = 0;
 };
 

@@ -1,5 +1,5 @@
-// A path is one way bytes can move between two regions. The operations layer asks each path whether it can serve a
-// pair (`probe`, a pure function of facts), looks up which is cheapest, and hands it the transfer.
+// A path is one way bytes can move between two regions. The operations layer asks each path whether it can
+// serve a pair (`probe`, a pure function of facts), looks up which is cheapest, and hands it the transfer.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ struct Pair {
   DeviceId remote;
   Handle local_handle = Handle::none;
   Handle remote_handle = Handle::none;
-  std::string remote_why_none;    ///< why the remote allocation cannot be exported
+  std::string remote_why_none;  ///< why the remote allocation cannot be exported
   bool same_host = true;
   bool same_process = false;
-  bool reachable = true;          ///< queues of the device that would do the work can reach the remote memory
+  bool reachable = true;  ///< queues of the device that would do the work can reach the remote memory
   std::string why_not_reachable;
-  bool kernels = false;           ///< that device can run copy kernels
+  bool kernels = false;  ///< that device can run copy kernels
   std::string why_no_kernels;
-  bool processor_maps_local = false;   ///< the processor can load and store in the local device memory
+  bool processor_maps_local = false;  ///< the processor can load and store in the local device memory
   bool processor_maps_remote = false;
   std::string why_not_mapped;
-  bool ucx_key = false;           ///< the remote region came with a UCX key
+  bool ucx_key = false;  ///< the remote region came with a UCX key
   std::string why_no_ucx;
 };
 
@@ -47,42 +47,42 @@ struct Offer {
 /// One put or get, checked and joined: everything a path needs.
 struct Transfer {
   Op op = Op::put;
-  Remote *remote = nullptr;
-  Region *local = nullptr;
+  Remote* remote = nullptr;
+  Region* local = nullptr;
   uint64_t remote_offset = 0;  ///< of the first byte, in the remote region
   uint64_t local_offset = 0;
   Layout layout;  ///< put: `to` is the remote side; get: `to` is the local side
 };
 
 /// The device whose queue does the work between the two: a GPU where one is involved, the local one first.
-Device &worker(Region &local, Remote &remote);
+Device& worker(Region& local, Remote& remote);
 
 /// The copy that a transfer is, given where one queue or the processor reaches the first bytes of both sides.
-inline Copy copy_between(const Transfer &transfer, std::byte *local, std::byte *remote) {
+inline Copy copy_between(const Transfer& transfer, std::byte* local, std::byte* remote) {
   const bool put = transfer.op == Op::put;
   return {put ? remote : local, put ? local : remote, transfer.layout};
 }
 
 /// What paths are built from; all of it outlives them.
 struct Surroundings {
-  Team &team;
-  ControlSegment &control;
-  Importer &importer;
-  Registry &registry;
+  Team& team;
+  ControlSegment& control;
+  Importer& importer;
+  Registry& registry;
 };
 
 class Path {
  public:
   virtual ~Path() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;  ///< "peer/copy"
-  [[nodiscard]] virtual Offer probe(const Pair &pair) const = 0;
+  [[nodiscard]] virtual Offer probe(const Pair& pair) const = 0;
 
-  /// Starts the transfer. When it returns the transfer may still be under way; flush() completes it. With `raise`, the
-  /// signal is raised after the data is visible at the target.
-  virtual pw_status start(const Transfer &transfer, const Raise *raise) = 0;
+  /// Starts the transfer. When it returns the transfer may still be under way; flush() completes it. With
+  /// `raise`, the signal is raised after the data is visible at the target.
+  virtual pw_status start(const Transfer& transfer, const Raise* raise) = 0;
 
   /// Raises a signal after everything this path started towards its owner.
-  virtual pw_status raise(const Raise &raise);
+  virtual pw_status raise(const Raise& raise);
 
   /// True when start() returns while the bytes still move, so that several paths can work at once.
   [[nodiscard]] virtual bool asynchronous() const { return false; }
@@ -91,12 +91,13 @@ class Path {
   virtual pw_status flush(int rank, uint64_t deadline_ns) = 0;
 };
 
-/// Raises a signal with a store of the processor, after everything that was raised before it. For paths whose transfers
-/// are complete when start() returns.
-pw_status raise_by_processor(const Raise &raise, Path *through);
+/// Raises a signal with a store of the processor, after everything that was raised before it. For paths whose
+/// transfers are complete when start() returns.
+pw_status raise_by_processor(const Raise& raise, Path* through);
 
-/// Locks the sender's side of a signal for a raise through `through`, having flushed the path it was raised through
-/// before when that is another one. The caller adds to sender->raised and stores or enqueues the new total.
-pw_status begin_raise(const Raise &raise, Path *through, std::unique_lock<std::mutex> &lock);
+/// Locks the sender's side of a signal for a raise through `through`, having flushed the path it was raised
+/// through before when that is another one. The caller adds to sender->raised and stores or enqueues the new
+/// total.
+pw_status begin_raise(const Raise& raise, Path* through, std::unique_lock<std::mutex>& lock);
 
 }  // namespace pw

@@ -1,5 +1,5 @@
-// Waiting for something that another rank will do: spin first, then give the processor away between looks, and always
-// end: when it happened, when the deadline passed, when the rank is lost.
+// Waiting for something that another rank will do: spin first, then give the processor away between looks,
+// and always end: when it happened, when the deadline passed, when the rank is lost.
 #pragma once
 
 #include <sched.h>
@@ -19,10 +19,12 @@ inline void relax() {
 #endif
 }
 
-/// Waits until `done()` holds. `rank` is whom it depends on; PW_ANY_RANK: on anybody. `what` is for the message.
+/// Waits until `done()` holds. `rank` is whom it depends on; PW_ANY_RANK: on anybody. `what` is for the
+/// message.
 template <typename Done>
-pw_status wait_until(const Team &team, int rank, uint64_t deadline_ns, const char *what, Done &&done) {
-  constexpr int kSpins = 4096;  // some tens of microseconds: longer than any wait between processes that both run
+pw_status wait_until(const Team& team, int rank, uint64_t deadline_ns, const char* what, Done&& done) {
+  constexpr int kSpins =
+      4096;  // some tens of microseconds: longer than any wait between processes that both run
   for (uint64_t turn = 0;; ++turn) {
     for (int i = 0; i < (turn == 0 ? kSpins : 16); ++i) {
       if (done()) return PW_OK;

@@ -1,6 +1,4 @@
 // Shapes: what is refused, what is merged, and that chunks cover a layout exactly once.
-#include "device/shape.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
@@ -8,11 +6,13 @@
 
 #include "base/status.h"
 #include "device/host/copy.h"
+#include "device/shape.h"
 
 namespace pw {
 namespace {
 
-pw_block block(uint64_t bytes, std::vector<uint64_t> count = {}, std::vector<int64_t> stride = {}, uint64_t offset = 0) {
+pw_block block(uint64_t bytes, std::vector<uint64_t> count = {}, std::vector<int64_t> stride = {},
+               uint64_t offset = 0) {
   pw_block b{};
   b.offset = offset;
   b.block_bytes = bytes;
@@ -25,21 +25,21 @@ pw_block block(uint64_t bytes, std::vector<uint64_t> count = {}, std::vector<int
 }
 
 struct Refused {
-  const char *name;
+  const char* name;
   pw_block to, from;
   uint64_t span;
   pw_status status;
-  const char *says;
+  const char* says;
 };
 
 class RefusedBlocks : public testing::TestWithParam<Refused> {};
 
 TEST_P(RefusedBlocks, SaysWhy) {
-  const Refused &c = GetParam();
+  const Refused& c = GetParam();
   try {
     join(c.to, c.span, "remote region", c.from, UINT64_MAX, "local region");
     FAIL() << "accepted";
-  } catch (const Error &error) {
+  } catch (const Error& error) {
     EXPECT_EQ(error.status(), c.status) << error.what();
     EXPECT_NE(std::string(error.what()).find(c.says), std::string::npos) << error.what();
   }
@@ -54,20 +54,21 @@ pw_block five_dims() {
 INSTANTIATE_TEST_SUITE_P(
     Table, RefusedBlocks,
     testing::Values(
-        Refused{"past_end", block(4096, {}, {}, 1048064), block(4096), 1048576, PW_OUT_OF_RANGE, "4096 bytes at offset 1048064"},
+        Refused{"past_end", block(4096, {}, {}, 1048064), block(4096), 1048576, PW_OUT_OF_RANGE,
+                "4096 bytes at offset 1048064"},
         Refused{"offset_past_end", block(1, {}, {}, 11), block(1), 10, PW_OUT_OF_RANGE, "offset 11"},
         Refused{"strided_past_end", block(8, {4}, {32}), block(32), 103, PW_OUT_OF_RANGE, "104 bytes"},
         Refused{"negative_stride", block(8, {4}, {-32}), block(32), 1000, PW_INVALID_ARGUMENT, "stride -32"},
         Refused{"zero_stride", block(8, {4}, {0}), block(32), 1000, PW_INVALID_ARGUMENT, "stride 0"},
         Refused{"overlap", block(8, {4}, {7}), block(32), 1000, PW_INVALID_ARGUMENT, "overlap"},
         Refused{"overlap_2d", block(8, {2, 4}, {24, 8}), block(64), 1000, PW_INVALID_ARGUMENT, "overlap"},
-        Refused{"overflow", block(8, {uint64_t{1} << 40, uint64_t{1} << 40}, {int64_t{1} << 60, 8}), block(8), 1000,
-                PW_OUT_OF_RANGE, "overflows"},
+        Refused{"overflow", block(8, {uint64_t{1} << 40, uint64_t{1} << 40}, {int64_t{1} << 60, 8}), block(8),
+                1000, PW_OUT_OF_RANGE, "overflows"},
         Refused{"five_dims", five_dims(), block(8), 1000, PW_INVALID_ARGUMENT, "at most 4"},
         Refused{"other_size", block(8), block(16), 1000, PW_INVALID_ARGUMENT, "takes 8 bytes"},
-        Refused{"other_counts", block(8, {2, 4}, {100, 16}), block(8, {4, 2}, {100, 16}), 1000, PW_INVALID_ARGUMENT,
-                "different counts"}),
-    [](const auto &info) { return info.param.name; });
+        Refused{"other_counts", block(8, {2, 4}, {100, 16}), block(8, {4, 2}, {100, 16}), 1000,
+                PW_INVALID_ARGUMENT, "different counts"}),
+    [](const auto& info) { return info.param.name; });
 
 TEST(Layout, MergesWhatTouches) {
   const Layout dense = join(block(8, {4, 16}, {128, 8}), 512, "to", block(512), 512, "from");
@@ -90,13 +91,13 @@ TEST(Layout, AllowsTransposes) {
   double from[4][3], to[3][4];
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 3; ++j) from[i][j] = 10 * i + j;
-  host_copy({reinterpret_cast<std::byte *>(to), reinterpret_cast<const std::byte *>(from), layout});
+  host_copy({reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), layout});
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 3; ++j) EXPECT_EQ(to[j][i], 10 * i + j);
 }
 
 // A random strided block in a random nesting order, with its extent at most a few hundred KiB.
-pw_block random_block(std::mt19937 &random, const Shape &shape) {
+pw_block random_block(std::mt19937& random, const Shape& shape) {
   pw_block b{};
   b.block_bytes = shape.block_bytes;
   b.dims = shape.dims;
@@ -109,7 +110,7 @@ pw_block random_block(std::mt19937 &random, const Shape &shape) {
   return b;
 }
 
-Shape random_shape(std::mt19937 &random) {
+Shape random_shape(std::mt19937& random) {
   Shape shape;
   shape.block_bytes = std::vector<uint64_t>{1, 4, 8, 16, 24, 100, 5000}[random() % 7];
   shape.dims = random() % 5;
@@ -117,7 +118,7 @@ Shape random_shape(std::mt19937 &random) {
   return shape;
 }
 
-uint64_t end_of(const pw_block &b) {
+uint64_t end_of(const pw_block& b) {
   uint64_t end = b.block_bytes;
   for (uint32_t d = 0; d < b.dims; ++d) end += (b.count[d] - 1) * static_cast<uint64_t>(b.stride[d]);
   return end;
@@ -132,7 +133,7 @@ TEST(ChunkCursor, CoversEveryLayoutOnce) {
     const uint64_t chunk_bytes = std::vector<uint64_t>{8, 64, 1024, 1 << 20}[random() % 4];
 
     std::vector<std::byte> source(end_of(from)), direct(end_of(to)), chunked(end_of(to)), bounce(chunk_bytes);
-    for (auto &b : source) b = static_cast<std::byte>(random());
+    for (auto& b : source) b = static_cast<std::byte>(random());
     host_copy({direct.data(), source.data(), layout});
 
     ChunkCursor cursor(layout, chunk_bytes);
@@ -161,7 +162,7 @@ TEST(Slice, PartsMakeTheWhole) {
     const pw_block to = random_block(random, shape), from = random_block(random, shape);
     const Layout layout = join(to, UINT64_MAX, "to", from, UINT64_MAX, "from");
     std::vector<std::byte> source(end_of(from)), whole(end_of(to)), parts(end_of(to));
-    for (auto &b : source) b = static_cast<std::byte>(random());
+    for (auto& b : source) b = static_cast<std::byte>(random());
     host_copy({whole.data(), source.data(), layout});
     const uint64_t length = layout.shape.contiguous() ? layout.shape.block_bytes : layout.shape.count[0];
     const uint64_t cut = random() % (length + 1);
@@ -180,7 +181,7 @@ TEST(HostCopy, StreamingCopiesTheSameBytes) {
   for (const uint64_t bytes : {1u, 4095u, 4096u, 4097u, 65536u, 100003u}) {
     for (const uint64_t shift : {0u, 1u, 13u, 64u}) {
       std::vector<std::byte> source(bytes + 128), target(bytes + 128), expected(bytes + 128);
-      for (auto &b : source) b = static_cast<std::byte>(random());
+      for (auto& b : source) b = static_cast<std::byte>(random());
       std::copy_n(source.begin() + 5, bytes, expected.begin() + static_cast<long>(shift));
       host_copy_streaming({target.data() + shift, source.data() + 5, contiguous_layout(bytes)});
       ASSERT_EQ(target, expected) << bytes << " bytes, shifted by " << shift;

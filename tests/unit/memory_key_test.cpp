@@ -1,11 +1,10 @@
 // Keys: what goes in comes out, and nothing else is accepted.
-#include "memory/key.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "base/status.h"
+#include "memory/key.h"
 
 namespace pw {
 namespace {
@@ -37,7 +36,7 @@ pw_status status_of(std::span<const std::byte> bytes) {
   try {
     parse_key(bytes);
     return PW_OK;
-  } catch (const Error &error) {
+  } catch (const Error& error) {
     EXPECT_GT(std::string(error.what()).size(), 20u) << "a message that says nothing";
     return error.status();
   }

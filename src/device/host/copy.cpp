@@ -11,17 +11,17 @@ namespace {
 
 // A block size known to the compiler turns memcpy into one load and one store.
 template <size_t Bytes>
-void copy_fixed(const Copy &copy) {
-  for_each_block(copy, [](std::byte *to, const std::byte *from) { std::memcpy(to, from, Bytes); });
+void copy_fixed(const Copy& copy) {
+  for_each_block(copy, [](std::byte* to, const std::byte* from) { std::memcpy(to, from, Bytes); });
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void stream_lines(std::byte *to, const std::byte *from, size_t bytes) {
+__attribute__((target("avx2"))) void stream_lines(std::byte* to, const std::byte* from, size_t bytes) {
   constexpr size_t kStep = 128, kAhead = 1024;
   for (size_t i = 0; i < bytes; i += kStep) {
-    _mm_prefetch(reinterpret_cast<const char *>(from + i + kAhead), _MM_HINT_T0);
-    const auto *f = reinterpret_cast<const __m256i *>(from + i);
-    auto *t = reinterpret_cast<__m256i *>(to + i);
+    _mm_prefetch(reinterpret_cast<const char*>(from + i + kAhead), _MM_HINT_T0);
+    const auto* f = reinterpret_cast<const __m256i*>(from + i);
+    auto* t = reinterpret_cast<__m256i*>(to + i);
     const __m256i a = _mm256_loadu_si256(f), b = _mm256_loadu_si256(f + 1);
     const __m256i c = _mm256_loadu_si256(f + 2), d = _mm256_loadu_si256(f + 3);
     _mm256_stream_si256(t, a);
@@ -32,7 +32,7 @@ __attribute__((target("avx2"))) void stream_lines(std::byte *to, const std::byte
   _mm_sfence();  // non-temporal stores are not ordered with the signal that follows otherwise
 }
 
-void stream_block(std::byte *to, const std::byte *from, uint64_t bytes) {
+void stream_block(std::byte* to, const std::byte* from, uint64_t bytes) {
   static const bool supported = __builtin_cpu_supports("avx2");
   if (!supported || bytes < 4096) {
     std::memcpy(to, from, bytes);
@@ -45,12 +45,12 @@ void stream_block(std::byte *to, const std::byte *from, uint64_t bytes) {
   std::memcpy(to + head + body, from + head + body, bytes - head - body);
 }
 #else
-void stream_block(std::byte *to, const std::byte *from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+void stream_block(std::byte* to, const std::byte* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
 #endif
 
 }  // namespace
 
-void host_copy(const Copy &copy) {
+void host_copy(const Copy& copy) {
   const uint64_t bytes = copy.layout.shape.block_bytes;
   if (copy.layout.shape.contiguous()) {
     std::memcpy(copy.to, copy.from, bytes);
@@ -66,14 +66,14 @@ void host_copy(const Copy &copy) {
     case 32:
       return copy_fixed<32>(copy);
     default:
-      for_each_block(copy, [bytes](std::byte *to, const std::byte *from) { std::memcpy(to, from, bytes); });
+      for_each_block(copy, [bytes](std::byte* to, const std::byte* from) { std::memcpy(to, from, bytes); });
   }
 }
 
-void host_copy_streaming(const Copy &copy) {
+void host_copy_streaming(const Copy& copy) {
   const uint64_t bytes = copy.layout.shape.block_bytes;
   if (bytes < 4096) return host_copy(copy);
-  for_each_block(copy, [bytes](std::byte *to, const std::byte *from) { stream_block(to, from, bytes); });
+  for_each_block(copy, [bytes](std::byte* to, const std::byte* from) { stream_block(to, from, bytes); });
 }
 
 }  // namespace pw

@@ -16,22 +16,22 @@ class HostDevice final : public Device {
   [[nodiscard]] DeviceId id() const override { return {}; }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::array<std::byte, 16> uuid() const override { return {}; }
-  std::optional<Allocation> find(const void *address, uint64_t bytes) override;
-  uint64_t allocation_id(const void *) override { return 0; }
+  std::optional<Allocation> find(const void* address, uint64_t bytes) override;
+  uint64_t allocation_id(const void*) override { return 0; }
   Allocation allocate(uint64_t bytes) override;
-  void release(const Allocation &allocation) noexcept override;
-  Export export_allocation(const Allocation &allocation, const void *address) override;
-  void forget(const Export &) noexcept override {}
-  std::shared_ptr<Mapping> import(const Export &exported) override;
+  void release(const Allocation& allocation) noexcept override;
+  Export export_allocation(const Allocation& allocation, const void* address) override;
+  void forget(const Export&) noexcept override {}
+  std::shared_ptr<Mapping> import(const Export& exported) override;
   std::unique_ptr<Queue> make_queue() override;
-  void pin(void *, uint64_t) override {}
-  void unpin(void *) noexcept override {}
-  [[nodiscard]] bool reaches(const Export &exported, std::string &why_not) const override;
-  bool has_kernels(std::string &why_not) override {
+  void pin(void*, uint64_t) override {}
+  void unpin(void*) noexcept override {}
+  [[nodiscard]] bool reaches(const Export& exported, std::string& why_not) const override;
+  bool has_kernels(std::string& why_not) override {
     why_not = "the host has no copy kernels";
     return false;
   }
-  [[nodiscard]] std::string link(const Export &) const override { return {}; }
+  [[nodiscard]] std::string link(const Export&) const override { return {}; }
 
  private:
   struct Shared {  ///< one memfd allocation of this process
@@ -40,15 +40,15 @@ class HostDevice final : public Device {
   };
   std::string name_;
   std::mutex mutex_;
-  std::map<const std::byte *, Shared> shared_;
+  std::map<const std::byte*, Shared> shared_;
   uint64_t next_id_ = 1;
 };
 
 /// A piece of shared memory without a name: nothing is left behind when its processes die. Throws Error.
-int make_memfd(const char *purpose, uint64_t bytes);
+int make_memfd(const char* purpose, uint64_t bytes);
 
-/// Opens a memfd of another process of the same user by its number there and maps it, checking that it is a memfd of at
-/// least `bytes`. `whose` is for messages. Throws Error.
-std::byte *map_memfd_of(int process, int descriptor, uint64_t bytes, const char *whose);
+/// Opens a memfd of another process of the same user by its number there and maps it, checking that it is a
+/// memfd of at least `bytes`. `whose` is for messages. Throws Error.
+std::byte* map_memfd_of(int process, int descriptor, uint64_t bytes, const char* whose);
 
 }  // namespace pw

@@ -20,7 +20,8 @@ std::string find_why_not() {
   const iovec local{&to, sizeof to}, remote{&from, sizeof from};
   if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof to) return {};
   return "the kernel refuses cross-memory attach" + errno_text(errno) +
-         "; in a container allow process_vm_readv and process_vm_writev (CAP_SYS_PTRACE or a seccomp profile with them)";
+         "; in a container allow process_vm_readv and process_vm_writev (CAP_SYS_PTRACE or a seccomp profile "
+         "with them)";
 }
 
 // Gathers pieces of both sides and hands them to the kernel in batches.
@@ -28,7 +29,7 @@ class Batch {
  public:
   Batch(Op op, pid_t process) : op_(op), process_(process) {}
 
-  int add(std::byte *local, std::byte *remote, uint64_t bytes) {
+  int add(std::byte* local, std::byte* remote, uint64_t bytes) {
     local_[count_] = {local, bytes};
     remote_[count_] = {remote, bytes};
     bytes_ += bytes;
@@ -40,7 +41,8 @@ class Batch {
     size_t first = 0;
     while (bytes_ > 0) {
       const auto call = op_ == Op::put ? process_vm_writev : process_vm_readv;
-      const ssize_t moved = call(process_, local_ + first, count_ - first, remote_ + first, count_ - first, 0);
+      const ssize_t moved =
+          call(process_, local_ + first, count_ - first, remote_ + first, count_ - first, 0);
       if (moved < 0) return errno;
       if (moved == 0) return EFAULT;
       bytes_ -= static_cast<uint64_t>(moved);
@@ -55,8 +57,8 @@ class Batch {
   size_t skip(size_t first, size_t moved) {
     while (moved > 0 && moved >= local_[first].iov_len) moved -= local_[first++].iov_len;
     if (moved > 0)
-      for (iovec *piece : {&local_[first], &remote_[first]}) {
-        piece->iov_base = static_cast<std::byte *>(piece->iov_base) + moved;
+      for (iovec* piece : {&local_[first], &remote_[first]}) {
+        piece->iov_base = static_cast<std::byte*>(piece->iov_base) + moved;
         piece->iov_len -= moved;
       }
     return first;
@@ -74,38 +76,42 @@ class Batch {
 
 PeerCma::PeerCma(Surroundings surroundings) : surroundings_(surroundings), why_not_(find_why_not()) {}
 
-Offer PeerCma::probe(const Pair &pair) const {
-  if (pair.local.kind != PW_HOST || pair.remote.kind != PW_HOST) return {false, "cross-memory attach reaches host memory only"};
+Offer PeerCma::probe(const Pair& pair) const {
+  if (pair.local.kind != PW_HOST || pair.remote.kind != PW_HOST)
+    return {false, "cross-memory attach reaches host memory only"};
   if (!pair.same_host) return {false, "the peer is on another host"};
   if (!why_not_.empty()) return {false, why_not_};
   return {true, {}};
 }
 
-pw_status PeerCma::start(const Transfer &transfer, const Raise *raise) {
-  const Key &key = transfer.remote->key;
-  auto *remote = reinterpret_cast<std::byte *>(key.exported.address + transfer.remote_offset);
-  std::byte *local = transfer.local->address() + transfer.local_offset;
+pw_status PeerCma::start(const Transfer& transfer, const Raise* raise) {
+  const Key& key = transfer.remote->key;
+  auto* remote = reinterpret_cast<std::byte*>(key.exported.address + transfer.remote_offset);
+  std::byte* local = transfer.local->address() + transfer.local_offset;
   const Copy copy = copy_between(transfer, local, remote);
   Batch batch(transfer.op, key.exported.process);
   const uint64_t block = transfer.layout.shape.block_bytes;
   int error = 0;
-  for_each_block(copy, [&](std::byte *to, const std::byte *from) {
+  for_each_block(copy, [&](std::byte* to, const std::byte* from) {
     if (error != 0) return;
-    auto *source = const_cast<std::byte *>(from);
+    auto* source = const_cast<std::byte*>(from);
     error = transfer.op == Op::put ? batch.add(source, to, block) : batch.add(to, source, block);
   });
   if (error == 0) error = batch.send();
   if (error == 0) return raise != nullptr ? raise_by_processor(*raise, this) : PW_OK;
   const int rank = transfer.remote->rank();
-  if (error == ESRCH) return fail(PW_PEER_LOST, format("peerway: rank {} (process {}) is gone", rank, key.exported.process));
+  if (error == ESRCH)
+    return fail(PW_PEER_LOST, format("peerway: rank {} (process {}) is gone", rank, key.exported.process));
   if (error == EPERM)
-    return fail(PW_DENIED, format("peerway: the kernel refuses cross-memory attach to rank {} (process {}); both must "
-                                  "run as one user, and kernel.yama.ptrace_scope be 0 or 1",
-                                  rank, key.exported.process));
-  return fail(PW_SYSTEM, format("peerway: cross-memory {} of {} bytes with rank {}{}; the memory may have been freed while "
-                                "registered",
-                                transfer.op == Op::put ? "put" : "get", transfer.layout.shape.bytes(), rank,
-                                errno_text(error)));
+    return fail(PW_DENIED,
+                format("peerway: the kernel refuses cross-memory attach to rank {} (process {}); both must "
+                       "run as one user, and kernel.yama.ptrace_scope be 0 or 1",
+                       rank, key.exported.process));
+  return fail(
+      PW_SYSTEM,
+      format("peerway: cross-memory {} of {} bytes with rank {}{}; the memory may have been freed while "
+             "registered",
+             transfer.op == Op::put ? "put" : "get", transfer.layout.shape.bytes(), rank, errno_text(error)));
 }
 
 }  // namespace pw

@@ -1,5 +1,5 @@
-// peer/cma: cross-memory attach. The kernel copies between this process and any host memory of a process of the same
-// user, mapped or not, with one system call for up to 1,024 pieces.
+// peer/cma: cross-memory attach. The kernel copies between this process and any host memory of a process of
+// the same user, mapped or not, with one system call for up to 1,024 pieces.
 #pragma once
 
 #include "path/path.h"
@@ -10,8 +10,8 @@ class PeerCma final : public Path {
  public:
   explicit PeerCma(Surroundings surroundings);
   [[nodiscard]] std::string_view name() const override { return "peer/cma"; }
-  [[nodiscard]] Offer probe(const Pair &pair) const override;
-  pw_status start(const Transfer &transfer, const Raise *raise) override;
+  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  pw_status start(const Transfer& transfer, const Raise* raise) override;
   pw_status flush(int, uint64_t) override { return PW_OK; }
 
  private:

@@ -1,6 +1,6 @@
-// peer/copy and peer/store: a GPU moves the bytes itself, over NVLink or PCIe, between its memory, memory of peers that
-// it has mapped, and pinned host memory. `copy` uses the copy engine, `store` a kernel. The two differ in what they are
-// good at, so they are two methods that are measured apart.
+// peer/copy and peer/store: a GPU moves the bytes itself, over NVLink or PCIe, between its memory, memory of
+// peers that it has mapped, and pinned host memory. `copy` uses the copy engine, `store` a kernel. The two
+// differ in what they are good at, so they are two methods that are measured apart.
 #pragma once
 
 #include <atomic>
@@ -17,9 +17,11 @@ class PeerGpu final : public Path {
  public:
   PeerGpu(Surroundings surroundings, Method method) : surroundings_(surroundings), method_(method) {}
   ~PeerGpu() override;
-  [[nodiscard]] std::string_view name() const override { return method_ == Method::engine ? "peer/copy" : "peer/store"; }
-  [[nodiscard]] Offer probe(const Pair &pair) const override;
-  pw_status start(const Transfer &transfer, const Raise *raise) override;
+  [[nodiscard]] std::string_view name() const override {
+    return method_ == Method::engine ? "peer/copy" : "peer/store";
+  }
+  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  pw_status start(const Transfer& transfer, const Raise* raise) override;
   pw_status flush(int rank, uint64_t deadline_ns) override;
   [[nodiscard]] bool asynchronous() const override { return true; }
 
@@ -28,12 +30,12 @@ class PeerGpu final : public Path {
     std::unique_ptr<Queue> queue;
     std::atomic<bool> busy{false};
   };
-  Lane &lane(int rank, Device &device);
+  Lane& lane(int rank, Device& device);
 
   Surroundings surroundings_;
   Method method_;
   std::mutex mutex_;
-  std::map<std::pair<int, Device *>, std::unique_ptr<Lane>> lanes_;
+  std::map<std::pair<int, Device*>, std::unique_ptr<Lane>> lanes_;
 };
 
 }  // namespace pw

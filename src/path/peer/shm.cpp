@@ -4,18 +4,20 @@
 
 namespace pw {
 
-Offer PeerShm::probe(const Pair &pair) const {
+Offer PeerShm::probe(const Pair& pair) const {
   if (pair.local.kind != PW_HOST || pair.remote.kind != PW_HOST)
     return {false, "the processor cannot copy to or from GPU memory; peer/copy and peer/store do"};
   if (!pair.same_host) return {false, "the peer is on another host"};
   if (!pair.same_process && pair.remote_handle != Handle::memfd)
-    return {false, "the peer's memory did not come from pw_allocate, so that it cannot be mapped; peer/cma serves it"};
+    return {
+        false,
+        "the peer's memory did not come from pw_allocate, so that it cannot be mapped; peer/cma serves it"};
   return {true, {}};
 }
 
-pw_status PeerShm::start(const Transfer &transfer, const Raise *raise) {
-  std::byte *remote = transfer.remote->host_address() + transfer.remote_offset;
-  std::byte *local = transfer.local->address() + transfer.local_offset;
+pw_status PeerShm::start(const Transfer& transfer, const Raise* raise) {
+  std::byte* remote = transfer.remote->host_address() + transfer.remote_offset;
+  std::byte* local = transfer.local->address() + transfer.local_offset;
   const Copy copy = copy_between(transfer, local, remote);
   if (non_temporal_)
     host_copy_streaming(copy);

@@ -1,6 +1,6 @@
-// peer/shm and peer/shm-nt: the processor copies straight into host memory of the peer that it has mapped (what
-// pw_allocate gave). `shm` copies through the caches; `shm-nt` with non-temporal stores, which is faster once the data
-// is larger than the caches. The route table knows from which size on.
+// peer/shm and peer/shm-nt: the processor copies straight into host memory of the peer that it has mapped
+// (what pw_allocate gave). `shm` copies through the caches; `shm-nt` with non-temporal stores, which is
+// faster once the data is larger than the caches. The route table knows from which size on.
 #pragma once
 
 #include "path/path.h"
@@ -11,8 +11,8 @@ class PeerShm final : public Path {
  public:
   explicit PeerShm(bool non_temporal) : non_temporal_(non_temporal) {}
   [[nodiscard]] std::string_view name() const override { return non_temporal_ ? "peer/shm-nt" : "peer/shm"; }
-  [[nodiscard]] Offer probe(const Pair &pair) const override;
-  pw_status start(const Transfer &transfer, const Raise *raise) override;
+  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  pw_status start(const Transfer& transfer, const Raise* raise) override;
   pw_status flush(int, uint64_t) override { return PW_OK; }  // complete when start() returns
 
  private:

@@ -1,6 +1,7 @@
-// A staging channel: a ring of chunks in shared host memory between one initiator and the service thread of one target,
-// with a queue of requests beside it. For a put the initiator fills chunks and the target drains them; for a get the
-// other way round. Both walk the same layout with the same ChunkCursor, so that a chunk needs no header.
+// A staging channel: a ring of chunks in shared host memory between one initiator and the service thread of
+// one target, with a queue of requests beside it. For a put the initiator fills chunks and the target drains
+// them; for a get the other way round. Both walk the same layout with the same ChunkCursor, so that a chunk
+// needs no header.
 #pragma once
 
 #include <atomic>
@@ -16,19 +17,20 @@ inline constexpr uint32_t kRequests = 64;
 /// What the initiator asks of the target's service thread.
 struct Request {
   Op op;
-  uint32_t slot;        ///< of the target's region
+  uint32_t slot;  ///< of the target's region
   uint64_t generation;
-  uint64_t offset;      ///< of the first byte in the target's region
-  Layout layout;        ///< as in Transfer
+  uint64_t offset;  ///< of the first byte in the target's region
+  Layout layout;    ///< as in Transfer
   uint64_t chunk_bytes;
-  uint32_t raise;       ///< 1: store `raised` to signal word `word` of the target's control segment afterwards
+  uint32_t raise;  ///< 1: store `raised` to signal word `word` of the target's control segment afterwards
   uint32_t word;
   uint64_t raised;
 };
 
-/// Lives in the initiator's memfd, before the chunks. Counters only grow. Zero-filled memory is an empty channel.
+/// Lives in the initiator's memfd, before the chunks. Counters only grow. Zero-filled memory is an empty
+/// channel.
 struct ChannelHeader {
-  uint64_t chunk_bytes;   ///< largest chunk; set once before the channel is announced
+  uint64_t chunk_bytes;  ///< largest chunk; set once before the channel is announced
   uint64_t chunk_count;
   alignas(64) std::atomic<uint64_t> requested;  ///< requests posted by the initiator
   alignas(64) std::atomic<uint64_t> completed;  ///< requests served; the data is visible at its target
@@ -45,12 +47,14 @@ inline uint64_t channel_bytes(uint64_t chunk_bytes, uint64_t chunk_count) {
   return kChunkOffset + chunk_bytes * chunk_count;
 }
 
-inline std::byte *chunk_at(ChannelHeader *header, uint64_t sequence) {
-  return reinterpret_cast<std::byte *>(header) + kChunkOffset + sequence % header->chunk_count * header->chunk_bytes;
+inline std::byte* chunk_at(ChannelHeader* header, uint64_t sequence) {
+  return reinterpret_cast<std::byte*>(header) + kChunkOffset +
+         sequence % header->chunk_count * header->chunk_bytes;
 }
 
-/// The copy between a chunk and its place in a region. `region` is the address of the request's first byte there; with
-/// `fill` the bytes go from the region into the chunk. `region_is_to` tells which side of the layout the region is.
-Copy chunk_copy(const Chunk &chunk, std::byte *bytes, std::byte *region, bool fill, bool region_is_to);
+/// The copy between a chunk and its place in a region. `region` is the address of the request's first byte
+/// there; with `fill` the bytes go from the region into the chunk. `region_is_to` tells which side of the
+/// layout the region is.
+Copy chunk_copy(const Chunk& chunk, std::byte* bytes, std::byte* region, bool fill, bool region_is_to);
 
 }  // namespace pw

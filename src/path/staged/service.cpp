@@ -21,33 +21,34 @@ struct StagingService::Served {
   int rank;
   int32_t descriptor;  ///< as announced
   int32_t process;
-  ChannelHeader *header = nullptr;
+  ChannelHeader* header = nullptr;
   uint64_t bytes = 0;
-  uint64_t taken = 0;    ///< requests
-  uint64_t chunks = 0;   ///< passed so far
-  bool busy = false;     ///< a request is under way
+  uint64_t taken = 0;   ///< requests
+  uint64_t chunks = 0;  ///< passed so far
+  bool busy = false;    ///< a request is under way
   Request request{};
   pw_status failure = PW_OK;  ///< of the request under way
   std::shared_ptr<Region> region;
-  Queue *queue = nullptr;
-  std::map<const Device *, std::unique_ptr<Queue>> queues;  ///< one a device that this channel's regions live on
-  std::vector<Device *> pinned_for;
+  Queue* queue = nullptr;
+  std::map<const Device*, std::unique_ptr<Queue>>
+      queues;  ///< one a device that this channel's regions live on
+  std::vector<Device*> pinned_for;
   ChunkCursor cursor;
   Chunk chunk;
   bool has_chunk = false;
   bool lost = false;
 
   ~Served() {
-    for (auto &[device, queue] : queues) {  // nothing may be in flight when the chunks go away
+    for (auto& [device, queue] : queues) {  // nothing may be in flight when the chunks go away
       pw_status status;
       while (!queue->idle(status)) sched_yield();
     }
-    for (Device *device : pinned_for) device->unpin(header);
+    for (Device* device : pinned_for) device->unpin(header);
     if (header != nullptr) munmap(header, bytes);
   }
 
-  Queue *queue_for(Device &device) {
-    auto &entry = queues[&device];
+  Queue* queue_for(Device& device) {
+    auto& entry = queues[&device];
     if (entry == nullptr) {
       device.pin(header, bytes);
       pinned_for.push_back(&device);
@@ -57,7 +58,7 @@ struct StagingService::Served {
   }
 };
 
-void ring(Control &control) {
+void ring(Control& control) {
   control.doorbell.fetch_add(1, std::memory_order_seq_cst);
   if (control.asleep.load(std::memory_order_seq_cst) != 0)
     syscall(SYS_futex, &control.doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -75,14 +76,15 @@ StagingService::~StagingService() {
 }
 
 void StagingService::run() {
-  constexpr uint64_t kLinger = 100'000;  // ns of looking before sleeping: a sleep and a wake cost about as much
-  Control &control = surroundings_.control.control();
+  constexpr uint64_t kLinger =
+      100'000;  // ns of looking before sleeping: a sleep and a wake cost about as much
+  Control& control = surroundings_.control.control();
   uint64_t idle_since = now_ns();
   while (!stop_.load(std::memory_order_relaxed)) {
     const uint32_t seen = control.doorbell.load(std::memory_order_seq_cst);
     bool busy = attach();
     for (auto entry = served_.begin(); entry != served_.end();) {
-      Served &served = *entry->second;
+      Served& served = *entry->second;
       if (!served.lost && surroundings_.team.lost(served.rank)) served.lost = true;
       if (served.lost) {
         entry = served_.erase(entry);
@@ -106,10 +108,10 @@ void StagingService::run() {
 }
 
 void StagingService::sleep(uint32_t doorbell_seen) {
-  Control &control = surroundings_.control.control();
+  Control& control = surroundings_.control.control();
   control.asleep.store(1, std::memory_order_seq_cst);
-  // The kernel compares the doorbell again, so that a ring between the look and the sleep is not missed. The second's
-  // limit is for channels of ranks that died.
+  // The kernel compares the doorbell again, so that a ring between the look and the sleep is not missed. The
+  // second's limit is for channels of ranks that died.
   const timespec limit{1, 0};
   if (!stop_.load()) syscall(SYS_futex, &control.doorbell, FUTEX_WAIT, doorbell_seen, &limit, nullptr, 0);
   control.asleep.store(0, std::memory_order_seq_cst);
@@ -117,10 +119,10 @@ void StagingService::sleep(uint32_t doorbell_seen) {
 
 bool StagingService::attach() {
   bool found = false;
-  Control &control = surroundings_.control.control();
+  Control& control = surroundings_.control.control();
   const int mailboxes = std::min<int>(surroundings_.team.size(), kMailboxes);
   for (int i = 0; i < mailboxes; ++i) {
-    Mailbox &mailbox = control.mailbox[i];
+    Mailbox& mailbox = control.mailbox[i];
     const int32_t announced = mailbox.descriptor.load(std::memory_order_acquire);
     if (announced == 0) continue;
     mailbox.descriptor.store(0, std::memory_order_relaxed);
@@ -131,22 +133,23 @@ bool StagingService::attach() {
       const int process = surroundings_.importer.card(rank).process;
       ChannelHeader head{};
       // The size is in the header: map that first.
-      auto *header = reinterpret_cast<ChannelHeader *>(map_memfd_of(process, announced - 1, sizeof head, "a staging channel"));
+      auto* header = reinterpret_cast<ChannelHeader*>(
+          map_memfd_of(process, announced - 1, sizeof head, "a staging channel"));
       served->bytes = channel_bytes(header->chunk_bytes, header->chunk_count);
       munmap(header, sizeof head);
-      served->header = reinterpret_cast<ChannelHeader *>(
+      served->header = reinterpret_cast<ChannelHeader*>(
           map_memfd_of(process, announced - 1, served->bytes, "a staging channel"));
       served_[rank] = std::move(served);
       found = true;
-    } catch (const Error &error) {
+    } catch (const Error& error) {
       log(LogLevel::warning, format("cannot serve the staging channel of rank {}: {}", rank, error.what()));
     }
   }
   return found;
 }
 
-bool StagingService::take_request(Served &served) {
-  ChannelHeader &header = *served.header;
+bool StagingService::take_request(Served& served) {
+  ChannelHeader& header = *served.header;
   if (header.requested.load(std::memory_order_acquire) == served.taken) return false;
   served.request = header.request[served.taken % kRequests];
   served.busy = true;
@@ -161,7 +164,7 @@ bool StagingService::take_request(Served &served) {
   }
   try {
     served.queue = served.queue_for(served.region->device());
-  } catch (const Error &error) {
+  } catch (const Error& error) {
     log(LogLevel::warning, error.what());
     served.failure = error.status();
     served.queue = served.queue_for(host_device());
@@ -169,9 +172,9 @@ bool StagingService::take_request(Served &served) {
   return true;
 }
 
-bool StagingService::step(Served &served) {
+bool StagingService::step(Served& served) {
   if (!served.busy && !take_request(served)) return false;
-  ChannelHeader &header = *served.header;
+  ChannelHeader& header = *served.header;
   const bool fill = served.request.op == Op::get;
   if (!served.has_chunk) {
     finish_request(served);
@@ -182,31 +185,33 @@ bool StagingService::step(Served &served) {
   } else if (header.filled.load(std::memory_order_acquire) <= served.chunks) {
     return false;
   }
-  if (served.failure == PW_OK) {  // a failed request still passes its chunks, so that the initiator does not wait
-    std::byte *region = served.region->address() + served.request.offset;
+  if (served.failure ==
+      PW_OK) {  // a failed request still passes its chunks, so that the initiator does not wait
+    std::byte* region = served.region->address() + served.request.offset;
     const Copy copy = chunk_copy(served.chunk, chunk_at(&header, served.chunks), region, fill, !fill);
     served.failure = served.queue->copy(copy, Method::engine);
   }
   ++served.chunks;
-  auto &counter = fill ? header.filled : header.drained;
-  served.queue->write(reinterpret_cast<uint64_t *>(&counter), served.chunks);
+  auto& counter = fill ? header.filled : header.drained;
+  served.queue->write(reinterpret_cast<uint64_t*>(&counter), served.chunks);
   served.has_chunk = served.cursor.next(served.chunk);
   return true;
 }
 
-void StagingService::finish_request(Served &served) {
-  ChannelHeader &header = *served.header;
+void StagingService::finish_request(Served& served) {
+  ChannelHeader& header = *served.header;
   ++served.taken;
   if (served.failure != PW_OK) {
     header.failure.store(static_cast<uint32_t>(served.failure), std::memory_order_relaxed);
     header.failed.fetch_add(1, std::memory_order_release);
   } else if (served.request.raise != 0) {
-    Control &control = surroundings_.control.control();
+    Control& control = surroundings_.control.control();
     if (served.region->device().id().kind != PW_HOST)
       surroundings_.importer.pin_control(surroundings_.team.rank(), served.region->device());
-    served.queue->write(reinterpret_cast<uint64_t *>(&control.signal[served.request.word]), served.request.raised);
+    served.queue->write(reinterpret_cast<uint64_t*>(&control.signal[served.request.word]),
+                        served.request.raised);
   }
-  served.queue->write(reinterpret_cast<uint64_t *>(&header.completed), served.taken);
+  served.queue->write(reinterpret_cast<uint64_t*>(&header.completed), served.taken);
   served.busy = false;
   served.region.reset();
 }

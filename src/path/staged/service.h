@@ -1,5 +1,6 @@
-// The service thread: serves the staging channels that peers announce in this rank's mailboxes. It copies between chunks
-// and this rank's regions, on any device. It sleeps on the doorbell while there is nothing to do.
+// The service thread: serves the staging channels that peers announce in this rank's mailboxes. It copies
+// between chunks and this rank's regions, on any device. It sleeps on the doorbell while there is nothing to
+// do.
 #pragma once
 
 #include <atomic>
@@ -20,10 +21,10 @@ class StagingService {
   struct Served;  ///< one announced channel and how far it is
 
   void run();
-  bool attach();                 ///< looks into the mailboxes; true when it found a new channel
-  bool step(Served &served);     ///< moves one chunk or takes one request; true when it did something
-  bool take_request(Served &served);
-  void finish_request(Served &served);
+  bool attach();              ///< looks into the mailboxes; true when it found a new channel
+  bool step(Served& served);  ///< moves one chunk or takes one request; true when it did something
+  bool take_request(Served& served);
+  void finish_request(Served& served);
   void sleep(uint32_t doorbell_seen);
 
   Surroundings surroundings_;
@@ -33,6 +34,6 @@ class StagingService {
 };
 
 /// Wakes the service thread behind `control`.
-void ring(Control &control);
+void ring(Control& control);
 
 }  // namespace pw

@@ -19,28 +19,28 @@ constexpr uint64_t kFirstChunkBytes = uint64_t{256} << 10;  // until a route tab
 struct Staged::Channel {
   int rank;
   int descriptor = -1;
-  ChannelHeader *header = nullptr;
+  ChannelHeader* header = nullptr;
   uint64_t bytes = 0;
   std::shared_ptr<Control> target;
-  std::mutex mutex;       ///< one transfer at a time
+  std::mutex mutex;  ///< one transfer at a time
   uint64_t requested = 0;
-  uint64_t chunks = 0;    ///< passed so far
-  uint64_t failed = 0;    ///< failures already reported
-  std::map<const Device *, std::unique_ptr<Queue>> queues;
-  std::vector<Device *> pinned_for;
+  uint64_t chunks = 0;  ///< passed so far
+  uint64_t failed = 0;  ///< failures already reported
+  std::map<const Device*, std::unique_ptr<Queue>> queues;
+  std::vector<Device*> pinned_for;
 
   ~Channel() {
-    for (auto &[device, queue] : queues) {
+    for (auto& [device, queue] : queues) {
       pw_status status;
       while (!queue->idle(status)) sched_yield();
     }
-    for (Device *device : pinned_for) device->unpin(header);
+    for (Device* device : pinned_for) device->unpin(header);
     munmap(header, bytes);
     close(descriptor);
   }
 
-  Queue &queue_for(Device &device) {
-    auto &entry = queues[&device];
+  Queue& queue_for(Device& device) {
+    auto& entry = queues[&device];
     if (entry == nullptr) {
       device.pin(header, bytes);
       pinned_for.push_back(&device);
@@ -55,7 +55,7 @@ Staged::Staged(Surroundings surroundings)
 
 Staged::~Staged() = default;
 
-Offer Staged::probe(const Pair &pair) const {
+Offer Staged::probe(const Pair& pair) const {
   if (!pair.same_host) return {false, "the peer is on another host"};
   return {true, {}};
 }
@@ -64,22 +64,23 @@ void Staged::set_chunk_bytes(uint64_t bytes) {
   chunk_bytes_ = std::clamp<uint64_t>(bytes / 4096 * 4096, 4096, kLargestChunk);
 }
 
-Staged::Channel &Staged::channel_to(int rank) {
+Staged::Channel& Staged::channel_to(int rank) {
   std::lock_guard lock(mutex_);
-  auto &entry = channels_[rank];
+  auto& entry = channels_[rank];
   if (entry != nullptr) return *entry;
   auto channel = std::make_unique<Channel>();
   channel->rank = rank;
   channel->target = surroundings_.importer.control(rank);
   channel->bytes = channel_bytes(kLargestChunk, kChunks);  // pages are only taken when they are written
   channel->descriptor = make_memfd("peerway-staging", channel->bytes);
-  void *address = mmap(nullptr, channel->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, channel->descriptor, 0);
-  if (address == MAP_FAILED) throw Error(PW_NO_MEMORY, "peerway: mapping a staging channel" + errno_text(errno));
-  channel->header = static_cast<ChannelHeader *>(address);
+  void* address = mmap(nullptr, channel->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, channel->descriptor, 0);
+  if (address == MAP_FAILED)
+    throw Error(PW_NO_MEMORY, "peerway: mapping a staging channel" + errno_text(errno));
+  channel->header = static_cast<ChannelHeader*>(address);
   channel->header->chunk_bytes = kLargestChunk;
   channel->header->chunk_count = kChunks;
   const int own_rank = surroundings_.team.rank();
-  Mailbox &mailbox = channel->target->mailbox[static_cast<uint32_t>(own_rank) % kMailboxes];
+  Mailbox& mailbox = channel->target->mailbox[static_cast<uint32_t>(own_rank) % kMailboxes];
   mailbox.process.store(getpid(), std::memory_order_relaxed);
   mailbox.rank.store(own_rank, std::memory_order_relaxed);
   mailbox.descriptor.store(channel->descriptor + 1, std::memory_order_release);
@@ -88,20 +89,20 @@ Staged::Channel &Staged::channel_to(int rank) {
   return *entry;
 }
 
-pw_status Staged::failure_of(const Channel &channel) const {
+pw_status Staged::failure_of(const Channel& channel) const {
   const auto status = static_cast<pw_status>(channel.header->failure.load());
   return fail(status, format("peerway: rank {} could not serve a staged transfer: {}", channel.rank,
                              status == PW_STALE_KEY ? "the region was closed" : pw_status_name(status)));
 }
 
-pw_status Staged::post(Channel &channel, const Transfer &transfer, const Raise *raise) {
-  ChannelHeader &header = *channel.header;
-  const pw_status room = wait_until(surroundings_.team, channel.rank, PW_FOREVER, "room in the staging queue", [&] {
-    return channel.requested - header.completed.load(std::memory_order_acquire) < kRequests;
-  });
+pw_status Staged::post(Channel& channel, const Transfer& transfer, const Raise* raise) {
+  ChannelHeader& header = *channel.header;
+  const pw_status room = wait_until(
+      surroundings_.team, channel.rank, PW_FOREVER, "room in the staging queue",
+      [&] { return channel.requested - header.completed.load(std::memory_order_acquire) < kRequests; });
   if (room != PW_OK) return room;
-  const Key &key = transfer.remote->key;
-  Request &request = header.request[channel.requested % kRequests];
+  const Key& key = transfer.remote->key;
+  Request& request = header.request[channel.requested % kRequests];
   request = Request{};
   request.op = transfer.op;
   request.slot = key.slot;
@@ -119,11 +120,11 @@ pw_status Staged::post(Channel &channel, const Transfer &transfer, const Raise *
   return PW_OK;
 }
 
-pw_status Staged::move_chunks(Channel &channel, const Transfer &transfer) {
-  ChannelHeader &header = *channel.header;
-  Queue &queue = channel.queue_for(transfer.local->device());
+pw_status Staged::move_chunks(Channel& channel, const Transfer& transfer) {
+  ChannelHeader& header = *channel.header;
+  Queue& queue = channel.queue_for(transfer.local->device());
   const bool fill = transfer.op == Op::put;
-  std::byte *local = transfer.local->address() + transfer.local_offset;
+  std::byte* local = transfer.local->address() + transfer.local_offset;
   ChunkCursor cursor(transfer.layout, chunk_bytes_);
   for (Chunk chunk; cursor.next(chunk);) {
     const pw_status ready = wait_until(surroundings_.team, channel.rank, PW_FOREVER, "a staging chunk", [&] {
@@ -134,23 +135,24 @@ pw_status Staged::move_chunks(Channel &channel, const Transfer &transfer) {
     const Copy copy = chunk_copy(chunk, chunk_at(&header, channel.chunks), local, fill, !fill);
     if (const pw_status status = queue.copy(copy, Method::engine); status != PW_OK) return status;
     ++channel.chunks;
-    auto &counter = fill ? header.filled : header.drained;
-    if (const pw_status status = queue.write(reinterpret_cast<uint64_t *>(&counter), channel.chunks); status != PW_OK)
+    auto& counter = fill ? header.filled : header.drained;
+    if (const pw_status status = queue.write(reinterpret_cast<uint64_t*>(&counter), channel.chunks);
+        status != PW_OK)
       return status;
   }
   return fill ? PW_OK : finish_get(channel, queue);
 }
 
 // The chunks of a get are drained by this rank's queue, which nobody else sees: wait for it here.
-pw_status Staged::finish_get(Channel &channel, Queue &queue) {
+pw_status Staged::finish_get(Channel& channel, Queue& queue) {
   pw_status status = PW_OK;
   const pw_status waited = wait_until(surroundings_.team, channel.rank, PW_FOREVER, "a staged get",
                                       [&] { return queue.idle(status); });
   return waited != PW_OK ? waited : status;
 }
 
-pw_status Staged::start(const Transfer &transfer, const Raise *raise) {
-  Channel &channel = channel_to(transfer.remote->rank());
+pw_status Staged::start(const Transfer& transfer, const Raise* raise) {
+  Channel& channel = channel_to(transfer.remote->rank());
   std::lock_guard lock(channel.mutex);
   if (raise != nullptr) {
     std::unique_lock<std::mutex> raising;
@@ -163,7 +165,7 @@ pw_status Staged::start(const Transfer &transfer, const Raise *raise) {
 }
 
 pw_status Staged::flush(int rank, uint64_t deadline_ns) {
-  Channel *channel = nullptr;
+  Channel* channel = nullptr;
   {
     std::lock_guard lock(mutex_);
     const auto found = channels_.find(rank);
@@ -171,7 +173,7 @@ pw_status Staged::flush(int rank, uint64_t deadline_ns) {
     channel = found->second.get();
   }
   std::lock_guard lock(channel->mutex);
-  ChannelHeader &header = *channel->header;
+  ChannelHeader& header = *channel->header;
   const pw_status status =
       wait_until(surroundings_.team, rank, deadline_ns, "staged transfers to complete",
                  [&] { return header.completed.load(std::memory_order_acquire) == channel->requested; });

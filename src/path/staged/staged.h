@@ -1,7 +1,7 @@
-// staged: through bounce buffers in shared host memory, pipelined. The initiator copies chunk after chunk into (or out
-// of) a ring, the target's service thread does the other half. It needs nothing of either memory, so it serves every
-// pair on one host, also memory that cannot be exported; and it moves a share of large transfers over PCIe while another
-// path moves the rest over NVLink.
+// staged: through bounce buffers in shared host memory, pipelined. The initiator copies chunk after chunk
+// into (or out of) a ring, the target's service thread does the other half. It needs nothing of either
+// memory, so it serves every pair on one host, also memory that cannot be exported; and it moves a share of
+// large transfers over PCIe while another path moves the rest over NVLink.
 #pragma once
 
 #include <map>
@@ -18,22 +18,23 @@ class Staged final : public Path {
   explicit Staged(Surroundings surroundings);
   ~Staged() override;
   [[nodiscard]] std::string_view name() const override { return "staged"; }
-  [[nodiscard]] Offer probe(const Pair &pair) const override;
-  pw_status start(const Transfer &transfer, const Raise *raise) override;
+  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  pw_status start(const Transfer& transfer, const Raise* raise) override;
   pw_status flush(int rank, uint64_t deadline_ns) override;
 
-  /// Bytes of a chunk for the channels used from now on; a multiple of 4096, at most kLargestChunk. Measured by tune.
+  /// Bytes of a chunk for the channels used from now on; a multiple of 4096, at most kLargestChunk. Measured
+  /// by tune.
   void set_chunk_bytes(uint64_t bytes);
   static constexpr uint64_t kLargestChunk = uint64_t{1} << 20;
 
  private:
   struct Channel;
 
-  Channel &channel_to(int rank);
-  pw_status post(Channel &channel, const Transfer &transfer, const Raise *raise);
-  pw_status move_chunks(Channel &channel, const Transfer &transfer);
-  pw_status finish_get(Channel &channel, Queue &queue);
-  pw_status failure_of(const Channel &channel) const;
+  Channel& channel_to(int rank);
+  pw_status post(Channel& channel, const Transfer& transfer, const Raise* raise);
+  pw_status move_chunks(Channel& channel, const Transfer& transfer);
+  pw_status finish_get(Channel& channel, Queue& queue);
+  pw_status failure_of(const Channel& channel) const;
 
   Surroundings surroundings_;
   uint64_t chunk_bytes_;
