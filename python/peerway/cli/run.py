@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import click
 
@@ -11,15 +12,17 @@ from peerway.launch.places import Place, assign, read_host
 from peerway.launch.supervisor import Job
 from peerway.launch.supervisor import run as run_job
 
-NOT_EXECUTABLE, NOT_FOUND = 126, 127  # as a shell has it
+
+class NotFound(click.ClickException):
+    """There is no such program."""
+
+    exit_code = 127  # as a shell has it
 
 
-class CannotRun(click.ClickException):
-    """The program cannot be started."""
+class NotExecutable(click.ClickException):
+    """There is such a file, but it cannot be executed."""
 
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+    exit_code = 126
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -43,13 +46,14 @@ class CannotRun(click.ClickException):
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
-    ranks: int, prefix: bool, grace: float, bind: str, program: str, arguments: tuple[str, ...]
+    *, ranks: int, prefix: bool, grace: float, bind: str, program: str, arguments: tuple[str, ...]
 ) -> int:
     """Start PROGRAM as N ranks on this host: peerway run -n 4 -- ./program its arguments.
 
-    Rank 0 gets the standard input, the others none. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed to
-    all ranks; a second SIGINT or SIGTERM ends them. The exit code is that of the first rank that failed (128 and the
-    signal's number for a signal). With GPUs, rank r uses number r modulo their number (PEERWAY_DEVICE).
+    Rank 0 gets the standard input, the others none. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed
+    to all ranks; a second SIGINT or SIGTERM ends them. The exit code is that of the first rank that failed
+    (128 and the signal's number for a signal). With GPUs, rank r uses number r modulo their number
+    (PEERWAY_DEVICE).
     """
     executable = find(program)
     host = read_host(visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
@@ -59,19 +63,19 @@ def command(
     try:
         return run_job(Job([executable, *arguments], places, prefix, grace))
     except OSError as error:
-        raise CannotRun(f"{program} cannot be run: {error.strerror or error}", NOT_EXECUTABLE) from error
+        raise NotExecutable(f"{program} cannot be run: {error.strerror or error}") from error
 
 
 def find(program: str) -> str:
-    """The file to execute. Raises CannotRun when there is none, or when it may not be executed."""
+    """Find the file to execute. Raises NotFound or NotExecutable."""
     if found := shutil.which(program):
         return found
-    if os.path.isdir(program):
-        raise CannotRun(f"{program} is a folder, not a program", NOT_EXECUTABLE)
-    if os.path.exists(program) and os.sep in program:
+    if Path(program).is_dir():
+        raise NotExecutable(f"{program} is a folder, not a program")
+    if Path(program).exists() and os.sep in program:
         hint = f"start it as: python {program}" if program.endswith(".py") else f"chmod +x {program}"
-        raise CannotRun(f"{program} is not executable; {hint}", NOT_EXECUTABLE)
-    if os.path.exists(program):
-        raise CannotRun(f"{program} was not found in PATH; did you mean ./{program}?", NOT_FOUND)
+        raise NotExecutable(f"{program} is not executable; {hint}")
+    if Path(program).exists():
+        raise NotFound(f"{program} was not found in PATH; did you mean ./{program}?")
     where = "does not exist" if os.sep in program else "was not found in PATH"
-    raise CannotRun(f"{program} {where}", NOT_FOUND)
+    raise NotFound(f"{program} {where}")

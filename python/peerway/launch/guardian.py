@@ -23,7 +23,7 @@ class Guardian:
         os.write(self._writing, f"{group}\n".encode())
 
     def dismiss(self) -> None:
-        """The launcher has ended all ranks itself."""
+        """Let go: the launcher has ended all ranks itself."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self._writing, b"done\n")
         os.close(self._writing)

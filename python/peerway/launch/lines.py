@@ -6,7 +6,7 @@ LONGEST = 1 << 20  # bytes of one line that are held back; a longer line is pass
 
 
 class Prefixer:
-    """Turns chunks of a stream into whole lines with a prefix each, so that lines of several ranks never mix."""
+    """Turns chunks of a stream into whole lines with a prefix each, so that lines of ranks never mix."""
 
     def __init__(self, prefix: bytes) -> None:
         self._prefix = prefix
@@ -14,7 +14,7 @@ class Prefixer:
         self._inside = False  # the beginning of the line that is held was passed on already
 
     def feed(self, chunk: bytes) -> bytes:
-        """What can be written now."""
+        """Take in a chunk and return what can be written now."""
         self._held += chunk
         end = self._held.rfind(b"\n") + 1
         if end == 0 and len(self._held) < LONGEST:
@@ -26,7 +26,7 @@ class Prefixer:
         return self._mark(ready)
 
     def finish(self) -> bytes:
-        """The last line, which had no end; it gets one, so that the next writer starts a line of its own."""
+        """Return the last line, which had no end; it gets one, so that the next writer starts a line."""
         ready = bytes(self._held)
         self._held.clear()
         if not ready:

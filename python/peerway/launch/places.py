@@ -1,17 +1,21 @@
-"""Where the ranks of a job run: which cores and which GPU each one gets. `assign` is pure; `read_host` reads sysfs."""
+"""Where ranks run: which cores and which GPU each one gets. `assign` is pure; `read_host` reads sysfs."""
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 
 @dataclass(frozen=True)
 class Host:
-    """What is known of this host: allowed cores in the order in which neighbours share most, and what is near what."""
+    """What is known of this host: allowed cores, neighbours sharing most, and what is near what."""
 
     cores: tuple[int, ...]
     nodes: tuple[frozenset[int], ...] = ()
@@ -27,9 +31,9 @@ class Place:
 
 
 def assign(ranks: int, host: Host) -> list[Place]:
-    """Near its GPU where there are GPUs (rank modulo their number), else over the NUMA nodes in contiguous blocks.
+    """Place each rank near its GPU (rank modulo their number), else over the NUMA nodes in blocks.
 
-    Ranks that share a set of cores split it evenly; when there are fewer cores than ranks they share them all.
+    Ranks that share a set of cores split it evenly; with fewer cores than ranks they share them all.
     """
     everything = frozenset(host.cores)
     if host.gpus:
@@ -52,22 +56,24 @@ def assign(ranks: int, host: Host) -> list[Place]:
 
 
 def over_nodes(ranks: int, nodes: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    """One node for each rank, in blocks; several nodes for a rank where there are fewer ranks than nodes."""
+    """Give one node to each rank, in blocks; several nodes for a rank where there are fewer ranks than nodes."""
     if ranks >= len(nodes):
         return [nodes[rank * len(nodes) // ranks] for rank in range(ranks)]
     bounds = [rank * len(nodes) // ranks for rank in range(ranks + 1)]
-    return [frozenset[int]().union(*nodes[low:high]) for low, high in zip(bounds, bounds[1:], strict=False)]
+    pairs = itertools.pairwise(bounds)
+    return [frozenset[int]().union(*nodes[low:high]) for low, high in pairs]
 
 
 def split(cores: Sequence[int], parts: int) -> list[Sequence[int]]:
+    """Cut the cores into contiguous blocks; all of them to each where there are too few."""
     if len(cores) < parts:
         return [cores] * parts
     bounds = [part * len(cores) // parts for part in range(parts + 1)]
-    return [cores[low:high] for low, high in zip(bounds, bounds[1:], strict=False)]
+    return [cores[low:high] for low, high in itertools.pairwise(bounds)]
 
 
 def parse_list(text: str) -> frozenset[int]:
-    """The kernel's list format: "0-3,8" is 0, 1, 2, 3, 8."""
+    """Read the kernel's list format: "0-3,8" is 0, 1, 2, 3, 8."""
     numbers: set[int] = set()
     for part in text.strip().split(","):
         if part:
@@ -77,7 +83,7 @@ def parse_list(text: str) -> frozenset[int]:
 
 
 def read_list(path: Path) -> frozenset[int]:
-    """What the file holds; nothing when it cannot be read, as sysfs differs from host to host."""
+    """Read such a list from a file; nothing when it cannot be read, as sysfs differs from host to host."""
     try:
         return parse_list(path.read_text())
     except (OSError, ValueError):
@@ -87,7 +93,7 @@ def read_list(path: Path) -> frozenset[int]:
 def read_host(
     allowed: Iterable[int] | None = None, visible: str | None = None, root: Path = Path("/")
 ) -> Host:
-    """This host. `visible` is CUDA_VISIBLE_DEVICES, or None when it is not set."""
+    """Read this host. `visible` is CUDA_VISIBLE_DEVICES, or None when it is not set."""
     system = root / "sys/devices/system"
 
     def siblings(core: int) -> tuple[int, int]:
@@ -101,13 +107,13 @@ def read_host(
 
 
 def read_gpus(root: Path) -> list[frozenset[int]]:
-    """The cores near each NVIDIA GPU, in PCI order."""
+    """Find the cores near each NVIDIA GPU, in PCI order."""
     folders = sorted((root / "proc/driver/nvidia/gpus").glob("*"))
     return [read_list(root / "sys/bus/pci/devices" / folder.name / "local_cpulist") for folder in folders]
 
 
 def visible_gpus(gpus: Sequence[frozenset[int]], visible: str | None) -> tuple[frozenset[int], ...]:
-    """The GPUs that a process will see. What is named by UUID is counted, but where it is stays unknown."""
+    """Keep the GPUs that a process will see; where one named by UUID is, stays unknown."""
     if visible is None:
         return tuple(gpus)
     seen: list[frozenset[int]] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def parents() -> dict[int, int]:
-    """The parent of every process that is alive (a zombie is not)."""
+    """Find the parent of every process that is alive (a zombie is not)."""
     found: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -22,7 +22,7 @@ def parents() -> dict[int, int]:
 
 
 def descendants(ancestor: int, without: set[int]) -> list[int]:
-    """All live processes below `ancestor`, except `without` and what is below them."""
+    """Find all live processes below `ancestor`, except `without` and what is below them."""
     children: defaultdict[int, list[int]] = defaultdict(list)
     for process, parent in parents().items():
         children[parent].append(process)
@@ -38,7 +38,7 @@ def descendants(ancestor: int, without: set[int]) -> list[int]:
 
 
 def reap_orphans(known: set[int]) -> None:
-    """Takes note of the end of adopted processes; those in `known` are left to their owners."""
+    """Take note of the end of adopted processes; those in `known` are left to their owners."""
     try:
         text = Path("/proc/self/task", str(os.getpid()), "children").read_text()
     except OSError:

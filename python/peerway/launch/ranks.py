@@ -7,16 +7,27 @@ import os
 import secrets
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from peerway.launch.places import Place
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from peerway.launch.places import Place
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Ending = tuple[int, bool]  # an exit status, or (True) the number of a signal
+
+
+@dataclass(frozen=True)
+class Streams:
+    """What a rank's streams are, as subprocess has it."""
+
+    input: int
+    output: int | None
 
 
 @dataclass
@@ -29,10 +40,11 @@ class Rank:
 
     @property
     def pid(self) -> int:
+        """The process, and its process group."""
         return self.process.pid
 
     def look(self) -> bool:
-        """Whether the process has ended; how, is in `ending` then."""
+        """Tell whether the process has ended; how, is in `ending` then."""
         if self.ending is None:
             found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if found is not None:
@@ -51,6 +63,7 @@ class Rank:
         return 128 + value if by_signal else value
 
     def describe(self) -> str:
+        """Say how it ended, for messages."""
         assert self.ending is not None
         value, by_signal = self.ending
         how = (
@@ -62,6 +75,7 @@ class Rank:
 
 
 def signal_name(number: int) -> str:
+    """Name the signal: SIGKILL."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -69,12 +83,12 @@ def signal_name(number: int) -> str:
 
 
 def adopt_orphans() -> None:
-    """Processes that a rank leaves behind become children of this process, which can then end them."""
+    """Make processes that a rank leaves behind children of this one, which can then end them."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def job_environment(base: Mapping[str, str], ranks: int) -> dict[str, str]:
-    """The environment that all ranks share: where to meet and the secret by which they know each other."""
+    """Make the environment that all ranks share: where to meet, and the secret to prove."""
     return {
         **base,
         "PEERWAY_SIZE": str(ranks),
@@ -85,26 +99,21 @@ def job_environment(base: Mapping[str, str], ranks: int) -> dict[str, str]:
 
 
 def start(
-    number: int,
-    program: Sequence[str],
-    shared: Mapping[str, str],
-    place: Place,
-    stdin: int,
-    output: int | None,
+    number: int, program: Sequence[str], shared: Mapping[str, str], place: Place, streams: Streams
 ) -> Rank:
-    """Starts the rank in a process group of its own. Raises OSError when the program cannot be run."""
+    """Start the rank in a process group of its own. Raises OSError when the program cannot be run."""
     environment = {**shared, "PEERWAY_RANK": str(number), "PEERWAY_LOCAL_RANK": str(number)}
     if place.gpu is not None:
-        # An index, and not CUDA_VISIBLE_DEVICES: a GPU that a process cannot see cannot be reached directly either.
+        # An index, and not CUDA_VISIBLE_DEVICES: what a process cannot see it cannot reach directly.
         environment["PEERWAY_DEVICE"] = str(place.gpu)
     process = subprocess.Popen(
         program,
         env=environment,
-        stdin=stdin,
-        stdout=output,
-        stderr=output,
+        stdin=streams.input,
+        stdout=streams.output,
+        stderr=streams.output,
         process_group=0,
-        preexec_fn=_prepare(os.getpid(), place),
+        preexec_fn=_prepare(os.getpid(), place),  # noqa: PLW1509  (the launcher has one thread)
     )
     return Rank(number, process)
 

@@ -18,7 +18,7 @@ class Output:
         self._lines = Prefixer(f"[{rank}] ".encode())
 
     def pump(self) -> bool:
-        """Passes on what is there. False at the end of the stream, or when nobody reads the launcher's."""
+        """Pass on what is there. False at the end of the stream, or when nobody reads the launcher's."""
         chunk = os.read(self.source, 1 << 16)
         try:
             write_all(self._target, self._lines.feed(chunk) if chunk else self._lines.finish())
@@ -28,13 +28,14 @@ class Output:
 
 
 def write_all(target: int, text: bytes) -> None:
+    """Write everything, however little each call takes."""
     view = memoryview(text)
     while view:
         view = view[os.write(target, view) :]
 
 
 class Input:
-    """The terminal's input for rank 0, which is not in the terminal's foreground group and so cannot read itself."""
+    """The terminal's input for rank 0, which is not in its foreground group and so cannot read itself."""
 
     def __init__(self, selector: selectors.BaseSelector, terminal: int, target: int) -> None:
         self._selector, self._terminal, self._target = selector, terminal, target
@@ -43,6 +44,7 @@ class Input:
         selector.register(terminal, selectors.EVENT_READ, self.read)
 
     def read(self) -> None:
+        """Take what was typed and wait until rank 0 can have it."""
         try:
             self._held = os.read(self._terminal, 1 << 16)
         except OSError:  # the launcher is in the background
@@ -54,6 +56,7 @@ class Input:
         self._selector.register(self._target, selectors.EVENT_WRITE, self.write)
 
     def write(self) -> None:
+        """Hand over what was typed and wait for more."""
         try:
             self._held = self._held[os.write(self._target, self._held) :]
         except BlockingIOError:
@@ -66,7 +69,7 @@ class Input:
             self._selector.register(self._terminal, selectors.EVENT_READ, self.read)
 
     def close(self) -> None:
-        """Rank 0 sees the end of its input."""
+        """Let rank 0 see the end of its input."""
         if self._target < 0:
             return
         for descriptor in (self._terminal, self._target):

@@ -1,4 +1,4 @@
-"""Runs a job: starts its ranks, passes signals to them, and sees to it that nothing of the job outlives it."""
+"""Runs a job: starts its ranks, passes signals to them, and leaves nothing of the job running."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from peerway.launch import ranks
 from peerway.launch.guardian import Guardian
-from peerway.launch.places import Place
 from peerway.launch.processes import descendants, reap_orphans
-from peerway.launch.ranks import Rank
+from peerway.launch.ranks import Streams
 from peerway.launch.streams import Input, Output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from peerway.launch.places import Place
+    from peerway.launch.ranks import Rank
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 LAST_WORDS = 2.0  # seconds between SIGTERM and SIGKILL
@@ -35,7 +39,7 @@ class Job:
 
 
 def run(job: Job) -> int:
-    """The exit code of the first rank that failed (128 and the signal's number for a signal), or 0.
+    """Return the exit code of the first rank that failed (128 and the number for a signal), or 0.
 
     Raises OSError when the program cannot be run.
     """
@@ -69,7 +73,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:
-        """Signals arrive as bytes in a socket of the loop, so that none is lost and none interrupts."""
+        """Make signals arrive as bytes in a socket of the loop: none is lost and none interrupts."""
         reading, writing = socket.socketpair()
         for end in (reading, writing):
             end.setblocking(False)
@@ -106,12 +110,13 @@ class Supervisor:
     # ---- start ----
 
     def start(self) -> None:
+        """Start all ranks."""
         shared = ranks.job_environment(os.environ, len(self._job.places))
         for number, place in enumerate(self._job.places):
             terminal = number == 0 and os.isatty(0)
             stdin = subprocess.DEVNULL if number else subprocess.PIPE if terminal else 0
             output = subprocess.PIPE if self._job.prefix else None
-            rank = ranks.start(number, self._job.program, shared, place, stdin, output)
+            rank = ranks.start(number, self._job.program, shared, place, Streams(stdin, output))
             self._ranks.append(rank)
             self._guardian.watch(rank.pid)
             for stream, target in ((rank.process.stdout, 1), (rank.process.stderr, 2)):
@@ -137,7 +142,7 @@ class Supervisor:
     # ---- follow ----
 
     def follow(self) -> None:
-        """Until every rank has ended and all that they wrote is passed on."""
+        """Serve until every rank has ended and all that they wrote is passed on."""
         self._look()
         while self._running():
             self._turn()
@@ -178,14 +183,14 @@ class Supervisor:
         if others and self._next is None:
             self._next = (time.monotonic() + self._job.grace, signal.SIGTERM)
         asked = rank.ending is not None and rank.ending[1] and rank.ending[0] in self._passed
-        if not asked and (others or rank.ending and rank.ending[1]):
+        if not asked and (others or (rank.ending and rank.ending[1])):
             what = f"; the {others} still running will be ended in {self._job.grace:g} s" if others else ""
             say(rank.describe() + what)
 
     # ---- end ----
 
     def clear(self) -> None:
-        """Ends all that is left of the job: first kindly, then not. Reaps the ranks."""
+        """End all that is left of the job, first kindly, then not; reap the ranks."""
         for number, patience in ((signal.SIGTERM, LAST_WORDS), (signal.SIGKILL, LAST_WORDS)):
             until = time.monotonic() + patience
             left = descendants(os.getpid(), {self._guardian.process})
@@ -200,5 +205,6 @@ class Supervisor:
 
 
 def say(text: str) -> None:
+    """Tell the user on standard error."""
     with contextlib.suppress(OSError):
         os.write(2, f"peerway: {text}\n".encode())
