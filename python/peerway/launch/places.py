@@ -56,7 +56,7 @@ def assign(ranks: int, host: Host) -> list[Place]:
 
 
 def over_nodes(ranks: int, nodes: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    """Give one node to each rank, in blocks; several nodes for a rank where there are fewer ranks than nodes."""
+    """Give one node to each rank, in blocks; several to each where there are fewer ranks than nodes."""
     if ranks >= len(nodes):
         return [nodes[rank * len(nodes) // ranks] for rank in range(ranks)]
     bounds = [rank * len(nodes) // ranks for rank in range(ranks + 1)]
