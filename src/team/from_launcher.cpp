@@ -1,12 +1,18 @@
 // The team this process was launched in: where rank, size and the ticket come from.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/format.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "team/launcher.h"
+#include "team/pmix.h"
 #include "team/rendezvous.h"
+#include "team/rendezvous_file.h"
 #include "team/team.h"
 
 namespace pw {
@@ -23,17 +29,64 @@ std::unique_ptr<Team> team_of_peerway_run(const Launch& launch, uint64_t number,
   return join(launch.rank, launch.size, true, [&](std::string&) { return ticket; }, deadline);
 }
 
+/// The launcher has told rank and size only: a file of ours carries the ticket.
+std::unique_ptr<Team> team_by_file(const Launch& launch, uint64_t number, uint64_t deadline) {
+  const RendezvousFile file(launch, number);
+  if (launch.rank != 0)
+    return join(
+        launch.rank, launch.size, false, [&](std::string& why_not) { return file.read(why_not); }, deadline);
+  Opening opening = open_hub(launch.size, launch.one_host ? Reach::host : Reach::hosts, deadline);
+  struct Removal {
+    const RendezvousFile& file;
+    ~Removal() { file.remove(); }
+  } removal{file};
+  file.write(opening.ticket);
+  return join_own(launch.size, std::move(opening), deadline);
+}
+
+std::unique_ptr<Team> team_by_pmix(Pmix& pmix, int rank, int size, uint64_t number) {
+  return make_team(rank, size, [&](std::span<std::byte> data) {
+    std::string text(reinterpret_cast<const char*>(data.data()), data.size());
+    text.resize(text.find('\0') == std::string::npos ? text.size() : text.find('\0'));
+    text = pmix.broadcast("peerway.ticket." + std::to_string(number), text, config_number("timeout"));
+    std::memcpy(data.data(), text.data(), std::min(text.size(), data.size()));
+  });
+}
+
+/// Nothing when PMIx is neither needed nor wanted, or cannot be had and there is another way.
+std::unique_ptr<Team> team_by_pmix(const Launch& launch, const std::string& wanted, uint64_t number) {
+  // Ranks of one host meet without it: nothing of theirs can then get in the way of the program's own use of
+  // PMIx.
+  const bool needed = launch.by == Launch::By::pmix || !launch.one_host;
+  if (!launch.pmix || (!needed && wanted != "pmix")) return nullptr;
+  std::string why_not;
+  if (const auto pmix = Pmix::connect(why_not)) {
+    const bool told = launch.by != Launch::By::pmix;
+    return team_by_pmix(*pmix, told ? launch.rank : pmix->rank(), told ? launch.size : pmix->size(), number);
+  }
+  if (wanted == "pmix" || launch.by == Launch::By::pmix)
+    throw Error(PW_UNAVAILABLE,
+                format("peerway: PMIx is needed to find the other ranks, but {}. Install libpmix2, or add "
+                       "its folder to LD_LIBRARY_PATH",
+                       why_not));
+  log(LogLevel::info, format("the ranks meet by a file, not by PMIx: {}", why_not));
+  return nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<Team> team_from_launcher() {
+  // Every rank makes its teams in the same order, so the number tells the teams of one launch apart.
   static std::atomic<uint64_t> teams{0};
   const uint64_t number = teams++;
+  const std::string wanted = config("launcher");
   const Launch launch =
-      read_launch([](const char* name) -> const char* { return std::getenv(name); }, config("launcher"));
+      read_launch([](const char* name) -> const char* { return std::getenv(name); }, wanted);
   if (launch.size == 1 && launch.by != Launch::By::pmix) return team_of_one();
   const uint64_t deadline = deadline_after(config_number("timeout"));
   if (launch.by == Launch::By::peerway) return team_of_peerway_run(launch, number, deadline);
-  throw Error(PW_UNAVAILABLE, "peerway: only `peerway run` is known so far");
+  if (auto team = team_by_pmix(launch, wanted, number)) return team;
+  return team_by_file(launch, number, deadline);
 }
 
 }  // namespace pw

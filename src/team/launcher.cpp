@@ -107,13 +107,11 @@ Launch read_launch(const Environment& environment, const std::string& wanted) {
     launch.by = Launch::By::pmix;  // which will tell rank and size
     return launch;
   }
-  if (!automatic)
-    throw Error(
-        PW_BAD_CONFIG,
-        format("peerway: PEERWAY_LAUNCHER is '{}', but the environment shows no sign of it; unset it, "
-               "or start the program with that launcher",
-               wanted));
-  return {};
+  if (automatic) return launch;
+  throw Error(PW_BAD_CONFIG,
+              format("peerway: PEERWAY_LAUNCHER is '{}', but the environment shows no sign of it; unset it, "
+                     "or start the program with that launcher",
+                     wanted));
 }
 
 }  // namespace pw

@@ -196,6 +196,7 @@ void Member::check_watches() {
         channel_.queue(Type::lost, pack(Loss{static_cast<uint32_t>(watch.rank), How::died}));
     }
     lose(watch.rank, How::died);
+    if (watch.rank == 0) hub_ended();  // it was a thread of that process
     return true;
   });
 }

@@ -1,0 +1,81 @@
+"""`peerway run`: start a program as several ranks on this host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import click
+
+from peerway.launch.places import Place, assign, read_host
+from peerway.launch.supervisor import Job
+from peerway.launch.supervisor import run as run_job
+
+
+class NotFound(click.ClickException):
+    """There is no such program."""
+
+    exit_code = 127  # as a shell has it
+
+
+class NotExecutable(click.ClickException):
+    """There is such a file, but it cannot be executed."""
+
+    exit_code = 126
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("-n", "--ranks", type=click.IntRange(1, 4096), required=True, help="How many ranks to start.")
+@click.option("--prefix", is_flag=True, help="Begin each line of output with the rank that wrote it.")
+@click.option(
+    "--grace",
+    type=click.FloatRange(0, 86400),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="When a rank has died: how long the others may go on, to notice it and to save what they have.",
+)
+@click.option(
+    "--bind",
+    type=click.Choice(["auto", "none"]),
+    default="auto",
+    show_default=True,
+    help="auto: each rank to cores of its own, near its GPU or on one NUMA node.",
+)
+@click.argument("program")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def command(
+    *, ranks: int, prefix: bool, grace: float, bind: str, program: str, arguments: tuple[str, ...]
+) -> int:
+    """Start PROGRAM as N ranks on this host: peerway run -n 4 -- ./program its arguments.
+
+    Rank 0 gets the standard input, the others none. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed
+    to all ranks; a second SIGINT or SIGTERM ends them. The exit code is that of the first rank that failed
+    (128 and the signal's number for a signal). With GPUs, rank r uses number r modulo their number
+    (PEERWAY_DEVICE).
+    """
+    executable = find(program)
+    host = read_host(visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
+    places = assign(ranks, host)
+    if bind == "none":
+        places = [Place(gpu=place.gpu) for place in places]
+    try:
+        return run_job(Job([executable, *arguments], places, prefix, grace))
+    except OSError as error:
+        raise NotExecutable(f"{program} cannot be run: {error.strerror or error}") from error
+
+
+def find(program: str) -> str:
+    """Find the file to execute. Raises NotFound or NotExecutable."""
+    if found := shutil.which(program):
+        return found
+    if Path(program).is_dir():
+        raise NotExecutable(f"{program} is a folder, not a program")
+    if Path(program).exists() and os.sep in program:
+        hint = f"start it as: python {program}" if program.endswith(".py") else f"chmod +x {program}"
+        raise NotExecutable(f"{program} is not executable; {hint}")
+    if Path(program).exists():
+        raise NotFound(f"{program} was not found in PATH; did you mean ./{program}?")
+    where = "does not exist" if os.sep in program else "was not found in PATH"
+    raise NotFound(f"{program} {where}")

@@ -1,0 +1,129 @@
+"""One rank: what its process is told, how it is started, and how it ended."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import signal
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from peerway.launch.places import Place
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+Ending = tuple[int, bool]  # an exit status, or (True) the number of a signal
+
+
+@dataclass(frozen=True)
+class Streams:
+    """What a rank's streams are, as subprocess has it."""
+
+    input: int
+    output: int | None
+
+
+@dataclass
+class Rank:
+    """A rank that was started. Its process is reaped only at the very end, so that its ids stay its own."""
+
+    number: int
+    process: subprocess.Popen[bytes]
+    ending: Ending | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process, and its process group."""
+        return self.process.pid
+
+    def look(self) -> bool:
+        """Tell whether the process has ended; how, is in `ending` then."""
+        if self.ending is None:
+            found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if found is not None:
+                self.ending = (found.si_status, found.si_code != os.CLD_EXITED)
+        return self.ending is not None
+
+    def send(self, number: int) -> None:
+        """To the rank and to what it started in its process group."""
+        os.killpg(self.pid, number)
+
+    @property
+    def code(self) -> int:
+        """As a shell gives it: 128 and the signal's number for a death by signal."""
+        assert self.ending is not None
+        value, by_signal = self.ending
+        return 128 + value if by_signal else value
+
+    def describe(self) -> str:
+        """Say how it ended, for messages."""
+        assert self.ending is not None
+        value, by_signal = self.ending
+        how = (
+            f"was killed by signal {value} ({signal_name(value)})"
+            if by_signal
+            else f"exited with status {value}"
+        )
+        return f"rank {self.number} (process {self.pid}) {how}"
+
+
+def signal_name(number: int) -> str:
+    """Name the signal: SIGKILL."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "real-time"
+
+
+def adopt_orphans() -> None:
+    """Make processes that a rank leaves behind children of this one, which can then end them."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def job_environment(base: Mapping[str, str], ranks: int) -> dict[str, str]:
+    """Make the environment that all ranks share: where to meet, and the secret to prove."""
+    return {
+        **base,
+        "PEERWAY_SIZE": str(ranks),
+        "PEERWAY_LOCAL_SIZE": str(ranks),
+        "PEERWAY_RENDEZVOUS": f"unix:@peerway-{secrets.token_hex(8)}",
+        "PEERWAY_SECRET": secrets.token_hex(16),
+    }
+
+
+def start(
+    number: int, program: Sequence[str], shared: Mapping[str, str], place: Place, streams: Streams
+) -> Rank:
+    """Start the rank in a process group of its own. Raises OSError when the program cannot be run."""
+    environment = {**shared, "PEERWAY_RANK": str(number), "PEERWAY_LOCAL_RANK": str(number)}
+    if place.gpu is not None:
+        # An index, and not CUDA_VISIBLE_DEVICES: what a process cannot see it cannot reach directly.
+        environment["PEERWAY_DEVICE"] = str(place.gpu)
+    process = subprocess.Popen(
+        program,
+        env=environment,
+        stdin=streams.input,
+        stdout=streams.output,
+        stderr=streams.output,
+        process_group=0,
+        preexec_fn=_prepare(os.getpid(), place),  # noqa: PLW1509  (the launcher has one thread)
+    )
+    return Rank(number, process)
+
+
+def _prepare(launcher: int, place: Place) -> Callable[[], None]:
+    def prepare() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != launcher:  # it died before that took hold
+            os._exit(1)
+        if place.cores:
+            os.sched_setaffinity(0, place.cores)
+
+    return prepare

@@ -1,0 +1,79 @@
+"""The streams of the ranks: their output with a prefix to each line, and the terminal's input for rank 0."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+
+from peerway.launch.lines import Prefixer
+
+
+class Output:
+    """What one rank writes to one of its streams goes, line by line, to the launcher's own."""
+
+    def __init__(self, source: int, target: int, rank: int) -> None:
+        self.source = source
+        self._target = target
+        self._lines = Prefixer(f"[{rank}] ".encode())
+
+    def pump(self) -> bool:
+        """Pass on what is there. False at the end of the stream, or when nobody reads the launcher's."""
+        chunk = os.read(self.source, 1 << 16)
+        try:
+            write_all(self._target, self._lines.feed(chunk) if chunk else self._lines.finish())
+        except BrokenPipeError:
+            return False  # the rank will get the same error at its next write
+        return bool(chunk)
+
+
+def write_all(target: int, text: bytes) -> None:
+    """Write everything, however little each call takes."""
+    view = memoryview(text)
+    while view:
+        view = view[os.write(target, view) :]
+
+
+class Input:
+    """The terminal's input for rank 0, which is not in its foreground group and so cannot read itself."""
+
+    def __init__(self, selector: selectors.BaseSelector, terminal: int, target: int) -> None:
+        self._selector, self._terminal, self._target = selector, terminal, target
+        self._held = b""
+        os.set_blocking(target, False)
+        selector.register(terminal, selectors.EVENT_READ, self.read)
+
+    def read(self) -> None:
+        """Take what was typed and wait until rank 0 can have it."""
+        try:
+            self._held = os.read(self._terminal, 1 << 16)
+        except OSError:  # the launcher is in the background
+            self._held = b""
+        self._selector.unregister(self._terminal)
+        if not self._held:
+            self.close()
+            return
+        self._selector.register(self._target, selectors.EVENT_WRITE, self.write)
+
+    def write(self) -> None:
+        """Hand over what was typed and wait for more."""
+        try:
+            self._held = self._held[os.write(self._target, self._held) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self.close()
+            return
+        if not self._held:
+            self._selector.unregister(self._target)
+            self._selector.register(self._terminal, selectors.EVENT_READ, self.read)
+
+    def close(self) -> None:
+        """Let rank 0 see the end of its input."""
+        if self._target < 0:
+            return
+        for descriptor in (self._terminal, self._target):
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(descriptor)
+        os.close(self._target)
+        self._target = -1
