@@ -44,13 +44,15 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "ANY_RANK": "peerway.context", "Context": "peerway.context", "Team": "peerway.context",
-    "Region": "peerway.memory", "Remote": "peerway.memory", "Signal": "peerway.memory", "Span": "peerway.memory",
+    "Region": "peerway.memory", "Remote": "peerway.memory", "Signal": "peerway.memory",
+    "Span": "peerway.memory",
 }  # fmt: skip
 
 __all__ = [
     "ANY_RANK", "BadConfig", "BadKey", "BadTable", "Closed", "Context", "Denied", "DeviceFailure", "Error",
-    "ForeignKey", "Internal", "InvalidArgument", "NoMemory", "OutOfRange", "PeerLost", "Region", "Remote", "Signal",
-    "Span", "StaleKey", "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported", "__version__",
+    "ForeignKey", "Internal", "InvalidArgument", "NoMemory", "OutOfRange", "PeerLost", "Region", "Remote",
+    "Signal", "Span", "StaleKey", "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported",
+    "__version__",
 ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
-"""Arrays of other libraries as memory, and memory as arrays: the buffer protocol, `__cuda_array_interface__` and
-DLPack. Nothing here copies."""
+"""Arrays of other libraries as memory, and memory as arrays: the buffer protocol, `__cuda_array_interface__`
+and DLPack. Nothing here copies.
+"""
 
 from __future__ import annotations
 
@@ -49,15 +50,17 @@ def host_array(region: Region, dtype: DTypeLike, shape: tuple[int, ...]) -> NDAr
 
 
 def shape_for(region_bytes: int, dtype: DTypeLike, shape: int | Sequence[int] | None) -> tuple[int, ...]:
-    """The shape as a tuple: all of the region where none is given. Raises InvalidArgument when it does not fit."""
+    """The shape as a tuple: all of the region where none is given. Raises InvalidArgument when it does not
+    fit.
+    """
     item = np.dtype(dtype).itemsize
     if shape is None:
         return (region_bytes // item,)
     whole = (shape,) if isinstance(shape, int) else tuple(int(length) for length in shape)
     if min(whole, default=0) < 0 or prod(whole) * item > region_bytes:
         raise InvalidArgument(
-            f"peerway: an array of shape {whole} and type {np.dtype(dtype)} needs {prod(whole) * item} bytes, but "
-            f"the region has {region_bytes}."
+            f"peerway: an array of shape {whole} and type {np.dtype(dtype)} needs {prod(whole) * item} "
+            f"bytes, but the region has {region_bytes}."
         )
     return whole
 
@@ -95,7 +98,13 @@ class CudaView:
 
 
 def _interface(region: Region, dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:
-    return {"data": (region.address, False), "typestr": dtype.str, "shape": shape, "strides": None, "version": 3}
+    return {
+        "data": (region.address, False),
+        "typestr": dtype.str,
+        "shape": shape,
+        "strides": None,
+        "version": 3,
+    }
 
 
 def _cuda_span(array: object, interface: dict[str, Any]) -> tuple[int, int]:
@@ -135,8 +144,8 @@ def _contiguous(shape: Sequence[int], strides: Sequence[int], item: int) -> bool
 
 def _gaps(array: object) -> str:
     return (
-        f"peerway: {_called(array)} is not contiguous. Register the array it is a view of, and move its part with "
-        "region.block(counts, strides, block_bytes, offset)."
+        f"peerway: {_called(array)} is not contiguous. Register the array it is a view of, and move its part "
+        "with region.block(counts, strides, block_bytes, offset)."
     )
 
 

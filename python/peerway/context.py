@@ -28,7 +28,7 @@ class Team:
 
     @classmethod
     def from_launcher(cls) -> Self:
-        """The team that `peerway run`, mpirun or srun started this process in; a team of one when none did."""
+        """The team that `peerway run`, mpirun or srun started this process in, or of one."""
         return cls(_core.Team.from_launcher())
 
     @classmethod
@@ -77,11 +77,17 @@ class Team:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:
-        return "<peerway.Team, closed>" if self._core.closed else f"<peerway.Team, rank {self.rank} of {self.size}>"
+        return (
+            "<peerway.Team, closed>"
+            if self._core.closed
+            else f"<peerway.Team, rank {self.rank} of {self.size}>"
+        )
 
 
 class Context:
@@ -107,15 +113,20 @@ class Context:
         return self.team.size
 
     def allocate(self, device: str, bytes: int) -> Region:
-        """New memory on "host", "cuda" (the GPU bound to this rank) or "cuda:1" that peers can map from the start."""
+        """New memory on "host", "cuda" (the GPU bound to this rank) or "cuda:1" that peers can map from the
+        start.
+        """
         kind, colon, index = device.partition(":")
         if colon and not index.isdecimal():
-            raise InvalidArgument(f"peerway: unknown device '{device}'; there are 'host', 'cuda' and 'cuda:N'.")
+            raise InvalidArgument(
+                f"peerway: unknown device '{device}'; there are 'host', 'cuda' and 'cuda:N'."
+            )
         return self._keep(Region(self._core.allocate(bytes, kind, int(index) if index else -1)))
 
     def register(self, array: object) -> Region:
-        """The memory of an array of any library (NumPy, CuPy, PyTorch, a bytearray, mmap). The region keeps the array
-        alive; nothing is copied."""
+        """The memory of an array of any library (NumPy, CuPy, PyTorch, a bytearray, mmap). The region keeps
+        the array alive; nothing is copied.
+        """
         address, size = arrays.span_of(array)
         return self._keep(Region(self._core.register(address, size), array))
 
@@ -132,8 +143,9 @@ class Context:
         return self._keep(Signal(self._core.signal(sender)))
 
     def use(self, *paths: str) -> None:
-        """Restricts the operations that follow to these paths ("peer", "peer/copy", "staged"); none, or "route", gives
-        the choice back to the route table."""
+        """Restricts the operations that follow to these paths ("peer", "peer/copy", "staged"); none, or
+        "route", gives the choice back to the route table.
+        """
         self._core.use(",".join(paths) or "route")
 
     def paths(self, remote: Remote, region: Region, op: str = "put") -> list[PathInfo]:
@@ -143,10 +155,15 @@ class Context:
         return paths_for(self._core, remote._core, region._core, op)
 
     def put(
-        self, to: Span[Remote] | Remote, source: Span[Region] | Region, signal: Remote | None = None, by: int = 1
+        self,
+        to: Span[Remote] | Remote,
+        source: Span[Region] | Region,
+        signal: Remote | None = None,
+        by: int = 1,
     ) -> None:
-        """Starts to move bytes of this rank to another. With `signal`, raises it `by` this much after the data is
-        visible there. The source must not change before flush() returns."""
+        """Starts to move bytes of this rank to another. With `signal`, raises it `by` this much after the
+        data is visible there. The source must not change before flush() returns.
+        """
         far, near = _span(to), _span(source)
         raised = None if signal is None else signal._core
         self._core.put(far.of._core, far.block, near.of._core, near.block, raised, by)
@@ -175,7 +192,9 @@ class Context:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _keep(self, child: Child) -> Child:

@@ -1,5 +1,6 @@
-"""The exceptions of Peerway: one class for each status of the C interface. Messages say what was asked, what was
-found and what to do."""
+"""The exceptions of Peerway: one class for each status of the C interface. Messages say what was asked, what
+was found and what to do.
+"""
 
 from __future__ import annotations
 
@@ -117,10 +118,9 @@ class Internal(Error):
 _BY_STATUS: dict[str, type[Error]] = {
     kind.status: kind
     for kind in (
-        Timeout, PeerLost, InvalidArgument, OutOfRange, BadKey, StaleKey, ForeignKey, Unsupported, Unavailable,
-        NoMemory, Denied, SystemFailure, DeviceFailure, BadTable, BadConfig, Closed, Internal,
-    )
-}  # fmt: skip
+        Timeout, PeerLost, InvalidArgument, OutOfRange, BadKey, StaleKey, ForeignKey, Unsupported,
+        Unavailable, NoMemory, Denied, SystemFailure, DeviceFailure, BadTable, BadConfig, Closed, Internal, )
+        }  # fmt: skip
 
 
 def by_status(status: str) -> type[Error]:

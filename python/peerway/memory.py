@@ -17,7 +17,7 @@ Side = TypeVar("Side", bound="_Addressed")
 
 @dataclass(frozen=True, slots=True)
 class Span(Generic[Side]):
-    """Bytes of a region or remote that an operation touches: one run of them, or blocks at regular strides."""
+    """Bytes of a region or remote that an operation touches: one run, or blocks at regular strides."""
 
     of: Side
     block: _core.Block
@@ -34,10 +34,14 @@ class _Addressed:
     def __getitem__(self: Side, part: slice) -> Span[Side]:
         """`region[a:b]`: bytes a to b, as one run. Steps are blocks; use `block` for them."""
         if not isinstance(part, slice) or part.step not in (None, 1):
-            raise InvalidArgument(f"peerway: [{part}] is not a run of bytes; use [first:end], or block() for strides.")
+            raise InvalidArgument(
+                f"peerway: [{part}] is not a run of bytes; use [first:end], or block() for strides."
+            )
         first, end = part.start or 0, self.bytes if part.stop is None else part.stop
         if first < 0 or end < first:
-            raise InvalidArgument(f"peerway: [{first}:{end}] is not a run of bytes; 0 <= first <= end is needed.")
+            raise InvalidArgument(
+                f"peerway: [{first}:{end}] is not a run of bytes; 0 <= first <= end is needed."
+            )
         return Span(self, _core.Block((), (), end - first, first))
 
     def block(
@@ -65,8 +69,9 @@ class Region(_Addressed):
         return self._core.key()
 
     def array(self, dtype: DTypeLike = "u1", shape: int | Sequence[int] | None = None) -> Any:
-        """The memory as an array, without a copy: a NumPy array on the host, on a GPU an object that CuPy, PyTorch
-        and others take. It must not be used after the region is closed."""
+        """The memory as an array, without a copy: a NumPy array on the host, on a GPU an object that CuPy,
+        PyTorch and others take. It must not be used after the region is closed.
+        """
         whole = arrays.shape_for(self.bytes, dtype, shape)
         if self.device == "host":
             return arrays.host_array(self, dtype, whole)
@@ -116,8 +121,8 @@ class Signal:
     def wait(self, value: int, timeout: float | None = None) -> None:
         """Returns once the counter is at least `value`.
 
-        Raises Timeout after `timeout` seconds (None: never), PeerLost when its sender is lost, Closed when the
-        context is closed meanwhile.
+        Raises Timeout after `timeout` seconds (None: never), PeerLost when its sender is lost, Closed when
+        the context is closed meanwhile.
         """
         self._core.wait(value, timeout)
 

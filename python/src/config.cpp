@@ -1,5 +1,7 @@
-// The configuration table for Python: every setting with its value in force, where that came from, and what is
-// wrong with it if it cannot be used.
+// The configuration table for Python: every setting with its value in force, where that came from, and what
+// is wrong with it if it cannot be used.
+#include "base/config.h"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -7,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/config.h"
 #include "base/status.h"
 #include "core.h"
 
@@ -20,8 +21,13 @@ struct Setting {
 };
 
 Setting setting_of(const pw::ConfigEntry& entry) {
-  Setting setting{std::string(entry.name), std::string(entry.type), std::string(entry.default_value),
-                  std::string(entry.help), "", "", ""};
+  Setting setting{std::string(entry.name),
+                  std::string(entry.type),
+                  std::string(entry.default_value),
+                  std::string(entry.help),
+                  "",
+                  "",
+                  ""};
   try {
     setting.origin = pw::config_origin(entry.name);
     setting.value = pw::config(entry.name);

@@ -1,5 +1,5 @@
 // What bench, tune, explain and config ask beyond the C ABI: paths and their reasons, decisions, route
-// tables, devices, settings. Tables and explanations are JSON text here, as the route layer reads and writes
+// tables, devices. Tables and explanations are JSON text here, as the route layer reads and writes
 // them.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
@@ -43,14 +43,6 @@ std::vector<std::pair<Text, Text>> devices() {
   for (const pw::Device* device : pw::devices())
     found.emplace_back(pw::to_string(device->id()), device->name());
   return found;
-}
-
-std::vector<std::tuple<Text, Text, Text, Text>> config_table() {
-  std::vector<std::tuple<Text, Text, Text, Text>> rows;
-  for (const pw::ConfigEntry& entry : pw::config_table()) {
-    rows.emplace_back(entry.name, entry.type, entry.default_value, entry.help);
-  }
-  return rows;
 }
 
 /// Fits the cost lines of a draft and gives the whole table's text.
@@ -125,9 +117,17 @@ void bind_routes(nb::module_& module) {
   module.def("shape_class", &shape_class, nb::arg("blocks"), nb::arg("block_bytes"));
   module.def("propose_split", &propose_split, nb::arg("lanes"), nb::arg("bytes"));
   module.def("worth_keeping", &worth_keeping, nb::arg("trials"), nb::arg("lanes"));
-  module.def("config_table", &config_table);
   module.def("config_value", &pw::config, nb::arg("name"));
   module.def("config_home", &pw::config_home);
+  module.def(
+      "save_table",
+      [](const Text& text, const Text& file) {
+        pw::route::save_table(pw::route::parse_table(text, file), file);
+      },
+      nb::arg("text"), nb::arg("file"));
+  module.def(
+      "load_table", [](const Text& file) { return pw::route::print_table(pw::route::load_table(file)); },
+      nb::arg("file"));
 }
 
 }  // namespace pwpy

@@ -1,5 +1,5 @@
 """`peerway bench`: timed transfers between ranks over every path, beside the tools people use today.
 
-The verb (cli/bench.py) makes a plan, a session starts the ranks, the worker is what each rank runs, and the results come
-back as records while the ranks still run.
+The verb (cli/bench.py) makes a plan, a session starts the ranks, the worker is what each rank runs, and the
+results come back as records while the ranks still run.
 """

@@ -37,27 +37,30 @@ class Kind:
         return max(FEWEST_IN_WINDOW, min(BANDWIDTH_WINDOW, BANDWIDTH_BYTES // max(size, 1)))
 
 
+MBPS, RATE = "bandwidth_MBps", "messages_per_s"
+
 KINDS = {
     kind.name: kind
     for kind in (
         Kind("put_latency", "put with signal, there and back, halved", "put", "ping_pong", ways=2),
         Kind("get_latency", "get and flush: the whole operation", "get", "get_window"),
-        Kind("put_bw", "a window of puts, then a flush", "put", "put_window", windowed=True, column="bandwidth_MBps"),
-        Kind("get_bw", "a window of gets, then a flush", "get", "get_window", windowed=True, column="bandwidth_MBps"),
+        Kind("put_bw", "a window of puts, then a flush", "put", "put_window", windowed=True, column=MBPS),
+        Kind("get_bw", "a window of gets, then a flush", "get", "get_window", windowed=True, column=MBPS),
         Kind(
             "put_bibw", "windows of puts both ways at once", "put", "put_both",
-            windowed=True, streams_a_pair=2, column="bandwidth_MBps",
+            windowed=True, streams_a_pair=2, column=MBPS,
         ),
         Kind(
             "put_mbw_mr", "windows of puts by all pairs of ranks at once", "put", "put_window",
-            windowed=True, all_pairs=True, column="messages_per_s",
+            windowed=True, all_pairs=True, column=RATE,
         ),
         Kind(
             "signal_latency", "a signal alone, there and back, halved", "signal", "signal_ping_pong",
             ways=2, sized=False, strided=False,
         ),
         Kind(
-            "pingpong", "as put_latency, and the receiver reads the data", "put", "ping_pong", ways=2, touch=True
+            "pingpong", "as put_latency, and the receiver reads the data", "put", "ping_pong",
+            ways=2, touch=True,
         ),
         Kind("cube", "the faces of a cube of doubles, put with signal, halved", "put", "ping_pong", ways=2),
     )

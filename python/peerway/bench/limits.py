@@ -1,4 +1,6 @@
-"""What the hardware allows, measured in the same run: one core's memcpy, and a bare flag between two processes."""
+"""What the hardware allows, measured in the same run: one core's memcpy, and a bare flag between two
+processes.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def run_memcpy(case: Case, plan: Plan) -> list[Outcome]:
 
 
 def run_flag(context: Context, plan: Plan, file: Path) -> list[Outcome]:
-    """A counter bounced between ranks 0 and 1 in a file that both map; empty on every other rank. Collective."""
+    """A counter bounced between ranks 0 and 1 in a file that both map; empty on every other rank.
+    Collective.
+    """
     outcomes: list[Outcome] = []
     if context.rank < 2:
         with file.open("r+b") as handle, mmap.mmap(handle.fileno(), 4096) as memory:
@@ -69,5 +73,7 @@ def _same_blocks(target: NDArray[np.uint8], source: NDArray[np.uint8], case: Cas
     if shape.blocks == 1:
         return bool(np.array_equal(target, source))
     rows = (shape.blocks, shape.block_bytes)
-    views = (np.lib.stride_tricks.as_strided(array, rows, (shape.pitch, 1)) for array in (target, source))
-    return bool(np.array_equal(*views))
+    found, wanted = (
+        np.lib.stride_tricks.as_strided(array, rows, (shape.pitch, 1)) for array in (target, source)
+    )
+    return bool(np.array_equal(found, wanted))

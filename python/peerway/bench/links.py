@@ -1,17 +1,20 @@
-"""The memory a rank measures with, and its links to its partners: regions, imported keys, signals, timed loops."""
+"""The memory a rank measures with, and its links to its partners: regions, imported keys, signals, timed
+loops.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from peerway import _core
 from peerway.bench.plan import Case
 from peerway.context import Context
-from peerway.errors import Error
+from peerway.errors import Error, Unsupported
 from peerway.memory import Region, Remote, Signal
 from peerway.paths import PathInfo
 
@@ -26,7 +29,7 @@ class CaseFailed(Exception):
 
 
 def agree(context: Context, error: str) -> None:
-    """Every rank says what went wrong with it, if anything. Raises CaseFailed with the first, on all ranks."""
+    """Every rank says what went wrong with it, if anything; raises CaseFailed with the first, on all."""
     for rank, text in enumerate(context.team.all_gather(error.encode(), EXCHANGE_S)):
         if text:
             raise CaseFailed(text.decode() + (f" (rank {rank})" if context.size > 1 else ""))
@@ -57,7 +60,9 @@ class Link:
 
 
 class Links:
-    """Source and target memory of each kind, grown as needed, and the links made over them. Collective throughout."""
+    """Source and target memory of each kind, grown as needed, and the links made over them. Collective
+    throughout.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -93,7 +98,9 @@ class Links:
         return self._links[key]
 
     def drop(self) -> None:
-        """Forgets all links: their signals may be out of step after a failure, or their memory is going away."""
+        """Forgets all links: their signals may be out of step after a failure, or their memory is going
+        away.
+        """
         for link in self._links.values():
             link.close()
         self._links.clear()
@@ -112,17 +119,36 @@ class Links:
                     merged[name] = PathInfo(name, available, why_not)
         return list(merged.values())
 
-    def chosen(self, case: Case, link: Link) -> str:
-        """What the route takes for a case, as seen from this rank; "" for one that only looks on."""
-        if link.far_source is None or link.far_target is None or not case.kind.sized:
-            return ""
-        shape = _core.shape_class(case.shape.blocks, case.shape.block_bytes)
-        if case.kind.op == "get":
+    def explained(self, case: Case, link: Link) -> dict[str, Any]:
+        """The route's decision for a case, as seen from this rank; empty for one that only looks on, or
+        without paths.
+        """
+        if link.far_source is None:
+            return {}
+        try:
+            return self.decision(case, link, _core.shape_class(case.shape.blocks, case.shape.block_bytes))
+        except Unsupported:  # the case is refused when it is run
+            return {}
+
+    def decision(self, case: Case, link: Link, shape: str) -> dict[str, Any]:
+        """The route's decision for a class of shapes, on a rank of the pair. Raises Unsupported when there
+        is no path.
+        """
+        assert link.far_source is not None
+        assert link.far_target is not None
+        op = "get" if case.kind.op == "get" else "put"
+        if op == "get":
             remote, near = link.far_source, self._memory[case.target, "target"]
         else:
             remote, near = link.far_target, self._memory[case.source, "source"]
-        told = json.loads(_core.explain_for(self._context._core, remote._core, near._core, case.kind.op, shape))
-        ends = ((row["to"] or float("inf"), str(row["via"])) for row in told["rows"])
+        found = json.loads(_core.explain_for(self._context._core, remote._core, near._core, op, shape))
+        assert isinstance(found, dict)
+        return found
+
+    def chosen(self, case: Case, link: Link) -> str:
+        """What the route takes for a case, as seen from this rank; "" for one that only looks on."""
+        rows = self.explained(case, link).get("rows", []) if case.kind.sized else []
+        ends = ((row["to"] or float("inf"), str(row["via"])) for row in rows)
         return next((via for end, via in ends if case.shape.bytes < end), "")
 
     def _allocate(self, kind: str, size: int) -> Region:
@@ -132,7 +158,7 @@ class Links:
 
     def _connect(self, source: str, target: str, pairs: Pairs) -> Link:
         context, link = self._context, Link()
-        partners = {a: b for a, b in pairs} | {b: a for a, b in pairs}
+        partners = dict(pairs) | {b: a for a, b in pairs}
         near_source, near_target = self._memory[source, "source"], self._memory[target, "target"]
         mine: dict[str, list[str]] = {"devices": [near_source.device, near_target.device], "keys": []}
         if context.rank in partners:
@@ -150,9 +176,15 @@ class Links:
             imported = [context.import_key(bytes.fromhex(key)) for key in told[link.partner]["keys"]]
             link.far_source, link.far_target, link.far_arrived = imported
             link.loops = _core.Pair(
-                context._core, near_source._core, near_target._core, link.far_source._core, link.far_target._core,
-                link.arrived._core, link.far_arrived._core, link.leads,
-            )  # fmt: skip
+                context._core,
+                near_source._core,
+                near_target._core,
+                link.far_source._core,
+                link.far_target._core,
+                link.arrived._core,
+                link.far_arrived._core,
+                link.leads,
+            )
         agree(context, "")
         return link
 

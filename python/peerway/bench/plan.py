@@ -1,4 +1,6 @@
-"""The plan of a benchmark run: every case, spelled out, as the ranks read it. Plain data; made before anything starts."""
+"""The plan of a benchmark run: every case, spelled out, as the ranks read it. Plain data; made before
+anything starts.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ SIGNAL_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test of one shape between two kinds of memory. `pairs` are the ranks (leader, follower) that run at once."""
+    """One test of one shape between two kinds of memory. `pairs` are the ranks (leader, follower) that run
+    at once.
+    """
 
     test: str
     shape: Shape
@@ -33,8 +37,11 @@ class Case:
 class Plan:
     """What one start of the ranks measures.
 
-    `settings` are the ways to measure each case over: a label for the records and the paths it may take; an empty list
-    stands for every path that is available, and the route. `known` are the fields of a record that are the same for all.
+    `settings` are the ways to measure each case over: a label for the records and the paths it may take; an
+    empty list stands for every path that is available, and the route (unless `route` is off).
+    `staging_chunks` are the chunk sizes with which `staged` is measured, instead of its own. With `explain`
+    (classes of shapes) nothing is measured, and the decisions for the cases are told. `known` are the fields
+    of a record that are the same for all.
     """
 
     ranks: int
@@ -44,6 +51,9 @@ class Plan:
     timeout_s: float = 60
     repeat: int = 1
     limits: bool = True
+    route: bool = True
+    staging_chunks: list[int] = field(default_factory=list)
+    explain: list[str] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> str:
@@ -64,7 +74,7 @@ def _case(test: str, shape: dict[str, int | str], source: str, target: str, pair
 
 
 def pairs_for(kind: Kind, ranks: int) -> tuple[tuple[int, int], ...]:
-    """The lower half of the ranks leads, the upper follows; only the first pair, unless the test is of all."""
+    """The lower half of the ranks leads the upper; only the first pair, unless the test is of all."""
     half = ranks // 2
     return tuple((rank, rank + half) for rank in range(half if kind.all_pairs else 1))
 

@@ -1,4 +1,6 @@
-"""From messages to records, one place for all who measure: writes them as they come, keeps what could not be measured."""
+"""From messages to records, one place for all who measure: writes them as they come, keeps what could not be
+measured.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +26,10 @@ class Results:
     notes: list[str] = field(default_factory=list)
     paths: dict[tuple[str, str, str], list[PathInfo]] = field(default_factory=dict)
     """(source, target, op) -> every path, with the reason of those that cannot be used."""
+    pair_classes: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(source, target) -> what route tables call such a pair."""
+    decisions: list[Message] = field(default_factory=list)
+    """Decisions that were asked for: source, target, decision (src/route/explain.h)."""
 
     def add(self, record: Record) -> None:
         """Keeps a record and writes it, so that a later failure loses nothing."""
@@ -50,9 +56,12 @@ class Results:
                     total = message["jobs"]
                 case "paths":
                     key = (message["source"], message["target"], message["op"])
+                    self.pair_classes[key[:2]] = message["pair"]
                     self.paths[key] = [PathInfo(*path) for path in message["paths"]]
                 case "refused":
                     self.note(_refusal(message))
+                case "explained":
+                    self.decisions.append(message)
                 case "error":
                     raise ValueError(message["message"])
         step("", done, done)

@@ -7,28 +7,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peerway.bench import machine, session
+from peerway.bench.paths import covers
 from peerway.bench.plan import Case, Plan
 from peerway.bench.results import Results, Step
-from peerway.records import Record, now
 from peerway.units import size_text
 
 if TYPE_CHECKING:
     from peerway.bench.peers import Peer
     from peerway.bench.peers import Plan as PeerPlan
+    from peerway.records import Record
 
 MEMORY_SHARE = 0.6  # of what is available may be taken by buffers
 GIB = 1 << 30
 
 
 def run_paths(plan: Plan, results: Results, step: Step, environment: Mapping[str, str] | None = None) -> None:
-    """Measures every case of the plan. Raises ValueError for a plan that cannot be, SessionFailed when ranks die."""
+    """Measures every case of the plan. Raises ValueError for a plan that cannot be, SessionFailed when ranks
+    die.
+    """
     if plan.cases:
         results.follow(session.run(plan, environment), step)
-    for (source, target, op), infos in results.paths.items():
-        names = {name for _, paths in plan.settings for name in paths.split(",")}
+    _note_unavailable(plan, results)
+
+
+def _note_unavailable(plan: Plan, results: Results) -> None:
+    """One note for each reason, with all paths and memories that it keeps apart."""
+    asked = [name for _, paths in plan.settings for name in paths.split(",")]
+    reasons: dict[str, dict[str, None]] = {}
+    for (source, target, _), infos in results.paths.items():
         for info in infos:
-            if not info.available and (not names or any(info.name.startswith(name) for name in names)):
-                results.note(f"{info.name} cannot {op} between {source} and {target}: {info.why_not}")
+            wanted = not asked or any(covers(name, info.name) for name in asked)
+            if wanted and not info.available:
+                reasons.setdefault(info.why_not, {})[f"{info.name} ({source} to {target})"] = None
+    for why, names in reasons.items():
+        results.note(f"not measured: {', '.join(names)}: {why}")
 
 
 def run_peers(
@@ -61,8 +73,8 @@ def fits_memory(cases: Sequence[Case], ranks: int, results: Results) -> list[Cas
             kept.append(case)
         else:
             results.note(
-                f"{case.test} {case.shape.label} of {size_text(case.shape.bytes)} was left out: its buffers need "
-                f"{needed / GIB:.1f} GiB, {most / GIB:.1f} GiB are free for them"
+                f"{case.test} {case.shape.label} of {size_text(case.shape.bytes)} was left out: its buffers "
+                f"need {needed / GIB:.1f} GiB, {most / GIB:.1f} GiB are free for them"
             )
     return kept
 
@@ -83,36 +95,22 @@ def _peer_plan(plan: Plan, device: str, variants: frozenset[str], budget_s: floa
 
 def _peer_records(peer: Peer, asked: PeerPlan, plan: Plan, results: Results, step: Step) -> Iterator[Record]:
     from peerway.bench.peers import Failed
+    from peerway.bench.peers.record import as_record
 
     def say(via: str, done: int, total: int) -> None:
         step(via, done, total)
 
-    ops = {case.test: case.kind.op for case in plan.cases}
+    known: dict[str, str] = {name: text for name, text in plan.known.items() if name != "version"}
+    if asked.device != "host":
+        known = known | {"driver": machine.cuda_driver()}
     for _ in range(plan.repeat):
         for outcome in peer.run(asked, say):
             if isinstance(outcome, Failed):
-                what = f"{outcome.case.test} {outcome.via} {outcome.case.form.label} of {outcome.case.bytes} bytes"
+                case = outcome.case
+                what = f"{case.test} {outcome.via} {case.form.label} of {case.bytes} bytes"
                 results.note(f"{what} was not measured: {outcome.reason}")
                 continue
-            yield _record_of(dict(outcome), asked.device, ops, plan.known)
-
-
-def _record_of(found: dict[str, object], device: str, ops: dict[str, str], known: Mapping[str, str]) -> Record:
-    host = device == "host"
-    extra = {name: found.pop(name) for name in ("window", "batch", "library") if name in found}
-    hardware = str(found.pop("device", ""))
-    rest = dict(known) | {"device": known["device"] if host else hardware}
-    if not host:
-        rest["driver"] = machine.cuda_driver()
-    return Record(
-        **found,  # type: ignore[arg-type]
-        **rest,
-        op=ops[str(found["test"])],
-        source="host" if host else "cuda:0",
-        target="host" if host else "cuda:1",
-        time=now(),
-        extra=extra,
-    )
+            yield as_record(outcome, asked, known)
 
 
 def _available_memory() -> int:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 FEWEST = 10
 MOST_LATENCIES, MOST_WINDOWS = 20000, 1000
-FIRST_LOOK, SECOND_LOOK = 2, 50  # iterations that estimate how many fit; the second only when the first was quick
+FIRST_LOOK, SECOND_LOOK = (
+    2,
+    50,
+)  # iterations that estimate how many fit; the second only when the first was quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,9 @@ class Sampler:
         samples, cpu = result[0]
         slowest, cpu = self._slowest(samples if link.leads else samples[:0], cpu)
         right = self._validated(case, link, block)
-        source, target = (link.got_source, link.got_target) if case.kind.op == "get" else (link.source, link.target)
+        source, target = (
+            (link.got_source, link.got_target) if case.kind.op == "get" else (link.source, link.target)
+        )
         return Outcome(slowest, cpu, right, source, target, self._links.chosen(case, link))
 
     def _prepare(self, case: Case, link: Link) -> None:
@@ -75,7 +80,9 @@ class Sampler:
         _core.fill_random(self._links.memory(case.source, "source")._core, extent, self._seed_of(rank))
         _core.poison(self._links.memory(case.target, "target")._core, extent)
 
-    def _loop(self, case: Case, link: Link, block: _core.Block, count: int) -> tuple[NDArray[np.float64], float]:
+    def _loop(
+        self, case: Case, link: Link, block: _core.Block, count: int
+    ) -> tuple[NDArray[np.float64], float]:
         if link.loops is None:
             return np.empty(0), 0.0
         kind = case.kind

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ def _start(plan: Plan, folder: Path, output: int, environment: Mapping[str, str]
     )
 
 
-def _messages(listener: socket.socket, process: subprocess.Popen[bytes]) -> Iterator[Message]:
+def _messages(listener: socket.socket, process: subprocess.Popen[bytes]) -> Generator[Message, None, bool]:
     """Yield messages until "done" (then True is returned) or until the ranks are gone (then False)."""
     connection = _accept(listener, process)
     if connection is None:

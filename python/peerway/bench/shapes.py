@@ -61,7 +61,9 @@ def parse_size(text: str) -> int:
 
 
 def parse_sizes(text: str, factor: int = 2) -> list[int]:
-    """Read "8:64M" (every size in between, each `factor` times the one before) or a list "8,4K,1M", or both mixed."""
+    """Read "8:64M" (every size in between, each `factor` times the one before) or a list "8,4K,1M", or both
+    mixed.
+    """
     sizes: set[int] = set()
     for part in text.split(","):
         first, colon, last = part.partition(":")
@@ -79,14 +81,14 @@ def parse_shapes(text: str) -> list[str]:
     """Read "contiguous,cube:64,cube:128/k": labels, a whole cube as its three faces. Raises ValueError."""
     labels: list[str] = []
     for part in (part.strip() for part in text.split(",")):
-        if part == "contiguous":
-            labels.append(part)
-        elif cube_face(part):
+        if part == "contiguous" or cube_face(part):
             labels.append(part)
         elif cube_face(f"{part}/i"):
             labels += [f"{part}/{across}" for across in "ijk"]
         else:
-            raise ValueError(f"unknown shape '{part}'; there are contiguous, cube:N (all three faces) and cube:N/i, /j, /k")
+            raise ValueError(
+                f"unknown shape '{part}'; there are contiguous, cube:N (all three faces) and cube:N/i, /j, /k"
+            )
     return list(dict.fromkeys(labels))
 
 

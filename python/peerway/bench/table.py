@@ -1,4 +1,6 @@
-"""Records as the tables of `peerway bench`: a row a size, a column a way, one table for each test, shape and pair."""
+"""Records as the tables of `peerway bench`: a row a size, a column a way, one table for each test, shape and
+pair.
+"""
 
 from __future__ import annotations
 
@@ -43,18 +45,21 @@ def blocks(records: Iterable[Record]) -> list[Block]:
     return list(found.values())
 
 
+def column_of(block: Block, statistic: str | None) -> str:
+    """The field of the records that a block's table shows; `statistic` replaces the median of latencies."""
+    column = KINDS[block.test].column if block.test in KINDS else "p50_us"
+    return statistic if statistic and column == "p50_us" else column
+
+
 def as_table(block: Block, statistic: str | None = None) -> Table:
-    """One table. `statistic` is the field of latency tests ("p50_us", "p99_us", ...); bandwidths are of the median.
+    """One table. `statistic` is the field of latency tests ("p50_us", "p99_us", ...); bandwidths are of the
+    median.
 
     The best of Peerway's own ways in each row is bold; a value that was not validated is marked.
     """
-    column = KINDS[block.test].column if block.test in KINDS else "p50_us"
-    if statistic and column == "p50_us":
-        column = statistic
+    column = column_of(block, statistic)
     vias = list(dict.fromkeys(record.via for record in block.records))
-    table = Table(title=Text(_title(block, column)), title_justify="left", box=None, padding=(0, 2, 0, 0))
-    table.title_style = "bold"
-    table.header_style = "dim"
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("size", justify="right", no_wrap=True)
     for via in vias:
         table.add_column(via, justify="right", overflow="fold")
@@ -65,7 +70,9 @@ def as_table(block: Block, statistic: str | None = None) -> Table:
     return table
 
 
-def _title(block: Block, column: str) -> str:
+def title(block: Block, statistic: str | None = None) -> str:
+    """What a block's table shows, in words."""
+    column = column_of(block, statistic)
     face = block.shape.removeprefix("cube/")
     shape = _FACES.get(face, block.shape)
     words = {"p50_us": "one way, median", "p99_us": "one way, 99th percentile", "min_us": "one way, least"}

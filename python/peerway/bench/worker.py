@@ -1,7 +1,7 @@
 """What each rank of a benchmark runs: `python -m peerway.bench.worker FOLDER`.
 
-The folder has the plan (plan.json), the socket to which rank 0 reports, one line of JSON a message, and a file for the
-flag ping-pong.
+The folder has the plan (plan.json), the socket to which rank 0 reports, one line of JSON a message, and a
+file for the flag ping-pong.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from peerway import _core
 from peerway.bench import limits, machine
 from peerway.bench.links import CaseFailed, Links
+from peerway.bench.paths import covers
 from peerway.bench.plan import Case, Plan
 from peerway.bench.sampling import Outcome, Sampler
 from peerway.context import Context
@@ -33,6 +37,7 @@ class Job:
     case: Case
     via: str
     paths: str
+    chunk: int = 0  # of `staged`, in bytes; 0: its own
 
 
 class Reporter:
@@ -57,7 +62,9 @@ def main(folder: Path) -> None:
         reporter = Reporter(folder, context.rank)
         try:
             links = Links(context)
-            jobs = list(_jobs(plan, links, reporter))
+            if plan.explain:
+                _explain(plan, links, reporter)
+            jobs = [] if plan.explain else list(_jobs(plan, links, reporter))
             reporter.say("plan", jobs=len(jobs))
             sampler = Sampler(context, links, plan)
             for job in jobs:
@@ -69,7 +76,9 @@ def main(folder: Path) -> None:
 
 
 def _run(job: Job, plan: Plan, context: Context, sampler: Sampler, reporter: Reporter, folder: Path) -> None:
-    reporter.say("begin", test=job.case.test, via=job.via, shape=job.case.shape.label, bytes=job.case.shape.bytes)
+    reporter.say(
+        "begin", test=job.case.test, via=job.via, shape=job.case.shape.label, bytes=job.case.shape.bytes
+    )
     outcomes: list[Outcome] = []
     try:
         if job.via == limits.FLAG:
@@ -79,6 +88,8 @@ def _run(job: Job, plan: Plan, context: Context, sampler: Sampler, reporter: Rep
             context.team.barrier(plan.timeout_s + 60)
         else:
             context.use(job.paths)
+            if job.chunk:
+                _core.set_staging_chunk_bytes(context._core, job.chunk)
             outcomes = sampler.run(job.case)
     except CaseFailed as failure:
         reporter.say("refused", via=job.via, test=job.case.test, bytes=job.case.shape.bytes, why=str(failure))
@@ -89,7 +100,14 @@ def _run(job: Job, plan: Plan, context: Context, sampler: Sampler, reporter: Rep
 def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
     case, kind = job.case, job.case.kind
     window, alone = kind.window(case.shape.bytes), job.via == limits.MEMCPY
-    extra: dict[str, Any] = {"window": window} if kind.windowed else {}
+    low, median, high = np.percentile(outcome.samples_ns, (25, 50, 75))
+    extra: dict[str, Any] = {
+        "spread": float(f"{(high - low) / (2 * max(median, 1)):.3g}")
+    }  # half the quartile distance
+    if kind.windowed:
+        extra["window"] = window
+    if job.chunk:
+        extra["chunk"] = job.chunk
     if kind.all_pairs:
         extra["pairs"] = len(case.pairs)
     if job.via == ROUTE and outcome.chosen:
@@ -137,7 +155,19 @@ def _jobs(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
             limits_done.add(mark)
             yield Job(case, limit, limit)
         for via, paths in _settings(plan, case, found[key]):
-            yield Job(case, via, paths)
+            for chunk in plan.staging_chunks or [0]:
+                yield Job(case, via, paths, chunk)
+
+
+def _explain(plan: Plan, links: Links, reporter: Reporter) -> None:
+    for case in plan.cases:
+        links.reserve(case.source, case.target, 1)
+        link = links.link(case.source, case.target, case.pairs)
+        for shape in plan.explain:
+            ends = (link.got_source, link.got_target) if case.kind.op == "get" else (link.source, link.target)
+            reporter.say(
+                "explained", source=ends[0], target=ends[1], decision=links.decision(case, link, shape)
+            )
 
 
 def _paths(case: Case, op: str, links: Links, reporter: Reporter) -> list[PathInfo]:
@@ -145,9 +175,20 @@ def _paths(case: Case, op: str, links: Links, reporter: Reporter) -> list[PathIn
         links.reserve(case.source, case.target, 1)
         infos = links.paths(case.source, case.target, case.pairs, op)
     except CaseFailed as failure:
-        reporter.say("refused", via="", test=case.test, bytes=0, why=f"{case.source} to {case.target}: {failure}")
+        reporter.say(
+            "refused", via="", test=case.test, bytes=0, why=f"{case.source} to {case.target}: {failure}"
+        )
         return []
-    reporter.say("paths", source=case.source, target=case.target, op=op, paths=infos)
+    link = links.link(case.source, case.target, case.pairs)
+    ends = (link.got_source, link.got_target) if op == "get" else (link.source, link.target)
+    reporter.say(
+        "paths",
+        source=ends[0],
+        target=ends[1],
+        op=op,
+        paths=infos,
+        pair=links.explained(case, link).get("pair", ""),
+    )
     return infos
 
 
@@ -160,7 +201,8 @@ def _settings(plan: Plan, case: Case, infos: list[PathInfo]) -> Iterator[tuple[s
         yield ROUTE, ROUTE
     elif not plan.settings:
         yield from ((name, name) for name in available)
-        yield ROUTE, ROUTE
+        if plan.route:
+            yield ROUTE, ROUTE
     else:
         for label, paths in plan.settings:
             _check_known(paths, infos)
@@ -173,12 +215,9 @@ def _check_known(paths: str, infos: list[PathInfo]) -> None:
     for want in paths.split(","):
         if want != ROUTE and not any(covers(want, info.name) for info in infos):
             names = ", ".join(info.name for info in infos)
-            raise InvalidArgument(f"peerway: there is no path '{want}'; there are {names}, and route for the choice.")
-
-
-def covers(wanted: str, name: str) -> bool:
-    """Whether a path asked for means this path: "peer" means all of "peer/..."."""
-    return name == wanted or name.startswith(wanted + "/")
+            raise InvalidArgument(
+                f"peerway: there is no path '{want}'; there are {names}, and route for the choice."
+            )
 
 
 if __name__ == "__main__":

@@ -47,7 +47,10 @@ def _memories(text: str) -> list[tuple[str, str]]:
         source, dash, target = part.partition("-")
         for name in (source, target) if dash else (source,):
             if name not in MEMORIES:
-                raise ValueError(f"'{name}' is no memory to measure; there are {', '.join(MEMORIES)}, or two such as host-cuda")
+                raise ValueError(
+                    f"'{name}' is no memory to measure; there are {', '.join(MEMORIES)}, "
+                    "or two such as host-cuda"
+                )
         found.append((source, target if dash else source))
     return list(dict.fromkeys(found))
 
@@ -60,31 +63,69 @@ def _peers(text: str) -> Any:
 
 @click.command()
 @click.argument("tests", nargs=-1, type=click.Choice(DEFAULT_TESTS), metavar="[TEST]...")
-@click.option("--ranks", type=click.IntRange(2, 1024), default=2, show_default=True, help="Processes; an even number.")
-@click.option("--device", "memories", callback=_parsed(_memories), metavar="LIST",
-              help="Memory: host, host:malloc, cuda, or a pair such as host-cuda  [default: all that is here]")
-@click.option("--paths", metavar="LIST", help="Paths, or route for the choice  [default: all available, and route]")
-@click.option("--sizes", callback=_parsed(shapes.parse_sizes), metavar="LIST",
-              help="As 8:64M (doubling) or 8,4K,1M  [default: 8:64M]")
-@click.option("--shapes", "labels", default="contiguous", callback=_parsed(shapes.parse_shapes), metavar="LIST",
-              help="contiguous, cube:N (its faces), cube:N/i  [default: contiguous; the cube test: N = 2 to 512]")
+@click.option(
+    "--ranks", type=click.IntRange(2, 1024), default=2, show_default=True, help="Processes; an even number."
+)
+@click.option(
+    "--device",
+    "memories",
+    callback=_parsed(_memories),
+    metavar="LIST",
+    help="Memory: host, host:malloc, cuda, or a pair such as host-cuda  [default: all that is here]",
+)
+@click.option(
+    "--paths", metavar="LIST", help="Paths, or route for the choice  [default: all available, and route]"
+)
+@click.option(
+    "--sizes",
+    callback=_parsed(shapes.parse_sizes),
+    metavar="LIST",
+    help="As 8:64M (doubling) or 8,4K,1M  [default: 8:64M]",
+)
+@click.option(
+    "--shapes",
+    "labels",
+    default="contiguous",
+    callback=_parsed(shapes.parse_shapes),
+    metavar="LIST",
+    help="contiguous, cube:N (its faces), cube:N/i  [default: contiguous; the cube test: N = 2 to 512]",
+)
 @click.option("--peers", callback=_parsed(_peers), metavar="LIST", help="Of openmpi, ucx, nccl, nvshmem.")
-@click.option("--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Records of each point.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the records here, as they come.")
-@click.option("--format", "form", type=click.Choice(["table", "osu", "jsonl"]), default="table", show_default=True)
-@click.option("--stat", type=click.Choice(["p50", "p99", "min", "mean"]), default="p50", show_default=True,
-              help="Which latency the table shows.")
-@click.option("--table", "routes", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="The route table that `route` follows  [default: this machine's]")
-@click.option("--pairs", type=click.Choice(["first", "all"]), default="first", show_default=True,
-              help="all: each pair of ranks in turn, for a matrix of devices.")
+@click.option(
+    "--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Records of each point."
+)
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the records here, as they come."
+)
+@click.option(
+    "--format", "form", type=click.Choice(["table", "osu", "jsonl"]), default="table", show_default=True
+)
+@click.option(
+    "--stat",
+    type=click.Choice(["p50", "p99", "min", "mean"]),
+    default="p50",
+    show_default=True,
+    help="Which latency the table shows.",
+)
+@click.option(
+    "--table",
+    "routes",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The route table that `route` follows  [default: this machine's]",
+)
+@click.option(
+    "--pairs",
+    type=click.Choice(["first", "all"]),
+    default="first",
+    show_default=True,
+    help="all: each pair of ranks in turn, for a matrix of devices.",
+)
 @click.option("--gpudirect", is_flag=True, help="Four columns: neither, GDRCopy, GPUDirect RDMA, both.")
 @click.option("--quick", is_flag=True, help="Few sizes and short loops: about a minute.")
 def command(
     tests: Sequence[str], ranks: int, memories: list[tuple[str, str]] | None, paths: str | None,
-    sizes: list[int] | None, labels: list[str], peers: Any, repeat: int, out: Path | None, form: str, stat: str,
-    routes: Path | None, pairs: str, gpudirect: bool, quick: bool,
-) -> None:  # fmt: skip
+    sizes: list[int] | None, labels: list[str], peers: Any, repeat: int, out: Path | None, form: str, stat:
+    str, routes: Path | None, pairs: str, gpudirect: bool, quick: bool, ) -> None:  # fmt: skip
     """Measure every path, and the automatic choice, between the ranks of this host.
 
     \b
@@ -97,9 +138,9 @@ def command(
     pingpong        as put_latency, and the receiver reads the data
     cube            the faces of an N x N x N array of doubles
 
-    Without TEST: all of them. Data is random and checked. Limits of the hardware (one core's memcpy, a bare flag) are
-    measured beside. MB = 10^6 bytes.
-    """  # noqa: D301
+    Without TEST: all of them. Data is random and checked. Limits of the hardware (one core's memcpy, a bare
+    flag) are measured beside. MB = 10^6 bytes.
+    """
     from peerway.bench import machine, progress, runner
     from peerway.bench.plan import Plan, make_cases
     from peerway.bench.results import Results
@@ -108,7 +149,9 @@ def command(
     if ranks % 2:
         raise click.UsageError(f"--ranks {ranks}: ranks work in pairs, so an even number is needed")
     if gpudirect and paths:
-        raise click.UsageError("--gpudirect and --paths exclude each other: the four columns are settings of paths")
+        raise click.UsageError(
+            "--gpudirect and --paths exclude each other: the four columns are settings of paths"
+        )
     results = Results(_fresh(out))
     chosen = memories or [("host", "host"), ("host:malloc", "host:malloc")]
     if memories is None and machine.has_cuda():
@@ -120,9 +163,20 @@ def command(
         cases = [c for c in cases if c.source != "host:malloc" or c.test in QUICK_MALLOC_TESTS]
     if pairs == "all":
         cases = _each_pair(cases, ranks)
-    settings = list(GPUDIRECT) if gpudirect else [(name.strip(), name.strip()) for name in (paths or "").split(",") if name.strip()]
+    settings = (
+        list(GPUDIRECT)
+        if gpudirect
+        else [(name.strip(), name.strip()) for name in (paths or "").split(",") if name.strip()]
+    )
     budget = QUICK_BUDGET_S if quick else BUDGET_S
-    plan = Plan(ranks, runner.fits_memory(cases, ranks, results), settings, budget, repeat=repeat, known=machine.known())
+    plan = Plan(
+        ranks,
+        runner.fits_memory(cases, ranks, results),
+        settings,
+        budget,
+        repeat=repeat,
+        known=machine.known(),
+    )
     environment = {"PEERWAY_ROUTES": str(routes.resolve())} if routes else {}
     try:
         with progress.shown("measuring") as step:
@@ -138,7 +192,9 @@ def command(
     _show(results, form, stat, out)
     wrong = sum(not record.validated for record in results.records)
     if wrong:
-        raise click.ClickException(f"{wrong} of {len(results.records)} results moved wrong data; they are marked")
+        raise click.ClickException(
+            f"{wrong} of {len(results.records)} results moved wrong data; they are marked"
+        )
     if not results.records:
         raise click.ClickException("nothing could be measured; the notes above say why")
 
@@ -178,10 +234,12 @@ def _show(results: Results, form: str, stat: str, out: Path | None) -> None:
         if not console.is_terminal:
             console = Console(highlight=False, width=PLAIN_WIDTH)
         for block in table.blocks(results.records):
-            console.print(table.as_table(block, None if stat == "p50" else f"{stat}_us"))
+            statistic = None if stat == "p50" else f"{stat}_us"
+            console.print(Text(table.title(block, statistic), style="bold"))
+            console.print(table.as_table(block, statistic))
             console.print()
     notes = Console(stderr=True, highlight=False)
     for note in results.notes:
-        notes.print(Text(f"note: {note}", style="dim"))
+        notes.print(Text(f"note: {note}", style="dim"), soft_wrap=not notes.is_terminal)
     if out is not None and results.records:
         notes.print(f"{len(results.records)} records in {out}", soft_wrap=True)

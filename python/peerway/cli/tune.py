@@ -1,0 +1,65 @@
+"""`peerway tune`: measure every available path and write the route table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Few sizes and short loops: less than a minute.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the table  [default: where every context looks for this machine's]",
+)
+def command(quick: bool, out: Path | None) -> None:  # fmt: skip
+    """Measure every path per operation, shape, size and pair of memories, and write the route table.
+
+    Contexts that start afterwards choose by it. `peerway explain` shows it.
+    """
+    from peerway import _core
+    from peerway.bench import machine, progress
+    from peerway.bench.session import SessionFailed
+    from peerway.errors import Error
+    from peerway.tune import changes
+    from peerway.tune.run import Tuner
+
+    memories = [("host", "host")]
+    if machine.has_cuda():
+        memories += [("cuda", "host"), ("host", "cuda"), ("cuda", "cuda")]
+    file = out or Path(_core.default_table_file())
+    before = _before(file)
+    try:
+        with progress.shown("tuning") as step:
+            tuner = Tuner(memories, quick, step)
+            text = tuner.run()
+        _core.save_table(text, str(file))
+    except (Error, SessionFailed, ValueError) as error:
+        raise click.ClickException(str(error).removeprefix("peerway: ")) from None
+    for line in changes.told(before, json.loads(text)):
+        click.echo(line)
+    for note in tuner.results.notes:
+        click.echo(f"note: {note}", err=True)
+    table = json.loads(text)
+    what = f"{len(table['costs'])} cost lines and {len(table['splits'])} splits"
+    click.echo(f"{what} in {file}; `peerway explain` shows what they decide")
+
+
+def _before(file: Path) -> dict[str, Any] | None:
+    """The table that will be replaced; none when there is none that can be read."""
+    from peerway import _core
+    from peerway.errors import BadTable
+
+    if not file.exists():
+        return None
+    try:
+        found = json.loads(_core.load_table(str(file)))
+    except BadTable as error:
+        click.echo(f"the table before cannot be read and is replaced: {error}", err=True)
+        return None
+    assert isinstance(found, dict)
+    return found

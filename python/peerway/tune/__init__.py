@@ -1,0 +1,1 @@
+"""`peerway tune`: measures every available path and writes the route table."""

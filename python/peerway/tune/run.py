@@ -1,0 +1,90 @@
+"""One tuning run: the staging chunk, then every path in every case, then splits, then the text."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from peerway import _core
+from peerway.bench import machine, runner, shapes
+from peerway.bench.plan import Plan
+from peerway.bench.results import Results, Step
+from peerway.errors import Unavailable
+from peerway.tune import cases, draft, splits
+from peerway.tune.draft import Case
+
+QUICK_BUDGET_S, BUDGET_S = 0.02, 0.1
+STAGED = "staged"
+
+
+class Tuner:
+    """Measures the memories given (kinds, from and to) with two ranks."""
+
+    def __init__(self, memories: Sequence[tuple[str, str]], quick: bool, step: Step) -> None:
+        self._memories = list(memories)
+        self._quick = quick
+        self._step = step
+        self._plan = Plan(
+            2,
+            [],
+            budget_s=QUICK_BUDGET_S if quick else BUDGET_S,
+            limits=False,
+            route=False,
+            known=machine.known(),
+        )
+        self.results = Results()
+
+    def run(self) -> str:
+        """The text of the new table. Raises SessionFailed when the ranks end early, Error for a defect of
+        the data.
+        """
+        chunk = self._staging_chunk()
+        empty = draft.table({}, [], {}, {}, chunk)
+        made = cases.make(self._memories, cases.all_shapes(self._quick))
+        self._measure(
+            replace(self._plan, cases=runner.fits_memory(made, 2, self.results)), self.results, empty
+        )
+        if not self.results.records:
+            raise Unavailable("peerway: no path could be measured; " + "; ".join(self.results.notes))
+        classes = self.results.pair_classes
+        costs = draft.points_of(self.results.records, classes)
+        whole = draft.table(costs, [], self.results.paths, classes, chunk)
+        large = [case for case in costs if case[1] == "contiguous" and len(costs[case]) > 1]
+        scales = splits.QUICK_SCALES if self._quick else splits.SCALES
+        found = splits.measured(costs, large, self._measure_split, empty, scales)
+        return _core.fit_table(json.dumps(whole | {"splits": found}))
+
+    def _staging_chunk(self) -> int:
+        """The chunk with which a large staged put takes the least time; 0 where nothing can be staged."""
+        source, target = self._memories[-1]
+        made = cases.make([(source, target)], [shapes.contiguous(cases.CHUNK_BYTES)], ["put_latency"])
+        plan = replace(self._plan, cases=made, settings=[(STAGED, STAGED)], staging_chunks=cases.CHUNKS)
+        results = Results()
+        self._measure(plan, results, draft.table({}, [], {}, {}, 0))
+        best = min(results.records, key=lambda record: record.p50_us, default=None)
+        return int(best.extra["chunk"]) if best else 0
+
+    def _measure_split(self, case: Case, paths: str, table: dict[str, Any]) -> Results:
+        op, _, pair = case
+        labels = next(labels for labels, name in self.results.pair_classes.items() if name == pair)
+        memory = (labels[0].partition(":")[0], labels[1].partition(":")[0])
+        sizes = cases.QUICK_SPLIT_SIZES if self._quick else cases.SPLIT_SIZES
+        made = cases.make([memory], [shapes.contiguous(size) for size in sizes], [f"{op}_latency"])
+        results = Results()
+        fitting = runner.fits_memory(made, 2, results)
+        self._measure(replace(self._plan, cases=fitting, settings=[("route", paths)]), results, table)
+        return results
+
+    def _measure(self, plan: Plan, results: Results, table: dict[str, Any]) -> None:
+        """Runs a plan under a table of its own, so that neither the user's table nor rules have a say."""
+        with tempfile.TemporaryDirectory(prefix="peerway-tune-") as folder:
+            file = Path(folder) / "routes.json"
+            file.write_text(json.dumps(table))
+            rules = Path(folder) / "rules.json"
+            rules.write_text('{"rules": []}')
+            environment = {"PEERWAY_ROUTES": str(file), "PEERWAY_RULES": str(rules), "PEERWAY_PATHS": ""}
+            runner.run_paths(plan, results, self._step, environment)
