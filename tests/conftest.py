@@ -1,9 +1,11 @@
-"""What all Python tests share: the command `peerway` is on the PATH, settings of the user do not leak in, and every
-program that a test starts is ended with it."""
+"""What all Python tests share: the command `peerway` is on the PATH, settings of the user do not leak in, and
+every program that a test starts is ended with it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -47,8 +49,6 @@ def run_program() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
 
     yield run
     for program in started:
-        try:
-            os.killpg(program.pid, 9)
-        except ProcessLookupError:
-            pass
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
         program.wait()

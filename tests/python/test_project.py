@@ -26,7 +26,10 @@ def test_one_version_everywhere() -> None:
     version = said[1]
     assert peerway.__version__ == version
     assert importlib.metadata.version("peerway") == version
-    assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text() or "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+    assert (
+        f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+        or "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+    )
 
 
 def test_every_requirement_is_pinned() -> None:
@@ -50,8 +53,12 @@ def test_every_requirement_is_explained() -> None:
 
 def test_every_status_of_the_c_interface_has_an_exception() -> None:
     header = (ROOT / "include" / "peerway" / "peerway.h").read_text()
-    statuses = {name.lower() for name in re.findall(r"^\s+PW_(\w+) = \d+", header.split("} pw_status")[0], re.M)}
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.Error)]
+    statuses = {
+        name.lower() for name in re.findall(r"^\s+PW_(\w+) = \d+", header.split("} pw_status")[0], re.M)
+    }
+    kinds = [
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.Error)
+    ]
     assert statuses - {"ok"} == {kind.status for kind in kinds}
 
 

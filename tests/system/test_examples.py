@@ -1,4 +1,4 @@
-"""The examples as a user would build and run them: from an installed Peerway, with CMake and with pkg-config."""
+"""The examples as a user would build and run them: from an installed Peerway, by CMake and by pkg-config."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def test_the_installation_has_what_it_should(prefix: Path) -> None:
 
 def test_the_library_exports_the_c_interface_only(prefix: Path) -> None:
     listing = subprocess.run(
-        ["nm", "-D", "--defined-only", prefix / "lib" / "libpeerway.so"], capture_output=True, text=True, check=True
+        ["nm", "-D", "--defined-only", prefix / "lib" / "libpeerway.so"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     names = {line.split()[-1] for line in listing.stdout.splitlines()}
     header = (prefix / "include" / "peerway" / "peerway.h").read_text()
@@ -59,7 +62,9 @@ def test_the_library_exports_the_c_interface_only(prefix: Path) -> None:
 
 def test_find_package(prefix: Path, tmp_path: Path, run_program: Run) -> None:
     python = f"-DPython_EXECUTABLE={sys.executable}"
-    done = run_program("cmake", "-S", ROOT / "examples", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", python)
+    done = run_program(
+        "cmake", "-S", ROOT / "examples", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", python
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     done = run_program("cmake", "--build", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -76,8 +81,12 @@ def test_another_version_is_refused(prefix: Path, tmp_path: Path, run_program: R
     assert "9.0" in done.stderr
 
 
-@pytest.mark.skipif(shutil.which("pkg-config") is None, reason="pkg-config is missing (apt-get install pkg-config)")
-@pytest.mark.parametrize(("compiler", "source"), [("cc -std=c11", "c/put.c"), ("c++ -std=c++20", "cpp/put.cpp")])
+@pytest.mark.skipif(
+    shutil.which("pkg-config") is None, reason="pkg-config is missing (apt-get install pkg-config)"
+)
+@pytest.mark.parametrize(
+    ("compiler", "source"), [("cc -std=c11", "c/put.c"), ("c++ -std=c++20", "cpp/put.cpp")]
+)
 def test_pkg_config(prefix: Path, tmp_path: Path, run_program: Run, compiler: str, source: str) -> None:
     where = dict(os.environ, PKG_CONFIG_PATH=str(prefix / "lib" / "pkgconfig"))
     flags = run_program("pkg-config", "--cflags", "--libs", "peerway", env=where).stdout.split()
