@@ -28,7 +28,7 @@ format: ## Format all C++ and Python sources
 
 docs: ## Build the documentation site in site/
 	@$(PYTHON) scripts/setup.py docs
-	@$(RUN) -m mkdocs --quiet build --strict
+	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs --quiet build --strict
 	@echo "docs: site/index.html"
 
 gpu-test: ## Run the GPU tests and a short GPU benchmark (docs/gpu-host.md)

@@ -1,7 +1,7 @@
-"""The reference pages that are made from the code, as a hook of MkDocs: C, C++, configuration and errors.
+"""The reference pages that are made from the code, as a hook of MkDocs.
 
-Pages without a source of their own are added to the site; in docs/reference/errors.md the line `<!-- statuses -->`
-becomes a table.
+Command line, configuration, C and C++ are pages without a source of their own; in docs/reference/errors.md the
+line `<!-- statuses -->` becomes a table.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {
         "reference/c.md": header_page("C", INCLUDE / "peerway.h", "c"),
         "reference/cpp.md": header_page("C++", INCLUDE / "peerway.hpp", "cpp"),
+        "reference/cli.md": command_line_page(),
         "reference/configuration.md": configuration_page(),
     }
     for path, content in pages.items():
@@ -34,11 +35,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in the table of statuses."""
-    return markdown.replace("<!-- statuses -->", status_table()) if "<!-- statuses -->" in markdown else markdown
+    return (
+        markdown.replace("<!-- statuses -->", status_table()) if "<!-- statuses -->" in markdown else markdown
+    )
 
 
 def header_page(language: str, header: Path, highlight: str) -> str:
-    """Give a header as a page: its comments at the left margin are the text, all else is code between them."""
+    """Give a header as a page: comments at the left margin are the text, all else is code between."""
     text = header.read_text()
     body = text[: text.rindex("#endif")] if "#endif" in text else text
     parts = [f"# {language}: `{header.parent.name}/{header.name}`\n"]
@@ -87,7 +90,8 @@ def prose(lines: list[str]) -> str:
 def without_plumbing(code: str) -> str:
     """Leave out what no reader needs: include guards, linkage, visibility."""
     drop = re.compile(
-        r"^(#\s*(ifndef|ifdef|if|else|elif|endif|include)\b.*|#define (PW_API|PEERWAY_\w+_H\w*)\b.*|extern \"C\".*|\}\s*)$"
+        r"^(#\s*(ifndef|ifdef|if|else|elif|endif|include)\b.*"
+        r"|#define (PW_API|PEERWAY_\w+_H\w*)\b.*|extern \"C\".*|\}\s*)$"
     )
     kept = [line.replace("PW_API ", "") for line in code.splitlines() if line == "}" or not drop.match(line)]
     text = "\n".join(kept).strip("\n")
@@ -96,7 +100,9 @@ def without_plumbing(code: str) -> str:
 
 def statuses() -> list[tuple[str, str, str]]:
     """Give (C name, number, meaning) of every status in peerway.h."""
-    enum = re.search(r"typedef enum pw_status \{(.*?)\} pw_status;", (INCLUDE / "peerway.h").read_text(), re.DOTALL)
+    enum = re.search(
+        r"typedef enum pw_status \{(.*?)\} pw_status;", (INCLUDE / "peerway.h").read_text(), re.DOTALL
+    )
     if enum is None:
         raise ValueError(f"{INCLUDE / 'peerway.h'}: no enum pw_status")
     rows = re.findall(r"(PW_\w+) = (\d+),?(?:\s*/\* (.*?) \*/)?", enum[1])
@@ -107,7 +113,9 @@ def status_table() -> str:
     """Give the table of statuses with the Python exception of each."""
     from peerway import errors
 
-    exceptions = {kind.status: kind.__name__ for kind in vars(errors).values() if is_error(kind, errors.Error)}
+    exceptions = {
+        kind.status: kind.__name__ for kind in vars(errors).values() if is_error(kind, errors.Error)
+    }
     lines = ["| status | C | Python | meaning |", "| --- | --- | --- | --- |"]
     for name, number, meaning in statuses():
         status = name.removeprefix("PW_").lower()
@@ -129,7 +137,7 @@ def configuration_page() -> str:
         "# Configuration",
         "",
         "No setting is needed for good performance. Each can be given as an environment variable or in",
-        "`~/.config/peerway/config.json`, one JSON object with the names of the first column; the environment wins.",
+        "`~/.config/peerway/config.json`, one JSON object with the names of the first column; environment wins.",
         "`peerway config` prints every value in force and where it came from.",
         "",
         "| name | variable | type | default | |",
@@ -138,5 +146,30 @@ def configuration_page() -> str:
     for entry in _core.settings():
         kind = entry.type.replace("choice:", "one of ").replace("|", ", ")
         default = f"`{entry.default}`" if entry.default else "derived"
-        lines.append(f"| `{entry.name}` | `PEERWAY_{entry.name.upper()}` | {kind} | {default} | {entry.help} |")
+        lines.append(
+            f"| `{entry.name}` | `PEERWAY_{entry.name.upper()}` | {kind} | {default} | {entry.help} |"
+        )
     return "\n".join(lines) + "\n"
+
+
+def command_line_page() -> str:
+    """Give the page of all verbs: their help, word for word."""
+    import click
+
+    from peerway.cli import VERBS, command
+
+    lines = [
+        "# Command line",
+        "",
+        "Errors go to standard error as `peerway: ...` with what was asked, what was found and what to do, and a",
+        "status other than 0. This is what `peerway VERB --help` prints.",
+        "",
+    ]
+    group = click.Context(command, info_name="peerway")
+    for verb, summary in VERBS.items():
+        found = command.get_command(group, verb)
+        if found is None:
+            raise ValueError(f"the verb '{verb}' is announced, but there is no such command")
+        context = click.Context(found, info_name=f"peerway {verb}", terminal_width=80)
+        lines += [f"## {verb}", "", summary, "", "```text", found.get_help(context), "```", ""]
+    return "\n".join(lines)

@@ -17,7 +17,11 @@ std::string vformat(fmt::string_view text, fmt::format_args arguments);
 
 template <typename... Arguments>
 std::string format(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
-  return pw::vformat(text, fmt::make_format_args(arguments...));
+  // Newer versions deprecate the conversion that older ones only have.
+  if constexpr (requires { text.get(); })
+    return pw::vformat(text.get(), fmt::make_format_args(arguments...));
+  else
+    return pw::vformat(text, fmt::make_format_args(arguments...));
 }
 
 }  // namespace pw

@@ -1,0 +1,54 @@
+"""What all Python tests share: the command `peerway` is on the PATH, settings of the user do not leak in, and
+every program that a test starts is ended with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Give each test its own configuration and cache, and none of the user's PEERWAY_ variables."""
+    for name in list(os.environ):
+        if name.startswith("PEERWAY_") and name != "PEERWAY_WHEELS":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.fixture
+def run_program() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """Run a program to its end and give its output; what is still running when the test ends is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(*command: object, **options: object) -> subprocess.CompletedProcess[str]:
+        words = [str(word) for word in command]
+        # A group of its own, so that the ranks a launcher started can be ended with it.
+        program = subprocess.Popen(
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            **options,  # type: ignore[call-overload]
+        )
+        started.append(program)
+        out, err = program.communicate()
+        return subprocess.CompletedProcess(words, program.returncode, out, err)
+
+    yield run
+    for program in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.wait()

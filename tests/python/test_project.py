@@ -1,0 +1,118 @@
+"""What holds the project together: one version, one list of settings, and documents that tell the truth."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import peerway
+from peerway import _core, errors
+from peerway.cli import VERBS
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_one_version_everywhere() -> None:
+    said = re.search(r"project\(peerway VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())
+    assert said is not None
+    version = said[1]
+    assert peerway.__version__ == version
+    assert importlib.metadata.version("peerway") == version
+    assert (
+        f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+        or "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+    )
+
+
+def test_every_requirement_is_pinned() -> None:
+    pinned = {
+        re.sub(r"[-_.]+", "-", line.split("==")[0]).lower()
+        for line in (ROOT / "requirements.lock").read_text().splitlines()
+        if "==" in line
+    }
+    wanted = PROJECT["build-system"]["requires"] + PROJECT["project"]["dependencies"]
+    wanted += [need for extra in PROJECT["project"]["optional-dependencies"].values() for need in extra]
+    names = {re.sub(r"[-_.]+", "-", re.split(r"[<>=\[ ]", need)[0]).lower() for need in wanted}
+    assert names <= pinned
+
+
+def test_every_requirement_is_explained() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text().lower()
+    for need in PROJECT["project"]["dependencies"] + PROJECT["build-system"]["requires"]:
+        name = re.split(r"[<>=\[ ]", need)[0]
+        assert name.lower() in page or name.replace("-", "/") in page, name
+
+
+def test_every_status_of_the_c_interface_has_an_exception() -> None:
+    header = (ROOT / "include" / "peerway" / "peerway.h").read_text()
+    statuses = {
+        name.lower() for name in re.findall(r"^\s+PW_(\w+) = \d+", header.split("} pw_status")[0], re.M)
+    }
+    kinds = [
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.Error)
+    ]
+    assert statuses - {"ok"} == {kind.status for kind in kinds}
+
+
+def test_every_setting_is_described() -> None:
+    names = [setting.name for setting in _core.settings()]
+    assert len(names) == len(set(names)) > 0
+    for setting in _core.settings():
+        assert re.fullmatch(r"[a-z][a-z_]*", setting.name)
+        assert setting.help.endswith(".")
+        assert setting.origin == f"the default of '{setting.name}'"
+
+
+def config(**environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `peerway config --format json` with these variables."""
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-m", "peerway", "config", "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ, **environment),
+    )
+
+
+def test_config_says_where_a_value_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "peerway").mkdir()
+    (tmp_path / "peerway" / "config.json").write_text('{"strict": true, "log": "info"}')
+    done = config(PEERWAY_LOG="debug")
+    assert done.returncode == 0, done.stderr
+    found = {setting["name"]: setting for setting in json.loads(done.stdout)}
+    assert (found["log"]["value"], found["log"]["origin"]) == ("debug", "PEERWAY_LOG")
+    assert found["strict"]["value"] == "on"
+    assert str(tmp_path) in found["strict"]["origin"]
+
+
+def test_config_names_a_value_that_cannot_be_used() -> None:
+    done = config(PEERWAY_LOG="loud")
+    assert done.returncode == 1
+    assert "PEERWAY_LOG" in done.stderr
+    assert "loud" in done.stderr
+    assert "debug" in done.stderr
+
+
+def test_documents_name_only_verbs_that_exist() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        for verb in re.findall(r"^\$ peerway ([a-z]+)", page.read_text(), re.M):
+            assert verb in VERBS, f"{page.relative_to(ROOT)} names `peerway {verb}`"
+
+
+def test_documents_name_only_files_that_exist() -> None:
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)|src=\"([^\":]+)\"", page.read_text()):
+            path = ROOT / (target[0] or target[1])
+            assert path.exists(), f"{page.name} links to {path}"
