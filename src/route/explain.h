@@ -2,6 +2,7 @@
 // what stands in the way of the paths that are not there.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

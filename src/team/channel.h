@@ -1,6 +1,7 @@
 // One connection between a member and the hub: sealed messages in both directions over a non-blocking socket.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>

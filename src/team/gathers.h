@@ -2,6 +2,7 @@
 // Pure.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>

@@ -2,6 +2,7 @@
 // function.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
 // Meeting: rank 0 opens the hub, all ranks (rank 0 too) join it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>

@@ -2,6 +2,7 @@
 // ticket in a file that only this user can read, and the others look for it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 

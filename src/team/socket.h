@@ -2,6 +2,7 @@
 // non-blocking.
 #pragma once
 
+#include <cstdint>
 #include <sys/types.h>
 
 #include <optional>

@@ -2,6 +2,7 @@
 // and always end: when it happened, when the deadline passed, when the rank is lost.
 #pragma once
 
+#include <cstdint>
 #include <sched.h>
 
 #include "base/clock.h"

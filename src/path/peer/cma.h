@@ -2,6 +2,8 @@
 // the same user, mapped or not, with one system call for up to 1,024 pieces.
 #pragma once
 
+#include <cstdint>
+
 #include "path/path.h"
 
 namespace pw {

@@ -3,6 +3,8 @@
 // faster once the data is larger than the caches. The route table knows from which size on.
 #pragma once
 
+#include <cstdint>
+
 #include "path/path.h"
 
 namespace pw {

@@ -4,6 +4,7 @@
 // large transfers over PCIe while another path moves the rest over NVLink.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
