@@ -60,7 +60,7 @@ std::unique_ptr<Team> team_by_pmix(const Launch& launch, const std::string& want
   const bool needed = launch.by == Launch::By::pmix || !launch.one_host;
   if (!launch.pmix || (!needed && wanted != "pmix")) return nullptr;
   std::string why_not;
-  if (const auto pmix = Pmix::connect(why_not)) {
+  if (Pmix* const pmix = Pmix::of_process(why_not)) {
     const bool told = launch.by != Launch::By::pmix;
     return team_by_pmix(*pmix, told ? launch.rank : pmix->rank(), told ? launch.size : pmix->size(), number);
   }

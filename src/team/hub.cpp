@@ -149,7 +149,7 @@ void Hub::challenge(Connection& connection, const Message& message) {
 void Hub::join(Connection& connection, const Message& message) {
   const auto [rank, size, nonce] = connection.hello;
   Identity identity = parse_join(message.payload);
-  if (size != size_ || members_.contains(rank)) {
+  if (!failure_ && (size != size_ || members_.contains(rank))) {
     // It knows the secret, so it is of this job and started wrongly: nobody can go on.
     connection.state = State::joined;
     return fail_all(
@@ -163,6 +163,12 @@ void Hub::join(Connection& connection, const Message& message) {
                      rank, roster_[rank].process, identity.process, identity.host_name));
   }
   connection.state = State::joined;
+  own_joined_ |= rank == 0;
+  if (failure_) {
+    connection.channel.queue(Type::refuse, failure_);
+    over_ = own_joined_;
+    return;
+  }
   roster_[rank] = std::move(identity);
   members_[rank] = &connection;
   if (members_.size() == size_) welcome_all();
@@ -198,11 +204,11 @@ void Hub::lose(uint32_t rank, How how) {
       how == How::left ? format("rank {} has left the team", rank)
                        : format("rank {} is lost: its process ({} on {}) ended without leaving the team",
                                 rank, who.process, who.host_name);
+  if (rank == 0) over_ = true;
   if (!complete_) return fail_all(PW_PEER_LOST, format("peerway: {}, while the team was being made", why));
   for (const auto& [other, connection] : members_)
     connection->channel.queue(Type::lost, pack(Loss{rank, how}));
   send(gathers_.lose(static_cast<int>(rank), why));
-  if (rank == 0) over_ = true;
 }
 
 void Hub::turn_away(Connection& connection, const std::string& why) {
@@ -214,11 +220,13 @@ void Hub::turn_away(Connection& connection, const std::string& why) {
   last_turned_away_ = why.starts_with("peerway: ") ? why.substr(9) : why;
 }
 
+/// Tells all who have joined. The hub goes on until rank 0 has been told as well, which is on its way.
 void Hub::fail_all(pw_status status, const std::string& why) {
-  const auto refusal = std::make_shared<const Bytes>(pack(Refusal{status, why}));
+  if (failure_) return;  // the first reason is the reason
+  failure_ = std::make_shared<const Bytes>(pack(Refusal{status, why}));
   for (const auto& each : connections_)
-    if (each->state == State::joined && !each->closing) each->channel.queue(Type::refuse, refusal);
-  over_ = true;
+    if (each->state == State::joined && !each->closing) each->channel.queue(Type::refuse, failure_);
+  over_ = own_joined_;
 }
 
 void Hub::fail_late() {
@@ -234,6 +242,7 @@ void Hub::fail_late() {
   if (turned_away_ > 0)
     why += format(". {} connections were refused, the last because: {}", turned_away_, last_turned_away_);
   fail_all(PW_TIMEOUT, why);
+  over_ = true;
 }
 
 /// Sends what is still to be sent, but not to somebody who does not read.

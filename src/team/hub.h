@@ -59,7 +59,9 @@ class Hub {
   std::vector<std::unique_ptr<Connection>> connections_;
   std::map<uint32_t, Connection*> members_;  ///< by rank: joined and not gone
   std::vector<wire::Identity> roster_;
-  bool complete_ = false;  ///< all have joined
+  bool complete_ = false;    ///< all have joined
+  bool own_joined_ = false;  ///< rank 0 has
+  SharedBytes failure_;      ///< why there will be no team, for all who join
   bool over_ = false;
   int turned_away_ = 0;
   std::string last_turned_away_;

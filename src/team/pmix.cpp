@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "base/format.h"
 #include "base/status.h"
@@ -99,6 +100,14 @@ struct Pmix::Library {
 };
 
 Pmix::Pmix(std::unique_ptr<Library> library) : library_(std::move(library)) {}
+
+Pmix* Pmix::of_process(std::string& why_not) {
+  static std::mutex mutex;
+  static std::unique_ptr<Pmix> pmix;
+  std::lock_guard lock(mutex);
+  if (!pmix) pmix = connect(why_not);
+  return pmix.get();
+}
 
 std::unique_ptr<Pmix> Pmix::connect(std::string& why_not) {
   auto library = std::make_unique<Library>();

@@ -10,12 +10,13 @@
 
 namespace pw {
 
-/// One use of the process manager's PMIx server. The destructor gives it up again, as the server expects of a
-/// process that does not want to be counted as having died.
+/// This process's use of the process manager's PMIx server.
 class Pmix {
  public:
-  /// Nothing, with the reason, when the library or the server is not there.
-  static std::unique_ptr<Pmix> connect(std::string& why_not);
+  /// Nothing, with the reason, when the library or the server is not there. Connects once and gives the
+  /// server up when the process exits (it would count as having died otherwise): PMIx 5 corrupts its memory
+  /// when it is finalized and initialized again, which the program's MPI might do after us.
+  static Pmix* of_process(std::string& why_not);
   ~Pmix();
 
   [[nodiscard]] int rank() const;
@@ -25,6 +26,7 @@ class Pmix {
   std::string broadcast(const std::string& key, const std::string& text, uint64_t timeout_ns);
 
  private:
+  static std::unique_ptr<Pmix> connect(std::string& why_not);
   struct Library;
   explicit Pmix(std::unique_ptr<Library> library);
   std::unique_ptr<Library> library_;

@@ -1,0 +1,333 @@
+"""`peerway run` and the team it starts, with real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import LIMIT, Run, clean_environment, peerway
+
+SECRET = "00112233445566778899aabbccddeeff"
+
+
+def wait_until(condition: object, what: str) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat[stat.rindex(")") + 2] not in "ZX"
+
+
+def by_hand(program: Path, rank: int, size: int, *commands: str, **more: str) -> subprocess.Popen[str]:
+    """A rank as `peerway run` starts it, but with what the test wants it to be told."""
+    told = {"PEERWAY_RANK": str(rank), "PEERWAY_SIZE": str(size), "PEERWAY_SECRET": SECRET, **more}
+    return subprocess.Popen(
+        [program, *commands],
+        env=clean_environment(**told),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def fresh_address() -> str:
+    return f"unix:@peerway-test-{os.urandom(8).hex()}"
+
+
+# ---- the team ----
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_gather_and_barrier(team_program: Path, run: Run, ranks: int) -> None:
+    done = run(peerway("run", "-n", str(ranks), "--", str(team_program), "gather", "barrier", "again", "gather", "twice"))
+    assert done.returncode == 0, done.stderr
+    assert sorted(set(done.stdout.splitlines())) == [f"gathered {rank} of {ranks}" for rank in range(ranks)]
+    assert len(done.stdout.splitlines()) == 3 * ranks
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_every_other_rank_learns_of_a_kill(team_program: Path, run: Run, victim: int) -> None:
+    program = [str(team_program), "gather", "die", str(victim), "expect", str(victim), "fails"]
+    done = run(peerway("run", "-n", "3", "--grace", "30", "--", *program))
+    assert done.returncode == 128 + signal.SIGKILL
+    assert done.stdout.splitlines().count(f"rank {victim} is lost") == 2, done.stdout + done.stderr
+    assert re.search(rf"all_gather: rank {victim} (is|was) lost", done.stdout)
+    assert f"rank {victim} (process " in done.stderr
+    assert "was killed by signal 9 (SIGKILL)" in done.stderr
+
+
+def test_a_child_that_holds_the_sockets_does_not_hide_a_death(team_program: Path, run: Run) -> None:
+    for victim in ("0", "1"):
+        program = [str(team_program), "gather", "fork", "die", victim, "expect", victim, "fails"]
+        done = run(peerway("run", "-n", "3", "--grace", "15", "--", *program))
+        assert done.stdout.splitlines().count(f"rank {victim} is lost") == 2, done.stdout + done.stderr
+
+
+def test_two_jobs_at_once_do_not_meet(team_program: Path) -> None:
+    command = peerway("run", "-n", "2", "--", str(team_program), *(["gather", "again"] * 20))
+    jobs = [subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE) for _ in range(3)]
+    for job in jobs:
+        out, _ = job.communicate(timeout=LIMIT)
+        assert job.returncode == 0
+        assert len(out.splitlines()) == 40
+
+
+def test_a_wrong_secret_is_refused(team_program: Path) -> None:
+    address = fresh_address()
+    told = {"PEERWAY_RENDEZVOUS": address, "PEERWAY_TIMEOUT": "2"}
+    first = by_hand(team_program, 0, 2, **told)
+    second = by_hand(team_program, 1, 2, **{**told, "PEERWAY_SECRET": "f" * 32})
+    errors = [rank.communicate(timeout=LIMIT)[1] for rank in (first, second)]
+    assert (first.returncode, second.returncode) == (10 + 1, 10 + 11)  # timeout, denied
+    assert "1 of 2 ranks did not join the team in time (rank 1)" in errors[0]
+    assert f"the process at {address} does not know this job's secret" in errors[1]
+    assert SECRET not in errors[0] + errors[1]
+
+
+def test_counts_that_differ_are_told_to_both(team_program: Path) -> None:
+    told = {"PEERWAY_RENDEZVOUS": fresh_address()}
+    both = [by_hand(team_program, 0, 2, **told), by_hand(team_program, 1, 3, **told)]
+    for rank in both:
+        assert "rank 1 was started as one of 3 ranks and rank 0 as one of 2" in rank.communicate(timeout=LIMIT)[1]
+        assert rank.returncode == 10 + 3
+
+
+def test_a_port_in_use_is_named(team_program: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"tcp:127.0.0.1:{taken.getsockname()[1]}"
+        rank = by_hand(team_program, 0, 2, PEERWAY_RENDEZVOUS=address)
+        error = rank.communicate(timeout=LIMIT)[1]
+    assert rank.returncode == 10 + 12
+    assert f"rank 0 cannot listen at {address}" in error
+    assert "Another process uses it" in error
+
+
+def test_tcp_works_as_well(team_program: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"tcp:127.0.0.1:{free.getsockname()[1]}"
+    both = [by_hand(team_program, rank, 2, "gather", PEERWAY_RENDEZVOUS=address) for rank in (1, 0)]
+    for rank in both:
+        assert rank.communicate(timeout=LIMIT)[1] == ""
+        assert rank.returncode == 0
+
+
+def test_a_rank_that_is_missing_is_named(team_program: Path) -> None:
+    rank = by_hand(team_program, 0, 3, PEERWAY_RENDEZVOUS=fresh_address(), PEERWAY_TIMEOUT="0.3")
+    assert "2 of 3 ranks did not join the team in time (rank 1, 2)" in rank.communicate(timeout=LIMIT)[1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_another_user_is_refused_even_with_the_secret(team_program: Path, tmp_path: Path) -> None:
+    address = fresh_address()
+    told = {"PEERWAY_RENDEZVOUS": address, "PEERWAY_TIMEOUT": "2"}
+    first = by_hand(team_program, 0, 2, **told)
+    # The program is handed over by a folder that the other user can read.
+    shown = Path("/tmp") / f"peerway-team-{os.getpid()}"
+    shown.write_bytes(team_program.read_bytes())
+    shown.chmod(0o755)
+    try:
+        second = subprocess.Popen(
+            [shown],
+            env=clean_environment(PEERWAY_RANK="1", PEERWAY_SIZE="2", PEERWAY_SECRET=SECRET, **told),
+            user=65534,
+            group=65534,
+            extra_groups=[],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        error = second.communicate(timeout=LIMIT)[1]
+    finally:
+        shown.unlink()
+    if "error while loading shared libraries" in error:
+        pytest.skip("the library is in a folder that other users cannot read")
+    assert second.returncode == 10 + 11, error
+    assert f"the process at {address} belongs to user 0, not to user 65534" in error
+    assert "did not join" in first.communicate(timeout=LIMIT)[1]
+
+
+def test_bad_settings_are_told(team_program: Path, run: Run) -> None:
+    done = run([str(team_program)], env=clean_environment(PEERWAY_LOG="loud"))
+    assert done.returncode == 10 + 15
+    assert "PEERWAY_LOG is 'loud'; it must be one of" in done.stderr
+    done = run([str(team_program)], env=clean_environment(PEERWAY_LOUD="1"))
+    assert done.returncode == 0
+    assert "PEERWAY_LOUD in the environment means nothing" in done.stderr
+
+
+# ---- the launcher ----
+
+
+def test_what_a_rank_is_told(run: Run) -> None:
+    script = (
+        "import os, json, sys; told = {k: v for k, v in os.environ.items() if k.startswith('PEERWAY_')};"
+        "sys.stdout.write(json.dumps(told) + '\\n')"  # in one piece
+    )
+    done = run(peerway("run", "-n", "2", "--", "python3", "-c", script))
+    told = sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda each: each["PEERWAY_RANK"])
+    assert [each["PEERWAY_RANK"] for each in told] == ["0", "1"]
+    assert [each["PEERWAY_LOCAL_RANK"] for each in told] == ["0", "1"]
+    assert {each["PEERWAY_SIZE"] for each in told} == {each["PEERWAY_LOCAL_SIZE"] for each in told} == {"2"}
+    assert re.fullmatch("[0-9a-f]{32}", told[0]["PEERWAY_SECRET"])
+    assert told[0]["PEERWAY_SECRET"] == told[1]["PEERWAY_SECRET"]
+
+
+def test_cores_are_divided_unless_told_not_to(run: Run) -> None:
+    allowed = os.sched_getaffinity(0)
+    script = "import os, sys; sys.stdout.write(f'{sorted(os.sched_getaffinity(0))}\\n')"
+    ranks = min(2, len(allowed))
+    done = run(peerway("run", "-n", str(ranks), "--", "python3", "-c", script))
+    got = [set(json.loads(line)) for line in done.stdout.splitlines()]
+    assert set().union(*got) == allowed
+    assert sum(map(len, got)) == len(allowed)
+    done = run(peerway("run", "-n", "2", "--bind", "none", "--", "python3", "-c", script))
+    assert all(set(json.loads(line)) == allowed for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 0", 0), ("exit 7", 7), ("[ $PEERWAY_RANK = 0 ] || exit 3", 3), ("kill -SEGV $$", 139)]
+)
+def test_exit_code(run: Run, script: str, code: int) -> None:
+    assert run(peerway("run", "-n", "2", "--grace", "0", "--", "sh", "-c", script)).returncode == code
+
+
+def test_a_failure_ends_the_others_and_their_children(run: Run, tmp_path: Path) -> None:
+    script = (
+        f"if [ $PEERWAY_RANK = 1 ]; then sleep 0.5; exit 5; fi; trap '' TERM; sleep 600 & echo $! > {tmp_path}/child; "
+        f"setsid sh -c 'trap \"\" TERM; echo $$ > {tmp_path}/daemon; sleep 601' & echo $$ > {tmp_path}/rank; wait; sleep 602"
+    )
+    done = run(peerway("run", "-n", "2", "--grace", "0.2", "--", "sh", "-c", script))
+    assert done.returncode == 5
+    assert re.fullmatch(
+        r"peerway: rank 1 \(process \d+\) exited with status 5; the 1 still running will be ended in 0.2 s\n", done.stderr
+    )
+    for name in ("child", "daemon", "rank"):
+        assert not alive(int((tmp_path / name).read_text())), name
+
+
+def test_what_an_orderly_rank_leaves_behind_is_ended(run: Run, tmp_path: Path) -> None:
+    done = run(peerway("run", "-n", "1", "--", "sh", "-c", f"sleep 600 & echo $! > {tmp_path}/child"))
+    assert done.returncode == 0
+    assert not alive(int((tmp_path / "child").read_text()))
+
+
+def test_the_launchers_own_death_is_that_of_the_ranks(tmp_path: Path) -> None:
+    script = f"sleep 600 & echo $! > {tmp_path}/child$PEERWAY_RANK; echo $$ > {tmp_path}/rank$PEERWAY_RANK; wait"
+    job = subprocess.Popen(peerway("run", "-n", "2", "--", "sh", "-c", script), env=clean_environment())
+    files = [tmp_path / f"{name}{rank}" for name in ("child", "rank") for rank in (0, 1)]
+    wait_until(lambda: all(file.exists() and file.read_text().strip() for file in files), "the ranks' start")
+    job.kill()
+    job.wait()
+    for file in files:
+        wait_until(lambda pid=int(file.read_text()): not alive(pid), f"the end of {file.name}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
+def test_signals_reach_every_rank(number: signal.Signals) -> None:
+    name = number.name.removeprefix("SIG")
+    script = f"trap 'echo got {name}; exit 0' {name}; echo ready; while :; do sleep 0.05; done"
+    job = subprocess.Popen(
+        peerway("run", "-n", "2", "--", "sh", "-c", script), env=clean_environment(), stdout=subprocess.PIPE, text=True
+    )
+    assert job.stdout is not None
+    assert [job.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
+    job.send_signal(number)
+    assert job.communicate(timeout=LIMIT)[0] == f"got {name}\n" * 2
+    assert job.returncode == 0
+
+
+def test_asked_twice_ends_what_ignores_the_first() -> None:
+    script = "trap '' INT TERM; echo ready; while :; do sleep 0.05; done"
+    job = subprocess.Popen(
+        peerway("run", "-n", "2", "--", "sh", "-c", script), env=clean_environment(), stdout=subprocess.PIPE, text=True
+    )
+    assert job.stdout is not None
+    assert [job.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
+    job.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert job.poll() is None
+    job.send_signal(signal.SIGINT)
+    job.communicate(timeout=LIMIT)
+    assert job.returncode == 128 + signal.SIGKILL
+
+
+def test_prefix_keeps_streams_apart_and_lines_whole(run: Run) -> None:
+    script = "for i in 1 2 3; do printf a; sleep 0.02; printf b$i; echo; done; echo err >&2; printf '\\377end'"
+    done = run(peerway("run", "-n", "3", "--prefix", "--", "sh", "-c", script), text=False)
+    lines = done.stdout.splitlines()
+    for rank in range(3):
+        mine = [line for line in lines if line.startswith(b"[%d] " % rank)]
+        assert mine == [b"[%d] " % rank + text for text in (b"ab1", b"ab2", b"ab3", b"\xffend")]
+    assert sorted(done.stderr.splitlines()) == [b"[0] err", b"[1] err", b"[2] err"]
+
+
+def test_standard_input_is_rank_0s(run: Run) -> None:
+    done = run(peerway("run", "-n", "2", "--prefix", "--", "cat"), input="hello\n")
+    assert done.stdout == "[0] hello\n"
+
+
+def test_a_terminals_input_reaches_rank_0() -> None:
+    ours, theirs = pty.openpty()
+    job = subprocess.Popen(
+        peerway("run", "-n", "2", "--", "sh", "-c", "[ $PEERWAY_RANK = 1 ] || { read line; echo got $line; }"),
+        env=clean_environment(),
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    os.close(theirs)
+    os.write(ours, b"typed\n")
+    assert job.communicate(timeout=LIMIT)[0] == "got typed\n"
+    assert job.returncode == 0
+    os.close(ours)
+
+
+def test_a_reader_that_goes_away_hangs_nothing(run: Run) -> None:
+    command = " ".join(peerway("run", "-n", "2", "--prefix", "--", "yes"))
+    done = run(["sh", "-c", f"{command} | head -n 2"])
+    assert len(done.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["-n", "0", "--", "true"], 2, "0 is not in the range"),
+        (["-n", "x", "--", "true"], 2, "'x' is not a valid integer"),
+        (["--", "true"], 2, "Missing option '-n'"),
+        (["-n", "1"], 2, "Missing argument 'PROGRAM'"),
+        (["-n", "1", "--", "no-such-program"], 127, "no-such-program was not found in PATH"),
+        (["-n", "1", "--", "./no-such-program"], 127, "./no-such-program does not exist"),
+        (["-n", "1", "--", "/tmp"], 126, "/tmp is a folder, not a program"),
+        (["-n", "1", "--", "./plain.py"], 126, "./plain.py is not executable; start it as: python ./plain.py"),
+        (["-n", "1", "--", "./broken"], 126, "./broken cannot be run: Exec format error"),
+    ],
+)
+def test_bad_use_is_told(run: Run, tmp_path: Path, arguments: list[str], code: int, message: str) -> None:
+    (tmp_path / "plain.py").write_text("")
+    (tmp_path / "broken").write_bytes(b"\x7fELFnonsense")
+    (tmp_path / "broken").chmod(0o755)
+    done = run(peerway("run", *arguments), cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_arguments_are_passed_as_they_are(run: Run) -> None:
+    done = run(peerway("run", "-n", "1", "--", "printf", "%s|", "-n", "--prefix", "a b", "--", ""))
+    assert done.stdout == "-n|--prefix|a b|--||"

@@ -1,0 +1,178 @@
+"""The same program, unchanged, as a step of a real Slurm of one node that the test starts and stops."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import Run, clean_environment
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol", "sinfo")
+PACKAGES = "munge slurmctld slurmd slurm-client"
+
+CONFIGURATION = """
+ClusterName=peerway
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+SlurmctldPort={controller}
+SlurmdPort={daemon}
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/backfill
+ReturnToService=2
+MpiDefault=none
+SwitchType=switch/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+MailProg=/bin/true
+SlurmdParameters=config_overrides
+NodeName={host} NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
+PartitionName=debug Nodes={host} Default=YES MaxTime=60 State=UP
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def find(program: str) -> str | None:
+    return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+
+
+class Cluster:
+    """munged, slurmctld and slurmd of our own, all under one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._daemons: list[subprocess.Popen[bytes]] = []
+        for name in ("state", "spool"):
+            (folder / name).mkdir()
+        text = CONFIGURATION.format(
+            folder=folder, host=socket.gethostname().split(".")[0], controller=free_port(), daemon=free_port()
+        )
+        (folder / "slurm.conf").write_text(text)
+        key = folder / "munge.key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return clean_environment(SLURM_CONF=str(self.folder / "slurm.conf"))
+
+    def start(self) -> None:
+        files = {"socket": "munge.socket", "key-file": "munge.key", "pid-file": "munge.pid"}
+        files |= {"log-file": "munge.log", "seed-file": "munge.seed"}
+        self._daemon("munged", "--foreground", "--force", *(f"--{name}={self.folder / file}" for name, file in files.items()))
+        deadline = time.monotonic() + 20
+        while not (self.folder / "munge.socket").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self._daemon("slurmctld", "-D")
+        self._daemon("slurmd", "-D")
+
+    def _daemon(self, program: str, *arguments: str) -> None:
+        path = find(program)
+        assert path is not None
+        with (self.folder / f"{program}.out").open("wb") as out:
+            self._daemons.append(
+                subprocess.Popen([path, *arguments], env=self.environment, stdout=out, stderr=subprocess.STDOUT)
+            )
+
+    def ready(self) -> bool:
+        done = subprocess.run(
+            ["timeout", "5", "sinfo", "-h", "-o", "%T"], env=self.environment, capture_output=True, text=True, check=False
+        )
+        return "idle" in done.stdout
+
+    def stop(self) -> None:
+        for daemon in reversed(self._daemons):
+            daemon.terminate()
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    if os.geteuid() != 0:
+        pytest.skip("only root can start Slurm's daemons")
+    if missing := [program for program in PROGRAMS if find(program) is None]:
+        pytest.skip(f"{', '.join(missing)} not installed (apt-get install {PACKAGES})")
+    cluster = Cluster(tmp_path_factory.mktemp("slurm"))
+    cluster.start()
+    try:
+        deadline = time.monotonic() + 40
+        while not cluster.ready():
+            if time.monotonic() > deadline:
+                logs = [path.read_text(errors="replace")[-2000:] for path in cluster.folder.glob("*.out")]
+                pytest.fail("the Slurm of the test does not come up:\n" + "\n".join(logs))
+            time.sleep(0.2)
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_srun(cluster: Cluster, team_program: Path, run: Run, ranks: int) -> None:
+    command = ["srun", "-n", str(ranks), str(team_program), "gather", "barrier", "again", "gather"]
+    done = run(command, env=cluster.environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    expected = [f"gathered {rank} of {ranks}" for rank in range(ranks)] * 2
+    assert sorted(done.stdout.splitlines()) == sorted(expected)
+
+
+def test_two_steps_at_once_do_not_meet(cluster: Cluster, team_program: Path) -> None:
+    command = ["srun", "--overlap", "-n", "2", str(team_program), *(["gather", "again"] * 5)]
+    steps = [subprocess.Popen(command, env=cluster.environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for step in steps:
+        out, _ = step.communicate(timeout=60)
+        assert step.returncode == 0
+        assert len(out.splitlines()) == 10
+
+
+def test_a_killed_rank_is_told_to_the_others(cluster: Cluster, team_program: Path, run: Run) -> None:
+    program = [str(team_program), "gather", "die", "0", "expect", "0", "fails"]
+    done = run(["srun", "-n", "3", "--kill-on-bad-exit=0", *program], env=cluster.environment)
+    assert done.stdout.splitlines().count("rank 0 is lost") == 2, done.stdout + done.stderr
+
+
+def test_a_batch_script_itself_is_a_team_of_one(cluster: Cluster, team_program: Path, run: Run, tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text(f"#!/bin/sh\n{team_program} gather\nsrun -n 2 {team_program} gather\n")
+    command = ["sbatch", "--wait", "-n", "2", "-o", str(tmp_path / "out"), str(script)]
+    done = run(command, env=cluster.environment)
+    assert done.returncode == 0, done.stderr
+    said = (tmp_path / "out").read_text().splitlines()
+    assert sorted(said) == ["gathered 0 of 1", "gathered 0 of 2", "gathered 1 of 2"]
+
+
+def test_pmix(cluster: Cluster, team_program: Path, run: Run) -> None:
+    kinds = run(["srun", "--mpi=list"], env=cluster.environment)
+    if "pmix" not in kinds.stdout + kinds.stderr:
+        pytest.skip("this Slurm has no PMIx plugin (apt-get install libpmix2)")
+    command = ["srun", "--mpi=pmix", "-n", "2", str(team_program), "gather", "again", "gather"]
+    done = run(command, env={**cluster.environment, "PEERWAY_LAUNCHER": "pmix"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(done.stdout.splitlines()) == 4
