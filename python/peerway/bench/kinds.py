@@ -37,6 +37,8 @@ class Kind:
         return max(FEWEST_IN_WINDOW, min(BANDWIDTH_WINDOW, BANDWIDTH_BYTES // max(size, 1)))
 
 
+MEMCPY, FLAG = "memcpy", "flag"
+LIMITS = (MEMCPY, FLAG)  # what the hardware allows; no way to move data between ranks
 MBPS, RATE = "bandwidth_MBps", "messages_per_s"
 
 KINDS = {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peerway import _core
+from peerway.bench.kinds import FLAG, MEMCPY
 from peerway.bench.plan import SIGNAL_BYTES, Case, Plan
 from peerway.bench.sampling import FEWEST, MOST_LATENCIES, MOST_WINDOWS, Outcome, block_of
 from peerway.context import Context
@@ -18,7 +19,6 @@ from peerway.context import Context
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MEMCPY, FLAG = "memcpy", "flag"
 _MEMCPY_TESTS = ("put_bw", "get_bw", "cube")
 _FLAG_TESTS = ("put_latency", "signal_latency")
 

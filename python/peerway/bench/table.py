@@ -4,7 +4,7 @@ pair.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from peerway.bench.kinds import KINDS
+from peerway.bench.kinds import KINDS, LIMITS
 from peerway.cube import cube_face, shape_class
 from peerway.units import bandwidth_text, rate_text, size_text, time_text
 
@@ -23,6 +23,7 @@ _FACES = {"i": "contiguous face", "j": "face of rows", "k": "face of single doub
 _UNITS = {"bandwidth_MBps": bandwidth_text, "messages_per_s": rate_text}
 _MORE_IS_BETTER = frozenset(_UNITS)
 _NOTHING = "–"
+GAP = 2  # blanks between columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +52,43 @@ def column_of(block: Block, statistic: str | None) -> str:
     return statistic if statistic and column == "p50_us" else column
 
 
-def as_table(block: Block, statistic: str | None = None) -> Table:
-    """One table. `statistic` is the field of latency tests ("p50_us", "p99_us", ...); bandwidths are of the
-    median.
+def tables(block: Block, width: int, statistic: str | None = None) -> Iterator[Table]:
+    """The block's table, cut into several of at most `width` characters where it is wider.
 
-    The best of Peerway's own ways in each row is bold; a value that was not validated is marked.
+    `statistic` is the field of latency tests ("p50_us", "p99_us", ...); bandwidths are of the median. The
+    best of each row is bold; a value that was not validated is marked.
     """
-    column = column_of(block, statistic)
-    vias = list(dict.fromkeys(record.via for record in block.records))
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    column, rows = column_of(block, statistic), _rows(block)
+    columns: dict[str, list[Text]] = {}
+    for via in dict.fromkeys(record.via for record in block.records):
+        columns[via] = [
+            _cell(_of(block, via, size), column, _best(_of(block, None, size), column)) for _, size in rows
+        ]
+    first = max(len(label) for label, _ in rows) + GAP
+    group: list[str] = []
+    used = first
+    for via, cells in columns.items():
+        needs = max(len(via), *(len(cell) for cell in cells)) + GAP
+        if group and used + needs > width:
+            yield _table(rows, {name: columns[name] for name in group})
+            group, used = [], first
+        group.append(via)
+        used += needs
+    yield _table(rows, {name: columns[name] for name in group})
+
+
+def _table(rows: Sequence[tuple[str, int]], columns: dict[str, list[Text]]) -> Table:
+    table = Table(box=None, padding=(0, GAP, 0, 0), header_style="dim")
     table.add_column("size", justify="right", no_wrap=True)
-    for via in vias:
-        table.add_column(via, justify="right", overflow="fold")
-    for label, size in _rows(block):
-        row = [[r for r in block.records if r.via == via and r.bytes == size] for via in vias]
-        best = _best([record for cell in row for record in cell], column)
-        table.add_row(label, *(_cell(cell, column, best) for cell in row))
+    for via in columns:
+        table.add_column(via, justify="right", no_wrap=True)
+    for index, (label, _) in enumerate(rows):
+        table.add_row(label, *(cells[index] for cells in columns.values()))
     return table
+
+
+def _of(block: Block, via: str | None, size: int) -> list[Record]:
+    return [record for record in block.records if record.bytes == size and via in (None, record.via)]
 
 
 def title(block: Block, statistic: str | None = None) -> str:
@@ -91,7 +112,7 @@ def _rows(block: Block) -> Sequence[tuple[str, int]]:
 
 
 def _best(records: Sequence[Record], column: str) -> float | None:
-    values = [getattr(record, column) for record in records if record.validated]
+    values = [getattr(r, column) for r in records if r.validated and r.via not in LIMITS]
     if not values:
         return None
     best: float = max(values) if column in _MORE_IS_BETTER else min(values)

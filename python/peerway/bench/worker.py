@@ -18,6 +18,7 @@ import numpy as np
 
 from peerway import _core
 from peerway.bench import limits, machine
+from peerway.bench.kinds import FLAG, MEMCPY
 from peerway.bench.links import CaseFailed, Links
 from peerway.bench.paths import covers
 from peerway.bench.plan import Case, Plan
@@ -81,9 +82,9 @@ def _run(job: Job, plan: Plan, context: Context, sampler: Sampler, reporter: Rep
     )
     outcomes: list[Outcome] = []
     try:
-        if job.via == limits.FLAG:
+        if job.via == FLAG:
             outcomes = limits.run_flag(context, plan, folder / "flag")
-        elif job.via == limits.MEMCPY:
+        elif job.via == MEMCPY:
             outcomes = limits.run_memcpy(job.case, plan) if context.rank == 0 else []
             context.team.barrier(plan.timeout_s + 60)
         else:
@@ -99,7 +100,7 @@ def _run(job: Job, plan: Plan, context: Context, sampler: Sampler, reporter: Rep
 
 def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
     case, kind = job.case, job.case.kind
-    window, alone = kind.window(case.shape.bytes), job.via == limits.MEMCPY
+    window, alone = kind.window(case.shape.bytes), job.via == MEMCPY
     low, median, high = np.percentile(outcome.samples_ns, (25, 50, 75))
     extra: dict[str, Any] = {
         "spread": float(f"{(high - low) / (2 * max(median, 1)):.3g}")
@@ -154,7 +155,7 @@ def _jobs(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
         if plan.limits and limit and mark not in limits_done:
             limits_done.add(mark)
             yield Job(case, limit, limit)
-        for via, paths in _settings(plan, case, found[key]):
+        for via, paths in _settings(plan, case, found[key], reporter):
             for chunk in plan.staging_chunks or [0]:
                 yield Job(case, via, paths, chunk)
 
@@ -192,7 +193,7 @@ def _paths(case: Case, op: str, links: Links, reporter: Reporter) -> list[PathIn
     return infos
 
 
-def _settings(plan: Plan, case: Case, infos: list[PathInfo]) -> Iterator[tuple[str, str]]:
+def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter) -> Iterator[tuple[str, str]]:
     """The ways of the plan that can be used, or else all available paths and the route."""
     available = [info.name for info in infos if info.available]
     if not available:
@@ -205,19 +206,30 @@ def _settings(plan: Plan, case: Case, infos: list[PathInfo]) -> Iterator[tuple[s
             yield ROUTE, ROUTE
     else:
         for label, paths in plan.settings:
-            _check_known(paths, infos)
+            if label == paths:
+                _check_known(paths, infos)
             usable = [want for want in paths.split(",") if any(covers(want, name) for name in available)]
-            if paths == ROUTE or usable:
+            if usable or paths == ROUTE:
                 yield label, ",".join(usable) or ROUTE
+            elif label != paths:
+                reporter.say("refused", via=label, test="", bytes=0, why=_why_none(paths, infos))
 
 
-def _check_known(paths: str, infos: list[PathInfo]) -> None:
+def _check_known(want: str, infos: list[PathInfo]) -> None:
+    if want != ROUTE and not any(covers(want, info.name) for info in infos):
+        names = ", ".join(info.name for info in infos)
+        raise InvalidArgument(
+            f"peerway: there is no path '{want}'; there are {names}, and route for the choice."
+        )
+
+
+def _why_none(paths: str, infos: list[PathInfo]) -> str:
+    """What keeps each path of a setting off."""
+    reasons = []
     for want in paths.split(","):
-        if want != ROUTE and not any(covers(want, info.name) for info in infos):
-            names = ", ".join(info.name for info in infos)
-            raise InvalidArgument(
-                f"peerway: there is no path '{want}'; there are {names}, and route for the choice."
-            )
+        found = [f"{info.name}: {info.why_not}" for info in infos if covers(want, info.name)]
+        reasons += found or [f"{want} is not in this build"]
+    return "; ".join(reasons)
 
 
 if __name__ == "__main__":

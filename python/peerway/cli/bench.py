@@ -236,7 +236,8 @@ def _show(results: Results, form: str, stat: str, out: Path | None) -> None:
         for block in table.blocks(results.records):
             statistic = None if stat == "p50" else f"{stat}_us"
             console.print(Text(table.title(block, statistic), style="bold"))
-            console.print(table.as_table(block, statistic))
+            for part in table.tables(block, console.width, statistic):
+                console.print(part)
             console.print()
     notes = Console(stderr=True, highlight=False)
     for note in results.notes:
