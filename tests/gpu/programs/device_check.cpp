@@ -1,6 +1,6 @@
 // Everything that two processes can do with the CUDA device, on real GPUs: one process owns memory of every kind, the
 // other maps it and copies there and back by both methods. Prints one JSON line a check; exits with the number of failed
-// ones (at most 100). Usage: device_check [folder of compiled kernels [libnvrtc.so]]
+// ones (at most 100). Usage: device_check [folder of compiled kernels [libnvrtc.so [libcuda.so]]]
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -44,7 +44,7 @@ struct Shared {  ///< host memory of both processes
 };
 
 Options options_of(int argc, char **argv) {
-  return {"", argc > 2 ? argv[2] : "", argc > 1 ? argv[1] : "/tmp/peerway-device-check"};
+  return {argc > 3 ? argv[3] : "", argc > 2 ? argv[2] : "", argc > 1 ? argv[1] : "/tmp/peerway-device-check"};
 }
 
 template <typename Body>
@@ -395,7 +395,7 @@ class User {
     Export gone = stale;
     gone.process = 0x3ffffff;
     refuse("a process that is not there", PW_PEER_LOST, [&] { device_.import(gone); });
-    refuse("1 PiB", PW_NO_MEMORY, [&] { device_.allocate(uint64_t{1} << 50); });
+    refuse("1 TiB", PW_NO_MEMORY, [&] { device_.allocate(uint64_t{1} << 40); });
     std::string why;
     Export foreign = stale;
     foreign.device_uuid.fill(std::byte{0xee});
@@ -498,7 +498,7 @@ void run_side(const char *what, int wanted_gpu, const Options &options, Shared *
   try {
     std::string why;
     auto devices = make_devices(options, why);
-    const auto driver = Driver::load("", why);
+    const auto driver = Driver::load(options.driver_library, why);
     if (devices.empty() || driver == nullptr) {
       check::report(std::string(what) + ": devices", false, {{"why_none", why}});
       return;

@@ -1,7 +1,6 @@
 // A test double of the CUDA driver: a libcuda.so.1 with two GPUs whose memory is shared host memory and whose streams do
 // their work at once. It is strict where the driver is (which addresses a GPU reaches, what may be exported) and knows
 // nothing of time. Kernels are the text of kernels/copy_words.h, run by the processor.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "device/cuda/driver_abi.h"
 
@@ -29,14 +29,14 @@ using namespace pw::cuda;
     return result;                                                                  \
   }
 
-struct CUctx_st {
+struct pw::cuda::CUctx_st {
   int ordinal;
   std::set<int> peers;
 };
-struct CUstream_st {
+struct pw::cuda::CUstream_st {
   int ordinal;
 };
-struct CUmemPoolHandle_st {
+struct pw::cuda::CUmemPoolHandle_st {
   int ordinal;
   int handle_types;
   std::set<int> access;
@@ -68,7 +68,7 @@ struct Physical {
 };
 
 struct World {
-  CUctx_st context[kGpus] = {{0, {}}, {1, {}}};
+  pw::cuda::CUctx_st context[kGpus] = {{0, {}}, {1, {}}};
   std::map<uint64_t, Memory> memory;
   std::map<uint64_t, Physical> physical;
   std::map<uint64_t, uint64_t> reserved;
@@ -428,6 +428,7 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, con
                          unsigned long long) {
   FAIL_IF_ASKED("cuMemCreate");
   if (bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > uint64_t{1} << 36) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = world.next_id++;
   world.physical[*handle] = {wanted->location.id, make_memfd(bytes), wanted->requestedHandleTypes, bytes, world.next_id++};
   return CUDA_SUCCESS;
@@ -473,10 +474,14 @@ API CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
 }
 API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t) {
   FAIL_IF_ASKED("cuMemSetAccess");
-  const auto found = world.memory.find(address);
-  if (found == world.memory.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
-  found->second.access.insert(access->location.id);
-  return CUDA_SUCCESS;
+  uint64_t end = address;  // whole mappings, one after the other
+  while (end < address + bytes) {
+    const auto found = world.memory.find(end);
+    if (found == world.memory.end() || found->second.kind != Kind::vmm) return CUDA_ERROR_INVALID_VALUE;
+    found->second.access.insert(access->location.id);
+    end += found->second.bytes;
+  }
+  return end == address + bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address) {
   const auto *found = find(reinterpret_cast<uint64_t>(address));
@@ -511,7 +516,7 @@ API CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, si
 }
 
 API CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *wanted) {
-  *pool = new CUmemPoolHandle_st{wanted->location.id, wanted->handleTypes, {}};
+  *pool = new pw::cuda::CUmemPoolHandle_st{wanted->location.id, wanted->handleTypes, {}};
   return CUDA_SUCCESS;
 }
 API CUresult cuMemPoolDestroy(CUmemoryPool pool) {
@@ -532,7 +537,7 @@ API CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, i
   return CUDA_SUCCESS;
 }
 API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *, int type, unsigned long long) {
-  *pool = new CUmemPoolHandle_st{0, type, {}};
+  *pool = new pw::cuda::CUmemPoolHandle_st{0, type, {}};
   return CUDA_SUCCESS;
 }
 API CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr address) {
@@ -549,7 +554,7 @@ API CUresult cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool, CUm
 
 API CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned, int) {
   FAIL_IF_ASKED("cuStreamCreateWithPriority");
-  *stream = new CUstream_st{current()};
+  *stream = new pw::cuda::CUstream_st{current()};
   return CUDA_SUCCESS;
 }
 API CUresult cuStreamDestroy_v2(CUstream stream) {
@@ -569,7 +574,7 @@ API CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint6
 }
 
 API CUresult cuModuleLoadData(CUmodule *module, const void *image) {
-  if (strcmp(static_cast<const char *>(image), "fake image") != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (*static_cast<const char *>(image) == '\0') return CUDA_ERROR_INVALID_VALUE;
   *module = reinterpret_cast<CUmodule>(1);
   return CUDA_SUCCESS;
 }
