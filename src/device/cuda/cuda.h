@@ -15,7 +15,8 @@ struct Options {
   std::string cache_folder;    ///< of compiled kernels
 };
 
-/// One device for each GPU that this process may see. Empty when there is none, with the reason in `why_none`.
-std::vector<std::unique_ptr<Device>> make_devices(const Options &options, std::string &why_none);
+/// One device for each GPU that this process may see. Empty when there is none, with the reason in
+/// `why_none`.
+std::vector<std::unique_ptr<Device>> make_devices(const Options& options, std::string& why_none);
 
 }  // namespace pw::cuda

@@ -13,7 +13,7 @@
 namespace pw::cuda {
 namespace {
 
-std::array<std::byte, 16> uuid_of(const Driver &driver, int ordinal) {
+std::array<std::byte, 16> uuid_of(const Driver& driver, int ordinal) {
   CUuuid uuid{};
   driver.check(driver.cuDeviceGetUuid(&uuid, ordinal), format("asking for the UUID of cuda:{}", ordinal));
   std::array<std::byte, 16> bytes;
@@ -21,11 +21,11 @@ std::array<std::byte, 16> uuid_of(const Driver &driver, int ordinal) {
   return bytes;
 }
 
-bool is_host(const Export &exported) { return exported.device_uuid == std::array<std::byte, 16>{}; }
+bool is_host(const Export& exported) { return exported.device_uuid == std::array<std::byte, 16>{}; }
 
-CUdeviceptr pointer_to(const void *address) { return reinterpret_cast<CUdeviceptr>(address); }
+CUdeviceptr pointer_to(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
 
-std::string uuid_text(const std::array<std::byte, 16> &uuid) {
+std::string uuid_text(const std::array<std::byte, 16>& uuid) {
   std::string text = "GPU-";
   for (size_t i = 0; i < uuid.size(); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
@@ -36,10 +36,11 @@ std::string uuid_text(const std::array<std::byte, 16> &uuid) {
 
 }  // namespace
 
-CudaDevice::CudaDevice(const Driver &driver, int ordinal, Pins &pins, MakeImage make_image)
+CudaDevice::CudaDevice(const Driver& driver, int ordinal, Pins& pins, MakeImage make_image)
     : driver_(driver), gpu_{driver, ordinal}, pins_(pins), make_image_(std::move(make_image)) {
   char name[256] = {};
-  driver.check(driver.cuDeviceGetName(name, sizeof name - 1, ordinal), format("asking for the name of cuda:{}", ordinal));
+  driver.check(driver.cuDeviceGetName(name, sizeof name - 1, ordinal),
+               format("asking for the name of cuda:{}", ordinal));
   name_ = name;
   uuid_ = uuid_of(driver, ordinal);
   gpu_.sms = static_cast<unsigned>(std::max(1, attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)));
@@ -67,7 +68,7 @@ CUcontext CudaDevice::context() {
   return opened;
 }
 
-std::optional<Allocation> CudaDevice::find(const void *address, uint64_t bytes) {
+std::optional<Allocation> CudaDevice::find(const void* address, uint64_t bytes) {
   const uint64_t number = pointer_to(address);
   auto allocation = allocation_of(describe_pointer(driver_, number), number, bytes, gpu_.ordinal);
   if (allocation && allocation->handle == Handle::cuda_ipc && !why_no_ipc(*allocation).empty()) {
@@ -77,7 +78,7 @@ std::optional<Allocation> CudaDevice::find(const void *address, uint64_t bytes) 
   return allocation;
 }
 
-const std::string &CudaDevice::why_no_ipc(const Allocation &allocation) {
+const std::string& CudaDevice::why_no_ipc(const Allocation& allocation) {
   const Current current(driver_, context());
   std::lock_guard lock(mutex_);
   if (asked_ipc_) return why_no_ipc_;
@@ -85,13 +86,16 @@ const std::string &CudaDevice::why_no_ipc(const Allocation &allocation) {
   CUipcMemHandle handle;
   const CUresult result = driver_.cuIpcGetMemHandle(&handle, pointer_to(allocation.base));
   if (result != CUDA_SUCCESS)
-    why_no_ipc_ = format("cudaMalloc memory cannot be shown to other processes here: CUDA IPC gives {}; use Peerway's own "
-                         "allocation",
-                         driver_.text(result));
+    why_no_ipc_ = format(
+        "cudaMalloc memory cannot be shown to other processes here: CUDA IPC gives {}; use Peerway's own "
+        "allocation",
+        driver_.text(result));
   return why_no_ipc_;
 }
 
-uint64_t CudaDevice::allocation_id(const void *address) { return allocation_id_at(driver_, pointer_to(address)); }
+uint64_t CudaDevice::allocation_id(const void* address) {
+  return allocation_id_at(driver_, pointer_to(address));
+}
 
 Allocation CudaDevice::allocate(uint64_t bytes) {
   const Current current(driver_, context());
@@ -101,14 +105,16 @@ Allocation CudaDevice::allocate(uint64_t bytes) {
     std::lock_guard lock(mutex_);
     address = vmm_allocate(driver_, vmm_, made);
   } else {
-    driver_.check(driver_.cuMemAlloc(&address, made), format("allocating {} bytes on cuda:{}", made, gpu_.ordinal));
+    driver_.check(driver_.cuMemAlloc(&address, made),
+                  format("allocating {} bytes on cuda:{}", made, gpu_.ordinal));
   }
-  auto allocation = find(reinterpret_cast<void *>(address), made);
+  auto allocation = find(reinterpret_cast<void*>(address), made);
   if (allocation) return *allocation;
-  throw Error(PW_INTERNAL, format("peerway: CUDA does not know the {} bytes it has just given at {:#x}", made, address));
+  throw Error(PW_INTERNAL,
+              format("peerway: CUDA does not know the {} bytes it has just given at {:#x}", made, address));
 }
 
-void CudaDevice::release(const Allocation &allocation) noexcept {
+void CudaDevice::release(const Allocation& allocation) noexcept {
   const Current current(driver_, context_.load());
   if (vmm_.supported)
     vmm_free(driver_, pointer_to(allocation.base), allocation.bytes);
@@ -116,13 +122,13 @@ void CudaDevice::release(const Allocation &allocation) noexcept {
     driver_.cuMemFree(pointer_to(allocation.base));
 }
 
-Export CudaDevice::export_allocation(const Allocation &allocation, const void *address) {
+Export CudaDevice::export_allocation(const Allocation& allocation, const void* address) {
   const Current current(driver_, context());
   Export exported;
   exported.handle = allocation.handle;
   exported.allocation = allocation.id;
   exported.bytes = allocation.bytes;
-  exported.offset = static_cast<uint64_t>(static_cast<const std::byte *>(address) - allocation.base);
+  exported.offset = static_cast<uint64_t>(static_cast<const std::byte*>(address) - allocation.base);
   exported.process = getpid();
   exported.address = pointer_to(address);
   exported.device_uuid = uuid_;
@@ -130,11 +136,11 @@ Export CudaDevice::export_allocation(const Allocation &allocation, const void *a
   return exported;
 }
 
-void CudaDevice::forget(const Export &exported) noexcept {
+void CudaDevice::forget(const Export& exported) noexcept {
   if (exported.descriptor >= 0) close(exported.descriptor);
 }
 
-std::shared_ptr<Mapping> CudaDevice::import(const Export &exported) {
+std::shared_ptr<Mapping> CudaDevice::import(const Export& exported) {
   CUcontext const opened = context();
   const Current current(driver_, opened);
   if (exported.process == getpid()) {
@@ -144,20 +150,21 @@ std::shared_ptr<Mapping> CudaDevice::import(const Export &exported) {
   MappingKey key{exported.process, exported.allocation, {}};
   if (exported.handle == Handle::cuda_ipc) std::get<2>(key) = exported.handle_bytes;
   std::lock_guard lock(mutex_);
-  auto &entry = mappings_[key];
+  auto& entry = mappings_[key];
   if (auto mapping = entry.lock()) return mapping;
   auto mapping = import_handle(driver_, exported, gpu_.ordinal, opened);
   entry = mapping;
-  std::erase_if(mappings_, [](const auto &other) { return other.second.expired(); });
+  std::erase_if(mappings_, [](const auto& other) { return other.second.expired(); });
   return mapping;
 }
 
 std::unique_ptr<Queue> CudaDevice::make_queue() {
-  return std::make_unique<CudaQueue>(gpu_, context(), pins_, [this](std::string &why_not) { return kernels(why_not); });
+  return std::make_unique<CudaQueue>(gpu_, context(), pins_,
+                                     [this](std::string& why_not) { return kernels(why_not); });
 }
 
-const Kernels *CudaDevice::kernels(std::string &why_not) {
-  if (const Kernels *loaded = kernels_.load(std::memory_order_acquire)) return loaded;
+const Kernels* CudaDevice::kernels(std::string& why_not) {
+  if (const Kernels* loaded = kernels_.load(std::memory_order_acquire)) return loaded;
   try {
     const Current current(driver_, context());
     std::lock_guard lock(mutex_);
@@ -167,7 +174,7 @@ const Kernels *CudaDevice::kernels(std::string &why_not) {
       own_kernels_ = std::make_unique<Kernels>(driver_, make_image_(capability));
       kernels_.store(own_kernels_.get(), std::memory_order_release);
     }
-  } catch (const Error &error) {
+  } catch (const Error& error) {
     std::lock_guard lock(mutex_);
     why_no_kernels_ = error.what();
     if (why_no_kernels_.rfind("peerway: ", 0) == 0) why_no_kernels_.erase(0, 9);
@@ -176,34 +183,36 @@ const Kernels *CudaDevice::kernels(std::string &why_not) {
   return own_kernels_.get();
 }
 
-bool CudaDevice::has_kernels(std::string &why_not) { return kernels(why_not) != nullptr; }
+bool CudaDevice::has_kernels(std::string& why_not) { return kernels(why_not) != nullptr; }
 
-int CudaDevice::dma_buf(const Allocation &allocation) {
+int CudaDevice::dma_buf(const Allocation& allocation) {
   if (attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) == 0)
-    throw Error(PW_UNAVAILABLE, "peerway: the driver has no dma-buf for GPU memory; install the open GPU kernel modules "
-                                "(driver 515 or newer, kernel 5.12 or newer)");
+    throw Error(PW_UNAVAILABLE,
+                "peerway: the driver has no dma-buf for GPU memory; install the open GPU kernel modules "
+                "(driver 515 or newer, kernel 5.12 or newer)");
   const Current current(driver_, context());
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const CUdeviceptr first = pointer_to(allocation.base);
   const CUdeviceptr start = first / page * page;
   const uint64_t bytes = (first + allocation.bytes - start + page - 1) / page * page;
   int descriptor = -1;
-  driver_.check(driver_.cuMemGetHandleForAddressRange(&descriptor, start, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+  driver_.check(driver_.cuMemGetHandleForAddressRange(&descriptor, start, bytes,
+                                                      CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
                 format("asking for a dma-buf of {} bytes of cuda:{}", bytes, gpu_.ordinal));
   return descriptor;
 }
 
-void CudaDevice::pin(void *address, uint64_t bytes) {
+void CudaDevice::pin(void* address, uint64_t bytes) {
   const Current current(driver_, context());
   pins_.pin(address, bytes);
 }
 
-void CudaDevice::unpin(void *address) noexcept {
+void CudaDevice::unpin(void* address) noexcept {
   const Current current(driver_, context_.load());
   pins_.unpin(address);
 }
 
-int CudaDevice::ordinal_of(const std::array<std::byte, 16> &uuid) const {
+int CudaDevice::ordinal_of(const std::array<std::byte, 16>& uuid) const {
   if (uuid == uuid_) return gpu_.ordinal;
   int count = 0;
   driver_.cuDeviceGetCount(&count);
@@ -212,7 +221,7 @@ int CudaDevice::ordinal_of(const std::array<std::byte, 16> &uuid) const {
   return -1;
 }
 
-bool CudaDevice::reaches(const Export &exported, std::string &why_not) const {
+bool CudaDevice::reaches(const Export& exported, std::string& why_not) const {
   const bool own = exported.process == getpid();
   if (is_host(exported)) {
     if (own || exported.handle == Handle::memfd) return true;
@@ -226,26 +235,29 @@ bool CudaDevice::reaches(const Export &exported, std::string &why_not) const {
   const int owner = ordinal_of(exported.device_uuid);
   if (owner == gpu_.ordinal) return true;
   if (owner < 0) {
-    why_not = format("{} is not visible to this process; let CUDA_VISIBLE_DEVICES name the GPUs of all ranks of the host",
-                     uuid_text(exported.device_uuid));
+    why_not = format(
+        "{} is not visible to this process; let CUDA_VISIBLE_DEVICES name the GPUs of all ranks of the host",
+        uuid_text(exported.device_uuid));
     return false;
   }
   int can = 0;
   if (driver_.cuDeviceCanAccessPeer(&can, gpu_.ordinal, owner) == CUDA_SUCCESS && can != 0) return true;
-  why_not = format("cuda:{} has no peer access to cuda:{}: no NVLink joins them and PCIe peer-to-peer is off "
-                   "(nvidia-smi topo -p2p r; IOMMU and ACS settings)",
-                   gpu_.ordinal, owner);
+  why_not = format(
+      "cuda:{} has no peer access to cuda:{}: no NVLink joins them and PCIe peer-to-peer is off "
+      "(nvidia-smi topo -p2p r; IOMMU and ACS settings)",
+      gpu_.ordinal, owner);
   return false;
 }
 
-std::string CudaDevice::link(const Export &exported) const {
+std::string CudaDevice::link(const Export& exported) const {
   if (is_host(exported)) return {};
   const int owner = ordinal_of(exported.device_uuid);
   if (owner == gpu_.ordinal) return "same";
   if (owner < 0) return {};
   // The driver names no link; of today's links NVLink alone carries atomic operations.
   int atomics = 0;
-  driver_.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, gpu_.ordinal, owner);
+  driver_.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, gpu_.ordinal,
+                                  owner);
   return atomics != 0 ? "nvlink" : "pcie";
 }
 

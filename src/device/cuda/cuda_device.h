@@ -1,5 +1,5 @@
-// A CUDA device: one GPU through its primary context, the one that the CUDA runtime, PyTorch and CuPy use. The context is
-// opened at first use, because each one costs memory on the GPU and in the host.
+// A CUDA device: one GPU through its primary context, the one that the CUDA runtime, PyTorch and CuPy use.
+// The context is opened at first use, because each one costs memory on the GPU and in the host.
 #pragma once
 
 #include <atomic>
@@ -23,47 +23,49 @@ using MakeImage = std::function<std::string(int capability)>;
 class CudaDevice final : public Device {
  public:
   /// `driver` and `pins` must outlive the device; all devices of a process share them.
-  CudaDevice(const Driver &driver, int ordinal, Pins &pins, MakeImage make_image);
+  CudaDevice(const Driver& driver, int ordinal, Pins& pins, MakeImage make_image);
   ~CudaDevice() override;
 
   [[nodiscard]] DeviceId id() const override { return {PW_CUDA, gpu_.ordinal}; }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::array<std::byte, 16> uuid() const override { return uuid_; }
 
-  std::optional<Allocation> find(const void *address, uint64_t bytes) override;
-  uint64_t allocation_id(const void *address) override;
+  std::optional<Allocation> find(const void* address, uint64_t bytes) override;
+  uint64_t allocation_id(const void* address) override;
   Allocation allocate(uint64_t bytes) override;
-  void release(const Allocation &allocation) noexcept override;
-  Export export_allocation(const Allocation &allocation, const void *address) override;
-  void forget(const Export &exported) noexcept override;
-  std::shared_ptr<Mapping> import(const Export &exported) override;
+  void release(const Allocation& allocation) noexcept override;
+  Export export_allocation(const Allocation& allocation, const void* address) override;
+  void forget(const Export& exported) noexcept override;
+  std::shared_ptr<Mapping> import(const Export& exported) override;
   std::unique_ptr<Queue> make_queue() override;
-  bool has_kernels(std::string &why_not) override;
-  int dma_buf(const Allocation &allocation) override;
-  void pin(void *address, uint64_t bytes) override;
-  void unpin(void *address) noexcept override;
-  [[nodiscard]] bool reaches(const Export &exported, std::string &why_not) const override;
-  [[nodiscard]] std::string link(const Export &exported) const override;
+  bool has_kernels(std::string& why_not) override;
+  int dma_buf(const Allocation& allocation) override;
+  void pin(void* address, uint64_t bytes) override;
+  void unpin(void* address) noexcept override;
+  [[nodiscard]] bool reaches(const Export& exported, std::string& why_not) const override;
+  [[nodiscard]] std::string link(const Export& exported) const override;
 
  private:
   /// The primary context; opened once and kept to the end of the process. Throws Error.
   CUcontext context();
-  const Kernels *kernels(std::string &why_not);
+  const Kernels* kernels(std::string& why_not);
   [[nodiscard]] int attribute(int which) const;
-  [[nodiscard]] int ordinal_of(const std::array<std::byte, 16> &uuid) const;  ///< -1: not visible to this process
-  /// Empty when CUDA IPC works here, else why it does not. Asked with the first allocation that would need it.
-  const std::string &why_no_ipc(const Allocation &allocation);
+  [[nodiscard]] int ordinal_of(
+      const std::array<std::byte, 16>& uuid) const;  ///< -1: not visible to this process
+  /// Empty when CUDA IPC works here, else why it does not. Asked with the first allocation that would need
+  /// it.
+  const std::string& why_no_ipc(const Allocation& allocation);
 
-  const Driver &driver_;
+  const Driver& driver_;
   Gpu gpu_;
-  Pins &pins_;
+  Pins& pins_;
   MakeImage make_image_;
   std::string name_;
   std::array<std::byte, 16> uuid_{};
   std::mutex mutex_;  ///< of what follows
   VmmKind vmm_;
   std::atomic<CUcontext> context_ = nullptr;
-  std::atomic<const Kernels *> kernels_ = nullptr;
+  std::atomic<const Kernels*> kernels_ = nullptr;
   std::unique_ptr<const Kernels> own_kernels_;
   std::string why_no_kernels_;
   bool asked_ipc_ = false;

@@ -1,4 +1,5 @@
-// The CUDA driver, loaded at run time: one function pointer for each entry of driver_abi.h, and its errors as text.
+// The CUDA driver, loaded at run time: one function pointer for each entry of driver_abi.h, and its errors as
+// text.
 #pragma once
 
 #include <memory>
@@ -21,9 +22,9 @@ struct Driver {
   std::string library;  ///< the name it was loaded by
   int version = 0;      ///< of the interface, 1000 * major + 10 * minor
 
-  /// Loads `library` (empty: libcuda.so.1) and initializes it. Null when it cannot be used, with the reason and the
-  /// remedy in `why`. Never unloaded: the driver has threads of its own.
-  static std::unique_ptr<const Driver> load(const std::string &library, std::string &why);
+  /// Loads `library` (empty: libcuda.so.1) and initializes it. Null when it cannot be used, with the reason
+  /// and the remedy in `why`. Never unloaded: the driver has threads of its own.
+  static std::unique_ptr<const Driver> load(const std::string& library, std::string& why);
 
   /// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
   [[nodiscard]] std::string text(CUresult result) const;
@@ -38,12 +39,12 @@ struct Driver {
 /// Makes a context current for a scope, in any thread, and puts back what was there before.
 class Current {
  public:
-  Current(const Driver &driver, CUcontext context);
+  Current(const Driver& driver, CUcontext context);
   ~Current();
-  Current(const Current &) = delete;
+  Current(const Current&) = delete;
 
  private:
-  const Driver &driver_;
+  const Driver& driver_;
   bool pushed_ = false;
 };
 

@@ -4,7 +4,7 @@ namespace pw::cuda {
 namespace {
 
 // Rows must not overlap and the pitch must be one the engine can take.
-bool can_be_row(const Layout &layout, uint32_t d, uint64_t max_pitch) {
+bool can_be_row(const Layout& layout, uint32_t d, uint64_t max_pitch) {
   const auto fits = [&](int64_t stride) {
     return stride > 0 && static_cast<uint64_t>(stride) >= layout.shape.block_bytes &&
            static_cast<uint64_t>(stride) <= max_pitch;
@@ -13,7 +13,7 @@ bool can_be_row(const Layout &layout, uint32_t d, uint64_t max_pitch) {
 }
 
 // The engine's planes lie a whole number of pitches apart, and do not overlap.
-bool can_be_plane(const Layout &layout, uint32_t row, uint32_t plane) {
+bool can_be_plane(const Layout& layout, uint32_t row, uint32_t plane) {
   const auto nests = [&](int64_t outer, int64_t inner) {
     return outer > 0 && outer % inner == 0 && static_cast<uint64_t>(outer / inner) >= layout.shape.count[row];
   };
@@ -22,7 +22,7 @@ bool can_be_plane(const Layout &layout, uint32_t row, uint32_t plane) {
 
 }  // namespace
 
-EngineSplit engine_split(const Layout &layout, uint64_t max_pitch) {
+EngineSplit engine_split(const Layout& layout, uint64_t max_pitch) {
   EngineSplit best;
   uint64_t covered = 1;
   for (uint32_t row = 0; row < layout.shape.dims; ++row) {

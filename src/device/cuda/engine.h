@@ -1,5 +1,5 @@
-// How a block-strided copy is put to the copy engine, which knows contiguous, two- and three-dimensional copies: a pure
-// decision, tested without a GPU.
+// How a block-strided copy is put to the copy engine, which knows contiguous, two- and three-dimensional
+// copies: a pure decision, tested without a GPU.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace pw::cuda {
 
 /// One copy for the engine: `depth` planes of `height` rows of `width` bytes.
 struct EnginePiece {
-  std::byte *to = nullptr;
-  const std::byte *from = nullptr;
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
   uint64_t width = 0;
   uint64_t height = 1;
   uint64_t depth = 1;
-  uint64_t to_pitch = 0;    ///< bytes from row to row
+  uint64_t to_pitch = 0;  ///< bytes from row to row
   uint64_t from_pitch = 0;
-  uint64_t to_rows = 0;     ///< pitches from plane to plane
+  uint64_t to_rows = 0;  ///< pitches from plane to plane
   uint64_t from_rows = 0;
 };
 
@@ -28,13 +28,13 @@ struct EngineSplit {
 };
 
 /// The split with the fewest pieces. `max_pitch` is the device's limit.
-EngineSplit engine_split(const Layout &layout, uint64_t max_pitch);
+EngineSplit engine_split(const Layout& layout, uint64_t max_pitch);
 
 /// Calls `body(piece)` for each piece of the copy until one fails; body returns whether to go on.
 template <typename Body>
-void for_each_engine_piece(const Copy &copy, uint64_t max_pitch, Body &&body) {
-  const Layout &layout = copy.layout;
-  const Shape &shape = layout.shape;
+void for_each_engine_piece(const Copy& copy, uint64_t max_pitch, Body&& body) {
+  const Layout& layout = copy.layout;
+  const Shape& shape = layout.shape;
   const EngineSplit split = engine_split(layout, max_pitch);
   EnginePiece piece{.to = copy.to, .from = copy.from, .width = shape.block_bytes};
   if (split.row >= 0) {

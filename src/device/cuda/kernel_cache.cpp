@@ -26,20 +26,20 @@ struct Header {
 };
 constexpr char kMagic[8] = {'P', 'W', 'K', 'E', 'R', 'N', '1', '\n'};
 
-uint64_t hash(const std::string &text) {  // FNV-1a
+uint64_t hash(const std::string& text) {  // FNV-1a
   uint64_t value = 14695981039346656037ull;
   for (unsigned char c : text) value = (value ^ c) * 1099511628211ull;
   return value;
 }
 
 // Code that another user could have written is not run: the file must be ours alone to write.
-bool is_ours(const std::string &path) {
+bool is_ours(const std::string& path) {
   struct stat status {};
   return lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
          (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-std::optional<std::string> read_image(const std::string &path, const std::string &key) {
+std::optional<std::string> read_image(const std::string& path, const std::string& key) {
   if (!is_ours(path)) return std::nullopt;
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
@@ -58,7 +58,7 @@ std::optional<std::string> read_image(const std::string &path, const std::string
 }
 
 // Written under a name of its own and renamed, so that a reader sees all of it or nothing.
-void write_image(const std::string &path, const std::string &key, const std::string &image) {
+void write_image(const std::string& path, const std::string& key, const std::string& image) {
   static std::atomic<unsigned> serial{0};
   const std::string temporary = format("{}.{}.{}", path, getpid(), serial++);
   Header header{};
@@ -69,26 +69,28 @@ void write_image(const std::string &path, const std::string &key, const std::str
   std::error_code failed;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
   std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file.write(reinterpret_cast<const char *>(&header), sizeof header);
+  file.write(reinterpret_cast<const char*>(&header), sizeof header);
   file << key << image;
   file.close();
   if (file.fail() || chmod(temporary.c_str(), 0600) != 0 || rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
     unlink(temporary.c_str());
     log_once(LogLevel::warning,
-             format("compiled kernels cannot be kept in {}{}; they are compiled anew in each process. Make the folder "
-                    "writable, or set XDG_CACHE_HOME to one that is",
+             format("compiled kernels cannot be kept in {}{}; they are compiled anew in each process. Make "
+                    "the folder "
+                    "writable, or point the setting cache (PEERWAY_CACHE) at one that is",
                     std::filesystem::path(path).parent_path().string(), errno_text(error)));
   }
 }
 
 }  // namespace
 
-std::string cache_file(const std::string &folder, const std::string &key) {
+std::string cache_file(const std::string& folder, const std::string& key) {
   return format("{}/{:016x}.kernel", folder, hash(key));
 }
 
-std::string cached_image(const std::string &folder, const std::string &key, const std::function<std::string()> &compile) {
+std::string cached_image(const std::string& folder, const std::string& key,
+                         const std::function<std::string()>& compile) {
   const std::string path = cache_file(folder, key);
   if (auto image = read_image(path, key)) return *image;
   std::string image = compile();

@@ -6,12 +6,14 @@
 
 namespace pw::cuda {
 
-/// The image kept in `folder` for `key`, or what `compile` makes, which is then kept there. `key` is all that the image
-/// depends on, in full: it is stored with the image and compared, so that neither a damaged file nor a hash that two keys
-/// share gives a wrong image. A folder that cannot be written costs one warning, never the image.
-std::string cached_image(const std::string &folder, const std::string &key, const std::function<std::string()> &compile);
+/// The image kept in `folder` for `key`, or what `compile` makes, which is then kept there. `key` is all that
+/// the image depends on, in full: it is stored with the image and compared, so that neither a damaged file
+/// nor a hash that two keys share gives a wrong image. A folder that cannot be written costs one warning,
+/// never the image.
+std::string cached_image(const std::string& folder, const std::string& key,
+                         const std::function<std::string()>& compile);
 
 /// The file that holds the image of `key`.
-std::string cache_file(const std::string &folder, const std::string &key);
+std::string cache_file(const std::string& folder, const std::string& key);
 
 }  // namespace pw::cuda

@@ -6,12 +6,12 @@
 namespace pw::cuda {
 namespace {
 
-uint64_t address_of(const std::byte *pointer) { return reinterpret_cast<uint64_t>(pointer); }
+uint64_t address_of(const std::byte* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
 // How often the block is cut into words; a whole number by the choice of the word.
-uint64_t words_of(const Copy &copy) { return copy.layout.shape.bytes() / word_bytes(copy); }
+uint64_t words_of(const Copy& copy) { return copy.layout.shape.bytes() / word_bytes(copy); }
 
-void add_level(CopyArguments &arguments, uint64_t count, int64_t to, int64_t from) {
+void add_level(CopyArguments& arguments, uint64_t count, int64_t to, int64_t from) {
   arguments.inner[arguments.inner_levels++] = {divisor(static_cast<uint32_t>(count)), to, from};
 }
 
@@ -23,8 +23,8 @@ Divisor divisor(uint32_t count) {
   return {count, static_cast<unsigned>(magic), shift};
 }
 
-unsigned word_bytes(const Copy &copy) {
-  const Layout &layout = copy.layout;
+unsigned word_bytes(const Copy& copy) {
+  const Layout& layout = copy.layout;
   uint64_t bits = 16;
   if (layout.shape.contiguous()) {
     bits |= address_of(copy.to) ^ address_of(copy.from);
@@ -36,15 +36,15 @@ unsigned word_bytes(const Copy &copy) {
   return 1u << std::countr_zero(bits);
 }
 
-bool fits_one_launch(const Copy &copy) { return words_of(copy) <= kMaxWords; }
+bool fits_one_launch(const Copy& copy) { return words_of(copy) <= kMaxWords; }
 
-Launch make_launch(const Copy &copy, unsigned sms) {
-  const Layout &layout = copy.layout;
+Launch make_launch(const Copy& copy, unsigned sms) {
+  const Layout& layout = copy.layout;
   Launch launch{};
   launch.word_bytes = word_bytes(copy);
-  CopyArguments &arguments = launch.arguments;
-  arguments.to = reinterpret_cast<unsigned char *>(copy.to);
-  arguments.from = reinterpret_cast<const unsigned char *>(copy.from);
+  CopyArguments& arguments = launch.arguments;
+  arguments.to = reinterpret_cast<unsigned char*>(copy.to);
+  arguments.from = reinterpret_cast<const unsigned char*>(copy.from);
   if (layout.shape.contiguous()) {
     const uint64_t bytes = layout.shape.block_bytes;
     const uint64_t head = std::min<uint64_t>(bytes, -address_of(copy.to) & (launch.word_bytes - 1));

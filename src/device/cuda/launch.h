@@ -1,5 +1,5 @@
-// How a block-strided copy is put to the copy kernels: word size, levels, size of the grid. A pure decision, tested
-// without a GPU.
+// How a block-strided copy is put to the copy kernels: word size, levels, size of the grid. A pure decision,
+// tested without a GPU.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ struct Launch {
 /// The divisor for `count`, at least 1 and at most 2^31.
 Divisor divisor(uint32_t count);
 
-/// The widest word (16, 8, 4, 2 or 1 bytes) by which the copy can be made. For contiguous copies only the distance
-/// between the two sides counts, because single bytes can be copied before the first word.
-unsigned word_bytes(const Copy &copy);
+/// The widest word (16, 8, 4, 2 or 1 bytes) by which the copy can be made. For contiguous copies only the
+/// distance between the two sides counts, because single bytes can be copied before the first word.
+unsigned word_bytes(const Copy& copy);
 
 /// Whether one launch can count the copy's words.
-bool fits_one_launch(const Copy &copy);
+bool fits_one_launch(const Copy& copy);
 
 /// The launch for a copy that fits one, on a GPU of `sms` multiprocessors; without a signal.
-Launch make_launch(const Copy &copy, unsigned sms);
+Launch make_launch(const Copy& copy, unsigned sms);
 
-/// Calls `body(copy)` for parts of the copy that fit one launch each, in order, until one fails; body returns whether to
-/// go on. False when body did.
+/// Calls `body(copy)` for parts of the copy that fit one launch each, in order, until one fails; body returns
+/// whether to go on. False when body did.
 template <typename Body>
-bool for_each_launch(const Copy &copy, Body &&body) {
+bool for_each_launch(const Copy& copy, Body&& body) {
   if (fits_one_launch(copy)) return body(copy);
   Copy part = copy;
-  Shape &shape = part.layout.shape;
+  Shape& shape = part.layout.shape;
   if (shape.contiguous()) {
     const uint64_t most = uint64_t{kMaxWords} / 2 * word_bytes(copy);  // half: room for head and tail
     for (uint64_t done = 0; done < copy.layout.shape.block_bytes; done += most) {

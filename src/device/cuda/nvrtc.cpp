@@ -13,25 +13,26 @@ namespace pw::cuda {
 
 // Facts of nvrtc.h; tests/python/test_device_code.py compares them with it.
 struct Nvrtc::Api {
-  using Program = struct _nvrtcProgram *;
-  int (*nvrtcVersion)(int *, int *) = nullptr;
-  int (*nvrtcGetNumSupportedArchs)(int *) = nullptr;
-  int (*nvrtcGetSupportedArchs)(int *) = nullptr;
-  int (*nvrtcCreateProgram)(Program *, const char *, const char *, int, const char *const *, const char *const *) = nullptr;
-  int (*nvrtcDestroyProgram)(Program *) = nullptr;
-  int (*nvrtcCompileProgram)(Program, int, const char *const *) = nullptr;
-  int (*nvrtcGetCUBINSize)(Program, size_t *) = nullptr;
-  int (*nvrtcGetCUBIN)(Program, char *) = nullptr;
-  int (*nvrtcGetPTXSize)(Program, size_t *) = nullptr;
-  int (*nvrtcGetPTX)(Program, char *) = nullptr;
-  int (*nvrtcGetProgramLogSize)(Program, size_t *) = nullptr;
-  int (*nvrtcGetProgramLog)(Program, char *) = nullptr;
-  const char *(*nvrtcGetErrorString)(int) = nullptr;
+  using Program = struct _nvrtcProgram*;
+  int (*nvrtcVersion)(int*, int*) = nullptr;
+  int (*nvrtcGetNumSupportedArchs)(int*) = nullptr;
+  int (*nvrtcGetSupportedArchs)(int*) = nullptr;
+  int (*nvrtcCreateProgram)(Program*, const char*, const char*, int, const char* const*,
+                            const char* const*) = nullptr;
+  int (*nvrtcDestroyProgram)(Program*) = nullptr;
+  int (*nvrtcCompileProgram)(Program, int, const char* const*) = nullptr;
+  int (*nvrtcGetCUBINSize)(Program, size_t*) = nullptr;
+  int (*nvrtcGetCUBIN)(Program, char*) = nullptr;
+  int (*nvrtcGetPTXSize)(Program, size_t*) = nullptr;
+  int (*nvrtcGetPTX)(Program, char*) = nullptr;
+  int (*nvrtcGetProgramLogSize)(Program, size_t*) = nullptr;
+  int (*nvrtcGetProgramLog)(Program, char*) = nullptr;
+  const char* (*nvrtcGetErrorString)(int) = nullptr;
 
   // The first function that the library lacks, or null.
-  const char *resolve(void *handle) {
-    const char *missing = nullptr;
-    const auto get = [&](auto &pointer, const char *name) {
+  const char* resolve(void* handle) {
+    const char* missing = nullptr;
+    const auto get = [&](auto& pointer, const char* name) {
       pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(dlsym(handle, name));
       if (pointer == nullptr) missing = name;
     };
@@ -54,35 +55,37 @@ struct Nvrtc::Api {
 
 namespace {
 
-std::vector<std::string> matches(const std::string &pattern) {
+std::vector<std::string> matches(const std::string& pattern) {
   std::vector<std::string> found;
   glob_t result{};
-  if (glob(pattern.c_str(), 0, nullptr, &result) == 0) found.assign(result.gl_pathv, result.gl_pathv + result.gl_pathc);
+  if (glob(pattern.c_str(), 0, nullptr, &result) == 0)
+    found.assign(result.gl_pathv, result.gl_pathv + result.gl_pathc);
   globfree(&result);
   return found;
 }
 
-// NVRTC 13.0 opens its built-ins by bare name and does not find them beside itself unless they are loaded already.
-void preload_builtins(const std::string &library) {
+// NVRTC 13.0 opens its built-ins by bare name and does not find them beside itself unless they are loaded
+// already.
+void preload_builtins(const std::string& library) {
   const size_t slash = library.rfind('/');
   if (slash == std::string::npos) return;
-  for (const std::string &path : matches(library.substr(0, slash) + "/libnvrtc-builtins.so.*"))
+  for (const std::string& path : matches(library.substr(0, slash) + "/libnvrtc-builtins.so.*"))
     dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
 }
 
 }  // namespace
 
-std::vector<std::string> nvrtc_candidates(const std::string &setting) {
+std::vector<std::string> nvrtc_candidates(const std::string& setting) {
   if (!setting.empty()) return {setting};
   std::vector<std::string> found = {"libnvrtc.so.13", "libnvrtc.so.12"};
-  const auto add = [&found](const std::string &pattern) {
-    for (std::string &path : matches(pattern)) found.push_back(std::move(path));
+  const auto add = [&found](const std::string& pattern) {
+    for (std::string& path : matches(pattern)) found.push_back(std::move(path));
   };
-  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char *home = std::getenv(variable)) add(std::string(home) + "/lib64/libnvrtc.so.1[23]");
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* home = std::getenv(variable)) add(std::string(home) + "/lib64/libnvrtc.so.1[23]");
   add("/usr/local/cuda/lib64/libnvrtc.so.1[23]");
-  for (const char *variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    if (const char *home = std::getenv(variable)) {
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (const char* home = std::getenv(variable)) {
       add(std::string(home) + "/lib/python3.*/site-packages/nvidia/cu13/lib/libnvrtc.so.13");
       add(std::string(home) + "/lib/python3.*/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
       add(std::string(home) + "/lib/libnvrtc.so.1[23]");
@@ -91,17 +94,17 @@ std::vector<std::string> nvrtc_candidates(const std::string &setting) {
   return found;
 }
 
-std::unique_ptr<Nvrtc> Nvrtc::load(std::span<const std::string> candidates, std::string &why) {
+std::unique_ptr<Nvrtc> Nvrtc::load(std::span<const std::string> candidates, std::string& why) {
   std::string tried;
-  for (const std::string &candidate : candidates) {
+  for (const std::string& candidate : candidates) {
     preload_builtins(candidate);
-    void *handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
       tried += format("{}{} ({})", tried.empty() ? "" : "; ", candidate, dlerror());
       continue;
     }
     auto api = std::make_shared<Api>();
-    if (const char *missing = api->resolve(handle)) {
+    if (const char* missing = api->resolve(handle)) {
       tried += format("{}{} (it has no {})", tried.empty() ? "" : "; ", candidate, missing);
       continue;
     }
@@ -110,9 +113,11 @@ std::unique_ptr<Nvrtc> Nvrtc::load(std::span<const std::string> candidates, std:
     nvrtc->library_ = candidate;
     return nvrtc;
   }
-  why = format("NVRTC, which compiles the copy kernels, was not found; install the wheel nvidia-cuda-nvrtc, or point the "
-               "setting nvrtc_library (PEERWAY_NVRTC_LIBRARY) at libnvrtc.so. Tried: {}",
-               tried.empty() ? "nothing" : tried);
+  why = format(
+      "NVRTC, which compiles the copy kernels, was not found; install the wheel nvidia-cuda-nvrtc, or point "
+      "the "
+      "setting nvrtc_library (PEERWAY_NVRTC_LIBRARY) at libnvrtc.so. Tried: {}",
+      tried.empty() ? "nothing" : tried);
   return nullptr;
 }
 
@@ -134,29 +139,31 @@ std::vector<std::string> Nvrtc::options(int capability) const {
     for (int arch : known)
       if (arch < capability) newest = std::max(newest, arch);
     if (newest == 0)
-      throw Error(PW_UNAVAILABLE, format("peerway: {} (version {}) has no code for a GPU of compute capability {}.{}",
-                                         library_, version(), capability / 10, capability % 10));
+      throw Error(PW_UNAVAILABLE,
+                  format("peerway: {} (version {}) has no code for a GPU of compute capability {}.{}",
+                         library_, version(), capability / 10, capability % 10));
   }
   return {format("-arch={}_{}", knows ? "sm" : "compute", newest), "--std=c++17"};
 }
 
 std::string Nvrtc::compile(std::span<const Source> sources, std::span<const std::string> options) const {
-  std::vector<const char *> texts, names, flags;
-  for (const Source &header : sources.subspan(1)) {
+  std::vector<const char*> texts, names, flags;
+  for (const Source& header : sources.subspan(1)) {
     texts.push_back(header.text);
     names.push_back(header.name);
   }
-  for (const std::string &option : options) flags.push_back(option.c_str());
-  const auto failed = [&](int result, const std::string &log) {
-    return Error(PW_DEVICE, format("peerway: {} (version {}) cannot compile {}: {}{}{}", library_, version(),
-                                   sources[0].name, api_->nvrtcGetErrorString(result), log.empty() ? "" : "\n", log));
+  for (const std::string& option : options) flags.push_back(option.c_str());
+  const auto failed = [&](int result, const std::string& log) {
+    return Error(PW_DEVICE,
+                 format("peerway: {} (version {}) cannot compile {}: {}{}{}", library_, version(),
+                        sources[0].name, api_->nvrtcGetErrorString(result), log.empty() ? "" : "\n", log));
   };
   Api::Program program = nullptr;
-  int result = api_->nvrtcCreateProgram(&program, sources[0].text, sources[0].name, static_cast<int>(names.size()),
-                                        texts.data(), names.data());
+  int result = api_->nvrtcCreateProgram(&program, sources[0].text, sources[0].name,
+                                        static_cast<int>(names.size()), texts.data(), names.data());
   if (result != 0) throw failed(result, {});
   struct Destroy {
-    const Api &api;
+    const Api& api;
     Api::Program program;
     ~Destroy() { api.nvrtcDestroyProgram(&program); }
   } destroy{*api_, program};

@@ -1,4 +1,5 @@
-// NVIDIA's run-time compiler, loaded at run time. Without it there are no copy kernels; everything else works.
+// NVIDIA's run-time compiler, loaded at run time. Without it there are no copy kernels; everything else
+// works.
 #pragma once
 
 #include <memory>
@@ -11,24 +12,26 @@ namespace pw::cuda {
 
 /// One file of device code; the first of a list is compiled, the others are what it includes.
 struct Source {
-  const char *name;
-  const char *text;
+  const char* name;
+  const char* text;
 };
 
 class Nvrtc {
  public:
-  /// Loads the first of `candidates` that can be. Null when there is none, with the reason and the remedy in `why`.
-  static std::unique_ptr<Nvrtc> load(std::span<const std::string> candidates, std::string &why);
+  /// Loads the first of `candidates` that can be. Null when there is none, with the reason and the remedy in
+  /// `why`.
+  static std::unique_ptr<Nvrtc> load(std::span<const std::string> candidates, std::string& why);
 
-  [[nodiscard]] const std::string &library() const { return library_; }
+  [[nodiscard]] const std::string& library() const { return library_; }
   [[nodiscard]] std::string version() const;  ///< "13.0"
 
-  /// What code for a GPU of that capability (90 for 9.0) is compiled with: machine code where this NVRTC knows the GPU,
-  /// else PTX of the newest GPU it knows, which the driver translates.
+  /// What code for a GPU of that capability (90 for 9.0) is compiled with: machine code where this NVRTC
+  /// knows the GPU, else PTX of the newest GPU it knows, which the driver translates.
   [[nodiscard]] std::vector<std::string> options(int capability) const;
 
   /// Machine code or PTX, for cuModuleLoadData. Throws Error with the compiler's log.
-  [[nodiscard]] std::string compile(std::span<const Source> sources, std::span<const std::string> options) const;
+  [[nodiscard]] std::string compile(std::span<const Source> sources,
+                                    std::span<const std::string> options) const;
 
  private:
   struct Api;
@@ -37,9 +40,9 @@ class Nvrtc {
   std::string library_;
 };
 
-/// Where NVRTC is looked for: `setting` alone when it is not empty; else the names that the system's loader knows, then
-/// the usual folders of the toolkit and of the wheels of an active virtual environment.
-std::vector<std::string> nvrtc_candidates(const std::string &setting);
+/// Where NVRTC is looked for: `setting` alone when it is not empty; else the names that the system's loader
+/// knows, then the usual folders of the toolkit and of the wheels of an active virtual environment.
+std::vector<std::string> nvrtc_candidates(const std::string& setting);
 
 /// The text of src/device/cuda/kernels, embedded by the build.
 std::span<const Source> kernel_sources();

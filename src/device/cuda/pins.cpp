@@ -6,16 +6,16 @@
 
 namespace pw::cuda {
 
-// One span that the driver knows, until its last user lets go. Spans that the program itself registered are its own to
-// unregister.
+// One span that the driver knows, until its last user lets go. Spans that the program itself registered are
+// its own to unregister.
 struct Pins::Registration {
-  const Driver &driver;
+  const Driver& driver;
   uint64_t address;
   uint64_t bytes;
   uint64_t device_address;
   bool ours;
   ~Registration() {
-    if (ours) driver.cuMemHostUnregister(reinterpret_cast<void *>(address));
+    if (ours) driver.cuMemHostUnregister(reinterpret_cast<void*>(address));
   }
 };
 
@@ -26,20 +26,22 @@ std::shared_ptr<Pins::Registration> Pins::around(uint64_t address, uint64_t byte
   return found && address + bytes <= found->address + found->bytes ? found : nullptr;
 }
 
-void Pins::pin(void *pointer, uint64_t bytes) {
+void Pins::pin(void* pointer, uint64_t bytes) {
   const auto address = reinterpret_cast<uint64_t>(pointer);
   std::lock_guard lock(mutex_);
   auto registration = around(address, bytes);
   if (registration == nullptr) {
-    CUresult result = driver_.cuMemHostRegister(pointer, bytes, kHostRegisterPortable | kHostRegisterDeviceMap);
+    CUresult result =
+        driver_.cuMemHostRegister(pointer, bytes, kHostRegisterPortable | kHostRegisterDeviceMap);
     const bool ours = result == CUDA_SUCCESS;
     if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED && describe_pointer(driver_, address).is_host() &&
         describe_pointer(driver_, address + bytes - 1).is_host())
       result = CUDA_SUCCESS;  // the program pinned it
     if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
-      throw Error(PW_DEVICE, format("peerway: {} bytes of host memory at {} overlap a span that is registered with CUDA "
-                                    "and not as large; register the larger span first",
-                                    bytes, pointer));
+      throw Error(PW_DEVICE,
+                  format("peerway: {} bytes of host memory at {} overlap a span that is registered with CUDA "
+                         "and not as large; register the larger span first",
+                         bytes, pointer));
     driver_.check(result, format("registering {} bytes of host memory at {} with CUDA", bytes, pointer));
     CUdeviceptr device = address;
     if (driver_.cuMemHostGetDevicePointer(&device, pointer, 0) != CUDA_SUCCESS) device = address;
@@ -49,14 +51,14 @@ void Pins::pin(void *pointer, uint64_t bytes) {
   users_[address].push_back(std::move(registration));
 }
 
-void Pins::unpin(void *pointer) noexcept {
+void Pins::unpin(void* pointer) noexcept {
   const auto address = reinterpret_cast<uint64_t>(pointer);
   std::lock_guard lock(mutex_);
   const auto found = users_.find(address);
   if (found == users_.end()) return;
   found->second.pop_back();
   if (found->second.empty()) users_.erase(found);
-  std::erase_if(registrations_, [](const auto &entry) { return entry.second.expired(); });
+  std::erase_if(registrations_, [](const auto& entry) { return entry.second.expired(); });
 }
 
 uint64_t Pins::device_address(uint64_t address) {

@@ -1,5 +1,5 @@
-// Host memory that CUDA may reach, shared by all CUDA devices of the process: registering a span twice is an error of the
-// driver, so registrations are counted here.
+// Host memory that CUDA may reach, shared by all CUDA devices of the process: registering a span twice is an
+// error of the driver, so registrations are counted here.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace pw::cuda {
 
 class Pins {
  public:
-  explicit Pins(const Driver &driver) : driver_(driver) {}
+  explicit Pins(const Driver& driver) : driver_(driver) {}
 
-  /// Registers the span, or counts one more user where it lies in a span registered before (here or by the program).
-  /// A context must be current. Throws Error.
-  void pin(void *address, uint64_t bytes);
-  void unpin(void *address) noexcept;
+  /// Registers the span, or counts one more user where it lies in a span registered before (here or by the
+  /// program). A context must be current. Throws Error.
+  void pin(void* address, uint64_t bytes);
+  void unpin(void* address) noexcept;
 
   /// Where the device finds host memory pinned here; the address itself where it is not pinned here.
   [[nodiscard]] uint64_t device_address(uint64_t address);
@@ -28,10 +28,11 @@ class Pins {
   struct Registration;
   std::shared_ptr<Registration> around(uint64_t address, uint64_t bytes);
 
-  const Driver &driver_;
+  const Driver& driver_;
   std::mutex mutex_;
-  std::map<uint64_t, std::weak_ptr<Registration>> registrations_;                 ///< by first byte
-  std::map<uint64_t, std::vector<std::shared_ptr<Registration>>> users_;          ///< one entry a pin(), by its address
+  std::map<uint64_t, std::weak_ptr<Registration>> registrations_;  ///< by first byte
+  std::map<uint64_t, std::vector<std::shared_ptr<Registration>>>
+      users_;  ///< one entry a pin(), by its address
 };
 
 }  // namespace pw::cuda

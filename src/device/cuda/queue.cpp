@@ -7,14 +7,14 @@
 namespace pw::cuda {
 namespace {
 
-std::string text_of(const Copy &copy) {
-  return format("copying {} bytes from {} to {}", copy.layout.shape.bytes(), static_cast<const void *>(copy.from),
-                static_cast<void *>(copy.to));
+std::string text_of(const Copy& copy) {
+  return format("copying {} bytes from {} to {}", copy.layout.shape.bytes(),
+                static_cast<const void*>(copy.from), static_cast<void*>(copy.to));
 }
 
-CUdeviceptr device_pointer(const std::byte *address) { return reinterpret_cast<CUdeviceptr>(address); }
+CUdeviceptr device_pointer(const std::byte* address) { return reinterpret_cast<CUdeviceptr>(address); }
 
-CUDA_MEMCPY2D rows(const EnginePiece &piece) {
+CUDA_MEMCPY2D rows(const EnginePiece& piece) {
   CUDA_MEMCPY2D copy{};
   copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;  // the driver knows where each address is
   copy.srcDevice = device_pointer(piece.from);
@@ -26,7 +26,7 @@ CUDA_MEMCPY2D rows(const EnginePiece &piece) {
   return copy;
 }
 
-CUDA_MEMCPY3D planes(const EnginePiece &piece) {
+CUDA_MEMCPY3D planes(const EnginePiece& piece) {
   CUDA_MEMCPY3D copy{};
   copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
   copy.srcDevice = device_pointer(piece.from);
@@ -43,13 +43,14 @@ CUDA_MEMCPY3D planes(const EnginePiece &piece) {
 
 }  // namespace
 
-CudaQueue::CudaQueue(const Gpu &gpu, CUcontext context, Pins &pins, FindKernels kernels)
+CudaQueue::CudaQueue(const Gpu& gpu, CUcontext context, Pins& pins, FindKernels kernels)
     : gpu_(gpu), context_(context), pins_(pins), find_kernels_(std::move(kernels)) {
-  const Driver &driver = gpu_.driver;
+  const Driver& driver = gpu_.driver;
   const Current current(driver, context_);
   int least = 0, greatest = 0;
   driver.check(driver.cuCtxGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
-  driver.check(driver.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, greatest), "making a stream");
+  driver.check(driver.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, greatest),
+               "making a stream");
   CUresult result = driver.cuMemAlloc(&finished_, sizeof(unsigned));
   if (result == CUDA_SUCCESS) result = driver.cuMemsetD8Async(finished_, 0, sizeof(unsigned), stream_);
   if (result != CUDA_SUCCESS) {
@@ -66,37 +67,38 @@ CudaQueue::~CudaQueue() {
   gpu_.driver.cuStreamDestroy(stream_);
 }
 
-pw_status CudaQueue::failed(CUresult result, const std::string &what) const {
-  return fail(Driver::status(result), format("peerway: cuda:{}: {}: {}", gpu_.ordinal, what, gpu_.driver.text(result)));
+pw_status CudaQueue::failed(CUresult result, const std::string& what) const {
+  return fail(Driver::status(result),
+              format("peerway: cuda:{}: {}: {}", gpu_.ordinal, what, gpu_.driver.text(result)));
 }
 
-uint64_t CudaQueue::as_seen(const void *address) const {
+uint64_t CudaQueue::as_seen(const void* address) const {
   const auto number = reinterpret_cast<uint64_t>(address);
   return gpu_.same_host_address ? number : pins_.device_address(number);
 }
 
-Copy CudaQueue::as_seen(const Copy &copy) const {
+Copy CudaQueue::as_seen(const Copy& copy) const {
   if (gpu_.same_host_address) return copy;
   Copy seen = copy;
-  seen.to = reinterpret_cast<std::byte *>(as_seen(copy.to));
-  seen.from = reinterpret_cast<const std::byte *>(as_seen(copy.from));
+  seen.to = reinterpret_cast<std::byte*>(as_seen(copy.to));
+  seen.from = reinterpret_cast<const std::byte*>(as_seen(copy.from));
   return seen;
 }
 
-pw_status CudaQueue::copy(const Copy &copy, Method method) {
+pw_status CudaQueue::copy(const Copy& copy, Method method) {
   if (copy.layout.shape.bytes() == 0) return PW_OK;
   const Current current(gpu_.driver, context_);
   std::lock_guard lock(mutex_);
   return method == Method::kernel ? by_kernel(copy, nullptr, 0) : by_engine(as_seen(copy));
 }
 
-pw_status CudaQueue::write(uint64_t *word, uint64_t value) {
+pw_status CudaQueue::write(uint64_t* word, uint64_t value) {
   const Current current(gpu_.driver, context_);
   std::lock_guard lock(mutex_);
   return store(word, value);
 }
 
-pw_status CudaQueue::copy_and_write(const Copy &copy, Method method, uint64_t *word, uint64_t value) {
+pw_status CudaQueue::copy_and_write(const Copy& copy, Method method, uint64_t* word, uint64_t value) {
   const Current current(gpu_.driver, context_);
   std::lock_guard lock(mutex_);
   if (copy.layout.shape.bytes() == 0) return store(word, value);
@@ -105,15 +107,16 @@ pw_status CudaQueue::copy_and_write(const Copy &copy, Method method, uint64_t *w
   return status == PW_OK ? store(word, value) : status;
 }
 
-bool CudaQueue::idle(pw_status &status) {
+bool CudaQueue::idle(pw_status& status) {
   const Current current(gpu_.driver, context_);
   const CUresult result = gpu_.driver.cuStreamQuery(stream_);
-  status = result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY ? PW_OK : failed(result, "work on a stream");
+  status =
+      result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY ? PW_OK : failed(result, "work on a stream");
   return result != CUDA_ERROR_NOT_READY;
 }
 
-CUresult CudaQueue::enqueue(const EnginePiece &piece) const {
-  const Driver &driver = gpu_.driver;
+CUresult CudaQueue::enqueue(const EnginePiece& piece) const {
+  const Driver& driver = gpu_.driver;
   if (piece.depth > 1) {
     const CUDA_MEMCPY3D copy = planes(piece);
     return driver.cuMemcpy3DAsync(&copy, stream_);
@@ -125,9 +128,9 @@ CUresult CudaQueue::enqueue(const EnginePiece &piece) const {
   return driver.cuMemcpyAsync(device_pointer(piece.to), device_pointer(piece.from), piece.width, stream_);
 }
 
-pw_status CudaQueue::by_engine(const Copy &copy) {
+pw_status CudaQueue::by_engine(const Copy& copy) {
   CUresult result = CUDA_SUCCESS;
-  for_each_engine_piece(copy, gpu_.max_pitch, [&](const EnginePiece &piece) {
+  for_each_engine_piece(copy, gpu_.max_pitch, [&](const EnginePiece& piece) {
     result = enqueue(piece);
     return result == CUDA_SUCCESS;
   });
@@ -135,20 +138,21 @@ pw_status CudaQueue::by_engine(const Copy &copy) {
 }
 
 // Data and signal in one launch where the copy fits one; `word` may be null.
-pw_status CudaQueue::by_kernel(const Copy &whole, uint64_t *word, uint64_t value) {
+pw_status CudaQueue::by_kernel(const Copy& whole, uint64_t* word, uint64_t value) {
   std::string why_not;
-  const Kernels *kernels = find_kernels_(why_not);
-  if (kernels == nullptr) return fail(PW_UNAVAILABLE, format("peerway: cuda:{} has no copy kernels: {}", gpu_.ordinal, why_not));
+  const Kernels* kernels = find_kernels_(why_not);
+  if (kernels == nullptr)
+    return fail(PW_UNAVAILABLE, format("peerway: cuda:{} has no copy kernels: {}", gpu_.ordinal, why_not));
   const Copy copy = as_seen(whole);
   const bool fused = fits_one_launch(copy);
   CUresult result = CUDA_SUCCESS;
-  for_each_launch(copy, [&](const Copy &part) {
+  for_each_launch(copy, [&](const Copy& part) {
     Launch launch = make_launch(part, gpu_.sms);
     if (fused && word != nullptr) {
-      launch.arguments.signal = reinterpret_cast<unsigned long long *>(as_seen(word));
+      launch.arguments.signal = reinterpret_cast<unsigned long long*>(as_seen(word));
       launch.arguments.value = value;
     }
-    launch.arguments.finished = reinterpret_cast<unsigned *>(finished_);
+    launch.arguments.finished = reinterpret_cast<unsigned*>(finished_);
     result = kernels->launch(launch, stream_);
     return result == CUDA_SUCCESS;
   });
@@ -156,14 +160,17 @@ pw_status CudaQueue::by_kernel(const Copy &whole, uint64_t *word, uint64_t value
   return fused || word == nullptr ? PW_OK : store(word, value);
 }
 
-pw_status CudaQueue::store(uint64_t *word, uint64_t value) {
+pw_status CudaQueue::store(uint64_t* word, uint64_t value) {
   if (!gpu_.writes_words)
-    return fail(PW_UNSUPPORTED, format("peerway: cuda:{} has no 64-bit stream memory operations; update the driver",
-                                       gpu_.ordinal));
-  // The default write comes after a fence for the whole system, so that all that the stream did before is visible first.
+    return fail(
+        PW_UNSUPPORTED,
+        format("peerway: cuda:{} has no 64-bit stream memory operations; update the driver", gpu_.ordinal));
+  // The default write comes after a fence for the whole system, so that all that the stream did before is
+  // visible first.
   const CUresult result =
       gpu_.driver.cuStreamWriteValue64(stream_, as_seen(word), value, CU_STREAM_WRITE_VALUE_DEFAULT);
-  return result == CUDA_SUCCESS ? PW_OK : failed(result, format("writing a signal at {}", static_cast<void *>(word)));
+  return result == CUDA_SUCCESS ? PW_OK
+                                : failed(result, format("writing a signal at {}", static_cast<void*>(word)));
 }
 
 }  // namespace pw::cuda

@@ -14,40 +14,41 @@ namespace pw::cuda {
 
 /// What a queue needs to know of its GPU.
 struct Gpu {
-  const Driver &driver;
+  const Driver& driver;
   int ordinal = 0;
   unsigned sms = 1;
   uint64_t max_pitch = 0;
-  bool writes_words = true;        ///< the stream can store 64-bit words by itself
-  bool same_host_address = true;   ///< pinned host memory has one address for processor and GPU
+  bool writes_words = true;       ///< the stream can store 64-bit words by itself
+  bool same_host_address = true;  ///< pinned host memory has one address for processor and GPU
 };
 
 class CudaQueue final : public Queue {
  public:
-  /// The kernels for Method::kernel, or null with the reason; asked at each use, so that a queue costs no compilation.
-  using FindKernels = std::function<const Kernels *(std::string &why_not)>;
+  /// The kernels for Method::kernel, or null with the reason; asked at each use, so that a queue costs no
+  /// compilation.
+  using FindKernels = std::function<const Kernels*(std::string& why_not)>;
 
   /// Throws Error.
-  CudaQueue(const Gpu &gpu, CUcontext context, Pins &pins, FindKernels kernels);
+  CudaQueue(const Gpu& gpu, CUcontext context, Pins& pins, FindKernels kernels);
   ~CudaQueue() override;
 
-  pw_status copy(const Copy &copy, Method method) override;
-  pw_status write(uint64_t *word, uint64_t value) override;
-  pw_status copy_and_write(const Copy &copy, Method method, uint64_t *word, uint64_t value) override;
-  bool idle(pw_status &status) override;
+  pw_status copy(const Copy& copy, Method method) override;
+  pw_status write(uint64_t* word, uint64_t value) override;
+  pw_status copy_and_write(const Copy& copy, Method method, uint64_t* word, uint64_t value) override;
+  bool idle(pw_status& status) override;
 
  private:
-  pw_status by_engine(const Copy &copy);
-  pw_status by_kernel(const Copy &copy, uint64_t *word, uint64_t value);
-  pw_status store(uint64_t *word, uint64_t value);
-  [[nodiscard]] CUresult enqueue(const struct EnginePiece &piece) const;
-  [[nodiscard]] Copy as_seen(const Copy &copy) const;
-  [[nodiscard]] uint64_t as_seen(const void *address) const;
-  [[nodiscard]] pw_status failed(CUresult result, const std::string &what) const;
+  pw_status by_engine(const Copy& copy);
+  pw_status by_kernel(const Copy& copy, uint64_t* word, uint64_t value);
+  pw_status store(uint64_t* word, uint64_t value);
+  [[nodiscard]] CUresult enqueue(const struct EnginePiece& piece) const;
+  [[nodiscard]] Copy as_seen(const Copy& copy) const;
+  [[nodiscard]] uint64_t as_seen(const void* address) const;
+  [[nodiscard]] pw_status failed(CUresult result, const std::string& what) const;
 
   const Gpu gpu_;
   CUcontext context_;
-  Pins &pins_;
+  Pins& pins_;
   FindKernels find_kernels_;
   std::mutex mutex_;  ///< a copy may take several calls of the driver, which must follow one another
   CUstream stream_ = nullptr;

@@ -17,19 +17,20 @@ namespace {
 
 class OwnMemory final : public Mapping {
  public:
-  explicit OwnMemory(uint64_t address) { address_ = reinterpret_cast<std::byte *>(address); }
+  explicit OwnMemory(uint64_t address) { address_ = reinterpret_cast<std::byte*>(address); }
 };
 
 // Undone in the context that it was made in.
 class CudaMapping : public Mapping {
  public:
-  CudaMapping(const Driver &driver, CUcontext context, CUdeviceptr address) : driver_(driver), context_(context) {
-    address_ = reinterpret_cast<std::byte *>(address);
+  CudaMapping(const Driver& driver, CUcontext context, CUdeviceptr address)
+      : driver_(driver), context_(context) {
+    address_ = reinterpret_cast<std::byte*>(address);
   }
 
  protected:
   [[nodiscard]] CUdeviceptr pointer() const { return reinterpret_cast<CUdeviceptr>(address_); }
-  const Driver &driver_;
+  const Driver& driver_;
   CUcontext context_;
 };
 
@@ -44,7 +45,7 @@ class IpcMapping final : public CudaMapping {
 
 class VmmMapping final : public CudaMapping {
  public:
-  VmmMapping(const Driver &driver, CUcontext context, CUdeviceptr address, uint64_t bytes)
+  VmmMapping(const Driver& driver, CUcontext context, CUdeviceptr address, uint64_t bytes)
       : CudaMapping(driver, context, address), bytes_(bytes) {}
   ~VmmMapping() override {
     const Current current(driver_, context_);
@@ -57,7 +58,7 @@ class VmmMapping final : public CudaMapping {
 
 class PoolMapping final : public CudaMapping {
  public:
-  PoolMapping(const Driver &driver, CUcontext context, CUdeviceptr address, CUmemoryPool pool)
+  PoolMapping(const Driver& driver, CUcontext context, CUdeviceptr address, CUmemoryPool pool)
       : CudaMapping(driver, context, address), pool_(pool) {}
   ~PoolMapping() override {
     const Current current(driver_, context_);
@@ -69,9 +70,11 @@ class PoolMapping final : public CudaMapping {
   CUmemoryPool pool_;
 };
 
-std::string whose(const Export &exported) { return format("{} bytes of process {}", exported.bytes, exported.process); }
+std::string whose(const Export& exported) {
+  return format("{} bytes of process {}", exported.bytes, exported.process);
+}
 
-std::shared_ptr<Mapping> import_ipc(const Driver &driver, const Export &exported, CUcontext context) {
+std::shared_ptr<Mapping> import_ipc(const Driver& driver, const Export& exported, CUcontext context) {
   CUipcMemHandle handle;
   static_assert(sizeof handle == sizeof exported.handle_bytes);
   std::memcpy(&handle, exported.handle_bytes.data(), sizeof handle);
@@ -81,12 +84,14 @@ std::shared_ptr<Mapping> import_ipc(const Driver &driver, const Export &exported
   return std::make_shared<IpcMapping>(driver, context, address);
 }
 
-std::shared_ptr<Mapping> import_vmm(const Driver &driver, const Export &exported, int ordinal, CUcontext context) {
+std::shared_ptr<Mapping> import_vmm(const Driver& driver, const Export& exported, int ordinal,
+                                    CUcontext context) {
   CUmemGenericAllocationHandle handle = 0;
   if (exported.handle == Handle::cuda_fd) {
     const Descriptor own(descriptor_of(exported.process, exported.descriptor));
-    driver.check(driver.cuMemImportFromShareableHandle(&handle, reinterpret_cast<void *>(static_cast<intptr_t>(own.get())),
-                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+    driver.check(driver.cuMemImportFromShareableHandle(
+                     &handle, reinterpret_cast<void*>(static_cast<intptr_t>(own.get())),
+                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
                  "importing the descriptor of " + whose(exported));
   } else {
     auto bytes = exported.handle_bytes;
@@ -97,13 +102,14 @@ std::shared_ptr<Mapping> import_vmm(const Driver &driver, const Export &exported
   return std::make_shared<VmmMapping>(driver, context, address, exported.bytes);
 }
 
-std::shared_ptr<Mapping> import_pool(const Driver &driver, const Export &exported, int ordinal, CUcontext context) {
+std::shared_ptr<Mapping> import_pool(const Driver& driver, const Export& exported, int ordinal,
+                                     CUcontext context) {
   const Descriptor own(descriptor_of(exported.process, exported.descriptor));
   CUmemoryPool pool = nullptr;
-  driver.check(
-      driver.cuMemPoolImportFromShareableHandle(&pool, reinterpret_cast<void *>(static_cast<intptr_t>(own.get())),
-                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-      "importing the memory pool of " + whose(exported));
+  driver.check(driver.cuMemPoolImportFromShareableHandle(
+                   &pool, reinterpret_cast<void*>(static_cast<intptr_t>(own.get())),
+                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+               "importing the memory pool of " + whose(exported));
   CUmemAccessDesc access{};
   access.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -120,9 +126,10 @@ std::shared_ptr<Mapping> import_pool(const Driver &driver, const Export &exporte
   return std::make_shared<PoolMapping>(driver, context, address, pool);
 }
 
-int export_vmm_fd(const Driver &driver, const Allocation &allocation) {
+int export_vmm_fd(const Driver& driver, const Allocation& allocation) {
   CUmemGenericAllocationHandle handle = 0;
-  driver.check(driver.cuMemRetainAllocationHandle(&handle, allocation.base), "looking up the handle of an allocation");
+  driver.check(driver.cuMemRetainAllocationHandle(&handle, allocation.base),
+               "looking up the handle of an allocation");
   int descriptor = -1;
   const CUresult result =
       driver.cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
@@ -131,30 +138,33 @@ int export_vmm_fd(const Driver &driver, const Allocation &allocation) {
   return descriptor;
 }
 
-void export_fabric(const Driver &driver, const Allocation &allocation, Export &exported) {
+void export_fabric(const Driver& driver, const Allocation& allocation, Export& exported) {
   CUmemGenericAllocationHandle handle = 0;
-  driver.check(driver.cuMemRetainAllocationHandle(&handle, allocation.base), "looking up the handle of an allocation");
+  driver.check(driver.cuMemRetainAllocationHandle(&handle, allocation.base),
+               "looking up the handle of an allocation");
   const CUresult result =
       driver.cuMemExportToShareableHandle(exported.handle_bytes.data(), handle, CU_MEM_HANDLE_TYPE_FABRIC, 0);
   driver.cuMemRelease(handle);
-  driver.check(result, format("exporting {} bytes by fabric handle (is nvidia-imex running?)", allocation.bytes));
+  driver.check(result,
+               format("exporting {} bytes by fabric handle (is nvidia-imex running?)", allocation.bytes));
 }
 
-int export_pool(const Driver &driver, const Allocation &allocation, Export &exported) {
+int export_pool(const Driver& driver, const Allocation& allocation, Export& exported) {
   const auto address = reinterpret_cast<CUdeviceptr>(allocation.base);
   const auto pool = reinterpret_cast<CUmemoryPool>(describe_pointer(driver, address).pool);
   CUmemPoolPtrExportData which{};
   driver.check(driver.cuMemPoolExportPointer(&which, address), "exporting memory of a pool");
   std::memcpy(exported.handle_bytes.data(), &which, sizeof which);
   int descriptor = -1;
-  driver.check(driver.cuMemPoolExportToShareableHandle(&descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-               "exporting a memory pool");
+  driver.check(
+      driver.cuMemPoolExportToShareableHandle(&descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+      "exporting a memory pool");
   return descriptor;
 }
 
 }  // namespace
 
-void export_handle(const Driver &driver, const Allocation &allocation, Export &exported) {
+void export_handle(const Driver& driver, const Allocation& allocation, Export& exported) {
   switch (allocation.handle) {
     case Handle::cuda_ipc: {
       CUipcMemHandle handle;
@@ -178,7 +188,8 @@ void export_handle(const Driver &driver, const Allocation &allocation, Export &e
   }
 }
 
-std::shared_ptr<Mapping> import_handle(const Driver &driver, const Export &exported, int ordinal, CUcontext context) {
+std::shared_ptr<Mapping> import_handle(const Driver& driver, const Export& exported, int ordinal,
+                                       CUcontext context) {
   switch (exported.handle) {
     case Handle::cuda_ipc:
       return import_ipc(driver, exported, context);
@@ -188,12 +199,13 @@ std::shared_ptr<Mapping> import_handle(const Driver &driver, const Export &expor
     case Handle::cuda_pool:
       return import_pool(driver, exported, ordinal, context);
     default:
-      throw Error(PW_UNSUPPORTED, format("peerway: cuda:{} cannot map {}: its owner could not export it as CUDA memory",
-                                         ordinal, whose(exported)));
+      throw Error(PW_UNSUPPORTED,
+                  format("peerway: cuda:{} cannot map {}: its owner could not export it as CUDA memory",
+                         ordinal, whose(exported)));
   }
 }
 
-std::shared_ptr<Mapping> own_memory(const Driver &driver, const Export &exported, int ordinal, int owner) {
+std::shared_ptr<Mapping> own_memory(const Driver& driver, const Export& exported, int ordinal, int owner) {
   if (ordinal != owner) {
     const PointerFacts facts = describe_pointer(driver, exported.address);
     if (facts.is_vmm()) {
@@ -225,13 +237,16 @@ int descriptor_of(int process, int descriptor) {
   if (own >= 0) return own;
   const int error = errno;
   if (error == EBADF)
-    throw Error(PW_STALE_KEY, format("peerway: process {} has closed descriptor {}, by which it showed its memory", process,
-                                     descriptor));
-  throw Error(error == EPERM ? PW_DENIED : PW_SYSTEM,
-              format("peerway: cannot copy descriptor {} of process {}{}. Both processes must belong to one user, "
-                     "/proc/sys/kernel/yama/ptrace_scope must be 0 or 1, and a container needs a seccomp profile that "
-                     "allows pidfd_getfd",
-                     descriptor, process, errno_text(error)));
+    throw Error(PW_STALE_KEY,
+                format("peerway: process {} has closed descriptor {}, by which it showed its memory", process,
+                       descriptor));
+  throw Error(
+      error == EPERM ? PW_DENIED : PW_SYSTEM,
+      format(
+          "peerway: cannot copy descriptor {} of process {}{}. Both processes must belong to one user, "
+          "/proc/sys/kernel/yama/ptrace_scope must be 0 or 1, and a container needs a seccomp profile that "
+          "allows pidfd_getfd",
+          descriptor, process, errno_text(error)));
 }
 
 void allow_descriptors() {

@@ -1,4 +1,5 @@
-// Showing CUDA memory to other processes and mapping what they show: one pair of functions for each kind of handle.
+// Showing CUDA memory to other processes and mapping what they show: one pair of functions for each kind of
+// handle.
 #pragma once
 
 #include <memory>
@@ -9,21 +10,22 @@
 namespace pw::cuda {
 
 /// Fills in the handle of `exported` (its descriptor or its handle_bytes) for the allocation. Throws Error.
-void export_handle(const Driver &driver, const Allocation &allocation, Export &exported);
+void export_handle(const Driver& driver, const Allocation& allocation, Export& exported);
 
 /// Maps the allocation of another process for GPU `ordinal`, whose `context` is current. Throws Error.
-std::shared_ptr<Mapping> import_handle(const Driver &driver, const Export &exported, int ordinal, CUcontext context);
+std::shared_ptr<Mapping> import_handle(const Driver& driver, const Export& exported, int ordinal,
+                                       CUcontext context);
 
-/// Memory of this very process, which needs no mapping, but that GPU `ordinal` must be allowed to reach when it lies on
-/// GPU `owner`. Throws Error.
-std::shared_ptr<Mapping> own_memory(const Driver &driver, const Export &exported, int ordinal, int owner);
+/// Memory of this very process, which needs no mapping, but that GPU `ordinal` must be allowed to reach when
+/// it lies on GPU `owner`. Throws Error.
+std::shared_ptr<Mapping> own_memory(const Driver& driver, const Export& exported, int ordinal, int owner);
 
 /// A copy of another process's file descriptor. The other process must be of the same user and allow it (see
 /// allow_descriptors). Throws Error.
 int descriptor_of(int process, int descriptor);
 
-/// Lets processes of the same user copy this process's file descriptors where the system asks for that (Yama's
-/// ptrace_scope 1; the user ids are checked as before).
+/// Lets processes of the same user copy this process's file descriptors where the system asks for that
+/// (Yama's ptrace_scope 1; the user ids are checked as before).
 void allow_descriptors();
 
 }  // namespace pw::cuda

@@ -6,20 +6,22 @@
 namespace pw::cuda {
 namespace {
 
-CUmemAllocationProp properties(const VmmKind &kind) {
+CUmemAllocationProp properties(const VmmKind& kind) {
   CUmemAllocationProp wanted{};
   wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, kind.ordinal};
-  wanted.requestedHandleTypes =
-      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | (kind.fabric ? CU_MEM_HANDLE_TYPE_FABRIC : CU_MEM_HANDLE_TYPE_NONE);
+  wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR |
+                                (kind.fabric ? CU_MEM_HANDLE_TYPE_FABRIC : CU_MEM_HANDLE_TYPE_NONE);
   wanted.allocFlags.gpuDirectRDMACapable = kind.rdma ? 1 : 0;
   return wanted;
 }
 
-CUresult create(const Driver &driver, const VmmKind &kind, uint64_t &bytes, CUmemGenericAllocationHandle &handle) {
+CUresult create(const Driver& driver, const VmmKind& kind, uint64_t& bytes,
+                CUmemGenericAllocationHandle& handle) {
   const CUmemAllocationProp wanted = properties(kind);
   size_t granularity = 0;
-  const CUresult result = driver.cuMemGetAllocationGranularity(&granularity, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  const CUresult result =
+      driver.cuMemGetAllocationGranularity(&granularity, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
   if (result != CUDA_SUCCESS) return result;
   const uint64_t rounded = (bytes + granularity - 1) / granularity * granularity;
   if (rounded < bytes) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -28,24 +30,25 @@ CUresult create(const Driver &driver, const VmmKind &kind, uint64_t &bytes, CUme
   return created;
 }
 
-bool attribute(const Driver &driver, int which, int ordinal) {
+bool attribute(const Driver& driver, int which, int ordinal) {
   int value = 0;
   return driver.cuDeviceGetAttribute(&value, which, ordinal) == CUDA_SUCCESS && value != 0;
 }
 
 }  // namespace
 
-VmmKind vmm_kind(const Driver &driver, int ordinal) {
+VmmKind vmm_kind(const Driver& driver, int ordinal) {
   VmmKind kind;
   kind.ordinal = ordinal;
-  kind.supported = attribute(driver, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, ordinal) &&
-                   attribute(driver, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, ordinal);
+  kind.supported =
+      attribute(driver, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, ordinal) &&
+      attribute(driver, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, ordinal);
   kind.fabric = attribute(driver, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, ordinal);
   kind.rdma = attribute(driver, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, ordinal);
   return kind;
 }
 
-void vmm_allow(const Driver &driver, CUdeviceptr address, uint64_t bytes, int ordinal) {
+void vmm_allow(const Driver& driver, CUdeviceptr address, uint64_t bytes, int ordinal) {
   CUmemAccessDesc access{};
   access.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -53,7 +56,7 @@ void vmm_allow(const Driver &driver, CUdeviceptr address, uint64_t bytes, int or
                format("letting cuda:{} reach {} bytes at {:#x}", ordinal, bytes, address));
 }
 
-CUdeviceptr vmm_map(const Driver &driver, CUmemGenericAllocationHandle handle, uint64_t bytes, int ordinal) {
+CUdeviceptr vmm_map(const Driver& driver, CUmemGenericAllocationHandle handle, uint64_t bytes, int ordinal) {
   CUdeviceptr address = 0;
   CUresult result = driver.cuMemAddressReserve(&address, bytes, 0, 0, 0);
   const bool reserved = result == CUDA_SUCCESS;
@@ -72,7 +75,7 @@ CUdeviceptr vmm_map(const Driver &driver, CUmemGenericAllocationHandle handle, u
   return address;
 }
 
-CUdeviceptr vmm_allocate(const Driver &driver, VmmKind &kind, uint64_t &bytes) {
+CUdeviceptr vmm_allocate(const Driver& driver, VmmKind& kind, uint64_t& bytes) {
   CUmemGenericAllocationHandle handle = 0;
   CUresult result = create(driver, kind, bytes, handle);
   if (kind.fabric && result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) {
@@ -85,7 +88,7 @@ CUdeviceptr vmm_allocate(const Driver &driver, VmmKind &kind, uint64_t &bytes) {
   return vmm_map(driver, handle, bytes, kind.ordinal);
 }
 
-void vmm_free(const Driver &driver, CUdeviceptr address, uint64_t bytes) noexcept {
+void vmm_free(const Driver& driver, CUdeviceptr address, uint64_t bytes) noexcept {
   driver.cuMemUnmap(address, bytes);
   driver.cuMemAddressFree(address, bytes);
 }

@@ -1,6 +1,7 @@
-// Everything that two processes can do with the CUDA device, on real GPUs: one process owns memory of every kind, the
-// other maps it and copies there and back by both methods. Prints one JSON line a check; exits with the number of failed
-// ones (at most 100). Usage: device_check [folder of compiled kernels [libnvrtc.so]]
+// Everything that two processes can do with the CUDA device, on real GPUs: one process owns memory of every
+// kind, the other maps it and copies there and back by both methods. Prints one JSON line a check; exits with
+// the number of failed ones (at most 100). Usage: device_check [folder of compiled kernels [libnvrtc.so
+// [libcuda.so]]]
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -43,17 +44,17 @@ struct Shared {  ///< host memory of both processes
   alignas(64) std::atomic<uint64_t> word;
 };
 
-Options options_of(int argc, char **argv) {
-  return {"", argc > 2 ? argv[2] : "", argc > 1 ? argv[1] : "/tmp/peerway-device-check"};
+Options options_of(int argc, char** argv) {
+  return {argc > 3 ? argv[3] : "", argc > 2 ? argv[2] : "", argc > 1 ? argv[1] : "/tmp/peerway-device-check"};
 }
 
 template <typename Body>
-pw_status status_of(Body &&body, std::string &message) {
+pw_status status_of(Body&& body, std::string& message) {
   try {
     body();
     message.clear();
     return PW_OK;
-  } catch (const Error &error) {
+  } catch (const Error& error) {
     message = error.what();
     return error.status();
   }
@@ -62,28 +63,35 @@ pw_status status_of(Body &&body, std::string &message) {
 // A pinned host buffer of one device.
 class Pinned {
  public:
-  Pinned(Device &device, uint64_t bytes) : device_(device), bytes_(bytes) {
-    address_ = static_cast<std::byte *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  Pinned(Device& device, uint64_t bytes) : device_(device), bytes_(bytes) {
+    address_ = static_cast<std::byte*>(
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     device_.pin(address_, bytes);
   }
   ~Pinned() {
     device_.unpin(address_);
     munmap(address_, bytes_);
   }
-  [[nodiscard]] std::byte *get() const { return address_; }
+  [[nodiscard]] std::byte* get() const { return address_; }
 
  private:
-  Device &device_;
+  Device& device_;
   uint64_t bytes_;
-  std::byte *address_;
+  std::byte* address_;
 };
 
-// ---- the owner ----------------------------------------------------------------------------------------------------
+// ---- the owner
+// ----------------------------------------------------------------------------------------------------
 
 class Owner {
  public:
-  Owner(Device &device, const Driver &driver, Shared *shared, int socket)
-      : device_(device), driver_(driver), shared_(shared), socket_(socket), queue_(device.make_queue()), host_(device, kBytes) {
+  Owner(Device& device, const Driver& driver, Shared* shared, int socket)
+      : device_(device),
+        driver_(driver),
+        shared_(shared),
+        socket_(socket),
+        queue_(device.make_queue()),
+        host_(device, kBytes) {
     driver_.cuDevicePrimaryCtxRetain(&context_, device.id().index);
     driver_.cuCtxPushCurrent(context_);
   }
@@ -93,7 +101,7 @@ class Owner {
     driver_.check(driver_.cuMemAlloc(&address, kBytes), "cuMemAlloc");
     offer("cudaMalloc", address, false);
     CUdeviceptr small[5];
-    for (auto &part : small) driver_.check(driver_.cuMemAlloc(&part, 70000), "cuMemAlloc");
+    for (auto& part : small) driver_.check(driver_.cuMemAlloc(&part, 70000), "cuMemAlloc");
     offer("cudaMalloc small", small[3], false, 70000);
     const Allocation own = device_.allocate(kBytes);
     offer("allocate", reinterpret_cast<CUdeviceptr>(own.base), false);
@@ -130,7 +138,8 @@ class Owner {
 
   CUdeviceptr from_pool(CUmemoryPool pool) {
     CUdeviceptr address = 0;
-    driver_.check(driver_.cuMemAllocFromPoolAsync(&address, kBytes, pool, nullptr), "cuMemAllocFromPoolAsync");
+    driver_.check(driver_.cuMemAllocFromPoolAsync(&address, kBytes, pool, nullptr),
+                  "cuMemAllocFromPoolAsync");
     driver_.check(driver_.cuStreamSynchronize(nullptr), "cuStreamSynchronize");
     return address;
   }
@@ -144,18 +153,21 @@ class Owner {
     const uint64_t bytes = count == 1 ? 4 << 20 : 2 << 20;
     CUdeviceptr address = 0;
     driver_.check(driver_.cuMemAddressReserve(&address, bytes * 8, 0, 0, 0), "cuMemAddressReserve");
-    CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, device_.id().index}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, device_.id().index},
+                           CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     for (int i = 0; i < count; ++i) {
       CUmemGenericAllocationHandle handle = 0;
       driver_.check(driver_.cuMemCreate(&handle, bytes, &wanted, 0), "cuMemCreate");
-      driver_.check(driver_.cuMemMap(address + static_cast<uint64_t>(i) * bytes, bytes, 0, handle, 0), "cuMemMap");
+      driver_.check(driver_.cuMemMap(address + static_cast<uint64_t>(i) * bytes, bytes, 0, handle, 0),
+                    "cuMemMap");
     }
-    driver_.check(driver_.cuMemSetAccess(address, bytes * static_cast<uint64_t>(count), &access, 1), "cuMemSetAccess");
+    driver_.check(driver_.cuMemSetAccess(address, bytes * static_cast<uint64_t>(count), &access, 1),
+                  "cuMemSetAccess");
     return address;
   }
 
-  void offer(const char *kind, CUdeviceptr address, bool expect_none, uint64_t bytes = kBytes) {
-    auto *memory = reinterpret_cast<std::byte *>(address);
+  void offer(const char* kind, CUdeviceptr address, bool expect_none, uint64_t bytes = kBytes) {
+    auto* memory = reinterpret_cast<std::byte*>(address);
     Offered offered{};
     std::strncpy(offered.kind, kind, sizeof offered.kind - 1);
     offered.expect_none = expect_none;
@@ -172,8 +184,9 @@ class Owner {
       std::strncpy(offered.why_none, allocation->why_none.c_str(), sizeof offered.why_none - 1);
       try {
         offered.exported = device_.export_allocation(*allocation, memory);
-        if (allocation->id != device_.allocation_id(memory)) std::strcpy(offered.why_none, "two ids for one allocation");
-      } catch (const Error &error) {
+        if (allocation->id != device_.allocation_id(memory))
+          std::strcpy(offered.why_none, "two ids for one allocation");
+      } catch (const Error& error) {
         std::strncpy(offered.why_none, error.what(), sizeof offered.why_none - 1);
       }
     }
@@ -181,14 +194,15 @@ class Owner {
     serve(memory, bytes);
   }
 
-  void serve(std::byte *memory, uint64_t bytes) {
+  void serve(std::byte* memory, uint64_t bytes) {
     for (;;) {
       const Order order = check::receive<Order>(socket_);
       if (order.what == Order::next) return;
       Answer answer{0, true};
       if (order.what == Order::wait_word) {
         const double start = check::microseconds();
-        while (shared_->word.load(std::memory_order_acquire) < order.value && check::microseconds() - start < 1e7) {
+        while (shared_->word.load(std::memory_order_acquire) < order.value &&
+               check::microseconds() - start < 1e7) {
         }
         answer.seen = shared_->word.load(std::memory_order_acquire) >= order.value;
       }
@@ -199,24 +213,25 @@ class Owner {
     }
   }
 
-  Device &device_;
-  const Driver &driver_;
-  Shared *shared_;
+  Device& device_;
+  const Driver& driver_;
+  Shared* shared_;
   int socket_;
   std::unique_ptr<Queue> queue_;
   Pinned host_;
   CUcontext context_ = nullptr;
 };
 
-// ---- the user -----------------------------------------------------------------------------------------------------
+// ---- the user
+// -----------------------------------------------------------------------------------------------------
 
 struct Case {
-  const char *name;
+  const char* name;
   uint64_t to_offset, from_offset;
   Layout layout;
 };
 
-Case make_case(const char *name, uint64_t to, uint64_t from, uint64_t block, std::vector<uint64_t> count,
+Case make_case(const char* name, uint64_t to, uint64_t from, uint64_t block, std::vector<uint64_t> count,
                std::vector<int64_t> to_stride, std::vector<int64_t> from_stride) {
   Case made{name, to, from, {}};
   made.layout.shape.block_bytes = block;
@@ -251,9 +266,14 @@ std::vector<Case> cases(uint64_t bytes) {
 
 class User {
  public:
-  User(Device &device, const Driver &driver, Shared *shared, int socket)
-      : device_(device), driver_(driver), shared_(shared), socket_(socket), queue_(device.make_queue()),
-        local_(device.allocate(kBytes)), host_(device, kBytes) {
+  User(Device& device, const Driver& driver, Shared* shared, int socket)
+      : device_(device),
+        driver_(driver),
+        shared_(shared),
+        socket_(socket),
+        queue_(device.make_queue()),
+        local_(device.allocate(kBytes)),
+        host_(device, kBytes) {
     device_.pin(shared_, sizeof(Shared));
   }
 
@@ -276,9 +296,9 @@ class User {
   }
 
  private:
-  static const char *name(Method method) { return method == Method::engine ? "engine" : "kernel"; }
+  static const char* name(Method method) { return method == Method::engine ? "engine" : "kernel"; }
 
-  void use(const Offered &offered) {
+  void use(const Offered& offered) {
     const std::string kind = offered.kind;
     const bool none = offered.exported.handle == Handle::none;
     check::report(kind + ": handle", none == offered.expect_none,
@@ -298,7 +318,7 @@ class User {
     mirror_ = check::random_bytes(bytes_, offered.seed);
     check::report(kind + ": what the owner wrote", read(remote_) == mirror_);
     for (Method method : methods_) {
-      for (const Case &one : cases(bytes_)) {
+      for (const Case& one : cases(bytes_)) {
         put(kind, one, method);
         get(kind, one, method);
       }
@@ -311,7 +331,7 @@ class User {
     check::report(kind + ": mapped a second time", back, {{"why", why}});
   }
 
-  std::vector<std::byte> read(const std::byte *device) {
+  std::vector<std::byte> read(const std::byte* device) {
     std::memset(host_.get(), 0x5a, bytes_);
     queue_->copy(check::contiguous(host_.get(), device, bytes_), Method::engine);
     const pw_status status = check::finish(*queue_);
@@ -319,13 +339,13 @@ class User {
     return {host_.get(), host_.get() + bytes_};
   }
 
-  void fill(std::byte *device, const std::vector<std::byte> &data) {
+  void fill(std::byte* device, const std::vector<std::byte>& data) {
     std::memcpy(host_.get(), data.data(), data.size());
     queue_->copy(check::contiguous(device, host_.get(), data.size()), Method::engine);
     check::finish(*queue_);
   }
 
-  void put(const std::string &kind, const Case &one, Method method) {
+  void put(const std::string& kind, const Case& one, Method method) {
     const auto source = check::random_bytes(bytes_, ++seed_);
     mirror_ = check::random_bytes(bytes_, ++seed_);  // poison
     fill(local_.base, source);
@@ -336,11 +356,12 @@ class User {
     check::reference(one.layout, mirror_.data() + one.to_offset, source.data() + one.from_offset);
     check::send(socket_, Order{Order::hash, 0});
     const bool same = check::receive<Answer>(socket_).hash == check::hash(mirror_);
-    check::report(kind + ": put " + one.name + " by " + name(method), status == PW_OK && done == PW_OK && same,
-                  {{"status", status}, {"done", done}, {"owner_sees_it", same}, {"message", last_error_message()}});
+    check::report(
+        kind + ": put " + one.name + " by " + name(method), status == PW_OK && done == PW_OK && same,
+        {{"status", status}, {"done", done}, {"owner_sees_it", same}, {"message", last_error_message()}});
   }
 
-  void get(const std::string &kind, const Case &one, Method method) {
+  void get(const std::string& kind, const Case& one, Method method) {
     const auto source = mirror_;
     auto expected = check::random_bytes(bytes_, ++seed_);
     fill(local_.base, expected);
@@ -349,18 +370,19 @@ class User {
     const pw_status done = check::finish(*queue_);
     check::reference(one.layout, expected.data() + one.to_offset, source.data() + one.from_offset);
     const bool same = read(local_.base) == expected;
-    check::report(kind + ": get " + one.name + " by " + name(method), status == PW_OK && done == PW_OK && same,
+    check::report(kind + ": get " + one.name + " by " + name(method),
+                  status == PW_OK && done == PW_OK && same,
                   {{"status", status}, {"done", done}, {"same", same}, {"message", last_error_message()}});
   }
 
   // The owner's processor waits for the word and must then find the data.
-  void signal(const std::string &kind, Method method) {
+  void signal(const std::string& kind, Method method) {
     for (int round = 0; round < 20; ++round) {
       const bool fused = round % 2 == 1;
       mirror_ = check::random_bytes(bytes_, ++seed_);
       fill(local_.base, mirror_);
       check::send(socket_, Order{Order::wait_word, ++value_});
-      auto *word = reinterpret_cast<uint64_t *>(&shared_->word);
+      auto* word = reinterpret_cast<uint64_t*>(&shared_->word);
       const Copy copy = check::contiguous(remote_, local_.base, bytes_);
       pw_status status = PW_OK;
       if (fused)
@@ -370,23 +392,26 @@ class User {
       const auto answer = check::receive<Answer>(socket_);
       const bool same = answer.hash == check::hash(mirror_);
       if (status == PW_OK && answer.seen && same && round + 2 < 20) continue;
-      check::report(kind + ": signal after data by " + name(method) + (fused ? ", fused" : ""),
-                    status == PW_OK && answer.seen && same,
-                    {{"status", status}, {"seen", answer.seen}, {"data", same}, {"message", last_error_message()}});
+      check::report(
+          kind + ": signal after data by " + name(method) + (fused ? ", fused" : ""),
+          status == PW_OK && answer.seen && same,
+          {{"status", status}, {"seen", answer.seen}, {"data", same}, {"message", last_error_message()}});
     }
     // A word in the peer's device memory.
     const uint64_t value = 0x1122334455667788ull + value_;
-    const pw_status status = queue_->write(reinterpret_cast<uint64_t *>(remote_ + 64), value);
+    const pw_status status = queue_->write(reinterpret_cast<uint64_t*>(remote_ + 64), value);
     check::finish(*queue_);
     std::memcpy(mirror_.data() + 64, &value, sizeof value);
-    check::report(kind + ": write a word of the peer's device memory", status == PW_OK && read(remote_) == mirror_);
+    check::report(kind + ": write a word of the peer's device memory",
+                  status == PW_OK && read(remote_) == mirror_);
   }
 
-  void errors(const Export &stale) {
+  void errors(const Export& stale) {
     std::string message;
-    const auto refuse = [&](const char *what, pw_status wanted, const std::function<void()> &body) {
+    const auto refuse = [&](const char* what, pw_status wanted, const std::function<void()>& body) {
       const pw_status status = status_of(body, message);
-      check::report(std::string("refused: ") + what, status == wanted, {{"status", status}, {"message", message}});
+      check::report(std::string("refused: ") + what, status == wanted,
+                    {{"status", status}, {"message", message}});
     };
     refuse("a descriptor that its owner closed", PW_STALE_KEY, [&] { device_.import(stale); });
     Export none = stale;
@@ -395,7 +420,7 @@ class User {
     Export gone = stale;
     gone.process = 0x3ffffff;
     refuse("a process that is not there", PW_PEER_LOST, [&] { device_.import(gone); });
-    refuse("1 PiB", PW_NO_MEMORY, [&] { device_.allocate(uint64_t{1} << 50); });
+    refuse("1 TiB", PW_NO_MEMORY, [&] { device_.allocate(uint64_t{1} << 40); });
     std::string why;
     Export foreign = stale;
     foreign.device_uuid.fill(std::byte{0xee});
@@ -404,13 +429,15 @@ class User {
     check::report("a host address is no device memory", !device_.find(&host, sizeof host).has_value());
     try {
       const int descriptor = device_.dma_buf(local_);
-      void *address = mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-      check::report("dma-buf", true, {{"descriptor", descriptor}, {"mmap", address != MAP_FAILED}, {"errno", errno}});
+      void* address = mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+      check::report("dma-buf", true,
+                    {{"descriptor", descriptor}, {"mmap", address != MAP_FAILED}, {"errno", errno}});
       close(descriptor);
-    } catch (const Error &error) {
+    } catch (const Error& error) {
       check::report("dma-buf", true, {{"why_not", error.what()}});
     }
-    auto *page = static_cast<std::byte *>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto* page = static_cast<std::byte*>(
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     const pw_status two = status_of(
         [&] {
           device_.pin(page, 256);
@@ -432,13 +459,13 @@ class User {
     bool reused = false, changed = true;
     for (int i = 0; i < 20; ++i) {
       driver_.cuMemAlloc(&before, 8 << 20);
-      const uint64_t id = device_.allocation_id(reinterpret_cast<void *>(before));
+      const uint64_t id = device_.allocation_id(reinterpret_cast<void*>(before));
       driver_.cuMemFree(before);
-      const bool gone = device_.allocation_id(reinterpret_cast<void *>(before)) != id;
+      const bool gone = device_.allocation_id(reinterpret_cast<void*>(before)) != id;
       driver_.cuMemAlloc(&after, 8 << 20);
       if (after == before) {
         reused = true;
-        changed = changed && gone && device_.allocation_id(reinterpret_cast<void *>(after)) != id;
+        changed = changed && gone && device_.allocation_id(reinterpret_cast<void*>(after)) != id;
       }
       driver_.cuMemFree(after);
     }
@@ -455,16 +482,18 @@ class User {
     const Allocation peer = device_.allocate(uint64_t{256} * 256 * 256 * 8);
     const auto face = make_case("face", 0, 0, 8, {65536}, {2048}, {2048});
     const auto middle = make_case("face", 0, 0, 2048, {256}, {524288}, {524288});
-    const std::pair<const char *, Layout> layouts[] = {{"8 B blocks", face.layout}, {"2 KiB blocks", middle.layout}};
+    const std::pair<const char*, Layout> layouts[] = {{"8 B blocks", face.layout},
+                                                      {"2 KiB blocks", middle.layout}};
     for (Method method : methods_)
-      for (const auto &[what, layout] : layouts) {
+      for (const auto& [what, layout] : layouts) {
         std::vector<double> calls, totals;
         for (int i = 0; i < 300; ++i) {
-          auto *word = reinterpret_cast<uint64_t *>(&shared_->word);
+          auto* word = reinterpret_cast<uint64_t*>(&shared_->word);
           const double start = check::microseconds();
           queue_->copy_and_write({peer.base, cube.base, layout}, method, word, ++value_);
           calls.push_back(check::microseconds() - start);
-          while (shared_->word.load(std::memory_order_acquire) < value_ && check::microseconds() - start < 1e6) {
+          while (shared_->word.load(std::memory_order_acquire) < value_ &&
+                 check::microseconds() - start < 1e6) {
           }
           totals.push_back(check::microseconds() - start);
         }
@@ -477,15 +506,15 @@ class User {
     device_.release(peer);
   }
 
-  Device &device_;
-  const Driver &driver_;
-  Shared *shared_;
+  Device& device_;
+  const Driver& driver_;
+  Shared* shared_;
   int socket_;
   std::unique_ptr<Queue> queue_;
   Allocation local_;
   Pinned host_;
   std::vector<Method> methods_;
-  std::byte *remote_ = nullptr;
+  std::byte* remote_ = nullptr;
   uint64_t bytes_ = 0;
   std::vector<std::byte> mirror_;
   uint64_t seed_ = 1;
@@ -494,31 +523,32 @@ class User {
 
 // Runs one side; what it throws is a failed check.
 template <typename Side>
-void run_side(const char *what, int wanted_gpu, const Options &options, Shared *shared, int socket) {
+void run_side(const char* what, int wanted_gpu, const Options& options, Shared* shared, int socket) {
   try {
     std::string why;
     auto devices = make_devices(options, why);
-    const auto driver = Driver::load("", why);
+    const auto driver = Driver::load(options.driver_library, why);
     if (devices.empty() || driver == nullptr) {
       check::report(std::string(what) + ": devices", false, {{"why_none", why}});
       return;
     }
-    Device &device = *devices[std::min(static_cast<size_t>(wanted_gpu), devices.size() - 1)];
-    check::report(std::string(what) + ": device", true,
-                  {{"name", device.name()}, {"id", to_string(device.id())}, {"driver", version_text(driver->version)}});
+    Device& device = *devices[std::min(static_cast<size_t>(wanted_gpu), devices.size() - 1)];
+    check::report(
+        std::string(what) + ": device", true,
+        {{"name", device.name()}, {"id", to_string(device.id())}, {"driver", version_text(driver->version)}});
     Side(device, *driver, shared, socket).run();
-  } catch (const std::exception &error) {
+  } catch (const std::exception& error) {
     check::report(std::string(what) + ": no exception", false, {{"what", error.what()}});
   }
 }
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const Options options = options_of(argc, argv);
   const int memfd = memfd_create("device-check", 0);
   if (ftruncate(memfd, 4096) != 0) return 101;
-  auto *shared = static_cast<Shared *>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0));
+  auto* shared = static_cast<Shared*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0));
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return 101;
   const pid_t owner = fork();  // before anything of CUDA: a context does not survive a fork

@@ -1,7 +1,6 @@
-// A test double of the CUDA driver: a libcuda.so.1 with two GPUs whose memory is shared host memory and whose streams do
-// their work at once. It is strict where the driver is (which addresses a GPU reaches, what may be exported) and knows
-// nothing of time. Kernels are the text of kernels/copy_words.h, run by the processor.
-#include <dlfcn.h>
+// A test double of the CUDA driver: a libcuda.so.1 with two GPUs whose memory is shared host memory and whose
+// streams do their work at once. It is strict where the driver is (which addresses a GPU reaches, what may be
+// exported) and knows nothing of time. Kernels are the text of kernels/copy_words.h, run by the processor.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "device/cuda/driver_abi.h"
 
@@ -22,21 +22,21 @@ static unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(
 using namespace pw::cuda;
 
 #define API extern "C" __attribute__((visibility("default")))
-#define FAIL_IF_ASKED(function)                                                     \
+#define FAIL_IF_ASKED(function)                                                          \
   if (const auto asked = world.failures.find(function); asked != world.failures.end()) { \
-    const int result = asked->second;                                               \
-    world.failures.erase(asked);                                                    \
-    return result;                                                                  \
+    const int result = asked->second;                                                    \
+    world.failures.erase(asked);                                                         \
+    return result;                                                                       \
   }
 
-struct CUctx_st {
+struct pw::cuda::CUctx_st {
   int ordinal;
   std::set<int> peers;
 };
-struct CUstream_st {
+struct pw::cuda::CUstream_st {
   int ordinal;
 };
-struct CUmemPoolHandle_st {
+struct pw::cuda::CUmemPoolHandle_st {
   int ordinal;
   int handle_types;
   std::set<int> access;
@@ -68,7 +68,7 @@ struct Physical {
 };
 
 struct World {
-  CUctx_st context[kGpus] = {{0, {}}, {1, {}}};
+  pw::cuda::CUctx_st context[kGpus] = {{0, {}}, {1, {}}};
   std::map<uint64_t, Memory> memory;
   std::map<uint64_t, Physical> physical;
   std::map<uint64_t, uint64_t> reserved;
@@ -87,12 +87,12 @@ int make_memfd(uint64_t bytes) {
   return ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 ? descriptor : -1;
 }
 
-uint64_t map_memory(int descriptor, uint64_t bytes, void *at = nullptr) {
+uint64_t map_memory(int descriptor, uint64_t bytes, void* at = nullptr) {
   return reinterpret_cast<uint64_t>(
       mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at != nullptr ? MAP_FIXED : 0), descriptor, 0));
 }
 
-const std::pair<const uint64_t, Memory> *find(uint64_t address) {
+const std::pair<const uint64_t, Memory>* find(uint64_t address) {
   auto next = world.memory.upper_bound(address);
   if (next == world.memory.begin()) return nullptr;
   --next;
@@ -100,9 +100,9 @@ const std::pair<const uint64_t, Memory> *find(uint64_t address) {
 }
 
 bool reaches(int ordinal, uint64_t address) {
-  const auto *found = find(address);
+  const auto* found = find(address);
   if (found == nullptr) return false;
-  const Memory &memory = found->second;
+  const Memory& memory = found->second;
   switch (memory.kind) {
     case Kind::host:
     case Kind::managed:
@@ -119,17 +119,19 @@ bool reaches(int ordinal, uint64_t address) {
 
 int current() { return depth > 0 ? stack[depth - 1]->ordinal : -1; }
 
-CUdeviceptr new_device_memory(Kind kind, uint64_t bytes, int ordinal, CUmemoryPool pool = nullptr, int types = 0) {
+CUdeviceptr new_device_memory(Kind kind, uint64_t bytes, int ordinal, CUmemoryPool pool = nullptr,
+                              int types = 0) {
   const int descriptor = make_memfd(bytes);
   const uint64_t address = map_memory(descriptor, bytes);
-  world.memory[address] = {kind, ordinal, bytes, world.next_id++, world.next_id++, types, descriptor, pool, 0, {}};
+  world.memory[address] = {kind, ordinal, bytes, world.next_id++, world.next_id++, types, descriptor,
+                           pool, 0,       {}};
   return address;
 }
 
 CUresult free_memory(uint64_t address) {
   const auto found = world.memory.find(address);
   if (found == world.memory.end()) return CUDA_ERROR_INVALID_VALUE;
-  munmap(reinterpret_cast<void *>(address), found->second.bytes);
+  munmap(reinterpret_cast<void*>(address), found->second.bytes);
   close(found->second.descriptor);
   world.memory.erase(found);
   return CUDA_SUCCESS;
@@ -141,17 +143,19 @@ struct Shared {
   uint64_t bytes;
 };
 
-CUresult open_shared(const Shared &shared, Kind kind, CUmemoryPool pool, CUdeviceptr *address) {
-  const std::string path = "/proc/" + std::to_string(shared.process) + "/fd/" + std::to_string(shared.descriptor);
+CUresult open_shared(const Shared& shared, Kind kind, CUmemoryPool pool, CUdeviceptr* address) {
+  const std::string path =
+      "/proc/" + std::to_string(shared.process) + "/fd/" + std::to_string(shared.descriptor);
   const int own = open(path.c_str(), O_RDWR);
   if (own < 0) return CUDA_ERROR_INVALID_VALUE;
   *address = map_memory(own, shared.bytes);
-  world.memory[*address] = {kind, shared.ordinal, shared.bytes, world.next_id++, world.next_id++, 0, own, pool, 0, {}};
+  world.memory[*address] = {
+      kind, shared.ordinal, shared.bytes, world.next_id++, world.next_id++, 0, own, pool, 0, {}};
   return CUDA_SUCCESS;
 }
 
 template <typename Word>
-void run(const CopyArguments &copy, unsigned threads) {
+void run(const CopyArguments& copy, unsigned threads) {
   for (unsigned thread = 0; thread < threads; ++thread) {
     copy_edges<Word>(copy, thread);
     copy_words<Word>(copy, thread, threads);
@@ -164,10 +168,10 @@ struct alignas(16) Word16 {
 
 }  // namespace
 
-API void fake_cuda_fail(const char *function, int result) { world.failures[function] = result; }
+API void fake_cuda_fail(const char* function, int result) { world.failures[function] = result; }
 API void fake_cuda_set_attribute(int attribute, int value) { world.attributes[attribute] = value; }
 API void fake_cuda_set_version(int version) { world.version = version; }
-API const char *fake_cuda_take_log() {
+API const char* fake_cuda_take_log() {
   world.taken = std::exchange(world.log, "");
   return world.taken.c_str();
 }
@@ -181,37 +185,37 @@ API CUresult cuInit(unsigned) {
   FAIL_IF_ASKED("cuInit");
   return CUDA_SUCCESS;
 }
-API CUresult cuDriverGetVersion(int *version) {
+API CUresult cuDriverGetVersion(int* version) {
   *version = world.version;
   return CUDA_SUCCESS;
 }
-API CUresult cuGetErrorName(CUresult error, const char **text) {
+API CUresult cuGetErrorName(CUresult error, const char** text) {
   static thread_local std::string name;
   name = "CUDA_ERROR_" + std::to_string(error);
   *text = name.c_str();
   return CUDA_SUCCESS;
 }
-API CUresult cuGetErrorString(CUresult, const char **text) {
+API CUresult cuGetErrorString(CUresult, const char** text) {
   *text = "a fake error";
   return CUDA_SUCCESS;
 }
-API CUresult cuDeviceGetCount(int *count) {
+API CUresult cuDeviceGetCount(int* count) {
   *count = kGpus;
   return CUDA_SUCCESS;
 }
-API CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+API CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   *device = ordinal;
   return CUDA_SUCCESS;
 }
-API CUresult cuDeviceGetName(char *name, int bytes, CUdevice) {
+API CUresult cuDeviceGetName(char* name, int bytes, CUdevice) {
   strncpy(name, "Fake GPU", static_cast<size_t>(bytes));
   return CUDA_SUCCESS;
 }
-API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
+API CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
   memset(uuid->bytes, 0x10 + device, sizeof uuid->bytes);
   return CUDA_SUCCESS;
 }
-API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
+API CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice) {
   if (const auto set = world.attributes.find(attribute); set != world.attributes.end()) {
     *value = set->second;
     return CUDA_SUCCESS;
@@ -235,26 +239,26 @@ API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
   }
   return CUDA_SUCCESS;
 }
-API CUresult cuDeviceCanAccessPeer(int *can, CUdevice, CUdevice) {
+API CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) {
   FAIL_IF_ASKED("cuDeviceCanAccessPeer");
   *can = 1;
   return CUDA_SUCCESS;
 }
-API CUresult cuDeviceGetP2PAttribute(int *value, int, CUdevice, CUdevice) {
+API CUresult cuDeviceGetP2PAttribute(int* value, int, CUdevice, CUdevice) {
   *value = 1;
   return CUDA_SUCCESS;
 }
-API CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+API CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   FAIL_IF_ASKED("cuDevicePrimaryCtxRetain");
   *context = &world.context[device];
   return CUDA_SUCCESS;
 }
-API CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned *flags, int *active) {
+API CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* active) {
   *flags = 0;
   *active = 1;
   return CUDA_SUCCESS;
 }
-API CUresult cuCtxGetCurrent(CUcontext *context) {
+API CUresult cuCtxGetCurrent(CUcontext* context) {
   *context = depth > 0 ? stack[depth - 1] : nullptr;
   return CUDA_SUCCESS;
 }
@@ -263,7 +267,7 @@ API CUresult cuCtxPushCurrent_v2(CUcontext context) {
   stack[depth++] = context;
   return CUDA_SUCCESS;
 }
-API CUresult cuCtxPopCurrent_v2(CUcontext *context) {
+API CUresult cuCtxPopCurrent_v2(CUcontext* context) {
   if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
   *context = stack[--depth];
   return CUDA_SUCCESS;
@@ -273,14 +277,14 @@ API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned) {
   return world.context[current()].peers.insert(peer->ordinal).second ? CUDA_SUCCESS
                                                                      : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
-API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+API CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   *least = 0;
   *greatest = -5;
   return CUDA_SUCCESS;
 }
 
-API CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data, CUdeviceptr address) {
-  const auto *found = find(address);
+API CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** data, CUdeviceptr address) {
+  const auto* found = find(address);
   const uint64_t base = found != nullptr ? found->first : 0;
   const Memory memory = found != nullptr ? found->second : Memory{};
   const bool vmm = memory.kind == Kind::vmm;
@@ -337,43 +341,44 @@ API CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data
   return CUDA_SUCCESS;
 }
 
-API CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
+API CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   FAIL_IF_ASKED("cuMemAlloc");
   *address = new_device_memory(Kind::device, bytes, current());
   return CUDA_SUCCESS;
 }
 API CUresult cuMemFree_v2(CUdeviceptr address) { return free_memory(address); }
-API CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned) {
+API CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned) {
   *address = new_device_memory(Kind::managed, bytes, current());
   return CUDA_SUCCESS;
 }
 API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return free_memory(address); }
 API CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t bytes, CUstream) {
-  memset(reinterpret_cast<void *>(address), value, bytes);
+  memset(reinterpret_cast<void*>(address), value, bytes);
   return CUDA_SUCCESS;
 }
 API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
   FAIL_IF_ASKED("cuMemcpyAsync");
   world.log += "1d " + std::to_string(bytes) + "\n";
-  memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
+  memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
   return CUDA_SUCCESS;
 }
-API CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *copy, CUstream) {
-  const bool good = copy->WidthInBytes <= copy->srcPitch && copy->WidthInBytes <= copy->dstPitch &&
-                    copy->srcPitch <= 0x7fffffff && copy->dstPitch <= 0x7fffffff &&
-                    (copy->Depth == 1 || (copy->srcHeight >= copy->Height && copy->dstHeight >= copy->Height)) &&
-                    copy->srcMemoryType == CU_MEMORYTYPE_UNIFIED && copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED;
+API CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream) {
+  const bool good =
+      copy->WidthInBytes <= copy->srcPitch && copy->WidthInBytes <= copy->dstPitch &&
+      copy->srcPitch <= 0x7fffffff && copy->dstPitch <= 0x7fffffff &&
+      (copy->Depth == 1 || (copy->srcHeight >= copy->Height && copy->dstHeight >= copy->Height)) &&
+      copy->srcMemoryType == CU_MEMORYTYPE_UNIFIED && copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED;
   if (!good) return CUDA_ERROR_INVALID_VALUE;
   world.log += "3d " + std::to_string(copy->WidthInBytes) + " x " + std::to_string(copy->Height) + " x " +
                std::to_string(copy->Depth) + "\n";
   for (size_t z = 0; z < copy->Depth; ++z)
     for (size_t y = 0; y < copy->Height; ++y)
-      memcpy(reinterpret_cast<void *>(copy->dstDevice + (z * copy->dstHeight + y) * copy->dstPitch),
-             reinterpret_cast<void *>(copy->srcDevice + (z * copy->srcHeight + y) * copy->srcPitch),
+      memcpy(reinterpret_cast<void*>(copy->dstDevice + (z * copy->dstHeight + y) * copy->dstPitch),
+             reinterpret_cast<void*>(copy->srcDevice + (z * copy->srcHeight + y) * copy->srcPitch),
              copy->WidthInBytes);
   return CUDA_SUCCESS;
 }
-API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *rows, CUstream stream) {
+API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* rows, CUstream stream) {
   CUDA_MEMCPY3D copy{};
   copy.srcMemoryType = rows->srcMemoryType;
   copy.dstMemoryType = rows->dstMemoryType;
@@ -387,31 +392,33 @@ API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *rows, CUstream stream) {
   return cuMemcpy3DAsync_v2(&copy, stream);
 }
 
-API CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned) {
+API CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned) {
   FAIL_IF_ASKED("cuMemHostRegister");
   const auto address = reinterpret_cast<uint64_t>(pointer);
-  for (const auto &[base, memory] : world.memory)
-    if (base < address + bytes && address < base + memory.bytes) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  for (const auto& [base, memory] : world.memory)
+    if (base < address + bytes && address < base + memory.bytes)
+      return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   world.memory[address] = {Kind::host, 0, bytes, world.next_id++, 0, 0, -1, nullptr, 0, {}};
   return CUDA_SUCCESS;
 }
-API CUresult cuMemHostUnregister(void *pointer) {
-  return world.memory.erase(reinterpret_cast<uint64_t>(pointer)) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+API CUresult cuMemHostUnregister(void* pointer) {
+  return world.memory.erase(reinterpret_cast<uint64_t>(pointer)) == 1 ? CUDA_SUCCESS
+                                                                      : CUDA_ERROR_INVALID_VALUE;
 }
-API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *pointer, unsigned) {
+API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* pointer, unsigned) {
   *address = reinterpret_cast<uint64_t>(pointer);
   return CUDA_SUCCESS;
 }
 
-API CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address) {
+API CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   FAIL_IF_ASKED("cuIpcGetMemHandle");
-  const auto *found = find(address);
+  const auto* found = find(address);
   if (found == nullptr || found->second.kind != Kind::device) return CUDA_ERROR_INVALID_VALUE;
   const Shared shared{getpid(), found->second.descriptor, found->second.ordinal, found->second.bytes};
   memcpy(handle->reserved, &shared, sizeof shared);
   return CUDA_SUCCESS;
 }
-API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {
+API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsigned flags) {
   Shared shared;
   memcpy(&shared, handle.reserved, sizeof shared);
   if (shared.process == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
@@ -420,16 +427,18 @@ API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, 
 }
 API CUresult cuIpcCloseMemHandle(CUdeviceptr address) { return free_memory(address); }
 
-API CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *, int) {
+API CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*, int) {
   *granularity = kGranularity;
   return CUDA_SUCCESS;
 }
-API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *wanted,
-                         unsigned long long) {
+API CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                         const CUmemAllocationProp* wanted, unsigned long long) {
   FAIL_IF_ASKED("cuMemCreate");
   if (bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > uint64_t{1} << 36) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = world.next_id++;
-  world.physical[*handle] = {wanted->location.id, make_memfd(bytes), wanted->requestedHandleTypes, bytes, world.next_id++};
+  world.physical[*handle] = {wanted->location.id, make_memfd(bytes), wanted->requestedHandleTypes, bytes,
+                             world.next_id++};
   return CUDA_SUCCESS;
 }
 API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
@@ -439,19 +448,21 @@ API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   world.physical.erase(found);
   return CUDA_SUCCESS;
 }
-API CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
+API CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr,
+                                 unsigned long long) {
   *address = reinterpret_cast<uint64_t>(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   world.reserved[*address] = bytes;
   return CUDA_SUCCESS;
 }
 API CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
-  munmap(reinterpret_cast<void *>(address), bytes);
+  munmap(reinterpret_cast<void*>(address), bytes);
   return world.reserved.erase(address) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-API CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle handle, unsigned long long) {
+API CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle handle,
+                      unsigned long long) {
   FAIL_IF_ASKED("cuMemMap");
-  const Physical &physical = world.physical.at(handle);
-  map_memory(physical.descriptor, bytes, reinterpret_cast<void *>(address));
+  const Physical& physical = world.physical.at(handle);
+  map_memory(physical.descriptor, bytes, reinterpret_cast<void*>(address));
   world.memory[address] = {Kind::vmm,
                            physical.ordinal,
                            bytes,
@@ -471,29 +482,35 @@ API CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   world.memory.erase(found);
   return CUDA_SUCCESS;
 }
-API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t) {
+API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access, size_t) {
   FAIL_IF_ASKED("cuMemSetAccess");
-  const auto found = world.memory.find(address);
-  if (found == world.memory.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
-  found->second.access.insert(access->location.id);
-  return CUDA_SUCCESS;
+  uint64_t end = address;  // whole mappings, one after the other
+  while (end < address + bytes) {
+    const auto found = world.memory.find(end);
+    if (found == world.memory.end() || found->second.kind != Kind::vmm) return CUDA_ERROR_INVALID_VALUE;
+    found->second.access.insert(access->location.id);
+    end += found->second.bytes;
+  }
+  return end == address + bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address) {
-  const auto *found = find(reinterpret_cast<uint64_t>(address));
+API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+  const auto* found = find(reinterpret_cast<uint64_t>(address));
   if (found == nullptr || found->second.kind != Kind::vmm) return CUDA_ERROR_INVALID_VALUE;
-  const Memory &memory = found->second;
+  const Memory& memory = found->second;
   *handle = world.next_id++;
-  world.physical[*handle] = {memory.ordinal, dup(memory.descriptor), memory.handle_types, memory.bytes, memory.block};
+  world.physical[*handle] = {memory.ordinal, dup(memory.descriptor), memory.handle_types, memory.bytes,
+                             memory.block};
   return CUDA_SUCCESS;
 }
-API CUresult cuMemExportToShareableHandle(void *handle, CUmemGenericAllocationHandle physical, int type,
+API CUresult cuMemExportToShareableHandle(void* handle, CUmemGenericAllocationHandle physical, int type,
                                           unsigned long long) {
-  if ((world.physical.at(physical).handle_types & type) == 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+  if ((world.physical.at(physical).handle_types & type) == 0 ||
+      type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
     return CUDA_ERROR_INVALID_VALUE;
-  *static_cast<int *>(handle) = dup(world.physical.at(physical).descriptor);
+  *static_cast<int*>(handle) = dup(world.physical.at(physical).descriptor);
   return CUDA_SUCCESS;
 }
-API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared, int type) {
+API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shared, int type) {
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   const int own = dup(static_cast<int>(reinterpret_cast<intptr_t>(shared)));
   struct stat status {};
@@ -502,54 +519,55 @@ API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle
   world.physical[*handle] = {0, own, type, static_cast<uint64_t>(status.st_size), world.next_id++};
   return CUDA_SUCCESS;
 }
-API CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t, int, unsigned long long) {
+API CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, size_t, int,
+                                           unsigned long long) {
   FAIL_IF_ASKED("cuMemGetHandleForAddressRange");
-  const auto *found = find(address);
+  const auto* found = find(address);
   if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *static_cast<int *>(handle) = dup(found->second.descriptor);
+  *static_cast<int*>(handle) = dup(found->second.descriptor);
   return CUDA_SUCCESS;
 }
 
-API CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *wanted) {
-  *pool = new CUmemPoolHandle_st{wanted->location.id, wanted->handleTypes, {}};
+API CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wanted) {
+  *pool = new pw::cuda::CUmemPoolHandle_st{wanted->location.id, wanted->handleTypes, {}};
   return CUDA_SUCCESS;
 }
 API CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   delete pool;
   return CUDA_SUCCESS;
 }
-API CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t) {
+API CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* access, size_t) {
   pool->access.insert(access->location.id);
   return CUDA_SUCCESS;
 }
-API CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream) {
+API CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream) {
   *address = new_device_memory(Kind::pool, bytes, pool->ordinal, pool, pool->handle_types);
   return CUDA_SUCCESS;
 }
-API CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, int type, unsigned long long) {
+API CUresult cuMemPoolExportToShareableHandle(void* handle, CUmemoryPool pool, int type, unsigned long long) {
   if ((pool->handle_types & type) == 0) return CUDA_ERROR_INVALID_VALUE;
-  *static_cast<int *>(handle) = make_memfd(1);
+  *static_cast<int*>(handle) = make_memfd(1);
   return CUDA_SUCCESS;
 }
-API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *, int type, unsigned long long) {
-  *pool = new CUmemPoolHandle_st{0, type, {}};
+API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void*, int type, unsigned long long) {
+  *pool = new pw::cuda::CUmemPoolHandle_st{0, type, {}};
   return CUDA_SUCCESS;
 }
-API CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr address) {
-  const Memory &memory = find(address)->second;
+API CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* data, CUdeviceptr address) {
+  const Memory& memory = find(address)->second;
   const Shared shared{getpid(), memory.descriptor, memory.ordinal, memory.bytes};
   memcpy(data->reserved, &shared, sizeof shared);
   return CUDA_SUCCESS;
 }
-API CUresult cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
+API CUresult cuMemPoolImportPointer(CUdeviceptr* address, CUmemoryPool pool, CUmemPoolPtrExportData* data) {
   Shared shared;
   memcpy(&shared, data->reserved, sizeof shared);
   return open_shared(shared, Kind::pool, pool, address);
 }
 
-API CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned, int) {
+API CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) {
   FAIL_IF_ASKED("cuStreamCreateWithPriority");
-  *stream = new CUstream_st{current()};
+  *stream = new pw::cuda::CUstream_st{current()};
   return CUDA_SUCCESS;
 }
 API CUresult cuStreamDestroy_v2(CUstream stream) {
@@ -564,23 +582,23 @@ API CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
 API CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value, unsigned) {
   if (!reaches(stream->ordinal, address)) return CUDA_ERROR_INVALID_VALUE;
   world.log += "write\n";
-  *reinterpret_cast<uint64_t *>(address) = value;
+  *reinterpret_cast<uint64_t*>(address) = value;
   return CUDA_SUCCESS;
 }
 
-API CUresult cuModuleLoadData(CUmodule *module, const void *image) {
-  if (strcmp(static_cast<const char *>(image), "fake image") != 0) return CUDA_ERROR_INVALID_VALUE;
+API CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  if (*static_cast<const char*>(image) == '\0') return CUDA_ERROR_INVALID_VALUE;
   *module = reinterpret_cast<CUmodule>(1);
   return CUDA_SUCCESS;
 }
 API CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
-API CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char *name) {
+API CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   *function = reinterpret_cast<CUfunction>(std::stoull(name + strlen("pw_copy_")));  // the word's bytes
   return CUDA_SUCCESS;
 }
-API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
-                            unsigned, CUstream stream, void **parameters, void **) {
-  const CopyArguments &copy = *static_cast<const CopyArguments *>(parameters[0]);
+API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned threads,
+                            unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
+  const CopyArguments& copy = *static_cast<const CopyArguments*>(parameters[0]);
   const auto word = reinterpret_cast<uintptr_t>(function);
   for (const auto address : {reinterpret_cast<uint64_t>(copy.to), reinterpret_cast<uint64_t>(copy.from)})
     if (!reaches(stream->ordinal, address)) return CUDA_ERROR_INVALID_VALUE;

@@ -1,0 +1,42 @@
+// The part of GDRCopy's interface (libgdrapi.so.2) that is used, and mapping device memory by it. The library
+// is loaded at run time; it needs the kernel module gdrdrv.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pw::gdrcopy {
+
+struct Handle {
+  unsigned long h;  // NOLINT(google-runtime-int): as the library has it
+};
+
+/// gdr_info_v2_t: where the library really pinned, in pages of the GPU.
+struct Info {
+  uint64_t va;
+  uint64_t mapped_size;
+  uint32_t page_size;
+  uint64_t tm_cycles;
+  uint32_t cycles_per_ms;
+  unsigned mapped : 1;
+  unsigned wc_mapping : 1;
+  int mapping_type;
+};
+
+/// What the library's functions are called with; `Gdr` is its gdr_t.
+using Gdr = struct gdr*;
+struct Api {
+  Gdr (*gdr_open)() = nullptr;
+  int (*gdr_close)(Gdr) = nullptr;
+  int (*gdr_pin_buffer)(Gdr, unsigned long, size_t, uint64_t, uint32_t, Handle*) = nullptr;
+  int (*gdr_unpin_buffer)(Gdr, Handle) = nullptr;
+  int (*gdr_get_info_v2)(Gdr, Handle, Info*) = nullptr;
+  int (*gdr_map)(Gdr, Handle, void**, size_t) = nullptr;
+  int (*gdr_unmap)(Gdr, Handle, void*, size_t) = nullptr;
+  int (*gdr_copy_to_mapping)(Handle, void*, const void*, size_t) = nullptr;
+  int (*gdr_copy_from_mapping)(Handle, void*, const void*, size_t) = nullptr;
+};
+
+inline constexpr uint64_t kGpuPage = 65536;
+
+}  // namespace pw::gdrcopy

@@ -1,0 +1,126 @@
+// The cache of compiled device code and the compiler itself.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/status.h"
+#include "device/cuda/kernel_cache.h"
+#include "device/cuda/nvrtc.h"
+
+namespace pw::cuda {
+namespace {
+
+class KernelCache : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/peerway-cache-XXXXXX";
+    folder_ = mkdtemp(name);
+  }
+  void TearDown() override {
+    chmod(folder_.c_str(), 0700);
+    std::filesystem::remove_all(folder_);
+  }
+  std::string get(const std::string& key) {
+    return cached_image(folder_, key, [&] {
+      ++compilations_;
+      return "image of " + key + std::string("\0\n", 2);
+    });
+  }
+  std::string folder_;
+  int compilations_ = 0;
+};
+
+TEST_F(KernelCache, CompilesOnceAKey) {
+  EXPECT_EQ(get("a"), get("a"));
+  EXPECT_EQ(compilations_, 1);
+  EXPECT_NE(get("b"), get("a"));
+  EXPECT_EQ(compilations_, 2);
+}
+
+TEST_F(KernelCache, ADamagedFileIsCompiledAnew) {
+  const std::string image = get("a");
+  const std::string path = cache_file(folder_, "a");
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(-1, std::ios::end).put('x');
+  EXPECT_EQ(get("a"), image);
+  EXPECT_EQ(compilations_, 2);
+  std::filesystem::resize_file(path, 20);
+  EXPECT_EQ(get("a"), image);
+  EXPECT_EQ(compilations_, 3);
+  EXPECT_EQ(get("a"), image);
+  EXPECT_EQ(compilations_, 3);
+}
+
+TEST_F(KernelCache, AFileUnderTheSameNameOfAnotherKeyIsNotTaken) {
+  get("a");
+  std::filesystem::copy_file(cache_file(folder_, "a"), cache_file(folder_, "b"));
+  EXPECT_EQ(get("b").rfind("image of b", 0), 0u);
+  EXPECT_EQ(compilations_, 2);
+}
+
+TEST_F(KernelCache, AFileThatOthersCanWriteIsNotTaken) {
+  get("a");
+  chmod(cache_file(folder_, "a").c_str(), 0666);
+  get("a");
+  EXPECT_EQ(compilations_, 2);
+}
+
+TEST_F(KernelCache, WorksWithoutAFolder) {
+  const std::string file = folder_ + "/file";
+  std::ofstream(file) << "in the way";
+  EXPECT_EQ(cached_image(file + "/kernels", "a", [] { return std::string("image"); }), "image");
+}
+
+TEST(Nvrtc, SaysWhatWasTried) {
+  std::string why;
+  const std::vector<std::string> candidates = {"/nowhere/libnvrtc.so.13"};
+  EXPECT_EQ(Nvrtc::load(candidates, why), nullptr);
+  EXPECT_NE(why.find("/nowhere/libnvrtc.so.13"), std::string::npos) << why;
+  EXPECT_NE(why.find("nvidia-cuda-nvrtc"), std::string::npos) << why;
+}
+
+TEST(Nvrtc, ASettingIsTheOnlyCandidate) {
+  EXPECT_EQ(nvrtc_candidates("/a/libnvrtc.so"), std::vector<std::string>{"/a/libnvrtc.so"});
+  EXPECT_GE(nvrtc_candidates("").size(), 2u);
+}
+
+class NvrtcCompile : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* setting = std::getenv("PEERWAY_NVRTC_LIBRARY");
+    nvrtc_ = Nvrtc::load(nvrtc_candidates(setting != nullptr ? setting : ""), why_);
+    if (nvrtc_ == nullptr) GTEST_SKIP() << why_;
+  }
+  std::unique_ptr<Nvrtc> nvrtc_;
+  std::string why_;
+};
+
+TEST_F(NvrtcCompile, TheKernelsForEachGpu) {
+  for (int capability : {80, 90, 100}) {
+    const auto options = nvrtc_->options(capability);
+    const std::string image = nvrtc_->compile(kernel_sources(), options);
+    EXPECT_EQ(image.substr(1, 3), "ELF") << capability;
+    for (const char* name : {"pw_copy_16", "pw_copy_8", "pw_copy_4", "pw_copy_2", "pw_copy_1"})
+      EXPECT_NE(image.find(name), std::string::npos) << name;
+  }
+}
+
+TEST_F(NvrtcCompile, AGpuNewerThanTheCompilerGetsPtx) {
+  const auto options = nvrtc_->options(999);
+  EXPECT_EQ(options[0].rfind("-arch=compute_", 0), 0u) << options[0];
+  EXPECT_NE(nvrtc_->compile(kernel_sources(), options).find(".target"), std::string::npos);
+}
+
+TEST_F(NvrtcCompile, AMistakeIsShownWithTheLog) {
+  const Source wrong[] = {{"wrong.cu", "this is no program"}};
+  try {
+    FAIL() << nvrtc_->compile(wrong, nvrtc_->options(90)).size();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("wrong.cu(1)"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace pw::cuda

@@ -1,0 +1,179 @@
+// How copies are cut for the copy engine and for the kernels: pure decisions.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "device/cuda/engine.h"
+#include "device/cuda/launch.h"
+
+namespace pw::cuda {
+namespace {
+
+Copy copy_of(uint64_t to, uint64_t from, uint64_t block, std::vector<uint64_t> count,
+             std::vector<int64_t> to_stride, std::vector<int64_t> from_stride) {
+  Copy copy{reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), {}};
+  copy.layout.shape.block_bytes = block;
+  copy.layout.shape.dims = static_cast<uint32_t>(count.size());
+  std::copy(count.begin(), count.end(), copy.layout.shape.count.begin());
+  std::copy(to_stride.begin(), to_stride.end(), copy.layout.to.begin());
+  std::copy(from_stride.begin(), from_stride.end(), copy.layout.from.begin());
+  return copy;
+}
+
+constexpr uint64_t kMaxPitch = 0x7fffffff;
+
+TEST(CudaEngine, TakesRowsAndPlanesWhereTheyNest) {
+  const auto split = engine_split(copy_of(0, 0, 16, {10, 20}, {2048, 64}, {1920, 48}).layout, kMaxPitch);
+  EXPECT_EQ(split.row, 1);
+  EXPECT_EQ(split.plane, 0);
+}
+
+TEST(CudaEngine, LoopsOverTheShorterDimensionWhereTheyDoNot) {
+  const auto split = engine_split(copy_of(0, 0, 12, {9, 30}, {2000, 60}, {1996, 52}).layout, kMaxPitch);
+  EXPECT_EQ(split.row, 1);
+  EXPECT_EQ(split.plane, -1);
+}
+
+TEST(CudaEngine, ATransposedSideIsNotRowsOnBothSides) {
+  const auto split = engine_split(copy_of(0, 0, 8, {25, 40}, {8, 200}, {320, 8}).layout, kMaxPitch);
+  EXPECT_EQ(split.plane, -1);
+  EXPECT_EQ(split.row, 1);
+}
+
+TEST(CudaEngine, APitchPastTheLimitIsLooped) {
+  const auto split = engine_split(copy_of(0, 0, 8, {4}, {1 << 20}, {16}).layout, (1 << 20) - 1);
+  EXPECT_EQ(split.row, -1);
+  int pieces = 0;
+  for_each_engine_piece(copy_of(0, 0, 8, {4}, {1 << 20}, {16}), (1 << 20) - 1, [&](const EnginePiece& piece) {
+    EXPECT_EQ(reinterpret_cast<uint64_t>(piece.to), static_cast<uint64_t>(pieces) << 20);
+    EXPECT_EQ(reinterpret_cast<uint64_t>(piece.from), static_cast<uint64_t>(pieces) * 16);
+    ++pieces;
+    return true;
+  });
+  EXPECT_EQ(pieces, 4);
+}
+
+TEST(CudaEngine, OverlappingPlanesAreNotTaken) {
+  // Planes two rows apart, but three rows high: they interleave.
+  const auto split = engine_split(copy_of(0, 0, 4, {5, 3}, {128, 64}, {128, 64}).layout, kMaxPitch);
+  EXPECT_EQ(split.plane, -1);
+}
+
+// All bytes of all pieces, as pairs of offsets, are those of the layout.
+std::set<std::pair<uint64_t, uint64_t>> bytes_of(const Copy& copy) {
+  std::set<std::pair<uint64_t, uint64_t>> bytes;
+  const Shape& shape = copy.layout.shape;
+  for (uint64_t n = 0; n < shape.blocks(); ++n) {
+    uint64_t rest = n, to = reinterpret_cast<uint64_t>(copy.to), from = reinterpret_cast<uint64_t>(copy.from);
+    for (uint32_t d = shape.dims; d-- > 0; rest /= shape.count[d]) {
+      to += rest % shape.count[d] * static_cast<uint64_t>(copy.layout.to[d]);
+      from += rest % shape.count[d] * static_cast<uint64_t>(copy.layout.from[d]);
+    }
+    for (uint64_t b = 0; b < shape.block_bytes; ++b) bytes.emplace(to + b, from + b);
+  }
+  return bytes;
+}
+
+TEST(CudaEngine, PiecesCoverRandomLayouts) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 200; ++trial) {
+    const auto dims = random() % 5;
+    std::vector<uint64_t> count;
+    std::vector<int64_t> to(dims), from(dims);
+    int64_t to_inner = 4, from_inner = 4;
+    for (uint32_t d = 0; d < dims; ++d) count.push_back(2 + random() % 3);
+    for (uint32_t d = static_cast<uint32_t>(dims); d-- > 0;) {
+      to[d] = to_inner + static_cast<int64_t>(random() % 2) * 4;
+      from[d] = from_inner + static_cast<int64_t>(random() % 3);
+      to_inner = to[d] * static_cast<int64_t>(count[d]);
+      from_inner = from[d] * static_cast<int64_t>(count[d]);
+    }
+    const Copy copy = copy_of(1000, 5000, 4, count, to, from);
+    std::set<std::pair<uint64_t, uint64_t>> covered;
+    for_each_engine_piece(copy, kMaxPitch, [&](const EnginePiece& piece) {
+      for (uint64_t z = 0; z < piece.depth; ++z)
+        for (uint64_t y = 0; y < piece.height; ++y)
+          for (uint64_t x = 0; x < piece.width; ++x)
+            covered.emplace(
+                reinterpret_cast<uint64_t>(piece.to) + (z * piece.to_rows + y) * piece.to_pitch + x,
+                reinterpret_cast<uint64_t>(piece.from) + (z * piece.from_rows + y) * piece.from_pitch + x);
+      return true;
+    });
+    EXPECT_EQ(covered, bytes_of(copy)) << "trial " << trial;
+  }
+}
+
+TEST(CudaLaunch, DivisorsDivide) {
+  std::mt19937 random(2);
+  const auto check = [](uint32_t n, uint32_t count) {
+    const Divisor by = divisor(count);
+    const auto high = static_cast<uint32_t>((uint64_t{n} * by.magic) >> 32);
+    EXPECT_EQ((high + n) >> by.shift, n / count) << n << " / " << count;
+  };
+  for (uint32_t count :
+       {1u, 2u, 3u, 5u, 7u, 10u, 255u, 256u, 257u, 65535u, 65536u, 65537u, 0x7fffffffu, 0x80000000u}) {
+    for (uint32_t n : {0u, 1u, 2u, 255u, 65535u, 65536u, 0x40000000u, 0x7fffffffu}) check(n, count);
+    for (uint64_t multiple = 1; multiple < 100; ++multiple) {
+      if (multiple * count > 0x7fffffff) break;
+      check(static_cast<uint32_t>(multiple * count), count);
+      check(static_cast<uint32_t>(multiple * count - 1), count);
+    }
+  }
+  for (int trial = 0; trial < 100000; ++trial) check(random() >> 1, 1 + (random() >> (1 + random() % 31)));
+}
+
+TEST(CudaLaunch, WordsAreAsWideAsEverythingAligns) {
+  EXPECT_EQ(word_bytes(copy_of(0, 16, 32, {4}, {64}, {48})), 16u);
+  EXPECT_EQ(word_bytes(copy_of(0, 16, 32, {4}, {72}, {48})), 8u);
+  EXPECT_EQ(word_bytes(copy_of(0, 4, 32, {4}, {64}, {48})), 4u);
+  EXPECT_EQ(word_bytes(copy_of(0, 0, 6, {4}, {64}, {48})), 2u);
+  EXPECT_EQ(word_bytes(copy_of(0, 0, 7, {4}, {64}, {48})), 1u);
+  // Contiguous: single bytes before and after make up for what both sides share.
+  EXPECT_EQ(word_bytes(copy_of(3, 19, 1000, {}, {}, {})), 16u);
+  EXPECT_EQ(word_bytes(copy_of(3, 20, 1000, {}, {}, {})), 1u);
+}
+
+TEST(CudaLaunch, ContiguousCopiesHaveHeadAndTail) {
+  const Launch launch = make_launch(copy_of(3, 19, 1000, {}, {}, {}), 132);
+  EXPECT_EQ(launch.arguments.head, 13u);
+  EXPECT_EQ(launch.arguments.words, (1000u - 13) / 16);
+  EXPECT_EQ(launch.arguments.tail, (1000u - 13) % 16);
+  const Launch tiny = make_launch(copy_of(3, 19, 5, {}, {}, {}), 132);
+  EXPECT_EQ(tiny.arguments.head, 5u);
+  EXPECT_EQ(tiny.arguments.words, 0u);
+  EXPECT_EQ(tiny.arguments.tail, 0u);
+  EXPECT_EQ(tiny.blocks, 1u);
+}
+
+TEST(CudaLaunch, TheGridGrowsWithTheGpu) {
+  const Copy large = copy_of(0, 0, 1 << 30, {}, {}, {});
+  EXPECT_EQ(make_launch(large, 132).blocks, 132 * kBlocksPerSm);
+  EXPECT_EQ(make_launch(large, 10).blocks, 10 * kBlocksPerSm);
+}
+
+TEST(CudaLaunch, PartsFitALaunchAndCoverTheCopy) {
+  const Copy bytes = copy_of(1, 2, (uint64_t{5} << 30) + 77, {}, {}, {});  // single-byte words
+  uint64_t covered = 0;
+  EXPECT_TRUE(for_each_launch(bytes, [&](const Copy& part) {
+    EXPECT_TRUE(fits_one_launch(part));
+    EXPECT_EQ(reinterpret_cast<uint64_t>(part.to), 1 + covered);
+    EXPECT_EQ(reinterpret_cast<uint64_t>(part.from), 2 + covered);
+    covered += part.layout.shape.bytes();
+    return true;
+  }));
+  EXPECT_EQ(covered, (uint64_t{5} << 30) + 77);
+
+  const Copy strided =
+      copy_of(0, 0, 1, {3, 1 << 15, 1 << 16}, {int64_t{1} << 33, 1 << 18, 2}, {int64_t{1} << 34, 1 << 19, 3});
+  uint64_t blocks = 0;
+  EXPECT_TRUE(for_each_launch(strided, [&](const Copy& part) {
+    EXPECT_TRUE(fits_one_launch(part));
+    blocks += part.layout.shape.blocks();
+    return true;
+  }));
+  EXPECT_EQ(blocks, strided.layout.shape.blocks());
+}
+
+}  // namespace
+}  // namespace pw::cuda
