@@ -1,7 +1,7 @@
 """The reference pages that are made from the code, as a hook of MkDocs.
 
-Command line, configuration, C and C++ are pages without a source of their own; in docs/reference/errors.md the
-line `<!-- statuses -->` becomes a table.
+Command line, configuration, C and C++ are pages without a source of their own; in docs/reference/errors.md
+the line `<!-- statuses -->` becomes a table.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def configuration_page() -> str:
         "# Configuration",
         "",
         "No setting is needed for good performance. Each can be given as an environment variable or in",
-        "`~/.config/peerway/config.json`, one JSON object with the names of the first column; environment wins.",
+        "`~/.config/peerway/config.json`, one JSON object with the names below; the environment wins.",
         "`peerway config` prints every value in force and where it came from.",
         "",
         "| name | variable | type | default | |",
@@ -161,8 +161,8 @@ def command_line_page() -> str:
     lines = [
         "# Command line",
         "",
-        "Errors go to standard error as `peerway: ...` with what was asked, what was found and what to do, and a",
-        "status other than 0. This is what `peerway VERB --help` prints.",
+        "Errors go to standard error as `peerway: ...` with what was asked, what was found and what to do,",
+        "and a status other than 0. This is what `peerway VERB --help` prints.",
         "",
     ]
     group = click.Context(command, info_name="peerway")
