@@ -30,8 +30,6 @@ struct Request {
 /// Lives in the initiator's memfd, before the chunks. Counters only grow. Zero-filled memory is an empty
 /// channel.
 struct ChannelHeader {
-  uint64_t chunk_bytes;  ///< largest chunk; set once before the channel is announced
-  uint64_t chunk_count;
   alignas(64) std::atomic<uint64_t> requested;  ///< requests posted by the initiator
   alignas(64) std::atomic<uint64_t> completed;  ///< requests served; the data is visible at its target
   alignas(64) std::atomic<uint64_t> filled;     ///< chunks filled by whoever fills
@@ -41,15 +39,15 @@ struct ChannelHeader {
   Request request[kRequests];
 };
 
-inline constexpr uint64_t kChunkOffset = (sizeof(ChannelHeader) + 4095) / 4096 * 4096;
+/// Bytes of the ring. A request cuts it into slots of its own chunk size; before the size changes the ring is
+/// drained.
+inline constexpr uint64_t kRingBytes = uint64_t{8} << 20;
+inline constexpr uint64_t kRingOffset = (sizeof(ChannelHeader) + 4095) / 4096 * 4096;
+inline constexpr uint64_t kChannelBytes = kRingOffset + kRingBytes;
 
-inline uint64_t channel_bytes(uint64_t chunk_bytes, uint64_t chunk_count) {
-  return kChunkOffset + chunk_bytes * chunk_count;
-}
-
-inline std::byte* chunk_at(ChannelHeader* header, uint64_t sequence) {
-  return reinterpret_cast<std::byte*>(header) + kChunkOffset +
-         sequence % header->chunk_count * header->chunk_bytes;
+inline std::byte* chunk_at(ChannelHeader* header, uint64_t sequence, uint64_t chunk_bytes) {
+  return reinterpret_cast<std::byte*>(header) + kRingOffset +
+         sequence % (kRingBytes / chunk_bytes) * chunk_bytes;
 }
 
 /// The copy between a chunk and its place in a region. `region` is the address of the request's first byte

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "base/clock.h"
@@ -22,7 +23,6 @@ struct StagingService::Served {
   int32_t descriptor;  ///< as announced
   int32_t process;
   ChannelHeader* header = nullptr;
-  uint64_t bytes = 0;
   uint64_t taken = 0;   ///< requests
   uint64_t chunks = 0;  ///< passed so far
   bool busy = false;    ///< a request is under way
@@ -44,13 +44,13 @@ struct StagingService::Served {
       while (!queue->idle(status)) sched_yield();
     }
     for (Device* device : pinned_for) device->unpin(header);
-    if (header != nullptr) munmap(header, bytes);
+    if (header != nullptr) munmap(header, kChannelBytes);
   }
 
   Queue* queue_for(Device& device) {
     auto& entry = queues[&device];
     if (entry == nullptr) {
-      device.pin(header, bytes);
+      device.pin(header, kChannelBytes);
       pinned_for.push_back(&device);
       entry = device.make_queue();
     }
@@ -131,14 +131,8 @@ bool StagingService::attach() {
       auto served = std::make_unique<Served>();
       served->rank = rank;
       const int process = surroundings_.importer.card(rank).process;
-      ChannelHeader head{};
-      // The size is in the header: map that first.
-      auto* header = reinterpret_cast<ChannelHeader*>(
-          map_memfd_of(process, announced - 1, sizeof head, "a staging channel"));
-      served->bytes = channel_bytes(header->chunk_bytes, header->chunk_count);
-      munmap(header, sizeof head);
       served->header = reinterpret_cast<ChannelHeader*>(
-          map_memfd_of(process, announced - 1, served->bytes, "a staging channel"));
+          map_memfd_of(process, announced - 1, kChannelBytes, "a staging channel"));
       served_[rank] = std::move(served);
       found = true;
     } catch (const Error& error) {
@@ -154,6 +148,7 @@ bool StagingService::take_request(Served& served) {
   served.request = header.request[served.taken % kRequests];
   served.busy = true;
   served.failure = PW_OK;
+  served.request.chunk_bytes = std::clamp<uint64_t>(served.request.chunk_bytes, 1, kRingBytes);
   served.cursor = ChunkCursor(served.request.layout, served.request.chunk_bytes);
   served.has_chunk = served.cursor.next(served.chunk);
   served.region = surroundings_.registry.find(served.request.slot, served.request.generation);
@@ -181,14 +176,17 @@ bool StagingService::step(Served& served) {
     return true;
   }
   if (fill) {
-    if (served.chunks - header.drained.load(std::memory_order_acquire) >= header.chunk_count) return false;
+    if (served.chunks - header.drained.load(std::memory_order_acquire) >=
+        kRingBytes / served.request.chunk_bytes)
+      return false;
   } else if (header.filled.load(std::memory_order_acquire) <= served.chunks) {
     return false;
   }
   if (served.failure ==
       PW_OK) {  // a failed request still passes its chunks, so that the initiator does not wait
     std::byte* region = served.region->address() + served.request.offset;
-    const Copy copy = chunk_copy(served.chunk, chunk_at(&header, served.chunks), region, fill, !fill);
+    const Copy copy = chunk_copy(served.chunk, chunk_at(&header, served.chunks, served.request.chunk_bytes),
+                                 region, fill, !fill);
     served.failure = served.queue->copy(copy, Method::engine);
   }
   ++served.chunks;

@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"
@@ -11,7 +13,6 @@
 
 namespace pw {
 namespace {
-constexpr uint64_t kChunks = 8;
 constexpr uint64_t kFirstChunkBytes = uint64_t{256} << 10;  // until a route table brings a measured size
 }  // namespace
 
@@ -20,12 +21,12 @@ struct Staged::Channel {
   int rank;
   int descriptor = -1;
   ChannelHeader* header = nullptr;
-  uint64_t bytes = 0;
   std::shared_ptr<Control> target;
   std::mutex mutex;  ///< one transfer at a time
   uint64_t requested = 0;
-  uint64_t chunks = 0;  ///< passed so far
-  uint64_t failed = 0;  ///< failures already reported
+  uint64_t chunk_bytes = 0;  ///< of the slots that the ring is cut into
+  uint64_t chunks = 0;       ///< passed so far
+  uint64_t failed = 0;       ///< failures already reported
   std::map<const Device*, std::unique_ptr<Queue>> queues;
   std::vector<Device*> pinned_for;
 
@@ -35,14 +36,14 @@ struct Staged::Channel {
       while (!queue->idle(status)) sched_yield();
     }
     for (Device* device : pinned_for) device->unpin(header);
-    munmap(header, bytes);
+    munmap(header, kChannelBytes);
     close(descriptor);
   }
 
   Queue& queue_for(Device& device) {
     auto& entry = queues[&device];
     if (entry == nullptr) {
-      device.pin(header, bytes);
+      device.pin(header, kChannelBytes);
       pinned_for.push_back(&device);
       entry = device.make_queue();
     }
@@ -61,7 +62,7 @@ Offer Staged::probe(const Pair& pair) const {
 }
 
 void Staged::set_chunk_bytes(uint64_t bytes) {
-  chunk_bytes_ = std::clamp<uint64_t>(bytes / 4096 * 4096, 4096, kLargestChunk);
+  chunk_bytes_.store(std::clamp<uint64_t>(bytes / 4096 * 4096, 4096, kLargestChunk));
 }
 
 Staged::Channel& Staged::channel_to(int rank) {
@@ -71,14 +72,11 @@ Staged::Channel& Staged::channel_to(int rank) {
   auto channel = std::make_unique<Channel>();
   channel->rank = rank;
   channel->target = surroundings_.importer.control(rank);
-  channel->bytes = channel_bytes(kLargestChunk, kChunks);  // pages are only taken when they are written
-  channel->descriptor = make_memfd("peerway-staging", channel->bytes);
-  void* address = mmap(nullptr, channel->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, channel->descriptor, 0);
+  channel->descriptor = make_memfd("peerway-staging", kChannelBytes);
+  void* address = mmap(nullptr, kChannelBytes, PROT_READ | PROT_WRITE, MAP_SHARED, channel->descriptor, 0);
   if (address == MAP_FAILED)
     throw Error(PW_NO_MEMORY, "peerway: mapping a staging channel" + errno_text(errno));
   channel->header = static_cast<ChannelHeader*>(address);
-  channel->header->chunk_bytes = kLargestChunk;
-  channel->header->chunk_count = kChunks;
   const int own_rank = surroundings_.team.rank();
   Mailbox& mailbox = channel->target->mailbox[static_cast<uint32_t>(own_rank) % kMailboxes];
   mailbox.process.store(getpid(), std::memory_order_relaxed);
@@ -101,6 +99,13 @@ pw_status Staged::post(Channel& channel, const Transfer& transfer, const Raise* 
       surroundings_.team, channel.rank, PW_FOREVER, "room in the staging queue",
       [&] { return channel.requested - header.completed.load(std::memory_order_acquire) < kRequests; });
   if (room != PW_OK) return room;
+  if (const uint64_t wanted = chunk_bytes_.load(std::memory_order_relaxed); channel.chunk_bytes != wanted) {
+    const pw_status drained =
+        wait_until(surroundings_.team, channel.rank, PW_FOREVER, "the staging ring to drain",
+                   [&] { return header.drained.load(std::memory_order_acquire) == channel.chunks; });
+    if (drained != PW_OK) return drained;
+    channel.chunk_bytes = wanted;
+  }
   const Key& key = transfer.remote->key;
   Request& request = header.request[channel.requested % kRequests];
   request = Request{};
@@ -109,7 +114,7 @@ pw_status Staged::post(Channel& channel, const Transfer& transfer, const Raise* 
   request.generation = key.generation;
   request.offset = transfer.remote_offset;
   request.layout = transfer.layout;
-  request.chunk_bytes = chunk_bytes_;
+  request.chunk_bytes = channel.chunk_bytes;
   if (raise != nullptr) {
     request.raise = 1;
     request.word = static_cast<uint32_t>(raise->signal->word() - channel.target->signal);
@@ -125,14 +130,15 @@ pw_status Staged::move_chunks(Channel& channel, const Transfer& transfer) {
   Queue& queue = channel.queue_for(transfer.local->device());
   const bool fill = transfer.op == Op::put;
   std::byte* local = transfer.local->address() + transfer.local_offset;
-  ChunkCursor cursor(transfer.layout, chunk_bytes_);
+  const uint64_t chunk_bytes = channel.chunk_bytes, slots = kRingBytes / chunk_bytes;
+  ChunkCursor cursor(transfer.layout, chunk_bytes);
   for (Chunk chunk; cursor.next(chunk);) {
     const pw_status ready = wait_until(surroundings_.team, channel.rank, PW_FOREVER, "a staging chunk", [&] {
-      return fill ? channel.chunks - header.drained.load(std::memory_order_acquire) < header.chunk_count
+      return fill ? channel.chunks - header.drained.load(std::memory_order_acquire) < slots
                   : header.filled.load(std::memory_order_acquire) > channel.chunks;
     });
     if (ready != PW_OK) return ready;
-    const Copy copy = chunk_copy(chunk, chunk_at(&header, channel.chunks), local, fill, !fill);
+    const Copy copy = chunk_copy(chunk, chunk_at(&header, channel.chunks, chunk_bytes), local, fill, !fill);
     if (const pw_status status = queue.copy(copy, Method::engine); status != PW_OK) return status;
     ++channel.chunks;
     auto& counter = fill ? header.filled : header.drained;

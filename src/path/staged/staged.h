@@ -26,7 +26,7 @@ class Staged final : public Path {
   /// Bytes of a chunk for the channels used from now on; a multiple of 4096, at most kLargestChunk. Measured
   /// by tune.
   void set_chunk_bytes(uint64_t bytes);
-  static constexpr uint64_t kLargestChunk = uint64_t{1} << 20;
+  static constexpr uint64_t kLargestChunk = kRingBytes / 4;
 
  private:
   struct Channel;
@@ -38,7 +38,7 @@ class Staged final : public Path {
   pw_status failure_of(const Channel& channel) const;
 
   Surroundings surroundings_;
-  uint64_t chunk_bytes_;
+  std::atomic<uint64_t> chunk_bytes_;
   std::mutex mutex_;
   std::map<int, std::unique_ptr<Channel>> channels_;
   StagingService service_;
