@@ -33,7 +33,8 @@ def environment(**extra: str) -> dict[str, str]:
     env["PATH"] = f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
     env["VIRTUAL_ENV"] = str(VENV)
     env.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(CORES))
-    for name in ("PYTHONHOME", "PYTHONPATH"):
+    # PEERWAY_WHEELS is for setup.py alone; the library would say that it means nothing.
+    for name in ("PYTHONHOME", "PYTHONPATH", "PEERWAY_WHEELS"):
         env.pop(name, None)
     return env
 

@@ -1,6 +1,6 @@
 """Run every test that needs no GPU and end with one line that sums them up: N passed, N failed, N skipped.
 
-The C++ unit tests run plain, under ASan+UBSan and under TSan; each fuzzer runs for PEERWAY_FUZZ_SECONDS (60);
+The C++ unit tests run plain, under ASan+UBSan and under TSan; each fuzzer runs for FUZZ_SECONDS (60);
 then the Python and system tests, and the documentation build. Logs and results are in out/test. What cannot
 run here is skipped with the reason.
 """
@@ -22,7 +22,7 @@ OUT = ROOT / "out" / "test"
 PYTHON = VENV / "bin" / "python"
 # The least optimisation that keeps the sanitizers quick, and no extension module.
 SLIM = ["-DPEERWAY_PYTHON=OFF", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1"]
-FUZZ_SECONDS = int(os.environ.get("PEERWAY_FUZZ_SECONDS", "60"))
+FUZZ_SECONDS = int(os.environ.get("FUZZ_SECONDS", "60"))
 
 
 @dataclass
@@ -202,6 +202,8 @@ def test() -> int:
     """Run all, print what is worth knowing, and the summary line."""
     started = time.monotonic()
     totals = Totals()
+    for name in [name for name in os.environ if name.startswith("PEERWAY_")]:
+        del os.environ[name]  # the tests start from the defaults
     say("test: C++")
     unit_tests(totals, "unit", BUILD, [], [])
     unit_tests(

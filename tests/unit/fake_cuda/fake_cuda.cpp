@@ -72,6 +72,7 @@ struct World {
   std::map<uint64_t, Memory> memory;
   std::map<uint64_t, Physical> physical;
   std::map<uint64_t, uint64_t> reserved;
+  std::map<CUmemoryPool, std::unique_ptr<pw::cuda::CUmemPoolHandle_st>> pools;
   std::map<std::string, int> failures;
   std::map<int, int> attributes;
   std::string log, taken;
@@ -528,13 +529,17 @@ API CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, si
   return CUDA_SUCCESS;
 }
 
-API CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wanted) {
-  *pool = new pw::cuda::CUmemPoolHandle_st{wanted->location.id, wanted->handleTypes, {}};
+static CUresult make_pool(pw::cuda::CUmemPoolHandle_st made, CUmemoryPool* pool) {
+  auto owned = std::make_unique<pw::cuda::CUmemPoolHandle_st>(std::move(made));
+  *pool = owned.get();
+  world.pools[*pool] = std::move(owned);
   return CUDA_SUCCESS;
 }
+API CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wanted) {
+  return make_pool({wanted->location.id, wanted->handleTypes, {}}, pool);
+}
 API CUresult cuMemPoolDestroy(CUmemoryPool pool) {
-  delete pool;
-  return CUDA_SUCCESS;
+  return world.pools.erase(pool) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 API CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* access, size_t) {
   pool->access.insert(access->location.id);
@@ -550,8 +555,7 @@ API CUresult cuMemPoolExportToShareableHandle(void* handle, CUmemoryPool pool, i
   return CUDA_SUCCESS;
 }
 API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void*, int type, unsigned long long) {
-  *pool = new pw::cuda::CUmemPoolHandle_st{0, type, {}};
-  return CUDA_SUCCESS;
+  return make_pool({0, type, {}}, pool);
 }
 API CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* data, CUdeviceptr address) {
   const Memory& memory = find(address)->second;

@@ -1,0 +1,86 @@
+"""From records to a route table, and what a new table changes: decided as data, nothing is measured."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from peerway import _core
+from peerway.bench import shapes
+from peerway.paths import PathInfo
+from peerway.records import Record
+from peerway.tune import cases, changes, draft, splits
+
+PAIRS = {("host", "host"): "host->host"}
+
+
+def record(via: str, size: int, us: float, shape: str = "contiguous", **other: Any) -> Record:
+    fields: dict[str, Any] = {
+        "test": "put_latency", "via": via, "op": "put", "shape": shape, "bytes": size, "ranks": 2,
+        "source": "host", "target": "host", "iterations": 10, "p50_us": us, "p99_us": us, "min_us": us,
+        "mean_us": us, "bandwidth_MBps": 1.0, "messages_per_s": 1.0, "validated": True, "cpu_percent": 1.0,
+        "host": "n01", "device": "", "driver": "", "version": "0.1.0", "time": "2026-11-21T09:30:00Z",
+        "extra": {"spread": 0.02},
+    }  # fmt: skip
+    return Record(**fields | other)
+
+
+def table_of(*records: Record) -> dict[str, Any]:
+    costs = draft.points_of(records, PAIRS)
+    missing = {("host", "host", "put"): [PathInfo("mapped", False, "no GPU"), PathInfo("staged", True, "")]}
+    text = _core.fit_table(json.dumps(draft.table(costs, [], missing, PAIRS, 65536)))
+    found = json.loads(text)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_draft_becomes_a_table_with_lines_reasons_and_chunk() -> None:
+    made = table_of(record("staged", 8, 2.0), record("staged", 4096, 4.0), record("peer/shm", 8, 1.0))
+    assert [(cost["path"], len(cost["points"])) for cost in made["costs"]] == [("staged", 2), ("peer/shm", 1)]
+    assert all(cost["line"] for cost in made["costs"])
+    assert made["unavailable"] == [{"pair": "host->host", "path": "mapped", "why": "no GPU"}]
+    assert made["staging chunk"] == 65536
+
+
+def test_wrong_data_never_decides_a_route() -> None:
+    costs = draft.points_of([record("staged", 8, 2.0, validated=False)], PAIRS)
+    assert costs == {}
+
+
+def test_every_class_of_strided_shapes_is_measured() -> None:
+    found = {_core.shape_class(shape.blocks, shape.block_bytes) for shape in cases.all_shapes(quick=True)}
+    assert found == {
+        "contiguous", "blocks<=16", "blocks<=128", "blocks<=1024", "blocks<=8192", "blocks>8192",
+    }  # fmt: skip
+    assert draft.shape_class_of(record("staged", 512, 1.0, shapes.strided(64, 8, 16).label)) == "blocks<=16"
+
+
+def test_splits_are_tried_between_families_of_paths_only() -> None:
+    points = {
+        "peer/shm": [(1 << 20, 100.0, 0.0), (16 << 20, 1600.0, 0.0)],
+        "peer/cma": [(1 << 20, 120.0, 0.0), (16 << 20, 1900.0, 0.0)],
+        "staged": [(1 << 20, 400.0, 0.0), (16 << 20, 6400.0, 0.0)],
+    }
+    assert splits.candidates(points) == [["peer/shm", "staged"]]
+    tried = list(splits.trials(points, splits.SCALES))
+    assert tried
+    for parts in tried:
+        assert [path for path, _ in parts] == ["peer/shm", "staged"]
+        assert sum(share for _, share in parts) == splits.SHARES
+        assert parts[0][1] > parts[1][1]
+
+
+def test_what_changed_is_told_the_largest_first() -> None:
+    before = table_of(record("staged", 8, 2.0), record("peer/shm", 8, 1.0), record("peer/cma", 8, 1.0))
+    after = table_of(record("staged", 8, 1.0), record("peer/shm", 8, 4.0), record("mapped", 8, 1.0))
+    lines = changes.told(before, after)
+    assert lines[0] == "mapped is new for host->host"
+    assert lines[1].startswith("peer/cma is gone for host->host")
+    assert "peer/shm: 8 B 1 µs, now 4 µs (4 times slower)" in lines[2]
+    assert "staged: 8 B 2 µs, now 1 µs (2 times faster)" in lines[3]
+
+
+def test_noise_is_no_change() -> None:
+    before, after = (table_of(record("staged", 8, us)) for us in (2.0, 2.05))
+    assert changes.told(before, after) == ["Nothing changed beyond the noise."]
+    assert changes.told(None, after) == ["There was no table before."]

@@ -1,0 +1,168 @@
+"""`peerway bench`, `tune` and `explain` between real processes, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from peerway import records
+from peerway.bench.kinds import KINDS
+
+PEERWAY = [sys.executable, "-m", "peerway"]
+
+
+def peerway(*arguments: object, home: Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PEERWAY_")}
+    environment |= {"XDG_CONFIG_HOME": str(home), "XDG_CACHE_HOME": str(home)}
+    return subprocess.run(
+        [*PEERWAY, *map(str, arguments)], capture_output=True, text=True, check=False, env=environment
+    )
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_every_test_moves_the_right_data_over_every_path(ranks: int, tmp_path: Path) -> None:
+    out = tmp_path / "records.jsonl"
+    done = peerway(
+        "bench", "--quick", "--ranks", ranks, "--sizes", "1,65537", "--shapes", "contiguous,cube:3",
+        "--device", "host,host:malloc,host-host:malloc", "--out", out, home=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = records.read(out)
+    assert {record.test for record in found} == set(KINDS)
+    assert all(record.validated for record in found)
+    assert {record.ranks for record in found} == {ranks}
+    assert {"peer/shm", "peer/cma", "staged", "route", "memcpy", "flag"} <= {record.via for record in found}
+    assert {(r.source, r.target) for r in found} == {
+        ("host", "host"), ("host:malloc", "host:malloc"), ("host", "host:malloc"),
+    }  # fmt: skip
+    rates = [record for record in found if record.test == "put_mbw_mr"]
+    assert all(record.extra["pairs"] == ranks // 2 for record in rates)
+    assert all(record.extra["chosen"] for record in found if record.via == "route" and record.op != "signal")
+
+
+def test_osu_and_json_lines_go_to_standard_output_alone(tmp_path: Path) -> None:
+    arguments = (
+        "bench",
+        "put_latency",
+        "--quick",
+        "--sizes",
+        "8,64",
+        "--device",
+        "host",
+        "--paths",
+        "staged",
+    )
+    osu = peerway(*arguments, "--format", "osu", home=tmp_path)
+    numbers = [line.split() for line in osu.stdout.splitlines() if line and not line.startswith("#")]
+    assert {line[0] for line in numbers} == {"8", "64"}
+    assert all(float(value) > 0 for line in numbers for value in line)
+    lines = peerway(*arguments, "--format", "jsonl", "--repeat", 3, home=tmp_path).stdout.splitlines()
+    found = [records.parse(line) for line in lines]
+    assert sum(record.via == "staged" and record.bytes == 64 for record in found) == 3
+
+
+def test_what_cannot_be_is_refused_with_what_there_is(tmp_path: Path) -> None:
+    unknown = peerway("bench", "put_latency", "--sizes", "8", "--paths", "pear", home=tmp_path)
+    assert unknown.returncode == 2
+    assert "'pear'" in unknown.stderr
+    assert "peer/shm" in unknown.stderr
+    kept = peerway(
+        "bench",
+        "put_latency",
+        "--quick",
+        "--sizes",
+        "8",
+        "--device",
+        "host:malloc",
+        "--paths",
+        "peer",
+        home=tmp_path,
+    )
+    assert kept.returncode == 0, kept.stderr
+    assert "peer/shm (host:malloc to host:malloc)" in kept.stderr
+
+
+def test_a_rank_that_dies_ends_the_benchmark_with_a_message(tmp_path: Path) -> None:
+    out = tmp_path / "records.jsonl"
+    command = [
+        *PEERWAY,
+        "bench",
+        "put_latency",
+        "--device",
+        "host",
+        "--sizes",
+        "8:1M",
+        "--repeat",
+        "50",
+        "--out",
+        out,
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not (out.exists() and out.stat().st_size):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        worker = _workers(process.pid)[-1]
+        os.kill(worker, signal.SIGKILL)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "ended early" in said
+    assert records.read(out)
+    assert not Path(f"/proc/{worker}").exists()
+
+
+def test_a_table_is_tuned_followed_and_explained(tmp_path: Path) -> None:
+    table = tmp_path / "routes.json"
+    done = peerway("tune", "--quick", "--out", table, home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "There was no table before." in done.stdout
+    made = json.loads(table.read_text())
+    assert {cost["op"] for cost in made["costs"]} == {"put", "get"}
+    assert made["staging chunk"] > 0
+    told = peerway("explain", "--table", table, "--op", "put", "--format", "json", home=tmp_path)
+    (message,) = json.loads(told.stdout)
+    decision = message["decision"]
+    assert decision["measured"] == made["date"]
+    assert decision["rows"][0]["from"] == 1
+    assert decision["rows"][-1]["to"] is None
+    out = tmp_path / "records.jsonl"
+    peerway(
+        "bench", "put_latency", "--quick", "--sizes", "8,1M", "--device", "host", "--paths", "route",
+        "--table", table, "--out", out, home=tmp_path,
+    )  # fmt: skip
+    for record in records.read(out):
+        if record.via == "route":
+            rows = [row for row in decision["rows"] if row["to"] is None or record.bytes < row["to"]]
+            assert record.extra["chosen"] == rows[0]["via"]
+    printed = peerway("explain", "--table", table, "--op", "get", home=tmp_path)
+    assert "next best" in printed.stdout
+    assert "get host to host" in printed.stdout
+
+
+def test_explain_without_a_table_says_so(tmp_path: Path) -> None:
+    done = peerway("explain", "--op", "put", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "peerway tune" in done.stdout
+
+
+def _workers(parent: int) -> list[int]:
+    """The processes below `parent` that run the worker."""
+    found, below = [], {parent}
+    for entry in sorted(int(name) for name in os.listdir("/proc") if name.isdecimal()):  # noqa: PTH208
+        try:
+            status = Path(f"/proc/{entry}/status").read_text()
+            command = Path(f"/proc/{entry}/cmdline").read_text()
+        except OSError:
+            continue
+        above = int(status.split("PPid:")[1].split()[0])
+        if above in below:
+            below.add(entry)
+            if "peerway.bench.worker" in command and "\0run\0" not in command:
+                found.append(entry)
+    return found

@@ -1,0 +1,172 @@
+"""The Python interface between real ranks, and its border: arrays in, views out, typed errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import peerway
+from peerway.errors import by_status
+
+
+@pytest.fixture
+def ctx() -> Iterator[peerway.Context]:
+    with peerway.Context() as context:
+        yield context
+
+
+def ranks(program: str, count: int = 2) -> str:
+    """What the ranks of a program print; they must all succeed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "peerway", "run", "-n", str(count), "--"]
+        + [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_ranks_put_around_a_ring_with_signals() -> None:
+    said = ranks(
+        """
+        import numpy as np, peerway
+        with peerway.Context() as ctx:
+            mine = np.full(1000, ctx.rank, np.int64)
+            region = ctx.register(mine)
+            inbox = ctx.allocate("host", mine.nbytes)
+            left, right = (ctx.rank - 1) % ctx.size, (ctx.rank + 1) % ctx.size
+            arrived = ctx.signal(left)
+            inboxes = ctx.team.all_gather(inbox.key())
+            signals = ctx.team.all_gather(arrived.key())
+            to, raised = ctx.import_key(inboxes[right]), ctx.import_key(signals[right])
+            ctx.put(to, region, signal=raised)
+            arrived.wait(1, timeout=60)
+            assert (inbox.array(np.int64) == left).all()
+            ctx.flush()
+            ctx.team.barrier(60)
+            print("rank", ctx.rank, "done")
+        """,
+        count=3,
+    )
+    assert sorted(said.split("\n")[:3]) == [f"rank {rank} done" for rank in range(3)]
+
+
+def test_strided_blocks_reach_their_places_and_get_brings_them_back() -> None:
+    ranks(
+        """
+        import numpy as np, peerway
+        with peerway.Context() as ctx:
+            cube = np.zeros((6, 7, 8)); back = np.zeros_like(cube)
+            if ctx.rank == 0:
+                cube[:] = np.random.default_rng(1).random(cube.shape)
+            region, returned = ctx.register(cube), ctx.register(back)
+            far = ctx.import_key(ctx.team.all_gather(region.key())[1 - ctx.rank])
+            face = dict(counts=(6, 7), strides=cube.strides[:2], block_bytes=8, offset=5 * 8)
+            if ctx.rank == 0:
+                ctx.put(far.block(**face), region.block(**face))
+                ctx.flush(1)
+                ctx.get(returned.block(**face), far.block(**face))
+                ctx.flush(1)
+                assert (back[:, :, 5] == cube[:, :, 5]).all()
+                assert np.count_nonzero(back) == 42
+            ctx.team.barrier(60)
+            if ctx.rank == 1:
+                assert np.count_nonzero(cube[:, :, 5]) == 42 == np.count_nonzero(cube)
+        """
+    )
+
+
+def test_a_team_over_another_broadcast_and_a_stand_in_communicator() -> None:
+    class Alone:
+        """What from_mpi needs of an mpi4py communicator."""
+
+        def Get_rank(self) -> int:  # noqa: N802
+            return 0
+
+        def Get_size(self) -> int:  # noqa: N802
+            return 1
+
+        def bcast(self, data: bytes, root: int) -> bytes:
+            assert root == 0
+            return data
+
+    with peerway.Team.from_mpi(Alone()) as team:
+        assert (team.rank, team.size) == (0, 1)
+        assert team.all_gather(b"abc", 10) == [b"abc"]
+
+
+def test_memory_is_seen_where_it_lies(ctx: peerway.Context) -> None:
+    array = np.arange(12, dtype=np.int32)
+    region = ctx.register(array)
+    assert region.address == array.ctypes.data
+    region.array(np.int32, (3, 4))[1, 1] = 99
+    assert array[5] == 99
+    text = bytearray(b"peerway")
+    assert bytes(ctx.register(text).array()) == b"peerway"
+    with pytest.raises(peerway.InvalidArgument, match="96 bytes, but the region has 48"):
+        region.array(np.float64, 12)
+
+
+def test_arrays_that_cannot_be_registered_are_refused_with_the_way_out(ctx: peerway.Context) -> None:
+    with pytest.raises(peerway.InvalidArgument, match=r"block\(counts"):
+        ctx.register(np.zeros((4, 4))[:, 1])
+    with pytest.raises(peerway.InvalidArgument, match="read-only"):
+        ctx.register(b"constant")
+    with pytest.raises(peerway.InvalidArgument, match="exposes no memory"):
+        ctx.register(object())
+
+
+def test_mistakes_raise_the_type_that_names_them(ctx: peerway.Context) -> None:
+    region = ctx.allocate("host", 4096)
+    remote = ctx.import_key(region.key())
+    with pytest.raises(peerway.OutOfRange, match="4096"):
+        ctx.put(remote[4000:5000], region[0:1000])
+    with pytest.raises(peerway.InvalidArgument):
+        ctx.put(remote[0:10], region[0:20])
+    with pytest.raises(peerway.BadKey):
+        ctx.import_key(region.key()[:-1])
+    with pytest.raises(peerway.InvalidArgument, match="pear"):
+        ctx.use("pear")
+    with pytest.raises(peerway.InvalidArgument, match="gpu"):
+        ctx.allocate("gpu", 8)
+    with pytest.raises(peerway.InvalidArgument, match="run of bytes"):
+        region[0:8:2]
+    region.close()
+    with pytest.raises(peerway.StaleKey):
+        ctx.put(remote[0:8], ctx.allocate("host", 8))
+    with pytest.raises(peerway.Closed):
+        region.key()
+
+
+def test_a_wait_ends_with_its_timeout(ctx: peerway.Context) -> None:
+    signal = ctx.signal(0)
+    with pytest.raises(TimeoutError):
+        signal.wait(1, timeout=0.05)
+    with pytest.raises(peerway.InvalidArgument, match="-1"):
+        signal.wait(1, timeout=-1)
+    ctx.raise_signal(ctx.import_key(signal.key()), by=3)
+    signal.wait(3, timeout=10)
+    assert signal.value == 3
+
+
+def test_closing_the_context_closes_what_was_made_from_it() -> None:
+    context = peerway.Context()
+    region, signal = context.allocate("host", 64), context.signal()
+    context.close()
+    context.close()
+    for call in (region.key, signal.key, context.flush):
+        with pytest.raises(peerway.Closed):
+            call()
+
+
+def test_every_status_has_its_exception() -> None:
+    names = {
+        kind.status for kind in map(by_status, ["timeout", "peer_lost", "stale_key", "bad_table", "denied"])
+    }
+    assert names == {"timeout", "peer_lost", "stale_key", "bad_table", "denied"}
+    assert by_status("of the future") is peerway.Error
