@@ -16,8 +16,9 @@ VIAS = ("flag", "peer/shm", "peer/shm-nt", "peer/cma", "staged", "route", "openm
 def record(via: str, size: int = 8, us: float = 1.5, **other: Any) -> Record:
     fields: dict[str, Any] = {
         "test": "put_latency", "via": via, "op": "put", "shape": "contiguous", "bytes": size, "ranks": 2,
-        "source": "host", "target": "host", "iterations": 10, "p50_us": us, "p99_us": 2 * us, "min_us": us / 2,
-        "mean_us": us, "bandwidth_MBps": size / us, "messages_per_s": 1e6 / us, "validated": True,
+        "source": "host", "target": "host", "iterations": 10, "p50_us": us, "p99_us": 2 * us,
+        "min_us": us / 2, "mean_us": us,
+        "bandwidth_MBps": size / us, "messages_per_s": 1e6 / us, "validated": True,
         "cpu_percent": 100.0, "host": "n01", "device": "", "driver": "", "version": "0.1.0",
         "time": "2026-11-21T09:30:00Z",
     }  # fmt: skip

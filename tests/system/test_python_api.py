@@ -22,9 +22,9 @@ def ctx() -> Iterator[peerway.Context]:
 
 def ranks(program: str, count: int = 2) -> str:
     """What the ranks of a program print; they must all succeed."""
+    python = [sys.executable, "-c", textwrap.dedent(program)]
     done = subprocess.run(
-        [sys.executable, "-m", "peerway", "run", "-n", str(count), "--"]
-        + [sys.executable, "-c", textwrap.dedent(program)],
+        [sys.executable, "-m", "peerway", "run", "-n", str(count), "--", *python],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from peerway.bench import shapes
 from peerway.bench.kinds import DEFAULT_TESTS
+from peerway.cube import cube_face
 
 if TYPE_CHECKING:
     from peerway.bench.results import Results
@@ -157,7 +158,8 @@ def command(
     if memories is None and machine.has_cuda():
         chosen.append(("cuda", "cuda"))
     wanted = sizes or shapes.parse_sizes(QUICK_SIZES if quick else "8:64M")
-    cubes = QUICK_CUBES if quick else CUBES
+    asked = [face.n for label in labels if (face := cube_face(label))]
+    cubes = dict.fromkeys(asked) or (QUICK_CUBES if quick else CUBES)
     cases = make_cases(tests or DEFAULT_TESTS, wanted, labels, cubes, chosen, ranks)
     if quick and memories is None and not tests:
         cases = [c for c in cases if c.source != "host:malloc" or c.test in QUICK_MALLOC_TESTS]
