@@ -51,13 +51,6 @@ pw_status copy_key(const std::vector<std::byte>& bytes, void* key, size_t capaci
   return PW_OK;
 }
 
-pw_block contiguous(uint64_t offset, uint64_t bytes) {
-  pw_block block{};
-  block.offset = offset;
-  block.block_bytes = bytes;
-  return block;
-}
-
 // The raise as the inside knows it; null stays null. Throws Error for one that cannot be.
 struct CheckedRaise {
   explicit CheckedRaise(const pw_raise* raise) {
@@ -180,16 +173,21 @@ pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns)
 
 pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const pw_region* from,
                  uint64_t from_offset, uint64_t bytes, const pw_raise* raise) {
-  const pw_block to_block = contiguous(to_offset, bytes);
-  const pw_block from_block = contiguous(from_offset, bytes);
-  return pw_put_block(context, to, &to_block, from, &from_block, raise);
+  if (!all_given(context, to, from)) return null_argument("pw_put");
+  return pw::guard([&] {
+    const CheckedRaise checked(raise);
+    return context->context.move(
+        {pw::Op::put, &region_of(to), from->region.get(), to_offset, from_offset, bytes}, checked.get());
+  });
 }
 
 pw_status pw_get(pw_context* context, const pw_remote* from, uint64_t from_offset, pw_region* to,
                  uint64_t to_offset, uint64_t bytes) {
-  const pw_block from_block = contiguous(from_offset, bytes);
-  const pw_block to_block = contiguous(to_offset, bytes);
-  return pw_get_block(context, from, &from_block, to, &to_block);
+  if (!all_given(context, from, to)) return null_argument("pw_get");
+  return pw::guard([&] {
+    return context->context.move(
+        {pw::Op::get, &region_of(from), to->region.get(), from_offset, to_offset, bytes}, nullptr);
+  });
 }
 
 pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_block, const pw_region* from,

@@ -34,11 +34,17 @@ class Context {
   pw_status put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
                 const Raise* raise);
   pw_status get(Remote& from, const pw_block& from_block, Region& to, const pw_block& to_block);
+  pw_status move(const Run& run, const Raise* raise);  ///< one run of bytes, not yet checked
   pw_status raise(const Raise& raise);
   pw_status flush(int rank, uint64_t deadline_ns);
 
  private:
   pw_status start(Transfer& transfer, const Raise* raise);
+  pw_status check(const Remote& remote, const Raise* raise) const;
+  void touch(int rank) {
+    auto& touched = touched_[static_cast<size_t>(rank)];
+    if (!touched.load(std::memory_order_relaxed)) touched.store(true, std::memory_order_relaxed);
+  }
   pw_status start_split(const Resolved& resolved, const route::ReadySplit& split, const Transfer& transfer,
                         const Raise* raise);
   pw_status flush_rank(int rank, uint64_t deadline_ns);

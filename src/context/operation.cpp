@@ -16,13 +16,20 @@ std::string describe(const Region& region) {
   return format("local region ({} bytes on {})", region.bytes(), to_string(region.device().id()));
 }
 
-bool inside(const pw_block& block, uint64_t span) {
-  return block.dims == 0 && block.offset <= span && block.block_bytes <= span - block.offset;
-}
-
 Layout checked_layout(const pw_block& to, uint64_t to_span, const std::string& to_what, const pw_block& from,
                       uint64_t from_span, const std::string& from_what) {
   return join(to, to_span, to_what.c_str(), from, from_span, from_what.c_str());
+}
+
+// Says which side a run leaves, in the words of join().
+pw_status refuse_run(const Run& run) {
+  pw_block remote{}, local{};
+  remote.offset = run.remote_offset;
+  local.offset = run.local_offset;
+  remote.block_bytes = local.block_bytes = run.bytes;
+  checked_layout(remote, run.remote->bytes(), describe(*run.remote), local, run.local->bytes(),
+                 describe(*run.local));
+  return PW_OK;  // not reached: the above throws
 }
 
 }  // namespace
@@ -35,12 +42,8 @@ pw_status Context::put(Remote& to, const pw_block& to_block, Region& from, const
   transfer.local = &from;
   transfer.remote_offset = to_block.offset;
   transfer.local_offset = from_block.offset;
-  if (inside(to_block, to.bytes()) && inside(from_block, from.bytes()) &&
-      to_block.block_bytes == from_block.block_bytes)
-    transfer.layout.shape.block_bytes = to_block.block_bytes;
-  else
-    transfer.layout =
-        checked_layout(to_block, to.bytes(), describe(to), from_block, from.bytes(), describe(from));
+  transfer.layout =
+      checked_layout(to_block, to.bytes(), describe(to), from_block, from.bytes(), describe(from));
   return start(transfer, raise);
 }
 
@@ -51,34 +54,52 @@ pw_status Context::get(Remote& from, const pw_block& from_block, Region& to, con
   transfer.local = &to;
   transfer.remote_offset = from_block.offset;
   transfer.local_offset = to_block.offset;
-  if (inside(to_block, to.bytes()) && inside(from_block, from.bytes()) &&
-      to_block.block_bytes == from_block.block_bytes)
-    transfer.layout.shape.block_bytes = to_block.block_bytes;
-  else
-    transfer.layout =
-        checked_layout(to_block, to.bytes(), describe(to), from_block, from.bytes(), describe(from));
+  transfer.layout =
+      checked_layout(to_block, to.bytes(), describe(to), from_block, from.bytes(), describe(from));
   return start(transfer, nullptr);
+}
+
+pw_status Context::move(const Run& run, const Raise* raise) {
+  const bool inside =
+      run.remote_offset <= run.remote->bytes() && run.bytes <= run.remote->bytes() - run.remote_offset &&
+      run.local_offset <= run.local->bytes() && run.bytes <= run.local->bytes() - run.local_offset;
+  if (!inside) return refuse_run(run);
+  if (const pw_status status = check(*run.remote, raise); status != PW_OK) return status;
+  if (run.bytes == 0) return raise != nullptr ? this->raise(*raise) : PW_OK;
+  const Resolved& resolved =
+      resolver_->resolve(run.op, route::ShapeClass::contiguous, *run.local, *run.remote);
+  touch(run.remote->rank());
+  const route::Choice& choice = resolved.route->lookup(run.bytes);
+  if (choice.split < 0) return resolved.paths[choice.path]->start_run(run, raise);
+  Transfer transfer{
+      run.op, run.remote, run.local, run.remote_offset, run.local_offset, contiguous_layout(run.bytes)};
+  return start_split(resolved, resolved.route->split(choice), transfer, raise);
 }
 
 pw_status Context::start(Transfer& transfer, const Raise* raise) {
   Remote& remote = *transfer.remote;
+  if (const pw_status status = check(remote, raise); status != PW_OK) return status;
+  const uint64_t bytes = transfer.layout.shape.bytes();
+  if (bytes == 0) return raise != nullptr ? this->raise(*raise) : PW_OK;
+  const Resolved& resolved =
+      resolver_->resolve(transfer.op, route::shape_class(transfer.layout.shape), *transfer.local, remote);
+  touch(remote.rank());
+  const route::Choice& choice = resolved.route->lookup(bytes);
+  if (choice.split >= 0) return start_split(resolved, resolved.route->split(choice), transfer, raise);
+  return resolved.paths[choice.path]->start(transfer, raise);
+}
+
+pw_status Context::check(const Remote& remote, const Raise* raise) const {
   if (!remote.current())
     return fail(PW_STALE_KEY,
-                format("peerway: the region of rank {} behind this key was closed; ask that rank for a new "
-                       "key",
+                format("peerway: the region of rank {} behind this key was closed; ask that rank "
+                       "for a new key",
                        remote.rank()));
   if (raise != nullptr && !raise->signal->current())
     return fail(PW_STALE_KEY,
                 format("peerway: the signal of rank {} behind this key was closed", raise->signal->rank()));
   if (team_.lost(remote.rank())) return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(remote.rank()));
-  const uint64_t bytes = transfer.layout.shape.bytes();
-  if (bytes == 0) return raise != nullptr ? this->raise(*raise) : PW_OK;
-  const Resolved& resolved =
-      resolver_->resolve(transfer.op, route::shape_class(transfer.layout.shape), *transfer.local, remote);
-  touched_[static_cast<size_t>(remote.rank())].store(true, std::memory_order_relaxed);
-  const route::Choice& choice = resolved.route->lookup(bytes);
-  if (choice.split >= 0) return start_split(resolved, resolved.route->split(choice), transfer, raise);
-  return resolved.paths[choice.path]->start(transfer, raise);
+  return PW_OK;
 }
 
 pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit& split,

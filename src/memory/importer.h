@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/spin_lock.h"
 #include "device/device.h"
 #include "memory/control.h"
 
@@ -17,7 +18,7 @@ class Path;
 /// This rank's side of one remote signal, shared by all remotes that import it: what was raised in all, and
 /// through which path last. Raises arrive in order, because a change of path first flushes the one before.
 struct SignalSender {
-  std::mutex mutex;
+  SpinLock lock;
   uint64_t raised = 0;
   Path* through = nullptr;
 };

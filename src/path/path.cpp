@@ -16,9 +16,9 @@ Device& worker(Region& local, Remote& remote) {
   return any != nullptr ? *any : host_device();
 }
 
-pw_status begin_raise(const Raise& raise, Path* through, std::unique_lock<std::mutex>& lock) {
+pw_status begin_raise(const Raise& raise, Path* through, std::unique_lock<SpinLock>& lock) {
   SignalSender& sender = *raise.signal->sender();
-  lock = std::unique_lock(sender.mutex);
+  lock = std::unique_lock(sender.lock);
   if (sender.through == through) return PW_OK;
   if (sender.through != nullptr)
     if (const pw_status status = sender.through->flush(raise.signal->rank(), PW_FOREVER); status != PW_OK)
@@ -28,12 +28,23 @@ pw_status begin_raise(const Raise& raise, Path* through, std::unique_lock<std::m
 }
 
 pw_status raise_by_processor(const Raise& raise, Path* through) {
-  std::unique_lock<std::mutex> lock;
+  std::unique_lock<SpinLock> lock;
   if (const pw_status status = begin_raise(raise, through, lock); status != PW_OK) return status;
   uint64_t& raised = raise.signal->sender()->raised;
   raised += raise.by;
   raise.signal->word()->store(raised, std::memory_order_release);
   return PW_OK;
+}
+
+pw_status Path::start_run(const Run& run, const Raise* raise) {
+  Transfer transfer;
+  transfer.op = run.op;
+  transfer.remote = run.remote;
+  transfer.local = run.local;
+  transfer.remote_offset = run.remote_offset;
+  transfer.local_offset = run.local_offset;
+  transfer.layout.shape.block_bytes = run.bytes;
+  return start(transfer, raise);
 }
 
 pw_status Path::raise(const Raise& signal) {

@@ -63,6 +63,17 @@ inline Copy copy_between(const Transfer& transfer, std::byte* local, std::byte* 
   return {put ? remote : local, put ? local : remote, transfer.layout};
 }
 
+/// A put or get of one run of bytes, already checked: what most small operations are, with nothing to build
+/// for it.
+struct Run {
+  Op op;
+  Remote* remote;
+  Region* local;
+  uint64_t remote_offset;
+  uint64_t local_offset;
+  uint64_t bytes;
+};
+
 /// What paths are built from; all of it outlives them.
 struct Surroundings {
   Team& team;
@@ -81,6 +92,9 @@ class Path {
   /// `raise`, the signal is raised after the data is visible at the target.
   virtual pw_status start(const Transfer& transfer, const Raise* raise) = 0;
 
+  /// The same for one run of bytes; a path whose own cost is small against building a Transfer overrides it.
+  virtual pw_status start_run(const Run& run, const Raise* raise);
+
   /// Raises a signal after everything this path started towards its owner.
   virtual pw_status raise(const Raise& raise);
 
@@ -98,6 +112,6 @@ pw_status raise_by_processor(const Raise& raise, Path* through);
 /// Locks the sender's side of a signal for a raise through `through`, having flushed the path it was raised
 /// through before when that is another one. The caller adds to sender->raised and stores or enqueues the new
 /// total.
-pw_status begin_raise(const Raise& raise, Path* through, std::unique_lock<std::mutex>& lock);
+pw_status begin_raise(const Raise& raise, Path* through, std::unique_lock<SpinLock>& lock);
 
 }  // namespace pw

@@ -46,7 +46,7 @@ pw_status PeerGpu::start(const Transfer& transfer, const Raise* raise) {
   lane.busy.store(true, std::memory_order_relaxed);
   if (raise == nullptr) return lane.queue->copy(copy, method_);
   uint64_t* word = raise->signal->word_on(device);
-  std::unique_lock<std::mutex> raising;
+  std::unique_lock<SpinLock> raising;
   if (const pw_status status = begin_raise(*raise, this, raising); status != PW_OK) return status;
   uint64_t& raised = raise->signal->sender()->raised;
   const pw_status status = lane.queue->copy_and_write(copy, method_, word, raised + raise->by);

@@ -1,5 +1,7 @@
 #include "path/peer/shm.h"
 
+#include <cstring>
+
 #include "device/host/copy.h"
 
 namespace pw {
@@ -23,6 +25,20 @@ pw_status PeerShm::start(const Transfer& transfer, const Raise* raise) {
     host_copy_streaming(copy);
   else
     host_copy(copy);
+  return raise != nullptr ? raise_by_processor(*raise, this) : PW_OK;
+}
+
+pw_status PeerShm::start_run(const Run& run, const Raise* raise) {
+  std::byte* remote = run.remote->host_address() + run.remote_offset;
+  std::byte* local = run.local->address() + run.local_offset;
+  std::byte* to = run.op == Op::put ? remote : local;
+  const std::byte* from = run.op == Op::put ? local : remote;
+  if (run.bytes == sizeof(uint64_t))
+    std::memcpy(to, from, sizeof(uint64_t));  // a size the compiler knows is a load and a store
+  else if (non_temporal_)
+    host_copy_streaming({to, from, contiguous_layout(run.bytes)});
+  else
+    std::memcpy(to, from, run.bytes);
   return raise != nullptr ? raise_by_processor(*raise, this) : PW_OK;
 }
 

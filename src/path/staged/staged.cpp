@@ -161,7 +161,7 @@ pw_status Staged::start(const Transfer& transfer, const Raise* raise) {
   Channel& channel = channel_to(transfer.remote->rank());
   std::lock_guard lock(channel.mutex);
   if (raise != nullptr) {
-    std::unique_lock<std::mutex> raising;
+    std::unique_lock<SpinLock> raising;
     if (const pw_status status = begin_raise(*raise, this, raising); status != PW_OK) return status;
     if (const pw_status status = post(channel, transfer, raise); status != PW_OK) return status;
   } else if (const pw_status status = post(channel, transfer, nullptr); status != PW_OK) {

@@ -1,0 +1,23 @@
+// A lock for a handful of instructions on the hot path, where a mutex would cost as much as the work. Whoever
+// waits gives the processor away after a few looks.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+
+namespace pw {
+
+class SpinLock {
+ public:
+  void lock() noexcept {
+    for (int turn = 0; flag_.exchange(true, std::memory_order_acquire); ++turn)
+      if (turn > 64) sched_yield();
+  }
+  void unlock() noexcept { flag_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> flag_{false};
+};
+
+}  // namespace pw
