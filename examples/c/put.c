@@ -21,15 +21,15 @@ struct card {
 };
 
 int main(void) {
-  pw_team *team;
-  pw_context *context;
+  pw_team* team;
+  pw_context* context;
   check(pw_team_from_launcher(&team));
   check(pw_context_create(team, &context));
   const int rank = pw_team_rank(team), size = pw_team_size(team);
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
 
-  pw_region *region; /* two halves: what I send, what I receive */
-  pw_signal *arrived;
+  pw_region* region; /* two halves: what I send, what I receive */
+  pw_signal* arrived;
   check(pw_allocate(context, (pw_device){.kind = PW_HOST}, 128, &region));
   check(pw_signal_create(context, left, &arrived));
 

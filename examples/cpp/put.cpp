@@ -21,8 +21,8 @@ bool exchange() {
   auto target = context.import(team.all_gather(region.key(), 10s)[right]);
   auto their_signal = context.import(team.all_gather(arrived.key(), 10s)[right]);
 
-  char *sent = static_cast<char *>(region.address());
-  const char *received = sent + 64;
+  char* sent = static_cast<char*>(region.address());
+  const char* received = sent + 64;
   std::snprintf(sent, 64, "hello from rank %d", team.rank());
   peerway::check(context.put(target.span(64, 64), region.span(0, 64), peerway::raise(their_signal)));
   peerway::check(arrived.wait(1, 10s));
@@ -35,9 +35,7 @@ bool exchange() {
 }
 }  // namespace
 
-int main() try {
-  return exchange() ? 0 : 1;
-} catch (const peerway::Error &error) {
+int main() try { return exchange() ? 0 : 1; } catch (const peerway::Error& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

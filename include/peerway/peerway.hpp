@@ -33,25 +33,25 @@ namespace peerway {
 
 // ---- how things end
 
-enum class [[nodiscard]] Status : int{
-    ok = PW_OK,
-    timeout = PW_TIMEOUT,
-    peer_lost = PW_PEER_LOST,
-    invalid_argument = PW_INVALID_ARGUMENT,
-    out_of_range = PW_OUT_OF_RANGE,
-    bad_key = PW_BAD_KEY,
-    stale_key = PW_STALE_KEY,
-    foreign_key = PW_FOREIGN_KEY,
-    unsupported = PW_UNSUPPORTED,
-    unavailable = PW_UNAVAILABLE,
-    no_memory = PW_NO_MEMORY,
-    denied = PW_DENIED,
-    system = PW_SYSTEM,
-    device = PW_DEVICE,
-    bad_table = PW_BAD_TABLE,
-    bad_config = PW_BAD_CONFIG,
-    closed = PW_CLOSED,
-    internal = PW_INTERNAL,
+enum class [[nodiscard]] Status : int {
+  ok = PW_OK,
+  timeout = PW_TIMEOUT,
+  peer_lost = PW_PEER_LOST,
+  invalid_argument = PW_INVALID_ARGUMENT,
+  out_of_range = PW_OUT_OF_RANGE,
+  bad_key = PW_BAD_KEY,
+  stale_key = PW_STALE_KEY,
+  foreign_key = PW_FOREIGN_KEY,
+  unsupported = PW_UNSUPPORTED,
+  unavailable = PW_UNAVAILABLE,
+  no_memory = PW_NO_MEMORY,
+  denied = PW_DENIED,
+  system = PW_SYSTEM,
+  device = PW_DEVICE,
+  bad_table = PW_BAD_TABLE,
+  bad_config = PW_BAD_CONFIG,
+  closed = PW_CLOSED,
+  internal = PW_INTERNAL,
 };
 
 inline const char* to_string(Status status) { return pw_status_name(static_cast<pw_status>(status)); }

@@ -1,6 +1,5 @@
 #include "context/context.h"
 
-#include <cstdlib>
 #include <cstring>
 
 #include "base/clock.h"
@@ -31,8 +30,7 @@ Device& device_named(pw_device where) {
   if (where.kind == PW_HOST) {
     index = 0;
   } else if (index == -1) {
-    const char* bound = std::getenv("PEERWAY_DEVICE");
-    index = bound != nullptr ? std::atoi(bound) : 0;
+    index = config("device").empty() ? 0 : static_cast<int32_t>(config_number("device"));
   }
   return device({where.kind, index});
 }

@@ -1,5 +1,5 @@
-// A device is where memory lives and work runs. Above this folder nobody knows which kinds there are: a new kind (HIP)
-// is a new folder here and one line in devices.cpp.
+// A device is where memory lives and work runs. Above this folder nobody knows which kinds there are: a new
+// kind (HIP) is a new folder here and one line in devices.cpp.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace pw {
 struct DeviceId {
   pw_device_kind kind = PW_HOST;
   int32_t index = 0;
-  bool operator==(const DeviceId &) const = default;
+  bool operator==(const DeviceId&) const = default;
 };
 
 /// "host" or "cuda:1".
@@ -27,13 +27,13 @@ std::string to_string(DeviceId id);
 
 /// How an allocation can be shown to another process.
 enum class Handle : uint8_t {
-  none,          ///< it cannot; the allocation says why
-  process,       ///< by process id and address: cross-memory attach (host)
-  memfd,         ///< a file descriptor of the owner, which peers open and map (host)
-  cuda_ipc,      ///< legacy CUDA IPC (cudaMalloc)
-  cuda_fd,       ///< a file descriptor of a CUDA VMM allocation
-  cuda_fabric,   ///< a CUDA fabric handle
-  cuda_pool,     ///< a file descriptor of a CUDA memory pool, and which allocation in it
+  none,         ///< it cannot; the allocation says why
+  process,      ///< by process id and address: cross-memory attach (host)
+  memfd,        ///< a file descriptor of the owner, which peers open and map (host)
+  cuda_ipc,     ///< legacy CUDA IPC (cudaMalloc)
+  cuda_fd,      ///< a file descriptor of a CUDA VMM allocation
+  cuda_fabric,  ///< a CUDA fabric handle
+  cuda_pool,    ///< a file descriptor of a CUDA memory pool, and which allocation in it
 };
 
 /// What an owner sends of an allocation so that a peer can map it. Plain bytes, part of a key.
@@ -45,56 +45,57 @@ struct Export {
   int32_t process = 0;      ///< process id of the owner
   int32_t descriptor = -1;  ///< memfd, cuda_fd, cuda_pool: the number in the owner
   uint64_t address = 0;     ///< the region's address in the owner
-  std::array<std::byte, 16> device_uuid{};  ///< which GPU (zeros: host)
-  std::array<std::byte, 64> handle_bytes{}; ///< cuda_ipc, cuda_fabric, cuda_pool
+  std::array<std::byte, 16> device_uuid{};   ///< which GPU (zeros: host)
+  std::array<std::byte, 64> handle_bytes{};  ///< cuda_ipc, cuda_fabric, cuda_pool
 };
 
 /// What a device knows about the allocation around an address.
 struct Allocation {
   DeviceId device;
-  std::byte *base = nullptr;
+  std::byte* base = nullptr;
   uint64_t bytes = 0;
-  uint64_t id = 0;         ///< changes when memory is freed and the address reused; 0 where the system has no such id
+  uint64_t id =
+      0;  ///< changes when memory is freed and the address reused; 0 where the system has no such id
   Handle handle = Handle::none;
-  std::string why_none;    ///< for Handle::none: why, and what to do
+  std::string why_none;  ///< for Handle::none: why, and what to do
 };
 
 /// One block-strided copy between addresses that one queue can reach.
 struct Copy {
-  std::byte *to = nullptr;
-  const std::byte *from = nullptr;
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
   Layout layout;
 };
 
-/// What does the copying: `engine` is the DMA engine (cuda) or the processor's copy loop (host), `kernel` an SM kernel
-/// (cuda only).
+/// What does the copying: `engine` is the DMA engine (cuda) or the processor's copy loop (host), `kernel` an
+/// SM kernel (cuda only).
 enum class Method : uint8_t { engine, kernel };
 
 /// An ordered queue of copies on one device. Safe to use from several threads; each call is enqueued whole.
 class Queue {
  public:
   virtual ~Queue() = default;
-  virtual pw_status copy(const Copy &copy, Method method) = 0;
-  /// Stores `value` to `*word`, after all earlier copies of this queue are visible to every device and process. `word`
-  /// must be reachable by the device: host memory pinned with Device::pin, or device memory.
-  virtual pw_status write(uint64_t *word, uint64_t value) = 0;
+  virtual pw_status copy(const Copy& copy, Method method) = 0;
+  /// Stores `value` to `*word`, after all earlier copies of this queue are visible to every device and
+  /// process. `word` must be reachable by the device: host memory pinned with Device::pin, or device memory.
+  virtual pw_status write(uint64_t* word, uint64_t value) = 0;
   /// copy() and then write(), as one piece of work where the device can.
-  virtual pw_status copy_and_write(const Copy &what, Method method, uint64_t *word, uint64_t value) {
+  virtual pw_status copy_and_write(const Copy& what, Method method, uint64_t* word, uint64_t value) {
     const pw_status status = copy(what, method);
     return status == PW_OK ? write(word, value) : status;
   }
   /// True once all that was enqueued is done. An error of the device is returned through `status`.
-  virtual bool idle(pw_status &status) = 0;
+  virtual bool idle(pw_status& status) = 0;
 };
 
 /// A mapping of a peer's allocation, unmapped when the last user lets go.
 class Mapping {
  public:
   virtual ~Mapping() = default;
-  [[nodiscard]] std::byte *address() const { return address_; }  ///< of the whole allocation's first byte
+  [[nodiscard]] std::byte* address() const { return address_; }  ///< of the whole allocation's first byte
 
  protected:
-  std::byte *address_ = nullptr;
+  std::byte* address_ = nullptr;
 };
 
 class Device {
@@ -104,52 +105,57 @@ class Device {
   [[nodiscard]] virtual std::string name() const = 0;  ///< "NVIDIA H200", the processor's model
   [[nodiscard]] virtual std::array<std::byte, 16> uuid() const = 0;
 
-  /// The allocation around the `bytes` bytes at `address`, or nothing when the address is not this device's. The host
-  /// knows every address. An allocation that ends before the span does is returned as it is.
-  virtual std::optional<Allocation> find(const void *address, uint64_t bytes) = 0;
+  /// The allocation around the `bytes` bytes at `address`, or nothing when the address is not this device's.
+  /// The host knows every address. An allocation that ends before the span does is returned as it is.
+  virtual std::optional<Allocation> find(const void* address, uint64_t bytes) = 0;
 
-  /// The id that find() would give, in well under a microsecond: what a cached registration is checked against.
-  virtual uint64_t allocation_id(const void *address) = 0;
+  /// The id that find() would give, in well under a microsecond: what a cached registration is checked
+  /// against.
+  virtual uint64_t allocation_id(const void* address) = 0;
 
   /// New memory with the best handle this device can export. Throws Error.
   virtual Allocation allocate(uint64_t bytes) = 0;
-  virtual void release(const Allocation &allocation) noexcept = 0;
+  virtual void release(const Allocation& allocation) noexcept = 0;
 
-  /// What a peer needs to map the allocation, for a region at `address` in it. Throws Error. Kept until `forget`.
-  virtual Export export_allocation(const Allocation &allocation, const void *address) = 0;
-  virtual void forget(const Export &exported) noexcept = 0;
+  /// What a peer needs to map the allocation, for a region at `address` in it. Throws Error. Kept until
+  /// `forget`.
+  virtual Export export_allocation(const Allocation& allocation, const void* address) = 0;
+  virtual void forget(const Export& exported) noexcept = 0;
 
-  /// Maps a peer's allocation so that this device's queues can reach it. Throws Error with the reason when it cannot.
-  virtual std::shared_ptr<Mapping> import(const Export &exported) = 0;
+  /// Maps a peer's allocation so that this device's queues can reach it. Throws Error with the reason when it
+  /// cannot.
+  virtual std::shared_ptr<Mapping> import(const Export& exported) = 0;
 
   virtual std::unique_ptr<Queue> make_queue() = 0;
 
-  /// A dma-buf descriptor of the allocation, by which the processor or a NIC maps device memory; the caller closes it.
-  /// Throws Error with the reason.
-  virtual int dma_buf(const Allocation &) { throw Error(PW_UNSUPPORTED, "peerway: " + name() + " has no dma-buf"); }
+  /// A dma-buf descriptor of the allocation, by which the processor or a NIC maps device memory; the caller
+  /// closes it. Throws Error with the reason.
+  virtual int dma_buf(const Allocation&) {
+    throw Error(PW_UNSUPPORTED, "peerway: " + name() + " has no dma-buf");
+  }
 
   /// Lets this device reach host memory at full speed and write words in it. Throws Error.
-  virtual void pin(void *address, uint64_t bytes) = 0;
-  virtual void unpin(void *address) noexcept = 0;
+  virtual void pin(void* address, uint64_t bytes) = 0;
+  virtual void unpin(void* address) noexcept = 0;
 
-  /// Whether this device's queues can reach memory of `other` (a device of any process of this host) directly, and if
-  /// not, why. Pure.
-  [[nodiscard]] virtual bool reaches(const Export &exported, std::string &why_not) const = 0;
+  /// Whether this device's queues can reach memory of `other` (a device of any process of this host)
+  /// directly, and if not, why. Pure.
+  [[nodiscard]] virtual bool reaches(const Export& exported, std::string& why_not) const = 0;
 
   /// Whether Method::kernel works here, and if not, why. May compile device code at the first call.
-  virtual bool has_kernels(std::string &why_not) = 0;
+  virtual bool has_kernels(std::string& why_not) = 0;
 
-  /// How this device is joined to that memory: "nvlink", "pcie", "same" (one GPU), "" where there is only one way. Part of
-  /// the pair class that route tables are keyed by.
-  [[nodiscard]] virtual std::string link(const Export &exported) const = 0;
+  /// How this device is joined to that memory: "nvlink", "pcie", "same" (one GPU), "" where there is only one
+  /// way. Part of the pair class that route tables are keyed by.
+  [[nodiscard]] virtual std::string link(const Export& exported) const = 0;
 };
 
-/// The devices of this process: host first. Found once; a missing driver leaves only the host, and why_no_cuda() says
-/// why.
-std::span<Device *const> devices();
-Device &host_device();
+/// The devices of this process: host first. Found once; a missing driver leaves only the host, and
+/// why_no_cuda() says why.
+std::span<Device* const> devices();
+Device& host_device();
 /// Throws Error(PW_UNAVAILABLE) naming the devices there are.
-Device &device(DeviceId id);
-const std::string &why_no_cuda();
+Device& device(DeviceId id);
+const std::string& why_no_cuda();
 
 }  // namespace pw

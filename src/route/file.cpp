@@ -53,7 +53,7 @@ std::string read_file(const std::string& file, size_t most, const std::string& r
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
   const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (in.number < 0) throw bad("cannot be opened" + errno_text(errno));
-  struct stat facts {};
+  struct stat facts{};
   if (::fstat(in.number, &facts) != 0) throw bad("cannot be examined" + errno_text(errno));
   if (!S_ISREG(facts.st_mode)) throw bad("is not an ordinary file");
   const auto too_large = [&](size_t bytes) {

@@ -2,9 +2,9 @@
 // non-blocking.
 #pragma once
 
-#include <cstdint>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 

@@ -2,8 +2,9 @@
 // and always end: when it happened, when the deadline passed, when the rank is lost.
 #pragma once
 
-#include <cstdint>
 #include <sched.h>
+
+#include <cstdint>
 
 #include "base/clock.h"
 #include "base/format.h"

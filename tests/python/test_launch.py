@@ -85,7 +85,9 @@ def test_parse_list() -> None:
 def test_prefix_does_not_depend_on_how_the_stream_is_cut(size: int) -> None:
     text = b"one\n\ntwo\rthree\nlast without end"
     prefixer = Prefixer(b"[3] ")
-    out = b"".join(prefixer.feed(text[at : at + size]) for at in range(0, len(text), size)) + prefixer.finish()
+    out = (
+        b"".join(prefixer.feed(text[at : at + size]) for at in range(0, len(text), size)) + prefixer.finish()
+    )
     assert out == b"[3] one\n[3] \n[3] two\rthree\n[3] last without end\n"
 
 

@@ -28,7 +28,16 @@ def library_folder() -> Path:
 
 def compile_program(name: str, target: Path, *options: str, compiler: str = "cc") -> Path:
     library = library_folder()
-    command = [compiler, "-O1", "-g", "-Wall", "-Wextra", f"-I{ROOT / 'include'}", str(PROGRAMS / f"{name}.c"), *options]
+    command = [
+        compiler,
+        "-O1",
+        "-g",
+        "-Wall",
+        "-Wextra",
+        f"-I{ROOT / 'include'}",
+        str(PROGRAMS / f"{name}.c"),
+        *options,
+    ]
     command += ["-o", str(target), f"-L{library}", "-lpeerway", f"-Wl,-rpath,{library}"]
     subprocess.run(command, check=True)
     return target

@@ -1,4 +1,4 @@
-"""The same program, unchanged, under the launchers of Open MPI and MPICH, and with a team from MPI_COMM_WORLD."""
+"""The same program, unchanged, under the launchers of Open MPI and MPICH; a team of MPI_COMM_WORLD."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
 from conftest import ROOT, Run, clean_environment, compile_program
 
 OPEN_MPI_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -33,7 +32,7 @@ class Mpi:
 
 
 def installations(kind: str) -> list[Mpi]:
-    """Every MPI of this kind: on the PATH, and one that PEERWAY_MPICH or PEERWAY_OPENMPI names by its folder."""
+    """Every MPI of this kind: on the PATH, and one whose folder PEERWAY_MPICH or PEERWAY_OPENMPI names."""
     folders = [Path(part) for part in os.environ["PATH"].split(os.pathsep)]
     if named := os.environ.get(f"PEERWAY_{kind.upper()}"):
         folders.insert(0, Path(named) / "bin")
@@ -45,7 +44,9 @@ def installations(kind: str) -> list[Mpi]:
             if not os.access(launcher, os.X_OK) or launcher.resolve() in found:
                 continue
             environment = clean_environment(**OPEN_MPI_AS_ROOT)
-            said = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False, env=environment)
+            said = subprocess.run(
+                [launcher, "--version"], capture_output=True, text=True, check=False, env=environment
+            )
             if KINDS[kind] in said.stdout:
                 found[launcher.resolve()] = Mpi(kind, folder, launcher)
     return list(found.values())
@@ -105,12 +106,17 @@ def test_a_team_from_a_communicator(
     compiler = mpi.folder / "mpicc"
     if not compiler.exists() or shutil.which("gcc") is None:
         pytest.skip(f"no mpicc beside {mpi.mpirun}")
-    for variable in ("OMPI_CC", "MPICH_CC"):  # the wheels remember the compiler of the machine they were built on
+    for variable in (
+        "OMPI_CC",
+        "MPICH_CC",
+    ):  # the wheels remember the compiler of the machine they were built on
         monkeypatch.setenv(variable, "gcc")
     program = tmp_path / "team_mpi"
     compile_program("team", program, "-DWITH_MPI", compiler=str(compiler))
     # Wheels do not tell the program where their libraries are.
-    libraries = os.pathsep.join(str(folder) for folder in (mpi.folder.parent / "lib", mpi.folder.parent / "lib/openmpi"))
+    libraries = os.pathsep.join(
+        str(folder) for folder in (mpi.folder.parent / "lib", mpi.folder.parent / "lib/openmpi")
+    )
     for ranks in (1, 3):
         command = mpi.command(ranks, str(program), "gather", "barrier", "again", "gather")
         done = run(command, env=mpi.environment(LD_LIBRARY_PATH=libraries))

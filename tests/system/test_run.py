@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from conftest import LIMIT, Run, clean_environment, peerway
 
 SECRET = "00112233445566778899aabbccddeeff"
@@ -56,7 +55,11 @@ def fresh_address() -> str:
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_gather_and_barrier(team_program: Path, run: Run, ranks: int) -> None:
-    done = run(peerway("run", "-n", str(ranks), "--", str(team_program), "gather", "barrier", "again", "gather", "twice"))
+    done = run(
+        peerway(
+            "run", "-n", str(ranks), "--", str(team_program), "gather", "barrier", "again", "gather", "twice"
+        )
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(set(done.stdout.splitlines())) == [f"gathered {rank} of {ranks}" for rank in range(ranks)]
     assert len(done.stdout.splitlines()) == 3 * ranks
@@ -105,7 +108,10 @@ def test_counts_that_differ_are_told_to_both(team_program: Path) -> None:
     told = {"PEERWAY_RENDEZVOUS": fresh_address()}
     both = [by_hand(team_program, 0, 2, **told), by_hand(team_program, 1, 3, **told)]
     for rank in both:
-        assert "rank 1 was started as one of 3 ranks and rank 0 as one of 2" in rank.communicate(timeout=LIMIT)[1]
+        assert (
+            "rank 1 was started as one of 3 ranks and rank 0 as one of 2"
+            in rank.communicate(timeout=LIMIT)[1]
+        )
         assert rank.returncode == 10 + 3
 
 
@@ -180,7 +186,9 @@ def test_what_a_rank_is_told(run: Run) -> None:
         "sys.stdout.write(json.dumps(told) + '\\n')"  # in one piece
     )
     done = run(peerway("run", "-n", "2", "--", "python3", "-c", script))
-    told = sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda each: each["PEERWAY_RANK"])
+    told = sorted(
+        (json.loads(line) for line in done.stdout.splitlines()), key=lambda each: each["PEERWAY_RANK"]
+    )
     assert [each["PEERWAY_RANK"] for each in told] == ["0", "1"]
     assert [each["PEERWAY_LOCAL_RANK"] for each in told] == ["0", "1"]
     assert {each["PEERWAY_SIZE"] for each in told} == {each["PEERWAY_LOCAL_SIZE"] for each in told} == {"2"}
@@ -201,7 +209,8 @@ def test_cores_are_divided_unless_told_not_to(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "code"), [("exit 0", 0), ("exit 7", 7), ("[ $PEERWAY_RANK = 0 ] || exit 3", 3), ("kill -SEGV $$", 139)]
+    ("script", "code"),
+    [("exit 0", 0), ("exit 7", 7), ("[ $PEERWAY_RANK = 0 ] || exit 3", 3), ("kill -SEGV $$", 139)],
 )
 def test_exit_code(run: Run, script: str, code: int) -> None:
     assert run(peerway("run", "-n", "2", "--grace", "0", "--", "sh", "-c", script)).returncode == code
@@ -209,13 +218,16 @@ def test_exit_code(run: Run, script: str, code: int) -> None:
 
 def test_a_failure_ends_the_others_and_their_children(run: Run, tmp_path: Path) -> None:
     script = (
-        f"if [ $PEERWAY_RANK = 1 ]; then sleep 0.5; exit 5; fi; trap '' TERM; sleep 600 & echo $! > {tmp_path}/child; "
-        f"setsid sh -c 'trap \"\" TERM; echo $$ > {tmp_path}/daemon; sleep 601' & echo $$ > {tmp_path}/rank; wait; sleep 602"
+        "if [ $PEERWAY_RANK = 1 ]; then sleep 0.5; exit 5; fi; "
+        f"trap '' TERM; sleep 600 & echo $! > {tmp_path}/child; "
+        f"setsid sh -c 'trap \"\" TERM; echo $$ > {tmp_path}/daemon; sleep 601' & "
+        f"echo $$ > {tmp_path}/rank; wait; sleep 602"
     )
     done = run(peerway("run", "-n", "2", "--grace", "0.2", "--", "sh", "-c", script))
     assert done.returncode == 5
     assert re.fullmatch(
-        r"peerway: rank 1 \(process \d+\) exited with status 5; the 1 still running will be ended in 0.2 s\n", done.stderr
+        r"peerway: rank 1 \(process \d+\) exited with status 5; the 1 still running will be ended in 0.2 s\n",
+        done.stderr,
     )
     for name in ("child", "daemon", "rank"):
         assert not alive(int((tmp_path / name).read_text())), name
@@ -228,22 +240,30 @@ def test_what_an_orderly_rank_leaves_behind_is_ended(run: Run, tmp_path: Path) -
 
 
 def test_the_launchers_own_death_is_that_of_the_ranks(tmp_path: Path) -> None:
-    script = f"sleep 600 & echo $! > {tmp_path}/child$PEERWAY_RANK; echo $$ > {tmp_path}/rank$PEERWAY_RANK; wait"
+    script = (
+        f"sleep 600 & echo $! > {tmp_path}/child$PEERWAY_RANK; echo $$ > {tmp_path}/rank$PEERWAY_RANK; wait"
+    )
     job = subprocess.Popen(peerway("run", "-n", "2", "--", "sh", "-c", script), env=clean_environment())
     files = [tmp_path / f"{name}{rank}" for name in ("child", "rank") for rank in (0, 1)]
     wait_until(lambda: all(file.exists() and file.read_text().strip() for file in files), "the ranks' start")
     job.kill()
     job.wait()
     for file in files:
-        wait_until(lambda pid=int(file.read_text()): not alive(pid), f"the end of {file.name}")
+        pid = int(file.read_text())
+        wait_until(lambda pid=pid: not alive(pid), f"the end of {file.name}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
+)
 def test_signals_reach_every_rank(number: signal.Signals) -> None:
     name = number.name.removeprefix("SIG")
     script = f"trap 'echo got {name}; exit 0' {name}; echo ready; while :; do sleep 0.05; done"
     job = subprocess.Popen(
-        peerway("run", "-n", "2", "--", "sh", "-c", script), env=clean_environment(), stdout=subprocess.PIPE, text=True
+        peerway("run", "-n", "2", "--", "sh", "-c", script),
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert job.stdout is not None
     assert [job.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
@@ -255,7 +275,10 @@ def test_signals_reach_every_rank(number: signal.Signals) -> None:
 def test_asked_twice_ends_what_ignores_the_first() -> None:
     script = "trap '' INT TERM; echo ready; while :; do sleep 0.05; done"
     job = subprocess.Popen(
-        peerway("run", "-n", "2", "--", "sh", "-c", script), env=clean_environment(), stdout=subprocess.PIPE, text=True
+        peerway("run", "-n", "2", "--", "sh", "-c", script),
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert job.stdout is not None
     assert [job.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
@@ -268,7 +291,9 @@ def test_asked_twice_ends_what_ignores_the_first() -> None:
 
 
 def test_prefix_keeps_streams_apart_and_lines_whole(run: Run) -> None:
-    script = "for i in 1 2 3; do printf a; sleep 0.02; printf b$i; echo; done; echo err >&2; printf '\\377end'"
+    script = (
+        "for i in 1 2 3; do printf a; sleep 0.02; printf b$i; echo; done; echo err >&2; printf '\\377end'"
+    )
     done = run(peerway("run", "-n", "3", "--prefix", "--", "sh", "-c", script), text=False)
     lines = done.stdout.splitlines()
     for rank in range(3):
@@ -285,7 +310,9 @@ def test_standard_input_is_rank_0s(run: Run) -> None:
 def test_a_terminals_input_reaches_rank_0() -> None:
     ours, theirs = pty.openpty()
     job = subprocess.Popen(
-        peerway("run", "-n", "2", "--", "sh", "-c", "[ $PEERWAY_RANK = 1 ] || { read line; echo got $line; }"),
+        peerway(
+            "run", "-n", "2", "--", "sh", "-c", "[ $PEERWAY_RANK = 1 ] || { read line; echo got $line; }"
+        ),
         env=clean_environment(),
         stdin=theirs,
         stdout=subprocess.PIPE,
@@ -314,7 +341,11 @@ def test_a_reader_that_goes_away_hangs_nothing(run: Run) -> None:
         (["-n", "1", "--", "no-such-program"], 127, "no-such-program was not found in PATH"),
         (["-n", "1", "--", "./no-such-program"], 127, "./no-such-program does not exist"),
         (["-n", "1", "--", "/tmp"], 126, "/tmp is a folder, not a program"),
-        (["-n", "1", "--", "./plain.py"], 126, "./plain.py is not executable; start it as: python ./plain.py"),
+        (
+            ["-n", "1", "--", "./plain.py"],
+            126,
+            "./plain.py is not executable; start it as: python ./plain.py",
+        ),
         (["-n", "1", "--", "./broken"], 126, "./broken cannot be run: Exec format error"),
     ],
 )

@@ -7,12 +7,14 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-
 from conftest import Run, clean_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol", "sinfo")
 PACKAGES = "munge slurmctld slurmd slurm-client"
@@ -83,7 +85,12 @@ class Cluster:
     def start(self) -> None:
         files = {"socket": "munge.socket", "key-file": "munge.key", "pid-file": "munge.pid"}
         files |= {"log-file": "munge.log", "seed-file": "munge.seed"}
-        self._daemon("munged", "--foreground", "--force", *(f"--{name}={self.folder / file}" for name, file in files.items()))
+        self._daemon(
+            "munged",
+            "--foreground",
+            "--force",
+            *(f"--{name}={self.folder / file}" for name, file in files.items()),
+        )
         deadline = time.monotonic() + 20
         while not (self.folder / "munge.socket").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -95,12 +102,18 @@ class Cluster:
         assert path is not None
         with (self.folder / f"{program}.out").open("wb") as out:
             self._daemons.append(
-                subprocess.Popen([path, *arguments], env=self.environment, stdout=out, stderr=subprocess.STDOUT)
+                subprocess.Popen(
+                    [path, *arguments], env=self.environment, stdout=out, stderr=subprocess.STDOUT
+                )
             )
 
     def ready(self) -> bool:
         done = subprocess.run(
-            ["timeout", "5", "sinfo", "-h", "-o", "%T"], env=self.environment, capture_output=True, text=True, check=False
+            ["timeout", "5", "sinfo", "-h", "-o", "%T"],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         return "idle" in done.stdout
 
@@ -145,7 +158,10 @@ def test_srun(cluster: Cluster, team_program: Path, run: Run, ranks: int) -> Non
 
 def test_two_steps_at_once_do_not_meet(cluster: Cluster, team_program: Path) -> None:
     command = ["srun", "--overlap", "-n", "2", str(team_program), *(["gather", "again"] * 5)]
-    steps = [subprocess.Popen(command, env=cluster.environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    steps = [
+        subprocess.Popen(command, env=cluster.environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     for step in steps:
         out, _ = step.communicate(timeout=60)
         assert step.returncode == 0
@@ -158,7 +174,9 @@ def test_a_killed_rank_is_told_to_the_others(cluster: Cluster, team_program: Pat
     assert done.stdout.splitlines().count("rank 0 is lost") == 2, done.stdout + done.stderr
 
 
-def test_a_batch_script_itself_is_a_team_of_one(cluster: Cluster, team_program: Path, run: Run, tmp_path: Path) -> None:
+def test_a_batch_script_itself_is_a_team_of_one(
+    cluster: Cluster, team_program: Path, run: Run, tmp_path: Path
+) -> None:
     script = tmp_path / "job.sh"
     script.write_text(f"#!/bin/sh\n{team_program} gather\nsrun -n 2 {team_program} gather\n")
     command = ["sbatch", "--wait", "-n", "2", "-o", str(tmp_path / "out"), str(script)]

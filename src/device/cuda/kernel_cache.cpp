@@ -34,7 +34,7 @@ uint64_t hash(const std::string& text) {  // FNV-1a
 
 // Code that another user could have written is not run: the file must be ours alone to write.
 bool is_ours(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   return lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
          (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }

@@ -30,14 +30,14 @@ static double now(void) {
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static void require(pw_status status, const char *what) {
+static void require(pw_status status, const char* what) {
   if (status == PW_OK) return;
   fprintf(stderr, "%s: %s: %s\n", what, pw_status_name(status), pw_error_message());
   exit(10 + (int)status);
 }
 
-static pw_team *open_team(void) {
-  pw_team *team = NULL;
+static pw_team* open_team(void) {
+  pw_team* team = NULL;
 #ifdef WITH_MPI
   require(pw_team_from_mpi(MPI_COMM_WORLD, &team), "pw_team_from_mpi");
 #else
@@ -46,9 +46,9 @@ static pw_team *open_team(void) {
   return team;
 }
 
-static void gather(pw_team *team) {
+static void gather(pw_team* team) {
   int rank = pw_team_rank(team), size = pw_team_size(team);
-  int *all = calloc((size_t)size, sizeof *all);
+  int* all = calloc((size_t)size, sizeof *all);
   require(pw_team_all_gather(team, &rank, sizeof rank, all, 20 * second), "all_gather");
   for (int i = 0; i < size; ++i)
     if (all[i] != i) exit(2);
@@ -56,7 +56,7 @@ static void gather(pw_team *team) {
   printf("gathered %d of %d\n", rank, size);
 }
 
-static void expect(pw_team *team, int rank) {
+static void expect(pw_team* team, int rank) {
   if (rank == pw_team_rank(team)) return;
   const double start = now();
   while (!pw_team_lost(team, rank) && now() - start < 20) usleep(1000);
@@ -64,12 +64,12 @@ static void expect(pw_team *team, int rank) {
   if (!pw_team_lost(team, rank)) exit(3);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   setvbuf(stdout, NULL, _IOLBF, 0);
 #ifdef WITH_MPI
   MPI_Init(&argc, &argv);
 #endif
-  pw_team *team = open_team();
+  pw_team* team = open_team();
   const int rank = pw_team_rank(team);
   for (int i = 1; i < argc; ++i) {
     if (!strcmp(argv[i], "gather")) gather(team);
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
       team = open_team();
     }
     if (!strcmp(argv[i], "twice")) {
-      pw_team *second_team = open_team();
+      pw_team* second_team = open_team();
       gather(second_team);
       pw_team_free(second_team);
     }

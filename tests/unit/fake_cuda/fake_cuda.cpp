@@ -514,7 +514,7 @@ API CUresult cuMemExportToShareableHandle(void* handle, CUmemGenericAllocationHa
 API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shared, int type) {
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   const int own = dup(static_cast<int>(reinterpret_cast<intptr_t>(shared)));
-  struct stat status {};
+  struct stat status{};
   if (own < 0 || fstat(own, &status) != 0) return CUDA_ERROR_INVALID_VALUE;
   *handle = world.next_id++;
   world.physical[*handle] = {0, own, type, static_cast<uint64_t>(status.st_size), world.next_id++};

@@ -93,7 +93,7 @@ class OpenMpi(Peer):
         return watched.failure or "no result"
 
     def ability(self, via: str, device: str) -> Ability:
-        """Gets are one-sided and so belong to "openmpi"; "/rma" adds the puts, "/pack" the faces."""  # noqa: D401
+        """Gets are one-sided and so belong to "openmpi"; "/rma" adds the puts, "/pack" the faces."""
         if via == "openmpi/pack":
             return pairs("cube put_latency pingpong", "block")
         tests = "put_latency pingpong put_bw put_bibw put_mbw_mr"

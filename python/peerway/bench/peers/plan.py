@@ -15,13 +15,13 @@ class Form(Protocol):
     """`blocks` blocks of `block_bytes`, `pitch` bytes apart; `label` is how records spell it."""
 
     @property
-    def label(self) -> str: ...  # noqa: D102
+    def label(self) -> str: ...
     @property
-    def blocks(self) -> int: ...  # noqa: D102
+    def blocks(self) -> int: ...
     @property
-    def block_bytes(self) -> int: ...  # noqa: D102
+    def block_bytes(self) -> int: ...
     @property
-    def pitch(self) -> int: ...  # noqa: D102
+    def pitch(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ def nvlink(facts: Facts) -> Finding:
     return NVLINK.ok(f"{links.pop()} links a GPU, every pair joined{suffix}")
 
 
-def fabric(facts: Facts) -> Finding:  # noqa: PLR0911 - one return a case
+def fabric(facts: Facts) -> Finding:
     """Judge the NVSwitch fabric."""
     if not facts.gpus:
         return FABRIC.no_gpu()

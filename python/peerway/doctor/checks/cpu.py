@@ -52,7 +52,7 @@ def _known(facts: Facts) -> list[CudaDevice]:
     return [g.cuda for g in facts.gpus if g.cuda]
 
 
-def gdrcopy(facts: Facts) -> Finding:  # noqa: PLR0911 - one return a case
+def gdrcopy(facts: Facts) -> Finding:
     """Judge GDRCopy: module, device file, library."""
     if not facts.gpus:
         return GDRCOPY.no_gpu()

@@ -72,7 +72,7 @@ def _yes(value: bool | None) -> str:
     return "unknown" if value is None else "yes" if value else "no"
 
 
-def ucx(facts: Facts) -> Finding:  # noqa: PLR0911 - one return a case
+def ucx(facts: Facts) -> Finding:
     """Judge the UCX builds against what the node needs."""
     builds = facts.libraries.ucx
     usable = [u for u in builds if u.path]

@@ -92,7 +92,7 @@ def verbs(facts: Facts) -> Finding:
     return VERBS.ok(f"{words.count(len(n.verbs_nodes), 'device file')}, libibverbs")
 
 
-def gpudirect_rdma(facts: Facts) -> Finding:  # noqa: PLR0911 - one return a case
+def gpudirect_rdma(facts: Facts) -> Finding:
     """Judge kernel, GPU, card and UCX together."""
     if not facts.gpus:
         return RDMA.no_gpu()
@@ -131,7 +131,7 @@ def rdma_vmm(facts: Facts) -> Finding:
     return VMM.off("not offered", "communicate from cudaMalloc memory, or upgrade the driver")
 
 
-def distance(facts: Facts) -> Finding:  # noqa: PLR0911 - one return a case
+def distance(facts: Facts) -> Finding:
     """Judge the nearest card of each GPU."""
     if not facts.gpus:
         return DISTANCE.no_gpu()

@@ -1,13 +1,15 @@
-// The copy kernels: block-strided copies of words of 16, 8, 4, 2 and 1 bytes between memories that the GPU can address
-// (its own, a peer's over NVLink, pinned host memory), with a signal after the data in the same launch.
+// The copy kernels: block-strided copies of words of 16, 8, 4, 2 and 1 bytes between memories that the GPU
+// can address (its own, a peer's over NVLink, pinned host memory), with a signal after the data in the same
+// launch.
 
 #include "copy_words.h"
 
 namespace pw::cuda {
 
-// After all of a block's copies: the last block to get here stores the signal. Each block's fence makes its own writes
-// visible to the whole system before it counts itself; the last one's fence orders all of them before the signal.
-__device__ inline void raise(const CopyArguments &copy) {
+// After all of a block's copies: the last block to get here stores the signal. Each block's fence makes its
+// own writes visible to the whole system before it counts itself; the last one's fence orders all of them
+// before the signal.
+__device__ inline void raise(const CopyArguments& copy) {
   if (copy.signal == nullptr) return;
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -21,7 +23,7 @@ __device__ inline void raise(const CopyArguments &copy) {
 }
 
 template <typename Word>
-__device__ inline void copy_and_raise(const CopyArguments &copy) {
+__device__ inline void copy_and_raise(const CopyArguments& copy) {
   const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
   copy_edges<Word>(copy, thread);
   copy_words<Word>(copy, thread, gridDim.x * blockDim.x);
@@ -30,10 +32,10 @@ __device__ inline void copy_and_raise(const CopyArguments &copy) {
 
 }  // namespace pw::cuda
 
-#define PW_COPY_KERNEL(name, Word)                                             \
-  extern "C" __global__ void __launch_bounds__(pw::cuda::kThreads)             \
-      name(const __grid_constant__ pw::cuda::CopyArguments copy) {             \
-    pw::cuda::copy_and_raise<Word>(copy);                                      \
+#define PW_COPY_KERNEL(name, Word)                                 \
+  extern "C" __global__ void __launch_bounds__(pw::cuda::kThreads) \
+      name(const __grid_constant__ pw::cuda::CopyArguments copy) { \
+    pw::cuda::copy_and_raise<Word>(copy);                          \
   }
 
 PW_COPY_KERNEL(pw_copy_16, uint4)
