@@ -1,4 +1,4 @@
-"""The same program, unchanged, under the launchers of Open MPI and MPICH; a team of MPI_COMM_WORLD."""
+"""The same program, unchanged, under Open MPI and MPICH, and with a team from MPI_COMM_WORLD."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Run, clean_environment, compile_program
+from launching import ROOT, Run, clean_environment, compile_program
 
 OPEN_MPI_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+# The folder of an installation that is not on the PATH. Read before the tests lose the PEERWAY_ variables.
+NAMED = {kind: os.environ.get(f"PEERWAY_{kind.upper()}") for kind in ("openmpi", "mpich")}
 KINDS = {"openmpi": "Open MPI", "mpich": "HYDRA"}  # what the launcher's --version says
 
 
@@ -32,9 +34,9 @@ class Mpi:
 
 
 def installations(kind: str) -> list[Mpi]:
-    """Every MPI of this kind: on the PATH, and one whose folder PEERWAY_MPICH or PEERWAY_OPENMPI names."""
+    """Every MPI of this kind: in the folder PEERWAY_MPICH or PEERWAY_OPENMPI names, and on the PATH."""
     folders = [Path(part) for part in os.environ["PATH"].split(os.pathsep)]
-    if named := os.environ.get(f"PEERWAY_{kind.upper()}"):
+    if named := NAMED[kind]:
         folders.insert(0, Path(named) / "bin")
     folders += [ROOT / "build" / "mpich" / "bin"]
     found: dict[Path, Mpi] = {}

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import LIMIT, Run, clean_environment, peerway
+from launching import LIMIT, Run, clean_environment, peerway
 
 SECRET = "00112233445566778899aabbccddeeff"
 
@@ -218,8 +218,8 @@ def test_exit_code(run: Run, script: str, code: int) -> None:
 
 def test_a_failure_ends_the_others_and_their_children(run: Run, tmp_path: Path) -> None:
     script = (
-        "if [ $PEERWAY_RANK = 1 ]; then sleep 0.5; exit 5; fi; "
-        f"trap '' TERM; sleep 600 & echo $! > {tmp_path}/child; "
+        "if [ $PEERWAY_RANK = 1 ]; then sleep 0.5; exit 5; fi; trap '' TERM; "
+        f"sleep 600 & echo $! > {tmp_path}/child; "
         f"setsid sh -c 'trap \"\" TERM; echo $$ > {tmp_path}/daemon; sleep 601' & "
         f"echo $$ > {tmp_path}/rank; wait; sleep 602"
     )
@@ -248,9 +248,8 @@ def test_the_launchers_own_death_is_that_of_the_ranks(tmp_path: Path) -> None:
     wait_until(lambda: all(file.exists() and file.read_text().strip() for file in files), "the ranks' start")
     job.kill()
     job.wait()
-    for file in files:
-        pid = int(file.read_text())
-        wait_until(lambda pid=pid: not alive(pid), f"the end of {file.name}")
+    pids = [int(file.read_text()) for file in files]
+    wait_until(lambda: not any(alive(pid) for pid in pids), "the end of all that the ranks started")
 
 
 @pytest.mark.parametrize(
@@ -294,12 +293,13 @@ def test_prefix_keeps_streams_apart_and_lines_whole(run: Run) -> None:
     script = (
         "for i in 1 2 3; do printf a; sleep 0.02; printf b$i; echo; done; echo err >&2; printf '\\377end'"
     )
-    done = run(peerway("run", "-n", "3", "--prefix", "--", "sh", "-c", script), text=False)
+    # Bytes that are no UTF-8 are shown to Python as surrogates.
+    done = run(peerway("run", "-n", "3", "--prefix", "--", "sh", "-c", script), errors="surrogateescape")
     lines = done.stdout.splitlines()
     for rank in range(3):
-        mine = [line for line in lines if line.startswith(b"[%d] " % rank)]
-        assert mine == [b"[%d] " % rank + text for text in (b"ab1", b"ab2", b"ab3", b"\xffend")]
-    assert sorted(done.stderr.splitlines()) == [b"[0] err", b"[1] err", b"[2] err"]
+        mine = [line for line in lines if line.startswith(f"[{rank}] ")]
+        assert mine == [f"[{rank}] {text}" for text in ("ab1", "ab2", "ab3", "\udcffend")]
+    assert sorted(done.stderr.splitlines()) == ["[0] err", "[1] err", "[2] err"]
 
 
 def test_standard_input_is_rank_0s(run: Run) -> None:

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import Run, clean_environment
+from launching import Run, clean_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

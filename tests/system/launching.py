@@ -1,0 +1,55 @@
+"""What the tests between real processes share: C programs built against the library, and ways to run them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
+# Read before the tests lose the PEERWAY_ variables.
+BUILD = Path(os.environ.get("PEERWAY_BUILD", ROOT / "build" / "editable"))
+LIMIT = 60.0  # seconds after which a test program counts as hanging
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def library_folder() -> Path:
+    """Where libpeerway.so was built: PEERWAY_BUILD, or the folder of the editable installation."""
+    build = BUILD
+    if not (build / "src" / "libpeerway.so").exists():
+        pytest.skip(f"no libpeerway.so under {build}: run `make setup`, or set PEERWAY_BUILD")
+    return build / "src"
+
+
+def compile_program(name: str, target: Path, *options: str, compiler: str = "cc") -> Path:
+    library = library_folder()
+    command = [
+        compiler,
+        "-O1",
+        "-g",
+        "-Wall",
+        "-Wextra",
+        f"-I{ROOT / 'include'}",
+        str(PROGRAMS / f"{name}.c"),
+        *options,
+    ]
+    command += ["-o", str(target), f"-L{library}", "-lpeerway", f"-Wl,-rpath,{library}"]
+    subprocess.run(command, check=True)
+    return target
+
+
+def clean_environment(**extra: str) -> dict[str, str]:
+    """No trace of a launcher that started the tests themselves."""
+    launchers = ("PEERWAY_", "OMPI_", "PMIX_", "PMI_", "SLURM_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(launchers)}
+    return {**kept, **extra}
+
+
+def peerway(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "peerway", *arguments]
