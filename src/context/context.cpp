@@ -47,7 +47,9 @@ Context::Context(Team& team) : team_(team), touched_(static_cast<size_t>(team.si
       if (auto* staged = dynamic_cast<Staged*>(path.get())) staged->set_chunk_bytes(chunk);
 }
 
-Context::~Context() = default;
+Context::~Context() { close(); }
+
+void Context::close() { control_.close_for_all(); }
 
 std::shared_ptr<Region> Context::allocate(pw_device where, uint64_t bytes) {
   auto region = registry_.allocate(device_named(where), bytes);
@@ -94,7 +96,12 @@ Signal::Signal(Context& context, int sender)
     throw Error(PW_OUT_OF_RANGE, format("peerway: a signal raised by rank {}; this team has ranks 0 to {}",
                                         sender, context.team().size() - 1));
   first_ = context.control().take_words(words_);
-  slot_ = context.control().open_slot();
+  try {
+    slot_ = context.control().open_slot();
+  } catch (...) {
+    context.control().give_words(first_, words_);
+    throw;
+  }
 }
 
 Signal::~Signal() {
@@ -112,7 +119,14 @@ uint64_t Signal::value() const noexcept {
 pw_status Signal::wait(uint64_t value, uint64_t timeout_ns) const {
   if (this->value() >= value) return PW_OK;
   const uint64_t deadline = deadline_after(timeout_ns);
-  return wait_until(context_.team(), sender_, deadline, "a signal", [&] { return this->value() >= value; });
+  const pw_status status = wait_until(context_.team(), sender_, deadline, "a signal",
+                                      [&] { return this->value() >= value || context_.closed(); });
+  if (status != PW_OK) return status;
+  return this->value() >= value
+             ? PW_OK
+             : fail(PW_CLOSED, format("peerway: this context was closed while waiting for a signal to reach "
+                                      "{}; it is at {}",
+                                      value, this->value()));
 }
 
 std::vector<std::byte> Signal::key() const {

@@ -21,6 +21,13 @@ class Context {
   explicit Context(Team& team);
   ~Context();
 
+  /// Ends the waits of all threads, here and of peers towards this rank, with PW_CLOSED, and refuses
+  /// operations from here on.
+  void close();
+  [[nodiscard]] bool closed() const noexcept {
+    return control_.control().closed.load(std::memory_order_relaxed) != 0;
+  }
+
   [[nodiscard]] Team& team() const { return team_; }
   [[nodiscard]] ControlSegment& control() { return control_; }
   [[nodiscard]] Resolver& resolver() { return *resolver_; }
@@ -39,6 +46,7 @@ class Context {
   pw_status flush(int rank, uint64_t deadline_ns);
 
  private:
+  pw_status check(const Remote& remote) const;
   pw_status start(Transfer& transfer, const Raise* raise);
   pw_status check(const Remote& remote, const Raise* raise) const;
   void touch(int rank) {

@@ -64,16 +64,18 @@ pw_status Context::move(const Run& run, const Raise* raise) {
       run.remote_offset <= run.remote->bytes() && run.bytes <= run.remote->bytes() - run.remote_offset &&
       run.local_offset <= run.local->bytes() && run.bytes <= run.local->bytes() - run.local_offset;
   if (!inside) return refuse_run(run);
-  if (const pw_status status = check(*run.remote, raise); status != PW_OK) return status;
-  if (run.bytes == 0) return raise != nullptr ? this->raise(*raise) : PW_OK;
-  const Resolved& resolved =
-      resolver_->resolve(run.op, route::ShapeClass::contiguous, *run.local, *run.remote);
-  touch(run.remote->rank());
-  const route::Choice& choice = resolved.route->lookup(run.bytes);
-  if (choice.split < 0) return resolved.paths[choice.path]->start_run(run, raise);
+  const bool raise_elsewhere = raise != nullptr && raise->signal->rank() != run.remote->rank();
+  if (run.bytes != 0 && !raise_elsewhere) {
+    if (const pw_status status = check(*run.remote, raise); status != PW_OK) return status;
+    const Resolved& resolved =
+        resolver_->resolve(run.op, route::ShapeClass::contiguous, *run.local, *run.remote);
+    touch(run.remote->rank());
+    const route::Choice& choice = resolved.route->lookup(run.bytes);
+    if (choice.split < 0) return resolved.paths[choice.path]->start_run(run, raise);
+  }
   Transfer transfer{
       run.op, run.remote, run.local, run.remote_offset, run.local_offset, contiguous_layout(run.bytes)};
-  return start_split(resolved, resolved.route->split(choice), transfer, raise);
+  return start(transfer, raise);
 }
 
 pw_status Context::start(Transfer& transfer, const Raise* raise) {
@@ -84,21 +86,29 @@ pw_status Context::start(Transfer& transfer, const Raise* raise) {
   const Resolved& resolved =
       resolver_->resolve(transfer.op, route::shape_class(transfer.layout.shape), *transfer.local, remote);
   touch(remote.rank());
+  if (raise != nullptr && raise->signal->rank() != remote.rank()) {
+    // Paths order a raise after data of the same rank only.
+    if (const pw_status status = start(transfer, nullptr); status != PW_OK) return status;
+    if (const pw_status status = flush_rank(remote.rank(), PW_FOREVER); status != PW_OK) return status;
+    return this->raise(*raise);
+  }
   const route::Choice& choice = resolved.route->lookup(bytes);
   if (choice.split >= 0) return start_split(resolved, resolved.route->split(choice), transfer, raise);
   return resolved.paths[choice.path]->start(transfer, raise);
 }
 
 pw_status Context::check(const Remote& remote, const Raise* raise) const {
+  if (const pw_status status = check(remote); status != PW_OK) return status;
+  return raise == nullptr ? PW_OK : check(*raise->signal);
+}
+
+pw_status Context::check(const Remote& remote) const {
   if (!remote.current())
     return fail(PW_STALE_KEY,
-                format("peerway: the region of rank {} behind this key was closed; ask that rank "
-                       "for a new key",
-                       remote.rank()));
-  if (raise != nullptr && !raise->signal->current())
-    return fail(PW_STALE_KEY,
-                format("peerway: the signal of rank {} behind this key was closed", raise->signal->rank()));
+                format("peerway: the {} of rank {} behind this key was closed; ask that rank for a new key",
+                       remote.key.type == KeyType::signal ? "signal" : "region", remote.rank()));
   if (team_.lost(remote.rank())) return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(remote.rank()));
+  if (closed()) return fail(PW_CLOSED, "peerway: this context was closed; make a new one");
   return PW_OK;
 }
 
@@ -132,11 +142,12 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
 }
 
 pw_status Context::raise(const Raise& raise) {
-  Remote& signal = *raise.signal;
-  if (!signal.current())
-    return fail(PW_STALE_KEY,
-                format("peerway: the signal of rank {} behind this key was closed", signal.rank()));
-  if (team_.lost(signal.rank())) return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(signal.rank()));
+  const Remote& signal = *raise.signal;
+  if (const pw_status status = check(signal); status != PW_OK) return status;
+  if (signal.word() == nullptr)
+    return fail(PW_UNSUPPORTED, format("peerway: the signal of rank {} is on another host, which no path of "
+                                       "this context reaches",
+                                       signal.rank()));
   return raise_by_processor(raise, resolver_->paths().front().get());
 }
 

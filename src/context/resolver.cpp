@@ -38,7 +38,7 @@ Resolver::Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer)
   const std::string rules = config("rules");
   automatic_ = std::make_unique<route::Router>(
       std::move(table), rules.empty() ? route::Rules() : route::load_rules(rules, names()),
-      config("strict") == "yes", why_none);
+      config("strict") == "on", why_none);
   if (const std::string only = config("paths"); !only.empty()) use(only);
 }
 
@@ -71,7 +71,7 @@ void Resolver::classify(Region& region) {
                   format("peerway: regions of more than {} kinds of memory in one context", classes_.size()));
     known = classes_.insert(classes_.end(), kind);
   }
-  region.memory_class = static_cast<uint32_t>(known - classes_.begin());
+  region.memory_class.store(static_cast<uint32_t>(known - classes_.begin()), std::memory_order_relaxed);
 }
 
 std::vector<PathInfo> Resolver::probe(Op, Region& local, Remote& remote) {

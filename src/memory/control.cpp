@@ -30,7 +30,7 @@ uint64_t this_host_id() {
 
 }  // namespace
 
-ControlSegment::ControlSegment() : used_units_(kSignalWords / kSignalUnit) {
+ControlSegment::ControlSegment() : process_(getpid()), used_units_(kSignalWords / kSignalUnit) {
   descriptor_ = make_memfd("peerway-control", sizeof(Control));
   void* address = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
   if (address == MAP_FAILED) {
@@ -47,6 +47,12 @@ ControlSegment::ControlSegment() : used_units_(kSignalWords / kSignalUnit) {
 ControlSegment::~ControlSegment() {
   munmap(control_, sizeof(Control));
   close(descriptor_);
+}
+
+bool ControlSegment::mine() const { return getpid() == process_; }
+
+void ControlSegment::close_for_all() {
+  if (mine()) control_->closed.store(1, std::memory_order_release);
 }
 
 uint32_t ControlSegment::open_slot() {
@@ -66,6 +72,7 @@ uint32_t ControlSegment::open_slot() {
 }
 
 void ControlSegment::close_slot(uint32_t slot) {
+  if (!mine()) return;
   std::lock_guard lock(mutex_);
   control_->generation[slot].fetch_add(1, std::memory_order_release);
   free_slots_.push_back(slot);
@@ -74,14 +81,17 @@ void ControlSegment::close_slot(uint32_t slot) {
 uint32_t ControlSegment::take_words(uint32_t words) {
   const uint32_t units = (words + kSignalUnit - 1) / kSignalUnit;
   std::lock_guard lock(mutex_);
-  uint32_t run = 0;
-  for (uint32_t unit = 0; unit < used_units_.size(); ++unit) {
-    run = used_units_[unit] ? 0 : run + 1;
-    if (run < units) continue;
-    const uint32_t first = (unit + 1 - units) * kSignalUnit;
-    for (uint32_t u = unit + 1 - units; u <= unit; ++u) used_units_[u] = true;
-    for (uint32_t w = 0; w < words; ++w) control_->signal[first + w].store(0, std::memory_order_release);
-    return first;
+  for (const uint32_t begin : {next_unit_, 0u}) {
+    uint32_t run = 0;
+    for (uint32_t unit = begin; unit < used_units_.size(); ++unit) {
+      run = used_units_[unit] ? 0 : run + 1;
+      if (run < units) continue;
+      const uint32_t first = (unit + 1 - units) * kSignalUnit;
+      for (uint32_t u = unit + 1 - units; u <= unit; ++u) used_units_[u] = true;
+      for (uint32_t w = 0; w < words; ++w) control_->signal[first + w].store(0, std::memory_order_release);
+      next_unit_ = unit + 1;
+      return first;
+    }
   }
   throw Error(PW_NO_MEMORY, format("peerway: no {} signal words in a row are free (of {}); close signals, or "
                                    "name their sender: a signal "
@@ -101,12 +111,14 @@ Card make_card(const ControlSegment& segment) {
   card.host_id = this_host_id();
   card.process = getpid();
   card.control = segment.descriptor();
+  card.control_identity = memfd_identity(segment.descriptor());
   return card;
 }
 
 Control* map_control(const Card& card) {
   const std::string whose = format("process {} on {}", card.process, card.host);
-  return reinterpret_cast<Control*>(map_memfd_of(card.process, card.control, sizeof(Control), whose.c_str()));
+  return reinterpret_cast<Control*>(
+      map_memfd_of(card.process, card.control, card.control_identity, sizeof(Control), whose.c_str()));
 }
 
 void unmap_control(Control* control) noexcept { munmap(control, sizeof(Control)); }

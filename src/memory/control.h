@@ -17,10 +17,11 @@ inline constexpr uint32_t kSignalUnit = 8;  ///< words: signals begin on cache l
 inline constexpr uint32_t kMailboxes = 1024;
 
 /// Where one rank (index: rank modulo kMailboxes) announces the staging channel it wants served.
-struct alignas(16) Mailbox {
+struct alignas(32) Mailbox {
   std::atomic<int32_t> descriptor;  ///< memfd number in the announcing process, plus 1; 0: none
-  std::atomic<int32_t> process;
   std::atomic<int32_t> rank;
+  std::atomic<uint64_t> identity;  ///< of the memfd
+  std::atomic<int32_t> refused;    ///< the answer when it cannot be served: a pw_status
 };
 
 /// Zero-filled memory is a valid, empty control segment.
@@ -29,6 +30,7 @@ struct Control {
   alignas(64) std::atomic<uint64_t> signal[kSignalWords];
   alignas(64) std::atomic<uint32_t> doorbell;  ///< futex: changed when there is work for the service thread
   std::atomic<uint32_t> asleep;                ///< 1 while the service thread sleeps on the doorbell
+  std::atomic<uint32_t> closed;                ///< 1 once the context is closed: it serves nobody any more
   alignas(64) Mailbox mailbox[kMailboxes];
 };
 
@@ -42,6 +44,13 @@ class ControlSegment {
   [[nodiscard]] Control& control() const { return *control_; }
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
+  /// False in a forked child, which has copies of this rank's objects: what it does to them must not reach the
+  /// shared memory.
+  [[nodiscard]] bool mine() const;
+
+  /// Tells peers, and this rank's own waits, that the context is being closed.
+  void close_for_all();
+
   /// A free slot, opened: its generation is odd from now on. Throws Error when all are in use.
   uint32_t open_slot();
   void close_slot(uint32_t slot);
@@ -52,11 +61,13 @@ class ControlSegment {
 
  private:
   int descriptor_ = -1;
+  int process_;
   Control* control_ = nullptr;
   std::mutex mutex_;
   std::vector<uint32_t> free_slots_;
   uint32_t next_slot_ = 0;
   std::vector<bool> used_units_;
+  uint32_t next_unit_ = 0;  ///< where the search begins: words are used again as late as possible
 };
 
 /// What a rank tells the others about itself when a context is made.
@@ -64,7 +75,8 @@ struct Card {
   char host[64];     ///< host name, for messages
   uint64_t host_id;  ///< equal where processes share a running kernel and a process-id namespace
   int32_t process;
-  int32_t control;  ///< memfd number of the control segment
+  int32_t control;            ///< memfd number of the control segment
+  uint64_t control_identity;  ///< of that memfd
 };
 
 /// This process's card.

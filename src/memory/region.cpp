@@ -1,5 +1,7 @@
 #include "memory/region.h"
 
+#include <sched.h>
+
 #include "base/format.h"
 #include "base/status.h"
 
@@ -17,11 +19,15 @@ Region::Region(Device& device, Allocation allocation, std::byte* address, uint64
       generation_(control.control().generation[slot_].load(std::memory_order_relaxed)) {}
 
 Region::~Region() {
-  control_.close_slot(slot_);  // first of all: from here on peers are refused
+  retire();  // first of all: from here on peers are refused
   attachment.reset();
   for (Device* device : pinned_for_) device->unpin(address_);
   if (has_export_) device_.forget(export_);
   if (owned_) device_.release(allocation_);
+}
+
+void Region::retire() {
+  if (!retired_.exchange(true, std::memory_order_acq_rel)) control_.close_slot(slot_);
 }
 
 const Export& Region::exported() {
@@ -74,11 +80,10 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
   if (reinterpret_cast<uint64_t>(address) + bytes < bytes)
     throw Error(PW_OUT_OF_RANGE,
                 format("peerway: {} bytes at {} wrap around the address space", bytes, pointer));
-  {
-    std::lock_guard lock(mutex_);
-    const auto found = by_span_.find({address, bytes});
-    if (found != by_span_.end())
-      if (auto region = found->second.lock(); region && region->current()) return region;
+  std::lock_guard adding(adding_);
+  if (auto region = known(address, bytes)) {
+    if (region->current()) return region;
+    region->retire();  // the memory was freed and is something else now: who has the old key must not reach it
   }
   Allocation allocation;
   Device& device = owner_of(address, bytes, allocation);
@@ -90,11 +95,31 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
   return keep(std::make_shared<Region>(device, std::move(allocation), address, bytes, false, control_));
 }
 
-std::shared_ptr<Region> Registry::keep(std::shared_ptr<Region> region) {
+std::shared_ptr<Region> Registry::known(std::byte* address, uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  by_span_[{region->address(), region->bytes()}] = region;
-  by_slot_[region->slot()] = region;
-  return region;
+  const auto found = by_span_.find({address, bytes});
+  return found == by_span_.end() ? nullptr : found->second.lock();
+}
+
+std::shared_ptr<Region> Registry::keep(std::shared_ptr<Region> region) {
+  Region* const plain = region.get();
+  std::shared_ptr<Region> held(plain, [this, region](Region*) mutable {
+    region->retire();
+    forget(*region);
+    // The service thread may be copying for a peer; it lets go within one chunk. A forked child has none.
+    while (region.use_count() > 1 && control_.mine()) sched_yield();
+    region.reset();
+  });
+  std::lock_guard lock(mutex_);
+  by_span_[{plain->address(), plain->bytes()}] = held;
+  by_slot_[plain->slot()] = region;
+  return held;
+}
+
+void Registry::forget(const Region& region) {
+  std::lock_guard lock(mutex_);
+  const auto found = by_span_.find({region.address(), region.bytes()});
+  if (found != by_span_.end() && found->second.expired()) by_span_.erase(found);
 }
 
 std::shared_ptr<Region> Registry::find(uint32_t slot, uint64_t generation) {
@@ -102,7 +127,7 @@ std::shared_ptr<Region> Registry::find(uint32_t slot, uint64_t generation) {
   const auto found = by_slot_.find(slot);
   if (found == by_slot_.end()) return nullptr;
   auto region = found->second.lock();
-  return region && region->generation() == generation ? region : nullptr;
+  return region && region->generation() == generation && !region->closed() ? region : nullptr;
 }
 
 }  // namespace pw

@@ -3,6 +3,7 @@
 // keys go stale.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -38,6 +39,10 @@ class Region {
   /// Lets `device` reach this region, which is host memory, at full speed. Undone when the region is closed.
   void pin_for(Device& device);
 
+  /// Ends the region for peers: its keys are stale from here on. Ending it twice does nothing.
+  void retire();
+  [[nodiscard]] bool closed() const { return retired_.load(std::memory_order_acquire); }
+
   /// True while the memory is still the allocation that was registered.
   [[nodiscard]] bool current() const { return device_.allocation_id(address_) == allocation_.id; }
 
@@ -47,7 +52,7 @@ class Region {
   std::mutex attachment_mutex;
 
   /// Small number of this kind of memory (device, handle), by which routes are looked up. Set by the context.
-  uint32_t memory_class = 0;
+  std::atomic<uint32_t> memory_class = 0;
 
  private:
   Device& device_;
@@ -62,9 +67,11 @@ class Region {
   bool has_export_ = false;
   Export export_;
   std::vector<Device*> pinned_for_;
+  std::atomic<bool> retired_ = false;
 };
 
-/// All open regions of a context.
+/// All open regions of a context. The last pointer that allocate() or add() gave out closes the region: it
+/// becomes stale, and once the service thread has let go of it, its memory is the caller's own again.
 class Registry {
  public:
   explicit Registry(ControlSegment& control) : control_(control) {}
@@ -80,10 +87,13 @@ class Registry {
   std::shared_ptr<Region> find(uint32_t slot, uint64_t generation);
 
  private:
+  std::shared_ptr<Region> known(std::byte* address, uint64_t bytes);
   std::shared_ptr<Region> keep(std::shared_ptr<Region> region);
+  void forget(const Region& region);
 
   ControlSegment& control_;
-  std::mutex mutex_;
+  std::mutex adding_;  ///< so that two threads that register one span share it
+  std::mutex mutex_;   ///< the maps
   std::map<std::pair<std::byte*, uint64_t>, std::weak_ptr<Region>> by_span_;
   std::map<uint32_t, std::weak_ptr<Region>> by_slot_;
 };

@@ -1,6 +1,8 @@
 #include "path/path.h"
 
 #include "base/clock.h"
+#include "base/format.h"
+#include "base/status.h"
 
 namespace pw {
 
@@ -19,6 +21,10 @@ Device& worker(Region& local, Remote& remote) {
 pw_status begin_raise(const Raise& raise, Path* through, std::unique_lock<SpinLock>& lock) {
   SignalSender& sender = *raise.signal->sender();
   lock = std::unique_lock(sender.lock);
+  if (sender.raised + raise.by < raise.by)
+    return fail(PW_OUT_OF_RANGE,
+                format("peerway: a raise by {} of a signal that this rank has raised to {} goes past 64 bits",
+                       raise.by, sender.raised));
   if (sender.through == through) return PW_OK;
   if (sender.through != nullptr)
     if (const pw_status status = sender.through->flush(raise.signal->rank(), PW_FOREVER); status != PW_OK)

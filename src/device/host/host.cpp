@@ -50,9 +50,17 @@ std::string processor_model() {
   return "unknown processor";
 }
 
-uint64_t inode_of(int descriptor) {
-  struct stat status{};
-  return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
+// The first and the last page must be there: the service thread of `staged` touches them on behalf of peers.
+void check_mapped(const void* address, uint64_t bytes) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<uint64_t>(address);
+  for (const uint64_t byte : {first, first + bytes - 1}) {
+    unsigned char resident;
+    if (mincore(reinterpret_cast<void*>(byte / page * page), 1, &resident) != 0 && errno == ENOMEM)
+      throw Error(PW_INVALID_ARGUMENT,
+                  format("peerway: cannot register {} bytes at {}: {:#x} is no memory of this process", bytes,
+                         address, byte));
+  }
 }
 
 }  // namespace
@@ -70,15 +78,33 @@ int make_memfd(const char* purpose, uint64_t bytes) {
   return descriptor;
 }
 
-std::byte* map_memfd_of(int process, int descriptor, uint64_t bytes, const char* whose) {
+uint64_t memfd_identity(int descriptor) {
+  struct stat status{};
+  // Inode numbers are told apart by the file system they are of; all memfds of a kernel share one.
+  return fstat(descriptor, &status) == 0 ? status.st_ino * 1099511628211u ^ status.st_dev : 0;
+}
+
+std::byte* map_memfd_of(int process, int descriptor, uint64_t identity, uint64_t bytes, const char* whose) {
   const std::string path = format("/proc/{}/fd/{}", process, descriptor);
   const int own = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (own < 0)
-    throw Error(errno == ENOENT ? PW_PEER_LOST : PW_DENIED,
+  if (own < 0) {
+    const int error = errno;
+    if (error == ENOENT && access(format("/proc/{}", process).c_str(), F_OK) != 0)
+      throw Error(PW_PEER_LOST, format("peerway: {} is gone", whose));
+    if (error == ENOENT) throw Error(PW_STALE_KEY, format("peerway: {} has closed its shared memory", whose));
+    if (error == EMFILE || error == ENFILE)
+      throw Error(PW_SYSTEM, format("peerway: no descriptor is left to open shared memory of {}{}; raise the "
+                                    "limit (ulimit -n)",
+                                    whose, errno_text(error)));
+    throw Error(PW_DENIED,
                 format("peerway: cannot open shared memory of {} at {}{}. Both processes must belong to one "
-                       "user and see "
-                       "one another in /proc",
-                       whose, path, errno_text(errno)));
+                       "user and see one another in /proc",
+                       whose, path, errno_text(error)));
+  }
+  if (memfd_identity(own) != identity) {
+    close(own);
+    throw Error(PW_STALE_KEY, format("peerway: {} has closed its shared memory", whose));
+  }
   struct stat status{};
   if (fstat(own, &status) != 0 || !S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) < bytes) {
     close(own);
@@ -102,17 +128,29 @@ HostDevice::~HostDevice() {
   }
 }
 
-std::optional<Allocation> HostDevice::find(const void* address, uint64_t) {
+const Allocation* HostDevice::shared_at(const void* address) const {
   const auto* byte = static_cast<const std::byte*>(address);
+  const auto next = shared_.upper_bound(byte);
+  if (next == shared_.begin()) return nullptr;
+  const Allocation& found = std::prev(next)->second.allocation;
+  return byte < found.base + found.bytes ? &found : nullptr;
+}
+
+uint64_t HostDevice::allocation_id(const void* address) {
   std::lock_guard lock(mutex_);
-  auto next = shared_.upper_bound(byte);
-  if (next != shared_.begin()) {
-    const Allocation& found = std::prev(next)->second.allocation;
-    if (byte < found.base + found.bytes) return found;
+  const Allocation* shared = shared_at(address);
+  return shared != nullptr ? shared->id : 0;
+}
+
+std::optional<Allocation> HostDevice::find(const void* address, uint64_t bytes) {
+  {
+    std::lock_guard lock(mutex_);
+    if (const Allocation* shared = shared_at(address)) return *shared;
   }
+  check_mapped(address, bytes);
   // Any other host memory: peers reach it by process and address.
   Allocation allocation;
-  allocation.base = const_cast<std::byte*>(byte);
+  allocation.base = static_cast<std::byte*>(const_cast<void*>(address));
   allocation.bytes = UINT64_MAX;
   allocation.handle = Handle::process;
   return allocation;
@@ -160,9 +198,8 @@ Export HostDevice::export_allocation(const Allocation& allocation, const void* a
   if (allocation.handle == Handle::memfd) {
     std::lock_guard lock(mutex_);
     exported.descriptor = shared_.at(allocation.base).descriptor;
-    // The inode number lets the importer see that the number still means the same memory.
-    const uint64_t inode = inode_of(exported.descriptor);
-    std::memcpy(exported.handle_bytes.data(), &inode, sizeof inode);
+    const uint64_t identity = memfd_identity(exported.descriptor);
+    std::memcpy(exported.handle_bytes.data(), &identity, sizeof identity);
   }
   return exported;
 }
@@ -172,15 +209,11 @@ std::shared_ptr<Mapping> HostDevice::import(const Export& exported) {
     throw Error(PW_UNSUPPORTED,
                 "peerway: this memory of the peer was not allocated by pw_allocate and cannot be mapped");
   const std::string whose = format("process {}", exported.process);
-  std::byte* address = map_memfd_of(exported.process, exported.descriptor, exported.bytes, whose.c_str());
-  auto mapping = std::make_shared<MemfdMapping>(address, exported.bytes);
-  uint64_t inode = 0;
-  std::memcpy(&inode, exported.handle_bytes.data(), sizeof inode);
-  const std::string path = format("/proc/{}/fd/{}", exported.process, exported.descriptor);
-  struct stat status{};
-  if (stat(path.c_str(), &status) != 0 || status.st_ino != inode)
-    throw Error(PW_STALE_KEY, format("peerway: the shared memory behind this key was closed by {}", whose));
-  return mapping;
+  uint64_t identity = 0;
+  std::memcpy(&identity, exported.handle_bytes.data(), sizeof identity);
+  return std::make_shared<MemfdMapping>(
+      map_memfd_of(exported.process, exported.descriptor, identity, exported.bytes, whose.c_str()),
+      exported.bytes);
 }
 
 std::unique_ptr<Queue> HostDevice::make_queue() { return std::make_unique<HostQueue>(); }

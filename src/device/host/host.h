@@ -17,7 +17,7 @@ class HostDevice final : public Device {
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::array<std::byte, 16> uuid() const override { return {}; }
   std::optional<Allocation> find(const void* address, uint64_t bytes) override;
-  uint64_t allocation_id(const void*) override { return 0; }
+  uint64_t allocation_id(const void* address) override;
   Allocation allocate(uint64_t bytes) override;
   void release(const Allocation& allocation) noexcept override;
   Export export_allocation(const Allocation& allocation, const void* address) override;
@@ -34,6 +34,8 @@ class HostDevice final : public Device {
   [[nodiscard]] std::string link(const Export&) const override { return {}; }
 
  private:
+  const Allocation* shared_at(const void* address) const;  ///< with the lock held
+
   struct Shared {  ///< one memfd allocation of this process
     Allocation allocation;
     int descriptor;
@@ -47,8 +49,12 @@ class HostDevice final : public Device {
 /// A piece of shared memory without a name: nothing is left behind when its processes die. Throws Error.
 int make_memfd(const char* purpose, uint64_t bytes);
 
-/// Opens a memfd of another process of the same user by its number there and maps it, checking that it is a
-/// memfd of at least `bytes`. `whose` is for messages. Throws Error.
-std::byte* map_memfd_of(int process, int descriptor, uint64_t bytes, const char* whose);
+/// What tells one piece of shared memory from any other file that later gets its descriptor's number.
+uint64_t memfd_identity(int descriptor);
+
+/// Opens a memfd of another process of the same user by its number there and maps it, if it still is the one
+/// with this identity and has at least `bytes`. `whose` is for messages. Throws Error; PW_STALE_KEY when it
+/// was closed.
+std::byte* map_memfd_of(int process, int descriptor, uint64_t identity, uint64_t bytes, const char* whose);
 
 }  // namespace pw

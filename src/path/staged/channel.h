@@ -25,6 +25,8 @@ struct Request {
   uint32_t raise;  ///< 1: store `raised` to signal word `word` of the target's control segment afterwards
   uint32_t word;
   uint64_t raised;
+  uint32_t signal_slot;  ///< of that signal, which may have been closed by then
+  uint64_t signal_generation;
 };
 
 /// Lives in the initiator's memfd, before the chunks. Counters only grow. Zero-filled memory is an empty
@@ -36,6 +38,8 @@ struct ChannelHeader {
   alignas(64) std::atomic<uint64_t> drained;    ///< chunks drained by whoever drains
   alignas(64) std::atomic<uint64_t> failed;     ///< requests that could not be served
   std::atomic<uint32_t> failure;                ///< pw_status of the last of them
+  std::atomic<uint32_t> attached;               ///< 1 once the target serves this channel
+  std::atomic<uint32_t> left;                   ///< 1 once the initiator has let go of it
   Request request[kRequests];
 };
 

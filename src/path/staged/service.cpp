@@ -19,9 +19,7 @@
 namespace pw {
 
 struct StagingService::Served {
-  int rank;
-  int32_t descriptor;  ///< as announced
-  int32_t process;
+  int rank = -1;
   ChannelHeader* header = nullptr;
   uint64_t taken = 0;   ///< requests
   uint64_t chunks = 0;  ///< passed so far
@@ -36,15 +34,18 @@ struct StagingService::Served {
   ChunkCursor cursor;
   Chunk chunk;
   bool has_chunk = false;
-  bool lost = false;
 
   ~Served() {
-    for (auto& [device, queue] : queues) {  // nothing may be in flight when the chunks go away
+    for (auto& [device, each] : queues) {  // nothing may be in flight when the chunks go away
       pw_status status;
-      while (!queue->idle(status)) sched_yield();
+      while (!each->idle(status)) sched_yield();
     }
     for (Device* device : pinned_for) device->unpin(header);
     if (header != nullptr) munmap(header, kChannelBytes);
+  }
+
+  [[nodiscard]] bool pending() const {
+    return busy || header->requested.load(std::memory_order_acquire) != taken;
   }
 
   Queue* queue_for(Device& device) {
@@ -55,6 +56,14 @@ struct StagingService::Served {
       entry = device.make_queue();
     }
     return entry.get();
+  }
+
+  // Its owner closes the region and waits until nobody uses it: the rest of the request passes by.
+  void let_go_of_closed_region() {
+    pw_status status;
+    while (!queue->idle(status)) sched_yield();
+    region.reset();
+    failure = PW_STALE_KEY;
   }
 };
 
@@ -70,6 +79,10 @@ StagingService::StagingService(Surroundings surroundings)
 }
 
 StagingService::~StagingService() {
+  if (!surroundings_.control.mine()) {  // a forked child: the thread stayed with the parent
+    thread_.detach();
+    return;
+  }
   stop_.store(true);
   ring(surroundings_.control.control());
   thread_.join();
@@ -85,8 +98,8 @@ void StagingService::run() {
     bool busy = attach();
     for (auto entry = served_.begin(); entry != served_.end();) {
       Served& served = *entry->second;
-      if (!served.lost && surroundings_.team.lost(served.rank)) served.lost = true;
-      if (served.lost) {
+      const bool left = served.header->left.load(std::memory_order_acquire) != 0 && !served.pending();
+      if (left || surroundings_.team.lost(served.rank)) {
         entry = served_.erase(entry);
         continue;
       }
@@ -127,16 +140,20 @@ bool StagingService::attach() {
     if (announced == 0) continue;
     mailbox.descriptor.store(0, std::memory_order_relaxed);
     const int rank = mailbox.rank.load(std::memory_order_relaxed);
+    const uint64_t identity = mailbox.identity.load(std::memory_order_relaxed);
+    if (rank < 0 || rank >= surroundings_.team.size()) continue;
     try {
       auto served = std::make_unique<Served>();
       served->rank = rank;
       const int process = surroundings_.importer.card(rank).process;
       served->header = reinterpret_cast<ChannelHeader*>(
-          map_memfd_of(process, announced - 1, kChannelBytes, "a staging channel"));
+          map_memfd_of(process, announced - 1, identity, kChannelBytes, "a staging channel"));
+      served->header->attached.store(1, std::memory_order_release);
       served_[rank] = std::move(served);
       found = true;
     } catch (const Error& error) {
       log(LogLevel::warning, format("cannot serve the staging channel of rank {}: {}", rank, error.what()));
+      mailbox.refused.store(error.status(), std::memory_order_release);
     }
   }
   return found;
@@ -169,6 +186,7 @@ bool StagingService::take_request(Served& served) {
 
 bool StagingService::step(Served& served) {
   if (!served.busy && !take_request(served)) return false;
+  if (served.region != nullptr && served.region->closed()) served.let_go_of_closed_region();
   ChannelHeader& header = *served.header;
   const bool fill = served.request.op == Op::get;
   if (!served.has_chunk) {
@@ -196,18 +214,32 @@ bool StagingService::step(Served& served) {
   return true;
 }
 
+void StagingService::raise(Served& served) {
+  const Request& request = served.request;
+  Control& control = surroundings_.control.control();
+  if (request.word >= kSignalWords || request.signal_slot >= kRegionSlots ||
+      control.generation[request.signal_slot].load(std::memory_order_acquire) != request.signal_generation) {
+    served.failure = PW_STALE_KEY;  // the word may count for another signal by now
+    return;
+  }
+  try {
+    if (served.region->device().id().kind != PW_HOST)
+      surroundings_.importer.pin_control(surroundings_.team.rank(), served.region->device());
+    served.failure =
+        served.queue->write(reinterpret_cast<uint64_t*>(&control.signal[request.word]), request.raised);
+  } catch (const Error& error) {
+    log(LogLevel::warning, error.what());
+    served.failure = error.status();
+  }
+}
+
 void StagingService::finish_request(Served& served) {
   ChannelHeader& header = *served.header;
   ++served.taken;
+  if (served.failure == PW_OK && served.request.raise != 0) raise(served);
   if (served.failure != PW_OK) {
     header.failure.store(static_cast<uint32_t>(served.failure), std::memory_order_relaxed);
     header.failed.fetch_add(1, std::memory_order_release);
-  } else if (served.request.raise != 0) {
-    Control& control = surroundings_.control.control();
-    if (served.region->device().id().kind != PW_HOST)
-      surroundings_.importer.pin_control(surroundings_.team.rank(), served.region->device());
-    served.queue->write(reinterpret_cast<uint64_t*>(&control.signal[served.request.word]),
-                        served.request.raised);
   }
   served.queue->write(reinterpret_cast<uint64_t*>(&header.completed), served.taken);
   served.busy = false;

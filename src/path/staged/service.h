@@ -25,6 +25,7 @@ class StagingService {
   bool attach();              ///< looks into the mailboxes; true when it found a new channel
   bool step(Served& served);  ///< moves one chunk or takes one request; true when it did something
   bool take_request(Served& served);
+  void raise(Served& served);
   void finish_request(Served& served);
   void sleep(uint32_t doorbell_seen);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
 #include "device/host/host.h"
@@ -24,9 +25,10 @@ struct Staged::Channel {
   std::shared_ptr<Control> target;
   std::mutex mutex;  ///< one transfer at a time
   uint64_t requested = 0;
-  uint64_t chunk_bytes = 0;  ///< of the slots that the ring is cut into
-  uint64_t chunks = 0;       ///< passed so far
-  uint64_t failed = 0;       ///< failures already reported
+  uint64_t chunk_bytes = 0;            ///< of the slots that the ring is cut into
+  uint64_t chunks = 0;                 ///< passed so far
+  pw_status broken = PW_OK;            ///< why a transfer ended half way: the two ends disagree from then on
+  std::atomic<uint64_t> reported = 0;  ///< failures already told
   std::map<const Device*, std::unique_ptr<Queue>> queues;
   std::vector<Device*> pinned_for;
 
@@ -36,8 +38,8 @@ struct Staged::Channel {
       while (!queue->idle(status)) sched_yield();
     }
     for (Device* device : pinned_for) device->unpin(header);
-    munmap(header, kChannelBytes);
-    close(descriptor);
+    if (header != nullptr) munmap(header, kChannelBytes);
+    if (descriptor >= 0) close(descriptor);
   }
 
   Queue& queue_for(Device& device) {
@@ -52,9 +54,17 @@ struct Staged::Channel {
 };
 
 Staged::Staged(Surroundings surroundings)
-    : surroundings_(surroundings), chunk_bytes_(kFirstChunkBytes), service_(surroundings) {}
+    : surroundings_(surroundings),
+      chunk_bytes_(kFirstChunkBytes),
+      lines_(std::make_unique<Line[]>(static_cast<size_t>(surroundings.team.size()))),
+      service_(surroundings) {}
 
-Staged::~Staged() = default;
+Staged::~Staged() {
+  if (!surroundings_.control.mine()) return;
+  for (int rank = 0; rank < surroundings_.team.size(); ++rank)
+    if (const auto& channel = lines_[static_cast<size_t>(rank)].channel)
+      channel->header->left.store(1, std::memory_order_release);
+}
 
 Offer Staged::probe(const Pair& pair) const {
   if (!pair.same_host) return {false, "the peer is on another host"};
@@ -65,10 +75,38 @@ void Staged::set_chunk_bytes(uint64_t bytes) {
   chunk_bytes_.store(std::clamp<uint64_t>(bytes / 4096 * 4096, 4096, kLargestChunk));
 }
 
+// Every wait for the target ends when it dies, when it closes its context, and when this one is closed.
+template <typename Done>
+pw_status Staged::wait(const Channel& channel, uint64_t deadline_ns, const char* what, Done&& done) const {
+  const Control& own = surroundings_.control.control();
+  const auto closed = [&] {
+    return channel.target->closed.load(std::memory_order_relaxed) != 0 ||
+           own.closed.load(std::memory_order_relaxed) != 0;
+  };
+  const pw_status status =
+      wait_until(surroundings_.team, channel.rank, deadline_ns, what, [&] { return done() || closed(); });
+  if (status != PW_OK || done()) return status;
+  if (own.closed.load(std::memory_order_relaxed) != 0)
+    return fail(PW_CLOSED, format("peerway: this context was closed while waiting for {}", what));
+  return fail(PW_CLOSED, format("peerway: rank {} closed its context while this rank waited for {}; let it "
+                                "wait for all ranks (a barrier) before it closes",
+                                channel.rank, what));
+}
+
 Staged::Channel& Staged::channel_to(int rank) {
-  std::lock_guard lock(mutex_);
-  auto& entry = channels_[rank];
-  if (entry != nullptr) return *entry;
+  Line& line = lines_[static_cast<size_t>(rank)];
+  if (Channel* ready = line.ready.load(std::memory_order_acquire)) return *ready;
+  std::lock_guard lock(line.making);
+  if (line.channel == nullptr) {
+    auto channel = make_channel(rank);
+    announce(*channel);
+    line.channel = std::move(channel);
+    line.ready.store(line.channel.get(), std::memory_order_release);
+  }
+  return *line.channel;
+}
+
+std::unique_ptr<Staged::Channel> Staged::make_channel(int rank) {
   auto channel = std::make_unique<Channel>();
   channel->rank = rank;
   channel->target = surroundings_.importer.control(rank);
@@ -77,32 +115,48 @@ Staged::Channel& Staged::channel_to(int rank) {
   if (address == MAP_FAILED)
     throw Error(PW_NO_MEMORY, "peerway: mapping a staging channel" + errno_text(errno));
   channel->header = static_cast<ChannelHeader*>(address);
+  return channel;
+}
+
+// Tells the target of the channel and waits until it serves it. Throws Error; the next transfer tries again.
+void Staged::announce(Channel& channel) {
   const int own_rank = surroundings_.team.rank();
-  Mailbox& mailbox = channel->target->mailbox[static_cast<uint32_t>(own_rank) % kMailboxes];
-  mailbox.process.store(getpid(), std::memory_order_relaxed);
+  Mailbox& mailbox = channel.target->mailbox[static_cast<uint32_t>(own_rank) % kMailboxes];
   mailbox.rank.store(own_rank, std::memory_order_relaxed);
-  mailbox.descriptor.store(channel->descriptor + 1, std::memory_order_release);
-  ring(*channel->target);
-  entry = std::move(channel);
-  return *entry;
+  mailbox.identity.store(memfd_identity(channel.descriptor), std::memory_order_relaxed);
+  mailbox.refused.store(PW_OK, std::memory_order_relaxed);
+  mailbox.descriptor.store(channel.descriptor + 1, std::memory_order_release);
+  ring(*channel.target);
+  const auto attached = [&] { return channel.header->attached.load(std::memory_order_acquire) != 0; };
+  const pw_status status = wait(channel, deadline_after(config_number("timeout")), "a staging channel", [&] {
+    return attached() || mailbox.refused.load(std::memory_order_acquire) != PW_OK;
+  });
+  if (status != PW_OK) throw Error(status, last_error_message());
+  if (!attached())
+    throw Error(
+        static_cast<pw_status>(mailbox.refused.load()),
+        format("peerway: rank {} cannot serve a staging channel; its log (PEERWAY_LOG) says why, most "
+               "often that it has no descriptor left (ulimit -n)",
+               channel.rank));
 }
 
 pw_status Staged::failure_of(const Channel& channel) const {
   const auto status = static_cast<pw_status>(channel.header->failure.load());
-  return fail(status, format("peerway: rank {} could not serve a staged transfer: {}", channel.rank,
-                             status == PW_STALE_KEY ? "the region was closed" : pw_status_name(status)));
+  return fail(status,
+              format("peerway: rank {} could not serve a staged transfer: {}", channel.rank,
+                     status == PW_STALE_KEY ? "the region or signal was closed" : pw_status_name(status)));
 }
 
 pw_status Staged::post(Channel& channel, const Transfer& transfer, const Raise* raise) {
   ChannelHeader& header = *channel.header;
-  const pw_status room = wait_until(
-      surroundings_.team, channel.rank, PW_FOREVER, "room in the staging queue",
-      [&] { return channel.requested - header.completed.load(std::memory_order_acquire) < kRequests; });
+  const pw_status room = wait(channel, PW_FOREVER, "room in the staging queue", [&] {
+    return channel.requested - header.completed.load(std::memory_order_acquire) < kRequests;
+  });
   if (room != PW_OK) return room;
   if (const uint64_t wanted = chunk_bytes_.load(std::memory_order_relaxed); channel.chunk_bytes != wanted) {
-    const pw_status drained =
-        wait_until(surroundings_.team, channel.rank, PW_FOREVER, "the staging ring to drain",
-                   [&] { return header.drained.load(std::memory_order_acquire) == channel.chunks; });
+    const pw_status drained = wait(channel, PW_FOREVER, "the staging ring to drain", [&] {
+      return header.drained.load(std::memory_order_acquire) == channel.chunks;
+    });
     if (drained != PW_OK) return drained;
     channel.chunk_bytes = wanted;
   }
@@ -119,6 +173,8 @@ pw_status Staged::post(Channel& channel, const Transfer& transfer, const Raise* 
     request.raise = 1;
     request.word = static_cast<uint32_t>(raise->signal->word() - channel.target->signal);
     request.raised = raise->signal->sender()->raised += raise->by;
+    request.signal_slot = raise->signal->key.slot;
+    request.signal_generation = raise->signal->key.generation;
   }
   header.requested.store(++channel.requested, std::memory_order_release);
   ring(*channel.target);
@@ -133,7 +189,7 @@ pw_status Staged::move_chunks(Channel& channel, const Transfer& transfer) {
   const uint64_t chunk_bytes = channel.chunk_bytes, slots = kRingBytes / chunk_bytes;
   ChunkCursor cursor(transfer.layout, chunk_bytes);
   for (Chunk chunk; cursor.next(chunk);) {
-    const pw_status ready = wait_until(surroundings_.team, channel.rank, PW_FOREVER, "a staging chunk", [&] {
+    const pw_status ready = wait(channel, PW_FOREVER, "a staging chunk", [&] {
       return fill ? channel.chunks - header.drained.load(std::memory_order_acquire) < slots
                   : header.filled.load(std::memory_order_acquire) > channel.chunks;
     });
@@ -152,41 +208,41 @@ pw_status Staged::move_chunks(Channel& channel, const Transfer& transfer) {
 // The chunks of a get are drained by this rank's queue, which nobody else sees: wait for it here.
 pw_status Staged::finish_get(Channel& channel, Queue& queue) {
   pw_status status = PW_OK;
-  const pw_status waited = wait_until(surroundings_.team, channel.rank, PW_FOREVER, "a staged get",
-                                      [&] { return queue.idle(status); });
+  const pw_status waited = wait(channel, PW_FOREVER, "a staged get", [&] { return queue.idle(status); });
   return waited != PW_OK ? waited : status;
 }
 
 pw_status Staged::start(const Transfer& transfer, const Raise* raise) {
   Channel& channel = channel_to(transfer.remote->rank());
-  std::lock_guard lock(channel.mutex);
-  if (raise != nullptr) {
-    std::unique_lock<SpinLock> raising;
+  // The signal before the channel, as everywhere: begin_raise may flush another path, which another thread
+  // may hold while it waits for the signal.
+  std::unique_lock<SpinLock> raising;
+  if (raise != nullptr)
     if (const pw_status status = begin_raise(*raise, this, raising); status != PW_OK) return status;
-    if (const pw_status status = post(channel, transfer, raise); status != PW_OK) return status;
-  } else if (const pw_status status = post(channel, transfer, nullptr); status != PW_OK) {
-    return status;
-  }
-  return move_chunks(channel, transfer);
+  std::lock_guard lock(channel.mutex);
+  if (channel.broken != PW_OK)
+    return fail(channel.broken,
+                format("peerway: an earlier staged transfer with rank {} ended half way ({}); "
+                       "no more can follow in this context",
+                       channel.rank, pw_status_name(channel.broken)));
+  if (const pw_status status = post(channel, transfer, raise); status != PW_OK) return status;
+  if (raise != nullptr) raising.unlock();
+  channel.broken = move_chunks(channel, transfer);
+  return channel.broken;
 }
 
+// Without the channel's lock, so that a timeout holds while another thread is in the middle of a transfer.
 pw_status Staged::flush(int rank, uint64_t deadline_ns) {
-  Channel* channel = nullptr;
-  {
-    std::lock_guard lock(mutex_);
-    const auto found = channels_.find(rank);
-    if (found == channels_.end()) return PW_OK;
-    channel = found->second.get();
-  }
-  std::lock_guard lock(channel->mutex);
+  Channel* channel = lines_[static_cast<size_t>(rank)].ready.load(std::memory_order_acquire);
+  if (channel == nullptr) return PW_OK;
   ChannelHeader& header = *channel->header;
-  const pw_status status =
-      wait_until(surroundings_.team, rank, deadline_ns, "staged transfers to complete",
-                 [&] { return header.completed.load(std::memory_order_acquire) == channel->requested; });
+  const uint64_t requested = header.requested.load(std::memory_order_acquire);
+  const pw_status status = wait(*channel, deadline_ns, "staged transfers to complete", [&] {
+    return header.completed.load(std::memory_order_acquire) >= requested;
+  });
   if (status != PW_OK) return status;
   const uint64_t failed = header.failed.load(std::memory_order_acquire);
-  if (failed == channel->failed) return PW_OK;
-  channel->failed = failed;
+  if (channel->reported.exchange(failed, std::memory_order_relaxed) == failed) return PW_OK;
   return failure_of(*channel);
 }
 

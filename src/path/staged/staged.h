@@ -4,8 +4,8 @@
 // large transfers over PCIe while another path moves the rest over NVLink.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 
@@ -30,8 +30,17 @@ class Staged final : public Path {
 
  private:
   struct Channel;
+  struct Line {  ///< towards one rank: its channel is made at the first transfer
+    std::mutex making;
+    std::unique_ptr<Channel> channel;
+    std::atomic<Channel*> ready{nullptr};
+  };
 
   Channel& channel_to(int rank);
+  std::unique_ptr<Channel> make_channel(int rank);
+  void announce(Channel& channel);
+  template <typename Done>
+  pw_status wait(const Channel& channel, uint64_t deadline_ns, const char* what, Done&& done) const;
   pw_status post(Channel& channel, const Transfer& transfer, const Raise* raise);
   pw_status move_chunks(Channel& channel, const Transfer& transfer);
   pw_status finish_get(Channel& channel, Queue& queue);
@@ -39,8 +48,7 @@ class Staged final : public Path {
 
   Surroundings surroundings_;
   std::atomic<uint64_t> chunk_bytes_;
-  std::mutex mutex_;
-  std::map<int, std::unique_ptr<Channel>> channels_;
+  std::unique_ptr<Line[]> lines_;  ///< one a rank
   StagingService service_;
 };
 

@@ -1,0 +1,122 @@
+// Operations between ranks of one process: raises and their order, mixed paths, what is refused.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "context_ranks.h"
+
+namespace pw {
+namespace {
+
+using testing::Ranks;
+using testing::run;
+
+constexpr pw_device kHost{PW_HOST, 0};
+
+TEST(Raise, OfAnotherRanksSignalFollowsTheData) {
+  for (const char* path : {"peer/shm", "peer/cma", "staged"}) {
+    Ranks ranks(3);
+    ranks[0].resolver().use(path);
+    auto target = ranks[1].allocate(kHost, 1 << 20);
+    auto source = ranks[0].allocate(kHost, 1 << 20);
+    std::memset(source->address(), 7, source->bytes());
+    const auto remote = ranks.import(0, 1, *target);
+    const Signal third(ranks[2], 0);
+    const auto there = ranks.import(0, third);
+    const Raise raise{there.get(), 3};
+    ASSERT_EQ(ranks[0].put(*remote, run(0, 1 << 20), *source, run(0, 1 << 20), &raise), PW_OK) << path;
+    ASSERT_EQ(third.wait(3, PW_FOREVER), PW_OK);
+    EXPECT_EQ(std::memcmp(target->address(), source->address(), 1 << 20), 0) << path;
+  }
+}
+
+TEST(Raise, PastSixtyFourBitsIsRefused) {
+  Ranks ranks(2);
+  const Signal signal(ranks[1], 0);
+  const auto there = ranks.import(0, signal);
+  ASSERT_EQ(ranks[0].raise({there.get(), UINT64_MAX - 1}), PW_OK);
+  EXPECT_EQ(ranks[0].raise({there.get(), 2}), PW_OUT_OF_RANGE);
+  EXPECT_NE(std::string(last_error_message()).find("18446744073709551614"), std::string::npos);
+  EXPECT_EQ(ranks[0].raise({there.get(), 1}), PW_OK);
+  EXPECT_EQ(signal.value(), UINT64_MAX);
+}
+
+TEST(Raise, ByOneImportIsKnownToTheNext) {
+  Ranks ranks(2);
+  const Signal signal(ranks[1], PW_ANY_RANK);
+  for (uint64_t i = 1; i <= 3; ++i) {
+    const auto there = ranks.import(0, signal);
+    ASSERT_EQ(ranks[0].raise({there.get(), 1}), PW_OK);
+    EXPECT_EQ(signal.value(), i);
+  }
+}
+
+// One thread raises through `staged`, another through the processor: each holds what the other needs, at some time.
+TEST(Raise, ThroughTwoPathsByTwoThreadsEnds) {
+  Ranks ranks(2);
+  ranks[0].resolver().use("staged");
+  auto target = ranks[1].allocate(kHost, 4096);
+  auto source = ranks[0].allocate(kHost, 4096);
+  const auto remote = ranks.import(0, 1, *target);
+  const Signal signal(ranks[1], 0);
+  const auto there = ranks.import(0, signal);
+  constexpr uint64_t kTimes = 2000;
+  std::thread other([&] {
+    for (uint64_t i = 0; i < kTimes; ++i) ASSERT_EQ(ranks[0].raise({there.get(), 1}), PW_OK);
+  });
+  const Raise raise{there.get(), 1};
+  for (uint64_t i = 0; i < kTimes; ++i)
+    ASSERT_EQ(ranks[0].put(*remote, run(0, 64), *source, run(0, 64), &raise), PW_OK);
+  other.join();
+  ASSERT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);
+  EXPECT_EQ(signal.value(), 2 * kTimes);
+}
+
+TEST(Use, BackAndForthKeepsMovingData) {
+  Ranks ranks(2);
+  auto target = ranks[1].allocate(kHost, 4096);
+  auto source = ranks[0].allocate(kHost, 4096);
+  const auto remote = ranks.import(0, 1, *target);
+  const Signal signal(ranks[1], 0);
+  const auto there = ranks.import(0, signal);
+  const Raise raise{there.get(), 1};
+  uint64_t sent = 0;
+  for (int round = 0; round < 100; ++round)
+    for (const char* path : {"staged", "peer/shm", "peer/cma", "peer/shm-nt", "route"}) {
+      ranks[0].resolver().use(path);
+      source->address()[5] = static_cast<std::byte>(++sent);
+      ASSERT_EQ(ranks[0].put(*remote, run(5, 1), *source, run(5, 1), &raise), PW_OK);
+      ASSERT_EQ(signal.wait(sent, PW_FOREVER), PW_OK);
+      ASSERT_EQ(target->address()[5], static_cast<std::byte>(sent)) << path;
+    }
+}
+
+TEST(Put, OfNothingStillRaises) {
+  Ranks ranks(1);
+  auto region = ranks[0].allocate(kHost, 64);
+  const auto remote = ranks.import(0, 0, *region);
+  const Signal signal(ranks[0], 0);
+  const auto own = ranks.import(0, signal);
+  const Raise raise{own.get(), 2};
+  pw_block none = run(8, 8);
+  none.dims = 1;
+  none.count[0] = 0;
+  none.stride[0] = INT64_MAX;
+  EXPECT_EQ(ranks[0].put(*remote, run(64, 0), *region, run(0, 0), &raise), PW_OK);
+  EXPECT_EQ(ranks[0].put(*remote, none, *region, none, &raise), PW_OK);
+  EXPECT_EQ(signal.value(), 4u);
+}
+
+TEST(Wait, EndsWithItsDeadline) {
+  Ranks ranks(2);
+  const Signal signal(ranks[0], 1);
+  EXPECT_EQ(signal.wait(0, 0), PW_OK);
+  EXPECT_EQ(signal.wait(1, 0), PW_TIMEOUT);
+  EXPECT_EQ(signal.wait(1, 20'000'000), PW_TIMEOUT);
+}
+
+}  // namespace
+}  // namespace pw

@@ -1,0 +1,144 @@
+// Registration: what is shared, what becomes stale, what is refused.
+#include "memory/region.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <future>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "base/status.h"
+#include "context_ranks.h"
+
+namespace pw {
+namespace {
+
+using testing::Ranks;
+using testing::run;
+
+std::string refusal(const std::function<void()>& body, pw_status expected) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), expected) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {};
+}
+
+class Registration : public ::testing::Test {
+ protected:
+  ControlSegment control_;
+  Registry registry_{control_};
+  std::vector<std::byte> memory_ = std::vector<std::byte>(1 << 16);
+};
+
+TEST_F(Registration, OfOneSpanTwiceIsShared) {
+  const auto first = registry_.add(memory_.data(), 4096);
+  EXPECT_EQ(registry_.add(memory_.data(), 4096), first);
+  EXPECT_NE(registry_.add(memory_.data(), 4095), first);
+  EXPECT_NE(registry_.add(memory_.data() + 1, 4096), first);
+}
+
+TEST_F(Registration, OfPartOfAnAllocationIsSharedToo) {
+  const auto whole = registry_.allocate(host_device(), 1 << 16);
+  EXPECT_EQ(registry_.add(whole->address(), whole->bytes()), whole);
+  const auto part = registry_.add(whole->address() + 100, 200);
+  EXPECT_NE(part, whole);
+  EXPECT_EQ(registry_.add(whole->address() + 100, 200), part);
+  EXPECT_EQ(part->exported().handle, Handle::memfd);
+  EXPECT_EQ(part->exported().offset, 100u);
+}
+
+TEST_F(Registration, EndsWithTheLastOfThoseWhoShareIt) {
+  auto first = registry_.add(memory_.data(), 4096);
+  auto second = registry_.add(memory_.data(), 4096);
+  const uint32_t slot = first->slot();
+  const uint64_t generation = first->generation();
+  first.reset();
+  EXPECT_NE(registry_.find(slot, generation), nullptr);
+  second.reset();
+  EXPECT_EQ(registry_.find(slot, generation), nullptr);
+  const auto next = registry_.add(memory_.data(), 4096);
+  EXPECT_EQ(next->slot(), slot) << "this test wants the slot used again";
+  EXPECT_EQ(registry_.find(slot, generation), nullptr);
+  EXPECT_EQ(registry_.find(slot, next->generation()), next);
+}
+
+TEST_F(Registration, OfMemoryThatWasFreedAndReusedIsNewAndTheOldKeyStale) {
+  auto whole = registry_.allocate(host_device(), 1 << 16);
+  std::byte* const address = whole->address();
+  const auto old = registry_.add(address + 4096, 8192);
+  whole.reset();
+  void* again = mmap(address, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  ASSERT_EQ(again, address);
+  const auto fresh = registry_.add(address + 4096, 8192);
+  EXPECT_NE(fresh, old);
+  EXPECT_EQ(fresh->exported().handle, Handle::process);
+  EXPECT_TRUE(old->closed());
+  EXPECT_EQ(registry_.find(old->slot(), old->generation()), nullptr);
+  EXPECT_NE(control_.control().generation[old->slot()].load(), old->generation());
+  EXPECT_EQ(registry_.find(fresh->slot(), fresh->generation()), fresh);
+  munmap(again, 1 << 16);
+}
+
+TEST_F(Registration, OfOneSpanByManyThreadsIsOne) {
+  for (int round = 0; round < 50; ++round) {
+    std::vector<std::future<std::shared_ptr<Region>>> adding;
+    for (int i = 0; i < 4; ++i)
+      adding.push_back(std::async(std::launch::async, [&] { return registry_.add(memory_.data(), 64); }));
+    std::vector<std::shared_ptr<Region>> added;
+    for (auto& one : adding) added.push_back(one.get());
+    EXPECT_EQ(std::set(added.begin(), added.end()).size(), 1u);
+  }
+}
+
+TEST_F(Registration, RefusesWhatIsNoMemory) {
+  EXPECT_NE(refusal([&] { registry_.add(nullptr, 8); }, PW_INVALID_ARGUMENT).find("8 bytes"), std::string::npos);
+  EXPECT_NE(refusal([&] { registry_.add(memory_.data(), 0); }, PW_INVALID_ARGUMENT).find("0 bytes"),
+            std::string::npos);
+  refusal([&] { registry_.add(memory_.data(), UINT64_MAX); }, PW_OUT_OF_RANGE);
+  EXPECT_NE(refusal([&] { registry_.add(reinterpret_cast<void*>(0x1000), 77); }, PW_INVALID_ARGUMENT).find("77"),
+            std::string::npos);
+  auto whole = registry_.allocate(host_device(), 4096);
+  const std::string text =
+      refusal([&] { registry_.add(whole->address() + 4000, 4096); }, PW_OUT_OF_RANGE);
+  EXPECT_NE(text.find("4096"), std::string::npos) << text;
+  refusal([&] { registry_.allocate(host_device(), 0); }, PW_INVALID_ARGUMENT);
+  refusal([&] { registry_.allocate(host_device(), UINT64_MAX); }, PW_NO_MEMORY);
+}
+
+TEST(Slots, RunOutWithAMessageAndComeBack) {
+  ControlSegment control;
+  for (uint32_t i = 0; i < kRegionSlots; ++i) control.open_slot();
+  EXPECT_NE(refusal([&] { control.open_slot(); }, PW_NO_MEMORY).find("65536"), std::string::npos);
+  control.close_slot(17);
+  EXPECT_EQ(control.open_slot(), 17u);
+  EXPECT_EQ(control.control().generation[17].load(), 3u);
+}
+
+TEST(SignalWords, AreUsedAgainAsLateAsPossible) {
+  ControlSegment control;
+  const uint32_t first = control.take_words(1);
+  control.give_words(first, 1);
+  EXPECT_NE(control.take_words(1), first);
+  const uint32_t lines = kSignalWords / kSignalUnit;
+  for (uint32_t i = 0; i < lines - 1; ++i) control.take_words(1);
+  EXPECT_NE(refusal([&] { control.take_words(1); }, PW_NO_MEMORY).find("65536"), std::string::npos);
+}
+
+TEST(Import, SharesTheMappingOfAnAllocation) {
+  Ranks ranks(2);
+  auto region = ranks[1].allocate({PW_HOST, 0}, 1 << 20);
+  auto part = ranks[1].add(region->address() + 4096, 4096);
+  const auto whole = ranks.import(0, 1, *region);
+  const auto piece = ranks.import(0, 1, *part);
+  EXPECT_EQ(piece->host_address(), whole->host_address() + 4096);
+  EXPECT_NE(whole->host_address(), region->address()) << "a mapping of its own, as in another process";
+}
+
+}  // namespace
+}  // namespace pw
