@@ -77,8 +77,14 @@ pw_status Context::start(Transfer& transfer, const Raise* raise) {
       resolver_->resolve(transfer.op, route::shape_class(transfer.layout.shape), *transfer.local, remote);
   touched_[static_cast<size_t>(remote.rank())].store(true, std::memory_order_relaxed);
   const route::Choice& choice = resolved.route->lookup(bytes);
-  if (choice.split >= 0) return start_split(resolved, resolved.route->split(choice), transfer, raise);
-  return resolved.paths[choice.path]->start(transfer, raise);
+  // A signal on another host, raised after a transfer on this one, needs two paths.
+  const bool apart = raise != nullptr && raise->signal->word() == nullptr && remote.same_host();
+  const Raise* with = apart ? nullptr : raise;
+  const pw_status status = choice.split >= 0 ? start_split(resolved, resolved.route->split(choice), transfer, with)
+                                             : resolved.paths[choice.path]->start(transfer, with);
+  if (status != PW_OK || !apart) return status;
+  if (const pw_status done = flush_rank(remote.rank(), PW_FOREVER); done != PW_OK) return done;
+  return this->raise(*raise);
 }
 
 pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit& split,
@@ -116,7 +122,9 @@ pw_status Context::raise(const Raise& raise) {
     return fail(PW_STALE_KEY,
                 format("peerway: the signal of rank {} behind this key was closed", signal.rank()));
   if (team_.lost(signal.rank())) return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(signal.rank()));
-  return raise_by_processor(raise, resolver_->paths().front().get());
+  if (signal.word() != nullptr) return raise_by_processor(raise, resolver_->paths().front().get());
+  touched_[static_cast<size_t>(signal.rank())].store(true, std::memory_order_relaxed);
+  return resolver_->far_raiser(signal).raise(raise);
 }
 
 pw_status Context::flush_rank(int rank, uint64_t deadline_ns) {

@@ -20,6 +20,7 @@ struct SignalSender {
   std::mutex mutex;
   uint64_t raised = 0;
   Path* through = nullptr;
+  bool known = false;  ///< `raised` counts what an earlier import raised, too
 };
 
 class Importer {

@@ -1,6 +1,7 @@
 #include "path/path.h"
 
 #include "base/clock.h"
+#include "base/format.h"
 
 namespace pw {
 
@@ -28,6 +29,9 @@ pw_status begin_raise(const Raise& raise, Path* through, std::unique_lock<std::m
 }
 
 pw_status raise_by_processor(const Raise& raise, Path* through) {
+  if (raise.signal->word() == nullptr)
+    return fail(PW_UNSUPPORTED, format("peerway: {} cannot raise a signal of rank {}, which is on another host",
+                                       through->name(), raise.signal->rank()));
   std::unique_lock<std::mutex> lock;
   if (const pw_status status = begin_raise(raise, through, lock); status != PW_OK) return status;
   uint64_t& raised = raise.signal->sender()->raised;
