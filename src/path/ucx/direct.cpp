@@ -63,10 +63,8 @@ pw_status UcxDirect::start(const Transfer& transfer, const Raise* raise) {
         return true;
       });
   if (status != PW_OK || raise == nullptr) return status;
-  // UCX orders a put after others to the same rank. Over shared memory its transports overtake one another.
-  const int rank = remote.rank();
-  if (rank != raise->signal->rank() || ucx_.near(rank, surroundings_.team.rank()))
-    if (const pw_status done = flush(rank, PW_FOREVER); done != PW_OK) return done;
+  if (remote.rank() != raise->signal->rank())  // the engine orders what goes to one rank
+    if (const pw_status done = flush(remote.rank(), PW_FOREVER); done != PW_OK) return done;
   return this->raise(*raise);
 }
 

@@ -91,6 +91,9 @@ unsigned Engine::turn() {
       if (peer != nullptr && team_.lost(peer->rank)) broken_ |= peer->fail(UCS_ERR_CONNECTION_RESET);
   }
   if (broken_) close_broken();
+  if (std::exchange(words_ready_, false))
+    for (auto& peer : peers_)
+      if (peer != nullptr) send_words(*peer);
   return done;
 }
 
@@ -225,24 +228,28 @@ pw_status Engine::started(ucs_status_ptr_t answer, Flight* flight) {
                                     text_of(library_, status)));
 }
 
-pw_status Engine::wait_for_room(Lock& lock, Peer& peer) {
+// Waits with the lock given up; ends when the connection breaks, too.
+template <typename Done>
+pw_status Engine::wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done) {
   lock.unlock();
   const Polling polling(*this);
-  const pw_status status = wait_until(team_, peer.rank, PW_FOREVER, "transfers of UCX", [&] {
+  const pw_status status = wait_until(team_, peer.rank, deadline_ns, "transfers of UCX to complete", [&] {
     polling.turn();
-    return peer.flights.load(std::memory_order_acquire) <= kFlights / 2 || peer.failed();
+    return done() || peer.failed();
   });
   lock.lock();
-  return status;
+  return status != PW_OK ? status : failure_of(peer);
 }
 
 pw_status Engine::move(int rank, Memory& local, RemoteMemory& remote, bool host,
                        const std::function<bool(Piece&)>& next) {
   Lock lock(mutex_);
   Peer& peer = connect(rank);
+  const auto has_room = [&] { return peer.flights.load(std::memory_order_acquire) <= kFlights / 2; };
   for (Piece piece; next(piece);) {
+    peer.unordered = true;
     if (peer.flights.load(std::memory_order_relaxed) >= kFlights)
-      if (const pw_status status = wait_for_room(lock, peer); status != PW_OK) return status;
+      if (const pw_status status = wait(lock, peer, PW_FOREVER, has_room); status != PW_OK) return status;
     if (const pw_status status = failure_of(peer); status != PW_OK) return status;
     Flight* flight = take_flight(peer, &local, &remote);
     ucp_request_param_t params = parameters(flight);
@@ -265,15 +272,47 @@ pw_status Engine::put_word(int rank, RemoteMemory& remote, uint64_t address, uin
   Lock lock(mutex_);
   Peer& peer = connect(rank);
   if (const pw_status status = failure_of(peer); status != PW_OK) return status;
-  if (const ucs_status_t status = library_.ucp_worker_fence(worker_); status != UCS_OK)
-    return pw::fail(PW_SYSTEM, format("peerway: UCX could not order a raise after its data: {}", text_of(library_, status)));
   Flight* flight = take_flight(peer, nullptr, &remote);
   flight->word = value;  // stays where it is until the put is done
-  ucp_request_param_t params = parameters(flight);
-  params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-  params.memory_type = UCS_MEMORY_TYPE_HOST;
-  return started(library_.ucp_put_nbx(peer.endpoint, &flight->word, sizeof flight->word, address, remote.handle_, &params),
-                 flight);
+  flight->address = address;
+  flight->ready = true;
+  peer.words.push_back(flight);
+  peer.waiting.fetch_add(1, std::memory_order_relaxed);
+  peer.dirty = true;
+  if (std::exchange(peer.unordered, false)) {
+    ucp_request_param_t params = parameters(flight);
+    params.cb.send = on_word_ready;
+    flight->ready = !is_request(library_.ucp_ep_flush_nbx(peer.endpoint, &params));
+  }
+  send_words(peer);
+  return failure_of(peer);
+}
+
+void Engine::on_word_ready(void* request, ucs_status_t, void* argument) {
+  auto* flight = static_cast<Flight*>(argument);
+  Engine& engine = flight->peer->engine;
+  flight->ready = true;
+  engine.words_ready_ = true;
+  engine.library_.ucp_request_free(request);
+}
+
+void Engine::send_words(Peer& peer) {
+  while (!peer.words.empty() && peer.words.front()->ready) {
+    Flight* flight = peer.words.front();
+    peer.words.pop_front();
+    const auto* remote = static_cast<const RemoteMemory*>(flight->remote);
+    if (peer.endpoint == nullptr || peer.failed()) {
+      land(flight, UCS_ERR_CANCELED);
+    } else {
+      ucp_request_param_t params = parameters(flight);
+      params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+      params.memory_type = UCS_MEMORY_TYPE_HOST;
+      const ucs_status_ptr_t answer = library_.ucp_put_nbx(peer.endpoint, &flight->word, sizeof flight->word,
+                                                           flight->address, remote->handle_, &params);
+      if (!is_request(answer)) land(flight, status_of(answer));
+    }
+    peer.waiting.fetch_sub(1, std::memory_order_release);
+  }
 }
 
 pw_status Engine::get_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t& value) {
@@ -312,38 +351,38 @@ void Engine::on_fence(void* request, ucs_status_t status, void* argument) {
 }
 
 pw_status Engine::flush(int rank, uint64_t deadline_ns) {
-  auto fence = std::make_shared<Fence>(*this);
   Lock lock(mutex_);
   Peer* peer = peers_[static_cast<size_t>(rank)].get();
   if (peer == nullptr || !peer->dirty) return PW_OK;
   if (const pw_status status = failure_of(*peer); status != PW_OK) return status;
+  if (peer->waiting.load(std::memory_order_relaxed) > 0)
+    if (const pw_status status = wait(lock, *peer, deadline_ns, [&] { return peer->waiting.load(std::memory_order_acquire) == 0; });
+        status != PW_OK)
+      return status;
+  peer->dirty = false;  // what is started from here on is another flush's
+  const pw_status status = flush_endpoint(lock, *peer, deadline_ns);
+  if (status != PW_OK) peer->dirty = true;
+  return status;
+}
+
+pw_status Engine::flush_endpoint(Lock& lock, Peer& peer, uint64_t deadline_ns) {
+  auto fence = std::make_shared<Fence>(*this);
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.cb.send = on_fence;
   params.user_data = fence.get();
   fence->self = fence;
-  peer->dirty = false;  // what is started from here on is another flush's
-  const ucs_status_ptr_t answer = library_.ucp_ep_flush_nbx(peer->endpoint, &params);
-  pw_status status = PW_OK;
+  const ucs_status_ptr_t answer = library_.ucp_ep_flush_nbx(peer.endpoint, &params);
   if (is_request(answer)) {
-    lock.unlock();
-    const Polling polling(*this);
-    status = wait_until(team_, rank, deadline_ns, "transfers of UCX to complete", [&] {
-      polling.turn();
-      return fence->done.load(std::memory_order_acquire) || peer->failed();
-    });
-    lock.lock();
+    const pw_status status =
+        wait(lock, peer, deadline_ns, [&] { return fence->done.load(std::memory_order_acquire); });
+    if (status != PW_OK) return status;
   } else {
     fence->self.reset();
   }
-  if (status != PW_OK) {
-    peer->dirty = true;
-    return status;
-  }
-  if (const pw_status broken = failure_of(*peer); broken != PW_OK) return broken;
-  const ucs_status_t failed = std::exchange(peer->unreported, static_cast<ucs_status_t>(UCS_OK));
-  if (failed == UCS_OK && status_of(answer) >= UCS_OK) return PW_OK;
-  return pw::fail(PW_SYSTEM, format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version, rank,
+  const ucs_status_t failed = std::exchange(peer.unreported, static_cast<ucs_status_t>(UCS_OK));
+  if (failed == UCS_OK && status_of(answer) >= UCS_OK) return failure_of(peer);
+  return pw::fail(PW_SYSTEM, format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version, peer.rank,
                                     text_of(library_, failed != UCS_OK ? failed : status_of(answer))));
 }
 

@@ -81,7 +81,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// the local memory is host memory.
   pw_status move(int rank, Memory& local, RemoteMemory& remote, bool host, const std::function<bool(Piece&)>& next);
 
-  /// Puts one word after everything that was started towards the rank before.
+  /// Puts one word once everything that was started towards the rank before is complete there. Returns at once. (UCX has
+  /// a fence, but from version 1.22 it waits for the peer inside, without a limit.)
   pw_status put_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t value);
 
   /// Gets one word and waits for it.
@@ -111,13 +112,17 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void close_broken();
   Peer& connect(int rank);              ///< throws Error
   pw_status failure_of(Peer& peer);     ///< PW_OK while the connection stands
+  void send_words(Peer& peer);          ///< those whose turn has come
   Flight* take_flight(Peer& peer, Used* local, Used* remote);
   void land(Flight* flight, ucp_abi::ucs_status_t status);
   pw_status started(ucp_abi::ucs_status_ptr_t answer, Flight* flight);
-  pw_status wait_for_room(Lock& lock, Peer& peer);
+  template <typename Done>
+  pw_status wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done);
+  pw_status flush_endpoint(Lock& lock, Peer& peer, uint64_t deadline_ns);
   bool settle(Lock& lock, Used& used);  ///< false when something is still under way after a while
   ucp_abi::ucp_request_param_t parameters(Flight* flight) const;
   static void on_completion(void* request, ucp_abi::ucs_status_t status, void* flight);
+  static void on_word_ready(void* request, ucp_abi::ucs_status_t status, void* flight);
   static void on_fence(void* request, ucp_abi::ucs_status_t status, void* fence);
   static void on_error(void* peer, ucp_abi::ucp_ep_h endpoint, ucp_abi::ucs_status_t status);
 
@@ -133,6 +138,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use
   std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> free_flights_;
+  bool words_ready_ = false;  ///< some peer has words to send
   bool broken_ = false;  ///< some connection broke and is to be closed
   std::vector<ucp_abi::ucp_mem_h> abandoned_;  ///< registrations that could not be undone while in use
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 
 #include "base/clock.h"
 #include "path/ucx/engine.h"
@@ -40,6 +41,9 @@ struct Engine::Peer {
   const int rank;
   ucp_abi::ucp_ep_h endpoint = nullptr;
   std::atomic<uint64_t> flights{0};
+  std::deque<Flight*> words;                  ///< waiting for what was started before them, in order
+  std::atomic<uint64_t> waiting{0};           ///< how many those are
+  bool unordered = false;                     ///< a later word must wait for something
   bool dirty = false;                         ///< something was started since the last flush
   ucp_abi::ucs_status_t unreported = 0;       ///< first failure of a transfer since the last flush
   ucp_abi::ucs_status_t failure = 0;          ///< of the connection; set before failure_seen
@@ -52,6 +56,8 @@ struct Engine::Flight {
   Used* local = nullptr;
   Used* remote = nullptr;
   uint64_t word = 0;                  ///< source of put_word
+  uint64_t address = 0;               ///< where that goes
+  bool ready = false;                 ///< nothing is in its way any more
   std::shared_ptr<uint64_t> landing;  ///< target of get_word
 };
 

@@ -186,7 +186,6 @@ struct ucp_am_handler_param_t {
   X(unsigned, ucp_worker_progress, (ucp_worker_h))                                                                  \
   X(ucs_status_t, ucp_worker_get_efd, (ucp_worker_h, int*))                                                         \
   X(ucs_status_t, ucp_worker_arm, (ucp_worker_h))                                                                   \
-  X(ucs_status_t, ucp_worker_fence, (ucp_worker_h))                                                                 \
   X(ucs_status_t, ucp_ep_create, (ucp_worker_h, const ucp_ep_params_t*, ucp_ep_h*))                                 \
   X(ucs_status_ptr_t, ucp_ep_close_nbx, (ucp_ep_h, const ucp_request_param_t*))                                     \
   X(ucs_status_ptr_t, ucp_ep_flush_nbx, (ucp_ep_h, const ucp_request_param_t*))                                     \

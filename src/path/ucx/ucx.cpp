@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 
 #include "base/config.h"
 #include "base/format.h"
@@ -12,20 +11,11 @@
 namespace pw::ucx {
 namespace {
 
-uint64_t kernel_id() {
-  std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  uint64_t hash = 14695981039346656037u;  // FNV-1a
-  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return hash;
-}
-
 // What a rank tells the others: a RankUcx and its address.
 Bytes card_of(const RankUcx& rank, const Bytes& address) {
   ByteWriter writer;
   writer.put(static_cast<uint8_t>(rank.running));
   writer.put(static_cast<uint8_t>(rank.device_memory));
-  writer.put(rank.kernel);
   writer.put_text(rank.text);
   writer.put(static_cast<uint32_t>(address.size()));
   writer.put(ByteView(address));
@@ -37,7 +27,6 @@ RankUcx read_card(ByteView card, Bytes& address) {
   RankUcx rank;
   rank.running = reader.get<uint8_t>() != 0;
   rank.device_memory = reader.get<uint8_t>() != 0;
-  rank.kernel = reader.get<uint64_t>();
   rank.text = reader.get_text(4096);
   const ByteView bytes = reader.take(reader.get<uint32_t>());
   address.assign(bytes.begin(), bytes.end());
@@ -79,7 +68,6 @@ void Ucx::start(Team& team, bool wanted) {
     return;
   }
   RankUcx mine;
-  mine.kernel = kernel_id();
   Bytes address;
   try {
     if (setting == "off") throw Error(PW_UNAVAILABLE, "PEERWAY_UCX=off");

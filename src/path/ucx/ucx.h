@@ -15,7 +15,6 @@ namespace pw::ucx {
 struct RankUcx {
   bool running = false;
   bool device_memory = false;  ///< its UCX sees the memory of GPUs
-  uint64_t kernel = 0;         ///< equal on one host, whatever containers there are
   std::string text;            ///< why it is not running; else its version and file
 };
 
@@ -38,9 +37,6 @@ class Ucx {
   /// The region's registration and the remote's key, made at the first call. Throw Error.
   Memory& memory_of(Region& region) const;
   RemoteMemory& memory_of(Remote& remote) const;
-
-  /// Whether the ranks share a kernel, so that UCX may use shared memory between them.
-  [[nodiscard]] bool near(int a, int b) const { return ranks_[at(a)].kernel == ranks_[at(b)].kernel; }
 
  private:
   static size_t at(int rank) { return static_cast<size_t>(rank); }
