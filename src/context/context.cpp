@@ -1,6 +1,8 @@
 #include "context/context.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -10,17 +12,19 @@
 #include "path/peer/gpu.h"
 #include "path/peer/shm.h"
 #include "path/staged/staged.h"
+#include "path/ucx/direct.h"
 #include "team/wait.h"
 
 namespace pw {
 
-std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings) {
+std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx) {
   std::vector<std::unique_ptr<Path>> paths;
   paths.push_back(std::make_unique<PeerShm>(false));
   paths.push_back(std::make_unique<PeerShm>(true));
   paths.push_back(std::make_unique<PeerCma>(surroundings));
   paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::engine));
   paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::kernel));
+  paths.push_back(std::make_unique<UcxDirect>(surroundings, ucx));
   paths.push_back(std::make_unique<Staged>(surroundings));
   return paths;
 }
@@ -40,8 +44,12 @@ Context::Context(Team& team) : team_(team), touched_(static_cast<size_t>(team.si
   const auto gathered = team.all_gather(std::as_bytes(std::span(&mine, 1)), config_number("timeout"));
   std::vector<Card> cards(static_cast<size_t>(team.size()));
   std::memcpy(cards.data(), gathered.data(), gathered.size());
+  const bool several_hosts =
+      std::any_of(cards.begin(), cards.end(), [&](const Card& card) { return card.host_id != mine.host_id; });
   importer_ = std::make_unique<Importer>(control_, team.rank(), std::move(cards));
-  resolver_ = std::make_unique<Resolver>(make_paths({team_, control_, *importer_, registry_}), *importer_);
+  resolver_ = std::make_unique<Resolver>(make_paths({team_, control_, *importer_, registry_}, ucx_),
+                                         *importer_, ucx_);
+  ucx_.start(team_, several_hosts || resolver_->mentions_ucx());
   if (const uint64_t chunk = resolver_->staging_chunk_bytes(); chunk > 0)
     for (const auto& path : resolver_->paths())
       if (auto* staged = dynamic_cast<Staged*>(path.get())) staged->set_chunk_bytes(chunk);
@@ -72,6 +80,8 @@ std::vector<std::byte> Context::key_of(Region& region) {
   key.generation = region.generation();
   key.bytes = region.bytes();
   key.exported = region.exported();
+  key.exported.address = reinterpret_cast<uint64_t>(region.address());
+  key.ucx = ucx_.key_of(region);
   key.why_none = region.allocation().why_none;
   return pack(key);
 }
@@ -119,8 +129,13 @@ uint64_t Signal::value() const noexcept {
 pw_status Signal::wait(uint64_t value, uint64_t timeout_ns) const {
   if (this->value() >= value) return PW_OK;
   const uint64_t deadline = deadline_after(timeout_ns);
-  const pw_status status = wait_until(context_.team(), sender_, deadline, "a signal",
-                                      [&] { return this->value() >= value || context_.closed(); });
+  ucx::Engine* const ucx = context_.ucx();
+  std::optional<ucx::Polling> polling;
+  if (ucx != nullptr) polling.emplace(*ucx);
+  const pw_status status = wait_until(context_.team(), sender_, deadline, "a signal", [&] {
+    if (polling) polling->turn();
+    return this->value() >= value || context_.closed();
+  });
   if (status != PW_OK) return status;
   return this->value() >= value
              ? PW_OK
@@ -139,6 +154,8 @@ std::vector<std::byte> Signal::key() const {
   key.bytes = sizeof(uint64_t);
   key.word = first_;
   key.sender = sender_;
+  key.exported.address = reinterpret_cast<uint64_t>(&context_.control().control().signal[first_]);
+  key.ucx = context_.ucx_key_of_signals();
   return pack(key);
 }
 

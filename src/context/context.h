@@ -11,6 +11,7 @@
 #include "memory/importer.h"
 #include "memory/region.h"
 #include "memory/remote.h"
+#include "path/ucx/ucx.h"
 #include "team/team.h"
 
 namespace pw {
@@ -37,6 +38,12 @@ class Context {
   std::vector<std::byte> key_of(Region& region);
   std::unique_ptr<Remote> import(std::span<const std::byte> key);
 
+  /// The key of all this rank's signal words, for UCX; empty where it does not run.
+  std::vector<std::byte> ucx_key_of_signals() { return ucx_.key_of(control_); }
+
+  /// UCX, to be polled by whoever waits for what it brings; null where it does not run.
+  [[nodiscard]] ucx::Engine* ucx() const { return ucx_.engine(); }
+
   /// Data paths: checked and joined operations.
   pw_status put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
                 const Raise* raise);
@@ -61,6 +68,7 @@ class Context {
   ControlSegment control_;
   Registry registry_{control_};
   std::unique_ptr<Importer> importer_;
+  ucx::Ucx ucx_;
   std::unique_ptr<Resolver> resolver_;
   std::vector<std::atomic<bool>> touched_;  ///< ranks that something was started towards
 };
@@ -85,7 +93,7 @@ class Signal {
 };
 
 /// The paths of this build, in order of preference where nothing was measured.
-std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings);
+std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx);
 
 /// The device that `where` names; index -1 is the one bound to this rank (PEERWAY_DEVICE). Throws Error.
 Device& device_named(pw_device where);

@@ -4,7 +4,7 @@
 
 namespace pw {
 
-Pair facts(Region& local, Remote& remote, Importer& importer) {
+Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx) {
   Pair pair;
   const Export& exported = remote.key.exported;
   pair.local = local.device().id();
@@ -30,7 +30,7 @@ Pair facts(Region& local, Remote& remote, Importer& importer) {
     pair.reachable = device.reaches(exported, pair.why_not_reachable);
   }
   pair.kernels = device.has_kernels(pair.why_no_kernels);
-  pair.ucx_key = !remote.key.ucx.empty();
+  ucx.facts(pair, remote);
   return pair;
 }
 

@@ -142,13 +142,11 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
 }
 
 pw_status Context::raise(const Raise& raise) {
-  const Remote& signal = *raise.signal;
+  Remote& signal = *raise.signal;
   if (const pw_status status = check(signal); status != PW_OK) return status;
-  if (signal.word() == nullptr)
-    return fail(PW_UNSUPPORTED, format("peerway: the signal of rank {} is on another host, which no path of "
-                                       "this context reaches",
-                                       signal.rank()));
-  return raise_by_processor(raise, resolver_->paths().front().get());
+  if (signal.word() != nullptr) return raise_by_processor(raise, resolver_->paths().front().get());
+  touch(signal.rank());
+  return resolver_->far_raiser(signal).raise(raise);
 }
 
 pw_status Context::flush_rank(int rank, uint64_t deadline_ns) {

@@ -31,8 +31,8 @@ std::string kind_name(pw_device_kind kind) { return kind == PW_HOST ? "host" : "
 
 }  // namespace
 
-Resolver::Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer)
-    : paths_(std::move(paths)), importer_(importer) {
+Resolver::Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer, const ucx::Ucx& ucx)
+    : paths_(std::move(paths)), importer_(importer), ucx_(ucx) {
   std::string why_none;
   std::optional<route::Table> table = find_table(why_none);
   const std::string rules = config("rules");
@@ -46,6 +46,27 @@ std::vector<std::string> Resolver::names() const {
   std::vector<std::string> all;
   for (const auto& path : paths_) all.emplace_back(path->name());
   return all;
+}
+
+bool Resolver::mentions_ucx() const {
+  const auto is_ucx = [](std::string_view path) { return path.starts_with("ucx"); };
+  for (const auto& path : paths_)
+    if (is_ucx(path->name()))
+      for (const route::Rule& rule : used_patterns_)
+        if (rule.names(path->name())) return true;
+  const auto& table = automatic_->table();
+  return table && std::any_of(table->costs.begin(), table->costs.end(),
+                              [&](const route::Cost& cost) { return is_ucx(cost.path); });
+}
+
+Path& Resolver::far_raiser(const Remote& signal) const {
+  for (const auto& path : paths_)
+    if (path->raises(signal)) return *path;
+  Pair pair;
+  ucx_.facts(pair, signal);
+  throw Error(PW_UNSUPPORTED,
+              format("peerway: a signal of rank {}, which is on another host, is only raised by UCX: {}",
+                     signal.rank(), pair.why_no_ucx));
 }
 
 uint64_t Resolver::staging_chunk_bytes() const {
@@ -75,7 +96,7 @@ void Resolver::classify(Region& region) {
 }
 
 std::vector<PathInfo> Resolver::probe(Op, Region& local, Remote& remote) {
-  const Pair pair = facts(local, remote, importer_);
+  const Pair pair = facts(local, remote, importer_, ucx_);
   std::vector<PathInfo> answers;
   for (const auto& path : paths_) {
     const Offer offer = path->probe(pair);
@@ -86,7 +107,7 @@ std::vector<PathInfo> Resolver::probe(Op, Region& local, Remote& remote) {
 
 route::Request Resolver::request(Op op, route::ShapeClass shape, Region& local, Remote& remote,
                                  std::vector<Path*>* found) {
-  const Pair pair = facts(local, remote, importer_);
+  const Pair pair = facts(local, remote, importer_, ucx_);
   route::Request request;
   request.where.op = op;
   request.where.shape = shape;

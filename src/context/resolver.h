@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "path/path.h"
+#include "path/ucx/ucx.h"
 #include "route/router.h"
 
 namespace pw {
@@ -29,7 +30,7 @@ struct PathInfo {
 
 class Resolver {
  public:
-  Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer);
+  Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer, const ucx::Ucx& ucx);
 
   [[nodiscard]] const std::vector<std::unique_ptr<Path>>& paths() const { return paths_; }
 
@@ -55,6 +56,12 @@ class Resolver {
   /// The decision explained, as JSON text (route/explain.h).
   std::string explain(Op op, route::ShapeClass shape, Region& local, Remote& remote);
 
+  /// Whether the settings or the route table name a path of UCX.
+  [[nodiscard]] bool mentions_ucx() const;
+
+  /// The path that raises signals on other hosts; throws Error(PW_UNSUPPORTED) with every path's reason.
+  Path& far_raiser(const Remote& signal) const;
+
   /// The chunk size that the table measured for `staged`; 0 when there is none.
   [[nodiscard]] uint64_t staging_chunk_bytes() const;
 
@@ -66,6 +73,7 @@ class Resolver {
 
   std::vector<std::unique_ptr<Path>> paths_;
   Importer& importer_;
+  const ucx::Ucx& ucx_;
   std::unique_ptr<route::Router> automatic_;
   std::string used_;  ///< what use() was given
   std::vector<route::Rule> used_patterns_;
@@ -76,6 +84,6 @@ class Resolver {
 };
 
 /// The facts that probes see.
-Pair facts(Region& local, Remote& remote, Importer& importer);
+Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx);
 
 }  // namespace pw

@@ -11,6 +11,7 @@
 #include <functional>
 #include <string>
 
+#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
 #include "device/host/host.h"
@@ -23,6 +24,7 @@ uint64_t this_host_id() {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
   struct stat status{};
   if (stat("/proc/self/ns/pid", &status) == 0) id += format(":{}", status.st_ino);
+  id += config("host_id");
   uint64_t hash = 14695981039346656037u;  // FNV-1a: the same in every process, unlike std::hash
   for (char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
   return hash;

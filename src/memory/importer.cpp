@@ -80,6 +80,7 @@ std::shared_ptr<SignalSender> Importer::sender(int rank, uint32_t slot, uint64_t
   auto sender = std::make_shared<SignalSender>();
   if (word != nullptr)
     sender->raised = word->load(std::memory_order_acquire);  // an earlier import may have raised it
+  sender->known = word != nullptr;
   entry = sender;
   return sender;
 }

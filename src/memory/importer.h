@@ -21,6 +21,7 @@ struct SignalSender {
   SpinLock lock;
   uint64_t raised = 0;
   Path* through = nullptr;
+  bool known = false;  ///< `raised` counts what an earlier import raised, too
 };
 
 class Importer {

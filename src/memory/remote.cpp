@@ -8,18 +8,23 @@ namespace pw {
 Remote::Remote(Key imported, Importer& importer, int own_rank)
     : key(std::move(imported)), importer_(importer) {
   control_ = importer.control(key.rank);
-  if (control_ == nullptr) {
-    if (key.type == KeyType::signal) sender_ = importer.sender(key.rank, key.slot, key.generation, nullptr);
-    return;
-  }
   if (key.slot >= kRegionSlots)
     throw Error(PW_BAD_KEY, format("peerway: the key names slot {} of {}", key.slot, kRegionSlots));
+  if (key.type == KeyType::signal) open_signal(own_rank);
+  if (control_ == nullptr) return;
   generation_ = &control_->generation[key.slot];
   if (!current())
     throw Error(PW_STALE_KEY,
                 format("peerway: the {} behind this key of rank {} was closed; ask that rank for a new key",
                        key.type == KeyType::signal ? "signal" : "region", key.rank));
-  if (key.type == KeyType::signal) {
+  if (key.type == KeyType::signal || key.device.kind != PW_HOST) return;
+  if (same_process())
+    host_address_ = reinterpret_cast<std::byte*>(key.exported.address);
+  else if (key.exported.handle == Handle::memfd)
+    host_address_ = address_on(host_device());
+}
+
+void Remote::open_signal(int own_rank) {
     if (key.sender != PW_ANY_RANK && key.sender != own_rank)
       throw Error(PW_DENIED,
                   format("peerway: this signal of rank {} was made for rank {} to raise; this is rank {}",
@@ -28,15 +33,9 @@ Remote::Remote(Key imported, Importer& importer, int own_rank)
         uint64_t{key.word} + (key.sender == PW_ANY_RANK ? static_cast<uint64_t>(own_rank) : 0);
     if (index >= kSignalWords)
       throw Error(PW_BAD_KEY, format("peerway: the key names signal word {} of {}", index, kSignalWords));
-    word_ = &control_->signal[index];
-    sender_ = importer.sender(key.rank, key.slot, key.generation, word_);
-    return;
-  }
-  if (key.device.kind != PW_HOST) return;
-  if (same_process())
-    host_address_ = reinterpret_cast<std::byte*>(key.exported.address);
-  else if (key.exported.handle == Handle::memfd)
-    host_address_ = address_on(host_device());
+    word_address_ = key.exported.address + (index - key.word) * sizeof(uint64_t);
+    if (control_ != nullptr) word_ = &control_->signal[index];
+    sender_ = importer_.sender(key.rank, key.slot, key.generation, word_);
 }
 
 std::byte* Remote::address_on(Device& device) {

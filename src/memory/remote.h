@@ -46,9 +46,15 @@ class Remote {
   /// With a device: the same word, reachable by its queues.
   [[nodiscard]] std::atomic<uint64_t>* word() const noexcept { return word_; }
   uint64_t* word_on(Device& device);
+  /// The word's address in the owner, for paths that reach it by UCX.
+  [[nodiscard]] uint64_t word_address() const noexcept { return word_address_; }
 
   /// This rank's side of the signal; null for a region.
   [[nodiscard]] SignalSender* sender() const noexcept { return sender_.get(); }
+
+  /// What UCX needs to reach it, destroyed with the remote (path/ucx/ucx.h).
+  std::shared_ptr<void> attachment;
+  std::mutex attachment_mutex;
 
   /// Routes already looked up, by memory class of the local side, operation and shape class
   /// (context/resolver.h).
@@ -56,10 +62,13 @@ class Remote {
   std::array<std::atomic<const Resolved*>, kMemoryClasses * kOps * kShapeClasses> routes{};
 
  private:
+  void open_signal(int own_rank);
+
   Importer& importer_;
   std::shared_ptr<Control> control_;
   std::atomic<uint64_t>* generation_ = nullptr;
   std::atomic<uint64_t>* word_ = nullptr;
+  uint64_t word_address_ = 0;
   std::shared_ptr<SignalSender> sender_;
   std::byte* host_address_ = nullptr;
   std::mutex mutex_;

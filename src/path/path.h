@@ -35,6 +35,8 @@ struct Pair {
   bool processor_maps_local = false;  ///< the processor can load and store in the local device memory
   bool processor_maps_remote = false;
   std::string why_not_mapped;
+  bool ucx_device_memory = false;      ///< UCX at both ends sees the memory there
+  std::string why_no_ucx_device_memory;
   bool ucx_key = false;  ///< the remote region came with a UCX key
   std::string why_no_ucx;
 };
@@ -97,6 +99,9 @@ class Path {
 
   /// Raises a signal after everything this path started towards its owner.
   virtual pw_status raise(const Raise& raise);
+
+  /// Whether raise() reaches signals on other hosts, this one among them.
+  [[nodiscard]] virtual bool raises(const Remote&) const { return false; }
 
   /// True when start() returns while the bytes still move, so that several paths can work at once.
   [[nodiscard]] virtual bool asynchronous() const { return false; }

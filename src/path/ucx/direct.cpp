@@ -1,0 +1,99 @@
+#include "path/ucx/direct.h"
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw {
+namespace {
+
+// The blocks of a layout one after the other, as offsets on both sides.
+class Blocks {
+ public:
+  explicit Blocks(const Layout& layout) : layout_(layout), left_(layout.shape.blocks()) {}
+
+  bool next(uint64_t& to, uint64_t& from) {
+    if (left_ == 0) return false;
+    to = to_;
+    from = from_;
+    if (--left_ > 0) step();
+    return true;
+  }
+
+ private:
+  void step() {
+    for (uint32_t d = layout_.shape.dims; d-- > 0;) {
+      to_ += static_cast<uint64_t>(layout_.to[d]);
+      from_ += static_cast<uint64_t>(layout_.from[d]);
+      if (++index_[d] < layout_.shape.count[d]) return;
+      to_ -= static_cast<uint64_t>(layout_.to[d]) * layout_.shape.count[d];
+      from_ -= static_cast<uint64_t>(layout_.from[d]) * layout_.shape.count[d];
+      index_[d] = 0;
+    }
+  }
+
+  const Layout& layout_;
+  uint64_t left_;
+  uint64_t to_ = 0, from_ = 0;
+  std::array<uint64_t, PW_MAX_DIMS> index_{};
+};
+
+}  // namespace
+
+Offer UcxDirect::probe(const Pair& pair) const {
+  if (!pair.ucx_key) return {false, pair.why_no_ucx};
+  if (!pair.ucx_device_memory) return {false, pair.why_no_ucx_device_memory};
+  return {true, {}};
+}
+
+pw_status UcxDirect::start(const Transfer& transfer, const Raise* raise) {
+  Region& region = *transfer.local;
+  Remote& remote = *transfer.remote;
+  const bool put = transfer.op == Op::put;
+  std::byte* local = region.address() + transfer.local_offset;
+  const uint64_t far = remote.key.exported.address + transfer.remote_offset;
+  region.device().enter();
+  Blocks blocks(transfer.layout);
+  const pw_status status = ucx_.engine()->move(
+      remote.rank(), ucx_.memory_of(region), ucx_.memory_of(remote), region.device().id().kind == PW_HOST,
+      [&](ucx::Piece& piece) {
+        uint64_t to = 0, from = 0;
+        if (!blocks.next(to, from)) return false;
+        piece = {transfer.op, local + (put ? from : to), far + (put ? to : from), transfer.layout.shape.block_bytes};
+        return true;
+      });
+  if (status != PW_OK || raise == nullptr) return status;
+  if (remote.rank() != raise->signal->rank())  // the engine orders what goes to one rank
+    if (const pw_status done = flush(remote.rank(), PW_FOREVER); done != PW_OK) return done;
+  return this->raise(*raise);
+}
+
+bool UcxDirect::raises(const Remote& signal) const { return ucx_.engine() != nullptr && !signal.key.ucx.empty(); }
+
+// What this rank raised the signal by through an earlier import, which only the signal's owner still knows.
+pw_status UcxDirect::learn(Remote& signal, SignalSender& sender) {
+  if (sender.known) return PW_OK;
+  const pw_status status =
+      ucx_.engine()->get_word(signal.rank(), ucx_.memory_of(signal), signal.word_address(), sender.raised);
+  sender.known = status == PW_OK;
+  return status;
+}
+
+pw_status UcxDirect::raise(const Raise& raise) {
+  Remote& signal = *raise.signal;
+  if (!raises(signal)) return Path::raise(raise);
+  std::unique_lock<SpinLock> lock;
+  if (const pw_status status = begin_raise(raise, this, lock); status != PW_OK) return status;
+  SignalSender& sender = *signal.sender();
+  if (const pw_status status = learn(signal, sender); status != PW_OK) return status;
+  const uint64_t total = sender.raised + raise.by;
+  const pw_status status = ucx_.engine()->put_word(signal.rank(), ucx_.memory_of(signal), signal.word_address(), total);
+  if (status == PW_OK) sender.raised = total;
+  return status;
+}
+
+pw_status UcxDirect::flush(int rank, uint64_t deadline_ns) {
+  return ucx_.engine() == nullptr ? PW_OK : ucx_.engine()->flush(rank, deadline_ns);
+}
+
+}  // namespace pw

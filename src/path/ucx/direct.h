@@ -1,0 +1,28 @@
+// ucx/direct: UCX's own put and get on the memory itself, whichever device it is on; with GPUDirect RDMA where the fabric
+// has it. The way to other hosts.
+#pragma once
+
+#include "path/path.h"
+#include "path/ucx/ucx.h"
+
+namespace pw {
+
+class UcxDirect final : public Path {
+ public:
+  UcxDirect(Surroundings surroundings, ucx::Ucx& ucx) : surroundings_(surroundings), ucx_(ucx) {}
+  [[nodiscard]] std::string_view name() const override { return "ucx/direct"; }
+  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  pw_status start(const Transfer& transfer, const Raise* raise) override;
+  pw_status raise(const Raise& raise) override;
+  pw_status flush(int rank, uint64_t deadline_ns) override;
+  [[nodiscard]] bool asynchronous() const override { return true; }
+  [[nodiscard]] bool raises(const Remote& signal) const override;
+
+ private:
+  pw_status learn(Remote& signal, SignalSender& sender);
+
+  Surroundings surroundings_;
+  ucx::Ucx& ucx_;
+};
+
+}  // namespace pw

@@ -1,0 +1,401 @@
+#include "path/ucx/engine.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "path/ucx/peer.h"
+#include "team/wait.h"
+
+namespace pw::ucx {
+
+using namespace ucp_abi;
+
+Engine::Engine(const Library& library, Team& team)
+    : library_(library), team_(team), peers_(static_cast<size_t>(team.size())), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  try {
+    open();
+  } catch (...) {
+    if (worker_ != nullptr) library_.ucp_worker_destroy(worker_);
+    if (context_ != nullptr) library_.ucp_cleanup(context_);
+    throw;
+  }
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "pw-ucx");
+}
+
+void Engine::open() {
+  const auto check = [&](ucs_status_t status, const char* what) {
+    if (status != UCS_OK)
+      throw Error(PW_UNAVAILABLE, format("peerway: UCX {} ({}) could not {}: {}; `ucx_info -d` shows what it finds, UCX_TLS "
+                                         "and UCX_NET_DEVICES restrict it",
+                                         library_.version, library_.path, what, text_of(library_, status)));
+  };
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
+  params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.estimated_num_eps = static_cast<size_t>(team_.size());
+  check(library_.ucp_init_version(1, 13, &params, nullptr, &context_), "start");
+  ucp_context_attr_t context{};
+  context.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  check(library_.ucp_context_query(context_, &context), "say which memory it sees");
+  device_memory_ = (context.memory_types >> UCS_MEMORY_TYPE_CUDA & 1) != 0;
+  ucp_worker_params_t how{};
+  how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  how.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  check(library_.ucp_worker_create(context_, &how, &worker_), "make a worker");
+  check(library_.ucp_worker_get_efd(worker_, &event_), "make its events waitable");
+  ucp_worker_attr_t worker{};
+  worker.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS;
+  check(library_.ucp_worker_query(worker_, &worker), "give its address");
+  const auto* bytes = reinterpret_cast<const std::byte*>(worker.address);
+  address_.assign(bytes, bytes + worker.address_length);
+  library_.ucp_worker_release_address(worker_, worker.address);
+}
+
+void Engine::set_addresses(std::vector<Bytes> addresses) {
+  {
+    Lock lock(mutex_);
+    addresses_ = std::move(addresses);
+  }
+  losses_ = team_.on_loss([this](int) {
+    lost_.store(true);
+    eventfd_write(wake_.get(), 1);
+  });
+}
+
+Engine::~Engine() {
+  losses_.reset();
+  stop_.store(true);
+  eventfd_write(wake_.get(), 1);
+  thread_.join();
+  Lock lock(mutex_);
+  for (auto& peer : peers_)
+    if (peer != nullptr) peer->failed() || team_.lost(peer->rank) ? peer->close_broken() : peer->close_orderly();
+  for (ucp_mem_h memory : abandoned_) library_.ucp_mem_unmap(context_, memory);
+  library_.ucp_worker_destroy(worker_);
+  library_.ucp_cleanup(context_);
+}
+
+// ---- progress ------------------------------------------------------------------------------------------------------
+
+unsigned Engine::turn() {
+  const unsigned done = library_.ucp_worker_progress(worker_);
+  if (lost_.exchange(false, std::memory_order_relaxed)) {
+    for (auto& peer : peers_)
+      if (peer != nullptr && team_.lost(peer->rank)) broken_ |= peer->fail(UCS_ERR_CONNECTION_RESET);
+  }
+  if (broken_) close_broken();
+  if (std::exchange(words_ready_, false))
+    for (auto& peer : peers_)
+      if (peer != nullptr) send_words(*peer);
+  return done;
+}
+
+// A broken connection is closed by force, so that UCX gives back what was under way on it.
+void Engine::close_broken() {
+  broken_ = false;
+  for (auto& peer : peers_)
+    if (peer != nullptr && peer->failed()) peer->close_broken();
+}
+
+void Engine::poll() {
+  if (Lock lock(mutex_, std::try_to_lock); lock.owns_lock()) turn();
+}
+
+void Engine::run() {
+  constexpr int kTurns = 64;             // then others get the lock
+  constexpr int kLongest = 1000;         // ms of sleep: UCX has timers of its own to look after
+  const timespec nap{0, 200'000};        // while somebody polls, this thread only costs
+  while (!stop_.load(std::memory_order_relaxed)) {
+    if (pollers_.load(std::memory_order_relaxed) > 0 && !lost_.load(std::memory_order_relaxed)) {
+      nanosleep(&nap, nullptr);
+      continue;
+    }
+    if (Device* device = served_.exchange(nullptr, std::memory_order_acquire)) device->enter();
+    {
+      Lock lock(mutex_);
+      int turns = 0;
+      while (turns < kTurns && turn() > 0) ++turns;
+      if (turns == kTurns || library_.ucp_worker_arm(worker_) == UCS_ERR_BUSY) {
+        lock.unlock();
+        sched_yield();
+        continue;
+      }
+    }
+    pollfd waits[] = {{event_, POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    if (::poll(waits, 2, kLongest) > 0 && waits[1].revents != 0) {
+      eventfd_t count = 0;
+      eventfd_read(wake_.get(), &count);
+    }
+  }
+}
+
+// ---- connections ---------------------------------------------------------------------------------------------------
+
+Engine::Peer& Engine::connect(int rank) {
+  auto& entry = peers_[static_cast<size_t>(rank)];
+  if (entry != nullptr) return *entry;
+  auto peer = std::make_unique<Peer>(*this, rank);
+  ucp_ep_params_t params{};
+  params.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.address = reinterpret_cast<const ucp_address_t*>(addresses_[static_cast<size_t>(rank)].data());
+  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  params.err_handler = {on_error, peer.get()};
+  const ucs_status_t status = library_.ucp_ep_create(worker_, &params, &peer->endpoint);
+  if (status != UCS_OK)
+    throw Error(PW_UNAVAILABLE, format("peerway: UCX {} found no way to rank {}: {}; both ends need a transport in common "
+                                       "(`ucx_info -d`, UCX_TLS, UCX_NET_DEVICES)",
+                                       library_.version, rank, text_of(library_, status)));
+  entry = std::move(peer);
+  return *entry;
+}
+
+void Engine::on_error(void* argument, ucp_ep_h, ucs_status_t status) {
+  Peer& peer = *static_cast<Peer*>(argument);
+  peer.engine.broken_ |= peer.fail(status);
+}
+
+pw_status Engine::failure_of(Peer& peer) {
+  if (team_.lost(peer.rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(peer.rank));
+  if (!peer.failed()) return PW_OK;
+  return pw::fail(PW_PEER_LOST, format("peerway: the connection of UCX to rank {} broke: {}", peer.rank,
+                                       text_of(library_, peer.failure)));
+}
+
+// ---- operations ----------------------------------------------------------------------------------------------------
+
+Engine::Flight* Engine::take_flight(Peer& peer, Used* local, Used* remote) {
+  if (free_flights_.empty()) {
+    flights_.push_back(std::make_unique<Flight>());
+    free_flights_.push_back(flights_.back().get());
+  }
+  Flight* flight = free_flights_.back();
+  free_flights_.pop_back();
+  flight->peer = &peer;
+  flight->local = local;
+  flight->remote = remote;
+  peer.flights.fetch_add(1, std::memory_order_relaxed);
+  for (Used* used : {local, remote})
+    if (used != nullptr) ++used->flights_;
+  return flight;
+}
+
+void Engine::land(Flight* flight, ucs_status_t status) {
+  Peer& peer = *flight->peer;
+  for (Used* used : {flight->local, flight->remote})
+    if (used != nullptr) --used->flights_;
+  if (status != UCS_OK && peer.unreported == UCS_OK) peer.unreported = status;
+  flight->landing.reset();
+  free_flights_.push_back(flight);
+  peer.flights.fetch_sub(1, std::memory_order_release);
+}
+
+void Engine::on_completion(void* request, ucs_status_t status, void* argument) {
+  auto* flight = static_cast<Flight*>(argument);
+  Engine& engine = flight->peer->engine;
+  engine.land(flight, status);
+  engine.library_.ucp_request_free(request);
+}
+
+ucp_request_param_t Engine::parameters(Flight* flight) const {
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = on_completion;
+  params.user_data = flight;
+  return params;
+}
+
+pw_status Engine::started(ucs_status_ptr_t answer, Flight* flight) {
+  Peer& peer = *flight->peer;
+  peer.dirty = true;
+  if (is_request(answer)) return PW_OK;
+  const ucs_status_t status = status_of(answer);
+  land(flight, UCS_OK);
+  if (status == UCS_OK) return PW_OK;
+  if (const pw_status broken = failure_of(peer); broken != PW_OK) return broken;
+  if (means_lost(status)) {
+    broken_ |= peer.fail(status);
+    return failure_of(peer);
+  }
+  return pw::fail(PW_SYSTEM, format("peerway: UCX {} refused a transfer with rank {}: {}", library_.version, peer.rank,
+                                    text_of(library_, status)));
+}
+
+// Waits with the lock given up; ends when the connection breaks, too.
+template <typename Done>
+pw_status Engine::wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done) {
+  lock.unlock();
+  const Polling polling(*this);
+  const pw_status status = wait_until(team_, peer.rank, deadline_ns, "transfers of UCX to complete", [&] {
+    polling.turn();
+    return done() || peer.failed();
+  });
+  lock.lock();
+  return status != PW_OK ? status : failure_of(peer);
+}
+
+pw_status Engine::move(int rank, Memory& local, RemoteMemory& remote, bool host,
+                       const std::function<bool(Piece&)>& next) {
+  Lock lock(mutex_);
+  Peer& peer = connect(rank);
+  const auto has_room = [&] { return peer.flights.load(std::memory_order_acquire) <= kFlights / 2; };
+  for (Piece piece; next(piece);) {
+    peer.unordered = true;
+    if (peer.flights.load(std::memory_order_relaxed) >= kFlights)
+      if (const pw_status status = wait(lock, peer, PW_FOREVER, has_room); status != PW_OK) return status;
+    if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+    Flight* flight = take_flight(peer, &local, &remote);
+    ucp_request_param_t params = parameters(flight);
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+    params.memh = local.handle_;
+    if (host) {
+      params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+      params.memory_type = UCS_MEMORY_TYPE_HOST;
+    }
+    const ucs_status_ptr_t answer =
+        piece.op == Op::put
+            ? library_.ucp_put_nbx(peer.endpoint, piece.local, piece.bytes, piece.remote, remote.handle_, &params)
+            : library_.ucp_get_nbx(peer.endpoint, piece.local, piece.bytes, piece.remote, remote.handle_, &params);
+    if (const pw_status status = started(answer, flight); status != PW_OK) return status;
+  }
+  return PW_OK;
+}
+
+pw_status Engine::put_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t value) {
+  Lock lock(mutex_);
+  Peer& peer = connect(rank);
+  if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+  Flight* flight = take_flight(peer, nullptr, &remote);
+  flight->word = value;  // stays where it is until the put is done
+  flight->address = address;
+  flight->ready = true;
+  peer.words.push_back(flight);
+  peer.waiting.fetch_add(1, std::memory_order_relaxed);
+  peer.dirty = true;
+  if (std::exchange(peer.unordered, false)) {
+    ucp_request_param_t params = parameters(flight);
+    params.cb.send = on_word_ready;
+    flight->ready = !is_request(library_.ucp_ep_flush_nbx(peer.endpoint, &params));
+  }
+  send_words(peer);
+  return failure_of(peer);
+}
+
+void Engine::on_word_ready(void* request, ucs_status_t, void* argument) {
+  auto* flight = static_cast<Flight*>(argument);
+  Engine& engine = flight->peer->engine;
+  flight->ready = true;
+  engine.words_ready_ = true;
+  engine.library_.ucp_request_free(request);
+}
+
+void Engine::send_words(Peer& peer) {
+  while (!peer.words.empty() && peer.words.front()->ready) {
+    Flight* flight = peer.words.front();
+    peer.words.pop_front();
+    const auto* remote = static_cast<const RemoteMemory*>(flight->remote);
+    if (peer.endpoint == nullptr || peer.failed()) {
+      land(flight, UCS_ERR_CANCELED);
+    } else {
+      ucp_request_param_t params = parameters(flight);
+      params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+      params.memory_type = UCS_MEMORY_TYPE_HOST;
+      const ucs_status_ptr_t answer = library_.ucp_put_nbx(peer.endpoint, &flight->word, sizeof flight->word,
+                                                           flight->address, remote->handle_, &params);
+      if (!is_request(answer)) land(flight, status_of(answer));
+    }
+    peer.waiting.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+pw_status Engine::get_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t& value) {
+  const auto landing = std::make_shared<uint64_t>(0);  // outlives a caller that gives up
+  {
+    Lock lock(mutex_);
+    Peer& peer = connect(rank);
+    if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+    Flight* flight = take_flight(peer, nullptr, &remote);
+    flight->landing = landing;
+    ucp_request_param_t params = parameters(flight);
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    params.memory_type = UCS_MEMORY_TYPE_HOST;
+    const ucs_status_ptr_t answer =
+        library_.ucp_get_nbx(peer.endpoint, landing.get(), sizeof value, address, remote.handle_, &params);
+    if (const pw_status status = started(answer, flight); status != PW_OK) return status;
+  }
+  if (const pw_status status = flush(rank, PW_FOREVER); status != PW_OK) return status;
+  value = *landing;
+  return PW_OK;
+}
+
+// Outlives a caller that gave up waiting for it.
+struct Engine::Fence {
+  Engine& engine;
+  std::atomic<bool> done{false};
+  std::shared_ptr<Fence> self;  ///< held by UCX
+};
+
+void Engine::on_fence(void* request, ucs_status_t status, void* argument) {
+  auto* fence = static_cast<Fence*>(argument);
+  static_cast<void>(status);  // a broken connection is seen by its error handler, a failed transfer by its own status
+  fence->engine.library_.ucp_request_free(request);
+  fence->done.store(true, std::memory_order_release);
+  fence->self.reset();
+}
+
+pw_status Engine::flush(int rank, uint64_t deadline_ns) {
+  Lock lock(mutex_);
+  Peer* peer = peers_[static_cast<size_t>(rank)].get();
+  if (peer == nullptr || !peer->dirty) return PW_OK;
+  if (const pw_status status = failure_of(*peer); status != PW_OK) return status;
+  if (peer->waiting.load(std::memory_order_relaxed) > 0)
+    if (const pw_status status = wait(lock, *peer, deadline_ns, [&] { return peer->waiting.load(std::memory_order_acquire) == 0; });
+        status != PW_OK)
+      return status;
+  peer->dirty = false;  // what is started from here on is another flush's
+  const pw_status status = flush_endpoint(lock, *peer, deadline_ns);
+  if (status != PW_OK) peer->dirty = true;
+  return status;
+}
+
+pw_status Engine::flush_endpoint(Lock& lock, Peer& peer, uint64_t deadline_ns) {
+  auto fence = std::make_shared<Fence>(*this);
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = on_fence;
+  params.user_data = fence.get();
+  fence->self = fence;
+  const ucs_status_ptr_t answer = library_.ucp_ep_flush_nbx(peer.endpoint, &params);
+  if (is_request(answer)) {
+    const pw_status status =
+        wait(lock, peer, deadline_ns, [&] { return fence->done.load(std::memory_order_acquire); });
+    if (status != PW_OK) return status;
+  } else {
+    fence->self.reset();
+  }
+  const ucs_status_t failed = std::exchange(peer.unreported, static_cast<ucs_status_t>(UCS_OK));
+  if (failed == UCS_OK && status_of(answer) >= UCS_OK) return failure_of(peer);
+  return pw::fail(PW_SYSTEM, format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version, peer.rank,
+                                    text_of(library_, failed != UCS_OK ? failed : status_of(answer))));
+}
+
+bool Engine::settle(Lock& lock, Used& used) {
+  const uint64_t deadline = deadline_after(2'000'000'000);
+  while (used.flights_ > 0) {
+    if (now_ns() > deadline) return false;
+    turn();
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+  }
+  return true;
+}
+
+}  // namespace pw::ucx

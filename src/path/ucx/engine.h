@@ -1,0 +1,167 @@
+// UCX for one context: a worker, a connection to each rank that is written to, and the thread that keeps it going when
+// nobody waits (without RDMA hardware UCX needs the target's processor for every put and get). All calls of UCX are made
+// under one lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/descriptor.h"
+#include "path/path.h"
+#include "path/ucx/library.h"
+
+namespace pw::ucx {
+
+class Engine;
+
+/// Something that operations under way use: it may not be given back to UCX before they are done.
+class Used {
+ public:
+  Used() = default;
+  Used(const Used&) = delete;
+
+ private:
+  friend class Engine;
+  uint64_t flights_ = 0;  ///< under the engine's lock
+};
+
+/// Memory of this rank, registered with UCX. Shared, and attached to its region.
+class Memory : public Used {
+ public:
+  Memory(std::shared_ptr<Engine> engine, const void* address, uint64_t bytes);  ///< Throws Error
+  ~Memory();
+  [[nodiscard]] const Bytes& key() const { return key_; }  ///< what peers need to reach it
+
+ private:
+  friend class Engine;
+  std::shared_ptr<Engine> engine_;
+  ucp_abi::ucp_mem_h handle_ = nullptr;
+  Bytes key_;
+};
+
+/// A key of a peer, made usable over the connection to it. Attached to a remote.
+class RemoteMemory : public Used {
+ public:
+  RemoteMemory(std::shared_ptr<Engine> engine, int rank, ByteView key);  ///< Throws Error
+  ~RemoteMemory();
+
+ private:
+  friend class Engine;
+  std::shared_ptr<Engine> engine_;
+  ucp_abi::ucp_rkey_h handle_ = nullptr;
+};
+
+/// One contiguous put or get.
+struct Piece {
+  Op op;
+  void* local;
+  uint64_t remote;  ///< address in the peer
+  uint64_t bytes;
+};
+
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  /// Throws Error.
+  Engine(const Library& library, Team& team);
+  ~Engine();
+  Engine(const Engine&) = delete;
+
+  [[nodiscard]] const Library& library() const { return library_; }
+  [[nodiscard]] const Bytes& address() const { return address_; }            ///< for the peers
+  [[nodiscard]] bool device_memory() const { return device_memory_; }        ///< UCX sees the memory of GPUs
+  void set_addresses(std::vector<Bytes> addresses);                          ///< by rank; before the first operation
+
+  /// Starts the pieces that `next` gives, until it gives no more. Few of them are under way at a time. `host` says that
+  /// the local memory is host memory.
+  pw_status move(int rank, Memory& local, RemoteMemory& remote, bool host, const std::function<bool(Piece&)>& next);
+
+  /// Puts one word once everything that was started towards the rank before is complete there. Returns at once. (UCX has
+  /// a fence, but from version 1.22 it waits for the peer inside, without a limit.)
+  pw_status put_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t value);
+
+  /// Gets one word and waits for it.
+  pw_status get_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t& value);
+
+  /// Completes everything started towards the rank, at both ends.
+  pw_status flush(int rank, uint64_t deadline_ns);
+
+  /// The engine's thread will move this device's memory on behalf of peers.
+  void serve(Device& device) { served_.store(&device, std::memory_order_release); }
+
+  /// Lets UCX work, unless somebody else is at it.
+  void poll();
+
+ private:
+  friend class Memory;
+  friend class RemoteMemory;
+  friend class Polling;
+  struct Peer;
+  struct Flight;
+  struct Fence;
+  using Lock = std::unique_lock<std::mutex>;
+
+  void open();
+  void run();                           ///< the thread
+  unsigned turn();                      ///< one round of UCX's progress, and of connections to close
+  void close_broken();
+  Peer& connect(int rank);              ///< throws Error
+  pw_status failure_of(Peer& peer);     ///< PW_OK while the connection stands
+  void send_words(Peer& peer);          ///< those whose turn has come
+  Flight* take_flight(Peer& peer, Used* local, Used* remote);
+  void land(Flight* flight, ucp_abi::ucs_status_t status);
+  pw_status started(ucp_abi::ucs_status_ptr_t answer, Flight* flight);
+  template <typename Done>
+  pw_status wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done);
+  pw_status flush_endpoint(Lock& lock, Peer& peer, uint64_t deadline_ns);
+  bool settle(Lock& lock, Used& used);  ///< false when something is still under way after a while
+  ucp_abi::ucp_request_param_t parameters(Flight* flight) const;
+  static void on_completion(void* request, ucp_abi::ucs_status_t status, void* flight);
+  static void on_word_ready(void* request, ucp_abi::ucs_status_t status, void* flight);
+  static void on_fence(void* request, ucp_abi::ucs_status_t status, void* fence);
+  static void on_error(void* peer, ucp_abi::ucp_ep_h endpoint, ucp_abi::ucs_status_t status);
+
+  const Library& library_;
+  Team& team_;
+  Bytes address_;
+  bool device_memory_ = false;
+  std::vector<Bytes> addresses_;
+
+  std::mutex mutex_;  ///< of what follows, and of every call of UCX
+  ucp_abi::ucp_context_h context_ = nullptr;
+  ucp_abi::ucp_worker_h worker_ = nullptr;
+  std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use
+  std::vector<std::unique_ptr<Flight>> flights_;
+  std::vector<Flight*> free_flights_;
+  bool words_ready_ = false;  ///< some peer has words to send
+  bool broken_ = false;  ///< some connection broke and is to be closed
+  std::vector<ucp_abi::ucp_mem_h> abandoned_;  ///< registrations that could not be undone while in use
+
+  std::atomic<bool> lost_{false};  ///< some rank was lost: look which
+  std::atomic<int> pollers_{0};
+  std::atomic<Device*> served_{nullptr};
+  std::atomic<bool> stop_{false};
+  int event_ = -1;    ///< UCX's own
+  Descriptor wake_;   ///< eventfd: stop, or a rank was lost
+  std::thread thread_;
+  std::shared_ptr<void> losses_;  ///< last: no callback comes while the rest goes
+};
+
+/// For a loop that waits for something that UCX brings: the engine's own thread stands back while one lives.
+class Polling {
+ public:
+  explicit Polling(Engine& engine) : engine_(engine) { engine_.pollers_.fetch_add(1, std::memory_order_relaxed); }
+  ~Polling() { engine_.pollers_.fetch_sub(1, std::memory_order_relaxed); }
+  Polling(const Polling&) = delete;
+  void turn() const { engine_.poll(); }
+
+ private:
+  Engine& engine_;
+};
+
+}  // namespace pw::ucx

@@ -1,0 +1,167 @@
+#include "path/ucx/ucx.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/config.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/status.h"
+
+namespace pw::ucx {
+namespace {
+
+// What a rank tells the others: a RankUcx and its address.
+Bytes card_of(const RankUcx& rank, const Bytes& address) {
+  ByteWriter writer;
+  writer.put(static_cast<uint8_t>(rank.running));
+  writer.put(static_cast<uint8_t>(rank.device_memory));
+  writer.put_text(rank.text);
+  writer.put(static_cast<uint32_t>(address.size()));
+  writer.put(ByteView(address));
+  return writer.take();
+}
+
+RankUcx read_card(ByteView card, Bytes& address) {
+  ByteReader reader(card, "the card of a rank's UCX");
+  RankUcx rank;
+  rank.running = reader.get<uint8_t>() != 0;
+  rank.device_memory = reader.get<uint8_t>() != 0;
+  rank.text = reader.get_text(4096);
+  const ByteView bytes = reader.take(reader.get<uint32_t>());
+  address.assign(bytes.begin(), bytes.end());
+  return rank;
+}
+
+// all_gather for parts of different lengths: the lengths first, then all of them padded to the longest.
+std::vector<Bytes> gather(Team& team, const Bytes& mine) {
+  const uint64_t timeout = config_number("timeout");
+  const uint64_t length = mine.size();
+  const Bytes lengths = team.all_gather(std::as_bytes(std::span(&length, 1)), timeout);
+  std::vector<uint64_t> each(static_cast<size_t>(team.size()));
+  std::memcpy(each.data(), lengths.data(), lengths.size());
+  const uint64_t longest = *std::max_element(each.begin(), each.end());
+  Bytes padded = mine;
+  padded.resize(longest);
+  const Bytes all = team.all_gather(padded, timeout);
+  std::vector<Bytes> parts;
+  for (size_t r = 0; r < each.size(); ++r) {
+    const auto first = all.begin() + static_cast<ptrdiff_t>(r * longest);
+    parts.emplace_back(first, first + static_cast<ptrdiff_t>(each[r]));
+  }
+  return parts;
+}
+
+bool any(Team& team, bool mine) {
+  const std::byte wish{mine};
+  const Bytes wishes = team.all_gather({&wish, 1}, config_number("timeout"));
+  return std::any_of(wishes.begin(), wishes.end(), [](std::byte each) { return each != std::byte{0}; });
+}
+
+}  // namespace
+
+void Ucx::start(Team& team, bool wanted) {
+  rank_ = team.rank();
+  const std::string setting = config("ucx"), file = config("ucx_library");
+  if (!any(team, setting == "on" || (wanted && setting != "off"))) {
+    why_not_ = setting == "off" ? "PEERWAY_UCX=off" : "all ranks are on one host, where UCX is only started with PEERWAY_UCX=on";
+    return;
+  }
+  RankUcx mine;
+  Bytes address;
+  try {
+    if (setting == "off") throw Error(PW_UNAVAILABLE, "PEERWAY_UCX=off");
+    std::string why;
+    const Library* library = load(candidates(file), why);
+    if (library == nullptr)
+      throw Error(PW_UNAVAILABLE, format("no UCX was found: {}. Install the site's UCX (Debian: libucx0) or the wheel "
+                                         "libucx-cu13, or set PEERWAY_UCX_LIBRARY to its libucp.so.0",
+                                         why));
+    engine_ = std::make_shared<Engine>(*library, team);
+    address = engine_->address();
+    mine.running = true;
+    mine.device_memory = engine_->device_memory();
+    mine.text = format("UCX {} ({})", library->version, library->path);
+  } catch (const Error& error) {
+    mine.text = std::string(error.what()).substr(0, 2000);
+  }
+  why_not_ = mine.text;
+  // The others are waiting for this rank's card, whether or not it has UCX.
+  std::vector<Bytes> addresses;
+  for (const Bytes& card : gather(team, card_of(mine, address))) {
+    Bytes theirs;
+    ranks_.push_back(read_card(card, theirs));
+    addresses.push_back(std::move(theirs));
+  }
+  if (engine_ != nullptr) engine_->set_addresses(std::move(addresses));
+  if (engine_ == nullptr && (setting == "on" || (!file.empty() && setting != "off")))
+    throw Error(PW_UNAVAILABLE, format("peerway: UCX was asked for ({}), but {}", config_origin(file.empty() ? "ucx" : "ucx_library"),
+                                       why_not_));
+}
+
+std::string Ucx::why_no_device_memory(int rank) const {
+  const RankUcx& theirs = ranks_[at(rank)];
+  return format("{}{} has no CUDA support; install libucx-cu13 or point UCX_ROOT at a build that has it",
+                rank == rank_ ? "" : format("at rank {}: ", rank), theirs.text);
+}
+
+void Ucx::facts(Pair& pair, const Remote& remote) const {
+  const int rank = remote.rank();
+  pair.ucx_key = engine_ != nullptr && !remote.key.ucx.empty();
+  if (engine_ == nullptr)
+    pair.why_no_ucx = why_not_;
+  else if (!ranks_[at(rank)].running)
+    pair.why_no_ucx = format("at rank {}: {}", rank, ranks_[at(rank)].text);
+  else if (!pair.ucx_key)
+    pair.why_no_ucx = format("UCX at rank {} could not register this memory; its log says why", rank);
+  if (engine_ == nullptr) return;
+  for (const int each : {rank_, rank}) {
+    const pw_device_kind kind = each == rank_ ? pair.local.kind : pair.remote.kind;
+    pair.ucx_device_memory = kind == PW_HOST || ranks_[at(each)].device_memory;
+    if (pair.ucx_device_memory) continue;
+    pair.why_no_ucx_device_memory = why_no_device_memory(each);
+    return;
+  }
+}
+
+Memory& Ucx::memory_of(Region& region) const {
+  std::lock_guard lock(region.attachment_mutex);
+  if (region.attachment == nullptr) {
+    region.device().enter();
+    if (region.device().id().kind != PW_HOST) engine_->serve(region.device());
+    region.attachment = std::make_shared<Memory>(engine_, region.address(), region.bytes());
+  }
+  return *static_cast<Memory*>(region.attachment.get());
+}
+
+RemoteMemory& Ucx::memory_of(Remote& remote) const {
+  std::lock_guard lock(remote.attachment_mutex);
+  if (remote.attachment == nullptr)
+    remote.attachment = std::make_shared<RemoteMemory>(engine_, remote.rank(), remote.key.ucx);
+  return *static_cast<RemoteMemory*>(remote.attachment.get());
+}
+
+Bytes Ucx::key_of(Region& region) const {
+  constexpr size_t kLongest = 448;  // what is left in a key of PW_KEY_MAX bytes
+  if (engine_ == nullptr || (region.device().id().kind != PW_HOST && !engine_->device_memory())) return {};
+  try {
+    const Bytes& key = memory_of(region).key();
+    if (key.size() <= kLongest) return key;
+    log_once(LogLevel::warning, format("UCX keys of {} bytes are too long; UCX_TLS with fewer transports makes them shorter",
+                                       key.size()));
+  } catch (const Error& error) {
+    log(LogLevel::warning, error.what());
+  }
+  return {};
+}
+
+Bytes Ucx::key_of(ControlSegment& control) {
+  if (engine_ == nullptr) return {};
+  if (signals_ == nullptr) {
+    Control& all = control.control();
+    signals_ = std::make_shared<Memory>(engine_, all.signal, sizeof all.signal);
+  }
+  return signals_->key();
+}
+
+}  // namespace pw::ucx
