@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from peerway.bench import shapes
 from peerway.bench.kinds import DEFAULT_TESTS
+from peerway.cli.options import memories, parsed
 from peerway.cube import cube_face
 
 if TYPE_CHECKING:
@@ -29,31 +30,6 @@ GPUDIRECT = (
     ("gpudirect:rdma", "ucx/direct"),
     ("gpudirect:both", "mapped,ucx/direct"),
 )
-MEMORIES = ("host", "host:malloc", "cuda")
-
-
-def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
-    def callback(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-        try:
-            return None if value is None else parse(value)
-        except ValueError as error:
-            raise click.BadParameter(str(error), ctx, parameter) from None
-
-    return callback
-
-
-def _memories(text: str) -> list[tuple[str, str]]:
-    found = []
-    for part in text.split(","):
-        source, dash, target = part.partition("-")
-        for name in (source, target) if dash else (source,):
-            if name not in MEMORIES:
-                raise ValueError(
-                    f"'{name}' is no memory to measure; there are {', '.join(MEMORIES)}, "
-                    "or two such as host-cuda"
-                )
-        found.append((source, target if dash else source))
-    return list(dict.fromkeys(found))
 
 
 def _peers(text: str) -> Any:
@@ -70,7 +46,7 @@ def _peers(text: str) -> Any:
 @click.option(
     "--device",
     "memories",
-    callback=_parsed(_memories),
+    callback=parsed(memories),
     metavar="LIST",
     help="Memory: host, host:malloc, cuda, or a pair such as host-cuda  [default: all that is here]",
 )
@@ -79,7 +55,7 @@ def _peers(text: str) -> Any:
 )
 @click.option(
     "--sizes",
-    callback=_parsed(shapes.parse_sizes),
+    callback=parsed(shapes.parse_sizes),
     metavar="LIST",
     help="As 8:64M (doubling) or 8,4K,1M  [default: 8:64M]",
 )
@@ -87,11 +63,13 @@ def _peers(text: str) -> Any:
     "--shapes",
     "labels",
     default="contiguous",
-    callback=_parsed(shapes.parse_shapes),
+    callback=parsed(shapes.parse_shapes),
     metavar="LIST",
     help="contiguous, cube:N (its faces), cube:N/i  [default: contiguous; the cube test: N = 2 to 512]",
 )
-@click.option("--peers", callback=_parsed(_peers), metavar="LIST", help="Of openmpi, ucx, nccl, nvshmem.")
+@click.option(
+    "--peers", callback=parsed(_peers), metavar="LIST", help="Of openmpi, ucx, nccl, nvshmem, cuda."
+)
 @click.option(
     "--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Records of each point."
 )

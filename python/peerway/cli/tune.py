@@ -8,15 +8,24 @@ from typing import Any
 
 import click
 
+from peerway.cli.options import memories, parsed
+
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Few sizes and short loops: less than a minute.")
+@click.option(
+    "--device",
+    "chosen",
+    callback=parsed(memories),
+    metavar="LIST",
+    help="Only these memories: host, cuda, or a pair such as host-cuda  [default: all that is here]",
+)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to write the table  [default: where every context looks for this machine's]",
 )
-def command(quick: bool, out: Path | None) -> None:  # fmt: skip
+def command(quick: bool, chosen: list[tuple[str, str]] | None, out: Path | None) -> None:  # fmt: skip
     """Measure every path per operation, shape, size and pair of memories, and write the route table.
 
     Contexts that start afterwards choose by it. `peerway explain` shows it.
@@ -28,14 +37,14 @@ def command(quick: bool, out: Path | None) -> None:  # fmt: skip
     from peerway.tune import changes
     from peerway.tune.run import Tuner
 
-    memories = [("host", "host")]
+    here = [("host", "host")]
     if machine.has_cuda():
-        memories += [("cuda", "host"), ("host", "cuda"), ("cuda", "cuda")]
+        here += [("cuda", "host"), ("host", "cuda"), ("cuda", "cuda")]
     file = out or Path(_core.default_table_file())
     before = _before(file)
     try:
         with progress.shown("tuning") as step:
-            tuner = Tuner(memories, quick, step)
+            tuner = Tuner(chosen or here, quick, step)
             text = tuner.run()
         _core.save_table(text, str(file))
     except (Error, SessionFailed, ValueError) as error:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COLORS = 6  # in page.css: --color-0 to --color-5; -1 is the colour of the text
 ROUTE = "route"
-PEERS = ("openmpi", "mpich", "ucx", "nccl", "nvshmem")
+PEERS = ("openmpi", "mpich", "ucx", "nccl", "nvshmem", "cuda")
 _MARKERS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "star")
 _PATHS = ("peer", "mapped", "staged", "ucx", "nic:")
 

@@ -1,4 +1,4 @@
-"""What people use today, measured beside Peerway: Open MPI, bare UCX, NCCL and NVSHMEM.
+"""What people use today, measured beside Peerway: Open MPI, bare UCX, NCCL, NVSHMEM and bare CUDA copies.
 
 Each peer is a small program in `programs/`, compiled when it is first needed against the library that is
 installed. All share one measuring loop (`programs/measure.h`): random data validated once per case, warm-up,
@@ -8,13 +8,14 @@ then samples.
 from __future__ import annotations
 
 from peerway.bench.peers.base import Found, Missing, Peer
+from peerway.bench.peers.cuda import Cuda
 from peerway.bench.peers.nccl import Nccl
 from peerway.bench.peers.nvshmem import Nvshmem
 from peerway.bench.peers.openmpi import OpenMpi
 from peerway.bench.peers.plan import Case, Failed, Plan, Result
 from peerway.bench.peers.ucx import Ucx
 
-PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (OpenMpi, Ucx, Nccl, Nvshmem)}
+PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (OpenMpi, Ucx, Nccl, Nvshmem, Cuda)}
 
 __all__ = ["PEERS", "Case", "Failed", "Found", "Missing", "Peer", "Plan", "Result", "choose"]
 
