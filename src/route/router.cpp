@@ -35,28 +35,33 @@ int distance(ShapeClass a, ShapeClass b) {
   return b == ShapeClass::contiguous && high == ShapeClass::blocks_large ? 10 : kUnlike;
 }
 
-/// The class nearest to `where.shape` for which the table has a cost of a path that is available.
+bool all_available(const Split& split, std::span<const std::string> available) {
+  return std::all_of(split.parts.begin(), split.parts.end(), [&](const Part& part) {
+    return std::find(available.begin(), available.end(), part.path) != available.end();
+  });
+}
+
+/// The class nearest to `where.shape` for which the table has a cost of a path, or of a split over paths, that
+/// is available.
 std::optional<ShapeClass> measured_class(const Table& table, const Request& request) {
   std::optional<ShapeClass> best;
   int least = 100;
-  for (const Cost& cost : table.costs) {
-    if (cost.where.op != request.where.op || !(cost.where.pair == request.where.pair)) continue;
-    if (std::find(request.available.begin(), request.available.end(), cost.path) == request.available.end())
-      continue;
-    const int apart = distance(request.where.shape, cost.where.shape);
-    if (apart < least) least = apart, best = cost.where.shape;
-  }
+  const auto consider = [&](const Case& where, bool available) {
+    if (where.op != request.where.op || !(where.pair == request.where.pair) || !available) return;
+    const int apart = distance(request.where.shape, where.shape);
+    if (apart < least) least = apart, best = where.shape;
+  };
+  const auto offered = [&](const std::string& path) {
+    return std::find(request.available.begin(), request.available.end(), path) != request.available.end();
+  };
+  for (const Cost& cost : table.costs) consider(cost.where, offered(cost.path));
+  for (const SplitCost& split : table.splits)
+    consider(split.where, all_available(split.split, request.available));
   return best;
 }
 
 uint16_t index_of(std::span<const std::string> names, const std::string& name) {
   return static_cast<uint16_t>(std::find(names.begin(), names.end(), name) - names.begin());
-}
-
-bool all_available(const Split& split, std::span<const std::string> available) {
-  return std::all_of(split.parts.begin(), split.parts.end(), [&](const Part& part) {
-    return std::find(available.begin(), available.end(), part.path) != available.end();
-  });
 }
 
 ReadySplit ready(const Split& split, std::span<const std::string> available) {

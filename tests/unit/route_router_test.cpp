@@ -94,6 +94,13 @@ TEST(RouteRouter, ASplitNeedsAllItsPaths) {
       "peer/copy");
 }
 
+TEST(RouteRouter, ASplitMeasuredAloneIsFollowed) {  // how tune tries one out
+  Table table = sample();
+  table.costs.clear();
+  const Router router(table, {}, false);
+  EXPECT_EQ(via(*router.route(kRequest), uint64_t{1} << 28), "peer/copy+staged");
+}
+
 TEST(RouteRouter, WithoutATableThePreferenceDecides) {
   const Router router(std::nullopt, {}, false, "routes.json does not exist");
   const auto route = router.route({kPut, {"staged", "peer/copy"}, {}});

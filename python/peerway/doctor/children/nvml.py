@@ -107,8 +107,10 @@ def device(index: int, gpu: Any) -> dict[str, Any]:
 def pair(first: Any, second: Any) -> dict[str, Any]:
     """Gather what NVML says about two GPUs."""
 
-    def status(what: int) -> str:
-        value = ask(pynvml.nvmlDeviceGetP2PStatus, first, second, what)
+    def status(what: Any) -> str:
+        # These constants of pynvml are tuples of one number: a comma too many stands behind each of them.
+        index = what[0] if isinstance(what, tuple) else what
+        value = ask(pynvml.nvmlDeviceGetP2PStatus, first, second, index)
         return "" if value is None else P2P.get(value, "unknown")
 
     return {
