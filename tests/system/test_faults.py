@@ -91,7 +91,7 @@ def test_a_target_that_closes_its_context_ends_the_transfer() -> None:
         ranks.tell(1)
         assert ranks.read(1) == "closed"
         kind, message = ranks.read(0)
-        assert kind in ("Closed", "StaleKey"), message
+        assert kind == "Closed", message
         assert "rank 1" in message
         ranks.end()
 
@@ -111,7 +111,7 @@ def test_no_descriptor_left_is_told_and_passes() -> None:
 def test_a_sender_that_leaves_ends_the_wait_for_it() -> None:
     with Ranks("trouble.py", 2, "leaves") as ranks:
         kind, message = ranks.read(1)
-        assert (kind, "rank 0 left the team" in message) == ("PeerLost", True)
+        assert (kind, "rank 0" in message) == ("PeerLost", True)
         ranks.end()
 
 

@@ -82,7 +82,7 @@ def closes(ctx: peerway.Context) -> None:
         if ctx.rank == 1:
             ctx.team.barrier(timeout=30)
             sys.stdin.readline()
-            ctx._core.close()
+            ctx.close()
             say("closed")
             ctx.team.barrier(timeout=60)
             return
