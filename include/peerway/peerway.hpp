@@ -303,6 +303,9 @@ class Context {
     context_.reset(context);
   }
 
+  /// Ends the waits of other threads in this context with Status::closed and refuses what follows.
+  void close() { check(pw_context_close(handle())); }
+
   /// Restricts what follows to these paths, comma-separated; "route" gives the choice back to the route
   /// table.
   void use(const std::string& paths) { check(pw_context_use(handle(), paths.c_str())); }

@@ -122,18 +122,15 @@ void bind_memory(nb::module_& module) {
           nb::arg("counts"), nb::arg("strides"), nb::arg("block_bytes"), nb::arg("offset") = 0);
 }
 
-std::optional<pw_raise> raising(Remote* signal, uint64_t by) {
-  if (signal == nullptr) return std::nullopt;
-  return peerway::raise(**signal, by);
-}
 
 void put(Context& context, Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
          Remote* signal, uint64_t by) {
   released([&] {
-    const auto raise = raising(signal, by);
-    const auto far = to->block(to_block);
-    const auto near = from->block(from_block);
-    return raise ? context->put(far, near, *raise) : context->put(far, near);
+    const auto here = from.hold();
+    const auto there = to.hold();
+    if (signal == nullptr) return context->put(there->block(to_block), here->block(from_block));
+    const auto raised = signal->hold();
+    return context->put(there->block(to_block), here->block(from_block), peerway::raise(*raised, by));
   });
 }
 
@@ -143,7 +140,7 @@ void bind_context(nb::module_& module) {
           "__init__",
           [](Context* self, Team& team) {
             const nb::gil_scoped_release release;
-            new (self) Context(peerway::Context(*team), "context");
+            new (self) Context(peerway::Context(*team.hold()), "context");
           },
           nb::arg("team"), nb::keep_alive<1, 2>())
       .def_prop_ro("closed", &Context::closed)
@@ -176,13 +173,20 @@ void bind_context(nb::module_& module) {
           "get",
           [](Context& context, Region& to, const pw_block& to_block, Remote& from,
              const pw_block& from_block) {
-            released([&] { return context->get(to->block(to_block), from->block(from_block)); });
+            released([&] {
+              const auto here = to.hold();
+              const auto there = from.hold();
+              return context->get(here->block(to_block), there->block(from_block));
+            });
           },
           nb::arg("to"), nb::arg("to_block"), nb::arg("source"), nb::arg("source_block"))
       .def(
           "raise_signal",
           [](Context& context, Remote& signal, uint64_t by) {
-            released([&] { return context->raise(peerway::raise(*signal, by)); });
+            released([&] {
+              const auto raised = signal.hold();
+              return context->raise(peerway::raise(*raised, by));
+            });
           },
           nb::arg("signal"), nb::arg("by") = 1)
       .def(
@@ -191,6 +195,8 @@ void bind_context(nb::module_& module) {
             released([&, limit = timeout(seconds)] { return context->flush(rank, limit); });
           },
           nb::arg("rank") = PW_ANY_RANK, nb::arg("timeout") = nb::none())
+      .def(
+          "end_waits", [](Context& context) { context->close(); }, Release())
       .def("close", &Context::close, Release());
 }
 

@@ -5,8 +5,11 @@
 #include <nanobind/nanobind.h>
 
 #include <chrono>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "peerway/peerway.hpp"
 
@@ -14,25 +17,45 @@ namespace pwpy {
 
 namespace nb = nanobind;
 
-/// A C++ owner that Python may close before it is collected; use after that raises Closed.
+/// A C++ owner that Python may close before it is collected; use after that raises Closed. Closing waits for
+/// the calls that other threads are in (Context.close ends their waits first), so that none uses what is freed.
 template <typename Owner>
 class Closable {
  public:
-  Closable(Owner&& owner, const char* what) : owner_(std::move(owner)), what_(what) {}
+  Closable(Owner&& owner, const char* what)
+      : state_(std::make_unique<State>(std::move(owner))), what_(what) {}
 
-  Owner& operator*() {
-    if (!owner_) {
+  /// The owner stays open as long as the pointer lives. Throws Closed.
+  std::shared_ptr<Owner> hold() const {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->owner == nullptr) {
       throw peerway::Error(peerway::Status::closed,
                            std::string("peerway: this ") + what_ + " was closed before.");
     }
-    return *owner_;
+    return state_->owner;
   }
-  Owner* operator->() { return &**this; }
-  [[nodiscard]] bool closed() const { return !owner_.has_value(); }
-  void close() { owner_.reset(); }
+  std::shared_ptr<Owner> operator->() const { return hold(); }
+  [[nodiscard]] bool closed() const {
+    const std::lock_guard lock(state_->mutex);
+    return state_->owner == nullptr;
+  }
+  /// To be called without the interpreter's lock, which the calls to wait for may need.
+  void close() {
+    std::shared_ptr<Owner> last;
+    {
+      const std::lock_guard lock(state_->mutex);
+      last = std::move(state_->owner);
+    }
+    while (last.use_count() > 1) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
 
  private:
-  std::optional<Owner> owner_;
+  struct State {
+    explicit State(Owner&& given) : owner(std::make_shared<Owner>(std::move(given))) {}
+    std::mutex mutex;
+    std::shared_ptr<Owner> owner;
+  };
+  std::unique_ptr<State> state_;
   const char* what_;
 };
 

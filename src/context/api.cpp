@@ -87,6 +87,12 @@ pw_status pw_context_create(pw_team* team, pw_context** context) {
   });
 }
 
+pw_status pw_context_close(pw_context* context) {
+  if (!all_given(context)) return null_argument("pw_context_close");
+  context->context.close();
+  return PW_OK;
+}
+
 void pw_context_free(pw_context* context) { delete context; }
 
 pw_status pw_context_use(pw_context* context, const char* paths) {

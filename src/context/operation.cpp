@@ -8,17 +8,18 @@
 namespace pw {
 namespace {
 
-std::string describe(const Remote& remote) {
-  return format("remote region ({} bytes, rank {}, key v1)", remote.bytes(), remote.rank());
+Described described(const Remote& remote) {
+  return {remote.bytes(), &remote, [](const void* what) {
+            const auto& it = *static_cast<const Remote*>(what);
+            return format("remote region ({} bytes, rank {}, key v1)", it.bytes(), it.rank());
+          }};
 }
 
-std::string describe(const Region& region) {
-  return format("local region ({} bytes on {})", region.bytes(), to_string(region.device().id()));
-}
-
-Layout checked_layout(const pw_block& to, uint64_t to_span, const std::string& to_what, const pw_block& from,
-                      uint64_t from_span, const std::string& from_what) {
-  return join(to, to_span, to_what.c_str(), from, from_span, from_what.c_str());
+Described described(const Region& region) {
+  return {region.bytes(), &region, [](const void* what) {
+            const auto& it = *static_cast<const Region*>(what);
+            return format("local region ({} bytes on {})", it.bytes(), to_string(it.device().id()));
+          }};
 }
 
 // Says which side a run leaves, in the words of join().
@@ -27,8 +28,7 @@ pw_status refuse_run(const Run& run) {
   remote.offset = run.remote_offset;
   local.offset = run.local_offset;
   remote.block_bytes = local.block_bytes = run.bytes;
-  checked_layout(remote, run.remote->bytes(), describe(*run.remote), local, run.local->bytes(),
-                 describe(*run.local));
+  join(remote, described(*run.remote), local, described(*run.local));
   return PW_OK;  // not reached: the above throws
 }
 
@@ -42,8 +42,7 @@ pw_status Context::put(Remote& to, const pw_block& to_block, Region& from, const
   transfer.local = &from;
   transfer.remote_offset = to_block.offset;
   transfer.local_offset = from_block.offset;
-  transfer.layout =
-      checked_layout(to_block, to.bytes(), describe(to), from_block, from.bytes(), describe(from));
+  transfer.layout = join(to_block, described(to), from_block, described(from));
   return start(transfer, raise);
 }
 
@@ -54,8 +53,7 @@ pw_status Context::get(Remote& from, const pw_block& from_block, Region& to, con
   transfer.local = &to;
   transfer.remote_offset = from_block.offset;
   transfer.local_offset = to_block.offset;
-  transfer.layout =
-      checked_layout(to_block, to.bytes(), describe(to), from_block, from.bytes(), describe(from));
+  transfer.layout = join(to_block, described(to), from_block, described(from));
   return start(transfer, nullptr);
 }
 

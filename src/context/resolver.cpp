@@ -79,7 +79,10 @@ void Resolver::use(const std::string& given) {
   std::lock_guard lock(mutex_);
   used_ = given;
   used_patterns_ = std::move(patterns);
-  epoch_.fetch_add(1, std::memory_order_relaxed);
+  // One epoch a choice, however often it is made: what was resolved under it is found again, and never grows.
+  auto known = std::find(choices_.begin(), choices_.end(), given);
+  if (known == choices_.end()) known = choices_.insert(choices_.end(), given);
+  epoch_.store(static_cast<uint64_t>(known - choices_.begin()) + 1, std::memory_order_relaxed);
 }
 
 void Resolver::classify(Region& region) {

@@ -77,6 +77,7 @@ class Resolver {
   std::unique_ptr<route::Router> automatic_;
   std::string used_;  ///< what use() was given
   std::vector<route::Rule> used_patterns_;
+  std::vector<std::string> choices_{""};  ///< all that use() was given; the epoch is a place in it, plus 1
   std::atomic<uint64_t> epoch_{1};
   std::mutex mutex_;
   std::vector<std::unique_ptr<Resolved>> made_;

@@ -25,10 +25,10 @@ uint64_t add(uint64_t a, uint64_t b, const char* what) {
 
 // Checks one side and returns the bytes from its first byte to one past its last. Dimensions may nest in any
 // order (a transpose is fine); what must not happen is that two blocks share a byte.
-uint64_t checked_extent(const pw_block& block, const char* what) {
+uint64_t checked_extent(const pw_block& block, const Described& span) {
   if (block.dims > PW_MAX_DIMS)
     throw Error(PW_INVALID_ARGUMENT, format("peerway: a block of {} dimensions in the {}; at most {}",
-                                            block.dims, what, PW_MAX_DIMS));
+                                            block.dims, span.text(), PW_MAX_DIMS));
   std::array<uint32_t, PW_MAX_DIMS> order{};
   std::iota(order.begin(), order.end(), 0);
   for (uint32_t d = 0; d < block.dims; ++d) {
@@ -36,7 +36,7 @@ uint64_t checked_extent(const pw_block& block, const char* what) {
     if (block.count[d] > 1 && block.stride[d] <= 0)
       throw Error(PW_INVALID_ARGUMENT,
                   format("peerway: stride {} in dimension {} of the {}; strides must be positive",
-                         block.stride[d], d, what));
+                         block.stride[d], d, span.text()));
   }
   std::sort(order.begin(), order.begin() + block.dims,
             [&](uint32_t a, uint32_t b) { return block.stride[a] < block.stride[b]; });
@@ -51,17 +51,17 @@ uint64_t checked_extent(const pw_block& block, const char* what) {
           format(
               "peerway: stride {} in dimension {} of the {} is smaller than the {} bytes within it, so that "
               "blocks overlap",
-              stride, d, what, inner));
+              stride, d, span.text(), inner));
     inner = add(inner, multiply(block.count[d] - 1, stride, "an extent"), "an extent");
   }
   return inner;
 }
 
-void check_span(const pw_block& block, uint64_t span, const char* what) {
-  const uint64_t bytes = checked_extent(block, what);
-  if (block.offset > span || bytes > span - block.offset)
+void check_span(const pw_block& block, const Described& span) {
+  const uint64_t bytes = checked_extent(block, span);
+  if (block.offset > span.bytes || bytes > span.bytes - block.offset)
     throw Error(PW_OUT_OF_RANGE, format("peerway: {} bytes at offset {} go past the end of the {}", bytes,
-                                        block.offset, what));
+                                        block.offset, span.text()));
 }
 
 Shape shape_of(const pw_block& block) {
@@ -116,13 +116,18 @@ Strides dense_strides(const Shape& shape) {
 
 Layout join(const pw_block& to, uint64_t to_span, const char* to_what, const pw_block& from,
             uint64_t from_span, const char* from_what) {
-  check_span(to, to_span, to_what);
-  check_span(from, from_span, from_what);
+  const auto as_it_is = [](const void* what) { return std::string(static_cast<const char*>(what)); };
+  return join(to, {to_span, to_what, as_it_is}, from, {from_span, from_what, as_it_is});
+}
+
+Layout join(const pw_block& to, const Described& to_span, const pw_block& from, const Described& from_span) {
+  check_span(to, to_span);
+  check_span(from, from_span);
   const Shape to_shape = shape_of(to);
   const Shape from_shape = shape_of(from);
   if (to_shape.bytes() != from_shape.bytes())
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: the {} takes {} bytes but the {} gives {}", to_what,
-                                            to_shape.bytes(), from_what, from_shape.bytes()));
+    throw Error(PW_INVALID_ARGUMENT, format("peerway: the {} takes {} bytes but the {} gives {}", to_span.text(),
+                                            to_shape.bytes(), from_span.text(), from_shape.bytes()));
   const bool same = to_shape.dims == from_shape.dims && to_shape.count == from_shape.count &&
                     to_shape.block_bytes == from_shape.block_bytes;
   if (!same && to_shape.dims > 0 && from_shape.dims > 0)
@@ -131,7 +136,7 @@ Layout join(const pw_block& to, uint64_t to_span, const char* to_what, const pw_
         format(
             "peerway: the {} and the {} have different counts or block sizes; make them equal, or one side "
             "contiguous",
-            to_what, from_what));
+            to_span.text(), from_span.text()));
   Layout layout;
   layout.shape = to_shape.dims >= from_shape.dims ? to_shape : from_shape;
   layout.to = layout.from = dense_strides(layout.shape);

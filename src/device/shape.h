@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "peerway/peerway.h"
 
@@ -38,6 +39,15 @@ struct Layout {
 /// describe the spans in messages, e.g. "remote region (1048576 bytes, rank 3)".
 Layout join(const pw_block& to, uint64_t to_span, const char* to_what, const pw_block& from,
             uint64_t from_span, const char* from_what);
+
+/// A span that is only described when something is wrong with it.
+struct Described {
+  uint64_t bytes;
+  const void* what;
+  std::string (*describe)(const void* what);
+  [[nodiscard]] std::string text() const { return describe(what); }
+};
+Layout join(const pw_block& to, const Described& to_span, const pw_block& from, const Described& from_span);
 
 /// The strides of `shape` with nothing between its blocks.
 Strides dense_strides(const Shape& shape);

@@ -27,6 +27,14 @@ class PinnedMapping final : public Mapping {
   Device& device_;
 };
 
+// Forgets what nobody holds any more, each time the map has doubled: imports come and go without end.
+template <typename Map>
+void sweep(Map& map, size_t& limit) {
+  if (map.size() < limit) return;
+  std::erase_if(map, [](const auto& entry) { return entry.second.expired(); });
+  limit = 2 * map.size() + 64;
+}
+
 }  // namespace
 
 Importer::Importer(ControlSegment& own, int own_rank, std::vector<Card> cards)
@@ -54,6 +62,7 @@ std::shared_ptr<Control> Importer::control(int rank) {
 std::shared_ptr<Mapping> Importer::map(int rank, const Export& exported, Device& device) {
   const bool host_memory = exported.handle == Handle::memfd || exported.handle == Handle::process;
   std::lock_guard lock(mutex_);
+  sweep(mappings_, mappings_limit_);
   auto& entry = mappings_[{rank, exported.allocation,
                            exported.handle == Handle::process ? exported.address : 0, &device}];
   if (auto mapping = entry.lock()) return mapping;
@@ -75,6 +84,7 @@ std::shared_ptr<Mapping> Importer::map(int rank, const Export& exported, Device&
 std::shared_ptr<SignalSender> Importer::sender(int rank, uint32_t slot, uint64_t generation,
                                                const std::atomic<uint64_t>* word) {
   std::lock_guard lock(mutex_);
+  sweep(senders_, senders_limit_);
   auto& entry = senders_[{rank, slot, generation}];
   if (auto sender = entry.lock()) return sender;
   auto sender = std::make_shared<SignalSender>();

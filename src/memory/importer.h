@@ -56,6 +56,7 @@ class Importer {
   std::map<std::pair<int, Device*>, std::shared_ptr<Control>> pinned_controls_;
   std::map<std::tuple<int, uint32_t, uint64_t>, std::weak_ptr<SignalSender>> senders_;
   std::map<std::tuple<int, uint64_t, uint64_t, const Device*>, std::weak_ptr<Mapping>> mappings_;
+  size_t senders_limit_ = 64, mappings_limit_ = 64;
 };
 
 }  // namespace pw

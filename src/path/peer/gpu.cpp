@@ -31,6 +31,7 @@ PeerGpu::Lane& PeerGpu::lane(int rank, Device& device) {
   if (entry == nullptr) {
     entry = std::make_unique<Lane>();
     entry->queue = device.make_queue();
+    used_.store(true, std::memory_order_release);
   }
   return *entry;
 }
@@ -55,6 +56,7 @@ pw_status PeerGpu::start(const Transfer& transfer, const Raise* raise) {
 }
 
 pw_status PeerGpu::flush(int rank, uint64_t deadline_ns) {
+  if (!used_.load(std::memory_order_acquire)) return PW_OK;
   std::vector<Lane*> lanes;
   {
     std::lock_guard lock(mutex_);

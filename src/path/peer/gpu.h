@@ -34,6 +34,7 @@ class PeerGpu final : public Path {
 
   Surroundings surroundings_;
   Method method_;
+  std::atomic<bool> used_ = false;  ///< by any transfer; spares flush the lock
   std::mutex mutex_;
   std::map<std::pair<int, Device*>, std::unique_ptr<Lane>> lanes_;
 };

@@ -1,0 +1,154 @@
+"""Two ranks in trouble that is not a death: one is stopped, closes early, or has no descriptor left.
+
+    trouble.py SCENARIO
+
+Rank 0 moves data towards rank 1 and says what became of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import peerway
+
+SPAN = 32 << 20
+
+
+def say(word: Any) -> None:
+    """One line to the test."""
+    print(json.dumps(word), flush=True)
+
+
+def outcome(call: Callable[[], object]) -> list[str]:
+    """The name of what a call raised and its message; "fine" when nothing."""
+    try:
+        call()
+    except peerway.Error as error:
+        return [type(error).__name__, str(error)]
+    return ["fine", ""]
+
+
+class Pair:
+    """A region of each rank, imported by the other."""
+
+    def __init__(self, ctx: peerway.Context, size: int = SPAN) -> None:
+        self.ctx, self.other = ctx, 1 - ctx.rank
+        self.region = ctx.allocate("host", size)
+        self.remote = ctx.import_key(ctx.team.all_gather(self.region.key(), timeout=30)[self.other])
+
+    def put(self, size: int = SPAN) -> None:
+        """One put to the other rank."""
+        self.ctx.put(self.remote[0:size], self.region[0:size])
+
+
+def stopped(ctx: peerway.Context) -> None:
+    """The target is stopped: one thread is in the middle of a put, another's flush keeps its timeout."""
+    pair = Pair(ctx)
+    ctx.use("staged")
+    if ctx.rank == 1:
+        ctx.team.barrier(timeout=30)
+        say("ready")
+        ctx.team.barrier(timeout=100)
+        return
+    pair.put(1)
+    ctx.flush(timeout=30)
+    ctx.team.barrier(timeout=30)
+    say("ready")
+    sys.stdin.readline()  # the other rank is stopped now
+    ended: list[list[str]] = []
+    thread = threading.Thread(target=lambda: ended.append(outcome(pair.put)))
+    thread.start()
+    while thread.is_alive() and outcome(lambda: ctx.flush(1, timeout=0.2))[0] == "fine":
+        pass  # until the put has been posted
+    say(outcome(lambda: ctx.flush(1, timeout=0.2)))
+    thread.join()
+    say(ended[0])
+    say(outcome(lambda: ctx.flush(1, timeout=60)))
+    if not ctx.team.lost(1):
+        ctx.team.barrier(timeout=100)
+
+
+def closes(ctx: peerway.Context) -> None:
+    """The target closes its context while it is put to."""
+    pair = Pair(ctx)
+    ctx.use("staged")
+    with peerway.Context(ctx.team):  # collective, and of no use here: the one closed is not the team's only one
+        if ctx.rank == 1:
+            ctx.team.barrier(timeout=30)
+            sys.stdin.readline()
+            ctx.close()
+            say("closed")
+            ctx.team.barrier(timeout=60)
+            return
+        ctx.team.barrier(timeout=30)
+        say("ready")
+        found = ["fine", ""]
+        while found[0] == "fine":
+            found = outcome(pair.put)
+        say(found)
+        ctx.team.barrier(timeout=60)
+
+
+def no_descriptors(ctx: peerway.Context) -> None:
+    """First the target, then the initiator has no descriptor left when a staging channel is to be made."""
+    pair = Pair(ctx, 1 << 20)
+    ctx.use("staged")
+    for poor in (1, 0):
+        few = len(os.listdir("/proc/self/fd")) - 1
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if ctx.rank == poor:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
+        ctx.team.barrier(timeout=30)
+        if ctx.rank == 0:
+            say(outcome(lambda: pair.put(4096)))
+            say(outcome(lambda: ctx.flush(timeout=30)))
+        ctx.team.barrier(timeout=30)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        ctx.team.barrier(timeout=30)
+    if ctx.rank == 0:
+        say(outcome(lambda: pair.put(4096)))
+        say(outcome(lambda: ctx.flush(timeout=30)))
+    ctx.team.barrier(timeout=30)
+
+
+def leaves(ctx: peerway.Context) -> None:
+    """The sender leaves in good order while the other waits for its signal."""
+    signal = ctx.signal(sender=0)
+    ctx.team.barrier(timeout=30)
+    if ctx.rank == 1:
+        say(outcome(lambda: signal.wait(1, timeout=60)))
+
+
+def closed_by_a_thread(ctx: peerway.Context) -> None:
+    """A thread closes the context while another waits in it."""
+    signal = ctx.signal(sender=1 - ctx.rank)
+    ctx.team.barrier(timeout=30)
+    ended: list[list[str]] = []
+    thread = threading.Thread(target=lambda: ended.append(outcome(lambda: signal.wait(1, timeout=60))))
+    thread.start()
+    threading.Event().wait(0.05)
+    with peerway.Context(ctx.team):
+        ctx._owns_team = False
+        ctx.close()
+        thread.join()
+        say(ended[0])
+        say(outcome(lambda: signal.value))
+        ctx.team.barrier(timeout=30)
+
+
+def main() -> int:
+    """Run the scenario."""
+    team = peerway.Team.from_launcher()
+    with team, peerway.Context(team) as ctx:
+        globals()[sys.argv[1]](ctx)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""What happens when ranks die, stop, close early or run out of descriptors: every call of the others ends, soon, with
+an error that says what happened, and nothing is left of the job."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from ranks import Ranks
+
+LIMIT = 2.0  # s from the death of a rank until the others know: the one time that the product promises
+PATHS = ["peer/shm", "peer/shm-nt", "peer/cma", "staged"]
+
+
+def lose(victim: int, path: str, work: str, size: int = 3) -> None:
+    """Kill a rank in the middle of its work; demand that each other rank was told in time."""
+    with Ranks("faults.py", size, victim, path, work) as ranks:
+        assert ranks.read_all() == ["working"] * size
+        time.sleep(0.05)  # into the middle
+        killed = ranks.kill(victim)
+        others = [rank for rank in range(size) if rank != victim]
+        for rank in others:
+            found = ranks.read(rank)
+            assert found["error"] == "PeerLost", found
+            assert found["at"] - killed < LIMIT, found
+            assert f"rank {victim}" in found["message"]
+            assert str(ranks.processes[victim].pid) in found["message"]
+        for rank in others:
+            assert ranks.read(rank) == "moved"  # between those who are alive
+        for rank in others:
+            ranks.tell(rank)
+        ranks.end(victim)
+
+
+@pytest.mark.parametrize("work", ["put", "get", "strided", "flush"])
+@pytest.mark.parametrize("path", PATHS)
+def test_a_rank_that_is_killed_ends_transfers_towards_it(path: str, work: str) -> None:
+    lose(1, path, work)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("work", ["wait", "served"])
+def test_a_rank_that_is_killed_ends_waits_for_it(path: str, work: str) -> None:
+    lose(1, path, work)
+
+
+@pytest.mark.parametrize("work", ["barrier", "all_gather"])
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_rank_that_is_killed_ends_exchanges(victim: int, work: str) -> None:
+    lose(victim, "route", work)
+
+
+@pytest.mark.parametrize("work", ["put", "served"])
+def test_rank_0_is_no_more_than_the_others(work: str) -> None:
+    lose(0, "staged", work)
+
+
+def test_a_flush_keeps_its_timeout_while_the_target_is_stopped() -> None:
+    with Ranks("trouble.py", 2, "stopped") as ranks:
+        assert ranks.read_all() == ["ready", "ready"]
+        ranks.processes[1].send_signal(signal.SIGSTOP)
+        ranks.tell(0)
+        kind, message = ranks.read(0)
+        assert (kind, "the time given has passed" in message) == ("Timeout", True)
+        ranks.processes[1].send_signal(signal.SIGCONT)
+        assert ranks.read(0) == ["fine", ""]  # the put
+        assert ranks.read(0) == ["fine", ""]  # and the last flush
+        ranks.end()
+
+
+def test_a_stopped_rank_that_is_killed_ends_the_transfer_towards_it() -> None:
+    with Ranks("trouble.py", 2, "stopped") as ranks:
+        assert ranks.read_all() == ["ready", "ready"]
+        ranks.processes[1].send_signal(signal.SIGSTOP)
+        ranks.tell(0)
+        assert ranks.read(0)[0] == "Timeout"
+        killed = ranks.kill(1)
+        kind, message = ranks.read(0)
+        assert time.monotonic() - killed < LIMIT
+        assert (kind, "rank 1 was lost" in message) == ("PeerLost", True)
+        assert ranks.read(0)[0] == "PeerLost"
+        ranks.end(1)
+
+
+def test_a_target_that_closes_its_context_ends_the_transfer() -> None:
+    with Ranks("trouble.py", 2, "closes") as ranks:
+        assert ranks.read(0) == "ready"
+        time.sleep(0.05)
+        ranks.tell(1)
+        assert ranks.read(1) == "closed"
+        kind, message = ranks.read(0)
+        assert kind == "Closed", message
+        assert "rank 1" in message
+        ranks.end()
+
+
+def test_no_descriptor_left_is_told_and_passes() -> None:
+    with Ranks("trouble.py", 2, "no_descriptors") as ranks:
+        for poor in ("target", "initiator"):
+            kind, message = ranks.read(0)
+            assert kind == "SystemFailure", (poor, message)
+            assert "descriptor" in message or "Too many open files" in message
+            assert ranks.read(0) == ["fine", ""]  # flush: nothing was started
+        assert ranks.read(0) == ["fine", ""]
+        assert ranks.read(0) == ["fine", ""]
+        ranks.end()
+
+
+def test_a_sender_that_leaves_ends_the_wait_for_it() -> None:
+    with Ranks("trouble.py", 2, "leaves") as ranks:
+        kind, message = ranks.read(1)
+        assert (kind, "rank 0" in message) == ("PeerLost", True)
+        ranks.end()
+
+
+def test_a_context_closed_by_a_thread_ends_the_waits_of_others() -> None:
+    with Ranks("trouble.py", 2, "closed_by_a_thread") as ranks:
+        for ended, later in zip(ranks.read_all(), ranks.read_all(), strict=True):
+            assert ended[0] == "Closed", ended
+            assert later[0] == "Closed", later
+        ranks.end()

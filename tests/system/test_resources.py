@@ -1,0 +1,27 @@
+"""What contexts take of the system: little, and nothing once they are closed."""
+
+from __future__ import annotations
+
+from ranks import Ranks
+
+MIB = 1 << 20
+
+
+def test_contexts_regions_and_imports_leave_nothing_behind() -> None:
+    with Ranks("resources.py", 2, "cycles") as ranks:
+        for before, between, after in ranks.read_all():
+            for name in ("descriptors", "threads"):
+                assert before[name] == between[name] == after[name], name
+            # The allocator may map a little more or less; 200 contexts or 20,000 regions left behind show.
+            assert max(between["mappings"], after["mappings"]) - before["mappings"] < 20
+            assert between["resident"] - before["resident"] < 4 * MIB
+            assert after["resident"] - between["resident"] < 4 * MIB
+        ranks.end()
+
+
+def test_a_context_of_eight_ranks_takes_little_memory() -> None:
+    with Ranks("resources.py", 8, "footprint") as ranks:
+        found = ranks.read_all()
+        ranks.end()
+    print("MiB a rank, empty and after moving to all:", [[part / MIB for part in one] for one in found])
+    assert max(used for _, used in found) < 64 * MIB
