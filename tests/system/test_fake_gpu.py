@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / "tests" / "gpu" / "programs" / "transfers.py"
+PROGRAMS = ROOT / "tests" / "gpu" / "programs"
 PATHS = ["peer/copy", "peer/store", "staged"]
 
 Moves = Callable[..., list[dict[str, Any]]]
@@ -48,7 +48,8 @@ def moves(fakes: dict[str, str], run_program: Callable[..., subprocess.Completed
     """Run the program as two ranks and give what each found."""
 
     def run(*arguments: str, **settings: str) -> list[dict[str, Any]]:
-        command = ["peerway", "run", "-n", "2", "--", sys.executable, str(PROGRAM), *arguments]
+        program = str(PROGRAMS / "gpu_transfers.py")
+        command = ["peerway", "run", "-n", "2", "--", sys.executable, program, *arguments]
         done = run_program(*command, env={**os.environ, **fakes, **settings})
         assert done.returncode == 0, done.stderr
         found = [json.loads(line) for line in done.stdout.splitlines()]
@@ -99,8 +100,23 @@ def test_mapped_says_why_it_cannot_serve(moves: Moves) -> None:
     assert "peer/shm" in why["host", "host"]
 
 
-def test_memory_that_cannot_be_exported_goes_through_the_host(moves: Moves) -> None:
-    """Host memory that a GPU cannot reach: peer/copy says so, staged serves it."""
-    refused = moves("peer/copy", "put", "malloc", "cuda")
-    assert all(not one["available"] and "pw_allocate" in one["why"] for one in refused)
-    assert all_right(moves("staged", "put", "malloc", "cuda"))
+@pytest.mark.parametrize(("memory", "reason"), [("malloc", "pw_allocate"), ("cuda-async", "handleTypes")])
+def test_memory_that_cannot_be_exported_goes_through_the_host(memory: str, reason: str, moves: Moves) -> None:
+    refused = moves("peer/copy", "put", memory, "cuda")
+    assert all(not one["available"] and reason in one["why"] for one in refused)
+    assert all_right(moves("staged", "put", memory, "cuda"))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_rank_killed_in_the_middle_is_lost_to_the_other(
+    path: str, fakes: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    program = [sys.executable, str(PROGRAMS / "gpu_lost.py"), path]
+    done = run_program(
+        "peerway", "run", "-n", "2", "--grace", "60", "--", *program, env={**os.environ, **fakes}
+    )
+    assert done.returncode == 137, done.stderr
+    (said,) = map(json.loads, done.stdout.splitlines())
+    assert said["rank"] == 0
+    assert "rank 1" in said["put"]
+    assert "rank 1" in said["wait"]

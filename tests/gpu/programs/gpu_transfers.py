@@ -1,9 +1,10 @@
 """Two ranks move random data by one path and tell what did not arrive as it was sent.
 
-    transfers.py PATH OP REMOTE-MEMORY LOCAL-MEMORY [OTHER-GPU]
+    gpu_transfers.py PATH OP REMOTE-MEMORY LOCAL-MEMORY [OTHER-GPU]
 
 OP is put, get or signal (a put that raises a signal). Memory is host (of pw_allocate), malloc, cuda (of
-pw_allocate), cuda-malloc, cuda-pool, cupy, torch or torch-expandable. Rank r uses GPU r, or GPU 0 with
+pw_allocate), cuda-malloc, cuda-pool, cuda-async (a pool that cannot be shared), cupy, torch or
+torch-expandable. Rank r uses GPU r, or GPU 0 with
 OTHER-GPU=no. Every byte of the target is checked, also those that must not change, through copies of the
 driver alone. Each rank prints one line of JSON.
 """
@@ -51,9 +52,9 @@ class Gpu:
         self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
         return address.value
 
-    def from_pool(self, size: int) -> int:
-        """Memory of a new pool that can be shared by descriptor."""
-        wanted = (ctypes.c_int * 22)(1, 1, 1, self.ordinal)  # CUmemPoolProps: pinned, descriptor, on a GPU
+    def from_pool(self, size: int, handles: int) -> int:
+        """Memory of a new pool that can be shared by descriptor (handles = 1) or not at all (0)."""
+        wanted = (ctypes.c_int * 22)(1, handles, 1, self.ordinal)  # CUmemPoolProps: pinned, on a GPU
         pool, address = ctypes.c_void_p(), ctypes.c_uint64()
         self.call("cuMemPoolCreate", ctypes.byref(pool), wanted)
         self.call("cuMemAllocFromPoolAsync", ctypes.byref(address), ctypes.c_size_t(size), pool, None)
@@ -82,8 +83,8 @@ class Memory:
         assert self._gpu is not None
         if kind == "cuda-malloc":
             return ctx.register_memory(self._gpu.malloc(SPAN), SPAN)
-        if kind == "cuda-pool":
-            return ctx.register_memory(self._gpu.from_pool(SPAN), SPAN)
+        if kind in ("cuda-pool", "cuda-async"):
+            return ctx.register_memory(self._gpu.from_pool(SPAN, int(kind == "cuda-pool")), SPAN)
         if kind == "cupy":
             import cupy
 
@@ -96,11 +97,13 @@ class Memory:
             os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
         import torch
 
-        # Over one granule of 2 MiB: an expandable segment then spans several handles.
         whole = torch.empty(16 * SPAN, dtype=torch.uint8, device=f"cuda:{ordinal}")
         torch.cuda.synchronize(ordinal)
         self.keep = whole
-        return ctx.register(whole[SPAN : 2 * SPAN])
+        # An expandable segment is of handles of 20 MiB, or 2 MiB where it is small: begin in one and end in
+        # the next.
+        first = (20 << 20) - SPAN // 2
+        return ctx.register(whole[first : first + SPAN])
 
     def write(self, data: np.ndarray) -> None:
         if self._gpu is None:
