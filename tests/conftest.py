@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Give each test its own configuration and cache, and none of the user's PEERWAY_ variables."""
     for name in list(os.environ):
-        if name.startswith("PEERWAY_") and name != "PEERWAY_WHEELS":
+        if name.startswith("PEERWAY_") and name not in ("PEERWAY_WHEELS", "PEERWAY_PACKAGES"):
             monkeypatch.delenv(name)
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # it cuts lines of several ranks into pieces
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

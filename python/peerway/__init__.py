@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from peerway import packages
 from peerway.errors import (
     BadConfig,
     BadKey,
@@ -54,6 +55,8 @@ __all__ = [
     "Signal", "Span", "StaleKey", "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported",
     "__version__",
 ]  # fmt: skip
+
+packages.announce()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,6 @@
 // The extension module peerway._core. Its public face is python/peerway/__init__.py.
 #include <nanobind/nanobind.h>
 
-#include "base/packages.h"
 #include "base/status.h"
 #include "core.h"
 
@@ -13,14 +12,6 @@ namespace {
 void raise_python(const char* status, const char* message) {
   const nb::object type = nb::module_::import_("peerway.errors").attr("by_status")(status);
   PyErr_SetString(type.ptr(), message);
-}
-
-/// The library finds what came as wheels (UCX) in the folders that this Python has its packages in.
-void name_package_folders() {
-  for (const nb::handle entry : nb::module_::import_("sys").attr("path")) {
-    const std::string folder = nb::str(entry).c_str();
-    if (folder.ends_with("-packages")) pw::add_package_folder(folder);
-  }
 }
 
 }  // namespace
@@ -36,7 +27,6 @@ NB_MODULE(_core, module) {
       PyErr_SetString(type.ptr(), error.what());
     }
   });
-  name_package_folders();
   pwpy::bind_core(module);
   pwpy::bind_bench(module);
   pwpy::bind_config(module);

@@ -41,15 +41,16 @@ constexpr ConfigEntry table[] = {
     {"ucx_library", "path", "",
      "libucp.so.0 of UCX. Empty: that of UCX_ROOT, the system or the Python wheel."},
     {"ucx", "choice:auto|on|off", "auto",
-     "UCX, the way to other hosts. auto: started where ranks are on several hosts, or paths or the table name it."},
+     "UCX, the way to other hosts. auto: started where ranks are on several hosts, or paths or the table "
+     "name it."},
     {"host_id", "text", "", "For tests: ranks with different values act as if they were on different hosts."},
     {"gdrcopy_library", "path", "", "The GDRCopy library. Empty: libgdrapi.so.2 of the system."},
 };
 
-/// Set by `peerway run` for its ranks; not settings.
-constexpr std::string_view launcher_variables[] = {"PEERWAY_RANK",       "PEERWAY_SIZE",
-                                                   "PEERWAY_LOCAL_RANK", "PEERWAY_LOCAL_SIZE",
-                                                   "PEERWAY_RENDEZVOUS", "PEERWAY_SECRET"};
+/// Set by `peerway run` for its ranks and by the Python package for its children; not settings.
+constexpr std::string_view launcher_variables[] = {
+    "PEERWAY_RANK",       "PEERWAY_SIZE",   "PEERWAY_LOCAL_RANK", "PEERWAY_LOCAL_SIZE",
+    "PEERWAY_RENDEZVOUS", "PEERWAY_SECRET", "PEERWAY_PACKAGES"};
 
 struct Value {
   std::string text;

@@ -23,6 +23,7 @@ class Descriptor {
     number_ = -1;
   }
   [[nodiscard]] int get() const { return number_; }
+  [[nodiscard]] int release() { return std::exchange(number_, -1); }  ///< now the caller's to close
   explicit operator bool() const { return number_ >= 0; }
 
  private:

@@ -6,21 +6,28 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <mutex>
+#include <string_view>
 
 namespace pw {
 namespace {
 
-std::mutex mutex;
-std::vector<std::string>& added() {
-  static std::vector<std::string> folders;
+// What Python found; see python/peerway/packages.py.
+std::vector<std::string> named_folders() {
+  std::vector<std::string> folders;
+  const char* named = std::getenv("PEERWAY_PACKAGES");
+  for (std::string_view rest = named != nullptr ? named : ""; !rest.empty();) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    folders.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
   return folders;
 }
 
 // .../site-packages/peerway/lib/libpeerway.so -> .../site-packages
 std::string own_package_folder() {
   Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&own_package_folder), &info) == 0 || info.dli_fname == nullptr) return {};
+  if (dladdr(reinterpret_cast<const void*>(&own_package_folder), &info) == 0 || info.dli_fname == nullptr)
+    return {};
   const std::string path = info.dli_fname;
   for (const char* name : {"/site-packages/", "/dist-packages/"})
     if (const size_t at = path.rfind(name); at != std::string::npos) return path.substr(0, at + 14);
@@ -28,11 +35,6 @@ std::string own_package_folder() {
 }
 
 }  // namespace
-
-void add_package_folder(const std::string& folder) {
-  std::lock_guard lock(mutex);
-  added().push_back(folder);
-}
 
 std::vector<std::string> matching_files(const std::string& pattern) {
   std::vector<std::string> found;
@@ -44,11 +46,7 @@ std::vector<std::string> matching_files(const std::string& pattern) {
 }
 
 std::vector<std::string> package_folders() {
-  std::vector<std::string> folders;
-  {
-    std::lock_guard lock(mutex);
-    folders = added();
-  }
+  std::vector<std::string> folders = named_folders();
   folders.push_back(own_package_folder());
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"})
     if (const char* home = std::getenv(variable))

@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
+#include "path/mapped/mapped.h"
 #include "path/peer/cma.h"
 #include "path/peer/gpu.h"
 #include "path/peer/shm.h"
@@ -17,13 +18,14 @@
 
 namespace pw {
 
-std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx) {
+std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx, ProcessorMaps& maps) {
   std::vector<std::unique_ptr<Path>> paths;
   paths.push_back(std::make_unique<PeerShm>(false));
   paths.push_back(std::make_unique<PeerShm>(true));
   paths.push_back(std::make_unique<PeerCma>(surroundings));
   paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::engine));
   paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::kernel));
+  paths.push_back(std::make_unique<Mapped>(maps));
   paths.push_back(std::make_unique<UcxDirect>(surroundings, ucx));
   paths.push_back(std::make_unique<Staged>(surroundings));
   return paths;
@@ -47,8 +49,8 @@ Context::Context(Team& team) : team_(team), touched_(static_cast<size_t>(team.si
   const bool several_hosts =
       std::any_of(cards.begin(), cards.end(), [&](const Card& card) { return card.host_id != mine.host_id; });
   importer_ = std::make_unique<Importer>(control_, team.rank(), std::move(cards));
-  resolver_ = std::make_unique<Resolver>(make_paths({team_, control_, *importer_, registry_}, ucx_),
-                                         *importer_, ucx_);
+  resolver_ = std::make_unique<Resolver>(make_paths({team_, control_, *importer_, registry_}, ucx_, maps_),
+                                         *importer_, ucx_, maps_);
   ucx_.start(team_, several_hosts || resolver_->mentions_ucx());
   if (const uint64_t chunk = resolver_->staging_chunk_bytes(); chunk > 0)
     for (const auto& path : resolver_->paths())

@@ -11,6 +11,7 @@
 #include "memory/importer.h"
 #include "memory/region.h"
 #include "memory/remote.h"
+#include "path/mapped/maps.h"
 #include "path/ucx/ucx.h"
 #include "team/team.h"
 
@@ -69,6 +70,7 @@ class Context {
   Registry registry_{control_};
   std::unique_ptr<Importer> importer_;
   ucx::Ucx ucx_;
+  ProcessorMaps maps_;
   std::unique_ptr<Resolver> resolver_;
   std::vector<std::atomic<bool>> touched_;  ///< ranks that something was started towards
 };
@@ -93,7 +95,7 @@ class Signal {
 };
 
 /// The paths of this build, in order of preference where nothing was measured.
-std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx);
+std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx, ProcessorMaps& maps);
 
 /// The device that `where` names; index -1 is the one bound to this rank (PEERWAY_DEVICE). Throws Error.
 Device& device_named(pw_device where);

@@ -1,10 +1,11 @@
 // Gathers what probes see of a pair of memories. Everything that looks at the system happens here; the probes
 // only decide.
 #include "context/resolver.h"
+#include "path/mapped/mapped.h"
 
 namespace pw {
 
-Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx) {
+Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx, ProcessorMaps& maps) {
   Pair pair;
   const Export& exported = remote.key.exported;
   pair.local = local.device().id();
@@ -31,6 +32,7 @@ Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& uc
   }
   pair.kernels = device.has_kernels(pair.why_no_kernels);
   ucx.facts(pair, remote);
+  mapped_facts(pair, local, maps);
   return pair;
 }
 

@@ -31,8 +31,9 @@ std::string kind_name(pw_device_kind kind) { return kind == PW_HOST ? "host" : "
 
 }  // namespace
 
-Resolver::Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer, const ucx::Ucx& ucx)
-    : paths_(std::move(paths)), importer_(importer), ucx_(ucx) {
+Resolver::Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer, const ucx::Ucx& ucx,
+                   ProcessorMaps& maps)
+    : paths_(std::move(paths)), importer_(importer), ucx_(ucx), maps_(maps) {
   std::string why_none;
   std::optional<route::Table> table = find_table(why_none);
   const std::string rules = config("rules");
@@ -99,7 +100,7 @@ void Resolver::classify(Region& region) {
 }
 
 std::vector<PathInfo> Resolver::probe(Op, Region& local, Remote& remote) {
-  const Pair pair = facts(local, remote, importer_, ucx_);
+  const Pair pair = facts(local, remote, importer_, ucx_, maps_);
   std::vector<PathInfo> answers;
   for (const auto& path : paths_) {
     const Offer offer = path->probe(pair);
@@ -110,7 +111,7 @@ std::vector<PathInfo> Resolver::probe(Op, Region& local, Remote& remote) {
 
 route::Request Resolver::request(Op op, route::ShapeClass shape, Region& local, Remote& remote,
                                  std::vector<Path*>* found) {
-  const Pair pair = facts(local, remote, importer_, ucx_);
+  const Pair pair = facts(local, remote, importer_, ucx_, maps_);
   route::Request request;
   request.where.op = op;
   request.where.shape = shape;

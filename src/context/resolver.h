@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "path/mapped/maps.h"
 #include "path/path.h"
 #include "path/ucx/ucx.h"
 #include "route/router.h"
@@ -30,7 +31,8 @@ struct PathInfo {
 
 class Resolver {
  public:
-  Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer, const ucx::Ucx& ucx);
+  Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer, const ucx::Ucx& ucx,
+           ProcessorMaps& maps);
 
   [[nodiscard]] const std::vector<std::unique_ptr<Path>>& paths() const { return paths_; }
 
@@ -40,7 +42,8 @@ class Resolver {
   /// The route for an operation between the two. Throws Error(PW_UNSUPPORTED) with every path's reason.
   const Resolved& resolve(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
     const size_t at =
-        (local.memory_class.load(std::memory_order_relaxed) * Remote::kOps + static_cast<uint32_t>(op)) * Remote::kShapeClasses +
+        (local.memory_class.load(std::memory_order_relaxed) * Remote::kOps + static_cast<uint32_t>(op)) *
+            Remote::kShapeClasses +
         static_cast<uint32_t>(shape);
     const Resolved* known = remote.routes[at].load(std::memory_order_acquire);
     if (known != nullptr && known->epoch == epoch_.load(std::memory_order_relaxed)) return *known;
@@ -74,6 +77,7 @@ class Resolver {
   std::vector<std::unique_ptr<Path>> paths_;
   Importer& importer_;
   const ucx::Ucx& ucx_;
+  ProcessorMaps& maps_;
   std::unique_ptr<route::Router> automatic_;
   std::string used_;  ///< what use() was given
   std::vector<route::Rule> used_patterns_;
@@ -85,6 +89,6 @@ class Resolver {
 };
 
 /// The facts that probes see.
-Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx);
+Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx, ProcessorMaps& maps);
 
 }  // namespace pw

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "memory/key.h"
 
 namespace pw {
+
+class CpuMapping;
 
 /// One span, known to peers by slot and generation. Shared by all regions over the same span.
 class Region {
@@ -50,6 +53,13 @@ class Region {
   std::shared_ptr<void> attachment;
   std::vector<std::byte> ucx_key;
   std::mutex attachment_mutex;
+
+  /// This region of device memory as the processor sees it, or why it cannot; kept here by ProcessorMaps.
+  struct ProcessorMap {
+    std::shared_ptr<CpuMapping> mapping;
+    std::string why_not;
+    std::atomic<CpuMapping*> ready{nullptr};  ///< the mapping, once there
+  } processor_map;
 
   /// Small number of this kind of memory (device, handle), by which routes are looked up. Set by the context.
   std::atomic<uint32_t> memory_class = 0;

@@ -1,12 +1,12 @@
 #include "device/cuda/nvrtc.h"
 
 #include <dlfcn.h>
-#include <glob.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "base/format.h"
+#include "base/packages.h"
 #include "base/status.h"
 
 namespace pw::cuda {
@@ -55,21 +55,12 @@ struct Nvrtc::Api {
 
 namespace {
 
-std::vector<std::string> matches(const std::string& pattern) {
-  std::vector<std::string> found;
-  glob_t result{};
-  if (glob(pattern.c_str(), 0, nullptr, &result) == 0)
-    found.assign(result.gl_pathv, result.gl_pathv + result.gl_pathc);
-  globfree(&result);
-  return found;
-}
-
 // NVRTC 13.0 opens its built-ins by bare name and does not find them beside itself unless they are loaded
 // already.
 void preload_builtins(const std::string& library) {
   const size_t slash = library.rfind('/');
   if (slash == std::string::npos) return;
-  for (const std::string& path : matches(library.substr(0, slash) + "/libnvrtc-builtins.so.*"))
+  for (const std::string& path : matching_files(library.substr(0, slash) + "/libnvrtc-builtins.so.*"))
     dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
 }
 
@@ -79,18 +70,16 @@ std::vector<std::string> nvrtc_candidates(const std::string& setting) {
   if (!setting.empty()) return {setting};
   std::vector<std::string> found = {"libnvrtc.so.13", "libnvrtc.so.12"};
   const auto add = [&found](const std::string& pattern) {
-    for (std::string& path : matches(pattern)) found.push_back(std::move(path));
+    for (std::string& path : matching_files(pattern)) found.push_back(std::move(path));
   };
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char* home = std::getenv(variable)) add(std::string(home) + "/lib64/libnvrtc.so.1[23]");
   add("/usr/local/cuda/lib64/libnvrtc.so.1[23]");
-  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    if (const char* home = std::getenv(variable)) {
-      add(std::string(home) + "/lib/python3.*/site-packages/nvidia/cu13/lib/libnvrtc.so.13");
-      add(std::string(home) + "/lib/python3.*/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
-      add(std::string(home) + "/lib/libnvrtc.so.1[23]");
-    }
+  for (const std::string& folder : package_folders()) {
+    add(folder + "/nvidia/cu13/lib/libnvrtc.so.13");
+    add(folder + "/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
   }
+  if (const char* home = std::getenv("CONDA_PREFIX")) add(std::string(home) + "/lib/libnvrtc.so.1[23]");
   return found;
 }
 

@@ -152,14 +152,18 @@ void export_fabric(const Driver& driver, const Allocation& allocation, Export& e
 int export_pool(const Driver& driver, const Allocation& allocation, Export& exported) {
   const auto address = reinterpret_cast<CUdeviceptr>(allocation.base);
   const auto pool = reinterpret_cast<CUmemoryPool>(describe_pointer(driver, address).pool);
-  CUmemPoolPtrExportData which{};
-  driver.check(driver.cuMemPoolExportPointer(&which, address), "exporting memory of a pool");
-  std::memcpy(exported.handle_bytes.data(), &which, sizeof which);
-  int descriptor = -1;
+  // The pool first: the driver exports memory only of a pool that is shared already.
+  int shared = -1;
   driver.check(
-      driver.cuMemPoolExportToShareableHandle(&descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-      "exporting a memory pool");
-  return descriptor;
+      driver.cuMemPoolExportToShareableHandle(&shared, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+      "exporting a memory pool by descriptor");
+  Descriptor descriptor(shared);
+  CUmemPoolPtrExportData which{};
+  driver.check(driver.cuMemPoolExportPointer(&which, address),
+               format("exporting the {} bytes at {:#x} of memory pool {:#x}", allocation.bytes, address,
+                      reinterpret_cast<uint64_t>(pool)));
+  std::memcpy(exported.handle_bytes.data(), &which, sizeof which);
+  return descriptor.release();
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ class DmabufMapper final : public CpuMapper {
 std::string why_no_dmabuf_map(int error) {
   if (error == kNotSupported || error == ENOTSUP || error == ENODEV)
     return format(
-        "the driver refuses to map GPU memory for the processor (errno {}); install gdrdrv, or a driver for "
-        "CUDA 13.3 or newer",
+        "the driver refuses to map GPU memory for the CPU (errno {}); install gdrdrv, or a driver for CUDA "
+        "13.3 or newer",
         error);
   if (error == ENOMEM)
     return format("no room to map GPU memory for the processor{}; the GPU's BAR1 may be full (nvidia-smi -q)",

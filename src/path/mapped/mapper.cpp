@@ -49,18 +49,19 @@ void CpuMapping::load(std::byte* to, const std::byte* from, uint64_t bytes) {
 std::unique_ptr<CpuMapping> map_for_processor(const std::vector<std::unique_ptr<CpuMapper>>& mappers,
                                               const std::string& before, Device& device,
                                               const Allocation& allocation) {
-  std::string reasons = before;
+  std::string last, earlier = before;
   for (const auto& mapper : mappers) {
     try {
       return mapper->map(device, allocation);
     } catch (const Error& error) {
-      std::string_view why = error.what();
-      if (why.starts_with("peerway: ")) why.remove_prefix(9);
-      reasons += format("{}{}: {}", reasons.empty() ? "" : "; ", mapper->name(), why);
+      if (!last.empty()) earlier += format("{}{}", earlier.empty() ? "" : "; ", last);
+      last = error.what();
+      if (last.starts_with("peerway: ")) last.erase(0, 9);
     }
   }
-  throw Error(PW_UNAVAILABLE,
-              format("peerway: the processor cannot map memory of {}: {}", to_string(device.id()), reasons));
+  // The last way needs least of the system, so that its reason says best what to do.
+  throw Error(PW_UNAVAILABLE, format("peerway: {} ({}{}{})", last, to_string(device.id()),
+                                     earlier.empty() ? "" : "; before that: ", earlier));
 }
 
 }  // namespace pw

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@ static unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(
 using namespace pw::cuda;
 
 #define API extern "C" __attribute__((visibility("default")))
+#define LOCKED const std::lock_guard<std::recursive_mutex> locked(world_mutex)
 #define FAIL_IF_ASKED(function)                                                          \
   if (const auto asked = world.failures.find(function); asked != world.failures.end()) { \
     const int result = asked->second;                                                    \
@@ -40,6 +42,7 @@ struct pw::cuda::CUmemPoolHandle_st {
   int ordinal;
   int handle_types;
   std::set<int> access;
+  bool shared = false;  // by a descriptor
 };
 
 namespace {
@@ -80,6 +83,7 @@ struct World {
   int version = 13000;
 };
 World world;
+std::recursive_mutex world_mutex;
 thread_local CUcontext stack[16];
 thread_local int depth = 0;
 
@@ -169,14 +173,25 @@ struct alignas(16) Word16 {
 
 }  // namespace
 
-API void fake_cuda_fail(const char* function, int result) { world.failures[function] = result; }
-API void fake_cuda_set_attribute(int attribute, int value) { world.attributes[attribute] = value; }
-API void fake_cuda_set_version(int version) { world.version = version; }
+API void fake_cuda_fail(const char* function, int result) {
+  LOCKED;
+  world.failures[function] = result;
+}
+API void fake_cuda_set_attribute(int attribute, int value) {
+  LOCKED;
+  world.attributes[attribute] = value;
+}
+API void fake_cuda_set_version(int version) {
+  LOCKED;
+  world.version = version;
+}
 API const char* fake_cuda_take_log() {
+  LOCKED;
   world.taken = std::exchange(world.log, "");
   return world.taken.c_str();
 }
 API void fake_cuda_reset() {
+  LOCKED;
   const uint64_t next = world.next_id;
   world = World{};
   world.next_id = next;
@@ -187,6 +202,7 @@ API CUresult cuInit(unsigned) {
   return CUDA_SUCCESS;
 }
 API CUresult cuDriverGetVersion(int* version) {
+  LOCKED;
   *version = world.version;
   return CUDA_SUCCESS;
 }
@@ -217,6 +233,7 @@ API CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
   return CUDA_SUCCESS;
 }
 API CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice) {
+  LOCKED;
   if (const auto set = world.attributes.find(attribute); set != world.attributes.end()) {
     *value = set->second;
     return CUDA_SUCCESS;
@@ -250,6 +267,7 @@ API CUresult cuDeviceGetP2PAttribute(int* value, int, CUdevice, CUdevice) {
   return CUDA_SUCCESS;
 }
 API CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  LOCKED;
   FAIL_IF_ASKED("cuDevicePrimaryCtxRetain");
   *context = &world.context[device];
   return CUDA_SUCCESS;
@@ -274,6 +292,7 @@ API CUresult cuCtxPopCurrent_v2(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned) {
+  LOCKED;
   if (current() < 0) return CUDA_ERROR_INVALID_CONTEXT;
   return world.context[current()].peers.insert(peer->ordinal).second ? CUDA_SUCCESS
                                                                      : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
@@ -285,6 +304,7 @@ API CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 API CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** data, CUdeviceptr address) {
+  LOCKED;
   const auto* found = find(address);
   const uint64_t base = found != nullptr ? found->first : 0;
   const Memory memory = found != nullptr ? found->second : Memory{};
@@ -343,27 +363,41 @@ API CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** data
 }
 
 API CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+  LOCKED;
   FAIL_IF_ASKED("cuMemAlloc");
   *address = new_device_memory(Kind::device, bytes, current());
   return CUDA_SUCCESS;
 }
-API CUresult cuMemFree_v2(CUdeviceptr address) { return free_memory(address); }
+API CUresult cuMemFree_v2(CUdeviceptr address) {
+  LOCKED;
+  return free_memory(address);
+}
 API CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned) {
+  LOCKED;
   *address = new_device_memory(Kind::managed, bytes, current());
   return CUDA_SUCCESS;
 }
-API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return free_memory(address); }
+API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
+  LOCKED;
+  return free_memory(address);
+}
 API CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t bytes, CUstream) {
   memset(reinterpret_cast<void*>(address), value, bytes);
   return CUDA_SUCCESS;
 }
+API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  return CUDA_SUCCESS;
+}
 API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
+  LOCKED;
   FAIL_IF_ASKED("cuMemcpyAsync");
   world.log += "1d " + std::to_string(bytes) + "\n";
   memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
   return CUDA_SUCCESS;
 }
 API CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream) {
+  LOCKED;
   const bool good =
       copy->WidthInBytes <= copy->srcPitch && copy->WidthInBytes <= copy->dstPitch &&
       copy->srcPitch <= 0x7fffffff && copy->dstPitch <= 0x7fffffff &&
@@ -394,6 +428,7 @@ API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* rows, CUstream stream) {
 }
 
 API CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned) {
+  LOCKED;
   FAIL_IF_ASKED("cuMemHostRegister");
   const auto address = reinterpret_cast<uint64_t>(pointer);
   for (const auto& [base, memory] : world.memory)
@@ -403,6 +438,7 @@ API CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned) {
   return CUDA_SUCCESS;
 }
 API CUresult cuMemHostUnregister(void* pointer) {
+  LOCKED;
   return world.memory.erase(reinterpret_cast<uint64_t>(pointer)) == 1 ? CUDA_SUCCESS
                                                                       : CUDA_ERROR_INVALID_VALUE;
 }
@@ -412,6 +448,7 @@ API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* pointer, u
 }
 
 API CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
+  LOCKED;
   FAIL_IF_ASKED("cuIpcGetMemHandle");
   const auto* found = find(address);
   if (found == nullptr || found->second.kind != Kind::device) return CUDA_ERROR_INVALID_VALUE;
@@ -420,13 +457,17 @@ API CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   return CUDA_SUCCESS;
 }
 API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsigned flags) {
+  LOCKED;
   Shared shared;
   memcpy(&shared, handle.reserved, sizeof shared);
   if (shared.process == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
   if (flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) world.context[current()].peers.insert(shared.ordinal);
   return open_shared(shared, Kind::device, nullptr, address);
 }
-API CUresult cuIpcCloseMemHandle(CUdeviceptr address) { return free_memory(address); }
+API CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
+  LOCKED;
+  return free_memory(address);
+}
 
 API CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*, int) {
   *granularity = kGranularity;
@@ -434,6 +475,7 @@ API CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAlloc
 }
 API CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
                          const CUmemAllocationProp* wanted, unsigned long long) {
+  LOCKED;
   FAIL_IF_ASKED("cuMemCreate");
   if (bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > uint64_t{1} << 36) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -443,6 +485,7 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
   return CUDA_SUCCESS;
 }
 API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  LOCKED;
   const auto found = world.physical.find(handle);
   if (found == world.physical.end()) return CUDA_ERROR_INVALID_VALUE;
   close(found->second.descriptor);
@@ -451,16 +494,19 @@ API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 }
 API CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr,
                                  unsigned long long) {
+  LOCKED;
   *address = reinterpret_cast<uint64_t>(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   world.reserved[*address] = bytes;
   return CUDA_SUCCESS;
 }
 API CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+  LOCKED;
   munmap(reinterpret_cast<void*>(address), bytes);
   return world.reserved.erase(address) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 API CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle handle,
                       unsigned long long) {
+  LOCKED;
   FAIL_IF_ASKED("cuMemMap");
   const Physical& physical = world.physical.at(handle);
   map_memory(physical.descriptor, bytes, reinterpret_cast<void*>(address));
@@ -477,6 +523,7 @@ API CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAll
   return CUDA_SUCCESS;
 }
 API CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+  LOCKED;
   const auto found = world.memory.find(address);
   if (found == world.memory.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
   close(found->second.descriptor);
@@ -484,6 +531,7 @@ API CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   return CUDA_SUCCESS;
 }
 API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access, size_t) {
+  LOCKED;
   FAIL_IF_ASKED("cuMemSetAccess");
   uint64_t end = address;  // whole mappings, one after the other
   while (end < address + bytes) {
@@ -495,6 +543,7 @@ API CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccess
   return end == address + bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+  LOCKED;
   const auto* found = find(reinterpret_cast<uint64_t>(address));
   if (found == nullptr || found->second.kind != Kind::vmm) return CUDA_ERROR_INVALID_VALUE;
   const Memory& memory = found->second;
@@ -505,6 +554,7 @@ API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, v
 }
 API CUresult cuMemExportToShareableHandle(void* handle, CUmemGenericAllocationHandle physical, int type,
                                           unsigned long long) {
+  LOCKED;
   if ((world.physical.at(physical).handle_types & type) == 0 ||
       type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
     return CUDA_ERROR_INVALID_VALUE;
@@ -512,6 +562,7 @@ API CUresult cuMemExportToShareableHandle(void* handle, CUmemGenericAllocationHa
   return CUDA_SUCCESS;
 }
 API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shared, int type) {
+  LOCKED;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   const int own = dup(static_cast<int>(reinterpret_cast<intptr_t>(shared)));
   struct stat status{};
@@ -522,9 +573,11 @@ API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle
 }
 API CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, size_t, int,
                                            unsigned long long) {
+  LOCKED;
   FAIL_IF_ASKED("cuMemGetHandleForAddressRange");
   const auto* found = find(address);
-  if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // A memfd cannot begin in the middle, as a dma-buf can.
+  if (found == nullptr || found->first != address) return CUDA_ERROR_INVALID_VALUE;
   *static_cast<int*>(handle) = dup(found->second.descriptor);
   return CUDA_SUCCESS;
 }
@@ -536,40 +589,53 @@ static CUresult make_pool(pw::cuda::CUmemPoolHandle_st made, CUmemoryPool* pool)
   return CUDA_SUCCESS;
 }
 API CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wanted) {
-  return make_pool({wanted->location.id, wanted->handleTypes, {}}, pool);
+  LOCKED;
+  return make_pool({wanted->location.id, wanted->handleTypes, {}, false}, pool);
 }
 API CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  LOCKED;
   return world.pools.erase(pool) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 API CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* access, size_t) {
+  LOCKED;
   pool->access.insert(access->location.id);
   return CUDA_SUCCESS;
 }
 API CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream) {
+  LOCKED;
   *address = new_device_memory(Kind::pool, bytes, pool->ordinal, pool, pool->handle_types);
   return CUDA_SUCCESS;
 }
 API CUresult cuMemPoolExportToShareableHandle(void* handle, CUmemoryPool pool, int type, unsigned long long) {
+  LOCKED;
   if ((pool->handle_types & type) == 0) return CUDA_ERROR_INVALID_VALUE;
   *static_cast<int*>(handle) = make_memfd(1);
+  pool->shared = true;
   return CUDA_SUCCESS;
 }
 API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void*, int type, unsigned long long) {
-  return make_pool({0, type, {}}, pool);
+  LOCKED;
+  return make_pool({0, type, {}, true}, pool);
 }
 API CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* data, CUdeviceptr address) {
-  const Memory& memory = find(address)->second;
+  LOCKED;
+  const auto* found = find(address);
+  if (found == nullptr || found->second.kind != Kind::pool || !found->second.pool->shared)
+    return CUDA_ERROR_INVALID_VALUE;
+  const Memory& memory = found->second;
   const Shared shared{getpid(), memory.descriptor, memory.ordinal, memory.bytes};
   memcpy(data->reserved, &shared, sizeof shared);
   return CUDA_SUCCESS;
 }
 API CUresult cuMemPoolImportPointer(CUdeviceptr* address, CUmemoryPool pool, CUmemPoolPtrExportData* data) {
+  LOCKED;
   Shared shared;
   memcpy(&shared, data->reserved, sizeof shared);
   return open_shared(shared, Kind::pool, pool, address);
 }
 
 API CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) {
+  LOCKED;
   FAIL_IF_ASKED("cuStreamCreateWithPriority");
   *stream = new pw::cuda::CUstream_st{current()};
   return CUDA_SUCCESS;
@@ -584,9 +650,10 @@ API CUresult cuStreamQuery(CUstream) {
 }
 API CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
 API CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value, unsigned) {
+  LOCKED;
   if (!reaches(stream->ordinal, address)) return CUDA_ERROR_INVALID_VALUE;
   world.log += "write\n";
-  *reinterpret_cast<uint64_t*>(address) = value;
+  __atomic_store_n(reinterpret_cast<uint64_t*>(address), value, __ATOMIC_RELEASE);
   return CUDA_SUCCESS;
 }
 
@@ -602,6 +669,7 @@ API CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* nam
 }
 API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned threads,
                             unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
+  LOCKED;
   const CopyArguments& copy = *static_cast<const CopyArguments*>(parameters[0]);
   const auto word = reinterpret_cast<uintptr_t>(function);
   for (const auto address : {reinterpret_cast<uint64_t>(copy.to), reinterpret_cast<uint64_t>(copy.from)})
@@ -626,6 +694,6 @@ API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsi
     default:
       run<uint8_t>(copy, blocks * threads);
   }
-  if (copy.signal != nullptr) *copy.signal = copy.value;
+  if (copy.signal != nullptr) __atomic_store_n(copy.signal, copy.value, __ATOMIC_RELEASE);
   return CUDA_SUCCESS;
 }

@@ -1,0 +1,33 @@
+"""Where NVIDIA's and UCX's libraries lie that came as Python packages: only Python knows all its folders.
+
+The library looks for them there last, after the settings (nvrtc_library, ucx_library), the toolkit and the
+system. The folders travel in PEERWAY_PACKAGES, so that ranks and other children find them too, in whatever
+language they are written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import MutableMapping
+from importlib.machinery import PathFinder
+
+_VARIABLE = "PEERWAY_PACKAGES"
+_PACKAGES = ("nvidia", "libucx")
+
+
+def folders() -> list[str]:
+    """The folders of this Python's path that hold such packages. Imports none of them."""
+    found: list[str] = []
+    for name in _PACKAGES:
+        spec = PathFinder.find_spec(name)
+        for place in (spec.submodule_search_locations if spec else None) or ():
+            found.append(os.path.dirname(place))  # noqa: PTH120  (pathlib costs a tenth of a second to import)
+    return list(dict.fromkeys(found))
+
+
+def announce(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Name the folders to this process and its children, before those that its parent named."""
+    inherited = environment.get(_VARIABLE, "").split(os.pathsep)
+    named = os.pathsep.join(dict.fromkeys(filter(None, [*folders(), *inherited])))
+    if named:
+        environment[_VARIABLE] = named

@@ -1,0 +1,79 @@
+"""Transfers between ranks on different GPUs: every path, both directions, contiguous and block-strided, all
+kinds of memory. The program compares every byte of the target through copies of the driver."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Ranks = Callable[..., tuple[int, list[dict[str, Any]], str]]
+
+PATHS = ["peer/copy", "peer/store", "mapped", "staged"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def two_gpus(gpus: int) -> None:
+    if gpus < 2:
+        pytest.skip(f"transfers between GPUs need 2 of them; here is {gpus}")
+
+
+def transfer(ranks: Ranks, path: str, op: str, remote: str, local: str) -> None:
+    """All cases are right, or the path says why it cannot serve the pair and the test is skipped."""
+    for found in answers(ranks, path, op, remote, local):
+        if not found["available"]:
+            assert path != "staged", found["why"]
+            assert found["why"]
+            pytest.skip(f"{path}, {remote} and {local}: {found['why']}")
+        assert found["cases"] > 0
+        assert found["wrong"] == []
+
+
+def answers(ranks: Ranks, path: str, op: str, remote: str, local: str) -> list[dict[str, Any]]:
+    for kind in (remote, local):
+        library = kind.partition("-")[0]
+        if library in ("cupy", "torch") and importlib.util.find_spec(library) is None:
+            pytest.skip(f"{library} is not installed")
+    status, said, errors = ranks("gpu_transfers.py", path, op, remote, local)
+    assert status == 0, errors
+    assert len(said) == 2
+    return said
+
+
+@pytest.mark.parametrize("pair", ["cuda cuda", "cuda host", "host cuda"])
+@pytest.mark.parametrize("op", ["put", "get", "signal"])
+@pytest.mark.parametrize("path", PATHS)
+def test_memory_of_peerway(path: str, op: str, pair: str, two_ranks: Ranks) -> None:
+    transfer(two_ranks, path, op, *pair.split())
+
+
+@pytest.mark.parametrize("memory", ["cuda-malloc", "cuda-pool", "cupy", "torch"])
+@pytest.mark.parametrize("op", ["put", "get"])
+@pytest.mark.parametrize("path", ["peer/copy", "peer/store", "staged"])
+def test_memory_of_others(path: str, op: str, memory: str, two_ranks: Ranks) -> None:
+    transfer(two_ranks, path, op, memory, memory)
+
+
+@pytest.mark.parametrize(
+    ("memory", "reason"),
+    [("cuda-async", "handleTypes"), ("torch-expandable", "cuMemCreate"), ("malloc", "pw_allocate")],
+)
+def test_memory_that_cannot_be_shown_to_a_peer_goes_through_the_host(
+    memory: str, reason: str, two_ranks: Ranks
+) -> None:
+    for found in answers(two_ranks, "peer/copy", "put", memory, "cuda"):
+        assert not found["available"]
+        assert reason in found["why"]
+    transfer(two_ranks, "staged", "put", memory, "cuda")
+    transfer(two_ranks, "staged", "get", memory, "cuda")
+
+
+@pytest.mark.parametrize("path", ["peer/copy", "peer/store", "staged"])
+def test_a_rank_killed_in_the_middle_is_lost_to_the_other(path: str, two_ranks: Ranks) -> None:
+    status, said, errors = two_ranks("gpu_lost.py", path)
+    assert status == 137, errors
+    (found,) = said
+    assert "rank 1" in found["put"]
+    assert "rank 1" in found["wait"]

@@ -1,0 +1,122 @@
+"""Every path between two processes with GPUs, on a driver and a GDRCopy that are not there: the test doubles
+of the unit tests, whose "GPU memory" is shared memory. The programs are those of the GPU tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests" / "gpu" / "programs"
+PATHS = ["peer/copy", "peer/store", "staged"]
+
+Moves = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="session")
+def fakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The settings that put the doubles in the place of the libraries."""
+    folder = tmp_path_factory.mktemp("fakes")
+    for name in ("fake_cuda", "fake_gdrcopy"):
+        source = ROOT / "tests" / "unit" / name / f"{name}.cpp"
+        command = [
+            "c++",
+            "-std=c++20",
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "-Wno-unknown-pragmas",
+            f"-I{ROOT / 'src'}",
+        ]
+        subprocess.run([*command, str(source), "-o", str(folder / f"{name}.so")], check=True)
+    return {
+        "PEERWAY_CUDA_LIBRARY": str(folder / "fake_cuda.so"),
+        "PEERWAY_GDRCOPY_LIBRARY": str(folder / "fake_gdrcopy.so"),
+        "PEERWAY_CACHE": str(folder / "cache"),  # the kernels are compiled once for all tests
+    }
+
+
+@pytest.fixture
+def moves(fakes: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]) -> Moves:
+    """Run the program as two ranks and give what each found."""
+
+    def run(*arguments: str, **settings: str) -> list[dict[str, Any]]:
+        program = str(PROGRAMS / "gpu_transfers.py")
+        command = ["peerway", "run", "-n", "2", "--", sys.executable, program, *arguments]
+        done = run_program(*command, env={**os.environ, **fakes, **settings})
+        assert done.returncode == 0, done.stderr
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(found) == 2
+        return found
+
+    return run
+
+
+def all_right(found: list[dict[str, Any]]) -> bool:
+    for one in found:
+        assert one["available"], one["why"]
+    return all(one["cases"] > 0 and one["wrong"] == [] for one in found)
+
+
+@pytest.mark.parametrize("local", ["cuda", "host"])
+@pytest.mark.parametrize("remote", ["cuda", "cuda-malloc"])
+@pytest.mark.parametrize("op", ["put", "get", "signal"])
+@pytest.mark.parametrize("path", PATHS)
+def test_gpu_memory_of_a_peer(path: str, op: str, remote: str, local: str, moves: Moves) -> None:
+    assert all_right(moves(path, op, remote, local))
+
+
+@pytest.mark.parametrize("op", ["put", "get", "signal"])
+@pytest.mark.parametrize("path", [*PATHS, "mapped"])
+def test_gpu_memory_here_and_host_memory_of_a_peer(path: str, op: str, moves: Moves) -> None:
+    assert all_right(moves(path, op, "host", "cuda"))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("remote", ["cuda-pool", "cuda"])
+def test_two_ranks_on_one_gpu(path: str, remote: str, moves: Moves) -> None:
+    assert all_right(moves(path, "put", remote, "cuda-malloc", "no"))
+
+
+@pytest.mark.parametrize("op", ["put", "get"])
+def test_the_processor_maps_gpu_memory_by_dma_buf_without_gdrcopy(op: str, moves: Moves) -> None:
+    assert all_right(moves("mapped", op, "host", "cuda", PEERWAY_GDRCOPY_LIBRARY="/nowhere/libgdrapi.so.2"))
+
+
+def test_mapped_says_why_it_cannot_serve(moves: Moves) -> None:
+    why = {
+        (remote, local): moves("mapped", "put", remote, local)[0]["why"]
+        for remote, local in (("cuda", "host"), ("malloc", "cuda"), ("host", "host"))
+    }
+    assert "only the owner of GPU memory" in why["cuda", "host"]
+    assert "pw_allocate" in why["malloc", "cuda"]
+    assert "peer/shm" in why["host", "host"]
+
+
+@pytest.mark.parametrize(("memory", "reason"), [("malloc", "pw_allocate"), ("cuda-async", "handleTypes")])
+def test_memory_that_cannot_be_exported_goes_through_the_host(memory: str, reason: str, moves: Moves) -> None:
+    refused = moves("peer/copy", "put", memory, "cuda")
+    assert all(not one["available"] and reason in one["why"] for one in refused)
+    assert all_right(moves("staged", "put", memory, "cuda"))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_rank_killed_in_the_middle_is_lost_to_the_other(
+    path: str, fakes: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    program = [sys.executable, str(PROGRAMS / "gpu_lost.py"), path]
+    done = run_program(
+        "peerway", "run", "-n", "2", "--grace", "60", "--", *program, env={**os.environ, **fakes}
+    )
+    assert done.returncode == 137, done.stderr
+    (said,) = map(json.loads, done.stdout.splitlines())
+    assert said["rank"] == 0
+    assert "rank 1" in said["put"]
+    assert "rank 1" in said["wait"]

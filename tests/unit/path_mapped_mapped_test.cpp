@@ -1,0 +1,112 @@
+// mapped: which pairs it serves and why not the others, and the maps of regions, on the fake driver.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "device/cuda/cuda_device.h"
+#include "fake_cuda/fake_cuda.h"
+#include "path/mapped/mapped.h"
+
+namespace pw {
+namespace {
+
+Pair pair_of(pw_device_kind local, pw_device_kind remote) {
+  Pair pair;
+  pair.local.kind = local;
+  pair.remote.kind = remote;
+  pair.remote_handle = remote == PW_HOST ? Handle::memfd : Handle::cuda_fd;
+  return pair;
+}
+
+class MappedTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    library_ = dlopen(FAKE_CUDA, RTLD_NOW);
+    ASSERT_NE(library_, nullptr) << dlerror();
+    reinterpret_cast<fake_cuda::Reset*>(dlsym(library_, "fake_cuda_reset"))();
+    std::string why;
+    driver_ = cuda::Driver::load(FAKE_CUDA, why);
+    ASSERT_NE(driver_, nullptr) << why;
+    pins_ = std::make_unique<cuda::Pins>(*driver_);
+    gpu_ =
+        std::make_unique<cuda::CudaDevice>(*driver_, 0, *pins_, [](int) { return std::string("an image"); });
+    setenv("PEERWAY_GDRCOPY_LIBRARY", "/nowhere/libgdrapi.so.2", 1);
+  }
+  void TearDown() override { unsetenv("PEERWAY_GDRCOPY_LIBRARY"); }
+
+  std::shared_ptr<Region> region() { return registry_.allocate(*gpu_, 100000); }
+  void refuse_dma_bufs(int result) {
+    reinterpret_cast<fake_cuda::Fail*>(dlsym(library_, "fake_cuda_fail"))("cuMemGetHandleForAddressRange",
+                                                                          result);
+  }
+
+  void* library_ = nullptr;
+  std::unique_ptr<const cuda::Driver> driver_;
+  std::unique_ptr<cuda::Pins> pins_;
+  std::unique_ptr<cuda::CudaDevice> gpu_;
+  ControlSegment control_;
+  Registry registry_{control_};
+  ProcessorMaps maps_;
+};
+
+TEST_F(MappedTest, ARegionIsMappedOnce) {
+  const auto one = region();
+  std::string why;
+  CpuMapping* mapping = maps_.find(*one, why);
+  ASSERT_NE(mapping, nullptr) << why;
+  EXPECT_EQ(maps_.find(*one, why), mapping);
+  mapping->address()[99999] = std::byte{7};
+  EXPECT_EQ(one->address()[99999], std::byte{7});
+}
+
+TEST_F(MappedTest, TheReasonIsKeptForTheRegionAndNotForOthers) {
+  const auto one = region();
+  std::string why, again;
+  refuse_dma_bufs(801);  // once
+  EXPECT_EQ(maps_.find(*one, why), nullptr);
+  EXPECT_EQ(maps_.find(*one, again), nullptr);
+  EXPECT_EQ(why, again);
+  EXPECT_NE(why.find("CUDA_ERROR_801"), std::string::npos) << why;
+  EXPECT_NE(why.find("/nowhere/libgdrapi.so.2 was not found"), std::string::npos) << why;
+  EXPECT_NE(maps_.find(*region(), why), nullptr);
+}
+
+TEST_F(MappedTest, GpuMemoryHereAndHostMemoryThatIsMappedAreServed) {
+  const Mapped path(maps_);
+  const auto local = region();
+  Pair pair = pair_of(PW_CUDA, PW_HOST);
+  mapped_facts(pair, *local, maps_);
+  EXPECT_TRUE(path.probe(pair).available);
+  pair = pair_of(PW_CUDA, PW_HOST);
+  pair.remote_handle = Handle::process;
+  mapped_facts(pair, *local, maps_);
+  EXPECT_NE(path.probe(pair).why_not.find("pw_allocate"), std::string::npos);
+  pair.same_process = true;
+  mapped_facts(pair, *local, maps_);
+  EXPECT_TRUE(path.probe(pair).available);
+}
+
+TEST_F(MappedTest, EveryOtherPairIsToldWhyNot) {
+  const Mapped path(maps_);
+  const auto reason = [&](Pair pair, Region& local) {
+    mapped_facts(pair, local, maps_);
+    const Offer offer = path.probe(pair);
+    EXPECT_FALSE(offer.available);
+    return offer.why_not;
+  };
+  const auto gpu = region();
+  const auto host = registry_.allocate(host_device(), 4096);
+  EXPECT_NE(reason(pair_of(PW_CUDA, PW_CUDA), *gpu).find("only the owner"), std::string::npos);
+  EXPECT_NE(reason(pair_of(PW_HOST, PW_CUDA), *host).find("only the owner"), std::string::npos);
+  EXPECT_NE(reason(pair_of(PW_HOST, PW_HOST), *host).find("no GPU"), std::string::npos);
+  Pair far = pair_of(PW_CUDA, PW_HOST);
+  far.same_host = false;
+  EXPECT_NE(reason(far, *gpu).find("another host"), std::string::npos);
+  const auto refused = region();
+  refuse_dma_bufs(801);
+  EXPECT_NE(reason(pair_of(PW_CUDA, PW_HOST), *refused).find("801"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pw
