@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "path/ucx/peer.h"
+#include "path/ucx/wait.h"
 
 namespace pw::ucx {
 

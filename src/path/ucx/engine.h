@@ -13,10 +13,8 @@
 
 #include "base/bytes.h"
 #include "base/descriptor.h"
-#include "base/format.h"
 #include "path/path.h"
 #include "path/ucx/library.h"
-#include "team/wait.h"
 
 namespace pw::ucx {
 
@@ -90,7 +88,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// Gets one word and waits for it.
   pw_status get_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t& value);
 
-  /// Waits until `done()` holds, letting UCX work meanwhile.
+  /// Waits until `done()` holds, letting UCX work meanwhile (wait.h).
   template <typename Done>
   pw_status wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done);
 
@@ -178,17 +176,5 @@ class Polling {
  private:
   Engine& engine_;
 };
-
-template <typename Done>
-pw_status Engine::wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done) {
-  const Polling polling(*this);
-  const auto closed = [&] { return closed_.load(std::memory_order_relaxed) != 0; };
-  const pw_status status = wait_until(team_, rank, deadline_ns, what, [&] {
-    polling.turn();
-    return done() || closed();
-  });
-  if (status != PW_OK || !closed() || done()) return status;
-  return fail(PW_CLOSED, format("peerway: this context was closed while waiting for {}", what));
-}
 
 }  // namespace pw::ucx
