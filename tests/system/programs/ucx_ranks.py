@@ -66,6 +66,7 @@ def paths(ctx: peerway.Context, size: int) -> None:
     answers = {info.name: info.why_not for info in ctx.paths(pair.far, pair.near) if not info.available}
     libraries = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libuc" in line}
     say(unavailable=answers, libraries=sorted(libraries))
+    ctx.team.barrier(timeout=30)
 
 
 def order(ctx: peerway.Context, size: int) -> None:
@@ -134,6 +135,9 @@ def signals(ctx: peerway.Context, size: int) -> None:
 def stopped(ctx: peerway.Context, size: int) -> None:
     """Flush of a rank that does not answer; then it answers again."""
     pair = Pair(ctx, size)
+    pair.put(8)  # a first raise of a signal asks its owner how far it is
+    pair.signal.wait(1, 30)
+    ctx.flush(timeout=30)
     say(process=os.getpid())
     hear()
     if ctx.rank == 0:
@@ -143,7 +147,7 @@ def stopped(ctx: peerway.Context, size: int) -> None:
         hear()
         say(**failure(lambda: ctx.flush(timeout=30)))
     else:
-        pair.signal.wait(4, 30)
+        pair.signal.wait(5, 30)
         say(arrived=bool(pair.bytes.any()))
     ctx.team.barrier(timeout=30)
 
