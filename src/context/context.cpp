@@ -51,7 +51,7 @@ Context::Context(Team& team) : team_(team), touched_(static_cast<size_t>(team.si
   importer_ = std::make_unique<Importer>(control_, team.rank(), std::move(cards));
   resolver_ = std::make_unique<Resolver>(make_paths({team_, control_, *importer_, registry_}, ucx_, maps_),
                                          *importer_, ucx_, maps_);
-  ucx_.start(team_, several_hosts || resolver_->mentions_ucx());
+  ucx_.start(team_, control_.control().closed, several_hosts || resolver_->mentions_ucx());
   if (const uint64_t chunk = resolver_->staging_chunk_bytes(); chunk > 0)
     for (const auto& path : resolver_->paths())
       if (auto* staged = dynamic_cast<Staged*>(path.get())) staged->set_chunk_bytes(chunk);

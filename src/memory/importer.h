@@ -1,6 +1,7 @@
 // Mappings of peers' memory, shared by all remotes that need them and undone with the last.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,7 +22,7 @@ struct SignalSender {
   SpinLock lock;
   uint64_t raised = 0;
   Path* through = nullptr;
-  bool known = false;  ///< `raised` counts what an earlier import raised, too
+  std::atomic<bool> known{false};  ///< `raised` counts what an earlier import raised, too
 };
 
 class Importer {

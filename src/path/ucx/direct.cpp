@@ -63,33 +63,7 @@ pw_status UcxDirect::start(const Transfer& transfer, const Raise* raise) {
         return true;
       });
   if (status != PW_OK || raise == nullptr) return status;
-  if (remote.rank() != raise->signal->rank())  // the engine orders what goes to one rank
-    if (const pw_status done = flush(remote.rank(), PW_FOREVER); done != PW_OK) return done;
   return this->raise(*raise);
-}
-
-bool UcxDirect::raises(const Remote& signal) const { return ucx_.engine() != nullptr && !signal.key.ucx.empty(); }
-
-// What this rank raised the signal by through an earlier import, which only the signal's owner still knows.
-pw_status UcxDirect::learn(Remote& signal, SignalSender& sender) {
-  if (sender.known) return PW_OK;
-  const pw_status status =
-      ucx_.engine()->get_word(signal.rank(), ucx_.memory_of(signal), signal.word_address(), sender.raised);
-  sender.known = status == PW_OK;
-  return status;
-}
-
-pw_status UcxDirect::raise(const Raise& raise) {
-  Remote& signal = *raise.signal;
-  if (!raises(signal)) return Path::raise(raise);
-  std::unique_lock<SpinLock> lock;
-  if (const pw_status status = begin_raise(raise, this, lock); status != PW_OK) return status;
-  SignalSender& sender = *signal.sender();
-  if (const pw_status status = learn(signal, sender); status != PW_OK) return status;
-  const uint64_t total = sender.raised + raise.by;
-  const pw_status status = ucx_.engine()->put_word(signal.rank(), ucx_.memory_of(signal), signal.word_address(), total);
-  if (status == PW_OK) sender.raised = total;
-  return status;
 }
 
 pw_status UcxDirect::flush(int rank, uint64_t deadline_ns) {

@@ -13,14 +13,12 @@ class UcxDirect final : public Path {
   [[nodiscard]] std::string_view name() const override { return "ucx/direct"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
   pw_status start(const Transfer& transfer, const Raise* raise) override;
-  pw_status raise(const Raise& raise) override;
+  pw_status raise(const Raise& raise) override { return ucx_.raise(raise, this); }
   pw_status flush(int rank, uint64_t deadline_ns) override;
   [[nodiscard]] bool asynchronous() const override { return true; }
-  [[nodiscard]] bool raises(const Remote& signal) const override;
+  [[nodiscard]] bool raises(const Remote& signal) const override { return ucx_.raises(signal); }
 
  private:
-  pw_status learn(Remote& signal, SignalSender& sender);
-
   Surroundings surroundings_;
   ucx::Ucx& ucx_;
 };

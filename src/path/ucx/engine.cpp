@@ -10,14 +10,17 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "path/ucx/peer.h"
-#include "team/wait.h"
+#include "path/ucx/wait.h"
 
 namespace pw::ucx {
 
 using namespace ucp_abi;
 
-Engine::Engine(const Library& library, Team& team)
-    : library_(library), team_(team), peers_(static_cast<size_t>(team.size())), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Engine::Engine(const Library& library, Team& team, const std::atomic<uint32_t>& closed)
+    : library_(library),
+      team_(team),
+      closed_(closed),
+      peers_(static_cast<size_t>(team.size())), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   try {
     open();
   } catch (...) {
@@ -49,6 +52,12 @@ void Engine::open() {
   how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   how.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   check(library_.ucp_worker_create(context_, &how, &worker_), "make a worker");
+  ucp_am_handler_param_t messages{};
+  messages.field_mask =
+      UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  messages.cb = on_message;
+  messages.arg = this;
+  check(library_.ucp_worker_set_am_recv_handler(worker_, &messages), "listen to messages");
   check(library_.ucp_worker_get_efd(worker_, &event_), "make its events waitable");
   ucp_worker_attr_t worker{};
   worker.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS;
@@ -192,7 +201,7 @@ void Engine::land(Flight* flight, ucs_status_t status) {
   for (Used* used : {flight->local, flight->remote})
     if (used != nullptr) --used->flights_;
   if (status != UCS_OK && peer.unreported == UCS_OK) peer.unreported = status;
-  flight->landing.reset();
+  flight->kept.reset();
   free_flights_.push_back(flight);
   peer.flights.fetch_sub(1, std::memory_order_release);
 }
@@ -232,11 +241,8 @@ pw_status Engine::started(ucs_status_ptr_t answer, Flight* flight) {
 template <typename Done>
 pw_status Engine::wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done) {
   lock.unlock();
-  const Polling polling(*this);
-  const pw_status status = wait_until(team_, peer.rank, deadline_ns, "transfers of UCX to complete", [&] {
-    polling.turn();
-    return done() || peer.failed();
-  });
+  const pw_status status = wait_for(peer.rank, deadline_ns, "transfers of UCX to complete",
+                                    [&] { return done() || peer.failed(); });
   lock.lock();
   return status != PW_OK ? status : failure_of(peer);
 }
@@ -322,7 +328,7 @@ pw_status Engine::get_word(int rank, RemoteMemory& remote, uint64_t address, uin
     Peer& peer = connect(rank);
     if (const pw_status status = failure_of(peer); status != PW_OK) return status;
     Flight* flight = take_flight(peer, nullptr, &remote);
-    flight->landing = landing;
+    flight->kept = landing;
     ucp_request_param_t params = parameters(flight);
     params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
     params.memory_type = UCS_MEMORY_TYPE_HOST;
@@ -333,6 +339,30 @@ pw_status Engine::get_word(int rank, RemoteMemory& remote, uint64_t address, uin
   if (const pw_status status = flush(rank, PW_FOREVER); status != PW_OK) return status;
   value = *landing;
   return PW_OK;
+}
+
+void Engine::receive(std::function<void(ByteView)> receiver) {
+  Lock lock(mutex_);
+  receiver_ = std::move(receiver);
+}
+
+ucs_status_t Engine::on_message(void* engine, const void*, size_t, void* data, size_t length,
+                                const ucp_am_recv_param_t* param) {
+  const auto& receiver = static_cast<Engine*>(engine)->receiver_;
+  const bool here = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;  // ours are short enough to come whole
+  if (here && receiver) receiver({static_cast<const std::byte*>(data), length});
+  return UCS_OK;
+}
+
+pw_status Engine::send(int rank, Bytes message) {
+  const auto kept = std::make_shared<Bytes>(std::move(message));
+  Lock lock(mutex_);
+  Peer& peer = connect(rank);
+  if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+  Flight* flight = take_flight(peer, nullptr, nullptr);
+  flight->kept = kept;
+  ucp_request_param_t params = parameters(flight);
+  return started(library_.ucp_am_send_nbx(peer.endpoint, 0, nullptr, 0, kept->data(), kept->size(), &params), flight);
 }
 
 // Outlives a caller that gave up waiting for it.

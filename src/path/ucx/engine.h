@@ -67,8 +67,8 @@ struct Piece {
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  /// Throws Error.
-  Engine(const Library& library, Team& team);
+  /// Waits end with PW_CLOSED once `closed` is set. Throws Error.
+  Engine(const Library& library, Team& team, const std::atomic<uint32_t>& closed);
   ~Engine();
   Engine(const Engine&) = delete;
 
@@ -87,6 +87,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   /// Gets one word and waits for it.
   pw_status get_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t& value);
+
+  /// Waits until `done()` holds, letting UCX work meanwhile (wait.h).
+  template <typename Done>
+  pw_status wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done);
+
+  /// Sends a short message, which the peer's receiver gets. Messages may overtake one another, and what was put.
+  pw_status send(int rank, Bytes message);
+  /// From now on `receiver` gets the messages of peers, on any thread; it must be quick and call nothing of UCX.
+  void receive(std::function<void(ByteView)> receiver);
 
   /// Completes everything started towards the rank, at both ends.
   pw_status flush(int rank, uint64_t deadline_ns);
@@ -124,10 +133,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   static void on_completion(void* request, ucp_abi::ucs_status_t status, void* flight);
   static void on_word_ready(void* request, ucp_abi::ucs_status_t status, void* flight);
   static void on_fence(void* request, ucp_abi::ucs_status_t status, void* fence);
+  static ucp_abi::ucs_status_t on_message(void* engine, const void* header, size_t header_length, void* data,
+                                          size_t length, const ucp_abi::ucp_am_recv_param_t* param);
   static void on_error(void* peer, ucp_abi::ucp_ep_h endpoint, ucp_abi::ucs_status_t status);
 
   const Library& library_;
   Team& team_;
+  const std::atomic<uint32_t>& closed_;
   Bytes address_;
   bool device_memory_ = false;
   std::vector<Bytes> addresses_;
@@ -138,6 +150,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use
   std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> free_flights_;
+  std::function<void(ByteView)> receiver_;
   bool words_ready_ = false;  ///< some peer has words to send
   bool broken_ = false;  ///< some connection broke and is to be closed
   std::vector<ucp_abi::ucp_mem_h> abandoned_;  ///< registrations that could not be undone while in use

@@ -58,7 +58,7 @@ struct Engine::Flight {
   uint64_t word = 0;                  ///< source of put_word
   uint64_t address = 0;               ///< where that goes
   bool ready = false;                 ///< nothing is in its way any more
-  std::shared_ptr<uint64_t> landing;  ///< target of get_word
+  std::shared_ptr<void> kept;         ///< target of get_word, or a message
 };
 
 }  // namespace pw::ucx

@@ -60,7 +60,7 @@ bool any(Team& team, bool mine) {
 
 }  // namespace
 
-void Ucx::start(Team& team, bool wanted) {
+void Ucx::start(Team& team, const std::atomic<uint32_t>& closed, bool wanted) {
   rank_ = team.rank();
   const std::string setting = config("ucx"), file = config("ucx_library");
   if (!any(team, setting == "on" || (wanted && setting != "off"))) {
@@ -77,7 +77,7 @@ void Ucx::start(Team& team, bool wanted) {
       throw Error(PW_UNAVAILABLE, format("no UCX was found: {}. Install the site's UCX (Debian: libucx0) or the wheel "
                                          "libucx-cu13, or set PEERWAY_UCX_LIBRARY to its libucp.so.0",
                                          why));
-    engine_ = std::make_shared<Engine>(*library, team);
+    engine_ = std::make_shared<Engine>(*library, team, closed);
     address = engine_->address();
     mine.running = true;
     mine.device_memory = engine_->device_memory();
@@ -93,7 +93,10 @@ void Ucx::start(Team& team, bool wanted) {
     ranks_.push_back(read_card(card, theirs));
     addresses.push_back(std::move(theirs));
   }
-  if (engine_ != nullptr) engine_->set_addresses(std::move(addresses));
+  if (engine_ != nullptr) {
+    engine_->set_addresses(std::move(addresses));
+    engine_->receive(receiver_);
+  }
   if (engine_ == nullptr && (setting == "on" || (!file.empty() && setting != "off")))
     throw Error(PW_UNAVAILABLE, format("peerway: UCX was asked for ({}), but {}", config_origin(file.empty() ? "ucx" : "ucx_library"),
                                        why_not_));
@@ -153,6 +156,38 @@ Bytes Ucx::key_of(Region& region) const {
     log(LogLevel::warning, error.what());
   }
   return {};
+}
+
+void Ucx::receive(std::function<void(ByteView)> receiver) {
+  receiver_ = std::move(receiver);
+  if (engine_ != nullptr) engine_->receive(receiver_);
+}
+
+// What this rank raised the signal by through an earlier import, which only the signal's owner still knows. Asked before
+// the first raise.
+pw_status Ucx::learn(Remote& signal) const {
+  SignalSender& sender = *signal.sender();
+  if (sender.known.load(std::memory_order_acquire)) return PW_OK;
+  std::lock_guard learning(learning_);
+  if (sender.known.load(std::memory_order_relaxed)) return PW_OK;
+  const pw_status status =
+      engine_->get_word(signal.rank(), memory_of(signal), signal.word_address(), sender.raised);
+  sender.known.store(status == PW_OK, std::memory_order_release);
+  return status;
+}
+
+pw_status Ucx::raise(const Raise& raise, Path* through) const {
+  Remote& signal = *raise.signal;
+  if (!raises(signal)) return through->Path::raise(raise);
+  RemoteMemory& word = memory_of(signal);
+  if (const pw_status status = learn(signal); status != PW_OK) return status;
+  std::unique_lock<SpinLock> lock;
+  if (const pw_status status = begin_raise(raise, through, lock); status != PW_OK) return status;
+  uint64_t& raised = signal.sender()->raised;
+  const pw_status status =
+      engine_->put_word(signal.rank(), word, signal.word_address(), raised + raise.by);
+  if (status == PW_OK) raised += raise.by;
+  return status;
 }
 
 Bytes Ucx::key_of(ControlSegment& control) {

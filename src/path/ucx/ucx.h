@@ -20,11 +20,13 @@ struct RankUcx {
 
 class Ucx {
  public:
-  /// Collective. `wanted` is this rank's wish; UCX runs as soon as one rank wants it and on every rank that can. Throws
+  /// Collective. `wanted` is this rank's wish; UCX runs as soon as one rank wants it and on every rank that can.
+  /// Waits end once `closed` is set. Throws
   /// Error when this rank was told to use UCX (the settings `ucx` and `ucx_library`) and cannot.
-  void start(Team& team, bool wanted);
+  void start(Team& team, const std::atomic<uint32_t>& closed, bool wanted);
 
   [[nodiscard]] Engine* engine() const { return engine_.get(); }
+  [[nodiscard]] const std::shared_ptr<Engine>& shared_engine() const { return engine_; }
 
   /// Fills in the pair's facts about UCX.
   void facts(Pair& pair, const Remote& remote) const;
@@ -34,6 +36,14 @@ class Ucx {
   /// The same for all signal words of this rank.
   Bytes key_of(ControlSegment& control);
 
+  /// Raises a signal by a put of UCX, after everything that the engine was given for its rank before. Where it cannot:
+  /// flushes `through` and raises by the processor.
+  pw_status raise(const Raise& raise, Path* through) const;
+  [[nodiscard]] bool raises(const Remote& signal) const { return engine_ != nullptr && !signal.key.ucx.empty(); }
+
+  /// Calls `receiver` with the messages of peers (Engine::receive), once UCX runs; null ends that.
+  void receive(std::function<void(ByteView)> receiver);
+
   /// The region's registration and the remote's key, made at the first call. Throw Error.
   Memory& memory_of(Region& region) const;
   RemoteMemory& memory_of(Remote& remote) const;
@@ -42,7 +52,11 @@ class Ucx {
   static size_t at(int rank) { return static_cast<size_t>(rank); }
   [[nodiscard]] std::string why_no_device_memory(int rank) const;
 
+  pw_status learn(Remote& signal) const;
+
+  mutable std::mutex learning_;
   int rank_ = 0;
+  std::function<void(ByteView)> receiver_;
   std::shared_ptr<Engine> engine_;
   std::string why_not_ = "this context has not started UCX";
   std::vector<RankUcx> ranks_;

@@ -1,0 +1,23 @@
+// Waiting for something that UCX brings.
+#pragma once
+
+#include "base/format.h"
+#include "base/status.h"
+#include "path/ucx/engine.h"
+#include "team/wait.h"
+
+namespace pw::ucx {
+
+template <typename Done>
+pw_status Engine::wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done) {
+  const Polling polling(*this);
+  const auto closed = [&] { return closed_.load(std::memory_order_relaxed) != 0; };
+  const pw_status status = wait_until(team_, rank, deadline_ns, what, [&] {
+    polling.turn();
+    return done() || closed();
+  });
+  if (status != PW_OK || !closed() || done()) return status;
+  return fail(PW_CLOSED, format("peerway: this context was closed while waiting for {}", what));
+}
+
+}  // namespace pw::ucx

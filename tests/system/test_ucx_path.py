@@ -1,0 +1,164 @@
+"""The ucx path between real processes: with the system's UCX and the wheel's, over everything and over TCP alone as
+between hosts; what is missing or broken is told, and nothing hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from ranks import Ranks
+
+WHEEL = next((f for p in sys.path if (f := Path(p) / "libucx" / "lib" / "libucp.so.0").exists()), None)
+SYSTEM = next((f for f in Path("/usr/lib").glob("*-linux-gnu/libucp.so.0")), None)
+LIBRARIES = [
+    pytest.param(
+        library,
+        id=name,
+        marks=pytest.mark.skipif(library is None, reason=f"no UCX of the {name} here; {remedy}"),
+    )
+    for name, library, remedy in (
+        ("system", SYSTEM, "apt-get install libucx0"),
+        ("wheel", WHEEL, "pip install libucx-cu13"),
+    )
+]
+SOME = WHEEL or SYSTEM
+needs_some = pytest.mark.skipif(SOME is None, reason="no UCX here; install libucx0 or libucx-cu13")
+TRANSPORTS = {"all": "all", "tcp": "tcp,self"}
+
+
+def start(scenario: str, size: int = 1 << 20, transports: str = "tcp", far: bool = True, **settings: object) -> Ranks:
+    environment = {"UCX_TLS": TRANSPORTS[transports], "PEERWAY_UCX": "on"}
+    if far:
+        environment["FAR_RANKS"] = "1"
+    environment |= {name: str(value) for name, value in settings.items()}
+    return Ranks("ucx_ranks.py", 2, scenario, size, **environment)
+
+
+def told(scenario: str, **options: object) -> list[dict[str, object]]:
+    with start(scenario, **options) as ranks:  # type: ignore[arg-type]
+        found = ranks.read_all()
+        ranks.end()
+    return found
+
+
+@pytest.mark.parametrize("transports", TRANSPORTS)
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    ("op", "group"), [("put", "contiguous"), ("get", "contiguous"), ("put", "kinds"), ("get", "kinds"), ("put", "signal")]
+)
+def test_every_layout_arrives(op: str, group: str, library: Path, transports: str) -> None:
+    with Ranks(
+        "transfers.py", 2, "ucx/direct", op, "malloc", "allocated", group,
+        PEERWAY_UCX="on", PEERWAY_UCX_LIBRARY=str(library), UCX_TLS=TRANSPORTS[transports],
+    ) as ranks:  # fmt: skip
+        found = ranks.read_all()
+        ranks.end()
+    for one in found:
+        assert one["available"], one["why"]
+        assert one["cases"] > 0
+        assert one["wrong"] == []
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_one_ucx_is_loaded_whole(library: Path) -> None:
+    folder = str(library.resolve().parent)
+    for one in told("paths", PEERWAY_UCX_LIBRARY=library):
+        assert "ucx/direct" not in one["unavailable"]  # type: ignore[operator]
+        parts = [path for path in one["libraries"] if Path(path).name.startswith(("libucp", "libucs", "libuct", "libucm"))]  # type: ignore[attr-defined]
+        assert parts
+        assert {str(Path(part).resolve().parent) for part in parts} <= {folder, f"{folder}/ucx"}
+
+
+@needs_some
+def test_a_ucx_is_found_with_no_setting() -> None:
+    for one in told("paths"):
+        assert "ucx/direct" not in one["unavailable"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("transports", TRANSPORTS)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_signal_never_overtakes_its_data(library: Path, transports: str) -> None:
+    for far in (True, False):
+        for one in told("order", size=200_000, transports=transports, far=far, PEERWAY_PATHS="ucx", PEERWAY_UCX_LIBRARY=library):
+            assert one == {"wrong": 0, "value": 200}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_threads_share_the_path(library: Path) -> None:
+    for one in told("threads", PEERWAY_UCX_LIBRARY=library):
+        assert one == {"failures": [], "arrived": True, "back": True}
+
+
+@needs_some
+def test_raises_go_on_after_an_earlier_import() -> None:
+    for one in told("signals"):
+        assert one == {"reached": "", "beyond": "Timeout", "value": 15}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_flush_of_a_stopped_rank_times_out_and_can_be_repeated(library: Path) -> None:
+    with start("stopped", size=32 << 20, PEERWAY_UCX_LIBRARY=library) as ranks:
+        stopped = ranks.read_all()[1]["process"]
+        os.kill(stopped, signal.SIGSTOP)
+        ranks.tell(0)
+        first = ranks.read(0)
+        os.kill(stopped, signal.SIGCONT)
+        ranks.tell(0)
+        ranks.tell(1)
+        assert first["kind"] == "Timeout"
+        assert ranks.read(0)["kind"] == ""
+        assert ranks.read(1) == {"arrived": True}
+        ranks.end()
+
+
+@pytest.mark.parametrize("transports", TRANSPORTS)
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("far", [True, False], ids=["far", "near"])
+def test_a_killed_rank_is_told_within_two_seconds(library: Path, transports: str, far: bool) -> None:
+    options = {"PEERWAY_PATHS": "ucx", "PEERWAY_UCX_LIBRARY": library}
+    with start("lost", size=32 << 20, transports=transports, far=far, **options) as ranks:  # type: ignore[arg-type]
+        ranks.read_all()
+        killed = ranks.kill(1)
+        during, waiting, after = ranks.read(0), ranks.read(0), ranks.read(0)
+        ranks.end(1)
+    assert [one["kind"] for one in (during, waiting, after)] == ["PeerLost"] * 3
+    assert "rank 1" in during["text"]
+    assert after["at"] - killed < 2
+
+
+@needs_some
+def test_damaged_keys_are_refused() -> None:
+    for one in told("damaged"):
+        assert one == {"found": ["BadKey"]}
+
+
+def test_without_ucx_the_reason_is_told(tmp_path: Path) -> None:
+    for one in told("unsupported", PEERWAY_UCX="off"):
+        for failed in (one["put"], one["signal"]):
+            assert failed["kind"] == "Unsupported"  # type: ignore[index]
+            assert "PEERWAY_UCX=off" in failed["text"]  # type: ignore[index]
+    (one, _) = told("paths", far=False, PEERWAY_UCX="auto")
+    assert "PEERWAY_UCX=on" in one["unavailable"]["ucx/direct"]  # type: ignore[index]
+    assert one["libraries"] == []
+
+
+@pytest.mark.parametrize("kind", ["absent", "garbage", "another library"])
+def test_a_bad_library_is_a_typed_error(kind: str, tmp_path: Path) -> None:
+    library = tmp_path / "libucp.so.0"
+    if kind == "garbage":
+        library.write_bytes(bytes(range(256)) * 100)
+    if kind == "another library":
+        library = next(iter([*Path("/lib").glob("*-linux-gnu/libm.so.6"), Path("/lib64/libm.so.6")]))
+    for one in told("paths", PEERWAY_UCX_LIBRARY=library):
+        assert one["refused"] == "Unavailable"
+        assert str(library) in str(one["text"])
+        assert "libucx-cu13" in str(one["text"])
+
+
+def test_a_name_that_is_no_choice_is_refused() -> None:
+    for one in told("paths", PEERWAY_UCX="maybe"):
+        assert one["refused"] == "BadConfig"
+        assert "maybe" in str(one["text"])
