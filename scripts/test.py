@@ -203,7 +203,7 @@ def test() -> int:
     """Run all, print what is worth knowing, and the summary line."""
     started = time.monotonic()
     totals = Totals()
-    # A shell that starts this in the background ignores these for all its children; tests of signals need them.
+    # Started in the background, a shell makes all children ignore these; tests of signals need them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name in [name for name in os.environ if name.startswith("PEERWAY_")]:
