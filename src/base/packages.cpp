@@ -20,7 +20,8 @@ std::vector<std::string>& added() {
 // .../site-packages/peerway/lib/libpeerway.so -> .../site-packages
 std::string own_package_folder() {
   Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&own_package_folder), &info) == 0 || info.dli_fname == nullptr) return {};
+  if (dladdr(reinterpret_cast<const void*>(&own_package_folder), &info) == 0 || info.dli_fname == nullptr)
+    return {};
   const std::string path = info.dli_fname;
   for (const char* name : {"/site-packages/", "/dist-packages/"})
     if (const size_t at = path.rfind(name); at != std::string::npos) return path.substr(0, at + 14);

@@ -9,8 +9,8 @@ namespace pw {
 /// Adds a folder to what package_folders() gives; the Python package names its own.
 void add_package_folder(const std::string& folder);
 
-/// Folders that exist: those added, the one this library itself is installed in, and those of the active virtual or Conda
-/// environment.
+/// Folders that exist: those added, the one this library itself is installed in, and those of the active
+/// virtual or Conda environment.
 std::vector<std::string> package_folders();
 
 /// Files that match a shell pattern, sorted.

@@ -40,7 +40,8 @@ class Resolver {
   /// The route for an operation between the two. Throws Error(PW_UNSUPPORTED) with every path's reason.
   const Resolved& resolve(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
     const size_t at =
-        (local.memory_class.load(std::memory_order_relaxed) * Remote::kOps + static_cast<uint32_t>(op)) * Remote::kShapeClasses +
+        (local.memory_class.load(std::memory_order_relaxed) * Remote::kOps + static_cast<uint32_t>(op)) *
+            Remote::kShapeClasses +
         static_cast<uint32_t>(shape);
     const Resolved* known = remote.routes[at].load(std::memory_order_acquire);
     if (known != nullptr && known->epoch == epoch_.load(std::memory_order_relaxed)) return *known;

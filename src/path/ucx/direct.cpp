@@ -54,21 +54,24 @@ pw_status UcxDirect::start(const Transfer& transfer, const Raise* raise) {
   const uint64_t far = remote.key.exported.address + transfer.remote_offset;
   region.device().enter();
   Blocks blocks(transfer.layout);
-  const pw_status status = ucx_.engine()->move(
-      remote.rank(), ucx_.memory_of(region), ucx_.memory_of(remote), region.device().id().kind == PW_HOST,
-      [&](ucx::Piece& piece) {
-        uint64_t to = 0, from = 0;
-        if (!blocks.next(to, from)) return false;
-        piece = {transfer.op, local + (put ? from : to), far + (put ? to : from), transfer.layout.shape.block_bytes};
-        return true;
-      });
+  const pw_status status =
+      ucx_.engine()->move(remote.rank(), ucx_.memory_of(region), ucx_.memory_of(remote),
+                          region.device().id().kind == PW_HOST, [&](ucx::Piece& piece) {
+                            uint64_t to = 0, from = 0;
+                            if (!blocks.next(to, from)) return false;
+                            piece = {transfer.op, local + (put ? from : to), far + (put ? to : from),
+                                     transfer.layout.shape.block_bytes};
+                            return true;
+                          });
   if (status != PW_OK || raise == nullptr) return status;
   if (remote.rank() != raise->signal->rank())  // the engine orders what goes to one rank
     if (const pw_status done = flush(remote.rank(), PW_FOREVER); done != PW_OK) return done;
   return this->raise(*raise);
 }
 
-bool UcxDirect::raises(const Remote& signal) const { return ucx_.engine() != nullptr && !signal.key.ucx.empty(); }
+bool UcxDirect::raises(const Remote& signal) const {
+  return ucx_.engine() != nullptr && !signal.key.ucx.empty();
+}
 
 // What this rank raised the signal by through an earlier import, which only the signal's owner still knows.
 pw_status UcxDirect::learn(Remote& signal, SignalSender& sender) {
@@ -87,7 +90,8 @@ pw_status UcxDirect::raise(const Raise& raise) {
   SignalSender& sender = *signal.sender();
   if (const pw_status status = learn(signal, sender); status != PW_OK) return status;
   const uint64_t total = sender.raised + raise.by;
-  const pw_status status = ucx_.engine()->put_word(signal.rank(), ucx_.memory_of(signal), signal.word_address(), total);
+  const pw_status status =
+      ucx_.engine()->put_word(signal.rank(), ucx_.memory_of(signal), signal.word_address(), total);
   if (status == PW_OK) sender.raised = total;
   return status;
 }

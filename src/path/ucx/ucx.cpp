@@ -64,7 +64,8 @@ void Ucx::start(Team& team, bool wanted) {
   rank_ = team.rank();
   const std::string setting = config("ucx"), file = config("ucx_library");
   if (!any(team, setting == "on" || (wanted && setting != "off"))) {
-    why_not_ = setting == "off" ? "PEERWAY_UCX=off" : "all ranks are on one host, where UCX is only started with PEERWAY_UCX=on";
+    why_not_ = setting == "off" ? "PEERWAY_UCX=off"
+                                : "all ranks are on one host, where UCX is only started with PEERWAY_UCX=on";
     return;
   }
   RankUcx mine;
@@ -74,9 +75,10 @@ void Ucx::start(Team& team, bool wanted) {
     std::string why;
     const Library* library = load(candidates(file), why);
     if (library == nullptr)
-      throw Error(PW_UNAVAILABLE, format("no UCX was found: {}. Install the site's UCX (Debian: libucx0) or the wheel "
-                                         "libucx-cu13, or set PEERWAY_UCX_LIBRARY to its libucp.so.0",
-                                         why));
+      throw Error(PW_UNAVAILABLE,
+                  format("no UCX was found: {}. Install the site's UCX (Debian: libucx0) or the wheel "
+                         "libucx-cu13, or set PEERWAY_UCX_LIBRARY to its libucp.so.0",
+                         why));
     engine_ = std::make_shared<Engine>(*library, team);
     address = engine_->address();
     mine.running = true;
@@ -95,8 +97,8 @@ void Ucx::start(Team& team, bool wanted) {
   }
   if (engine_ != nullptr) engine_->set_addresses(std::move(addresses));
   if (engine_ == nullptr && (setting == "on" || (!file.empty() && setting != "off")))
-    throw Error(PW_UNAVAILABLE, format("peerway: UCX was asked for ({}), but {}", config_origin(file.empty() ? "ucx" : "ucx_library"),
-                                       why_not_));
+    throw Error(PW_UNAVAILABLE, format("peerway: UCX was asked for ({}), but {}",
+                                       config_origin(file.empty() ? "ucx" : "ucx_library"), why_not_));
 }
 
 std::string Ucx::why_no_device_memory(int rank) const {
@@ -147,8 +149,9 @@ Bytes Ucx::key_of(Region& region) const {
   try {
     const Bytes& key = memory_of(region).key();
     if (key.size() <= kLongest) return key;
-    log_once(LogLevel::warning, format("UCX keys of {} bytes are too long; UCX_TLS with fewer transports makes them shorter",
-                                       key.size()));
+    log_once(LogLevel::warning,
+             format("UCX keys of {} bytes are too long; UCX_TLS with fewer transports makes them shorter",
+                    key.size()));
   } catch (const Error& error) {
     log(LogLevel::warning, error.what());
   }

@@ -1,5 +1,5 @@
-// UCX as a context sees it: whether it is in use, why not, and what each rank has. The exchange of addresses is
-// collective, so every rank of a context calls start().
+// UCX as a context sees it: whether it is in use, why not, and what each rank has. The exchange of addresses
+// is collective, so every rank of a context calls start().
 #pragma once
 
 #include <memory>
@@ -20,8 +20,8 @@ struct RankUcx {
 
 class Ucx {
  public:
-  /// Collective. `wanted` is this rank's wish; UCX runs as soon as one rank wants it and on every rank that can. Throws
-  /// Error when this rank was told to use UCX (the settings `ucx` and `ucx_library`) and cannot.
+  /// Collective. `wanted` is this rank's wish; UCX runs as soon as one rank wants it and on every rank that
+  /// can. Throws Error when this rank was told to use UCX (the settings `ucx` and `ucx_library`) and cannot.
   void start(Team& team, bool wanted);
 
   [[nodiscard]] Engine* engine() const { return engine_.get(); }
