@@ -122,6 +122,24 @@ def build_tools() -> list[str]:
     return [*([] if cmake >= (3, 25) else ["cmake>=3.25"]), *([] if shutil.which("ninja") else ["ninja"])]
 
 
+def install_mpich(wheels: str | None) -> None:
+    """Install MPICH into a folder of its own: it and Open MPI both bring an `mpirun`."""
+    folder = ROOT / "build" / "mpich"
+    inputs = digest("mpich", ROOT / "requirements.lock")
+    if stamps().get("mpich") == inputs and (folder / "bin" / "mpirun").exists():
+        return
+    options = [
+        "--no-deps",
+        "--ignore-installed",
+        "--constraint",
+        ROOT / "requirements.lock",
+        "--prefix",
+        folder,
+    ]
+    pip_install("install MPICH into build/mpich", [*options, "mpich"], wheels, LOGS / "mpich.log")
+    stamp("mpich", inputs)
+
+
 def install_package(wheels: str | None) -> None:
     """Build the core and the extension module and install the package so that edits count at once."""
     folders = ("cmake", "src", "include", "python/src")
@@ -170,6 +188,8 @@ def setup() -> int:
         system.install_test_packages()
     make_venv(wheels)
     install_requirements(options.extras, wheels)
+    if "test" in options.extras:
+        install_mpich(wheels)
     install_package(wheels)
     return 0
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import time
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
@@ -202,6 +203,9 @@ def test() -> int:
     """Run all, print what is worth knowing, and the summary line."""
     started = time.monotonic()
     totals = Totals()
+    # Started in the background, a shell makes all children ignore these; tests of signals need them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name in [name for name in os.environ if name.startswith("PEERWAY_")]:
         del os.environ[name]  # the tests start from the defaults
     say("test: C++")

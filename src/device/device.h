@@ -134,8 +134,8 @@ class Device {
     throw Error(PW_UNSUPPORTED, "peerway: " + name() + " has no dma-buf");
   }
 
-  /// Makes this device the current one of the calling thread, where none is: libraries that use it themselves (UCX) work
-  /// with the current one.
+  /// Makes this device the current one of the calling thread, where none is: libraries that use it themselves
+  /// (UCX) work with the current one.
   virtual void enter() {}
 
   /// Lets this device reach host memory at full speed and write words in it. Throws Error.

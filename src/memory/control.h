@@ -44,8 +44,8 @@ class ControlSegment {
   [[nodiscard]] Control& control() const { return *control_; }
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
-  /// False in a forked child, which has copies of this rank's objects: what it does to them must not reach the
-  /// shared memory.
+  /// False in a forked child, which has copies of this rank's objects: what it does to them must not reach
+  /// the shared memory.
   [[nodiscard]] bool mine() const;
 
   /// Tells peers, and this rank's own waits, that the context is being closed.

@@ -84,7 +84,8 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
   std::lock_guard adding(adding_);
   if (auto region = known(address, bytes)) {
     if (region->current()) return region;
-    region->retire();  // the memory was freed and is something else now: who has the old key must not reach it
+    region
+        ->retire();  // the memory was freed and is something else now: who has the old key must not reach it
   }
   Allocation allocation;
   Device& device = owner_of(address, bytes, allocation);

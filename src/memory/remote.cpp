@@ -25,17 +25,17 @@ Remote::Remote(Key imported, Importer& importer, int own_rank)
 }
 
 void Remote::open_signal(int own_rank) {
-    if (key.sender != PW_ANY_RANK && key.sender != own_rank)
-      throw Error(PW_DENIED,
-                  format("peerway: this signal of rank {} was made for rank {} to raise; this is rank {}",
-                         key.rank, key.sender, own_rank));
-    const uint64_t index =
-        uint64_t{key.word} + (key.sender == PW_ANY_RANK ? static_cast<uint64_t>(own_rank) : 0);
-    if (index >= kSignalWords)
-      throw Error(PW_BAD_KEY, format("peerway: the key names signal word {} of {}", index, kSignalWords));
-    word_address_ = key.exported.address + (index - key.word) * sizeof(uint64_t);
-    if (control_ != nullptr) word_ = &control_->signal[index];
-    sender_ = importer_.sender(key.rank, key.slot, key.generation, word_);
+  if (key.sender != PW_ANY_RANK && key.sender != own_rank)
+    throw Error(PW_DENIED,
+                format("peerway: this signal of rank {} was made for rank {} to raise; this is rank {}",
+                       key.rank, key.sender, own_rank));
+  const uint64_t index =
+      uint64_t{key.word} + (key.sender == PW_ANY_RANK ? static_cast<uint64_t>(own_rank) : 0);
+  if (index >= kSignalWords)
+    throw Error(PW_BAD_KEY, format("peerway: the key names signal word {} of {}", index, kSignalWords));
+  word_address_ = key.exported.address + (index - key.word) * sizeof(uint64_t);
+  if (control_ != nullptr) word_ = &control_->signal[index];
+  sender_ = importer_.sender(key.rank, key.slot, key.generation, word_);
 }
 
 std::byte* Remote::address_on(Device& device) {

@@ -1,5 +1,6 @@
-"""src/path/ucx/ucp_abi.h says what <ucp/api/ucp.h> says: every structure, constant and function in it is compared with
-each UCX whose headers are installed (Debian's libucx-dev, the wheels libucx-cu12 and -cu13) by the compiler."""
+"""src/path/ucx/ucp_abi.h says what <ucp/api/ucp.h> says: every structure, constant and function in it is
+compared with each UCX whose headers are installed (Debian's libucx-dev, the wheels libucx-cu12 and -cu13) by
+the compiler."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ FRONT = """
 #include <type_traits>
 #include "path/ucx/ucp_abi.h"
 namespace mirror = pw::ucp_abi;
-// One binary interface: as many parameters, each as large and as much a pointer as the other, and the same for the result.
+// One binary interface: as many parameters, each as large and as much a pointer as the other, and the result
+// too.
 template <typename A, typename B> constexpr bool alike() {
   if constexpr (std::is_void_v<A> || std::is_void_v<B>) return std::is_void_v<A> && std::is_void_v<B>;
   else return sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>;
@@ -39,7 +41,9 @@ template <typename R, typename... A, typename S, typename... B> struct same<R(A.
 def places() -> list[Path]:
     """Include folders of every UCX of this machine."""
     folders = [Path(p) / "libucx" / "include" for p in sys.path if p.endswith("-packages")]
-    return [folder for folder in [Path("/usr/include"), *folders] if (folder / "ucp" / "api" / "ucp.h").exists()]
+    return [
+        folder for folder in [Path("/usr/include"), *folders] if (folder / "ucp" / "api" / "ucp.h").exists()
+    ]
 
 
 def without_comments(text: str) -> str:
@@ -54,9 +58,11 @@ def constants(text: str) -> list[tuple[str, str]]:
 def structures(text: str) -> dict[str, list[str]]:
     """Each structure with its members; those of a union or a function pointer by their own name."""
     found = {}
-    for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, flags=re.DOTALL | re.MULTILINE):
-        body = re.sub(r"union \{.*?\}", "union", body, flags=re.DOTALL)
-        members = [re.search(r"(?:\(\*(\w+)\)\(.*|(\w+)(?:\[\d+\])?);$", line.strip()) for line in body.splitlines()]
+    for name, inside in re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, flags=re.DOTALL | re.MULTILINE):
+        body = re.sub(r"union \{.*?\}", "union", inside, flags=re.DOTALL)
+        members = [
+            re.search(r"(?:\(\*(\w+)\)\(.*|(\w+)(?:\[\d+\])?);$", line.strip()) for line in body.splitlines()
+        ]
         names = [match[1] or match[2] for match in members if match]
         found[name] = [member for member in names if member != "appended"]
     return {name: members for name, members in found.items() if name not in OURS}
@@ -77,10 +83,14 @@ def comparison(text: str) -> str:
             lines.append("static_assert(sizeof(::ucs_sock_addr_t) == sizeof(mirror::ucs_sock_addr_t));")
         for member in members:
             for what in (f"offsetof({{}}::{structure}, {member})", f"sizeof({{}}::{structure}::{member})"):
-                lines.append(f'static_assert({what.format("")} == {what.format("mirror")}, "{structure}.{member}");')
+                lines.append(
+                    f'static_assert({what.format("")} == {what.format("mirror")}, "{structure}.{member}");'
+                )
     for name in functions(text):
         mine = f"std::remove_pointer_t<decltype(mirror::Functions::{name})>"
-        lines.append(f'static_assert(same<{mine}, std::remove_pointer_t<decltype(&::{name})>>::value, "{name}");')
+        lines.append(
+            f'static_assert(same<{mine}, std::remove_pointer_t<decltype(&::{name})>>::value, "{name}");'
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -95,7 +105,9 @@ def compile_against(folder: Path, text: str, work: Path) -> subprocess.Completed
 
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ to compare headers with")
-needs_headers = pytest.mark.skipif(not places(), reason="no UCX headers here; install libucx-dev or libucx-cu13")
+needs_headers = pytest.mark.skipif(
+    not places(), reason="no UCX headers here; install libucx-dev or libucx-cu13"
+)
 
 
 @needs_compiler

@@ -1,5 +1,5 @@
-"""Ranks that a test starts one by one, so that it can stop, kill and question each of them. A rank tells the test
-what it found as lines of JSON on its standard output."""
+"""Ranks that a test starts one by one, so that it can stop, kill and question each of them. A rank tells the
+test what it found as lines of JSON on its standard output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Ranks:
 
     def __init__(self, program: str, size: int, *arguments: object, **settings: str) -> None:
         self.secret = secrets.token_hex(16)
-        self._shared = set(os.listdir("/dev/shm"))
+        self._shared = {path.name for path in Path("/dev/shm").iterdir()}
         self._unread = [b""] * size
         job = {
             "PEERWAY_SIZE": str(size),
@@ -93,7 +93,8 @@ class Ranks:
         return stream.read().decode(errors="replace")
 
     def end(self, *killed: int) -> None:
-        """Waits for all ranks: those named must have been killed, the others end well; nothing is left of them."""
+        """Waits for all ranks: those named must have been killed, the others end well; nothing is left of
+        them."""
         for rank, process in enumerate(self.processes):
             try:
                 status = process.wait(HANG)
@@ -101,7 +102,7 @@ class Ranks:
                 raise AssertionError(f"rank {rank} does not end") from None
             expected = -signal.SIGKILL if rank in killed else 0
             assert status == expected, f"rank {rank} ended with {status}:\n{self.errors(rank)}"
-        assert set(os.listdir("/dev/shm")) <= self._shared
+        assert {path.name for path in Path("/dev/shm").iterdir()} <= self._shared
         assert running_with(self.secret) == []
 
     def __enter__(self) -> Self:

@@ -1,5 +1,5 @@
-"""Transfers between processes: every path of the host, both directions, contiguous and block-strided, between all kinds
-of memory. The programs check every byte of the target, also those that must not change."""
+"""Transfers between processes: every path of the host, both directions, contiguous and block-strided, between
+all kinds of memory. The programs check every byte of the target, also those that must not change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ KINDS = ["allocated", "part", "malloc", "odd", "file"]
 
 
 def transfer(path: str, op: str, target: str, source: str, group: str, size: int = 2) -> None:
-    """Run the program and demand that every case was right; or that the path said why it cannot serve the pair."""
+    """Run the program and demand that every case was right; or that the path said why it cannot serve the
+    pair."""
     with Ranks("transfers.py", size, path, op, target, source, group) as ranks:
         found = ranks.read_all()
         ranks.end()

@@ -79,7 +79,8 @@ TEST(ContextClose, RefusesWhatFollows) {
   EXPECT_EQ(ranks[0].put(*remote, run(0, 8), *region, run(8, 8), nullptr), PW_CLOSED);
 }
 
-// The descriptor of the closed context's control segment may be any other file by now, which must not be written.
+// The descriptor of the closed context's control segment may be any other file by now, which must not be
+// written.
 TEST(ContextClose, LeavesFilesThatGetItsDescriptorAlone) {
   Ranks ranks(2);
   auto region = ranks[1].allocate({PW_HOST, 0}, 4096);

@@ -54,7 +54,8 @@ TEST(Raise, ByOneImportIsKnownToTheNext) {
   }
 }
 
-// One thread raises through `staged`, another through the processor: each holds what the other needs, at some time.
+// One thread raises through `staged`, another through the processor: each holds what the other needs, at some
+// time.
 TEST(Raise, ThroughTwoPathsByTwoThreadsEnds) {
   Ranks ranks(2);
   ranks[0].resolver().use("staged");

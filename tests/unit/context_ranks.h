@@ -1,5 +1,6 @@
-// Several ranks as threads of the test's own process, each with its own team and context, so that sanitizers see all
-// sides of a transfer. What is between them is what is between processes: sockets, memfds, cross-memory attach.
+// Several ranks as threads of the test's own process, each with its own team and context, so that sanitizers
+// see all sides of a transfer. What is between them is what is between processes: sockets, memfds,
+// cross-memory attach.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,4 @@
 // Registration: what is shared, what becomes stale, what is refused.
-#include "memory/region.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -11,6 +9,7 @@
 
 #include "base/status.h"
 #include "context_ranks.h"
+#include "memory/region.h"
 
 namespace pw {
 namespace {
@@ -73,7 +72,8 @@ TEST_F(Registration, OfMemoryThatWasFreedAndReusedIsNewAndTheOldKeyStale) {
   std::byte* const address = whole->address();
   const auto old = registry_.add(address + 4096, 8192);
   whole.reset();
-  void* again = mmap(address, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  void* again =
+      mmap(address, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   ASSERT_EQ(again, address);
   const auto fresh = registry_.add(address + 4096, 8192);
   EXPECT_NE(fresh, old);
@@ -97,15 +97,16 @@ TEST_F(Registration, OfOneSpanByManyThreadsIsOne) {
 }
 
 TEST_F(Registration, RefusesWhatIsNoMemory) {
-  EXPECT_NE(refusal([&] { registry_.add(nullptr, 8); }, PW_INVALID_ARGUMENT).find("8 bytes"), std::string::npos);
+  EXPECT_NE(refusal([&] { registry_.add(nullptr, 8); }, PW_INVALID_ARGUMENT).find("8 bytes"),
+            std::string::npos);
   EXPECT_NE(refusal([&] { registry_.add(memory_.data(), 0); }, PW_INVALID_ARGUMENT).find("0 bytes"),
             std::string::npos);
   refusal([&] { registry_.add(memory_.data(), UINT64_MAX); }, PW_OUT_OF_RANGE);
-  EXPECT_NE(refusal([&] { registry_.add(reinterpret_cast<void*>(0x1000), 77); }, PW_INVALID_ARGUMENT).find("77"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal([&] { registry_.add(reinterpret_cast<void*>(0x1000), 77); }, PW_INVALID_ARGUMENT).find("77"),
+      std::string::npos);
   auto whole = registry_.allocate(host_device(), 4096);
-  const std::string text =
-      refusal([&] { registry_.add(whole->address() + 4000, 4096); }, PW_OUT_OF_RANGE);
+  const std::string text = refusal([&] { registry_.add(whole->address() + 4000, 4096); }, PW_OUT_OF_RANGE);
   EXPECT_NE(text.find("4096"), std::string::npos) << text;
   refusal([&] { registry_.allocate(host_device(), 0); }, PW_INVALID_ARGUMENT);
   refusal([&] { registry_.allocate(host_device(), UINT64_MAX); }, PW_NO_MEMORY);

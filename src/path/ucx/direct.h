@@ -1,5 +1,5 @@
-// ucx/direct: UCX's own put and get on the memory itself, whichever device it is on; with GPUDirect RDMA where the fabric
-// has it. The way to other hosts.
+// ucx/direct: UCX's own put and get on the memory itself, whichever device it is on; with GPUDirect RDMA
+// where the fabric has it. The way to other hosts.
 #pragma once
 
 #include "path/path.h"

@@ -18,7 +18,8 @@ using namespace ucp_abi;
 
 constexpr unsigned kOldestMinor = 13;  // what ucp_abi.h was compared with
 
-// A variable for as long as UCX reads its settings, which it does while it is loaded; the user's own value stays.
+// A variable for as long as UCX reads its settings, which it does while it is loaded; the user's own value
+// stays.
 class Preset {
  public:
   Preset(const char* name, const char* value) : name_(name), ours_(std::getenv(name) == nullptr) {
@@ -36,8 +37,8 @@ class Preset {
 
 std::string folder_of(const std::string& file) { return file.substr(0, file.rfind('/') + 1); }
 
-// A wheel's libraries do not know where they are: its parts are loaded from its folder first, so that the system's UCX
-// is not mixed into it.
+// A wheel's libraries do not know where they are: its parts are loaded from its folder first, so that the
+// system's UCX is not mixed into it.
 void preload_parts(const std::string& file) {
   if (file.find('/') == std::string::npos) return;
   for (const char* part : {"libucm.so.0", "libucs.so.0", "libuct.so.0"})
@@ -46,8 +47,8 @@ void preload_parts(const std::string& file) {
 
 const char* resolve(void* handle, Functions& functions) {
   const char* missing = nullptr;
-#define PW_UCP_RESOLVE(result, name, parameters)                                      \
-  functions.name = reinterpret_cast<result(*) parameters>(dlsym(handle, #name));      \
+#define PW_UCP_RESOLVE(result, name, parameters)                                 \
+  functions.name = reinterpret_cast<result(*) parameters>(dlsym(handle, #name)); \
   if (functions.name == nullptr) missing = #name;
   PW_UCP_FUNCTIONS(PW_UCP_RESOLVE)
 #undef PW_UCP_RESOLVE
@@ -80,12 +81,13 @@ std::unique_ptr<Library> use(void* handle, std::string& why) {
 }
 
 std::unique_ptr<Library> open(const std::string& file, std::string& why) {
-  const Preset log("UCX_LOG_FILE", "stderr");         // standard output belongs to the program
-  const Preset errors("UCX_HANDLE_ERRORS", "none");   // and so do its signal handlers
+  const Preset log("UCX_LOG_FILE", "stderr");        // standard output belongs to the program
+  const Preset errors("UCX_HANDLE_ERRORS", "none");  // and so do its signal handlers
   // Somebody else in this process (an MPI) may have brought its UCX.
   if (void* loaded = dlopen("libucp.so.0", RTLD_NOW | RTLD_NOLOAD)) {
     auto library = use(loaded, why);
-    if (library == nullptr || file.find('/') == std::string::npos || real_path(file) == library->path) return library;
+    if (library == nullptr || file.find('/') == std::string::npos || real_path(file) == library->path)
+      return library;
     why = format("this process has already loaded another UCX, {}", library->path);
     return nullptr;
   }
@@ -106,12 +108,15 @@ std::vector<std::string> candidates(const std::string& setting) {
   if (!setting.empty()) return {setting};
   std::vector<std::string> files;
   if (const char* root = std::getenv("UCX_ROOT"); root != nullptr && *root != '\0') {
-    for (std::string& file : matching_files(std::string(root) + "/lib*/libucp.so.0")) files.push_back(std::move(file));
-    if (files.empty()) files.push_back(std::string(root) + "/lib/libucp.so.0");  // so that its absence is told
+    for (std::string& file : matching_files(std::string(root) + "/lib*/libucp.so.0"))
+      files.push_back(std::move(file));
+    if (files.empty())
+      files.push_back(std::string(root) + "/lib/libucp.so.0");  // so that its absence is told
   }
   files.emplace_back("libucp.so.0");
   for (const std::string& folder : package_folders())
-    for (std::string& file : matching_files(folder + "/libucx/lib/libucp.so.0")) files.push_back(std::move(file));
+    for (std::string& file : matching_files(folder + "/libucx/lib/libucp.so.0"))
+      files.push_back(std::move(file));
   return files;
 }
 
@@ -124,7 +129,8 @@ const Library* load(const std::vector<std::string>& files, std::string& why) {
     std::string problem;
     if (auto library = open(file, problem)) {
       if (!why.empty() && files.front() != "libucp.so.0")
-        log_once(LogLevel::warning, format("using UCX {} of {}, because of {}", library->version, library->path, why));
+        log_once(LogLevel::warning,
+                 format("using UCX {} of {}, because of {}", library->version, library->path, why));
       for (const auto& known : loaded)
         if (known->path == library->path) return known.get();
       loaded.push_back(std::move(library));

@@ -8,7 +8,8 @@ namespace pw::ucx {
 
 using namespace ucp_abi;
 
-Memory::Memory(std::shared_ptr<Engine> engine, const void* address, uint64_t bytes) : engine_(std::move(engine)) {
+Memory::Memory(std::shared_ptr<Engine> engine, const void* address, uint64_t bytes)
+    : engine_(std::move(engine)) {
   const Library& library = engine_->library_;
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
@@ -18,12 +19,14 @@ Memory::Memory(std::shared_ptr<Engine> engine, const void* address, uint64_t byt
   ucs_status_t status = library.ucp_mem_map(engine_->context_, &params, &handle_);
   void* packed = nullptr;
   size_t length = 0;
-  if (status == UCS_OK && (status = library.ucp_rkey_pack(engine_->context_, handle_, &packed, &length)) != UCS_OK)
+  if (status == UCS_OK &&
+      (status = library.ucp_rkey_pack(engine_->context_, handle_, &packed, &length)) != UCS_OK)
     library.ucp_mem_unmap(engine_->context_, handle_);
   if (status != UCS_OK)
-    throw Error(PW_UNAVAILABLE, format("peerway: UCX {} could not register {} bytes at {}: {}; RDMA needs a large enough "
-                                       "locked-memory limit (ulimit -l)",
-                                       library.version, bytes, address, text_of(library, status)));
+    throw Error(PW_UNAVAILABLE,
+                format("peerway: UCX {} could not register {} bytes at {}: {}; RDMA needs a large enough "
+                       "locked-memory limit (ulimit -l)",
+                       library.version, bytes, address, text_of(library, status)));
   key_.assign(static_cast<std::byte*>(packed), static_cast<std::byte*>(packed) + length);
   library.ucp_rkey_buffer_release(packed);
 }
@@ -38,15 +41,18 @@ Memory::~Memory() {
   engine_->abandoned_.push_back(handle_);
 }
 
-RemoteMemory::RemoteMemory(std::shared_ptr<Engine> engine, int rank, ByteView key) : engine_(std::move(engine)) {
+RemoteMemory::RemoteMemory(std::shared_ptr<Engine> engine, int rank, ByteView key)
+    : engine_(std::move(engine)) {
   std::lock_guard lock(engine_->mutex_);
   Engine::Peer& peer = engine_->connect(rank);
   if (engine_->failure_of(peer) != PW_OK) throw Error(PW_PEER_LOST, last_error_message());
   const ucs_status_t status = engine_->library_.ucp_ep_rkey_unpack(peer.endpoint, key.data(), &handle_);
   if (status != UCS_OK)
-    throw Error(PW_BAD_KEY, format("peerway: UCX {} cannot use the key that rank {} gave it ({} bytes): {}; use one UCX on "
-                                   "all hosts",
-                                   engine_->library_.version, rank, key.size(), text_of(engine_->library_, status)));
+    throw Error(
+        PW_BAD_KEY,
+        format("peerway: UCX {} cannot use the key that rank {} gave it ({} bytes): {}; use one UCX on "
+               "all hosts",
+               engine_->library_.version, rank, key.size(), text_of(engine_->library_, status)));
 }
 
 RemoteMemory::~RemoteMemory() {

@@ -9,7 +9,9 @@ void Engine::Peer::close_broken() {
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  params.cb.send = [](void* request, ucs_status_t, void* of) { static_cast<const Library*>(of)->ucp_request_free(request); };
+  params.cb.send = [](void* request, ucs_status_t, void* of) {
+    static_cast<const Library*>(of)->ucp_request_free(request);
+  };
   params.user_data = const_cast<Library*>(&engine.library_);
   engine.library_.ucp_ep_close_nbx(std::exchange(endpoint, nullptr), &params);
 }

@@ -15,7 +15,8 @@ inline constexpr uint64_t kFlights = 1024;
 /// Whether a status of UCX says that the other end is gone.
 inline bool means_lost(ucp_abi::ucs_status_t status) {
   using namespace ucp_abi;
-  return status == UCS_ERR_CONNECTION_RESET || status == UCS_ERR_NOT_CONNECTED || status == UCS_ERR_UNREACHABLE ||
+  return status == UCS_ERR_CONNECTION_RESET || status == UCS_ERR_NOT_CONNECTED ||
+         status == UCS_ERR_UNREACHABLE ||
          (status <= UCS_ERR_FIRST_LINK_FAILURE && status >= UCS_ERR_LAST_ENDPOINT_FAILURE);
 }
 
@@ -41,12 +42,12 @@ struct Engine::Peer {
   const int rank;
   ucp_abi::ucp_ep_h endpoint = nullptr;
   std::atomic<uint64_t> flights{0};
-  std::deque<Flight*> words;                  ///< waiting for what was started before them, in order
-  std::atomic<uint64_t> waiting{0};           ///< how many those are
-  bool unordered = false;                     ///< a later word must wait for something
-  bool dirty = false;                         ///< something was started since the last flush
-  ucp_abi::ucs_status_t unreported = 0;       ///< first failure of a transfer since the last flush
-  ucp_abi::ucs_status_t failure = 0;          ///< of the connection; set before failure_seen
+  std::deque<Flight*> words;             ///< waiting for what was started before them, in order
+  std::atomic<uint64_t> waiting{0};      ///< how many those are
+  bool unordered = false;                ///< a later word must wait for something
+  bool dirty = false;                    ///< something was started since the last flush
+  ucp_abi::ucs_status_t unreported = 0;  ///< first failure of a transfer since the last flush
+  ucp_abi::ucs_status_t failure = 0;     ///< of the connection; set before failure_seen
   std::atomic<bool> failure_seen{false};
 };
 

@@ -1,7 +1,7 @@
-// The part of UCX's binary interface that Peerway calls: facts about <ucp/api/ucp.h>, so that the library builds with
-// no UCX installed. Names are UCX's own. Structures end at the fields that UCX 1.13 has; newer versions only append,
-// and read and write nothing that is not in field_mask. tests/python/test_ucp_abi.py compares every structure, constant
-// and function here with the real headers.
+// The part of UCX's binary interface that Peerway calls: facts about <ucp/api/ucp.h>, so that the library
+// builds with no UCX installed. Names are UCX's own. Structures end at the fields that UCX 1.13 has; newer
+// versions only append, and read and write nothing that is not in field_mask. tests/python/test_ucp_abi.py
+// compares every structure, constant and function here with the real headers.
 #pragma once
 
 #include <sys/socket.h>
@@ -28,24 +28,28 @@ using ucp_mem_h = ucp_mem*;
 using ucp_rkey_h = ucp_rkey*;
 
 /// Name and value.
-#define PW_UCP_CONSTANTS(X)                                                                                      \
-  X(UCS_OK, 0) X(UCS_INPROGRESS, 1) X(UCS_ERR_NO_MEMORY, -4) X(UCS_ERR_UNREACHABLE, -6) X(UCS_ERR_BUSY, -15)      \
-  X(UCS_ERR_CANCELED, -16) X(UCS_ERR_UNSUPPORTED, -22) X(UCS_ERR_NOT_CONNECTED, -24)                              \
-  X(UCS_ERR_CONNECTION_RESET, -25) X(UCS_ERR_FIRST_LINK_FAILURE, -40) X(UCS_ERR_LAST_ENDPOINT_FAILURE, -89)       \
-  X(UCS_ERR_LAST, -100) X(UCS_THREAD_MODE_SERIALIZED, 1)                                                          \
-  X(UCS_MEMORY_TYPE_HOST, 0) X(UCS_MEMORY_TYPE_CUDA, 1)                                                           \
-  X(UCP_PARAM_FIELD_FEATURES, 1) X(UCP_PARAM_FIELD_ESTIMATED_NUM_EPS, 64)                                         \
-  X(UCP_FEATURE_RMA, 2) X(UCP_FEATURE_WAKEUP, 16) X(UCP_FEATURE_AM, 64)                                           \
-  X(UCP_ATTR_FIELD_MEMORY_TYPES, 4)                                                                               \
-  X(UCP_WORKER_PARAM_FIELD_THREAD_MODE, 1)                                                                        \
-  X(UCP_WORKER_ATTR_FIELD_ADDRESS, 2)                                                                             \
-  X(UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, 1) X(UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE, 2)                              \
-  X(UCP_EP_PARAM_FIELD_ERR_HANDLER, 4) X(UCP_ERR_HANDLING_MODE_PEER, 1) X(UCP_EP_CLOSE_FLAG_FORCE, 1)             \
-  X(UCP_MEM_MAP_PARAM_FIELD_ADDRESS, 1) X(UCP_MEM_MAP_PARAM_FIELD_LENGTH, 2)                                      \
-  X(UCP_OP_ATTR_FIELD_CALLBACK, 2) X(UCP_OP_ATTR_FIELD_USER_DATA, 4) X(UCP_OP_ATTR_FIELD_FLAGS, 16)               \
-  X(UCP_OP_ATTR_FIELD_MEMORY_TYPE, 64) X(UCP_OP_ATTR_FIELD_MEMH, 256)                                             \
-  X(UCP_AM_HANDLER_PARAM_FIELD_ID, 1) X(UCP_AM_HANDLER_PARAM_FIELD_CB, 4) X(UCP_AM_HANDLER_PARAM_FIELD_ARG, 8)    \
-  X(UCP_AM_RECV_ATTR_FLAG_DATA, 65536) X(UCP_AM_RECV_ATTR_FLAG_RNDV, 131072)
+#define PW_UCP_CONSTANTS(X)                                                                                  \
+  X(UCS_OK, 0)                                                                                               \
+  X(UCS_INPROGRESS, 1) X(UCS_ERR_NO_MEMORY, -4) X(UCS_ERR_UNREACHABLE, -6) X(UCS_ERR_BUSY, -15)              \
+      X(UCS_ERR_CANCELED, -16) X(UCS_ERR_UNSUPPORTED, -22) X(UCS_ERR_NOT_CONNECTED, -24)                     \
+          X(UCS_ERR_CONNECTION_RESET, -25) X(UCS_ERR_FIRST_LINK_FAILURE, -40)                                \
+              X(UCS_ERR_LAST_ENDPOINT_FAILURE, -89) X(UCS_ERR_LAST, -100) X(UCS_THREAD_MODE_SERIALIZED, 1)   \
+                  X(UCS_MEMORY_TYPE_HOST, 0) X(UCS_MEMORY_TYPE_CUDA, 1) X(UCP_PARAM_FIELD_FEATURES, 1) X(    \
+                      UCP_PARAM_FIELD_ESTIMATED_NUM_EPS, 64) X(UCP_FEATURE_RMA, 2) X(UCP_FEATURE_WAKEUP, 16) \
+                      X(UCP_FEATURE_AM, 64) X(UCP_ATTR_FIELD_MEMORY_TYPES, 4) X(                             \
+                          UCP_WORKER_PARAM_FIELD_THREAD_MODE, 1) X(UCP_WORKER_ATTR_FIELD_ADDRESS, 2)         \
+                          X(UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, 1) X(UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE, 2) \
+                              X(UCP_EP_PARAM_FIELD_ERR_HANDLER, 4) X(UCP_ERR_HANDLING_MODE_PEER, 1)          \
+                                  X(UCP_EP_CLOSE_FLAG_FORCE, 1) X(UCP_MEM_MAP_PARAM_FIELD_ADDRESS, 1)        \
+                                      X(UCP_MEM_MAP_PARAM_FIELD_LENGTH, 2) X(UCP_OP_ATTR_FIELD_CALLBACK, 2)  \
+                                          X(UCP_OP_ATTR_FIELD_USER_DATA, 4) X(UCP_OP_ATTR_FIELD_FLAGS, 16)   \
+                                              X(UCP_OP_ATTR_FIELD_MEMORY_TYPE, 64)                           \
+                                                  X(UCP_OP_ATTR_FIELD_MEMH, 256)                             \
+                                                      X(UCP_AM_HANDLER_PARAM_FIELD_ID, 1)                    \
+                                                          X(UCP_AM_HANDLER_PARAM_FIELD_CB, 4)                \
+                                                              X(UCP_AM_HANDLER_PARAM_FIELD_ARG, 8)           \
+                                                                  X(UCP_AM_RECV_ATTR_FLAG_DATA, 65536)       \
+                                                                      X(UCP_AM_RECV_ATTR_FLAG_RNDV, 131072)
 
 #define PW_UCP_DECLARE(name, value) inline constexpr int64_t name = value;
 PW_UCP_CONSTANTS(PW_UCP_DECLARE)
@@ -137,7 +141,8 @@ struct ucp_mem_map_params_t {
 };
 
 using ucp_send_nbx_callback_t = void (*)(void* request, ucs_status_t status, void* user_data);
-using ucp_am_recv_data_nbx_callback_t = void (*)(void* request, ucs_status_t status, size_t length, void* user_data);
+using ucp_am_recv_data_nbx_callback_t = void (*)(void* request, ucs_status_t status, size_t length,
+                                                 void* user_data);
 
 struct ucp_request_param_t {
   uint32_t op_attr_mask;
@@ -161,8 +166,8 @@ struct ucp_am_recv_param_t {
   ucp_ep_h reply_ep;
 };
 
-using ucp_am_recv_callback_t = ucs_status_t (*)(void* arg, const void* header, size_t header_length, void* data,
-                                                size_t length, const ucp_am_recv_param_t* param);
+using ucp_am_recv_callback_t = ucs_status_t (*)(void* arg, const void* header, size_t header_length,
+                                                void* data, size_t length, const ucp_am_recv_param_t* param);
 
 struct ucp_am_handler_param_t {
   uint64_t field_mask;
@@ -173,37 +178,40 @@ struct ucp_am_handler_param_t {
 };
 
 /// Result, name and parameters of every function that is called.
-#define PW_UCP_FUNCTIONS(X)                                                                                         \
-  X(void, ucp_get_version, (unsigned*, unsigned*, unsigned*))                                                       \
-  X(ucs_status_t, ucp_init_version, (unsigned, unsigned, const ucp_params_t*, const ucp_config_t*, ucp_context_h*)) \
-  X(void, ucp_cleanup, (ucp_context_h))                                                                             \
-  X(ucs_status_t, ucp_context_query, (ucp_context_h, ucp_context_attr_t*))                                          \
-  X(ucs_status_t, ucp_worker_create, (ucp_context_h, const ucp_worker_params_t*, ucp_worker_h*))                    \
-  X(void, ucp_worker_destroy, (ucp_worker_h))                                                                       \
-  X(ucs_status_t, ucp_worker_query, (ucp_worker_h, ucp_worker_attr_t*))                                             \
-  X(void, ucp_worker_release_address, (ucp_worker_h, ucp_address_t*))                                               \
-  X(unsigned, ucp_worker_progress, (ucp_worker_h))                                                                  \
-  X(ucs_status_t, ucp_worker_get_efd, (ucp_worker_h, int*))                                                         \
-  X(ucs_status_t, ucp_worker_arm, (ucp_worker_h))                                                                   \
-  X(ucs_status_t, ucp_ep_create, (ucp_worker_h, const ucp_ep_params_t*, ucp_ep_h*))                                 \
-  X(ucs_status_ptr_t, ucp_ep_close_nbx, (ucp_ep_h, const ucp_request_param_t*))                                     \
-  X(ucs_status_ptr_t, ucp_ep_flush_nbx, (ucp_ep_h, const ucp_request_param_t*))                                     \
-  X(ucs_status_t, ucp_mem_map, (ucp_context_h, const ucp_mem_map_params_t*, ucp_mem_h*))                            \
-  X(ucs_status_t, ucp_mem_unmap, (ucp_context_h, ucp_mem_h))                                                        \
-  X(ucs_status_t, ucp_rkey_pack, (ucp_context_h, ucp_mem_h, void**, size_t*))                                       \
-  X(void, ucp_rkey_buffer_release, (void*))                                                                         \
-  X(ucs_status_t, ucp_ep_rkey_unpack, (ucp_ep_h, const void*, ucp_rkey_h*))                                         \
-  X(void, ucp_rkey_destroy, (ucp_rkey_h))                                                                           \
-  X(ucs_status_ptr_t, ucp_put_nbx,                                                                                  \
-    (ucp_ep_h, const void*, size_t, uint64_t, ucp_rkey_h, const ucp_request_param_t*))                              \
-  X(ucs_status_ptr_t, ucp_get_nbx, (ucp_ep_h, void*, size_t, uint64_t, ucp_rkey_h, const ucp_request_param_t*))     \
-  X(ucs_status_t, ucp_worker_set_am_recv_handler, (ucp_worker_h, const ucp_am_handler_param_t*))                    \
-  X(ucs_status_ptr_t, ucp_am_send_nbx,                                                                              \
-    (ucp_ep_h, unsigned, const void*, size_t, const void*, size_t, const ucp_request_param_t*))                     \
-  X(ucs_status_ptr_t, ucp_am_recv_data_nbx, (ucp_worker_h, void*, void*, size_t, const ucp_request_param_t*))       \
-  X(void, ucp_am_data_release, (ucp_worker_h, void*))                                                               \
-  X(ucs_status_t, ucp_request_check_status, (void*))                                                                \
-  X(void, ucp_request_free, (void*))                                                                                \
+#define PW_UCP_FUNCTIONS(X)                                                                      \
+  X(void, ucp_get_version, (unsigned*, unsigned*, unsigned*))                                    \
+  X(ucs_status_t, ucp_init_version,                                                              \
+    (unsigned, unsigned, const ucp_params_t*, const ucp_config_t*, ucp_context_h*))              \
+  X(void, ucp_cleanup, (ucp_context_h))                                                          \
+  X(ucs_status_t, ucp_context_query, (ucp_context_h, ucp_context_attr_t*))                       \
+  X(ucs_status_t, ucp_worker_create, (ucp_context_h, const ucp_worker_params_t*, ucp_worker_h*)) \
+  X(void, ucp_worker_destroy, (ucp_worker_h))                                                    \
+  X(ucs_status_t, ucp_worker_query, (ucp_worker_h, ucp_worker_attr_t*))                          \
+  X(void, ucp_worker_release_address, (ucp_worker_h, ucp_address_t*))                            \
+  X(unsigned, ucp_worker_progress, (ucp_worker_h))                                               \
+  X(ucs_status_t, ucp_worker_get_efd, (ucp_worker_h, int*))                                      \
+  X(ucs_status_t, ucp_worker_arm, (ucp_worker_h))                                                \
+  X(ucs_status_t, ucp_ep_create, (ucp_worker_h, const ucp_ep_params_t*, ucp_ep_h*))              \
+  X(ucs_status_ptr_t, ucp_ep_close_nbx, (ucp_ep_h, const ucp_request_param_t*))                  \
+  X(ucs_status_ptr_t, ucp_ep_flush_nbx, (ucp_ep_h, const ucp_request_param_t*))                  \
+  X(ucs_status_t, ucp_mem_map, (ucp_context_h, const ucp_mem_map_params_t*, ucp_mem_h*))         \
+  X(ucs_status_t, ucp_mem_unmap, (ucp_context_h, ucp_mem_h))                                     \
+  X(ucs_status_t, ucp_rkey_pack, (ucp_context_h, ucp_mem_h, void**, size_t*))                    \
+  X(void, ucp_rkey_buffer_release, (void*))                                                      \
+  X(ucs_status_t, ucp_ep_rkey_unpack, (ucp_ep_h, const void*, ucp_rkey_h*))                      \
+  X(void, ucp_rkey_destroy, (ucp_rkey_h))                                                        \
+  X(ucs_status_ptr_t, ucp_put_nbx,                                                               \
+    (ucp_ep_h, const void*, size_t, uint64_t, ucp_rkey_h, const ucp_request_param_t*))           \
+  X(ucs_status_ptr_t, ucp_get_nbx,                                                               \
+    (ucp_ep_h, void*, size_t, uint64_t, ucp_rkey_h, const ucp_request_param_t*))                 \
+  X(ucs_status_t, ucp_worker_set_am_recv_handler, (ucp_worker_h, const ucp_am_handler_param_t*)) \
+  X(ucs_status_ptr_t, ucp_am_send_nbx,                                                           \
+    (ucp_ep_h, unsigned, const void*, size_t, const void*, size_t, const ucp_request_param_t*))  \
+  X(ucs_status_ptr_t, ucp_am_recv_data_nbx,                                                      \
+    (ucp_worker_h, void*, void*, size_t, const ucp_request_param_t*))                            \
+  X(void, ucp_am_data_release, (ucp_worker_h, void*))                                            \
+  X(ucs_status_t, ucp_request_check_status, (void*))                                             \
+  X(void, ucp_request_free, (void*))                                                             \
   X(const char*, ucs_status_string, (ucs_status_t))
 
 /// A pointer to each of them.

@@ -1,10 +1,10 @@
-"""Moves a few bytes within regions of more than 4 GiB, so that an offset or stride cut to 32 bits shows. The memory is
-sparse: only the pages that are touched are there.
+"""Moves a few bytes within regions of more than 4 GiB, so that an offset or stride cut to 32 bits shows. The
+memory is sparse: only the pages that are touched are there.
 
     large.py PATH
 
-Each rank puts from its own region into its right neighbour's and gets back from it, with offsets and strides of many
-GiB, and tells which of its blocks did not arrive.
+Each rank puts from its own region into its right neighbour's and gets back from it, with offsets and strides
+of many GiB, and tells which of its blocks did not arrive.
 """
 
 from __future__ import annotations

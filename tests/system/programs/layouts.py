@@ -21,7 +21,8 @@ class Side:
     offset: int
 
     def indices(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The place of every byte, in the order in which they are moved. Computed independently of the library."""
+        """The place of every byte, in the order in which they are moved. Computed independently of the
+        library."""
         starts = np.array([self.offset], dtype=np.int64)
         for count, stride in zip(self.counts, self.strides, strict=True):
             starts = (starts[:, None] + np.arange(count) * stride).ravel()
@@ -49,17 +50,20 @@ def run(label: str, size: int, to: int = 0, source: int = 0) -> Case:
 
 
 def contiguous_cases() -> list[Case]:
-    """Sizes around every border there is: of words, pages, non-temporal lines and staging chunks, at odd addresses."""
+    """Sizes around every border there is: of words, pages, non-temporal lines and staging chunks, at odd
+    addresses."""
     chunk = 256 << 10
     sizes = [0, 1, 7, 8, 127, 4095, 4096, 4097, 65537, chunk - 1, chunk, chunk + 1, 3 * chunk]
     sizes += [8 * chunk - 1, 8 * chunk, 8 * chunk + 1, 17 * chunk + 5, (1 << 20) + 3]
     cases = [run(f"{size} bytes", size) for size in sizes]
-    return cases + [run(f"{size} bytes from {size % 61} to {size % 59}", size, size % 59, size % 61) for size in sizes]
+    return cases + [
+        run(f"{size} bytes from {size % 61} to {size % 59}", size, size % 59, size % 61) for size in sizes
+    ]
 
 
 def strided_cases(seed: int, number: int, largest: int) -> list[Case]:
-    """Random layouts in 1 to 4 dimensions whose spans stay below `largest`. Some are dense, some have gaps, some nest
-    their dimensions in another order (a transpose), some are one run of bytes on one side."""
+    """Random layouts in 1 to 4 dimensions whose spans stay below `largest`. Some are dense, some have gaps,
+    some nest their dimensions in another order (a transpose), some are one run of bytes on one side."""
     random = np.random.default_rng(seed)
     cases: list[Case] = []
     while len(cases) < number:

@@ -2,8 +2,8 @@
 
     transfers.py PATH OP TARGET-MEMORY SOURCE-MEMORY GROUP
 
-Every rank puts into (gets from) its right neighbour. Both sides make the same data from the same seeds, so that each
-checks its own memory, all of it, with no help of the path that is tested.
+Every rank puts into (gets from) its right neighbour. Both sides make the same data from the same seeds, so
+that each checks its own memory, all of it, with no help of the path that is tested.
 """
 
 from __future__ import annotations
@@ -49,7 +49,11 @@ def cases_of(group: str) -> list[Case]:
     if group == "strided":
         return strided_cases(1, 150, 40_000) + strided_cases(2, 25, SPAN)
     if group == "kinds":
-        return [run("a page and a bit", 4097, 5, 9), run("1 MiB + 3", (1 << 20) + 3), *strided_cases(3, 6, 200_000)]
+        return [
+            run("a page and a bit", 4097, 5, 9),
+            run("1 MiB + 3", (1 << 20) + 3),
+            *strided_cases(3, 6, 200_000),
+        ]
     if group == "signal":
         return [*contiguous_cases()[::3], *strided_cases(4, 20, 500_000)]
     raise ValueError(group)

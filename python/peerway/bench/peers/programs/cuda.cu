@@ -1,5 +1,6 @@
-// The limit that any path over NVLink or PCIe is held against: bare cudaMemcpyPeerAsync into the other GPU's memory, in a
-// window, with one synchronisation. Rank 0 maps rank 1's target by CUDA IPC, once a case, outside the timed loop.
+// The limit that any path over NVLink or PCIe is held against: bare cudaMemcpyPeerAsync into the other GPU's
+// memory, in a window, with one synchronisation. Rank 0 maps rank 1's target by CUDA IPC, once a case,
+// outside the timed loop.
 #include "gpu.h"
 
 struct cuda_program {
@@ -14,7 +15,8 @@ static cuda_program* self(program* base) { return reinterpret_cast<cuda_program*
 
 static const char* open_case(program* base, const bench_case* c) {
   cuda_program* p = self(base);
-  if (c->how != PUT_WINDOW || !contiguous(c->form)) return "bare copies are measured for put_bw of one run of bytes";
+  if (c->how != PUT_WINDOW || !contiguous(c->form))
+    return "bare copies are measured for put_bw of one run of bytes";
   const size_t bytes = extent(c->form);
   gpu_check(cudaMalloc(&base->source, bytes), "cudaMalloc");
   gpu_check(cudaMalloc(&base->target, bytes), "cudaMalloc");
