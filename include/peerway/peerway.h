@@ -88,11 +88,13 @@ typedef struct pw_context pw_context;
 /* Collective over the team, which must outlive the context. */
 PW_API pw_status pw_context_create(pw_team* team, pw_context** context);
 
-/* Ends the context without freeing it: the waits of this process's other threads in it, and of peers for this rank's
- * part of a transfer, return PW_CLOSED, and operations that follow are refused. Closing twice does nothing. */
+/* Ends the context without freeing it: the waits of this process's other threads in it, and of peers for this
+ * rank's part of a transfer, return PW_CLOSED, and operations that follow are refused. Closing twice does
+ * nothing. */
 PW_API pw_status pw_context_close(pw_context* context);
 
-/* Closes and frees it. All that was made from it must have been closed before, and no thread be in a call with it. */
+/* Closes and frees it. All that was made from it must have been closed before, and no thread be in a call
+ * with it. */
 PW_API void pw_context_free(pw_context* context);
 
 /* Restricts the operations that follow to the named paths, comma-separated ("peer/copy,staged"); a name

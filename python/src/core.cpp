@@ -122,7 +122,6 @@ void bind_memory(nb::module_& module) {
           nb::arg("counts"), nb::arg("strides"), nb::arg("block_bytes"), nb::arg("offset") = 0);
 }
 
-
 void put(Context& context, Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
          Remote* signal, uint64_t by) {
   released([&] {

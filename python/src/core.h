@@ -18,7 +18,8 @@ namespace pwpy {
 namespace nb = nanobind;
 
 /// A C++ owner that Python may close before it is collected; use after that raises Closed. Closing waits for
-/// the calls that other threads are in (Context.close ends their waits first), so that none uses what is freed.
+/// the calls that other threads are in (Context.close ends their waits first), so that none uses what is
+/// freed.
 template <typename Owner>
 class Closable {
  public:

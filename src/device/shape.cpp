@@ -126,8 +126,9 @@ Layout join(const pw_block& to, const Described& to_span, const pw_block& from, 
   const Shape to_shape = shape_of(to);
   const Shape from_shape = shape_of(from);
   if (to_shape.bytes() != from_shape.bytes())
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: the {} takes {} bytes but the {} gives {}", to_span.text(),
-                                            to_shape.bytes(), from_span.text(), from_shape.bytes()));
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: the {} takes {} bytes but the {} gives {}", to_span.text(), to_shape.bytes(),
+                       from_span.text(), from_shape.bytes()));
   const bool same = to_shape.dims == from_shape.dims && to_shape.count == from_shape.count &&
                     to_shape.block_bytes == from_shape.block_bytes;
   if (!same && to_shape.dims > 0 && from_shape.dims > 0)

@@ -41,8 +41,8 @@ bool all_available(const Split& split, std::span<const std::string> available) {
   });
 }
 
-/// The class nearest to `where.shape` for which the table has a cost of a path, or of a split over paths, that
-/// is available.
+/// The class nearest to `where.shape` for which the table has a cost of a path, or of a split over paths,
+/// that is available.
 std::optional<ShapeClass> measured_class(const Table& table, const Request& request) {
   std::optional<ShapeClass> best;
   int least = 100;

@@ -158,7 +158,9 @@ def test_region_and_signal_are_not_mixed_up(ctx: peerway.Context, pair: Pair) ->
 # ---- spans and strides
 
 
-@pytest.mark.parametrize(("offset", "size"), [(SIZE - 4095, 4096), (SIZE + 1, 0), (0, SIZE + 1), (2**63, 2**63 - 1)])
+@pytest.mark.parametrize(
+    ("offset", "size"), [(SIZE - 4095, 4096), (SIZE + 1, 0), (0, SIZE + 1), (2**63, 2**63 - 1)]
+)
 @pytest.mark.parametrize("side", ["remote", "local"])
 def test_a_run_past_the_end_is_out_of_range(
     ctx: peerway.Context, pair: Pair, side: str, offset: int, size: int
@@ -349,7 +351,9 @@ def test_nobody_else_may_open_what_a_rank_shares() -> None:
             pytest.skip("only root can become another user to try")
         script = "import os, sys; os.setuid(65534)\nfor f in sys.argv[1:]:\n open(f, 'rb')"
         for entry in shared:
-            done = subprocess.run([sys.executable, "-c", script, str(entry)], capture_output=True, check=False)
+            done = subprocess.run(
+                [sys.executable, "-c", script, str(entry)], capture_output=True, check=False
+            )
             assert b"PermissionError" in done.stderr
         ranks.tell(0)
         ranks.end()

@@ -29,7 +29,9 @@ needs_some = pytest.mark.skipif(SOME is None, reason="no UCX here; install libuc
 TRANSPORTS = {"all": "all", "tcp": "tcp,self"}
 
 
-def start(scenario: str, size: int = 1 << 20, transports: str = "tcp", far: bool = True, **settings: object) -> Ranks:
+def start(
+    scenario: str, size: int = 1 << 20, transports: str = "tcp", far: bool = True, **settings: object
+) -> Ranks:
     environment = {"UCX_TLS": TRANSPORTS[transports], "PEERWAY_UCX": "on"}
     if far:
         environment["FAR_RANKS"] = "1"
@@ -47,7 +49,8 @@ def told(scenario: str, **options: object) -> list[dict[str, object]]:
 @pytest.mark.parametrize("transports", TRANSPORTS)
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(
-    ("op", "group"), [("put", "contiguous"), ("get", "contiguous"), ("put", "kinds"), ("get", "kinds"), ("put", "signal")]
+    ("op", "group"),
+    [("put", "contiguous"), ("get", "contiguous"), ("put", "kinds"), ("get", "kinds"), ("put", "signal")],
 )
 def test_every_layout_arrives(op: str, group: str, library: Path, transports: str) -> None:
     with Ranks(
@@ -67,7 +70,11 @@ def test_one_ucx_is_loaded_whole(library: Path) -> None:
     folder = str(library.resolve().parent)
     for one in told("paths", PEERWAY_UCX_LIBRARY=library):
         assert "ucx/direct" not in one["unavailable"]  # type: ignore[operator]
-        parts = [path for path in one["libraries"] if Path(path).name.startswith(("libucp", "libucs", "libuct", "libucm"))]  # type: ignore[attr-defined]
+        parts = [
+            path
+            for path in one["libraries"]
+            if Path(path).name.startswith(("libucp", "libucs", "libuct", "libucm"))
+        ]  # type: ignore[attr-defined]
         assert parts
         assert {str(Path(part).resolve().parent) for part in parts} <= {folder, f"{folder}/ucx"}
 
@@ -82,7 +89,14 @@ def test_a_ucx_is_found_with_no_setting() -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_signal_never_overtakes_its_data(library: Path, transports: str) -> None:
     for far in (True, False):
-        for one in told("order", size=200_000, transports=transports, far=far, PEERWAY_PATHS="ucx", PEERWAY_UCX_LIBRARY=library):
+        for one in told(
+            "order",
+            size=200_000,
+            transports=transports,
+            far=far,
+            PEERWAY_PATHS="ucx",
+            PEERWAY_UCX_LIBRARY=library,
+        ):
             assert one == {"wrong": 0, "value": 200}
 
 

@@ -1,5 +1,6 @@
-// Many threads in many ranks at once on every path of the host: transfers, raises, registrations, flushes. Meant for
-// ThreadSanitizer, and right without it as well: what was raised adds up, and every thread's data is its own.
+// Many threads in many ranks at once on every path of the host: transfers, raises, registrations, flushes.
+// Meant for ThreadSanitizer, and right without it as well: what was raised adds up, and every thread's data
+// is its own.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -27,7 +28,8 @@ void as_threads(const std::function<void(int)>& body) {
 
 class Threads : public ::testing::TestWithParam<const char*> {};
 
-// Each thread puts its own part to the other rank with a signal, gets it back and compares, in runs and in blocks.
+// Each thread puts its own part to the other rank with a signal, gets it back and compares, in runs and in
+// blocks.
 TEST_P(Threads, MoveTheirOwnParts) {
   Ranks ranks(2);
   const auto size = kThreads * kPart;
@@ -89,9 +91,9 @@ TEST_P(Threads, AddUpTheirRaises) {
       for (uint64_t i = 0; i < kRaises; ++i) {
         const Raise raise{(i % 2 == 0 ? shared : own).get(), 1 + i % 3};
         const auto at = static_cast<uint64_t>(64 * (kThreads * me + t));
-        const pw_status status =
-            t % 2 == 0 ? ranks[me].raise(raise)
-                       : ranks[me].put(*remote, run(at, 16), *local, run(at, 16), &raise);
+        const pw_status status = t % 2 == 0
+                                     ? ranks[me].raise(raise)
+                                     : ranks[me].put(*remote, run(at, 16), *local, run(at, 16), &raise);
         ASSERT_EQ(status, PW_OK) << last_error_message();
       }
       ASSERT_EQ(ranks[me].flush(2, PW_FOREVER), PW_OK);

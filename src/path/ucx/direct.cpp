@@ -54,14 +54,15 @@ pw_status UcxDirect::start(const Transfer& transfer, const Raise* raise) {
   const uint64_t far = remote.key.exported.address + transfer.remote_offset;
   region.device().enter();
   Blocks blocks(transfer.layout);
-  const pw_status status = ucx_.engine()->move(
-      remote.rank(), ucx_.memory_of(region), ucx_.memory_of(remote), region.device().id().kind == PW_HOST,
-      [&](ucx::Piece& piece) {
-        uint64_t to = 0, from = 0;
-        if (!blocks.next(to, from)) return false;
-        piece = {transfer.op, local + (put ? from : to), far + (put ? to : from), transfer.layout.shape.block_bytes};
-        return true;
-      });
+  const pw_status status =
+      ucx_.engine()->move(remote.rank(), ucx_.memory_of(region), ucx_.memory_of(remote),
+                          region.device().id().kind == PW_HOST, [&](ucx::Piece& piece) {
+                            uint64_t to = 0, from = 0;
+                            if (!blocks.next(to, from)) return false;
+                            piece = {transfer.op, local + (put ? from : to), far + (put ? to : from),
+                                     transfer.layout.shape.block_bytes};
+                            return true;
+                          });
   if (status != PW_OK || raise == nullptr) return status;
   return this->raise(*raise);
 }

@@ -20,7 +20,8 @@ Engine::Engine(const Library& library, Team& team, const std::atomic<uint32_t>& 
     : library_(library),
       team_(team),
       closed_(closed),
-      peers_(static_cast<size_t>(team.size())), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      peers_(static_cast<size_t>(team.size())),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   try {
     open();
   } catch (...) {
@@ -35,9 +36,10 @@ Engine::Engine(const Library& library, Team& team, const std::atomic<uint32_t>& 
 void Engine::open() {
   const auto check = [&](ucs_status_t status, const char* what) {
     if (status != UCS_OK)
-      throw Error(PW_UNAVAILABLE, format("peerway: UCX {} ({}) could not {}: {}; `ucx_info -d` shows what it finds, UCX_TLS "
-                                         "and UCX_NET_DEVICES restrict it",
-                                         library_.version, library_.path, what, text_of(library_, status)));
+      throw Error(PW_UNAVAILABLE,
+                  format("peerway: UCX {} ({}) could not {}: {}; `ucx_info -d` shows what it finds, UCX_TLS "
+                         "and UCX_NET_DEVICES restrict it",
+                         library_.version, library_.path, what, text_of(library_, status)));
   };
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
@@ -85,13 +87,15 @@ Engine::~Engine() {
   thread_.join();
   Lock lock(mutex_);
   for (auto& peer : peers_)
-    if (peer != nullptr) peer->failed() || team_.lost(peer->rank) ? peer->close_broken() : peer->close_orderly();
+    if (peer != nullptr)
+      peer->failed() || team_.lost(peer->rank) ? peer->close_broken() : peer->close_orderly();
   for (ucp_mem_h memory : abandoned_) library_.ucp_mem_unmap(context_, memory);
   library_.ucp_worker_destroy(worker_);
   library_.ucp_cleanup(context_);
 }
 
-// ---- progress ------------------------------------------------------------------------------------------------------
+// ---- progress
+// ------------------------------------------------------------------------------------------------------
 
 unsigned Engine::turn() {
   const unsigned done = library_.ucp_worker_progress(worker_);
@@ -118,9 +122,9 @@ void Engine::poll() {
 }
 
 void Engine::run() {
-  constexpr int kTurns = 64;             // then others get the lock
-  constexpr int kLongest = 1000;         // ms of sleep: UCX has timers of its own to look after
-  const timespec nap{0, 200'000};        // while somebody polls, this thread only costs
+  constexpr int kTurns = 64;       // then others get the lock
+  constexpr int kLongest = 1000;   // ms of sleep: UCX has timers of its own to look after
+  const timespec nap{0, 200'000};  // while somebody polls, this thread only costs
   while (!stop_.load(std::memory_order_relaxed)) {
     if (pollers_.load(std::memory_order_relaxed) > 0 && !lost_.load(std::memory_order_relaxed)) {
       nanosleep(&nap, nullptr);
@@ -145,23 +149,25 @@ void Engine::run() {
   }
 }
 
-// ---- connections ---------------------------------------------------------------------------------------------------
+// ---- connections
+// ---------------------------------------------------------------------------------------------------
 
 Engine::Peer& Engine::connect(int rank) {
   auto& entry = peers_[static_cast<size_t>(rank)];
   if (entry != nullptr) return *entry;
   auto peer = std::make_unique<Peer>(*this, rank);
   ucp_ep_params_t params{};
-  params.field_mask =
-      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(addresses_[static_cast<size_t>(rank)].data());
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler = {on_error, peer.get()};
   const ucs_status_t status = library_.ucp_ep_create(worker_, &params, &peer->endpoint);
   if (status != UCS_OK)
-    throw Error(PW_UNAVAILABLE, format("peerway: UCX {} found no way to rank {}: {}; both ends need a transport in common "
-                                       "(`ucx_info -d`, UCX_TLS, UCX_NET_DEVICES)",
-                                       library_.version, rank, text_of(library_, status)));
+    throw Error(PW_UNAVAILABLE,
+                format("peerway: UCX {} found no way to rank {}: {}; both ends need a transport in common "
+                       "(`ucx_info -d`, UCX_TLS, UCX_NET_DEVICES)",
+                       library_.version, rank, text_of(library_, status)));
   entry = std::move(peer);
   return *entry;
 }
@@ -178,7 +184,8 @@ pw_status Engine::failure_of(Peer& peer) {
                                        text_of(library_, peer.failure)));
 }
 
-// ---- operations ----------------------------------------------------------------------------------------------------
+// ---- operations
+// ----------------------------------------------------------------------------------------------------
 
 Engine::Flight* Engine::take_flight(Peer& peer, Used* local, Used* remote) {
   if (free_flights_.empty()) {
@@ -233,8 +240,8 @@ pw_status Engine::started(ucs_status_ptr_t answer, Flight* flight) {
     broken_ |= peer.fail(status);
     return failure_of(peer);
   }
-  return pw::fail(PW_SYSTEM, format("peerway: UCX {} refused a transfer with rank {}: {}", library_.version, peer.rank,
-                                    text_of(library_, status)));
+  return pw::fail(PW_SYSTEM, format("peerway: UCX {} refused a transfer with rank {}: {}", library_.version,
+                                    peer.rank, text_of(library_, status)));
 }
 
 // Waits with the lock given up; ends when the connection breaks, too.
@@ -265,10 +272,11 @@ pw_status Engine::move(int rank, Memory& local, RemoteMemory& remote, bool host,
       params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
       params.memory_type = UCS_MEMORY_TYPE_HOST;
     }
-    const ucs_status_ptr_t answer =
-        piece.op == Op::put
-            ? library_.ucp_put_nbx(peer.endpoint, piece.local, piece.bytes, piece.remote, remote.handle_, &params)
-            : library_.ucp_get_nbx(peer.endpoint, piece.local, piece.bytes, piece.remote, remote.handle_, &params);
+    const ucs_status_ptr_t answer = piece.op == Op::put
+                                        ? library_.ucp_put_nbx(peer.endpoint, piece.local, piece.bytes,
+                                                               piece.remote, remote.handle_, &params)
+                                        : library_.ucp_get_nbx(peer.endpoint, piece.local, piece.bytes,
+                                                               piece.remote, remote.handle_, &params);
     if (const pw_status status = started(answer, flight); status != PW_OK) return status;
   }
   return PW_OK;
@@ -349,7 +357,8 @@ void Engine::receive(std::function<void(ByteView)> receiver) {
 ucs_status_t Engine::on_message(void* engine, const void*, size_t, void* data, size_t length,
                                 const ucp_am_recv_param_t* param) {
   const auto& receiver = static_cast<Engine*>(engine)->receiver_;
-  const bool here = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;  // ours are short enough to come whole
+  const bool here =
+      (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;  // ours are short enough to come whole
   if (here && receiver) receiver({static_cast<const std::byte*>(data), length});
   return UCS_OK;
 }
@@ -362,7 +371,8 @@ pw_status Engine::send(int rank, Bytes message) {
   Flight* flight = take_flight(peer, nullptr, nullptr);
   flight->kept = kept;
   ucp_request_param_t params = parameters(flight);
-  return started(library_.ucp_am_send_nbx(peer.endpoint, 0, nullptr, 0, kept->data(), kept->size(), &params), flight);
+  return started(library_.ucp_am_send_nbx(peer.endpoint, 0, nullptr, 0, kept->data(), kept->size(), &params),
+                 flight);
 }
 
 // Outlives a caller that gave up waiting for it.
@@ -374,7 +384,8 @@ struct Engine::Fence {
 
 void Engine::on_fence(void* request, ucs_status_t status, void* argument) {
   auto* fence = static_cast<Fence*>(argument);
-  static_cast<void>(status);  // a broken connection is seen by its error handler, a failed transfer by its own status
+  static_cast<void>(
+      status);  // a broken connection is seen by its error handler, a failed transfer by its own status
   fence->engine.library_.ucp_request_free(request);
   fence->done.store(true, std::memory_order_release);
   fence->self.reset();
@@ -386,7 +397,8 @@ pw_status Engine::flush(int rank, uint64_t deadline_ns) {
   if (peer == nullptr || !peer->dirty) return PW_OK;
   if (const pw_status status = failure_of(*peer); status != PW_OK) return status;
   if (peer->waiting.load(std::memory_order_relaxed) > 0)
-    if (const pw_status status = wait(lock, *peer, deadline_ns, [&] { return peer->waiting.load(std::memory_order_acquire) == 0; });
+    if (const pw_status status = wait(lock, *peer, deadline_ns,
+                                      [&] { return peer->waiting.load(std::memory_order_acquire) == 0; });
         status != PW_OK)
       return status;
   peer->dirty = false;  // what is started from here on is another flush's
@@ -412,8 +424,9 @@ pw_status Engine::flush_endpoint(Lock& lock, Peer& peer, uint64_t deadline_ns) {
   }
   const ucs_status_t failed = std::exchange(peer.unreported, static_cast<ucs_status_t>(UCS_OK));
   if (failed == UCS_OK && status_of(answer) >= UCS_OK) return failure_of(peer);
-  return pw::fail(PW_SYSTEM, format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version, peer.rank,
-                                    text_of(library_, failed != UCS_OK ? failed : status_of(answer))));
+  return pw::fail(PW_SYSTEM,
+                  format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version, peer.rank,
+                         text_of(library_, failed != UCS_OK ? failed : status_of(answer))));
 }
 
 bool Engine::settle(Lock& lock, Used& used) {

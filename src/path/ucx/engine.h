@@ -1,6 +1,6 @@
-// UCX for one context: a worker, a connection to each rank that is written to, and the thread that keeps it going when
-// nobody waits (without RDMA hardware UCX needs the target's processor for every put and get). All calls of UCX are made
-// under one lock.
+// UCX for one context: a worker, a connection to each rank that is written to, and the thread that keeps it
+// going when nobody waits (without RDMA hardware UCX needs the target's processor for every put and get). All
+// calls of UCX are made under one lock.
 #pragma once
 
 #include <atomic>
@@ -73,16 +73,17 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Engine(const Engine&) = delete;
 
   [[nodiscard]] const Library& library() const { return library_; }
-  [[nodiscard]] const Bytes& address() const { return address_; }            ///< for the peers
-  [[nodiscard]] bool device_memory() const { return device_memory_; }        ///< UCX sees the memory of GPUs
-  void set_addresses(std::vector<Bytes> addresses);                          ///< by rank; before the first operation
+  [[nodiscard]] const Bytes& address() const { return address_; }      ///< for the peers
+  [[nodiscard]] bool device_memory() const { return device_memory_; }  ///< UCX sees the memory of GPUs
+  void set_addresses(std::vector<Bytes> addresses);  ///< by rank; before the first operation
 
-  /// Starts the pieces that `next` gives, until it gives no more. Few of them are under way at a time. `host` says that
-  /// the local memory is host memory.
-  pw_status move(int rank, Memory& local, RemoteMemory& remote, bool host, const std::function<bool(Piece&)>& next);
+  /// Starts the pieces that `next` gives, until it gives no more. Few of them are under way at a time. `host`
+  /// says that the local memory is host memory.
+  pw_status move(int rank, Memory& local, RemoteMemory& remote, bool host,
+                 const std::function<bool(Piece&)>& next);
 
-  /// Puts one word once everything that was started towards the rank before is complete there. Returns at once. (UCX has
-  /// a fence, but from version 1.22 it waits for the peer inside, without a limit.)
+  /// Puts one word once everything that was started towards the rank before is complete there. Returns at
+  /// once. (UCX has a fence, but from version 1.22 it waits for the peer inside, without a limit.)
   pw_status put_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t value);
 
   /// Gets one word and waits for it.
@@ -92,9 +93,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   template <typename Done>
   pw_status wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done);
 
-  /// Sends a short message, which the peer's receiver gets. Messages may overtake one another, and what was put.
+  /// Sends a short message, which the peer's receiver gets. Messages may overtake one another, and what was
+  /// put.
   pw_status send(int rank, Bytes message);
-  /// From now on `receiver` gets the messages of peers, on any thread; it must be quick and call nothing of UCX.
+  /// From now on `receiver` gets the messages of peers, on any thread; it must be quick and call nothing of
+  /// UCX.
   void receive(std::function<void(ByteView)> receiver);
 
   /// Completes everything started towards the rank, at both ends.
@@ -116,12 +119,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   using Lock = std::unique_lock<std::mutex>;
 
   void open();
-  void run();                           ///< the thread
-  unsigned turn();                      ///< one round of UCX's progress, and of connections to close
+  void run();       ///< the thread
+  unsigned turn();  ///< one round of UCX's progress, and of connections to close
   void close_broken();
-  Peer& connect(int rank);              ///< throws Error
-  pw_status failure_of(Peer& peer);     ///< PW_OK while the connection stands
-  void send_words(Peer& peer);          ///< those whose turn has come
+  Peer& connect(int rank);           ///< throws Error
+  pw_status failure_of(Peer& peer);  ///< PW_OK while the connection stands
+  void send_words(Peer& peer);       ///< those whose turn has come
   Flight* take_flight(Peer& peer, Used* local, Used* remote);
   void land(Flight* flight, ucp_abi::ucs_status_t status);
   pw_status started(ucp_abi::ucs_status_ptr_t answer, Flight* flight);
@@ -151,16 +154,16 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> free_flights_;
   std::function<void(ByteView)> receiver_;
-  bool words_ready_ = false;  ///< some peer has words to send
-  bool broken_ = false;  ///< some connection broke and is to be closed
+  bool words_ready_ = false;                   ///< some peer has words to send
+  bool broken_ = false;                        ///< some connection broke and is to be closed
   std::vector<ucp_abi::ucp_mem_h> abandoned_;  ///< registrations that could not be undone while in use
 
   std::atomic<bool> lost_{false};  ///< some rank was lost: look which
   std::atomic<int> pollers_{0};
   std::atomic<Device*> served_{nullptr};
   std::atomic<bool> stop_{false};
-  int event_ = -1;    ///< UCX's own
-  Descriptor wake_;   ///< eventfd: stop, or a rank was lost
+  int event_ = -1;   ///< UCX's own
+  Descriptor wake_;  ///< eventfd: stop, or a rank was lost
   std::thread thread_;
   std::shared_ptr<void> losses_;  ///< last: no callback comes while the rest goes
 };
@@ -168,7 +171,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
 /// For a loop that waits for something that UCX brings: the engine's own thread stands back while one lives.
 class Polling {
  public:
-  explicit Polling(Engine& engine) : engine_(engine) { engine_.pollers_.fetch_add(1, std::memory_order_relaxed); }
+  explicit Polling(Engine& engine) : engine_(engine) {
+    engine_.pollers_.fetch_add(1, std::memory_order_relaxed);
+  }
   ~Polling() { engine_.pollers_.fetch_sub(1, std::memory_order_relaxed); }
   Polling(const Polling&) = delete;
   void turn() const { engine_.poll(); }

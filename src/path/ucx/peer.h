@@ -56,10 +56,10 @@ struct Engine::Flight {
   Peer* peer = nullptr;
   Used* local = nullptr;
   Used* remote = nullptr;
-  uint64_t word = 0;                  ///< source of put_word
-  uint64_t address = 0;               ///< where that goes
-  bool ready = false;                 ///< nothing is in its way any more
-  std::shared_ptr<void> kept;         ///< target of get_word, or a message
+  uint64_t word = 0;           ///< source of put_word
+  uint64_t address = 0;        ///< where that goes
+  bool ready = false;          ///< nothing is in its way any more
+  std::shared_ptr<void> kept;  ///< target of get_word, or a message
 };
 
 }  // namespace pw::ucx

@@ -64,7 +64,8 @@ void Ucx::start(Team& team, const std::atomic<uint32_t>& closed, bool wanted) {
   rank_ = team.rank();
   const std::string setting = config("ucx"), file = config("ucx_library");
   if (!any(team, setting == "on" || (wanted && setting != "off"))) {
-    why_not_ = setting == "off" ? "PEERWAY_UCX=off" : "all ranks are on one host, where UCX is only started with PEERWAY_UCX=on";
+    why_not_ = setting == "off" ? "PEERWAY_UCX=off"
+                                : "all ranks are on one host, where UCX is only started with PEERWAY_UCX=on";
     return;
   }
   RankUcx mine;
@@ -74,9 +75,10 @@ void Ucx::start(Team& team, const std::atomic<uint32_t>& closed, bool wanted) {
     std::string why;
     const Library* library = load(candidates(file), why);
     if (library == nullptr)
-      throw Error(PW_UNAVAILABLE, format("no UCX was found: {}. Install the site's UCX (Debian: libucx0) or the wheel "
-                                         "libucx-cu13, or set PEERWAY_UCX_LIBRARY to its libucp.so.0",
-                                         why));
+      throw Error(PW_UNAVAILABLE,
+                  format("no UCX was found: {}. Install the site's UCX (Debian: libucx0) or the wheel "
+                         "libucx-cu13, or set PEERWAY_UCX_LIBRARY to its libucp.so.0",
+                         why));
     engine_ = std::make_shared<Engine>(*library, team, closed);
     address = engine_->address();
     mine.running = true;
@@ -98,8 +100,8 @@ void Ucx::start(Team& team, const std::atomic<uint32_t>& closed, bool wanted) {
     engine_->receive(receiver_);
   }
   if (engine_ == nullptr && (setting == "on" || (!file.empty() && setting != "off")))
-    throw Error(PW_UNAVAILABLE, format("peerway: UCX was asked for ({}), but {}", config_origin(file.empty() ? "ucx" : "ucx_library"),
-                                       why_not_));
+    throw Error(PW_UNAVAILABLE, format("peerway: UCX was asked for ({}), but {}",
+                                       config_origin(file.empty() ? "ucx" : "ucx_library"), why_not_));
 }
 
 std::string Ucx::why_no_device_memory(int rank) const {
@@ -150,8 +152,9 @@ Bytes Ucx::key_of(Region& region) const {
   try {
     const Bytes& key = memory_of(region).key();
     if (key.size() <= kLongest) return key;
-    log_once(LogLevel::warning, format("UCX keys of {} bytes are too long; UCX_TLS with fewer transports makes them shorter",
-                                       key.size()));
+    log_once(LogLevel::warning,
+             format("UCX keys of {} bytes are too long; UCX_TLS with fewer transports makes them shorter",
+                    key.size()));
   } catch (const Error& error) {
     log(LogLevel::warning, error.what());
   }
@@ -163,8 +166,8 @@ void Ucx::receive(std::function<void(ByteView)> receiver) {
   if (engine_ != nullptr) engine_->receive(receiver_);
 }
 
-// What this rank raised the signal by through an earlier import, which only the signal's owner still knows. Asked before
-// the first raise.
+// What this rank raised the signal by through an earlier import, which only the signal's owner still knows.
+// Asked before the first raise.
 pw_status Ucx::learn(Remote& signal) const {
   SignalSender& sender = *signal.sender();
   if (sender.known.load(std::memory_order_acquire)) return PW_OK;
@@ -184,8 +187,7 @@ pw_status Ucx::raise(const Raise& raise, Path* through) const {
   std::unique_lock<SpinLock> lock;
   if (const pw_status status = begin_raise(raise, through, lock); status != PW_OK) return status;
   uint64_t& raised = signal.sender()->raised;
-  const pw_status status =
-      engine_->put_word(signal.rank(), word, signal.word_address(), raised + raise.by);
+  const pw_status status = engine_->put_word(signal.rank(), word, signal.word_address(), raised + raise.by);
   if (status == PW_OK) raised += raise.by;
   return status;
 }

@@ -1,5 +1,5 @@
-// UCX as a context sees it: whether it is in use, why not, and what each rank has. The exchange of addresses is
-// collective, so every rank of a context calls start().
+// UCX as a context sees it: whether it is in use, why not, and what each rank has. The exchange of addresses
+// is collective, so every rank of a context calls start().
 #pragma once
 
 #include <memory>
@@ -20,9 +20,9 @@ struct RankUcx {
 
 class Ucx {
  public:
-  /// Collective. `wanted` is this rank's wish; UCX runs as soon as one rank wants it and on every rank that can.
-  /// Waits end once `closed` is set. Throws
-  /// Error when this rank was told to use UCX (the settings `ucx` and `ucx_library`) and cannot.
+  /// Collective. `wanted` is this rank's wish; UCX runs as soon as one rank wants it and on every rank that
+  /// can. Waits end once `closed` is set. Throws Error when this rank was told to use UCX (the settings `ucx`
+  /// and `ucx_library`) and cannot.
   void start(Team& team, const std::atomic<uint32_t>& closed, bool wanted);
 
   [[nodiscard]] Engine* engine() const { return engine_.get(); }
@@ -36,10 +36,12 @@ class Ucx {
   /// The same for all signal words of this rank.
   Bytes key_of(ControlSegment& control);
 
-  /// Raises a signal by a put of UCX, after everything that the engine was given for its rank before. Where it cannot:
-  /// flushes `through` and raises by the processor.
+  /// Raises a signal by a put of UCX, after everything that the engine was given for its rank before. Where
+  /// it cannot: flushes `through` and raises by the processor.
   pw_status raise(const Raise& raise, Path* through) const;
-  [[nodiscard]] bool raises(const Remote& signal) const { return engine_ != nullptr && !signal.key.ucx.empty(); }
+  [[nodiscard]] bool raises(const Remote& signal) const {
+    return engine_ != nullptr && !signal.key.ucx.empty();
+  }
 
   /// Calls `receiver` with the messages of peers (Engine::receive), once UCX runs; null ends that.
   void receive(std::function<void(ByteView)> receiver);

@@ -29,9 +29,7 @@ class Worker:
         keys = ctx.team.all_gather(self.region.key(), timeout=30)
         signals = ctx.team.all_gather(self.arrived.key(), timeout=30)
         self.remotes = {rank: ctx.import_key(key) for rank, key in enumerate(keys)}
-        self.raised = {
-            rank: ctx.import_key(key) for rank, key in enumerate(signals) if ctx.rank == victim
-        }
+        self.raised = {rank: ctx.import_key(key) for rank, key in enumerate(signals) if ctx.rank == victim}
         self.seen = 0
 
     @property
@@ -86,7 +84,12 @@ def work_until_it_fails(work: Callable[[], None]) -> dict[str, object]:
         try:
             work()
         except peerway.Error as error:
-            return {"error": type(error).__name__, "message": str(error), "at": time.monotonic(), "rounds": rounds}
+            return {
+                "error": type(error).__name__,
+                "message": str(error),
+                "at": time.monotonic(),
+                "rounds": rounds,
+            }
         rounds += 1
         if rounds == 3:
             print(json.dumps("working"), flush=True)

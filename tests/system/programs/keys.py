@@ -1,7 +1,7 @@
 """Says keys and tries keys that another job has said.
 
-    keys.py say          print this team's region and signal key (hexadecimal), and wait until told to end
-    keys.py try KEY      print what importing this key raises
+keys.py say          print this team's region and signal key (hexadecimal), and wait until told to end
+keys.py try KEY      print what importing this key raises
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a context takes of the system, and whether it gives it back.
 
-    resources.py cycles     contexts, regions and imports come and go; say what the process has before and after
-    resources.py footprint  every rank moves data to every other by every path; say what memory that took
+resources.py cycles     contexts, regions and imports come and go; say what the process has before and after
+resources.py footprint  every rank moves data to every other by every path; say what memory that took
 """
 
 from __future__ import annotations

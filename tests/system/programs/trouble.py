@@ -78,7 +78,9 @@ def closes(ctx: peerway.Context) -> None:
     """The target closes its context while it is put to."""
     pair = Pair(ctx)
     ctx.use("staged")
-    with peerway.Context(ctx.team):  # collective, and of no use here: the one closed is not the team's only one
+    with peerway.Context(
+        ctx.team
+    ):  # collective, and of no use here: the one closed is not the team's only one
         if ctx.rank == 1:
             ctx.team.barrier(timeout=30)
             sys.stdin.readline()

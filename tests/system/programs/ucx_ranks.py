@@ -64,7 +64,9 @@ def paths(ctx: peerway.Context, size: int) -> None:
     """Which paths there are, and which UCX is loaded."""
     pair = Pair(ctx, size)
     answers = {info.name: info.why_not for info in ctx.paths(pair.far, pair.near) if not info.available}
-    libraries = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libuc" in line}
+    libraries = {
+        line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libuc" in line
+    }
     say(unavailable=answers, libraries=sorted(libraries))
     ctx.team.barrier(timeout=30)
 
@@ -100,7 +102,8 @@ def threads(ctx: peerway.Context, size: int) -> None:
         ctx.flush(pair.other, timeout=30)
 
     workers = [
-        threading.Thread(target=lambda n=n: failures.append(failure(lambda: work(n * part)))) for n in range(parts)
+        threading.Thread(target=lambda n=n: failures.append(failure(lambda: work(n * part))))
+        for n in range(parts)
     ]
     for worker in workers:
         worker.start()
@@ -176,7 +179,7 @@ def damaged(ctx: peerway.Context, size: int) -> None:
     pair = Pair(ctx, size)
     key = ctx.team.all_gather(pair.target.key())[pair.other]
     found = set()
-    for at in range(0, len(key)):
+    for at in range(len(key)):
         bad = bytearray(key)
         bad[at] ^= 0x41
         found.add(failure(lambda bad=bad: ctx.import_key(bytes(bad)))["kind"])
