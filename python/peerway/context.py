@@ -182,8 +182,8 @@ class Context:
         self._core.flush(rank, timeout)
 
     def close(self) -> None:
-        """Closes the context and all that was made from it. Other threads' waits in it raise Closed. Closing twice
-        does nothing."""
+        """Closes the context and all that was made from it. Other threads' waits in it raise Closed.
+        Closing twice does nothing."""
         if not self._core.closed:
             self._core.end_waits()
         for child in list(self._children):

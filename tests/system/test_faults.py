@@ -1,5 +1,5 @@
-"""What happens when ranks die, stop, close early or run out of descriptors: every call of the others ends, soon, with
-an error that says what happened, and nothing is left of the job."""
+"""What happens when ranks die, stop, close early or run out of descriptors: every call of the others ends,
+soon, with an error that says what happened, and nothing is left of the job."""
 
 from __future__ import annotations
 

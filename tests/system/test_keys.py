@@ -1,5 +1,7 @@
-"""Bad input: keys that are stale, foreign or damaged, spans out of range, strides that cannot be, settings that cannot
-be used. Each is refused with an exception of its own whose message has the value, the range and what to do."""
+"""Bad input: keys that are stale, foreign or damaged, spans out of range, strides that cannot be, settings
+that cannot
+be used. Each is refused with an exception of its own whose message has the value, the range and what to
+do."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The ucx path between real processes: with the system's UCX and the wheel's, over everything and over TCP alone as
-between hosts; what is missing or broken is told, and nothing hangs."""
+"""The ucx path between real processes: with the system's UCX and the wheel's, over everything and over TCP
+alone as between hosts; what is missing or broken is told, and nothing hangs."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""One rank of a job that loses a rank. It works until the library tells it that something is wrong, then says what.
+"""One rank of a job that loses a rank. It works until the library tells it that something is wrong, then
+says what.
 
     faults.py VICTIM PATH WORK
 
-The victim's neighbours work with it: WORK is put, get, strided (towards the victim), wait (for a signal that the
-victim raises), served (the victim puts into them while they wait), flush, barrier or all_gather. The victim does its
-part too, until it is killed.
+The victim's neighbours work with it: WORK is put, get, strided (towards the victim), wait (for a signal
+that the
+victim raises), served (the victim puts into them while they wait), flush, barrier or all_gather. The victim
+does its part too, until it is killed.
 """
 
 from __future__ import annotations
