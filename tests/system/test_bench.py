@@ -155,7 +155,7 @@ def test_explain_without_a_table_says_so(tmp_path: Path) -> None:
 def _workers(parent: int) -> list[int]:
     """The processes below `parent` that run the worker."""
     found, below = [], {parent}
-    for entry in sorted(int(name) for name in os.listdir("/proc") if name.isdecimal()):  # noqa: PTH208
+    for entry in sorted(int(name) for name in os.listdir("/proc") if name.isdecimal()):
         try:
             status = Path(f"/proc/{entry}/status").read_text()
             command = Path(f"/proc/{entry}/cmdline").read_text()
