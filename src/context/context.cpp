@@ -14,6 +14,7 @@
 #include "path/peer/shm.h"
 #include "path/staged/staged.h"
 #include "path/ucx/direct.h"
+#include "path/ucx/staged.h"
 #include "team/wait.h"
 
 namespace pw {
@@ -27,6 +28,7 @@ std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Uc
   paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::kernel));
   paths.push_back(std::make_unique<Mapped>(maps));
   paths.push_back(std::make_unique<UcxDirect>(surroundings, ucx));
+  paths.push_back(std::make_unique<UcxStaged>(surroundings, ucx));
   paths.push_back(std::make_unique<Staged>(surroundings));
   return paths;
 }

@@ -79,6 +79,9 @@ class Queue {
   /// Stores `value` to `*word`, after all earlier copies of this queue are visible to every device and
   /// process. `word` must be reachable by the device: host memory pinned with Device::pin, or device memory.
   virtual pw_status write(uint64_t* word, uint64_t value) = 0;
+  /// As write(), but copies enqueued later need not wait for it: for words that tell of progress, between
+  /// copies that follow one another closely. Such writes stay in order among themselves.
+  virtual pw_status write_aside(uint64_t* word, uint64_t value) { return write(word, value); }
   /// copy() and then write(), as one piece of work where the device can.
   virtual pw_status copy_and_write(const Copy& what, Method method, uint64_t* word, uint64_t value) {
     const pw_status status = copy(what, method);

@@ -35,6 +35,7 @@ struct Pair {
   bool processor_maps_local = false;  ///< the processor can load and store in the local device memory
   bool processor_maps_remote = false;
   std::string why_not_mapped;
+  bool ucx_running = false;        ///< at both ends
   bool ucx_device_memory = false;  ///< UCX at both ends sees the memory there
   std::string why_no_ucx_device_memory;
   bool ucx_key = false;  ///< the remote region came with a UCX key

@@ -46,15 +46,16 @@ def told(scenario: str, **options: object) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.parametrize("path", ["ucx/direct", "ucx/staged"])
 @pytest.mark.parametrize("transports", TRANSPORTS)
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(
     ("op", "group"),
     [("put", "contiguous"), ("get", "contiguous"), ("put", "kinds"), ("get", "kinds"), ("put", "signal")],
 )
-def test_every_layout_arrives(op: str, group: str, library: Path, transports: str) -> None:
+def test_every_layout_arrives(op: str, group: str, library: Path, transports: str, path: str) -> None:
     with Ranks(
-        "transfers.py", 2, "ucx/direct", op, "malloc", "allocated", group,
+        "transfers.py", 2, path, op, "malloc", "allocated", group,
         PEERWAY_UCX="on", PEERWAY_UCX_LIBRARY=str(library), UCX_TLS=TRANSPORTS[transports],
     ) as ranks:  # fmt: skip
         found = ranks.read_all()
@@ -131,8 +132,9 @@ def test_flush_of_a_stopped_rank_times_out_and_can_be_repeated(library: Path) ->
 @pytest.mark.parametrize("transports", TRANSPORTS)
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("far", [True, False], ids=["far", "near"])
-def test_a_killed_rank_is_told_within_two_seconds(library: Path, transports: str, far: bool) -> None:
-    options = {"PEERWAY_PATHS": "ucx", "PEERWAY_UCX_LIBRARY": library}
+@pytest.mark.parametrize("path", ["ucx/direct", "ucx/staged"])
+def test_a_killed_rank_is_told_within_two_seconds(path: str, library: Path, transports: str, far: bool) -> None:
+    options = {"PEERWAY_PATHS": path, "PEERWAY_UCX_LIBRARY": library}
     with start("lost", size=32 << 20, transports=transports, far=far, **options) as ranks:  # type: ignore[arg-type]
         ranks.read_all()
         killed = ranks.kill(1)

@@ -14,6 +14,7 @@ using CUdeviceptr = unsigned long long;
 using CUmemGenericAllocationHandle = unsigned long long;
 using CUcontext = struct CUctx_st*;
 using CUstream = struct CUstream_st*;
+using CUevent = struct CUevent_st*;
 using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUarray = struct CUarray_st*;
@@ -39,6 +40,7 @@ using CUmemoryPool = struct CUmemPoolHandle_st*;
   X(CU_MEMORYTYPE_UNIFIED, 4)                                             \
   X(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, 1)                                \
   X(CU_STREAM_NON_BLOCKING, 1)                                            \
+  X(CU_EVENT_DISABLE_TIMING, 2)                                           \
   X(CU_STREAM_WRITE_VALUE_DEFAULT, 0)                                     \
   X(CU_MEM_HANDLE_TYPE_NONE, 0)                                           \
   X(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1)                          \
@@ -222,6 +224,10 @@ struct CUDA_MEMCPY3D {
   X(cuStreamDestroy, "cuStreamDestroy_v2", CUstream)                                                        \
   X(cuStreamQuery, "cuStreamQuery", CUstream)                                                               \
   X(cuStreamSynchronize, "cuStreamSynchronize", CUstream)                                                   \
+  X(cuEventCreate, "cuEventCreate", CUevent*, unsigned)                                                     \
+  X(cuEventDestroy, "cuEventDestroy_v2", CUevent)                                                           \
+  X(cuEventRecord, "cuEventRecord", CUevent, CUstream)                                                      \
+  X(cuStreamWaitEvent, "cuStreamWaitEvent", CUstream, CUevent, unsigned)                                    \
   X(cuStreamWriteValue64, "cuStreamWriteValue64_v2", CUstream, CUdeviceptr, uint64_t, unsigned)             \
   X(cuModuleLoadData, "cuModuleLoadData", CUmodule*, const void*)                                           \
   X(cuModuleUnload, "cuModuleUnload", CUmodule)                                                             \

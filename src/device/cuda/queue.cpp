@@ -63,6 +63,11 @@ CudaQueue::CudaQueue(const Gpu& gpu, CUcontext context, Pins& pins, FindKernels 
 CudaQueue::~CudaQueue() {
   const Current current(gpu_.driver, context_);
   gpu_.driver.cuStreamSynchronize(stream_);  // the counter below is in use until then
+  if (aside_ != nullptr) {
+    gpu_.driver.cuStreamSynchronize(aside_);
+    gpu_.driver.cuStreamDestroy(aside_);
+    gpu_.driver.cuEventDestroy(reached_);
+  }
   gpu_.driver.cuMemFree(finished_);
   gpu_.driver.cuStreamDestroy(stream_);
 }
@@ -98,6 +103,30 @@ pw_status CudaQueue::write(uint64_t* word, uint64_t value) {
   return store(word, value);
 }
 
+CUresult CudaQueue::open_aside() {
+  const Driver& driver = gpu_.driver;
+  CUresult result = driver.cuEventCreate(&reached_, CU_EVENT_DISABLE_TIMING);
+  if (result != CUDA_SUCCESS) return result;
+  int least = 0, greatest = 0;
+  result = driver.cuCtxGetStreamPriorityRange(&least, &greatest);
+  if (result == CUDA_SUCCESS)
+    result = driver.cuStreamCreateWithPriority(&aside_, CU_STREAM_NON_BLOCKING, greatest);
+  if (result != CUDA_SUCCESS) driver.cuEventDestroy(reached_);
+  return result;
+}
+
+// A write between two copies of one stream keeps the copy engine waiting for some microseconds; a second
+// stream that waits for the first one's event does not.
+pw_status CudaQueue::write_aside(uint64_t* word, uint64_t value) {
+  const Current current(gpu_.driver, context_);
+  std::lock_guard lock(mutex_);
+  CUresult result = aside_ == nullptr ? open_aside() : CUDA_SUCCESS;
+  if (result == CUDA_SUCCESS) result = gpu_.driver.cuEventRecord(reached_, stream_);
+  if (result == CUDA_SUCCESS) result = gpu_.driver.cuStreamWaitEvent(aside_, reached_, 0);
+  return result == CUDA_SUCCESS ? store(aside_, word, value)
+                                : failed(result, "ordering a write after copies");
+}
+
 pw_status CudaQueue::copy_and_write(const Copy& copy, Method method, uint64_t* word, uint64_t value) {
   const Current current(gpu_.driver, context_);
   std::lock_guard lock(mutex_);
@@ -109,7 +138,8 @@ pw_status CudaQueue::copy_and_write(const Copy& copy, Method method, uint64_t* w
 
 bool CudaQueue::idle(pw_status& status) {
   const Current current(gpu_.driver, context_);
-  const CUresult result = gpu_.driver.cuStreamQuery(stream_);
+  CUresult result = gpu_.driver.cuStreamQuery(stream_);
+  if (result == CUDA_SUCCESS && aside_ != nullptr) result = gpu_.driver.cuStreamQuery(aside_);
   status =
       result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY ? PW_OK : failed(result, "work on a stream");
   return result != CUDA_ERROR_NOT_READY;
@@ -160,7 +190,7 @@ pw_status CudaQueue::by_kernel(const Copy& whole, uint64_t* word, uint64_t value
   return fused || word == nullptr ? PW_OK : store(word, value);
 }
 
-pw_status CudaQueue::store(uint64_t* word, uint64_t value) {
+pw_status CudaQueue::store(CUstream stream, uint64_t* word, uint64_t value) {
   if (!gpu_.writes_words)
     return fail(
         PW_UNSUPPORTED,
@@ -168,7 +198,7 @@ pw_status CudaQueue::store(uint64_t* word, uint64_t value) {
   // The default write comes after a fence for the whole system, so that all that the stream did before is
   // visible first.
   const CUresult result =
-      gpu_.driver.cuStreamWriteValue64(stream_, as_seen(word), value, CU_STREAM_WRITE_VALUE_DEFAULT);
+      gpu_.driver.cuStreamWriteValue64(stream, as_seen(word), value, CU_STREAM_WRITE_VALUE_DEFAULT);
   return result == CUDA_SUCCESS ? PW_OK
                                 : failed(result, format("writing a signal at {}", static_cast<void*>(word)));
 }

@@ -34,13 +34,16 @@ class CudaQueue final : public Queue {
 
   pw_status copy(const Copy& copy, Method method) override;
   pw_status write(uint64_t* word, uint64_t value) override;
+  pw_status write_aside(uint64_t* word, uint64_t value) override;
   pw_status copy_and_write(const Copy& copy, Method method, uint64_t* word, uint64_t value) override;
   bool idle(pw_status& status) override;
 
  private:
   pw_status by_engine(const Copy& copy);
   pw_status by_kernel(const Copy& copy, uint64_t* word, uint64_t value);
-  pw_status store(uint64_t* word, uint64_t value);
+  pw_status store(uint64_t* word, uint64_t value) { return store(stream_, word, value); }
+  pw_status store(CUstream stream, uint64_t* word, uint64_t value);
+  CUresult open_aside();
   [[nodiscard]] CUresult enqueue(const struct EnginePiece& piece) const;
   [[nodiscard]] Copy as_seen(const Copy& copy) const;
   [[nodiscard]] uint64_t as_seen(const void* address) const;
@@ -52,7 +55,9 @@ class CudaQueue final : public Queue {
   FindKernels find_kernels_;
   std::mutex mutex_;  ///< a copy may take several calls of the driver, which must follow one another
   CUstream stream_ = nullptr;
-  CUdeviceptr finished_ = 0;  ///< CopyArguments::finished of all launches of this stream
+  CUstream aside_ = nullptr;   ///< where write_aside() writes; made at its first call
+  CUevent reached_ = nullptr;  ///< how far stream_ was when write_aside() was called
+  CUdeviceptr finished_ = 0;   ///< CopyArguments::finished of all launches of this stream
 };
 
 }  // namespace pw::cuda

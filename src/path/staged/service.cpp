@@ -209,7 +209,7 @@ bool StagingService::step(Served& served) {
   }
   ++served.chunks;
   auto& counter = fill ? header.filled : header.drained;
-  served.queue->write(reinterpret_cast<uint64_t*>(&counter), served.chunks);
+  served.queue->write_aside(reinterpret_cast<uint64_t*>(&counter), served.chunks);
   served.has_chunk = served.cursor.next(served.chunk);
   return true;
 }

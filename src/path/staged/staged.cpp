@@ -198,7 +198,7 @@ pw_status Staged::move_chunks(Channel& channel, const Transfer& transfer) {
     if (const pw_status status = queue.copy(copy, Method::engine); status != PW_OK) return status;
     ++channel.chunks;
     auto& counter = fill ? header.filled : header.drained;
-    if (const pw_status status = queue.write(reinterpret_cast<uint64_t*>(&counter), channel.chunks);
+    if (const pw_status status = queue.write_aside(reinterpret_cast<uint64_t*>(&counter), channel.chunks);
         status != PW_OK)
       return status;
   }

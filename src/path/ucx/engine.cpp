@@ -177,6 +177,19 @@ void Engine::on_error(void* argument, ucp_ep_h, ucs_status_t status) {
   peer.engine.broken_ |= peer.fail(status);
 }
 
+bool Engine::failed(int rank) {
+  if (failures_.load(std::memory_order_relaxed) == 0) return false;
+  Lock lock(mutex_);
+  const auto& peer = peers_[static_cast<size_t>(rank)];
+  return peer != nullptr && peer->failed();
+}
+
+pw_status Engine::failure(int rank) {
+  Lock lock(mutex_);
+  const auto& peer = peers_[static_cast<size_t>(rank)];
+  return peer != nullptr ? failure_of(*peer) : PW_OK;
+}
+
 pw_status Engine::failure_of(Peer& peer) {
   if (team_.lost(peer.rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(peer.rank));
   if (!peer.failed()) return PW_OK;
@@ -248,8 +261,7 @@ pw_status Engine::started(ucs_status_ptr_t answer, Flight* flight) {
 template <typename Done>
 pw_status Engine::wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done) {
   lock.unlock();
-  const pw_status status = wait_for(peer.rank, deadline_ns, "transfers of UCX to complete",
-                                    [&] { return done() || peer.failed(); });
+  const pw_status status = wait_for(peer.rank, deadline_ns, "transfers of UCX to complete", done);
   lock.lock();
   return status != PW_OK ? status : failure_of(peer);
 }

@@ -93,6 +93,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   template <typename Done>
   pw_status wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done);
 
+  /// Whether the connection to the rank broke; failure() says how.
+  bool failed(int rank);
+  pw_status failure(int rank);
+
   /// Sends a short message, which the peer's receiver gets. Messages may overtake one another, and what was
   /// put.
   pw_status send(int rank, Bytes message);
@@ -159,6 +163,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<ucp_abi::ucp_mem_h> abandoned_;  ///< registrations that could not be undone while in use
 
   std::atomic<bool> lost_{false};  ///< some rank was lost: look which
+  std::atomic<int> failures_{0};   ///< connections that broke
   std::atomic<int> pollers_{0};
   std::atomic<Device*> served_{nullptr};
   std::atomic<bool> stop_{false};

@@ -30,6 +30,7 @@ struct Engine::Peer {
     if (failed()) return false;
     failure = status;
     failure_seen.store(true, std::memory_order_release);
+    engine.failures_.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
 

@@ -112,6 +112,7 @@ std::string Ucx::why_no_device_memory(int rank) const {
 
 void Ucx::facts(Pair& pair, const Remote& remote) const {
   const int rank = remote.rank();
+  pair.ucx_running = engine_ != nullptr && ranks_[at(rank)].running;
   pair.ucx_key = engine_ != nullptr && !remote.key.ucx.empty();
   if (engine_ == nullptr)
     pair.why_no_ucx = why_not_;

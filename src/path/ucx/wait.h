@@ -14,9 +14,10 @@ pw_status Engine::wait_for(int rank, uint64_t deadline_ns, const char* what, Don
   const auto closed = [&] { return closed_.load(std::memory_order_relaxed) != 0; };
   const pw_status status = wait_until(team_, rank, deadline_ns, what, [&] {
     polling.turn();
-    return done() || closed();
+    return done() || closed() || failed(rank);
   });
-  if (status != PW_OK || !closed() || done()) return status;
+  if (status != PW_OK || done()) return status;
+  if (failed(rank)) return failure(rank);
   return fail(PW_CLOSED, format("peerway: this context was closed while waiting for {}", what));
 }
 

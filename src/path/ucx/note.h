@@ -1,0 +1,42 @@
+// The short messages that go before a staged transfer: one opens a pair of rings, one answers, one asks for a
+// transfer.
+#pragma once
+
+#include <variant>
+
+#include "base/bytes.h"
+#include "path/path.h"
+
+namespace pw::ucx {
+
+/// The sender's ring; as a question or as the answer to one.
+struct RingNote {
+  bool answer = false;
+  int32_t rank = 0;          ///< who sends it
+  pw_status status = PW_OK;  ///< of an answer: why there is no ring
+  uint64_t address = 0;
+  Bytes key;
+};
+
+/// Serve this transfer over the rings that were opened before.
+struct RequestNote {
+  int32_t rank = 0;
+  uint64_t number = 0;  ///< of the sender's requests: notes may overtake one another
+  Op op = Op::put;
+  uint32_t slot = 0;
+  uint64_t generation = 0;
+  uint64_t offset = 0;
+  Layout layout;
+};
+
+using Note = std::variant<RingNote, RequestNote>;
+
+Bytes write(const Note& note);
+
+/// Throws Error for anything that is not a note of a rank below `ranks`.
+Note read_note(ByteView bytes, int ranks);
+
+/// Whether the blocks that start at `offset` lie in a span of that many bytes.
+bool lies_inside(const Shape& shape, const Strides& strides, uint64_t offset, uint64_t span);
+
+}  // namespace pw::ucx

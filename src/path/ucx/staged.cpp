@@ -1,0 +1,143 @@
+#include "path/ucx/staged.h"
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/format.h"
+#include "base/status.h"
+#include "path/ucx/wait.h"
+
+namespace pw {
+
+using namespace ucx;
+
+struct UcxStaged::Line {
+  Line(const std::shared_ptr<Engine>& engine, int to) : rank(to), ring(engine) {}
+
+  const int rank;
+  Ring ring;
+  std::mutex mutex;  ///< one transfer at a time
+  std::unique_ptr<Half> half;
+  RingNote answer;  ///< before answered is set
+  std::atomic<bool> answered{false};
+  std::atomic<uint64_t> requested{0};
+  std::atomic<uint64_t> reported{0};  ///< failures already told
+  pw_status broken = PW_OK;           ///< why a transfer ended half way: the two ends disagree from then on
+};
+
+UcxStaged::UcxStaged(Surroundings surroundings, Ucx& ucx)
+    : surroundings_(surroundings),
+      ucx_(ucx),
+      service_(surroundings, ucx, [this](RingNote note) { answered(std::move(note)); }) {}
+
+UcxStaged::~UcxStaged() = default;
+
+Offer UcxStaged::probe(const Pair& pair) const {
+  if (!pair.ucx_running) return {false, pair.why_no_ucx};
+  return {true, {}};
+}
+
+UcxStaged::Line& UcxStaged::line_to(int rank) {
+  std::lock_guard lock(mutex_);
+  auto& line = lines_[rank];
+  if (line == nullptr) line = std::make_unique<Line>(ucx_.shared_engine(), rank);
+  return *line;
+}
+
+void UcxStaged::answered(RingNote note) {
+  Line& line = line_to(note.rank);
+  if (line.answered.load(std::memory_order_relaxed)) return;
+  line.answer = std::move(note);
+  line.answered.store(true, std::memory_order_release);
+}
+
+// With the line's lock. Throws Error; the next transfer tries again.
+void UcxStaged::open(Line& line) {
+  if (line.half != nullptr) return;
+  Engine& engine = *ucx_.engine();
+  line.answered.store(false);
+  RingNote question;
+  question.rank = surroundings_.team.rank();
+  question.address = line.ring.address();
+  question.key = line.ring.memory().key();
+  pw_status status = engine.send(line.rank, write(question));
+  if (status == PW_OK)
+    status = engine.wait_for(line.rank, deadline_after(config_number("timeout")), "a ring for staging",
+                             [&] { return line.answered.load(std::memory_order_acquire); });
+  if (status != PW_OK) throw Error(status, last_error_message());
+  if (line.answer.status != PW_OK)
+    throw Error(
+        line.answer.status,
+        format("peerway: rank {} cannot serve staged transfers; its log (PEERWAY_LOG) says why", line.rank));
+  FarRing far{std::make_unique<RemoteMemory>(ucx_.shared_engine(), line.rank, line.answer.key),
+              line.answer.address};
+  line.half = std::make_unique<Half>(engine, line.ring, line.rank, std::move(far));
+}
+
+pw_status UcxStaged::move(Line& line, const Transfer& transfer) {
+  Engine& engine = *ucx_.engine();
+  RequestNote request;
+  request.rank = surroundings_.team.rank();
+  request.number = line.requested.load(std::memory_order_relaxed);
+  request.op = transfer.op;
+  request.slot = transfer.remote->key.slot;
+  request.generation = transfer.remote->key.generation;
+  request.offset = transfer.remote_offset;
+  request.layout = transfer.layout;
+  Queue& queue = line.ring.queue_for(transfer.local->device());
+  if (const pw_status status = engine.send(line.rank, write(request)); status != PW_OK) return status;
+  line.requested.store(request.number + 1, std::memory_order_release);
+  line.half->begin(transfer.op == Op::put, transfer.layout, transfer.local->address() + transfer.local_offset,
+                   &queue);
+  pw_status status = PW_OK;
+  const pw_status waited = engine.wait_for(line.rank, PW_FOREVER, "a staging chunk", [&] {
+    status = line.half->step();
+    return status != PW_OK || line.half->done();
+  });
+  return waited != PW_OK ? waited : status;
+}
+
+pw_status UcxStaged::start(const Transfer& transfer, const Raise* raise) {
+  Line& line = line_to(transfer.remote->rank());
+  {
+    std::lock_guard lock(line.mutex);
+    if (line.broken != PW_OK)
+      return fail(line.broken,
+                  format("peerway: an earlier staged transfer with rank {} ended half way ({}); no more can "
+                         "follow in this context",
+                         line.rank, pw_status_name(line.broken)));
+    open(line);
+    line.broken = move(line, transfer);
+    if (line.broken != PW_OK) return line.broken;
+  }
+  return raise == nullptr ? PW_OK : this->raise(*raise);
+}
+
+pw_status UcxStaged::raise(const Raise& raise) {
+  if (const pw_status status = flush(raise.signal->rank(), PW_FOREVER); status != PW_OK) return status;
+  return ucx_.raise(raise, this);
+}
+
+pw_status UcxStaged::flush(int rank, uint64_t deadline_ns) {
+  Line* line = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = lines_.find(rank);
+    if (found == lines_.end()) return PW_OK;
+    line = found->second.get();
+  }
+  const RingHeader& header = line->ring.header();
+  const uint64_t requested = line->requested.load(std::memory_order_acquire);
+  if (requested == 0) return PW_OK;
+  const pw_status status = ucx_.engine()->wait_for(rank, deadline_ns, "staged transfers to complete", [&] {
+    return header.completed.load(std::memory_order_acquire) >= requested;
+  });
+  if (status != PW_OK) return status;
+  if (const pw_status raised = ucx_.engine()->flush(rank, deadline_ns); raised != PW_OK) return raised;
+  const uint64_t failed = header.failed.load(std::memory_order_acquire);
+  if (line->reported.exchange(failed, std::memory_order_relaxed) == failed) return PW_OK;
+  const auto why = static_cast<pw_status>(failed & 255);
+  return fail(why, format("peerway: rank {} could not serve a staged transfer: {}", rank,
+                          why == PW_STALE_KEY ? "the region was closed" : pw_status_name(why)));
+}
+
+}  // namespace pw

@@ -1,0 +1,40 @@
+// ucx/staged: through pinned host memory at both ends, pipelined. The device's queue copies chunk after chunk
+// into (or out of) a ring of host memory, UCX moves them between the rings and the target's service thread
+// does the other half. UCX never sees the memory itself, so this is what GPUDirect RDMA is compared with, the
+// way where UCX has no GPU support, and the way to pack small blocks into large messages.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "path/ucx/staged_service.h"
+
+namespace pw {
+
+class UcxStaged final : public Path {
+ public:
+  UcxStaged(Surroundings surroundings, ucx::Ucx& ucx);
+  ~UcxStaged() override;
+  [[nodiscard]] std::string_view name() const override { return "ucx/staged"; }
+  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  pw_status start(const Transfer& transfer, const Raise* raise) override;
+  pw_status raise(const Raise& raise) override;
+  pw_status flush(int rank, uint64_t deadline_ns) override;
+
+ private:
+  struct Line;  ///< the rings towards one rank
+
+  Line& line_to(int rank);
+  void open(Line& line);
+  void answered(ucx::RingNote note);
+  pw_status move(Line& line, const Transfer& transfer);
+
+  Surroundings surroundings_;
+  ucx::Ucx& ucx_;
+  std::mutex mutex_;
+  std::map<int, std::unique_ptr<Line>> lines_;
+  ucx::StagedService service_;  ///< last: its thread calls answered()
+};
+
+}  // namespace pw

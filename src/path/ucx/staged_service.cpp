@@ -1,0 +1,165 @@
+#include "path/ucx/staged_service.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "base/status.h"
+
+namespace pw::ucx {
+
+struct StagedService::Served {
+  Served(const std::shared_ptr<Engine>& engine, const RingNote& note)
+      : rank(note.rank),
+        ring(engine),
+        half(*engine, ring, note.rank,
+             {std::make_unique<RemoteMemory>(engine, note.rank, note.key), note.address}) {}
+
+  int rank;
+  Ring ring;
+  Half half;
+  std::map<uint64_t, RequestNote> requests;  ///< by number: they are served in their order
+  uint64_t taken = 0;
+  uint64_t failures = 0;
+  bool busy = false;
+  pw_status failure = PW_OK;  ///< of the request under way
+  std::shared_ptr<Region> region;
+};
+
+StagedService::StagedService(Surroundings surroundings, Ucx& ucx, std::function<void(RingNote)> answered)
+    : surroundings_(surroundings), ucx_(ucx), answered_(std::move(answered)) {
+  ucx_.receive([this](ByteView note) { receive(note); });
+}
+
+StagedService::~StagedService() {
+  ucx_.receive(nullptr);  // from here on nobody starts the thread
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void StagedService::receive(ByteView note) {
+  std::lock_guard lock(mutex_);
+  notes_.emplace_back(note.begin(), note.end());
+  if (!thread_.joinable() && !stop_) {
+    thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), "pw-ucx-staged");
+  }
+  changed_.notify_all();
+}
+
+// False once the service ends.
+bool StagedService::wait_for_notes(std::deque<Bytes>& notes, bool busy) {
+  std::unique_lock lock(mutex_);
+  if (!busy) changed_.wait(lock, [&] { return stop_ || !notes_.empty(); });
+  notes.swap(notes_);
+  return !stop_;
+}
+
+void StagedService::run() {
+  bool busy = false;
+  std::deque<Bytes> notes;
+  while (wait_for_notes(notes, busy)) {
+    for (const Bytes& note : notes) handle(note);
+    notes.clear();
+    busy = false;
+    const Polling polling(*ucx_.engine());
+    for (auto entry = served_.begin(); entry != served_.end();) {
+      Served& served = *entry->second;
+      if (surroundings_.team.lost(served.rank)) {
+        entry = served_.erase(entry);
+        continue;
+      }
+      busy |= step(served);
+      ++entry;
+    }
+    polling.turn();
+    if (busy) sched_yield();
+  }
+  served_.clear();
+}
+
+void StagedService::handle(const Bytes& bytes) try {
+  Note note = read_note(bytes, surroundings_.team.size());
+  if (auto* request = std::get_if<RequestNote>(&note)) {
+    const auto served = served_.find(request->rank);
+    if (served == served_.end()) throw Error(PW_INTERNAL, "peerway: a request before its rings");
+    served->second->requests.emplace(request->number, *request);
+    return;
+  }
+  auto& ring = std::get<RingNote>(note);
+  if (ring.answer)
+    answered_(std::move(ring));
+  else
+    open(ring);
+} catch (const Error& error) {
+  log(LogLevel::warning, format("a note of the ucx/staged path is not answered: {}", error.what()));
+}
+
+void StagedService::open(const RingNote& note) {
+  RingNote answer;
+  answer.answer = true;
+  answer.rank = surroundings_.team.rank();
+  try {
+    auto& served = served_[note.rank];
+    served = std::make_unique<Served>(ucx_.shared_engine(), note);
+    answer.address = served->ring.address();
+    answer.key = served->ring.memory().key();
+  } catch (const Error& error) {
+    log(LogLevel::warning, format("cannot serve staged transfers of rank {}: {}", note.rank, error.what()));
+    served_.erase(note.rank);
+    answer.status = error.status();
+  }
+  if (ucx_.engine()->send(note.rank, write(answer)) != PW_OK) served_.erase(note.rank);
+}
+
+bool StagedService::take_request(Served& served) {
+  const auto next = served.requests.find(served.taken);
+  if (next == served.requests.end()) return false;
+  const RequestNote request = next->second;
+  served.requests.erase(next);
+  served.busy = true;
+  served.failure = PW_OK;
+  served.region = surroundings_.registry.find(request.slot, request.generation);
+  const bool give = request.op == Op::get;
+  const Strides& strides = give ? request.layout.from : request.layout.to;
+  std::byte* first = nullptr;
+  Queue* queue = nullptr;
+  try {
+    if (served.region == nullptr)
+      served.failure = PW_STALE_KEY;
+    else if (!lies_inside(request.layout.shape, strides, request.offset, served.region->bytes()))
+      served.failure = PW_OUT_OF_RANGE;
+    else
+      queue = &served.ring.queue_for(served.region->device());
+    if (queue != nullptr) first = served.region->address() + request.offset;
+  } catch (const Error& error) {
+    log(LogLevel::warning, error.what());
+    served.failure = error.status();
+  }
+  served.half.begin(give, request.layout, first, queue);
+  return true;
+}
+
+// A status that is no success means that the connection is broken, or the device: either way the initiator
+// sees it.
+bool StagedService::step(Served& served) {
+  if (!served.busy && !take_request(served)) return false;
+  if (const pw_status status = served.half.step(); status != PW_OK) served.failure = status;
+  if (served.half.done()) finish_request(served);
+  return true;
+}
+
+void StagedService::finish_request(Served& served) {
+  if (served.failure != PW_OK)
+    served.half.tell(&RingHeader::failed, ++served.failures << 8 | static_cast<uint64_t>(served.failure));
+  served.half.tell(&RingHeader::completed, ++served.taken);
+  served.busy = false;
+  served.region.reset();
+}
+
+}  // namespace pw::ucx
