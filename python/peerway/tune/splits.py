@@ -13,7 +13,7 @@ from peerway.tune import draft
 from peerway.tune.draft import Case, Costs, Point
 
 SHARES = 256
-SCALES = (0.5, 0.75, 1.0, 1.25)  # of the minor share that the paths alone would suggest
+SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2)  # of the minor share that the paths alone would suggest
 QUICK_SCALES = (0.75,)
 LEAST_US = 1e-3  # the cost of a split on trial in its own table, so that it is taken
 
