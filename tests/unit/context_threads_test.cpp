@@ -11,9 +11,9 @@
 #include "context_ranks.h"
 
 #if defined(__SANITIZE_THREAD__)
-// Two ends of a transfer see the counters that order it at two addresses, one a mapping, and the sanitizer does not
-// know that they are one. So it cannot tell that the user's bytes were copied before they were looked at. Everything
-// else, the library's own state above all, stays checked.
+// Two ends of a transfer see the counters that order it at two addresses, one a mapping, and the sanitizer
+// does not know that they are one. So it cannot tell that the user's bytes were copied before they were
+// looked at. Everything else, the library's own state above all, stays checked.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() { return "race:pw::host_copy\n"; }
 #endif

@@ -43,7 +43,7 @@ def sparse(ctx: peerway.Context, mapped: bool) -> tuple[peerway.Region, Bytes]:
 
 def starts(side: Side) -> list[int]:
     """Where the blocks begin."""
-    return Side(side.counts, side.strides, 1, side.offset).indices().tolist()
+    return [int(start) for start in Side(side.counts, side.strides, 1, side.offset).indices()]
 
 
 def write(memory: Bytes, side: Side, data: Bytes) -> None:

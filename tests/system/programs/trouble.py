@@ -8,11 +8,11 @@ Rank 0 moves data towards rank 1 and says what became of it.
 from __future__ import annotations
 
 import json
-import os
 import resource
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import peerway
@@ -102,7 +102,7 @@ def no_descriptors(ctx: peerway.Context) -> None:
     pair = Pair(ctx, 1 << 20)
     ctx.use("staged")
     for poor in (1, 0):
-        few = len(os.listdir("/proc/self/fd")) - 1
+        few = sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
         if ctx.rank == poor:
             resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
