@@ -41,7 +41,7 @@ constexpr ConfigEntry table[] = {
     {"ucx_library", "path", "",
      "libucp.so.0 of UCX. Empty: that of UCX_ROOT, the system or the Python wheel."},
     {"ucx", "choice:auto|on|off", "auto",
-     "UCX, the way to other hosts. auto: started where ranks are on several hosts, or paths or the table "
+     "UCX, the way to other hosts. auto: started with ranks on several hosts, or where paths or the table "
      "name it."},
     {"host_id", "text", "", "For tests: ranks with different values act as if they were on different hosts."},
     {"gdrcopy_library", "path", "", "The GDRCopy library. Empty: libgdrapi.so.2 of the system."},

@@ -158,6 +158,8 @@ def command(
         known=machine.known(),
     )
     environment = {"PEERWAY_ROUTES": str(routes.resolve())} if routes else {}
+    if any("ucx" in paths for _, paths in settings):
+        environment["PEERWAY_UCX"] = "on"  # on one host it is not started otherwise
     try:
         with progress.shown("measuring") as step:
             runner.run_paths(plan, results, step, environment)

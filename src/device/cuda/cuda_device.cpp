@@ -68,6 +68,14 @@ CUcontext CudaDevice::context() {
   return opened;
 }
 
+// It stays: taking it away after each transfer would cost more than it is worth, and a thread that had none
+// of its own does not miss it.
+void CudaDevice::enter() {
+  CUcontext now = nullptr;
+  if (driver_.cuCtxGetCurrent(&now) == CUDA_SUCCESS && now != nullptr) return;
+  driver_.check(driver_.cuCtxPushCurrent(context()), format("entering cuda:{} ({})", gpu_.ordinal, name_));
+}
+
 std::optional<Allocation> CudaDevice::find(const void* address, uint64_t bytes) {
   const uint64_t number = pointer_to(address);
   auto allocation = allocation_of(describe_pointer(driver_, number), number, bytes, gpu_.ordinal);

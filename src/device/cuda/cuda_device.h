@@ -40,6 +40,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Queue> make_queue() override;
   bool has_kernels(std::string& why_not) override;
   int dma_buf(const Allocation& allocation) override;
+  void enter() override;
   void pin(void* address, uint64_t bytes) override;
   void unpin(void* address) noexcept override;
   [[nodiscard]] bool reaches(const Export& exported, std::string& why_not) const override;

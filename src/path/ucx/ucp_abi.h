@@ -32,8 +32,9 @@ using ucp_rkey_h = ucp_rkey*;
   X(UCS_OK, 0)                                                                                               \
   X(UCS_INPROGRESS, 1)                                                                                       \
   X(UCS_ERR_NO_MEMORY, -4)                                                                                   \
-  X(UCS_ERR_UNREACHABLE, -6) X(UCS_ERR_BUSY, -15) X(UCS_ERR_CANCELED, -16) X(UCS_ERR_UNSUPPORTED, -22)       \
-      X(UCS_ERR_NOT_CONNECTED, -24) X(UCS_ERR_CONNECTION_RESET, -25) X(UCS_ERR_FIRST_LINK_FAILURE, -40)      \
+  X(UCS_ERR_UNREACHABLE, -6)                                                                                 \
+  X(UCS_ERR_BUSY, -15) X(UCS_ERR_CANCELED, -16) X(UCS_ERR_UNSUPPORTED, -22) X(UCS_ERR_NOT_CONNECTED, -24)    \
+      X(UCS_ERR_CONNECTION_RESET, -25) X(UCS_ERR_FIRST_LINK_FAILURE, -40)                                    \
           X(UCS_ERR_LAST_ENDPOINT_FAILURE, -89) X(UCS_ERR_LAST, -100) X(UCS_THREAD_MODE_SERIALIZED, 1)       \
               X(UCS_MEMORY_TYPE_HOST, 0) X(UCS_MEMORY_TYPE_CUDA, 1) X(UCP_PARAM_FIELD_FEATURES, 1)           \
                   X(UCP_PARAM_FIELD_ESTIMATED_NUM_EPS, 64) X(UCP_FEATURE_RMA, 2) X(UCP_FEATURE_WAKEUP, 16)   \

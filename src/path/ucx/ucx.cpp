@@ -99,9 +99,10 @@ void Ucx::start(Team& team, const std::atomic<uint32_t>& closed, bool wanted) {
     engine_->set_addresses(std::move(addresses));
     engine_->receive(receiver_);
   }
-  if (engine_ == nullptr && (setting == "on" || (!file.empty() && setting != "off")))
-    throw Error(PW_UNAVAILABLE, format("peerway: UCX was asked for ({}), but {}",
-                                       config_origin(file.empty() ? "ucx" : "ucx_library"), why_not_));
+  const bool strict = config("strict") == "on";
+  if (engine_ == nullptr && setting != "off" && (strict || !file.empty()))
+    throw Error(PW_UNAVAILABLE, format("peerway: UCX is wanted ({}), but {}",
+                                       config_origin(strict ? "strict" : "ucx_library"), why_not_));
 }
 
 std::string Ucx::why_no_device_memory(int rank) const {

@@ -21,8 +21,8 @@ struct RankUcx {
 class Ucx {
  public:
   /// Collective. `wanted` is this rank's wish; UCX runs as soon as one rank wants it and on every rank that
-  /// can. Waits end once `closed` is set. Throws Error when this rank was told to use UCX (the settings `ucx`
-  /// and `ucx_library`) and cannot.
+  /// can. Waits end once `closed` is set. Throws Error when this rank cannot and was told which library to
+  /// use, or is strict.
   void start(Team& team, const std::atomic<uint32_t>& closed, bool wanted);
 
   [[nodiscard]] Engine* engine() const { return engine_.get(); }
