@@ -133,7 +133,9 @@ def test_flush_of_a_stopped_rank_times_out_and_can_be_repeated(library: Path) ->
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("far", [True, False], ids=["far", "near"])
 @pytest.mark.parametrize("path", ["ucx/direct", "ucx/staged"])
-def test_a_killed_rank_is_told_within_two_seconds(path: str, library: Path, transports: str, far: bool) -> None:
+def test_a_killed_rank_is_told_within_two_seconds(
+    path: str, library: Path, transports: str, far: bool
+) -> None:
     options = {"PEERWAY_PATHS": path, "PEERWAY_UCX_LIBRARY": library}
     with start("lost", size=32 << 20, transports=transports, far=far, **options) as ranks:  # type: ignore[arg-type]
         ranks.read_all()

@@ -43,7 +43,8 @@ def has_cuda() -> bool:
 def cuda_driver() -> str:
     """The NVIDIA kernel driver's version; "" without one."""
     try:
-        found = re.search(r"Module\s+([0-9.]+)", NVIDIA_VERSION.read_text())
+        # "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ..."
+        found = re.search(r"Module\b.*?\s(\d+\.\d[\d.]*)", NVIDIA_VERSION.read_text())
     except OSError:
         return ""
     return found[1] if found else ""

@@ -28,30 +28,49 @@ using ucp_mem_h = ucp_mem*;
 using ucp_rkey_h = ucp_rkey*;
 
 /// Name and value.
-#define PW_UCP_CONSTANTS(X)                                                                                  \
-  X(UCS_OK, 0)                                                                                               \
-  X(UCS_INPROGRESS, 1)                                                                                       \
-  X(UCS_ERR_NO_MEMORY, -4)                                                                                   \
-  X(UCS_ERR_UNREACHABLE, -6)                                                                                 \
-  X(UCS_ERR_BUSY, -15) X(UCS_ERR_CANCELED, -16) X(UCS_ERR_UNSUPPORTED, -22) X(UCS_ERR_NOT_CONNECTED, -24)    \
-      X(UCS_ERR_CONNECTION_RESET, -25) X(UCS_ERR_FIRST_LINK_FAILURE, -40)                                    \
-          X(UCS_ERR_LAST_ENDPOINT_FAILURE, -89) X(UCS_ERR_LAST, -100) X(UCS_THREAD_MODE_SERIALIZED, 1)       \
-              X(UCS_MEMORY_TYPE_HOST, 0) X(UCS_MEMORY_TYPE_CUDA, 1) X(UCP_PARAM_FIELD_FEATURES, 1)           \
-                  X(UCP_PARAM_FIELD_ESTIMATED_NUM_EPS, 64) X(UCP_FEATURE_RMA, 2) X(UCP_FEATURE_WAKEUP, 16)   \
-                      X(UCP_FEATURE_AM, 64) X(UCP_ATTR_FIELD_MEMORY_TYPES, 4) X(                             \
-                          UCP_WORKER_PARAM_FIELD_THREAD_MODE, 1) X(UCP_WORKER_ATTR_FIELD_ADDRESS, 2)         \
-                          X(UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, 1) X(UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE, 2) \
-                              X(UCP_EP_PARAM_FIELD_ERR_HANDLER, 4) X(UCP_ERR_HANDLING_MODE_PEER, 1)          \
-                                  X(UCP_EP_CLOSE_FLAG_FORCE, 1) X(UCP_MEM_MAP_PARAM_FIELD_ADDRESS, 1)        \
-                                      X(UCP_MEM_MAP_PARAM_FIELD_LENGTH, 2) X(UCP_OP_ATTR_FIELD_CALLBACK, 2)  \
-                                          X(UCP_OP_ATTR_FIELD_USER_DATA, 4) X(UCP_OP_ATTR_FIELD_FLAGS, 16)   \
-                                              X(UCP_OP_ATTR_FIELD_MEMORY_TYPE, 64)                           \
-                                                  X(UCP_OP_ATTR_FIELD_MEMH, 256)                             \
-                                                      X(UCP_AM_HANDLER_PARAM_FIELD_ID, 1)                    \
-                                                          X(UCP_AM_HANDLER_PARAM_FIELD_CB, 4)                \
-                                                              X(UCP_AM_HANDLER_PARAM_FIELD_ARG, 8)           \
-                                                                  X(UCP_AM_RECV_ATTR_FLAG_DATA, 65536)       \
-                                                                      X(UCP_AM_RECV_ATTR_FLAG_RNDV, 131072)
+// clang-format off: one constant a line
+#define PW_UCP_CONSTANTS(X) \
+  X(UCS_OK, 0) \
+  X(UCS_INPROGRESS, 1) \
+  X(UCS_ERR_NO_MEMORY, -4) \
+  X(UCS_ERR_UNREACHABLE, -6) \
+  X(UCS_ERR_BUSY, -15) \
+  X(UCS_ERR_CANCELED, -16) \
+  X(UCS_ERR_UNSUPPORTED, -22) \
+  X(UCS_ERR_NOT_CONNECTED, -24) \
+  X(UCS_ERR_CONNECTION_RESET, -25) \
+  X(UCS_ERR_FIRST_LINK_FAILURE, -40) \
+  X(UCS_ERR_LAST_ENDPOINT_FAILURE, -89) \
+  X(UCS_ERR_LAST, -100) \
+  X(UCS_THREAD_MODE_SERIALIZED, 1) \
+  X(UCS_MEMORY_TYPE_HOST, 0) \
+  X(UCS_MEMORY_TYPE_CUDA, 1) \
+  X(UCP_PARAM_FIELD_FEATURES, 1) \
+  X(UCP_PARAM_FIELD_ESTIMATED_NUM_EPS, 64) \
+  X(UCP_FEATURE_RMA, 2) \
+  X(UCP_FEATURE_WAKEUP, 16) \
+  X(UCP_FEATURE_AM, 64) \
+  X(UCP_ATTR_FIELD_MEMORY_TYPES, 4) \
+  X(UCP_WORKER_PARAM_FIELD_THREAD_MODE, 1) \
+  X(UCP_WORKER_ATTR_FIELD_ADDRESS, 2) \
+  X(UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, 1) \
+  X(UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE, 2) \
+  X(UCP_EP_PARAM_FIELD_ERR_HANDLER, 4) \
+  X(UCP_ERR_HANDLING_MODE_PEER, 1) \
+  X(UCP_EP_CLOSE_FLAG_FORCE, 1) \
+  X(UCP_MEM_MAP_PARAM_FIELD_ADDRESS, 1) \
+  X(UCP_MEM_MAP_PARAM_FIELD_LENGTH, 2) \
+  X(UCP_OP_ATTR_FIELD_CALLBACK, 2) \
+  X(UCP_OP_ATTR_FIELD_USER_DATA, 4) \
+  X(UCP_OP_ATTR_FIELD_FLAGS, 16) \
+  X(UCP_OP_ATTR_FIELD_MEMORY_TYPE, 64) \
+  X(UCP_OP_ATTR_FIELD_MEMH, 256) \
+  X(UCP_AM_HANDLER_PARAM_FIELD_ID, 1) \
+  X(UCP_AM_HANDLER_PARAM_FIELD_CB, 4) \
+  X(UCP_AM_HANDLER_PARAM_FIELD_ARG, 8) \
+  X(UCP_AM_RECV_ATTR_FLAG_DATA, 65536) \
+  X(UCP_AM_RECV_ATTR_FLAG_RNDV, 131072)
+// clang-format on
 
 #define PW_UCP_DECLARE(name, value) inline constexpr int64_t name = value;
 PW_UCP_CONSTANTS(PW_UCP_DECLARE)
