@@ -26,6 +26,7 @@ LIBRARIES = [
 ]
 SOME = WHEEL or SYSTEM
 needs_some = pytest.mark.skipif(SOME is None, reason="no UCX here; install libucx0 or libucx-cu13")
+PATHS = ["ucx/direct", "ucx/staged"]
 TRANSPORTS = {"all": "all", "tcp": "tcp,self"}
 
 
@@ -46,7 +47,7 @@ def told(scenario: str, **options: object) -> list[dict[str, object]]:
     return found
 
 
-@pytest.mark.parametrize("path", ["ucx/direct", "ucx/staged"])
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("transports", TRANSPORTS)
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_flush_of_a_stopped_rank_times_out_and_can_be_repeated(library: Path) ->
 @pytest.mark.parametrize("transports", TRANSPORTS)
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("far", [True, False], ids=["far", "near"])
-@pytest.mark.parametrize("path", ["ucx/direct", "ucx/staged"])
+@pytest.mark.parametrize("path", PATHS)
 def test_a_killed_rank_is_told_within_two_seconds(
     path: str, library: Path, transports: str, far: bool
 ) -> None:

@@ -41,8 +41,9 @@ class Blocks {
 }  // namespace
 
 Offer UcxDirect::probe(const Pair& pair) const {
-  if (!pair.ucx_key) return {false, pair.why_no_ucx};
+  if (!pair.ucx_running) return {false, pair.why_no_ucx};
   if (!pair.ucx_device_memory) return {false, pair.why_no_ucx_device_memory};
+  if (!pair.ucx_key) return {false, pair.why_no_ucx};
   return {true, {}};
 }
 

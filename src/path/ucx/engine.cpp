@@ -130,7 +130,7 @@ void Engine::run() {
       nanosleep(&nap, nullptr);
       continue;
     }
-    if (Device* device = served_.exchange(nullptr, std::memory_order_acquire)) device->enter();
+    if (Device* device = served_.exchange(nullptr, std::memory_order_acquire)) enter(*device);
     {
       Lock lock(mutex_);
       int turns = 0;
@@ -147,6 +147,10 @@ void Engine::run() {
       eventfd_read(wake_.get(), &count);
     }
   }
+}
+
+void Engine::enter(Device& device) try { device.enter(); } catch (const Error& error) {
+  log(LogLevel::warning, error.what());
 }
 
 // ---- connections

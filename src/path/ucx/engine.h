@@ -123,7 +123,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   using Lock = std::unique_lock<std::mutex>;
 
   void open();
-  void run();       ///< the thread
+  void run();  ///< the thread
+  static void enter(Device& device);
   unsigned turn();  ///< one round of UCX's progress, and of connections to close
   void close_broken();
   Peer& connect(int rank);           ///< throws Error

@@ -188,6 +188,27 @@ def damaged(ctx: peerway.Context, size: int) -> None:
     ctx.team.barrier(timeout=30)
 
 
+def stale(ctx: peerway.Context, size: int) -> None:
+    """A staged put into a region that its owner on another host has closed is refused; what follows goes on."""
+    pair = Pair(ctx, size)
+    spare = ctx.register(np.zeros(size, np.uint8))
+    far_spare = ctx.import_key(ctx.team.all_gather(spare.key())[pair.other])
+    if ctx.rank == 1:
+        spare.close()
+    ctx.team.barrier(timeout=30)
+    if ctx.rank == 0:
+        ctx.put(far_spare[0:size], pair.near[0:size])
+        refused = failure(lambda: ctx.flush(timeout=30))
+        pair.put(size)
+        after = failure(lambda: ctx.flush(timeout=30))
+        say(refused=refused["kind"], after=after["kind"])
+    else:
+        pair.signal.wait(1, 30)
+        theirs = np.random.default_rng(pair.other).integers(0, 256, size, dtype=np.uint8)
+        say(arrived=bool(np.array_equal(pair.bytes, theirs)))
+    ctx.team.barrier(timeout=30)
+
+
 def unsupported(ctx: peerway.Context, size: int) -> None:
     """What operations say where no UCX runs between hosts."""
     pair = Pair(ctx, size)
