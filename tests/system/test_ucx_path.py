@@ -25,6 +25,7 @@ LIBRARIES = [
     )
 ]
 SOME = WHEEL or SYSTEM
+FAKE_GPUS = next(iter(Path(__file__).parents[2].glob("build*/**/libfake_cuda.so")), None)
 needs_some = pytest.mark.skipif(SOME is None, reason="no UCX here; install libucx0 or libucx-cu13")
 PATHS = ["ucx/direct", "ucx/staged"]
 TRANSPORTS = {"all": "all", "tcp": "tcp,self"}
@@ -146,6 +147,17 @@ def test_a_killed_rank_is_told_within_two_seconds(
     assert [one["kind"] for one in (during, waiting, after)] == ["PeerLost"] * 3
     assert "rank 1" in during["text"]
     assert after["at"] - killed < 2
+
+
+@pytest.mark.skipif(
+    FAKE_GPUS is None, reason="no test double of the CUDA driver; cmake --build build --target fake_cuda"
+)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_gpu_memory_is_staged_where_ucx_does_not_see_it(library: Path) -> None:
+    for one in told("devices", size=3_000_001, PEERWAY_CUDA_LIBRARY=FAKE_GPUS, PEERWAY_UCX_LIBRARY=library):
+        assert one["home"]
+        assert one["staged"] == ""
+        assert "has no CUDA support; install libucx-cu13 or point UCX_ROOT" in str(one["direct"])
 
 
 @needs_some

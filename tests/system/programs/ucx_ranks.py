@@ -209,6 +209,30 @@ def stale(ctx: peerway.Context, size: int) -> None:
     ctx.team.barrier(timeout=30)
 
 
+def devices(ctx: peerway.Context, size: int) -> None:
+    """From host memory to a GPU of the other rank, on to one's own GPU, back over to the other and home."""
+    pair = Pair(ctx, size)
+    far_gpu, near_gpu = ctx.allocate("cuda", size), ctx.allocate("cuda", size)
+    remote = ctx.import_key(ctx.team.all_gather(far_gpu.key())[pair.other])
+    answers = {info.name: info.why_not for info in ctx.paths(remote, pair.near)}
+    ctx.put(remote[0:size], pair.near[0:size], pair.far_signal)
+    pair.signal.wait(1, 30)
+    ctx.get(near_gpu[0:size], remote[0:size])
+    ctx.flush(timeout=30)
+    ctx.team.barrier(timeout=30)
+    ctx.put(remote[0:size], near_gpu[0:size], pair.far_signal)
+    pair.signal.wait(2, 30)
+    ctx.flush(timeout=30)
+    ctx.get(pair.target[0:size], remote[0:size])
+    ctx.flush(timeout=30)
+    say(
+        home=bool(np.array_equal(pair.bytes, pair.source)),
+        staged=answers["ucx/staged"],
+        direct=answers["ucx/direct"],
+    )
+    ctx.team.barrier(timeout=30)
+
+
 def unsupported(ctx: peerway.Context, size: int) -> None:
     """What operations say where no UCX runs between hosts."""
     pair = Pair(ctx, size)
