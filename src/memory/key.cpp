@@ -1,5 +1,6 @@
 #include "memory/key.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/format.h"
@@ -85,8 +86,9 @@ std::vector<std::byte> pack(const Key& key) {
                 format("peerway: a UCX key of {} bytes does not fit into a key", key.ucx.size()));
   std::vector<std::byte> bytes(size);
   std::memcpy(bytes.data(), &wire, sizeof wire);
-  std::memcpy(bytes.data() + sizeof wire, key.ucx.data(), key.ucx.size());
-  std::memcpy(bytes.data() + sizeof wire + key.ucx.size(), why.data(), why.size());
+  std::copy(key.ucx.begin(), key.ucx.end(), bytes.begin() + sizeof wire);
+  const auto* text = reinterpret_cast<const std::byte*>(why.data());
+  std::copy(text, text + why.size(), bytes.begin() + static_cast<long>(sizeof wire + key.ucx.size()));
   const uint32_t sum = checksum_of(bytes);
   std::memcpy(bytes.data() + offsetof(Wire, checksum), &sum, sizeof sum);
   return bytes;
