@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "context_ranks.h"
+#include "path/staged/staged.h"
 
 namespace pw {
 namespace {
@@ -92,6 +93,38 @@ TEST(Use, BackAndForthKeepsMovingData) {
       ASSERT_EQ(ranks[0].put(*remote, run(5, 1), *source, run(5, 1), &raise), PW_OK);
       ASSERT_EQ(signal.wait(sent, PW_FOREVER), PW_OK);
       ASSERT_EQ(target->address()[5], static_cast<std::byte>(sent)) << path;
+    }
+}
+
+// Both ends cut the ring anew when the chunk size changes, with transfers of both directions before and
+// after.
+TEST(Staged, FollowsAChangingChunkSize) {
+  Ranks ranks(2);
+  ranks[0].resolver().use("staged");
+  constexpr uint64_t kBytes = 3'000'001;
+  auto target = ranks[1].allocate(kHost, kBytes);
+  auto source = ranks[0].allocate(kHost, kBytes);
+  auto back = ranks[0].allocate(kHost, kBytes);
+  const auto remote = ranks.import(0, 1, *target);
+  Staged* staged = nullptr;
+  for (const auto& path : ranks[0].resolver().paths())
+    if (auto* found = dynamic_cast<Staged*>(path.get())) staged = found;
+  ASSERT_NE(staged, nullptr);
+  uint64_t seed = 1;
+  for (int round = 0; round < 4; ++round)
+    for (const uint64_t chunk : {4096u, 1u << 20, 12'288u, 1u, 262'144u, 700'000u}) {
+      staged->set_chunk_bytes(chunk);
+      for (uint64_t i = 0; i < kBytes; ++i) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        source->address()[i] = static_cast<std::byte>(seed >> 56);
+      }
+      ASSERT_EQ(ranks[0].put(*remote, run(0, kBytes), *source, run(0, kBytes), nullptr), PW_OK);
+      if (round % 2 == 0) {
+        ASSERT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);
+      }
+      ASSERT_EQ(ranks[0].get(*remote, run(0, kBytes), *back, run(0, kBytes)), PW_OK);
+      ASSERT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);
+      ASSERT_EQ(std::memcmp(source->address(), back->address(), kBytes), 0) << "chunks of " << chunk;
     }
 }
 

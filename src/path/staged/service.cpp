@@ -58,6 +58,15 @@ struct StagingService::Served {
     return entry.get();
   }
 
+  // The counters only grow if one queue at a time writes them: the last one ends before another device's
+  // begins.
+  void work_on(Device& device) {
+    Queue* const next = queue_for(device);
+    pw_status status;
+    while (queue != nullptr && queue != next && !queue->idle(status)) sched_yield();
+    queue = next;
+  }
+
   // Its owner closes the region and waits until nobody uses it: the rest of the request passes by.
   void let_go_of_closed_region() {
     pw_status status;
@@ -171,15 +180,15 @@ bool StagingService::take_request(Served& served) {
   served.region = surroundings_.registry.find(served.request.slot, served.request.generation);
   if (served.region == nullptr) {
     served.failure = PW_STALE_KEY;
-    served.queue = served.queue_for(host_device());
+    served.work_on(host_device());
     return true;
   }
   try {
-    served.queue = served.queue_for(served.region->device());
+    served.work_on(served.region->device());
   } catch (const Error& error) {
     log(LogLevel::warning, error.what());
     served.failure = error.status();
-    served.queue = served.queue_for(host_device());
+    served.work_on(host_device());
   }
   return true;
 }

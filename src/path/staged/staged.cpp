@@ -30,12 +30,13 @@ struct Staged::Channel {
   pw_status broken = PW_OK;            ///< why a transfer ended half way: the two ends disagree from then on
   std::atomic<uint64_t> reported = 0;  ///< failures already told
   std::map<const Device*, std::unique_ptr<Queue>> queues;
+  Queue* queue = nullptr;  ///< the one that worked last
   std::vector<Device*> pinned_for;
 
   ~Channel() {
-    for (auto& [device, queue] : queues) {
+    for (auto& [device, each] : queues) {
       pw_status status;
-      while (!queue->idle(status)) sched_yield();
+      while (!each->idle(status)) sched_yield();
     }
     for (Device* device : pinned_for) device->unpin(header);
     if (header != nullptr) munmap(header, kChannelBytes);
@@ -184,6 +185,14 @@ pw_status Staged::post(Channel& channel, const Transfer& transfer, const Raise* 
 pw_status Staged::move_chunks(Channel& channel, const Transfer& transfer) {
   ChannelHeader& header = *channel.header;
   Queue& queue = channel.queue_for(transfer.local->device());
+  // The counters only grow if one queue at a time writes them.
+  pw_status last = PW_OK;
+  if (channel.queue != nullptr && channel.queue != &queue)
+    if (const pw_status status =
+            wait(channel, PW_FOREVER, "copies of another device", [&] { return channel.queue->idle(last); });
+        status != PW_OK || last != PW_OK)
+      return status != PW_OK ? status : last;
+  channel.queue = &queue;
   const bool fill = transfer.op == Op::put;
   std::byte* local = transfer.local->address() + transfer.local_offset;
   const uint64_t chunk_bytes = channel.chunk_bytes, slots = kRingBytes / chunk_bytes;
