@@ -90,7 +90,8 @@ def test_a_target_that_closes_its_context_ends_the_transfer() -> None:
         ranks.tell(1)
         assert ranks.read(1) == "closed"
         kind, message = ranks.read(0)
-        assert kind == "Closed", message
+        # In the middle of a put, or between two of them: then the region is gone before the next begins.
+        assert kind in ("Closed", "StaleKey"), message
         assert "rank 1" in message
         ranks.end()
 
