@@ -189,7 +189,7 @@ def damaged(ctx: peerway.Context, size: int) -> None:
 
 
 def stale(ctx: peerway.Context, size: int) -> None:
-    """A staged put into a region that its owner on another host has closed is refused; what follows goes on."""
+    """A staged put into a region that its owner on another host has closed is refused; what follows works."""
     pair = Pair(ctx, size)
     spare = ctx.register(np.zeros(size, np.uint8))
     far_spare = ctx.import_key(ctx.team.all_gather(spare.key())[pair.other])
