@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from ranks import Ranks
 
+ROOT = Path(__file__).resolve().parents[2]
 WHEEL = next((f for p in sys.path if (f := Path(p) / "libucx" / "lib" / "libucp.so.0").exists()), None)
 SYSTEM = next((f for f in Path("/usr/lib").glob("*-linux-gnu/libucp.so.0")), None)
 LIBRARIES = [
@@ -25,7 +27,6 @@ LIBRARIES = [
     )
 ]
 SOME = WHEEL or SYSTEM
-FAKE_GPUS = next(iter(Path(__file__).parents[2].glob("build*/**/libfake_cuda.so")), None)
 needs_some = pytest.mark.skipif(SOME is None, reason="no UCX here; install libucx0 or libucx-cu13")
 PATHS = ["ucx/direct", "ucx/staged"]
 TRANSPORTS = {"all": "all", "tcp": "tcp,self"}
@@ -149,12 +150,13 @@ def test_a_killed_rank_is_told_within_two_seconds(
     assert after["at"] - killed < 2
 
 
-@pytest.mark.skipif(
-    FAKE_GPUS is None, reason="no test double of the CUDA driver; cmake --build build --target fake_cuda"
-)
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_gpu_memory_is_staged_where_ucx_does_not_see_it(library: Path) -> None:
-    for one in told("devices", size=3_000_001, PEERWAY_CUDA_LIBRARY=FAKE_GPUS, PEERWAY_UCX_LIBRARY=library):
+def test_gpu_memory_is_staged_where_ucx_does_not_see_it(library: Path, tmp_path: Path) -> None:
+    fake = tmp_path / "fake_cuda.so"
+    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas", f"-I{ROOT / 'src'}"]
+    source = ROOT / "tests" / "unit" / "fake_cuda" / "fake_cuda.cpp"
+    subprocess.run(["c++", *flags, str(source), "-o", str(fake)], check=True)
+    for one in told("devices", size=3_000_001, PEERWAY_CUDA_LIBRARY=fake, PEERWAY_UCX_LIBRARY=library):
         assert one["home"]
         assert one["staged"] == ""
         assert "has no CUDA support; install libucx-cu13 or point UCX_ROOT" in str(one["direct"])

@@ -1,0 +1,267 @@
+// What the engine is asked to do: transfers, words, messages, and waiting for them.
+#include <utility>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/status.h"
+#include "path/ucx/peer.h"
+#include "path/ucx/wait.h"
+
+namespace pw::ucx {
+
+using namespace ucp_abi;
+
+Engine::Flight* Engine::take_flight(Peer& peer, Used* local, Used* remote) {
+  if (free_flights_.empty()) {
+    flights_.push_back(std::make_unique<Flight>());
+    free_flights_.push_back(flights_.back().get());
+  }
+  Flight* flight = free_flights_.back();
+  free_flights_.pop_back();
+  flight->peer = &peer;
+  flight->local = local;
+  flight->remote = remote;
+  peer.flights.fetch_add(1, std::memory_order_relaxed);
+  for (Used* used : {local, remote})
+    if (used != nullptr) ++used->flights_;
+  return flight;
+}
+
+void Engine::land(Flight* flight, ucs_status_t status) {
+  Peer& peer = *flight->peer;
+  for (Used* used : {flight->local, flight->remote})
+    if (used != nullptr) --used->flights_;
+  if (status != UCS_OK && peer.unreported == UCS_OK) peer.unreported = status;
+  flight->kept.reset();
+  free_flights_.push_back(flight);
+  peer.flights.fetch_sub(1, std::memory_order_release);
+}
+
+void Engine::on_completion(void* request, ucs_status_t status, void* argument) {
+  auto* flight = static_cast<Flight*>(argument);
+  Engine& engine = flight->peer->engine;
+  engine.land(flight, status);
+  engine.library_.ucp_request_free(request);
+}
+
+ucp_request_param_t Engine::parameters(Flight* flight) const {
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = on_completion;
+  params.user_data = flight;
+  return params;
+}
+
+pw_status Engine::started(ucs_status_ptr_t answer, Flight* flight) {
+  Peer& peer = *flight->peer;
+  peer.dirty = true;
+  if (is_request(answer)) return PW_OK;
+  const ucs_status_t status = status_of(answer);
+  land(flight, UCS_OK);
+  if (status == UCS_OK) return PW_OK;
+  if (const pw_status broken = failure_of(peer); broken != PW_OK) return broken;
+  if (means_lost(status)) {
+    broken_ |= peer.fail(status);
+    return failure_of(peer);
+  }
+  return pw::fail(PW_SYSTEM, format("peerway: UCX {} refused a transfer with rank {}: {}", library_.version,
+                                    peer.rank, text_of(library_, status)));
+}
+
+// Waits with the lock given up; ends when the connection breaks, too.
+template <typename Done>
+pw_status Engine::wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done) {
+  lock.unlock();
+  const pw_status status = wait_for(peer.rank, deadline_ns, "transfers of UCX to complete", done);
+  lock.lock();
+  return status != PW_OK ? status : failure_of(peer);
+}
+
+pw_status Engine::move(int rank, Memory& local, RemoteMemory& remote, bool host,
+                       const std::function<bool(Piece&)>& next) {
+  Lock lock(mutex_);
+  Peer& peer = connect(rank);
+  const auto has_room = [&] { return peer.flights.load(std::memory_order_acquire) <= kFlights / 2; };
+  for (Piece piece; next(piece);) {
+    peer.unordered = true;
+    if (peer.flights.load(std::memory_order_relaxed) >= kFlights)
+      if (const pw_status status = wait(lock, peer, PW_FOREVER, has_room); status != PW_OK) return status;
+    if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+    Flight* flight = take_flight(peer, &local, &remote);
+    ucp_request_param_t params = parameters(flight);
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+    params.memh = local.handle_;
+    if (host) {
+      params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+      params.memory_type = UCS_MEMORY_TYPE_HOST;
+    }
+    const ucs_status_ptr_t answer = piece.op == Op::put
+                                        ? library_.ucp_put_nbx(peer.endpoint, piece.local, piece.bytes,
+                                                               piece.remote, remote.handle_, &params)
+                                        : library_.ucp_get_nbx(peer.endpoint, piece.local, piece.bytes,
+                                                               piece.remote, remote.handle_, &params);
+    if (const pw_status status = started(answer, flight); status != PW_OK) return status;
+  }
+  return PW_OK;
+}
+
+pw_status Engine::put_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t value) {
+  Lock lock(mutex_);
+  Peer& peer = connect(rank);
+  if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+  Flight* flight = take_flight(peer, nullptr, &remote);
+  flight->word = value;  // stays where it is until the put is done
+  flight->address = address;
+  flight->ready = true;
+  peer.words.push_back(flight);
+  peer.waiting.fetch_add(1, std::memory_order_relaxed);
+  peer.dirty = true;
+  if (std::exchange(peer.unordered, false)) {
+    ucp_request_param_t params = parameters(flight);
+    params.cb.send = on_word_ready;
+    flight->ready = !is_request(library_.ucp_ep_flush_nbx(peer.endpoint, &params));
+  }
+  send_words(peer);
+  return failure_of(peer);
+}
+
+void Engine::on_word_ready(void* request, ucs_status_t, void* argument) {
+  auto* flight = static_cast<Flight*>(argument);
+  Engine& engine = flight->peer->engine;
+  flight->ready = true;
+  engine.words_ready_ = true;
+  engine.library_.ucp_request_free(request);
+}
+
+void Engine::send_words(Peer& peer) {
+  while (!peer.words.empty() && peer.words.front()->ready) {
+    Flight* flight = peer.words.front();
+    peer.words.pop_front();
+    const auto* remote = static_cast<const RemoteMemory*>(flight->remote);
+    if (peer.endpoint == nullptr || peer.failed()) {
+      land(flight, UCS_ERR_CANCELED);
+    } else {
+      ucp_request_param_t params = parameters(flight);
+      params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+      params.memory_type = UCS_MEMORY_TYPE_HOST;
+      const ucs_status_ptr_t answer = library_.ucp_put_nbx(peer.endpoint, &flight->word, sizeof flight->word,
+                                                           flight->address, remote->handle_, &params);
+      if (!is_request(answer)) land(flight, status_of(answer));
+    }
+    peer.waiting.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+pw_status Engine::get_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t& value) {
+  const auto landing = std::make_shared<uint64_t>(0);  // outlives a caller that gives up
+  {
+    Lock lock(mutex_);
+    Peer& peer = connect(rank);
+    if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+    Flight* flight = take_flight(peer, nullptr, &remote);
+    flight->kept = landing;
+    ucp_request_param_t params = parameters(flight);
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    params.memory_type = UCS_MEMORY_TYPE_HOST;
+    const ucs_status_ptr_t answer =
+        library_.ucp_get_nbx(peer.endpoint, landing.get(), sizeof value, address, remote.handle_, &params);
+    if (const pw_status status = started(answer, flight); status != PW_OK) return status;
+  }
+  if (const pw_status status = flush(rank, PW_FOREVER); status != PW_OK) return status;
+  value = *landing;
+  return PW_OK;
+}
+
+void Engine::receive(std::function<void(ByteView)> receiver) {
+  Lock lock(mutex_);
+  receiver_ = std::move(receiver);
+}
+
+ucs_status_t Engine::on_message(void* engine, const void*, size_t, void* data, size_t length,
+                                const ucp_am_recv_param_t* param) {
+  const auto& receiver = static_cast<Engine*>(engine)->receiver_;
+  const bool here =
+      (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;  // ours are short enough to come whole
+  if (here && receiver) receiver({static_cast<const std::byte*>(data), length});
+  return UCS_OK;
+}
+
+pw_status Engine::send(int rank, Bytes message) {
+  const auto kept = std::make_shared<Bytes>(std::move(message));
+  Lock lock(mutex_);
+  Peer& peer = connect(rank);
+  if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+  Flight* flight = take_flight(peer, nullptr, nullptr);
+  flight->kept = kept;
+  ucp_request_param_t params = parameters(flight);
+  return started(library_.ucp_am_send_nbx(peer.endpoint, 0, nullptr, 0, kept->data(), kept->size(), &params),
+                 flight);
+}
+
+// Outlives a caller that gave up waiting for it.
+struct Engine::Fence {
+  Engine& engine;
+  std::atomic<bool> done{false};
+  std::shared_ptr<Fence> self;  ///< held by UCX
+};
+
+void Engine::on_fence(void* request, ucs_status_t status, void* argument) {
+  auto* fence = static_cast<Fence*>(argument);
+  static_cast<void>(
+      status);  // a broken connection is seen by its error handler, a failed transfer by its own status
+  fence->engine.library_.ucp_request_free(request);
+  fence->done.store(true, std::memory_order_release);
+  fence->self.reset();
+}
+
+pw_status Engine::flush(int rank, uint64_t deadline_ns) {
+  Lock lock(mutex_);
+  Peer* peer = peers_[static_cast<size_t>(rank)].get();
+  if (peer == nullptr || !peer->dirty) return PW_OK;
+  if (const pw_status status = failure_of(*peer); status != PW_OK) return status;
+  if (peer->waiting.load(std::memory_order_relaxed) > 0)
+    if (const pw_status status = wait(lock, *peer, deadline_ns,
+                                      [&] { return peer->waiting.load(std::memory_order_acquire) == 0; });
+        status != PW_OK)
+      return status;
+  peer->dirty = false;  // what is started from here on is another flush's
+  const pw_status status = flush_endpoint(lock, *peer, deadline_ns);
+  if (status != PW_OK) peer->dirty = true;
+  return status;
+}
+
+pw_status Engine::flush_endpoint(Lock& lock, Peer& peer, uint64_t deadline_ns) {
+  auto fence = std::make_shared<Fence>(*this);
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = on_fence;
+  params.user_data = fence.get();
+  fence->self = fence;
+  const ucs_status_ptr_t answer = library_.ucp_ep_flush_nbx(peer.endpoint, &params);
+  if (is_request(answer)) {
+    const pw_status status =
+        wait(lock, peer, deadline_ns, [&] { return fence->done.load(std::memory_order_acquire); });
+    if (status != PW_OK) return status;
+  } else {
+    fence->self.reset();
+  }
+  const ucs_status_t failed = std::exchange(peer.unreported, static_cast<ucs_status_t>(UCS_OK));
+  if (failed == UCS_OK && status_of(answer) >= UCS_OK) return failure_of(peer);
+  return pw::fail(PW_SYSTEM,
+                  format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version, peer.rank,
+                         text_of(library_, failed != UCS_OK ? failed : status_of(answer))));
+}
+
+bool Engine::settle(Lock& lock, Used& used) {
+  const uint64_t deadline = deadline_after(2'000'000'000);
+  while (used.flights_ > 0) {
+    if (now_ns() > deadline) return false;
+    turn();
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+  }
+  return true;
+}
+
+}  // namespace pw::ucx
