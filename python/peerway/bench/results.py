@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from peerway import records
-from peerway.bench.session import Message
+from peerway.bench.session import Message, PlanRefused
 from peerway.paths import PathInfo
 from peerway.records import Record
 
@@ -43,7 +43,7 @@ class Results:
             self.notes.append(text)
 
     def follow(self, messages: Iterable[Message], step: Step) -> None:
-        """Takes all messages of a session. Raises ValueError when the ranks say that the plan cannot be."""
+        """Takes all messages of a session. Raises PlanRefused."""
         done, total = 0, 0
         for message in messages:
             match message.pop("kind"):
@@ -63,7 +63,7 @@ class Results:
                 case "explained":
                     self.decisions.append(message)
                 case "error":
-                    raise ValueError(message["message"])
+                    raise PlanRefused(message["message"])
         step("", done, done)
 
 

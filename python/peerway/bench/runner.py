@@ -22,9 +22,7 @@ GIB = 1 << 30
 
 
 def run_paths(plan: Plan, results: Results, step: Step, environment: Mapping[str, str] | None = None) -> None:
-    """Measures every case of the plan. Raises ValueError for a plan that cannot be, SessionFailed when ranks
-    die.
-    """
+    """Measures every case of the plan. Raises PlanRefused, or SessionFailed when ranks die."""
     if plan.cases:
         results.follow(session.run(plan, environment), step)
     _note_unavailable(plan, results)

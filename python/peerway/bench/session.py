@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,10 @@ LAST_LINES = 12  # of what the ranks wrote, in the message of a failure
 
 class SessionFailed(RuntimeError):
     """The ranks could not be started, or ended before they were done; the message has what they said."""
+
+
+class PlanRefused(ValueError):
+    """The ranks say that the plan cannot be, for example because no path has the name asked for."""
 
 
 def run(plan: Plan, environment: Mapping[str, str] | None = None) -> Iterator[Message]:
@@ -61,11 +65,21 @@ def _messages(listener: socket.socket, process: subprocess.Popen[bytes]) -> Gene
     if connection is None:
         return False
     with connection, connection.makefile("r", encoding="utf-8") as lines:
-        for line in lines:
-            message = json.loads(line)
-            if message["kind"] == "done":
-                return True
-            yield message
+        return (yield from decoded(lines))
+
+
+def decoded(lines: Iterable[str]) -> Generator[Message, None, bool]:
+    """Yield the messages of whole lines until "done" (then True is returned).
+
+    A last line without its end is what a rank wrote that died within it; it counts for nothing.
+    """
+    for line in lines:
+        if not line.endswith("\n"):
+            return False
+        message = json.loads(line)
+        if message["kind"] == "done":
+            return True
+        yield message
     return False
 
 

@@ -123,7 +123,7 @@ def command(
     from peerway.bench import machine, progress, runner
     from peerway.bench.plan import Plan, make_cases
     from peerway.bench.results import Results
-    from peerway.bench.session import SessionFailed
+    from peerway.bench.session import PlanRefused, SessionFailed
 
     if ranks % 2:
         raise click.UsageError(f"--ranks {ranks}: ranks work in pairs, so an even number is needed")
@@ -166,7 +166,7 @@ def command(
         if peers:
             with progress.shown("peers") as step:
                 runner.run_peers(peers, plan, results, step, budget)
-    except ValueError as error:
+    except PlanRefused as error:
         raise click.UsageError(str(error).removeprefix("peerway: ")) from None
     except SessionFailed as error:
         _show(results, form, stat, out)

@@ -32,7 +32,7 @@ def command(quick: bool, chosen: list[tuple[str, str]] | None, out: Path | None)
     """
     from peerway import _core
     from peerway.bench import machine, progress
-    from peerway.bench.session import SessionFailed
+    from peerway.bench.session import PlanRefused, SessionFailed
     from peerway.errors import Error
     from peerway.tune import changes
     from peerway.tune.run import Tuner
@@ -47,7 +47,7 @@ def command(quick: bool, chosen: list[tuple[str, str]] | None, out: Path | None)
             tuner = Tuner(chosen or here, quick, step)
             text = tuner.run()
         _core.save_table(text, str(file))
-    except (Error, SessionFailed, ValueError) as error:
+    except (Error, PlanRefused, SessionFailed) as error:
         raise click.ClickException(str(error).removeprefix("peerway: ")) from None
     for line in changes.told(before, json.loads(text)):
         click.echo(line)
