@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from launching import LIMIT, Run, clean_environment, compile_program
+from launching import LIMIT, Run, clean_environment, compile_double, compile_program
 
 
 @pytest.fixture(scope="session")
@@ -14,6 +14,17 @@ def team_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """programs/team.c, readable for every user."""
     folder = tmp_path_factory.mktemp("programs")
     return compile_program("team", folder / "team")
+
+
+@pytest.fixture(scope="session")
+def doubles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The settings that put the unit tests' doubles in the place of the CUDA driver and of GDRCopy."""
+    folder = tmp_path_factory.mktemp("doubles")
+    return {
+        "PEERWAY_CUDA_LIBRARY": str(compile_double("fake_cuda", folder)),
+        "PEERWAY_GDRCOPY_LIBRARY": str(compile_double("fake_gdrcopy", folder)),
+        "PEERWAY_CACHE": str(folder / "cache"),  # the kernels are compiled once for all tests
+    }
 
 
 @pytest.fixture

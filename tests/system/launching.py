@@ -23,7 +23,7 @@ def library_folder() -> Path:
     """Where libpeerway.so was built: PEERWAY_BUILD, or the folder of the editable installation."""
     build = BUILD
     if not (build / "src" / "libpeerway.so").exists():
-        pytest.skip(f"no libpeerway.so under {build}: run `make setup`, or set PEERWAY_BUILD")
+        pytest.skip(f"no libpeerway.so under {build}: run `make build`, or set PEERWAY_BUILD")
     return build / "src"
 
 
@@ -42,6 +42,15 @@ def compile_program(name: str, target: Path, *options: str, compiler: str = "cc"
     command += ["-o", str(target), f"-L{library}", "-lpeerway", f"-Wl,-rpath,{library}"]
     subprocess.run(command, check=True)
     return target
+
+
+def compile_double(name: str, folder: Path) -> Path:
+    """Build tests/unit/NAME as a library, without the sanitizers that the unit tests' own build may have."""
+    library = folder / f"{name}.so"
+    source = ROOT / "tests" / "unit" / name / f"{name}.cpp"
+    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas", f"-I{ROOT / 'src'}"]
+    subprocess.run(["c++", *flags, str(source), "-o", str(library)], check=True)
+    return library
 
 
 def clean_environment(**extra: str) -> dict[str, str]:

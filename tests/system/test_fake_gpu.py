@@ -20,37 +20,14 @@ PATHS = ["peer/copy", "peer/store", "staged"]
 Moves = Callable[..., list[dict[str, Any]]]
 
 
-@pytest.fixture(scope="session")
-def fakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The settings that put the doubles in the place of the libraries."""
-    folder = tmp_path_factory.mktemp("fakes")
-    for name in ("fake_cuda", "fake_gdrcopy"):
-        source = ROOT / "tests" / "unit" / name / f"{name}.cpp"
-        command = [
-            "c++",
-            "-std=c++20",
-            "-O1",
-            "-shared",
-            "-fPIC",
-            "-Wno-unknown-pragmas",
-            f"-I{ROOT / 'src'}",
-        ]
-        subprocess.run([*command, str(source), "-o", str(folder / f"{name}.so")], check=True)
-    return {
-        "PEERWAY_CUDA_LIBRARY": str(folder / "fake_cuda.so"),
-        "PEERWAY_GDRCOPY_LIBRARY": str(folder / "fake_gdrcopy.so"),
-        "PEERWAY_CACHE": str(folder / "cache"),  # the kernels are compiled once for all tests
-    }
-
-
 @pytest.fixture
-def moves(fakes: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]) -> Moves:
+def moves(doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]) -> Moves:
     """Run the program as two ranks and give what each found."""
 
     def run(*arguments: str, **settings: str) -> list[dict[str, Any]]:
         program = str(PROGRAMS / "gpu_transfers.py")
         command = ["peerway", "run", "-n", "2", "--", sys.executable, program, *arguments]
-        done = run_program(*command, env={**os.environ, **fakes, **settings})
+        done = run_program(*command, env={**os.environ, **doubles, **settings})
         assert done.returncode == 0, done.stderr
         found = [json.loads(line) for line in done.stdout.splitlines()]
         assert len(found) == 2
@@ -109,11 +86,11 @@ def test_memory_that_cannot_be_exported_goes_through_the_host(memory: str, reaso
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_rank_killed_in_the_middle_is_lost_to_the_other(
-    path: str, fakes: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
+    path: str, doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     program = [sys.executable, str(PROGRAMS / "gpu_lost.py"), path]
     done = run_program(
-        "peerway", "run", "-n", "2", "--grace", "60", "--", *program, env={**os.environ, **fakes}
+        "peerway", "run", "-n", "2", "--grace", "60", "--", *program, env={**os.environ, **doubles}
     )
     assert done.returncode == 137, done.stderr
     (said,) = map(json.loads, done.stdout.splitlines())

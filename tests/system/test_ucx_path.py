@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -151,12 +150,8 @@ def test_a_killed_rank_is_told_within_two_seconds(
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_gpu_memory_is_staged_where_ucx_does_not_see_it(library: Path, tmp_path: Path) -> None:
-    fake = tmp_path / "fake_cuda.so"
-    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas", f"-I{ROOT / 'src'}"]
-    source = ROOT / "tests" / "unit" / "fake_cuda" / "fake_cuda.cpp"
-    subprocess.run(["c++", *flags, str(source), "-o", str(fake)], check=True)
-    for one in told("devices", size=3_000_001, PEERWAY_CUDA_LIBRARY=fake, PEERWAY_UCX_LIBRARY=library):
+def test_gpu_memory_is_staged_where_ucx_does_not_see_it(library: Path, doubles: dict[str, str]) -> None:
+    for one in told("devices", size=3_000_001, PEERWAY_UCX_LIBRARY=library, **doubles):
         assert one["home"]
         assert one["staged"] == ""
         assert "has no CUDA support; install libucx-cu13 or point UCX_ROOT" in str(one["direct"])
