@@ -6,20 +6,20 @@
 
 namespace pw::cuda {
 
-// After all of a block's copies: the last block to get here stores the signal. Each block's fence makes its
-// own writes visible to the whole system before it counts itself; the last one's fence orders all of them
-// before the signal.
+// After all of a block's copies: the last block to get here stores the signal. Each block's fence orders its
+// copies before its count, the last block's fence orders all counts, and so all copies, before the signal.
+// Order is transitive across scopes, so that only the fence before the signal needs the whole system's.
 __device__ inline void raise(const CopyArguments& copy) {
   if (copy.signal == nullptr) return;
   __syncthreads();
   if (threadIdx.x != 0) return;
-  asm volatile("fence.acq_rel.sys;" ::: "memory");
   if (gridDim.x > 1) {
-    if (atomicAdd(copy.finished, 1u) != gridDim.x - 1) return;
-    *copy.finished = 0;
-    asm volatile("fence.acq_rel.sys;" ::: "memory");
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    const unsigned last = gridDim.x - 1;
+    if (atomicInc(copy.finished, last) != last) return;  // the last one makes it zero again
   }
-  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(copy.signal), "l"(copy.value) : "memory");
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(copy.signal), "l"(copy.value) : "memory");
 }
 
 template <typename Word>
