@@ -147,6 +147,14 @@ class Pair:
         touch: bool = False,
         timeout: float | None = None,
     ) -> _Samples: ...
+    def register_again(
+        self,
+        block: Block,
+        iterations: int,
+        window: int = 1,
+        touch: bool = False,
+        timeout: float | None = None,
+    ) -> _Samples: ...
 
 def copy_window(
     to: NDArray[uint8], source: NDArray[uint8], block: Block, window: int, iterations: int

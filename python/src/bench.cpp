@@ -76,6 +76,7 @@ void bind_pair(nb::module_& module) {
   def(type, "put_window", loop<&Pair::put_window>());
   def(type, "put_both", loop<&Pair::put_both>());
   def(type, "get_window", loop<&Pair::get_window>());
+  def(type, "register_again", loop<&Pair::register_again>());
 }
 
 using Bytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

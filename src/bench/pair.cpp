@@ -1,5 +1,8 @@
 #include "bench/pair.h"
 
+#include <memory>
+#include <vector>
+
 #include "base/status.h"
 
 namespace pw::bench {
@@ -97,6 +100,18 @@ Samples Pair::get_window(const Work& work) {
   return timed(work.iterations, [&] {
     for (uint64_t i = 0; i < work.window; ++i) get(work);
     flush(work);
+  });
+}
+
+Samples Pair::register_again(const Work& work) {
+  if (!ends_.leads) return {};
+  auto* address = static_cast<std::byte*>(pw_region_address(ends_.source)) + work.block.offset;
+  std::vector<std::unique_ptr<pw_region, pw_status (*)(pw_region*)>> regions;  // closed after the last sample
+  regions.reserve(work.iterations);
+  return timed(work.iterations, [&] {
+    pw_region* region = nullptr;
+    check(pw_register(ends_.context, address, work.block.block_bytes, &region));
+    regions.emplace_back(region, pw_region_close);
   });
 }
 

@@ -45,6 +45,8 @@ class Pair {
   Samples put_both(const Work& work);
   /// The leader gets `window` messages and flushes.
   Samples get_window(const Work& work);
+  /// The leader registers a span of its source, which is registered: what the registration cache saves.
+  Samples register_again(const Work& work);
 
  private:
   void put(const Work& work, bool raise);

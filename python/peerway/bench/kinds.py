@@ -14,7 +14,8 @@ FEWEST_IN_WINDOW = 4
 class Kind:
     """One test. `loop` is the timed loop of the core, `ways` the one-way trips in a sample.
 
-    `column` is the field of a record that its table shows. `touch`: the receiver reads what arrived.
+    `column` is the field of a record that its table shows. `touch`: the receiver reads what arrived. `via`:
+    the only way there is, of a test that moves no data between ranks.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Kind:
     all_pairs: bool = False
     column: str = "p50_us"
     touch: bool = False
+    via: str = ""
     sized: bool = True
     strided: bool = True
 
@@ -37,6 +39,7 @@ class Kind:
         return max(FEWEST_IN_WINDOW, min(BANDWIDTH_WINDOW, BANDWIDTH_BYTES // max(size, 1)))
 
 
+ROUTE = "route"  # the automatic choice
 MEMCPY, FLAG = "memcpy", "flag"
 LIMITS = (MEMCPY, FLAG)  # what the hardware allows; no way to move data between ranks
 MBPS, RATE = "bandwidth_MBps", "messages_per_s"
@@ -58,13 +61,17 @@ KINDS = {
         ),
         Kind(
             "signal_latency", "a signal alone, there and back, halved", "signal", "signal_ping_pong",
-            ways=2, sized=False, strided=False,
+            ways=2, via=ROUTE, sized=False, strided=False,
         ),
         Kind(
             "pingpong", "as put_latency, and the receiver reads the data", "put", "ping_pong",
             ways=2, touch=True,
         ),
         Kind("cube", "the faces of a cube of doubles, put with signal, halved", "put", "ping_pong", ways=2),
+        Kind(
+            "registration", "registering memory that is registered", "register", "register_again",
+            via="cache", strided=False,
+        ),
     )
 }  # fmt: skip
 

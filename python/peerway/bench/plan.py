@@ -100,7 +100,7 @@ def make_cases(
             forms = [shapes.contiguous(SIGNAL_BYTES)]
         else:
             forms = [shapes.contiguous(size) for size in sizes] if "contiguous" in labels else []
-            forms += others
+            forms += others if kind.strided else []
         for source, target in memories:
             cases += [Case(test, form, source, target, pairs_for(kind, ranks)) for form in forms]
     return cases

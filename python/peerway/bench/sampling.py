@@ -145,7 +145,7 @@ def block_of(case: Case) -> _core.Block:
 def receives(case: Case, link: Link) -> bool:
     """Whether data arrives at this rank."""
     match case.kind.loop:
-        case "signal_ping_pong":
+        case "signal_ping_pong" | "register_again":
             return False
         case "ping_pong" | "put_both":
             return True

@@ -18,7 +18,7 @@ import numpy as np
 
 from peerway import _core
 from peerway.bench import limits, machine
-from peerway.bench.kinds import FLAG, MEMCPY
+from peerway.bench.kinds import FLAG, MEMCPY, ROUTE
 from peerway.bench.links import CaseFailed, Links
 from peerway.bench.paths import covers
 from peerway.bench.plan import Case, Plan
@@ -27,8 +27,6 @@ from peerway.context import Context
 from peerway.errors import Error, InvalidArgument
 from peerway.paths import PathInfo
 from peerway.records import Record
-
-ROUTE = "route"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +196,8 @@ def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter)
     available = [info.name for info in infos if info.available]
     if not available:
         return
-    if not case.kind.sized:  # no data moves, so no path is chosen
-        yield ROUTE, ROUTE
+    if case.kind.via:
+        yield case.kind.via, ROUTE
     elif not plan.settings:
         yield from ((name, name) for name in available)
         if plan.route:

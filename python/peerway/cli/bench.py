@@ -116,6 +116,7 @@ def command(
     signal_latency  a signal alone, there and back, halved
     pingpong        as put_latency, and the receiver reads the data
     cube            the faces of an N x N x N array of doubles
+    registration    registering memory that is registered already
 
     Without TEST: all of them. Data is random and checked. Limits of the hardware (one core's memcpy, a bare
     flag) are measured beside. MB = 10^6 bytes.
