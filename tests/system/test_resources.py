@@ -23,5 +23,8 @@ def test_a_context_of_eight_ranks_takes_little_memory() -> None:
     with Ranks("resources.py", 8, "footprint") as ranks:
         found = ranks.read_all()
         ranks.end()
-    print("MiB a rank, empty and after moving to all:", [[part / MIB for part in one] for one in found])
-    assert max(used for _, used in found) < 64 * MIB
+    print(
+        "MiB a rank, empty and after moving to all:",
+        [(one["empty_bytes"] / MIB, one["used_bytes"] / MIB) for one in found],
+    )
+    assert max(one["used_bytes"] for one in found) < 64 * MIB

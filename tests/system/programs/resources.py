@@ -1,11 +1,14 @@
 """What a context takes of the system, and whether it gives it back.
 
 resources.py cycles     contexts, regions and imports come and go; say what the process has before and after
-resources.py footprint  every rank moves data to every other by every path; say what memory that took
+resources.py footprint [KIND]
+                        every rank moves data to every other by every path, in memory of that kind (host);
+                        say what host memory that took, above what the GPU's driver takes by itself
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -16,7 +19,7 @@ import numpy as np
 import peerway
 
 CYCLES = 200
-PATHS = ["peer/shm", "peer/cma", "staged"]
+PATHS = {"host": ["peer/shm", "peer/cma", "staged"], "cuda": ["peer/copy", "peer/store", "staged"]}
 
 
 def resident() -> int:
@@ -39,13 +42,13 @@ def held() -> dict[str, int]:
     }
 
 
-def use(ctx: peerway.Context, size: int) -> None:
+def use(ctx: peerway.Context, size: int, kind: str = "host") -> None:
     """Move a little to every rank by every path."""
-    region = ctx.allocate("host", size)
+    region = ctx.allocate(kind, size)
     keys = ctx.team.all_gather(region.key(), timeout=30)
     for key in keys:
         remote = ctx.import_key(key)
-        for path in PATHS:
+        for path in PATHS[kind]:
             ctx.use(path)
             ctx.put(remote[0 : size // 2], region[size // 2 : size])
         ctx.flush(timeout=30)
@@ -62,7 +65,7 @@ def churn(ctx: peerway.Context, times: int) -> None:
         signal = ctx.signal()
         for key in (region.key(), signal.key()):
             ctx.import_key(key).close()
-        ctx.use(PATHS[i % 2])
+        ctx.use(PATHS["host"][i % 2])
         signal.close()
         region.close()
 
@@ -85,15 +88,34 @@ def cycles() -> None:
         team.barrier(timeout=30)
 
 
-def footprint() -> None:
+def start_driver(index: int) -> None:
+    """Give the GPU a context and the process its driver, without Peerway."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    device, made = ctypes.c_int(), ctypes.c_void_p()
+    for status in (
+        driver.cuInit(0),
+        driver.cuDeviceGet(ctypes.byref(device), index),
+        driver.cuDevicePrimaryCtxRetain(ctypes.byref(made), device),
+    ):
+        if status != 0:
+            raise SystemExit(f"the CUDA driver answered {status}")
+
+
+def footprint(kind: str = "host") -> None:
     """Everything in use towards everybody."""
-    before = resident()
-    with peerway.Context() as ctx:
-        empty = resident()
-        use(ctx, 4 << 20)
-        print(json.dumps([empty - before, resident() - before]), flush=True)
-        ctx.team.barrier(timeout=30)
+    with peerway.Team.from_launcher() as team:
+        if kind == "cuda":
+            start_driver(int(os.environ.get("PEERWAY_DEVICE", "0").rpartition(":")[2]))
+        before = resident()
+        with peerway.Context(team) as ctx:
+            empty = resident() - before
+            use(ctx, 4 << 20, kind)
+            used = resident() - before
+            line = {"test": "context_memory", "ranks": team.size, "rank": team.rank, "source": kind}
+            line |= {"empty_bytes": empty, "used_bytes": used, "command": " ".join(sys.argv)}
+            print(json.dumps(line), flush=True)
+            team.barrier(timeout=60)
 
 
 if __name__ == "__main__":
-    {"cycles": cycles, "footprint": footprint}[sys.argv[1]]()
+    {"cycles": cycles, "footprint": footprint}[sys.argv[1]](*sys.argv[2:])
