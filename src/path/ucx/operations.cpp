@@ -206,8 +206,8 @@ struct Engine::Fence {
   std::shared_ptr<Fence> self;  ///< held by UCX
 };
 
-// The status tells nothing new: a broken connection is seen by its error handler, a failed transfer by its own
-// status.
+// The status tells nothing new: a broken connection is seen by its error handler, a failed transfer by its
+// own status.
 void Engine::on_fence(void* request, ucs_status_t /*status*/, void* argument) {
   auto* fence = static_cast<Fence*>(argument);
   fence->engine.library_.ucp_request_free(request);
