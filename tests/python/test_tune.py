@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from peerway import _core
 from peerway.bench import shapes
 from peerway.paths import PathInfo
 from peerway.records import Record
-from peerway.tune import cases, changes, draft, splits
+from peerway.tune import boundaries, cases, changes, draft, splits
 
 PAIRS = {("host", "host"): "host->host"}
 
@@ -53,6 +55,23 @@ def test_every_class_of_strided_shapes_is_measured() -> None:
         "contiguous", "blocks<=16", "blocks<=128", "blocks<=1024", "blocks<=8192", "blocks>8192",
     }  # fmt: skip
     assert draft.shape_class_of(record("staged", 512, 1.0, shapes.strided(64, 8, 16).label)) == "blocks<=16"
+
+
+@pytest.mark.parametrize(
+    ("slow_start", "fast_start", "sizes"),
+    [
+        pytest.param([(8, 1.0), (512, 9.0)], [(8, 2.0), (512, 3.0)], [16, 32, 64, 128, 256], id="a change"),
+        pytest.param([(8, 1.0), (512, 2.0)], [(8, 2.0), (512, 3.0)], [], id="no change"),
+        pytest.param([(8, 1.0), (512, 3.01)], [(8, 1.01), (512, 3.0)], [], id="noise"),
+        pytest.param([(256, 1.0), (512, 9.0)], [(256, 2.0), (512, 3.0)], [], id="nothing between"),
+        pytest.param([(8, 1.0)], [(24, 3.0)], [16], id="each measured elsewhere"),
+    ],
+)
+def test_sizes_are_added_where_the_cheapest_path_changes(
+    slow_start: list[tuple[int, float]], fast_start: list[tuple[int, float]], sizes: list[int]
+) -> None:
+    one, other = ([(size, us, 0.02) for size, us in points] for points in (slow_start, fast_start))
+    assert boundaries.sizes_between({"staged": one, "peer/shm": other}) == sizes
 
 
 def test_splits_are_tried_between_families_of_paths_only() -> None:

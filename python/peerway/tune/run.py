@@ -1,4 +1,6 @@
-"""One tuning run: the staging chunk, then every path in every case, then splits, then the text."""
+"""One tuning run: the staging chunk, then every path in every case, once more around the sizes where the
+choice changes, then splits, then the text.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,11 @@ from typing import Any
 
 from peerway import _core
 from peerway.bench import machine, runner, shapes
+from peerway.bench.plan import Case as Measured
 from peerway.bench.plan import Plan
 from peerway.bench.results import Results, Step
 from peerway.errors import Unavailable
-from peerway.tune import cases, draft, splits
+from peerway.tune import boundaries, cases, draft, splits
 from peerway.tune.draft import Case
 
 QUICK_BUDGET_S, BUDGET_S = 0.02, 0.1
@@ -50,6 +53,7 @@ class Tuner:
         )
         if not self.results.records:
             raise Unavailable("peerway: no path could be measured; " + "; ".join(self.results.notes))
+        self._measure_boundaries(empty)
         classes = self.results.pair_classes
         costs = draft.points_of(self.results.records, classes)
         whole = draft.table(costs, [], self.results.paths, classes, chunk)
@@ -68,12 +72,25 @@ class Tuner:
         best = min(results.records, key=lambda record: record.p50_us, default=None)
         return int(best.extra["chunk"]) if best else 0
 
-    def _measure_split(self, case: Case, paths: str, table: dict[str, Any]) -> Results:
+    def _measure_boundaries(self, table: dict[str, Any]) -> None:
+        """Adds the sizes around which the cheapest path for contiguous data changes."""
+        made = []
+        for case, by_path in draft.points_of(self.results.records, self.results.pair_classes).items():
+            if case[1] == "contiguous":
+                made += self._contiguous(case, boundaries.sizes_between(by_path))
+        fitting = runner.fits_memory(made, 2, self.results)
+        if fitting:
+            self._measure(replace(self._plan, cases=fitting), self.results, table)
+
+    def _contiguous(self, case: Case, sizes: Sequence[int]) -> list[Measured]:
+        """What to measure for a case of the table, at these sizes."""
         op, _, pair = case
         labels = next(labels for labels, name in self.results.pair_classes.items() if name == pair)
         memory = (labels[0].partition(":")[0], labels[1].partition(":")[0])
-        sizes = cases.QUICK_SPLIT_SIZES if self._quick else cases.SPLIT_SIZES
-        made = cases.make([memory], [shapes.contiguous(size) for size in sizes], [f"{op}_latency"])
+        return cases.make([memory], [shapes.contiguous(size) for size in sizes], [f"{op}_latency"])
+
+    def _measure_split(self, case: Case, paths: str, table: dict[str, Any]) -> Results:
+        made = self._contiguous(case, cases.QUICK_SPLIT_SIZES if self._quick else cases.SPLIT_SIZES)
         results = Results()
         fitting = runner.fits_memory(made, 2, results)
         self._measure(replace(self._plan, cases=fitting, settings=[("route", paths)]), results, table)
