@@ -80,12 +80,15 @@ struct Run {
   uint64_t bytes;
 };
 
+class StagingService;
+
 /// What paths are built from; all of it outlives them.
 struct Surroundings {
   Team& team;
   ControlSegment& control;
   Importer& importer;
   Registry& registry;
+  StagingService& staging;
 };
 
 class Path {

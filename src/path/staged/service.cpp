@@ -35,71 +35,113 @@ struct StagingService::Served {
 
 void ring(Control& control) {
   control.doorbell.fetch_add(1, std::memory_order_seq_cst);
-  if (control.asleep.load(std::memory_order_seq_cst) != 0)
+  if (control.watchers.load(std::memory_order_seq_cst) == 0)
     syscall(SYS_futex, &control.doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-StagingService::StagingService(Surroundings surroundings)
-    : surroundings_(surroundings), thread_([this] { run(); }) {
+StagingService::StagingService(Team& team, ControlSegment& control, Importer& importer, Registry& registry)
+    : team_(team), control_(control), importer_(importer), registry_(registry), thread_([this] { run(); }) {
   pthread_setname_np(thread_.native_handle(), "pw-staging");
 }
 
 StagingService::~StagingService() {
-  if (!surroundings_.control.mine()) {  // a forked child: the thread stayed with the parent
+  if (!control_.mine()) {  // a forked child: the thread stayed with the parent
     thread_.detach();
     return;
   }
   stop_.store(true);
-  ring(surroundings_.control.control());
+  ring(control_.control());
   thread_.join();
 }
 
+// ---- who does the work ----
+//
+// Peers ring the doorbell and wake the service's thread only when nobody watches. So whoever stops watching
+// as the last looks once more: either it sees the ring, or the peer sees that it must wake the thread.
+
+void StagingService::watch() { control_.control().watchers.fetch_add(1, std::memory_order_seq_cst); }
+
+bool StagingService::unwatch() {
+  return control_.control().watchers.fetch_sub(1, std::memory_order_seq_cst) == 1 && has_work();
+}
+
+bool StagingService::has_work() const {
+  return busy_.load(std::memory_order_relaxed) ||
+         control_.control().doorbell.load(std::memory_order_seq_cst) != seen_.load(std::memory_order_relaxed);
+}
+
+void StagingHelp::help() {
+  if (!helping_) {
+    if (!service_.control_.mine()) return;
+    helping_ = true;
+    service_.helpers_.fetch_add(1, std::memory_order_relaxed);
+    service_.watch();
+  }
+  if (!service_.has_work()) return;
+  if (const std::unique_lock lock(service_.mutex_, std::try_to_lock); lock.owns_lock()) service_.turn();
+}
+
+void StagingHelp::leave() {
+  service_.helpers_.fetch_sub(1, std::memory_order_relaxed);
+  if (service_.unwatch()) ring(service_.control_.control());
+}
+
 void StagingService::run() {
-  constexpr uint64_t kLinger =
-      100'000;  // ns of looking before sleeping: a sleep and a wake cost about as much
-  Control& control = surroundings_.control.control();
+  constexpr uint64_t kLinger = 100'000;  // ns of looking on: a sleep and a wake cost about as much
+  watch();
   uint64_t idle_since = now_ns();
   while (!stop_.load(std::memory_order_relaxed)) {
-    const uint32_t seen = control.doorbell.load(std::memory_order_seq_cst);
-    bool busy = attach();
-    for (auto entry = served_.begin(); entry != served_.end();) {
-      Served& served = *entry->second;
-      const bool left = served.end.header().left.load(std::memory_order_acquire) != 0 && !served.pending();
-      if (left || surroundings_.team.lost(served.rank)) {
-        entry = served_.erase(entry);
-        continue;
-      }
-      busy |= step(served);
-      busy |= served.busy;
-      ++entry;
+    uint32_t seen = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (turn()) idle_since = now_ns();
+      seen = seen_.load(std::memory_order_relaxed);
     }
-    if (busy) {
-      idle_since = now_ns();
+    if (helpers_.load(std::memory_order_relaxed) == 0 && now_ns() - idle_since <= kLinger) {
       sched_yield();
-    } else if (now_ns() - idle_since > kLinger) {
+    } else {
       sleep(seen);
       idle_since = now_ns();
-    } else {
-      sched_yield();
     }
   }
+  unwatch();
   served_.clear();
 }
 
+// The kernel compares the doorbell again, so that a ring between the look and the sleep is not missed. The
+// second's limit is for channels of ranks that died.
 void StagingService::sleep(uint32_t doorbell_seen) {
-  Control& control = surroundings_.control.control();
-  control.asleep.store(1, std::memory_order_seq_cst);
-  // The kernel compares the doorbell again, so that a ring between the look and the sleep is not missed. The
-  // second's limit is for channels of ranks that died.
   const timespec limit{1, 0};
-  if (!stop_.load()) syscall(SYS_futex, &control.doorbell, FUTEX_WAIT, doorbell_seen, &limit, nullptr, 0);
-  control.asleep.store(0, std::memory_order_seq_cst);
+  if (!unwatch() && !stop_.load())
+    syscall(SYS_futex, &control_.control().doorbell, FUTEX_WAIT, doorbell_seen, &limit, nullptr, 0);
+  watch();
 }
 
-bool StagingService::attach() {
-  bool found = false;
-  Control& control = surroundings_.control.control();
-  const int mailboxes = std::min<int>(surroundings_.team.size(), kMailboxes);
+// ---- the work; with the lock ----
+
+bool StagingService::turn() {
+  const uint32_t rung = control_.control().doorbell.load(std::memory_order_seq_cst);
+  if (rung != seen_.load(std::memory_order_relaxed)) attach();
+  bool busy = false;
+  for (auto entry = served_.begin(); entry != served_.end();) {
+    Served& served = *entry->second;
+    const bool left = served.end.header().left.load(std::memory_order_acquire) != 0 && !served.pending();
+    if (left || team_.lost(served.rank)) {
+      entry = served_.erase(entry);
+      continue;
+    }
+    busy |= step(served);
+    busy |= served.busy;
+    ++entry;
+  }
+  seen_.store(rung, std::memory_order_relaxed);
+  busy_.store(busy, std::memory_order_relaxed);
+  return busy;
+}
+
+void StagingService::attach() {
+  Control& control = control_.control();
+  const int mailboxes = std::min<int>(team_.size(), kMailboxes);
   for (int i = 0; i < mailboxes; ++i) {
     Mailbox& mailbox = control.mailbox[i];
     const int32_t announced = mailbox.descriptor.load(std::memory_order_acquire);
@@ -107,20 +149,18 @@ bool StagingService::attach() {
     mailbox.descriptor.store(0, std::memory_order_relaxed);
     const int rank = mailbox.rank.load(std::memory_order_relaxed);
     const uint64_t identity = mailbox.identity.load(std::memory_order_relaxed);
-    if (rank < 0 || rank >= surroundings_.team.size()) continue;
+    if (rank < 0 || rank >= team_.size()) continue;
     try {
-      const int process = surroundings_.importer.card(rank).process;
+      const int process = importer_.card(rank).process;
       auto served = std::make_unique<Served>(
           rank, map_memfd_of(process, announced - 1, identity, kChannelBytes, "a staging channel"));
       served->end.header().attached.store(1, std::memory_order_release);
       served_[rank] = std::move(served);
-      found = true;
     } catch (const Error& error) {
       log(LogLevel::warning, format("cannot serve the staging channel of rank {}: {}", rank, error.what()));
       mailbox.refused.store(error.status(), std::memory_order_release);
     }
   }
-  return found;
 }
 
 bool StagingService::take_request(Served& served) {
@@ -129,7 +169,7 @@ bool StagingService::take_request(Served& served) {
   served.busy = true;
   served.posted = header.request[served.taken % kRequests];
   const Request& request = served.posted.request;
-  Target& target = served.target = Target(request, surroundings_.registry);
+  Target& target = served.target = Target(request, registry_);
   try {
     served.end.use(target.status() == PW_OK ? target.device() : host_device());
   } catch (const Error& error) {
@@ -163,13 +203,13 @@ bool StagingService::step(Served& served) {
 
 void StagingService::raise(Served& served) {
   const PostedRequest& posted = served.posted;
-  Control& control = surroundings_.control.control();
+  Control& control = control_.control();
   if (posted.word >= kSignalWords || posted.signal_slot >= kRegionSlots ||
       control.generation[posted.signal_slot].load(std::memory_order_acquire) != posted.signal_generation)
     return served.target.set_status(PW_STALE_KEY);  // the word may count for another signal by now
   try {
     Device& device = served.target.device();
-    if (device.id().kind != PW_HOST) surroundings_.importer.pin_control(surroundings_.team.rank(), device);
+    if (device.id().kind != PW_HOST) importer_.pin_control(team_.rank(), device);
     served.target.set_status(
         served.end.queue().write(reinterpret_cast<uint64_t*>(&control.signal[posted.word]), posted.raised));
   } catch (const Error& error) {

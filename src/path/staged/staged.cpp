@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "device/host/host.h"
+#include "path/staged/service.h"
 #include "team/wait.h"
 
 namespace pw {
@@ -36,8 +37,7 @@ struct Staged::Channel {
 Staged::Staged(Surroundings surroundings)
     : surroundings_(surroundings),
       chunk_bytes_(kFirstChunkBytes),
-      lines_(std::make_unique<Line[]>(static_cast<size_t>(surroundings.team.size()))),
-      service_(surroundings) {}
+      lines_(std::make_unique<Line[]>(static_cast<size_t>(surroundings.team.size()))) {}
 
 Staged::~Staged() {
   if (!surroundings_.control.mine()) return;
@@ -55,7 +55,8 @@ void Staged::set_chunk_bytes(uint64_t bytes) {
   chunk_bytes_.store(std::clamp<uint64_t>(bytes / 4096 * 4096, 4096, kLargestChunk));
 }
 
-// Every wait for the target ends when it dies, when it closes its context, and when this one is closed.
+// Every wait for the target ends when it dies, when it closes its context, and when this one is closed. The
+// target may be waiting for this rank's service meanwhile.
 template <typename Done>
 pw_status Staged::wait(const Channel& channel, uint64_t deadline_ns, const char* what, Done&& done) const {
   const Control& own = surroundings_.control.control();
@@ -63,8 +64,11 @@ pw_status Staged::wait(const Channel& channel, uint64_t deadline_ns, const char*
     return channel.target->closed.load(std::memory_order_relaxed) != 0 ||
            own.closed.load(std::memory_order_relaxed) != 0;
   };
-  const pw_status status =
-      wait_until(surroundings_.team, channel.rank, deadline_ns, what, [&] { return done() || closed(); });
+  StagingHelp help(surroundings_.staging);
+  const pw_status status = wait_until(surroundings_.team, channel.rank, deadline_ns, what, [&] {
+    help.look();
+    return done() || closed();
+  });
   if (status != PW_OK || done()) return status;
   if (own.closed.load(std::memory_order_relaxed) != 0)
     return fail(PW_CLOSED, format("peerway: this context was closed while waiting for {}", what));

@@ -10,7 +10,6 @@
 #include <mutex>
 
 #include "path/staged/channel.h"
-#include "path/staged/service.h"
 
 namespace pw {
 
@@ -48,7 +47,6 @@ class Staged final : public Path {
   Surroundings surroundings_;
   std::atomic<uint64_t> chunk_bytes_;
   std::unique_ptr<Line[]> lines_;  ///< one a rank
-  StagingService service_;
 };
 
 }  // namespace pw
