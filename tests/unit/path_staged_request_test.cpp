@@ -35,6 +35,14 @@ TEST(LiesInside, NothingWrapsAround) {
   EXPECT_FALSE(lies_inside(shape, {8, 0, 0, 0}, 0, 100)) << "a count of zero";
 }
 
+TEST(LiesInside, NothingIsCopiedOverAndOver) {
+  Shape shape;
+  shape.block_bytes = 8;
+  shape.dims = 2;
+  shape.count = {uint64_t{1} << 40, uint64_t{1} << 40, 0, 0};
+  EXPECT_FALSE(lies_inside(shape, {0, 0, 0, 0}, 0, 100));
+}
+
 class StagingTarget : public testing::Test {
  protected:
   [[nodiscard]] Request request(uint64_t offset, uint64_t bytes) const {

@@ -11,11 +11,13 @@ Request request_for(const Transfer& transfer) {
 }
 
 bool lies_inside(const Shape& shape, const Strides& strides, uint64_t offset, uint64_t span) {
-  unsigned __int128 end = static_cast<unsigned __int128>(offset) + shape.block_bytes;
+  using Wide = unsigned __int128;  // no product of two numbers wraps around
+  Wide end = Wide{offset} + shape.block_bytes, bytes = shape.block_bytes;
   for (uint32_t d = 0; d < shape.dims; ++d) {
     if (shape.count[d] == 0 || strides[d] < 0) return false;
-    const auto reach = static_cast<unsigned __int128>(shape.count[d] - 1) * static_cast<uint64_t>(strides[d]);
-    if (reach > span) return false;  // so that the sum cannot wrap around
+    const Wide reach = Wide{shape.count[d] - 1} * static_cast<uint64_t>(strides[d]);
+    bytes *= shape.count[d];
+    if (reach > span || bytes > span) return false;
     end += reach;
   }
   return end <= span;

@@ -21,7 +21,8 @@ struct Request {
 
 Request request_for(const Transfer& transfer);
 
-/// Whether the blocks that start at `offset` lie in a span of that many bytes.
+/// Whether the blocks that start at `offset` lie in a span of that many bytes, and are no more bytes than it
+/// has.
 bool lies_inside(const Shape& shape, const Strides& strides, uint64_t offset, uint64_t span);
 
 /// The region that a request is about, held for as long as it is served.
