@@ -157,7 +157,6 @@ pw_status Staged::post(Channel& channel, const Transfer& transfer, const Raise* 
 
 pw_status Staged::move_chunks(Channel& channel, const Transfer& transfer) {
   ChannelEnd& end = channel.end;
-  Queue& queue = end.use(transfer.local->device());
   const bool put = transfer.op == Op::put;
   end.begin(put, transfer.layout, channel.chunk_bytes, transfer.local->address() + transfer.local_offset);
   while (end.has_chunk()) {
@@ -168,7 +167,8 @@ pw_status Staged::move_chunks(Channel& channel, const Transfer& transfer) {
   if (put) return PW_OK;
   // The chunks of a get are drained by this rank's queue, which nobody else sees: wait for it here.
   pw_status status = PW_OK;
-  const pw_status waited = wait(channel, PW_FOREVER, "a staged get", [&] { return queue.idle(status); });
+  const pw_status waited =
+      wait(channel, PW_FOREVER, "a staged get", [&] { return end.queue().idle(status); });
   return waited != PW_OK ? waited : status;
 }
 
@@ -181,6 +181,7 @@ pw_status Staged::start(const Transfer& transfer, const Raise* raise) {
     if (const pw_status status = begin_raise(*raise, this, raising); status != PW_OK) return status;
   std::lock_guard lock(channel.mutex);
   if (channel.broken != PW_OK) return refuse_after(channel.broken, channel.rank);
+  channel.end.use(transfer.local->device());  // what it throws must come before the target is asked
   if (const pw_status status = post(channel, transfer, raise); status != PW_OK) return status;
   if (raise != nullptr) raising.unlock();
   channel.broken = move_chunks(channel, transfer);
