@@ -51,8 +51,9 @@ Context::Context(Team& team) : team_(team), touched_(static_cast<size_t>(team.si
   const bool several_hosts =
       std::any_of(cards.begin(), cards.end(), [&](const Card& card) { return card.host_id != mine.host_id; });
   importer_ = std::make_unique<Importer>(control_, team.rank(), std::move(cards));
-  resolver_ = std::make_unique<Resolver>(make_paths({team_, control_, *importer_, registry_}, ucx_, maps_),
-                                         *importer_, ucx_, maps_);
+  staging_ = std::make_unique<StagingService>(team_, control_, *importer_, registry_);
+  resolver_ = std::make_unique<Resolver>(
+      make_paths({team_, control_, *importer_, registry_, *staging_}, ucx_, maps_), *importer_, ucx_, maps_);
   ucx_.start(team_, control_.control().closed, several_hosts || resolver_->mentions_ucx());
   if (const uint64_t chunk = resolver_->staging_chunk_bytes(); chunk > 0)
     for (const auto& path : resolver_->paths())
@@ -134,12 +135,14 @@ pw_status Signal::wait(uint64_t value, uint64_t timeout_ns) const {
   if (this->value() >= value) return PW_OK;
   const uint64_t deadline = deadline_after(timeout_ns);
   ucx::Engine* const ucx = context_.ucx();
+  StagingHelp help(context_.staging());
   std::optional<ucx::Polling> polling;
   if (ucx != nullptr) polling.emplace(*ucx);
   // A look of UCX costs more than a look at the word, which may as well come from this host.
   constexpr uint64_t kLooks = 16;
   uint64_t looks = 0;
   const pw_status status = wait_until(context_.team(), sender_, deadline, "a signal", [&] {
+    help.look();
     if (polling && ++looks % kLooks == 0) polling->turn();
     return this->value() >= value || context_.closed();
   });

@@ -12,6 +12,7 @@
 #include "memory/region.h"
 #include "memory/remote.h"
 #include "path/mapped/maps.h"
+#include "path/staged/service.h"
 #include "path/ucx/ucx.h"
 #include "team/team.h"
 
@@ -45,6 +46,9 @@ class Context {
   /// UCX, to be polled by whoever waits for what it brings; null where it does not run.
   [[nodiscard]] ucx::Engine* ucx() const { return ucx_.engine(); }
 
+  /// What this rank does for transfers of peers, to be helped by whoever waits.
+  [[nodiscard]] StagingService& staging() { return *staging_; }
+
   /// Data paths: checked and joined operations.
   pw_status put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
                 const Raise* raise);
@@ -69,6 +73,7 @@ class Context {
   ControlSegment control_;
   Registry registry_{control_};
   std::unique_ptr<Importer> importer_;
+  std::unique_ptr<StagingService> staging_;
   ucx::Ucx ucx_;
   ProcessorMaps maps_;
   std::unique_ptr<Resolver> resolver_;

@@ -28,9 +28,9 @@ struct alignas(32) Mailbox {
 struct Control {
   std::atomic<uint64_t> generation[kRegionSlots];  ///< odd while the slot's region is open
   alignas(64) std::atomic<uint64_t> signal[kSignalWords];
-  alignas(64) std::atomic<uint32_t> doorbell;  ///< futex: changed when there is work for the service thread
-  std::atomic<uint32_t> asleep;                ///< 1 while the service thread sleeps on the doorbell
-  std::atomic<uint32_t> closed;                ///< 1 once the context is closed: it serves nobody any more
+  alignas(64) std::atomic<uint32_t> doorbell;  ///< futex: changed when there is staging work for this rank
+  std::atomic<uint32_t> watchers;  ///< threads of this rank that look at it; 0: wake the service's
+  std::atomic<uint32_t> closed;    ///< 1 once the context is closed: it serves nobody any more
   alignas(64) Mailbox mailbox[kMailboxes];
 };
 

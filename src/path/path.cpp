@@ -1,5 +1,7 @@
 #include "path/path.h"
 
+#include <sched.h>
+
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"
@@ -16,6 +18,12 @@ Device& worker(Region& local, Remote& remote) {
     if (any == nullptr) any = device;
   }
   return any != nullptr ? *any : host_device();
+}
+
+pw_status drain(Queue& queue) {
+  pw_status status = PW_OK;
+  while (!queue.idle(status)) sched_yield();
+  return status;
 }
 
 pw_status begin_raise(const Raise& raise, Path* through, std::unique_lock<SpinLock>& lock) {

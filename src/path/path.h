@@ -60,6 +60,9 @@ struct Transfer {
 /// The device whose queue does the work between the two: a GPU where one is involved, the local one first.
 Device& worker(Region& local, Remote& remote);
 
+/// Waits until all that the queue was given is done. The device finishes it whether or not a peer lives.
+pw_status drain(Queue& queue);
+
 /// The copy that a transfer is, given where one queue or the processor reaches the first bytes of both sides.
 inline Copy copy_between(const Transfer& transfer, std::byte* local, std::byte* remote) {
   const bool put = transfer.op == Op::put;
@@ -77,12 +80,15 @@ struct Run {
   uint64_t bytes;
 };
 
+class StagingService;
+
 /// What paths are built from; all of it outlives them.
 struct Surroundings {
   Team& team;
   ControlSegment& control;
   Importer& importer;
   Registry& registry;
+  StagingService& staging;
 };
 
 class Path {

@@ -13,6 +13,16 @@ namespace {
 constexpr std::string_view kRemote = "remote:";
 constexpr size_t kMaxWord = 32;
 
+struct Class {
+  ShapeClass shape;
+  uint64_t largest_block;  ///< bytes; contiguous shapes have no blocks
+  std::string_view name;
+};
+constexpr Class kClasses[] = {
+    {ShapeClass::contiguous, 0, "contiguous"},       {ShapeClass::blocks_16, 16, "blocks<=16"},
+    {ShapeClass::blocks_128, 128, "blocks<=128"},    {ShapeClass::blocks_1024, 1024, "blocks<=1024"},
+    {ShapeClass::blocks_8192, 8192, "blocks<=8192"}, {ShapeClass::blocks_large, UINT64_MAX, "blocks>8192"}};
+
 bool is_word(std::string_view text) {
   return !text.empty() && text.size() <= kMaxWord && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -23,30 +33,15 @@ bool is_word(std::string_view text) {
 
 ShapeClass shape_class(const Shape& shape) {
   if (shape.contiguous()) return ShapeClass::contiguous;
-  if (shape.block_bytes <= 16) return ShapeClass::blocks_16;
-  if (shape.block_bytes <= 128) return ShapeClass::blocks_128;
-  if (shape.block_bytes <= 1024) return ShapeClass::blocks_1024;
-  if (shape.block_bytes <= 8192) return ShapeClass::blocks_8192;
-  return ShapeClass::blocks_large;
+  const auto fits = [&](const Class& each) { return shape.block_bytes <= each.largest_block; };
+  return std::find_if(std::begin(kClasses) + 1, std::end(kClasses), fits)->shape;
 }
 
 std::string to_string(Op op) { return op == Op::put ? "put" : "get"; }
 
 std::string to_string(ShapeClass shape) {
-  switch (shape) {
-    case ShapeClass::contiguous:
-      return "contiguous";
-    case ShapeClass::blocks_16:
-      return "blocks<=16";
-    case ShapeClass::blocks_128:
-      return "blocks<=128";
-    case ShapeClass::blocks_1024:
-      return "blocks<=1024";
-    case ShapeClass::blocks_8192:
-      return "blocks<=8192";
-    case ShapeClass::blocks_large:
-      return "blocks>8192";
-  }
+  for (const Class& each : kClasses)
+    if (each.shape == shape) return std::string(each.name);
   throw Error(PW_INTERNAL, format("peerway: {} is not a shape class", static_cast<int>(shape)));
 }
 
@@ -70,9 +65,9 @@ Op parse_op(std::string_view text) {
 
 ShapeClass parse_shape_class(std::string_view text) {
   std::vector<std::string> names;
-  for (ShapeClass shape : kShapeClasses) {
-    names.push_back(to_string(shape));
-    if (text == names.back()) return shape;
+  for (const Class& each : kClasses) {
+    if (text == each.name) return each.shape;
+    names.emplace_back(each.name);
   }
   throw Error(PW_INVALID_ARGUMENT,
               format("{} is not a shape class{}", in_quotes(text), allowed(text, names)));

@@ -11,22 +11,12 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/descriptor.h"
 #include "base/format.h"
 #include "base/status.h"
 
 namespace pw::route {
 namespace {
-
-/// Closes the descriptor whatever happens.
-struct Descriptor {
-  int number = -1;
-  explicit Descriptor(int n) : number(n) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
 
 [[noreturn]] void cannot_write(const std::string& file, const std::string& what, int error) {
   throw Error(PW_SYSTEM, format("peerway: cannot write {}: {}{}; choose a folder that you may write to", file,
@@ -52,9 +42,9 @@ std::string read_file(const std::string& file, size_t most, const std::string& r
   };
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
   const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (in.number < 0) throw bad("cannot be opened" + errno_text(errno));
+  if (!in) throw bad("cannot be opened" + errno_text(errno));
   struct stat facts{};
-  if (::fstat(in.number, &facts) != 0) throw bad("cannot be examined" + errno_text(errno));
+  if (::fstat(in.get(), &facts) != 0) throw bad("cannot be examined" + errno_text(errno));
   if (!S_ISREG(facts.st_mode)) throw bad("is not an ordinary file");
   const auto too_large = [&](size_t bytes) {
     return bad(format("is {} bytes large; at most {} are allowed", bytes, most));
@@ -63,7 +53,7 @@ std::string read_file(const std::string& file, size_t most, const std::string& r
   std::string text;
   char buffer[65536];
   for (;;) {
-    const ssize_t got = ::read(in.number, buffer, sizeof buffer);
+    const ssize_t got = ::read(in.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw bad("cannot be read" + errno_text(errno));
     if (got == 0) return text;
@@ -80,9 +70,9 @@ void write_file(const std::string& file, std::string_view text) {
 
   std::string temporary = file + ".XXXXXX";
   const Descriptor out(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (out.number < 0) cannot_write(file, "no new file can be made there", errno);
-  const bool written = ::fchmod(out.number, 0644) == 0 && write_all(out.number, text) &&
-                       ::fsync(out.number) == 0 && ::rename(temporary.c_str(), file.c_str()) == 0;
+  if (!out) cannot_write(file, "no new file can be made there", errno);
+  const bool written = ::fchmod(out.get(), 0644) == 0 && write_all(out.get(), text) &&
+                       ::fsync(out.get()) == 0 && ::rename(temporary.c_str(), file.c_str()) == 0;
   if (written) return;
   const int cause = errno;
   ::unlink(temporary.c_str());

@@ -25,38 +25,39 @@ std::string cache_key(const Request& request) {
                                      reasons.empty() ? "; none was offered" : ":" + reasons));
 }
 
-/// How far apart two shape classes are as stand-ins for each other; large for those that tell nothing about
-/// each other. Only the largest blocks behave like contiguous data.
+/// The distance between shape classes that tell nothing about each other.
+constexpr int kUnlike = 100;
+
+/// How far apart two shape classes are as stand-ins for each other. Only the largest blocks behave like
+/// contiguous data.
 int distance(ShapeClass a, ShapeClass b) {
-  constexpr int kUnlike = 100;
   if (a == b) return 0;
   const auto [low, high] = std::minmax(a, b);
   if (low != ShapeClass::contiguous) return static_cast<int>(high) - static_cast<int>(low);
   return b == ShapeClass::contiguous && high == ShapeClass::blocks_large ? 10 : kUnlike;
 }
 
-bool all_available(const Split& split, std::span<const std::string> available) {
-  return std::all_of(split.parts.begin(), split.parts.end(), [&](const Part& part) {
-    return std::find(available.begin(), available.end(), part.path) != available.end();
-  });
+bool offers(const Request& request, const std::string& path) {
+  return std::find(request.available.begin(), request.available.end(), path) != request.available.end();
+}
+
+bool offers(const Request& request, const Split& split) {
+  return std::all_of(split.parts.begin(), split.parts.end(),
+                     [&](const Part& part) { return offers(request, part.path); });
 }
 
 /// The class nearest to `where.shape` for which the table has a cost of a path, or of a split over paths,
 /// that is available.
 std::optional<ShapeClass> measured_class(const Table& table, const Request& request) {
   std::optional<ShapeClass> best;
-  int least = 100;
-  const auto consider = [&](const Case& where, bool available) {
-    if (where.op != request.where.op || !(where.pair == request.where.pair) || !available) return;
+  int least = kUnlike;
+  const auto consider = [&](const Case& where, bool offered) {
+    if (where.op != request.where.op || !(where.pair == request.where.pair) || !offered) return;
     const int apart = distance(request.where.shape, where.shape);
     if (apart < least) least = apart, best = where.shape;
   };
-  const auto offered = [&](const std::string& path) {
-    return std::find(request.available.begin(), request.available.end(), path) != request.available.end();
-  };
-  for (const Cost& cost : table.costs) consider(cost.where, offered(cost.path));
-  for (const SplitCost& split : table.splits)
-    consider(split.where, all_available(split.split, request.available));
+  for (const Cost& cost : table.costs) consider(cost.where, offers(request, cost.path));
+  for (const SplitCost& split : table.splits) consider(split.where, offers(request, split.split));
   return best;
 }
 
@@ -131,7 +132,7 @@ void Router::add_options(Route& route) const {
       route.notes_.push_back(format("{} is available but was not measured for {}; run `peerway tune`",
                                     option.candidate.name, to_string(measured)));
   for (const SplitCost& split : table_->splits) {
-    if (!(split.where == measured) || !all_available(split.split, request.available)) continue;
+    if (!(split.where == measured) || !offers(request, split.split)) continue;
     const uint64_t from = split.line.segments.front().from;
     route.options_.push_back(
         {{.name = name_of(split.split), .line = split.line, .from = from}, split.split.parts, split.points});

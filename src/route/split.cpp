@@ -2,13 +2,11 @@
 #include "route/split.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
 
 #include "base/format.h"
-#include "base/status.h"
 
 namespace pw::route {
 namespace {
@@ -131,25 +129,6 @@ std::optional<Split> propose(std::span<const Lane> lanes, uint64_t bytes) {
     if (shares[i] > 0) split.parts.push_back({lanes[order[i]].path, shares[i]});
   if (split.parts.size() < 2) return std::nullopt;
   return split;
-}
-
-Split rebalance(const Split& split, std::span<const double> microseconds) {
-  if (microseconds.size() != split.parts.size())
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: {} times were given for the {} parts of a split",
-                                            microseconds.size(), split.parts.size()));
-  std::vector<double> weights;
-  for (size_t i = 0; i < microseconds.size(); ++i) {
-    if (!(microseconds[i] > 0) || !std::isfinite(microseconds[i]))
-      throw Error(
-          PW_INVALID_ARGUMENT,
-          format("peerway: {} us is not a time that part {} of a split can have taken", microseconds[i], i));
-    weights.push_back(split.parts[i].share / microseconds[i]);
-  }
-  const std::vector<uint16_t> shares = whole_shares(weights);
-  Split next = split;
-  for (size_t i = 0; i < shares.size(); ++i) next.parts[i].share = shares[i];
-  std::erase_if(next.parts, [](const Part& part) { return part.share == 0; });
-  return next;
 }
 
 std::vector<size_t> worth_keeping(std::span<const Trial> trials, std::span<const Lane> lanes) {

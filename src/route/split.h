@@ -64,10 +64,6 @@ struct Lane {
 /// than two are left.
 std::optional<Split> propose(std::span<const Lane> lanes, uint64_t bytes);
 
-/// The next split to try after `split` took `microseconds[i]` to finish part i: each path gets what it proved
-/// to carry while the others ran. Throws Error(PW_INVALID_ARGUMENT) for times that are not positive.
-Split rebalance(const Split& split, std::span<const double> microseconds);
-
 /// A split that was measured as a whole.
 struct Trial {
   Split split;

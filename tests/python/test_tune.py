@@ -89,6 +89,17 @@ def test_splits_are_tried_between_families_of_paths_only() -> None:
         assert parts[0][1] > parts[1][1]
 
 
+def test_shares_are_tried_again_around_the_best() -> None:
+    def tried(share: int, us: float, other: str = "staged") -> tuple[splits.Parts, list[draft.Point]]:
+        return [("peer/copy", 256 - share), (other, share)], [(4 << 20, 9.0, 0.0), (256 << 20, us, 0.0)]
+
+    coarse = [tried(14, 655.0), tried(19, 637.0), tried(22, 640.0), tried(27, 700.0)]
+    again = [*coarse, tried(8, 660.0, "ucx/direct"), tried(9, 650.0, "ucx/direct")]
+    assert [parts[1] for parts in splits.between(again)] == [("staged", 16), ("staged", 20)]
+    assert all(sum(share for _, share in parts) == splits.SHARES for parts in splits.between(again))
+    assert list(splits.between([])) == []
+
+
 def test_what_changed_is_told_the_largest_first() -> None:
     before = table_of(record("staged", 8, 2.0), record("peer/shm", 8, 1.0), record("peer/cma", 8, 1.0))
     after = table_of(record("staged", 8, 1.0), record("peer/shm", 8, 4.0), record("mapped", 8, 1.0))

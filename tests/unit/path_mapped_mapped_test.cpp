@@ -1,11 +1,9 @@
 // mapped: which pairs it serves and why not the others, and the maps of regions, on the fake driver.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
-#include "device/cuda/cuda_device.h"
-#include "fake_cuda/fake_cuda.h"
+#include "fake_gpu.h"
 #include "path/mapped/mapped.h"
 
 namespace pw {
@@ -19,32 +17,17 @@ Pair pair_of(pw_device_kind local, pw_device_kind remote) {
   return pair;
 }
 
-class MappedTest : public testing::Test {
+class MappedTest : public testing::FakeGpuTest {
  protected:
   void SetUp() override {
-    library_ = dlopen(FAKE_CUDA, RTLD_NOW);
-    ASSERT_NE(library_, nullptr) << dlerror();
-    reinterpret_cast<fake_cuda::Reset*>(dlsym(library_, "fake_cuda_reset"))();
-    std::string why;
-    driver_ = cuda::Driver::load(FAKE_CUDA, why);
-    ASSERT_NE(driver_, nullptr) << why;
-    pins_ = std::make_unique<cuda::Pins>(*driver_);
-    gpu_ =
-        std::make_unique<cuda::CudaDevice>(*driver_, 0, *pins_, [](int) { return std::string("an image"); });
+    FakeGpuTest::SetUp();
     setenv("PEERWAY_GDRCOPY_LIBRARY", "/nowhere/libgdrapi.so.2", 1);
   }
   void TearDown() override { unsetenv("PEERWAY_GDRCOPY_LIBRARY"); }
 
   std::shared_ptr<Region> region() { return registry_.allocate(*gpu_, 100000); }
-  void refuse_dma_bufs(int result) {
-    reinterpret_cast<fake_cuda::Fail*>(dlsym(library_, "fake_cuda_fail"))("cuMemGetHandleForAddressRange",
-                                                                          result);
-  }
+  void refuse_dma_bufs(int result) { fail("cuMemGetHandleForAddressRange", result); }
 
-  void* library_ = nullptr;
-  std::unique_ptr<const cuda::Driver> driver_;
-  std::unique_ptr<cuda::Pins> pins_;
-  std::unique_ptr<cuda::CudaDevice> gpu_;
   ControlSegment control_;
   Registry registry_{control_};
   ProcessorMaps maps_;

@@ -1,31 +1,21 @@
 // Mapping device memory for the processor, on the fake driver and a fake GDRCopy.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <cstring>
 
 #include "base/status.h"
-#include "device/cuda/cuda_device.h"
-#include "fake_cuda/fake_cuda.h"
+#include "fake_gpu.h"
 #include "path/mapped/dmabuf.h"
 #include "path/mapped/mapper.h"
 
 namespace pw {
 namespace {
 
-class CpuMapperTest : public testing::Test {
+class CpuMapperTest : public testing::FakeGpuTest {
  protected:
   void SetUp() override {
-    library_ = dlopen(FAKE_CUDA, RTLD_NOW);
-    ASSERT_NE(library_, nullptr) << dlerror();
-    reinterpret_cast<fake_cuda::Reset*>(dlsym(library_, "fake_cuda_reset"))();
-    std::string why;
-    driver_ = cuda::Driver::load(FAKE_CUDA, why);
-    ASSERT_NE(driver_, nullptr) << why;
-    pins_ = std::make_unique<cuda::Pins>(*driver_);
-    gpu_ =
-        std::make_unique<cuda::CudaDevice>(*driver_, 0, *pins_, [](int) { return std::string("an image"); });
+    FakeGpuTest::SetUp();
     memory_ = gpu_->allocate(100000);
   }
   void TearDown() override { unsetenv("FAKE_GDRCOPY_FAIL"); }
@@ -42,10 +32,6 @@ class CpuMapperTest : public testing::Test {
     EXPECT_EQ(std::memcmp(in, out, sizeof in), 0);
   }
 
-  void* library_ = nullptr;
-  std::unique_ptr<const cuda::Driver> driver_;
-  std::unique_ptr<cuda::Pins> pins_;
-  std::unique_ptr<cuda::CudaDevice> gpu_;
   Allocation memory_;
 };
 
@@ -90,7 +76,7 @@ TEST_F(CpuMapperTest, TheFirstMapperThatCanIsTaken) {
   EXPECT_EQ(map_for_processor(mappers, "", *gpu_, memory_)->address(), memory_.base);
   setenv("FAKE_GDRCOPY_FAIL", "map", 1);
   EXPECT_NE(map_for_processor(mappers, "", *gpu_, memory_)->address(), memory_.base);
-  reinterpret_cast<fake_cuda::Fail*>(dlsym(library_, "fake_cuda_fail"))("cuMemGetHandleForAddressRange", 801);
+  fail("cuMemGetHandleForAddressRange", 801);
   try {
     map_for_processor(mappers, "something before", *gpu_, memory_);
     FAIL();

@@ -1,5 +1,4 @@
-// The notes of ucx/staged: what is written is read, everything else is refused; and the target's check of a
-// request.
+// The notes of ucx/staged: what is written is read, everything else is refused.
 #include <gtest/gtest.h>
 
 #include "base/status.h"
@@ -12,15 +11,15 @@ RequestNote request() {
   RequestNote note;
   note.rank = 3;
   note.number = uint64_t{1} << 40;
-  note.op = Op::get;
-  note.slot = 17;
-  note.generation = 5;
-  note.offset = 4096;
-  note.layout.shape.block_bytes = 8;
-  note.layout.shape.dims = 2;
-  note.layout.shape.count = {3, 5, 0, 0};
-  note.layout.to = {64, 8, 0, 0};
-  note.layout.from = {uint64_t{1} << 33, 16, 0, 0};
+  note.request.op = Op::get;
+  note.request.slot = 17;
+  note.request.generation = 5;
+  note.request.offset = 4096;
+  note.request.layout.shape.block_bytes = 8;
+  note.request.layout.shape.dims = 2;
+  note.request.layout.shape.count = {3, 5, 0, 0};
+  note.request.layout.to = {64, 8, 0, 0};
+  note.request.layout.from = {uint64_t{1} << 33, 16, 0, 0};
   return note;
 }
 
@@ -29,15 +28,15 @@ TEST(Note, ARequestIsReadAsItWasWritten) {
   const auto got = std::get<RequestNote>(read_note(write(sent), 4));
   EXPECT_EQ(got.rank, sent.rank);
   EXPECT_EQ(got.number, sent.number);
-  EXPECT_EQ(got.op, sent.op);
-  EXPECT_EQ(got.slot, sent.slot);
-  EXPECT_EQ(got.generation, sent.generation);
-  EXPECT_EQ(got.offset, sent.offset);
-  EXPECT_EQ(got.layout.shape.block_bytes, sent.layout.shape.block_bytes);
-  EXPECT_EQ(got.layout.shape.dims, sent.layout.shape.dims);
-  EXPECT_EQ(got.layout.shape.count, sent.layout.shape.count);
-  EXPECT_EQ(got.layout.to, sent.layout.to);
-  EXPECT_EQ(got.layout.from, sent.layout.from);
+  EXPECT_EQ(got.request.op, sent.request.op);
+  EXPECT_EQ(got.request.slot, sent.request.slot);
+  EXPECT_EQ(got.request.generation, sent.request.generation);
+  EXPECT_EQ(got.request.offset, sent.request.offset);
+  EXPECT_EQ(got.request.layout.shape.block_bytes, sent.request.layout.shape.block_bytes);
+  EXPECT_EQ(got.request.layout.shape.dims, sent.request.layout.shape.dims);
+  EXPECT_EQ(got.request.layout.shape.count, sent.request.layout.shape.count);
+  EXPECT_EQ(got.request.layout.to, sent.request.layout.to);
+  EXPECT_EQ(got.request.layout.from, sent.request.layout.from);
 }
 
 TEST(Note, ARingIsReadAsItWasWritten) {
@@ -70,35 +69,14 @@ TEST(Note, ATruncatedOrForeignNoteIsRefused) {
 
 TEST(Note, ALayoutOfTooManyDimensionsIsRefused) {
   RequestNote note = request();
-  note.layout.shape.dims = PW_MAX_DIMS + 1;
+  note.request.layout.shape.dims = PW_MAX_DIMS + 1;
   EXPECT_THROW(read_note(write(note), 4), Error);
 }
 
-TEST(LiesInside, TheLastByteCounts) {
-  Shape shape;
-  shape.block_bytes = 8;
-  EXPECT_TRUE(lies_inside(shape, {}, 92, 100));
-  EXPECT_FALSE(lies_inside(shape, {}, 93, 100));
-  shape.dims = 2;
-  shape.count = {3, 2, 0, 0};
-  const Strides strides = {40, 8, 0, 0};  // ends at 2 * 40 + 8 + 8
-  EXPECT_TRUE(lies_inside(shape, strides, 4, 100));
-  EXPECT_FALSE(lies_inside(shape, strides, 5, 100));
-}
-
-TEST(LiesInside, NothingWrapsAround) {
-  Shape shape;
-  shape.block_bytes = UINT64_MAX;
-  EXPECT_FALSE(lies_inside(shape, {}, 8, 1 << 20));
-  shape.block_bytes = 8;
-  shape.dims = 4;
-  shape.count = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-  EXPECT_FALSE(lies_inside(shape, {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX}, 0, UINT64_MAX));
-  shape.dims = 1;
-  shape.count = {2, 0, 0, 0};
-  EXPECT_FALSE(lies_inside(shape, {-8, 0, 0, 0}, 0, 100)) << "a negative stride";
-  shape.count = {0, 0, 0, 0};
-  EXPECT_FALSE(lies_inside(shape, {8, 0, 0, 0}, 0, 100)) << "a count of zero";
+TEST(Note, AnUnknownOperationIsRefused) {
+  Bytes note = write(request());
+  note[1 + 4 + 8] = std::byte{2};  // after the kind, the rank and the number
+  EXPECT_THROW(read_note(note, 4), Error);
 }
 
 }  // namespace

@@ -84,19 +84,6 @@ TEST(RouteSplit, ProposesSeveralRailsAndDropsTheHopeless) {
   EXPECT_FALSE(propose({}, 64 << 20));
 }
 
-TEST(RouteSplit, RebalancesToWhatTheyCarriedTogether) {
-  // Alone both carry 40, but they share a link and the second gets 10 of it.
-  Split split{.parts = {{"a", 128}, {"b", 128}}};
-  for (int round = 0; round < 3; ++round) {
-    const std::vector<double> times = {split.parts[0].share / 40.0, split.parts[1].share / 10.0};
-    split = rebalance(split, times);
-    EXPECT_EQ(sum(split), kShares);
-  }
-  EXPECT_NEAR(split.parts[0].share, 205, 1);
-  EXPECT_THROW(rebalance(split, std::vector<double>{1}), Error);
-  EXPECT_THROW(rebalance(split, std::vector<double>{1, 0}), Error);
-}
-
 TEST(RouteSplit, KeepsOnlyWhatIsMeasuredBetter) {
   const std::vector<Lane> lanes = {lane("peer/copy", 5, 390), lane("staged", 30, 43)};
   const auto trial = [](uint16_t share, double gigabytes_per_second) {

@@ -5,6 +5,7 @@ the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from peerway import _core
@@ -18,6 +19,7 @@ QUICK_SCALES = (0.75,)
 LEAST_US = 1e-3  # the cost of a split on trial in its own table, so that it is taken
 
 Parts = list[tuple[str, int]]
+Tried = list[tuple[Parts, list[Point]]]
 Measure = Callable[[Case, str, dict[str, Any]], Results]
 """Measures one case's large sizes over the paths given, by a route table."""
 
@@ -49,21 +51,38 @@ def trials(by_path: dict[str, list[Point]], scales: Sequence[float]) -> Iterator
             yield [(major, SHARES - tried), (minor, tried)]
 
 
+def between(tried: Tried) -> Iterator[Parts]:
+    """For each pair of paths the shares halfway from the best one tried to its neighbours: paths that share a
+    bottleneck carry less together than alone, and end together at shares that nobody can tell beforehand.
+    """
+    for major, minor in sorted({(parts[0][0], parts[1][0]) for parts, _ in tried}):
+        costs = {
+            parts[1][1]: points[-1][1] for parts, points in tried if [p for p, _ in parts] == [major, minor]
+        }
+        shares = sorted(costs)
+        best = shares.index(min(shares, key=lambda share: costs[share]))
+        for low, high in pairwise(shares[max(0, best - 1) : best + 2]):
+            if high - low > 1:
+                middle = (low + high) // 2
+                yield [(major, SHARES - middle), (minor, middle)]
+
+
 def measured(
     costs: Costs, cases: Sequence[Case], measure: Measure, base: dict[str, Any], scales: Sequence[float]
 ) -> list[dict[str, Any]]:
     """The splits worth keeping of these cases, as entries of a draft."""
     kept: list[dict[str, Any]] = []
     for case in cases:
-        tried = [
-            (parts, points)
-            for parts in trials(costs[case], scales)
-            if (points := _try(case, parts, measure, base))
-        ]
+        tried = _all(case, trials(costs[case], scales), measure, base)
+        tried += _all(case, between(tried), measure, base)
         lanes = list(costs[case].items())
         if tried:
             kept += [draft.split_entry(case, *tried[index]) for index in _core.worth_keeping(tried, lanes)]
     return kept
+
+
+def _all(case: Case, shares: Iterator[Parts], measure: Measure, base: dict[str, Any]) -> Tried:
+    return [(parts, points) for parts in shares if (points := _try(case, parts, measure, base))]
 
 
 def _try(case: Case, parts: Parts, measure: Measure, base: dict[str, Any]) -> list[Point]:

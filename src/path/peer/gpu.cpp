@@ -1,7 +1,5 @@
 #include "path/peer/gpu.h"
 
-#include <sched.h>
-
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"
@@ -10,10 +8,7 @@
 namespace pw {
 
 PeerGpu::~PeerGpu() {
-  for (auto& [where, lane] : lanes_) {
-    pw_status status;
-    while (!lane->queue->idle(status)) sched_yield();
-  }
+  for (auto& [where, lane] : lanes_) drain(*lane->queue);
 }
 
 Offer PeerGpu::probe(const Pair& pair) const {

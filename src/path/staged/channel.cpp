@@ -1,18 +1,32 @@
 #include "path/staged/channel.h"
 
+#include <sys/mman.h>
+
 namespace pw {
 
-Copy chunk_copy(const Chunk& chunk, std::byte* bytes, std::byte* region, bool fill, bool region_is_to) {
-  const Strides dense = dense_strides(chunk.layout.shape);
-  const Strides& strides = region_is_to ? chunk.layout.to : chunk.layout.from;
-  std::byte* place = region + (region_is_to ? chunk.to_offset : chunk.from_offset);
-  Copy copy;
-  copy.layout.shape = chunk.layout.shape;
-  copy.to = fill ? bytes : place;
-  copy.from = fill ? place : bytes;
-  copy.layout.to = fill ? dense : strides;
-  copy.layout.from = fill ? strides : dense;
-  return copy;
+void ChannelEnd::Unmap::operator()(ChannelHeader* header) const { munmap(header, kChannelBytes); }
+
+void ChannelEnd::begin(bool fill, const Layout& layout, uint64_t chunk_bytes, std::byte* first) {
+  chunk_bytes_ = chunk_bytes;
+  walk_.begin(fill, layout, chunk_bytes, first, queue_);
+}
+
+bool ChannelEnd::ready() const {
+  return walk_.fills()
+             ? passed_ - header_->drained.load(std::memory_order_acquire) < kRingBytes / chunk_bytes_
+             : header_->filled.load(std::memory_order_acquire) > passed_;
+}
+
+std::byte* ChannelEnd::slot() const {
+  return reinterpret_cast<std::byte*>(header_.get()) + kRingOffset +
+         passed_ % (kRingBytes / chunk_bytes_) * chunk_bytes_;
+}
+
+pw_status ChannelEnd::pass() {
+  const pw_status copied = walk_.copy(slot());
+  auto& counter = walk_.fills() ? header_->filled : header_->drained;
+  const pw_status told = queue_->write_aside(reinterpret_cast<uint64_t*>(&counter), ++passed_);
+  return copied != PW_OK ? copied : told;
 }
 
 }  // namespace pw

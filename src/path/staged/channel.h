@@ -1,28 +1,24 @@
-// A staging channel: a ring of chunks in shared host memory between one initiator and the service thread of
-// one target, with a queue of requests beside it. For a put the initiator fills chunks and the target drains
-// them; for a get the other way round. Both walk the same layout with the same ChunkCursor, so that a chunk
-// needs no header.
+// A staging channel: a ring of chunks in shared host memory between one initiator and the service of one
+// target, with a queue of requests beside it. For a put the initiator fills chunks and the target drains
+// them; for a get the other way round.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
-#include "device/shape.h"
-#include "path/path.h"
+#include "path/staged/chunks.h"
+#include "path/staged/request.h"
 
 namespace pw {
 
 inline constexpr uint32_t kRequests = 64;
 
-/// What the initiator asks of the target's service thread.
-struct Request {
-  Op op;
-  uint32_t slot;  ///< of the target's region
-  uint64_t generation;
-  uint64_t offset;  ///< of the first byte in the target's region
-  Layout layout;    ///< as in Transfer
-  uint64_t chunk_bytes;
-  uint32_t raise;  ///< 1: store `raised` to signal word `word` of the target's control segment afterwards
+/// A request as it lies in the channel.
+struct PostedRequest {
+  Request request;
+  uint64_t chunk_bytes;  ///< of the slots that this request cuts the ring into
+  bool raise;            ///< store `raised` to signal word `word` of the target's control segment afterwards
   uint32_t word;
   uint64_t raised;
   uint32_t signal_slot;  ///< of that signal, which may have been closed by then
@@ -36,11 +32,10 @@ struct ChannelHeader {
   alignas(64) std::atomic<uint64_t> completed;  ///< requests served; the data is visible at its target
   alignas(64) std::atomic<uint64_t> filled;     ///< chunks filled by whoever fills
   alignas(64) std::atomic<uint64_t> drained;    ///< chunks drained by whoever drains
-  alignas(64) std::atomic<uint64_t> failed;     ///< requests that could not be served
-  std::atomic<uint32_t> failure;                ///< pw_status of the last of them
+  alignas(64) std::atomic<uint64_t> failed;     ///< failure_word of the requests that could not be served
   std::atomic<uint32_t> attached;               ///< 1 once the target serves this channel
   std::atomic<uint32_t> left;                   ///< 1 once the initiator has let go of it
-  Request request[kRequests];
+  PostedRequest request[kRequests];
 };
 
 /// Bytes of the ring. A request cuts it into slots of its own chunk size; before the size changes the ring is
@@ -49,14 +44,40 @@ inline constexpr uint64_t kRingBytes = uint64_t{8} << 20;
 inline constexpr uint64_t kRingOffset = (sizeof(ChannelHeader) + 4095) / 4096 * 4096;
 inline constexpr uint64_t kChannelBytes = kRingOffset + kRingBytes;
 
-inline std::byte* chunk_at(ChannelHeader* header, uint64_t sequence, uint64_t chunk_bytes) {
-  return reinterpret_cast<std::byte*>(header) + kRingOffset +
-         sequence % (kRingBytes / chunk_bytes) * chunk_bytes;
-}
+/// A channel as one of its two processes sees it, and that end's half of the transfers.
+class ChannelEnd {
+ public:
+  /// `mapped` is unmapped with the end, once no copy is under way.
+  explicit ChannelEnd(void* mapped) : header_(static_cast<ChannelHeader*>(mapped)) {}
 
-/// The copy between a chunk and its place in a region. `region` is the address of the request's first byte
-/// there; with `fill` the bytes go from the region into the chunk. `region_is_to` tells which side of the
-/// layout the region is.
-Copy chunk_copy(const Chunk& chunk, std::byte* bytes, std::byte* region, bool fill, bool region_is_to);
+  [[nodiscard]] ChannelHeader& header() const { return *header_; }
+
+  /// The queue for memory of `device`, which also writes the counters from now on. Throws Error.
+  Queue& use(Device& device) { return *(queue_ = &queues_.use(device)); }
+  [[nodiscard]] Queue& queue() const { return *queue_; }
+  pw_status drain() { return queues_.drain(); }
+
+  /// The next transfer; its bytes are at `first` (ChunkWalk::begin), on the device in use.
+  void begin(bool fill, const Layout& layout, uint64_t chunk_bytes, std::byte* first);
+
+  [[nodiscard]] bool has_chunk() const { return walk_.has_chunk(); }
+  [[nodiscard]] bool ready() const;  ///< the other end has left room for the next chunk, or has filled it
+  pw_status pass();                  ///< starts the next chunk's copy and what tells the other end of it
+  [[nodiscard]] uint64_t passed() const { return passed_; }
+  void leave_memory() { walk_.leave_memory(); }
+
+ private:
+  struct Unmap {
+    void operator()(ChannelHeader* header) const;
+  };
+  [[nodiscard]] std::byte* slot() const;
+
+  std::unique_ptr<ChannelHeader, Unmap> header_;
+  RingQueues queues_{header_.get(), kChannelBytes};
+  Queue* queue_ = nullptr;
+  ChunkWalk walk_;
+  uint64_t chunk_bytes_ = 0;
+  uint64_t passed_ = 0;  ///< chunks of all transfers
+};
 
 }  // namespace pw

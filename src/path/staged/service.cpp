@@ -3,7 +3,6 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,130 +18,130 @@
 namespace pw {
 
 struct StagingService::Served {
-  int rank = -1;
-  ChannelHeader* header = nullptr;
-  uint64_t taken = 0;   ///< requests
-  uint64_t chunks = 0;  ///< passed so far
-  bool busy = false;    ///< a request is under way
-  Request request{};
-  pw_status failure = PW_OK;  ///< of the request under way
-  std::shared_ptr<Region> region;
-  Queue* queue = nullptr;
-  std::map<const Device*, std::unique_ptr<Queue>>
-      queues;  ///< one a device that this channel's regions live on
-  std::vector<Device*> pinned_for;
-  ChunkCursor cursor;
-  Chunk chunk;
-  bool has_chunk = false;
+  Served(int from, void* mapped) : rank(from), end(mapped) {}
 
-  ~Served() {
-    for (auto& [device, each] : queues) {  // nothing may be in flight when the chunks go away
-      pw_status status;
-      while (!each->idle(status)) sched_yield();
-    }
-    for (Device* device : pinned_for) device->unpin(header);
-    if (header != nullptr) munmap(header, kChannelBytes);
-  }
+  const int rank;
+  ChannelEnd end;
+  uint64_t taken = 0;  ///< requests
+  uint64_t failures = 0;
+  bool busy = false;  ///< a request is under way:
+  PostedRequest posted{};
+  Target target;
 
   [[nodiscard]] bool pending() const {
-    return busy || header->requested.load(std::memory_order_acquire) != taken;
-  }
-
-  Queue* queue_for(Device& device) {
-    auto& entry = queues[&device];
-    if (entry == nullptr) {
-      device.pin(header, kChannelBytes);
-      pinned_for.push_back(&device);
-      entry = device.make_queue();
-    }
-    return entry.get();
-  }
-
-  // The counters only grow if one queue at a time writes them: the last one ends before another device's
-  // begins.
-  void work_on(Device& device) {
-    Queue* const next = queue_for(device);
-    pw_status status;
-    while (queue != nullptr && queue != next && !queue->idle(status)) sched_yield();
-    queue = next;
-  }
-
-  // Its owner closes the region and waits until nobody uses it: the rest of the request passes by.
-  void let_go_of_closed_region() {
-    pw_status status;
-    while (!queue->idle(status)) sched_yield();
-    region.reset();
-    failure = PW_STALE_KEY;
+    return busy || end.header().requested.load(std::memory_order_acquire) != taken;
   }
 };
 
 void ring(Control& control) {
   control.doorbell.fetch_add(1, std::memory_order_seq_cst);
-  if (control.asleep.load(std::memory_order_seq_cst) != 0)
+  if (control.watchers.load(std::memory_order_seq_cst) == 0)
     syscall(SYS_futex, &control.doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-StagingService::StagingService(Surroundings surroundings)
-    : surroundings_(surroundings), thread_([this] { run(); }) {
+StagingService::StagingService(Team& team, ControlSegment& control, Importer& importer, Registry& registry)
+    : team_(team), control_(control), importer_(importer), registry_(registry), thread_([this] { run(); }) {
   pthread_setname_np(thread_.native_handle(), "pw-staging");
 }
 
 StagingService::~StagingService() {
-  if (!surroundings_.control.mine()) {  // a forked child: the thread stayed with the parent
+  if (!control_.mine()) {  // a forked child: the thread stayed with the parent
     thread_.detach();
     return;
   }
   stop_.store(true);
-  ring(surroundings_.control.control());
+  ring(control_.control());
   thread_.join();
 }
 
+// ---- who does the work ----
+//
+// Peers ring the doorbell and wake the service's thread only when nobody watches. So whoever stops watching
+// as the last looks once more: either it sees the ring, or the peer sees that it must wake the thread.
+
+void StagingService::watch() { control_.control().watchers.fetch_add(1, std::memory_order_seq_cst); }
+
+bool StagingService::unwatch() {
+  return control_.control().watchers.fetch_sub(1, std::memory_order_seq_cst) == 1 && has_work();
+}
+
+bool StagingService::has_work() const {
+  return busy_.load(std::memory_order_relaxed) ||
+         control_.control().doorbell.load(std::memory_order_seq_cst) != seen_.load(std::memory_order_relaxed);
+}
+
+void StagingHelp::help() {
+  if (!helping_) {
+    if (!service_.control_.mine()) return;
+    helping_ = true;
+    service_.helpers_.fetch_add(1, std::memory_order_relaxed);
+    service_.watch();
+  }
+  if (!service_.has_work()) return;
+  if (const std::unique_lock lock(service_.mutex_, std::try_to_lock); lock.owns_lock()) service_.turn();
+}
+
+void StagingHelp::leave() {
+  service_.helpers_.fetch_sub(1, std::memory_order_relaxed);
+  if (service_.unwatch()) ring(service_.control_.control());
+}
+
 void StagingService::run() {
-  constexpr uint64_t kLinger =
-      100'000;  // ns of looking before sleeping: a sleep and a wake cost about as much
-  Control& control = surroundings_.control.control();
+  constexpr uint64_t kLinger = 100'000;  // ns of looking on: a sleep and a wake cost about as much
+  watch();
   uint64_t idle_since = now_ns();
   while (!stop_.load(std::memory_order_relaxed)) {
-    const uint32_t seen = control.doorbell.load(std::memory_order_seq_cst);
-    bool busy = attach();
-    for (auto entry = served_.begin(); entry != served_.end();) {
-      Served& served = *entry->second;
-      const bool left = served.header->left.load(std::memory_order_acquire) != 0 && !served.pending();
-      if (left || surroundings_.team.lost(served.rank)) {
-        entry = served_.erase(entry);
-        continue;
-      }
-      busy |= step(served);
-      busy |= served.busy;
-      ++entry;
+    uint32_t seen = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (turn()) idle_since = now_ns();
+      seen = seen_.load(std::memory_order_relaxed);
     }
-    if (busy) {
-      idle_since = now_ns();
+    if (helpers_.load(std::memory_order_relaxed) == 0 && now_ns() - idle_since <= kLinger) {
       sched_yield();
-    } else if (now_ns() - idle_since > kLinger) {
+    } else {
       sleep(seen);
       idle_since = now_ns();
-    } else {
-      sched_yield();
     }
   }
+  unwatch();
   served_.clear();
 }
 
+// The kernel compares the doorbell again, so that a ring between the look and the sleep is not missed. The
+// second's limit is for channels of ranks that died.
 void StagingService::sleep(uint32_t doorbell_seen) {
-  Control& control = surroundings_.control.control();
-  control.asleep.store(1, std::memory_order_seq_cst);
-  // The kernel compares the doorbell again, so that a ring between the look and the sleep is not missed. The
-  // second's limit is for channels of ranks that died.
   const timespec limit{1, 0};
-  if (!stop_.load()) syscall(SYS_futex, &control.doorbell, FUTEX_WAIT, doorbell_seen, &limit, nullptr, 0);
-  control.asleep.store(0, std::memory_order_seq_cst);
+  if (!unwatch() && !stop_.load())
+    syscall(SYS_futex, &control_.control().doorbell, FUTEX_WAIT, doorbell_seen, &limit, nullptr, 0);
+  watch();
 }
 
-bool StagingService::attach() {
-  bool found = false;
-  Control& control = surroundings_.control.control();
-  const int mailboxes = std::min<int>(surroundings_.team.size(), kMailboxes);
+// ---- the work; with the lock ----
+
+bool StagingService::turn() {
+  const uint32_t rung = control_.control().doorbell.load(std::memory_order_seq_cst);
+  if (rung != seen_.load(std::memory_order_relaxed)) attach();
+  bool busy = false;
+  for (auto entry = served_.begin(); entry != served_.end();) {
+    Served& served = *entry->second;
+    const bool left = served.end.header().left.load(std::memory_order_acquire) != 0 && !served.pending();
+    if (left || team_.lost(served.rank)) {
+      entry = served_.erase(entry);
+      continue;
+    }
+    busy |= step(served);
+    busy |= served.busy;
+    ++entry;
+  }
+  seen_.store(rung, std::memory_order_relaxed);
+  busy_.store(busy, std::memory_order_relaxed);
+  return busy;
+}
+
+void StagingService::attach() {
+  Control& control = control_.control();
+  const int mailboxes = std::min<int>(team_.size(), kMailboxes);
   for (int i = 0; i < mailboxes; ++i) {
     Mailbox& mailbox = control.mailbox[i];
     const int32_t announced = mailbox.descriptor.load(std::memory_order_acquire);
@@ -150,109 +149,83 @@ bool StagingService::attach() {
     mailbox.descriptor.store(0, std::memory_order_relaxed);
     const int rank = mailbox.rank.load(std::memory_order_relaxed);
     const uint64_t identity = mailbox.identity.load(std::memory_order_relaxed);
-    if (rank < 0 || rank >= surroundings_.team.size()) continue;
+    if (rank < 0 || rank >= team_.size()) continue;
     try {
-      auto served = std::make_unique<Served>();
-      served->rank = rank;
-      const int process = surroundings_.importer.card(rank).process;
-      served->header = reinterpret_cast<ChannelHeader*>(
-          map_memfd_of(process, announced - 1, identity, kChannelBytes, "a staging channel"));
-      served->header->attached.store(1, std::memory_order_release);
+      const int process = importer_.card(rank).process;
+      auto served = std::make_unique<Served>(
+          rank, map_memfd_of(process, announced - 1, identity, kChannelBytes, "a staging channel"));
+      served->end.header().attached.store(1, std::memory_order_release);
       served_[rank] = std::move(served);
-      found = true;
     } catch (const Error& error) {
       log(LogLevel::warning, format("cannot serve the staging channel of rank {}: {}", rank, error.what()));
       mailbox.refused.store(error.status(), std::memory_order_release);
     }
   }
-  return found;
 }
 
 bool StagingService::take_request(Served& served) {
-  ChannelHeader& header = *served.header;
+  const ChannelHeader& header = served.end.header();
   if (header.requested.load(std::memory_order_acquire) == served.taken) return false;
-  served.request = header.request[served.taken % kRequests];
   served.busy = true;
-  served.failure = PW_OK;
-  served.request.chunk_bytes = std::clamp<uint64_t>(served.request.chunk_bytes, 1, kRingBytes);
-  served.cursor = ChunkCursor(served.request.layout, served.request.chunk_bytes);
-  served.has_chunk = served.cursor.next(served.chunk);
-  served.region = surroundings_.registry.find(served.request.slot, served.request.generation);
-  if (served.region == nullptr) {
-    served.failure = PW_STALE_KEY;
-    served.work_on(host_device());
-    return true;
-  }
+  served.posted = header.request[served.taken % kRequests];
+  const Request& request = served.posted.request;
+  Target& target = served.target = Target(request, registry_);
   try {
-    served.work_on(served.region->device());
+    served.end.use(target.status() == PW_OK ? target.device() : host_device());
   } catch (const Error& error) {
     log(LogLevel::warning, error.what());
-    served.failure = error.status();
-    served.work_on(host_device());
+    target.set_status(error.status());
+    served.end.use(host_device());
   }
+  // A request that failed passes its chunks all the same, so that the initiator does not wait.
+  std::byte* first = target.status() == PW_OK ? target.address() : nullptr;
+  served.end.begin(request.op == Op::get, request.layout,
+                   std::clamp<uint64_t>(served.posted.chunk_bytes, 1, kRingBytes), first);
   return true;
 }
 
 bool StagingService::step(Served& served) {
   if (!served.busy && !take_request(served)) return false;
-  if (served.region != nullptr && served.region->closed()) served.let_go_of_closed_region();
-  ChannelHeader& header = *served.header;
-  const bool fill = served.request.op == Op::get;
-  if (!served.has_chunk) {
+  ChannelEnd& end = served.end;
+  if (served.target.wanted_back()) {
+    end.drain();
+    end.leave_memory();
+    served.target.let_go();
+  }
+  if (!end.has_chunk())
     finish_request(served);
-    return true;
-  }
-  if (fill) {
-    if (served.chunks - header.drained.load(std::memory_order_acquire) >=
-        kRingBytes / served.request.chunk_bytes)
-      return false;
-  } else if (header.filled.load(std::memory_order_acquire) <= served.chunks) {
+  else if (!end.ready())
     return false;
-  }
-  if (served.failure ==
-      PW_OK) {  // a failed request still passes its chunks, so that the initiator does not wait
-    std::byte* region = served.region->address() + served.request.offset;
-    const Copy copy = chunk_copy(served.chunk, chunk_at(&header, served.chunks, served.request.chunk_bytes),
-                                 region, fill, !fill);
-    served.failure = served.queue->copy(copy, Method::engine);
-  }
-  ++served.chunks;
-  auto& counter = fill ? header.filled : header.drained;
-  served.queue->write_aside(reinterpret_cast<uint64_t*>(&counter), served.chunks);
-  served.has_chunk = served.cursor.next(served.chunk);
+  else if (const pw_status status = end.pass(); status != PW_OK)
+    served.target.set_status(status);
   return true;
 }
 
 void StagingService::raise(Served& served) {
-  const Request& request = served.request;
-  Control& control = surroundings_.control.control();
-  if (request.word >= kSignalWords || request.signal_slot >= kRegionSlots ||
-      control.generation[request.signal_slot].load(std::memory_order_acquire) != request.signal_generation) {
-    served.failure = PW_STALE_KEY;  // the word may count for another signal by now
-    return;
-  }
+  const PostedRequest& posted = served.posted;
+  Control& control = control_.control();
+  if (posted.word >= kSignalWords || posted.signal_slot >= kRegionSlots ||
+      control.generation[posted.signal_slot].load(std::memory_order_acquire) != posted.signal_generation)
+    return served.target.set_status(PW_STALE_KEY);  // the word may count for another signal by now
   try {
-    if (served.region->device().id().kind != PW_HOST)
-      surroundings_.importer.pin_control(surroundings_.team.rank(), served.region->device());
-    served.failure =
-        served.queue->write(reinterpret_cast<uint64_t*>(&control.signal[request.word]), request.raised);
+    Device& device = served.target.device();
+    if (device.id().kind != PW_HOST) importer_.pin_control(team_.rank(), device);
+    served.target.set_status(
+        served.end.queue().write(reinterpret_cast<uint64_t*>(&control.signal[posted.word]), posted.raised));
   } catch (const Error& error) {
     log(LogLevel::warning, error.what());
-    served.failure = error.status();
+    served.target.set_status(error.status());
   }
 }
 
 void StagingService::finish_request(Served& served) {
-  ChannelHeader& header = *served.header;
-  ++served.taken;
-  if (served.failure == PW_OK && served.request.raise != 0) raise(served);
-  if (served.failure != PW_OK) {
-    header.failure.store(static_cast<uint32_t>(served.failure), std::memory_order_relaxed);
-    header.failed.fetch_add(1, std::memory_order_release);
-  }
-  served.queue->write(reinterpret_cast<uint64_t*>(&header.completed), served.taken);
+  ChannelHeader& header = served.end.header();
+  if (served.target.status() == PW_OK && served.posted.raise) raise(served);
+  if (served.target.status() != PW_OK)
+    header.failed.store(failure_word(++served.failures, served.target.status()), std::memory_order_release);
+  served.end.queue().write(reinterpret_cast<uint64_t*>(&header.completed), ++served.taken);
   served.busy = false;
-  served.region.reset();
+  served.target = {};
 }
 
 }  // namespace pw

@@ -10,7 +10,6 @@
 #include <mutex>
 
 #include "path/staged/channel.h"
-#include "path/staged/service.h"
 
 namespace pw {
 
@@ -41,15 +40,13 @@ class Staged final : public Path {
   void announce(Channel& channel);
   template <typename Done>
   pw_status wait(const Channel& channel, uint64_t deadline_ns, const char* what, Done&& done) const;
+  pw_status cut_ring(Channel& channel);
   pw_status post(Channel& channel, const Transfer& transfer, const Raise* raise);
   pw_status move_chunks(Channel& channel, const Transfer& transfer);
-  pw_status finish_get(Channel& channel, Queue& queue);
-  pw_status failure_of(const Channel& channel) const;
 
   Surroundings surroundings_;
   std::atomic<uint64_t> chunk_bytes_;
   std::unique_ptr<Line[]> lines_;  ///< one a rank
-  StagingService service_;
 };
 
 }  // namespace pw

@@ -33,6 +33,27 @@ Layout get_layout(ByteReader& reader) {
   return layout;
 }
 
+void put_request(ByteWriter& writer, const Request& request) {
+  writer.put(static_cast<uint8_t>(request.op));
+  writer.put(request.slot);
+  writer.put(request.generation);
+  writer.put(request.offset);
+  put_layout(writer, request.layout);
+}
+
+Request get_request(ByteReader& reader) {
+  Request request;
+  const auto op = reader.get<uint8_t>();
+  if (op > static_cast<uint8_t>(Op::get))
+    throw Error(PW_INVALID_ARGUMENT, format("peerway: a note that asks for operation {}", op));
+  request.op = static_cast<Op>(op);
+  request.slot = reader.get<uint32_t>();
+  request.generation = reader.get<uint64_t>();
+  request.offset = reader.get<uint64_t>();
+  request.layout = get_layout(reader);
+  return request;
+}
+
 }  // namespace
 
 Bytes write(const Note& note) {
@@ -50,11 +71,7 @@ Bytes write(const Note& note) {
   writer.put(static_cast<uint8_t>(Kind::request));
   writer.put(request.rank);
   writer.put(request.number);
-  writer.put(static_cast<uint8_t>(request.op));
-  writer.put(request.slot);
-  writer.put(request.generation);
-  writer.put(request.offset);
-  put_layout(writer, request.layout);
+  put_request(writer, request.request);
   return writer.take();
 }
 
@@ -80,24 +97,9 @@ Note read_note(ByteView bytes, int ranks) {
   RequestNote request;
   request.rank = rank;
   request.number = reader.get<uint64_t>();
-  request.op = reader.get<uint8_t>() == static_cast<uint8_t>(Op::put) ? Op::put : Op::get;
-  request.slot = reader.get<uint32_t>();
-  request.generation = reader.get<uint64_t>();
-  request.offset = reader.get<uint64_t>();
-  request.layout = get_layout(reader);
+  request.request = get_request(reader);
   reader.end();
   return request;
-}
-
-bool lies_inside(const Shape& shape, const Strides& strides, uint64_t offset, uint64_t span) {
-  unsigned __int128 end = static_cast<unsigned __int128>(offset) + shape.block_bytes;
-  for (uint32_t d = 0; d < shape.dims; ++d) {
-    if (shape.count[d] == 0 || strides[d] < 0) return false;
-    const auto reach = static_cast<unsigned __int128>(shape.count[d] - 1) * static_cast<uint64_t>(strides[d]);
-    if (reach > span) return false;  // so that the sum cannot wrap around
-    end += reach;
-  }
-  return end <= span;
 }
 
 }  // namespace pw::ucx

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "base/bytes.h"
-#include "path/path.h"
+#include "path/staged/request.h"
 
 namespace pw::ucx {
 
@@ -22,11 +22,7 @@ struct RingNote {
 struct RequestNote {
   int32_t rank = 0;
   uint64_t number = 0;  ///< of the sender's requests: notes may overtake one another
-  Op op = Op::put;
-  uint32_t slot = 0;
-  uint64_t generation = 0;
-  uint64_t offset = 0;
-  Layout layout;
+  Request request;
 };
 
 using Note = std::variant<RingNote, RequestNote>;
@@ -35,8 +31,5 @@ Bytes write(const Note& note);
 
 /// Throws Error for anything that is not a note of a rank below `ranks`.
 Note read_note(ByteView bytes, int ranks);
-
-/// Whether the blocks that start at `offset` lie in a span of that many bytes.
-bool lies_inside(const Shape& shape, const Strides& strides, uint64_t offset, uint64_t span);
 
 }  // namespace pw::ucx

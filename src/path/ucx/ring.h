@@ -3,11 +3,9 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
-#include <vector>
 
-#include "path/staged/channel.h"
+#include "path/staged/chunks.h"
 #include "path/ucx/engine.h"
 
 namespace pw::ucx {
@@ -20,10 +18,8 @@ inline constexpr uint64_t kChunks = 8;
 struct RingHeader {
   alignas(64) std::atomic<uint64_t> far;        ///< chunks that the other end has passed; written by UCX
   alignas(64) std::atomic<uint64_t> completed;  ///< initiator: requests served; written by UCX
-  alignas(64)
-      std::atomic<uint64_t> failed;  ///< initiator: how many of them failed, times 256, plus the last status
-  alignas(
-      64) std::atomic<uint64_t> copied;  ///< chunks that this end's queue has copied; written by the queue
+  alignas(64) std::atomic<uint64_t> failed;     ///< initiator: failure_word; written by UCX
+  alignas(64) std::atomic<uint64_t> copied;     ///< chunks copied at this end; written by its queue
 };
 
 class Ring {
@@ -40,16 +36,16 @@ class Ring {
   [[nodiscard]] static uint64_t offset(uint64_t number) { return kFirst + number % kChunks * kChunkBytes; }
   [[nodiscard]] Memory& memory() { return *memory_; }
 
-  /// A queue that copies between the chunks and memory of `device`. Throws Error.
-  Queue& queue_for(Device& device);
+  /// The queue that copies between the chunks and memory of `device`. Throws Error.
+  Queue& use(Device& device) { return queues_->use(device); }
+  pw_status drain() { return queues_->drain(); }
 
  private:
   static constexpr uint64_t kFirst = 4096;
   static constexpr uint64_t kBytes = kFirst + kChunks * kChunkBytes;
   void* address_ = nullptr;
   std::unique_ptr<Memory> memory_;
-  std::map<const Device*, std::unique_ptr<Queue>> queues_;
-  std::vector<Device*> pinned_for_;
+  std::unique_ptr<RingQueues> queues_;
 };
 
 /// The ring at the other end.
@@ -58,20 +54,23 @@ struct FarRing {
   uint64_t address = 0;
 };
 
-/// One end's half of the transfers over a pair of rings: gives chunks (from its region, over UCX, into the
-/// other ring) or takes those that arrive. Both ends walk the same layout, so that chunks need no header.
+/// One end's half of the transfers over a pair of rings: fills chunks and sends them into the other ring over
+/// UCX, or empties those that arrive. What ChannelEnd is in shared memory; but a queue cannot tell the other
+/// end of a chunk here, so that each passes in two steps: it is copied, and when that is done it is sent.
 class Half {
  public:
   Half(Engine& engine, Ring& own, int rank, FarRing far)
       : engine_(engine), own_(own), rank_(rank), far_(std::move(far)) {}
 
-  /// The first byte of the transfer is at `region`; null passes the chunks without their bytes, so that the
-  /// other end comes to its end.
-  void begin(bool give, const Layout& layout, std::byte* region, Queue* queue);
+  /// As ChunkWalk::begin.
+  void begin(bool fill, const Layout& layout, std::byte* first, Queue* queue);
 
   /// Does what can be done now. After a failure chunks are still passed, without their bytes.
   pw_status step();
-  [[nodiscard]] bool done() const { return !has_chunk_ && passed_ == issued_; }
+  [[nodiscard]] bool done() const { return !walk_.has_chunk() && passed_ == issued_; }
+
+  /// Passes the rest without its bytes: on return nothing uses the transfer's memory.
+  void leave_memory();
 
   /// Writes one of the other ring's counters, after all that was passed.
   pw_status tell(std::atomic<uint64_t> RingHeader::* counter, uint64_t value);
@@ -84,12 +83,8 @@ class Half {
   Ring& own_;
   const int rank_;
   FarRing far_;
-  bool give_ = false;
-  std::byte* region_ = nullptr;
   Queue* queue_ = nullptr;
-  ChunkCursor cursor_;
-  Chunk chunk_;
-  bool has_chunk_ = false;
+  ChunkWalk walk_;
   uint64_t issued_ = 0;  ///< chunks whose copy was started
   uint64_t passed_ = 0;  ///< chunks that the other end was told of
   uint64_t bytes_of_[kChunks] = {};

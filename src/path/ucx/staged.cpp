@@ -20,8 +20,8 @@ struct UcxStaged::Line {
   RingNote answer;  ///< before answered is set
   std::atomic<bool> answered{false};
   std::atomic<uint64_t> requested{0};
-  std::atomic<uint64_t> reported{0};  ///< failures already told
-  pw_status broken = PW_OK;           ///< why a transfer ended half way: the two ends disagree from then on
+  std::atomic<uint64_t> told{0};  ///< failures of the target
+  pw_status broken = PW_OK;       ///< why a transfer ended half way
 };
 
 UcxStaged::UcxStaged(Surroundings surroundings, Ucx& ucx)
@@ -75,17 +75,11 @@ void UcxStaged::open(Line& line) {
 
 pw_status UcxStaged::move(Line& line, const Transfer& transfer) {
   Engine& engine = *ucx_.engine();
-  RequestNote request;
-  request.rank = surroundings_.team.rank();
-  request.number = line.requested.load(std::memory_order_relaxed);
-  request.op = transfer.op;
-  request.slot = transfer.remote->key.slot;
-  request.generation = transfer.remote->key.generation;
-  request.offset = transfer.remote_offset;
-  request.layout = transfer.layout;
-  Queue& queue = line.ring.queue_for(transfer.local->device());
-  if (const pw_status status = engine.send(line.rank, write(request)); status != PW_OK) return status;
-  line.requested.store(request.number + 1, std::memory_order_release);
+  Queue& queue = line.ring.use(transfer.local->device());
+  const uint64_t number = line.requested.load(std::memory_order_relaxed);
+  const RequestNote note{surroundings_.team.rank(), number, request_for(transfer)};
+  if (const pw_status status = engine.send(line.rank, write(note)); status != PW_OK) return status;
+  line.requested.store(number + 1, std::memory_order_release);
   line.half->begin(transfer.op == Op::put, transfer.layout, transfer.local->address() + transfer.local_offset,
                    &queue);
   pw_status status = PW_OK;
@@ -100,11 +94,7 @@ pw_status UcxStaged::start(const Transfer& transfer, const Raise* raise) {
   Line& line = line_to(transfer.remote->rank());
   {
     std::lock_guard lock(line.mutex);
-    if (line.broken != PW_OK)
-      return fail(line.broken,
-                  format("peerway: an earlier staged transfer with rank {} ended half way ({}); no more can "
-                         "follow in this context",
-                         line.rank, pw_status_name(line.broken)));
+    if (line.broken != PW_OK) return refuse_after(line.broken, line.rank);
     open(line);
     line.broken = move(line, transfer);
     if (line.broken != PW_OK) return line.broken;
@@ -133,11 +123,7 @@ pw_status UcxStaged::flush(int rank, uint64_t deadline_ns) {
   });
   if (status != PW_OK) return status;
   if (const pw_status raised = ucx_.engine()->flush(rank, deadline_ns); raised != PW_OK) return raised;
-  const uint64_t failed = header.failed.load(std::memory_order_acquire);
-  if (line->reported.exchange(failed, std::memory_order_relaxed) == failed) return PW_OK;
-  const auto why = static_cast<pw_status>(failed & 255);
-  return fail(why, format("peerway: rank {} could not serve a staged transfer: {}", rank,
-                          why == PW_STALE_KEY ? "the region was closed" : pw_status_name(why)));
+  return tell_failure(header.failed.load(std::memory_order_acquire), line->told, rank);
 }
 
 }  // namespace pw

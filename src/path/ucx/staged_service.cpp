@@ -22,9 +22,8 @@ struct StagedService::Served {
   std::map<uint64_t, RequestNote> requests;  ///< by number: they are served in their order
   uint64_t taken = 0;
   uint64_t failures = 0;
-  bool busy = false;
-  pw_status failure = PW_OK;  ///< of the request under way
-  std::shared_ptr<Region> region;
+  bool busy = false;  ///< a request is under way:
+  Target target;
 };
 
 StagedService::StagedService(Surroundings surroundings, Ucx& ucx, std::function<void(RingNote)> answered)
@@ -120,28 +119,19 @@ void StagedService::open(const RingNote& note) {
 bool StagedService::take_request(Served& served) {
   const auto next = served.requests.find(served.taken);
   if (next == served.requests.end()) return false;
-  const RequestNote request = next->second;
+  const Request request = next->second.request;
   served.requests.erase(next);
   served.busy = true;
-  served.failure = PW_OK;
-  served.region = surroundings_.registry.find(request.slot, request.generation);
-  const bool give = request.op == Op::get;
-  const Strides& strides = give ? request.layout.from : request.layout.to;
-  std::byte* first = nullptr;
+  Target& target = served.target = Target(request, surroundings_.registry);
   Queue* queue = nullptr;
-  try {
-    if (served.region == nullptr)
-      served.failure = PW_STALE_KEY;
-    else if (!lies_inside(request.layout.shape, strides, request.offset, served.region->bytes()))
-      served.failure = PW_OUT_OF_RANGE;
-    else
-      queue = &served.ring.queue_for(served.region->device());
-    if (queue != nullptr) first = served.region->address() + request.offset;
-  } catch (const Error& error) {
-    log(LogLevel::warning, error.what());
-    served.failure = error.status();
-  }
-  served.half.begin(give, request.layout, first, queue);
+  if (target.status() == PW_OK) try {
+      queue = &served.ring.use(target.device());
+    } catch (const Error& error) {
+      log(LogLevel::warning, error.what());
+      target.set_status(error.status());
+    }
+  served.half.begin(request.op == Op::get, request.layout, queue != nullptr ? target.address() : nullptr,
+                    queue);
   return true;
 }
 
@@ -149,17 +139,21 @@ bool StagedService::take_request(Served& served) {
 // sees it.
 bool StagedService::step(Served& served) {
   if (!served.busy && !take_request(served)) return false;
-  if (const pw_status status = served.half.step(); status != PW_OK) served.failure = status;
+  if (served.target.wanted_back()) {
+    served.half.leave_memory();
+    served.target.let_go();
+  }
+  if (const pw_status status = served.half.step(); status != PW_OK) served.target.set_status(status);
   if (served.half.done()) finish_request(served);
   return true;
 }
 
 void StagedService::finish_request(Served& served) {
-  if (served.failure != PW_OK)
-    served.half.tell(&RingHeader::failed, ++served.failures << 8 | static_cast<uint64_t>(served.failure));
+  if (const pw_status status = served.target.status(); status != PW_OK)
+    served.half.tell(&RingHeader::failed, failure_word(++served.failures, status));
   served.half.tell(&RingHeader::completed, ++served.taken);
   served.busy = false;
-  served.region.reset();
+  served.target = {};
 }
 
 }  // namespace pw::ucx

@@ -1,0 +1,60 @@
+#include "path/staged/chunks.h"
+
+#include "base/status.h"
+#include "path/path.h"
+
+namespace pw {
+namespace {
+
+// Between a chunk, which is dense, and its place in memory, which is the `to` side of the layout when the
+// ring is emptied into a put's target or a get's, and the `from` side when it is filled.
+Copy copy_of(const Chunk& chunk, std::byte* slot, std::byte* first, bool fill) {
+  const Strides dense = dense_strides(chunk.layout.shape);
+  if (fill) return {slot, first + chunk.from_offset, {chunk.layout.shape, dense, chunk.layout.from}};
+  return {first + chunk.to_offset, slot, {chunk.layout.shape, chunk.layout.to, dense}};
+}
+
+}  // namespace
+
+RingQueues::~RingQueues() {
+  for (auto& [device, queue] : queues_) pw::drain(*queue);
+  for (Device* device : pinned_for_) device->unpin(ring_);
+}
+
+Queue& RingQueues::queue_for(Device& device) {
+  auto& queue = queues_[&device];
+  if (queue == nullptr) {
+    device.pin(ring_, bytes_);
+    pinned_for_.push_back(&device);
+    queue = device.make_queue();
+  }
+  return *queue;
+}
+
+Queue& RingQueues::use(Device& device) {
+  Queue& next = queue_for(device);
+  if (in_use_ != &next)
+    if (const pw_status status = drain(); status != PW_OK) throw Error(status, last_error_message());
+  in_use_ = &next;
+  return next;
+}
+
+pw_status RingQueues::drain() { return in_use_ != nullptr ? pw::drain(*in_use_) : PW_OK; }
+
+void ChunkWalk::begin(bool fill, const Layout& layout, uint64_t chunk_bytes, std::byte* first, Queue* queue) {
+  fill_ = fill;
+  first_ = first;
+  queue_ = queue;
+  cursor_ = ChunkCursor(layout, chunk_bytes);
+  has_chunk_ = cursor_.next(chunk_);
+}
+
+pw_status ChunkWalk::copy(std::byte* slot) {
+  pw_status status = PW_OK;
+  if (first_ != nullptr) status = queue_->copy(copy_of(chunk_, slot, first_, fill_), Method::engine);
+  if (status != PW_OK) first_ = nullptr;
+  has_chunk_ = cursor_.next(chunk_);
+  return status;
+}
+
+}  // namespace pw

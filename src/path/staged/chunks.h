@@ -1,0 +1,68 @@
+// One end's work on a staged transfer: queues that copy between a ring of chunks in host memory and the
+// memory of devices, and the walk over the chunks. Both ends walk the same layout with the same ChunkCursor,
+// so that a chunk needs no header.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "device/device.h"
+#include "device/shape.h"
+
+namespace pw {
+
+/// The queues that copy between a ring and memory: one a device, made when it is first used.
+class RingQueues {
+ public:
+  RingQueues(void* ring, uint64_t bytes) : ring_(ring), bytes_(bytes) {}
+  ~RingQueues();  ///< waits until nothing is in flight; the ring may be unmapped afterwards
+  RingQueues(const RingQueues&) = delete;
+
+  /// The queue for memory of `device`, which works from now on. The queue that worked before has ended by
+  /// then: the ring's counters only grow if one queue at a time writes them. Throws Error when the ring
+  /// cannot be pinned for the device, or when that other device failed.
+  Queue& use(Device& device);
+
+  /// Waits for the queue in use. The device ends what it was given, whether or not the peer lives.
+  pw_status drain();
+
+ private:
+  Queue& queue_for(Device& device);
+
+  void* ring_;
+  uint64_t bytes_;
+  std::map<const Device*, std::unique_ptr<Queue>> queues_;
+  std::vector<Device*> pinned_for_;
+  Queue* in_use_ = nullptr;
+};
+
+/// Walks one end's memory chunk by chunk, in the order in which the chunks pass the ring.
+class ChunkWalk {
+ public:
+  /// With `fill` bytes go from memory into the ring. `first` is where the transfer's first byte is; null: the
+  /// chunks are passed without their bytes, so that the other end need not wait for them.
+  void begin(bool fill, const Layout& layout, uint64_t chunk_bytes, std::byte* first, Queue* queue);
+
+  [[nodiscard]] bool fills() const { return fill_; }
+  [[nodiscard]] bool has_chunk() const { return has_chunk_; }
+  [[nodiscard]] uint64_t bytes() const { return chunk_.layout.shape.bytes(); }  ///< of this chunk
+
+  /// Starts the copy between this chunk's place in memory and its slot of the ring, and goes on to the next.
+  /// After a failure the rest is passed without its bytes.
+  pw_status copy(std::byte* slot);
+
+  void leave_memory() { first_ = nullptr; }  ///< the rest is passed without its bytes
+  [[nodiscard]] bool copies() const { return first_ != nullptr; }
+
+ private:
+  bool fill_ = false;
+  std::byte* first_ = nullptr;
+  Queue* queue_ = nullptr;
+  ChunkCursor cursor_;
+  Chunk chunk_;
+  bool has_chunk_ = false;
+};
+
+}  // namespace pw
