@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import sys
@@ -56,11 +57,12 @@ def wheel_files(system: System, pattern: str) -> list[str]:
 
 
 def core_candidates(system: System) -> list[str]:
-    """List where libpeerway may be."""
-    package = Path(__file__).parents[2]
-    inside = sorted(
-        str(f) for place in ("libpeerway.so*", "lib*/libpeerway.so*") for f in package.glob(place)
-    )
+    """List where libpeerway may be: in this package first, whose compiled parts an editable installation
+    keeps elsewhere.
+    """
+    extension = importlib.util.find_spec("peerway._core")
+    package = Path(extension.origin).parent if extension and extension.origin else Path(__file__).parents[2]
+    inside = sorted(map(str, package.glob("lib*/libpeerway.so.[0-9]")))
     return [*inside, "libpeerway.so.0", "libpeerway.so"]
 
 
