@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Plot = dict[str, Any]
 
+_STRIP = (1.015, 1.045)  # bottom and top, in heights of the plot
 _SAME_X = {"hovermode": "x unified", "showlegend": False}
 
 
@@ -116,10 +117,18 @@ def _hover(via: str, rows: Sequence[Record]) -> str:
 
 
 def _borders(spans: Sequence[Span]) -> list[dict[str, Any]]:
-    """A vertical line where the route changes its path, and a strip above the plot in the path's colour."""
-    strip = {"type": "rect", "xref": "x", "yref": "paper", "y0": 1.015, "y1": 1.045, "line": {"width": 0}}
-    rule = {"type": "line", "xref": "x", "yref": "paper", "y0": 0, "y1": 1.045, "layer": "below"}
-    strips = [{**strip, "x0": s.first, "x1": s.last, "name": f"strip:{s.path}"} for s in spans]
+    """A vertical line where the route changes its path, and a strip above the plot in the path's colour; that
+    of a split is parted along its length.
+    """
+    strip = {"type": "rect", "xref": "x", "yref": "paper", "line": {"width": 0}}
+    rule = {"type": "line", "xref": "x", "yref": "paper", "y0": 0, "y1": _STRIP[1], "layer": "below"}
+    strips = []
+    for span in spans:
+        paths = [part.split(" ")[0] for part in reversed(span.path.split(" + "))]
+        high = (_STRIP[1] - _STRIP[0]) / len(paths)
+        for i, path in enumerate(paths):
+            ends = {"y0": _STRIP[0] + i * high, "y1": _STRIP[0] + (i + 1) * high}
+            strips.append({**strip, **ends, "x0": span.first, "x1": span.last, "name": f"strip:{path}"})
     rules = [{**rule, "x0": s.first, "x1": s.first, "name": "border"} for s in spans[1:]]
     return strips + rules
 
