@@ -38,23 +38,29 @@ def bandwidths(records: Sequence[Record], styles: Mapping[str, Style], spans: Se
 
 
 def bars(records: Sequence[Record], styles: Mapping[str, Style]) -> Plot:
-    """Median times of a single size, a bar for each path and peer; a whisker ends at the 99th percentile."""
+    """Median times of a single size, a bar with its value for each path and peer."""
     by_via = {via: [r for r in records if r.via == via] for via in reversed(list(styles))}
-    drawn = [(via, rows) for via, rows in by_via.items() if rows]
-    tops = [median(r.p99_us for r in rows) for _, rows in drawn]
-    data = []
-    for (via, rows), top in zip(drawn, tops, strict=True):
-        middle = median(r.p50_us for r in rows)
-        whisker = {"type": "data", "symmetric": False, "array": [max(0, top - middle)], "arrayminus": [0]}
-        data.append({
-            "type": "bar", "orientation": "h", "x": [middle], "y": [escape(via)], "error_x": whisker,
+    drawn = {via: rows for via, rows in by_via.items() if rows}
+    middles = {via: median(r.p50_us for r in rows) for via, rows in drawn.items()}
+    data = [
+        {
+            "type": "bar", "orientation": "h", "x": [middles[via]], "y": [escape(via)],
+            "text": [time_text(middles[via])], "textposition": "outside", "cliponaxis": False,
             "customdata": [_hover(via, rows)], "hovertemplate": "%{customdata}<extra></extra>",
             "meta": {"via": via},
-        })  # fmt: skip
-    ticks = {"title": {"text": "time of one message"}, "ticksuffix": " µs", "rangemode": "tozero"}
-    height = 110 + 44 * len(drawn)
+        }
+        for via, rows in drawn.items()
+    ]  # fmt: skip
+    room = 1.35  # for the text of the longest
+    times = {
+        "range": [0, room * max(middles.values()) or 1],
+        "ticksuffix": " µs",
+        "nticks": 5,
+        "tickangle": 0,
+    }
     names = {"automargin": True, "type": "category"}
-    layout = {"xaxis": ticks, "yaxis": names, "height": height, "showlegend": False, "hovermode": "closest"}
+    height = 80 + 34 * len(drawn)
+    layout = {"xaxis": times, "yaxis": names, "height": height, "showlegend": False, "hovermode": "closest"}
     return {"data": data, "layout": layout}
 
 

@@ -70,7 +70,7 @@ def _sizes(
     if len(sizes) == 1:
         heading = f"{_time_heading(first.test)}, {size_text(sizes[0])}"
         plots = [_plot(f"{name}-time", heading, where, first, figures.bars(rows, styles))]
-        return Section(name, first.test, title, where, "The whisker ends at the 99th percentile.", plots)
+        return Section(name, first.test, title, where, "", plots)
     spans = spans_from_records(rows) or spans_from_table(table, first, sizes)
     plots = [
         _plot(f"{name}-time", _time_heading(first.test), where, first, figures.times(rows, styles, spans))

@@ -40,8 +40,7 @@
     const color = colorOf(own.meta.via);
     const marker = { ...own.marker, color };
     const visible = !hidden.has(own.meta.via);
-    return { ...own, visible, marker, ...(own.line && { line: { ...own.line, color } }),
-      ...(own.error_x && { error_x: { ...own.error_x, color: css("--soft"), thickness: 1.5 } }) };
+    return { ...own, visible, marker, ...(own.line && { line: { ...own.line, color } }) };
   }
 
   // On a narrow screen every second tick, so that none is turned.
