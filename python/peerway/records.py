@@ -20,7 +20,6 @@ from peerway import whole_file
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-    from rich.table import Table
 
 _FLOATS = ("p50_us", "p99_us", "min_us", "mean_us", "bandwidth_MBps", "messages_per_s")
 _TOLERANCE_US = 1e-3  # records may be rounded to a nanosecond
@@ -196,20 +195,6 @@ def parse(line: str) -> Record:
         _check(name not in extra, name, values[name], "only once, either at the top or in 'extra'")
         extra[name] = values.pop(name)
     return Record(**values, extra=extra)
-
-
-def as_osu(records: Iterable[Record]) -> str:
-    """The records in the output format of the OSU micro-benchmarks, for tools that read it."""
-    from peerway.report import text
-
-    return text.as_osu(records)
-
-
-def as_table(records: Iterable[Record]) -> Table:
-    """The records as a rich table for a terminal."""
-    from peerway.report import text
-
-    return text.as_table(records)
 
 
 def now() -> str:

@@ -371,6 +371,6 @@ def test_programs_that_fail_say_why() -> None:
 
 
 def test_the_library_inside_this_package_is_found() -> None:
-    found = libraries.load(System(), "core", libraries.core_candidates(System()))
+    found = libraries.load(System(), "core", libraries.core_candidates())
     assert Path(found.path).name.startswith("libpeerway.so")
     assert found.version == peerway.__version__

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peerway.bench import machine, session
-from peerway.bench.paths import covers, made_for
 from peerway.bench.plan import Case, Plan
 from peerway.bench.results import Results, Step
+from peerway.paths import covers, made_for
 from peerway.units import size_text
 
 if TYPE_CHECKING:

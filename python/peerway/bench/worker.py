@@ -20,12 +20,11 @@ from peerway import _core
 from peerway.bench import limits, machine, session
 from peerway.bench.kinds import FLAG, MEMCPY, ROUTE
 from peerway.bench.links import CaseFailed, Links
-from peerway.bench.paths import covers
 from peerway.bench.plan import Case, Plan, Setting
 from peerway.bench.sampling import Outcome, Sampler
 from peerway.context import Context
 from peerway.errors import Error, InvalidArgument, PeerLost
-from peerway.paths import PathInfo
+from peerway.paths import PathInfo, covers
 from peerway.records import Record
 
 

@@ -167,7 +167,7 @@ def _show(results: Results, form: str, stat: str, out: Path | None) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from peerway.report.text import as_osu
+    from peerway.bench.osu import as_osu
 
     if form == "jsonl":
         for record in results.records:

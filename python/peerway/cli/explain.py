@@ -15,7 +15,7 @@ from rich.text import Text
 from peerway.cli.input import BadInput
 from peerway.cli.options import need_devices, table_environment, table_option
 from peerway.cli.output import table_console
-from peerway.units import bandwidth_text, time_text
+from peerway.units import about_text, bandwidth_text, time_text
 
 if TYPE_CHECKING:
     from peerway.bench.session import Message
@@ -146,16 +146,8 @@ def _sizes(row: dict[str, Any]) -> str:
     """The first and the last size; borders lie where two cost lines cross, so three digits of them say
     enough.
     """
-    first = _about(row["from"])
-    return f"{first} –" if row["to"] is None else f"{first} – {_about(row['to'] - 1)}"
-
-
-def _about(size: int) -> str:
-    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size >= 1 << power:
-            value = size / (1 << power)
-            return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
-    return f"{size} B"
+    first = about_text(row["from"])
+    return f"{first} –" if row["to"] is None else f"{first} – {about_text(row['to'] - 1)}"
 
 
 def _cost(row: dict[str, Any]) -> str:
