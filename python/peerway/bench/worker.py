@@ -222,7 +222,7 @@ def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter)
             elif usable and len(_usable(setting.needs, available)) == len(_names(setting.needs)):
                 yield setting.label, ",".join(usable)
             elif setting.label != setting.paths:
-                why = _why_none(setting, infos)
+                why = f"{case.source} to {case.target}: {_why_none(setting, infos)}"
                 reporter.say("refused", via=setting.label, test="", bytes=0, why=why)
 
 

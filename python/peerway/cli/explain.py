@@ -106,7 +106,9 @@ def _decisions(
 def _print(console: Console, told: Message, file: Path) -> None:
     decision = told["decision"]
     console.print(Text(_title(told), style="bold"))
-    console.print(Text(_origin(decision, file), style="dim"))
+    if decision["measured"]:  # else a note says that there is no table
+        measured = f"measured {decision['measured']} by {decision['tool']}, table {_short(file)}"
+        console.print(Text(measured, style="dim"))
     console.print(_rows(decision))
     if decision["unavailable"]:
         console.print(_unavailable(decision["unavailable"]))
@@ -118,12 +120,6 @@ def _print(console: Console, told: Message, file: Path) -> None:
 def _title(told: Message) -> str:
     decision = told["decision"]
     return f"{decision['op']} {told['source']} to {told['target']}, {decision['shape']} ({decision['pair']})"
-
-
-def _origin(decision: dict[str, Any], file: Path) -> str:
-    if not decision["measured"]:
-        return "not measured: the order of preference decides; run `peerway tune`"
-    return f"measured {decision['measured']} by {decision['tool']}, table {_short(file)}"
 
 
 def _short(file: Path) -> str:
