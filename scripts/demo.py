@@ -34,7 +34,7 @@ def demo() -> int:
     peerway("The choice, with the measured costs behind it.", "explain", "--table", routes)
     peerway(
         "The benchmarks: every path, the automatic choice (route), and the peers that are installed.",
-        *("bench", "--quick", "--table", routes, "--peers", "openmpi,ucx,nccl,nvshmem", "--out", records),
+        *("bench", "--quick", "--table", routes, "--peers", "all", "--out", records),
     )
     peerway(
         "One page with the curves; it opens offline.", "report", records, "--routes", routes, "-o", report

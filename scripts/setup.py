@@ -172,6 +172,8 @@ def setup() -> int:
     options = parser.parse_args()
     if sys.version_info < OLDEST:
         system.start_again_with_newer_python(OLDEST)
+    if Path(sys.prefix).resolve() == VENV.resolve():  # an activated .venv, which may have to be made anew
+        system.start_again_with_python_beneath()
     wheels = os.environ.get("PEERWAY_WHEELS") or None
     if wheels:
         wheels = str(Path(wheels).resolve(strict=False))

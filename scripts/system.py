@@ -157,6 +157,12 @@ def start_again_with_newer_python(oldest: tuple[int, int]) -> None:
     )
 
 
+def start_again_with_python_beneath() -> None:
+    """Replace this process by the same script under the Python that this virtual environment was made of."""
+    beneath = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}"
+    os.execv(beneath, [str(beneath), *sys.argv])
+
+
 def fetch_pip(wheels: str | None, folder: Path) -> Path:
     """Give a wheel of pip, from the folder of wheels or from the package index in force."""
     if wheels:

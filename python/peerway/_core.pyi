@@ -2,7 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from numpy import float64, uint8, uint64
 from numpy.typing import NDArray
@@ -95,6 +95,16 @@ def paths_for(context: Context, remote: Remote, region: Region, op: str) -> list
 # time.
 _Samples = tuple[NDArray[float64], float]
 
+class _Loop(Protocol):
+    def __call__(
+        self,
+        block: Block,
+        iterations: int,
+        window: int = 1,
+        touch: bool = False,
+        timeout: float | None = None,
+    ) -> _Samples: ...
+
 class Pair:
     def __init__(
         self,
@@ -107,54 +117,12 @@ class Pair:
         far_arrived: Remote,
         leads: bool,
     ) -> None: ...
-    def ping_pong(
-        self,
-        block: Block,
-        iterations: int,
-        window: int = 1,
-        touch: bool = False,
-        timeout: float | None = None,
-    ) -> _Samples: ...
-    def signal_ping_pong(
-        self,
-        block: Block,
-        iterations: int,
-        window: int = 1,
-        touch: bool = False,
-        timeout: float | None = None,
-    ) -> _Samples: ...
-    def put_window(
-        self,
-        block: Block,
-        iterations: int,
-        window: int = 1,
-        touch: bool = False,
-        timeout: float | None = None,
-    ) -> _Samples: ...
-    def put_both(
-        self,
-        block: Block,
-        iterations: int,
-        window: int = 1,
-        touch: bool = False,
-        timeout: float | None = None,
-    ) -> _Samples: ...
-    def get_window(
-        self,
-        block: Block,
-        iterations: int,
-        window: int = 1,
-        touch: bool = False,
-        timeout: float | None = None,
-    ) -> _Samples: ...
-    def register_again(
-        self,
-        block: Block,
-        iterations: int,
-        window: int = 1,
-        touch: bool = False,
-        timeout: float | None = None,
-    ) -> _Samples: ...
+    ping_pong: _Loop
+    signal_ping_pong: _Loop
+    put_window: _Loop
+    put_both: _Loop
+    get_window: _Loop
+    register_again: _Loop
 
 def copy_window(
     to: NDArray[uint8], source: NDArray[uint8], block: Block, window: int, iterations: int

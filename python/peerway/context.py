@@ -20,7 +20,22 @@ Child = TypeVar("Child", Region, Remote, Signal)
 Side = TypeVar("Side", Region, Remote)
 
 
-class Team:
+class _Closing:
+    """What is closed at the end of a `with` statement."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Team(_Closing):
     """The processes that communicate: their ranks, and an exchange of a few bytes."""
 
     def __init__(self, core: _core.Team) -> None:
@@ -74,14 +89,6 @@ class Team:
         """Leaves the team; its contexts must be closed before. Closing twice does nothing."""
         self._core.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return (
             "<peerway.Team, closed>"
@@ -90,7 +97,7 @@ class Team:
         )
 
 
-class Context:
+class Context(_Closing):
     """Devices, routes and connections of one team. Collective to make; use it in a `with` statement.
 
     Without a team it makes the launcher's own and closes it with itself.
@@ -191,14 +198,6 @@ class Context:
         self._core.close()
         if self._owns_team:
             self.team.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _keep(self, child: Child) -> Child:
         self._children.add(child)

@@ -6,121 +6,85 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+_BY_STATUS: dict[str, type[Error]] = {}
+
 
 class Error(Exception):
     """Anything Peerway refuses or cannot do. `status` is the status's name in the C interface."""
 
     status: ClassVar[str] = "internal"
 
+    def __init_subclass__(cls, status: str) -> None:
+        cls.status = status
+        _BY_STATUS[status] = cls
 
-class Timeout(Error, TimeoutError):
+
+class Timeout(Error, TimeoutError, status="timeout"):
     """The time given has passed."""
 
-    status = "timeout"
 
-
-class PeerLost(Error, ConnectionError):
+class PeerLost(Error, ConnectionError, status="peer_lost"):
     """The rank at the other end died or left."""
 
-    status = "peer_lost"
 
-
-class InvalidArgument(Error, ValueError):
+class InvalidArgument(Error, ValueError, status="invalid_argument"):
     """A value that no call may have."""
 
-    status = "invalid_argument"
 
-
-class OutOfRange(Error, IndexError):
+class OutOfRange(Error, IndexError, status="out_of_range"):
     """Past the end of a region, or a rank outside the team."""
 
-    status = "out_of_range"
 
-
-class BadKey(Error, ValueError):
+class BadKey(Error, ValueError, status="bad_key"):
     """The bytes are not a key of this version."""
 
-    status = "bad_key"
 
-
-class StaleKey(Error):
+class StaleKey(Error, status="stale_key"):
     """The region behind the key was closed."""
 
-    status = "stale_key"
 
-
-class ForeignKey(Error):
+class ForeignKey(Error, status="foreign_key"):
     """The key belongs to another job."""
 
-    status = "foreign_key"
 
-
-class Unsupported(Error):
+class Unsupported(Error, status="unsupported"):
     """No path can do this between these two memories."""
 
-    status = "unsupported"
 
-
-class Unavailable(Error):
+class Unavailable(Error, status="unavailable"):
     """A library, driver or device that was asked for is not here."""
 
-    status = "unavailable"
 
-
-class NoMemory(Error, MemoryError):
+class NoMemory(Error, MemoryError, status="no_memory"):
     """There is not enough memory."""
 
-    status = "no_memory"
 
-
-class Denied(Error, PermissionError):
+class Denied(Error, PermissionError, status="denied"):
     """A wrong secret, or the system refuses."""
 
-    status = "denied"
 
-
-class SystemFailure(Error, OSError):
+class SystemFailure(Error, OSError, status="system"):
     """A system call failed; the message has its number."""
 
-    status = "system"
 
-
-class DeviceFailure(Error):
+class DeviceFailure(Error, status="device"):
     """The device's driver reported an error."""
 
-    status = "device"
 
-
-class BadTable(Error, ValueError):
+class BadTable(Error, ValueError, status="bad_table"):
     """A route table or rules file that cannot be used."""
 
-    status = "bad_table"
 
-
-class BadConfig(Error, ValueError):
+class BadConfig(Error, ValueError, status="bad_config"):
     """A configuration value that cannot be used."""
 
-    status = "bad_config"
 
-
-class Closed(Error):
+class Closed(Error, status="closed"):
     """The object, its context or its team was closed."""
 
-    status = "closed"
 
-
-class Internal(Error):
+class Internal(Error, status="internal"):
     """A defect of Peerway; please report it."""
-
-    status = "internal"
-
-
-_BY_STATUS: dict[str, type[Error]] = {
-    kind.status: kind
-    for kind in (
-        Timeout, PeerLost, InvalidArgument, OutOfRange, BadKey, StaleKey, ForeignKey, Unsupported,
-        Unavailable, NoMemory, Denied, SystemFailure, DeviceFailure, BadTable, BadConfig, Closed, Internal, )
-        }  # fmt: skip
 
 
 def by_status(status: str) -> type[Error]:

@@ -16,9 +16,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from peerway import whole_file
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-    from rich.table import Table
 
 _FLOATS = ("p50_us", "p99_us", "min_us", "mean_us", "bandwidth_MBps", "messages_per_s")
 _TOLERANCE_US = 1e-3  # records may be rounded to a nanosecond
@@ -166,20 +167,17 @@ def read(
 
 def write(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
     """Writes the file anew, whole or not at all."""
-    whole = "".join(record.as_json() + "\n" for record in records)
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        draft.write_text(whole, encoding="utf-8")
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    whole_file.replace(Path(path), "".join(record.as_json() + "\n" for record in records))
 
 
 def append(path: str | os.PathLike[str], record: Record) -> None:
     """Adds one line at the end, in one write, so that a measurement that dies later keeps it."""
-    with Path(path).open("ab", buffering=0) as file:
-        file.write((record.as_json() + "\n").encode())
+    try:
+        with Path(path).open("ab", buffering=0) as file:
+            file.write((record.as_json() + "\n").encode())
+    except OSError as error:
+        error.filename = os.fspath(path)  # which a full disk does not name
+        raise
 
 
 def parse(line: str) -> Record:
@@ -197,20 +195,6 @@ def parse(line: str) -> Record:
         _check(name not in extra, name, values[name], "only once, either at the top or in 'extra'")
         extra[name] = values.pop(name)
     return Record(**values, extra=extra)
-
-
-def as_osu(records: Iterable[Record]) -> str:
-    """The records in the output format of the OSU micro-benchmarks, for tools that read it."""
-    from peerway.report import text
-
-    return text.as_osu(records)
-
-
-def as_table(records: Iterable[Record]) -> Table:
-    """The records as a rich table for a terminal."""
-    from peerway.report import text
-
-    return text.as_table(records)
 
 
 def now() -> str:

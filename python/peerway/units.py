@@ -13,6 +13,15 @@ def size_text(count: int) -> str:
     return f"{count} B"
 
 
+def about_text(count: float) -> str:
+    """Three digits: 742392 -> "725 KiB", 25233264640 -> "23.5 GiB"."""
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        value = count / (1 << power)
+        if value >= 1:
+            return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
 def time_text(microseconds: float) -> str:
     """Three significant digits in the unit that keeps them short: 0.317 -> "317 ns", 5.2 -> "5.2 µs"."""
     value = abs(microseconds)

@@ -8,7 +8,7 @@ namespace nb = nanobind;
 
 namespace {
 
-/// Errors of the library become the exception class of their status in peerway.errors.
+/// An error becomes the exception class of its status in peerway.errors.
 void raise_python(const char* status, const char* message) {
   const nb::object type = nb::module_::import_("peerway.errors").attr("by_status")(status);
   PyErr_SetString(type.ptr(), message);
@@ -17,14 +17,13 @@ void raise_python(const char* status, const char* message) {
 }  // namespace
 
 NB_MODULE(_core, module) {
-  // Every peerway::Error becomes the exception class of its status in peerway.errors.
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {
       std::rethrow_exception(pointer);
     } catch (const peerway::Error& error) {
-      const nb::object type =
-          nb::module_::import_("peerway.errors").attr("by_status")(to_string(error.status()));
-      PyErr_SetString(type.ptr(), error.what());
+      raise_python(to_string(error.status()), error.what());
+    } catch (const pw::Error& error) {  // of what the tools ask beyond the C interface
+      raise_python(pw_status_name(error.status()), error.what());
     }
   });
   pwpy::bind_core(module);

@@ -1,6 +1,7 @@
 #include "context/resolver.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/config.h"
 #include "base/format.h"
@@ -16,6 +17,7 @@ namespace {
 std::optional<route::Table> find_table(std::string& why_none) {
   const std::string named = config("routes");
   const std::string file = named.empty() ? default_table_file() : named;
+  if (named.empty() && !std::filesystem::exists(file)) return std::nullopt;  // nobody has measured yet
   try {
     route::Table table = route::load_table(file);
     route::check_machine(table, machine(), file);

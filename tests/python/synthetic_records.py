@@ -22,6 +22,13 @@ LINES = {
 }
 
 
+# The fields that samples do not give.
+GIVEN = (
+    *("test", "via", "op", "shape", "bytes", "ranks", "source", "target", "validated", "cpu_percent"),
+    *("host", "device", "driver", "version"),
+)
+
+
 def record(**changed: Any) -> Record:
     """One valid record, with the given fields changed."""
     values: dict[str, Any] = {
@@ -56,25 +63,7 @@ def sampled(median_us: float, *, seed: int, spread: float = 0.02, **fields: Any)
     """A record built from random samples around a median, as bench does it."""
     samples = np.random.default_rng(seed).lognormal(np.log(median_us * 1e3), spread, 400)
     base = record(**fields)
-    kept = (
-        "test",
-        "via",
-        "op",
-        "shape",
-        "bytes",
-        "ranks",
-        "source",
-        "target",
-        "validated",
-        "cpu_percent",
-        "host",
-        "device",
-        "driver",
-        "version",
-        "time",
-        "command",
-        "extra",
-    )
+    kept = (*GIVEN, "time", "command", "extra")
     return Record.from_samples(samples, **{name: getattr(base, name) for name in kept})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from peerway.bench import shapes
 from peerway.bench.kinds import KINDS
-from peerway.bench.plan import Plan, make_cases, pairs_for
+from peerway.bench.plan import Plan, Setting, make_cases, pairs_for
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_whole_cube_is_its_three_faces() -> None:
 def test_every_test_has_a_case_and_a_plan_survives_its_journey() -> None:
     made = make_cases(list(KINDS), [8, 4096], ["contiguous"], [2], [("host", "host:malloc")], 4)
     assert {case.test for case in made} == set(KINDS)
-    plan = Plan(4, made, [("route", "route")], known={"host": "n01"})
+    plan = Plan(4, made, [Setting("route", "route")], known={"host": "n01"})
     assert Plan.from_json(plan.as_json()) == plan
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from peerway import _core
 from peerway.cli import VERBS, main
 from peerway.cli import command as peerway
-from peerway.errors import PeerLost
+from peerway.errors import BadTable, PeerLost
 
 
 def test_help_names_every_verb_and_imports_none_of_them() -> None:
@@ -53,3 +55,17 @@ def test_an_error_of_the_library_is_said_without_a_traceback(
         main()
     assert ended.value.code == 1
     assert capsys.readouterr().err == "peerway: rank 2 was lost 0.8 s ago\n"
+
+
+def test_what_the_tools_ask_of_the_core_fails_with_a_typed_error(tmp_path: Path) -> None:
+    (tmp_path / "table.json").write_text("{}")
+    with pytest.raises(BadTable, match='"format" is missing'):
+        _core.load_table(str(tmp_path / "table.json"))
+    with pytest.raises(BadTable, match="cannot be opened"):
+        _core.load_table(str(tmp_path / "none.json"))
+
+
+def test_without_a_verb_the_help_is_shown_once() -> None:
+    done = subprocess.run([sys.executable, "-m", "peerway"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("Usage:") == 1

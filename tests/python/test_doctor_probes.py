@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import peerway
 from peerway.doctor import topology
 from peerway.doctor.probes import gather, gpus, host, kernel, libraries, network, storage
 from peerway.doctor.system import Output, System
@@ -367,3 +368,9 @@ def test_programs_that_fail_say_why() -> None:
     assert "SIGSEGV" in died.problem
     assert system.child("no_such_child")["untried"] is True
     assert "the no_such_child probe ended with code 2" in system.problems[0]
+
+
+def test_the_library_inside_this_package_is_found() -> None:
+    found = libraries.load(System(), "core", libraries.core_candidates())
+    assert Path(found.path).name.startswith("libpeerway.so")
+    assert found.version == peerway.__version__

@@ -45,8 +45,15 @@ def result(test: str = "put_latency", **other: object) -> dict[str, object]:
 
 
 def test_a_peer_by_its_name_has_all_its_variants() -> None:
-    chosen = {peer.name: variants for peer, variants in peers.choose("openmpi, ucx/tag").items()}
+    chosen = {asked.peer.name: asked.variants for asked in peers.choose("openmpi, ucx/tag")}
     assert chosen == {"openmpi": {"openmpi", "openmpi/rma", "openmpi/pack"}, "ucx": {"ucx/tag"}}
+
+
+def test_all_peers_are_asked_without_naming_any() -> None:
+    every = peers.choose("all")
+    assert [asked.peer.name for asked in every] == list(peers.PEERS)
+    assert not any(asked.by_name for asked in every)
+    assert all(asked.by_name for asked in peers.choose(",".join(peers.PEERS)))
 
 
 @pytest.mark.parametrize("name", ["mpich", "openmpi/pak", ""])
@@ -287,7 +294,7 @@ def gone(pid: int) -> bool:
 
 
 def test_a_missing_peer_cannot_be_run() -> None:
-    with pytest.raises(RuntimeError, match=r"nccl: NCCL moves GPU memory only; use --device cuda"):
+    with pytest.raises(RuntimeError, match=r"nccl: nccl moves GPU memory only; use --device cuda"):
         list(peers.PEERS["nccl"]().run(peers.Plan("host", cases(1)), lambda *_: None))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from synthetic_records import record
+from synthetic_records import GIVEN, record
 
 from peerway import records
 from peerway.records import Record, RecordError
@@ -15,25 +15,7 @@ from peerway.records import Record, RecordError
 if TYPE_CHECKING:
     from pathlib import Path
 
-FIXED = {
-    name: getattr(record(), name)
-    for name in (
-        "test",
-        "via",
-        "op",
-        "shape",
-        "bytes",
-        "ranks",
-        "source",
-        "target",
-        "validated",
-        "cpu_percent",
-        "host",
-        "device",
-        "driver",
-        "version",
-    )
-}
+FIXED = {name: getattr(record(), name) for name in GIVEN}
 
 
 def line(**changed: object) -> str:

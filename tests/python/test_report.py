@@ -26,6 +26,7 @@ from peerway.report.routes import (
     spans_from_table,
 )
 from peerway.report.styles import styles
+from peerway.report.summary import summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,6 +107,34 @@ def test_the_three_faces_of_a_cube_have_one_scale() -> None:
     assert plots["section-0-k"]["data"][0]["x"] == [2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 
+def test_the_strip_of_a_split_is_parted() -> None:
+    split = {8: "peer/copy", 16: "peer/copy 93 % + staged 7 %"}
+    some = [record(via="route", bytes=size, extra={"chosen": path}) for size, path in split.items()]
+    shapes = data(render(some))["plots"]["section-0-time"]["layout"]["shapes"]
+    strips = [(s["name"], s["y0"] < 1.02 < 1.04 < s["y1"]) for s in shapes if s["type"] == "rect"]
+    assert strips == [("strip:peer/copy", True), ("strip:staged", False), ("strip:peer/copy", False)]
+
+
+def test_limits_of_the_hardware_are_last_and_do_not_compete() -> None:
+    some = [record(via="flag", p50_us=0.1, min_us=0.1), record(), record(via="ucx/tag"), record(via="route")]
+    assert list(styles(r.via for r in some)) == ["route", "peer/store", "ucx/tag", "flag"]
+    assert not any(row.fastest or row.widest for row in summary(some, styles(r.via for r in some))[-1:])
+
+
+@pytest.mark.parametrize(
+    ("test", "heading"),
+    [("put_latency", "one way"), ("get_latency", "whole operation"), ("put_bw", "many under way")],
+)
+def test_a_time_is_called_what_it_is(test: str, heading: str) -> None:
+    assert f"{heading} (median)" in without_scripts(render([record(test=test), record(test=test, bytes=16)]))
+
+
+def test_faces_of_one_size_are_drawn_as_bars() -> None:
+    faces = [record(shape=f"cube:256/{across}", via=via) for across in "ijk" for via in ("staged", "route")]
+    plots = data(render(faces))["plots"]
+    assert {trace["type"] for plot in plots.values() for trace in plot["data"]} == {"bar"}
+
+
 def test_a_single_size_is_drawn_as_bars() -> None:
     plots = data(render([record(via="staged"), record(via="openmpi")]))["plots"]
     (plot,) = plots.values()
@@ -181,8 +210,8 @@ def test_borders_lie_between_the_sizes_that_took_different_paths() -> None:
     chosen = {8: "peer/store", 16: "peer/store", 64: "peer/copy", 256: "peer/copy"}
     some = [record(via="route", bytes=size, extra={"chosen": path}) for size, path in chosen.items()]
     spans = spans_from_records(some)
-    assert spans == [Span(8, 32, "peer/store"), Span(32, 256, "peer/copy")]
-    assert in_words(spans) == "peer/store to 32 B, then peer/copy"
+    assert spans == [Span(8, 32, "peer/store", (8, 16)), Span(32, 256, "peer/copy", (64, 256))]
+    assert in_words(spans) == "peer/store to 16 B, peer/copy from 64 B"
     shapes = data(render(some))["plots"]["section-0-time"]["layout"]["shapes"]
     assert [s["x0"] for s in shapes if s["name"] == "border"] == [32]
     assert spans_from_records([record()]) == []
@@ -195,6 +224,7 @@ def test_borders_come_from_a_table_where_its_lines_cross(tmp_path: Path) -> None
     assert [span.path for span in spans] == ["peer/store", "peer/copy"]
     border = spans[0].last
     assert lines[0].cost(border) == pytest.approx(lines[1].cost(border), rel=0.1)
+    assert re.fullmatch(r"peer/store to [\d.]+ KiB, then peer/copy", in_words(spans))
     assert spans_from_table(lines, record(op="get"), [8, 1 << 20]) == []
     assert spans_from_table(lines, record(source="cuda:0"), [8, 1 << 20]) == []
 

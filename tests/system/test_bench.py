@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 
 from peerway import records
+from peerway.bench import machine
 from peerway.bench.kinds import KINDS
 
 PEERWAY = [sys.executable, "-m", "peerway"]
 
 
-def peerway(*arguments: object, home: Path) -> subprocess.CompletedProcess[str]:
+def peerway(*arguments: object, home: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PEERWAY_")}
-    environment |= {"XDG_CONFIG_HOME": str(home), "XDG_CACHE_HOME": str(home)}
+    environment |= {"XDG_CONFIG_HOME": str(home), "XDG_CACHE_HOME": str(home), **settings}
     return subprocess.run(
         [*PEERWAY, *map(str, arguments)], capture_output=True, text=True, check=False, env=environment
     )
@@ -83,11 +84,62 @@ def test_what_cannot_be_is_refused_with_what_there_is(tmp_path: Path) -> None:
         "--device",
         "host:malloc",
         "--paths",
-        "peer",
+        "peer/shm,peer/cma",
         home=tmp_path,
     )
     assert kept.returncode == 0, kept.stderr
     assert "peer/shm (host:malloc to host:malloc)" in kept.stderr
+
+
+def test_a_table_that_is_broken_is_told_once_and_without_a_traceback(tmp_path: Path) -> None:
+    table = tmp_path / "table.json"
+    table.write_text("{}")
+    for verb in (("bench", "put_latency", "--quick", "--sizes", "8"), ("explain",)):
+        done = peerway(*verb, "--table", table, home=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f'peerway: {table}: the key "format" is missing')
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", [("bench", "--quick"), ("tune", "--quick")])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        pytest.param(("--out", "/proc/none/file"), ("cannot write /proc/none/file", "--out"), id="folder"),
+        pytest.param(("--device", "cuda"), ("no device cuda", "but host", "doctor"), id="device"),
+    ],
+)
+def test_what_cannot_be_is_told_before_anything_is_measured(
+    verb: tuple[str, ...], options: tuple[str, ...], words: tuple[str, ...], tmp_path: Path
+) -> None:
+    if "cuda" in options and machine.has_cuda():
+        pytest.skip("there is a GPU here")
+    done = peerway(*verb, *options, home=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "measuring" not in done.stderr
+    assert "tuning" not in done.stderr
+    assert all(word in done.stderr for word in words), done.stderr
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
+    done = peerway("bench", "put_latency", "--quick", "--sizes", "8", "--out", "/dev/full", home=tmp_path)
+    assert done.returncode == 1
+    assert "peerway: cannot write /dev/full: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_nothing_is_said_of_paths_that_are_not_made_for_such_memory(tmp_path: Path) -> None:
+    options = ("bench", "put_latency", "--quick", "--sizes", "8", "--peers", "all")
+    assert "note:" not in peerway(*options, "--paths", "peer,route", home=tmp_path).stderr
+    named = peerway(*options[:-2], "--paths", "mapped,route", "--peers", "nccl", home=tmp_path)
+    assert "mapped (host to host)" in named.stderr
+    assert "nccl moves GPU memory only" in named.stderr
+
+
+def test_what_the_ranks_say_becomes_a_note(tmp_path: Path) -> None:
+    done = peerway("explain", "--op", "put", home=tmp_path, PEERWAY_PATH="peer")
+    assert done.stderr.count("PEERWAY_PATH ") == 1
+    assert "note:" in done.stderr
 
 
 def test_a_rank_that_dies_ends_the_benchmark_with_a_message(tmp_path: Path) -> None:

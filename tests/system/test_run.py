@@ -252,12 +252,8 @@ def test_the_launchers_own_death_is_that_of_the_ranks(tmp_path: Path) -> None:
     wait_until(lambda: not any(alive(pid) for pid in pids), "the end of all that the ranks started")
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
-)
-def test_signals_reach_every_rank(number: signal.Signals) -> None:
-    name = number.name.removeprefix("SIG")
-    script = f"trap 'echo got {name}; exit 0' {name}; echo ready; while :; do sleep 0.05; done"
+def two_ready(script: str) -> subprocess.Popen[str]:
+    """Two ranks of a shell script, once both have said "ready"."""
     job = subprocess.Popen(
         peerway("run", "-n", "2", "--", "sh", "-c", script),
         env=clean_environment(),
@@ -266,6 +262,16 @@ def test_signals_reach_every_rank(number: signal.Signals) -> None:
     )
     assert job.stdout is not None
     assert [job.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
+    return job
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
+)
+def test_signals_reach_every_rank(number: signal.Signals) -> None:
+    name = number.name.removeprefix("SIG")
+    script = f"trap 'echo got {name}; exit 0' {name}; echo ready; while :; do sleep 0.05; done"
+    job = two_ready(script)
     job.send_signal(number)
     assert job.communicate(timeout=LIMIT)[0] == f"got {name}\n" * 2
     assert job.returncode == 0
@@ -273,14 +279,7 @@ def test_signals_reach_every_rank(number: signal.Signals) -> None:
 
 def test_asked_twice_ends_what_ignores_the_first() -> None:
     script = "trap '' INT TERM; echo ready; while :; do sleep 0.05; done"
-    job = subprocess.Popen(
-        peerway("run", "-n", "2", "--", "sh", "-c", script),
-        env=clean_environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert job.stdout is not None
-    assert [job.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
+    job = two_ready(script)
     job.send_signal(signal.SIGINT)
     time.sleep(0.3)
     assert job.poll() is None

@@ -40,6 +40,12 @@ def has_cuda() -> bool:
     return any(name.startswith("cuda") for name, _ in _core.devices())
 
 
+def memory_pairs() -> list[tuple[str, str]]:
+    """Every pair of kinds of memory that is here, source first."""
+    kinds = ("host", "cuda") if has_cuda() else ("host",)
+    return [(source, target) for source in kinds for target in kinds]
+
+
 def cuda_driver() -> str:
     """The NVIDIA kernel driver's version; "" without one."""
     try:

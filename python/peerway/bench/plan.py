@@ -34,11 +34,22 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """One way to measure a case over: a label for the records, the paths it may take, and those among them
+    without which the label would not be true. Lists of names with commas between.
+    """
+
+    label: str
+    paths: str
+    needs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What one start of the ranks measures.
 
-    `settings` are the ways to measure each case over: a label for the records and the paths it may take; an
-    empty list stands for every path that is available, and the route (unless `route` is off).
+    Each case is measured over each of the `settings`; none stand for every path that is available, and the
+    route (unless `route` is off).
     `staging_chunks` are the chunk sizes with which `staged` is measured, instead of its own. With `explain`
     (classes of shapes) nothing is measured, and the decisions for the cases are told. `known` are the fields
     of a record that are the same for all.
@@ -46,7 +57,7 @@ class Plan:
 
     ranks: int
     cases: list[Case]
-    settings: list[tuple[str, str]] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
     budget_s: float = 0.2
     timeout_s: float = 60
     repeat: int = 1
@@ -65,7 +76,7 @@ class Plan:
         """The plan of as_json()."""
         values = json.loads(text)
         values["cases"] = [_case(**case) for case in values["cases"]]
-        values["settings"] = [(label, paths) for label, paths in values["settings"]]
+        values["settings"] = [Setting(**setting) for setting in values["settings"]]
         return cls(**values)
 
 

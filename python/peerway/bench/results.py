@@ -60,6 +60,8 @@ class Results:
                     self.paths[key] = [PathInfo(*path) for path in message["paths"]]
                 case "refused":
                     self.note(_refusal(message))
+                case "said":
+                    self.note(message["text"])
                 case "explained":
                     self.decisions.append(message)
                 case "error":

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peerway.bench import machine, session
-from peerway.bench.paths import covers
 from peerway.bench.plan import Case, Plan
 from peerway.bench.results import Results, Step
+from peerway.paths import covers, made_for
 from peerway.units import size_text
 
 if TYPE_CHECKING:
-    from peerway.bench.peers import Peer
+    from peerway.bench.peers import Asked, Peer
     from peerway.bench.peers import Plan as PeerPlan
     from peerway.records import Record
 
@@ -29,34 +29,37 @@ def run_paths(plan: Plan, results: Results, step: Step, environment: Mapping[str
 
 
 def _note_unavailable(plan: Plan, results: Results) -> None:
-    """One note for each reason, with all paths and memories that it keeps apart."""
-    asked = [name for _, paths in plan.settings for name in paths.split(",")]
+    """One note for each reason, with all paths and memories that it keeps apart.
+
+    Only of paths that were asked for by their own name, or are made for such memories. A setting with needs
+    of its own has told them already.
+    """
+    asked = [name for setting in plan.settings for name in setting.paths.split(",") if not setting.needs]
     reasons: dict[str, dict[str, None]] = {}
     for (source, target, _), infos in results.paths.items():
-        for info in infos:
-            wanted = not asked or any(covers(name, info.name) for name in asked)
-            if wanted and not info.available:
+        for info in (info for info in infos if not info.available):
+            wanted = not plan.settings or any(covers(name, info.name) for name in asked)
+            if info.name in asked or (wanted and made_for(info.name, source, target)):
                 reasons.setdefault(info.why_not, {})[f"{info.name} ({source} to {target})"] = None
     for why, names in reasons.items():
         results.note(f"not measured: {', '.join(names)}: {why}")
 
 
-def run_peers(
-    peers: Mapping[Peer, frozenset[str]], plan: Plan, results: Results, step: Step, budget_s: float
-) -> None:
+def run_peers(peers: Iterable[Asked], plan: Plan, results: Results, step: Step) -> None:
     """Measures the same cases with each peer that is installed; the rest is noted with what to do."""
     from peerway.bench.peers import Found
 
-    for peer, variants in peers.items():
-        for device in dict.fromkeys(case.source for case in plan.cases):
-            asked = _peer_plan(plan, device, variants, budget_s)
-            if asked is None:
-                continue
+    devices = list(dict.fromkeys(case.source for case in plan.cases if case.source == case.target))
+    for asked in peers:
+        peer = asked.peer
+        able = [device for device in devices if device in peer.devices]
+        for device in able or (devices if asked.by_name else ()):
             found = peer.find(device)
             if not isinstance(found, Found):
                 results.note(f"{peer.name} on {device} was not measured: {found.reason}; {found.remedy}")
                 continue
-            for record in _peer_records(peer, asked, plan, results, step):
+            part = _peer_plan(plan, device, asked.variants)
+            for record in _peer_records(peer, part, plan, results, step):
                 results.add(record)
 
 
@@ -77,32 +80,27 @@ def fits_memory(cases: Sequence[Case], ranks: int, results: Results) -> list[Cas
     return kept
 
 
-def _peer_plan(plan: Plan, device: str, variants: frozenset[str], budget_s: float) -> PeerPlan | None:
+def _peer_plan(plan: Plan, device: str, variants: frozenset[str]) -> PeerPlan:
     from peerway.bench.peers import Case as PeerCase
     from peerway.bench.peers import Plan as PeerPlan
 
-    if device not in ("host", "cuda"):
-        return None
     cases = tuple(
         PeerCase(case.test, case.shape, case.kind.window(case.shape.bytes))
         for case in plan.cases
         if case.source == case.target == device
     )
-    return PeerPlan(device, cases, plan.ranks, variants, budget_s, plan.timeout_s) if cases else None
+    return PeerPlan(device, cases, plan.ranks, variants, plan.budget_s, plan.timeout_s)
 
 
 def _peer_records(peer: Peer, asked: PeerPlan, plan: Plan, results: Results, step: Step) -> Iterator[Record]:
     from peerway.bench.peers import Failed
     from peerway.bench.peers.record import as_record
 
-    def say(via: str, done: int, total: int) -> None:
-        step(via, done, total)
-
     known: dict[str, str] = {name: text for name, text in plan.known.items() if name != "version"}
     if asked.device != "host":
         known = known | {"driver": machine.cuda_driver()}
     for _ in range(plan.repeat):
-        for outcome in peer.run(asked, say):
+        for outcome in peer.run(asked, step):
             if isinstance(outcome, Failed):
                 case = outcome.case
                 what = f"{case.test} {outcome.via} {case.form.label} of {case.bytes} bytes"

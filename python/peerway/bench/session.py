@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -17,7 +18,8 @@ from peerway.bench.plan import Plan
 
 Message = dict[str, Any]
 POLL_S = 0.2
-LAST_LINES = 12  # of what the ranks wrote, in the message of a failure
+LAST_LINES = 12  # of what the ranks wrote, at the end or in the message of a failure
+REFUSED = "refused"  # the file with the reason of a rank that could not start
 
 
 class SessionFailed(RuntimeError):
@@ -25,13 +27,20 @@ class SessionFailed(RuntimeError):
 
 
 class PlanRefused(ValueError):
-    """The ranks say that the plan cannot be, for example because no path has the name asked for."""
+    """The ranks say that the plan cannot be: a path that there is none of, a route table that is broken."""
+
+
+def refuse(folder: Path, why: str) -> None:
+    """Called by a rank that cannot even start: leaves the reason in the folder of the plan."""
+    with contextlib.suppress(FileExistsError), (folder / REFUSED).open("x") as file:
+        file.write(why)
 
 
 def run(plan: Plan, environment: Mapping[str, str] | None = None) -> Iterator[Message]:
     """Start the ranks and yield their messages until they are done.
 
-    Ends the ranks when the caller stops early. Raises SessionFailed.
+    What the ranks wrote besides comes last, as messages of kind "said". Ends the ranks when the caller stops
+    early. Raises SessionFailed or PlanRefused.
     """
     with tempfile.TemporaryDirectory(prefix="peerway-bench-") as name:
         folder = Path(name)
@@ -47,8 +56,12 @@ def run(plan: Plan, environment: Mapping[str, str] | None = None) -> Iterator[Me
                         process.wait(plan.timeout_s)
                 finally:
                     _end(process)
-            if not finished or process.returncode != 0:
-                raise SessionFailed(_failure(plan, process.returncode, folder / "output"))
+        said = (folder / "output").read_text(errors="replace").strip().splitlines()
+        if not finished or process.returncode != 0:
+            if (folder / REFUSED).exists():
+                raise PlanRefused((folder / REFUSED).read_text())
+            raise SessionFailed(_failure(plan, process.returncode, said))
+        yield from ({"kind": "said", "text": line} for line in dict.fromkeys(said[-LAST_LINES:]))
 
 
 def _start(plan: Plan, folder: Path, output: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -100,7 +113,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _failure(plan: Plan, status: int | None, output: Path) -> str:
-    lines = output.read_text(errors="replace").strip().splitlines()
+def _failure(plan: Plan, status: int | None, lines: list[str]) -> str:
     said = "\n  ".join(lines[-LAST_LINES:]) or "they said nothing"
     return f"the {plan.ranks} ranks of the benchmark ended early (status {status}):\n  {said}"

@@ -97,7 +97,7 @@ def title(block: Block, statistic: str | None = None) -> str:
     face = block.shape.removeprefix("cube/")
     shape = _FACES.get(face, block.shape)
     words = {"p50_us": "one way, median", "p99_us": "one way, 99th percentile", "min_us": "one way, least"}
-    if block.test == "get_latency":
+    if block.test in KINDS and KINDS[block.test].ways == 1:
         words = {name: text.replace("one way", "whole operation") for name, text in words.items()}
     kind = {"bandwidth_MBps": "bandwidth", "messages_per_s": "messages a second"} | words
     return f"{block.test}: {shape}, {block.source} to {block.target} ({kind.get(column, column)})"

@@ -10,22 +10,21 @@ import json
 import socket
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from peerway import _core
-from peerway.bench import limits, machine
+from peerway.bench import limits, machine, session
 from peerway.bench.kinds import FLAG, MEMCPY, ROUTE
 from peerway.bench.links import CaseFailed, Links
-from peerway.bench.paths import covers
-from peerway.bench.plan import Case, Plan
+from peerway.bench.plan import Case, Plan, Setting
 from peerway.bench.sampling import Outcome, Sampler
 from peerway.context import Context
-from peerway.errors import Error, InvalidArgument
-from peerway.paths import PathInfo
+from peerway.errors import Error, InvalidArgument, PeerLost
+from peerway.paths import PathInfo, covers
 from peerway.records import Record
 
 
@@ -57,21 +56,32 @@ class Reporter:
 def main(folder: Path) -> None:
     """Runs the plan of the folder."""
     plan = Plan.from_json((folder / "plan.json").read_text())
-    with Context() as context:
+    try:
+        context = Context()
+    except PeerLost:
+        raise
+    except Error as error:  # a setting or a route table that cannot be used: no rank can report yet
+        session.refuse(folder, str(error))
+        sys.exit(1)
+    with context:
         reporter = Reporter(folder, context.rank)
         try:
-            links = Links(context)
-            if plan.explain:
-                _explain(plan, links, reporter)
-            jobs = [] if plan.explain else list(_jobs(plan, links, reporter))
-            reporter.say("plan", jobs=len(jobs))
-            sampler = Sampler(context, links, plan)
-            for job in jobs:
-                _run(job, plan, context, sampler, reporter, folder)
-            links.drop()
-        except Error as error:
+            _carry_out(plan, context, reporter, folder)
+        except (InvalidArgument, CaseFailed) as error:
             reporter.say("error", message=str(error))
         reporter.say("done")
+
+
+def _carry_out(plan: Plan, context: Context, reporter: Reporter, folder: Path) -> None:
+    links = Links(context)
+    if plan.explain:
+        _explain(plan, links, reporter)
+    jobs = [] if plan.explain else list(_jobs(plan, links, reporter))
+    reporter.say("plan", jobs=len(jobs))
+    sampler = Sampler(context, links, plan)
+    for job in jobs:
+        _run(job, plan, context, sampler, reporter, folder)
+    links.drop()
 
 
 def _run(job: Job, plan: Plan, context: Context, sampler: Sampler, reporter: Reporter, folder: Path) -> None:
@@ -93,7 +103,7 @@ def _run(job: Job, plan: Plan, context: Context, sampler: Sampler, reporter: Rep
     except CaseFailed as failure:
         reporter.say("refused", via=job.via, test=job.case.test, bytes=job.case.shape.bytes, why=str(failure))
     for outcome in outcomes if context.rank == 0 else []:
-        reporter.say("record", record=json.loads(_record(job, plan, context, outcome).as_json()))
+        reporter.say("record", record=asdict(_record(job, plan, context, outcome)))
 
 
 def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
@@ -203,14 +213,25 @@ def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter)
         if plan.route:
             yield ROUTE, ROUTE
     else:
-        for label, paths in plan.settings:
-            if label == paths:
-                _check_known(paths, infos)
-            usable = [want for want in paths.split(",") if any(covers(want, name) for name in available)]
-            if usable or paths == ROUTE:
-                yield label, ",".join(usable) or ROUTE
-            elif label != paths:
-                reporter.say("refused", via=label, test="", bytes=0, why=_why_none(paths, infos))
+        for setting in plan.settings:
+            if setting.label == setting.paths:
+                _check_known(setting.paths, infos)
+            usable = _usable(setting.paths, available)
+            if setting.paths == ROUTE:
+                yield setting.label, ROUTE
+            elif usable and len(_usable(setting.needs, available)) == len(_names(setting.needs)):
+                yield setting.label, ",".join(usable)
+            elif setting.label != setting.paths:
+                why = f"{case.source} to {case.target}: {_why_none(setting, infos)}"
+                reporter.say("refused", via=setting.label, test="", bytes=0, why=why)
+
+
+def _names(paths: str) -> list[str]:
+    return [name for name in paths.split(",") if name]
+
+
+def _usable(paths: str, available: list[str]) -> list[str]:
+    return [want for want in _names(paths) if any(covers(want, name) for name in available)]
 
 
 def _check_known(want: str, infos: list[PathInfo]) -> None:
@@ -221,14 +242,19 @@ def _check_known(want: str, infos: list[PathInfo]) -> None:
         )
 
 
-def _why_none(paths: str, infos: list[PathInfo]) -> str:
-    """What keeps each path of a setting off."""
+def _why_none(setting: Setting, infos: list[PathInfo]) -> str:
+    """What keeps each path off that a setting cannot do without."""
     reasons = []
-    for want in paths.split(","):
-        found = [f"{info.name}: {info.why_not}" for info in infos if covers(want, info.name)]
-        reasons += found or [f"{want} is not in this build"]
+    for want in _names(setting.needs or setting.paths):
+        found = [info for info in infos if covers(want, info.name)]
+        reasons += [f"{info.name}: {info.why_not}" for info in found if not info.available]
+        if not found:
+            reasons.append(f"{want} is not in this build")
     return "; ".join(reasons)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    try:
+        main(Path(sys.argv[1]))
+    except Error as failure:  # the session shows what a rank said last
+        sys.exit(str(failure))

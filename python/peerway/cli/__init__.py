@@ -47,6 +47,7 @@ class Verbs(click.Group):
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="peerway", message="%(prog)s %(version)s")
 def command() -> None:
     """Peerway: the direct way between memories. Measure the ways bytes can move, choose, use the fastest."""
 
@@ -57,12 +58,20 @@ def main() -> None:
         status = command.main(prog_name="peerway", standalone_mode=False)
     except click.Abort:
         sys.exit(130)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(error.exit_code)
     except click.ClickException as error:
         if isinstance(error, click.UsageError) and error.ctx:
             click.echo(error.ctx.get_usage(), err=True)
-        click.echo(f"peerway: {error.format_message()}", err=True)
+        _say(error.format_message())
         sys.exit(error.exit_code)
     except Error as error:
-        click.echo(f"peerway: {error}", err=True)
+        _say(str(error))
         sys.exit(1)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _say(message: str) -> None:
+    """Write an error; those of the library have its name in front already."""
+    click.echo(f"peerway: {message.removeprefix('peerway: ')}", err=True)

@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 from peerway.bench import shapes
-from peerway.bench.kinds import DEFAULT_TESTS
-from peerway.cli.options import memories, parsed
-from peerway.cube import cube_face
+from peerway.bench.kinds import DEFAULT_TESTS, LIMITS
+from peerway.cli import output
+from peerway.cli.input import BadInput
+from peerway.cli.options import memories_option, need_devices, parsed, table_environment, table_option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peerway.bench.peers import Asked
+    from peerway.bench.request import Request
     from peerway.bench.results import Results
 
-PLAIN_WIDTH = 120  # of tables that go to a file or a pipe
-QUICK_SIZES = "8,4K,64K,1M,16M"
-QUICK_CUBES = (16, 64, 128)
-CUBES = (2, 4, 8, 16, 32, 64, 128, 256, 512)
-QUICK_BUDGET_S, BUDGET_S = 0.03, 0.15
-QUICK_MALLOC_TESTS = ("put_latency", "put_bw", "get_bw")
-GPUDIRECT = (
-    ("gpudirect:neither", "staged,ucx/staged"),
-    ("gpudirect:gdrcopy", "mapped,staged,ucx/staged"),
-    ("gpudirect:rdma", "ucx/direct"),
-    ("gpudirect:both", "mapped,ucx/direct"),
-)
 
-
-def _peers(text: str) -> Any:
+def _peers(text: str) -> list[Asked]:
     from peerway.bench.peers import choose
 
     return choose(text)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 @click.command()
@@ -43,15 +36,12 @@ def _peers(text: str) -> Any:
 @click.option(
     "--ranks", type=click.IntRange(2, 1024), default=2, show_default=True, help="Processes; an even number."
 )
+@memories_option("host, host:malloc, cuda")
 @click.option(
-    "--device",
-    "memories",
-    callback=parsed(memories),
+    "--paths",
+    callback=parsed(_names),
     metavar="LIST",
-    help="Memory: host, host:malloc, cuda, or a pair such as host-cuda  [default: all that is here]",
-)
-@click.option(
-    "--paths", metavar="LIST", help="Paths, or route for the choice  [default: all available, and route]"
+    help="Paths, or route for the choice  [default: all available, and route]",
 )
 @click.option(
     "--sizes",
@@ -61,14 +51,16 @@ def _peers(text: str) -> Any:
 )
 @click.option(
     "--shapes",
-    "labels",
     default="contiguous",
     callback=parsed(shapes.parse_shapes),
     metavar="LIST",
     help="contiguous, cube:N (its faces), cube:N/i  [default: contiguous; the cube test: N = 2 to 512]",
 )
 @click.option(
-    "--peers", callback=parsed(_peers), metavar="LIST", help="Of openmpi, ucx, nccl, nvshmem, cuda."
+    "--peers",
+    callback=parsed(_peers),
+    metavar="LIST",
+    help="Of openmpi, ucx, nccl, nvshmem, cuda; all: those that can be measured here.",
 )
 @click.option(
     "--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Records of each point."
@@ -86,12 +78,7 @@ def _peers(text: str) -> Any:
     show_default=True,
     help="Which latency the table shows.",
 )
-@click.option(
-    "--table",
-    "routes",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The route table that `route` follows  [default: this machine's]",
-)
+@table_option("The route table that `route` follows")
 @click.option(
     "--pairs",
     type=click.Choice(["first", "all"]),
@@ -102,9 +89,9 @@ def _peers(text: str) -> Any:
 @click.option("--gpudirect", is_flag=True, help="Four columns: neither, GDRCopy, GPUDirect RDMA, both.")
 @click.option("--quick", is_flag=True, help="Few sizes and short loops: about a minute.")
 def command(
-    tests: Sequence[str], ranks: int, memories: list[tuple[str, str]] | None, paths: str | None,
-    sizes: list[int] | None, labels: list[str], peers: Any, repeat: int, out: Path | None, form: str, stat:
-    str, routes: Path | None, pairs: str, gpudirect: bool, quick: bool, ) -> None:  # fmt: skip
+    peers: list[Asked] | None, out: Path | None, form: str, stat: str, routes: Path | None, pairs: str,
+    **asked: Any,
+) -> None:  # fmt: skip
     """Measure every path, and the automatic choice, between the ranks of this host.
 
     \b
@@ -121,91 +108,66 @@ def command(
     Without TEST: all of them. Data is random and checked. Limits of the hardware (one core's memcpy, a bare
     flag) are measured beside. MB = 10^6 bytes.
     """
-    from peerway.bench import machine, progress, runner
-    from peerway.bench.plan import Plan, make_cases
+    from peerway.bench.request import Request
     from peerway.bench.results import Results
     from peerway.bench.session import PlanRefused, SessionFailed
 
-    if ranks % 2:
-        raise click.UsageError(f"--ranks {ranks}: ranks work in pairs, so an even number is needed")
-    if gpudirect and paths:
-        raise click.UsageError(
-            "--gpudirect and --paths exclude each other: the four columns are settings of paths"
-        )
-    results = Results(_fresh(out))
-    chosen = memories or [("host", "host"), ("host:malloc", "host:malloc")]
-    if memories is None and machine.has_cuda():
-        chosen.append(("cuda", "cuda"))
-    wanted = sizes or shapes.parse_sizes(QUICK_SIZES if quick else "8:64M")
-    asked = [face.n for label in labels if (face := cube_face(label))]
-    cubes = dict.fromkeys(asked) or (QUICK_CUBES if quick else CUBES)
-    cases = make_cases(tests or DEFAULT_TESTS, wanted, labels, cubes, chosen, ranks)
-    if quick and memories is None and not tests:
-        cases = [c for c in cases if c.source != "host:malloc" or c.test in QUICK_MALLOC_TESTS]
-    if pairs == "all":
-        cases = _each_pair(cases, ranks)
-    settings = (
-        list(GPUDIRECT)
-        if gpudirect
-        else [(name.strip(), name.strip()) for name in (paths or "").split(",") if name.strip()]
-    )
-    budget = QUICK_BUDGET_S if quick else BUDGET_S
-    plan = Plan(
-        ranks,
-        runner.fits_memory(cases, ranks, results),
-        settings,
-        budget,
-        repeat=repeat,
-        known=machine.known(),
-    )
-    environment = {"PEERWAY_ROUTES": str(routes.resolve())} if routes else {}
-    if any("ucx" in paths for _, paths in settings):
-        environment["PEERWAY_UCX"] = "on"  # on one host it is not started otherwise
     try:
-        with progress.shown("measuring") as step:
-            runner.run_paths(plan, results, step, environment)
-        if peers:
-            with progress.shown("peers") as step:
-                runner.run_peers(peers, plan, results, step, budget)
+        request = Request(all_pairs=pairs == "all", **asked)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    need_devices(name for pair in request.measured_memories() for name in pair)
+    results = Results(_emptied(out))
+    problem = ""
+    try:
+        _measure(request, peers or [], table_environment(routes), results)
     except PlanRefused as error:
-        raise click.UsageError(str(error).removeprefix("peerway: ")) from None
-    except SessionFailed as error:
-        _show(results, form, stat, out)
-        raise click.ClickException(str(error)) from None
+        raise BadInput(str(error)) from None
+    except SessionFailed as error:  # what was measured until then is worth showing
+        problem = str(error)
+    except OSError as error:
+        if out is None or error.filename != str(out):
+            raise
+        raise output.cannot_write(out, error) from None
     _show(results, form, stat, out)
+    problem = problem or _what_is_wrong(results)
+    if problem:
+        raise click.ClickException(problem)
+
+
+def _measure(request: Request, peers: Sequence[Asked], environment: dict[str, str], results: Results) -> None:
+    from peerway.bench import progress, runner
+
+    plan = request.plan(results)
+    with progress.shown("measuring") as step:
+        runner.run_paths(plan, results, step, {**request.environment(), **environment})
+    if peers:
+        with progress.shown("peers") as step:
+            runner.run_peers(peers, plan, results, step)
+
+
+def _what_is_wrong(results: Results) -> str:
     wrong = sum(not record.validated for record in results.records)
     if wrong:
-        raise click.ClickException(
-            f"{wrong} of {len(results.records)} results moved wrong data; they are marked"
-        )
-    if not results.records:
-        raise click.ClickException("nothing could be measured; the notes above say why")
+        return f"{wrong} of {len(results.records)} results moved wrong data; they are marked"
+    if all(record.via in LIMITS for record in results.records):
+        return "nothing could be measured; the notes above say why"
+    return ""
 
 
-def _fresh(out: Path | None) -> Path | None:
+def _emptied(out: Path | None) -> Path | None:
     """The file for records, emptied."""
-    if out is None:
-        return None
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+    if out is not None:
+        output.ensure_writable(out)
         out.write_bytes(b"")
-    except OSError as error:
-        raise click.ClickException(f"cannot write {out}: {error.strerror}") from None
     return out
 
 
-def _each_pair(cases: Sequence[Any], ranks: int) -> list[Any]:
-    from dataclasses import replace
-
-    every = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
-    single = [case for case in cases if not case.kind.all_pairs]
-    rest = [case for case in cases if case.kind.all_pairs]
-    return [replace(case, pairs=(pair,)) for case in single for pair in every] + rest
-
-
 def _show(results: Results, form: str, stat: str, out: Path | None) -> None:
-    from peerway.bench import table
-    from peerway.report.text import as_osu
+    from rich.console import Console
+    from rich.text import Text
+
+    from peerway.bench.osu import as_osu
 
     if form == "jsonl":
         for record in results.records:
@@ -213,17 +175,22 @@ def _show(results: Results, form: str, stat: str, out: Path | None) -> None:
     elif form == "osu":
         click.echo(as_osu(results.records), nl=False)
     else:
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            console = Console(highlight=False, width=PLAIN_WIDTH)
-        for block in table.blocks(results.records):
-            statistic = None if stat == "p50" else f"{stat}_us"
-            console.print(Text(table.title(block, statistic), style="bold"))
-            for part in table.tables(block, console.width, statistic):
-                console.print(part)
-            console.print()
+        _show_tables(results, None if stat == "p50" else f"{stat}_us")
     notes = Console(stderr=True, highlight=False)
     for note in results.notes:
         notes.print(Text(f"note: {note}", style="dim"), soft_wrap=not notes.is_terminal)
     if out is not None and results.records:
         notes.print(f"{len(results.records)} records in {out}", soft_wrap=True)
+
+
+def _show_tables(results: Results, statistic: str | None) -> None:
+    from rich.text import Text
+
+    from peerway.bench import table
+
+    console = output.table_console()
+    for block in table.blocks(results.records):
+        console.print(Text(table.title(block, statistic), style="bold"))
+        for part in table.tables(block, console.width, statistic):
+            console.print(part)
+        console.print()

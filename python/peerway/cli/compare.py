@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
+from peerway.cli.output import table_console
 from peerway.compare.changes import changes, stated
 from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, pair_up
 from peerway.compare.metric import METRICS
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _FIELDS = (*IDENTITY, *SURROUNDINGS)
-_PLAIN_WIDTH = 120  # of a table that goes to a file or a pipe
 
 
 @click.command()
@@ -86,9 +85,7 @@ def _print(
     by: Sequence[str],
     factor: str | None,
 ) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_PLAIN_WIDTH)
+    console = table_console()
     if factor:
         console.print(Text(stated(pairs, factor), style="bold"))
     for line in warned:

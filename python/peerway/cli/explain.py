@@ -12,12 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from peerway.units import bandwidth_text, time_text
+from peerway.cli.input import BadInput
+from peerway.cli.options import need_devices, table_environment, table_option
+from peerway.cli.output import table_console
+from peerway.units import about_text, bandwidth_text, time_text
 
 if TYPE_CHECKING:
     from peerway.bench.session import Message
 
-PLAIN_WIDTH = 120
 SHAPES = ("contiguous", "blocks<=16", "blocks<=128", "blocks<=1024", "blocks<=8192", "blocks>8192")
 LARGE = 16 << 20  # bytes from which a cost reads better as a bandwidth
 
@@ -48,59 +50,65 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     show_default=True,
     help="How the bytes lie: in one run, or in blocks of so many bytes.",
 )
-@click.option(
-    "--table",
-    "routes",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The route table  [default: this machine's]",
-)
+@table_option("The route table")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(
     source: str | None, target: str | None, op: Sequence[str], shape: str, routes: Path | None, form: str
-) -> None:  # fmt: skip
+) -> None:
     """Show which path a transfer takes for which size, what it costs, what comes next, and what cannot be
     used.
 
     Without --from and --to: every pair of kinds of memory that is here.
     """
-    from peerway.bench import machine, progress, runner, shapes
+    from peerway import _core
+    from peerway.bench import machine
+
+    memories = machine.memory_pairs()
+    if source or target:
+        memories = [(source or target or "host", target or source or "host")]
+    need_devices(name for pair in memories for name in pair)
+    shapes = list(SHAPES) if shape == "all" else [shape]
+    decisions = _decisions(memories, op or ("put", "get"), shapes, table_environment(routes))
+    if form == "json":
+        click.echo(json.dumps(decisions, indent=1, ensure_ascii=False))
+        return
+    console = table_console()
+    file = routes or Path(_core.config_value("routes") or _core.default_table_file())
+    for decision in decisions:
+        _print(console, decision, file)
+
+
+def _decisions(
+    memories: Sequence[tuple[str, str]], ops: Sequence[str], shapes: list[str], environment: dict[str, str]
+) -> list[Message]:
+    """What two ranks with such memories say that they would do."""
+    from peerway.bench import progress, runner
     from peerway.bench.plan import Plan
     from peerway.bench.results import Results
-    from peerway.bench.session import SessionFailed
+    from peerway.bench.session import PlanRefused, SessionFailed
+    from peerway.bench.shapes import contiguous
     from peerway.tune import cases
 
-    memories = [(source or target or "host", target or source or "host")]
-    if source is None and target is None and machine.has_cuda():
-        memories = [("host", "host"), ("cuda", "host"), ("host", "cuda"), ("cuda", "cuda")]
-    tests = [f"{name}_latency" for name in op or ("put", "get")]
-    plan = Plan(
-        2,
-        cases.make(memories, [shapes.contiguous(8)], tests),
-        explain=list(SHAPES) if shape == "all" else [shape],
-    )
+    made = cases.make(memories, [contiguous(8)], [f"{op}_latency" for op in ops])
     results = Results()
     try:
         with progress.shown("asking") as step:
-            runner.run_paths(plan, results, step, {"PEERWAY_ROUTES": str(routes.resolve())} if routes else {})
-    except (ValueError, SessionFailed) as error:
-        raise click.ClickException(str(error).removeprefix("peerway: ")) from None
-    if form == "json":
-        click.echo(json.dumps(results.decisions, indent=1, ensure_ascii=False))
-        return
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=PLAIN_WIDTH)
-    from peerway import _core
-
-    file = routes or Path(_core.config_value("routes") or _core.default_table_file())
-    for decision in results.decisions:
-        _print(console, decision, file)
+            runner.run_paths(Plan(2, made, explain=shapes), results, step, environment)
+    except PlanRefused as error:
+        raise BadInput(str(error)) from None
+    except SessionFailed as error:
+        raise click.ClickException(str(error)) from None
+    for note in results.notes:
+        click.echo(f"note: {note}", err=True)
+    return results.decisions
 
 
 def _print(console: Console, told: Message, file: Path) -> None:
     decision = told["decision"]
     console.print(Text(_title(told), style="bold"))
-    console.print(Text(_origin(decision, file), style="dim"))
+    if decision["measured"]:  # else a note says that there is no table
+        measured = f"measured {decision['measured']} by {decision['tool']}, table {_short(file)}"
+        console.print(Text(measured, style="dim"))
     console.print(_rows(decision))
     if decision["unavailable"]:
         console.print(_unavailable(decision["unavailable"]))
@@ -112,12 +120,6 @@ def _print(console: Console, told: Message, file: Path) -> None:
 def _title(told: Message) -> str:
     decision = told["decision"]
     return f"{decision['op']} {told['source']} to {told['target']}, {decision['shape']} ({decision['pair']})"
-
-
-def _origin(decision: dict[str, Any], file: Path) -> str:
-    if not decision["measured"]:
-        return "not measured: the order of preference decides; run `peerway tune`"
-    return f"measured {decision['measured']} by {decision['tool']}, table {_short(file)}"
 
 
 def _short(file: Path) -> str:
@@ -140,16 +142,8 @@ def _sizes(row: dict[str, Any]) -> str:
     """The first and the last size; borders lie where two cost lines cross, so three digits of them say
     enough.
     """
-    first = _about(row["from"])
-    return f"{first} –" if row["to"] is None else f"{first} – {_about(row['to'] - 1)}"
-
-
-def _about(size: int) -> str:
-    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size >= 1 << power:
-            value = size / (1 << power)
-            return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
-    return f"{size} B"
+    first = about_text(row["from"])
+    return f"{first} –" if row["to"] is None else f"{first} – {about_text(row['to'] - 1)}"
 
 
 def _cost(row: dict[str, Any]) -> str:
@@ -181,6 +175,9 @@ def _unavailable(paths: Sequence[dict[str, str]]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for index, path in enumerate(paths):
-        table.add_row(Text("unavailable" if index == 0 else "", style="dim"), path["path"], Text(path["why"]))
+    reasons: dict[str, list[str]] = {}
+    for path in paths:
+        reasons.setdefault(path["why"], []).append(path["path"])
+    for index, (why, names) in enumerate(reasons.items()):
+        table.add_row(Text("" if index else "unavailable", style="dim"), "\n".join(names), Text(why))
     return table

@@ -1,13 +1,16 @@
-"""Options that several verbs share."""
+"""Options that several verbs share, and what their values mean."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 MEMORIES = ("host", "host:malloc", "cuda")
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
@@ -35,3 +38,38 @@ def memories(text: str) -> list[tuple[str, str]]:
                 )
         found.append((source, target if dash else source))
     return list(dict.fromkeys(found))
+
+
+def memories_option(example: str) -> Callable[[Decorated], Decorated]:
+    """Give --device, the memories to measure; `example` is what its help names."""
+    return click.option(
+        "--device", "memories", callback=parsed(memories), metavar="LIST",
+        help=f"Memory: {example}, or a pair such as host-cuda  [default: all that is here]",
+    )  # fmt: skip
+
+
+def table_option(use: str) -> Callable[[Decorated], Decorated]:
+    """Give --table, a route table to read instead of this machine's; `use` says what it is for."""
+    return click.option(
+        "--table", "routes", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help=f"{use}  [default: this machine's]",
+    )  # fmt: skip
+
+
+def table_environment(routes: Path | None) -> dict[str, str]:
+    """What makes the ranks read this table."""
+    return {"PEERWAY_ROUTES": str(routes.resolve())} if routes else {}
+
+
+def need_devices(names: Iterable[str]) -> None:
+    """Refuse a device ("cuda", "cuda:1") that is not here, before anything starts."""
+    from peerway import _core
+
+    here = [name for name, _ in _core.devices()]
+    for name in names:
+        kind, _, index = name.partition(":")
+        if kind == "cuda" and f"cuda:{index or 0}" not in here:
+            why = "" if len(here) > 1 else f"; no CUDA: {_core.why_no_cuda()}"
+            raise click.ClickException(
+                f"there is no device {name} here, but {', '.join(here)}{why}; `peerway doctor` says more"
+            )

@@ -8,24 +8,19 @@ from typing import Any
 
 import click
 
-from peerway.cli.options import memories, parsed
+from peerway.cli.options import memories_option, need_devices
+from peerway.cli.output import ensure_writable
 
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Few sizes and short loops: less than a minute.")
-@click.option(
-    "--device",
-    "chosen",
-    callback=parsed(memories),
-    metavar="LIST",
-    help="Only these memories: host, cuda, or a pair such as host-cuda  [default: all that is here]",
-)
+@memories_option("host, cuda")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to write the table  [default: where every context looks for this machine's]",
 )
-def command(quick: bool, chosen: list[tuple[str, str]] | None, out: Path | None) -> None:  # fmt: skip
+def command(quick: bool, memories: list[tuple[str, str]] | None, out: Path | None) -> None:
     """Measure every path per operation, shape, size and pair of memories, and write the route table.
 
     Contexts that start afterwards choose by it. `peerway explain` shows it.
@@ -33,22 +28,20 @@ def command(quick: bool, chosen: list[tuple[str, str]] | None, out: Path | None)
     from peerway import _core
     from peerway.bench import machine, progress
     from peerway.bench.session import PlanRefused, SessionFailed
-    from peerway.errors import Error
     from peerway.tune import changes
     from peerway.tune.run import Tuner
 
-    here = [("host", "host")]
-    if machine.has_cuda():
-        here += [("cuda", "host"), ("host", "cuda"), ("cuda", "cuda")]
+    need_devices(name for pair in memories or () for name in pair)
     file = out or Path(_core.default_table_file())
+    ensure_writable(file)
     before = _before(file)
     try:
         with progress.shown("tuning") as step:
-            tuner = Tuner(chosen or here, quick, step)
+            tuner = Tuner(memories or machine.memory_pairs(), quick, step)
             text = tuner.run()
-        _core.save_table(text, str(file))
-    except (Error, PlanRefused, SessionFailed) as error:
-        raise click.ClickException(str(error).removeprefix("peerway: ")) from None
+    except (PlanRefused, SessionFailed) as error:
+        raise click.ClickException(str(error)) from None
+    _core.save_table(text, str(file))
     for line in changes.told(before, json.loads(text)):
         click.echo(line)
     for note in tuner.results.notes:

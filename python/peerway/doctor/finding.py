@@ -72,6 +72,10 @@ class Topic:
         """Make one of something that is not here."""
         return self._finding(Status.ABSENT, found, todo)
 
+    def cuda_silent(self) -> Finding:
+        """Make the finding that CUDA, which knows, cannot be asked."""
+        return self.unknown("CUDA does not say", "mend CUDA first, see GPUs")
+
     def no_gpu(self) -> Finding:
         """Make the finding that there is no GPU to judge."""
         return self._finding(Status.ABSENT, NO_GPU, "see GPUs")

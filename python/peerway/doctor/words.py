@@ -5,20 +5,15 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from peerway.units import about_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 def size(count: int | None) -> str:
     """1073741824 -> "1 GiB"."""
-    if count is None:
-        return "unknown"
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if value < 1024 or unit == "TiB":
-            return f"{value:.0f} {unit}" if value >= 100 or value == int(value) else f"{value:.1f} {unit}"
-        value /= 1024
-    raise AssertionError("not reached")
+    return "unknown" if count is None else about_text(count)
 
 
 def ranges(numbers: Iterable[int]) -> str:

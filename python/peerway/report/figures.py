@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Plot = dict[str, Any]
 
+_STRIP = (1.015, 1.045)  # bottom and top, in heights of the plot
 _SAME_X = {"hovermode": "x unified", "showlegend": False}
 
 
@@ -37,23 +38,29 @@ def bandwidths(records: Sequence[Record], styles: Mapping[str, Style], spans: Se
 
 
 def bars(records: Sequence[Record], styles: Mapping[str, Style]) -> Plot:
-    """Median times of a single size, a bar for each path and peer; a whisker ends at the 99th percentile."""
+    """Median times of a single size, a bar with its value for each path and peer."""
     by_via = {via: [r for r in records if r.via == via] for via in reversed(list(styles))}
-    drawn = [(via, rows) for via, rows in by_via.items() if rows]
-    tops = [median(r.p99_us for r in rows) for _, rows in drawn]
-    data = []
-    for (via, rows), top in zip(drawn, tops, strict=True):
-        middle = median(r.p50_us for r in rows)
-        whisker = {"type": "data", "symmetric": False, "array": [max(0, top - middle)], "arrayminus": [0]}
-        data.append({
-            "type": "bar", "orientation": "h", "x": [middle], "y": [escape(via)], "error_x": whisker,
+    drawn = {via: rows for via, rows in by_via.items() if rows}
+    middles = {via: median(r.p50_us for r in rows) for via, rows in drawn.items()}
+    data = [
+        {
+            "type": "bar", "orientation": "h", "x": [middles[via]], "y": [escape(via)],
+            "text": [time_text(middles[via])], "textposition": "outside", "cliponaxis": False,
             "customdata": [_hover(via, rows)], "hovertemplate": "%{customdata}<extra></extra>",
             "meta": {"via": via},
-        })  # fmt: skip
-    ticks = {"title": {"text": "time of one message"}, "ticksuffix": " µs", "rangemode": "tozero"}
-    height = 110 + 44 * len(drawn)
+        }
+        for via, rows in drawn.items()
+    ]  # fmt: skip
+    room = 1.35  # for the text of the longest
+    times = {
+        "range": [0, room * max(middles.values()) or 1],
+        "ticksuffix": " µs",
+        "nticks": 5,
+        "tickangle": 0,
+    }
     names = {"automargin": True, "type": "category"}
-    layout = {"xaxis": ticks, "yaxis": names, "height": height, "showlegend": False, "hovermode": "closest"}
+    height = 80 + 34 * len(drawn)
+    layout = {"xaxis": times, "yaxis": names, "height": height, "showlegend": False, "hovermode": "closest"}
     return {"data": data, "layout": layout}
 
 
@@ -116,10 +123,18 @@ def _hover(via: str, rows: Sequence[Record]) -> str:
 
 
 def _borders(spans: Sequence[Span]) -> list[dict[str, Any]]:
-    """A vertical line where the route changes its path, and a strip above the plot in the path's colour."""
-    strip = {"type": "rect", "xref": "x", "yref": "paper", "y0": 1.015, "y1": 1.045, "line": {"width": 0}}
-    rule = {"type": "line", "xref": "x", "yref": "paper", "y0": 0, "y1": 1.045, "layer": "below"}
-    strips = [{**strip, "x0": s.first, "x1": s.last, "name": f"strip:{s.path}"} for s in spans]
+    """A vertical line where the route changes its path, and a strip above the plot in the path's colour; that
+    of a split is parted along its length.
+    """
+    strip = {"type": "rect", "xref": "x", "yref": "paper", "line": {"width": 0}}
+    rule = {"type": "line", "xref": "x", "yref": "paper", "y0": 0, "y1": _STRIP[1], "layer": "below"}
+    strips = []
+    for span in spans:
+        paths = [part.split(" ")[0] for part in reversed(span.path.split(" + "))]
+        high = (_STRIP[1] - _STRIP[0]) / len(paths)
+        for i, path in enumerate(paths):
+            ends = {"y0": _STRIP[0] + i * high, "y1": _STRIP[0] + (i + 1) * high}
+            strips.append({**strip, **ends, "x0": span.first, "x1": span.last, "name": f"strip:{path}"})
     rules = [{**rule, "x0": s.first, "x1": s.first, "name": "border"} for s in spans[1:]]
     return strips + rules
 

@@ -16,6 +16,7 @@ import jinja2
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from peerway import whole_file
 from peerway.report.pairs import heat_maps
 from peerway.report.sections import Section, sections
 from peerway.report.styles import styles
@@ -76,12 +77,7 @@ def write(path: Path, page: str) -> None:
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(page, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    whole_file.replace(path, page)
 
 
 def _by_test(parts: Iterable[Section]) -> dict[str, list[Section]]:

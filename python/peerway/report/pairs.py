@@ -7,8 +7,9 @@ from html import escape
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from peerway.bench.kinds import LIMITS, ROUTE
 from peerway.cube import cube_face
-from peerway.report.styles import PEERS, ROUTE
+from peerway.report.styles import PEERS
 from peerway.units import bandwidth_text, size_text, time_text
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def heat_maps(records: Sequence[Record]) -> list[dict[str, Any]]:
     """
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for r in records:
-        if cube_face(r.shape) is None and r.via not in PEERS:
+        if cube_face(r.shape) is None and r.via not in (*PEERS, *LIMITS):
             groups.setdefault((r.test, r.shape, r.host), []).append(r)
     hosts = {r.host for r in records}
     found = []

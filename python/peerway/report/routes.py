@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from peerway.report.styles import ROUTE
+from peerway.bench.kinds import ROUTE
 from peerway.units import size_text
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 CHOSEN = "chosen"  # in the extra of a record with via "route": the path or paths that it took
 _FORMAT = "peerway route table"
+_NEAR = 1.2  # factor between two sizes that are one border
 _STEPS = 8  # sizes looked at between a power of two and the next
 
 
@@ -28,11 +29,14 @@ class TableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range of sizes (bytes, the last included) that takes one path."""
+    """A range of sizes (bytes) that takes one path; `seen` are the first and the last size of which that is
+    known, and the span's own ends lie halfway to those of its neighbours.
+    """
 
     first: float
     last: float
     path: str
+    seen: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class Line:
 
 
 def spans_from_records(records: Iterable[Record]) -> list[Span]:
-    """The spans that the route's own records tell; their borders lie between two measured sizes."""
+    """The spans that the route's own records tell."""
     known = {r.bytes: str(r.extra[CHOSEN]) for r in records if r.via == ROUTE and r.extra.get(CHOSEN)}
     return _spans(sorted((size, path) for size, path in known.items() if size > 0))
 
@@ -77,9 +81,15 @@ def spans_from_table(lines: Sequence[Line], record: Record, sizes: Sequence[int]
 
 
 def in_words(spans: Sequence[Span]) -> str:
-    """As "peer/store to 64 KiB, then peer/copy"."""
-    parts = [f"{span.path} to {size_text(_rounded(span.last))}" for span in spans[:-1]]
-    return ", then ".join([*parts, *(span.path for span in spans[-1:])])
+    """As "peer/store to 64 KiB, peer/copy from 1 MiB", by the sizes that were looked at."""
+    parts = []
+    for before, span, after in zip([None, *spans], spans, [*spans[1:], None], strict=False):
+        first, last = (size_text(_rounded(size)) for size in span.seen)
+        near = before is not None and span.seen[0] < _NEAR * before.seen[1]
+        ends = [f"from {first}"] if before and not near else []
+        ends += [f"to {last}"] if after else []
+        parts.append(" ".join([*(["then"] if near else []), span.path, *ends]))
+    return ", ".join(parts)
 
 
 def read_table(path: Path) -> list[Line]:
@@ -136,7 +146,10 @@ def _spans(points: Iterable[tuple[float, str]]) -> list[Span]:
     ends = [math.sqrt(last * after) for (_, last, _), (after, _, _) in pairwise(runs)]
     firsts = [runs[0][0], *ends] if runs else []
     lasts = [*ends, runs[-1][1]] if runs else []
-    return [Span(first, last, path) for first, last, (_, _, path) in zip(firsts, lasts, runs, strict=True)]
+    return [
+        Span(first, last, path, (low, high))
+        for first, last, (low, high, path) in zip(firsts, lasts, runs, strict=True)
+    ]
 
 
 def _rounded(size: float) -> int:

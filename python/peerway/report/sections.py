@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peerway.bench.kinds import KINDS
 from peerway.cube import cube_face
 from peerway.report import figures
 from peerway.report.routes import Line, Span, in_words, spans_from_records, spans_from_table
@@ -21,7 +22,7 @@ FACES = {
     "j": "N rows of N doubles",
     "k": "N² single doubles",
 }
-_TIME, _BANDWIDTH = "Time of one message, one way (median)", "Bandwidth"
+_BANDWIDTH = "Bandwidth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +68,14 @@ def _sizes(
     first, title = rows[0], rows[0].shape
     sizes = sorted({r.bytes for r in rows})
     if len(sizes) == 1:
-        heading = f"{_TIME}, {size_text(sizes[0])}"
+        heading = f"{_time_heading(first.test)}, {size_text(sizes[0])}"
         plots = [_plot(f"{name}-time", heading, where, first, figures.bars(rows, styles))]
-        return Section(name, first.test, title, where, "The whisker ends at the 99th percentile.", plots)
+        return Section(name, first.test, title, where, "", plots)
     spans = spans_from_records(rows) or spans_from_table(table, first, sizes)
-    plots = [_plot(f"{name}-time", _TIME, where, first, figures.times(rows, styles, spans))]
-    if any(r.bandwidth_MBps > 0 for r in rows):
+    plots = [
+        _plot(f"{name}-time", _time_heading(first.test), where, first, figures.times(rows, styles, spans))
+    ]
+    if first.op in ("put", "get") and any(r.bandwidth_MBps > 0 for r in rows):
         drawn = figures.bandwidths(rows, styles, spans)
         plots.append(_plot(f"{name}-bandwidth", _BANDWIDTH, where, first, drawn))
     return Section(name, first.test, title, where, _route_note(spans), plots)
@@ -85,13 +88,23 @@ def _cube(
     for across, title in FACES.items():
         faces = [r for r in rows if (face := cube_face(r.shape)) and face.across == across]
         if faces:
-            spec = figures.face(faces, styles, rows)
+            several = len({r.shape for r in rows}) > len(FACES)
+            spec = figures.face(faces, styles, rows) if several else figures.bars(faces, styles)
             plots.append(_plot(f"{name}-{across}", f"Face {across} · {title}", where, rows[0], spec))
     note = (
         "Median time, one way, of the faces of an N × N × N array of doubles [i][j][k], by the index that is "
-        "fixed. All faces have one scale."
+        "fixed."
     )
     return Section(name, rows[0].test, "cube faces", where, note, plots)
+
+
+def _time_heading(test: str) -> str:
+    kind = KINDS.get(test)
+    if kind and kind.windowed:
+        return "Time per message, many under way (median)"
+    if kind and kind.ways == 1:
+        return "Time of one whole operation (median)"
+    return "Time of one message, one way (median)"
 
 
 def _plot(name: str, title: str, where: str, record: Record, spec: figures.Plot) -> Plot:

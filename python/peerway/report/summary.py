@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
+from peerway.bench.kinds import LIMITS
 from peerway.cube import shape_class
 from peerway.units import bandwidth_text, size_text, time_text
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Row:
     """One curve in numbers. `fastest` and `widest`: best of all paths and peers of the same test, shape and
-    pair.
+    pair; limits of the hardware do not compete.
     """
 
     group: str
@@ -73,8 +74,8 @@ def _rows(group: str, curves: dict[str, list[Record]]) -> Iterable[Row]:
     least = min(r.bytes for rows in curves.values() for r in rows)
     small = {via: _median([r for r in rows if r.bytes == least], "p50_us") for via, rows in curves.items()}
     wide = {via: _widest(rows) for via, rows in curves.items()}
-    fastest = min((value for value in small.values() if value is not None), default=None)
-    widest = max((value for value, _ in wide.values()), default=0.0)
+    fastest = min((t for via, t in small.items() if t is not None and via not in LIMITS), default=None)
+    widest = max((rate for via, (rate, _) in wide.items() if via not in LIMITS), default=0.0)
     for via, rows in curves.items():
         time, (rate, at) = small[via], wide[via]
         several = len(curves) > 1
@@ -87,8 +88,8 @@ def _rows(group: str, curves: dict[str, list[Record]]) -> Iterable[Row]:
             large_at=size_text(at) if rate else "",
             points=len(rows),
             checked=all(r.validated for r in rows),
-            fastest=several and time == fastest,
-            widest=several and rate == widest > 0,
+            fastest=several and via not in LIMITS and time == fastest,
+            widest=several and via not in LIMITS and rate == widest > 0,
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from peerway import _core
 from peerway.bench import machine, runner, shapes
 from peerway.bench.plan import Case as Measured
-from peerway.bench.plan import Plan
+from peerway.bench.plan import Plan, Setting
 from peerway.bench.results import Results, Step
 from peerway.errors import Unavailable
 from peerway.tune import boundaries, cases, draft, splits
@@ -66,7 +66,9 @@ class Tuner:
         """The chunk with which a large staged put takes the least time; 0 where nothing can be staged."""
         source, target = self._memories[-1]
         made = cases.make([(source, target)], [shapes.contiguous(cases.CHUNK_BYTES)], ["put_latency"])
-        plan = replace(self._plan, cases=made, settings=[(STAGED, STAGED)], staging_chunks=cases.CHUNKS)
+        plan = replace(
+            self._plan, cases=made, settings=[Setting(STAGED, STAGED)], staging_chunks=cases.CHUNKS
+        )
         results = Results()
         self._measure(plan, results, draft.table({}, [], {}, {}, 0))
         best = min(results.records, key=lambda record: record.p50_us, default=None)
@@ -93,7 +95,7 @@ class Tuner:
         made = self._contiguous(case, cases.QUICK_SPLIT_SIZES if self._quick else cases.SPLIT_SIZES)
         results = Results()
         fitting = runner.fits_memory(made, 2, results)
-        self._measure(replace(self._plan, cases=fitting, settings=[("route", paths)]), results, table)
+        self._measure(replace(self._plan, cases=fitting, settings=[Setting("route", paths)]), results, table)
         return results
 
     def _measure(self, plan: Plan, results: Results, table: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ then samples.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from peerway.bench.peers.base import Found, Missing, Peer
 from peerway.bench.peers.cuda import Cuda
 from peerway.bench.peers.nccl import Nccl
@@ -16,22 +18,35 @@ from peerway.bench.peers.plan import Case, Failed, Plan, Result
 from peerway.bench.peers.ucx import Ucx
 
 PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (OpenMpi, Ucx, Nccl, Nvshmem, Cuda)}
+ALL = "all"
 
-__all__ = ["PEERS", "Case", "Failed", "Found", "Missing", "Peer", "Plan", "Result", "choose"]
+__all__ = ["PEERS", "Asked", "Case", "Failed", "Found", "Missing", "Peer", "Plan", "Result", "choose"]
 
 
-def choose(names: str) -> dict[Peer, frozenset[str]]:
-    """Read "openmpi,ucx/tag": the peers, and of each the variants asked for ("openmpi": all of them).
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A peer to measure and those of its variants; `by_name`: not only as one of all."""
+
+    peer: Peer
+    variants: frozenset[str]
+    by_name: bool = True
+
+
+def choose(names: str) -> list[Asked]:
+    """Read "openmpi,ucx/tag": the peers, and of each the variants asked for ("openmpi": all of them); or
+    "all".
 
     Raises ValueError for a name that no peer or variant has.
     """
-    chosen: dict[str, tuple[Peer, set[str]]] = {}
+    if names.strip() == ALL:
+        return [Asked(peer(), frozenset(peer.variants), by_name=False) for peer in PEERS.values()]
+    chosen: dict[str, set[str]] = {}
     for name in (part.strip() for part in names.split(",")):
         family = name.partition("/")[0]
         if family not in PEERS:
-            raise ValueError(f"'{name}' is not a peer; there are {', '.join(PEERS)}")
-        peer, variants = chosen.setdefault(family, (PEERS[family](), set()))
-        if "/" in name and name not in peer.variants:
-            raise ValueError(f"'{name}' is not a variant of {family}; there are {', '.join(peer.variants)}")
-        variants |= {name} if "/" in name else set(peer.variants)
-    return {peer: frozenset(variants) for peer, variants in chosen.values()}
+            raise ValueError(f"'{name}' is not a peer; there are {', '.join(PEERS)}, or {ALL}")
+        every = PEERS[family].variants
+        if "/" in name and name not in every:
+            raise ValueError(f"'{name}' is not a variant of {family}; there are {', '.join(every)}")
+        chosen.setdefault(family, set()).update({name} if "/" in name else every)
+    return [Asked(PEERS[family](), frozenset(variants)) for family, variants in chosen.items()]

@@ -53,16 +53,21 @@ def pairs(tests: str, kinds: str) -> Ability:
 
 
 class Peer(ABC):
-    """One library. `variants` are its ways of doing a test, each a `via` of the records."""
+    """One library. `variants` are its ways of doing a test, each a `via` of the records; `devices` the kinds
+    of memory it moves.
+    """
 
     name: ClassVar[str]
     variants: ClassVar[tuple[str, ...]]
+    devices: ClassVar[tuple[str, ...]] = ("host", "cuda")
 
     def __init__(self) -> None:
         self._found: dict[str, Found | Missing] = {}
 
     def find(self, device: str) -> Found | Missing:
         """Look for the library and build the program for "host" or "cuda"; once, then remembered."""
+        if device not in self.devices:
+            return Missing(f"{self.name} moves GPU memory only", "use --device cuda")
         if device not in self._found:
             self._found[device] = self._find(device)
         return self._found[device]
@@ -74,9 +79,11 @@ class Peer(ABC):
     def ability(self, via: str, device: str) -> Ability:
         """Say what one variant can do."""
 
-    @abstractmethod
     def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
-        """Say which processes to start, with the arguments that all ranks get."""
+        """Say which processes to start, with the arguments that all ranks get: here one a rank, linked by
+        sockets.
+        """
+        return launch.Job([[str(found.program), *arguments]] * ranks, found.environment, linked=True)
 
     def tests(self, device: str) -> Ability:
         """Say what any of the variants can do."""

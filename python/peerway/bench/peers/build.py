@@ -14,7 +14,13 @@ COMPILE_S = 300.0
 
 
 class BuildError(RuntimeError):
-    """A program could not be built; the message is the compiler's first error."""
+    """A program could not be built; the message is the compiler's first error. `remedy` is what to do, where
+    that is not to install what the program needs.
+    """
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 def cache_folder() -> Path:
@@ -43,7 +49,8 @@ def build(source: str, compiler: list[str], flags: list[str], depends_on: str) -
             _compile([*compiler, str(PROGRAMS / source), "-o", str(output), *flags])
             output.replace(built)
     except OSError as error:
-        raise BuildError(f"cannot keep compiled programs in {folder}: {error.strerror or error}") from None
+        why = f"cannot keep compiled programs in {folder}: {error.strerror or error}"
+        raise BuildError(why, "set PEERWAY_CACHE to a folder that you may write to") from None
     return built
 
 

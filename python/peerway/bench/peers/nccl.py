@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from peerway.bench.peers import gpus, launch, places
-from peerway.bench.peers.base import Ability, Found, Missing, Peer, pairs
-from peerway.bench.peers.build import BuildError, build
+from peerway.bench.peers import places
+from peerway.bench.peers.base import Ability, Found, Missing, pairs
+from peerway.bench.peers.nvcc import GpuPeer, compiled
 
 INSTALL = "pip install nvidia-nccl-cu13"
 
@@ -15,54 +15,29 @@ INSTALL = "pip install nvidia-nccl-cu13"
 ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0", "NCCL_SOCKET_IFNAME": "lo"}
 
 
-class Nccl(Peer):
+class Nccl(GpuPeer):
     """`nccl` sends and receives; `/rma` puts into a registered window; `/pack` packs faces."""
 
     name = "nccl"
     variants: ClassVar[tuple[str, ...]] = ("nccl", "nccl/rma", "nccl/pack")
 
-    def _find(self, device: str) -> Found | Missing:
-        if device != "cuda":
-            return Missing("NCCL moves GPU memory only", "use --device cuda")
-        shortage = gpus.shortage()
-        if shortage:
-            return Missing(shortage, "run on a host with two NVIDIA GPUs")
-        return self.built(gpus.present().architecture)
-
     def built(self, architecture: str) -> Found | Missing:
-        """Build the program for e.g. "sm_90", whether or not there is such a GPU."""
+        """Build the program against the library that is installed."""
         library = places.search("NCCL_HOME NCCL_ROOT", "nvidia/nccl", "nccl.h", "libnccl.so.2")
-        root = places.cuda_root()
         if library is None:
             return Missing("NCCL with its header was not found", INSTALL)
-        if root is None:
-            return Missing("nvcc was not found", "set CUDA_HOME, or pip install nvidia-cuda-nvcc")
-        nvcc = [str(root / "bin" / "nvcc"), "-std=c++17", "-O2", f"-arch={architecture}"]
-        flags = [
-            f"-I{library.include}",
-            *places.nvcc_flags(root),
-            f"-L{library.lib}",
-            f"-l:{library.file.name}",
-        ]
+        flags = [f"-I{library.include}", *library.nvcc_link]
         version = _version_in((library.include / "nccl.h").read_text(errors="replace"))
-        try:
-            program = build("nccl.cu", nvcc, [*flags, "-Xlinker", f"-rpath={library.lib}"], version)
-        except BuildError as error:
-            return Missing(f"the program could not be built: {error}", INSTALL)
-        environment = ENVIRONMENT | {"LD_LIBRARY_PATH": places.before("LD_LIBRARY_PATH", library.lib)}
-        return Found(f"NCCL {version}", program, environment)
+        program = compiled("nccl.cu", architecture, INSTALL, (), flags, version)
+        if isinstance(program, Missing):
+            return program
+        return Found(f"NCCL {version}", program, ENVIRONMENT | library.environment)
 
     def ability(self, via: str, device: str) -> Ability:
         """No gets; faces only when packed."""
-        if device != "cuda":
-            return frozenset()
         if via == "nccl/pack":
             return pairs("cube put_latency pingpong", "block")
         return pairs("put_latency pingpong signal_latency cube put_bw put_bibw put_mbw_mr", "contiguous")
-
-    def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
-        """Start the ranks, linked by sockets."""
-        return launch.Job([[str(found.program), *arguments]] * ranks, found.environment, linked=True)
 
 
 def _version_in(header: str) -> str:

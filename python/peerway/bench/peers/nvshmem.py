@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from peerway.bench.peers import gpus, launch, places
-from peerway.bench.peers.base import Ability, Found, Missing, Peer, Progress, pairs
-from peerway.bench.peers.build import BuildError, build
+from peerway.bench.peers import places
+from peerway.bench.peers.base import Ability, Found, Missing, Progress, pairs
+from peerway.bench.peers.nvcc import GpuPeer, compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,41 +27,26 @@ ENVIRONMENT = {
 }
 
 
-class Nvshmem(Peer):
+class Nvshmem(GpuPeer):
     """`nvshmem` is stream-ordered; `/kernel` puts from inside a kernel; `/pack` packs faces."""
 
     name = "nvshmem"
     variants: ClassVar[tuple[str, ...]] = ("nvshmem", "nvshmem/kernel", "nvshmem/pack")
 
-    def _find(self, device: str) -> Found | Missing:
-        if device != "cuda":
-            return Missing("NVSHMEM moves GPU memory only", "use --device cuda")
-        shortage = gpus.shortage()
-        if shortage:
-            return Missing(shortage, "run on a host with two NVIDIA GPUs")
-        return self.built(gpus.present().architecture)
-
     def built(self, architecture: str) -> Found | Missing:
-        """Build the program for e.g. "sm_90", whether or not there is such a GPU."""
+        """Build the program against the library that is installed."""
         library = places.search(
             "NVSHMEM_HOME NVSHMEM_PREFIX", "nvidia/nvshmem", "nvshmem.h", "libnvshmem_host.so*"
         )
-        root = places.cuda_root()
         if library is None:
             return Missing("NVSHMEM with its headers was not found", INSTALL)
-        if root is None:
-            return Missing("nvcc was not found", "set CUDA_HOME, or pip install nvidia-cuda-nvcc")
-        nvcc = [str(root / "bin" / "nvcc"), "-std=c++17", "-O2", "-rdc=true", f"-arch={architecture}"]
-        flags = [f"-I{library.include}", *places.nvcc_flags(root), f"-L{library.lib}", "-lnvshmem_device"]
-        flags += [f"-l:{library.file.name}", "-Xlinker", f"-rpath={library.lib}"]
+        flags = [f"-I{library.include}", f"-L{library.lib}", "-lnvshmem_device", *library.nvcc_link]
         header = library.include / "non_abi" / "nvshmem_version.h"
         version = _version_in(header.read_text(errors="replace")) if header.is_file() else ""
-        try:
-            program = build("nvshmem.cu", nvcc, flags, version)
-        except BuildError as error:
-            return Missing(f"the program could not be built: {error}", INSTALL)
-        environment = ENVIRONMENT | {"LD_LIBRARY_PATH": places.before("LD_LIBRARY_PATH", library.lib)}
-        return Found(f"NVSHMEM {version}".strip(), program, environment)
+        program = compiled("nvshmem.cu", architecture, INSTALL, ("-rdc=true",), flags, version)
+        if isinstance(program, Missing):
+            return program
+        return Found(f"NVSHMEM {version}".strip(), program, ENVIRONMENT | library.environment)
 
     def run(self, plan: Plan, progress: Progress) -> Iterator[Result | Failed]:
         """As Peer.run(), with a symmetric heap that holds the largest case."""
@@ -74,18 +59,12 @@ class Nvshmem(Peer):
 
     def ability(self, via: str, device: str) -> Ability:
         """Faces from inside a kernel or packed; a put from the host is contiguous."""
-        if device != "cuda":
-            return frozenset()
         there_and_back = "put_latency pingpong cube"
         if via == "nvshmem/pack":
             return pairs(there_and_back, "block")
         tests = f"{there_and_back} signal_latency put_bw put_bibw put_mbw_mr get_latency get_bw"
         able = pairs(tests, "contiguous")
         return able | pairs(there_and_back, "block") if via == "nvshmem/kernel" else able
-
-    def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
-        """Start the ranks, linked by sockets."""
-        return launch.Job([[str(found.program), *arguments]] * ranks, found.environment, linked=True)
 
 
 def _version_in(header: str) -> str:

@@ -62,7 +62,7 @@ class OpenMpi(Peer):
             compiler = [str(folder / "mpicc"), "-std=gnu11", "-O2"]
             program = build("openmpi.c", compiler, ["-ldl", "-lm"], version)
         except BuildError as error:
-            return Missing(f"the program could not be built: {error}", INSTALL)
+            return Missing(f"the program could not be built: {error}", error.remedy or INSTALL)
         number = re.search(r"(\d+\.\d+\.\d+\S*)", version)
         return Found(f"Open MPI {number[1] if number else ''}", program, ENVIRONMENT, launcher=mpirun)
 
@@ -70,7 +70,7 @@ class OpenMpi(Peer):
         """Give it a UCX that knows GPUs, and try whether it then truly sends GPU memory."""
         library = ucx.with_cuda()
         if library:
-            found = replace(found, environment=found.environment | ucx.environment(library))
+            found = replace(found, environment=found.environment | library.environment)
         with contextlib.suppress(BuildError):  # openmpi/pack then refuses its cases and says why
             found = replace(found, options=("--cubin", str(pack_cubin(gpus.present().architecture))))
         why = self._try_out(found)

@@ -29,6 +29,16 @@ class Library:
         """Compiler flags that find it when linking and when running."""
         return [f"-L{self.lib}", f"-Wl,-rpath,{self.lib}"]
 
+    @property
+    def nvcc_link(self) -> list[str]:
+        """Flags with which nvcc links this very file, which may have no name without a version."""
+        return [f"-L{self.lib}", f"-l:{self.file.name}", "-Xlinker", f"-rpath={self.lib}"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Makes programs, and what they load in turn, find this library and no other."""
+        return {"LD_LIBRARY_PATH": before("LD_LIBRARY_PATH", self.lib)}
+
 
 def library(root: Path, header: str, names: tuple[str, ...]) -> Library | None:
     """Look under `root` for `header` and a file of one of `names` (patterns)."""

@@ -6,7 +6,7 @@ import re
 import shutil
 from typing import ClassVar
 
-from peerway.bench.peers import gpus, launch, places
+from peerway.bench.peers import gpus, places
 from peerway.bench.peers.base import Ability, Found, Missing, Peer, pairs
 from peerway.bench.peers.build import BuildError, build
 
@@ -22,11 +22,6 @@ def with_cuda() -> places.Library | None:
     """Find the same, if it can handle GPU memory."""
     found = installed()
     return found if found and (found.lib / "ucx" / "libuct_cuda.so").exists() else None
-
-
-def environment(library: places.Library) -> dict[str, str]:
-    """Make programs, and UCX's own modules, load this library and no other."""
-    return {"LD_LIBRARY_PATH": places.before("LD_LIBRARY_PATH", library.lib)}
 
 
 def version_of(library: places.Library) -> str:
@@ -60,8 +55,8 @@ class Ucx(Peer):
         try:
             program = build("ucx.c", [compiler, "-std=gnu11", "-O2", "-D_GNU_SOURCE"], flags, version)
         except BuildError as error:
-            return Missing(f"the program could not be built: {error}", INSTALL)
-        return Found(f"UCX {version}", program, environment(library))
+            return Missing(f"the program could not be built: {error}", error.remedy or INSTALL)
+        return Found(f"UCX {version}", program, library.environment)
 
     def ability(self, via: str, device: str) -> Ability:
         """Faces are one put a block, which only host memory does in reasonable time."""
@@ -72,7 +67,3 @@ class Ucx(Peer):
         if device == "host":
             able |= pairs("signal_latency", "contiguous") | pairs("put_latency pingpong cube", "block")
         return able
-
-    def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
-        """Start the ranks, linked by sockets."""
-        return launch.Job([[str(found.program), *arguments]] * ranks, found.environment, linked=True)

@@ -161,7 +161,7 @@ def atomics(facts: Facts) -> Finding:
         return _alone(facts, ATOMICS)
     known = [p for p in facts.pairs if p.atomics is not None]
     if not known:
-        return ATOMICS.unknown("CUDA does not say", "mend CUDA first, see GPUs")
+        return ATOMICS.cuda_silent()
     without = [p for p in known if not p.atomics]
     if not without:
         return ATOMICS.ok("every pair")
@@ -175,7 +175,7 @@ def handles(facts: Facts) -> Finding:
     if not facts.gpus:
         return HANDLES.no_gpu()
     if not known:
-        return HANDLES.unknown("CUDA does not say", "mend CUDA first, see GPUs")
+        return HANDLES.cuda_silent()
     kinds = {
         "POSIX file descriptor": all(c.posix_fd for c in known),
         "fabric": all(c.fabric for c in known),

@@ -108,7 +108,7 @@ def gpudirect_rdma(facts: Facts) -> Finding:
         todo = "use a data-centre or professional GPU on bare metal; until then UCX stages through the host"
         return RDMA.absent(f"the driver refuses it for {words.gpus(refused)}", todo)
     if not known and not module:
-        return RDMA.unknown("CUDA does not say", "mend CUDA first, see GPUs")
+        return RDMA.cuda_silent()
     if not ways:
         todo = "modprobe nvidia-peermem, or the open kernel module with Linux 5.12 or newer for dma-buf"
         return RDMA.off("neither nvidia-peermem nor dma-buf", todo)
@@ -125,7 +125,7 @@ def rdma_vmm(facts: Facts) -> Finding:
         return VMM.no_gpu()
     answers = [g.cuda.rdma_vmm for g in facts.gpus if g.cuda and g.cuda.rdma_vmm is not None]
     if not answers:
-        return VMM.unknown("CUDA does not say", "mend CUDA first, see GPUs")
+        return VMM.cuda_silent()
     if all(answers):
         return VMM.ok("offered")
     return VMM.off("not offered", "communicate from cudaMalloc memory, or upgrade the driver")

@@ -24,8 +24,8 @@ def gather(system: System) -> Facts:
         attach = pool.submit(system.child, "attach")
         found = libraries.start(system, pool)
         verbs = pool.submit(libraries.load, system, "verbs", ["libibverbs.so.1"])
-        gdrapi = pool.submit(libraries.load, system, "gdrapi", libraries.gdrapi_candidates(system))
-        cufile = pool.submit(libraries.load, system, "cufile", libraries.cufile_candidates(system))
+        gdrapi = pool.submit(libraries.load, system, "gdrapi", libraries.gdrapi_candidates())
+        cufile = pool.submit(libraries.load, system, "cufile", libraries.cufile_candidates())
 
         facts = Facts(date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
         facts.host = host.probe(system)

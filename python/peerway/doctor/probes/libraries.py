@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import sys
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def start(system: System, pool: ThreadPoolExecutor) -> Callable[[], Libraries]:
     """Begins the search; the function returned waits for it and gives the facts."""
-    core = pool.submit(load, system, "core", core_candidates(system))
+    core = pool.submit(load, system, "core", core_candidates())
     nvrtc = pool.submit(_nvrtc, system)
     ucx = [pool.submit(_ucx, system, origin, path) for origin, path in ucx_places(system)]
     mpi = [pool.submit(_openmpi, system, program) for program in openmpi_programs(system)]
@@ -49,37 +50,38 @@ def load(system: System, kind: str, candidates: list[str]) -> Library:
 # ---- where to look: the site's own first, then wheels of this Python, then the loader's default ----
 
 
-def wheel_files(system: System, pattern: str) -> list[str]:
+def wheel_files(pattern: str) -> list[str]:
     """Files of installed Python packages, newest name first."""
     folders = [Path(p) for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
     return [f for folder in folders for f in sorted(map(str, folder.glob(pattern)), reverse=True)]
 
 
-def core_candidates(system: System) -> list[str]:
-    """List where libpeerway may be."""
-    package = Path(__file__).parents[2]
-    inside = sorted(
-        str(f) for place in ("libpeerway.so*", "lib*/libpeerway.so*") for f in package.glob(place)
-    )
+def core_candidates() -> list[str]:
+    """List where libpeerway may be: in this package first, whose compiled parts an editable installation
+    keeps elsewhere.
+    """
+    extension = importlib.util.find_spec("peerway._core")
+    package = Path(extension.origin).parent if extension and extension.origin else Path(__file__).parents[2]
+    inside = sorted(map(str, package.glob("lib*/libpeerway.so.[0-9]")))
     return [*inside, "libpeerway.so.0", "libpeerway.so"]
 
 
-def gdrapi_candidates(system: System) -> list[str]:
+def gdrapi_candidates() -> list[str]:
     """List where GDRCopy's library may be."""
     return ["libgdrapi.so.2", "/usr/local/lib/libgdrapi.so.2", "/opt/gdrcopy/lib/libgdrapi.so.2"]
 
 
-def cufile_candidates(system: System) -> list[str]:
+def cufile_candidates() -> list[str]:
     """List where cuFile may be."""
     site = ["libcufile.so.0", "/usr/local/cuda/lib64/libcufile.so.0"]
-    return [*site, *wheel_files(system, "nvidia/*/lib/libcufile.so.0")]
+    return [*site, *wheel_files("nvidia/*/lib/libcufile.so.0")]
 
 
-def nvrtc_candidates(system: System) -> list[str]:
+def nvrtc_candidates() -> list[str]:
     """List where NVRTC may be."""
     site = ["/usr/local/cuda/lib64/libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.12"]
     names = ["libnvrtc.so.13", "libnvrtc.so.12"]
-    return [*wheel_files(system, "nvidia/*/lib/libnvrtc.so.1[0-9]"), *names, *site]
+    return [*wheel_files("nvidia/*/lib/libnvrtc.so.1[0-9]"), *names, *site]
 
 
 def ucx_places(system: System) -> list[tuple[str, str]]:
@@ -87,7 +89,7 @@ def ucx_places(system: System) -> list[tuple[str, str]]:
     root = system.environment.get("UCX_ROOT", "")
     places = [("UCX_ROOT", f"{root}/lib/libucp.so.0")] if root else []
     places.append(("site", "libucp.so.0"))
-    return places + [("wheel", path) for path in wheel_files(system, "libucx/lib/libucp.so.0")]
+    return places + [("wheel", path) for path in wheel_files("libucx/lib/libucp.so.0")]
 
 
 def openmpi_programs(system: System) -> list[str]:
@@ -108,7 +110,7 @@ def routes_folder(system: System) -> str:
 
 
 def _nvrtc(system: System) -> tuple[Library, list[int]]:
-    answer = system.child("library", {"kind": "nvrtc", "candidates": nvrtc_candidates(system)})
+    answer = system.child("library", {"kind": "nvrtc", "candidates": nvrtc_candidates()})
     return decode(Library, answer), [int(target) for target in answer.get("targets") or []]
 
 

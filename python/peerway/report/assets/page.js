@@ -31,24 +31,28 @@
     };
   }
 
-  // The path of a strip may be a split such as "peer/copy 90 % + staged 10 %": it has the colour of its first path.
-  const stripColor = (path) => colorOf(path in styles ? path : Object.keys(styles).find((via) => path.startsWith(via)));
-
   function shape(own) {
     if (own.type === "line") return { ...own, line: { color: css("--soft"), width: 1, dash: "dot" } };
-    return { ...own, fillcolor: stripColor(own.name.slice("strip:".length)) };
+    return { ...own, fillcolor: colorOf(own.name.slice("strip:".length)) };
   }
 
   function trace(own) {
     const color = colorOf(own.meta.via);
     const marker = { ...own.marker, color };
     const visible = !hidden.has(own.meta.via);
-    return { ...own, visible, marker, ...(own.line && { line: { ...own.line, color } }),
-      ...(own.error_x && { error_x: { ...own.error_x, color: css("--soft"), thickness: 1.5 } }) };
+    return { ...own, visible, marker, ...(own.line && { line: { ...own.line, color } }) };
+  }
+
+  // On a narrow screen every second tick, so that none is turned.
+  function thinned(own) {
+    if (!own.tickvals || own.tickvals.length < 5) return own;
+    const kept = (_, index) => index % 2 === 0;
+    return { ...own, tickvals: own.tickvals.filter(kept), ticktext: own.ticktext.filter(kept) };
   }
 
   function draw(element) {
-    const { data, layout } = plots[element.id];
+    const { data, layout: wide } = plots[element.id];
+    const layout = element.clientWidth < 360 ? { ...wide, xaxis: thinned(wide.xaxis) } : wide;
     drawn.add(element);
     return Plotly.react(element, data.map(trace), frame({ ...layout, shapes: (layout.shapes || []).map(shape) }), config);
   }

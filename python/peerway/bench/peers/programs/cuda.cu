@@ -3,15 +3,14 @@
 // outside the timed loop.
 #include "gpu.h"
 
-struct cuda_program {
-  program base{};
-  oob ranks{};
-  gpu device;
+struct cuda_program : gpu_program {
   int ordinals[2] = {0, 0};
   void* far_target = nullptr;  // rank 0: rank 1's target
 };
 
-static cuda_program* self(program* base) { return reinterpret_cast<cuda_program*>(base); }
+static cuda_program* self(program* base) {
+  return static_cast<cuda_program*>(reinterpret_cast<gpu_program*>(base));
+}
 
 static const char* open_case(program* base, const bench_case* c) {
   cuda_program* p = self(base);
@@ -51,32 +50,19 @@ static void repeat(program* base, const bench_case* c, long n, double* us) {
   wait_for_all(base);
 }
 
-static void copy(program*, void* to, const void* from, size_t bytes) { gpu_copy(to, from, bytes); }
-
-static void maximum(program* base, double* values, long n) { oob_maximum(&self(base)->ranks, values, n); }
+static const operations can = {open_case, close_case, repeat, gpu_program_copy, gpu_program_maximum, nullptr};
 
 int main(int argc, char** argv) {
   static cuda_program p;
-  p.ranks = oob_open(argc, argv);
-  p.base.rank = p.ranks.rank;
-  p.base.ranks = p.ranks.ranks;
+  gpu_program_open(&p, &can, argc, argv);
   const char* devices = option(argc, argv, "--devices", "0,1");
   const char* comma = strchr(devices, ',');
   if (p.base.ranks != 2 || !comma) die("bare copies are measured between two ranks with a GPU each");
   p.ordinals[0] = atoi(devices);
   p.ordinals[1] = atoi(comma + 1);
-  p.device = gpu_open(devices, p.base.rank);
-  static char library[64];
   int version = 0;
   gpu_check(cudaRuntimeGetVersion(&version), "cudaRuntimeGetVersion");
-  snprintf(library, sizeof library, "CUDA %d.%d", version / 1000, version % 1000 / 10);
-  p.base.library = library;
-  p.base.device = p.device.properties.name;
-  p.base.open = open_case;
-  p.base.close = close_case;
-  p.base.repeat = repeat;
-  p.base.copy = copy;
-  p.base.maximum = maximum;
+  snprintf(p.library, sizeof p.library, "CUDA %d.%d", version / 1000, version % 1000 / 10);
   measure_all(&p.base, argc, argv);
   wait_for_all(&p.base);
   return 0;

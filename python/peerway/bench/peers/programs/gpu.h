@@ -1,4 +1,4 @@
-// What the CUDA programs (NCCL, NVSHMEM) share: this rank's GPU, a stream, checked calls, and the pack
+// What the CUDA programs share: how they begin, this rank's GPU, a stream, checked calls, and the pack
 // kernels launched in stream order. Compiled by nvcc.
 #ifndef PEERS_GPU_H
 #define PEERS_GPU_H
@@ -54,6 +54,33 @@ inline void gpu_copy_rows(const gpu& g, void* packed, void* array, shape s, bool
   kernel<<<dim3(l.blocks[0], l.blocks[1]), dim3(l.threads[0], l.threads[1]), 0, g.stream>>>(
       to, from, l.rows, l.words, l.to_pitch, l.from_pitch);
   gpu_check(cudaGetLastError(), "the pack kernel");
+}
+
+// What every program of this kind begins with; its own struct derives from it.
+struct gpu_program {
+  program base{};
+  oob ranks{};
+  gpu device;
+  char library[64] = "";
+};
+
+// Meets the other ranks and takes this rank's GPU. The version goes into `library`.
+inline void gpu_program_open(gpu_program* p, const operations* can, int argc, char** argv) {
+  p->ranks = oob_open(argc, argv);
+  p->device = gpu_open(option(argc, argv, "--devices", "0,1"), p->ranks.rank);
+  p->base.can = can;
+  p->base.rank = p->ranks.rank;
+  p->base.ranks = p->ranks.ranks;
+  p->base.library = p->library;
+  p->base.device = p->device.properties.name;
+}
+
+inline void gpu_program_copy(program*, void* to, const void* from, size_t bytes) {
+  gpu_copy(to, from, bytes);
+}
+
+inline void gpu_program_maximum(program* base, double* values, long n) {
+  oob_maximum(&reinterpret_cast<gpu_program*>(base)->ranks, values, n);
 }
 
 // Round trips (or gets) in stream order behind one sample: one synchronisation of the host is shared by all,

@@ -9,25 +9,32 @@
 
 #include "data.h"
 
+typedef struct program program;
+
 /* One library's way of doing a case. Errors that only this case has are returned as text, the same on every
  * rank. */
-typedef struct program {
+typedef struct operations {
+  /* Makes source and target (each of extent bytes) ready. NULL, or why this case cannot be done. */
+  const char* (*open)(program*, const bench_case*);
+  void (*close)(program*, const bench_case*);
+  /* Does n samples. The rank that measures fills us[n]: one way for PING_PONG, the whole window or get
+   * otherwise. When it returns on all ranks, all bytes have arrived. */
+  void (*repeat)(program*, const bench_case*, long n, double* us);
+  /* Between host and either memory. */
+  void (*copy)(program*, void* to, const void* from, size_t bytes);
+  /* Over all ranks, known to all. */
+  void (*maximum)(program*, double* values, long n);
+  /* Trips behind one sample; NULL means 1. */
+  long (*batch)(program*, const bench_case*);
+} operations;
+
+struct program {
+  const operations* can;
   int rank, ranks;
   const char* library; /* name and version */
   const char* device;  /* what the memory is on: "host" or the GPU's name */
   void *source, *target;
-
-  /* Makes source and target (each of extent bytes) ready. NULL, or why this case cannot be done. */
-  const char* (*open)(struct program*, const bench_case*);
-  /* Does n samples. The rank that measures fills us[n]: one way for PING_PONG, the whole window or get
-   * otherwise. When it returns on all ranks, all bytes have arrived. */
-  void (*repeat)(struct program*, const bench_case*, long n, double* us);
-  void (*close)(struct program*, const bench_case*);
-  void (*copy)(struct program*, void* to, const void* from,
-               size_t bytes);                               /* between host and either memory */
-  void (*maximum)(struct program*, double* values, long n); /* over all ranks, known to all */
-  long (*batch)(struct program*, const bench_case*);        /* trips behind one sample; NULL means 1 */
-} program;
+};
 
 typedef struct usage {
   double wall_us, cpu_us;
@@ -58,13 +65,15 @@ static inline int other(const program* p) {
 
 static inline void wait_for_all(program* p) {
   double nothing = 0;
-  p->maximum(p, &nothing, 1);
+  p->can->maximum(p, &nothing, 1);
 }
 
 static inline double agree(program* p, double value) {
-  p->maximum(p, &value, 1);
+  p->can->maximum(p, &value, 1);
   return value;
 }
+
+static inline long trips(program* p, const bench_case* c) { return p->can->batch ? p->can->batch(p, c) : 1; }
 
 static inline int receives(const program* p, pattern how) {
   if (how == PING_PONG || how == PUT_BOTH) return 1;
@@ -93,15 +102,15 @@ static inline int validate(program* p, const bench_case* c, int index) {
   unsigned char *image = (unsigned char*)host_bytes(bytes), *scratch = (unsigned char*)host_bytes(bytes);
   double unused = 0;
   fill_random(image, bytes, p->rank, index);
-  p->copy(p, p->source, image, bytes);
+  p->can->copy(p, p->source, image, bytes);
   memset(image, POISON, bytes);
-  p->copy(p, p->target, image, bytes);
+  p->can->copy(p, p->target, image, bytes);
   wait_for_all(p);
-  p->repeat(p, c, 1, &unused);
+  p->can->repeat(p, c, 1, &unused);
   wait_for_all(p);
   int right = 1;
   if (receives(p, c->how)) {
-    p->copy(p, image, p->target, bytes);
+    p->can->copy(p, image, p->target, bytes);
     right = is_what_was_sent(image, scratch, c->form, other(p), index);
   }
   free(image);
@@ -125,8 +134,8 @@ static inline double percentile(const double* sorted, long n, double percent) {
 /* Slowest pair of each sample: the window is over when its last pair is. */
 static inline void take(program* p, const bench_case* c, long n, double* us) {
   memset(us, 0, (size_t)n * sizeof *us);
-  p->repeat(p, c, n, us);
-  p->maximum(p, us, n);
+  p->can->repeat(p, c, n, us);
+  p->can->maximum(p, us, n);
 }
 
 enum { FEWEST = 10, MOST_LATENCIES = 20000, MOST_WINDOWS = 1000 };
@@ -134,7 +143,7 @@ enum { FEWEST = 10, MOST_LATENCIES = 20000, MOST_WINDOWS = 1000 };
 /* The number of samples that fit the budget, by the least of a few measured ones. */
 static inline long samples_that_fit(program* p, const bench_case* c, double budget_us) {
   static const long stages[] = {2, 5, 50};
-  double us[50], least = HUGE_VAL, batch = p->batch ? (double)p->batch(p, c) : 1;
+  double us[50], least = HUGE_VAL, batch = (double)trips(p, c);
   double ways = c->how == PING_PONG ? 2 * batch : batch;
   for (int s = 0; s < 3; ++s) {
     if (s && least * ways * (double)stages[s] > 2 * budget_us / s) break;
@@ -183,15 +192,15 @@ static inline void measure_case(program* p, const bench_case* c, int index, doub
   memset(us, 0, (size_t)n * sizeof *us);
   wait_for_all(p);
   usage before = usage_now();
-  p->repeat(p, c, n, us);
+  p->can->repeat(p, c, n, us);
   usage after = usage_now();
-  p->maximum(p, us, n);
+  p->can->maximum(p, us, n);
   double total = 0;
   for (long i = 0; i < n; ++i) total += us[i] /= (double)c->window;
   qsort(us, (size_t)n, sizeof *us, ascending);
   double wall = after.wall_us - before.wall_us;
   double cpu = wall > 0 ? 100 * (after.cpu_us - before.cpu_us) / wall : 0;
-  if (!p->rank) print_result(p, c, us, n, total / (double)n, validated, cpu, p->batch ? p->batch(p, c) : 1);
+  if (!p->rank) print_result(p, c, us, n, total / (double)n, validated, cpu, trips(p, c));
   free(us);
 }
 
@@ -212,10 +221,10 @@ static inline void measure_all(program* p, int argc, char** argv) {
     if (strcmp(argv[i], "--case")) continue;
     bench_case c = parse_case(argv[i + 1]);
     if (!p->rank) printf("{\"begin\":%d}\n", index), fflush(stdout);
-    const char* why = p->open(p, &c);
+    const char* why = p->can->open(p, &c);
     if (!why) {
       measure_case(p, &c, index, budget_us);
-      p->close(p, &c);
+      p->can->close(p, &c);
     } else if (!p->rank) {
       printf("{\"refused\":"), print_text(why), printf("}\n"), fflush(stdout);
     }

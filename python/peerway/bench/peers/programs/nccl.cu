@@ -7,10 +7,7 @@
 
 #define HAS_PUT_SIGNAL (NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 0))
 
-struct nccl_program {
-  program base{};
-  oob ranks{};
-  gpu device;
+struct nccl_program : gpu_program {
   ncclComm_t comm = nullptr;
   void* packed[2] = {nullptr, nullptr};
   bool packs = false, one_sided = false;
@@ -19,7 +16,9 @@ struct nccl_program {
 #endif
 };
 
-static nccl_program* self(program* base) { return reinterpret_cast<nccl_program*>(base); }
+static nccl_program* self(program* base) {
+  return static_cast<nccl_program*>(reinterpret_cast<gpu_program*>(base));
+}
 
 static void nccl_check(ncclResult_t result, const char* what) {
   if (result != ncclSuccess)
@@ -187,10 +186,6 @@ static void repeat(program* base, const bench_case* c, long n, double* us) {
 
 // ---- the rest ----------------------------------------------------------------------------------------
 
-static void copy(program*, void* to, const void* from, size_t bytes) { gpu_copy(to, from, bytes); }
-
-static void maximum(program* base, double* values, long n) { oob_maximum(&self(base)->ranks, values, n); }
-
 static long batch(program*, const bench_case* c) { return gpu_batch(c); }
 
 static void open_nccl(nccl_program* p) {
@@ -200,24 +195,14 @@ static void open_nccl(nccl_program* p) {
   nccl_check(ncclCommInitRank(&p->comm, p->base.ranks, all[0], p->base.rank), "ncclCommInitRank");
 }
 
+static const operations can = {open_case, close_case, repeat, gpu_program_copy, gpu_program_maximum, batch};
+
 int main(int argc, char** argv) {
   static nccl_program p;
-  p.ranks = oob_open(argc, argv);
-  p.base.rank = p.ranks.rank;
-  p.base.ranks = p.ranks.ranks;
-  p.device = gpu_open(option(argc, argv, "--devices", "0"), p.base.rank);
+  gpu_program_open(&p, &can, argc, argv);
   int version = 0;
   nccl_check(ncclGetVersion(&version), "ncclGetVersion");
-  static char library[64];
-  snprintf(library, sizeof library, "NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
-  p.base.library = library;
-  p.base.device = p.device.properties.name;
-  p.base.open = open_case;
-  p.base.close = close_case;
-  p.base.repeat = repeat;
-  p.base.copy = copy;
-  p.base.maximum = maximum;
-  p.base.batch = batch;
+  snprintf(p.library, sizeof p.library, "NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
   open_nccl(&p);
   measure_all(&p.base, argc, argv);
   wait_for_all(&p.base);

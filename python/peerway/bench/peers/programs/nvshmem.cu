@@ -3,10 +3,7 @@
 #include "gpu.h"
 #include "nvshmem_kernels.cuh"
 
-struct nvshmem_program {
-  program base{};
-  oob ranks{};
-  gpu device;
+struct nvshmem_program : gpu_program {
   void* packed[2] = {nullptr, nullptr};
   uint64_t* signal = nullptr;
   uint64_t raised = 0;          // the signal's value once all that was sent has arrived
@@ -15,7 +12,9 @@ struct nvshmem_program {
   bool packs = false, in_kernel = false, signals = false;
 };
 
-static nvshmem_program* self(program* base) { return reinterpret_cast<nvshmem_program*>(base); }
+static nvshmem_program* self(program* base) {
+  return static_cast<nvshmem_program*>(reinterpret_cast<gpu_program*>(base));
+}
 
 // ---- making a case ready -----------------------------------------------------------------------------
 
@@ -193,10 +192,6 @@ static void repeat(program* base, const bench_case* c, long n, double* us) {
   if (fresh && p->signals) gpu_copy(&p->seen, base->target, 8);
 }
 
-static void copy(program*, void* to, const void* from, size_t bytes) { gpu_copy(to, from, bytes); }
-
-static void maximum(program* base, double* values, long n) { oob_maximum(&self(base)->ranks, values, n); }
-
 static long batch(program* base, const bench_case* c) { return self(base)->in_kernel ? 1 : gpu_batch(c); }
 
 static void open_nvshmem(nvshmem_program* p) {
@@ -214,24 +209,14 @@ static void open_nvshmem(nvshmem_program* p) {
   wait_for_all(&p->base);
 }
 
+static const operations can = {open_case, close_case, repeat, gpu_program_copy, gpu_program_maximum, batch};
+
 int main(int argc, char** argv) {
   static nvshmem_program p;
-  p.ranks = oob_open(argc, argv);
-  p.base.rank = p.ranks.rank;
-  p.base.ranks = p.ranks.ranks;
-  p.device = gpu_open(option(argc, argv, "--devices", "0"), p.base.rank);
-  static char library[64];
+  gpu_program_open(&p, &can, argc, argv);
   int major = 0, minor = 0, patch = 0;
   nvshmemx_vendor_get_version_info(&major, &minor, &patch);
-  snprintf(library, sizeof library, "NVSHMEM %d.%d.%d", major, minor, patch);
-  p.base.library = library;
-  p.base.device = p.device.properties.name;
-  p.base.open = open_case;
-  p.base.close = close_case;
-  p.base.repeat = repeat;
-  p.base.copy = copy;
-  p.base.maximum = maximum;
-  p.base.batch = batch;
+  snprintf(p.library, sizeof p.library, "NVSHMEM %d.%d.%d", major, minor, patch);
   open_nvshmem(&p);
   measure_all(&p.base, argc, argv);
   wait_for_all(&p.base);

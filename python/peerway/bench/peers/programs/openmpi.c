@@ -241,6 +241,8 @@ static void maximum(program* base, double* values, long n) {
             "MPI_Allreduce");
 }
 
+static const operations can = {open_case, close_case, repeat, copy, maximum, NULL};
+
 int main(int argc, char** argv) {
   mpi_program p;
   memset(&p, 0, sizeof p);
@@ -257,11 +259,7 @@ int main(int argc, char** argv) {
   version[strcspn(version, ",\n")] = 0; /* "Open MPI v4.1.4" */
   p.base.library = version;
   p.base.device = p.memory.device;
-  p.base.open = open_case;
-  p.base.close = close_case;
-  p.base.repeat = repeat;
-  p.base.copy = copy;
-  p.base.maximum = maximum;
+  p.base.can = &can;
   measure_all(&p.base, argc, argv);
   MPI_Finalize();
   return 0;

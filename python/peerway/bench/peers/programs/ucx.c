@@ -271,6 +271,8 @@ static void maximum(program* base, double* values, long n) {
   oob_maximum(&((ucx_program*)base)->ranks, values, n);
 }
 
+static const operations can = {open_case, close_case, repeat, copy, maximum, NULL};
+
 static void open_ucx(ucx_program* p) {
   ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
                          .features = UCP_FEATURE_RMA | UCP_FEATURE_TAG};
@@ -304,11 +306,7 @@ int main(int argc, char** argv) {
   snprintf(library, sizeof library, "UCX %s", ucp_get_version_string());
   p.base.library = library;
   p.base.device = p.memory.device;
-  p.base.open = open_case;
-  p.base.close = close_case;
-  p.base.repeat = repeat;
-  p.base.copy = copy;
-  p.base.maximum = maximum;
+  p.base.can = &can;
   open_ucx(&p);
   open_region(&p, &p.flag, 64, 0);
   open_region(&p, &p.value, 64, 0);

@@ -1,8 +1,7 @@
-"""Records as text: a table for people, and the output format of the OSU micro-benchmarks for their tools.
+"""Records in the output format of the OSU micro-benchmarks, for tools that read it.
 
-The OSU format: comment lines that start with "#", then lines of a size and one or more numbers in columns.
-See https://mvapich.cse.ohio-state.edu/benchmarks/ (a title line and a line of column names come before the
-numbers).
+Comment lines that start with "#" (a title, the names of the columns), then lines of a size and one or more
+numbers in columns. See https://mvapich.cse.ohio-state.edu/benchmarks/.
 """
 
 from __future__ import annotations
@@ -11,11 +10,8 @@ from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-from rich.text import Text
-
-from peerway.cube import cube_face, shape_class
-from peerway.units import bandwidth_text, rate_text, size_text, time_text
+from peerway.bench.kinds import KINDS
+from peerway.cube import shape_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,37 +28,6 @@ def as_osu(records: Iterable[Record]) -> str:
     return "\n".join("\n".join(_osu_block(block)) + "\n" for block in _blocks(records))
 
 
-def as_table(records: Iterable[Record]) -> Table:
-    """A rich table, one row a record, in the order in which tests, shapes and paths first appear."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("test", "via", "shape", "pair"):
-        table.add_column(name, overflow="fold")
-    for name in ("size", "p50", "p99", "bandwidth", "messages"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("checked", no_wrap=True)
-    for block in _blocks(records):
-        for i, record in enumerate(block):
-            checked = Text("yes") if record.validated else Text("no", style="red")
-            names = (
-                record.test,
-                record.via,
-                shape_class(record.shape),
-                f"{record.source} to {record.target}",
-            )
-            cells = [*(names if i == 0 else ("",) * 4), *_numbers(record)]
-            table.add_row(*map(Text, cells), checked, end_section=i == len(block) - 1)
-    return table
-
-
-def _numbers(record: Record) -> Iterator[str]:
-    face = cube_face(record.shape)
-    yield (f"N={face.n} " if face else "") + size_text(record.bytes)
-    yield time_text(record.p50_us)
-    yield time_text(record.p99_us)
-    yield bandwidth_text(record.bandwidth_MBps)
-    yield rate_text(record.messages_per_s)
-
-
 def _blocks(records: Iterable[Record]) -> list[list[Record]]:
     """The records of one curve together, by size; curves in the order of their first record."""
     curves: dict[tuple[object, ...], list[Record]] = {}
@@ -77,7 +42,9 @@ def _osu_block(block: Sequence[Record]) -> Iterator[str]:
     names = _osu_columns(first.test)
     where = f"{shape_class(first.shape)}, {first.source} to {first.target}, {first.ranks} ranks"
     yield _one_line(f"# Peerway {first.test} v{first.version} (via {first.via}, {where})")
-    yield "# Latency is one way; each number is the median." if "p50_us" in names else "# MB = 10^6 bytes."
+    whole = first.test in KINDS and KINDS[first.test].ways == 1
+    latency = f"# Latency is {'of the whole operation' if whole else 'one way'}; each number is the median."
+    yield latency if "p50_us" in names else "# MB = 10^6 bytes."
     yield f"{'# Size':<{_COLUMN}}" + "".join(f"{title:>{_COLUMN}}" for title in names.values())
     for size, same in groupby(block, key=lambda record: record.bytes):
         repeats = list(same)

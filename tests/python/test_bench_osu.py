@@ -1,14 +1,12 @@
-"""Records as text: OSU's format as its readers parse it, and the table."""
+"""OSU's format, as its readers parse it."""
 
 from __future__ import annotations
 
-import io
 import re
 
-from rich.console import Console
-from synthetic_records import cube, curves, record
+from synthetic_records import cube, record
 
-from peerway.records import as_osu, as_table
+from peerway.bench.osu import as_osu
 
 # How tools read OSU output: comment lines skipped, then a size and columns of numbers.
 ROW = re.compile(r"^(?P<size>\d+)\s+(?P<first>\S+)(\s+(?P<second>\S+))?\s*$")
@@ -60,13 +58,6 @@ def test_a_name_cannot_break_out_of_its_comment() -> None:
     assert rows(as_osu([record(via="x\n8 99")])) == [(8, 0.3, None)]
 
 
-def test_the_table_has_a_row_for_each_record_and_shows_what_was_not_checked() -> None:
-    out = io.StringIO()
-    console = Console(width=120, file=out)
-    several = [*curves(tests=("put_latency",), vias=("staged",)), record(via="[b]x[/b]", validated=False)]
-    console.print(as_table(several))
-    text = out.getvalue()
-    assert "64 MiB" in text
-    assert "[b]x[/b]" in text
-    assert text.rstrip().endswith("no")
-    assert len(text.splitlines()) >= len(several)
+def test_a_get_is_a_whole_operation() -> None:
+    assert "whole operation" in as_osu([record(test="get_latency")])
+    assert "one way" in as_osu([record()])

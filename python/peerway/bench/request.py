@@ -1,0 +1,106 @@
+"""What a benchmark was asked for on the command line, and the plan that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from peerway.bench import machine, runner, shapes
+from peerway.bench.kinds import DEFAULT_TESTS
+from peerway.bench.plan import Case, Plan, Setting, make_cases
+from peerway.cube import cube_face
+
+if TYPE_CHECKING:
+    from peerway.bench.results import Results
+
+SIZES, QUICK_SIZES = "8:64M", "8,4K,64K,1M,16M"
+CUBES, QUICK_CUBES = (2, 4, 8, 16, 32, 64, 128, 256, 512), (16, 64, 128)
+BUDGET_S, QUICK_BUDGET_S = 0.15, 0.03
+QUICK_MALLOC_TESTS = ("put_latency", "put_bw", "get_bw")
+GPUDIRECT = (
+    Setting("gpudirect:neither", "staged,ucx/staged"),
+    Setting("gpudirect:gdrcopy", "mapped,staged,ucx/staged", needs="mapped"),
+    Setting("gpudirect:rdma", "ucx/direct", needs="ucx/direct"),
+    Setting("gpudirect:both", "mapped,ucx/direct", needs="mapped,ucx/direct"),
+)
+HOST_MEMORIES = (("host", "host"), ("host:malloc", "host:malloc"))
+GPU_MEMORIES = (("cuda", "cuda"),)
+GPUDIRECT_MEMORIES = (("cuda", "cuda"), ("cuda", "host"), ("host", "cuda"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The options of `peerway bench` that say what to measure; None or empty is what its help says."""
+
+    tests: Sequence[str] = ()
+    ranks: int = 2
+    memories: Sequence[tuple[str, str]] | None = None
+    paths: Sequence[str] | None = None
+    sizes: Sequence[int] | None = None
+    shapes: Sequence[str] = ("contiguous",)
+    repeat: int = 1
+    all_pairs: bool = False
+    gpudirect: bool = False
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ranks % 2:
+            raise ValueError(f"--ranks {self.ranks}: ranks work in pairs, so an even number is needed")
+        if self.gpudirect and self.paths:
+            raise ValueError(
+                "--gpudirect and --paths exclude each other: the four columns are settings of paths"
+            )
+        if self.gpudirect and not any("cuda" in pair for pair in self.measured_memories()):
+            raise ValueError("--gpudirect is about GPU memory, but --device names none; add cuda")
+
+    def measured_memories(self) -> Sequence[tuple[str, str]]:
+        """The pairs of memories to measure."""
+        if self.memories is not None:
+            return self.memories
+        if self.gpudirect:
+            return GPUDIRECT_MEMORIES
+        return (*HOST_MEMORIES, *GPU_MEMORIES) if machine.has_cuda() else HOST_MEMORIES
+
+    @property
+    def budget_s(self) -> float:
+        """The time for the samples of one case."""
+        return QUICK_BUDGET_S if self.quick else BUDGET_S
+
+    def plan(self, results: Results) -> Plan:
+        """Every case to measure; those that do not fit this host's memory become notes of the results."""
+        return Plan(
+            self.ranks,
+            runner.fits_memory(self._cases(), self.ranks, results),
+            self._settings(),
+            self.budget_s,
+            repeat=self.repeat,
+            known=machine.known(),
+        )
+
+    def environment(self) -> Mapping[str, str]:
+        """Settings that the ranks need: on one host UCX is not started unless it is asked for."""
+        wanted = any("ucx" in setting.paths for setting in self._settings())
+        return {"PEERWAY_UCX": "on"} if wanted else {}
+
+    def _settings(self) -> list[Setting]:
+        return list(GPUDIRECT) if self.gpudirect else [Setting(path, path) for path in self.paths or ()]
+
+    def _cases(self) -> list[Case]:
+        sizes = self.sizes or shapes.parse_sizes(QUICK_SIZES if self.quick else SIZES)
+        asked = [face.n for label in self.shapes if (face := cube_face(label))]
+        cubes = dict.fromkeys(asked) or (QUICK_CUBES if self.quick else CUBES)
+        cases = make_cases(
+            self.tests or DEFAULT_TESTS, sizes, self.shapes, cubes, self.measured_memories(), self.ranks
+        )
+        if self.quick and self.memories is None and not self.tests:
+            cases = [c for c in cases if c.source != "host:malloc" or c.test in QUICK_MALLOC_TESTS]
+        return _each_pair(cases, self.ranks) if self.all_pairs else cases
+
+
+def _each_pair(cases: Sequence[Case], ranks: int) -> list[Case]:
+    """Each case between every two ranks in turn; tests of all pairs at once stay as they are."""
+    every = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
+    single = [case for case in cases if not case.kind.all_pairs]
+    rest = [case for case in cases if case.kind.all_pairs]
+    return [replace(case, pairs=(pair,)) for case in single for pair in every] + rest

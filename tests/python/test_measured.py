@@ -1,0 +1,55 @@
+"""The numbers of docs/measured.md are those of the records under results/."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from peerway import records
+from peerway.units import bandwidth_text, time_text
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "measured.md").read_text()
+K, M = 1 << 10, 1 << 20
+WHOLE = "route openmpi nccl nvshmem nvshmem/kernel"
+PACKED = "route openmpi/pack nccl/pack nvshmem/pack nvshmem/kernel"
+
+# A row's beginning -> test, shape, bytes, and the ways whose numbers it has, in their order.
+H200 = {
+    "put of 256 MiB by `peer/copy`": ("put_bw", "contiguous", 256 * M, "peer/copy cuda"),
+    "put of 256 MiB by `route`": ("put_bw", "contiguous", 256 * M, "route cuda"),
+    "get of 256 MiB by `route`": ("get_bw", "contiguous", 256 * M, "route peer/copy"),
+    "put and signal, 8 B": ("put_latency", "contiguous", 8, WHOLE),
+    "put and signal, 512 KiB": ("put_latency", "contiguous", 512 * K, WHOLE),
+    "face of rows": ("put_latency", "cube:256/j", 512 * K, PACKED),
+    "face of single doubles": ("put_latency", "cube:256/k", 512 * K, PACKED),
+}
+CPU = {
+    "put and signal, 8 B": ("put_latency", "contiguous", 8, "peer/shm flag ucx openmpi openmpi/rma"),
+    "put of 16 MiB": ("put_bw", "contiguous", 16 * M, "peer/shm memcpy ucx openmpi openmpi/rma"),
+}
+ROWS = [("h200-x2", *row) for row in H200.items()] + [("cpu-2", *row) for row in CPU.items()]
+
+
+@pytest.mark.parametrize(("folder", "begins", "what"), ROWS, ids=[f"{r[0]} {r[1]}" for r in ROWS])
+def test_a_row_has_the_numbers_of_its_records(
+    folder: str, begins: str, what: tuple[str, str, int, str]
+) -> None:
+    test, shape, size, vias = what
+    found = records.read(sorted((ROOT / "results" / folder).glob("*.jsonl")))
+    section = PAGE.split(f"(`results/{folder}`)")[1].split("\n## ")[0]
+    (row,) = [line for line in section.splitlines() if line.startswith(f"| {begins}")]
+    at = 0
+    for via in vias.split():
+        same = [r for r in found if (r.test, r.shape, r.bytes, r.via) == (test, shape, size, via)]
+        assert all(r.validated for r in same)
+        if test.endswith("_bw"):
+            text = bandwidth_text(median(r.bandwidth_MBps for r in same))
+        else:
+            text = time_text(median(r.p50_us for r in same))
+        place = re.compile(rf" {re.escape(text)}[ ,]").search(row, at)
+        assert place, f"{via}: {text} is not in its place in: {row}"
+        at = place.end() - 1
