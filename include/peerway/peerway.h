@@ -174,8 +174,12 @@ typedef struct pw_raise {
 
 #define PW_MAX_DIMS 4
 
-/* Blocks of `block_bytes` at regular strides: count[0] is the slowest dimension. dims = 0 is one block.
- * Strides must be positive and leave no overlap. */
+/* Blocks of `block_bytes` at regular strides, block by block in the order of the indices, count[0] the
+ * slowest. dims = 0 is one block. Strides must be positive, and no two blocks may share a byte; dimensions
+ * may nest in any order (column-major is fine) and interleave. PW_INVALID_ARGUMENT tells of blocks that
+ * overlap, and of strides that interleave so irregularly that 65536 steps of a search do not tell whether
+ * they do: strides that nest, each at least as large as all that the smaller ones span, are always decided.
+ */
 typedef struct pw_block {
   uint64_t offset; /* of the first byte in the region */
   uint64_t block_bytes;
