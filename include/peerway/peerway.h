@@ -127,7 +127,7 @@ PW_API uint64_t pw_region_bytes(const pw_region* region);
 PW_API pw_device pw_region_device(const pw_region* region);
 
 /* Writes the key into `key` and its length into `*length`. With too small a `capacity`: PW_OUT_OF_RANGE and
- * the length needed. PW_KEY_MAX bytes are always enough. */
+ * the length needed (`key` may be NULL when `capacity` is 0). PW_KEY_MAX bytes are always enough. */
 #define PW_KEY_MAX 1024
 PW_API pw_status pw_region_key(const pw_region* region, void* key, size_t capacity, size_t* length);
 
