@@ -39,8 +39,8 @@ uint64_t host_id() {
 }
 
 /// Waits without a deadline for PW_FOREVER, whose time the condition variable could not hold.
-bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, uint64_t deadline,
-                auto&& done) {
+bool wait_for_change(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, uint64_t deadline,
+                     auto&& done) {
   if (deadline == PW_FOREVER) {
     changed.wait(lock, done);
     return true;
@@ -71,7 +71,7 @@ Member::Member(int rank, int size, const Secret& secret, Channel channel, std::u
       channel_(std::move(channel)),
       thread_([this] { run(); }) {
   std::unique_lock lock(mutex_);
-  const bool told = wait_until(changed_, lock, deadline, [this] { return welcomed_ || refused_; });
+  const bool told = wait_for_change(changed_, lock, deadline, [this] { return welcomed_ || refused_; });
   if (welcomed_) return;
   const Answer why =
       told ? *refused_
@@ -108,20 +108,30 @@ std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint6
                        "in all are allowed",
                        mine.size(), size_, kMaxContribution, kMaxResult));
   const uint64_t deadline = deadline_after(timeout_ns);
-  std::lock_guard one(gathering_);
+  const auto late = [&] {
+    return Error(PW_TIMEOUT,
+                 format("peerway: all_gather: not every one of the {} ranks took part within {:.3g} s", size_,
+                        static_cast<double>(timeout_ns) / 1e9));
+  };
   std::unique_lock lock(mutex_);
+  if (!wait_for_change(changed_, lock, deadline, [this] { return !gathering_; })) throw late();
+  gathering_ = true;
+  struct EndOfTurn {
+    Member& member;
+    ~EndOfTurn() {
+      member.gathering_ = false;
+      member.changed_.notify_all();
+    }
+  } end_of_turn{*this};
   if (hub_alive_) {
     channel_.queue(Type::contribute, pack(Part{sequence_, mine}));
     wake_.ring();
-    wait_until(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; });
+    wait_for_change(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; });
   }
   // A late answer to this one will carry an old number and be dropped.
   ++sequence_;
   if (!answer_ && !hub_alive_) throw Error(PW_PEER_LOST, format("peerway: all_gather: {}", describe_loss(0)));
-  if (!answer_)
-    throw Error(PW_TIMEOUT,
-                format("peerway: all_gather: not every one of the {} ranks took part within {:.3g} s", size_,
-                       static_cast<double>(timeout_ns) / 1e9));
+  if (!answer_) throw late();
   Answer answer = std::move(*answer_);
   answer_.reset();
   if (answer.status != PW_OK) throw Error(answer.status, answer.text);
