@@ -21,6 +21,10 @@ class Losses {
   [[nodiscard]] bool lost(int rank) const noexcept {
     return how_[static_cast<size_t>(rank)].load(std::memory_order_relaxed) != 0;
   }
+  /// How the rank was lost; wire::How{} while it is not.
+  [[nodiscard]] wire::How how(int rank) const noexcept {
+    return static_cast<wire::How>(how_[static_cast<size_t>(rank)].load(std::memory_order_acquire));
+  }
   [[nodiscard]] int any() const noexcept { return first_.load(std::memory_order_relaxed); }
 
   /// "rank 2 was lost 0.8 s ago: its process (4711 on node01) ended without leaving the team".

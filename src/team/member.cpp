@@ -22,7 +22,6 @@ namespace {
 /// A rank that leaves ends its process soon after: its goodbye, which comes by way of the hub, may be seen
 /// later.
 constexpr uint64_t kGrace = 200'000'000;
-constexpr uint64_t kFarewell = 1'000'000'000;
 
 uint64_t first_word(const Digest& digest) {
   uint64_t word;
@@ -192,21 +191,23 @@ void Member::serve() {
   channel_.close();
 }
 
-/// A process that ended without a word from the hub: its socket may live on in a child that it forked.
+/// A process that ended without a word from the hub: its socket may live on in a child that it forked. Rank
+/// 0's is watched even when it has left, because the hub is a thread of it.
 void Member::check_watches() {
   std::erase_if(watches_, [this](const Watch& watch) {
     const bool known = losses_.lost(watch.rank);
-    bool alive;
+    bool alive = false;
     {
       std::lock_guard lock(mutex_);
       alive = hub_alive_;
-      const bool believe = watch.report_at && (!alive || now_ns() >= watch.report_at);
-      if (!known && !believe) return false;
+      const bool ended = watch.report_at && (!alive || now_ns() >= watch.report_at);
+      if (!ended && (!known || watch.rank == 0)) return false;
       if (!known && alive)
         channel_.queue(Type::lost, pack(Loss{static_cast<uint32_t>(watch.rank), How::died}));
     }
-    lose(watch.rank, How::died);
-    if (watch.rank == 0) hub_ended();  // it was a thread of that process
+    const bool hub_left = !alive && losses_.how(0) == How::left;
+    lose(watch.rank, hub_left ? How::ended : How::died);
+    if (watch.rank == 0) hub_ended();
     return true;
   });
 }

@@ -156,7 +156,10 @@ TEST(Team, ATimeoutIsKeptBehindAnotherThreadsGather) {
   with_team(2, [&](std::unique_ptr<Team> team) {
     if (team->rank() == 1) {
       wait_for([&] { return over.load(); });
-      return team->barrier(20 * kSecond);
+      team->barrier(20 * kSecond);
+      // Should the thread that gives up have come first after all, then the other's is the second.
+      status_of([&] { team->barrier(20 * kSecond); });
+      return;
     }
     std::atomic<bool> started{false};
     std::thread first([&] {
@@ -185,6 +188,18 @@ TEST(Team, WhoLeavesIsSaidToHaveLeftAndNotToHaveDied) {
       EXPECT_NE(team->describe_loss(leaver).find("left the team"), std::string::npos);
     });
   }
+}
+
+// Rank 0 is the first to leave, and the hub is its thread.
+TEST(Team, TheGoodbyesThatFollowRankZerosAreHeard) {
+  with_team(3, [&](std::unique_ptr<Team> team) {
+    if (team->rank() == 0) return;
+    wait_for([&] { return team->lost(0); });
+    if (team->rank() == 1) return;
+    wait_for([&] { return team->lost(1); });
+    EXPECT_NE(team->describe_loss(1).find("rank 1 left the team"), std::string::npos)
+        << team->describe_loss(1);
+  });
 }
 
 TEST(Team, ASubscriberIsToldOfEarlierLossesAndCanStop) {
