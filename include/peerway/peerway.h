@@ -110,7 +110,7 @@ typedef struct pw_region pw_region;
 typedef enum pw_device_kind { PW_HOST = 0, PW_CUDA = 1 } pw_device_kind;
 typedef struct pw_device {
   pw_device_kind kind;
-  int32_t index; /* CUDA ordinal in this process; -1 is the device bound to this rank */
+  int32_t index; /* CUDA ordinal in this process; -1: the one bound to this rank (setting `device`) */
 } pw_device;
 
 /* New memory that peers on this host can map from the start. Freed by pw_region_close. */

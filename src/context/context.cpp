@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
+#include "context/binding.h"
 #include "path/mapped/mapped.h"
 #include "path/peer/cma.h"
 #include "path/peer/gpu.h"
@@ -33,16 +34,6 @@ std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Uc
   return paths;
 }
 
-Device& device_named(pw_device where) {
-  int32_t index = where.index;
-  if (where.kind == PW_HOST) {
-    index = 0;
-  } else if (index == -1) {
-    index = config("device").empty() ? 0 : static_cast<int32_t>(config_number("device"));
-  }
-  return device({where.kind, index});
-}
-
 Context::Context(Team& team) : team_(team), touched_(static_cast<size_t>(team.size())) {
   const Card mine = make_card(control_);
   const auto gathered = team.all_gather(std::as_bytes(std::span(&mine, 1)), config_number("timeout"));
@@ -63,6 +54,14 @@ Context::Context(Team& team) : team_(team), touched_(static_cast<size_t>(team.si
 Context::~Context() { close(); }
 
 void Context::close() { control_.close_for_all(); }
+
+Device& Context::device_named(pw_device where) const {
+  if (where.kind == PW_HOST) return host_device();
+  if (where.index != -1) return device({where.kind, where.index});
+  const auto gpus =
+      std::ranges::count_if(devices(), [](const Device* device) { return device->id().kind == PW_CUDA; });
+  return device({where.kind, bound_gpu(importer_->local_rank(), static_cast<size_t>(gpus))});
+}
 
 std::shared_ptr<Region> Context::allocate(pw_device where, uint64_t bytes) {
   auto region = registry_.allocate(device_named(where), bytes);

@@ -58,6 +58,8 @@ class Context {
   pw_status flush(int rank, uint64_t deadline_ns);
 
  private:
+  /// The device that `where` names; index -1 is the one bound to this rank (context/binding.h). Throws Error.
+  [[nodiscard]] Device& device_named(pw_device where) const;
   pw_status check(const Remote& remote) const;
   pw_status start(Transfer& transfer, const Raise* raise);
   pw_status check(const Remote& remote, const Raise* raise) const;
@@ -101,8 +103,5 @@ class Signal {
 
 /// The paths of this build, in order of preference where nothing was measured.
 std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx, ProcessorMaps& maps);
-
-/// The device that `where` names; index -1 is the one bound to this rank (PEERWAY_DEVICE). Throws Error.
-Device& device_named(pw_device where);
 
 }  // namespace pw

@@ -46,6 +46,12 @@ Importer::~Importer() {
 
 bool Importer::same_host(int rank) const { return card(rank).host_id == card(own_rank_).host_id; }
 
+int Importer::local_rank() const {
+  int before = 0;
+  for (int rank = 0; rank < own_rank_; ++rank) before += same_host(rank) ? 1 : 0;
+  return before;
+}
+
 std::shared_ptr<Control> Importer::control(int rank) {
   if (!same_host(rank)) return nullptr;
   std::lock_guard lock(mutex_);
