@@ -1,16 +1,15 @@
 #include "team/member.h"
 
 #include <poll.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/host_id.h"
 #include "base/log.h"
 
 namespace pw {
@@ -22,20 +21,6 @@ namespace {
 /// A rank that leaves ends its process soon after: its goodbye, which comes by way of the hub, may be seen
 /// later.
 constexpr uint64_t kGrace = 200'000'000;
-
-uint64_t first_word(const Digest& digest) {
-  uint64_t word;
-  std::memcpy(&word, digest.data(), sizeof word);
-  return word;
-}
-
-uint64_t host_id() {
-  std::string text;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-  struct stat space{};
-  if (::stat("/proc/self/ns/pid", &space) == 0) text += std::to_string(space.st_ino);
-  return first_word(siphash(Secret{}, view_of(text)));
-}
 
 /// Waits without a deadline for PW_FOREVER, whose time the condition variable could not hold.
 bool wait_for_change(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, uint64_t deadline,
