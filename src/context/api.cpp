@@ -4,8 +4,8 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "context/context.h"
-#include "context/paths_info.h"
-#include "path/staged/staged.h"
+#include "context/inspect.h"
+#include "context/signal.h"
 #include "team/handle.h"
 
 struct pw_context {
@@ -209,9 +209,8 @@ pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns) {
 
 namespace pw {
 
-std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region,
-                                Op op) {
-  return context->context.resolver().probe(op, *region->region, *remote->remote);
+std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region) {
+  return context->context.resolver().probe(*region->region, *remote->remote);
 }
 
 std::string explain_for(pw_context* context, const pw_remote* remote, const pw_region* region, Op op,
@@ -220,8 +219,7 @@ std::string explain_for(pw_context* context, const pw_remote* remote, const pw_r
 }
 
 void set_staging_chunk_bytes(pw_context* context, uint64_t bytes) {
-  for (const auto& path : context->context.resolver().paths())
-    if (auto* staged = dynamic_cast<Staged*>(path.get())) staged->set_chunk_bytes(bytes);
+  context->context.set_staging_chunk_bytes(bytes);
 }
 
 }  // namespace pw
