@@ -6,12 +6,6 @@
 namespace pw {
 namespace {
 
-// Memory of this very process needs no mapping.
-class OwnMemory final : public Mapping {
- public:
-  explicit OwnMemory(uint64_t address) { address_ = reinterpret_cast<std::byte*>(address); }
-};
-
 // A host mapping that one more device may reach.
 class PinnedMapping final : public Mapping {
  public:
@@ -75,7 +69,7 @@ std::shared_ptr<Mapping> Importer::map(int rank, const Export& exported, Device&
   std::shared_ptr<Mapping> mapping;
   if (host_memory) {
     if (same_process(rank))
-      mapping = std::make_shared<OwnMemory>(exported.address - exported.offset);
+      mapping = std::make_shared<OwnMemory>(exported);
     else
       mapping = host_device().import(exported);
     if (device.id().kind != PW_HOST)
