@@ -81,6 +81,7 @@ struct Failure {
 };
 
 enum class How : uint8_t {
+  none = 0,  ///< not lost. Never sent
   left = 1,
   died = 2,
   ended = 3  ///< after the hub had: in good order or not, nobody could say. Never sent
