@@ -24,8 +24,7 @@
 extern "C" {
 #endif
 
-/* ---- status
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- status ---- */
 
 typedef enum pw_status {
   PW_OK = 0,
@@ -54,8 +53,7 @@ PW_API const char* pw_version(void);                 /* "0.1.0" */
 
 #define PW_FOREVER UINT64_MAX /* a timeout that never passes; the death of a peer still ends the wait */
 
-/* ---- team: the processes that communicate
- * ----------------------------------------------------------------------- */
+/* ---- team: the processes that communicate ---- */
 
 typedef struct pw_team pw_team;
 
@@ -80,8 +78,7 @@ PW_API pw_status pw_team_barrier(pw_team* team, uint64_t timeout_ns);
 PW_API int pw_team_lost(const pw_team* team, int rank);
 PW_API void pw_team_free(pw_team* team);
 
-/* ---- context: devices, routes and connections of one team
- * ------------------------------------------------------- */
+/* ---- context: devices, routes and connections of one team ---- */
 
 typedef struct pw_context pw_context;
 
@@ -102,15 +99,14 @@ PW_API void pw_context_free(pw_context* context);
  */
 PW_API pw_status pw_context_use(pw_context* context, const char* paths);
 
-/* ---- region: a registered span of any memory
- * -------------------------------------------------------------------- */
+/* ---- region: a registered span of any memory ---- */
 
 typedef struct pw_region pw_region;
 
 typedef enum pw_device_kind { PW_HOST = 0, PW_CUDA = 1 } pw_device_kind;
 typedef struct pw_device {
   pw_device_kind kind;
-  int32_t index; /* CUDA ordinal in this process; -1 is the device bound to this rank */
+  int32_t index; /* CUDA ordinal in this process; -1: the one bound to this rank (setting `device`) */
 } pw_device;
 
 /* New memory that peers on this host can map from the start. Freed by pw_region_close. */
@@ -127,12 +123,11 @@ PW_API uint64_t pw_region_bytes(const pw_region* region);
 PW_API pw_device pw_region_device(const pw_region* region);
 
 /* Writes the key into `key` and its length into `*length`. With too small a `capacity`: PW_OUT_OF_RANGE and
- * the length needed. PW_KEY_MAX bytes are always enough. */
+ * the length needed (`key` may be NULL when `capacity` is 0). PW_KEY_MAX bytes are always enough. */
 #define PW_KEY_MAX 1024
 PW_API pw_status pw_region_key(const pw_region* region, void* key, size_t capacity, size_t* length);
 
-/* ---- remote: another rank's region or signal, imported by key
- * ---------------------------------------------------- */
+/* ---- remote: another rank's region or signal, imported by key ---- */
 
 typedef struct pw_remote pw_remote;
 
@@ -141,8 +136,7 @@ PW_API void pw_remote_close(pw_remote* remote);
 PW_API int pw_remote_rank(const pw_remote* remote);
 PW_API uint64_t pw_remote_bytes(const pw_remote* remote);
 
-/* ---- signal: a 64-bit counter in this rank's memory that peers raise
- * --------------------------------------------- */
+/* ---- signal: a 64-bit counter in this rank's memory that peers raise ---- */
 
 typedef struct pw_signal pw_signal;
 
@@ -159,10 +153,10 @@ PW_API uint64_t pw_signal_value(const pw_signal* signal);
  * PW_ANY_RANK, any rank) or PW_CLOSED otherwise. */
 PW_API pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns);
 
-/* ---- operations
- * --------------------------------------------------------------------------------------------------- A put
- * or get is started by the call. The bytes of the source must not change, and those of the target not be
- * used, before pw_flush of that rank returns; or, at the target of a put, before the signal it raises has
+/* ---- operations ---- */
+
+/* A put or get is started by the call. The bytes of the source must not change, and those of the target not
+ * be used, before pw_flush of that rank returns; or, at the target of a put, before the signal it raises has
  * arrived. */
 
 /* Raise a remote signal by `by` (at least 1) after the data of the same operation is visible at the target. A
@@ -174,8 +168,12 @@ typedef struct pw_raise {
 
 #define PW_MAX_DIMS 4
 
-/* Blocks of `block_bytes` at regular strides: count[0] is the slowest dimension. dims = 0 is one block.
- * Strides must be positive and leave no overlap. */
+/* Blocks of `block_bytes` at regular strides, block by block in the order of the indices, count[0] the
+ * slowest. dims = 0 is one block. Strides must be positive, and no two blocks may share a byte; dimensions
+ * may nest in any order (column-major is fine) and interleave. PW_INVALID_ARGUMENT tells of blocks that
+ * overlap, and of strides that interleave so irregularly that 65536 steps of a search do not tell whether
+ * they do: strides that nest, each at least as large as all that the smaller ones span, are always decided.
+ */
 typedef struct pw_block {
   uint64_t offset; /* of the first byte in the region */
   uint64_t block_bytes;

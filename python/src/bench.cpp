@@ -10,6 +10,7 @@
 #include "bench/limits.h"
 #include "bench/pair.h"
 #include "core.h"
+#include "device/shape.h"
 
 namespace pwpy {
 namespace {
@@ -88,11 +89,7 @@ void need(uint64_t found, uint64_t wanted) {
 
 std::tuple<Array, double> copy_window(const Bytes& to, const Bytes& from, const pw_block& block,
                                       uint64_t window, uint64_t iterations) {
-  const uint64_t rows = block.dims == 0 ? 1 : block.count[0];
-  const uint64_t pitch = block.dims == 0 ? 0 : static_cast<uint64_t>(block.stride[0]);
-  const uint64_t end = block.offset + (rows - 1) * pitch + block.block_bytes;
-  need(to.size(), end);
-  need(from.size(), end);
+  pw::join(block, to.size(), "target array", block, from.size(), "source array");  // throws what is wrong
   auto* target = reinterpret_cast<std::byte*>(to.data());
   const auto* source = reinterpret_cast<const std::byte*>(from.data());
   return run([&] { return pw::bench::copy_window(target, source, block, window, iterations); });

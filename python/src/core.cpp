@@ -43,6 +43,7 @@ pw_device parse_device(const std::string& kind, int32_t index) {
 }
 
 Team create_team(int rank, int size, const nb::callable& broadcast) {
+  const nb::gil_scoped_release release;  // it waits for the other ranks
   return {peerway::Team::create(rank, size,
                                 [&](void* data, size_t bytes) {
                                   const nb::gil_scoped_acquire acquire;

@@ -12,8 +12,8 @@
 
 #include "base/config.h"
 #include "base/status.h"
+#include "context/inspect.h"
 #include "context/machine.h"
-#include "context/paths_info.h"
 #include "core.h"
 #include "device/device.h"
 #include "route/split.h"
@@ -24,13 +24,13 @@ namespace {
 
 using Text = std::string;
 
+/// Paths answer both operations alike; `op` is checked all the same.
 std::vector<std::tuple<Text, bool, Text>> paths_for(Context& context, Remote& remote, Region& region,
                                                     const Text& op) {
+  static_cast<void>(pw::route::parse_op(op));
   std::vector<std::tuple<Text, bool, Text>> found;
-  for (const pw::PathInfo& path :
-       pw::paths_for(context->handle(), remote->handle(), region->handle(), pw::route::parse_op(op))) {
+  for (const pw::PathInfo& path : pw::paths_for(context->handle(), remote->handle(), region->handle()))
     found.emplace_back(path.name, path.available, path.why_not);
-  }
   return found;
 }
 

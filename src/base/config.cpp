@@ -34,7 +34,8 @@ constexpr ConfigEntry table[] = {
     {"rules", "path", "",
      "The file of your rules that force or forbid paths. Empty: ~/.config/peerway/rules.json."},
     {"cache", "path", "", "Folder of compiled device code. Empty: ~/.cache/peerway."},
-    {"device", "count", "", "CUDA device of this rank. Empty: its local rank modulo the number of devices."},
+    {"device", "count", "",
+     "CUDA device of this rank. Empty: its place among the ranks of its host, modulo the number of devices."},
     {"cuda_library", "path", "", "The CUDA driver library. Empty: libcuda.so.1 of the system."},
     {"nvrtc_library", "path", "",
      "The NVRTC library. Empty: that of the toolkit, the system or the Python wheel."},
@@ -43,7 +44,10 @@ constexpr ConfigEntry table[] = {
     {"ucx", "choice:auto|on|off", "auto",
      "UCX, the way to other hosts. auto: started with ranks on several hosts, or where paths or the table "
      "name it."},
-    {"host_id", "text", "", "For tests: ranks with different values act as if they were on different hosts."},
+    {"host_id", "text", "",
+     "For tests only. Simulates several hosts on one: ranks whose values differ share no memory, as if they "
+     "were "
+     "on different hosts."},
     {"gdrcopy_library", "path", "", "The GDRCopy library. Empty: libgdrapi.so.2 of the system."},
 };
 

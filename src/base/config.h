@@ -24,8 +24,8 @@ std::span<const ConfigEntry> config_table();
 /// does not fit its type, naming the value, where it came from and what is allowed.
 std::string config(std::string_view name);
 std::string config_origin(std::string_view name);  ///< "PEERWAY_LOG", "the default of 'log'", ...
-uint64_t config_number(
-    std::string_view name);  ///< counts, bytes (suffixes K M G) and seconds (in nanoseconds)
+/// The same as a number: counts, bytes (suffixes K M G T) and seconds (in nanoseconds).
+uint64_t config_number(std::string_view name);
 
 /// Checks every value now in force, so that a mistake is told at the start and not in the middle. Throws as
 /// config() does; warns once of PEERWAY_ variables that mean nothing.

@@ -56,6 +56,8 @@ Digest siphash(const Secret& secret, std::span<const std::byte> text) {
   return digest;
 }
 
+uint64_t first_word(const Digest& digest) { return load(std::span(digest).first(8)); }
+
 bool equal_digests(const Digest& a, const Digest& b) {
   std::byte difference{};
   for (size_t i = 0; i < a.size(); ++i) difference |= a[i] ^ b[i];

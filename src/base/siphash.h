@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace pw {
@@ -12,6 +13,9 @@ using Secret = std::array<std::byte, 16>;
 using Digest = std::array<std::byte, 16>;
 
 Digest siphash(const Secret& secret, std::span<const std::byte> text);
+
+/// The first 64 bits, where they are enough.
+uint64_t first_word(const Digest& digest);
 
 /// Compares in a time that does not depend on where the two differ.
 bool equal_digests(const Digest& a, const Digest& b);

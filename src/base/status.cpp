@@ -1,7 +1,6 @@
 #include "base/status.h"
 
 #include <cstring>
-#include <new>
 
 namespace pw {
 namespace {
@@ -11,6 +10,12 @@ thread_local std::string last_message;
 pw_status fail(pw_status status, std::string message) noexcept {
   last_message = std::move(message);
   return status;
+}
+
+pw_status fail_null(const char* function) noexcept {
+  return guard([&] {
+    return fail(PW_INVALID_ARGUMENT, std::string("peerway: ") + function + " was given a null pointer");
+  });
 }
 
 const char* last_error_message() noexcept { return last_message.c_str(); }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -31,6 +32,15 @@ const char* last_error_message() noexcept;
 /// ": No such file or directory (errno 2)" for the errno given.
 std::string errno_text(int error);
 
+/// Whether none of the pointers that a C function was given is null.
+template <typename... Pointers>
+bool given(Pointers... pointers) noexcept {
+  return ((pointers != nullptr) && ...);
+}
+
+/// PW_INVALID_ARGUMENT: `function` was given a null pointer.
+pw_status fail_null(const char* function) noexcept;
+
 /// Runs `body` at the C boundary: an exception becomes a status and a message, and nothing ever escapes.
 template <typename Body>
 pw_status guard(Body&& body) noexcept {
@@ -42,7 +52,15 @@ pw_status guard(Body&& body) noexcept {
     return fail(PW_NO_MEMORY, "peerway: out of host memory");
   } catch (const std::exception& error) {
     return fail(PW_INTERNAL, std::string("peerway: unexpected failure: ") + error.what());
+  } catch (...) {  // a callback of the program may throw anything
+    return fail(PW_INTERNAL, "peerway: an exception that is no std::exception was thrown");
   }
+}
+
+/// The same for a C function that needs pointers: `all_given` says whether it got them.
+template <typename Body>
+pw_status guard(const char* function, bool all_given, Body&& body) noexcept {
+  return all_given ? guard(std::forward<Body>(body)) : fail_null(function);
 }
 
 }  // namespace pw

@@ -4,8 +4,8 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "context/context.h"
-#include "context/paths_info.h"
-#include "path/staged/staged.h"
+#include "context/inspect.h"
+#include "context/signal.h"
 #include "team/handle.h"
 
 struct pw_context {
@@ -31,15 +31,7 @@ namespace {
 
 using pw::Error;
 using pw::format;
-
-template <typename... Pointers>
-bool all_given(Pointers... pointers) {
-  return ((pointers != nullptr) && ...);
-}
-
-pw_status null_argument(const char* function) {
-  return pw::fail(PW_INVALID_ARGUMENT, format("peerway: {} was given a null pointer", function));
-}
+using pw::given;
 
 pw_status copy_key(const std::vector<std::byte>& bytes, void* key, size_t capacity, size_t* length) {
   *length = bytes.size();
@@ -80,40 +72,37 @@ pw::Remote& region_of(const pw_remote* remote) {
 extern "C" {
 
 pw_status pw_context_create(pw_team* team, pw_context** context) {
-  if (!all_given(team, context)) return null_argument("pw_context_create");
-  return pw::guard([&] {
+  return pw::guard(__func__, given(team, context), [&] {
     *context = new pw_context(*team->team);
     return PW_OK;
   });
 }
 
 pw_status pw_context_close(pw_context* context) {
-  if (!all_given(context)) return null_argument("pw_context_close");
-  context->context.close();
-  return PW_OK;
+  return pw::guard(__func__, given(context), [&] {
+    context->context.close();
+    return PW_OK;
+  });
 }
 
 void pw_context_free(pw_context* context) { delete context; }
 
 pw_status pw_context_use(pw_context* context, const char* paths) {
-  if (!all_given(context)) return null_argument("pw_context_use");
-  return pw::guard([&] {
+  return pw::guard(__func__, given(context), [&] {
     context->context.resolver().use(paths != nullptr ? paths : "");
     return PW_OK;
   });
 }
 
 pw_status pw_allocate(pw_context* context, pw_device device, uint64_t bytes, pw_region** region) {
-  if (!all_given(context, region)) return null_argument("pw_allocate");
-  return pw::guard([&] {
+  return pw::guard(__func__, given(context, region), [&] {
     *region = new pw_region{context->context.allocate(device, bytes), &context->context};
     return PW_OK;
   });
 }
 
 pw_status pw_register(pw_context* context, void* address, uint64_t bytes, pw_region** region) {
-  if (!all_given(context, region)) return null_argument("pw_register");
-  return pw::guard([&] {
+  return pw::guard(__func__, given(context, region), [&] {
     *region = new pw_region{context->context.add(address, bytes), &context->context};
     return PW_OK;
   });
@@ -136,13 +125,12 @@ pw_device pw_region_device(const pw_region* region) {
 }
 
 pw_status pw_region_key(const pw_region* region, void* key, size_t capacity, size_t* length) {
-  if (!all_given(region, length)) return null_argument("pw_region_key");
-  return pw::guard([&] { return copy_key(region->context->key_of(*region->region), key, capacity, length); });
+  return pw::guard(__func__, given(region, length) && (capacity == 0 || given(key)),
+                   [&] { return copy_key(region->context->key_of(*region->region), key, capacity, length); });
 }
 
 pw_status pw_import(pw_context* context, const void* key, size_t length, pw_remote** remote) {
-  if (!all_given(context, key, remote)) return null_argument("pw_import");
-  return pw::guard([&] {
+  return pw::guard(__func__, given(context, key, remote), [&] {
     *remote = new pw_remote{context->context.import({static_cast<const std::byte*>(key), length})};
     return PW_OK;
   });
@@ -153,8 +141,7 @@ int pw_remote_rank(const pw_remote* remote) { return remote == nullptr ? -1 : re
 uint64_t pw_remote_bytes(const pw_remote* remote) { return remote == nullptr ? 0 : remote->remote->bytes(); }
 
 pw_status pw_signal_create(pw_context* context, int sender, pw_signal** signal) {
-  if (!all_given(context, signal)) return null_argument("pw_signal_create");
-  return pw::guard([&] {
+  return pw::guard(__func__, given(context, signal), [&] {
     *signal = new pw_signal(context->context, sender);
     return PW_OK;
   });
@@ -166,21 +153,19 @@ pw_status pw_signal_close(pw_signal* signal) {
 }
 
 pw_status pw_signal_key(const pw_signal* signal, void* key, size_t capacity, size_t* length) {
-  if (!all_given(signal, length)) return null_argument("pw_signal_key");
-  return pw::guard([&] { return copy_key(signal->signal.key(), key, capacity, length); });
+  return pw::guard(__func__, given(signal, length) && (capacity == 0 || given(key)),
+                   [&] { return copy_key(signal->signal.key(), key, capacity, length); });
 }
 
 uint64_t pw_signal_value(const pw_signal* signal) { return signal == nullptr ? 0 : signal->signal.value(); }
 
 pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns) {
-  if (!all_given(signal)) return null_argument("pw_signal_wait");
-  return pw::guard([&] { return signal->signal.wait(value, timeout_ns); });
+  return pw::guard(__func__, given(signal), [&] { return signal->signal.wait(value, timeout_ns); });
 }
 
 pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const pw_region* from,
                  uint64_t from_offset, uint64_t bytes, const pw_raise* raise) {
-  if (!all_given(context, to, from)) return null_argument("pw_put");
-  return pw::guard([&] {
+  return pw::guard(__func__, given(context, to, from), [&] {
     const CheckedRaise checked(raise);
     return context->context.move(
         {pw::Op::put, &region_of(to), from->region.get(), to_offset, from_offset, bytes}, checked.get());
@@ -189,8 +174,7 @@ pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const p
 
 pw_status pw_get(pw_context* context, const pw_remote* from, uint64_t from_offset, pw_region* to,
                  uint64_t to_offset, uint64_t bytes) {
-  if (!all_given(context, from, to)) return null_argument("pw_get");
-  return pw::guard([&] {
+  return pw::guard(__func__, given(context, from, to), [&] {
     return context->context.move(
         {pw::Op::get, &region_of(from), to->region.get(), from_offset, to_offset, bytes}, nullptr);
   });
@@ -198,8 +182,7 @@ pw_status pw_get(pw_context* context, const pw_remote* from, uint64_t from_offse
 
 pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_block, const pw_region* from,
                        const pw_block* from_block, const pw_raise* raise) {
-  if (!all_given(context, to, to_block, from, from_block)) return null_argument("pw_put");
-  return pw::guard([&] {
+  return pw::guard(__func__, given(context, to, to_block, from, from_block), [&] {
     const CheckedRaise checked(raise);
     return context->context.put(region_of(to), *to_block, *from->region, *from_block, checked.get());
   });
@@ -207,28 +190,27 @@ pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_bl
 
 pw_status pw_get_block(pw_context* context, const pw_remote* from, const pw_block* from_block, pw_region* to,
                        const pw_block* to_block) {
-  if (!all_given(context, from, from_block, to, to_block)) return null_argument("pw_get");
-  return pw::guard(
-      [&] { return context->context.get(region_of(from), *from_block, *to->region, *to_block); });
+  return pw::guard(__func__, given(context, from, from_block, to, to_block), [&] {
+    return context->context.get(region_of(from), *from_block, *to->region, *to_block);
+  });
 }
 
 pw_status pw_raise_signal(pw_context* context, const pw_raise* raise) {
-  if (!all_given(context, raise)) return null_argument("pw_raise_signal");
-  return pw::guard([&] { return context->context.raise(CheckedRaise(raise).value); });
+  return pw::guard(__func__, given(context, raise),
+                   [&] { return context->context.raise(CheckedRaise(raise).value); });
 }
 
 pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns) {
-  if (!all_given(context)) return null_argument("pw_flush");
-  return pw::guard([&] { return context->context.flush(rank, pw::deadline_after(timeout_ns)); });
+  return pw::guard(__func__, given(context),
+                   [&] { return context->context.flush(rank, pw::deadline_after(timeout_ns)); });
 }
 
 }  // extern "C"
 
 namespace pw {
 
-std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region,
-                                Op op) {
-  return context->context.resolver().probe(op, *region->region, *remote->remote);
+std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region) {
+  return context->context.resolver().probe(*region->region, *remote->remote);
 }
 
 std::string explain_for(pw_context* context, const pw_remote* remote, const pw_region* region, Op op,
@@ -237,8 +219,7 @@ std::string explain_for(pw_context* context, const pw_remote* remote, const pw_r
 }
 
 void set_staging_chunk_bytes(pw_context* context, uint64_t bytes) {
-  for (const auto& path : context->context.resolver().paths())
-    if (auto* staged = dynamic_cast<Staged*>(path.get())) staged->set_chunk_bytes(bytes);
+  context->context.set_staging_chunk_bytes(bytes);
 }
 
 }  // namespace pw

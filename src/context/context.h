@@ -43,6 +43,9 @@ class Context {
   /// The key of all this rank's signal words, for UCX; empty where it does not run.
   std::vector<std::byte> ucx_key_of_signals() { return ucx_.key_of(control_); }
 
+  /// The chunk size of `staged` for what is started from now on.
+  void set_staging_chunk_bytes(uint64_t bytes);
+
   /// UCX, to be polled by whoever waits for what it brings; null where it does not run.
   [[nodiscard]] ucx::Engine* ucx() const { return ucx_.engine(); }
 
@@ -51,15 +54,23 @@ class Context {
 
   /// Data paths: checked and joined operations.
   pw_status put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
-                const Raise* raise);
-  pw_status get(Remote& from, const pw_block& from_block, Region& to, const pw_block& to_block);
+                const Raise* raise) {
+    return move_blocks(Op::put, to, to_block, from, from_block, raise);
+  }
+  pw_status get(Remote& from, const pw_block& from_block, Region& to, const pw_block& to_block) {
+    return move_blocks(Op::get, from, from_block, to, to_block, nullptr);
+  }
   pw_status move(const Run& run, const Raise* raise);  ///< one run of bytes, not yet checked
   pw_status raise(const Raise& raise);
   pw_status flush(int rank, uint64_t deadline_ns);
 
  private:
+  /// The device that `where` names; index -1 is the one bound to this rank (context/binding.h). Throws Error.
+  [[nodiscard]] Device& device_named(pw_device where) const;
   pw_status check(const Remote& remote) const;
-  pw_status start(Transfer& transfer, const Raise* raise);
+  pw_status move_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
+                        const pw_block& local_block, const Raise* raise);
+  pw_status start(const Transfer& transfer, const Raise* raise);
   pw_status check(const Remote& remote, const Raise* raise) const;
   void touch(int rank) {
     auto& touched = touched_[static_cast<size_t>(rank)];
@@ -79,30 +90,5 @@ class Context {
   std::unique_ptr<Resolver> resolver_;
   std::vector<std::atomic<bool>> touched_;  ///< ranks that something was started towards
 };
-
-/// A signal of this rank: one word for each rank that may raise it; its value is their sum.
-class Signal {
- public:
-  Signal(Context& context, int sender);
-  ~Signal();
-  Signal(const Signal&) = delete;
-
-  [[nodiscard]] uint64_t value() const noexcept;
-  pw_status wait(uint64_t value, uint64_t timeout_ns) const;
-  [[nodiscard]] std::vector<std::byte> key() const;
-
- private:
-  Context& context_;
-  int sender_;
-  uint32_t slot_;
-  uint32_t words_;
-  uint32_t first_;
-};
-
-/// The paths of this build, in order of preference where nothing was measured.
-std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx, ProcessorMaps& maps);
-
-/// The device that `where` names; index -1 is the one bound to this rank (PEERWAY_DEVICE). Throws Error.
-Device& device_named(pw_device where);
 
 }  // namespace pw

@@ -18,13 +18,7 @@ Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& uc
   if (!pair.same_host) {
     pair.reachable = false;
     pair.why_not_reachable = "the peer is on another host";
-  } else if (pair.same_process) {
-    pair.reachable = true;
-  } else if (pair.remote.kind == PW_HOST && device.id().kind != PW_HOST) {
-    pair.reachable = exported.handle == Handle::memfd;
-    if (!pair.reachable)
-      pair.why_not_reachable = "a GPU reaches host memory of a peer only where it came from pw_allocate";
-  } else if (exported.handle == Handle::none) {
+  } else if (exported.handle == Handle::none && !pair.same_process) {
     pair.reachable = false;
     pair.why_not_reachable = "the peer's memory cannot be exported: " + remote.key.why_none;
   } else {

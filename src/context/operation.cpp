@@ -34,27 +34,11 @@ pw_status refuse_run(const Run& run) {
 
 }  // namespace
 
-pw_status Context::put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
-                       const Raise* raise) {
-  Transfer transfer;
-  transfer.op = Op::put;
-  transfer.remote = &to;
-  transfer.local = &from;
-  transfer.remote_offset = to_block.offset;
-  transfer.local_offset = from_block.offset;
-  transfer.layout = join(to_block, described(to), from_block, described(from));
-  return start(transfer, raise);
-}
-
-pw_status Context::get(Remote& from, const pw_block& from_block, Region& to, const pw_block& to_block) {
-  Transfer transfer;
-  transfer.op = Op::get;
-  transfer.remote = &from;
-  transfer.local = &to;
-  transfer.remote_offset = from_block.offset;
-  transfer.local_offset = to_block.offset;
-  transfer.layout = join(to_block, described(to), from_block, described(from));
-  return start(transfer, nullptr);
+pw_status Context::move_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
+                               const pw_block& local_block, const Raise* raise) {
+  const Layout layout = op == Op::put ? join(remote_block, described(remote), local_block, described(local))
+                                      : join(local_block, described(local), remote_block, described(remote));
+  return start({op, &remote, &local, remote_block.offset, local_block.offset, layout}, raise);
 }
 
 pw_status Context::move(const Run& run, const Raise* raise) {
@@ -71,25 +55,25 @@ pw_status Context::move(const Run& run, const Raise* raise) {
     const route::Choice& choice = resolved.route->lookup(run.bytes);
     if (choice.split < 0) return resolved.paths[choice.path]->start_run(run, raise);
   }
-  Transfer transfer{
-      run.op, run.remote, run.local, run.remote_offset, run.local_offset, contiguous_layout(run.bytes)};
-  return start(transfer, raise);
+  return start(
+      {run.op, run.remote, run.local, run.remote_offset, run.local_offset, contiguous_layout(run.bytes)},
+      raise);
 }
 
-pw_status Context::start(Transfer& transfer, const Raise* raise) {
+pw_status Context::start(const Transfer& transfer, const Raise* raise) {
   Remote& remote = *transfer.remote;
   if (const pw_status status = check(remote, raise); status != PW_OK) return status;
   const uint64_t bytes = transfer.layout.shape.bytes();
   if (bytes == 0) return raise != nullptr ? this->raise(*raise) : PW_OK;
-  const Resolved& resolved =
-      resolver_->resolve(transfer.op, route::shape_class(transfer.layout.shape), *transfer.local, remote);
-  touch(remote.rank());
   if (raise != nullptr && raise->signal->rank() != remote.rank()) {
     // Paths order a raise after data of the same rank only.
     if (const pw_status status = start(transfer, nullptr); status != PW_OK) return status;
     if (const pw_status status = flush_rank(remote.rank(), PW_FOREVER); status != PW_OK) return status;
     return this->raise(*raise);
   }
+  const Resolved& resolved =
+      resolver_->resolve(transfer.op, route::shape_class(transfer.layout.shape), *transfer.local, remote);
+  touch(remote.rank());
   const route::Choice& choice = resolved.route->lookup(bytes);
   if (choice.split >= 0) return start_split(resolved, resolved.route->split(choice), transfer, raise);
   return resolved.paths[choice.path]->start(transfer, raise);

@@ -101,7 +101,7 @@ void Resolver::classify(Region& region) {
   region.memory_class.store(static_cast<uint32_t>(known - classes_.begin()), std::memory_order_relaxed);
 }
 
-std::vector<PathInfo> Resolver::probe(Op, Region& local, Remote& remote) {
+std::vector<PathInfo> Resolver::probe(Region& local, Remote& remote) {
   const Pair pair = facts(local, remote, importer_, ucx_, maps_);
   std::vector<PathInfo> answers;
   for (const auto& path : paths_) {

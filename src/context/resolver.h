@@ -51,7 +51,7 @@ class Resolver {
   }
 
   /// Every path's answer, in order of preference.
-  std::vector<PathInfo> probe(Op op, Region& local, Remote& remote);
+  std::vector<PathInfo> probe(Region& local, Remote& remote);
 
   /// Gives the region the number of its kind of memory.
   void classify(Region& region);

@@ -54,8 +54,7 @@ struct Allocation {
   DeviceId device;
   std::byte* base = nullptr;
   uint64_t bytes = 0;
-  uint64_t id =
-      0;  ///< changes when memory is freed and the address reused; 0 where the system has no such id
+  uint64_t id = 0;  ///< another one when the address is reused after a free; 0 where the system has none
   Handle handle = Handle::none;
   std::string why_none;  ///< for Handle::none: why, and what to do
 };
@@ -99,6 +98,14 @@ class Mapping {
 
  protected:
   std::byte* address_ = nullptr;
+};
+
+/// Memory of this very process, which needs no mapping.
+class OwnMemory final : public Mapping {
+ public:
+  explicit OwnMemory(const Export& exported) {
+    address_ = reinterpret_cast<std::byte*>(exported.address - exported.offset);
+  }
 };
 
 class Device {
@@ -155,6 +162,10 @@ class Device {
   /// How this device is joined to that memory: "nvlink", "pcie", "same" (one GPU), "" where there is only one
   /// way. Part of the pair class that route tables are keyed by.
   [[nodiscard]] virtual std::string link(const Export& exported) const = 0;
+
+ protected:
+  /// The part of an Export that every kind of handle has, for a region at `address` in the allocation.
+  static Export describe(const Allocation& allocation, const void* address);
 };
 
 /// The devices of this process: host first. Found once; a missing driver leaves only the host, and

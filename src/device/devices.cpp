@@ -1,4 +1,6 @@
-// The list of devices: the one place that knows which kinds there are.
+// The list of devices, the one place that knows which kinds there are, and what all kinds share.
+#include <unistd.h>
+
 #include <utility>
 
 #include "base/config.h"
@@ -38,6 +40,17 @@ const Devices& found() {
 }
 
 }  // namespace
+
+Export Device::describe(const Allocation& allocation, const void* address) {
+  Export exported;
+  exported.handle = allocation.handle;
+  exported.allocation = allocation.id;
+  exported.bytes = allocation.bytes;
+  exported.offset = static_cast<uint64_t>(static_cast<const std::byte*>(address) - allocation.base);
+  exported.process = getpid();
+  exported.address = reinterpret_cast<uint64_t>(address);
+  return exported;
+}
 
 std::string to_string(DeviceId id) { return id.kind == PW_HOST ? "host" : format("cuda:{}", id.index); }
 

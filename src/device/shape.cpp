@@ -1,10 +1,11 @@
 #include "device/shape.h"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 #include "base/format.h"
 #include "base/status.h"
+#include "device/overlap.h"
 
 namespace pw {
 namespace {
@@ -23,45 +24,53 @@ uint64_t add(uint64_t a, uint64_t b, const char* what) {
   return sum;
 }
 
-// Checks one side and returns the bytes from its first byte to one past its last. Dimensions may nest in any
-// order (a transpose is fine); what must not happen is that two blocks share a byte.
+// Checks the numbers of one side and returns the bytes from its first byte to one past its last.
 uint64_t checked_extent(const pw_block& block, const Described& span) {
   if (block.dims > PW_MAX_DIMS)
     throw Error(PW_INVALID_ARGUMENT, format("peerway: a block of {} dimensions in the {}; at most {}",
                                             block.dims, span.text(), PW_MAX_DIMS));
-  std::array<uint32_t, PW_MAX_DIMS> order{};
-  std::iota(order.begin(), order.end(), 0);
+  uint64_t extent = block.block_bytes;
   for (uint32_t d = 0; d < block.dims; ++d) {
     if (block.count[d] == 0) return 0;
-    if (block.count[d] > 1 && block.stride[d] <= 0)
+    if (block.count[d] == 1) continue;
+    if (block.stride[d] <= 0)
       throw Error(PW_INVALID_ARGUMENT,
                   format("peerway: stride {} in dimension {} of the {}; strides must be positive",
                          block.stride[d], d, span.text()));
-  }
-  std::sort(order.begin(), order.begin() + block.dims,
-            [&](uint32_t a, uint32_t b) { return block.stride[a] < block.stride[b]; });
-  uint64_t inner = block.block_bytes;
-  for (uint32_t i = 0; i < block.dims; ++i) {
-    const uint32_t d = order[i];
-    if (block.count[d] == 1) continue;
     const auto stride = static_cast<uint64_t>(block.stride[d]);
-    if (stride < inner)
-      throw Error(
-          PW_INVALID_ARGUMENT,
-          format(
-              "peerway: stride {} in dimension {} of the {} is smaller than the {} bytes within it, so that "
-              "blocks overlap",
-              stride, d, span.text(), inner));
-    inner = add(inner, multiply(block.count[d] - 1, stride, "an extent"), "an extent");
+    extent = add(extent, multiply(block.count[d] - 1, stride, "an extent"), "an extent");
   }
-  return inner;
+  return extent;
+}
+
+// Dimensions may nest in any order (a transpose is fine) and interleave; two blocks must not share a byte.
+void check_overlap(const pw_block& block, const Described& span) {
+  const Overlap found = find_overlap(block);
+  if (found.kind == Overlap::Kind::none) return;
+  const std::string what =
+      format("peerway: stride {} in dimension {} of the {} is smaller than the {} bytes within it",
+             block.stride[found.dimension], found.dimension, span.text(), found.within);
+  if (found.kind == Overlap::Kind::some)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("{}, so that blocks of {} bytes overlap", what, block.block_bytes));
+  throw Error(
+      PW_INVALID_ARGUMENT,
+      format("{}, and whether blocks of {} bytes overlap is not known after {} steps; use strides that "
+             "nest: each at least as large as what the smaller ones span",
+             what, block.block_bytes, kOverlapSteps));
 }
 
 void check_span(const pw_block& block, const Described& span) {
-  const uint64_t bytes = checked_extent(block, span);
-  if (block.offset > span.bytes || bytes > span.bytes - block.offset)
-    throw Error(PW_OUT_OF_RANGE, format("peerway: {} bytes at offset {} go past the end of the {}", bytes,
+  const uint64_t extent = checked_extent(block, span);
+  if (block.offset > span.bytes || extent > span.bytes - block.offset)
+    throw Error(PW_OUT_OF_RANGE, format("peerway: {} bytes at offset {} go past the end of the {}", extent,
                                         block.offset, span.text()));
+  if (block.dims == 0 || extent == 0) return;
+  if (extent > kMaxExtent)
+    throw Error(PW_OUT_OF_RANGE,
+                format("peerway: blocks that span {} bytes of the {}; at most {} are allowed", extent,
+                       span.text(), kMaxExtent));
+  check_overlap(block, span);
 }
 
 Shape shape_of(const pw_block& block) {
@@ -81,14 +90,31 @@ void drop(Layout& layout, uint32_t d) {
   layout.to[last] = layout.from[last] = 0;
 }
 
+// Slowest dimension first, as the target sees it: neighbours in memory become neighbours in the layout, and
+// writes go through the target in one direction.
+void sort_dimensions(Layout& layout) {
+  for (uint32_t d = 1; d < layout.shape.dims; ++d)
+    for (uint32_t i = d; i > 0 && layout.to[i - 1] < layout.to[i]; --i) {
+      std::swap(layout.shape.count[i - 1], layout.shape.count[i]);
+      std::swap(layout.to[i - 1], layout.to[i]);
+      std::swap(layout.from[i - 1], layout.from[i]);
+    }
+}
+
+// Whether `count` steps of `stride` are one step of `outer`. In 128 bits, where the product always fits.
+bool continues(uint64_t count, int64_t stride, int64_t outer) {
+  return static_cast<__int128>(count) * stride == outer;
+}
+
 void simplify(Layout& layout) {
   Shape& shape = layout.shape;
   for (uint32_t d = shape.dims; d-- > 0;)
     if (shape.count[d] == 1) drop(layout, d);
+  sort_dimensions(layout);
   for (uint32_t d = shape.dims; d-- > 1;) {
-    const auto inner_to = static_cast<int64_t>(shape.count[d]) * layout.to[d];
-    const auto inner_from = static_cast<int64_t>(shape.count[d]) * layout.from[d];
-    if (layout.to[d - 1] != inner_to || layout.from[d - 1] != inner_from) continue;
+    if (!continues(shape.count[d], layout.to[d], layout.to[d - 1]) ||
+        !continues(shape.count[d], layout.from[d], layout.from[d - 1]))
+      continue;
     shape.count[d] *= shape.count[d - 1];
     drop(layout, d - 1);
   }

@@ -26,8 +26,8 @@ struct Shape {
   [[nodiscard]] bool contiguous() const { return dims == 0; }
 };
 
-/// A shape with where its blocks lie on both sides, in the fewest dimensions: neighbouring blocks are merged
-/// and dimensions of one element dropped.
+/// A shape with where its blocks lie on both sides, in the fewest dimensions: the slowest comes first as the
+/// target sees it, neighbouring blocks are merged, and dimensions of one element dropped.
 struct Layout {
   Shape shape;
   Strides to{};

@@ -1,55 +1,29 @@
 #include "memory/control.h"
 
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <functional>
 #include <string>
 
 #include "base/config.h"
 #include "base/format.h"
+#include "base/host_id.h"
 #include "base/status.h"
 #include "device/host/host.h"
 
 namespace pw {
-namespace {
-
-uint64_t this_host_id() {
-  std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  struct stat status{};
-  if (stat("/proc/self/ns/pid", &status) == 0) id += format(":{}", status.st_ino);
-  id += config("host_id");
-  uint64_t hash = 14695981039346656037u;  // FNV-1a: the same in every process, unlike std::hash
-  for (char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return hash;
-}
-
-}  // namespace
-
-ControlSegment::ControlSegment() : process_(getpid()), used_units_(kSignalWords / kSignalUnit) {
-  descriptor_ = make_memfd("peerway-control", sizeof(Control));
-  void* address = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
-  if (address == MAP_FAILED) {
-    const int error = errno;
-    close(descriptor_);
-    throw Error(PW_NO_MEMORY, "peerway: mapping the control segment" + errno_text(error));
-  }
+ControlSegment::ControlSegment()
+    : descriptor_(make_memfd("peerway-control", sizeof(Control))),
+      process_(getpid()),
+      used_units_(kSignalWords / kSignalUnit) {
+  void* address = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
+  if (address == MAP_FAILED)
+    throw Error(PW_NO_MEMORY, "peerway: mapping the control segment" + errno_text(errno));
   control_ = static_cast<Control*>(address);
-  // Cross-memory attach and reading a descriptor count as tracing. Where Yama restricts that to parents, the
-  // peers, which are siblings, must be let in; the kernel still demands that they belong to the same user.
-  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  allow_attachment();
 }
 
-ControlSegment::~ControlSegment() {
-  munmap(control_, sizeof(Control));
-  close(descriptor_);
-}
+ControlSegment::~ControlSegment() { munmap(control_, sizeof(Control)); }
 
 bool ControlSegment::mine() const { return getpid() == process_; }
 
@@ -110,7 +84,7 @@ void ControlSegment::give_words(uint32_t first, uint32_t words) {
 Card make_card(const ControlSegment& segment) {
   Card card{};
   gethostname(card.host, sizeof card.host - 1);
-  card.host_id = this_host_id();
+  card.host_id = host_id(config("host_id"));
   card.process = getpid();
   card.control = segment.descriptor();
   card.control_identity = memfd_identity(segment.descriptor());

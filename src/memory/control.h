@@ -9,6 +9,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/descriptor.h"
+
 namespace pw {
 
 inline constexpr uint32_t kRegionSlots = 65536;
@@ -42,7 +44,7 @@ class ControlSegment {
   ControlSegment(const ControlSegment&) = delete;
 
   [[nodiscard]] Control& control() const { return *control_; }
-  [[nodiscard]] int descriptor() const { return descriptor_; }
+  [[nodiscard]] int descriptor() const { return descriptor_.get(); }
 
   /// False in a forked child, which has copies of this rank's objects: what it does to them must not reach
   /// the shared memory.
@@ -60,7 +62,7 @@ class ControlSegment {
   void give_words(uint32_t first, uint32_t words);
 
  private:
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   int process_;
   Control* control_ = nullptr;
   std::mutex mutex_;

@@ -6,12 +6,6 @@
 namespace pw {
 namespace {
 
-// Memory of this very process needs no mapping.
-class OwnMemory final : public Mapping {
- public:
-  explicit OwnMemory(uint64_t address) { address_ = reinterpret_cast<std::byte*>(address); }
-};
-
 // A host mapping that one more device may reach.
 class PinnedMapping final : public Mapping {
  public:
@@ -46,6 +40,12 @@ Importer::~Importer() {
 
 bool Importer::same_host(int rank) const { return card(rank).host_id == card(own_rank_).host_id; }
 
+int Importer::local_rank() const {
+  int before = 0;
+  for (int rank = 0; rank < own_rank_; ++rank) before += same_host(rank) ? 1 : 0;
+  return before;
+}
+
 std::shared_ptr<Control> Importer::control(int rank) {
   if (!same_host(rank)) return nullptr;
   std::lock_guard lock(mutex_);
@@ -69,7 +69,7 @@ std::shared_ptr<Mapping> Importer::map(int rank, const Export& exported, Device&
   std::shared_ptr<Mapping> mapping;
   if (host_memory) {
     if (same_process(rank))
-      mapping = std::make_shared<OwnMemory>(exported.address - exported.offset);
+      mapping = std::make_shared<OwnMemory>(exported);
     else
       mapping = host_device().import(exported);
     if (device.id().kind != PW_HOST)

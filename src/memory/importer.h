@@ -27,12 +27,16 @@ struct SignalSender {
 
 class Importer {
  public:
-  ~Importer();
   Importer(ControlSegment& own, int own_rank, std::vector<Card> cards);
+  ~Importer();
+  Importer(const Importer&) = delete;
 
   [[nodiscard]] const Card& card(int rank) const { return cards_[static_cast<size_t>(rank)]; }
   [[nodiscard]] bool same_host(int rank) const;
   [[nodiscard]] bool same_process(int rank) const { return rank == own_rank_; }
+
+  /// How many ranks of this host come before this one.
+  [[nodiscard]] int local_rank() const;
 
   /// The rank's control segment; null when it lives on another host. Throws Error when it cannot be mapped.
   std::shared_ptr<Control> control(int rank);

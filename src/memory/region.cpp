@@ -66,9 +66,15 @@ Device& owner_of(const void* address, uint64_t bytes, Allocation& allocation) {
 
 std::shared_ptr<Region> Registry::allocate(Device& device, uint64_t bytes) {
   if (bytes == 0) throw Error(PW_INVALID_ARGUMENT, "peerway: a region of 0 bytes; a region has at least 1");
-  Allocation allocation = device.allocate(bytes);
-  std::byte* address = allocation.base;
-  return keep(std::make_shared<Region>(device, std::move(allocation), address, bytes, true, control_));
+  const Allocation allocation = device.allocate(bytes);
+  std::shared_ptr<Region> region;
+  try {
+    region = std::make_shared<Region>(device, allocation, allocation.base, bytes, true, control_);
+  } catch (...) {  // no region that would own it
+    device.release(allocation);
+    throw;
+  }
+  return keep(std::move(region));
 }
 
 std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {

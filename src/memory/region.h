@@ -34,7 +34,6 @@ class Region {
   [[nodiscard]] const Allocation& allocation() const { return allocation_; }
   [[nodiscard]] uint32_t slot() const { return slot_; }
   [[nodiscard]] uint64_t generation() const { return generation_; }
-  [[nodiscard]] bool owned() const { return owned_; }
 
   /// What peers map; made at the first call. A region that cannot be exported has Handle::none.
   const Export& exported();

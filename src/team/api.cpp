@@ -7,17 +7,8 @@
 #include "peerway/peerway.h"
 #include "team/handle.h"
 
-namespace {
-
-void require(bool condition, const char* what) {
-  if (!condition) throw pw::Error(PW_INVALID_ARGUMENT, pw::format("peerway: {} must not be NULL", what));
-}
-
-}  // namespace
-
 pw_status pw_team_from_launcher(pw_team** team) {
-  return pw::guard([&] {
-    require(team, "pw_team_from_launcher: team");
+  return pw::guard(__func__, pw::given(team), [&] {
     pw::check_config();
     *team = new pw_team{pw::team_from_launcher()};
     return PW_OK;
@@ -25,10 +16,7 @@ pw_status pw_team_from_launcher(pw_team** team) {
 }
 
 pw_status pw_team_create(int rank, int size, pw_broadcast broadcast, void* user, pw_team** team) {
-  return pw::guard([&] {
-    require(team, "pw_team_create: team");
-    require(broadcast != nullptr || size == 1, "pw_team_create: broadcast");
-    pw::check_config();
+  return pw::guard(__func__, pw::given(team) && (pw::given(broadcast) || size == 1), [&] {
     *team = new pw_team{pw::make_team(rank, size, [&](std::span<std::byte> data) {
       if (const int code = broadcast(user, data.data(), data.size()))
         throw pw::Error(PW_SYSTEM,
@@ -42,9 +30,7 @@ int pw_team_rank(const pw_team* team) { return team ? team->team->rank() : -1; }
 int pw_team_size(const pw_team* team) { return team ? team->team->size() : -1; }
 
 pw_status pw_team_all_gather(pw_team* team, const void* mine, size_t bytes, void* all, uint64_t timeout_ns) {
-  return pw::guard([&] {
-    require(team, "pw_team_all_gather: team");
-    require(bytes == 0 || (mine && all), "pw_team_all_gather: mine and all");
+  return pw::guard(__func__, pw::given(team) && (bytes == 0 || pw::given(mine, all)), [&] {
     const auto result = team->team->all_gather({static_cast<const std::byte*>(mine), bytes}, timeout_ns);
     if (bytes) std::memcpy(all, result.data(), result.size());
     return PW_OK;

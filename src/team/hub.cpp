@@ -16,8 +16,10 @@ namespace pw {
 using namespace wire;
 
 namespace {
-constexpr uint64_t kFarewell = 1'000'000'000;  // the longest that the hub's last messages may take
-}
+/// Most ranks leave at about the same time: so long do the goodbyes of the others find a hub after that of
+/// rank 0.
+constexpr uint64_t kLinger = 2'000'000'000;
+}  // namespace
 
 Hub::Hub(int size, const Secret& secret, std::vector<Descriptor> listeners, Descriptor own, uint64_t deadline)
     : size_(static_cast<uint32_t>(size)),
@@ -49,6 +51,7 @@ void Hub::serve() {
   while (!over_) {
     poll_once();
     if (!over_ && !complete_ && now_ns() >= deadline_) fail_late();
+    if (now_ns() >= linger_until_) over_ = true;
     std::erase_if(connections_, [](const auto& each) { return each->closing && !each->channel.unsent(); });
   }
   finish();
@@ -62,7 +65,8 @@ void Hub::poll_once() {
   }
   const size_t count = polled.size();
   for (const Descriptor& listener : listeners_) polled.push_back({listener.get(), POLLIN, 0});
-  if (::poll(polled.data(), polled.size(), complete_ ? -1 : poll_milliseconds(deadline_)) <= 0) return;
+  if (::poll(polled.data(), polled.size(), poll_milliseconds(complete_ ? linger_until_ : deadline_)) <= 0)
+    return;
 
   for (size_t i = 0; i < count; ++i) {
     if (!polled[i].revents) continue;
@@ -89,6 +93,7 @@ void Hub::accept_all(const Descriptor& listener) {
     if (strangers > size_ + 64) {
       const auto oldest =
           std::ranges::find_if(connections_, [](const auto& each) { return each->state != State::joined; });
+      if (oldest == connections_.end()) continue;  // all proved who they are, and wait for the team to fail
       connections_.erase(oldest);
     }
     connections_.push_back(std::make_unique<Connection>());
@@ -204,11 +209,13 @@ void Hub::lose(uint32_t rank, How how) {
       how == How::left ? format("rank {} has left the team", rank)
                        : format("rank {} is lost: its process ({} on {}) ended without leaving the team",
                                 rank, who.process, who.host_name);
-  if (rank == 0) over_ = true;
+  if (rank == 0 && how == How::left) linger_until_ = deadline_after(kLinger);
+  if (rank == 0 && (how == How::died || !complete_)) over_ = true;
   if (!complete_) return fail_all(PW_PEER_LOST, format("peerway: {}, while the team was being made", why));
   for (const auto& [other, connection] : members_)
     connection->channel.queue(Type::lost, pack(Loss{rank, how}));
   send(gathers_.lose(static_cast<int>(rank), why));
+  if (members_.empty()) over_ = true;
 }
 
 void Hub::turn_away(Connection& connection, const std::string& why) {

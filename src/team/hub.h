@@ -21,7 +21,8 @@ class Hub {
   /// Starts the thread. `own` is the connection of rank 0 itself; the listeners are closed as soon as all
   /// ranks have joined. Ranks that have not joined at `deadline` fail the team for all.
   Hub(int size, const Secret& secret, std::vector<Descriptor> listeners, Descriptor own, uint64_t deadline);
-  /// The thread ends by itself once rank 0 has said goodbye or its connection is closed; this waits for it.
+  /// The thread ends by itself: when the last member is gone, or soon after rank 0 has left, or at once when
+  /// rank 0's connection breaks. This waits for it.
   ~Hub();
   /// In a forked child, where the thread does not exist.
   void forget() { thread_.detach(); }
@@ -59,9 +60,10 @@ class Hub {
   std::vector<std::unique_ptr<Connection>> connections_;
   std::map<uint32_t, Connection*> members_;  ///< by rank: joined and not gone
   std::vector<wire::Identity> roster_;
-  bool complete_ = false;    ///< all have joined
-  bool own_joined_ = false;  ///< rank 0 has
-  SharedBytes failure_;      ///< why there will be no team, for all who join
+  bool complete_ = false;               ///< all have joined
+  bool own_joined_ = false;             ///< rank 0 has
+  SharedBytes failure_;                 ///< why there will be no team, for all who join
+  uint64_t linger_until_ = PW_FOREVER;  ///< set when rank 0 has left
   bool over_ = false;
   int turned_away_ = 0;
   std::string last_turned_away_;

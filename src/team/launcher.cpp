@@ -1,8 +1,11 @@
 #include "team/launcher.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 #include "base/format.h"
 #include "base/status.h"
@@ -34,6 +37,9 @@ void set_rank(Launch& launch, std::optional<int64_t> rank, std::optional<int64_t
     throw Error(PW_INVALID_ARGUMENT,
                 format("peerway: {}: the {} of this rank is not set", what, rank ? "size" : "rank"));
   check_rank(*rank, *size, what);
+  if (local_size && (*local_size < 1 || *local_size > *size))
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: {}: {} ranks on this host is not from 1 to {}", what, *local_size, *size));
   launch.rank = static_cast<int>(*rank);
   launch.size = static_cast<int>(*size);
   launch.local_size = static_cast<int>(local_size.value_or(0));
@@ -91,23 +97,32 @@ bool read_slurm(const Environment& env, Launch& launch) {
   return true;
 }
 
+bool read_pmix(const Environment&, Launch& launch) {
+  if (launch.pmix) launch.by = Launch::By::pmix;  // which will tell rank and size
+  return launch.pmix;
+}
+
+/// The launchers in the order in which they are looked for, and the settings that ask for each of them.
+struct Launcher {
+  bool (*read)(const Environment&, Launch&);
+  std::array<std::string_view, 3> wanted_as;
+};
+constexpr Launcher launchers[] = {
+    {read_peerway, {"auto", "peerway"}}, {read_mpirun, {"auto", "mpirun", "pmix"}},
+    {read_hydra, {"auto", "mpirun"}},    {read_slurm, {"auto", "slurm", "pmix"}},
+    {read_pmix, {"auto", "pmix"}},
+};
+
 }  // namespace
 
 Launch read_launch(const Environment& environment, const std::string& wanted) {
+  if (wanted == "none") return {};
   Launch launch;
   launch.pmix = environment("PMIX_NAMESPACE") && environment("PMIX_RANK");
-  const bool automatic = wanted == "auto";
-  if (wanted == "none") return {};
-  if ((automatic || wanted == "peerway") && read_peerway(environment, launch)) return launch;
-  if ((automatic || wanted == "mpirun" || wanted == "pmix") && read_mpirun(environment, launch))
-    return launch;
-  if ((automatic || wanted == "mpirun") && read_hydra(environment, launch)) return launch;
-  if ((automatic || wanted == "slurm" || wanted == "pmix") && read_slurm(environment, launch)) return launch;
-  if ((automatic || wanted == "pmix") && launch.pmix) {
-    launch.by = Launch::By::pmix;  // which will tell rank and size
-    return launch;
-  }
-  if (automatic) return launch;
+  for (const Launcher& each : launchers)
+    if (std::ranges::find(each.wanted_as, wanted) != each.wanted_as.end() && each.read(environment, launch))
+      return launch;
+  if (wanted == "auto") return launch;
   throw Error(PW_BAD_CONFIG,
               format("peerway: PEERWAY_LAUNCHER is '{}', but the environment shows no sign of it; unset it, "
                      "or start the program with that launcher",

@@ -39,16 +39,17 @@ std::shared_ptr<void> Losses::subscribe(std::function<void(int)> callback) {
 }
 
 std::string Losses::describe(int rank, const wire::Identity& identity) const {
-  const auto how = static_cast<wire::How>(how_[static_cast<size_t>(rank)].load(std::memory_order_acquire));
+  const wire::How how = this->how(rank);  // before the time, which is written first
+  if (how == wire::How::none) return format("rank {} is not lost", rank);
   const double seconds = static_cast<double>(now_ns() - since_ns_[static_cast<size_t>(rank)]) / 1e9;
-  switch (how) {
-    case wire::How::left:
-      return format("rank {} left the team {:.1f} s ago", rank, seconds);
-    case wire::How::died:
-      return format("rank {} was lost {:.1f} s ago: its process ({} on {}) ended without leaving the team",
-                    rank, seconds, identity.process, identity.host_name);
-  }
-  return format("rank {} is not lost", rank);
+  if (how == wire::How::left) return format("rank {} left the team {:.1f} s ago", rank, seconds);
+  if (how == wire::How::died)
+    return format("rank {} was lost {:.1f} s ago: its process ({} on {}) ended without leaving the team",
+                  rank, seconds, identity.process, identity.host_name);
+  return format(
+      "rank {} ended {:.1f} s ago (process {} on {}); whether it left in good order is not known, "
+      "because rank 0 had left before",
+      rank, seconds, identity.process, identity.host_name);
 }
 
 }  // namespace pw

@@ -21,6 +21,10 @@ class Losses {
   [[nodiscard]] bool lost(int rank) const noexcept {
     return how_[static_cast<size_t>(rank)].load(std::memory_order_relaxed) != 0;
   }
+  /// How the rank was lost; wire::How::none while it is not.
+  [[nodiscard]] wire::How how(int rank) const noexcept {
+    return static_cast<wire::How>(how_[static_cast<size_t>(rank)].load(std::memory_order_acquire));
+  }
   [[nodiscard]] int any() const noexcept { return first_.load(std::memory_order_relaxed); }
 
   /// "rank 2 was lost 0.8 s ago: its process (4711 on node01) ended without leaving the team".
@@ -46,7 +50,7 @@ class Losses {
     std::vector<int> order;
     std::list<std::shared_ptr<Subscription>> subscriptions;
   };
-  std::vector<std::atomic<uint8_t>> how_;  ///< 0, or a wire::How
+  std::vector<std::atomic<uint8_t>> how_;  ///< a wire::How
   std::vector<uint64_t> since_ns_;         ///< written before how_
   std::atomic<int> first_{-1};
   std::shared_ptr<Book> book_ = std::make_shared<Book>();

@@ -1,16 +1,15 @@
 #include "team/member.h"
 
 #include <poll.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/host_id.h"
 #include "base/log.h"
 
 namespace pw {
@@ -22,25 +21,10 @@ namespace {
 /// A rank that leaves ends its process soon after: its goodbye, which comes by way of the hub, may be seen
 /// later.
 constexpr uint64_t kGrace = 200'000'000;
-constexpr uint64_t kFarewell = 1'000'000'000;
-
-uint64_t first_word(const Digest& digest) {
-  uint64_t word;
-  std::memcpy(&word, digest.data(), sizeof word);
-  return word;
-}
-
-uint64_t host_id() {
-  std::string text;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-  struct stat space{};
-  if (::stat("/proc/self/ns/pid", &space) == 0) text += std::to_string(space.st_ino);
-  return first_word(siphash(Secret{}, view_of(text)));
-}
 
 /// Waits without a deadline for PW_FOREVER, whose time the condition variable could not hold.
-bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, uint64_t deadline,
-                auto&& done) {
+bool wait_for_change(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, uint64_t deadline,
+                     auto&& done) {
   if (deadline == PW_FOREVER) {
     changed.wait(lock, done);
     return true;
@@ -71,7 +55,7 @@ Member::Member(int rank, int size, const Secret& secret, Channel channel, std::u
       channel_(std::move(channel)),
       thread_([this] { run(); }) {
   std::unique_lock lock(mutex_);
-  const bool told = wait_until(changed_, lock, deadline, [this] { return welcomed_ || refused_; });
+  const bool told = wait_for_change(changed_, lock, deadline, [this] { return welcomed_ || refused_; });
   if (welcomed_) return;
   const Answer why =
       told ? *refused_
@@ -108,20 +92,30 @@ std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint6
                        "in all are allowed",
                        mine.size(), size_, kMaxContribution, kMaxResult));
   const uint64_t deadline = deadline_after(timeout_ns);
-  std::lock_guard one(gathering_);
+  const auto late = [&] {
+    return Error(PW_TIMEOUT,
+                 format("peerway: all_gather: not every one of the {} ranks took part within {:.3g} s", size_,
+                        static_cast<double>(timeout_ns) / 1e9));
+  };
   std::unique_lock lock(mutex_);
+  if (!wait_for_change(changed_, lock, deadline, [this] { return !gathering_; })) throw late();
+  gathering_ = true;
+  struct EndOfTurn {
+    Member& member;
+    ~EndOfTurn() {
+      member.gathering_ = false;
+      member.changed_.notify_all();
+    }
+  } end_of_turn{*this};
   if (hub_alive_) {
     channel_.queue(Type::contribute, pack(Part{sequence_, mine}));
     wake_.ring();
-    wait_until(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; });
+    wait_for_change(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; });
   }
   // A late answer to this one will carry an old number and be dropped.
   ++sequence_;
   if (!answer_ && !hub_alive_) throw Error(PW_PEER_LOST, format("peerway: all_gather: {}", describe_loss(0)));
-  if (!answer_)
-    throw Error(PW_TIMEOUT,
-                format("peerway: all_gather: not every one of the {} ranks took part within {:.3g} s", size_,
-                       static_cast<double>(timeout_ns) / 1e9));
+  if (!answer_) throw late();
   Answer answer = std::move(*answer_);
   answer_.reset();
   if (answer.status != PW_OK) throw Error(answer.status, answer.text);
@@ -182,21 +176,23 @@ void Member::serve() {
   channel_.close();
 }
 
-/// A process that ended without a word from the hub: its socket may live on in a child that it forked.
+/// A process that ended without a word from the hub: its socket may live on in a child that it forked. Rank
+/// 0's is watched even when it has left, because the hub is a thread of it.
 void Member::check_watches() {
   std::erase_if(watches_, [this](const Watch& watch) {
     const bool known = losses_.lost(watch.rank);
-    bool alive;
+    bool alive = false;
     {
       std::lock_guard lock(mutex_);
       alive = hub_alive_;
-      const bool believe = watch.report_at && (!alive || now_ns() >= watch.report_at);
-      if (!known && !believe) return false;
+      const bool ended = watch.report_at && (!alive || now_ns() >= watch.report_at);
+      if (!ended && (!known || watch.rank == 0)) return false;
       if (!known && alive)
         channel_.queue(Type::lost, pack(Loss{static_cast<uint32_t>(watch.rank), How::died}));
     }
-    lose(watch.rank, How::died);
-    if (watch.rank == 0) hub_ended();  // it was a thread of that process
+    const bool hub_left = !alive && losses_.how(0) == How::left;
+    lose(watch.rank, hub_left ? How::ended : How::died);
+    if (watch.rank == 0) hub_ended();
     return true;
   });
 }

@@ -73,13 +73,13 @@ class Member final : public Team {
   std::vector<wire::Identity> roster_;  ///< written before `welcomed_`
   std::vector<Watch> watches_;          ///< of the thread
 
-  std::mutex gathering_;  ///< one all_gather at a time
-  std::mutex mutex_;      ///< what follows
+  std::mutex mutex_;  ///< what follows
   std::condition_variable changed_;
   Channel channel_;
   bool welcomed_ = false, hub_alive_ = true, leaving_ = false;
   std::optional<Answer> refused_;
-  uint64_t sequence_ = 0;  ///< of the all_gather under way, or the next
+  bool gathering_ = false;  ///< some thread is in all_gather(): one at a time
+  uint64_t sequence_ = 0;   ///< of the all_gather under way, or the next
   std::optional<Answer> answer_;
 
   Wake wake_;

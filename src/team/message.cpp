@@ -41,6 +41,30 @@ Refusal read_refusal(ByteReader& reader) {
   return {static_cast<pw_status>(status), reader.get_text(kMaxText)};
 }
 
+Hello read_hello(ByteReader& reader) {
+  Hello hello;
+  hello.rank = reader.get<uint32_t>();
+  hello.size = reader.get<uint32_t>();
+  hello.nonce = reader.get_array<16>();
+  return hello;
+}
+
+/// A message that is one thing, and nothing after it.
+template <typename Read>
+auto parse_whole(ByteView payload, const char* what, Read read) {
+  ByteReader reader(payload, what);
+  auto thing = read(reader);
+  reader.end();
+  return thing;
+}
+
+template <typename Thing>
+Bytes packed(const Thing& thing) {
+  ByteWriter writer;
+  write(writer, thing);
+  return writer.take();
+}
+
 }  // namespace
 
 HeaderBytes pack_header(Type type, size_t bytes) {
@@ -83,12 +107,7 @@ Bytes pack(const Hello& hello) {
 }
 
 Hello parse_hello(ByteView payload) {
-  ByteReader reader(payload, "a hello message");
-  Hello hello;
-  hello.rank = reader.get<uint32_t>();
-  hello.size = reader.get<uint32_t>();
-  hello.nonce = reader.get_array<16>();
-  reader.end();
+  const Hello hello = parse_whole(payload, "a hello message", read_hello);
   if (hello.size == 0 || hello.size > kMaxRanks || hello.rank >= hello.size)
     refuse(format("rank {} of {} in a hello message", hello.rank, hello.size));
   return hello;
@@ -97,24 +116,13 @@ Hello parse_hello(ByteView payload) {
 Bytes pack(const Nonce& challenge) { return {challenge.begin(), challenge.end()}; }
 
 Nonce parse_challenge(ByteView payload) {
-  ByteReader reader(payload, "a challenge message");
-  const Nonce nonce = reader.get_array<16>();
-  reader.end();
-  return nonce;
+  return parse_whole(payload, "a challenge message",
+                     [](ByteReader& reader) { return reader.get_array<sizeof(Nonce)>(); });
 }
 
-Bytes pack(const Identity& identity) {
-  ByteWriter writer;
-  write(writer, identity);
-  return writer.take();
-}
+Bytes pack(const Identity& identity) { return packed(identity); }
 
-Identity parse_join(ByteView payload) {
-  ByteReader reader(payload, "a join message");
-  Identity identity = read_identity(reader);
-  reader.end();
-  return identity;
-}
+Identity parse_join(ByteView payload) { return parse_whole(payload, "a join message", read_identity); }
 
 Bytes pack(const std::vector<Identity>& roster) {
   ByteWriter writer;
@@ -130,18 +138,9 @@ std::vector<Identity> parse_welcome(ByteView payload, uint32_t size) {
   return roster;
 }
 
-Bytes pack(const Refusal& refusal) {
-  ByteWriter writer;
-  write(writer, refusal);
-  return writer.take();
-}
+Bytes pack(const Refusal& refusal) { return packed(refusal); }
 
-Refusal parse_refuse(ByteView payload) {
-  ByteReader reader(payload, "a refusal");
-  Refusal refusal = read_refusal(reader);
-  reader.end();
-  return refusal;
-}
+Refusal parse_refuse(ByteView payload) { return parse_whole(payload, "a refusal", read_refusal); }
 
 Bytes pack(const Part& part) {
   ByteWriter writer;
@@ -164,11 +163,10 @@ Bytes pack(const Failure& failure) {
 }
 
 Failure parse_failure(ByteView payload) {
-  ByteReader reader(payload, "a failure message");
-  const auto sequence = reader.get<uint64_t>();
-  Failure failure{sequence, read_refusal(reader)};
-  reader.end();
-  return failure;
+  return parse_whole(payload, "a failure message", [](ByteReader& reader) {
+    const auto sequence = reader.get<uint64_t>();
+    return Failure{sequence, read_refusal(reader)};
+  });
 }
 
 Bytes pack(const Loss& loss) {

@@ -26,6 +26,8 @@ inline constexpr size_t kMaxHandshake = 1024;                     ///< payload b
 inline constexpr size_t kMaxContribution = size_t{64} << 20;      ///< of one rank to one all_gather
 inline constexpr size_t kMaxResult = (size_t{1} << 32) - 1 - 64;  ///< of all ranks together
 inline constexpr uint32_t kMaxRanks = 1u << 20;
+inline constexpr uint64_t kFarewell =
+    1'000'000'000;  ///< ns: the longest that anybody's last messages may take
 
 enum class Type : uint8_t {
   hello = 1,
@@ -78,7 +80,12 @@ struct Failure {
   Refusal refusal;
 };
 
-enum class How : uint8_t { left = 1, died = 2 };
+enum class How : uint8_t {
+  none = 0,  ///< not lost. Never sent
+  left = 1,
+  died = 2,
+  ended = 3  ///< after the hub had: in good order or not, nobody could say. Never sent
+};
 
 struct Loss {
   uint32_t rank = 0;

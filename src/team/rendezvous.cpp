@@ -108,6 +108,25 @@ Channel reach_hub(const Ticket& ticket, int rank, int size, uint64_t deadline) {
   throw telling.value_or(Error(PW_INVALID_ARGUMENT, "peerway: rank 0 gave no address"));
 }
 
+uint64_t deadline_for_setup() {
+  check_config();
+  return deadline_after(config_number("timeout"));
+}
+
+void share(const Ticket& ticket, const Broadcast& broadcast) {
+  std::vector<char> text(kTicketBytes);
+  std::ranges::copy(format_ticket(ticket), text.begin());
+  broadcast(std::as_writable_bytes(std::span(text)));
+}
+
+std::unique_ptr<Team> join_by_broadcast(int rank, int size, const Broadcast& broadcast) {
+  // Before anything that can fail: the broadcast may pass through this rank.
+  std::vector<char> text(kTicketBytes);
+  broadcast(std::as_writable_bytes(std::span(text)));
+  const Ticket ticket = parse_ticket({text.data(), text.size()}, "what rank 0 broadcast");
+  return join(rank, size, true, [&](std::string&) { return std::optional(ticket); }, deadline_for_setup());
+}
+
 Opening open_at(int size, Ticket ticket, std::vector<Descriptor> listeners, uint64_t deadline) {
   auto [own, hubs] = socket_pair();
   auto hub = std::make_unique<Hub>(size, ticket.secret, std::move(listeners), std::move(hubs), deadline);
@@ -188,30 +207,24 @@ void check_rank(int64_t rank, int64_t size, const std::string& what) {
 
 std::unique_ptr<Team> make_team(int rank, int size, const Broadcast& broadcast) {
   check_rank(rank, size, "making a team");
-  if (size == 1) return team_of_one();
-  const uint64_t deadline = deadline_after(config_number("timeout"));
-  std::vector<char> text(kTicketBytes);
-  const auto share = [&](const Ticket& ticket) {
-    const std::string line = format_ticket(ticket);
-    std::ranges::copy(line, text.begin());
-    broadcast(std::as_writable_bytes(std::span(text)));
-  };
-  if (rank != 0) {
-    broadcast(std::as_writable_bytes(std::span(text)));
-    const Ticket ticket = parse_ticket({text.data(), text.size()}, "what rank 0 broadcast");
-    return join(rank, size, true, [&](std::string&) { return std::optional(ticket); }, deadline);
+  if (size == 1) {
+    check_config();
+    return team_of_one();
   }
+  if (rank != 0) return join_by_broadcast(rank, size, broadcast);
+  uint64_t deadline = 0;
   Opening opening;
   try {
+    deadline = deadline_for_setup();
     opening = open_hub(size, Reach::hosts, deadline);
   } catch (const Error& error) {  // the others wait in the broadcast: they must hear of it
     Ticket problem;
     problem.status = error.status();
     problem.problem = error.what();
-    share(problem);
+    share(problem, broadcast);
     throw;
   }
-  share(opening.ticket);
+  share(opening.ticket, broadcast);
   return join_own(size, std::move(opening), deadline);
 }
 

@@ -121,3 +121,14 @@ def test_a_context_closed_by_a_thread_ends_the_waits_of_others() -> None:
             assert ended[0] == "Closed", ended
             assert later[0] == "Closed", later
         ranks.end()
+
+
+@pytest.mark.parametrize(
+    ("pause", "told"), [(0.1, "rank 1 left the team"), (4.0, "whether it left in good order is not known")]
+)
+def test_a_rank_that_leaves_after_rank_0_is_not_said_to_have_died(pause: float, told: str) -> None:
+    with Ranks("trouble.py", 3, "leave_in_turn", pause) as ranks:
+        kind, message = ranks.read(2)
+        assert kind == "PeerLost"
+        assert told in message
+        ranks.end()

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "context/context.h"
+#include "context/signal.h"
 #include "team/team.h"
 
 namespace pw::testing {

@@ -1,6 +1,7 @@
 // Shapes: what is refused, what is merged, and that chunks cover a layout exactly once.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -61,6 +62,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"negative_stride", block(8, {4}, {-32}), block(32), 1000, PW_INVALID_ARGUMENT, "stride -32"},
         Refused{"zero_stride", block(8, {4}, {0}), block(32), 1000, PW_INVALID_ARGUMENT, "stride 0"},
         Refused{"overlap", block(8, {4}, {7}), block(32), 1000, PW_INVALID_ARGUMENT, "overlap"},
+        Refused{"interleaved_overlap", block(8, {4, 4}, {24, 16}), block(128), 1000, PW_INVALID_ARGUMENT,
+                "overlap"},
+        Refused{"undecided", block(1, {1 << 20, 1 << 20}, {1 << 30, (1 << 30) + 1}), block(8), UINT64_MAX,
+                PW_INVALID_ARGUMENT, "nest"},
         Refused{"overlap_2d", block(8, {2, 4}, {24, 8}), block(64), 1000, PW_INVALID_ARGUMENT, "overlap"},
         Refused{"overflow", block(8, {uint64_t{1} << 40, uint64_t{1} << 40}, {int64_t{1} << 60, 8}), block(8),
                 1000, PW_OUT_OF_RANGE, "overflows"},
@@ -94,6 +99,67 @@ TEST(Layout, AllowsTransposes) {
   host_copy({reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), layout});
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 3; ++j) EXPECT_EQ(to[j][i], 10 * i + j);
+}
+
+// Offsets 0, 24 and 0, 16, 32 added: neither dimension lies within one stride of the other.
+TEST(Layout, AllowsDimensionsThatInterleave) {
+  const Layout layout = join(block(8, {2, 3}, {24, 16}), 64, "to", block(48), 48, "from");
+  double from[6] = {1, 2, 3, 4, 5, 6}, to[8] = {};
+  host_copy({reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), layout});
+  EXPECT_EQ(std::vector<double>(to, to + 8), (std::vector<double>{1, 0, 2, 4, 3, 5, 0, 6}));
+}
+
+TEST(Layout, OfColumnsIsMergedAsItsTransposeIs) {
+  const Layout columns =
+      join(block(8, {16, 4}, {8, 256}), 1024, "to", block(8, {16, 4}, {8, 128}), 512, "from");
+  EXPECT_EQ(columns.shape.dims, 1u);
+  EXPECT_EQ(columns.shape.block_bytes, 128u);
+  EXPECT_EQ(columns.to[0], 256);
+  EXPECT_EQ(columns.from[0], 128);
+}
+
+// Two steps of the inner stride are nearly 64 bits.
+TEST(Layout, OfHugeStridesIsNotMerged) {
+  constexpr int64_t kHuge = int64_t{1} << 59;
+  const pw_block wide = block(8, {2, 3}, {16, kHuge});
+  EXPECT_EQ(join(wide, UINT64_MAX, "to", wide, UINT64_MAX, "from").shape.dims, 2u);
+}
+
+// Every shape of a small box, against a map of the bytes that its blocks cover.
+TEST(Layout, RefusesExactlyTheShapesWhoseBlocksOverlap) {
+  std::mt19937 random(5);
+  int refused = 0, interleaved = 0;
+  for (int round = 0; round < 5000; ++round) {
+    pw_block b = block(1 + random() % 8);
+    b.dims = 1 + random() % 4;
+    for (uint32_t d = 0; d < b.dims; ++d) {
+      b.count[d] = 1 + random() % 4;
+      b.stride[d] = static_cast<int64_t>(1 + random() % 60);
+    }
+    std::vector<int> covered(1000);
+    const Shape shape{b.block_bytes, b.dims, {b.count[0], b.count[1], b.count[2], b.count[3]}};
+    for (uint64_t i = 0; i < shape.blocks(); ++i) {
+      uint64_t at = 0, rest = i;
+      for (uint32_t d = 0; d < b.dims; ++d) {
+        at += rest % b.count[d] * static_cast<uint64_t>(b.stride[d]);
+        rest /= b.count[d];
+      }
+      for (uint64_t byte = at; byte < at + b.block_bytes; ++byte) ++covered[byte];
+    }
+    const bool overlap = std::ranges::any_of(covered, [](int times) { return times > 1; });
+    bool accepted = true;
+    try {
+      join(b, 1000, "to", block(shape.bytes()), 1000, "from");
+    } catch (const Error& error) {
+      ASSERT_NE(std::string(error.what()).find("overlap"), std::string::npos) << error.what();
+      accepted = false;
+    }
+    ASSERT_EQ(accepted, !overlap) << "round " << round;
+    refused += overlap;
+    interleaved += accepted && b.dims > 1;
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(interleaved, 100);
 }
 
 // A random strided block in a random nesting order, with its extent at most a few hundred KiB.

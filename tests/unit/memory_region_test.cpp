@@ -1,6 +1,7 @@
 // Registration: what is shared, what becomes stale, what is refused.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <future>
 #include <memory>
@@ -119,6 +120,25 @@ TEST(Slots, RunOutWithAMessageAndComeBack) {
   control.close_slot(17);
   EXPECT_EQ(control.open_slot(), 17u);
   EXPECT_EQ(control.control().generation[17].load(), 3u);
+}
+
+TEST_F(Registration, ThatFailsGivesItsAllocationBack) {
+  for (uint32_t i = 0; i < kRegionSlots; ++i) control_.open_slot();
+  std::byte* base = nullptr;
+  {
+    control_.close_slot(3);
+    const auto region = registry_.allocate(host_device(), 4096);
+    base = region->address();
+  }
+  ASSERT_EQ(control_.open_slot(), 3u);
+  const int lowest_free = dup(0);
+  close(lowest_free);
+  EXPECT_NE(refusal([&] { registry_.allocate(host_device(), 4096); }, PW_NO_MEMORY).find("65536"),
+            std::string::npos);
+  const int next = dup(0);
+  close(next);
+  EXPECT_EQ(next, lowest_free) << "the descriptor of the memory is still open";
+  EXPECT_EQ(host_device().allocation_id(base), 0u);
 }
 
 TEST(SignalWords, AreUsedAgainAsLateAsPossible) {

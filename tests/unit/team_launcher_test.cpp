@@ -50,6 +50,12 @@ TEST(Launcher, OpenMpi) {
   EXPECT_TRUE(read(with(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}})).one_host);
 }
 
+// 4294967300 is 4 in 32 bits: all ranks would be believed to be on one host.
+TEST(Launcher, MoreRanksOnTheHostThanInAllAreRefused) {
+  for (const char* size : {"4294967300", "5", "0", "-1"})
+    EXPECT_THROW(read(with(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", size}})), Error) << size;
+}
+
 TEST(Launcher, SlurmStepButNotItsBatchScriptNorAnInteractiveShell) {
   const Launch launch = read(step);
   EXPECT_EQ(launch.by, Launch::By::slurm);

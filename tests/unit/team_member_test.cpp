@@ -151,6 +151,28 @@ TEST(Team, ATimeoutIsOneAndTheTeamGoesOn) {
   });
 }
 
+TEST(Team, ATimeoutIsKeptBehindAnotherThreadsGather) {
+  std::atomic<bool> over{false};
+  with_team(2, [&](std::unique_ptr<Team> team) {
+    if (team->rank() == 1) {
+      wait_for([&] { return over.load(); });
+      team->barrier(20 * kSecond);
+      // Should the thread that gives up have come first after all, then the other's is the second.
+      status_of([&] { team->barrier(20 * kSecond); });
+      return;
+    }
+    std::atomic<bool> started{false};
+    std::thread first([&] {
+      started = true;
+      team->barrier(PW_FOREVER);
+    });
+    wait_for([&] { return started.load(); });
+    EXPECT_EQ(status_of([&] { team->barrier(kSecond / 5); }), PW_TIMEOUT);
+    over = true;
+    first.join();
+  });
+}
+
 TEST(Team, WhoLeavesIsSaidToHaveLeftAndNotToHaveDied) {
   for (const int leaver : {0, 1}) {
     with_team(3, [&](std::unique_ptr<Team> team) {
@@ -166,6 +188,18 @@ TEST(Team, WhoLeavesIsSaidToHaveLeftAndNotToHaveDied) {
       EXPECT_NE(team->describe_loss(leaver).find("left the team"), std::string::npos);
     });
   }
+}
+
+// Rank 0 is the first to leave, and the hub is its thread.
+TEST(Team, TheGoodbyesThatFollowRankZerosAreHeard) {
+  with_team(3, [&](std::unique_ptr<Team> team) {
+    if (team->rank() == 0) return;
+    wait_for([&] { return team->lost(0); });
+    if (team->rank() == 1) return;
+    wait_for([&] { return team->lost(1); });
+    EXPECT_NE(team->describe_loss(1).find("rank 1 left the team"), std::string::npos)
+        << team->describe_loss(1);
+  });
 }
 
 TEST(Team, ASubscriberIsToldOfEarlierLossesAndCanStop) {
@@ -274,6 +308,21 @@ TEST(Rendezvous, AnAddressInUseIsNamed) {
   EXPECT_NE(message.find("cannot listen at tcp:127.0.0.1:" + reachable[0].port), std::string::npos)
       << message;
   EXPECT_NE(message.find("Another process uses it"), std::string::npos) << message;
+}
+
+// The others wait in the broadcast, which has no timeout of ours: they must hear of it.
+TEST(Rendezvous, ASettingThatRankZeroCannotUseIsToldToAll) {
+  ::setenv("PEERWAY_TIMEOUT", "soon", 1);
+  std::string told;
+  const auto broadcast = [&](std::span<std::byte> data) {
+    told.assign(reinterpret_cast<const char*>(data.data()), data.size());
+  };
+  EXPECT_EQ(status_of([&] { make_team(0, 2, broadcast); }), PW_BAD_CONFIG);
+  ::unsetenv("PEERWAY_TIMEOUT");
+  ASSERT_FALSE(told.empty());
+  const Ticket ticket = parse_ticket(told, "the broadcast");
+  EXPECT_EQ(ticket.status, PW_BAD_CONFIG);
+  EXPECT_NE(ticket.problem.find("'soon'"), std::string::npos) << ticket.problem;
 }
 
 TEST(Rendezvous, RankAndSizeAreChecked) {

@@ -34,6 +34,12 @@ std::string uuid_text(const std::array<std::byte, 16>& uuid) {
   return text;
 }
 
+std::string without_prefix(std::string_view message) {
+  constexpr std::string_view prefix = "peerway: ";
+  if (message.starts_with(prefix)) message.remove_prefix(prefix.size());
+  return std::string(message);
+}
+
 }  // namespace
 
 CudaDevice::CudaDevice(const Driver& driver, int ordinal, Pins& pins, MakeImage make_image)
@@ -132,13 +138,7 @@ void CudaDevice::release(const Allocation& allocation) noexcept {
 
 Export CudaDevice::export_allocation(const Allocation& allocation, const void* address) {
   const Current current(driver_, context());
-  Export exported;
-  exported.handle = allocation.handle;
-  exported.allocation = allocation.id;
-  exported.bytes = allocation.bytes;
-  exported.offset = static_cast<uint64_t>(static_cast<const std::byte*>(address) - allocation.base);
-  exported.process = getpid();
-  exported.address = pointer_to(address);
+  Export exported = describe(allocation, address);
   exported.device_uuid = uuid_;
   export_handle(driver_, allocation, exported);
   return exported;
@@ -173,20 +173,23 @@ std::unique_ptr<Queue> CudaDevice::make_queue() {
 
 const Kernels* CudaDevice::kernels(std::string& why_not) {
   if (const Kernels* loaded = kernels_.load(std::memory_order_acquire)) return loaded;
+  CUcontext opened = nullptr;
   try {
-    const Current current(driver_, context());
-    std::lock_guard lock(mutex_);
-    if (own_kernels_ == nullptr && why_no_kernels_.empty()) {
+    opened = context();
+  } catch (const Error& error) {  // another call may find the GPU free
+    why_not = without_prefix(error.what());
+    return nullptr;
+  }
+  const Current current(driver_, opened);
+  std::lock_guard lock(mutex_);
+  if (own_kernels_ == nullptr && why_no_kernels_.empty()) try {
       const int capability = 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                              attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
       own_kernels_ = std::make_unique<Kernels>(driver_, make_image_(capability));
       kernels_.store(own_kernels_.get(), std::memory_order_release);
+    } catch (const Error& error) {
+      why_no_kernels_ = without_prefix(error.what());
     }
-  } catch (const Error& error) {
-    std::lock_guard lock(mutex_);
-    why_no_kernels_ = error.what();
-    if (why_no_kernels_.rfind("peerway: ", 0) == 0) why_no_kernels_.erase(0, 9);
-  }
   why_not = why_no_kernels_;
   return own_kernels_.get();
 }

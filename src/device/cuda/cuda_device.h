@@ -51,8 +51,8 @@ class CudaDevice final : public Device {
   CUcontext context();
   const Kernels* kernels(std::string& why_not);
   [[nodiscard]] int attribute(int which) const;
-  [[nodiscard]] int ordinal_of(
-      const std::array<std::byte, 16>& uuid) const;  ///< -1: not visible to this process
+  /// -1 where the GPU is not visible to this process.
+  [[nodiscard]] int ordinal_of(const std::array<std::byte, 16>& uuid) const;
   /// Empty when CUDA IPC works here, else why it does not. Asked with the first allocation that would need
   /// it.
   const std::string& why_no_ipc(const Allocation& allocation);

@@ -1,13 +1,15 @@
 #include "device/cuda/share.h"
 
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "base/descriptor.h"
 #include "base/format.h"
+#include "base/host_id.h"
 #include "base/status.h"
 #include "device/cuda/pointer.h"
 #include "device/cuda/vmm.h"
@@ -15,59 +17,22 @@
 namespace pw::cuda {
 namespace {
 
-class OwnMemory final : public Mapping {
+// A mapping by the driver, undone in the context that it was made in.
+class CudaMapping final : public Mapping {
  public:
-  explicit OwnMemory(uint64_t address) { address_ = reinterpret_cast<std::byte*>(address); }
-};
-
-// Undone in the context that it was made in.
-class CudaMapping : public Mapping {
- public:
-  CudaMapping(const Driver& driver, CUcontext context, CUdeviceptr address)
-      : driver_(driver), context_(context) {
+  CudaMapping(const Driver& driver, CUcontext context, CUdeviceptr address, std::function<void()> undo)
+      : driver_(driver), context_(context), undo_(std::move(undo)) {
     address_ = reinterpret_cast<std::byte*>(address);
   }
+  ~CudaMapping() override {
+    const Current current(driver_, context_);
+    undo_();
+  }
 
- protected:
-  [[nodiscard]] CUdeviceptr pointer() const { return reinterpret_cast<CUdeviceptr>(address_); }
+ private:
   const Driver& driver_;
   CUcontext context_;
-};
-
-class IpcMapping final : public CudaMapping {
- public:
-  using CudaMapping::CudaMapping;
-  ~IpcMapping() override {
-    const Current current(driver_, context_);
-    driver_.cuIpcCloseMemHandle(pointer());
-  }
-};
-
-class VmmMapping final : public CudaMapping {
- public:
-  VmmMapping(const Driver& driver, CUcontext context, CUdeviceptr address, uint64_t bytes)
-      : CudaMapping(driver, context, address), bytes_(bytes) {}
-  ~VmmMapping() override {
-    const Current current(driver_, context_);
-    vmm_free(driver_, pointer(), bytes_);
-  }
-
- private:
-  uint64_t bytes_;
-};
-
-class PoolMapping final : public CudaMapping {
- public:
-  PoolMapping(const Driver& driver, CUcontext context, CUdeviceptr address, CUmemoryPool pool)
-      : CudaMapping(driver, context, address), pool_(pool) {}
-  ~PoolMapping() override {
-    const Current current(driver_, context_);
-    driver_.cuMemFree(pointer());
-    driver_.cuMemPoolDestroy(pool_);
-  }
-
- private:
-  CUmemoryPool pool_;
+  std::function<void()> undo_;
 };
 
 std::string whose(const Export& exported) {
@@ -81,7 +46,8 @@ std::shared_ptr<Mapping> import_ipc(const Driver& driver, const Export& exported
   CUdeviceptr address = 0;
   driver.check(driver.cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
                "opening the CUDA IPC handle of " + whose(exported));
-  return std::make_shared<IpcMapping>(driver, context, address);
+  return std::make_shared<CudaMapping>(driver, context, address,
+                                       [&driver, address] { driver.cuIpcCloseMemHandle(address); });
 }
 
 std::shared_ptr<Mapping> import_vmm(const Driver& driver, const Export& exported, int ordinal,
@@ -99,7 +65,9 @@ std::shared_ptr<Mapping> import_vmm(const Driver& driver, const Export& exported
                  "importing the fabric handle of " + whose(exported));
   }
   const CUdeviceptr address = vmm_map(driver, handle, exported.bytes, ordinal);
-  return std::make_shared<VmmMapping>(driver, context, address, exported.bytes);
+  return std::make_shared<CudaMapping>(driver, context, address, [&driver, address, bytes = exported.bytes] {
+    vmm_free(driver, address, bytes);
+  });
 }
 
 std::shared_ptr<Mapping> import_pool(const Driver& driver, const Export& exported, int ordinal,
@@ -123,30 +91,21 @@ std::shared_ptr<Mapping> import_pool(const Driver& driver, const Export& exporte
     driver.cuMemPoolDestroy(pool);
     driver.check(result, "importing from a memory pool " + whose(exported));
   }
-  return std::make_shared<PoolMapping>(driver, context, address, pool);
+  return std::make_shared<CudaMapping>(driver, context, address, [&driver, address, pool] {
+    driver.cuMemFree(address);
+    driver.cuMemPoolDestroy(pool);
+  });
 }
 
-int export_vmm_fd(const Driver& driver, const Allocation& allocation) {
+// Writes a descriptor (an int) or a fabric handle to `shareable`.
+void export_vmm(const Driver& driver, const Allocation& allocation, int type, void* shareable,
+                const char* how) {
   CUmemGenericAllocationHandle handle = 0;
   driver.check(driver.cuMemRetainAllocationHandle(&handle, allocation.base),
                "looking up the handle of an allocation");
-  int descriptor = -1;
-  const CUresult result =
-      driver.cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  const CUresult result = driver.cuMemExportToShareableHandle(shareable, handle, type, 0);
   driver.cuMemRelease(handle);
-  driver.check(result, format("exporting {} bytes by descriptor", allocation.bytes));
-  return descriptor;
-}
-
-void export_fabric(const Driver& driver, const Allocation& allocation, Export& exported) {
-  CUmemGenericAllocationHandle handle = 0;
-  driver.check(driver.cuMemRetainAllocationHandle(&handle, allocation.base),
-               "looking up the handle of an allocation");
-  const CUresult result =
-      driver.cuMemExportToShareableHandle(exported.handle_bytes.data(), handle, CU_MEM_HANDLE_TYPE_FABRIC, 0);
-  driver.cuMemRelease(handle);
-  driver.check(result,
-               format("exporting {} bytes by fabric handle (is nvidia-imex running?)", allocation.bytes));
+  driver.check(result, format("exporting {} bytes by {}", allocation.bytes, how));
 }
 
 int export_pool(const Driver& driver, const Allocation& allocation, Export& exported) {
@@ -178,15 +137,16 @@ void export_handle(const Driver& driver, const Allocation& allocation, Export& e
       return;
     }
     case Handle::cuda_fd:
-      allow_descriptors();
-      exported.descriptor = export_vmm_fd(driver, allocation);
-      return;
+      allow_attachment();
+      return export_vmm(driver, allocation, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, &exported.descriptor,
+                        "descriptor");
     case Handle::cuda_pool:
-      allow_descriptors();
+      allow_attachment();
       exported.descriptor = export_pool(driver, allocation, exported);
       return;
     case Handle::cuda_fabric:
-      return export_fabric(driver, allocation, exported);
+      return export_vmm(driver, allocation, CU_MEM_HANDLE_TYPE_FABRIC, exported.handle_bytes.data(),
+                        "fabric handle (is nvidia-imex running?)");
     default:
       return;  // Handle::none: peers are told why by the key
   }
@@ -228,7 +188,7 @@ std::shared_ptr<Mapping> own_memory(const Driver& driver, const Export& exported
         driver.check(result, format("giving cuda:{} access to cuda:{}", ordinal, owner));
     }
   }
-  return std::make_shared<OwnMemory>(exported.address - exported.offset);
+  return std::make_shared<OwnMemory>(exported);
 }
 
 int descriptor_of(int process, int descriptor) {
@@ -251,10 +211,6 @@ int descriptor_of(int process, int descriptor) {
           "/proc/sys/kernel/yama/ptrace_scope must be 0 or 1, and a container needs a seccomp profile that "
           "allows pidfd_getfd",
           descriptor, process, errno_text(error)));
-}
-
-void allow_descriptors() {
-  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // fails harmlessly where there is no Yama
 }
 
 }  // namespace pw::cuda

@@ -21,11 +21,7 @@ std::shared_ptr<Mapping> import_handle(const Driver& driver, const Export& expor
 std::shared_ptr<Mapping> own_memory(const Driver& driver, const Export& exported, int ordinal, int owner);
 
 /// A copy of another process's file descriptor. The other process must be of the same user and allow it (see
-/// allow_descriptors). Throws Error.
+/// allow_attachment). Throws Error.
 int descriptor_of(int process, int descriptor);
-
-/// Lets processes of the same user copy this process's file descriptors where the system asks for that
-/// (Yama's ptrace_scope 1; the user ids are checked as before).
-void allow_descriptors();
 
 }  // namespace pw::cuda

@@ -82,7 +82,7 @@ CUdeviceptr vmm_allocate(const Driver& driver, VmmKind& kind, uint64_t& bytes) {
     VmmKind without = kind;
     without.fabric = false;
     result = create(driver, without, bytes, handle);
-    if (result == CUDA_SUCCESS) kind = without;
+    if (result == CUDA_SUCCESS) kind.fabric = false;
   }
   driver.check(result, format("allocating {} bytes on cuda:{}", bytes, kind.ordinal));
   return vmm_map(driver, handle, bytes, kind.ordinal);

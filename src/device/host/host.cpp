@@ -63,19 +63,37 @@ void check_mapped(const void* address, uint64_t bytes) {
   }
 }
 
+std::byte* map_shared(int descriptor, uint64_t bytes, const char* whose) {
+  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (address == MAP_FAILED)
+    throw Error(PW_NO_MEMORY, format("peerway: mapping {} bytes of {}{}", bytes, whose, errno_text(errno)));
+  return static_cast<std::byte*>(address);
+}
+
+// Why the shared memory of another process cannot be opened.
+[[noreturn]] void refuse_to_open(int error, int process, const std::string& path, const char* whose) {
+  if (error == ENOENT && access(format("/proc/{}", process).c_str(), F_OK) != 0)
+    throw Error(PW_PEER_LOST, format("peerway: {} is gone", whose));
+  if (error == ENOENT) throw Error(PW_STALE_KEY, format("peerway: {} has closed its shared memory", whose));
+  if (error == EMFILE || error == ENFILE)
+    throw Error(PW_SYSTEM, format("peerway: no descriptor is left to open shared memory of {}{}; raise the "
+                                  "limit (ulimit -n)",
+                                  whose, errno_text(error)));
+  throw Error(PW_DENIED,
+              format("peerway: cannot open shared memory of {} at {}{}. Both processes must belong to one "
+                     "user and see one another in /proc",
+                     whose, path, errno_text(error)));
+}
+
 }  // namespace
 
-int make_memfd(const char* purpose, uint64_t bytes) {
-  const int descriptor = memfd_create(purpose, MFD_CLOEXEC);
-  if (descriptor < 0)
-    throw Error(PW_SYSTEM, format("peerway: memfd_create for {}{}", purpose, errno_text(errno)));
-  if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) {
-    const int error = errno;
-    close(descriptor);
+Descriptor make_memfd(const char* purpose, uint64_t bytes) {
+  Descriptor made(memfd_create(purpose, MFD_CLOEXEC));
+  if (!made) throw Error(PW_SYSTEM, format("peerway: memfd_create for {}{}", purpose, errno_text(errno)));
+  if (ftruncate(made.get(), static_cast<off_t>(bytes)) != 0)
     throw Error(PW_NO_MEMORY,
-                format("peerway: {} bytes of shared memory for {}{}", bytes, purpose, errno_text(error)));
-  }
-  return descriptor;
+                format("peerway: {} bytes of shared memory for {}{}", bytes, purpose, errno_text(errno)));
+  return made;
 }
 
 uint64_t memfd_identity(int descriptor) {
@@ -86,46 +104,22 @@ uint64_t memfd_identity(int descriptor) {
 
 std::byte* map_memfd_of(int process, int descriptor, uint64_t identity, uint64_t bytes, const char* whose) {
   const std::string path = format("/proc/{}/fd/{}", process, descriptor);
-  const int own = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (own < 0) {
-    const int error = errno;
-    if (error == ENOENT && access(format("/proc/{}", process).c_str(), F_OK) != 0)
-      throw Error(PW_PEER_LOST, format("peerway: {} is gone", whose));
-    if (error == ENOENT) throw Error(PW_STALE_KEY, format("peerway: {} has closed its shared memory", whose));
-    if (error == EMFILE || error == ENFILE)
-      throw Error(PW_SYSTEM, format("peerway: no descriptor is left to open shared memory of {}{}; raise the "
-                                    "limit (ulimit -n)",
-                                    whose, errno_text(error)));
-    throw Error(PW_DENIED,
-                format("peerway: cannot open shared memory of {} at {}{}. Both processes must belong to one "
-                       "user and see one another in /proc",
-                       whose, path, errno_text(error)));
-  }
-  if (memfd_identity(own) != identity) {
-    close(own);
-    throw Error(PW_STALE_KEY, format("peerway: {} has closed its shared memory", whose));
-  }
+  const Descriptor own(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!own) refuse_to_open(errno, process, path, whose);
   struct stat status{};
-  if (fstat(own, &status) != 0 || !S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) < bytes) {
-    close(own);
+  if (memfd_identity(own.get()) != identity)
+    throw Error(PW_STALE_KEY, format("peerway: {} has closed its shared memory", whose));
+  if (fstat(own.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      static_cast<uint64_t>(status.st_size) < bytes)
     throw Error(PW_BAD_KEY,
                 format("peerway: {} is not shared memory of at least {} bytes of {}", path, bytes, whose));
-  }
-  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
-  const int error = errno;
-  close(own);
-  if (address == MAP_FAILED)
-    throw Error(PW_NO_MEMORY, format("peerway: mapping {} bytes of {}{}", bytes, whose, errno_text(error)));
-  return static_cast<std::byte*>(address);
+  return map_shared(own.get(), bytes, whose);
 }
 
 HostDevice::HostDevice() : name_(processor_model()) {}
 
 HostDevice::~HostDevice() {
-  for (auto& [base, shared] : shared_) {
-    munmap(shared.allocation.base, shared.allocation.bytes);
-    close(shared.descriptor);
-  }
+  for (const auto& [base, shared] : shared_) munmap(shared.allocation.base, shared.allocation.bytes);
 }
 
 const Allocation* HostDevice::shared_at(const void* address) const {
@@ -161,20 +155,14 @@ Allocation HostDevice::allocate(uint64_t bytes) {
   if (bytes > UINT64_MAX / 2)
     throw Error(PW_NO_MEMORY, format("peerway: cannot allocate {} bytes of host memory", bytes));
   const uint64_t size = std::max<uint64_t>(1, (bytes + page - 1) / page) * page;
-  const int descriptor = make_memfd("peerway-region", size);
-  void* address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (address == MAP_FAILED) {
-    const int error = errno;
-    close(descriptor);
-    throw Error(PW_NO_MEMORY, format("peerway: mapping {} bytes of host memory{}", size, errno_text(error)));
-  }
+  Descriptor descriptor = make_memfd("peerway-region", size);
   Allocation allocation;
-  allocation.base = static_cast<std::byte*>(address);
+  allocation.base = map_shared(descriptor.get(), size, "this process");
   allocation.bytes = size;
   allocation.handle = Handle::memfd;
   std::lock_guard lock(mutex_);
   allocation.id = next_id_++;
-  shared_.emplace(allocation.base, Shared{allocation, descriptor});
+  shared_.emplace(allocation.base, Shared{allocation, std::move(descriptor)});
   return allocation;
 }
 
@@ -183,21 +171,14 @@ void HostDevice::release(const Allocation& allocation) noexcept {
   const auto found = shared_.find(allocation.base);
   if (found == shared_.end()) return;
   munmap(found->second.allocation.base, found->second.allocation.bytes);
-  close(found->second.descriptor);
   shared_.erase(found);
 }
 
 Export HostDevice::export_allocation(const Allocation& allocation, const void* address) {
-  Export exported;
-  exported.handle = allocation.handle;
-  exported.allocation = allocation.id;
-  exported.bytes = allocation.bytes;
-  exported.offset = static_cast<uint64_t>(static_cast<const std::byte*>(address) - allocation.base);
-  exported.process = getpid();
-  exported.address = reinterpret_cast<uint64_t>(address);
+  Export exported = describe(allocation, address);
   if (allocation.handle == Handle::memfd) {
     std::lock_guard lock(mutex_);
-    exported.descriptor = shared_.at(allocation.base).descriptor;
+    exported.descriptor = shared_.at(allocation.base).descriptor.get();
     const uint64_t identity = memfd_identity(exported.descriptor);
     std::memcpy(exported.handle_bytes.data(), &identity, sizeof identity);
   }
@@ -219,7 +200,7 @@ std::shared_ptr<Mapping> HostDevice::import(const Export& exported) {
 std::unique_ptr<Queue> HostDevice::make_queue() { return std::make_unique<HostQueue>(); }
 
 bool HostDevice::reaches(const Export& exported, std::string& why_not) const {
-  if (exported.handle == Handle::memfd) return true;
+  if (exported.handle == Handle::memfd || exported.process == getpid()) return true;
   why_not = "the processor can map only host memory that came from pw_allocate";
   return false;
 }

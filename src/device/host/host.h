@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/descriptor.h"
 #include "device/device.h"
 
 namespace pw {
@@ -38,7 +39,7 @@ class HostDevice final : public Device {
 
   struct Shared {  ///< one memfd allocation of this process
     Allocation allocation;
-    int descriptor;
+    Descriptor descriptor;
   };
   std::string name_;
   std::mutex mutex_;
@@ -47,7 +48,7 @@ class HostDevice final : public Device {
 };
 
 /// A piece of shared memory without a name: nothing is left behind when its processes die. Throws Error.
-int make_memfd(const char* purpose, uint64_t bytes);
+Descriptor make_memfd(const char* purpose, uint64_t bytes);
 
 /// What tells one piece of shared memory from any other file that later gets its descriptor's number.
 uint64_t memfd_identity(int descriptor);

@@ -92,7 +92,7 @@ Staged::Channel& Staged::channel_to(int rank) {
 
 std::unique_ptr<Staged::Channel> Staged::make_channel(int rank) {
   auto target = surroundings_.importer.control(rank);
-  Descriptor memfd(make_memfd("peerway-staging", kChannelBytes));
+  Descriptor memfd = make_memfd("peerway-staging", kChannelBytes);
   void* address = mmap(nullptr, kChannelBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
   if (address == MAP_FAILED)
     throw Error(PW_NO_MEMORY, "peerway: mapping a staging channel" + errno_text(errno));

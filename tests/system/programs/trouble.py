@@ -1,8 +1,8 @@
-"""Two ranks in trouble that is not a death: one is stopped, closes early, or has no descriptor left.
+"""Ranks in trouble that is not a death: one is stopped, closes or leaves early, or has no descriptor left.
 
-    trouble.py SCENARIO
+    trouble.py SCENARIO [SECONDS]
 
-Rank 0 moves data towards rank 1 and says what became of it.
+Of two ranks, rank 0 moves data towards rank 1 and says what became of it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import resource
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,18 @@ def closed_by_a_thread(ctx: peerway.Context) -> None:
         say(ended[0])
         say(outcome(lambda: signal.value))
         ctx.team.barrier(timeout=30)
+
+
+def leave_in_turn(ctx: peerway.Context) -> None:
+    """Rank 0 leaves at once, rank 1 so many seconds later, while rank 2 waits for rank 1."""
+    arrived = ctx.signal(sender=1)
+    ctx.team.barrier(timeout=30)
+    if ctx.rank == 1:
+        while not ctx.team.lost(0):
+            time.sleep(0.01)
+        time.sleep(float(sys.argv[2]))
+    if ctx.rank == 2:
+        say(outcome(lambda: arrived.wait(1, timeout=60)))
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ struct pw_region;
 namespace pw {
 
 /// Every path of the build with its answer for this pair, in order of preference.
-std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region, Op op);
+std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region);
 
 /// The decision for this pair, explained (JSON; route/explain.h).
 std::string explain_for(pw_context* context, const pw_remote* remote, const pw_region* region, Op op,

@@ -1,0 +1,19 @@
+// What processes of one host have in common.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace pw {
+
+/// The same value in processes that share a running kernel and a process-id namespace, where they can watch
+/// one another and reach one another's memory. `simulated` sets apart processes that are to act as if they
+/// did not.
+uint64_t host_id(std::string_view simulated = {});
+
+/// Lets processes of the same user read this process's memory and copy its descriptors. Both count as
+/// tracing, which Yama restricts to parents, and the ranks of a job are siblings. The user ids are checked as
+/// before.
+void allow_attachment() noexcept;
+
+}  // namespace pw

@@ -1,0 +1,27 @@
+#include "context/paths.h"
+
+#include "path/mapped/mapped.h"
+#include "path/peer/cma.h"
+#include "path/peer/gpu.h"
+#include "path/peer/shm.h"
+#include "path/staged/staged.h"
+#include "path/ucx/direct.h"
+#include "path/ucx/staged.h"
+
+namespace pw {
+
+std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx, ProcessorMaps& maps) {
+  std::vector<std::unique_ptr<Path>> paths;
+  paths.push_back(std::make_unique<PeerShm>(false));
+  paths.push_back(std::make_unique<PeerShm>(true));
+  paths.push_back(std::make_unique<PeerCma>(surroundings));
+  paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::engine));
+  paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::kernel));
+  paths.push_back(std::make_unique<Mapped>(maps));
+  paths.push_back(std::make_unique<UcxDirect>(surroundings, ucx));
+  paths.push_back(std::make_unique<UcxStaged>(surroundings, ucx));
+  paths.push_back(std::make_unique<Staged>(surroundings));
+  return paths;
+}
+
+}  // namespace pw

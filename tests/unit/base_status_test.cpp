@@ -1,0 +1,33 @@
+// The C boundary: whatever is thrown inside comes out as a status with a message.
+#include <gtest/gtest.h>
+
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "base/status.h"
+
+namespace pw {
+namespace {
+
+pw_status guarded(const auto& thrown) {
+  return guard([&]() -> pw_status { throw thrown; });
+}
+
+TEST(Guard, TurnsWhateverIsThrownIntoAStatus) {
+  EXPECT_EQ(guard([] { return PW_TIMEOUT; }), PW_TIMEOUT);
+  EXPECT_EQ(guarded(Error(PW_STALE_KEY, "the key")), PW_STALE_KEY);
+  EXPECT_STREQ(last_error_message(), "the key");
+  EXPECT_EQ(guarded(std::bad_alloc()), PW_NO_MEMORY);
+  EXPECT_EQ(guarded(std::runtime_error("odd")), PW_INTERNAL);
+  EXPECT_NE(std::string(last_error_message()).find("odd"), std::string::npos);
+}
+
+// A C++ program's broadcast callback may throw anything.
+TEST(Guard, LetsNoExceptionOfAnotherKindEndTheProcess) {
+  EXPECT_EQ(guarded(7), PW_INTERNAL);
+  EXPECT_NE(std::string(last_error_message()).find("exception"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pw
