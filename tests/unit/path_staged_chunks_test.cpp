@@ -66,12 +66,12 @@ class StagingQueues : public testing::Test {
 };
 
 TEST_F(StagingQueues, OneEndsBeforeTheOtherBegins) {
-  RingQueues queues(ring, sizeof ring);
-  queues.use(first);
+  RingQueues queues(ring);
+  queues.use(first, 64);
   first.done = false;
   std::atomic<bool> in_use{false};
   std::thread other([&] {
-    queues.use(second);
+    queues.use(second, 64);
     in_use = true;
   });
   for (int look = 0; look < 1000; ++look) {
@@ -84,33 +84,52 @@ TEST_F(StagingQueues, OneEndsBeforeTheOtherBegins) {
 }
 
 TEST_F(StagingQueues, OneIsNotWaitedForWhileItGoesOn) {
-  RingQueues queues(ring, sizeof ring);
-  Queue& queue = queues.use(first);
+  RingQueues queues(ring);
+  Queue& queue = queues.use(first, 64);
   first.done = false;
-  EXPECT_EQ(&queues.use(first), &queue);
+  EXPECT_EQ(&queues.use(first, 64), &queue);
   EXPECT_EQ(first.queues, 1);
   first.done = true;
 }
 
 TEST_F(StagingQueues, TheFailureOfOneIsToldToTheOther) {
-  RingQueues queues(ring, sizeof ring);
-  queues.use(first);
+  RingQueues queues(ring);
+  queues.use(first, 64);
   first.end = PW_DEVICE;
-  EXPECT_THROW(queues.use(second), Error);
+  EXPECT_THROW(queues.use(second, 64), Error);
 }
 
 TEST_F(StagingQueues, TheRingIsPinnedForAsLongAsTheQueuesLive) {
   {
-    RingQueues queues(ring, sizeof ring);
-    queues.use(first);
-    EXPECT_EQ(first.pinned, sizeof ring);
+    RingQueues queues(ring);
+    queues.use(first, 64);
+    EXPECT_EQ(first.pinned, 64);
     second.refuses_pins = true;
-    EXPECT_THROW(queues.use(second), Error);
+    EXPECT_THROW(queues.use(second, 64), Error);
     second.refuses_pins = false;
-    queues.use(second);  // the next transfer tries again
+    queues.use(second, 64);  // the next transfer tries again
   }
   EXPECT_EQ(first.pinned, 0u);
   EXPECT_EQ(second.pinned, 0u);
+}
+
+TEST_F(StagingQueues, TheRingIsPinnedAsFarAsItIsUsed) {
+  RingQueues queues(ring);
+  Queue& queue = queues.use(first, 16);
+  EXPECT_EQ(first.pinned, 16u);
+  EXPECT_EQ(&queues.use(first, 64), &queue);
+  EXPECT_EQ(first.pinned, 64u);
+  queues.use(first, 16);
+  EXPECT_EQ(first.pinned, 64u);
+}
+
+TEST_F(StagingQueues, NothingIsUnderWayWhileThePinnedPartGrows) {
+  RingQueues queues(ring);
+  queues.use(first, 16);
+  first.end = PW_DEVICE;  // seen only by who waits for the queue
+  queues.use(first, 16);
+  EXPECT_THROW(queues.use(first, 64), Error);
+  first.end = PW_OK;
 }
 
 /// Does at once what it is given, and fails when it is told to.

@@ -17,6 +17,7 @@ namespace pw {
 namespace {
 
 constexpr uint64_t kChunk = 4096;
+constexpr Cut kCut{kChunk, kRingBytes};
 constexpr int kRanks = 3;
 
 /// Rank 0 of three, whose peers are lost when the test says so.
@@ -44,15 +45,16 @@ class Initiator {
     mailbox.descriptor = memfd_.get() + 1;
     ring(target);
     while (header().attached == 0) sched_yield();
-    end_.use(host_device());
+    end_.use(host_device(), kCut);
   }
 
-  void post_put(const Region& to, const std::vector<std::byte>& from) {
-    const Layout layout = contiguous_layout(from.size());
+  void post_put(const Region& to, std::vector<std::byte> from) {
+    from_ = std::move(from);
+    const Layout layout = contiguous_layout(from_.size());
     PostedRequest& posted = header().request[requested_ % kRequests];
     posted.request = {Op::put, to.slot(), to.generation(), 0, layout};
-    posted.chunk_bytes = kChunk;
-    end_.begin(true, layout, kChunk, const_cast<std::byte*>(from.data()));
+    posted.cut = kCut;
+    end_.begin(true, layout, from_.data());
     header().requested.store(++requested_);
     ring(target_);
   }
@@ -78,6 +80,7 @@ class Initiator {
   }
 
   Control& target_;
+  std::vector<std::byte> from_;  ///< before the channel's end, which copies from it
   Descriptor memfd_{make_memfd("peerway-staging-test", kChannelBytes)};
   ChannelEnd end_{map(memfd_.get())};
   uint64_t requested_ = 0;

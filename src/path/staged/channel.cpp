@@ -6,20 +6,24 @@ namespace pw {
 
 void ChannelEnd::Unmap::operator()(ChannelHeader* header) const { munmap(header, kChannelBytes); }
 
-void ChannelEnd::begin(bool fill, const Layout& layout, uint64_t chunk_bytes, std::byte* first) {
-  chunk_bytes_ = chunk_bytes;
-  walk_.begin(fill, layout, chunk_bytes, first, queue_);
+Queue& ChannelEnd::use(Device& device, const Cut& cut) {
+  queue_ = &queues_.use(device, kRingOffset + cut.ring_bytes);
+  cut_ = cut;
+  return *queue_;
+}
+
+void ChannelEnd::begin(bool fill, const Layout& layout, std::byte* first) {
+  walk_.begin(fill, layout, cut_.chunk_bytes, first, queue_);
 }
 
 bool ChannelEnd::ready() const {
-  return walk_.fills()
-             ? passed_ - header_->drained.load(std::memory_order_acquire) < kRingBytes / chunk_bytes_
-             : header_->filled.load(std::memory_order_acquire) > passed_;
+  return walk_.fills() ? passed_ - header_->drained.load(std::memory_order_acquire) < cut_.slots()
+                       : header_->filled.load(std::memory_order_acquire) > passed_;
 }
 
 std::byte* ChannelEnd::slot() const {
   return reinterpret_cast<std::byte*>(header_.get()) + kRingOffset +
-         passed_ % (kRingBytes / chunk_bytes_) * chunk_bytes_;
+         passed_ % cut_.slots() * cut_.chunk_bytes;
 }
 
 pw_status ChannelEnd::pass() {

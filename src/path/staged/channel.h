@@ -14,11 +14,20 @@ namespace pw {
 
 inline constexpr uint32_t kRequests = 64;
 
+/// How a request cuts the ring: its first `ring_bytes` into slots of `chunk_bytes`.
+struct Cut {
+  uint64_t chunk_bytes = 0;
+  uint64_t ring_bytes = 0;
+
+  [[nodiscard]] uint64_t slots() const { return ring_bytes / chunk_bytes; }
+  bool operator==(const Cut&) const = default;
+};
+
 /// A request as it lies in the channel.
 struct PostedRequest {
   Request request;
-  uint64_t chunk_bytes;  ///< of the slots that this request cuts the ring into
-  bool raise;            ///< store `raised` to signal word `word` of the target's control segment afterwards
+  Cut cut;
+  bool raise;  ///< store `raised` to signal word `word` of the target's control segment afterwards
   uint32_t word;
   uint64_t raised;
   uint32_t signal_slot;  ///< of that signal, which may have been closed by then
@@ -38,8 +47,7 @@ struct ChannelHeader {
   PostedRequest request[kRequests];
 };
 
-/// Bytes of the ring. A request cuts it into slots of its own chunk size; before the size changes the ring is
-/// drained.
+/// Bytes of the ring. Before requests cut it in another way it is drained.
 inline constexpr uint64_t kRingBytes = uint64_t{8} << 20;
 inline constexpr uint64_t kRingOffset = (sizeof(ChannelHeader) + 4095) / 4096 * 4096;
 inline constexpr uint64_t kChannelBytes = kRingOffset + kRingBytes;
@@ -52,13 +60,14 @@ class ChannelEnd {
 
   [[nodiscard]] ChannelHeader& header() const { return *header_; }
 
-  /// The queue for memory of `device`, which also writes the counters from now on. Throws Error.
-  Queue& use(Device& device) { return *(queue_ = &queues_.use(device)); }
+  /// From now on the ring is cut so, and the queue for memory of `device` copies chunks and writes the
+  /// counters. Throws Error.
+  Queue& use(Device& device, const Cut& cut);
   [[nodiscard]] Queue& queue() const { return *queue_; }
   pw_status drain() { return queues_.drain(); }
 
   /// The next transfer; its bytes are at `first` (ChunkWalk::begin), on the device in use.
-  void begin(bool fill, const Layout& layout, uint64_t chunk_bytes, std::byte* first);
+  void begin(bool fill, const Layout& layout, std::byte* first);
 
   [[nodiscard]] bool has_chunk() const { return walk_.has_chunk(); }
   [[nodiscard]] bool ready() const;  ///< the other end has left room for the next chunk, or has filled it
@@ -73,10 +82,10 @@ class ChannelEnd {
   [[nodiscard]] std::byte* slot() const;
 
   std::unique_ptr<ChannelHeader, Unmap> header_;
-  RingQueues queues_{header_.get(), kChannelBytes};
+  RingQueues queues_{header_.get()};
   Queue* queue_ = nullptr;
   ChunkWalk walk_;
-  uint64_t chunk_bytes_ = 0;
+  Cut cut_;
   uint64_t passed_ = 0;  ///< chunks of all transfers
 };
 

@@ -17,26 +17,28 @@ Copy copy_of(const Chunk& chunk, std::byte* slot, std::byte* first, bool fill) {
 }  // namespace
 
 RingQueues::~RingQueues() {
-  for (auto& [device, queue] : queues_) pw::drain(*queue);
-  for (Device* device : pinned_for_) device->unpin(ring_);
-}
-
-Queue& RingQueues::queue_for(Device& device) {
-  auto& queue = queues_[&device];
-  if (queue == nullptr) {
-    device.pin(ring_, bytes_);
-    pinned_for_.push_back(&device);
-    queue = device.make_queue();
+  for (auto& [device, lane] : lanes_) {
+    if (lane.queue != nullptr) pw::drain(*lane.queue);
+    if (lane.pinned > 0) device->unpin(ring_);
   }
-  return *queue;
 }
 
-Queue& RingQueues::use(Device& device) {
-  Queue& next = queue_for(device);
-  if (in_use_ != &next)
+Queue& RingQueues::use(Device& device, uint64_t bytes) {
+  Lane& lane = lanes_[&device];
+  if (in_use_ != lane.queue.get() || lane.pinned < bytes)
     if (const pw_status status = drain(); status != PW_OK) throw Error(status, last_error_message());
-  in_use_ = &next;
-  return next;
+  pin(device, lane, bytes);
+  if (lane.queue == nullptr) lane.queue = device.make_queue();
+  in_use_ = lane.queue.get();
+  return *in_use_;
+}
+
+void RingQueues::pin(Device& device, Lane& lane, uint64_t bytes) {
+  if (lane.pinned >= bytes) return;
+  if (lane.pinned > 0) device.unpin(ring_);
+  lane.pinned = 0;
+  device.pin(ring_, bytes);
+  lane.pinned = bytes;
 }
 
 pw_status RingQueues::drain() { return in_use_ != nullptr ? pw::drain(*in_use_) : PW_OK; }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <vector>
 
 #include "device/device.h"
 #include "device/shape.h"
@@ -16,25 +15,28 @@ namespace pw {
 /// The queues that copy between a ring and memory: one a device, made when it is first used.
 class RingQueues {
  public:
-  RingQueues(void* ring, uint64_t bytes) : ring_(ring), bytes_(bytes) {}
+  explicit RingQueues(void* ring) : ring_(ring) {}
   ~RingQueues();  ///< waits until nothing is in flight; the ring may be unmapped afterwards
   RingQueues(const RingQueues&) = delete;
 
-  /// The queue for memory of `device`, which works from now on. The queue that worked before has ended by
-  /// then: the ring's counters only grow if one queue at a time writes them. Throws Error when the ring
-  /// cannot be pinned for the device, or when that other device failed.
-  Queue& use(Device& device);
+  /// The queue for memory of `device`, which works from now on, in the first `bytes` of the ring: no more
+  /// than that need be pinned. The queue that worked before has ended by then: the ring's counters only grow
+  /// if one queue at a time writes them. Throws Error when the ring cannot be pinned for the device, or when
+  /// that other device failed.
+  Queue& use(Device& device, uint64_t bytes);
 
   /// Waits for the queue in use. The device ends what it was given, whether or not the peer lives.
   pw_status drain();
 
  private:
-  Queue& queue_for(Device& device);
+  struct Lane {
+    std::unique_ptr<Queue> queue;
+    uint64_t pinned = 0;  ///< bytes of the ring, for its device
+  };
+  void pin(Device& device, Lane& lane, uint64_t bytes);
 
   void* ring_;
-  uint64_t bytes_;
-  std::map<const Device*, std::unique_ptr<Queue>> queues_;
-  std::vector<Device*> pinned_for_;
+  std::map<Device*, Lane> lanes_;
   Queue* in_use_ = nullptr;
 };
 

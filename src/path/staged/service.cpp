@@ -33,6 +33,16 @@ struct StagingService::Served {
   }
 };
 
+namespace {
+
+// Whatever the initiator wrote, chunks stay inside the ring.
+Cut sound(const Cut& posted) {
+  const uint64_t chunk_bytes = std::clamp<uint64_t>(posted.chunk_bytes, 1, kRingBytes);
+  return {chunk_bytes, std::clamp(posted.ring_bytes, chunk_bytes, kRingBytes)};
+}
+
+}  // namespace
+
 void ring(Control& control) {
   control.doorbell.fetch_add(1, std::memory_order_seq_cst);
   if (control.watchers.load(std::memory_order_seq_cst) == 0)
@@ -169,18 +179,18 @@ bool StagingService::take_request(Served& served) {
   served.busy = true;
   served.posted = header.request[served.taken % kRequests];
   const Request& request = served.posted.request;
+  const Cut cut = sound(served.posted.cut);
   Target& target = served.target = Target(request, registry_);
   try {
-    served.end.use(target.status() == PW_OK ? target.device() : host_device());
+    served.end.use(target.status() == PW_OK ? target.device() : host_device(), cut);
   } catch (const Error& error) {
     log(LogLevel::warning, error.what());
     target.set_status(error.status());
-    served.end.use(host_device());
+    served.end.use(host_device(), cut);
   }
   // A request that failed passes its chunks all the same, so that the initiator does not wait.
   std::byte* first = target.status() == PW_OK ? target.address() : nullptr;
-  served.end.begin(request.op == Op::get, request.layout,
-                   std::clamp<uint64_t>(served.posted.chunk_bytes, 1, kRingBytes), first);
+  served.end.begin(request.op == Op::get, request.layout, first);
   return true;
 }
 

@@ -16,6 +16,15 @@
 namespace pw {
 namespace {
 constexpr uint64_t kFirstChunkBytes = uint64_t{256} << 10;  // until a route table brings a measured size
+constexpr uint64_t kLeastPinned = uint64_t{2} << 20;
+
+// A GPU's part of the ring is pinned, and so is in memory whether used or not: no more than keeps both ends
+// at work. Of a ring that only processors use, just what they touch is in memory.
+Cut cut_for(const Transfer& transfer, uint64_t chunk_bytes) {
+  const bool pinned =
+      transfer.local->device().id().kind != PW_HOST || transfer.remote->key.device.kind != PW_HOST;
+  return {chunk_bytes, pinned ? std::clamp(4 * chunk_bytes, kLeastPinned, kRingBytes) : kRingBytes};
+}
 }  // namespace
 
 /// The initiator's end of a channel.
@@ -29,7 +38,7 @@ struct Staged::Channel {
   std::mutex mutex;  ///< one transfer at a time
   ChannelEnd end;
   uint64_t requested = 0;
-  uint64_t chunk_bytes = 0;        ///< of the slots that the ring is cut into
+  Cut cut;                         ///< how the ring is cut
   pw_status broken = PW_OK;        ///< why a transfer ended half way
   std::atomic<uint64_t> told = 0;  ///< failures of the target
 };
@@ -121,15 +130,15 @@ void Staged::announce(Channel& channel) {
                channel.rank));
 }
 
-// Cuts the ring into slots of the size now wanted, once none of the old size is in use.
-pw_status Staged::cut_ring(Channel& channel) {
-  const uint64_t wanted = chunk_bytes_.load(std::memory_order_relaxed);
-  if (channel.chunk_bytes == wanted) return PW_OK;
+// Cuts the ring as is now wanted, once nothing of the old cut is in use.
+pw_status Staged::cut_ring(Channel& channel, const Transfer& transfer) {
+  const Cut wanted = cut_for(transfer, chunk_bytes_.load(std::memory_order_relaxed));
+  if (channel.cut == wanted) return PW_OK;
   const ChannelHeader& header = channel.end.header();
   const pw_status status = wait(channel, PW_FOREVER, "the staging ring to drain", [&] {
     return header.drained.load(std::memory_order_acquire) == channel.end.passed();
   });
-  if (status == PW_OK) channel.chunk_bytes = wanted;
+  if (status == PW_OK) channel.cut = wanted;
   return status;
 }
 
@@ -139,10 +148,9 @@ pw_status Staged::post(Channel& channel, const Transfer& transfer, const Raise* 
     return channel.requested - header.completed.load(std::memory_order_acquire) < kRequests;
   });
   if (room != PW_OK) return room;
-  if (const pw_status status = cut_ring(channel); status != PW_OK) return status;
   PostedRequest& posted = header.request[channel.requested % kRequests];
   posted.request = request_for(transfer);
-  posted.chunk_bytes = channel.chunk_bytes;
+  posted.cut = channel.cut;
   posted.raise = raise != nullptr;
   if (raise != nullptr) {
     posted.word = static_cast<uint32_t>(raise->signal->word() - channel.target->signal);
@@ -158,7 +166,7 @@ pw_status Staged::post(Channel& channel, const Transfer& transfer, const Raise* 
 pw_status Staged::move_chunks(Channel& channel, const Transfer& transfer) {
   ChannelEnd& end = channel.end;
   const bool put = transfer.op == Op::put;
-  end.begin(put, transfer.layout, channel.chunk_bytes, transfer.local->address() + transfer.local_offset);
+  end.begin(put, transfer.layout, transfer.local->address() + transfer.local_offset);
   while (end.has_chunk()) {
     const pw_status ready = wait(channel, PW_FOREVER, "a staging chunk", [&] { return end.ready(); });
     if (ready != PW_OK) return ready;
@@ -181,7 +189,9 @@ pw_status Staged::start(const Transfer& transfer, const Raise* raise) {
     if (const pw_status status = begin_raise(*raise, this, raising); status != PW_OK) return status;
   std::lock_guard lock(channel.mutex);
   if (channel.broken != PW_OK) return refuse_after(channel.broken, channel.rank);
-  channel.end.use(transfer.local->device());  // what it throws must come before the target is asked
+  if (const pw_status status = cut_ring(channel, transfer); status != PW_OK) return status;
+  // What this throws must come before the target is asked.
+  channel.end.use(transfer.local->device(), channel.cut);
   if (const pw_status status = post(channel, transfer, raise); status != PW_OK) return status;
   if (raise != nullptr) raising.unlock();
   channel.broken = move_chunks(channel, transfer);

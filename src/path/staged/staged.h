@@ -40,7 +40,7 @@ class Staged final : public Path {
   void announce(Channel& channel);
   template <typename Done>
   pw_status wait(const Channel& channel, uint64_t deadline_ns, const char* what, Done&& done) const;
-  pw_status cut_ring(Channel& channel);
+  pw_status cut_ring(Channel& channel, const Transfer& transfer);
   pw_status post(Channel& channel, const Transfer& transfer, const Raise* raise);
   pw_status move_chunks(Channel& channel, const Transfer& transfer);
 

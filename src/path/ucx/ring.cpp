@@ -14,7 +14,7 @@ Ring::Ring(const std::shared_ptr<Engine>& engine) {
     throw Error(PW_NO_MEMORY, "peerway: mapping a ring for staging" + errno_text(errno));
   try {
     memory_ = std::make_unique<Memory>(engine, address_, kBytes);
-    queues_ = std::make_unique<RingQueues>(address_, kBytes);
+    queues_ = std::make_unique<RingQueues>(address_);
   } catch (...) {
     munmap(address_, kBytes);
     throw;

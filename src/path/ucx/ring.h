@@ -37,7 +37,7 @@ class Ring {
   [[nodiscard]] Memory& memory() { return *memory_; }
 
   /// The queue that copies between the chunks and memory of `device`. Throws Error.
-  Queue& use(Device& device) { return queues_->use(device); }
+  Queue& use(Device& device) { return queues_->use(device, kBytes); }
   pw_status drain() { return queues_->drain(); }
 
  private:
