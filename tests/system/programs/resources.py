@@ -27,6 +27,12 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+def share() -> int:
+    """Bytes of memory that this process accounts for: what several share is divided among them."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+
+
 def count(folder: str) -> int:
     """Entries of a folder."""
     return sum(1 for _ in Path(folder).iterdir())
@@ -106,11 +112,11 @@ def footprint(kind: str = "host") -> None:
     with peerway.Team.from_launcher() as team:
         if kind == "cuda":
             start_driver(int(os.environ.get("PEERWAY_DEVICE", "0").rpartition(":")[2]))
-        before = resident()
+        before = share()
         with peerway.Context(team) as ctx:
-            empty = resident() - before
+            empty = share() - before
             use(ctx, 4 << 20, kind)
-            used = resident() - before
+            used = share() - before
             line = {"test": "context_memory", "ranks": team.size, "rank": team.rank, "source": kind}
             line |= {"empty_bytes": empty, "used_bytes": used, "command": " ".join(sys.argv)}
             print(json.dumps(line), flush=True)
