@@ -51,10 +51,11 @@ constexpr ConfigEntry table[] = {
     {"gdrcopy_library", "path", "", "The GDRCopy library. Empty: libgdrapi.so.2 of the system."},
 };
 
-/// Set by `peerway run` for its ranks and by the Python package for its children; not settings.
-constexpr std::string_view launcher_variables[] = {
-    "PEERWAY_RANK",       "PEERWAY_SIZE",   "PEERWAY_LOCAL_RANK", "PEERWAY_LOCAL_SIZE",
-    "PEERWAY_RENDEZVOUS", "PEERWAY_SECRET", "PEERWAY_PACKAGES"};
+/// Set by `peerway run` for its ranks, by the Python package for its children, and by users for the scripts
+/// that build and test Peerway; not settings.
+constexpr std::string_view other_variables[] = {
+    "PEERWAY_RANK",   "PEERWAY_SIZE",     "PEERWAY_LOCAL_RANK", "PEERWAY_LOCAL_SIZE", "PEERWAY_RENDEZVOUS",
+    "PEERWAY_SECRET", "PEERWAY_PACKAGES", "PEERWAY_WHEELS",     "PEERWAY_BUILD"};
 
 struct Value {
   std::string text;
@@ -136,7 +137,7 @@ uint64_t check(const ConfigEntry& entry, const Value& value) {
 }
 
 void warn_of_unknown_variables() {
-  std::vector<std::string> known(std::begin(launcher_variables), std::end(launcher_variables));
+  std::vector<std::string> known(std::begin(other_variables), std::end(other_variables));
   for (const ConfigEntry& entry : table) known.push_back(variable_of(entry.name));
   for (char** each = environ; each && *each; ++each) {
     const std::string_view setting = *each;

@@ -99,9 +99,10 @@ TEST_F(Config, BytesHaveSuffixesAndLimits) {
   EXPECT_THROW(parse_config_value("path", "relative/file", "x"), Error);
 }
 
-TEST_F(Config, AnUnknownVariableIsWarnedOfOnceAndTheLaunchersOwnAreNot) {
+TEST_F(Config, AnUnknownVariableIsWarnedOfOnceAndThoseThatAreNoSettingsAreNot) {
   ::setenv("PEERWAY_LOGG", "info", 1);
   ::setenv("PEERWAY_RANK", "0", 1);
+  ::setenv("PEERWAY_WHEELS", "/wheels", 1);
   testing::internal::CaptureStderr();
   check_config();
   check_config();
@@ -109,6 +110,7 @@ TEST_F(Config, AnUnknownVariableIsWarnedOfOnceAndTheLaunchersOwnAreNot) {
   EXPECT_EQ(said, "peerway: PEERWAY_LOGG in the environment means nothing; did you mean PEERWAY_LOG?\n");
   ::unsetenv("PEERWAY_LOGG");
   ::unsetenv("PEERWAY_RANK");
+  ::unsetenv("PEERWAY_WHEELS");
 }
 
 TEST(NearestName, KnowsWhatIsNear) {
