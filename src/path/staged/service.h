@@ -66,7 +66,7 @@ class StagingHelp {
   /// Called at every look of the loop. What is waited for comes mostly before the first few: they cost
   /// nothing.
   void look() {
-    constexpr uint32_t kLooks = 16;
+    constexpr uint32_t kLooks = 32;
     if (++looks_ % kLooks == 0) help();
   }
 
