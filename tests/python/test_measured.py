@@ -30,6 +30,7 @@ H200 = {
 CPU = {
     "put and signal, 8 B": ("put_latency", "contiguous", 8, "peer/shm flag ucx openmpi openmpi/rma"),
     "put of 16 MiB": ("put_bw", "contiguous", 16 * M, "peer/shm memcpy ucx openmpi openmpi/rma"),
+    "the same by `peer/shm-nt`": ("put_bw", "contiguous", 16 * M, "peer/shm-nt"),
 }
 ROWS = [("h200-x2", *row) for row in H200.items()] + [("cpu-2", *row) for row in CPU.items()]
 
