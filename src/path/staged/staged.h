@@ -1,5 +1,5 @@
 // staged: through bounce buffers in shared host memory, pipelined. The initiator copies chunk after chunk
-// into (or out of) a ring, the target's service thread does the other half. It needs nothing of either
+// into (or out of) a ring, the target's staging service does the other half. It needs nothing of either
 // memory, so it serves every pair on one host, also memory that cannot be exported; and it moves a share of
 // large transfers over PCIe while another path moves the rest over NVLink.
 #pragma once
