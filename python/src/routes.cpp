@@ -25,12 +25,12 @@ namespace {
 using Text = std::string;
 
 /// Paths answer both operations alike; `op` is checked all the same.
-std::vector<std::tuple<Text, bool, Text>> paths_for(Context& context, Remote& remote, Region& region,
-                                                    const Text& op) {
+std::vector<std::tuple<Text, bool, Text, bool>> paths_for(Context& context, Remote& remote, Region& region,
+                                                          const Text& op) {
   static_cast<void>(pw::route::parse_op(op));
-  std::vector<std::tuple<Text, bool, Text>> found;
-  for (const pw::PathInfo& path : pw::paths_for(context->handle(), remote->handle(), region->handle()))
-    found.emplace_back(path.name, path.available, path.why_not);
+  std::vector<std::tuple<Text, bool, Text, bool>> found;
+  for (const auto& [name, offer] : pw::paths_for(context->handle(), remote->handle(), region->handle()))
+    found.emplace_back(name, offer.available, offer.why_not, offer.suited);
   return found;
 }
 

@@ -104,10 +104,7 @@ void Resolver::classify(Region& region) {
 std::vector<PathInfo> Resolver::probe(Region& local, Remote& remote) {
   const Pair pair = facts(local, remote, importer_, ucx_, maps_);
   std::vector<PathInfo> answers;
-  for (const auto& path : paths_) {
-    const Offer offer = path->probe(pair);
-    answers.push_back({std::string(path->name()), offer.available, offer.why_not});
-  }
+  for (const auto& path : paths_) answers.push_back({std::string(path->name()), path->probe(pair)});
   return answers;
 }
 

@@ -25,8 +25,7 @@ struct Resolved {
 /// One path's answer for one pair, for people.
 struct PathInfo {
   std::string name;
-  bool available;
-  std::string why_not;
+  Offer offer;
 };
 
 class Resolver {

@@ -42,9 +42,15 @@ struct Pair {
   std::string why_no_ucx;
 };
 
+/// A path's answer for a pair.
 struct Offer {
   bool available = false;
   std::string why_not;  ///< what stands in the way and what to do about it; empty when available
+  bool suited = true;   ///< false where the path is not made for such memories, and nothing here could help
+
+  static Offer yes() { return {true, {}}; }
+  static Offer hindered(std::string why) { return {false, std::move(why)}; }
+  static Offer unsuited(std::string why) { return {false, std::move(why), false}; }
 };
 
 /// One put or get, checked and joined: everything a path needs.

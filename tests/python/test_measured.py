@@ -25,7 +25,12 @@ H200 = {
     "put and signal, 8 B": ("put_latency", "contiguous", 8, WHOLE),
     "put and signal, 512 KiB": ("put_latency", "contiguous", 512 * K, WHOLE),
     "face of rows": ("put_latency", "cube:256/j", 512 * K, PACKED),
-    "face of single doubles": ("put_latency", "cube:256/k", 512 * K, "route openmpi/pack nccl/pack nvshmem/kernel"),
+    "face of single doubles": (
+        "put_latency",
+        "cube:256/k",
+        512 * K,
+        "route openmpi/pack nccl/pack nvshmem/kernel",
+    ),
 }
 CPU = {
     "put and signal, 8 B": ("put_latency", "contiguous", 8, "peer/shm flag ucx openmpi openmpi/rma"),

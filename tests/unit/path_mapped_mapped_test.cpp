@@ -65,6 +65,7 @@ TEST_F(MappedTest, GpuMemoryHereAndHostMemoryThatIsMappedAreServed) {
   pair.remote_handle = Handle::process;
   mapped_facts(pair, *local, maps_);
   EXPECT_NE(path.probe(pair).why_not.find("pw_allocate"), std::string::npos);
+  EXPECT_TRUE(path.probe(pair).suited);
   pair.same_process = true;
   mapped_facts(pair, *local, maps_);
   EXPECT_TRUE(path.probe(pair).available);
@@ -72,10 +73,12 @@ TEST_F(MappedTest, GpuMemoryHereAndHostMemoryThatIsMappedAreServed) {
 
 TEST_F(MappedTest, EveryOtherPairIsToldWhyNot) {
   const Mapped path(maps_);
+  bool suited = true;
   const auto reason = [&](Pair pair, Region& local) {
     mapped_facts(pair, local, maps_);
     const Offer offer = path.probe(pair);
     EXPECT_FALSE(offer.available);
+    suited = offer.suited;
     return offer.why_not;
   };
   const auto gpu = region();
@@ -86,9 +89,11 @@ TEST_F(MappedTest, EveryOtherPairIsToldWhyNot) {
   Pair far = pair_of(PW_CUDA, PW_HOST);
   far.same_host = false;
   EXPECT_NE(reason(far, *gpu).find("another host"), std::string::npos);
+  EXPECT_FALSE(suited);
   const auto refused = region();
   refuse_dma_bufs(801);
   EXPECT_NE(reason(pair_of(PW_CUDA, PW_HOST), *refused).find("801"), std::string::npos);
+  EXPECT_TRUE(suited);
 }
 
 }  // namespace

@@ -55,6 +55,10 @@ TEST_F(UcxProbe, WithoutUcxTheReasonIsGiven) {
   for (const Path* path : {static_cast<const Path*>(&direct), static_cast<const Path*>(&staged)}) {
     EXPECT_FALSE(path->probe(pair).available);
     EXPECT_EQ(path->probe(pair).why_not, pair.why_no_ucx);
+    pair.same_host = false;
+    EXPECT_TRUE(path->probe(pair).suited);
+    pair.same_host = true;
+    EXPECT_FALSE(path->probe(pair).suited);
   }
 }
 

@@ -114,9 +114,9 @@ class Links:
             mine = self._context.paths(remote, self._memory[target if op == "get" else source, near], op)
         merged: dict[str, PathInfo] = {}
         for text in self._context.team.all_gather(json.dumps(mine).encode(), EXCHANGE_S):
-            for name, available, why_not in json.loads(text):
-                if name not in merged or (merged[name].available and not available):
-                    merged[name] = PathInfo(name, available, why_not)
+            for info in (PathInfo(*path) for path in json.loads(text)):
+                if info.name not in merged or (merged[info.name].available and not info.available):
+                    merged[info.name] = info
         return list(merged.values())
 
     def explained(self, case: Case, link: Link) -> dict[str, Any]:

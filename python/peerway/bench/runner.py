@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from peerway.bench import machine, session
 from peerway.bench.plan import Case, Plan
 from peerway.bench.results import Results, Step
-from peerway.paths import covers, made_for
+from peerway.paths import covers
 from peerway.units import size_text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def run_paths(plan: Plan, results: Results, step: Step, environment: Mapping[str
 def _note_unavailable(plan: Plan, results: Results) -> None:
     """One note for each reason, with all paths and memories that it keeps apart.
 
-    Only of paths that were asked for by their own name, or are made for such memories. A setting with needs
+    Only of paths that were asked for by their own name, or are suited to such memories. A setting with needs
     of its own has told them already.
     """
     asked = [name for setting in plan.settings for name in setting.paths.split(",") if not setting.needs]
@@ -39,7 +39,7 @@ def _note_unavailable(plan: Plan, results: Results) -> None:
     for (source, target, _), infos in results.paths.items():
         for info in (info for info in infos if not info.available):
             wanted = not plan.settings or any(covers(name, info.name) for name in asked)
-            if info.name in asked or (wanted and made_for(info.name, source, target)):
+            if info.name in asked or (wanted and info.suited):
                 reasons.setdefault(info.why_not, {})[f"{info.name} ({source} to {target})"] = None
     for why, names in reasons.items():
         results.note(f"not measured: {', '.join(names)}: {why}")

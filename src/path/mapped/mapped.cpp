@@ -23,10 +23,11 @@ void mapped_facts(Pair& pair, Region& local, ProcessorMaps& maps) {
 
 Offer Mapped::probe(const Pair& pair) const {
   if (pair.local.kind == PW_HOST && pair.remote.kind == PW_HOST)
-    return {false, "there is no GPU at either end; the processor copies (peer/shm, peer/cma)"};
-  if (!pair.same_host) return {false, "the peer is on another host"};
-  if (!pair.processor_maps_local || !pair.processor_maps_remote) return {false, pair.why_not_mapped};
-  return {true, {}};
+    return Offer::unsuited("there is no GPU at either end; the processor copies (peer/shm, peer/cma)");
+  if (!pair.same_host) return Offer::unsuited("the peer is on another host");
+  if (pair.remote.kind != PW_HOST) return Offer::unsuited(pair.why_not_mapped);
+  if (!pair.processor_maps_local || !pair.processor_maps_remote) return Offer::hindered(pair.why_not_mapped);
+  return Offer::yes();
 }
 
 pw_status Mapped::start(const Transfer& transfer, const Raise* raise) {

@@ -78,10 +78,10 @@ PeerCma::PeerCma(Surroundings surroundings) : surroundings_(surroundings), why_n
 
 Offer PeerCma::probe(const Pair& pair) const {
   if (pair.local.kind != PW_HOST || pair.remote.kind != PW_HOST)
-    return {false, "cross-memory attach reaches host memory only"};
-  if (!pair.same_host) return {false, "the peer is on another host"};
-  if (!why_not_.empty()) return {false, why_not_};
-  return {true, {}};
+    return Offer::unsuited("cross-memory attach reaches host memory only");
+  if (!pair.same_host) return Offer::unsuited("the peer is on another host");
+  if (!why_not_.empty()) return Offer::hindered(why_not_);
+  return Offer::yes();
 }
 
 pw_status PeerCma::start(const Transfer& transfer, const Raise* raise) {

@@ -13,11 +13,11 @@ PeerGpu::~PeerGpu() {
 
 Offer PeerGpu::probe(const Pair& pair) const {
   if (pair.local.kind == PW_HOST && pair.remote.kind == PW_HOST)
-    return {false, "there is no GPU at either end; the processor copies (peer/shm, peer/cma)"};
-  if (!pair.same_host) return {false, "the peer is on another host"};
-  if (!pair.reachable) return {false, pair.why_not_reachable};
-  if (method_ == Method::kernel && !pair.kernels) return {false, pair.why_no_kernels};
-  return {true, {}};
+    return Offer::unsuited("there is no GPU at either end; the processor copies (peer/shm, peer/cma)");
+  if (!pair.same_host) return Offer::unsuited("the peer is on another host");
+  if (!pair.reachable) return Offer::hindered(pair.why_not_reachable);
+  if (method_ == Method::kernel && !pair.kernels) return Offer::hindered(pair.why_no_kernels);
+  return Offer::yes();
 }
 
 PeerGpu::Lane& PeerGpu::lane(int rank, Device& device) {

@@ -8,13 +8,12 @@ namespace pw {
 
 Offer PeerShm::probe(const Pair& pair) const {
   if (pair.local.kind != PW_HOST || pair.remote.kind != PW_HOST)
-    return {false, "the processor cannot copy to or from GPU memory; peer/copy and peer/store do"};
-  if (!pair.same_host) return {false, "the peer is on another host"};
+    return Offer::unsuited("the processor cannot copy to or from GPU memory; peer/copy and peer/store do");
+  if (!pair.same_host) return Offer::unsuited("the peer is on another host");
   if (!pair.same_process && pair.remote_handle != Handle::memfd)
-    return {
-        false,
-        "the peer's memory did not come from pw_allocate, so that it cannot be mapped; peer/cma serves it"};
-  return {true, {}};
+    return Offer::unsuited(
+        "the peer's memory did not come from pw_allocate, so that it cannot be mapped; peer/cma serves it");
+  return Offer::yes();
 }
 
 pw_status PeerShm::start(const Transfer& transfer, const Raise* raise) {

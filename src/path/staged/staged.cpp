@@ -56,8 +56,8 @@ Staged::~Staged() {
 }
 
 Offer Staged::probe(const Pair& pair) const {
-  if (!pair.same_host) return {false, "the peer is on another host"};
-  return {true, {}};
+  if (!pair.same_host) return Offer::unsuited("the peer is on another host");
+  return Offer::yes();
 }
 
 void Staged::set_chunk_bytes(uint64_t bytes) {

@@ -41,10 +41,10 @@ class Blocks {
 }  // namespace
 
 Offer UcxDirect::probe(const Pair& pair) const {
-  if (!pair.ucx_running) return {false, pair.why_no_ucx};
-  if (!pair.ucx_device_memory) return {false, pair.why_no_ucx_device_memory};
-  if (!pair.ucx_key) return {false, pair.why_no_ucx};
-  return {true, {}};
+  if (!pair.ucx_running) return ucx::without_ucx(pair);
+  if (!pair.ucx_device_memory) return Offer::hindered(pair.why_no_ucx_device_memory);
+  if (!pair.ucx_key) return Offer::hindered(pair.why_no_ucx);
+  return Offer::yes();
 }
 
 pw_status UcxDirect::start(const Transfer& transfer, const Raise* raise) {

@@ -32,8 +32,8 @@ UcxStaged::UcxStaged(Surroundings surroundings, Ucx& ucx)
 UcxStaged::~UcxStaged() = default;
 
 Offer UcxStaged::probe(const Pair& pair) const {
-  if (!pair.ucx_running) return {false, pair.why_no_ucx};
-  return {true, {}};
+  if (!pair.ucx_running) return without_ucx(pair);
+  return Offer::yes();
 }
 
 UcxStaged::Line& UcxStaged::line_to(int rank) {

@@ -105,6 +105,10 @@ void Ucx::start(Team& team, const std::atomic<uint32_t>& closed, bool wanted) {
                                        config_origin(strict ? "strict" : "ucx_library"), why_not_));
 }
 
+Offer without_ucx(const Pair& pair) {
+  return pair.same_host ? Offer::unsuited(pair.why_no_ucx) : Offer::hindered(pair.why_no_ucx);
+}
+
 std::string Ucx::why_no_device_memory(int rank) const {
   const RankUcx& theirs = ranks_[at(rank)];
   return format("{}{} has no CUDA support; install libucx-cu13 or point UCX_ROOT at a build that has it",

@@ -18,6 +18,9 @@ struct RankUcx {
   std::string text;            ///< why it is not running; else its version and file
 };
 
+/// The answer for a pair where UCX does not run: it is made for other hosts.
+Offer without_ucx(const Pair& pair);
+
 class Ucx {
  public:
   /// Collective. `wanted` is this rank's wish; UCX runs as soon as one rank wants it and on every rank that
