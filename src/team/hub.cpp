@@ -68,16 +68,15 @@ void Hub::poll_once() {
   if (::poll(polled.data(), polled.size(), poll_milliseconds(complete_ ? linger_until_ : deadline_)) <= 0)
     return;
 
-  for (size_t i = 0; i < count; ++i) {
-    if (!polled[i].revents) continue;
-    Connection& connection = *connections_[i];
-    if (polled[i].revents & ~POLLOUT) receive(connection);
-    if (!connection.closing) connection.channel.write();  // a broken connection is told by the next read
-  }
+  for (size_t i = 0; i < count; ++i)
+    if (polled[i].revents & ~POLLOUT) receive(*connections_[i]);
   for (size_t i = count; i < polled.size() && i - count < listeners_.size(); ++i)
     if (polled[i].revents) accept_all(listeners_[i - count]);
-  for (const auto& each : connections_)
+  // Rank 0's own connection, the first, comes last: once rank 0 has its answer it may end, and the hub with
+  // it. By then the others' are on their way.
+  std::for_each(connections_.rbegin(), connections_.rend(), [](const auto& each) {
     if (each->channel.unsent() && !each->channel.write()) each->closing = true;
+  });
 }
 
 void Hub::accept_all(const Descriptor& listener) {
