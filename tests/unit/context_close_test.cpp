@@ -30,9 +30,9 @@ pw_status status_of(const std::function<void()>& body) {
 }
 
 TEST(ContextClose, EndsAStagedTransferFromAPeer) {
+  std::vector<std::byte> target(16 * kMiB), source(16 * kMiB);  // freed after the threads that copied
   Ranks ranks(2);
   ranks[0].resolver().use("staged");
-  std::vector<std::byte> target(16 * kMiB), source(16 * kMiB);
   auto far_region = ranks[1].add(target.data(), target.size());
   auto local = ranks[0].add(source.data(), source.size());
   const auto remote = ranks.import(0, 1, *far_region);

@@ -64,26 +64,29 @@ void Staged::set_chunk_bytes(uint64_t bytes) {
   chunk_bytes_.store(std::clamp<uint64_t>(bytes / 4096 * 4096, 4096, kLargestChunk));
 }
 
-// Every wait for the target ends when it dies, when it closes its context, and when this one is closed. The
-// target may be waiting for this rank's service meanwhile.
-template <typename Done>
-pw_status Staged::wait(const Channel& channel, uint64_t deadline_ns, const char* what, Done&& done) const {
-  const Control& own = surroundings_.control.control();
-  const auto closed = [&] {
-    return channel.target->closed.load(std::memory_order_relaxed) != 0 ||
-           own.closed.load(std::memory_order_relaxed) != 0;
-  };
-  StagingHelp help(surroundings_.staging);
-  const pw_status status = wait_until(surroundings_.team, channel.rank, deadline_ns, what, [&] {
-    help.look();
-    return done() || closed();
-  });
-  if (status != PW_OK || done()) return status;
-  if (own.closed.load(std::memory_order_relaxed) != 0)
+bool Staged::closed(const Channel& channel) const {
+  return channel.target->closed.load(std::memory_order_relaxed) != 0 ||
+         surroundings_.control.control().closed.load(std::memory_order_relaxed) != 0;
+}
+
+pw_status Staged::fail_closed(const Channel& channel, const char* what) const {
+  if (surroundings_.control.control().closed.load(std::memory_order_relaxed) != 0)
     return fail(PW_CLOSED, format("peerway: this context was closed while waiting for {}", what));
   return fail(PW_CLOSED, format("peerway: rank {} closed its context while this rank waited for {}; let it "
                                 "wait for all ranks (a barrier) before it closes",
                                 channel.rank, what));
+}
+
+// Every wait for the target ends when it dies, when it closes its context, and when this one is closed. The
+// target may be waiting for this rank's service meanwhile.
+template <typename Done>
+pw_status Staged::wait(const Channel& channel, uint64_t deadline_ns, const char* what, Done&& done) const {
+  StagingHelp help(surroundings_.staging);
+  const pw_status status = wait_until(surroundings_.team, channel.rank, deadline_ns, what, [&] {
+    help.look();
+    return done() || closed(channel);
+  });
+  return status != PW_OK || done() ? status : fail_closed(channel, what);
 }
 
 Staged::Channel& Staged::channel_to(int rank) {
@@ -189,6 +192,7 @@ pw_status Staged::start(const Transfer& transfer, const Raise* raise) {
     if (const pw_status status = begin_raise(*raise, this, raising); status != PW_OK) return status;
   std::lock_guard lock(channel.mutex);
   if (channel.broken != PW_OK) return refuse_after(channel.broken, channel.rank);
+  if (closed(channel)) return fail_closed(channel, "a staged transfer");
   if (const pw_status status = cut_ring(channel, transfer); status != PW_OK) return status;
   // What this throws must come before the target is asked.
   channel.end.use(transfer.local->device(), channel.cut);

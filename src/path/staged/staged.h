@@ -38,6 +38,8 @@ class Staged final : public Path {
   Channel& channel_to(int rank);
   std::unique_ptr<Channel> make_channel(int rank);
   void announce(Channel& channel);
+  [[nodiscard]] bool closed(const Channel& channel) const;  ///< this context, or the target's
+  pw_status fail_closed(const Channel& channel, const char* what) const;
   template <typename Done>
   pw_status wait(const Channel& channel, uint64_t deadline_ns, const char* what, Done&& done) const;
   pw_status cut_ring(Channel& channel, const Transfer& transfer);
