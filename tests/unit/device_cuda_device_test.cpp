@@ -1,37 +1,23 @@
 // The CUDA device on the fake driver (fake_cuda/): which handle memory is shared by and why none, copies,
 // pins, messages.
-#include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/status.h"
-#include "device/cuda/cuda_device.h"
 #include "device/cuda/pointer.h"
-#include "fake_cuda/fake_cuda.h"
+#include "fake_gpu.h"
 
 namespace pw::cuda {
 namespace {
 
-class CudaDeviceTest : public testing::Test {
+class CudaDeviceTest : public testing::FakeDriverTest {
  protected:
   void SetUp() override {
-    library_ = dlopen(FAKE_CUDA, RTLD_NOW);
-    ASSERT_NE(library_, nullptr) << dlerror();
-    reinterpret_cast<fake_cuda::Reset*>(dlsym(library_, "fake_cuda_reset"))();
-    std::string why;
-    driver_ = Driver::load(FAKE_CUDA, why);
-    ASSERT_NE(driver_, nullptr) << why;
-    pins_ = std::make_unique<Pins>(*driver_);
-    make();
+    FakeDriverTest::SetUp();
+    if (!HasFatalFailure()) make();
   }
   void make() {
-    for (int i = 0; i < 2; ++i)
-      gpu_[i] =
-          std::make_unique<CudaDevice>(*driver_, i, *pins_, [](int) { return std::string("an image"); });
-  }
-  void fail(const char* function, int result) {
-    reinterpret_cast<fake_cuda::Fail*>(dlsym(library_, "fake_cuda_fail"))(function, result);
+    for (int i = 0; i < 2; ++i) gpu_[i] = make_gpu(i);
   }
   void set_attribute(int attribute, int value) {
     reinterpret_cast<fake_cuda::SetAttribute*>(dlsym(library_, "fake_cuda_set_attribute"))(attribute, value);
@@ -76,9 +62,6 @@ class CudaDeviceTest : public testing::Test {
   }
   static std::byte* at(CUdeviceptr address) { return reinterpret_cast<std::byte*>(address); }
 
-  void* library_ = nullptr;
-  std::unique_ptr<const Driver> driver_;
-  std::unique_ptr<Pins> pins_;
   std::unique_ptr<CudaDevice> gpu_[2];
 };
 

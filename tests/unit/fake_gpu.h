@@ -1,4 +1,4 @@
-// A test with a CUDA device on the fake driver (fake_cuda/), as it is when nothing was done with it.
+// Tests on the fake driver (fake_cuda/) as it is when nothing was done with it, with and without a device.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 namespace pw::testing {
 
-class FakeGpuTest : public ::testing::Test {
+class FakeDriverTest : public ::testing::Test {
  protected:
   void SetUp() override {
     library_ = dlopen(FAKE_CUDA, RTLD_NOW);
@@ -22,8 +22,11 @@ class FakeGpuTest : public ::testing::Test {
     driver_ = cuda::Driver::load(FAKE_CUDA, why);
     ASSERT_NE(driver_, nullptr) << why;
     pins_ = std::make_unique<cuda::Pins>(*driver_);
-    gpu_ =
-        std::make_unique<cuda::CudaDevice>(*driver_, 0, *pins_, [](int) { return std::string("an image"); });
+  }
+
+  std::unique_ptr<cuda::CudaDevice> make_gpu(int index) {
+    return std::make_unique<cuda::CudaDevice>(*driver_, index, *pins_,
+                                              [](int) { return std::string("an image"); });
   }
 
   /// The function's next call gives this result.
@@ -34,6 +37,15 @@ class FakeGpuTest : public ::testing::Test {
   void* library_ = nullptr;
   std::unique_ptr<const cuda::Driver> driver_;
   std::unique_ptr<cuda::Pins> pins_;
+};
+
+class FakeGpuTest : public FakeDriverTest {
+ protected:
+  void SetUp() override {
+    FakeDriverTest::SetUp();
+    if (!HasFatalFailure()) gpu_ = make_gpu(0);
+  }
+
   std::unique_ptr<cuda::CudaDevice> gpu_;
 };
 
