@@ -26,7 +26,10 @@ RingQueues::~RingQueues() {
 Queue& RingQueues::use(Device& device, uint64_t bytes) {
   Lane& lane = lanes_[&device];
   if (in_use_ != lane.queue.get() || lane.pinned < bytes)
-    if (const pw_status status = drain(); status != PW_OK) throw Error(status, last_error_message());
+    if (const pw_status status = drain(); status != PW_OK) {
+      in_use_ = nullptr;  // it has ended, and its failure is told once
+      throw Error(status, last_error_message());
+    }
   pin(device, lane, bytes);
   if (lane.queue == nullptr) lane.queue = device.make_queue();
   in_use_ = lane.queue.get();
