@@ -99,9 +99,17 @@ def job_environment(base: Mapping[str, str], ranks: int) -> dict[str, str]:
 
 
 def start(
-    number: int, program: Sequence[str], shared: Mapping[str, str], place: Place, streams: Streams
+    number: int,
+    program: Sequence[str],
+    shared: Mapping[str, str],
+    place: Place,
+    streams: Streams,
+    watch: Callable[[int], None],
 ) -> Rank:
-    """Start the rank in a process group of its own. Raises OSError when the program cannot be run."""
+    """Start the rank in a process group of its own, which it has `watch` know before its program runs.
+
+    Raises OSError when the program cannot be run.
+    """
     environment = {**shared, "PEERWAY_RANK": str(number), "PEERWAY_LOCAL_RANK": str(number)}
     if place.gpu is not None:
         # An index, and not CUDA_VISIBLE_DEVICES: what a process cannot see it cannot reach directly.
@@ -113,13 +121,15 @@ def start(
         stdout=streams.output,
         stderr=streams.output,
         process_group=0,
-        preexec_fn=_prepare(os.getpid(), place),  # noqa: PLW1509  (the launcher has one thread)
+        preexec_fn=_prepare(os.getpid(), place, watch),  # noqa: PLW1509  (the launcher has one thread)
     )
     return Rank(number, process)
 
 
-def _prepare(launcher: int, place: Place) -> Callable[[], None]:
+def _prepare(launcher: int, place: Place, watch: Callable[[int], None]) -> Callable[[], None]:
     def prepare() -> None:
+        # The launcher may be killed at any moment from here on.
+        watch(os.getpid())
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != launcher:  # it died before that took hold
             os._exit(1)

@@ -116,9 +116,9 @@ class Supervisor:
             terminal = number == 0 and os.isatty(0)
             stdin = subprocess.DEVNULL if number else subprocess.PIPE if terminal else 0
             output = subprocess.PIPE if self._job.prefix else None
-            rank = ranks.start(number, self._job.program, shared, place, Streams(stdin, output))
+            streams = Streams(stdin, output)
+            rank = ranks.start(number, self._job.program, shared, place, streams, self._guardian.watch)
             self._ranks.append(rank)
-            self._guardian.watch(rank.pid)
             for stream, target in ((rank.process.stdout, 1), (rank.process.stderr, 2)):
                 if stream is not None:
                     self._forward(stream, Output(stream.fileno(), target, number))
