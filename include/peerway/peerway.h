@@ -99,6 +99,16 @@ PW_API void pw_context_free(pw_context* context);
  */
 PW_API pw_status pw_context_use(pw_context* context, const char* paths);
 
+/* How the host waits: for signals, for operations to complete, for plans and streams. */
+typedef enum pw_wait_policy {
+  PW_WAIT_PERFORMANCE = 0, /* it looks again and again: the quickest answer, for a whole core */
+  PW_WAIT_ECONOMY = 1,     /* it looks for a few microseconds, then sleeps until it is woken */
+} pw_wait_policy;
+
+/* For the waits that begin from now on, in place of the setting `wait`. */
+PW_API pw_status pw_context_set_wait_policy(pw_context* context, pw_wait_policy policy);
+PW_API pw_wait_policy pw_context_wait_policy(const pw_context* context);
+
 /* ---- region: a registered span of any memory ---- */
 
 typedef struct pw_region pw_region;
@@ -145,8 +155,15 @@ typedef struct pw_signal pw_signal;
 /* `sender` is the one rank that will raise it, or PW_ANY_RANK. Waiting on a signal of one sender is told
  * apart from the death of any other rank. */
 PW_API pw_status pw_signal_create(pw_context* context, int sender, pw_signal** signal);
+
+/* The same with the words in the memory of a GPU, where its kernels and plans wait without leaving it and
+ * where the GPUs of peers raise it over NVLink. Only plans of GPUs and kernels raise it; a raise by the host,
+ * and one from another host, is PW_UNSUPPORTED. The host may wait for it and ask for its value, by copies:
+ * some ten microseconds each. On the host device this is pw_signal_create. */
+PW_API pw_status pw_signal_create_on(pw_context* context, pw_device device, int sender, pw_signal** signal);
 PW_API pw_status pw_signal_close(pw_signal* signal);
 PW_API pw_status pw_signal_key(const pw_signal* signal, void* key, size_t capacity, size_t* length);
+/* 0 when words in GPU memory cannot be read: pw_error_message() then says why. */
 PW_API uint64_t pw_signal_value(const pw_signal* signal);
 
 /* Returns once the signal is at least `value`. PW_TIMEOUT, PW_PEER_LOST (its sender is lost; with
@@ -199,6 +216,189 @@ PW_API pw_status pw_raise_signal(pw_context* context, const pw_raise* raise);
 /* Returns once all that this context started towards `rank` (PW_ANY_RANK: all ranks) is complete at both
  * ends. */
 PW_API pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns);
+
+/* ---- stream: an ordered queue of work on a device ---- */
+
+typedef struct pw_stream {
+  pw_device device;
+  void* queue; /* cuda: a cudaStream_t of that device, NULL is its default stream; host: from pw_stream_create
+                */
+} pw_stream;
+
+/* A new stream: on the host a worker thread with a queue, on cuda a non-blocking CUDA stream. */
+PW_API pw_status pw_stream_create(pw_context* context, pw_device device, pw_stream* stream);
+
+/* Waits for all that was enqueued, and frees a stream that pw_stream_create made. */
+PW_API void pw_stream_free(pw_context* context, pw_stream stream);
+
+/* Runs `call(user)` on a thread of the host in the stream's order. It must not call CUDA. */
+PW_API pw_status pw_stream_call(pw_context* context, pw_stream stream, void (*call)(void* user), void* user);
+
+/* Returns once all that was enqueued is done. Whether plans in it were cancelled, pw_plan_status tells. */
+PW_API pw_status pw_stream_wait(pw_context* context, pw_stream stream, uint64_t timeout_ns);
+
+/* ---- plan: a prepared communication, started many times ---- */
+
+/* A plan holds operations of one rank, fixed by pw_plan_prepare. A start makes them all as one batch, a
+ * finish waits for what its waits and receives name; the n-th finish belongs to the n-th start. Both can be
+ * done from the host, in the order of a stream, and from inside a kernel (peerway/device.cuh), in any
+ * mixture.
+ *
+ * Between a start and the finish that belongs to it the sources must not change and the targets not be used.
+ * A start comes after the finish of the start before. On one stream that is a matter of the order of calls;
+ * across streams, graphs and the blocks of a kernel the program sees to it, as it does for kernels that share
+ * memory. */
+typedef struct pw_plan pw_plan;
+
+/* `device` is where the plan is started: the regions of its operations, on this side, are memory of it. */
+PW_API pw_status pw_plan_create(pw_context* context, pw_device device, pw_plan** plan);
+
+/* One-sided operations: nobody at the other end has to have a plan. A plan owns the signals that it raises:
+ * until it is freed, other raises of them by this rank are refused. */
+PW_API pw_status pw_plan_put(pw_plan* plan, pw_remote* to, const pw_block* to_block, const pw_region* from,
+                             const pw_block* from_block, const pw_raise* raise);
+PW_API pw_status pw_plan_get(pw_plan* plan, const pw_remote* from, const pw_block* from_block, pw_region* to,
+                             const pw_block* to_block);
+
+/* Every start raises the signal, before it waits for anything. */
+PW_API pw_status pw_plan_raise(pw_plan* plan, const pw_raise* raise);
+
+/* Start n moves nothing before the signal has grown by (n - lead) * by since pw_plan_prepare: what keeps a
+ * fast sender from overrunning a slow receiver. lead 0: the receiver raises it as it starts, lead 1: when it
+ * has used what came. */
+PW_API pw_status pw_plan_after(pw_plan* plan, pw_signal* signal, uint64_t by, uint64_t lead);
+
+/* Finish n waits until the signal has grown by n * by since pw_plan_prepare. */
+PW_API pw_status pw_plan_wait(pw_plan* plan, pw_signal* signal, uint64_t by);
+
+/* Two-sided operations: a send of one rank's plan and the receive with the same tag of the other rank's plan
+ * are joined when both are prepared, and move as many bytes. The plan keeps them in step: a receive of epoch
+ * n is not overwritten by the send of epoch n + 1 before the receiving plan has started n + 1. Sending to
+ * oneself is a copy. Tags are chosen by the program; the pair of ranks, the tag and the direction must be
+ * unique within a plan. */
+PW_API pw_status pw_plan_send(pw_plan* plan, int rank, int tag, const pw_region* from, const pw_block* block);
+PW_API pw_status pw_plan_receive(pw_plan* plan, int rank, int tag, pw_region* to, const pw_block* block);
+
+/* Fixes everything: paths, mappings, tables for the device. Collective over the team, also for ranks that
+ * have nothing to send or receive, unless no rank's plan holds a send or receive: then `alone` is 1 and
+ * nobody else takes part. */
+PW_API pw_status pw_plan_prepare(pw_plan* plan, int alone);
+
+/* From the host. A start while an earlier one is not finished is refused (PW_INVALID_ARGUMENT), as is a
+ * finish of what was started neither from the host nor on a stream. */
+PW_API pw_status pw_plan_start(pw_plan* plan);
+PW_API pw_status pw_plan_finish(pw_plan* plan, uint64_t timeout_ns);
+
+/* In the order of a stream of the plan's device; returns at once. A stream that is being captured into a CUDA
+ * graph captures it: N replays are N starts. pw_plan_run_on is a start and the finish that belongs to it as
+ * one piece of work. Waits in a stream end when a rank that the plan depends on is lost or the plan's timeout
+ * passes: the plan is then cancelled and the stream goes on. */
+PW_API pw_status pw_plan_start_on(pw_plan* plan, pw_stream stream);
+PW_API pw_status pw_plan_finish_on(pw_plan* plan, pw_stream stream);
+PW_API pw_status pw_plan_run_on(pw_plan* plan, pw_stream stream);
+
+/* Bounds each wait of the plan in streams and kernels; the setting `plan_timeout` until called. */
+PW_API pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns);
+
+/* PW_OK, or why the plan was cancelled: PW_PEER_LOST, PW_TIMEOUT, PW_CLOSED, PW_DEVICE. A cancelled plan does
+ * nothing any more. */
+PW_API pw_status pw_plan_status(pw_plan* plan);
+
+/* What a kernel needs to start and finish the plan, by value (peerway/handles.h). */
+struct pw_plan_handle;
+PW_API pw_status pw_plan_get_handle(pw_plan* plan, struct pw_plan_handle* handle);
+
+/* This rank's end of one send (`sends` 1) or receive (0) of a prepared plan, by which a kernel moves its
+ * packets itself: a kernel that pushes what it computes. Only for lanes that go by packets (PW_UNSUPPORTED
+ * else); such a plan is used through its lanes alone, or started and finished, never both. */
+struct pw_lane_handle;
+PW_API pw_status pw_plan_get_lane(pw_plan* plan, int sends, int rank, int tag, struct pw_lane_handle* handle);
+
+/* The plan must not be under way; graphs and kernels that hold it must not run any more. */
+PW_API void pw_plan_free(pw_plan* plan);
+
+/* ---- kernels: one-sided operations without a plan (peerway/device.cuh) ---- */
+
+/* What kernels of `device`, a GPU, need to put into a remote region, raise a remote signal and wait for one
+ * of this rank, by value. PW_UNSUPPORTED when that GPU does not reach it. Good until the remote or signal is
+ * closed, which must be after the last kernel that has the handle. */
+struct pw_remote_handle;
+struct pw_raise_handle;
+struct pw_signal_handle;
+PW_API pw_status pw_remote_get_handle(pw_remote* remote, pw_device device, struct pw_remote_handle* handle);
+
+/* From here on kernels of that GPU alone raise the signal: other raises of this rank are refused, like those
+ * of a signal that a plan raises. One kernel, and one scope of it, at a time. pw_raise_release_handle, once
+ * no kernel runs that has the handle, ends that. */
+PW_API pw_status pw_raise_get_handle(pw_remote* signal, pw_device device, struct pw_raise_handle* handle);
+PW_API pw_status pw_raise_release_handle(pw_remote* signal);
+
+/* Each wait ends after `timeout_ns`, when the signal's sender (of any rank: any) is lost, or when the context
+ * is closed; pw_signal_status then says why, until the next handle of the signal is made. Kernels of one GPU
+ * only may have handles of a signal. */
+PW_API pw_status pw_signal_get_handle(pw_signal* signal, pw_device device, uint64_t timeout_ns,
+                                      struct pw_signal_handle* handle);
+PW_API pw_status pw_signal_status(const pw_signal* signal);
+
+/* ---- fifo: puts that kernels have done for them ---- */
+
+/* Kernels of `device` post puts of this rank's `regions` to `remotes` (regions of other ranks, and signals to
+ * raise behind the data) by their places in these lists; the proxy thread does them over whatever path there
+ * is. It serves ranks whose memory the device cannot map, and any other. `entries`, a power of two from 2 to
+ * 65536, may be under way at once; then kernels wait. Regions and remotes must outlive the FIFO. An entry
+ * that leaves its regions, or a rank that is lost, cancels the FIFO. */
+typedef struct pw_fifo pw_fifo;
+struct pw_fifo_handle;
+PW_API pw_status pw_fifo_create(pw_context* context, pw_device device, uint32_t entries,
+                                pw_region* const* regions, uint32_t region_count, pw_remote* const* remotes,
+                                uint32_t remote_count, pw_fifo** fifo);
+PW_API pw_status pw_fifo_get_handle(pw_fifo* fifo, struct pw_fifo_handle* handle);
+
+/* PW_OK, or why it was cancelled. */
+PW_API pw_status pw_fifo_status(pw_fifo* fifo);
+
+/* No kernel may use it any more. What was posted and is not complete may be dropped. */
+PW_API void pw_fifo_free(pw_fifo* fifo);
+
+/* ---- halo: the boundary layers of distributed arrays ---- */
+
+#define PW_MAX_ARRAY_DIMS 7
+
+/* Ranks 0 to product - 1 of the team in a grid, the last dimension the fastest. */
+typedef struct pw_grid {
+  uint32_t dims; /* 1 to PW_MAX_DIMS */
+  uint32_t extent[PW_MAX_DIMS];
+} pw_grid;
+
+/* The part of `extent` elements that is `index`'s of `parts` in a block distribution: all blocks are
+ * ceil(extent / parts) long but the last ones, which are shorter or empty. */
+PW_API pw_status pw_grid_block(uint64_t extent, uint32_t parts, uint32_t index, uint64_t* first,
+                               uint64_t* count);
+
+/* One dimension of a distributed array, in elements. */
+typedef struct pw_array_dim {
+  uint64_t extent;    /* of the whole array, over all ranks */
+  int32_t grid_dim;   /* the dimension of the grid that it is distributed over; -1: every rank has all */
+  uint32_t periodic;  /* 1: the first element follows the last */
+  uint64_t shadow[2]; /* layers below and above that this rank's memory holds */
+  uint64_t width[2];  /* layers to refresh, at most the shadow; the outer ones stay untouched */
+  int64_t stride;     /* bytes from element to element; 0 in all dimensions: dense, the last the fastest */
+} pw_array_dim;
+
+typedef struct pw_array {
+  pw_region* region;
+  uint64_t offset;        /* in the region, of the first byte of this rank's part with its shadow */
+  uint64_t element_bytes; /* of any trivially copyable type */
+  uint32_t dims;          /* 1 to PW_MAX_ARRAY_DIMS */
+  pw_array_dim dim[PW_MAX_ARRAY_DIMS];
+} pw_array;
+
+/* A plan that refreshes the halos of all `count` arrays at once: every face goes straight from its owner to
+ * the neighbour's halo. `corners` 0: faces only; 1: edges and corners, too. Collective; prepared. The arrays
+ * lie in memory of one device. It is started and finished like any plan: between the two, elements that no
+ * halo touches may be computed. */
+PW_API pw_status pw_halo_create(pw_context* context, const pw_grid* grid, const pw_array* arrays,
+                                uint32_t count, int corners, pw_plan** plan);
 
 #ifdef __cplusplus
 }

@@ -16,6 +16,9 @@
 
 namespace pw {
 
+struct Program;
+class Runner;
+
 struct DeviceId {
   pw_device_kind kind = PW_HOST;
   int32_t index = 0;
@@ -138,6 +141,23 @@ class Device {
 
   virtual std::unique_ptr<Queue> make_queue() = 0;
 
+  /// A stream of the program's own work (a CUDA stream, or a thread with a queue). Throws Error.
+  virtual void* make_stream() = 0;
+  /// Waits for all that was enqueued.
+  virtual void free_stream(void* stream) noexcept = 0;
+  /// Whether `stream` is one of this device, and if not, why.
+  virtual bool owns_stream(void* stream, std::string& why_not) = 0;
+  /// Calls `call(user)` on some thread of the host, in the stream's order.
+  virtual pw_status call(void* stream, void (*call)(void*), void* user) = 0;
+  /// True once all that was enqueued is done. An error of the device is returned through `status`.
+  virtual bool stream_idle(void* stream, pw_status& status) = 0;
+
+  /// Makes a program ready to run here. What it refers to must outlive the runner. Throws Error.
+  virtual std::unique_ptr<Runner> make_runner(const Program& program) = 0;
+
+  /// Sets memory that allocate() gave to zeros; returns when it is done. Throws Error.
+  virtual void clear(void* address, uint64_t bytes) = 0;
+
   /// A dma-buf descriptor of the allocation, by which the processor or a NIC maps device memory; the caller
   /// closes it. Throws Error with the reason.
   virtual int dma_buf(const Allocation&) {
@@ -151,6 +171,9 @@ class Device {
   /// Lets this device reach host memory at full speed and write words in it. Throws Error.
   virtual void pin(void* address, uint64_t bytes) = 0;
   virtual void unpin(void* address) noexcept = 0;
+
+  /// Where this device finds an address of the process: pinned host memory, or its own.
+  [[nodiscard]] virtual void* as_seen(void* address) { return address; }
 
   /// Whether this device's queues can reach memory of `other` (a device of any process of this host)
   /// directly, and if not, why. Pure.

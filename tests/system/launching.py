@@ -48,7 +48,8 @@ def compile_double(name: str, folder: Path) -> Path:
     """Build tests/unit/NAME as a library, without the sanitizers that the unit tests' own build may have."""
     library = folder / f"{name}.so"
     source = ROOT / "tests" / "unit" / name / f"{name}.cpp"
-    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas", f"-I{ROOT / 'src'}"]
+    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas"]
+    flags += [f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}"]
     subprocess.run(["c++", *flags, str(source), "-o", str(library)], check=True)
     return library
 

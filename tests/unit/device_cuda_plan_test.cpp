@@ -6,6 +6,7 @@
 
 #include "device/cuda/engine.h"
 #include "device/cuda/launch.h"
+#include "device/cuda/runner.h"
 
 namespace pw::cuda {
 namespace {
@@ -107,7 +108,7 @@ TEST(CudaEngine, PiecesCoverRandomLayouts) {
 TEST(CudaLaunch, DivisorsDivide) {
   std::mt19937 random(2);
   const auto check = [](uint32_t n, uint32_t count) {
-    const Divisor by = divisor(count);
+    const peerway::device::Divisor by = divisor(count);
     const auto high = static_cast<uint32_t>((uint64_t{n} * by.magic) >> 32);
     EXPECT_EQ((high + n) >> by.shift, n / count) << n << " / " << count;
   };
@@ -136,13 +137,13 @@ TEST(CudaLaunch, WordsAreAsWideAsEverythingAligns) {
 
 TEST(CudaLaunch, ContiguousCopiesHaveHeadAndTail) {
   const Launch launch = make_launch(copy_of(3, 19, 1000, {}, {}, {}), 132);
-  EXPECT_EQ(launch.arguments.head, 13u);
-  EXPECT_EQ(launch.arguments.words, (1000u - 13) / 16);
-  EXPECT_EQ(launch.arguments.tail, (1000u - 13) % 16);
+  EXPECT_EQ(launch.arguments.copy.head, 13u);
+  EXPECT_EQ(launch.arguments.copy.words, (1000u - 13) / 16);
+  EXPECT_EQ(launch.arguments.copy.tail, (1000u - 13) % 16);
   const Launch tiny = make_launch(copy_of(3, 19, 5, {}, {}, {}), 132);
-  EXPECT_EQ(tiny.arguments.head, 5u);
-  EXPECT_EQ(tiny.arguments.words, 0u);
-  EXPECT_EQ(tiny.arguments.tail, 0u);
+  EXPECT_EQ(tiny.arguments.copy.head, 5u);
+  EXPECT_EQ(tiny.arguments.copy.words, 0u);
+  EXPECT_EQ(tiny.arguments.copy.tail, 0u);
   EXPECT_EQ(tiny.blocks, 1u);
 }
 
@@ -173,6 +174,58 @@ TEST(CudaLaunch, PartsFitALaunchAndCoverTheCopy) {
     return true;
   }));
   EXPECT_EQ(blocks, strided.layout.shape.blocks());
+}
+
+// A face of packets, as its steps have it.
+peerway::device::Step packets(StepKind kind, unsigned first, unsigned words, unsigned pieces) {
+  peerway::device::Step step{};
+  step.kind = kind;
+  step.first = first;
+  step.pieces = pieces;
+  step.unit = 8;
+  step.share = (words + pieces - 1) / pieces;
+  step.copy.words = words;
+  step.copy.to = reinterpret_cast<unsigned char*>(0x10000);
+  step.copy.from = reinterpret_cast<const unsigned char*>(0x20000);
+  step.copy.outer_to = step.copy.outer_from = 8;
+  return step;
+}
+
+TEST(CudaPlan, PacketsAloneBecomePieces) {
+  std::vector<peerway::device::Step> steps{packets(StepKind::send_packets, 0, 300, 2),
+                                           packets(StepKind::receive_packets, 2, 5, 4)};
+  steps[0].copy.outer_from = 640;
+  steps[0].to_turn = 4096;
+  const auto pieces = make_packet_pieces(steps);
+  ASSERT_EQ(pieces.size(), 6u) << "one for each piece of the plan, also those without words";
+  EXPECT_EQ(pieces[0].words, 150u);
+  EXPECT_EQ(pieces[1].memory, pieces[0].memory + 150 * 640);
+  EXPECT_EQ(pieces[1].slots, pieces[0].slots + 150 * 16);
+  EXPECT_EQ(pieces[1].turn, 4096);
+  EXPECT_EQ(pieces[1].sends, 1u);
+  unsigned received = 0;
+  for (size_t p = 2; p < pieces.size(); ++p) received += pieces[p].words;
+  EXPECT_EQ(received, 5u);
+  EXPECT_EQ(pieces[2].memory, steps[1].copy.to);
+  EXPECT_EQ(pieces[2].slots, steps[1].copy.from);
+}
+
+TEST(CudaPlan, OtherStepsKeepTheirTable) {
+  peerway::device::Word word = 0;
+  const auto alone = [](peerway::device::Step step) {
+    return make_packet_pieces(std::span(&step, 1)).empty();
+  };
+  auto step = packets(StepKind::send_packets, 0, 8, 1);
+  EXPECT_FALSE(alone(step));
+  step.gate.word = &word;
+  EXPECT_TRUE(alone(step)) << "it waits for credit";
+  step = packets(StepKind::send_packets, 0, 8, 1);
+  step.unit = 4;
+  EXPECT_TRUE(alone(step));
+  step = packets(StepKind::send_packets, 0, 8, 1);
+  step.copy.inner_levels = 1;
+  EXPECT_TRUE(alone(step)) << "words at several strides";
+  EXPECT_TRUE(alone(packets(StepKind::copy, 0, 8, 1)));
 }
 
 }  // namespace

@@ -223,6 +223,8 @@ void CudaDevice::unpin(void* address) noexcept {
   pins_.unpin(address);
 }
 
+void* CudaDevice::as_seen(void* address) { return reinterpret_cast<void*>(address_on(gpu_, pins_, address)); }
+
 int CudaDevice::ordinal_of(const std::array<std::byte, 16>& uuid) const {
   if (uuid == uuid_) return gpu_.ordinal;
   int count = 0;

@@ -43,6 +43,14 @@ class CudaDevice final : public Device {
   void enter() override;
   void pin(void* address, uint64_t bytes) override;
   void unpin(void* address) noexcept override;
+  [[nodiscard]] void* as_seen(void* address) override;
+  void* make_stream() override;
+  void free_stream(void* stream) noexcept override;
+  bool owns_stream(void* stream, std::string& why_not) override;
+  pw_status call(void* stream, void (*call)(void*), void* user) override;
+  bool stream_idle(void* stream, pw_status& status) override;
+  std::unique_ptr<Runner> make_runner(const Program& program) override;
+  void clear(void* address, uint64_t bytes) override;
   [[nodiscard]] bool reaches(const Export& exported, std::string& why_not) const override;
   [[nodiscard]] std::string link(const Export& exported) const override;
 

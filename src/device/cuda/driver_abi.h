@@ -19,6 +19,7 @@ using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUarray = struct CUarray_st*;
 using CUmemoryPool = struct CUmemPoolHandle_st*;
+using CUhostFn = void (*)(void*);
 
 // X(name, value)
 #define PW_CUDA_CONSTANTS(X)                                              \
@@ -73,6 +74,7 @@ using CUmemoryPool = struct CUmemPoolHandle_st*;
   X(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 122)               \
   X(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 124)                           \
   X(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 128)                \
+  X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)             \
   X(CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, 3)
 
 enum : int {
@@ -157,6 +159,20 @@ struct CUDA_MEMCPY3D {
   size_t WidthInBytes, Height, Depth;
 };
 
+struct CUlaunchAttribute {
+  int id;
+  char pad[4];
+  char value[64];
+};
+struct CUlaunchConfig {
+  unsigned gridDimX, gridDimY, gridDimZ;
+  unsigned blockDimX, blockDimY, blockDimZ;
+  unsigned sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute* attrs;
+  unsigned numAttrs;
+};
+
 // X(name in cuda.h, exported symbol, parameters...). All are in every driver for CUDA 12.0 or newer.
 #define PW_CUDA_FUNCTIONS(X)                                                                                \
   X(cuInit, "cuInit", unsigned)                                                                             \
@@ -181,6 +197,7 @@ struct CUDA_MEMCPY3D {
   X(cuMemAlloc, "cuMemAlloc_v2", CUdeviceptr*, size_t)                                                      \
   X(cuMemFree, "cuMemFree_v2", CUdeviceptr)                                                                 \
   X(cuMemsetD8Async, "cuMemsetD8Async", CUdeviceptr, unsigned char, size_t, CUstream)                       \
+  X(cuMemcpy, "cuMemcpy", CUdeviceptr, CUdeviceptr, size_t)                                                 \
   X(cuMemcpyAsync, "cuMemcpyAsync", CUdeviceptr, CUdeviceptr, size_t, CUstream)                             \
   X(cuMemcpy2DAsync, "cuMemcpy2DAsync_v2", const CUDA_MEMCPY2D*, CUstream)                                  \
   X(cuMemcpy3DAsync, "cuMemcpy3DAsync_v2", const CUDA_MEMCPY3D*, CUstream)                                  \
@@ -224,6 +241,8 @@ struct CUDA_MEMCPY3D {
   X(cuStreamDestroy, "cuStreamDestroy_v2", CUstream)                                                        \
   X(cuStreamQuery, "cuStreamQuery", CUstream)                                                               \
   X(cuStreamSynchronize, "cuStreamSynchronize", CUstream)                                                   \
+  X(cuStreamGetCtx, "cuStreamGetCtx", CUstream, CUcontext*)                                                 \
+  X(cuLaunchHostFunc, "cuLaunchHostFunc", CUstream, CUhostFn, void*)                                        \
   X(cuEventCreate, "cuEventCreate", CUevent*, unsigned)                                                     \
   X(cuEventDestroy, "cuEventDestroy_v2", CUevent)                                                           \
   X(cuEventRecord, "cuEventRecord", CUevent, CUstream)                                                      \
@@ -232,6 +251,7 @@ struct CUDA_MEMCPY3D {
   X(cuModuleLoadData, "cuModuleLoadData", CUmodule*, const void*)                                           \
   X(cuModuleUnload, "cuModuleUnload", CUmodule)                                                             \
   X(cuModuleGetFunction, "cuModuleGetFunction", CUfunction*, CUmodule, const char*)                         \
+  X(cuLaunchKernelEx, "cuLaunchKernelEx", const CUlaunchConfig*, CUfunction, void**, void**)                \
   X(cuLaunchKernel, "cuLaunchKernel", CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,         \
     unsigned, unsigned, CUstream, void**, void**)
 

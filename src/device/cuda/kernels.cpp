@@ -10,12 +10,15 @@
 namespace pw::cuda {
 
 Kernels::Kernels(const Driver& driver, const std::string& image) : driver_(driver) {
-  driver.check(driver.cuModuleLoadData(&module_, image.data()), "loading the copy kernels");
-  for (unsigned i = 0; i < function_.size(); ++i) {
-    const std::string name = format("pw_copy_{}", 1u << i);
-    driver.check(driver.cuModuleGetFunction(&function_[i], module_, name.c_str()),
-                 "finding the copy kernel " + name);
-  }
+  driver.check(driver.cuModuleLoadData(&module_, image.data()), "loading the kernels");
+  const auto find = [&](CUfunction& function, const std::string& name) {
+    driver.check(driver.cuModuleGetFunction(&function, module_, name.c_str()), "finding the kernel " + name);
+  };
+  for (unsigned i = 0; i < function_.size(); ++i) find(function_[i], format("pw_copy_{}", 1u << i));
+  unsigned next = 0;
+  for (const char* name :
+       {"few_steps", "some_steps", "many_steps", "few_pieces", "some_pieces", "many_pieces"})
+    find(plan_[next++], format("pw_plan_{}", name));
 }
 
 CUresult Kernels::launch(const Launch& launch, CUstream stream) const {
@@ -23,6 +26,15 @@ CUresult Kernels::launch(const Launch& launch, CUstream stream) const {
   void* parameters[] = {&arguments};
   return driver_.cuLaunchKernel(function_[static_cast<size_t>(std::countr_zero(launch.word_bytes))],
                                 launch.blocks, 1, 1, kThreads, 1, 1, 0, stream, parameters, nullptr);
+}
+
+CUresult Kernels::launch(const PlanLaunch& plan, CUstream stream) const {
+  void* parameters[] = {const_cast<PlanHead*>(&plan.head)};  // the driver only reads them
+  CUlaunchAttribute early{};  // made ready while the work before it ends, where the GPU can (plan.cu)
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value[0] = 1;
+  const CUlaunchConfig config{plan.blocks, 1, 1, plan.threads, 1, 1, 0, stream, &early, 1};
+  return driver_.cuLaunchKernelEx(&config, plan_[static_cast<size_t>(plan.kernel)], parameters, nullptr);
 }
 
 std::string kernel_image(int capability, const std::string& nvrtc_setting, const std::string& folder) {

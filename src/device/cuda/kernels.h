@@ -1,4 +1,4 @@
-// The copy kernels of kernels/copy.cu, loaded into one GPU's context.
+// The kernels of the folder kernels/, loaded into one GPU's context.
 #pragma once
 
 #include <array>
@@ -6,9 +6,25 @@
 #include <string>
 
 #include "device/cuda/driver.h"
+#include "device/cuda/kernels/plan_arguments.h"
 #include "device/cuda/launch.h"
 
 namespace pw::cuda {
+
+/// The plan kernels, in the order of their names in kernels.cpp.
+enum class PlanKernel : uint8_t { few_steps, some_steps, many_steps, few_pieces, some_pieces, many_pieces };
+
+/// A launch of a plan's part. All kernels find the same head at the same place.
+struct PlanLaunch {
+  union {
+    PlanHead head;
+    SomeSteps steps;
+    SomePieces pieces;
+  };
+  PlanKernel kernel;
+  unsigned blocks;
+  unsigned threads;
+};
 
 class Kernels {
  public:
@@ -16,11 +32,13 @@ class Kernels {
   Kernels(const Driver& driver, const std::string& image);
 
   [[nodiscard]] CUresult launch(const Launch& launch, CUstream stream) const;
+  [[nodiscard]] CUresult launch(const PlanLaunch& plan, CUstream stream) const;
 
  private:
   const Driver& driver_;
   CUmodule module_ = nullptr;             ///< lives as long as the context
   std::array<CUfunction, 5> function_{};  ///< by the logarithm of the word's bytes
+  std::array<CUfunction, 6> plan_{};      ///< by PlanKernel
 };
 
 /// Machine code for a GPU of that capability, from the cache in `folder` or compiled by NVRTC. Throws Error.

@@ -4,6 +4,9 @@
 #include <bit>
 
 namespace pw::cuda {
+
+using peerway::device::Divisor;
+
 namespace {
 
 uint64_t address_of(const std::byte* pointer) { return reinterpret_cast<uint64_t>(pointer); }
@@ -11,8 +14,8 @@ uint64_t address_of(const std::byte* pointer) { return reinterpret_cast<uint64_t
 // How often the block is cut into words; a whole number by the choice of the word.
 uint64_t words_of(const Copy& copy) { return copy.layout.shape.bytes() / word_bytes(copy); }
 
-void add_level(CopyArguments& arguments, uint64_t count, int64_t to, int64_t from) {
-  arguments.inner[arguments.inner_levels++] = {divisor(static_cast<uint32_t>(count)), to, from};
+void add_level(peerway::device::StridedCopy& strided, uint64_t count, int64_t to, int64_t from) {
+  strided.inner[strided.inner_levels++] = {divisor(static_cast<uint32_t>(count)), to, from};
 }
 
 }  // namespace
@@ -38,33 +41,38 @@ unsigned word_bytes(const Copy& copy) {
 
 bool fits_one_launch(const Copy& copy) { return words_of(copy) <= kMaxWords; }
 
-Launch make_launch(const Copy& copy, unsigned sms) {
+peerway::device::StridedCopy strided(const Copy& copy, unsigned word_bytes) {
   const Layout& layout = copy.layout;
-  Launch launch{};
-  launch.word_bytes = word_bytes(copy);
-  CopyArguments& arguments = launch.arguments;
-  arguments.to = reinterpret_cast<unsigned char*>(copy.to);
-  arguments.from = reinterpret_cast<const unsigned char*>(copy.from);
+  peerway::device::StridedCopy strided{};
+  strided.to = reinterpret_cast<unsigned char*>(copy.to);
+  strided.from = reinterpret_cast<const unsigned char*>(copy.from);
   if (layout.shape.contiguous()) {
     const uint64_t bytes = layout.shape.block_bytes;
-    const uint64_t head = std::min<uint64_t>(bytes, -address_of(copy.to) & (launch.word_bytes - 1));
-    arguments.to += head;
-    arguments.from += head;
-    arguments.head = static_cast<unsigned>(head);
-    arguments.words = static_cast<unsigned>((bytes - head) / launch.word_bytes);
-    arguments.tail = static_cast<unsigned>((bytes - head) % launch.word_bytes);
-    arguments.outer_to = arguments.outer_from = launch.word_bytes;
-  } else {
-    arguments.words = static_cast<unsigned>(words_of(copy));
-    // The words of a block are the innermost level, unless a block is one word.
-    const uint64_t words_in_block = layout.shape.block_bytes / launch.word_bytes;
-    if (words_in_block > 1) add_level(arguments, words_in_block, launch.word_bytes, launch.word_bytes);
-    for (uint32_t d = layout.shape.dims; d-- > 1;)
-      add_level(arguments, layout.shape.count[d], layout.to[d], layout.from[d]);
-    arguments.outer_to = layout.to[0];
-    arguments.outer_from = layout.from[0];
+    const uint64_t head = std::min<uint64_t>(bytes, -address_of(copy.to) & (word_bytes - 1));
+    strided.to += head;
+    strided.from += head;
+    strided.head = static_cast<unsigned>(head);
+    strided.words = static_cast<unsigned>((bytes - head) / word_bytes);
+    strided.tail = static_cast<unsigned>((bytes - head) % word_bytes);
+    strided.outer_to = strided.outer_from = word_bytes;
+    return strided;
   }
-  const unsigned wanted = (arguments.words + kThreads - 1) / kThreads;
+  strided.words = static_cast<unsigned>(layout.shape.bytes() / word_bytes);
+  // The words of a block are the innermost level, unless a block is one word.
+  const uint64_t words_in_block = layout.shape.block_bytes / word_bytes;
+  if (words_in_block > 1) add_level(strided, words_in_block, word_bytes, word_bytes);
+  for (uint32_t d = layout.shape.dims; d-- > 1;)
+    add_level(strided, layout.shape.count[d], layout.to[d], layout.from[d]);
+  strided.outer_to = layout.to[0];
+  strided.outer_from = layout.from[0];
+  return strided;
+}
+
+Launch make_launch(const Copy& copy, unsigned sms) {
+  Launch launch{};
+  launch.word_bytes = word_bytes(copy);
+  launch.arguments.copy = strided(copy, launch.word_bytes);
+  const unsigned wanted = (launch.arguments.copy.words + kThreads - 1) / kThreads;
   launch.blocks = std::clamp(wanted, 1u, std::max(1u, sms) * kBlocksPerSm);
   return launch;
 }

@@ -16,7 +16,7 @@ struct Launch {
 };
 
 /// The divisor for `count`, at least 1 and at most 2^31.
-Divisor divisor(uint32_t count);
+peerway::device::Divisor divisor(uint32_t count);
 
 /// The widest word (16, 8, 4, 2 or 1 bytes) by which the copy can be made. For contiguous copies only the
 /// distance between the two sides counts, because single bytes can be copied before the first word.
@@ -24,6 +24,9 @@ unsigned word_bytes(const Copy& copy);
 
 /// Whether one launch can count the copy's words.
 bool fits_one_launch(const Copy& copy);
+
+/// The copy in words of that many bytes, by which it must be possible.
+peerway::device::StridedCopy strided(const Copy& copy, unsigned word_bytes);
 
 /// The launch for a copy that fits one, on a GPU of `sms` multiprocessors; without a signal.
 Launch make_launch(const Copy& copy, unsigned sms);

@@ -77,10 +77,7 @@ pw_status CudaQueue::failed(CUresult result, const std::string& what) const {
               format("peerway: cuda:{}: {}: {}", gpu_.ordinal, what, gpu_.driver.text(result)));
 }
 
-uint64_t CudaQueue::as_seen(const void* address) const {
-  const auto number = reinterpret_cast<uint64_t>(address);
-  return gpu_.same_host_address ? number : pins_.device_address(number);
-}
+uint64_t CudaQueue::as_seen(const void* address) const { return address_on(gpu_, pins_, address); }
 
 Copy CudaQueue::as_seen(const Copy& copy) const {
   if (gpu_.same_host_address) return copy;

@@ -22,6 +22,12 @@ struct Gpu {
   bool same_host_address = true;  ///< pinned host memory has one address for processor and GPU
 };
 
+/// Where the GPU finds an address of the process: pinned host memory may have another one there.
+inline uint64_t address_on(const Gpu& gpu, Pins& pins, const void* address) {
+  const auto number = reinterpret_cast<uint64_t>(address);
+  return gpu.same_host_address ? number : pins.device_address(number);
+}
+
 class CudaQueue final : public Queue {
  public:
   /// The kernels for Method::kernel, or null with the reason; asked at each use, so that a queue costs no

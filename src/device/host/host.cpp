@@ -13,6 +13,7 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "device/host/copy.h"
+#include "device/host/runner.h"
 
 namespace pw {
 namespace {
@@ -198,6 +199,45 @@ std::shared_ptr<Mapping> HostDevice::import(const Export& exported) {
 }
 
 std::unique_ptr<Queue> HostDevice::make_queue() { return std::make_unique<HostQueue>(); }
+
+void* HostDevice::make_stream() {
+  auto stream = std::make_unique<HostStream>();
+  std::lock_guard lock(mutex_);
+  void* const name = stream.get();
+  streams_.emplace(name, std::move(stream));
+  return name;
+}
+
+void HostDevice::free_stream(void* stream) noexcept {
+  std::unique_ptr<HostStream> freed;  // after the lock: its thread may have much to do before it ends
+  std::lock_guard lock(mutex_);
+  const auto found = streams_.find(stream);
+  if (found == streams_.end()) return;
+  freed = std::move(found->second);
+  streams_.erase(found);
+}
+
+bool HostDevice::owns_stream(void* stream, std::string& why_not) {
+  std::lock_guard lock(mutex_);
+  if (streams_.contains(stream)) return true;
+  why_not = stream == nullptr ? "the host has no default stream; make one with pw_stream_create"
+                              : "it did not come from pw_stream_create for the host";
+  return false;
+}
+
+pw_status HostDevice::call(void* stream, void (*function)(void*), void* user) {
+  static_cast<HostStream*>(stream)->enqueue([function, user] { function(user); });
+  return PW_OK;
+}
+
+bool HostDevice::stream_idle(void* stream, pw_status& status) {
+  status = PW_OK;
+  return static_cast<HostStream*>(stream)->idle();
+}
+
+std::unique_ptr<Runner> HostDevice::make_runner(const Program& program) { return make_host_runner(program); }
+
+void HostDevice::clear(void* address, uint64_t bytes) { std::memset(address, 0, bytes); }
 
 bool HostDevice::reaches(const Export& exported, std::string& why_not) const {
   if (exported.handle == Handle::memfd || exported.process == getpid()) return true;

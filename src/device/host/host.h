@@ -7,6 +7,7 @@
 
 #include "base/descriptor.h"
 #include "device/device.h"
+#include "device/host/stream.h"
 
 namespace pw {
 
@@ -27,6 +28,13 @@ class HostDevice final : public Device {
   std::unique_ptr<Queue> make_queue() override;
   void pin(void*, uint64_t) override {}
   void unpin(void*) noexcept override {}
+  void* make_stream() override;
+  void free_stream(void* stream) noexcept override;
+  bool owns_stream(void* stream, std::string& why_not) override;
+  pw_status call(void* stream, void (*call)(void*), void* user) override;
+  bool stream_idle(void* stream, pw_status& status) override;
+  std::unique_ptr<Runner> make_runner(const Program& program) override;
+  void clear(void* address, uint64_t bytes) override;
   [[nodiscard]] bool reaches(const Export& exported, std::string& why_not) const override;
   bool has_kernels(std::string& why_not) override {
     why_not = "the host has no copy kernels";
@@ -44,6 +52,7 @@ class HostDevice final : public Device {
   std::string name_;
   std::mutex mutex_;
   std::map<const std::byte*, Shared> shared_;
+  std::map<void*, std::unique_ptr<HostStream>> streams_;
   uint64_t next_id_ = 1;
 };
 

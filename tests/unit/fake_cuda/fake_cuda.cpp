@@ -1,11 +1,12 @@
 // A test double of the CUDA driver: a libcuda.so.1 with two GPUs whose memory is shared host memory and whose
 // streams do their work at once. It is strict where the driver is (which addresses a GPU reaches, what may be
-// exported) and knows nothing of time. Kernels are the text of kernels/copy_words.h, run by the processor.
+// exported) and knows nothing of time. Kernels are the text of the device code, run by the processor.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -15,10 +16,8 @@
 #include <utility>
 
 #include "device/cuda/driver_abi.h"
-
-#define __device__
-static unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>((uint64_t{a} * b) >> 32); }
-#include "device/cuda/kernels/copy_words.h"
+#include "device/cuda/kernels/copy_arguments.h"
+#include "device/cuda/kernels/plan_arguments.h"
 
 using namespace pw::cuda;
 
@@ -159,17 +158,40 @@ CUresult open_shared(const Shared& shared, Kind kind, CUmemoryPool pool, CUdevic
   return CUDA_SUCCESS;
 }
 
-template <typename Word>
-void run(const CopyArguments& copy, unsigned threads) {
+template <typename Unit>
+void run(const peerway::device::StridedCopy& copy, unsigned threads) {
   for (unsigned thread = 0; thread < threads; ++thread) {
-    copy_edges<Word>(copy, thread);
-    copy_words<Word>(copy, thread, threads);
+    peerway::device::detail::copy_edges(copy, copy.to, copy.from, uint64_t{copy.words} * sizeof(Unit), thread,
+                                        threads);
+    peerway::device::detail::copy_words<Unit>(copy, copy.to, copy.from, 0, copy.words, thread, threads);
   }
 }
 
-struct alignas(16) Word16 {
-  uint64_t half[2];
-};
+// What cuModuleGetFunction gives for the plan kernels; for the copy kernels it is the word's bytes.
+enum : uintptr_t { kSteps = 100, kManySteps, kPieces, kManyPieces };
+
+uintptr_t plan_kernel(const std::string& name) {
+  const bool pieces = name.ends_with("_pieces"), many = name.starts_with("pw_plan_many");
+  return pieces ? (many ? kManyPieces : kPieces) : (many ? kManySteps : kSteps);
+}
+
+// One thread does all the pieces, in order. What they wait for comes from other threads, which need the lock.
+CUresult run_plan(uintptr_t function, const void* arguments) {
+  const auto& head = *static_cast<const PlanHead*>(arguments);
+  const peerway::device::Thread alone;
+  if (function == kPieces || function == kManyPieces)
+    run_packet_pieces(alone,
+                      function == kPieces ? static_cast<const SomePieces*>(arguments)->entry
+                                          : static_cast<const PacketPiece*>(head.in_memory),
+                      head.last - head.first, head.epoch + head.first, head.guard, 0, 1);
+  else
+    peerway::device::detail::run_pieces(alone,
+                                        function == kSteps
+                                            ? static_cast<const SomeSteps*>(arguments)->entry
+                                            : static_cast<const peerway::device::Step*>(head.in_memory),
+                                        head.first, head.last, head.epoch, head.guard, 0, 1);
+  return CUDA_SUCCESS;
+}
 
 }  // namespace
 
@@ -649,6 +671,15 @@ API CUresult cuStreamQuery(CUstream) {
   return CUDA_SUCCESS;
 }
 API CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
+API CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  LOCKED;
+  *context = stream == nullptr ? &world.context[std::max(current(), 0)] : &world.context[stream->ordinal];
+  return CUDA_SUCCESS;
+}
+API CUresult cuLaunchHostFunc(CUstream, CUhostFn call, void* user) {
+  call(user);
+  return CUDA_SUCCESS;
+}
 // Streams run at once, so that an event has always happened.
 API CUresult cuEventCreate(CUevent* event, unsigned) {
   *event = reinterpret_cast<CUevent>(1);
@@ -672,23 +703,28 @@ API CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 }
 API CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
 API CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
-  *function = reinterpret_cast<CUfunction>(std::stoull(name + strlen("pw_copy_")));  // the word's bytes
+  const std::string wanted = name;
+  const uintptr_t number =
+      wanted.starts_with("pw_plan_") ? plan_kernel(wanted) : std::stoull(wanted.substr(strlen("pw_copy_")));
+  *function = reinterpret_cast<CUfunction>(number);
   return CUDA_SUCCESS;
 }
 API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned threads,
                             unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
-  LOCKED;
-  const CopyArguments& copy = *static_cast<const CopyArguments*>(parameters[0]);
   const auto word = reinterpret_cast<uintptr_t>(function);
+  if (word >= kSteps) return run_plan(word, parameters[0]);
+  LOCKED;
+  const CopyArguments& arguments = *static_cast<const CopyArguments*>(parameters[0]);
+  const peerway::device::StridedCopy& copy = arguments.copy;
   for (const auto address : {reinterpret_cast<uint64_t>(copy.to), reinterpret_cast<uint64_t>(copy.from)})
     if (!reaches(stream->ordinal, address)) return CUDA_ERROR_INVALID_VALUE;
-  if (copy.signal != nullptr && !reaches(stream->ordinal, reinterpret_cast<uint64_t>(copy.signal)))
+  if (arguments.signal != nullptr && !reaches(stream->ordinal, reinterpret_cast<uint64_t>(arguments.signal)))
     return CUDA_ERROR_INVALID_VALUE;
   world.log += "kernel " + std::to_string(word) + " x " + std::to_string(copy.words) +
-               (copy.signal != nullptr ? " and write\n" : "\n");
+               (arguments.signal != nullptr ? " and write\n" : "\n");
   switch (word) {
     case 16:
-      run<Word16>(copy, blocks * threads);
+      run<peerway::device::detail::Word16>(copy, blocks * threads);
       break;
     case 8:
       run<uint64_t>(copy, blocks * threads);
@@ -702,6 +738,13 @@ API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsi
     default:
       run<uint8_t>(copy, blocks * threads);
   }
-  if (copy.signal != nullptr) __atomic_store_n(copy.signal, copy.value, __ATOMIC_RELEASE);
+  if (arguments.signal != nullptr) __atomic_store_n(arguments.signal, arguments.value, __ATOMIC_RELEASE);
   return CUDA_SUCCESS;
+}
+
+API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                              void** extra) {
+  return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                        config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream,
+                        parameters, extra);
 }

@@ -2,40 +2,43 @@
 // can address (its own, a peer's over NVLink, pinned host memory), with a signal after the data in the same
 // launch.
 
-#include "copy_words.h"
+#include "copy_arguments.h"
 
 namespace pw::cuda {
 
 // After all of a block's copies: the last block to get here stores the signal. Each block's fence orders its
 // copies before its count, the last block's fence orders all counts, and so all copies, before the signal.
 // Order is transitive across scopes, so that only the fence before the signal needs the whole system's.
-__device__ inline void raise(const CopyArguments& copy) {
-  if (copy.signal == nullptr) return;
+__device__ inline void raise(const CopyArguments& arguments) {
+  if (arguments.signal == nullptr) return;
   __syncthreads();
   if (threadIdx.x != 0) return;
   if (gridDim.x > 1) {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
     const unsigned last = gridDim.x - 1;
-    if (atomicInc(copy.finished, last) != last) return;  // the last one makes it zero again
+    if (atomicInc(arguments.finished, last) != last) return;  // the last one makes it zero again
   }
   asm volatile("fence.acq_rel.sys;" ::: "memory");
-  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(copy.signal), "l"(copy.value) : "memory");
+  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(arguments.signal), "l"(arguments.value) : "memory");
 }
 
-template <typename Word>
-__device__ inline void copy_and_raise(const CopyArguments& copy) {
+template <typename Unit>
+__device__ inline void copy_and_raise(const CopyArguments& arguments) {
+  const peerway::device::StridedCopy& copy = arguments.copy;
   const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
-  copy_edges<Word>(copy, thread);
-  copy_words<Word>(copy, thread, gridDim.x * blockDim.x);
-  raise(copy);
+  const unsigned threads = gridDim.x * blockDim.x;
+  peerway::device::detail::copy_edges(
+      copy, copy.to, copy.from, static_cast<unsigned long long>(copy.words) * sizeof(Unit), thread, threads);
+  peerway::device::detail::copy_words<Unit>(copy, copy.to, copy.from, 0, copy.words, thread, threads);
+  raise(arguments);
 }
 
 }  // namespace pw::cuda
 
-#define PW_COPY_KERNEL(name, Word)                                 \
-  extern "C" __global__ void __launch_bounds__(pw::cuda::kThreads) \
-      name(const __grid_constant__ pw::cuda::CopyArguments copy) { \
-    pw::cuda::copy_and_raise<Word>(copy);                          \
+#define PW_COPY_KERNEL(name, Unit)                                      \
+  extern "C" __global__ void __launch_bounds__(pw::cuda::kThreads)      \
+      name(const __grid_constant__ pw::cuda::CopyArguments arguments) { \
+    pw::cuda::copy_and_raise<Unit>(arguments);                          \
   }
 
 PW_COPY_KERNEL(pw_copy_16, uint4)

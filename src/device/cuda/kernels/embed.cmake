@@ -1,15 +1,23 @@
 # Puts the text of the device code into a C++ file, so that the library carries it wherever it is installed.
-set(PEERWAY_KERNELS copy.cu copy_words.h copy_arguments.h)  # the first is compiled, it includes the others
+set(folder ${CMAKE_CURRENT_LIST_DIR})
+set(public ${CMAKE_CURRENT_LIST_DIR}/../../../../include)
+file(GLOB headers RELATIVE ${public} CONFIGURE_DEPENDS ${public}/peerway/device/*.cuh)
 
-set(entries "")
-foreach(name IN LISTS PEERWAY_KERNELS)
-  set(path ${CMAKE_CURRENT_LIST_DIR}/${name})
+# The first is compiled, it includes the others.
+set(entries "    {\"kernels.cu\", \"#include \\\"copy.cu\\\"\\n#include \\\"plan.cu\\\"\\n\"},\n")
+function(embed name path)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
   file(READ ${path} text)
-  string(APPEND entries "    {\"${name}\", R\"peerway(${text})peerway\"},\n")
+  set(entries "${entries}    {\"${name}\", R\"peerway(${text})peerway\"},\n" PARENT_SCOPE)
+endfunction()
+foreach(name copy.cu copy_arguments.h plan.cu plan_arguments.h packet_pieces.h)
+  embed(${name} ${folder}/${name})
+endforeach()
+foreach(name peerway/handles.h peerway/device.cuh ${headers})
+  embed(${name} ${public}/${name})
 endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/kernel_sources.cpp @ONLY CONTENT
-"// Made by src/device/cuda/kernels/embed.cmake from the files beside it.
+"// Made by src/device/cuda/kernels/embed.cmake from the files of device code.
 #include \"device/cuda/nvrtc.h\"
 
 namespace pw::cuda {

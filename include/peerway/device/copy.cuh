@@ -1,0 +1,152 @@
+// Block-strided copies by the threads of a scope.
+#ifndef PEERWAY_DEVICE_COPY_CUH
+#define PEERWAY_DEVICE_COPY_CUH
+
+#include "peerway/device/scope.cuh"
+
+namespace peerway::device {
+
+/// Divides by a multiplication and a shift: n / count == (high half of n * magic + n) >> shift, for every n
+/// below 2^31 and count from 1 to 2^31 (Granlund and Montgomery, "Division by invariant integers using
+/// multiplication", 1994).
+struct Divisor {
+  unsigned count;
+  unsigned magic;
+  unsigned shift;
+};
+
+/// One level of a nest of loops over words: `divisor.count` steps of `to` and `from` bytes.
+struct Level {
+  Divisor divisor;
+  long long to;
+  long long from;
+};
+
+constexpr int kInnerLevels = 4;
+
+/// A copy of `words` words. Word n lies at the sum, over the levels, of its digit times the level's step:
+/// digit of the innermost level first; the outermost level has what is left and needs no divisor.
+struct StridedCopy {
+  unsigned char* to;
+  const unsigned char* from;
+  unsigned words;
+  unsigned inner_levels;  ///< of `inner` in use; innermost first
+  Level inner[kInnerLevels];
+  long long outer_to;  ///< bytes
+  long long outer_from;
+  unsigned head;  ///< single bytes just before `to` and `from` (contiguous copies only), less than a word
+  unsigned tail;  ///< single bytes after the last word
+};
+
+namespace detail {
+
+struct alignas(16) Word16 {
+  Word half[2];
+};
+
+PW_ON_DEVICE unsigned divide(unsigned n, const Divisor& by) {
+  return (high_product(n, by.magic) + n) >> by.shift;
+}
+
+/// How far word n lies from the first, on both sides.
+PW_ON_DEVICE void place(const StridedCopy& copy, unsigned n, long long& to, long long& from) {
+  to = 0;
+  from = 0;
+  PW_UNROLL
+  for (unsigned level = 0; level < kInnerLevels; ++level) {
+    if (level >= copy.inner_levels) break;  // the same for every thread
+    const Level& at = copy.inner[level];
+    const unsigned rest = divide(n, at.divisor);
+    const long long digit = n - rest * at.divisor.count;
+    to += digit * at.to;
+    from += digit * at.from;
+    n = rest;
+  }
+  to += static_cast<long long>(n) * copy.outer_to;
+  from += static_cast<long long>(n) * copy.outer_from;
+}
+
+constexpr unsigned kInFlight = 4;  ///< words that a thread loads before it stores the first
+
+/// Copies the words from `first` to `last`, of which this thread takes every `threads`-th. Neighbouring
+/// threads have neighbouring words, so that accesses coalesce; each thread has several loads under way before
+/// its first store, because the way to a peer is long. `to` and `from` stand for those of `copy`.
+template <typename Unit>
+PW_ON_DEVICE void copy_words(const StridedCopy& copy, unsigned char* to, const unsigned char* from,
+                             unsigned first, unsigned last, unsigned thread, unsigned threads) {
+  for (unsigned n = first + thread; n < last; n += kInFlight * threads) {
+    Unit value[kInFlight];
+    long long at[kInFlight];
+    PW_UNROLL
+    for (unsigned k = 0; k < kInFlight; ++k) {
+      if (n + k * threads >= last) continue;
+      long long source;
+      place(copy, n + k * threads, at[k], source);
+      value[k] = *reinterpret_cast<const Unit*>(from + source);
+    }
+    PW_UNROLL
+    for (unsigned k = 0; k < kInFlight; ++k)
+      if (n + k * threads < last) *reinterpret_cast<Unit*>(to + at[k]) = value[k];
+  }
+}
+
+/// The bytes of a contiguous copy before its first whole word and after its last one; fewer than 32 in all.
+PW_ON_DEVICE void copy_edges(const StridedCopy& copy, unsigned char* to, const unsigned char* from,
+                             unsigned long long body_bytes, unsigned thread, unsigned threads) {
+  for (unsigned n = thread; n < copy.head + copy.tail; n += threads) {
+    const bool before = n < copy.head;
+    const long long at =
+        before ? static_cast<long long>(n) - copy.head : static_cast<long long>(body_bytes) + (n - copy.head);
+    to[at] = from[at];
+  }
+}
+
+/// copy_words() for words of 16, 8, 4, 2 or 1 bytes.
+PW_ON_DEVICE void copy_words_of(unsigned word_bytes, const StridedCopy& copy, unsigned char* to,
+                                const unsigned char* from, unsigned first, unsigned last, unsigned thread,
+                                unsigned threads) {
+  switch (word_bytes) {
+    case 16:
+      return copy_words<Word16>(copy, to, from, first, last, thread, threads);
+    case 8:
+      return copy_words<Word>(copy, to, from, first, last, thread, threads);
+    case 4:
+      return copy_words<unsigned>(copy, to, from, first, last, thread, threads);
+    case 2:
+      return copy_words<unsigned short>(copy, to, from, first, last, thread, threads);
+    default:
+      return copy_words<unsigned char>(copy, to, from, first, last, thread, threads);
+  }
+}
+
+}  // namespace detail
+
+/// Copies `bytes` contiguous bytes, by words of 16 bytes where both sides lie alike modulo 16, else of 8, 4
+/// or 1.
+template <class Scope>
+PW_ON_DEVICE void copy(const Scope& scope, void* to, const void* from, unsigned long long bytes) {
+  auto* target = static_cast<unsigned char*>(to);
+  const auto* source = static_cast<const unsigned char*>(from);
+  const auto distance =
+      reinterpret_cast<unsigned long long>(target) ^ reinterpret_cast<unsigned long long>(source);
+  const unsigned unit = (distance & 15) == 0 ? 16 : (distance & 7) == 0 ? 8 : (distance & 3) == 0 ? 4 : 1;
+  unsigned long long head = -reinterpret_cast<unsigned long long>(target) & (unit - 1);
+  if (head > bytes) head = bytes;
+  // Pieces that 32 bits count.
+  constexpr unsigned long long kPiece = 1ull << 30;
+  StridedCopy piece{};
+  piece.outer_to = piece.outer_from = unit;
+  piece.head = static_cast<unsigned>(head);
+  const unsigned long long body = (bytes - head) / unit * unit;
+  piece.tail = static_cast<unsigned>(bytes - head - body);
+  detail::copy_edges(piece, target + head, source + head, body, scope.index(), scope.count());
+  for (unsigned long long done = 0; done < body; done += kPiece) {
+    const unsigned long long now = body - done < kPiece ? body - done : kPiece;
+    detail::copy_words_of(unit, piece, target + head + done, source + head + done, 0,
+                          static_cast<unsigned>(now / unit), scope.index(), scope.count());
+  }
+}
+
+}  // namespace peerway::device
+
+#endif

@@ -1,0 +1,71 @@
+// Puts that a kernel has done for it: it posts them into a ring of host memory, and the proxy thread of the
+// context does them, over whatever path leads there.
+#ifndef PEERWAY_DEVICE_FIFO_CUH
+#define PEERWAY_DEVICE_FIFO_CUH
+
+#include "peerway/device/guard.cuh"
+#include "peerway/device/scope.cuh"
+
+namespace peerway::device {
+namespace detail {
+
+/// Waits until fewer than all entries of the ring come before `number`. What kernels saw of the proxy's
+/// progress is kept in device memory, so that mostly nobody looks past the link. An older look only makes
+/// somebody look again.
+PW_ON_DEVICE bool wait_for_room(const pw_fifo_handle& fifo, Word number) {
+  if (number <= load_relaxed(fifo.room) + fifo.count) return true;
+  Patience patience(fifo.guard, -1, number);
+  for (;;) {
+    const Word taken = load_acquire(fifo.taken);
+    if (number <= taken + fifo.count) {
+      store_relaxed(fifo.room, taken);
+      return true;
+    }
+    if (!patience.left()) return false;
+  }
+}
+
+PW_ON_DEVICE void write_entry(const pw_fifo_handle& fifo, Word number, const pw_fifo_put& put) {
+  pw_fifo_entry* entry = fifo.entries + ((number - 1) & (fifo.count - 1));
+  store_relaxed(&entry->to_offset, put.to_offset);
+  store_relaxed(&entry->from_offset, put.from_offset);
+  store_relaxed(&entry->bytes, put.bytes);
+  store_relaxed(&entry->by, put.by);
+  store_relaxed(&entry->to_from, put.to | static_cast<Word>(put.from) << 32);
+  store_relaxed(&entry->signal, put.signal);
+  store_release(&entry->number, number);
+}
+
+}  // namespace detail
+
+/// Posts a put, after all that the threads of the scope stored before; all of them give the same. The source
+/// must not change before wait() for its number. Any number of scopes may post at once. Entries are begun in
+/// the order of their numbers. False when the FIFO was cancelled or no room came in time. The number is
+/// stored for the first thread of the scope only, which is the one that wait() asks.
+template <class Scope>
+PW_ON_DEVICE bool post(const Scope& scope, const pw_fifo_handle& fifo, const pw_fifo_put& put, Word* number) {
+  scope.sync();
+  bool posted = true;
+  if (scope.index() == 0) {
+    *number = detail::fetch_increment(fifo.posted) + 1;
+    posted = detail::wait_for_room(fifo, *number);
+    if (posted) detail::write_entry(fifo, *number, put);
+  }
+  return scope.all(posted);
+}
+
+/// Returns true once the put with this number, and all before it, are complete at both ends. False as for
+/// post().
+template <class Scope>
+PW_ON_DEVICE bool wait(const Scope& scope, const pw_fifo_handle& fifo, Word number) {
+  bool done = true;
+  if (scope.index() == 0) {
+    detail::Patience patience(fifo.guard, -1, number);
+    done = detail::wait_at_least(fifo.done, number, patience);
+  }
+  return scope.all(done);
+}
+
+}  // namespace peerway::device
+
+#endif

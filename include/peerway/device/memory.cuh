@@ -1,0 +1,128 @@
+// Loads and stores that other GPUs and the host take part in, and the clock. The processor's versions serve
+// tests, which run the same device code with no GPU.
+#ifndef PEERWAY_DEVICE_MEMORY_CUH
+#define PEERWAY_DEVICE_MEMORY_CUH
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define PW_ON_DEVICE __device__ __forceinline__
+#define PW_UNROLL _Pragma("unroll")
+#else
+#include <time.h>
+#define PW_ON_DEVICE inline
+#define PW_UNROLL
+#endif
+
+namespace peerway::device {
+
+using Word = unsigned long long;
+
+/// 16 bytes of a packet: each half of the data has the flag beside it in the same 8 bytes, which every link
+/// carries whole.
+struct alignas(16) Packet {
+  unsigned low, low_flag, high, high_flag;
+};
+
+/// The same for words of at most 4 bytes.
+struct alignas(8) SmallPacket {
+  unsigned data, flag;
+};
+
+namespace detail {
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+
+PW_ON_DEVICE Word load_relaxed(const Word* word) {
+  Word value;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+PW_ON_DEVICE Word load_acquire(const Word* word) {
+  Word value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+PW_ON_DEVICE void store_relaxed(Word* word, Word value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+PW_ON_DEVICE void store_release(Word* word, Word value) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+PW_ON_DEVICE Word fetch_increment(Word* word) {
+  Word before;
+  asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(word) : "memory");
+  return before;
+}
+PW_ON_DEVICE void set_bits(Word* word, Word bits) {
+  asm volatile("red.relaxed.gpu.global.or.b64 [%0], %1;" ::"l"(word), "l"(bits) : "memory");
+}
+PW_ON_DEVICE void store_packet(Packet* to, const Packet& packet) {
+  asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(packet.low),
+               "r"(packet.low_flag), "r"(packet.high), "r"(packet.high_flag)
+               : "memory");
+}
+PW_ON_DEVICE void store_packet(SmallPacket* to, const SmallPacket& packet) {
+  asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(packet.data), "r"(packet.flag)
+               : "memory");
+}
+PW_ON_DEVICE Packet load_packet(const Packet* from) {
+  Packet packet;
+  asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(packet.low), "=r"(packet.low_flag), "=r"(packet.high), "=r"(packet.high_flag)
+               : "l"(from)
+               : "memory");
+  return packet;
+}
+PW_ON_DEVICE SmallPacket load_packet(const SmallPacket* from) {
+  SmallPacket packet;
+  asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];"
+               : "=r"(packet.data), "=r"(packet.flag)
+               : "l"(from)
+               : "memory");
+  return packet;
+}
+/// Nanoseconds; it ticks coarsely, for timeouts only.
+PW_ON_DEVICE Word clock_ns() {
+  Word now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+PW_ON_DEVICE unsigned high_product(unsigned a, unsigned b) { return __umulhi(a, b); }
+
+#else
+
+inline Word load_relaxed(const Word* word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+inline Word load_acquire(const Word* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+inline void store_relaxed(Word* word, Word value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
+inline void store_release(Word* word, Word value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+inline Word fetch_increment(Word* word) { return __atomic_fetch_add(word, Word{1}, __ATOMIC_ACQ_REL); }
+inline void set_bits(Word* word, Word bits) { __atomic_fetch_or(word, bits, __ATOMIC_RELAXED); }
+inline void store_packet(SmallPacket* to, const SmallPacket& packet) {
+  __atomic_store_n(reinterpret_cast<Word*>(to), packet.data | Word{packet.flag} << 32, __ATOMIC_RELAXED);
+}
+inline SmallPacket load_packet(const SmallPacket* from) {
+  const Word both = __atomic_load_n(reinterpret_cast<const Word*>(from), __ATOMIC_RELAXED);
+  return {static_cast<unsigned>(both), static_cast<unsigned>(both >> 32)};
+}
+inline void store_packet(Packet* to, const Packet& packet) {
+  auto* half = reinterpret_cast<SmallPacket*>(to);
+  store_packet(half, SmallPacket{packet.low, packet.low_flag});
+  store_packet(half + 1, SmallPacket{packet.high, packet.high_flag});
+}
+inline Packet load_packet(const Packet* from) {
+  const auto* half = reinterpret_cast<const SmallPacket*>(from);
+  const SmallPacket low = load_packet(half), high = load_packet(half + 1);
+  return {low.data, low.flag, high.data, high.flag};
+}
+inline Word clock_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<Word>(now.tv_sec) * 1000000000u + static_cast<Word>(now.tv_nsec);
+}
+inline unsigned high_product(unsigned a, unsigned b) { return static_cast<unsigned>((Word{a} * b) >> 32); }
+
+#endif
+
+}  // namespace detail
+}  // namespace peerway::device
+
+#endif

@@ -1,0 +1,69 @@
+// Sleeping until another thread, of this process or of another, says that something has changed: what the
+// policy `economy` of waits is made of. Who changes something calls wake() afterwards; while nobody sleeps
+// that costs one load of a line that stays in the cache, and no fence.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace pw {
+
+/// Where the threads of one rank sleep. It may lie in shared memory; zeros: nobody sleeps.
+struct alignas(64) Sleepers {
+  std::atomic<uint32_t> count;   ///< threads that sleep or are about to
+  std::atomic<uint32_t> woken;   ///< futex: changed by every wake
+  std::atomic<uint32_t> unseen;  ///< not 0: what cannot wake writes to this rank, too: a GPU, a network card
+};
+
+namespace detail {
+/// Whether who wakes must order its store before the look at `count` itself. Else the sleeper does it for
+/// all.
+inline std::atomic<bool> wakers_order{true};
+void wake_all(Sleepers& sleepers);
+}  // namespace detail
+
+/// Lets sleepers order the memory of this process's threads, where the kernel can (membarrier); to be called
+/// before the first wake.
+void let_sleepers_order();
+
+/// Wakes all that sleep; to be called after the change that they wait for.
+inline void wake(Sleepers& sleepers) {
+  // Either the sleeper sees the change, or the change's maker sees the sleeper: for that the store of the
+  // change must come before the load here. An exchange with the count orders them; without it the compiler
+  // must keep the order, and the sleeper makes the processors keep it.
+  uint32_t count = 0;
+  if (detail::wakers_order.load(std::memory_order_relaxed)) {
+    count = sleepers.count.fetch_add(0, std::memory_order_seq_cst);
+  } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    count = sleepers.count.load(std::memory_order_relaxed);
+  }
+  if (count != 0) [[unlikely]]
+    detail::wake_all(sleepers);
+}
+
+/// One thread's sleep: while it lives, every wake() counts.
+///
+///     Sleeper sleeper(where);
+///     for (;;) {
+///       const uint32_t seen = sleeper.seen();
+///       if (done()) break;
+///       sleeper.sleep(seen, longest_ns);
+///     }
+class Sleeper {
+ public:
+  explicit Sleeper(Sleepers& where);
+  ~Sleeper() { where_.count.fetch_sub(1, std::memory_order_relaxed); }
+  Sleeper(const Sleeper&) = delete;
+
+  /// To be asked before each look at what is waited for.
+  [[nodiscard]] uint32_t seen() const { return where_.woken.load(std::memory_order_seq_cst); }
+
+  /// Sleeps until a wake that came after `seen`, for at most `longest_ns`: false when that has passed.
+  bool sleep(uint32_t seen, uint64_t longest_ns) const;
+
+ private:
+  Sleepers& where_;
+};
+
+}  // namespace pw

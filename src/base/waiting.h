@@ -1,0 +1,80 @@
+// How the threads of one context wait: the policy, where they sleep, and how often they look before that.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/sleeper.h"
+
+namespace pw {
+
+/// Whether somebody calls wake() when what is waited for has come.
+enum class Wakes : uint8_t {
+  as_known,  ///< yes, unless Sleepers::unseen says that there are others
+  always,
+  perhaps,
+};
+
+class Waiting {
+ public:
+  explicit Waiting(std::shared_ptr<Sleepers> sleepers) : sleepers_(std::move(sleepers)) {}
+
+  [[nodiscard]] bool economy() const { return economy_.load(std::memory_order_relaxed); }
+  void set_economy(bool economy) { economy_.store(economy, std::memory_order_relaxed); }
+
+  /// Ranks share processors: who spins keeps away the one it waits for.
+  [[nodiscard]] bool crowded() const { return crowded_.load(std::memory_order_relaxed); }
+  void set_crowded(bool crowded) { crowded_.store(crowded, std::memory_order_relaxed); }
+
+  [[nodiscard]] Sleepers& sleepers() const { return *sleepers_; }
+  void wake() const { pw::wake(*sleepers_); }
+
+  /// Looks before the processor is given away for the first time, and between further times.
+  [[nodiscard]] int first_looks() const {
+    return crowded() ? kCrowdedLooks : economy() ? kLooksBeforeSleep : kIdleLooks;
+  }
+  [[nodiscard]] int looks_between() const { return crowded() ? 1 : 16; }
+
+  /// How long to sleep at most, having waited for `waited_ns`. Where nobody wakes, an eighth of that: so the
+  /// end is found late by no more than an eighth, and a long wait costs little.
+  [[nodiscard]] uint64_t nap_ns(Wakes wakes, uint64_t waited_ns) const {
+    constexpr uint64_t kShortest = 20'000, kLongest = 1'000'000, kBackstop = 10'000'000;
+    if (wakes == Wakes::as_known)
+      wakes = sleepers_->unseen.load(std::memory_order_relaxed) == 0 ? Wakes::always : Wakes::perhaps;
+    return wakes == Wakes::always ? kBackstop : std::clamp(waited_ns / 8, kShortest, kLongest);
+  }
+
+ private:
+  static constexpr int kIdleLooks = 4096;        // longer than any wait between processes that both run
+  static constexpr int kLooksBeforeSleep = 256;  // a few microseconds: what going to sleep and waking costs
+  static constexpr int kCrowdedLooks = 32;       // about what giving the processor away costs
+
+  std::shared_ptr<Sleepers> sleepers_;
+  std::atomic<bool> economy_{false};
+  std::atomic<bool> crowded_{false};
+};
+
+/// Tells a wait of something by a callback, which may come when nobody waits any more.
+class Notice {
+ public:
+  explicit Notice(std::shared_ptr<const Waiting> waiting) : waiting_(std::move(waiting)) {}
+  [[nodiscard]] bool given() const { return given_.load(std::memory_order_acquire); }
+
+  /// What the callback is given; give() takes it back.
+  static void* hand_out(const std::shared_ptr<Notice>& notice) { return new std::shared_ptr<Notice>(notice); }
+  static void take_back(void* user) { delete static_cast<std::shared_ptr<Notice>*>(user); }
+  static void give(void* user) {
+    Notice& notice = **static_cast<std::shared_ptr<Notice>*>(user);
+    notice.given_.store(true, std::memory_order_release);
+    notice.waiting_->wake();
+    take_back(user);
+  }
+
+ private:
+  std::shared_ptr<const Waiting> waiting_;
+  std::atomic<bool> given_{false};
+};
+
+}  // namespace pw

@@ -1,0 +1,228 @@
+#include "device/cuda/runner.h"
+
+#include <algorithm>
+#include <span>
+
+#include "base/format.h"
+#include "base/status.h"
+#include "device/cuda/launch.h"
+#include "device/device.h"
+
+namespace pw::cuda {
+namespace {
+
+peerway::device::StepWords words_of(const GrowingWords& words, uint64_t address) {
+  return {reinterpret_cast<peerway::device::Word*>(address), words.base, words.by, words.lag};
+}
+
+size_t index_of(Part part) { return static_cast<size_t>(part); }
+
+// As many as the largest piece has words: fewer threads meet faster.
+unsigned threads_for(std::span<const peerway::device::Step> steps) {
+  unsigned most = 1;
+  for (const peerway::device::Step& step : steps) most = std::max({most, step.share, step.words});
+  return std::min((most + 31) / 32 * 32, kPlanThreads);
+}
+
+}  // namespace
+
+std::vector<peerway::device::Step> make_steps(const Program& program,
+                                              const std::function<uint64_t(const void*)>& seen) {
+  std::vector<peerway::device::Step> steps;
+  unsigned first = 0;
+  const auto add = [&](const ProgramStep& from) {
+    peerway::device::Step step{};
+    step.kind = from.kind;
+    step.first = first;
+    step.pieces = from.pieces;
+    step.rank = from.rank;
+    step.words = std::max(from.gate.word != nullptr ? from.gate.count : 1, from.mark.count);
+    if (from.layout.shape.block_bytes > 0) {
+      const Copy copy{reinterpret_cast<std::byte*>(seen(from.to)),
+                      reinterpret_cast<const std::byte*>(seen(from.from)), from.layout};
+      step.unit = from.kind == StepKind::copy ? word_bytes(copy) : from.unit;
+      step.copy = strided(copy, step.unit);
+      step.share = (step.copy.words + step.pieces - 1) / step.pieces;
+    }
+    step.to_turn = from.to_turn;
+    step.from_turn = from.from_turn;
+    if (from.gate.word != nullptr) step.gate = words_of(from.gate, seen(from.gate.word));
+    if (from.mark.word != nullptr) step.mark = words_of(from.mark, seen(from.mark.word));
+    first += step.pieces;
+    steps.push_back(step);
+  };
+  for (const ProgramStep& step : program.start) add(step);
+  for (const ProgramStep& step : program.finish) add(step);
+  return steps;
+}
+
+std::vector<PacketPiece> make_packet_pieces(std::span<const peerway::device::Step> steps) {
+  std::vector<PacketPiece> pieces;
+  for (const peerway::device::Step& step : steps) {
+    const bool sends = step.kind == StepKind::send_packets;
+    const bool packets = sends || step.kind == StepKind::receive_packets;
+    const bool gated = step.gate.word != nullptr || step.mark.word != nullptr;
+    if (!packets || step.unit != 8 || step.copy.inner_levels > 0 || gated) return {};
+    const int64_t stride = sends ? step.copy.outer_from : step.copy.outer_to;
+    auto* memory = sends ? const_cast<unsigned char*>(step.copy.from) : step.copy.to;
+    auto* slots = sends ? step.copy.to : const_cast<unsigned char*>(step.copy.from);
+    for (unsigned first = 0; first < step.copy.words; first += step.share)
+      pieces.push_back({memory + first * stride, slots + first * sizeof(peerway::device::Packet),
+                        sends ? step.to_turn : step.from_turn, stride,
+                        std::min(step.share, step.copy.words - first), sends ? 1u : 0u, step.rank});
+    // A piece may be left without words; it counts its epochs all the same.
+    while (pieces.size() < step.first - steps.front().first + step.pieces)
+      pieces.push_back({memory, slots, 0, 0, 0, sends ? 1u : 0u, step.rank});
+  }
+  return pieces;
+}
+
+CudaRunner::CudaRunner(const Gpu& gpu, CUcontext context, Pins& pins, const Kernels& kernels,
+                       const Program& program)
+    : gpu_(gpu),
+      context_(context),
+      pins_(pins),
+      kernels_(kernels),
+      guard_(program.guard),
+      start_steps_(program.start.size()) {
+  steps_ = make_steps(program, [this](const void* address) { return address_on(gpu_, pins_, address); });
+  for (size_t s = 0; s < steps_.size(); ++s)
+    (s < start_steps_ ? start_pieces_ : finish_pieces_) += steps_[s].pieces;
+  const Current current(gpu_.driver, context_);
+  try {
+    upload();
+    int least = 0, greatest = 0;
+    gpu_.driver.check(gpu_.driver.cuCtxGetStreamPriorityRange(&least, &greatest),
+                      "asking for the priorities of streams");
+    gpu_.driver.check(gpu_.driver.cuStreamCreateWithPriority(&own_, CU_STREAM_NON_BLOCKING, greatest),
+                      "making a stream");
+  } catch (...) {
+    release();
+    throw;
+  }
+  for (const Part part : {Part::start, Part::finish, Part::both}) prepare(part);
+}
+
+CudaRunner::~CudaRunner() {
+  const Current current(gpu_.driver, context_);
+  gpu_.driver.cuStreamSynchronize(own_);
+  release();
+}
+
+void CudaRunner::release() noexcept {
+  if (memory_ != 0) gpu_.driver.cuMemFree(memory_);
+  if (own_ != nullptr) gpu_.driver.cuStreamDestroy(own_);
+}
+
+pw_guard CudaRunner::guard() const {
+  return {reinterpret_cast<const unsigned long long*>(address_on(gpu_, pins_, &guard_->stop)),
+          reinterpret_cast<unsigned long long*>(address_on(gpu_, pins_, &guard_->report)),
+          guard_->timeout_ns};
+}
+
+void CudaRunner::upload() {
+  const Driver& driver = gpu_.driver;
+  const size_t table = steps_.size() * sizeof(peerway::device::Step);
+  const size_t counters = steps_.size() * sizeof(peerway::device::Word);
+  const size_t epochs = (start_pieces_ + finish_pieces_) * sizeof(peerway::device::Word);
+  pieces_ = make_packet_pieces(steps_);
+  const size_t pieces_at = (table + counters + epochs + 127) / 128 * 128;
+  const size_t bytes = pieces_at + pieces_.size() * sizeof(PacketPiece);
+  driver.check(driver.cuMemAlloc(&memory_, bytes), "allocating the table of a plan");
+  driver.check(driver.cuMemsetD8Async(memory_, 0, bytes, nullptr), "clearing it");
+  driver.check(driver.cuStreamSynchronize(nullptr), "clearing the table of a plan");
+  epochs_ = memory_ + table + counters;
+  pieces_in_memory_ = memory_ + pieces_at;
+  for (size_t s = 0; s < steps_.size(); ++s)
+    if (steps_[s].pieces > 1 && steps_[s].words == 1 && steps_[s].mark.word != nullptr)
+      steps_[s].finished =
+          reinterpret_cast<peerway::device::Word*>(memory_ + table + s * sizeof(peerway::device::Word));
+  if (!steps_.empty())
+    driver.check(driver.cuMemcpy(memory_, reinterpret_cast<CUdeviceptr>(steps_.data()), table),
+                 "writing the table of a plan");
+  if (!pieces_.empty())
+    driver.check(driver.cuMemcpy(pieces_in_memory_, reinterpret_cast<CUdeviceptr>(pieces_.data()),
+                                 pieces_.size() * sizeof(PacketPiece)),
+                 "writing the pieces of a plan");
+}
+
+void CudaRunner::prepare(Part part) {
+  PlanLaunch& launch = launch_[index_of(part)];
+  const unsigned first = part == Part::finish ? start_pieces_ : 0;
+  const unsigned last = part == Part::start ? start_pieces_ : start_pieces_ + finish_pieces_;
+  const std::span<const peerway::device::Step> all(steps_);
+  const auto steps = part == Part::start    ? all.first(start_steps_)
+                     : part == Part::finish ? all.subspan(start_steps_)
+                                            : all;
+  const void* in_memory = reinterpret_cast<const void*>(memory_);
+  if (!pieces_.empty()) {
+    const auto pieces = std::span<const PacketPiece>(pieces_).subspan(first, last - first);
+    in_memory = reinterpret_cast<const PacketPiece*>(pieces_in_memory_) + first;
+    launch.kernel = pieces.size() <= std::size(FewPieces().entry)    ? PlanKernel::few_pieces
+                    : pieces.size() <= std::size(SomePieces().entry) ? PlanKernel::some_pieces
+                                                                     : PlanKernel::many_pieces;
+    if (launch.kernel != PlanKernel::many_pieces) std::ranges::copy(pieces, launch.pieces.entry);
+  } else {
+    launch.kernel = steps.size() <= std::size(FewSteps().entry)    ? PlanKernel::few_steps
+                    : steps.size() <= std::size(SomeSteps().entry) ? PlanKernel::some_steps
+                                                                   : PlanKernel::many_steps;
+    if (launch.kernel != PlanKernel::many_steps) std::ranges::copy(steps, launch.steps.entry);
+  }
+  launch.head = {in_memory, first, last, reinterpret_cast<peerway::device::Word*>(epochs_), guard()};
+  launch.threads = threads_for(steps);
+  // Blocks of a launch wait for peers, so all of them must find room at once.
+  launch.blocks = std::min(last - first, gpu_.sms);
+}
+
+pw_status CudaRunner::enqueue(void* stream, Part part) {
+  PlanLaunch& launch = launch_[index_of(part)];
+  if (launch.blocks == 0) return PW_OK;
+  launch.head.guard.timeout_ns = guard_->timeout_ns;
+  const Current current(gpu_.driver, context_);
+  const CUresult result = kernels_.launch(launch, static_cast<CUstream>(stream));
+  return result == CUDA_SUCCESS
+             ? PW_OK
+             : fail(Driver::status(result),
+                    format("peerway: cuda:{}: launching a plan: {}", gpu_.ordinal, gpu_.driver.text(result)));
+}
+
+pw_status CudaRunner::begin(Part part, const std::optional<void*>& after) {
+  begun_on_ = after ? static_cast<CUstream>(*after) : own_;
+  return enqueue(begun_on_, part);
+}
+
+bool CudaRunner::done(pw_status& status) {
+  const Current current(gpu_.driver, context_);
+  const CUresult result = gpu_.driver.cuStreamQuery(begun_on_);
+  status = PW_OK;
+  if (result == CUDA_ERROR_NOT_READY) return false;
+  if (result != CUDA_SUCCESS)
+    status = fail(Driver::status(result),
+                  format("peerway: cuda:{}: running a plan: {}", gpu_.ordinal, gpu_.driver.text(result)));
+  return true;
+}
+
+bool CudaRunner::notify(void (*call)(void*), void* user) {
+  const Current current(gpu_.driver, context_);
+  return gpu_.driver.cuLaunchHostFunc(begun_on_, call, user) == CUDA_SUCCESS;
+}
+
+uint64_t CudaRunner::epochs(Part part) {
+  const unsigned piece = part == Part::finish ? start_pieces_ : 0;
+  uint64_t epoch = 0;
+  if (piece == start_pieces_ + finish_pieces_) return 0;
+  const Current current(gpu_.driver, context_);
+  gpu_.driver.cuMemcpy(reinterpret_cast<CUdeviceptr>(&epoch), epochs_ + piece * sizeof epoch, sizeof epoch);
+  return epoch & ~peerway::device::kCancelled;
+}
+
+pw_status CudaRunner::handle(pw_plan_handle& handle) {
+  handle.steps = reinterpret_cast<const void*>(memory_);
+  handle.start_pieces = start_pieces_;
+  handle.finish_pieces = finish_pieces_;
+  handle.epoch = reinterpret_cast<unsigned long long*>(epochs_);
+  handle.guard = guard();
+  return PW_OK;
+}
+
+}  // namespace pw::cuda

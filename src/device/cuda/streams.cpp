@@ -1,0 +1,70 @@
+// Streams of the program on a CUDA device.
+#include "base/format.h"
+#include "base/status.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/runner.h"
+
+namespace pw::cuda {
+
+void* CudaDevice::make_stream() {
+  const Current current(driver_, context());
+  CUstream stream = nullptr;
+  driver_.check(driver_.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), "making a stream");
+  return stream;
+}
+
+void CudaDevice::free_stream(void* stream) noexcept {
+  const Current current(driver_, context_.load());
+  driver_.cuStreamSynchronize(static_cast<CUstream>(stream));
+  driver_.cuStreamDestroy(static_cast<CUstream>(stream));
+}
+
+bool CudaDevice::owns_stream(void* stream, std::string& why_not) {
+  const Current current(driver_, context());
+  CUcontext its = nullptr;
+  const CUresult result = driver_.cuStreamGetCtx(static_cast<CUstream>(stream), &its);
+  if (result != CUDA_SUCCESS) {
+    why_not = format("the driver does not know it: {}", driver_.text(result));
+    return false;
+  }
+  if (its == context()) return true;
+  why_not = "it belongs to another device or CUDA context";
+  return false;
+}
+
+pw_status CudaDevice::call(void* stream, void (*function)(void*), void* user) {
+  const Current current(driver_, context());
+  const CUresult result = driver_.cuLaunchHostFunc(static_cast<CUstream>(stream), function, user);
+  return result == CUDA_SUCCESS
+             ? PW_OK
+             : fail(Driver::status(result), format("peerway: cuda:{}: enqueueing a call of the host: {}",
+                                                   gpu_.ordinal, driver_.text(result)));
+}
+
+bool CudaDevice::stream_idle(void* stream, pw_status& status) {
+  const Current current(driver_, context());
+  const CUresult result = driver_.cuStreamQuery(static_cast<CUstream>(stream));
+  status = PW_OK;
+  if (result == CUDA_ERROR_NOT_READY) return false;
+  if (result != CUDA_SUCCESS)
+    status = fail(Driver::status(result),
+                  format("peerway: cuda:{}: work on a stream: {}", gpu_.ordinal, driver_.text(result)));
+  return true;
+}
+
+void CudaDevice::clear(void* address, uint64_t bytes) {
+  const Current current(driver_, context());
+  driver_.check(driver_.cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(address), 0, bytes, nullptr),
+                format("clearing {} bytes", bytes));
+  driver_.check(driver_.cuStreamSynchronize(nullptr), format("clearing {} bytes", bytes));
+}
+
+std::unique_ptr<Runner> CudaDevice::make_runner(const Program& program) {
+  std::string why_not;
+  const Kernels* ready = kernels(why_not);
+  if (ready == nullptr)
+    throw Error(PW_UNAVAILABLE, format("peerway: cuda:{} cannot run plans: {}", gpu_.ordinal, why_not));
+  return std::make_unique<CudaRunner>(gpu_, context(), pins_, *ready, program);
+}
+
+}  // namespace pw::cuda

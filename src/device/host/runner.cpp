@@ -1,0 +1,202 @@
+#include "device/host/runner.h"
+
+#include <sched.h>
+
+#include <mutex>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/relax.h"
+#include "base/status.h"
+#include "device/device.h"
+#include "device/host/copy.h"
+#include "device/host/stream.h"
+
+namespace pw {
+namespace {
+
+constexpr uint64_t kLooksBetweenTimes = 1024;
+
+std::atomic_ref<uint64_t> word_of(const GrowingWords& words, uint32_t index) {
+  return std::atomic_ref(words.word[index]);
+}
+
+bool reached(const GrowingWords& words, uint64_t epoch) {
+  for (uint32_t w = 0; w < words.count; ++w)
+    if (word_of(words, w).load(std::memory_order_acquire) < words.in(epoch)) return false;
+  return true;
+}
+
+// The steps of a plan's start or of its finish, and how far the epoch under way is.
+class Steps {
+ public:
+  explicit Steps(std::vector<ProgramStep> steps) : steps_(std::move(steps)), open_(steps_.size()) {}
+
+  void begin() {
+    ++epoch_;
+    for (size_t i = 0; i < open_.size(); ++i) open_[i] = i;
+    left_ = open_.size();
+  }
+  [[nodiscard]] bool done() const { return left_ == 0; }
+  [[nodiscard]] uint64_t epoch() const { return epoch_; }
+  void cancel() { left_ = 0; }
+
+  /// Does what can be done now; true when that was all.
+  bool progress() {
+    size_t kept = 0;
+    for (size_t i = 0; i < left_; ++i)
+      if (!step(steps_[open_[i]])) open_[kept++] = open_[i];
+    left_ = kept;
+    return left_ == 0;
+  }
+
+  /// The rank that the first open step waits for.
+  [[nodiscard]] int rank() const { return left_ == 0 ? -1 : steps_[open_[0]].rank; }
+
+ private:
+  bool step(const ProgramStep& step) const {
+    if (step.gate.word != nullptr && !reached(step.gate, epoch_)) return false;
+    if (step.kind == StepKind::copy) {
+      const bool odd = (epoch_ & 1) != 0;
+      host_copy({step.to + (odd ? step.to_turn : 0), step.from + (odd ? step.from_turn : 0), step.layout});
+    }
+    if (step.mark.word != nullptr)
+      for (uint32_t w = 0; w < step.mark.count; ++w)
+        word_of(step.mark, w).store(step.mark.in(epoch_), std::memory_order_release);
+    if (step.woken != nullptr) wake(*step.woken);
+    return true;
+  }
+
+  std::vector<ProgramStep> steps_;
+  std::vector<size_t> open_;  ///< of the epoch under way: the first `left_` are the steps still to do
+  size_t left_ = 0;
+  uint64_t epoch_ = 0;
+};
+
+// What the runner and the calls it has enqueued share.
+class State {
+ public:
+  explicit State(const Program& program)
+      : start_(program.start), finish_(program.finish), guard_(program.guard), waiting_(program.waiting) {}
+
+  void begin(Part part) {
+    std::lock_guard lock(mutex_);
+    if (part != Part::finish) start_.begin();
+    if (part != Part::start) finish_.begin();
+    if (guard_->report.load(std::memory_order_relaxed) != 0) return cancel();
+    progress();
+  }
+
+  // True once all that was begun is done, or cancelled.
+  bool look() {
+    std::lock_guard lock(mutex_);
+    return progress() || give_up();
+  }
+
+  uint64_t epochs(Part part) {
+    std::lock_guard lock(mutex_);
+    return part == Part::finish ? finish_.epoch() : start_.epoch();
+  }
+
+  // The part in a stream: its steps, and for a finish also what the start has left open.
+  void run(Part part) {
+    begin(part);
+    if (waiting_->economy()) return sleep_until_done();
+    constexpr int kLooks = 64;
+    for (int looks = 0; !look(); looks = (looks + 1) % kLooks)
+      looks == 0 ? static_cast<void>(sched_yield()) : relax();
+  }
+
+ private:
+  void sleep_until_done() {
+    for (int looks = waiting_->first_looks(); looks > 0; --looks) {
+      if (look()) return;
+      relax();
+    }
+    const uint64_t since = now_ns();
+    const Sleeper sleeper(waiting_->sleepers());
+    for (;;) {
+      const uint32_t seen = sleeper.seen();
+      if (look()) return;
+      sleeper.sleep(seen, waiting_->nap_ns(Wakes::always, now_ns() - since));
+    }
+  }
+
+  bool progress() {
+    const bool started = start_.progress();
+    const bool all = finish_.progress() && started;
+    if (all) waiting_->wake();  // another thread may wait for the same
+    return all;
+  }
+
+  // Looks are rare in economy, so each asks for the time, of a clock that is quick to ask and coarse.
+  bool give_up() {
+    const bool economy = waiting_->economy();
+    const bool stopped = guard_->stop.load(std::memory_order_acquire) != 0;
+    if (stopped) return report(1);
+    if (!economy && ++looks_ % kLooksBetweenTimes != 0) return false;
+    const uint64_t now = economy ? coarse_now_ns() : now_ns();
+    const uint64_t epoch = start_.epoch() + finish_.epoch();
+    if (epoch != waiting_epoch_) {
+      waiting_epoch_ = epoch;
+      waiting_since_ = now;
+    }
+    return now - waiting_since_ > guard_->timeout_ns && report(2);
+  }
+
+  bool report(unsigned why) {
+    const Steps& waiting = finish_.done() ? start_ : finish_;
+    guard_->report.store(peerway::device::detail::report_of(why, waiting.rank(), waiting.epoch()),
+                         std::memory_order_release);
+    cancel();
+    waiting_->wake();
+    return true;
+  }
+
+  void cancel() {
+    start_.cancel();
+    finish_.cancel();
+  }
+
+  std::mutex mutex_;  // a plan may be looked at by the host while a stream runs it
+  Steps start_, finish_;
+  std::shared_ptr<Guard> guard_;
+  std::shared_ptr<const Waiting> waiting_;
+  uint64_t looks_ = 0, waiting_epoch_ = 0, waiting_since_ = 0;
+};
+
+class HostRunner final : public Runner {
+ public:
+  explicit HostRunner(const Program& program) : state_(std::make_shared<State>(program)) {}
+
+  pw_status enqueue(void* stream, Part part) override {
+    static_cast<HostStream*>(stream)->enqueue([state = state_, part] { state->run(part); });
+    return PW_OK;
+  }
+  pw_status begin(Part part, const std::optional<void*>&) override {
+    state_->begin(part);
+    return PW_OK;
+  }
+  bool done(pw_status& status) override {
+    status = PW_OK;
+    return state_->look();
+  }
+  bool notify(void (*)(void*), void*) override { return false; }
+  uint64_t epochs(Part part) override { return state_->epochs(part); }
+  pw_status handle(pw_plan_handle&) override {
+    return fail(PW_UNSUPPORTED,
+                "peerway: a plan of the host has no kernels to start it from; start it from the host or on a "
+                "stream");
+  }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> make_host_runner(const Program& program) {
+  return std::make_unique<HostRunner>(program);
+}
+
+}  // namespace pw

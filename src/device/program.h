@@ -1,0 +1,95 @@
+// A program is what a plan does on one device: steps over addresses as the program's process knows them,
+// fixed for good. A runner is a program made ready on its device.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/waiting.h"
+#include "device/shape.h"
+#include "peerway/device/plan.cuh"
+#include "peerway/handles.h"
+#include "peerway/peerway.h"
+
+namespace pw {
+
+struct Copy;
+
+using peerway::device::StepKind;
+
+/// `count` words in a row whose value in epoch e is base + (e - lag) * by; none while `word` is null.
+struct GrowingWords {
+  uint64_t* word = nullptr;
+  uint64_t base = 0;
+  uint64_t by = 1;
+  uint64_t lag = 0;
+  uint32_t count = 1;
+
+  [[nodiscard]] uint64_t in(uint64_t epoch) const { return epoch <= lag ? base : base + (epoch - lag) * by; }
+};
+
+struct ProgramStep {
+  StepKind kind = StepKind::copy;
+  int rank = -1;  ///< whom it depends on
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  Layout layout;
+  uint32_t pieces = 1;    ///< workers that share it; gates and marks of more than one word have one for each
+  uint32_t unit = 0;      ///< packets: bytes of a word
+  int64_t to_turn = 0;    ///< by which the target lies further in odd epochs
+  int64_t from_turn = 0;  ///< the same for the source
+  GrowingWords gate;
+  GrowingWords mark;
+  Sleepers* woken = nullptr;  ///< who may sleep until the mark is made; the processor wakes them
+};
+
+/// Host memory by which the host ends a program's waits and is told of those that ended early: one page,
+/// pinned for the device.
+struct Guard {
+  std::atomic<uint64_t> stop;
+  alignas(64) std::atomic<uint64_t> report;  ///< peerway::device::detail::report_of
+  uint64_t timeout_ns;                       ///< of each wait
+  // Of programs with operations that the proxy thread does:
+  alignas(64) std::atomic<uint64_t> trigger;  ///< the epoch that was started, stored by the device
+  alignas(64) std::atomic<uint64_t> done;     ///< the epoch whose operations are complete
+  std::atomic<int32_t> awaited;               ///< the rank that the proxy waits for, plus 1; 0: none
+  char why[1024];                             ///< the message to `stop`, where there is one
+};
+
+struct Program {
+  std::vector<ProgramStep> start;
+  std::vector<ProgramStep> finish;
+  std::shared_ptr<Guard> guard;
+  std::shared_ptr<const Waiting> waiting;  ///< of the threads that wait for it
+};
+
+enum class Part : uint8_t { start, finish, both };
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  /// Does the part in the order of a stream of the device.
+  virtual pw_status enqueue(void* stream, Part part) = 0;
+
+  /// Begins the part for the host, which calls done() until it is true; after what `after`, a stream, was
+  /// given.
+  virtual pw_status begin(Part part, const std::optional<void*>& after) = 0;
+
+  /// True once what begin() began is done; false with a status when the device failed.
+  virtual bool done(pw_status& status) = 0;
+
+  /// Calls `call(user)` on some thread once what begin() began is done; false where only done() finds out.
+  virtual bool notify(void (*call)(void*), void* user) = 0;
+
+  /// How often the part was done, by all that started it; to be asked when nothing is under way.
+  virtual uint64_t epochs(Part part) = 0;
+
+  /// PW_UNSUPPORTED where there are no kernels.
+  virtual pw_status handle(pw_plan_handle& handle) = 0;
+};
+
+}  // namespace pw
