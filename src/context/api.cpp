@@ -3,33 +3,12 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"
-#include "context/context.h"
+#include "context/handle.h"
 #include "context/inspect.h"
-#include "context/signal.h"
 #include "team/handle.h"
-
-struct pw_context {
-  explicit pw_context(pw::Team& team) : context(team) {}
-  pw::Context context;
-};
-
-struct pw_region {
-  std::shared_ptr<pw::Region> region;
-  pw::Context* context;
-};
-
-struct pw_remote {
-  std::unique_ptr<pw::Remote> remote;
-};
-
-struct pw_signal {
-  pw_signal(pw::Context& context, int sender) : signal(context, sender) {}
-  pw::Signal signal;
-};
 
 namespace {
 
-using pw::Error;
 using pw::format;
 using pw::given;
 
@@ -41,30 +20,6 @@ pw_status copy_key(const std::vector<std::byte>& bytes, void* key, size_t capaci
                            bytes.size(), capacity, PW_KEY_MAX));
   std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(key));
   return PW_OK;
-}
-
-// The raise as the inside knows it; null stays null. Throws Error for one that cannot be.
-struct CheckedRaise {
-  explicit CheckedRaise(const pw_raise* raise) {
-    if (raise == nullptr) return;
-    if (raise->signal == nullptr) throw Error(PW_INVALID_ARGUMENT, "peerway: a raise without a signal");
-    if (raise->signal->remote->key.type != pw::KeyType::signal)
-      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise of a region; import the key of a signal instead");
-    if (raise->by == 0)
-      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise by 0; a signal only grows, by at least 1");
-    value = {raise->signal->remote.get(), raise->by};
-    given = true;
-  }
-  [[nodiscard]] const pw::Raise* get() const { return given ? &value : nullptr; }
-  pw::Raise value;
-  bool given = false;
-};
-
-pw::Remote& region_of(const pw_remote* remote) {
-  if (remote->remote->key.type != pw::KeyType::region)
-    throw Error(PW_INVALID_ARGUMENT,
-                "peerway: data cannot be moved to or from a signal; import the key of a region");
-  return *remote->remote;
 }
 
 }  // namespace
@@ -92,6 +47,23 @@ pw_status pw_context_use(pw_context* context, const char* paths) {
     context->context.resolver().use(paths != nullptr ? paths : "");
     return PW_OK;
   });
+}
+
+pw_status pw_context_set_wait_policy(pw_context* context, pw_wait_policy policy) {
+  return pw::guard(__func__, given(context), [&] {
+    if (policy != PW_WAIT_PERFORMANCE && policy != PW_WAIT_ECONOMY)
+      return pw::fail(PW_INVALID_ARGUMENT,
+                      format("peerway: {} is no wait policy; there are PW_WAIT_PERFORMANCE ({}) and "
+                             "PW_WAIT_ECONOMY ({})",
+                             static_cast<int>(policy), static_cast<int>(PW_WAIT_PERFORMANCE),
+                             static_cast<int>(PW_WAIT_ECONOMY)));
+    context->context.waiting()->set_economy(policy == PW_WAIT_ECONOMY);
+    return PW_OK;
+  });
+}
+
+pw_wait_policy pw_context_wait_policy(const pw_context* context) {
+  return context != nullptr && context->context.waiting()->economy() ? PW_WAIT_ECONOMY : PW_WAIT_PERFORMANCE;
 }
 
 pw_status pw_allocate(pw_context* context, pw_device device, uint64_t bytes, pw_region** region) {
@@ -131,7 +103,8 @@ pw_status pw_region_key(const pw_region* region, void* key, size_t capacity, siz
 
 pw_status pw_import(pw_context* context, const void* key, size_t length, pw_remote** remote) {
   return pw::guard(__func__, given(context, key, remote), [&] {
-    *remote = new pw_remote{context->context.import({static_cast<const std::byte*>(key), length})};
+    *remote = new pw_remote{
+        context->context.import({static_cast<const std::byte*>(key), length}), &context->context, {}};
     return PW_OK;
   });
 }
@@ -142,7 +115,14 @@ uint64_t pw_remote_bytes(const pw_remote* remote) { return remote == nullptr ? 0
 
 pw_status pw_signal_create(pw_context* context, int sender, pw_signal** signal) {
   return pw::guard(__func__, given(context, signal), [&] {
-    *signal = new pw_signal(context->context, sender);
+    *signal = new pw_signal(context->context, sender, pw::host_device());
+    return PW_OK;
+  });
+}
+
+pw_status pw_signal_create_on(pw_context* context, pw_device device, int sender, pw_signal** signal) {
+  return pw::guard(__func__, given(context, signal), [&] {
+    *signal = new pw_signal(context->context, sender, context->context.device_named(device));
     return PW_OK;
   });
 }
@@ -157,7 +137,14 @@ pw_status pw_signal_key(const pw_signal* signal, void* key, size_t capacity, siz
                    [&] { return copy_key(signal->signal.key(), key, capacity, length); });
 }
 
-uint64_t pw_signal_value(const pw_signal* signal) { return signal == nullptr ? 0 : signal->signal.value(); }
+uint64_t pw_signal_value(const pw_signal* signal) {
+  uint64_t value = 0;
+  static_cast<void>(pw::guard(__func__, given(signal), [&] {
+    value = signal->signal.value();
+    return PW_OK;
+  }));
+  return value;
+}
 
 pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns) {
   return pw::guard(__func__, given(signal), [&] { return signal->signal.wait(value, timeout_ns); });
@@ -166,9 +153,9 @@ pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns)
 pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const pw_region* from,
                  uint64_t from_offset, uint64_t bytes, const pw_raise* raise) {
   return pw::guard(__func__, given(context, to, from), [&] {
-    const CheckedRaise checked(raise);
+    const pw::CheckedRaise checked(raise);
     return context->context.move(
-        {pw::Op::put, &region_of(to), from->region.get(), to_offset, from_offset, bytes}, checked.get());
+        {pw::Op::put, &pw::region_of(to), from->region.get(), to_offset, from_offset, bytes}, checked.get());
   });
 }
 
@@ -176,28 +163,28 @@ pw_status pw_get(pw_context* context, const pw_remote* from, uint64_t from_offse
                  uint64_t to_offset, uint64_t bytes) {
   return pw::guard(__func__, given(context, from, to), [&] {
     return context->context.move(
-        {pw::Op::get, &region_of(from), to->region.get(), from_offset, to_offset, bytes}, nullptr);
+        {pw::Op::get, &pw::region_of(from), to->region.get(), from_offset, to_offset, bytes}, nullptr);
   });
 }
 
 pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_block, const pw_region* from,
                        const pw_block* from_block, const pw_raise* raise) {
   return pw::guard(__func__, given(context, to, to_block, from, from_block), [&] {
-    const CheckedRaise checked(raise);
-    return context->context.put(region_of(to), *to_block, *from->region, *from_block, checked.get());
+    const pw::CheckedRaise checked(raise);
+    return context->context.put(pw::region_of(to), *to_block, *from->region, *from_block, checked.get());
   });
 }
 
 pw_status pw_get_block(pw_context* context, const pw_remote* from, const pw_block* from_block, pw_region* to,
                        const pw_block* to_block) {
   return pw::guard(__func__, given(context, from, from_block, to, to_block), [&] {
-    return context->context.get(region_of(from), *from_block, *to->region, *to_block);
+    return context->context.get(pw::region_of(from), *from_block, *to->region, *to_block);
   });
 }
 
 pw_status pw_raise_signal(pw_context* context, const pw_raise* raise) {
   return pw::guard(__func__, given(context, raise),
-                   [&] { return context->context.raise(CheckedRaise(raise).value); });
+                   [&] { return context->context.raise(pw::CheckedRaise(raise).value); });
 }
 
 pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns) {

@@ -13,6 +13,7 @@
 namespace pw {
 
 Context::Context(Team& team) : team_(team), touched_(static_cast<size_t>(team.size())) {
+  control_.waiting()->set_economy(config("wait") == "economy");
   const Card mine = make_card(control_);
   const auto gathered = team.all_gather(std::as_bytes(std::span(&mine, 1)), config_number("timeout"));
   std::vector<Card> cards(static_cast<size_t>(team.size()));
@@ -20,16 +21,39 @@ Context::Context(Team& team) : team_(team), touched_(static_cast<size_t>(team.si
   const bool several_hosts =
       std::any_of(cards.begin(), cards.end(), [&](const Card& card) { return card.host_id != mine.host_id; });
   importer_ = std::make_unique<Importer>(control_, team.rank(), std::move(cards));
+  control_.waiting()->set_crowded(importer_->crowded());
+  on_loss_ = team_.on_loss([waiting = control_.waiting()](int) { waiting->wake(); });
   staging_ = std::make_unique<StagingService>(team_, control_, *importer_, registry_);
   resolver_ = std::make_unique<Resolver>(
       make_paths({team_, control_, *importer_, registry_, *staging_}, ucx_, maps_), *importer_, ucx_, maps_);
-  ucx_.start(team_, control_.control().closed, several_hosts || resolver_->mentions_ucx());
+  ucx_.start(team_, control_, several_hosts || resolver_->mentions_ucx());
   if (const uint64_t chunk = resolver_->staging_chunk_bytes(); chunk > 0) set_staging_chunk_bytes(chunk);
 }
 
 Context::~Context() { close(); }
 
-void Context::close() { control_.close_for_all(); }
+void Context::close() {
+  control_.close_for_all();
+  std::lock_guard lock(close_book_->mutex);
+  for (const auto& callback : close_book_->callbacks) callback();
+  close_book_->callbacks.clear();
+}
+
+std::shared_ptr<void> Context::on_close(std::function<void()> callback) {
+  std::lock_guard lock(close_book_->mutex);
+  close_book_->callbacks.push_back(std::move(callback));
+  const std::function<void()>* mine = &close_book_->callbacks.back();
+  return {nullptr, [book = close_book_, mine](void*) {
+            std::lock_guard locked(book->mutex);
+            book->callbacks.remove_if([&](const auto& other) { return &other == mine; });
+          }};
+}
+
+std::shared_ptr<void> Context::attachment(const std::function<std::shared_ptr<void>()>& make) {
+  std::lock_guard lock(attachment_mutex_);
+  if (attachment_ == nullptr) attachment_ = make();
+  return attachment_;
+}
 
 void Context::set_staging_chunk_bytes(uint64_t bytes) {
   for (const auto& path : resolver_->paths())
@@ -54,6 +78,13 @@ std::shared_ptr<Region> Context::add(void* address, uint64_t bytes) {
   auto region = registry_.add(address, bytes);
   resolver_->classify(*region);
   return region;
+}
+
+WordPool& Context::words(Device& device) {
+  std::lock_guard lock(words_mutex_);
+  auto& pool = words_[&device];
+  if (pool == nullptr) pool = std::make_unique<WordPool>(device, registry_);
+  return *pool;
 }
 
 std::vector<std::byte> Context::key_of(Region& region) {

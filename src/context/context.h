@@ -1,7 +1,11 @@
 // A context ties one team to this process's devices, memory and paths. Several can live in one process.
 #pragma once
 
+#include <functional>
+#include <list>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,6 +15,7 @@
 #include "memory/importer.h"
 #include "memory/region.h"
 #include "memory/remote.h"
+#include "memory/words.h"
 #include "path/mapped/maps.h"
 #include "path/staged/service.h"
 #include "path/ucx/ucx.h"
@@ -31,14 +36,28 @@ class Context {
     return control_.control().closed.load(std::memory_order_relaxed) != 0;
   }
 
+  /// Calls `callback` once when the context is closed, from the thread that closes it, until the handle is
+  /// dropped.
+  [[nodiscard]] std::shared_ptr<void> on_close(std::function<void()> callback);
+
+  /// How its threads wait from now on, and where.
+  [[nodiscard]] const std::shared_ptr<Waiting>& waiting() const { return control_.waiting(); }
+
   [[nodiscard]] Team& team() const { return team_; }
   [[nodiscard]] ControlSegment& control() { return control_; }
   [[nodiscard]] Resolver& resolver() { return *resolver_; }
+  [[nodiscard]] Importer& importer() { return *importer_; }
+
+  /// The device that `where` names; index -1 is the one bound to this rank (context/binding.h). Throws Error.
+  [[nodiscard]] Device& device_named(pw_device where) const;
 
   std::shared_ptr<Region> allocate(pw_device where, uint64_t bytes);
   std::shared_ptr<Region> add(void* address, uint64_t bytes);
   std::vector<std::byte> key_of(Region& region);
   std::unique_ptr<Remote> import(std::span<const std::byte> key);
+
+  /// Words of that device's memory, for signals and for what kernels raise.
+  WordPool& words(Device& device);
 
   /// The key of all this rank's signal words, for UCX; empty where it does not run.
   std::vector<std::byte> ucx_key_of_signals() { return ucx_.key_of(control_); }
@@ -60,17 +79,23 @@ class Context {
   pw_status get(Remote& from, const pw_block& from_block, Region& to, const pw_block& to_block) {
     return move_blocks(Op::get, from, from_block, to, to_block, nullptr);
   }
-  pw_status move(const Run& run, const Raise* raise);  ///< one run of bytes, not yet checked
+  pw_status move(const Run& run, const Raise* raise);             ///< one run of bytes, not yet checked
+  pw_status start(const Transfer& transfer, const Raise* raise);  ///< checked against the regions and joined
   pw_status raise(const Raise& raise);
   pw_status flush(int rank, uint64_t deadline_ns);
 
+  /// Decides the way of a transfer and makes what it needs there. Throws Error where there is none.
+  void prepare(const Transfer& transfer);
+
+  /// What a layer above keeps here (the proxy thread of plans): made by `make` at the first call, destroyed
+  /// after close() and before all else.
+  std::shared_ptr<void> attachment(const std::function<std::shared_ptr<void>()>& make);
+
  private:
-  /// The device that `where` names; index -1 is the one bound to this rank (context/binding.h). Throws Error.
-  [[nodiscard]] Device& device_named(pw_device where) const;
   pw_status check(const Remote& remote) const;
+  pw_status check_raise(const Remote& signal) const;
   pw_status move_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
                         const pw_block& local_block, const Raise* raise);
-  pw_status start(const Transfer& transfer, const Raise* raise);
   pw_status check(const Remote& remote, const Raise* raise) const;
   void touch(int rank) {
     auto& touched = touched_[static_cast<size_t>(rank)];
@@ -80,15 +105,26 @@ class Context {
                         const Raise* raise);
   pw_status flush_rank(int rank, uint64_t deadline_ns);
 
+  struct CloseBook {  ///< who wants to know when the context is closed; outlives it while a handle is held
+    std::mutex mutex;
+    std::list<std::function<void()>> callbacks;
+  };
+
   Team& team_;
+  std::shared_ptr<CloseBook> close_book_ = std::make_shared<CloseBook>();
   ControlSegment control_;
   Registry registry_{control_};
+  std::mutex words_mutex_;
+  std::map<Device*, std::unique_ptr<WordPool>> words_;
   std::unique_ptr<Importer> importer_;
   std::unique_ptr<StagingService> staging_;
   ucx::Ucx ucx_;
   ProcessorMaps maps_;
   std::unique_ptr<Resolver> resolver_;
   std::vector<std::atomic<bool>> touched_;  ///< ranks that something was started towards
+  std::shared_ptr<void> on_loss_;           ///< wakes who sleeps
+  std::mutex attachment_mutex_;
+  std::shared_ptr<void> attachment_;  ///< last: it uses all of the above
 };
 
 }  // namespace pw

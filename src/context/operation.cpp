@@ -79,9 +79,28 @@ pw_status Context::start(const Transfer& transfer, const Raise* raise) {
   return resolved.paths[choice.path]->start(transfer, raise);
 }
 
+void Context::prepare(const Transfer& transfer) {
+  const uint64_t bytes = transfer.layout.shape.bytes();
+  if (bytes == 0) return;
+  const Resolved& resolved = resolver_->resolve(transfer.op, route::shape_class(transfer.layout.shape),
+                                                *transfer.local, *transfer.remote);
+  const route::Choice& choice = resolved.route->lookup(bytes);
+  if (choice.split < 0) return resolved.paths[choice.path]->prepare(transfer);
+  for (const uint32_t path : resolved.route->split(choice).path) resolved.paths[path]->prepare(transfer);
+}
+
 pw_status Context::check(const Remote& remote, const Raise* raise) const {
   if (const pw_status status = check(remote); status != PW_OK) return status;
-  return raise == nullptr ? PW_OK : check(*raise->signal);
+  return raise == nullptr ? PW_OK : check_raise(*raise->signal);
+}
+
+pw_status Context::check_raise(const Remote& signal) const {
+  if (signal.is_device_signal())
+    return fail(PW_UNSUPPORTED,
+                format("peerway: the signal of rank {} lies in the memory of its {}: only plans of GPUs and "
+                       "kernels raise it; for the host, make one with pw_signal_create",
+                       signal.rank(), to_string(signal.key.device)));
+  return check(signal);
 }
 
 pw_status Context::check(const Remote& remote) const {
@@ -125,7 +144,7 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
 
 pw_status Context::raise(const Raise& raise) {
   Remote& signal = *raise.signal;
-  if (const pw_status status = check(signal); status != PW_OK) return status;
+  if (const pw_status status = check_raise(signal); status != PW_OK) return status;
   if (signal.word() != nullptr) return raise_by_processor(raise, resolver_->paths().front().get());
   touch(signal.rank());
   return resolver_->far_raiser(signal).raise(raise);

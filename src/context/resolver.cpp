@@ -62,6 +62,15 @@ bool Resolver::mentions_ucx() const {
                               [&](const route::Cost& cost) { return is_ucx(cost.path); });
 }
 
+bool Resolver::uses_mappings() {
+  std::lock_guard lock(mutex_);
+  if (used_patterns_.empty()) return true;
+  return std::ranges::any_of(paths_, [&](const auto& path) {
+    return path->name().starts_with("peer/") &&
+           std::ranges::any_of(used_patterns_, [&](const auto& rule) { return rule.names(path->name()); });
+  });
+}
+
 Path& Resolver::far_raiser(const Remote& signal) const {
   for (const auto& path : paths_)
     if (path->raises(signal)) return *path;

@@ -58,6 +58,9 @@ class Resolver {
   /// The decision explained, as JSON text (route/explain.h).
   std::string explain(Op op, route::ShapeClass shape, Region& local, Remote& remote);
 
+  /// Whether the paths to be used include those over mapped memory (peer/...).
+  [[nodiscard]] bool uses_mappings();
+
   /// Whether the settings or the route table name a path of UCX.
   [[nodiscard]] bool mentions_ucx() const;
 

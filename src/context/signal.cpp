@@ -8,29 +8,51 @@
 #include "team/wait.h"
 
 namespace pw {
+namespace {
 
-Signal::Signal(Context& context, int sender)
+pw_status closed_at(uint64_t now, uint64_t wanted) {
+  return fail(PW_CLOSED,
+              format("peerway: this context was closed while waiting for a signal to reach {}; it is at {}",
+                     wanted, now));
+}
+
+}  // namespace
+
+Signal::Signal(Context& context, int sender, Device& device)
     : context_(context),
       sender_(sender),
       words_(sender == PW_ANY_RANK ? static_cast<uint32_t>(context.team().size()) : 1) {
   if (sender != PW_ANY_RANK && (sender < 0 || sender >= context.team().size()))
     throw Error(PW_OUT_OF_RANGE, format("peerway: a signal raised by rank {}; this team has ranks 0 to {}",
                                         sender, context.team().size() - 1));
-  first_ = context.control().take_words(words_);
+  if (device.id().kind == PW_HOST)
+    first_ = context.control().take_words(words_);
+  else
+    device_words_ = context.words(device).take(words_);
   try {
     slot_ = context.control().open_slot();
   } catch (...) {
-    context.control().give_words(first_, words_);
+    give_words();
     throw;
   }
 }
 
+Signal::Signal(Context& context, int sender) : Signal(context, sender, host_device()) {}
+
 Signal::~Signal() {
   context_.control().close_slot(slot_);
-  context_.control().give_words(first_, words_);
+  give_words();
 }
 
-uint64_t Signal::value() const noexcept {
+void Signal::give_words() {
+  if (on_device())
+    context_.words(device_words_.region->device()).give(device_words_);
+  else
+    context_.control().give_words(first_, words_);
+}
+
+uint64_t Signal::value() const {
+  if (on_device()) return WordAccess(device_words_.region->device(), words_).read(device_words_.address());
   const std::atomic<uint64_t>* word = &context_.control().control().signal[first_];
   uint64_t sum = 0;
   for (uint32_t w = 0; w < words_; ++w) sum += word[w].load(std::memory_order_acquire);
@@ -38,26 +60,60 @@ uint64_t Signal::value() const noexcept {
 }
 
 pw_status Signal::wait(uint64_t value, uint64_t timeout_ns) const {
-  if (this->value() >= value) return PW_OK;
   const uint64_t deadline = deadline_after(timeout_ns);
+  if (on_device()) return wait_on_device(value, deadline);
+  if (this->value() >= value) return PW_OK;
   ucx::Engine* const ucx = context_.ucx();
   StagingHelp help(context_.staging());
   std::optional<ucx::Polling> polling;
-  if (ucx != nullptr) polling.emplace(*ucx);
+  const Waiting& waiting = *context_.control().waiting();
+  if (ucx != nullptr && !waiting.economy()) polling.emplace(*ucx);  // else its own thread does the work
   // A look of UCX costs more than a look at the word, which may as well come from this host.
   constexpr uint64_t kLooks = 16;
   uint64_t looks = 0;
-  const pw_status status = wait_until(context_.team(), sender_, deadline, "a signal", [&] {
+  const pw_status status = wait_until(waiting, {context_.team(), sender_, deadline, "a signal"}, [&] {
     help.look();
     if (polling && ++looks % kLooks == 0) polling->turn();
     return this->value() >= value || context_.closed();
   });
   if (status != PW_OK) return status;
-  return this->value() >= value
-             ? PW_OK
-             : fail(PW_CLOSED, format("peerway: this context was closed while waiting for a signal to reach "
-                                      "{}; it is at {}",
-                                      value, this->value()));
+  const uint64_t now = this->value();
+  return now >= value ? PW_OK : closed_at(now, value);
+}
+
+// Reads by copies follow one another for as long as it takes.
+pw_status Signal::wait_on_device(uint64_t value, uint64_t deadline_ns) const {
+  WordAccess access(device_words_.region->device(), words_);
+  StagingHelp help(context_.staging());
+  pw_status failed = access.begin(device_words_.address());
+  if (failed != PW_OK) return failed;
+  const auto look = [&] {
+    help.look();
+    if (!access.done(failed)) return context_.closed();
+    if (failed != PW_OK || access.sum() >= value || context_.closed()) return true;
+    failed = access.begin(device_words_.address());
+    return failed != PW_OK;
+  };
+  const pw_status status = wait_until(
+      *context_.waiting(), {context_.team(), sender_, deadline_ns, "a signal"}, look, Wakes::perhaps);
+  if (status != PW_OK) return status;
+  if (failed != PW_OK) return failed;
+  return access.sum() >= value ? PW_OK : closed_at(access.sum(), value);
+}
+
+uint64_t* Signal::words_on(Device& device, uint32_t& count) const {
+  count = words_;
+  if (on_device()) {
+    const Device& owner = device_words_.region->device();
+    if (&owner != &device)
+      throw Error(PW_UNSUPPORTED,
+                  format("peerway: a signal in the memory of {} cannot be waited for by plans and kernels of "
+                         "{}; make it there",
+                         to_string(owner.id()), to_string(device.id())));
+    return device_words_.address();
+  }
+  if (device.id().kind != PW_HOST) context_.importer().pin_control(context_.team().rank(), device);
+  return reinterpret_cast<uint64_t*>(&context_.control().control().signal[first_]);
 }
 
 std::vector<std::byte> Signal::key() const {
@@ -70,6 +126,15 @@ std::vector<std::byte> Signal::key() const {
   key.bytes = sizeof(uint64_t);
   key.word = first_;
   key.sender = sender_;
+  if (on_device()) {
+    key.device = device_words_.region->device().id();
+    key.exported = device_words_.region->exported();
+    key.exported.offset += device_words_.offset;
+    key.exported.address += device_words_.offset;
+    key.bytes = words_ * sizeof(uint64_t);
+    key.word = kNoWord;
+    return pack(key);
+  }
   key.exported.address = reinterpret_cast<uint64_t>(&context_.control().control().signal[first_]);
   key.ucx = context_.ucx_key_of_signals();
   return pack(key);

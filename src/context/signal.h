@@ -12,19 +12,35 @@ namespace pw {
 class Signal {
  public:
   Signal(Context& context, int sender);
+  /// Its words lie in the memory of that device, where kernels poll them without leaving it; the host reads
+  /// them by copies. On the host device the same as above.
+  Signal(Context& context, int sender, Device& device);
   ~Signal();
   Signal(const Signal&) = delete;
 
-  [[nodiscard]] uint64_t value() const noexcept;
+  /// Throws Error when words in device memory cannot be read.
+  [[nodiscard]] uint64_t value() const;
   pw_status wait(uint64_t value, uint64_t timeout_ns) const;
   [[nodiscard]] std::vector<std::byte> key() const;
 
+  [[nodiscard]] int sender() const { return sender_; }
+  /// Its words, which are summed, as the device's queues reach them. Throws Error when they do not.
+  uint64_t* words_on(Device& device, uint32_t& count) const;
+
+  /// What plans have waited for so far: where the next one begins to count.
+  uint64_t planned = 0;
+
  private:
+  [[nodiscard]] bool on_device() const { return device_words_.region != nullptr; }
+  void give_words();
+  pw_status wait_on_device(uint64_t value, uint64_t deadline_ns) const;
+
   Context& context_;
   int sender_;
   uint32_t slot_;
   uint32_t words_;
-  uint32_t first_;
+  uint32_t first_ = 0;        ///< of its words in the control segment
+  DeviceWords device_words_;  ///< in place of them
 };
 
 }  // namespace pw

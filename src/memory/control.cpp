@@ -19,16 +19,18 @@ ControlSegment::ControlSegment()
   void* address = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
   if (address == MAP_FAILED)
     throw Error(PW_NO_MEMORY, "peerway: mapping the control segment" + errno_text(errno));
-  control_ = static_cast<Control*>(address);
+  control_ = {static_cast<Control*>(address), unmap_control};
+  waiting_ = std::make_shared<Waiting>(std::shared_ptr<Sleepers>(control_, &control_->sleepers));
+  let_sleepers_order();
   allow_attachment();
 }
-
-ControlSegment::~ControlSegment() { munmap(control_, sizeof(Control)); }
 
 bool ControlSegment::mine() const { return getpid() == process_; }
 
 void ControlSegment::close_for_all() {
-  if (mine()) control_->closed.store(1, std::memory_order_release);
+  if (!mine()) return;
+  control_->closed.store(1, std::memory_order_release);
+  waiting_->wake();
 }
 
 uint32_t ControlSegment::open_slot() {
@@ -88,6 +90,7 @@ Card make_card(const ControlSegment& segment) {
   card.process = getpid();
   card.control = segment.descriptor();
   card.control_identity = memfd_identity(segment.descriptor());
+  sched_getaffinity(0, sizeof card.processors, &card.processors);
   return card;
 }
 

@@ -4,12 +4,16 @@
 // behind when a process dies.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/waiting.h"
 
 namespace pw {
 
@@ -33,6 +37,7 @@ struct Control {
   alignas(64) std::atomic<uint32_t> doorbell;  ///< futex: changed when there is staging work for this rank
   std::atomic<uint32_t> watchers;  ///< threads of this rank that look at it; 0: wake the service's
   std::atomic<uint32_t> closed;    ///< 1 once the context is closed: it serves nobody any more
+  Sleepers sleepers;               ///< threads of this rank that sleep until a peer does something
   alignas(64) Mailbox mailbox[kMailboxes];
 };
 
@@ -40,10 +45,11 @@ struct Control {
 class ControlSegment {
  public:
   ControlSegment();
-  ~ControlSegment();
   ControlSegment(const ControlSegment&) = delete;
 
   [[nodiscard]] Control& control() const { return *control_; }
+  /// How this rank's threads wait; it holds on to the segment.
+  [[nodiscard]] const std::shared_ptr<Waiting>& waiting() const { return waiting_; }
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
 
   /// False in a forked child, which has copies of this rank's objects: what it does to them must not reach
@@ -64,7 +70,8 @@ class ControlSegment {
  private:
   Descriptor descriptor_;
   int process_;
-  Control* control_ = nullptr;
+  std::shared_ptr<Control> control_;
+  std::shared_ptr<Waiting> waiting_;
   std::mutex mutex_;
   std::vector<uint32_t> free_slots_;
   uint32_t next_slot_ = 0;
@@ -79,6 +86,7 @@ struct Card {
   int32_t process;
   int32_t control;            ///< memfd number of the control segment
   uint64_t control_identity;  ///< of that memfd
+  cpu_set_t processors;       ///< that it may run on
 };
 
 /// This process's card.

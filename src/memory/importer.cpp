@@ -1,5 +1,7 @@
 #include "memory/importer.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "base/status.h"
 
@@ -39,6 +41,18 @@ Importer::~Importer() {
 }
 
 bool Importer::same_host(int rank) const { return card(rank).host_id == card(own_rank_).host_id; }
+
+bool Importer::crowded() const {
+  cpu_set_t processors;
+  CPU_ZERO(&processors);
+  int ranks = 0;
+  for (int rank = 0; rank < static_cast<int>(cards_.size()); ++rank) {
+    if (!same_host(rank)) continue;
+    ++ranks;
+    CPU_OR(&processors, &processors, &card(rank).processors);
+  }
+  return ranks > std::max(CPU_COUNT(&processors), 1);  // none: the machine has more than the set can tell
+}
 
 int Importer::local_rank() const {
   int before = 0;
@@ -95,6 +109,25 @@ std::shared_ptr<SignalSender> Importer::sender(int rank, uint32_t slot, uint64_t
   return sender;
 }
 
+std::shared_ptr<SignalSender> Importer::device_sender(int rank, uint32_t slot, uint64_t generation) {
+  std::lock_guard lock(mutex_);
+  if (device_senders_.size() >= device_senders_limit_) {
+    std::erase_if(device_senders_, [&](const auto& entry) {
+      const auto& [of, its_slot, its_generation] = entry.first;
+      const auto found = controls_.find(of);
+      return found != controls_.end() && found->second != nullptr &&
+             found->second->generation[its_slot].load(std::memory_order_acquire) != its_generation;
+    });
+    device_senders_limit_ = 2 * device_senders_.size() + 64;
+  }
+  auto& entry = device_senders_[{rank, slot, generation}];
+  if (entry == nullptr) {
+    entry = std::make_shared<SignalSender>();
+    entry->known = true;
+  }
+  return entry;
+}
+
 void Importer::pin_control(int rank, Device& device) {
   const auto segment = control(rank);
   std::lock_guard lock(mutex_);
@@ -102,6 +135,9 @@ void Importer::pin_control(int rank, Device& device) {
   if (entry != nullptr) return;
   device.pin(segment.get(), sizeof(Control));
   entry = segment;
+  if (device.id().kind == PW_HOST) return;
+  segment->sleepers.unseen.store(1);  // a GPU can write a word there, and wake nobody
+  wake(segment->sleepers);            // who sleeps must know
 }
 
 }  // namespace pw

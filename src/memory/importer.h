@@ -22,6 +22,7 @@ struct SignalSender {
   SpinLock lock;
   uint64_t raised = 0;
   Path* through = nullptr;
+  bool planned = false;            ///< a plan or kernels raise it: nobody else does meanwhile
   std::atomic<bool> known{false};  ///< `raised` counts what an earlier import raised, too
 };
 
@@ -34,6 +35,9 @@ class Importer {
   [[nodiscard]] const Card& card(int rank) const { return cards_[static_cast<size_t>(rank)]; }
   [[nodiscard]] bool same_host(int rank) const;
   [[nodiscard]] bool same_process(int rank) const { return rank == own_rank_; }
+
+  /// Whether the ranks of this host have fewer processors than there are of them.
+  [[nodiscard]] bool crowded() const;
 
   /// How many ranks of this host come before this one.
   [[nodiscard]] int local_rank() const;
@@ -49,6 +53,10 @@ class Importer {
   std::shared_ptr<SignalSender> sender(int rank, uint32_t slot, uint64_t generation,
                                        const std::atomic<uint64_t>* word);
 
+  /// The same for a signal in device memory, whose words the processor does not see: kept for as long as the
+  /// owner has the signal, because later imports go on from where earlier ones were.
+  std::shared_ptr<SignalSender> device_sender(int rank, uint32_t slot, uint64_t generation);
+
   /// The rank's control segment, pinned so that queues of `device` can write its signal words.
   void pin_control(int rank, Device& device);
 
@@ -61,7 +69,8 @@ class Importer {
   std::map<std::pair<int, Device*>, std::shared_ptr<Control>> pinned_controls_;
   std::map<std::tuple<int, uint32_t, uint64_t>, std::weak_ptr<SignalSender>> senders_;
   std::map<std::tuple<int, uint64_t, uint64_t, const Device*>, std::weak_ptr<Mapping>> mappings_;
-  size_t senders_limit_ = 64, mappings_limit_ = 64;
+  std::map<std::tuple<int, uint32_t, uint64_t>, std::shared_ptr<SignalSender>> device_senders_;
+  size_t senders_limit_ = 64, device_senders_limit_ = 64, mappings_limit_ = 64;
 };
 
 }  // namespace pw

@@ -121,6 +121,11 @@ Key parse_key(std::span<const std::byte> bytes) {
       (wire.offset > wire.allocation_bytes || wire.bytes > wire.allocation_bytes - wire.offset))
     throw refuse(format("{} bytes at offset {} are outside the allocation of {} bytes", wire.bytes,
                         wire.offset, wire.allocation_bytes));
+  if (wire.type == static_cast<uint8_t>(KeyType::signal) && wire.device_kind != PW_HOST &&
+      (wire.word != kNoWord || wire.handle == static_cast<uint32_t>(Handle::none) ||
+       wire.allocation_bytes == 0 || wire.bytes == 0 || (wire.bytes | wire.offset) % sizeof(uint64_t) != 0))
+    throw refuse(format("a signal of {} bytes at offset {} of {} bytes of device memory is no row of words",
+                        wire.bytes, wire.offset, wire.allocation_bytes));
   Key key;
   key.type = static_cast<KeyType>(wire.type);
   key.job = wire.job;

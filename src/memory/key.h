@@ -13,6 +13,10 @@ namespace pw {
 
 enum class KeyType : uint8_t { region = 1, signal = 2 };
 
+/// The word of a signal whose words lie in device memory: no control segment has it, so that a library that
+/// knows no such signals refuses the key.
+inline constexpr uint32_t kNoWord = UINT32_MAX;
+
 struct Key {
   KeyType type = KeyType::region;
   uint64_t job = 0;
@@ -21,12 +25,17 @@ struct Key {
   uint32_t slot = 0;        ///< in the owner's table of generations
   uint64_t generation = 0;  ///< the slot's value while the region is open
   uint64_t bytes = 0;
-  uint32_t word = 0;             ///< signal: its first word in the owner's control segment
+  uint32_t word = 0;             ///< signal: its first word in the owner's control segment, or kNoWord
   int32_t sender = PW_ANY_RANK;  ///< signal: the rank that may raise it
-  Export exported;               ///< region
+  Export exported;               ///< region, or the words of a signal in device memory
   std::string why_none;          ///< region that cannot be exported: why, and what to do
   std::vector<std::byte> ucx;    ///< packed UCX remote key; empty when the owner has no UCX
 };
+
+/// Whether the key is that of a signal in device memory.
+inline bool is_device_signal(const Key& key) {
+  return key.type == KeyType::signal && key.device.kind != PW_HOST;
+}
 
 /// At most PW_KEY_MAX bytes.
 std::vector<std::byte> pack(const Key& key);

@@ -29,6 +29,7 @@ void Remote::open_signal(int own_rank) {
     throw Error(PW_DENIED,
                 format("peerway: this signal of rank {} was made for rank {} to raise; this is rank {}",
                        key.rank, key.sender, own_rank));
+  if (is_device_signal()) return open_device_signal(own_rank);
   const uint64_t index =
       uint64_t{key.word} + (key.sender == PW_ANY_RANK ? static_cast<uint64_t>(own_rank) : 0);
   if (index >= kSignalWords)
@@ -36,6 +37,14 @@ void Remote::open_signal(int own_rank) {
   word_address_ = key.exported.address + (index - key.word) * sizeof(uint64_t);
   if (control_ != nullptr) word_ = &control_->signal[index];
   sender_ = importer_.sender(key.rank, key.slot, key.generation, word_);
+}
+
+void Remote::open_device_signal(int own_rank) {
+  word_offset_ = key.sender == PW_ANY_RANK ? static_cast<uint64_t>(own_rank) * sizeof(uint64_t) : 0;
+  if (word_offset_ >= key.bytes)
+    throw Error(PW_BAD_KEY, format("peerway: the key names {} signal words; this is rank {}",
+                                   key.bytes / sizeof(uint64_t), own_rank));
+  sender_ = importer_.device_sender(key.rank, key.slot, key.generation);
 }
 
 std::byte* Remote::address_on(Device& device) {
@@ -46,6 +55,16 @@ std::byte* Remote::address_on(Device& device) {
 }
 
 uint64_t* Remote::word_on(Device& device) {
+  if (is_device_signal() && same_host()) {
+    std::string why_not = "the processor reaches no GPU memory";
+    if (device.id().kind == PW_HOST || !device.reaches(key.exported, why_not))
+      throw Error(
+          PW_UNSUPPORTED,
+          format("peerway: {} cannot raise the signal of rank {}, which lies in the memory of its {}: "
+                 "{}",
+                 to_string(device.id()), key.rank, to_string(key.device), why_not));
+    return reinterpret_cast<uint64_t*>(address_on(device) + word_offset_);
+  }
   if (word_ == nullptr) return nullptr;
   importer_.pin_control(key.rank, device);
   return reinterpret_cast<uint64_t*>(word_);

@@ -42,12 +42,22 @@ class Remote {
   /// it cannot be.
   std::byte* address_on(Device& device);
 
-  /// The word of the owner's control segment that this rank raises; null when the owner is on another host.
-  /// With a device: the same word, reachable by its queues.
+  /// The word of the owner's control segment that this rank raises; null when the owner is on another host or
+  /// the signal lies in device memory. With a device: the word that this rank raises, reachable by its
+  /// queues; null when the owner is on another host. Throws Error when the device cannot reach it.
   [[nodiscard]] std::atomic<uint64_t>* word() const noexcept { return word_; }
   uint64_t* word_on(Device& device);
   /// The word's address in the owner, for paths that reach it by UCX.
   [[nodiscard]] uint64_t word_address() const noexcept { return word_address_; }
+
+  /// Where its owner's threads sleep, to be woken after something that they may wait for; null when the
+  /// owner is on another host.
+  [[nodiscard]] Sleepers* sleepers() const noexcept {
+    return control_ == nullptr ? nullptr : &control_->sleepers;
+  }
+
+  /// Whether this is a signal in device memory, which only kernels and plans of devices raise.
+  [[nodiscard]] bool is_device_signal() const noexcept { return pw::is_device_signal(key); }
 
   /// This rank's side of the signal; null for a region.
   [[nodiscard]] SignalSender* sender() const noexcept { return sender_.get(); }
@@ -63,12 +73,14 @@ class Remote {
 
  private:
   void open_signal(int own_rank);
+  void open_device_signal(int own_rank);
 
   Importer& importer_;
   std::shared_ptr<Control> control_;
   std::atomic<uint64_t>* generation_ = nullptr;
   std::atomic<uint64_t>* word_ = nullptr;
   uint64_t word_address_ = 0;
+  uint64_t word_offset_ = 0;  ///< of a signal in device memory: this rank's word in `exported`
   std::shared_ptr<SignalSender> sender_;
   std::byte* host_address_ = nullptr;
   std::mutex mutex_;
@@ -79,6 +91,7 @@ class Remote {
 struct Raise {
   Remote* signal = nullptr;
   uint64_t by = 0;
+  bool by_plan = false;  ///< of the plan that owns the signal
 };
 
 }  // namespace pw

@@ -29,6 +29,12 @@ pw_status drain(Queue& queue) {
 pw_status begin_raise(const Raise& raise, Path* through, std::unique_lock<SpinLock>& lock) {
   SignalSender& sender = *raise.signal->sender();
   lock = std::unique_lock(sender.lock);
+  if (sender.planned && !raise.by_plan)
+    return fail(
+        PW_INVALID_ARGUMENT,
+        format("peerway: this signal of rank {} is raised by a plan of this rank; free the plan, or use "
+               "another signal",
+               raise.signal->rank()));
   if (sender.raised + raise.by < raise.by)
     return fail(PW_OUT_OF_RANGE,
                 format("peerway: a raise by {} of a signal that this rank has raised to {} goes past 64 bits",
@@ -47,6 +53,7 @@ pw_status raise_by_processor(const Raise& raise, Path* through) {
   uint64_t& raised = raise.signal->sender()->raised;
   raised += raise.by;
   raise.signal->word()->store(raised, std::memory_order_release);
+  wake(*raise.signal->sleepers());
   return PW_OK;
 }
 

@@ -103,6 +103,10 @@ class Path {
   [[nodiscard]] virtual std::string_view name() const = 0;  ///< "peer/copy"
   [[nodiscard]] virtual Offer probe(const Pair& pair) const = 0;
 
+  /// Makes what the first such transfer would make, so that it need not be made while a GPU waits. Throws
+  /// Error.
+  virtual void prepare(const Transfer&) {}
+
   /// Starts the transfer. When it returns the transfer may still be under way; flush() completes it. With
   /// `raise`, the signal is raised after the data is visible at the target.
   virtual pw_status start(const Transfer& transfer, const Raise* raise) = 0;

@@ -25,6 +25,9 @@ class Team {
   virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) = 0;
   void barrier(uint64_t timeout_ns) { all_gather({}, timeout_ns); }
 
+  /// The same for parts of different lengths: the lengths first, then all parts padded to the longest.
+  std::vector<std::vector<std::byte>> all_gather_parts(std::span<const std::byte> mine, uint64_t timeout_ns);
+
   /// Whether the rank is known to be dead or gone (an orderly departure counts). One relaxed load: cheap
   /// enough for a spinning wait.
   [[nodiscard]] virtual bool lost(int rank) const noexcept = 0;

@@ -1,46 +1,77 @@
-// Waiting for something that another rank will do: spin first, then give the processor away between looks,
-// and always end: when it happened, when the deadline passed, when the rank is lost.
+// Waiting for something that another rank will do, as the context's policy says: spin first, then give the
+// processor away between looks (performance) or sleep until woken (economy). It always ends: when it
+// happened, when the deadline passed, when the rank is lost.
 #pragma once
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/relax.h"
 #include "base/status.h"
+#include "base/waiting.h"
 #include "team/team.h"
 
 namespace pw {
 
-inline void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  asm volatile("yield" ::: "memory");
-#endif
-}
+/// What a wait depends on besides the event itself.
+struct WaitFor {
+  const Team& team;
+  int rank;  ///< whom it depends on; PW_ANY_RANK: on anybody
+  uint64_t deadline_ns;
+  const char* what;  ///< for the message
 
-/// Waits until `done()` holds. `rank` is whom it depends on; PW_ANY_RANK: on anybody. `what` is for the
-/// message.
-template <typename Done>
-pw_status wait_until(const Team& team, int rank, uint64_t deadline_ns, const char* what, Done&& done) {
-  constexpr int kSpins =
-      4096;  // some tens of microseconds: longer than any wait between processes that both run
-  for (uint64_t turn = 0;; ++turn) {
-    for (int i = 0; i < (turn == 0 ? kSpins : 16); ++i) {
-      if (done()) return PW_OK;
-      relax();
-    }
+  /// Why to wait no longer, with the message; PW_OK: go on.
+  [[nodiscard]] pw_status ended() const {
     const int lost = rank == PW_ANY_RANK ? team.any_lost() : (team.lost(rank) ? rank : -1);
-    if (lost >= 0) {
-      if (done()) return PW_OK;  // it may have come just before
+    if (lost >= 0)
       return fail(PW_PEER_LOST, format("peerway: waiting for {}: {}", what, team.describe_loss(lost)));
-    }
     if (deadline_ns != PW_FOREVER && now_ns() >= deadline_ns)
       return fail(PW_TIMEOUT, format("peerway: waiting for {}: the time given has passed", what));
-    sched_yield();
+    return PW_OK;
   }
+};
+
+/// Waits until `done()` holds. `before_sleep` is called once, before the first sleep if there is one, and
+/// says whether wake() will be called when it is time to look again.
+template <typename Done, typename BeforeSleep>
+pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, BeforeSleep&& before_sleep) {
+  const bool economy = waiting.economy();
+  for (int i = waiting.first_looks(); i > 0; --i) {
+    if (done()) return PW_OK;
+    relax();
+  }
+  if (!economy) {
+    for (const int looks = waiting.looks_between();;) {
+      if (const pw_status status = wait.ended(); status != PW_OK)
+        return done() ? PW_OK : status;  // it may have come just before
+      sched_yield();
+      for (int i = looks; i > 0; --i) {
+        if (done()) return PW_OK;
+        if (i > 1) relax();
+      }
+    }
+  }
+  const uint64_t since = now_ns();
+  const Wakes wakes = before_sleep();
+  const Sleeper sleeper(waiting.sleepers());
+  for (;;) {
+    const uint32_t seen = sleeper.seen();
+    if (done()) return PW_OK;
+    if (const pw_status status = wait.ended(); status != PW_OK) return done() ? PW_OK : status;
+    const uint64_t now = now_ns();
+    const uint64_t left = wait.deadline_ns > now ? wait.deadline_ns - now : 0;
+    sleeper.sleep(seen, std::min(left, waiting.nap_ns(wakes, now - since)));
+  }
+}
+
+template <typename Done>
+pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done,
+                     Wakes wakes = Wakes::as_known) {
+  return wait_until(waiting, wait, done, [wakes] { return wakes; });
 }
 
 }  // namespace pw

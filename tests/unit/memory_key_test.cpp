@@ -80,6 +80,23 @@ TEST(Key, RegionOutsideItsAllocationIsRefused) {
   EXPECT_EQ(status_of(pack(key)), PW_BAD_KEY);
 }
 
+TEST(Key, SignalsInDeviceMemoryAreRowsOfWords) {
+  Key key = sample();
+  key.type = KeyType::signal;
+  key.word = kNoWord;
+  key.bytes = 24;
+  EXPECT_EQ(status_of(pack(key)), PW_OK);
+  EXPECT_TRUE(is_device_signal(parse_key(pack(key))));
+  for (const auto& damage : std::vector<void (*)(Key&)>{
+           [](Key& bad) { bad.word = 8; }, [](Key& bad) { bad.bytes = 23; }, [](Key& bad) { bad.bytes = 0; },
+           [](Key& bad) { bad.exported.offset = 4; }, [](Key& bad) { bad.exported.handle = Handle::none; },
+           [](Key& bad) { bad.exported.bytes = 0; }}) {
+    Key bad = key;
+    damage(bad);
+    EXPECT_EQ(status_of(pack(bad)), PW_BAD_KEY);
+  }
+}
+
 TEST(Key, TooLongReasonIsCut) {
   Key key = sample();
   key.why_none.assign(5000, 'x');

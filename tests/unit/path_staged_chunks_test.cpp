@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "device/program.h"
 #include "path/staged/chunks.h"
 
 namespace pw {
@@ -39,6 +40,13 @@ class SlowDevice final : public Device {
   Export export_allocation(const Allocation&, const void*) override { return {}; }
   void forget(const Export&) noexcept override {}
   std::shared_ptr<Mapping> import(const Export&) override { return nullptr; }
+  void* make_stream() override { throw Error(PW_INTERNAL, "not used"); }
+  void free_stream(void*) noexcept override {}
+  bool owns_stream(void*, std::string&) override { return false; }
+  pw_status call(void*, void (*)(void*), void*) override { return PW_INTERNAL; }
+  bool stream_idle(void*, pw_status&) override { return true; }
+  std::unique_ptr<Runner> make_runner(const Program&) override { return nullptr; }
+  void clear(void*, uint64_t) override {}
   std::unique_ptr<Queue> make_queue() override {
     ++queues;
     return std::make_unique<SlowQueue>(done, end);

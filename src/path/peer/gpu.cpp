@@ -63,9 +63,10 @@ pw_status PeerGpu::flush(int rank, uint64_t deadline_ns) {
     lane->busy.store(false, std::memory_order_relaxed);
     // The device finishes what it was given whether or not the peer lives: only the deadline ends this wait
     // early.
-    const pw_status waited =
-        wait_until(surroundings_.team, surroundings_.team.rank(), deadline_ns, "copies of a GPU to complete",
-                   [&] { return lane->queue->idle(status); });
+    const pw_status waited = wait_until(
+        *surroundings_.control.waiting(),
+        {surroundings_.team, surroundings_.team.rank(), deadline_ns, "copies of a GPU to complete"},
+        [&] { return lane->queue->idle(status); }, Wakes::perhaps);
     if (waited != PW_OK) lane->busy.store(true, std::memory_order_relaxed);
     if (waited != PW_OK) return waited;
     if (status != PW_OK) return status;

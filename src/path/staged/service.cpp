@@ -21,6 +21,7 @@ struct StagingService::Served {
   Served(int from, void* mapped) : rank(from), end(mapped) {}
 
   const int rank;
+  std::shared_ptr<Control> initiator;  ///< whose threads wait for this end
   ChannelEnd end;
   uint64_t taken = 0;  ///< requests
   uint64_t failures = 0;
@@ -98,6 +99,7 @@ void StagingHelp::leave() {
 
 void StagingService::run() {
   constexpr uint64_t kLinger = 100'000;  // ns of looking on: a sleep and a wake cost about as much
+  constexpr uint64_t kEconomyLinger = 5'000;
   watch();
   uint64_t idle_since = now_ns();
   while (!stop_.load(std::memory_order_relaxed)) {
@@ -107,7 +109,8 @@ void StagingService::run() {
       if (turn()) idle_since = now_ns();
       seen = seen_.load(std::memory_order_relaxed);
     }
-    if (helpers_.load(std::memory_order_relaxed) == 0 && now_ns() - idle_since <= kLinger) {
+    const uint64_t linger = control_.waiting()->economy() ? kEconomyLinger : kLinger;
+    if (helpers_.load(std::memory_order_relaxed) == 0 && now_ns() - idle_since <= linger) {
       sched_yield();
     } else {
       sleep(seen);
@@ -164,7 +167,9 @@ void StagingService::attach() {
       const int process = importer_.card(rank).process;
       auto served = std::make_unique<Served>(
           rank, map_memfd_of(process, announced - 1, identity, kChannelBytes, "a staging channel"));
+      served->initiator = importer_.control(rank);
       served->end.header().attached.store(1, std::memory_order_release);
+      wake(served->initiator->sleepers);
       served_[rank] = std::move(served);
     } catch (const Error& error) {
       log(LogLevel::warning, format("cannot serve the staging channel of rank {}: {}", rank, error.what()));
@@ -208,6 +213,7 @@ bool StagingService::step(Served& served) {
     return false;
   else if (const pw_status status = end.pass(); status != PW_OK)
     served.target.set_status(status);
+  wake(served.initiator->sleepers);
   return true;
 }
 
@@ -222,6 +228,7 @@ void StagingService::raise(Served& served) {
     if (device.id().kind != PW_HOST) importer_.pin_control(team_.rank(), device);
     served.target.set_status(
         served.end.queue().write(reinterpret_cast<uint64_t*>(&control.signal[posted.word]), posted.raised));
+    control_.waiting()->wake();
   } catch (const Error& error) {
     log(LogLevel::warning, error.what());
     served.target.set_status(error.status());

@@ -57,17 +57,18 @@ class StagingService {
 /// meanwhile finds a thread awake.
 class StagingHelp {
  public:
-  explicit StagingHelp(StagingService& service) : service_(service) {}
+  explicit StagingHelp(StagingService& service)
+      : service_(service), sleeps_(service.control_.waiting()->economy()) {}
   ~StagingHelp() {
     if (helping_) leave();
   }
   StagingHelp(const StagingHelp&) = delete;
 
   /// Called at every look of the loop. What is waited for comes mostly before the first few: they cost
-  /// nothing.
+  /// nothing. Who may sleep does not help: the service's thread is woken when there is work.
   void look() {
     constexpr uint32_t kLooks = 32;
-    if (++looks_ % kLooks == 0) help();
+    if (!sleeps_ && ++looks_ % kLooks == 0) help();
   }
 
  private:
@@ -75,6 +76,7 @@ class StagingHelp {
   void leave();
 
   StagingService& service_;
+  const bool sleeps_;
   uint32_t looks_ = 0;
   bool helping_ = false;
 };

@@ -18,12 +18,14 @@ namespace {
 constexpr uint64_t kFirstChunkBytes = uint64_t{256} << 10;  // until a route table brings a measured size
 constexpr uint64_t kLeastPinned = uint64_t{2} << 20;
 
+bool by_gpu(const Transfer& transfer) {
+  return transfer.local->device().id().kind != PW_HOST || transfer.remote->key.device.kind != PW_HOST;
+}
+
 // A GPU's part of the ring is pinned, and so is in memory whether used or not: no more than keeps both ends
 // at work. Of a ring that only processors use, just what they touch is in memory.
 Cut cut_for(const Transfer& transfer, uint64_t chunk_bytes) {
-  const bool pinned =
-      transfer.local->device().id().kind != PW_HOST || transfer.remote->key.device.kind != PW_HOST;
-  return {chunk_bytes, pinned ? std::clamp(4 * chunk_bytes, kLeastPinned, kRingBytes) : kRingBytes};
+  return {chunk_bytes, by_gpu(transfer) ? std::clamp(4 * chunk_bytes, kLeastPinned, kRingBytes) : kRingBytes};
 }
 }  // namespace
 
@@ -38,9 +40,10 @@ struct Staged::Channel {
   std::mutex mutex;  ///< one transfer at a time
   ChannelEnd end;
   uint64_t requested = 0;
-  Cut cut;                         ///< how the ring is cut
-  pw_status broken = PW_OK;        ///< why a transfer ended half way
-  std::atomic<uint64_t> told = 0;  ///< failures of the target
+  Cut cut;                           ///< how the ring is cut
+  pw_status broken = PW_OK;          ///< why a transfer ended half way
+  std::atomic<uint64_t> told = 0;    ///< failures of the target
+  std::atomic<bool> by_gpu = false;  ///< memory of a GPU has passed it
 };
 
 Staged::Staged(Surroundings surroundings)
@@ -82,10 +85,15 @@ pw_status Staged::fail_closed(const Channel& channel, const char* what) const {
 template <typename Done>
 pw_status Staged::wait(const Channel& channel, uint64_t deadline_ns, const char* what, Done&& done) const {
   StagingHelp help(surroundings_.staging);
-  const pw_status status = wait_until(surroundings_.team, channel.rank, deadline_ns, what, [&] {
-    help.look();
-    return done() || closed(channel);
-  });
+  // The target's service wakes this rank; a GPU at either end, which writes the counters itself, does not.
+  const Wakes wakes = channel.by_gpu.load(std::memory_order_relaxed) ? Wakes::perhaps : Wakes::always;
+  const pw_status status = wait_until(
+      *surroundings_.control.waiting(), {surroundings_.team, channel.rank, deadline_ns, what},
+      [&] {
+        help.look();
+        return done() || closed(channel);
+      },
+      wakes);
   return status != PW_OK || done() ? status : fail_closed(channel, what);
 }
 
@@ -183,6 +191,13 @@ pw_status Staged::move_chunks(Channel& channel, const Transfer& transfer) {
   return waited != PW_OK ? waited : status;
 }
 
+void Staged::prepare(const Transfer& transfer) {
+  Channel& channel = channel_to(transfer.remote->rank());
+  std::lock_guard lock(channel.mutex);
+  if (channel.broken != PW_OK || closed(channel)) return;  // start() tells
+  if (cut_ring(channel, transfer) == PW_OK) channel.end.use(transfer.local->device(), channel.cut);
+}
+
 pw_status Staged::start(const Transfer& transfer, const Raise* raise) {
   Channel& channel = channel_to(transfer.remote->rank());
   // The signal before the channel, as everywhere: begin_raise may flush another path, which another thread
@@ -193,6 +208,7 @@ pw_status Staged::start(const Transfer& transfer, const Raise* raise) {
   std::lock_guard lock(channel.mutex);
   if (channel.broken != PW_OK) return refuse_after(channel.broken, channel.rank);
   if (closed(channel)) return fail_closed(channel, "a staged transfer");
+  if (by_gpu(transfer)) channel.by_gpu.store(true, std::memory_order_relaxed);
   if (const pw_status status = cut_ring(channel, transfer); status != PW_OK) return status;
   // What this throws must come before the target is asked.
   channel.end.use(transfer.local->device(), channel.cut);

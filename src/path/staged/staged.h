@@ -19,6 +19,7 @@ class Staged final : public Path {
   ~Staged() override;
   [[nodiscard]] std::string_view name() const override { return "staged"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
+  void prepare(const Transfer& transfer) override;
   pw_status start(const Transfer& transfer, const Raise* raise) override;
   pw_status flush(int rank, uint64_t deadline_ns) override;
 

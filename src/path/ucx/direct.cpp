@@ -47,6 +47,11 @@ Offer UcxDirect::probe(const Pair& pair) const {
   return Offer::yes();
 }
 
+void UcxDirect::prepare(const Transfer& transfer) {
+  ucx_.memory_of(*transfer.local);
+  ucx_.memory_of(*transfer.remote);
+}
+
 pw_status UcxDirect::start(const Transfer& transfer, const Raise* raise) {
   Region& region = *transfer.local;
   Remote& remote = *transfer.remote;

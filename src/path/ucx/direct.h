@@ -12,6 +12,7 @@ class UcxDirect final : public Path {
   UcxDirect(Surroundings surroundings, ucx::Ucx& ucx) : surroundings_(surroundings), ucx_(ucx) {}
   [[nodiscard]] std::string_view name() const override { return "ucx/direct"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
+  void prepare(const Transfer& transfer) override;
   pw_status start(const Transfer& transfer, const Raise* raise) override;
   pw_status raise(const Raise& raise) override { return ucx_.raise(raise, this); }
   pw_status flush(int rank, uint64_t deadline_ns) override;

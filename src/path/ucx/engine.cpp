@@ -16,10 +16,12 @@ namespace pw::ucx {
 
 using namespace ucp_abi;
 
-Engine::Engine(const Library& library, Team& team, const std::atomic<uint32_t>& closed)
+Engine::Engine(const Library& library, Team& team, const std::atomic<uint32_t>& closed,
+               const Waiting& waiting)
     : library_(library),
       team_(team),
       closed_(closed),
+      waiting_(waiting),
       peers_(static_cast<size_t>(team.size())),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   try {
@@ -76,14 +78,14 @@ void Engine::set_addresses(std::vector<Bytes> addresses) {
   }
   losses_ = team_.on_loss([this](int) {
     lost_.store(true);
-    eventfd_write(wake_.get(), 1);
+    rouse();
   });
 }
 
 Engine::~Engine() {
   losses_.reset();
   stop_.store(true);
-  eventfd_write(wake_.get(), 1);
+  rouse();
   thread_.join();
   Lock lock(mutex_);
   for (auto& peer : peers_)
@@ -96,6 +98,15 @@ Engine::~Engine() {
 
 // ---- progress ----
 
+// UCX closes a broken connection in one turn and calls its error handler in a later one. A send in between
+// ends the process ("Fatal: unexpected error: Endpoint timeout", seen with UCX 1.22), so what is to be told
+// is told first.
+void Engine::hear() {
+  constexpr int kMostTurns = 16;
+  for (int turns = 0; turns < kMostTurns && library_.ucp_worker_progress(worker_) > 0; ++turns) {
+  }
+}
+
 unsigned Engine::turn() {
   const unsigned done = library_.ucp_worker_progress(worker_);
   if (lost_.exchange(false, std::memory_order_relaxed)) {
@@ -106,6 +117,7 @@ unsigned Engine::turn() {
   if (std::exchange(words_ready_, false))
     for (auto& peer : peers_)
       if (peer != nullptr) send_words(*peer);
+  if (done > 0) waiting_.wake();
   return done;
 }
 

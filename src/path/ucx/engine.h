@@ -3,6 +3,8 @@
 // calls of UCX are made under one lock.
 #pragma once
 
+#include <sys/eventfd.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -67,8 +69,8 @@ struct Piece {
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  /// Waits end with PW_CLOSED once `closed` is set. Throws Error.
-  Engine(const Library& library, Team& team, const std::atomic<uint32_t>& closed);
+  /// Waits end with PW_CLOSED once `closed` is set, and wait as `waiting` says. Throws Error.
+  Engine(const Library& library, Team& team, const std::atomic<uint32_t>& closed, const Waiting& waiting);
   ~Engine();
   Engine(const Engine&) = delete;
 
@@ -123,8 +125,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   using Lock = std::unique_lock<std::mutex>;
 
   void open();
-  void run();  ///< the thread
+  void run();                                            ///< the thread
+  void rouse() const { eventfd_write(wake_.get(), 1); }  ///< lets the thread look at UCX again
   static void enter(Device& device);
+  void hear();
   unsigned turn();  ///< one round of UCX's progress, and of connections to close
   void close_broken();
   Peer& connect(int rank);           ///< throws Error
@@ -148,6 +152,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const Library& library_;
   Team& team_;
   const std::atomic<uint32_t>& closed_;
+  const Waiting& waiting_;
   Bytes address_;
   bool device_memory_ = false;
   std::vector<Bytes> addresses_;

@@ -86,6 +86,7 @@ pw_status Engine::move(int rank, Memory& local, RemoteMemory& remote, bool host,
     peer.unordered = true;
     if (peer.flights.load(std::memory_order_relaxed) >= kFlights)
       if (const pw_status status = wait(lock, peer, PW_FOREVER, has_room); status != PW_OK) return status;
+    hear();
     if (const pw_status status = failure_of(peer); status != PW_OK) return status;
     Flight* flight = take_flight(peer, &local, &remote);
     ucp_request_param_t params = parameters(flight);
@@ -108,6 +109,7 @@ pw_status Engine::move(int rank, Memory& local, RemoteMemory& remote, bool host,
 pw_status Engine::put_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t value) {
   Lock lock(mutex_);
   Peer& peer = connect(rank);
+  hear();
   if (const pw_status status = failure_of(peer); status != PW_OK) return status;
   Flight* flight = take_flight(peer, nullptr, &remote);
   flight->word = value;  // stays where it is until the put is done
@@ -134,6 +136,7 @@ void Engine::on_word_ready(void* request, ucs_status_t, void* argument) {
 }
 
 void Engine::send_words(Peer& peer) {
+  hear();
   while (!peer.words.empty() && peer.words.front()->ready) {
     Flight* flight = peer.words.front();
     peer.words.pop_front();
@@ -157,6 +160,7 @@ pw_status Engine::get_word(int rank, RemoteMemory& remote, uint64_t address, uin
   {
     Lock lock(mutex_);
     Peer& peer = connect(rank);
+    hear();
     if (const pw_status status = failure_of(peer); status != PW_OK) return status;
     Flight* flight = take_flight(peer, nullptr, &remote);
     flight->kept = landing;

@@ -48,6 +48,7 @@ void UcxStaged::answered(RingNote note) {
   if (line.answered.load(std::memory_order_relaxed)) return;
   line.answer = std::move(note);
   line.answered.store(true, std::memory_order_release);
+  surroundings_.control.waiting()->wake();
 }
 
 // With the line's lock. Throws Error; the next transfer tries again.
@@ -88,6 +89,14 @@ pw_status UcxStaged::move(Line& line, const Transfer& transfer) {
     return status != PW_OK || line.half->done();
   });
   return waited != PW_OK ? waited : status;
+}
+
+void UcxStaged::prepare(const Transfer& transfer) {
+  Line& line = line_to(transfer.remote->rank());
+  std::lock_guard lock(line.mutex);
+  if (line.broken != PW_OK) return;  // start() tells
+  open(line);
+  line.ring.use(transfer.local->device());
 }
 
 pw_status UcxStaged::start(const Transfer& transfer, const Raise* raise) {

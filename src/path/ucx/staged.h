@@ -18,6 +18,7 @@ class UcxStaged final : public Path {
   ~UcxStaged() override;
   [[nodiscard]] std::string_view name() const override { return "ucx/staged"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
+  void prepare(const Transfer& transfer) override;
   pw_status start(const Transfer& transfer, const Raise* raise) override;
   pw_status raise(const Raise& raise) override;
   pw_status flush(int rank, uint64_t deadline_ns) override;

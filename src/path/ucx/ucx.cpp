@@ -1,7 +1,6 @@
 #include "path/ucx/ucx.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/config.h"
 #include "base/format.h"
@@ -33,25 +32,6 @@ RankUcx read_card(ByteView card, Bytes& address) {
   return rank;
 }
 
-// all_gather for parts of different lengths: the lengths first, then all of them padded to the longest.
-std::vector<Bytes> gather(Team& team, const Bytes& mine) {
-  const uint64_t timeout = config_number("timeout");
-  const uint64_t length = mine.size();
-  const Bytes lengths = team.all_gather(std::as_bytes(std::span(&length, 1)), timeout);
-  std::vector<uint64_t> each(static_cast<size_t>(team.size()));
-  std::memcpy(each.data(), lengths.data(), lengths.size());
-  const uint64_t longest = *std::max_element(each.begin(), each.end());
-  Bytes padded = mine;
-  padded.resize(longest);
-  const Bytes all = team.all_gather(padded, timeout);
-  std::vector<Bytes> parts;
-  for (size_t r = 0; r < each.size(); ++r) {
-    const auto first = all.begin() + static_cast<ptrdiff_t>(r * longest);
-    parts.emplace_back(first, first + static_cast<ptrdiff_t>(each[r]));
-  }
-  return parts;
-}
-
 bool any(Team& team, bool mine) {
   const std::byte wish{mine};
   const Bytes wishes = team.all_gather({&wish, 1}, config_number("timeout"));
@@ -60,7 +40,7 @@ bool any(Team& team, bool mine) {
 
 }  // namespace
 
-void Ucx::start(Team& team, const std::atomic<uint32_t>& closed, bool wanted) {
+void Ucx::start(Team& team, ControlSegment& control, bool wanted) {
   rank_ = team.rank();
   const std::string setting = config("ucx"), file = config("ucx_library");
   if (!any(team, setting == "on" || (wanted && setting != "off"))) {
@@ -79,7 +59,8 @@ void Ucx::start(Team& team, const std::atomic<uint32_t>& closed, bool wanted) {
                   format("no UCX was found: {}. Install the site's UCX (Debian: libucx0) or the wheel "
                          "libucx-cu13, or set PEERWAY_UCX_LIBRARY to its libucp.so.0",
                          why));
-    engine_ = std::make_shared<Engine>(*library, team, closed);
+    engine_ = std::make_shared<Engine>(*library, team, control.control().closed, *control.waiting());
+    control.control().sleepers.unseen.store(1);  // a network card writes words, and wakes nobody
     address = engine_->address();
     mine.running = true;
     mine.device_memory = engine_->device_memory();
@@ -90,7 +71,7 @@ void Ucx::start(Team& team, const std::atomic<uint32_t>& closed, bool wanted) {
   why_not_ = mine.text;
   // The others are waiting for this rank's card, whether or not it has UCX.
   std::vector<Bytes> addresses;
-  for (const Bytes& card : gather(team, card_of(mine, address))) {
+  for (const Bytes& card : team.all_gather_parts(card_of(mine, address), config_number("timeout"))) {
     Bytes theirs;
     ranks_.push_back(read_card(card, theirs));
     addresses.push_back(std::move(theirs));
