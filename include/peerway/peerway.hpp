@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "peerway/handles.h"
 #include "peerway/peerway.h"
 
 namespace peerway {
@@ -52,6 +53,12 @@ enum class [[nodiscard]] Status : int {
   bad_config = PW_BAD_CONFIG,
   closed = PW_CLOSED,
   internal = PW_INTERNAL,
+};
+
+/// How the host waits.
+enum class WaitPolicy : int {
+  performance = PW_WAIT_PERFORMANCE,  ///< it looks again and again: the quickest answer, for a whole core
+  economy = PW_WAIT_ECONOMY,          ///< it looks for a few microseconds, then sleeps until it is woken
 };
 
 inline const char* to_string(Status status) { return pw_status_name(static_cast<pw_status>(status)); }
@@ -257,6 +264,21 @@ class Remote : public detail::Addressed<Remote, pw_remote> {
   explicit Remote(pw_remote* remote) : remote_(remote) {}
   [[nodiscard]] int rank() const { return pw_remote_rank(handle()); }
   [[nodiscard]] uint64_t bytes() const { return pw_remote_bytes(handle()); }
+  /// What kernels of a GPU put by (peerway/device.cuh).
+  [[nodiscard]] pw_remote_handle handle_on(pw_device device) const {
+    pw_remote_handle made{};
+    check(pw_remote_get_handle(handle(), device, &made));
+    return made;
+  }
+  /// What kernels of a GPU raise this signal by, they alone until release_raises().
+  [[nodiscard]] pw_raise_handle raises_on(pw_device device) {
+    pw_raise_handle made{};
+    check(pw_raise_get_handle(handle(), device, &made));
+    return made;
+  }
+  /// Once no kernel runs that has the handle.
+  void release_raises() { check(pw_raise_release_handle(handle())); }
+
   void close() { remote_.reset(); }
   [[nodiscard]] pw_remote* handle() const { return remote_.get(); }
 
@@ -277,6 +299,15 @@ class Signal {
   Status wait(uint64_t value, Timeout timeout = forever) {
     return static_cast<Status>(pw_signal_wait(handle(), value, detail::nanoseconds(timeout)));
   }
+  /// What kernels of a GPU wait by (peerway/device.cuh); `timeout` bounds each wait.
+  [[nodiscard]] pw_signal_handle handle_on(pw_device device, Timeout timeout = forever) {
+    pw_signal_handle made{};
+    check(pw_signal_get_handle(handle(), device, detail::nanoseconds(timeout), &made));
+    return made;
+  }
+  /// ok, or what ended a kernel's wait early: peer_lost, timeout or closed.
+  [[nodiscard]] Status status() const { return static_cast<Status>(pw_signal_status(handle())); }
+
   void close() { check(pw_signal_close(signal_.release())); }
   [[nodiscard]] pw_signal* handle() const { return signal_.get(); }
 
@@ -288,6 +319,12 @@ class Signal {
 inline pw_raise raise(const Remote& signal, uint64_t by = 1) { return {signal.handle(), by}; }
 
 // ---- context
+
+class Stream;
+class PlanBuilder;
+class Plan;
+class Grid;
+class Array;
 
 class Context {
  public:
@@ -310,6 +347,14 @@ class Context {
   /// table.
   void use(const std::string& paths) { check(pw_context_use(handle(), paths.c_str())); }
 
+  /// How the waits that begin from now on wait, in place of the setting `wait`.
+  void set_wait_policy(WaitPolicy policy) {
+    check(pw_context_set_wait_policy(handle(), static_cast<pw_wait_policy>(policy)));
+  }
+  [[nodiscard]] WaitPolicy wait_policy() const {
+    return static_cast<WaitPolicy>(pw_context_wait_policy(handle()));
+  }
+
   /// New memory that peers on this host can map from the start.
   Region allocate(pw_device device, uint64_t bytes) {
     pw_region* region = nullptr;
@@ -328,9 +373,11 @@ class Context {
     return Remote(remote);
   }
   /// `sender` is the one rank that will raise it, or any_rank.
-  Signal signal(int sender = any_rank) {
+  Signal signal(int sender = any_rank) { return signal_on(host, sender); }
+  /// The same in the memory of a GPU, for its kernels and plans to wait for and those of peers to raise.
+  Signal signal_on(pw_device device, int sender = any_rank) {
     pw_signal* signal = nullptr;
-    check(pw_signal_create(handle(), sender, &signal));
+    check(pw_signal_create_on(handle(), device, sender, &signal));
     return Signal(signal);
   }
 
@@ -356,6 +403,17 @@ class Context {
     return static_cast<Status>(pw_flush(handle(), rank, detail::nanoseconds(timeout)));
   }
 
+  /// A new stream of a device (peerway/plan.hpp).
+  Stream stream(pw_device device);
+
+  /// A new plan, started on `device`: the regions of its operations, on this side, are memory of it.
+  PlanBuilder plan(pw_device device = host);
+
+  /// Collective. A plan that refreshes the halos of all these arrays at once (peerway/halo.hpp); `corners`:
+  /// edges and corners, too.
+  Plan halo(const Grid& grid, std::span<const Array> arrays, bool corners = false);
+  Plan halo(const Grid& grid, std::initializer_list<Array> arrays, bool corners = false);
+
   [[nodiscard]] pw_context* handle() const { return context_.get(); }
 
  private:
@@ -376,5 +434,8 @@ class Context {
 };
 
 }  // namespace peerway
+
+#include "peerway/halo.hpp"  // IWYU pragma: export
+#include "peerway/plan.hpp"  // IWYU pragma: export
 
 #endif

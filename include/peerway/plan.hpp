@@ -1,0 +1,202 @@
+// Streams and plans for C++20: communication that is prepared once and started many times. Part of
+// peerway.hpp, which includes it.
+//
+//   auto plan = ctx.plan(peerway::host)
+//                   .put(remote.span(0, n), region.span(n, n), peerway::raise(right_arrived))
+//                   .wait(arrived)
+//                   .prepare_alone();
+//   check(plan.start());        check(plan.finish(2s));        // from the host,
+//   check(plan.start(stream));  check(plan.finish(stream));    // in the order of a stream,
+//   kernel<<<grid, block, 0, queue>>>(plan.handle());          // or inside a kernel (peerway/device.cuh)
+#include "peerway/peerway.hpp"  // before the guard: peerway.hpp includes this file at its end
+
+#ifndef PEERWAY_PLAN_HPP
+#define PEERWAY_PLAN_HPP
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "peerway/handles.h"
+
+namespace peerway {
+
+// ---- stream
+
+/// A CUDA stream that the program already has, for the calls that take a stream.
+inline pw_stream cuda_stream(void* queue, int32_t index = -1) { return {cuda(index), queue}; }
+
+/// An ordered queue of work on a device, made by Context::stream. What is enqueued last is done before the
+/// destructor returns.
+class Stream {
+ public:
+  Stream(pw_context* context, pw_stream stream) : context_(context), stream_(stream) {}
+  Stream(Stream&& other) noexcept
+      : context_(std::exchange(other.context_, nullptr)), stream_(other.stream_) {}
+  Stream& operator=(Stream&& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+  ~Stream() { close(); }
+
+  /// Runs `body()` on a thread of the host in the stream's order. It must not throw and must not call CUDA.
+  Status call(std::function<void()> body) {
+    auto owned = std::make_unique<std::function<void()>>(std::move(body));
+    const auto run = [](void* user) {
+      const std::unique_ptr<std::function<void()>> mine(static_cast<std::function<void()>*>(user));
+      (*mine)();
+    };
+    const auto status = static_cast<Status>(pw_stream_call(context_, stream_, run, owned.get()));
+    if (status == Status::ok) owned.release();
+    return status;
+  }
+
+  /// Returns once all that was enqueued is done. Whether plans in it were cancelled, Plan::status() tells.
+  Status wait(Timeout timeout = forever) {
+    return static_cast<Status>(pw_stream_wait(context_, stream_, detail::nanoseconds(timeout)));
+  }
+
+  void close() {
+    if (context_ != nullptr) pw_stream_free(std::exchange(context_, nullptr), stream_);
+  }
+  [[nodiscard]] pw_device device() const { return stream_.device; }
+  [[nodiscard]] pw_stream handle() const { return stream_; }
+  operator pw_stream() const { return stream_; }  ///< for the calls that take any stream
+
+ private:
+  pw_context* context_;
+  pw_stream stream_;
+};
+
+// ---- plan
+
+/// A prepared communication. A start makes all its operations as one batch, a finish waits for what its waits
+/// and receives name; the n-th finish belongs to the n-th start. Between the two the sources must not change
+/// and the targets not be used.
+class Plan {
+ public:
+  explicit Plan(pw_plan* plan) : plan_(plan) {}
+
+  /// From the host. A start while an earlier one is not finished is refused.
+  Status start() { return static_cast<Status>(pw_plan_start(get())); }
+  Status finish(Timeout timeout = forever) {
+    return static_cast<Status>(pw_plan_finish(get(), detail::nanoseconds(timeout)));
+  }
+
+  /// In the order of a stream of the plan's device; returns at once. A stream that is being captured into a
+  /// CUDA graph captures it.
+  Status start(pw_stream stream) { return static_cast<Status>(pw_plan_start_on(get(), stream)); }
+  Status finish(pw_stream stream) { return static_cast<Status>(pw_plan_finish_on(get(), stream)); }
+
+  /// A start and the finish that belongs to it as one piece of work.
+  Status run(pw_stream stream) { return static_cast<Status>(pw_plan_run_on(get(), stream)); }
+
+  /// Bounds each wait of the plan in streams and kernels.
+  void set_timeout(Timeout timeout) { check(pw_plan_set_timeout(get(), detail::nanoseconds(timeout))); }
+
+  /// ok, or why the plan was cancelled: peer_lost, timeout, closed or device.
+  [[nodiscard]] Status status() const { return static_cast<Status>(pw_plan_status(get())); }
+
+  /// What a kernel needs to start and finish the plan, by value.
+  [[nodiscard]] pw_plan_handle handle() const {
+    pw_plan_handle handle{};
+    check(pw_plan_get_handle(get(), &handle));
+    return handle;
+  }
+
+  void close() { plan_.reset(); }
+  [[nodiscard]] pw_plan* get() const { return plan_.get(); }
+
+ private:
+  detail::Owner<pw_plan, pw_plan_free> plan_;
+};
+
+/// A plan before it is prepared: operations are added one after the other, the target first as in
+/// Context::put. All of them throw Error. Made by Context::plan.
+class PlanBuilder {
+ public:
+  using Local = Context::Local;
+  using Far = Context::Far;
+  using LocalBlock = Context::LocalBlock;
+  using FarBlock = Context::FarBlock;
+
+  explicit PlanBuilder(pw_plan* plan) : plan_(plan) {}
+
+  PlanBuilder& put(Far to, Local from) { return put(whole(to), whole(from)); }
+  PlanBuilder& put(Far to, Local from, pw_raise raise) { return put(whole(to), whole(from), raise); }
+  PlanBuilder& put(const FarBlock& to, const LocalBlock& from) {
+    return added(pw_plan_put(get(), to.handle, &to.block, from.handle, &from.block, nullptr));
+  }
+  PlanBuilder& put(const FarBlock& to, const LocalBlock& from, pw_raise raise) {
+    return added(pw_plan_put(get(), to.handle, &to.block, from.handle, &from.block, &raise));
+  }
+  PlanBuilder& get(Local to, Far from) { return get(whole(to), whole(from)); }
+  PlanBuilder& get(const LocalBlock& to, const FarBlock& from) {
+    return added(pw_plan_get(get(), from.handle, &from.block, to.handle, &to.block));
+  }
+
+  /// Every start raises the signal, before it waits for anything.
+  PlanBuilder& raise(pw_raise raise) { return added(pw_plan_raise(get(), &raise)); }
+
+  /// Start n moves nothing before the signal has grown by (n - lead) * by: the receiver raises it as it
+  /// starts (lead 0), or when it has used what came (lead 1).
+  PlanBuilder& after(const Signal& signal, uint64_t lead = 0, uint64_t by = 1) {
+    return added(pw_plan_after(get(), signal.handle(), by, lead));
+  }
+
+  /// Finish n waits until the signal has grown by n * by.
+  PlanBuilder& wait(const Signal& signal, uint64_t by = 1) {
+    return added(pw_plan_wait(get(), signal.handle(), by));
+  }
+
+  /// Joined with the receive of the same tag in that rank's plan; one may send to oneself.
+  PlanBuilder& send(int rank, int tag, Local from) { return send(rank, tag, whole(from)); }
+  PlanBuilder& send(int rank, int tag, const LocalBlock& from) {
+    return added(pw_plan_send(get(), rank, tag, from.handle, &from.block));
+  }
+  PlanBuilder& receive(int rank, int tag, Local to) { return receive(rank, tag, whole(to)); }
+  PlanBuilder& receive(int rank, int tag, const LocalBlock& to) {
+    return added(pw_plan_receive(get(), rank, tag, to.handle, &to.block));
+  }
+
+  /// Fixes everything. Collective over the team, also for ranks that have nothing to send or receive.
+  [[nodiscard]] Plan prepare() { return prepared(0); }
+  /// The same for a plan of one-sided operations, when no rank's has a send or receive: nobody else takes
+  /// part.
+  [[nodiscard]] Plan prepare_alone() { return prepared(1); }
+
+  [[nodiscard]] pw_plan* get() const { return plan_.get(); }
+
+ private:
+  template <typename Handle>
+  static Block<Handle> whole(Span<Handle> span) {
+    return {span.handle, pw_block{span.offset, span.bytes, 0, {}, {}}};
+  }
+  PlanBuilder& added(pw_status status) {
+    check(status);
+    return *this;
+  }
+  Plan prepared(int alone) {
+    check(pw_plan_prepare(get(), alone));
+    return Plan(plan_.release());
+  }
+
+  detail::Owner<pw_plan, pw_plan_free> plan_;
+};
+
+inline Stream Context::stream(pw_device device) {
+  pw_stream stream{};
+  check(pw_stream_create(handle(), device, &stream));
+  return {handle(), stream};
+}
+
+inline PlanBuilder Context::plan(pw_device device) {
+  pw_plan* plan = nullptr;
+  check(pw_plan_create(handle(), device, &plan));
+  return PlanBuilder(plan);
+}
+
+}  // namespace peerway
+
+#endif

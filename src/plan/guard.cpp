@@ -1,0 +1,106 @@
+#include "plan/guard.h"
+
+#include <sys/mman.h>
+
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr unsigned kTimedOut = 2;                   // as peerway::device::detail::Patience reports it
+constexpr uint64_t kExplained = uint64_t{1} << 40;  // in the stop word: Guard::why says more
+
+uint64_t stop_word(pw_status why, int rank) {
+  return static_cast<uint64_t>(why) | static_cast<uint64_t>(rank + 1) << 8;
+}
+
+int rank_in(uint64_t word) { return static_cast<int>(word >> 8 & 0xffffff) - 1; }
+
+}  // namespace
+
+std::shared_ptr<void> pinned_memory(Device& device, uint64_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw Error(PW_NO_MEMORY, format("peerway: {} bytes of host memory{}", bytes, errno_text(errno)));
+  try {
+    device.pin(memory, bytes);
+  } catch (...) {
+    munmap(memory, bytes);
+    throw;
+  }
+  return {memory, [&device, bytes](void* old) {
+            device.unpin(old);
+            munmap(old, bytes);
+          }};
+}
+
+std::shared_ptr<Guard> make_guard(Device& device, uint64_t timeout_ns) {
+  const std::shared_ptr<void> page = pinned_memory(device, kPage);
+  auto* guard = new (page.get()) Guard{};
+  guard->timeout_ns = timeout_ns;
+  return {page, guard};
+}
+
+void cancel(Guard& guard, pw_status why, int rank) {
+  uint64_t none = 0;
+  guard.stop.compare_exchange_strong(none, stop_word(why, rank), std::memory_order_acq_rel);
+}
+
+Ended end_of(const Guard& guard) {
+  const uint64_t stop = guard.stop.load(std::memory_order_acquire);
+  if (stop != 0) return {static_cast<pw_status>(stop & 0xff), rank_in(stop), 0};
+  const uint64_t report = guard.report.load(std::memory_order_acquire);
+  if ((report & 0xff) != kTimedOut) return {};
+  return {PW_TIMEOUT, rank_in(report), report >> 32};
+}
+
+pw_guard seen_by(Device& device, const Guard& guard, uint64_t timeout_ns) {
+  const auto at = [&device](const void* word) {
+    return static_cast<unsigned long long*>(device.as_seen(const_cast<void*>(word)));
+  };
+  return {at(&guard.stop), at(&guard.report), timeout_ns};
+}
+
+void cancel(Guard& guard, pw_status why, const std::string& message) {
+  if (guard.stop.load(std::memory_order_acquire) != 0) return;
+  const size_t length = message.copy(guard.why, sizeof guard.why - 1);
+  guard.why[length] = 0;
+  uint64_t none = 0;
+  guard.stop.compare_exchange_strong(none, stop_word(why, -1) | kExplained, std::memory_order_acq_rel);
+}
+
+pw_status status_of(const Guard& guard, const Team& team, const char* what) {
+  const uint64_t stop = guard.stop.load(std::memory_order_acquire);
+  const uint64_t report = guard.report.load(std::memory_order_acquire);
+  if (stop != 0) {
+    const auto why = static_cast<pw_status>(stop & 0xff);
+    if ((stop & kExplained) != 0) return fail(why, format("{}; the {} is cancelled", guard.why, what));
+    if (why == PW_PEER_LOST)
+      return fail(why, format("peerway: {}; the {} that depends on it is cancelled",
+                              team.describe_loss(rank_in(stop)), what));
+    return fail(why,
+                why == PW_CLOSED
+                    ? format("peerway: the context was closed; its {}s are cancelled", what)
+                    : format("peerway: the {} was cancelled by a failure of the path that serves it", what));
+  }
+  if (report == 0) return PW_OK;
+  if ((report & 0xff) != kTimedOut) return fail(PW_INTERNAL, "peerway: a plan was cancelled for no reason");
+  // What waits for the proxy thread does not know for whom the proxy waits.
+  const int rank = rank_in(report) >= 0 ? rank_in(report) : guard.awaited.load() - 1;
+  const double seconds = static_cast<double>(guard.timeout_ns) * 1e-9;
+  if (rank < 0)
+    return fail(
+        PW_TIMEOUT,
+        format("peerway: epoch {} of a plan waited {:.3g} s in vain for the proxy thread, which is busy "
+               "with other transfers; the plan is cancelled. A longer plan_timeout may help",
+               report >> 32, seconds));
+  return fail(
+      PW_TIMEOUT,
+      format("peerway: epoch {} of a plan waited {:.3g} s in vain for rank {}; the plan is cancelled. Has "
+             "that rank started its plan as often?",
+             report >> 32, seconds, rank));
+}
+
+}  // namespace pw

@@ -1,0 +1,151 @@
+#include "plan/lanes.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/format.h"
+
+namespace pw {
+namespace {
+
+// Between GPUs, data with flags beats waiting for the receiver and for the data's arrival up to about this
+// many bytes, and on the host a second copy beats waiting for the receiver (docs/measured.md).
+constexpr uint64_t kMostInPackets = 262144;
+constexpr uint64_t kMostThroughHostSlots = 16384;
+constexpr uint64_t kLargestSlot = uint64_t{1} << 28;
+constexpr uint64_t kThreadsOfPiece = 256;
+constexpr uint64_t kBytesOfStraightPiece = 16384;
+
+void put(ByteWriter& to, const pw_block& block) {
+  to.put(block.offset);
+  to.put(block.block_bytes);
+  to.put(block.dims);
+  for (uint32_t d = 0; d < PW_MAX_DIMS; ++d) {
+    to.put(block.count[d]);
+    to.put(block.stride[d]);
+  }
+}
+
+pw_block get_block(ByteReader& from) {
+  pw_block block{};
+  block.offset = from.get<uint64_t>();
+  block.block_bytes = from.get<uint64_t>();
+  block.dims = from.get<uint32_t>();
+  for (uint32_t d = 0; d < PW_MAX_DIMS; ++d) {
+    block.count[d] = from.get<uint64_t>();
+    block.stride[d] = from.get<int64_t>();
+  }
+  return block;
+}
+
+void put(ByteWriter& to, const std::vector<LaneOffer>& lanes) {
+  to.put(static_cast<uint32_t>(lanes.size()));
+  for (const LaneOffer& lane : lanes) {
+    to.put(lane.rank);
+    to.put(lane.tag);
+    to.put(lane.bytes);
+    to.put(lane.unit);
+    to.put(lane.words);
+    to.put(lane.slots);
+    to.put(lane.slot_bytes);
+    to.put(lane.region);
+    put(to, lane.block);
+  }
+}
+
+std::vector<LaneOffer> get_lanes(ByteReader& from) {
+  std::vector<LaneOffer> lanes;
+  for (uint32_t left = from.get<uint32_t>(); left > 0; --left) {
+    LaneOffer& lane = lanes.emplace_back();
+    lane.rank = from.get<int32_t>();
+    lane.tag = from.get<int32_t>();
+    lane.bytes = from.get<uint64_t>();
+    lane.unit = from.get<uint32_t>();
+    lane.words = from.get<uint64_t>();
+    lane.slots = from.get<uint64_t>();
+    lane.slot_bytes = from.get<uint64_t>();
+    lane.region = from.get<uint32_t>();
+    lane.block = get_block(from);
+  }
+  return lanes;
+}
+
+void put(ByteWriter& to, const Bytes& bytes) {
+  to.put(static_cast<uint32_t>(bytes.size()));
+  to.put(ByteView(bytes));
+}
+
+Bytes get_bytes(ByteReader& from) {
+  const ByteView view = from.take(from.get<uint32_t>());
+  return {view.begin(), view.end()};
+}
+
+}  // namespace
+
+Bytes pack(const PlanOffer& offer) {
+  ByteWriter to;
+  to.put(offer.device_kind);
+  put(to, offer.mailbox);
+  to.put(static_cast<uint32_t>(offer.regions.size()));
+  for (const Bytes& key : offer.regions) put(to, key);
+  put(to, offer.sends);
+  put(to, offer.receives);
+  return to.take();
+}
+
+PlanOffer parse_plan_offer(ByteView bytes) {
+  ByteReader from(bytes, "a rank's offer for a plan");
+  PlanOffer offer;
+  offer.device_kind = from.get<uint8_t>();
+  offer.mailbox = get_bytes(from);
+  for (uint32_t left = from.get<uint32_t>(); left > 0; --left) offer.regions.push_back(get_bytes(from));
+  offer.sends = get_lanes(from);
+  offer.receives = get_lanes(from);
+  return offer;
+}
+
+uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides) {
+  uint64_t bits = 8 | reinterpret_cast<uint64_t>(address) | shape.block_bytes;
+  for (uint32_t d = 0; d < shape.dims; ++d) bits |= static_cast<uint64_t>(strides[d]);
+  return 1u << std::countr_zero(bits);
+}
+
+uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit) {
+  if (bytes > kLargestSlot) return 0;
+  const uint64_t of_data = device_kind == PW_HOST ? bytes : bytes / unit * (unit == 8 ? 16 : 8);
+  return (of_data + 127) / 128 * 128;
+}
+
+bool must_post(bool sends, Reach reach, bool has_slots) {
+  return !reach.mailbox || (sends && !reach.region && !has_slots);
+}
+
+LaneKind choose(uint8_t device_kind, uint64_t bytes, bool reaches_region, bool has_slots) {
+  const uint64_t most = device_kind == PW_HOST ? kMostThroughHostSlots : kMostInPackets;
+  if (reaches_region && bytes > most) return LaneKind::straight;
+  return has_slots ? LaneKind::slots : LaneKind::straight;
+}
+
+uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint32_t unit) {
+  if (device_kind == PW_HOST) return 1;
+  const uint64_t of_piece = kind == LaneKind::slots ? kThreadsOfPiece * unit : kBytesOfStraightPiece;
+  return static_cast<uint32_t>(std::clamp<uint64_t>((bytes + of_piece - 1) / of_piece, 1, kMostPieces));
+}
+
+const LaneOffer& partner(const LaneOffer& mine, int self, std::span<const LaneOffer> theirs, bool sends) {
+  const char* what = sends ? "send" : "receive";
+  const char* their_what = sends ? "receive" : "send";
+  const auto found = std::ranges::find_if(
+      theirs, [&](const LaneOffer& lane) { return lane.rank == self && lane.tag == mine.tag; });
+  if (found == theirs.end())
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: the {} of {} bytes with rank {} and tag {} has no {} in that "
+                       "rank's plan",
+                       what, mine.bytes, mine.rank, mine.tag, their_what));
+  if (found->bytes != mine.bytes)
+    throw Error(PW_INVALID_ARGUMENT, format("peerway: tag {}: the {} here has {} bytes, the {} of rank {} {}",
+                                            mine.tag, what, mine.bytes, their_what, mine.rank, found->bytes));
+  return *found;
+}
+
+}  // namespace pw

@@ -1,0 +1,81 @@
+// Lanes: a send of one rank's plan joined with the receive of another's. What is told about them before they
+// are joined, and which way each goes: pure decisions that both ends take alike.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "device/device.h"
+#include "device/shape.h"
+
+namespace pw {
+
+/// How the bytes of a lane move.
+enum class LaneKind : uint8_t {
+  slots,     ///< into two slots of the receiver, used in turn, and from there to their place
+  straight,  ///< from the source to the target, once the receiver has started the same epoch
+  posted,    ///< by the proxy thread and any path, once the receiver has started the same epoch
+};
+
+inline constexpr uint32_t kMostPieces = 128;  ///< workers that share a lane
+
+/// One end of a lane, as its rank tells the others of it.
+struct LaneOffer {
+  int32_t rank = 0;  ///< at the other end
+  int32_t tag = 0;
+  uint64_t bytes = 0;
+  uint32_t unit = 8;  ///< largest word, at most 8 bytes, that this end's addresses and strides allow
+  uint64_t words =
+      0;  ///< offset in the rank's mailbox of kMostPieces words: a send's credit, a receive's arrivals
+  uint64_t slots = 0;       ///< offset of the two slots (receive)
+  uint64_t slot_bytes = 0;  ///< of each; 0: none
+  uint32_t region = 0;      ///< index of its region's key (receive)
+  pw_block block{};         ///< where the bytes lie in the region (receive)
+};
+
+/// All that a rank tells.
+struct PlanOffer {
+  uint8_t device_kind = PW_HOST;
+  Bytes mailbox;  ///< its key; empty when the plan has no lanes
+  std::vector<Bytes> regions;
+  std::vector<LaneOffer> sends;
+  std::vector<LaneOffer> receives;
+};
+
+Bytes pack(const PlanOffer& offer);
+/// Throws Error for bytes that are no offer.
+PlanOffer parse_plan_offer(ByteView bytes);
+
+/// What the two ends can reach of one another, told in a second round.
+struct Reach {
+  bool mailbox = false;  ///< of the other end
+  bool region = false;   ///< send: the target's region
+};
+
+/// What an end tells of a lane in the second round: bits.
+enum ToldReach : uint8_t { kReachesRegion = 1, kMustPost = 2 };
+
+/// Whether a lane must be posted, as one of its ends sees it; one end is enough.
+bool must_post(bool sends, Reach reach, bool has_slots);
+
+/// The largest word of at most 8 bytes in which one side of a layout can be moved.
+uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides);
+
+/// Bytes of a slot for `bytes` bytes in words of `unit` on a device of that kind: packets on a GPU carry
+/// flags, the host's slots only data.
+uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit);
+
+/// The way of a lane that need not be posted. `reaches_region`: the sender, the target's.
+LaneKind choose(uint8_t device_kind, uint64_t bytes, bool reaches_region, bool has_slots);
+
+/// How many workers share a lane.
+uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint32_t unit);
+
+/// The other end of `mine`, a lane of rank `self`, among those of its rank. Throws Error when there is none,
+/// or it moves another number of bytes.
+const LaneOffer& partner(const LaneOffer& mine, int self, std::span<const LaneOffer> theirs, bool sends);
+
+}  // namespace pw

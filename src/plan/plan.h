@@ -1,0 +1,155 @@
+// A plan: operations of one rank, fixed once and started many times, from the host, on a stream, or from
+// inside a kernel. Adding operations only notes them; prepare() decides everything.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "context/context.h"
+#include "context/signal.h"
+#include "device/program.h"
+#include "plan/lanes.h"
+#include "plan/posted.h"
+#include "plan/proxy.h"
+
+namespace pw {
+
+class Plan {
+ public:
+  Plan(Context& context, Device& device);
+  ~Plan();
+  Plan(const Plan&) = delete;
+
+  [[nodiscard]] Device& device() const { return device_; }
+
+  // What a plan holds. All throw Error, once prepared, too.
+  void put(Remote& to, const pw_block& to_block, std::shared_ptr<Region> from, const pw_block& from_block,
+           const Raise* raise);
+  void get(Remote& from, const pw_block& from_block, std::shared_ptr<Region> to, const pw_block& to_block);
+  void raise(const Raise& raise);
+  void after(Signal& signal, uint64_t by, uint64_t lead);
+  void wait(Signal& signal, uint64_t by);
+  void send(int rank, int tag, std::shared_ptr<Region> from, const pw_block& block);
+  void receive(int rank, int tag, std::shared_ptr<Region> to, const pw_block& block);
+
+  /// Collective unless `alone`. Throws Error, at every rank when one of them cannot.
+  void prepare(bool alone);
+  void set_timeout(uint64_t timeout_ns);
+
+  // Data paths.
+  pw_status start();
+  pw_status finish(uint64_t timeout_ns);
+  pw_status enqueue(void* stream, Part part);
+  [[nodiscard]] pw_status status() const;
+  pw_status handle(pw_plan_handle& handle);
+  pw_status lane(bool sends, int rank, int tag, pw_lane_handle& handle);
+
+  /// One line a lane or operation: what it moves and which way it goes.
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  struct Move {  ///< a put or get
+    Transfer transfer;
+    std::shared_ptr<Region> keep;
+    std::optional<Raise> raise;
+  };
+  struct Owned {  ///< a signal that only this plan raises while it is
+    Raise raise;
+    bool by_device;  ///< else by the proxy thread, which counts the raises itself
+  };
+  struct Watch {  ///< an after or a wait
+    Signal* signal;
+    uint64_t by;
+    uint64_t lead;
+  };
+  struct Lane {  ///< a send or receive of this rank
+    LaneOffer offer;
+    std::shared_ptr<Region> region;
+    pw_block block;
+    Layout
+        layout;  ///< between the block and dense bytes: `from` is the block of a send, `to` that of a receive
+    // Once its other end is known:
+    LaneOffer theirs;
+    size_t place = 0;  ///< of that among the other rank's sends and receives
+    Remote* mailbox = nullptr;
+    Remote* target = nullptr;  ///< send: the region it goes to
+    Reach reach;
+    bool has_slots = false;        ///< that are large enough
+    Signal* signal = nullptr;      ///< posted: a receive's arrivals here, or a send's consents
+    Remote* far_signal = nullptr;  ///< posted: the one of the other end
+    LaneKind kind = LaneKind::posted;
+    uint32_t unit = 1;
+    uint32_t pieces = 1;
+    uint64_t slot_bytes = 0;
+  };
+
+  void change();
+  void depend(int rank);
+  Lane make_lane(int rank, int tag, std::shared_ptr<Region> region, const pw_block& block,
+                 const std::vector<Lane>& others, const char* what);
+  [[nodiscard]] uint8_t device_kind() const;
+  [[nodiscard]] bool is_own(const Lane& lane) const { return lane.offer.rank == context_.team().rank(); }
+  void open_mailbox();
+  PlanOffer offer();
+  void find_partners(const std::vector<PlanOffer>& offers);
+  [[nodiscard]] Bytes reach() const;
+  void choose_ways(const std::vector<Bytes>& reach);
+  Bytes open_signals();
+  void meet_signals(const std::vector<Bytes>& opened);
+  [[nodiscard]] Layout straight_layout(const Lane& lane) const;
+  void describe_lane(const Lane& lane, bool sends);
+  [[nodiscard]] uint64_t* own_words(const Lane& lane) const;
+  [[nodiscard]] uint64_t* their_words(const Lane& lane) const;
+  void add_send(const Lane& lane);
+  void add_receive(const Lane& lane);
+  void post_send(const Lane& lane);
+  void post_receive(const Lane& lane);
+  void post(const PostedOperation& operation);
+  void add_trigger();
+  void serve();
+  void own(const Raise& raise, bool by_device);
+  Raise posted(const Raise& raise);
+  GrowingWords words_of(const Raise& raise);
+  GrowingWords words_of(const Watch& watch);
+  GrowingWords gate_of(const Move& move, std::vector<bool>& used);
+  void add_move(const Move& move, const GrowingWords& gate);
+  void add_moves();
+  void add_signals();
+  void add_wakes();
+  void guard_losses();
+  pw_status refuse_unprepared(const char* what) const;
+  Wakes ask_for(const std::shared_ptr<Notice>& notice);  ///< before finish() sleeps
+  pw_status note(Part part, std::optional<void*> stream);
+  [[nodiscard]] bool in_step_with(int rank) const;
+
+  Context& context_;
+  Device& device_;
+  std::vector<Move> moves_;
+  std::vector<Raise> raises_;
+  std::vector<Watch> afters_, waits_;
+  std::vector<Lane> sends_, receives_;
+  std::vector<Owned> owned_;
+  std::vector<bool> depends_;  ///< on that rank; the last: on all of them
+
+  uint64_t timeout_ns_;
+  Program program_;
+  std::shared_ptr<Region> mailbox_;
+  std::vector<std::unique_ptr<Remote>> remotes_;  ///< what lanes write to
+  std::vector<std::unique_ptr<Signal>> signals_;  ///< of posted lanes
+  std::vector<PostedOperation> posted_;
+  std::shared_ptr<Proxy> proxy_;
+  std::shared_ptr<PostedPlan> served_;  ///< by the proxy thread; null where nothing is posted
+  std::unique_ptr<Runner> runner_;
+  std::vector<std::string> description_;
+  std::shared_ptr<void> on_loss_, on_close_;
+  std::mutex mutex_;               ///< what follows
+  bool started_ = false;           ///< from the host or on a stream, and not finished there
+  bool finishing_ = false;         ///< the host's finish has begun
+  bool in_kernels_ = false;        ///< kernels may finish what was started on a stream
+  std::optional<void*> stream_{};  ///< of the start; none: from the host
+};
+
+}  // namespace pw

@@ -1,0 +1,98 @@
+#include "plan/posted.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "plan/guard.h"
+
+namespace pw {
+namespace {
+
+bool reached(const GrowingWords& words, uint64_t epoch) {
+  if (words.word == nullptr) return true;
+  for (uint32_t w = 0; w < words.count; ++w)
+    if (std::atomic_ref(words.word[w]).load(std::memory_order_acquire) < words.in(epoch)) return false;
+  return true;
+}
+
+}  // namespace
+
+PostedPlan::PostedPlan(Context& context, std::vector<PostedOperation> operations,
+                       std::shared_ptr<Guard> guard)
+    : context_(context), operations_(std::move(operations)), guard_(std::move(guard)) {
+  for (const PostedOperation& operation : operations_)
+    if (operation.transfer && std::ranges::find(ranks_, operation.rank) == ranks_.end())
+      ranks_.push_back(operation.rank);
+  // Consents first: the other ranks wait for them while this one is at its transfers.
+  std::stable_partition(operations_.begin(), operations_.end(),
+                        [](const auto& operation) { return !operation.transfer; });
+}
+
+bool PostedPlan::triggered() const { return guard_->trigger.load(std::memory_order_acquire) > epoch_; }
+
+Look PostedPlan::look() {
+  if (cancelled(*guard_)) return Look::idle;
+  bool progress = false;
+  if (!busy_) {
+    if (!triggered()) return Look::idle;
+    ++epoch_;
+    busy_ = progress = true;
+    for (size_t i = 0; i < operations_.size(); ++i) open_.push_back(i);
+  }
+  progress |= begin_open();
+  if (open_.empty() && !cancelled(*guard_)) progress |= complete();
+  return progress ? Look::progress : Look::waiting;
+}
+
+// Never waits for a gate: behind one that stays closed another may be open, for which some rank waits.
+bool PostedPlan::begin_open() {
+  bool progress = false;
+  for (size_t i = 0; i < open_.size();) {
+    const PostedOperation& operation = operations_[open_[i]];
+    if (!reached(operation.gate, epoch_)) {
+      ++i;
+      continue;
+    }
+    const Raise* raise = operation.raise ? &*operation.raise : nullptr;
+    // What it throws and returns is told alike.
+    const pw_status begun = pw::guard([&] {
+      return operation.transfer ? context_.start(*operation.transfer, raise) : context_.raise(*raise);
+    });
+    if (!must(operation.rank, begun)) return progress;
+    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
+    progress = true;
+  }
+  guard_->awaited.store(open_.empty() ? 0 : operations_[open_.front()].rank + 1, std::memory_order_relaxed);
+  return progress;
+}
+
+// The sources may change and the targets of gets be used once the finish has seen this.
+bool PostedPlan::complete() {
+  const uint64_t timeout_ns = std::atomic_ref(guard_->timeout_ns).load(std::memory_order_relaxed);
+  for (const int rank : ranks_)
+    if (!must(rank, pw::guard([&] { return context_.flush(rank, deadline_after(timeout_ns)); })))
+      return false;
+  busy_ = false;
+  guard_->done.store(epoch_, std::memory_order_release);
+  context_.waiting()->wake();  // a stream of the host may sleep
+  return true;
+}
+
+bool PostedPlan::must(int rank, pw_status status) {
+  if (status == PW_OK) return true;
+  if (context_.team().lost(rank))
+    pw::cancel(*guard_, PW_PEER_LOST, rank);
+  else if (context_.closed())
+    pw::cancel(*guard_, PW_CLOSED, -1);
+  else
+    cancel(status, last_error_message());
+  return false;
+}
+
+void PostedPlan::cancel(pw_status why, const std::string& message) {
+  pw::cancel(*guard_, why, message);
+  context_.waiting()->wake();
+}
+
+}  // namespace pw

@@ -1,0 +1,46 @@
+// What a plan has the proxy thread do at each start: transfers and raises that its device cannot do itself.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "context/context.h"
+#include "device/program.h"
+#include "plan/proxy.h"
+
+namespace pw {
+
+struct PostedOperation {
+  int rank;                          ///< at the other end
+  std::optional<Transfer> transfer;  ///< none: only the raise
+  std::optional<Raise> raise;
+  GrowingWords gate;  ///< it begins once they are there
+};
+
+/// The device stores the epoch of a start in the guard's `trigger`, this does the operations of the epoch,
+/// each as soon as its gate is open, and then stores the epoch in `done`. A failure cancels the plan.
+class PostedPlan final : public Served {
+ public:
+  PostedPlan(Context& context, std::vector<PostedOperation> operations, std::shared_ptr<Guard> guard);
+
+  Look look() override;
+  void cancel(pw_status why, const std::string& message) override;
+
+ private:
+  [[nodiscard]] bool triggered() const;
+  bool begin_open();
+  bool complete();
+  bool must(int rank, pw_status status);
+
+  Context& context_;
+  std::vector<PostedOperation> operations_;
+  std::vector<int> ranks_;  ///< that transfers go to, each once
+  std::shared_ptr<Guard> guard_;
+  uint64_t epoch_ = 0;        ///< under way, or done
+  std::vector<size_t> open_;  ///< operations of it that have not begun
+  bool busy_ = false;         ///< the epoch is under way
+};
+
+}  // namespace pw

@@ -1,0 +1,100 @@
+// The posted part of Plan::prepare: what the proxy thread does at each start, and the signals by which the
+// two ends of a posted lane tell one another how far they are.
+//
+// The receiver raises the sender's signal when its plan has started ("consent"), the sender's proxy thread
+// then starts the transfer, and the path raises the receiver's signal behind the data ("arrived").
+#include "base/format.h"
+#include "base/status.h"
+#include "plan/guard.h"
+#include "plan/plan.h"
+
+namespace pw {
+
+// One key a lane, in the order of the offer's lanes; an empty one where the lane is not posted.
+Bytes Plan::open_signals() {
+  ByteWriter to;
+  for (auto* lanes : {&sends_, &receives_})
+    for (Lane& lane : *lanes) {
+      Bytes key;
+      if (lane.kind == LaneKind::posted) {
+        lane.signal = signals_.emplace_back(std::make_unique<Signal>(context_, lane.offer.rank)).get();
+        key = lane.signal->key();
+      }
+      to.put(static_cast<uint32_t>(key.size()));
+      to.put(ByteView(key));
+    }
+  return to.take();
+}
+
+void Plan::meet_signals(const std::vector<Bytes>& opened) {
+  for (auto* lanes : {&sends_, &receives_})
+    for (Lane& lane : *lanes) {
+      if (lane.kind != LaneKind::posted) continue;
+      ByteReader from(opened[static_cast<size_t>(lane.offer.rank)], "the signals of a rank's lanes");
+      ByteView key;
+      for (size_t place = 0; place <= lane.place; ++place) key = from.take(from.get<uint32_t>());
+      lane.far_signal = remotes_.emplace_back(context_.import(key)).get();
+    }
+}
+
+void Plan::post(const PostedOperation& operation) {
+  if (operation.transfer) context_.prepare(*operation.transfer);
+  if (operation.raise && operation.raise->signal->is_device_signal())
+    throw Error(
+        PW_UNSUPPORTED,
+        format("peerway: the proxy thread cannot raise a signal of rank {} in GPU memory; make that signal "
+               "on the host",
+               operation.rank));
+  if (operation.raise && operation.raise->signal->word() == nullptr)
+    static_cast<void>(context_.resolver().far_raiser(*operation.raise->signal));
+  posted_.push_back(operation);
+}
+
+Raise Plan::posted(const Raise& raise) {
+  own(raise, false);
+  return {raise.signal, raise.by, true};
+}
+
+void Plan::post_send(const Lane& lane) {
+  uint32_t count = 0;
+  const GrowingWords consent{lane.signal->words_on(host_device(), count), 0, 1, 0, 1};
+  const Transfer transfer{Op::put,           lane.target,
+                          lane.region.get(), lane.theirs.block.offset,
+                          lane.block.offset, straight_layout(lane)};
+  post({lane.offer.rank, transfer, Raise{lane.far_signal, 1}, consent});
+}
+
+void Plan::post_receive(const Lane& lane) {
+  post({lane.offer.rank, {}, Raise{lane.far_signal, 1}, {}});
+  uint32_t count = 0;
+  program_.finish.push_back({.kind = StepKind::wait,
+                             .rank = lane.offer.rank,
+                             .layout = {},
+                             .gate = {lane.signal->words_on(device_, count), 0, 1, 0, 1},
+                             .mark = {}});
+}
+
+// The start tells the proxy thread its epoch before it does anything else, and the finish waits until the
+// proxy thread is through it.
+void Plan::add_trigger() {
+  if (posted_.empty()) return;
+  Guard& guard = *program_.guard;
+  program_.start.insert(program_.start.begin(),
+                        {.kind = StepKind::raise,
+                         .layout = {},
+                         .gate = {},
+                         .mark = {reinterpret_cast<uint64_t*>(&guard.trigger), 0, 1, 0, 1}});
+  program_.finish.push_back({.kind = StepKind::wait,
+                             .layout = {},
+                             .gate = {reinterpret_cast<uint64_t*>(&guard.done), 0, 1, 0, 1},
+                             .mark = {}});
+}
+
+void Plan::serve() {
+  if (posted_.empty()) return;
+  proxy_ = Proxy::of(context_);
+  served_ = std::make_shared<PostedPlan>(context_, std::move(posted_), program_.guard);
+  proxy_->serve(served_);
+}
+
+}  // namespace pw

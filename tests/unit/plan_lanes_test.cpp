@@ -1,0 +1,122 @@
+// Which way a lane goes, and what ranks tell one another of it: decisions as tables.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "plan/lanes.h"
+
+namespace pw {
+namespace {
+
+struct Way {
+  const char* name;
+  uint8_t device;
+  uint64_t bytes;
+  Reach sender, receiver;
+  bool has_slots;
+  LaneKind kind;
+};
+
+class Ways : public ::testing::TestWithParam<Way> {};
+
+TEST_P(Ways, AreChosenByWhatBothEndsReach) {
+  const Way& way = GetParam();
+  const bool posted =
+      must_post(true, way.sender, way.has_slots) || must_post(false, way.receiver, way.has_slots);
+  EXPECT_EQ(posted, way.kind == LaneKind::posted) << way.name;
+  if (!posted) {
+    EXPECT_EQ(choose(way.device, way.bytes, way.sender.region, way.has_slots), way.kind) << way.name;
+  }
+}
+
+constexpr Reach kAll{true, true}, kMailbox{true, false}, kNothing{false, false}, kRegion{false, true};
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Ways,
+    ::testing::Values(
+        Way{"small on the host", PW_HOST, 64, kAll, kAll, true, LaneKind::slots},
+        Way{"large on the host", PW_HOST, 1 << 20, kAll, kAll, true, LaneKind::straight},
+        Way{"large, region not mapped", PW_HOST, 1 << 20, kMailbox, kAll, true, LaneKind::slots},
+        Way{"too large for slots, not mapped", PW_HOST, uint64_t{1} << 40, kMailbox, kAll, false,
+            LaneKind::posted},
+        Way{"small on GPUs", PW_CUDA, 1024, kAll, kAll, true, LaneKind::slots},
+        Way{"large on GPUs", PW_CUDA, 1 << 20, kAll, kAll, true, LaneKind::straight},
+        Way{"no room for packets", PW_CUDA, 1024, kAll, kAll, false, LaneKind::straight},
+        Way{"the receiver reaches nothing", PW_CUDA, 1024, kAll, kNothing, true, LaneKind::posted},
+        Way{"the sender reaches the region alone", PW_CUDA, 1024, kRegion, kAll, true, LaneKind::posted}),
+    [](const auto& info) { return "way" + std::to_string(info.index); });
+
+TEST(Lanes, UnitsAreTheLargestWordThatAllAllows) {
+  alignas(16) std::array<std::byte, 64> memory{};
+  Shape shape;
+  shape.block_bytes = 24;
+  EXPECT_EQ(unit_of(memory.data(), shape, {}), 8u);
+  EXPECT_EQ(unit_of(memory.data() + 4, shape, {}), 4u);
+  EXPECT_EQ(unit_of(memory.data() + 1, shape, {}), 1u);
+  shape.dims = 1;
+  shape.count = {2};
+  EXPECT_EQ(unit_of(memory.data(), shape, {34}), 2u);
+  shape.block_bytes = 7;
+  EXPECT_EQ(unit_of(memory.data(), shape, {32}), 1u);
+}
+
+TEST(Lanes, SlotsHoldDataAndFlags) {
+  EXPECT_EQ(slot_bytes(PW_HOST, 100, 4), 128u);
+  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 8), 256u) << "a flag for each four bytes";
+  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 4), 256u);
+  EXPECT_EQ(slot_bytes(PW_CUDA, 128, 1), 1024u) << "a packet for each byte";
+  EXPECT_EQ(slot_bytes(PW_CUDA, uint64_t{1} << 40, 8), 0u) << "none";
+}
+
+TEST(Lanes, PiecesGrowWithTheBytes) {
+  EXPECT_EQ(pieces_of(PW_HOST, LaneKind::straight, 1 << 20, 8), 1u);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 8, 8), 1u);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 2049, 8), 2u);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::slots, 0, 8), 1u);
+  EXPECT_EQ(pieces_of(PW_CUDA, LaneKind::straight, uint64_t{1} << 30, 8), kMostPieces);
+}
+
+TEST(Lanes, OffersTravelWhole) {
+  PlanOffer offer;
+  offer.device_kind = PW_CUDA;
+  offer.mailbox = Bytes(5, std::byte{7});
+  offer.regions = {Bytes(3, std::byte{1}), Bytes()};
+  LaneOffer lane;
+  lane.rank = 3;
+  lane.tag = -9;
+  lane.bytes = 1234567890123;
+  lane.block.dims = 2;
+  lane.block.count[1] = 5;
+  lane.block.stride[1] = 640;
+  offer.sends = {lane};
+  offer.receives = {lane, lane};
+  const Bytes packed = pack(offer);
+  const PlanOffer read = parse_plan_offer(packed);
+  EXPECT_EQ(pack(read), packed);
+  EXPECT_EQ(read.receives[1].bytes, lane.bytes);
+  EXPECT_EQ(read.receives[1].block.stride[1], 640);
+  for (size_t length = 0; length < packed.size(); ++length)
+    EXPECT_THROW(parse_plan_offer(ByteView(packed).first(length)), Error) << length;
+}
+
+TEST(Lanes, PartnersMustAgree) {
+  LaneOffer mine;
+  mine.rank = 1;
+  mine.tag = 4;
+  mine.bytes = 64;
+  LaneOffer theirs = mine;
+  theirs.rank = 0;
+  const std::vector<LaneOffer> good{theirs};
+  EXPECT_EQ(partner(mine, 0, good, true).tag, 4);
+  theirs.bytes = 63;
+  const std::vector<LaneOffer> shorter{theirs};
+  EXPECT_THROW(partner(mine, 0, shorter, true), Error);
+  EXPECT_THROW(partner(mine, 0, {}, true), Error);
+  theirs.bytes = 64;
+  theirs.tag = 5;
+  const std::vector<LaneOffer> other{theirs};
+  EXPECT_THROW(partner(mine, 0, other, false), Error);
+}
+
+}  // namespace
+}  // namespace pw
