@@ -1,0 +1,36 @@
+// A face (or edge, or corner) as what one operation can move: the fewest blocks at regular strides, and cut
+// into pieces where it needs more dimensions than an operation has. Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "device/shape.h"
+
+namespace pw::array {
+
+/// One dimension of a face, with the strides of both ends' arrays in bytes.
+struct FaceDim {
+  uint64_t count = 1;
+  int64_t to = 0;
+  int64_t from = 0;
+};
+
+/// Pieces of one layout, and where each begins in the face at both ends.
+struct CutFace {
+  struct Piece {
+    uint64_t to = 0;
+    uint64_t from = 0;
+  };
+  Layout layout;
+  std::vector<Piece> pieces;
+};
+
+/// Both ends compute the same pieces in the same order: dimensions are merged where they continue one another
+/// in both arrays, and those with the fewest elements are cut. Throws Error when there would be more than
+/// kMaxPieces.
+inline constexpr uint64_t kMaxPieces = 65536;
+CutFace cut_face(std::span<const FaceDim> dims, uint64_t element_bytes);
+
+}  // namespace pw::array

@@ -1,0 +1,50 @@
+// The process grid and the block distribution of one dimension over it. Pure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "peerway/peerway.h"
+
+namespace pw::array {
+
+/// One of the two neighbours in a dimension: as in shadow[2] and width[2], 0 is below and 1 above.
+enum Side : uint8_t { below = 0, above = 1 };
+
+struct Part {
+  uint64_t first = 0;
+  uint64_t count = 0;
+};
+
+/// The part of `extent` elements that is `index`'s of `parts`: all are ceil(extent / parts) long but the last
+/// ones, which are shorter or empty. Throws Error.
+Part block_of(uint64_t extent, uint32_t parts, uint32_t index);
+
+/// How many of the parts are not empty: they come first.
+uint32_t used_parts(uint64_t extent, uint32_t parts);
+
+/// The part next to `index` among the `used` ones that are not empty, round the ends where periodic.
+std::optional<uint32_t> neighbour(uint32_t used, uint32_t index, Side side, bool periodic);
+
+/// Where a rank is in the grid.
+using Coordinates = std::array<uint32_t, PW_MAX_DIMS>;
+
+/// Ranks in a grid, the last dimension the fastest.
+class Grid {
+ public:
+  /// Throws Error unless the grid has as many places as the team has ranks.
+  Grid(const pw_grid& grid, int team_size);
+
+  [[nodiscard]] uint32_t dims() const { return grid_.dims; }
+  [[nodiscard]] uint32_t extent(uint32_t d) const { return grid_.extent[d]; }
+  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] Coordinates coordinates(int rank) const;
+  [[nodiscard]] int rank(const Coordinates& at) const;
+
+ private:
+  pw_grid grid_;
+  int size_ = 1;
+};
+
+}  // namespace pw::array
