@@ -84,6 +84,14 @@ void poison(const pw_region* region, uint64_t bytes) {
                [&](std::byte* to, uint64_t, uint64_t part) { std::fill_n(to, part, kPoison); });
 }
 
+void store(const pw_region* region, const std::byte* from, uint64_t bytes) {
+  copy_now(region, address_of(region), from, bytes);
+}
+
+void load(const pw_region* region, std::byte* to, uint64_t bytes) {
+  copy_now(region, to, address_of(region), bytes);
+}
+
 bool holds(const pw_region* region, const pw_block& block, uint64_t seed) {
   const uint64_t rows = block.dims == 0 ? 1 : block.count[0];
   const uint64_t pitch = block.dims == 0 ? block.block_bytes : static_cast<uint64_t>(block.stride[0]);

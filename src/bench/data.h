@@ -2,6 +2,7 @@
 // the gaps between blocks must stay poisoned.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "peerway/peerway.h"
@@ -14,6 +15,10 @@ void fill_random(const pw_region* region, uint64_t bytes, uint64_t seed);
 
 /// Fills the region's first `bytes` with one value.
 void poison(const pw_region* region, uint64_t bytes);
+
+/// Copies host bytes to the region's beginning, or back, whole when it returns.
+void store(const pw_region* region, const std::byte* from, uint64_t bytes);
+void load(const pw_region* region, std::byte* to, uint64_t bytes);
 
 /// Whether the region holds what fill_random(seed) gave the source in `block`, and poison up to the block's
 /// end elsewhere.

@@ -34,6 +34,7 @@ struct Work {
 class Pair {
  public:
   explicit Pair(const Ends& ends) : ends_(ends) {}
+  [[nodiscard]] const Ends& ends() const { return ends_; }
 
   /// Put with signal, there and back: a sample is a round trip.
   Samples ping_pong(const Work& work);

@@ -1,0 +1,56 @@
+// What the timed loops do on a GPU beside the library: graphs of what a stream was given, and kernels of
+// their own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "peerway/peerway.h"
+
+namespace pw::bench {
+
+class Gpu {
+ public:
+  /// Throws Error where there is no driver or no such GPU.
+  explicit Gpu(pw_device device);
+
+  /// Makes it the current GPU of the calling thread.
+  void enter() const;
+
+  /// What `body` gives to the stream, ready to be replayed.
+  class Graph {
+   public:
+    Graph() = default;
+    Graph(const Gpu& gpu, pw_stream stream, const std::function<void()>& body);
+    void launch(pw_stream stream) const;
+
+   private:
+    const Gpu* gpu_ = nullptr;
+    std::shared_ptr<void> exec_;
+  };
+
+  /// A kernel of src/bench/kernels, compiled for this GPU when it is first asked for.
+  [[nodiscard]] void* kernel(const char* name) const;
+
+  /// Enqueues the kernel; `arguments` as cuLaunchKernel takes them.
+  void launch(void* kernel, unsigned blocks, unsigned threads, pw_stream stream, void** arguments) const;
+
+  /// Memory of the GPU.
+  [[nodiscard]] std::shared_ptr<void> allocate(uint64_t bytes) const;
+
+  /// Copies between host and device, whole when it returns.
+  void copy(void* to, const void* from, uint64_t bytes) const;
+
+ private:
+  struct Driver;
+  void check(int result, const char* what) const;
+
+  std::shared_ptr<const Driver> driver_;
+  void* context_ = nullptr;
+  int ordinal_ = 0;
+  mutable void* module_ = nullptr;  ///< lives as long as the context
+};
+
+}  // namespace pw::bench

@@ -1,0 +1,72 @@
+// The kernels of the benchmarks: what an application computes between two messages, alone and with the
+// messages in the same kernel.
+#include "peerway/device.cuh"
+
+namespace {
+
+using peerway::device::Block;
+
+/// Reads and writes each of `count` words once: adds 1 to each of its four numbers. By `threads` threads.
+__device__ void compute(uint4* words, unsigned long long count, unsigned long long thread,
+                        unsigned long long threads) {
+  for (unsigned long long i = thread; i < count; i += threads) {
+    uint4 word = words[i];
+    ++word.x, ++word.y, ++word.z, ++word.w;
+    words[i] = word;
+  }
+}
+
+/// Starts the plan and finishes it; false when it was cancelled.
+__device__ bool both(const pw_plan_handle& plan) {
+  return peerway::device::start(Block{}, plan, blockIdx.x, gridDim.x) &&
+         peerway::device::finish(Block{}, plan, blockIdx.x, gridDim.x);
+}
+
+}  // namespace
+
+extern "C" __global__ void bench_compute(uint4* words, unsigned long long count) {
+  compute(words, count, (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x,
+          (unsigned long long)gridDim.x * blockDim.x);
+}
+
+/// There and back, `batch` times a sample: the rank that leads sends first; each computes between what it
+/// receives and what it sends next. `took`: cycles of each sample, and after them the nanoseconds of all.
+extern "C" __global__ void __launch_bounds__(512)
+    bench_ping_pong(const __grid_constant__ pw_plan_handle out, const __grid_constant__ pw_plan_handle in,
+                    int leads, uint4* words, unsigned long long count, unsigned long long samples,
+                    unsigned long long batch, unsigned long long* took) {
+  const bool reports = blockIdx.x == 0 && threadIdx.x == 0;
+  const unsigned long long began = peerway::device::detail::clock_ns();
+  for (unsigned long long s = 0; s < samples; ++s) {
+    const long long start = clock64();
+    for (unsigned long long turn = 0; turn < 2 * batch; ++turn) {
+      const bool sends = (turn % 2 == 0) == (leads != 0);
+      if (!both(sends ? out : in)) return;
+      if (!sends) compute(words, count, threadIdx.x, blockDim.x);
+    }
+    if (reports) took[s] = clock64() - start;
+  }
+  if (reports) took[samples] = peerway::device::detail::clock_ns() - began;
+}
+
+/// There and back over the lanes of two plans, `batch` times a sample, `bytes` bytes from `from` to `to`, in
+/// the epochs after `epoch`.
+extern "C" __global__ void __launch_bounds__(512)
+    bench_packets(const __grid_constant__ pw_lane_handle out, const __grid_constant__ pw_lane_handle in,
+                  int leads, const void* from, void* to, unsigned long long bytes, unsigned long long epoch,
+                  unsigned long long samples, unsigned long long batch, unsigned long long* took) {
+  using peerway::device::receive;
+  using peerway::device::send;
+  const unsigned long long began = peerway::device::detail::clock_ns();
+  for (unsigned long long s = 0; s < samples; ++s) {
+    const long long start = clock64();
+    for (unsigned long long turn = 0; turn < batch; ++turn) {
+      ++epoch;
+      if (leads && !send(Block{}, out, epoch, from, bytes)) return;
+      if (!receive(Block{}, in, epoch, to, bytes)) return;
+      if (!leads && !send(Block{}, out, epoch, from, bytes)) return;
+    }
+    if (threadIdx.x == 0) took[s] = clock64() - start;
+  }
+  if (threadIdx.x == 0) took[samples] = peerway::device::detail::clock_ns() - began;
+}

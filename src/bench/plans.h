@@ -1,0 +1,71 @@
+// The timed loops of plans: started from the host, in the order of a stream, or by replaying a graph. All
+// ranks make a loop and run it at the same time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "bench/gpu.h"
+#include "bench/pair.h"
+#include "bench/samples.h"
+#include "bench/stream.h"
+#include "peerway/peerway.h"
+
+namespace pw::bench {
+
+struct FreePlan {
+  void operator()(pw_plan* plan) const { pw_plan_free(plan); }
+};
+using Plan = std::unique_ptr<pw_plan, FreePlan>;
+
+/// The plans that this rank starts and finishes one after the other in every trip.
+using Trip = std::vector<Plan>;
+
+/// Of all sends and receives here.
+inline constexpr int kTag = 1;
+
+/// One plan: put with signal to the partner, and wait for the partner's. Throws Error, as all of these.
+Trip exchange_trip(const Ends& ends, const pw_block& block);
+
+/// One plan: send to the partner, receive from it. Collective; a rank without a partner takes part with
+/// `ends` of partner -1.
+Trip sendrecv_trip(const Ends& ends, const pw_block& block);
+
+/// Two plans: put with signal, and wait; the one that leads puts first.
+Trip latency_trip(const Ends& ends, const pw_block& block);
+
+/// Two plans: send, and receive; the one that leads sends first. Collective, as sendrecv_trip().
+Trip message_trip(const Ends& ends, const pw_block& block);
+
+/// One plan: the halo of an array that fills `array` from its first byte on. Collective.
+Trip halo_trip(pw_context* context, const pw_grid& grid, const pw_array& array, int corners);
+
+enum class Start : uint8_t { host, stream, graph };
+
+/// "host", "stream" or "graph". Throws Error.
+Start start_of(std::string_view name);
+
+class PlanLoop {
+ public:
+  /// A sample is `batch` trips, after which the host waits once. Collective for graphs: their first trips are
+  /// made when the loop is.
+  PlanLoop(pw_context* context, pw_device device, Trip trip, Start start, uint64_t batch,
+           uint64_t timeout_ns);
+  Samples run(uint64_t samples);
+
+ private:
+  void trip_on_host();
+  void batch_on_stream();
+
+  Trip trip_;
+  Start start_;
+  uint64_t batch_;
+  uint64_t timeout_ns_;
+  std::unique_ptr<Stream> stream_;  ///< none for starts from the host
+  std::unique_ptr<Gpu> gpu_;        ///< for graphs only
+  Gpu::Graph graph_;
+};
+
+}  // namespace pw::bench
