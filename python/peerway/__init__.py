@@ -39,7 +39,9 @@ from peerway.errors import (
 
 if TYPE_CHECKING:
     from peerway.context import ANY_RANK, Context, Team
+    from peerway.halo import Halo
     from peerway.memory import Region, Remote, Signal, Span
+    from peerway.plan import Plan, PlanBuilder, Stream
 
     __version__: str
 
@@ -47,13 +49,14 @@ _LAZY = {
     "ANY_RANK": "peerway.context", "Context": "peerway.context", "Team": "peerway.context",
     "Region": "peerway.memory", "Remote": "peerway.memory", "Signal": "peerway.memory",
     "Span": "peerway.memory",
+    "Halo": "peerway.halo", "Plan": "peerway.plan", "PlanBuilder": "peerway.plan", "Stream": "peerway.plan",
 }  # fmt: skip
 
 __all__ = [
     "ANY_RANK", "BadConfig", "BadKey", "BadTable", "Closed", "Context", "Denied", "DeviceFailure", "Error",
-    "ForeignKey", "Internal", "InvalidArgument", "NoMemory", "OutOfRange", "PeerLost", "Region", "Remote",
-    "Signal", "Span", "StaleKey", "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported",
-    "__version__",
+    "ForeignKey", "Halo", "Internal", "InvalidArgument", "NoMemory", "OutOfRange", "PeerLost", "Plan",
+    "PlanBuilder", "Region", "Remote", "Signal", "Span", "StaleKey", "Stream", "SystemFailure", "Team",
+    "Timeout", "Unavailable", "Unsupported", "__version__",
 ]  # fmt: skip
 
 packages.announce()

@@ -36,7 +36,7 @@ def span_of(array: object) -> tuple[int, int]:
         raise InvalidArgument(_gaps(array))
     if view.readonly:
         raise InvalidArgument(
-            f"peerway: {_called(array)} is read-only; peers may write to registered memory, so give a "
+            f"peerway: {called(array)} is read-only; peers may write to registered memory, so give a "
             "writable array."
         )
     if view.nbytes == 0:
@@ -114,14 +114,14 @@ def _cuda_span(array: object, interface: dict[str, Any]) -> tuple[int, int]:
     if strides is not None and not _contiguous(shape, strides, item):
         raise InvalidArgument(_gaps(array))
     if read_only:
-        raise InvalidArgument(f"peerway: {_called(array)} is read-only; give a writable array.")
+        raise InvalidArgument(f"peerway: {called(array)} is read-only; give a writable array.")
     return int(address or 0), prod(shape) * item
 
 
 def _dlpack_span(array: object) -> tuple[int, int]:
     if not hasattr(array, "__dlpack__"):
         raise InvalidArgument(
-            f"peerway: {_called(array)} exposes no memory: it has neither the buffer protocol nor "
+            f"peerway: {called(array)} exposes no memory: it has neither the buffer protocol nor "
             "__cuda_array_interface__ nor DLPack. Give an array, or an address and its bytes."
         )
     try:
@@ -144,11 +144,12 @@ def _contiguous(shape: Sequence[int], strides: Sequence[int], item: int) -> bool
 
 def _gaps(array: object) -> str:
     return (
-        f"peerway: {_called(array)} is not contiguous. Register the array it is a view of, and move its part "
+        f"peerway: {called(array)} is not contiguous. Register the array it is a view of, and move its part "
         "with region.block(counts, strides, block_bytes, offset)."
     )
 
 
-def _called(array: object) -> str:
+def called(array: object) -> str:
+    """What messages call an array."""
     shape = getattr(array, "shape", None)
     return type(array).__name__ + (f" of shape {tuple(shape)}" if shape is not None else "")

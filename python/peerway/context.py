@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from peerway import _core, arrays
 from peerway.errors import InvalidArgument
-from peerway.memory import Region, Remote, Signal, Span
+from peerway.memory import Region, Remote, Signal, Span, span_of, split_device
+from peerway.plan import Plan, PlanBuilder, Stream
 
 if TYPE_CHECKING:
+    from peerway.halo import Halo, Sides
     from peerway.paths import PathInfo
 
 ANY_RANK = _core.ANY_RANK
+POLICIES = ("performance", "economy")
 
-Child = TypeVar("Child", Region, Remote, Signal)
-Side = TypeVar("Side", Region, Remote)
+Child = TypeVar("Child", Region, Remote, Signal, Stream, PlanBuilder, Plan, "Halo")
 
 
 class _Closing:
@@ -107,7 +109,9 @@ class Context(_Closing):
         self.team = Team.from_launcher() if team is None else team
         self._owns_team = team is None
         self._core = _core.Context(self.team._core)
-        self._children: weakref.WeakSet[Region | Remote | Signal] = weakref.WeakSet()
+        self._children: weakref.WeakSet[Region | Remote | Signal | Stream | PlanBuilder | Plan] = (
+            weakref.WeakSet()
+        )
 
     @property
     def rank(self) -> int:
@@ -119,16 +123,26 @@ class Context(_Closing):
         """The number of ranks in the team."""
         return self.team.size
 
+    @property
+    def wait_policy(self) -> str:
+        """How the host waits: "performance", looking again and again, or "economy", sleeping until woken.
+        Setting it counts for the waits that begin afterwards, in place of the setting `wait`.
+        """
+        return POLICIES[int(self._core.economy)]
+
+    @wait_policy.setter
+    def wait_policy(self, policy: str) -> None:
+        if policy not in POLICIES:
+            raise InvalidArgument(
+                f"peerway: {policy!r} is no wait policy; there are {' and '.join(POLICIES)}"
+            )
+        self._core.economy = policy == "economy"
+
     def allocate(self, device: str, bytes: int) -> Region:
         """New memory on "host", "cuda" (the GPU bound to this rank) or "cuda:1" that peers can map from the
         start.
         """
-        kind, colon, index = device.partition(":")
-        if colon and not index.isdecimal():
-            raise InvalidArgument(
-                f"peerway: unknown device '{device}'; there are 'host', 'cuda' and 'cuda:N'."
-            )
-        return self._keep(Region(self._core.allocate(bytes, kind, int(index) if index else -1)))
+        return self._keep(Region(self._core.allocate(bytes, *split_device(device))))
 
     def register(self, array: object) -> Region:
         """The memory of an array of any library (NumPy, CuPy, PyTorch, a bytearray, mmap). The region keeps
@@ -145,9 +159,13 @@ class Context(_Closing):
         """Another rank's region or signal. Raises BadKey, StaleKey or ForeignKey."""
         return self._keep(Remote(self._core.import_key(key)))
 
-    def signal(self, sender: int = ANY_RANK) -> Signal:
-        """A new signal; `sender` is the one rank that will raise it, or ANY_RANK."""
-        return self._keep(Signal(self._core.signal(sender)))
+    def signal(self, sender: int = ANY_RANK, device: str = "host") -> Signal:
+        """A new signal; `sender` is the one rank that will raise it, or ANY_RANK.
+
+        With a GPU as `device` its words lie in that GPU's memory: its kernels and plans wait for it without
+        leaving the GPU, and only plans and kernels of GPUs raise it.
+        """
+        return self._keep(Signal(self._core.signal(sender, *split_device(device))))
 
     def use(self, *paths: str) -> None:
         """Restricts the operations that follow to these paths ("peer", "peer/copy", "staged"); none, or
@@ -171,13 +189,13 @@ class Context(_Closing):
         """Starts to move bytes of this rank to another. With `signal`, raises it `by` this much after the
         data is visible there. The source must not change before flush() returns.
         """
-        far, near = _span(to), _span(source)
+        far, near = span_of(to), span_of(source)
         raised = None if signal is None else signal._core
         self._core.put(far.of._core, far.block, near.of._core, near.block, raised, by)
 
     def get(self, to: Span[Region] | Region, source: Span[Remote] | Remote) -> None:
         """Starts to move bytes of another rank here; flush() completes it."""
-        near, far = _span(to), _span(source)
+        near, far = span_of(to), span_of(source)
         self._core.get(near.of._core, near.block, far.of._core, far.block)
 
     def raise_signal(self, signal: Remote, by: int = 1) -> None:
@@ -188,12 +206,42 @@ class Context(_Closing):
         """Returns once all that was started towards `rank` is complete at both ends."""
         self._core.flush(rank, timeout)
 
+    def stream(self, device: str = "host") -> Stream:
+        """A new stream: on the host a worker thread with a queue, on "cuda" or "cuda:1" a CUDA stream."""
+        return self._keep(Stream(_core.make_stream(self._core, *split_device(device))))
+
+    def plan(self, device: str = "host") -> PlanBuilder:
+        """A new plan, started on `device`: the regions of its operations, on this side, are memory of it."""
+        return self._keep(PlanBuilder(_core.make_plan(self._core, *split_device(device)), self, device))
+
+    def halo(
+        self,
+        u: object,
+        grid: int | Sequence[int],
+        shadow: Sides = 1,
+        periodic: bool | Sequence[bool] = False,
+        corners: bool = False,
+        width: Sides | None = None,
+        dims: Sequence[int | None] | None = None,
+    ) -> Halo:
+        """A plan that refreshes the halos of a distributed array, or of a list of them, at once. Collective.
+
+        `u` is this rank's part with its shadow, an array of NumPy, CuPy, PyTorch or JAX, used without a copy.
+        Array dimension dims[i] is distributed over dimension i of the process `grid`; the first ones unless
+        `dims` is given. `shadow` is the number of layers round the distributed dimensions, or one entry for
+        each dimension of the array: an int, or (lower, upper). So is `width`, the layers to refresh, all of
+        them unless given. `periodic` is for all dimensions, or one entry each.
+        """
+        from peerway.halo import make_halo
+
+        return self._keep(make_halo(self, u, grid, shadow, periodic, corners, width, dims))
+
     def close(self) -> None:
         """Closes the context and all that was made from it. Other threads' waits in it raise Closed.
         Closing twice does nothing."""
         if not self._core.closed:
             self._core.end_waits()
-        for child in list(self._children):
+        for child in sorted(self._children, key=_closing_order):
             child.close()
         self._core.close()
         if self._owns_team:
@@ -204,5 +252,6 @@ class Context(_Closing):
         return child
 
 
-def _span(part: Span[Side] | Side) -> Span[Side]:
-    return part if isinstance(part, Span) else part[:]
+def _closing_order(child: object) -> int:
+    """Streams use plans, and plans regions, remotes and signals."""
+    return 0 if isinstance(child, Stream) else 1 if isinstance(child, PlanBuilder | Plan) else 2

@@ -54,6 +54,19 @@ class _Addressed:
         return Span(self, _core.Block(counts, strides, block_bytes, offset))
 
 
+def span_of(part: Span[Side] | Side) -> Span[Side]:
+    """A span as it is; a region or remote as the span of all its bytes."""
+    return part if isinstance(part, Span) else part[:]
+
+
+def split_device(device: str) -> tuple[str, int]:
+    """ "cuda:1" as its kind and index; the index is -1 where none is given. Raises InvalidArgument."""
+    kind, colon, index = device.partition(":")
+    if colon and not index.isdecimal():
+        raise InvalidArgument(f"peerway: unknown device '{device}'; there are 'host', 'cuda' and 'cuda:N'.")
+    return kind, int(index) if index else -1
+
+
 class Region(_Addressed):
     """A registered span of this rank's memory. Made by Context.allocate and Context.register."""
 
@@ -95,6 +108,20 @@ class Remote(_Addressed):
         self.rank = core.rank
         self.bytes = core.bytes
 
+    def handle(self, device: str = "cuda") -> bytes:
+        """The pw_remote_handle with which kernels of a GPU put here (peerway/device.cuh), as bytes."""
+        return self._core.handle(*split_device(device))
+
+    def raises(self, device: str = "cuda") -> bytes:
+        """The pw_raise_handle with which kernels of a GPU raise this signal, as bytes: they alone, until
+        release_raises() or close().
+        """
+        return self._core.raises(*split_device(device))
+
+    def release_raises(self) -> None:
+        """Ends that, once no kernel runs that has the handle."""
+        self._core.release_raises()
+
     def close(self) -> None:
         """Lets go of the mapping. Closing twice does nothing."""
         self._core.close()
@@ -125,6 +152,16 @@ class Signal:
         the context is closed meanwhile.
         """
         self._core.wait(value, timeout)
+
+    def handle(self, device: str = "cuda", timeout: float | None = None) -> bytes:
+        """The pw_signal_handle with which kernels of a GPU wait for it (peerway/device.cuh), as bytes. Each
+        wait ends after `timeout` seconds, when the sender is lost, or with the context.
+        """
+        return self._core.handle(*split_device(device), timeout)
+
+    def check(self) -> None:
+        """Raises what ended a kernel's wait early, if one was."""
+        self._core.check()
 
     def close(self) -> None:
         """Ends the signal. Closing twice does nothing."""

@@ -9,19 +9,14 @@
 #include "bench/data.h"
 #include "bench/limits.h"
 #include "bench/pair.h"
+#include "bench_samples.h"
 #include "core.h"
 #include "device/shape.h"
 
 namespace pwpy {
-namespace {
 
-using pw::bench::Ends;
-using pw::bench::Pair;
 using pw::bench::Samples;
-using pw::bench::Work;
-using Array = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 
-/// (samples in ns, processor use in percent of the loop's wall time)
 std::tuple<Array, double> to_python(Samples&& samples) {
   auto kept = std::make_unique<std::vector<double>>(std::move(samples.ns));
   double* data = kept->data();
@@ -32,17 +27,11 @@ std::tuple<Array, double> to_python(Samples&& samples) {
   return {Array(data, {size}, owner), percent};
 }
 
-/// Runs a loop with the interpreter's lock released.
-template <typename Loop>
-std::tuple<Array, double> run(Loop loop) {
-  Samples samples;
-  {
-    const nb::gil_scoped_release release;
-    samples = loop();
-  }
-  return to_python(std::move(samples));
-}
+namespace {
 
+using pw::bench::Ends;
+using pw::bench::Pair;
+using pw::bench::Work;
 using Method = Samples (Pair::*)(const Work&);
 
 template <Method method>

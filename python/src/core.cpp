@@ -6,11 +6,27 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+
+#include <tuple>
+#include <vector>
 
 #include "peerway/peerway.hpp"
 
 namespace pwpy {
+
+pw_device parse_device(const std::string& kind, int32_t index) {
+  if (kind == "host") return peerway::host;
+  if (kind == "cuda") return peerway::cuda(index);
+  throw peerway::Error(peerway::Status::invalid_argument,
+                       "peerway: unknown device '" + kind + "'; there are 'host', 'cuda' and 'cuda:N'.");
+}
+
+std::string device_name(pw_device device) {
+  return device.kind == PW_HOST ? std::string("host") : "cuda:" + std::to_string(device.index);
+}
+
 namespace {
 
 using Seconds = std::optional<double>;
@@ -18,28 +34,14 @@ using Release = nb::call_guard<nb::gil_scoped_release>;
 
 nb::bytes to_bytes(const peerway::Key& key) { return nb::bytes(key.data(), key.size()); }
 
+/// A handle for kernels, as the bytes that they take by value.
+template <typename Handle>
+nb::bytes handle_bytes(const Handle& handle) {
+  return nb::bytes(&handle, sizeof handle);
+}
+
 std::span<const std::byte> as_span(const nb::bytes& bytes) {
   return {static_cast<const std::byte*>(bytes.data()), bytes.size()};
-}
-
-/// Waits with the lock released and throws afterwards, with it held.
-template <typename Body>
-void released(Body body) {
-  peerway::Status status;
-  std::string message;
-  {
-    const nb::gil_scoped_release release;
-    status = body();
-    if (status != peerway::Status::ok) message = peerway::error_message();
-  }
-  if (status != peerway::Status::ok) throw peerway::Error(status, message);
-}
-
-pw_device parse_device(const std::string& kind, int32_t index) {
-  if (kind == "host") return peerway::host;
-  if (kind == "cuda") return peerway::cuda(index);
-  throw peerway::Error(peerway::Status::invalid_argument,
-                       "peerway: unknown device '" + kind + "'; there are 'host', 'cuda' and 'cuda:N'.");
 }
 
 Team create_team(int rank, int size, const nb::callable& broadcast) {
@@ -88,12 +90,7 @@ void bind_memory(nb::module_& module) {
   nb::class_<Region>(module, "Region")
       .def_prop_ro("address", [](Region& region) { return reinterpret_cast<uintptr_t>(region->address()); })
       .def_prop_ro("bytes", [](Region& region) { return region->bytes(); })
-      .def_prop_ro("device",
-                   [](Region& region) {
-                     const pw_device device = region->device();
-                     return device.kind == PW_HOST ? std::string("host")
-                                                   : "cuda:" + std::to_string(device.index);
-                   })
+      .def_prop_ro("device", [](Region& region) { return device_name(region->device()); })
       .def_prop_ro("closed", &Region::closed)
       .def("key", [](Region& region) { return to_bytes(region->key()); })
       .def("close", &Region::close, Release());
@@ -101,11 +98,32 @@ void bind_memory(nb::module_& module) {
       .def_prop_ro("rank", [](Remote& remote) { return remote->rank(); })
       .def_prop_ro("bytes", [](Remote& remote) { return remote->bytes(); })
       .def_prop_ro("closed", &Remote::closed)
+      .def(
+          "handle",
+          [](Remote& remote, const std::string& kind, int32_t index) {
+            return handle_bytes(remote->handle_on(parse_device(kind, index)));
+          },
+          nb::arg("kind"), nb::arg("index"))
+      .def(
+          "raises",
+          [](Remote& remote, const std::string& kind, int32_t index) {
+            return handle_bytes(remote->raises_on(parse_device(kind, index)));
+          },
+          nb::arg("kind"), nb::arg("index"))
+      .def(
+          "release_raises", [](Remote& remote) { remote->release_raises(); }, Release())
       .def("close", &Remote::close, Release());
   nb::class_<Signal>(module, "Signal")
       .def_prop_ro("value", [](Signal& signal) { return signal->value(); })
       .def_prop_ro("closed", &Signal::closed)
       .def("key", [](Signal& signal) { return to_bytes(signal->key()); })
+      .def(
+          "handle",
+          [](Signal& signal, const std::string& kind, int32_t index, Seconds seconds) {
+            return handle_bytes(signal->handle_on(parse_device(kind, index), timeout(seconds)));
+          },
+          nb::arg("kind"), nb::arg("index"), nb::arg("timeout") = nb::none())
+      .def("check", [](Signal& signal) { released([&] { return signal->status(); }); })
       .def(
           "wait",
           [](Signal& signal, uint64_t value, Seconds seconds) {
@@ -146,6 +164,12 @@ void bind_context(nb::module_& module) {
       .def_prop_ro("closed", &Context::closed)
       .def(
           "use", [](Context& context, const std::string& paths) { context->use(paths); }, nb::arg("paths"))
+      .def_prop_rw(
+          "economy", [](Context& context) { return context->wait_policy() == peerway::WaitPolicy::economy; },
+          [](Context& context, bool economy) {
+            context->set_wait_policy(economy ? peerway::WaitPolicy::economy
+                                             : peerway::WaitPolicy::performance);
+          })
       .def(
           "allocate",
           [](Context& context, uint64_t bytes, const std::string& kind, int32_t index) {
@@ -165,8 +189,12 @@ void bind_context(nb::module_& module) {
           },
           nb::arg("key"), nb::keep_alive<0, 1>())
       .def(
-          "signal", [](Context& context, int sender) { return Signal(context->signal(sender), "signal"); },
-          nb::arg("sender"), nb::keep_alive<0, 1>())
+          "signal",
+          [](Context& context, int sender, const std::string& kind, int32_t index) {
+            return Signal(context->signal_on(parse_device(kind, index), sender), "signal");
+          },
+          nb::arg("sender"), nb::arg("kind") = "host", nb::arg("index") = -1, nb::keep_alive<0, 1>(),
+          Release())
       .def("put", &put, nb::arg("to"), nb::arg("to_block"), nb::arg("source"), nb::arg("source_block"),
            nb::arg("signal").none() = nb::none(), nb::arg("by") = 1)
       .def(
@@ -205,6 +233,18 @@ std::pair<uintptr_t, uint64_t> dlpack_span(const nb::ndarray<nb::c_contig>& arra
   return {reinterpret_cast<uintptr_t>(array.data()), array.nbytes()};
 }
 
+/// Address, shape, strides in bytes and element size of an array that only speaks DLPack.
+std::tuple<uintptr_t, std::vector<int64_t>, std::vector<int64_t>, int64_t> dlpack_layout(
+    const nb::ndarray<>& array) {
+  const int64_t item = (array.dtype().bits * array.dtype().lanes + 7) / 8;
+  std::vector<int64_t> shape, strides;
+  for (size_t d = 0; d < array.ndim(); ++d) {
+    shape.push_back(static_cast<int64_t>(array.shape(d)));
+    strides.push_back(array.stride(d) * item);
+  }
+  return {reinterpret_cast<uintptr_t>(array.data()), shape, strides, item};
+}
+
 /// A DLPack view of CUDA memory as bytes; `owner` lives as long as the view.
 nb::ndarray<nb::array_api, uint8_t> cuda_bytes(uintptr_t address, uint64_t bytes, int32_t device,
                                                nb::object owner) {
@@ -224,6 +264,7 @@ void bind_core(nb::module_& module) {
   module.attr("MAX_DIMS") = PW_MAX_DIMS;
   module.def("version", &pw_version);
   module.def("dlpack_span", &dlpack_span, nb::arg("array"));
+  module.def("dlpack_layout", &dlpack_layout, nb::arg("array"));
   module.def("cuda_bytes", &cuda_bytes, nb::arg("address"), nb::arg("bytes"), nb::arg("device"),
              nb::arg("owner"));
   bind_team(module);

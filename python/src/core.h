@@ -65,6 +65,9 @@ using Context = Closable<peerway::Context>;
 using Region = Closable<peerway::Region>;
 using Remote = Closable<peerway::Remote>;
 using Signal = Closable<peerway::Signal>;
+using Stream = Closable<peerway::Stream>;
+using PlanBuilder = Closable<peerway::PlanBuilder>;
+using Plan = Closable<peerway::Plan>;
 
 /// Seconds as Python gives them; None waits for ever.
 inline peerway::Timeout timeout(std::optional<double> seconds) {
@@ -81,9 +84,29 @@ inline uint64_t pw_timeout(std::optional<double> seconds) {
   return peerway::detail::nanoseconds(timeout(seconds));
 }
 
+/// Waits with the lock released and throws afterwards, with it held.
+template <typename Body>
+void released(Body body) {
+  peerway::Status status;
+  std::string message;
+  {
+    const nb::gil_scoped_release release;
+    status = body();
+    if (status != peerway::Status::ok) message = peerway::error_message();
+  }
+  if (status != peerway::Status::ok) throw peerway::Error(status, message);
+}
+
+/// "host" or "cuda" and an index, -1 for the one bound to this rank.
+pw_device parse_device(const std::string& kind, int32_t index);
+/// "host" or "cuda:1".
+std::string device_name(pw_device device);
+
 void bind_core(nb::module_& module);
 void bind_bench(nb::module_& module);
+void bind_bench_plans(nb::module_& module);
 void bind_config(nb::module_& module);
+void bind_plan(nb::module_& module);
 void bind_routes(nb::module_& module);
 
 }  // namespace pwpy

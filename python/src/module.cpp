@@ -27,7 +27,9 @@ NB_MODULE(_core, module) {
     }
   });
   pwpy::bind_core(module);
+  pwpy::bind_plan(module);
   pwpy::bind_bench(module);
+  pwpy::bind_bench_plans(module);
   pwpy::bind_config(module);
   pwpy::bind_routes(module);
 }

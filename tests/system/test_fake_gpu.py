@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "gpu" / "programs"
+SYSTEM_PROGRAMS = ROOT / "tests" / "system" / "programs"
 PATHS = ["peer/copy", "peer/store", "staged"]
 
 Moves = Callable[..., list[dict[str, Any]]]
@@ -97,3 +98,31 @@ def test_a_rank_killed_in_the_middle_is_lost_to_the_other(
     assert said["rank"] == 0
     assert "rank 1" in said["put"]
     assert "rank 1" in said["wait"]
+
+
+def test_plans_raise_and_await_signals_in_gpu_memory(
+    doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    program = [sys.executable, str(SYSTEM_PROGRAMS / "device_signals.py"), "put_and_wait"]
+    done = run_program("peerway", "run", "-n", "2", "--", *program, env={**os.environ, **doubles})
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(found) == 2
+    for one in found:
+        assert one["right"] == 20
+        assert one["value"] == one["began_at"] == 40  # kernels go on from where the plan was
+        assert "memory of its cuda:" in one["refused"]
+        assert one["handles"] == [16, 16, 40]
+
+
+def test_waits_for_a_signal_in_gpu_memory_end_with_its_sender(
+    doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    program = [sys.executable, str(SYSTEM_PROGRAMS / "device_signals.py"), "lost"]
+    done = run_program(
+        "peerway", "run", "-n", "2", "--grace", "60", "--", *program, env={**os.environ, **doubles}
+    )
+    assert done.returncode == 137, done.stderr
+    (said,) = map(json.loads, done.stdout.splitlines())
+    assert "rank 1" in said["wait"]
+    assert "rank 1" in said["check"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from peerway.bench import peers
+from peerway.bench import halo, peers
 from peerway.bench.peers import nccl, nvshmem, places, record
 
 SIZES = (1, 8, 4096, 65537, 1 << 20)
@@ -35,7 +35,7 @@ def all_cases() -> tuple[peers.Case, ...]:
     cases += [peers.Case("cube", form, iterations=ITERATIONS) for form in FACES]
     for size in SIZES:
         form = Form("contiguous", 1, size, size)
-        for test in ("put_latency", "pingpong", "get_latency"):
+        for test in ("put_latency", "pingpong", "get_latency", "exchange", "plan_latency"):
             cases.append(peers.Case(test, form, iterations=ITERATIONS))
         for test in ("put_bw", "get_bw", "put_bibw", "put_mbw_mr"):
             cases.append(peers.Case(test, form, window=8, iterations=ITERATIONS))
@@ -88,6 +88,51 @@ def test_four_ranks_are_two_pairs_at_once(via: str) -> None:
     (one,) = made.run(plan, lambda *_: None)
     assert isinstance(one, dict)
     assert (one["ranks"], one["validated"]) == (4, True)
+
+
+HALOS = (
+    halo.make([2, 1], [64, 32], 8),
+    halo.make([1, 2], [16, 7], 8, [(0, 0), (1, 2)], [True, False]),
+    halo.make([1, 2], [5, 6, 4], 12, [(2, 1), (1, 0), (3, 3)], [True, True, False], corners=True),
+    halo.make([2, 1, 1, 1], [4, 2, 4, 2], 192),
+    halo.make([2], [9], 3, [(2, 3)]),
+    halo.make([1, 2], [2, 3, 2, 2, 1, 2, 2], 1, [(1, 1)] * 7, corners=True),
+)
+
+
+def exchanged(*asked: halo.Halo, ranks: int) -> list[dict[str, object]]:
+    made = peers.PEERS["openmpi"]()
+    if isinstance(made.find("host"), peers.Missing):
+        pytest.skip("openmpi is not installed")
+    cases = [
+        peers.Case("halo", Form(one.label, 1, one.bytes, one.bytes), iterations=ITERATIONS) for one in asked
+    ]
+    got = list(made.run(peers.Plan("host", tuple(cases), ranks=ranks), lambda *_: None))
+    assert [one for one in got if isinstance(one, peers.Failed)] == []
+    return [one for one in got if isinstance(one, dict)]
+
+
+def test_halos_arrive_by_datatypes_and_packed() -> None:
+    got = exchanged(*HALOS, ranks=2)
+    assert {(one["via"], one["shape"]) for one in got if one["validated"]} == {
+        (via, one.label) for via in ("openmpi", "openmpi/pack") for one in HALOS
+    }
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(halo.make([1], [4, 4], 8, [(1, 1), (1, 1)], corners=True), id="with oneself"),
+        pytest.param(halo.make([3], [5, 3], 24, [(2, 1), (0, 0)], [False, True]), id="three in a row"),
+        pytest.param(halo.make([2, 4, 1, 1], [4, 2, 4, 4], 192), id="a lattice"),
+    ],
+)
+def test_a_halo_is_exchanged_by_as_many_ranks_as_its_grid_has(asked: halo.Halo) -> None:
+    got = exchanged(asked, ranks=asked.ranks)
+    assert [(one["via"], one["ranks"], one["validated"]) for one in got] == [
+        ("openmpi", asked.ranks, True),
+        ("openmpi/pack", asked.ranks, True),
+    ]
 
 
 @pytest.mark.parametrize("made", [nccl.Nccl(), nvshmem.Nvshmem()], ids=lambda peer: peer.name)

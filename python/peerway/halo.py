@@ -1,0 +1,298 @@
+"""Halos: the boundary layers of distributed arrays, refreshed by one plan.
+
+halo = ctx.halo(u, grid=(2, 2), shadow=1, periodic=True)
+halo.start(stream); interior(u, stream); halo.finish(stream); boundary(u, stream)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from peerway import _core
+from peerway.arrays import called
+from peerway.errors import Error, InvalidArgument, by_status
+from peerway.layout import Layout, layout_of
+from peerway.memory import Region
+from peerway.plan import Plan
+
+if TYPE_CHECKING:
+    from peerway.context import Context
+
+Side = int | tuple[int, int]  # as many layers below as above, or (lower, upper)
+Sides = int | Sequence[Side]
+
+_Pairs = tuple[tuple[int, int], ...]
+
+
+class Halo(Plan):
+    """The plan that refreshes the halos of distributed arrays, made by Context.halo. It is started and
+    finished like any plan; between the two, elements that no halo touches may be computed.
+    """
+
+    def __init__(
+        self,
+        core: _core.Plan,
+        parts: Sequence[_Local],
+        grid: tuple[int, ...],
+        extents: Sequence[tuple[int, ...]],
+        device: str,
+    ) -> None:
+        super().__init__(core, device, [part.array for part in parts])
+        self._regions = [part.region for part in parts if part.region is not None]
+        self.grid = grid
+        self.extents = tuple(extents)  # of the whole arrays, over all ranks
+
+    def close(self) -> None:
+        """Ends the halo, which must not be under way, and lets go of the arrays. Closing twice does
+        nothing.
+        """
+        super().close()
+        for region in self._regions:
+            region.close()
+
+
+@dataclass(slots=True)
+class _Local:
+    """One array as this rank has it."""
+
+    array: object
+    layout: Layout
+    over: tuple[int, ...]  # for each dimension the grid's that it is distributed over, or -1
+    periodic: tuple[bool, ...]
+    shadow: _Pairs
+    width: _Pairs
+    region: Region | None = None
+
+    @property
+    def owned(self) -> tuple[int, ...]:
+        """Elements without the shadow. An array that holds no element in a dimension owns none there."""
+        return tuple(
+            max(count - sum(sides), 0) for count, sides in zip(self.layout.shape, self.shadow, strict=True)
+        )
+
+
+def make_halo(
+    context: Context,
+    u: object,
+    grid: int | Sequence[int],
+    shadow: Sides,
+    periodic: bool | Sequence[bool],
+    corners: bool,
+    width: Sides | None,
+    dims: Sequence[int | None] | None,
+) -> Halo:
+    """What Context.halo does. A rank that refuses its arguments tells the others: none waits for it."""
+    places = (grid,) if isinstance(grid, int) else tuple(int(extent) for extent in grid)
+    arrays = list(u) if isinstance(u, list | tuple) else [u]
+    parts: list[_Local] = []
+    refusal: Exception | None = None
+    try:
+        _check_grid(places, context.size)
+        for array in arrays:
+            parts.append(_local(array, places, shadow, periodic, width, dims))
+        for part in parts:
+            if part.layout.span > 0 and 0 not in part.owned:
+                part.region = Region(context._core.register(part.layout.address, part.layout.span))
+    except Exception as error:  # of another library, too: the other ranks must hear of it
+        refusal = error
+    try:
+        extents, device = _agree(context, places, parts, refusal)
+        core = _core.make_halo(
+            context._core,
+            places,
+            [_described(part, extent) for part, extent in zip(parts, extents, strict=True)],
+            bool(corners),
+        )
+    except BaseException:
+        for part in parts:
+            if part.region is not None:
+                part.region.close()
+        raise
+    return Halo(core, parts, places, extents, device)
+
+
+def _check_grid(grid: tuple[int, ...], size: int) -> None:
+    if min(grid, default=0) < 1 or prod(grid) != size:
+        raise InvalidArgument(
+            f"peerway: a process grid of {grid} has {prod(grid) if grid else 0} places, but the team has "
+            f"{size} ranks; they must be as many."
+        )
+
+
+def _local(
+    array: object,
+    grid: tuple[int, ...],
+    shadow: Sides,
+    periodic: bool | Sequence[bool],
+    width: Sides | None,
+    dims: Sequence[int | None] | None,
+) -> _Local:
+    layout = layout_of(array)
+    ndim = len(layout.shape)
+    if not 1 <= ndim <= _core.MAX_ARRAY_DIMS:
+        raise InvalidArgument(
+            f"peerway: {called(array)} has {ndim} dimensions; 1 to {_core.MAX_ARRAY_DIMS} are possible."
+        )
+    over = _distribution(array, ndim, grid, dims)
+    layers = _sides("shadow", shadow, over)
+    wrapped = (periodic,) * ndim if isinstance(periodic, bool | int) else tuple(map(bool, periodic))
+    if len(wrapped) != ndim:
+        raise InvalidArgument(
+            f"peerway: periodic={periodic!r} has {len(wrapped)} entries for the {ndim} dimensions of "
+            f"{called(array)}; give one for each, or one for all."
+        )
+    for axis, (count, sides) in enumerate(zip(layout.shape, layers, strict=True)):
+        if 0 < count < sum(sides):
+            raise InvalidArgument(
+                f"peerway: {called(array)} has {count} elements in dimension {axis}, fewer than its shadow "
+                f"of {sides[0]}:{sides[1]}."
+            )
+    refreshed = layers if width is None else _sides("width", width, over)
+    return _Local(array, layout, over, tuple(map(bool, wrapped)), layers, refreshed)
+
+
+def _distribution(
+    array: object, ndim: int, grid: tuple[int, ...], dims: Sequence[int | None] | None
+) -> tuple[int, ...]:
+    """For each dimension of the array the grid's that it is distributed over, or -1."""
+    if dims is None and len(grid) > ndim:
+        raise InvalidArgument(
+            f"peerway: {called(array)} has {ndim} dimensions, the process grid {grid} has {len(grid)}; say "
+            "by dims which dimension of the array is distributed over each of the grid's, None for a copy on "
+            "every rank."
+        )
+    chosen = tuple(range(len(grid))) if dims is None else tuple(dims)
+    named = [dim for dim in chosen if dim is not None]
+    if len(chosen) != len(grid) or len(set(named)) != len(named) or not all(0 <= dim < ndim for dim in named):
+        raise InvalidArgument(
+            f"peerway: dims={chosen} for {called(array)} and the process grid {grid}; give for each of the "
+            f"{len(grid)} dimensions of the grid another dimension of the array, 0 to {ndim - 1}, or None."
+        )
+    over = [-1] * ndim
+    for place, dim in enumerate(chosen):
+        if dim is not None:
+            over[dim] = place
+    return tuple(over)
+
+
+def _sides(name: str, given: Sides, over: tuple[int, ...]) -> _Pairs:
+    """(lower, upper) for each dimension. One number is for all the distributed ones."""
+    if isinstance(given, int):
+        pairs = [(given, given) if place >= 0 else (0, 0) for place in over]
+    else:
+        pairs = [_pair(name, given, side) for side in given]
+    if len(pairs) != len(over) or min((min(pair) for pair in pairs), default=0) < 0:
+        raise InvalidArgument(
+            f"peerway: {name}={given!r} for an array of {len(over)} dimensions; give one number of layers, 0 "
+            "or more, for all distributed dimensions, or for each dimension a number or (lower, upper)."
+        )
+    return tuple(pairs)
+
+
+def _pair(name: str, given: Sides, side: Side) -> tuple[int, int]:
+    if isinstance(side, int):
+        return side, side
+    try:
+        lower, upper = (int(layers) for layers in side)
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            f"peerway: {name}={given!r} has an entry {side!r}; give a number of layers or (lower, upper)."
+        ) from None
+    return lower, upper
+
+
+def _agree(
+    context: Context, grid: tuple[int, ...], parts: list[_Local], refusal: Exception | None
+) -> tuple[list[tuple[int, ...]], str]:
+    """Collective: the extents of the whole arrays, and the device of this rank's plan. All ranks raise when
+    one refuses or the parts do not fit.
+    """
+    device = next((part.region.device for part in parts if part.region is not None), None)
+    mine: dict[str, Any] = {"grid": grid, "device": device, "arrays": [_told(part) for part in parts]}
+    if refusal is not None:
+        status = refusal.status if isinstance(refusal, Error) else InvalidArgument.status
+        mine = {"refusal": [status, str(refusal).removeprefix("peerway: ")]}
+    all_ranks = [json.loads(told) for told in context.team.all_gather(json.dumps(mine).encode())]
+    if refusal is not None:
+        raise refusal
+    for rank, told in enumerate(all_ranks):
+        if "refusal" in told:
+            status, message = told["refusal"]
+            raise by_status(status)(f"peerway: rank {rank} cannot make this halo: {message}")
+    for rank, told in enumerate(all_ranks):
+        _same("the grid", tuple(told["grid"]), tuple(all_ranks[0]["grid"]), rank)
+        _same("the number of arrays", len(told["arrays"]), len(all_ranks[0]["arrays"]), rank)
+    extents = []
+    for number in range(len(parts)):
+        told_of = [told["arrays"][number] for told in all_ranks]
+        for rank, told in enumerate(told_of):
+            for what in ("dimensions", "dtype", "distribution"):
+                _same(f"the {what} of array {number}", told[what], told_of[0][what], rank)
+        extents.append(_extents(number, grid, told_of))
+    # A rank that owns nothing starts the plan on a device of the kind that the others use.
+    elsewhere = next((told["device"] for told in all_ranks if told["device"] is not None), "host")
+    return extents, device or elsewhere.partition(":")[0]
+
+
+def _told(part: _Local) -> dict[str, Any]:
+    return {
+        "shape": part.layout.shape,
+        "owned": part.owned,
+        "dimensions": len(part.layout.shape),
+        "dtype": part.layout.kind,
+        "distribution": part.over,
+    }
+
+
+def _same(what: str, here: object, first: object, rank: int) -> None:
+    if here != first:
+        raise InvalidArgument(
+            f"peerway: ranks ask for different halos: {what} is {first} on rank 0, but {here} on rank {rank}."
+        )
+
+
+def _extents(number: int, grid: tuple[int, ...], told: list[dict[str, Any]]) -> tuple[int, ...]:
+    """The extents of the whole array that each rank has told of its part."""
+    extents = []
+    for axis, place in enumerate(told[0]["distribution"]):
+        parts = grid[place] if place >= 0 else 1
+        found: list[set[int]] = [set() for _ in range(parts)]
+        for rank, one in enumerate(told):
+            found[_coordinate(rank, grid, place)].add(one["owned"][axis])
+        counts = [min(counts) for counts in found]
+        extent = sum(counts)
+        expected = [_core.grid_block(extent, parts, index)[1] for index in range(parts)]
+        if max(map(len, found)) > 1 or counts != expected:
+            shapes = ", ".join(f"rank {rank} {tuple(one['shape'])}" for rank, one in enumerate(told))
+            raise InvalidArgument(
+                f"peerway: array {number} is no block distribution over the process grid {grid}: without the "
+                f"shadow its parts have {' '.join(_alternatives(one) for one in found)} elements along "
+                f"dimension {axis}, and a block distribution of {extent} gives "
+                f"{' '.join(map(str, expected))}. The shapes are: {shapes}."
+            )
+        extents.append(extent)
+    return tuple(extents)
+
+
+def _alternatives(counts: set[int]) -> str:
+    return " or ".join(map(str, sorted(counts)))
+
+
+def _coordinate(rank: int, grid: tuple[int, ...], place: int) -> int:
+    return 0 if place < 0 else rank // prod(grid[place + 1 :]) % grid[place]
+
+
+def _described(
+    part: _Local, extent: tuple[int, ...]
+) -> tuple[_core.Region | None, int, int, list[tuple[int, int, bool, int, int, int, int, int]]]:
+    dims = [
+        (length, over, periodic, *shadow, *width, stride)
+        for length, over, periodic, shadow, width, stride in zip(
+            extent, part.over, part.periodic, part.shadow, part.width, part.layout.strides, strict=True
+        )
+    ]
+    return None if part.region is None else part.region._core, 0, part.layout.item, dims

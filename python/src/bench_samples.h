@@ -1,0 +1,31 @@
+// Samples of the timed loops as Python gets them: a NumPy array of nanoseconds, and the processor's use.
+#pragma once
+
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "bench/samples.h"
+#include "core.h"
+
+namespace pwpy {
+
+using Array = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+
+/// (samples in ns, processor use in percent of the loop's wall time)
+std::tuple<Array, double> to_python(pw::bench::Samples&& samples);
+
+/// Runs a loop with the interpreter's lock released.
+template <typename Loop>
+std::tuple<Array, double> run(Loop loop) {
+  pw::bench::Samples samples;
+  {
+    const nb::gil_scoped_release release;
+    samples = loop();
+  }
+  return to_python(std::move(samples));
+}
+
+}  // namespace pwpy

@@ -1,0 +1,153 @@
+"""How arrays of other libraries lie in memory, and which streams are understood: no library, no GPU."""
+
+from __future__ import annotations
+
+import array
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from peerway import InvalidArgument
+from peerway.layout import layout_of
+from peerway.plan import stream_handle
+
+
+class OnlyDlpack:
+    """An array of a library that speaks DLPack and nothing else."""
+
+    def __init__(self, of: np.ndarray[Any, Any]) -> None:
+        self._of = of
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._of.__dlpack__()
+
+    def __dlpack_device__(self) -> Any:
+        return self._of.__dlpack_device__()
+
+
+def cuda_array(**changes: object) -> SimpleNamespace:
+    interface = {"data": (4096, False), "shape": (3, 5), "typestr": "<f4", "strides": None, "version": 3}
+    return SimpleNamespace(__cuda_array_interface__={**interface, **changes}, shape=(3, 5))
+
+
+def test_a_dense_array() -> None:
+    u = np.zeros((3, 4, 5), "f4")
+    found = layout_of(u)
+    assert (found.address, found.shape, found.strides) == (u.ctypes.data, (3, 4, 5), (80, 20, 4))
+    assert (found.item, found.kind, found.span) == (4, "<f4", 240)
+
+
+def test_a_view_with_gaps() -> None:
+    u = np.zeros((6, 10))[1:5, 2:9:2]
+    found = layout_of(u)
+    assert (found.address, found.strides) == (u.ctypes.data, (80, 16))
+    assert found.span == 3 * 80 + 3 * 16 + 8
+
+
+def test_columns_first() -> None:
+    assert layout_of(np.zeros((3, 4), order="F")).strides == (8, 24)
+
+
+@pytest.mark.parametrize("dtype", ["V192", [("v", "f8", (24,))]])
+def test_structs(dtype: Any) -> None:
+    assert layout_of(np.zeros((3, 4), dtype)).item == 192
+
+
+def test_an_array_without_elements() -> None:
+    assert layout_of(np.zeros((0, 4))).span == 0
+
+
+def test_the_buffer_protocol() -> None:
+    numbers = array.array("d", [1, 2, 3])
+    found = layout_of(numbers)
+    assert (found.address, found.shape, found.item) == (numbers.buffer_info()[0], (3,), 8)
+
+
+def test_cuda_arrays() -> None:
+    found = layout_of(cuda_array())
+    assert (found.address, found.strides, found.item, found.span) == (4096, (20, 4), 4, 60)
+    assert layout_of(cuda_array(strides=(40, 8))).span == 2 * 40 + 4 * 8 + 4
+
+
+def test_dlpack_alone() -> None:
+    u = np.zeros((6, 10), "f4")[1:5, 2:9:2]
+    found = layout_of(OnlyDlpack(u))
+    assert (found.address, found.shape, found.strides, found.item) == (u.ctypes.data, (4, 4), (40, 8), 4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [("float64", "<f8"), ("torch.float32", "<f4"), ("bfloat16", "bfloat16")]
+)
+def test_types_have_the_same_name_by_every_protocol(dtype: str, kind: str) -> None:
+    u = OnlyDlpack(np.zeros(3, "f8"))
+    u.dtype = dtype  # type: ignore[attr-defined]
+    assert layout_of(u).kind == kind
+
+
+def test_a_protocol_that_raises_gives_way_to_dlpack() -> None:
+    class Unnamed(OnlyDlpack):
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            raise TypeError("no name for this type")
+
+    assert layout_of(Unnamed(np.zeros(3))).shape == (3,)
+
+
+def frozen() -> np.ndarray[Any, Any]:
+    u = np.zeros(3)
+    u.flags.writeable = False
+    return u
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (np.zeros((4, 5))[::-1], r"strides of \(-40, 8\) bytes; strides must be positive"),
+        (np.zeros((4, 5))[:, ::-1], r"strides of \(40, -8\) bytes"),
+        (np.broadcast_to(np.zeros(5), (4, 5)).view(), "read-only"),
+        (np.lib.stride_tricks.as_strided(np.zeros(5), (4, 5), (0, 8)), r"\(0, 8\) bytes; strides must be"),
+        (np.zeros((3, 4, 5)).transpose(1, 0, 2), r"\(40, 160, 8\) bytes; strides must grow"),
+        (OnlyDlpack(np.zeros((4, 5))[::-1]), r"strides of \(-40, 8\) bytes"),
+        (frozen(), "read-only"),
+        (cuda_array(data=(4096, True)), "read-only"),
+        (bytes(8), "read-only"),
+        (object(), "exposes no memory"),
+        ([1.0, 2.0], "exposes no memory"),
+    ],
+)
+def test_what_cannot_hold_a_halo_is_refused(given: object, says: str) -> None:
+    with pytest.raises(InvalidArgument, match=says):
+        layout_of(given)
+
+
+class Protocol:
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, 77
+
+
+@pytest.mark.parametrize(
+    ("stream", "handle"),
+    [
+        (Protocol(), ("cuda", 1, 77)),
+        (SimpleNamespace(__cuda_stream__=(0, 78)), ("cuda", 1, 78)),
+        (SimpleNamespace(ptr=79, device_id=2), ("cuda", 2, 79)),  # CuPy
+        (SimpleNamespace(ptr=79, device_id=-1), ("cuda", 1, 79)),
+        (SimpleNamespace(cuda_stream=80, device_index=3), ("cuda", 3, 80)),  # PyTorch
+        (81, ("cuda", 1, 81)),
+        (0, ("cuda", 1, 0)),
+    ],
+)
+def test_streams_of_other_libraries(stream: object, handle: tuple[str, int, int]) -> None:
+    assert stream_handle(stream, "cuda:1") == handle
+
+
+def test_a_stream_of_cuda_for_a_plan_of_the_host_keeps_its_kind() -> None:
+    assert stream_handle(81, "host") == ("cuda", -1, 81)
+
+
+@pytest.mark.parametrize("stream", [True, "cuda", 1.5])
+def test_what_is_no_stream_is_refused(stream: object) -> None:
+    with pytest.raises(InvalidArgument, match="is no stream"):
+        stream_handle(stream, "cuda:1")

@@ -1,0 +1,85 @@
+"""Two ranks with GPUs that are the driver's double, whose memory the processor sees: puts by plans raise
+signals in GPU memory, and handles for kernels are made and given back. One line of JSON a rank.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+
+import peerway
+
+WAIT = 60.0
+BYTES = 5000
+TURNS = 20
+
+
+def refusal(error: type[peerway.Error], body: object, *arguments: object) -> str:
+    """The message that the call is refused with."""
+    try:
+        body(*arguments)  # type: ignore[operator]
+    except error as refused:
+        return str(refused)
+    raise AssertionError(f"{body} was not refused")
+
+
+def put_and_wait(ctx: peerway.Context) -> dict[str, object]:
+    """Two plans on a stream: put + signal, and the wait; what came, and where the signal is."""
+    gpu, partner = f"cuda:{ctx.rank}", 1 - ctx.rank
+    out, into = ctx.allocate(gpu, BYTES), ctx.allocate(gpu, BYTES)
+    arrived, used = ctx.signal(partner, gpu), ctx.signal(partner, gpu)
+    keys = [ctx.team.all_gather(thing.key(), WAIT)[partner] for thing in (into, arrived, used)]
+    target, raises, raises_used = map(ctx.import_key, keys)
+    put = ctx.plan(gpu).put(target, out, signal=raises, by=2).after(used, lead=1).prepare(alone=True)
+    wait = ctx.plan(gpu).wait(arrived, by=2).prepare(alone=True)
+    done = ctx.plan(gpu).raise_signal(raises_used).prepare(alone=True)
+    mine = (ctypes.c_uint8 * BYTES).from_address(out.address)
+    theirs = (ctypes.c_uint8 * BYTES).from_address(into.address)
+    ctx.team.barrier(WAIT)
+    right = 0
+    for turn in range(TURNS):
+        ctypes.memset(mine, 10 * ctx.rank + turn, BYTES)
+        for plan in (put, wait):
+            plan.start()
+            plan.finish(timeout=WAIT)
+        right += bytes(theirs) == bytes([10 * partner + turn]) * BYTES
+        done.run()
+    refused = refusal(peerway.Unsupported, ctx.raise_signal, raises)
+    put.close()
+    handle = raises.raises(gpu)
+    total = ctypes.c_uint64.from_address(int.from_bytes(handle[8:16], sys.byteorder))
+    began_at = total.value
+    ctx.team.barrier(WAIT)
+    value = arrived.value
+    raises.release_raises()
+    return {
+        "right": right,
+        "value": value,
+        "began_at": began_at,
+        "refused": refused,
+        "handles": [len(handle), len(target.handle(gpu)), len(arrived.handle(gpu, timeout=1.0))],
+    }
+
+
+def lost(ctx: peerway.Context) -> dict[str, object]:
+    """Rank 1 dies; what waits for its signal in memory of rank 0's GPU ends."""
+    gpu = f"cuda:{ctx.rank}"
+    arrived = ctx.signal(1 - ctx.rank, gpu)
+    arrived.handle(gpu)
+    arrived.check()
+    ctx.team.barrier(WAIT)
+    if ctx.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    waited = refusal(peerway.PeerLost, arrived.wait, 1, WAIT)
+    return {"wait": waited, "check": refusal(peerway.PeerLost, arrived.check)}
+
+
+if __name__ == "__main__":
+    with peerway.Context() as ctx:
+        said = {"put_and_wait": put_and_wait, "lost": lost}[sys.argv[1]](ctx)
+        print(json.dumps(said), flush=True)
+        if sys.argv[1] == "put_and_wait":
+            ctx.team.barrier(WAIT)

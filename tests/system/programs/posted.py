@@ -1,0 +1,126 @@
+"""Plans between ranks that do not map one another's memory, started on a stream of the host far ahead of
+what is done. Tells what was wrong with the data of any epoch.
+
+posted.py SCENARIO EPOCHS BYTES
+
+ring: sends and receives.  puts: one-sided, held back by signals.  gets: one-sided, of what the owner changes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import peerway
+
+
+def numbers(rank: int, epoch: int, count: int) -> np.ndarray:
+    """What a rank sends in an epoch."""
+    return np.random.default_rng([rank, epoch]).integers(0, 2**63, count)
+
+
+class Member:
+    """This rank: what it sends lies in the first half of its memory, what it is sent in the second."""
+
+    def __init__(self, ctx: peerway.Context, size: int) -> None:
+        self.ctx, self.size, self.count = ctx, size, size // 8
+        self.left, self.right = (ctx.rank - 1) % ctx.size, (ctx.rank + 1) % ctx.size
+        self.memory = np.zeros(2 * self.count, np.int64)
+        self.region = ctx.register(self.memory)
+        self.wrong: list[str] = []
+
+    def write(self, epoch: int) -> None:
+        """New numbers to send."""
+        self.memory[: self.count] = numbers(self.ctx.rank, epoch, self.count)
+
+    def check(self, epoch: int) -> None:
+        """Whether those of the rank before are here."""
+        if not np.array_equal(self.memory[self.count :], numbers(self.left, epoch, self.count)):
+            self.wrong.append(f"epoch {epoch}")
+
+
+def ring(member: Member) -> peerway.Plan:
+    """Sends to the right, receives from the left."""
+    ctx, size = member.ctx, member.size
+    builder = ctx.plan().send(member.right, 3, member.region[0:size])
+    return builder.receive(member.left, 3, member.region[size : 2 * size]).prepare()
+
+
+def puts(member: Member) -> tuple[peerway.Plan, list[object]]:
+    """The same by puts: the target's plan raises its consent as it starts."""
+    ctx, size = member.ctx, member.size
+    arrived, consent = ctx.signal(member.left), ctx.signal(member.right)
+    keys = [ctx.team.all_gather(thing.key()) for thing in (member.region, arrived, consent)]
+    far, far_arrived, far_consent = (
+        ctx.import_key(keys[0][member.right]),
+        ctx.import_key(keys[1][member.right]),
+        ctx.import_key(keys[2][member.left]),
+    )
+    plan = (
+        ctx.plan()
+        .raise_signal(far_consent)
+        .after(consent, lead=0)
+        .put(far[size : 2 * size], member.region[0:size], signal=far_arrived)
+        .wait(arrived)
+        .prepare(alone=True)
+    )
+    return plan, [arrived, consent, far, far_arrived, far_consent]
+
+
+def gets(member: Member) -> tuple[peerway.Plan, list[object]]:
+    """Gets what the left rank has written, once it says so; the right rank says when it has it."""
+    ctx, size = member.ctx, member.size
+    written = ctx.signal(member.left)
+    keys = [ctx.team.all_gather(thing.key()) for thing in (member.region, written)]
+    far, far_written = ctx.import_key(keys[0][member.left]), ctx.import_key(keys[1][member.right])
+    plan = (
+        ctx.plan()
+        .raise_signal(far_written)
+        .after(written, lead=0)
+        .get(member.region[size : 2 * size], far[0:size])
+        .prepare(alone=True)
+    )
+    return plan, [written, far, far_written]
+
+
+def has_proxy() -> bool:
+    """Whether this process has a proxy thread."""
+    return any(task.read_text().strip() == "pw-proxy" for task in Path("/proc/self/task").glob("*/comm"))
+
+
+def main() -> int:
+    """Enqueue all epochs, and then say what was wrong."""
+    scenario, epochs, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    with peerway.Context() as ctx:
+        member = Member(ctx, size)
+        made = {"ring": ring, "puts": puts, "gets": gets}[scenario](member)  # type: ignore[operator]
+        plan, kept = made if isinstance(made, tuple) else (made, [])
+        ctx.team.barrier(60)
+        if scenario == "gets":  # what is got may change once the owner knows that it was: from the host
+            for epoch in range(epochs):
+                member.write(epoch)
+                plan.start()
+                plan.finish(timeout=60)
+                member.check(epoch)
+                ctx.team.barrier(60)
+        else:
+            stream = ctx.stream("host")
+            for epoch in range(epochs):
+                stream.call(lambda epoch=epoch: member.write(epoch))  # type: ignore[misc]
+                plan.start(stream)
+                plan.finish(stream)
+                stream.call(lambda epoch=epoch: member.check(epoch))  # type: ignore[misc]
+            stream.wait(timeout=60)
+        plan.check()
+        print(json.dumps({"wrong": member.wrong[:5], "proxy": has_proxy()}), flush=True)
+        ctx.team.barrier(60)
+        plan.close()
+        del kept
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

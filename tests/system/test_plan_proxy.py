@@ -1,0 +1,113 @@
+"""Plans and halos between processes that do not map one another's memory: by staging on one host, by UCX, and
+by UCX between ranks that take themselves for different hosts. The host runs far ahead; ranks die."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ranks import Ranks
+
+FOUND = [
+    *(Path(path) / "libucx" / "lib" / "libucp.so.0" for path in sys.path),
+    *Path("/usr/lib").glob("*-linux-gnu/libucp.so.0"),
+]
+UCX = pytest.mark.skipif(
+    not any(library.exists() for library in FOUND), reason="no UCX here; install libucx0 or libucx-cu13"
+)
+TCP = {"PEERWAY_UCX": "on", "UCX_TLS": "tcp,self"}
+# whether every rank is on a host of its own, and the settings
+WAYS: dict[str, tuple[bool, dict[str, str]]] = {
+    "staged": (False, {"PEERWAY_PATHS": "staged"}),
+    "cma": (False, {"PEERWAY_PATHS": "peer/cma"}),
+    "ucx/direct": (False, {"PEERWAY_PATHS": "ucx/direct", **TCP}),
+    "ucx/staged": (False, {"PEERWAY_PATHS": "ucx/staged", **TCP}),
+    "far": (True, TCP),
+    "far, ucx/staged": (True, {"PEERWAY_PATHS": "ucx/staged", **TCP}),
+}
+FAR_WAYS = [
+    pytest.param(way, marks=[UCX] if "UCX_TLS" in WAYS[way][1] else []) for way in WAYS if way != "cma"
+]
+LIMIT = 2.0  # s from the death of a rank until the others know
+
+
+def start(way: str, program: str, size: int, *arguments: object, **settings: str) -> Ranks:
+    far, environment = WAYS[way]
+    programs = ["far.py", program] if far else [program]
+    return Ranks(programs[0], size, *programs[1:], *arguments, **environment, **settings)
+
+
+@pytest.mark.parametrize("way", FAR_WAYS)
+@pytest.mark.parametrize("scenario", ["ring", "puts"])
+@pytest.mark.parametrize(("size", "epochs", "length"), [(2, 1000, 256), (3, 50, 200_000)])
+def test_the_host_runs_ahead_and_every_epoch_brings_its_own_data(
+    size: int, epochs: int, length: int, scenario: str, way: str
+) -> None:
+    with start(way, "posted.py", size, scenario, epochs, length) as ranks:
+        for found in ranks.read_all():
+            assert found == {"wrong": [], "proxy": True}
+        ranks.end()
+
+
+@pytest.mark.parametrize("way", FAR_WAYS)
+def test_gets_bring_what_the_owner_has_written(way: str) -> None:
+    with start(way, "posted.py", 2, "gets", 30, 4096) as ranks:
+        for found in ranks.read_all():
+            assert found == {"wrong": [], "proxy": True}
+        ranks.end()
+
+
+def test_puts_into_memory_that_cannot_be_mapped_go_by_the_proxy() -> None:
+    with start("cma", "posted.py", 2, "puts", 100, 4096) as ranks:
+        for found in ranks.read_all():
+            assert found == {"wrong": [], "proxy": True}
+        ranks.end()
+
+
+@pytest.mark.parametrize("way", FAR_WAYS)
+@pytest.mark.parametrize("begin", ["host", "stream", "run", "ahead"])
+def test_halos_hold_what_the_neighbours_own(begin: str, way: str) -> None:
+    rounds = 100 if begin == "ahead" else 5
+    case = {"extents": [7, 9], "grid": [2, 2], "corners": True, "start": begin, "rounds": rounds}
+    with start(way, "halo.py", 4, json.dumps(case)) as ranks:
+        found = ranks.read_all()
+        ranks.end()
+    for one in found:
+        assert one["wrong"] == []
+    assert sum(one["filled"] for one in found) == 80
+
+
+@pytest.mark.parametrize("way", FAR_WAYS)
+@pytest.mark.parametrize("begin", ["host", "stream"])
+def test_the_neighbours_of_a_killed_rank_are_told_in_time(begin: str, way: str) -> None:
+    with start(way, "halo_lost.py", 3, begin) as ranks:
+        assert ranks.read_all() == ["running"] * 3
+        killed = ranks.kill(1)
+        for rank in (0, 2):
+            kind, message, status = ranks.read(rank)
+            assert time.monotonic() - killed < LIMIT
+            assert (kind, status) == ("PeerLost", "peer_lost")
+            assert "rank 1" in message
+        ranks.end(1)
+
+
+# On a driver and a GPU that are not there: the doubles of the unit tests.
+@pytest.mark.parametrize("begin", ["host", "stream", "run"])
+def test_halos_of_gpu_memory(begin: str, doubles: dict[str, str]) -> None:
+    case = {"extents": [6, 7], "grid": [2, 1], "memory": "cuda", "start": begin, "corners": True}
+    with start("staged", "halo.py", 2, json.dumps(case), **doubles) as ranks:
+        for one in ranks.read_all():
+            assert one["wrong"] == []
+        ranks.end()
+
+
+@pytest.mark.parametrize("begin", ["host", "stream"])
+def test_without_a_way_between_hosts_prepare_says_what_to_do(begin: str) -> None:
+    with Ranks("far.py", 2, "halo_lost.py", begin, PEERWAY_UCX="off") as ranks:
+        for process in ranks.processes:
+            process.wait(60)
+        for rank in range(2):
+            assert "PEERWAY_UCX=off" in ranks.errors(rank)

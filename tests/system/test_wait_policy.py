@@ -1,0 +1,68 @@
+"""The two policies of waiting, between real processes: what a wait costs, and what wakes who sleeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ranks import Ranks
+
+import peerway
+
+LIMIT = 2.0  # s from the death of a rank until the others know, as the product promises
+WAITED = 1.0  # s
+
+
+def wait(way: str, policy: str) -> dict[str, Any]:
+    """What rank 0 says of its wait for rank 1."""
+    with Ranks("wait_policy.py", 2, way, policy, WAITED) as ranks:
+        assert ranks.read_all() == ["waiting"] * 2
+        found: dict[str, Any] = ranks.read(0)
+        ranks.tell(1)
+        return found
+
+
+@pytest.mark.parametrize("way", ["put", "staged", "host", "host/stream"])
+def test_economy_leaves_the_processor_to_others(way: str) -> None:
+    spun, slept = (wait(way, policy) for policy in ("performance", "economy"))
+    for found in (spun, slept):
+        assert found["error"] == ""
+        assert found["wall"] > WAITED / 2
+    assert slept["share"] < 0.1
+    if spun["share"] > 0.5:  # else others wanted the processor, and it gave way to them
+        assert slept["share"] < spun["share"] / 5
+
+
+@pytest.mark.parametrize("policy", ["performance", "economy"])
+def test_a_close_wakes(policy: str) -> None:
+    assert wait("close", policy)["error"] == "Closed"
+
+
+@pytest.mark.parametrize("policy", ["performance", "economy"])
+def test_the_death_of_the_peer_wakes(policy: str) -> None:
+    with Ranks("wait_policy.py", 2, "hang", policy, WAITED) as ranks:
+        assert ranks.read_all() == ["waiting"] * 2
+        killed = ranks.kill(1)
+        found = ranks.read(0)
+        assert found["error"] == "PeerLost"
+        assert found["at"] - killed < LIMIT
+        ranks.end(1)
+
+
+def test_the_setting_is_the_policy_of_every_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEERWAY_WAIT", "economy")
+    with peerway.Context() as ctx:
+        assert ctx.wait_policy == "economy"
+        ctx.wait_policy = "performance"
+        assert ctx.wait_policy == "performance"
+
+
+def test_a_policy_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        peerway.Context() as ctx,
+        pytest.raises(peerway.InvalidArgument, match=r"'lazy' is no wait policy; .*performance and economy"),
+    ):
+        ctx.wait_policy = "lazy"
+    monkeypatch.setenv("PEERWAY_WAIT", "lazy")
+    with pytest.raises(peerway.BadConfig, match="PEERWAY_WAIT is 'lazy'"):
+        peerway.Context()
