@@ -1,4 +1,4 @@
-"""The faces of a cube of doubles, the shapes of the cube-face test, and how records spell them."""
+"""How records spell shapes: the faces of a cube of doubles, and messages between computations."""
 
 from __future__ import annotations
 
@@ -24,6 +24,17 @@ def cube_face(shape: str) -> CubeFace | None:
     """The face that a shape names, or None for any other shape."""
     match = re.fullmatch(r"cube:([1-9][0-9]{0,8})/([ijk])", shape)
     return CubeFace(int(match[1]), match[2]) if match else None
+
+
+def compute_shape(size: int) -> str:
+    """The spelling of a message between computations on `size` bytes, such as "compute:4096"."""
+    return f"compute:{size}"
+
+
+def computed_bytes(shape: str) -> int | None:
+    """The bytes that are computed on, or None for any other shape."""
+    match = re.fullmatch(r"compute:([1-9][0-9]{0,14})", shape)
+    return int(match[1]) if match else None
 
 
 def shape_class(shape: str) -> str:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from peerway.bench import shapes
-from peerway.bench.kinds import KINDS
+from peerway.bench import halo, shapes
+from peerway.bench.kinds import DEFAULT_TESTS, KINDS
 from peerway.bench.plan import Plan, Setting, make_cases, pairs_for
 
 
@@ -47,8 +47,15 @@ def test_a_whole_cube_is_its_three_faces() -> None:
 
 
 def test_every_test_has_a_case_and_a_plan_survives_its_journey() -> None:
-    made = make_cases(list(KINDS), [8, 4096], ["contiguous"], [2], [("host", "host:malloc")], 4)
+    own = {
+        "halo": [shapes.of_halo(halo.make([4], [8], 8))],
+        "async_pingpong": [shapes.around_computing(4096)],
+    }
+    made = make_cases(
+        list(KINDS), [8, 4096], ["contiguous"], [2], [("host", "host:malloc"), ("host", "host")], 4, own
+    )
     assert {case.test for case in made} == set(KINDS)
+    assert {case.test for case in made if case.target == "host:malloc"} == set(DEFAULT_TESTS)
     plan = Plan(4, made, [Setting("route", "route")], known={"host": "n01"})
     assert Plan.from_json(plan.as_json()) == plan
 

@@ -69,3 +69,17 @@ def test_the_best_of_a_row_is_no_limit_of_the_hardware() -> None:
         if "bold" in str(getattr(cell, "style", ""))
     ]
     assert bold == ["200 ns"]
+
+
+def test_computations_are_rows_and_tell_the_processors_use() -> None:
+    rows = [
+        record(
+            f"{mode}/economy", 128, us=3.0, test="async_pingpong", shape=f"compute:{size}", cpu_percent=45.2
+        )
+        for mode in ("cpu", "stream")
+        for size in (4096, 65536)
+    ]
+    text = drawn(rows, 100)
+    assert "processor" in text.splitlines()[0]
+    assert [line.split()[:2] for line in text.splitlines()[2:] if line] == [["4", "KiB"], ["64", "KiB"]]
+    assert text.count("3.00 µs 45 %") == 4

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peerway.bench import peers
+from peerway.bench import halo, peers
 from peerway.bench.peers import build, gpus, launch, record
 from peerway.bench.peers.base import Ability, Peer, pairs
 
@@ -67,10 +67,10 @@ def test_an_unknown_peer_is_refused_with_the_names_there_are(name: str) -> None:
 def test_a_peer_does_only_tests_that_the_programs_know(family: Peer, device: str) -> None:
     known = {
         *("put_latency", "get_latency", "put_bw", "get_bw", "put_bibw", "put_mbw_mr", "signal_latency"),
-        *("pingpong", "cube"),
+        *("pingpong", "cube", "exchange", "plan_latency", "kernel_latency", "halo"),
     }
     assert {test for test, _ in family.tests(device)} <= known
-    assert {kind for _, kind in family.tests(device)} <= {"contiguous", "block"}
+    assert {kind for _, kind in family.tests(device)} <= {"contiguous", "block", "halo"}
     assert all(via.partition("/")[0] == family.name for via in family.variants)
 
 
@@ -143,6 +143,28 @@ def validator(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Form, int],
 
 NOWHERE = 1 << 40
 
+# A rank's halo filled as the exchange of all ranks would, but for one byte; what the check says.
+HALO = """
+#include "halo.h"
+int main(int argc, char **argv) {
+  halo h = parse_halo(argv[1]);
+  size_t bytes = halo_elements(&h) * h.element, received = 0, changed = 0;
+  unsigned char *before = malloc(bytes), *after = malloc(bytes), *other = malloc(bytes);
+  int rank = atoi(argv[2]);
+  halo_image(&h, rank, 3, 0, before);
+  halo_image(&h, rank, 3, 1, after);
+  halo_image(&h, rank, 4, 1, other);
+  for (int d = 0; d < h.dims; ++d)
+    for (int side = 0; side < 2; ++side) {
+      face f = halo_face(&h, d, side, 0);
+      if (halo_neighbour(&h, rank, d, side) >= 0) received += face_bytes(&f);
+    }
+  for (size_t e = 0; e < bytes; e += h.element) changed += !!memcmp(before + e, after + e, h.element);
+  printf("%zu %zu %zu %d\\n", bytes, received, changed * h.element, !memcmp(after, other, bytes));
+  return argc != 3;
+}
+"""
+
 
 @pytest.mark.parametrize("form", [CONTIGUOUS, STRIDED, Form("odd", 3, 5, 11)], ids=lambda form: form.label)
 def test_what_was_sent_is_valid_and_anothers_data_is_not(
@@ -162,6 +184,33 @@ def test_one_wrong_bit_in_a_block_or_in_a_gap_is_found(
 def test_a_case_that_cannot_be_is_refused(validator: Callable[[Form, int], tuple[bool, bool]]) -> None:
     with pytest.raises(subprocess.CalledProcessError):
         validator(Form("overlapping", 4, 8, 4), NOWHERE)
+
+
+HALOS = [
+    halo.make([2, 1], [8, 8], 8),
+    halo.make([2], [8, 8], 8, [(2, 1), (1, 3)], corners=True),
+    halo.make([3, 2], [4, 5, 2], 24, [(1, 2), (2, 1), (1, 1)]),
+    halo.make([1], [4, 4], 16, [(1, 1), (2, 2)], [True, False]),
+]
+
+
+@pytest.mark.parametrize("asked", HALOS, ids=lambda asked: asked.label)
+def test_the_program_reads_a_halo_as_it_was_meant(asked: halo.Halo, tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler (apt-get install gcc)")
+    (tmp_path / "halo.c").write_text(HALO)
+    program = tmp_path / "halo"
+    command = [compiler, "-std=gnu11", "-Wall", "-Werror", f"-I{build.PROGRAMS}", tmp_path / "halo.c"]
+    subprocess.run([*command, "-o", program], check=True)
+    received = []
+    for rank in range(asked.ranks):
+        said = subprocess.run([program, asked.label, str(rank)], check=True, capture_output=True, text=True)
+        all_bytes, faces, changed, same = map(int, said.stdout.split())
+        assert (all_bytes, same) == (asked.array_bytes, 0)
+        assert faces == changed
+        received.append(changed)
+    assert max(received) == asked.bytes
 
 
 # ---- runs ----

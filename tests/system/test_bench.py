@@ -14,7 +14,7 @@ import pytest
 
 from peerway import records
 from peerway.bench import machine
-from peerway.bench.kinds import KINDS
+from peerway.bench.kinds import DEFAULT_TESTS, KINDS, LIMITS, POLICIES
 
 PEERWAY = [sys.executable, "-m", "peerway"]
 
@@ -36,7 +36,7 @@ def test_every_test_moves_the_right_data_over_every_path(ranks: int, memories: s
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = records.read(out)
-    assert {record.test for record in found} == set(KINDS)
+    assert {record.test for record in found} == set(DEFAULT_TESTS)
     assert all(record.validated for record in found)
     assert {record.ranks for record in found} == {ranks}
     assert {"peer/cma", "staged", "route"} <= {record.via for record in found}
@@ -47,6 +47,87 @@ def test_every_test_moves_the_right_data_over_every_path(ranks: int, memories: s
     rates = [record for record in found if record.test == "put_mbw_mr"]
     assert all(record.extra["pairs"] == ranks // 2 for record in rates)
     assert all(record.extra["chosen"] for record in found if record.via == "route" and record.op != "signal")
+
+
+def ways(test: str) -> set[str]:
+    return set(KINDS[test].plan_ways("host"))
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_plans_move_the_right_data_in_every_way(ranks: int, tmp_path: Path) -> None:
+    done = peerway(
+        "bench", "exchange", "plan_latency", "cube", "--shapes", "contiguous,cube:3", "--quick", "--ranks",
+        ranks, "--sizes", "1,8,65537", "--device", "host", "--paths", "plan,sendrecv", "--format",
+        "jsonl", home=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = [records.parse(line) for line in done.stdout.splitlines()]
+    assert all(record.validated for record in found)
+    for test in ("exchange", "plan_latency", "cube"):
+        same = [record for record in found if record.test == test and record.via not in LIMITS]
+        assert {record.via for record in same} == ways(test)
+        assert all(record.extra["batch"] >= 1 for record in same)
+    assert {record.bytes for record in found if record.test == "exchange"} == {1, 8, 65537}
+
+
+@pytest.mark.parametrize(
+    ("options", "ranks"),
+    [
+        pytest.param(("--grid", "2x1", "--local", "32x16", "--element", "8"), 2, id="rows"),
+        pytest.param(
+            ("--grid", "1x3", "--local", "4x5", "--element", "12", "--width", "1:0,2:1", "--corners",
+             "--periodic", "1,0"), 3, id="corners",
+        ),
+        pytest.param(("--grid", "2x2x1x1", "--local", "4x2x4x4", "--element", "192"), 4, id="lattice"),
+    ],
+)  # fmt: skip
+def test_a_halo_is_refreshed_by_plans_and_beside_them_by_open_mpi(
+    options: tuple[str, ...], ranks: int, tmp_path: Path
+) -> None:
+    command = ("bench", "halo", *options, "--quick", "--device", "host", "--peers", "openmpi")
+    done = peerway(*command, "--format", "jsonl", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = [records.parse(line) for line in done.stdout.splitlines()]
+    vias = {record.via for record in found}
+    assert ways("halo") <= vias
+    if "openmpi on host was not measured" not in done.stderr:
+        assert vias == ways("halo") | {"openmpi", "openmpi/pack"}
+    assert {record.ranks for record in found} == {ranks}
+    assert len({(record.shape, record.bytes) for record in found}) == 1
+    assert all(record.validated for record in found)
+
+
+def test_plans_of_gpu_memory_are_started_from_the_host_and_on_streams(
+    doubles: dict[str, str], tmp_path: Path
+) -> None:
+    """On a driver that is not there; it has no graphs, and no kernels but the library's own."""
+    pairs = ("exchange", "plan_latency", "--sizes", "8,4096")
+    halo = ("halo", "--grid", "2x1", "--local", "16x16", "--element", "8")
+    for test in (pairs, halo):
+        command = ("bench", *test, "--quick", "--device", "cuda", "--format", "jsonl")
+        done = peerway(*command, home=tmp_path, **doubles)
+        assert done.returncode == 0, done.stderr
+        found = [records.parse(line) for line in done.stdout.splitlines()]
+        assert all(record.validated for record in found)
+        assert {(record.source, record.target) for record in found} == {("cuda:0", "cuda:1")}
+        for name in {record.test for record in found}:
+            assert ways(name) <= {record.via for record in found if record.test == name}
+
+
+def test_computations_between_messages_in_every_mode_and_policy(tmp_path: Path) -> None:
+    command = ("bench", "async_pingpong", "--quick", "--device", "host", "--compute", "4096,8192")
+    done = peerway(*command, "--format", "jsonl", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = [records.parse(line) for line in done.stdout.splitlines()]
+    points = {(record.via, record.shape) for record in found}
+    assert points == {
+        (f"{mode}/{policy}", f"compute:{size}")
+        for mode in ways("async_pingpong")
+        for policy in POLICIES
+        for size in (4096, 8192)
+    }
+    assert all(record.validated and record.bytes == 128 for record in found)
+    assert all(len(record.extra["cpu_percents"]) == 2 for record in found)
 
 
 def test_osu_and_json_lines_go_to_standard_output_alone(tmp_path: Path) -> None:

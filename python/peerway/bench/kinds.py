@@ -15,7 +15,10 @@ class Kind:
     """One test. `loop` is the timed loop of the core, `ways` the one-way trips in a sample.
 
     `column` is the field of a record that its table shows. `touch`: the receiver reads what arrived. `via`:
-    the only way there is, of a test that moves no data between ranks.
+    the only way there is, of a test that moves no data between ranks. `plans` are the ways over plans (on
+    GPUs `gpu_plans`, too), of a test that is not `by_paths` the only ones; such tests are not `usual`: a
+    benchmark of nothing in particular leaves them out. With `policies` each way is measured once for each
+    policy of waiting.
     """
 
     name: str
@@ -31,6 +34,26 @@ class Kind:
     via: str = ""
     sized: bool = True
     strided: bool = True
+    by_paths: bool = True
+    plans: tuple[str, ...] = ()
+    gpu_plans: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+
+    @property
+    def usual(self) -> bool:
+        """Whether it is among the tests of a benchmark that names none."""
+        return self.by_paths
+
+    @property
+    def tells_latency(self) -> bool:
+        """Whether it is one of the tests whose result is a time: then waiting is a part of it, and what the
+        waits cost the processor is told beside it.
+        """
+        return self.column == "p50_us"
+
+    def plan_ways(self, memory: str) -> tuple[str, ...]:
+        """The ways over plans in one kind of memory."""
+        return self.plans + self.gpu_plans if memory.startswith("cuda") else self.plans
 
     def window(self, size: int) -> int:
         """Messages in one sample."""
@@ -43,6 +66,11 @@ ROUTE = "route"  # the automatic choice
 MEMCPY, FLAG = "memcpy", "flag"
 LIMITS = (MEMCPY, FLAG)  # what the hardware allows; no way to move data between ranks
 MBPS, RATE = "bandwidth_MBps", "messages_per_s"
+
+STARTS = ("plan", "plan/stream")  # from the host, in the order of a stream
+TWO_SIDED = ("sendrecv", "sendrecv/stream")  # the same, of sends and receives
+POLICIES = ("performance", "economy")
+MODES = ("cpu", "transmit", "stream", "kernel")  # src/bench/async.h
 
 KINDS = {
     kind.name: kind
@@ -67,12 +95,46 @@ KINDS = {
             "pingpong", "as put_latency, and the receiver reads the data", "put", "ping_pong",
             ways=2, touch=True,
         ),
-        Kind("cube", "the faces of a cube of doubles, put with signal, halved", "put", "ping_pong", ways=2),
+        Kind(
+            "cube", "the faces of a cube of doubles, put with signal, halved", "put", "ping_pong", ways=2,
+            plans=STARTS, gpu_plans=("plan/graph",),
+        ),
         Kind(
             "registration", "registering memory that is registered", "register", "register_again",
             via="cache", strided=False,
         ),
+        Kind(
+            "exchange", "put with signal, and wait for the partner's, on both sides at once", "exchange",
+            "exchange", strided=False, by_paths=False, plans=STARTS + TWO_SIDED,
+            gpu_plans=("plan/graph", "sendrecv/graph"),
+        ),
+        Kind(
+            "plan_latency", "put with signal, and wait, as two plans, there and back, halved", "put",
+            "latency", ways=2, strided=False, by_paths=False, plans=STARTS + TWO_SIDED,
+            gpu_plans=("plan/graph", "sendrecv/graph"),
+        ),
+        Kind(
+            "kernel_latency", "put with signal from inside a kernel, there and back, halved", "put",
+            "latency", ways=2, strided=False, by_paths=False,
+            gpu_plans=("plan/kernel", "sendrecv/kernel", "packets/kernel"),
+        ),
+        Kind(
+            "halo", "the halo of a distributed array, refreshed", "halo", "halo", sized=False, strided=False,
+            by_paths=False, plans=STARTS, gpu_plans=("plan/graph",),
+        ),
+        Kind(
+            "async_pingpong", "receive, compute, send on each side, halved", "put", "async", ways=2,
+            sized=False, strided=False, by_paths=False, plans=MODES, policies=POLICIES,
+        ),
     )
 }  # fmt: skip
 
-DEFAULT_TESTS = tuple(KINDS)
+PLAN_WAYS = frozenset(
+    part
+    for kind in KINDS.values()
+    for way in kind.plans + kind.gpu_plans
+    for part in (way, way.partition("/")[0], *(f"{way}/{policy}" for policy in kind.policies))
+)
+"""Names of ways over plans that may be asked for as paths are."""
+
+DEFAULT_TESTS = tuple(kind.name for kind in KINDS.values() if kind.usual)

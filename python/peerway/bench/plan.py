@@ -5,8 +5,9 @@ anything starts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from peerway.bench import shapes
 from peerway.bench.kinds import KINDS, Kind
@@ -18,7 +19,7 @@ SIGNAL_BYTES = 8
 @dataclass(frozen=True, slots=True)
 class Case:
     """One test of one shape between two kinds of memory. `pairs` are the ranks (leader, follower) that run
-    at once.
+    at once; none where all ranks do together.
     """
 
     test: str
@@ -26,6 +27,7 @@ class Case:
     source: str
     target: str
     pairs: tuple[tuple[int, int], ...]
+    samples: int = 0  # to take; 0: as many as fit the time
 
     @property
     def kind(self) -> Kind:
@@ -51,8 +53,9 @@ class Plan:
     Each case is measured over each of the `settings`; none stand for every path that is available, and the
     route (unless `route` is off).
     `staging_chunks` are the chunk sizes with which `staged` is measured, instead of its own. With `explain`
-    (classes of shapes) nothing is measured, and the decisions for the cases are told. `known` are the fields
-    of a record that are the same for all.
+    (classes of shapes) nothing is measured, and the decisions for the cases are told. `policy` is how these
+    ranks wait, of tests that tell policies apart. `known` are the fields of a record that are the same for
+    all.
     """
 
     ranks: int
@@ -65,6 +68,7 @@ class Plan:
     route: bool = True
     staging_chunks: list[int] = field(default_factory=list)
     explain: list[str] = field(default_factory=list)
+    policy: str = ""
     known: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> str:
@@ -80,12 +84,21 @@ class Plan:
         return cls(**values)
 
 
-def _case(test: str, shape: dict[str, int | str], source: str, target: str, pairs: list[list[int]]) -> Case:
-    return Case(test, Shape(**shape), source, target, tuple((a, b) for a, b in pairs))  # type: ignore[arg-type]
+def _case(shape: dict[str, int | str], pairs: list[list[int]], **rest: Any) -> Case:
+    return Case(shape=Shape(**shape), pairs=tuple((a, b) for a, b in pairs), **rest)  # type: ignore[arg-type]
+
+
+def alike(memories: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs of one kind of memory, which plans have on both sides."""
+    return [(source, target) for source, target in memories if source == target]
 
 
 def pairs_for(kind: Kind, ranks: int) -> tuple[tuple[int, int], ...]:
-    """The lower half of the ranks leads the upper; only the first pair, unless the test is of all."""
+    """The lower half of the ranks leads the upper; only the first pair, unless the test is of all. None for
+    a test of all ranks together.
+    """
+    if kind.loop == "halo":
+        return ()
     half = ranks // 2
     return tuple((rank, rank + half) for rank in range(half if kind.all_pairs else 1))
 
@@ -97,8 +110,11 @@ def make_cases(
     cubes: Iterable[int],
     memories: Sequence[tuple[str, str]],
     ranks: int,
+    own: Mapping[str, Sequence[Shape]] | None = None,
 ) -> list[Case]:
-    """All cases of the tests asked for: sizes for contiguous shapes, `cubes` for the cube test's own."""
+    """All cases of the tests asked for: sizes for contiguous shapes, `cubes` for the cube test's faces, `own`
+    for the shapes of tests that have their own.
+    """
     sizes, cubes = list(sizes), list(cubes)
     faces = [shapes.face(n, across) for n in cubes for across in "ijk"]
     others = [shapes.of_label(label) for label in labels if label != "contiguous"]
@@ -107,11 +123,13 @@ def make_cases(
         kind = KINDS[test]
         if test == "cube":
             forms = faces
+        elif own and test in own:
+            forms = list(own[test])
         elif not kind.sized:
             forms = [shapes.contiguous(SIGNAL_BYTES)]
         else:
             forms = [shapes.contiguous(size) for size in sizes] if "contiguous" in labels else []
             forms += others if kind.strided else []
-        for source, target in memories:
+        for source, target in memories if kind.by_paths else alike(memories):
             cases += [Case(test, form, source, target, pairs_for(kind, ranks)) for form in forms]
     return cases

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,22 @@ if TYPE_CHECKING:
 
 MEMORY_SHARE = 0.6  # of what is available may be taken by buffers
 GIB = 1 << 30
+WAIT_SETTING = "PEERWAY_WAIT"
 
 
 def run_paths(plan: Plan, results: Results, step: Step, environment: Mapping[str, str] | None = None) -> None:
     """Measures every case of the plan. Raises PlanRefused, or SessionFailed when ranks die."""
-    if plan.cases:
-        results.follow(session.run(plan, environment), step)
+    for part, settings in _starts(plan):
+        results.follow(session.run(part, {**(environment or {}), **settings}), step)
     _note_unavailable(plan, results)
+
+
+def _starts(plan: Plan) -> Iterator[tuple[Plan, dict[str, str]]]:
+    """What one start of the ranks measures, and with which settings: how they wait is one of them."""
+    for policies in dict.fromkeys(case.kind.policies for case in plan.cases):
+        cases = [case for case in plan.cases if case.kind.policies == policies]
+        for policy in policies or ("",):
+            yield replace(plan, cases=cases, policy=policy), {WAIT_SETTING: policy} if policy else {}
 
 
 def _note_unavailable(plan: Plan, results: Results) -> None:
@@ -54,13 +64,22 @@ def run_peers(peers: Iterable[Asked], plan: Plan, results: Results, step: Step) 
         peer = asked.peer
         able = [device for device in devices if device in peer.devices]
         for device in able or (devices if asked.by_name else ()):
+            part = _peer_plan(plan, device, asked.variants)
+            if device in peer.devices and not _does_any(asked, part):
+                if asked.by_name:
+                    results.note(f"{peer.name} on {device} was not measured: it does none of these tests")
+                continue
             found = peer.find(device)
             if not isinstance(found, Found):
                 results.note(f"{peer.name} on {device} was not measured: {found.reason}; {found.remedy}")
                 continue
-            part = _peer_plan(plan, device, asked.variants)
             for record in _peer_records(peer, part, plan, results, step):
                 results.add(record)
+
+
+def _does_any(asked: Asked, part: PeerPlan) -> bool:
+    able = frozenset().union(*(asked.peer.ability(via, part.device) for via in asked.variants))
+    return any((case.test, case.kind) in able for case in part.cases)
 
 
 def fits_memory(cases: Sequence[Case], ranks: int, results: Results) -> list[Case]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from peerway import _core
-from peerway.bench.links import EXCHANGE_S, CaseFailed, Link, Links, agree
+from peerway.bench.links import EXCHANGE_S, Link, Links, agree
 from peerway.bench.plan import Case, Plan
 from peerway.context import Context
 from peerway.errors import Error
@@ -26,6 +26,9 @@ FIRST_LOOK, SECOND_LOOK = (
 )  # iterations that estimate how many fit; the second only when the first was quick
 
 
+Samples = tuple["NDArray[np.float64]", float]
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one run of a case gave: the slowest pair's time of each sample, and whether all data was right."""
@@ -36,89 +39,90 @@ class Outcome:
     source: str = "host"
     target: str = "host"
     chosen: str = ""  # the path that the route takes for this size
+    batch: int = 0  # of plans: trips in one sample
+    cpu_percents: tuple[float, ...] = ()  # of each rank that took part
+
+
+class Probe(Protocol):
+    """One case on this rank, ready to be timed."""
+
+    source: str
+    target: str
+    measures: bool  # this rank's samples count
+    takes_part: bool
+    batch: int  # trips in one sample; 0: what the kind's window says
+
+    def prepare(self, seed: int) -> None:
+        """Fills what is sent with random data of this rank, and poisons what arrives."""
+
+    def loop(self, count: int) -> Samples:
+        """Takes samples, on all ranks that take part at the same time."""
+
+    def right(self, seed: int) -> bool:
+        """Whether exactly what should arrive at this rank did."""
+
+    def chosen(self) -> str:
+        """The path that is taken, where it was the route's choice."""
+
+    def close(self) -> None:
+        """Lets go of what only this case needs."""
 
 
 class Sampler:
-    """Runs cases over one context. Every method is collective, and every rank gets the same answer."""
+    """Takes the samples of probes. Every method is collective, and every rank gets the same answer."""
 
-    def __init__(self, context: Context, links: Links, plan: Plan) -> None:
+    def __init__(self, context: Context, plan: Plan) -> None:
         self._context = context
-        self._links = links
         self._plan = plan
         self._seed = 0
 
-    def run(self, case: Case) -> list[Outcome]:
+    def run(self, case: Case, probe: Probe) -> list[Outcome]:
         """One outcome for each repeat. Raises CaseFailed, the same on all ranks."""
-        self._links.reserve(case.source, case.target, case.shape.extent)
-        link = self._links.link(case.source, case.target, case.pairs)
-        block = block_of(case)
-        try:
-            count = self._count(case, link, block)
-            return [self._once(case, link, block, count) for _ in range(self._plan.repeat)]
-        except CaseFailed:
-            self._links.drop()
-            raise
+        count = self._count(case, probe)
+        return [self._once(probe, count) for _ in range(self._plan.repeat)]
 
-    def _once(self, case: Case, link: Link, block: _core.Block, count: int) -> Outcome:
+    def _once(self, probe: Probe, count: int) -> Outcome:
         self._seed += 1
-        self._together(lambda: self._prepare(case, link))
-        self._together(lambda: self._loop(case, link, block, count // 10 + 1))
-        result: list[tuple[NDArray[np.float64], float]] = []
-        self._together(lambda: result.append(self._loop(case, link, block, count)))
+        self._together(lambda: probe.prepare(self._seed))
+        self._together(lambda: probe.loop(count // 10 + 1))
+        result: list[Samples] = []
+        self._together(lambda: result.append(probe.loop(count)))
         samples, cpu = result[0]
-        slowest, cpu = self._slowest(samples if link.leads else samples[:0], cpu)
-        right = self._validated(case, link, block)
-        source, target = (
-            (link.got_source, link.got_target) if case.kind.op == "get" else (link.source, link.target)
+        slowest, percents = self._slowest(probe, samples, cpu)
+        right: list[bool] = []
+        self._together(lambda: right.append(probe.right(self._seed)))
+        validated = self._most(0.0 if right[0] else 1.0) == 0.0
+        return Outcome(
+            slowest, percents[0], validated, probe.source, probe.target, probe.chosen(), probe.batch, percents
         )
-        return Outcome(slowest, cpu, right, source, target, self._links.chosen(case, link))
 
-    def _prepare(self, case: Case, link: Link) -> None:
-        if link.loops is None:
-            return
-        extent, rank = case.shape.extent, self._context.rank
-        _core.fill_random(self._links.memory(case.source, "source")._core, extent, self._seed_of(rank))
-        _core.poison(self._links.memory(case.target, "target")._core, extent)
-
-    def _loop(
-        self, case: Case, link: Link, block: _core.Block, count: int
-    ) -> tuple[NDArray[np.float64], float]:
-        if link.loops is None:
-            return np.empty(0), 0.0
-        kind = case.kind
-        run = getattr(link.loops, kind.loop)
-        touch = kind.touch and not case.target.startswith("cuda")
-        samples, cpu = run(block, count, kind.window(case.shape.bytes), touch, self._plan.timeout_s)
-        return samples, cpu
-
-    def _count(self, case: Case, link: Link, block: _core.Block) -> int:
+    def _count(self, case: Case, probe: Probe) -> int:
         """How many samples fit the time, judged by the least of a few."""
+        if case.samples:
+            return case.samples
         look = FIRST_LOOK
         while True:
             result: list[NDArray[np.float64]] = []
-            self._together(lambda: result.append(self._loop(case, link, block, look)[0]))  # noqa: B023
-            least = self._most(float(result[0].min()) if link.leads else 0.0)
+            self._together(lambda: result.append(probe.loop(look)[0]))  # noqa: B023
+            least = self._most(float(result[0].min()) if probe.measures else 0.0)
             if look == SECOND_LOOK or least * look > self._plan.budget_s * 1e9 / 50:
                 break
             look = SECOND_LOOK
         most = MOST_WINDOWS if case.kind.windowed else MOST_LATENCIES
         return int(min(most, max(FEWEST, self._plan.budget_s * 1e9 / max(least, 1.0))))
 
-    def _slowest(self, samples: NDArray[np.float64], cpu: float) -> tuple[NDArray[np.float64], float]:
-        parts = self._context.team.all_gather(struct.pack("d", cpu) + samples.tobytes(), EXCHANGE_S)
-        times = [np.frombuffer(part, np.float64, offset=8) for part in parts if len(part) > 8]
-        first = next(part for part in parts if len(part) > 8)
-        return np.max(times, axis=0), struct.unpack_from("d", first)[0]
-
-    def _validated(self, case: Case, link: Link, block: _core.Block) -> bool:
-        right = True
-        if link.loops is not None and receives(case, link):
-            target = self._links.memory(case.target, "target")
-            right = _core.holds(target._core, block, self._seed_of(link.partner))
-        return self._most(0.0 if right else 1.0) == 0.0
-
-    def _seed_of(self, rank: int) -> int:
-        return (self._seed << 20) + rank
+    def _slowest(
+        self, probe: Probe, samples: NDArray[np.float64], cpu: float
+    ) -> tuple[NDArray[np.float64], tuple[float, ...]]:
+        """Of all that measure; the processor's use of all that take part, those that measure first."""
+        mine = samples if probe.measures else samples[:0]
+        part = struct.pack("?d", probe.takes_part, cpu) + mine.tobytes()
+        parts = self._context.team.all_gather(part, EXCHANGE_S)
+        head = struct.calcsize("?d")
+        times = [np.frombuffer(part, np.float64, offset=head) for part in parts if len(part) > head]
+        uses = [(len(part) <= head, *struct.unpack_from("?d", part)) for part in parts]
+        percents = [use for _, took_part, use in sorted(uses, key=lambda use: use[0]) if took_part]
+        return np.max(times, axis=0), tuple(percents)
 
     def _most(self, value: float) -> float:
         parts = self._context.team.all_gather(struct.pack("d", value), EXCHANGE_S)
@@ -126,12 +130,78 @@ class Sampler:
 
     def _together(self, step: Callable[[], object]) -> None:
         """Does a step on every rank; a failure on one becomes CaseFailed on all."""
-        error = ""
-        try:
-            step()
-        except (Error, MemoryError) as failure:
-            error = str(failure) or type(failure).__name__
-        agree(self._context, error)
+        together(self._context, step)
+
+
+def together(context: Context, step: Callable[[], object]) -> None:
+    """Does a step on every rank; a failure on one becomes CaseFailed on all."""
+    error = ""
+    try:
+        step()
+    except (Error, MemoryError) as failure:
+        error = str(failure) or type(failure).__name__
+    agree(context, error)
+
+
+class LinkProbe:
+    """A case between pairs of ranks, over the paths that the context uses. Collective."""
+
+    def __init__(self, context: Context, links: Links, case: Case, timeout_s: float) -> None:
+        links.reserve(case.source, case.target, case.shape.extent)
+        self._context, self._links, self._case, self._timeout_s = context, links, case, timeout_s
+        self._link = links.link(case.source, case.target, case.pairs)
+        self._block = block_of(case)
+        self._receives = receives(case, self._link)
+        self.measures, self.takes_part = self._link.leads, self._link.loops is not None
+        self.batch = 0
+        got = case.kind.op == "get"
+        self.source = self._link.got_source if got else self._link.source
+        self.target = self._link.got_target if got else self._link.target
+
+    def prepare(self, seed: int) -> None:
+        """As Probe says, like all of these."""
+        if self.takes_part:
+            fill(self._links, self._case, self._context.rank, seed)
+
+    def loop(self, count: int) -> Samples:
+        """Both ranks of a pair; nothing on one that looks on."""
+        if self._link.loops is None:
+            return np.empty(0), 0.0
+        kind, case = self._case.kind, self._case
+        touch = kind.touch and not case.target.startswith("cuda")
+        samples, cpu = getattr(self._link.loops, kind.loop)(
+            self._block, count, kind.window(case.shape.bytes), touch, self._timeout_s
+        )
+        return samples, cpu
+
+    def right(self, seed: int) -> bool:
+        """Whether what the partner sent arrived."""
+        if not self.takes_part or not self._receives:
+            return True
+        return holds(self._links, self._case, self._block, self._link.partner, seed)
+
+    def chosen(self) -> str:
+        """The route's choice for this size."""
+        return self._links.chosen(self._case, self._link)
+
+    def close(self) -> None:
+        """The link stays, for the next case."""
+
+
+def fill(links: Links, case: Case, rank: int, seed: int) -> None:
+    """Random data of this rank in the source, poison in the target."""
+    extent = case.shape.extent
+    _core.fill_random(links.memory(case.source, "source")._core, extent, _seed_of(seed, rank))
+    _core.poison(links.memory(case.target, "target")._core, extent)
+
+
+def holds(links: Links, case: Case, block: _core.Block, sender: int, seed: int) -> bool:
+    """Whether the target has what the sender's source had."""
+    return _core.holds(links.memory(case.target, "target")._core, block, _seed_of(seed, sender))
+
+
+def _seed_of(seed: int, rank: int) -> int:
+    return (seed << 20) + rank
 
 
 def block_of(case: Case) -> _core.Block:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from peerway.cube import cube_face, cube_shape
+from peerway.bench.halo import Halo
+from peerway.cube import compute_shape, cube_face, cube_shape
 
 DOUBLE = 8
+ASYNC_BYTES = 128  # of a message between two computations
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -50,6 +52,16 @@ def face(n: int, across: str) -> Shape:
 def strided(blocks: int, block_bytes: int, pitch: int) -> Shape:
     """Any other regular blocks."""
     return Shape(f"blocks:{blocks}x{block_bytes}/{pitch}", blocks, block_bytes, pitch)
+
+
+def of_halo(halo: Halo) -> Shape:
+    """What the rank with the most neighbours receives."""
+    return Shape(halo.label, 1, halo.bytes, halo.bytes)
+
+
+def around_computing(size: int) -> Shape:
+    """The message of async_pingpong, between computations on `size` bytes."""
+    return Shape(compute_shape(size), 1, ASYNC_BYTES, ASYNC_BYTES)
 
 
 def parse_size(text: str) -> int:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from peerway.bench.kinds import KINDS, LIMITS
-from peerway.cube import cube_face, shape_class
+from peerway.cube import computed_bytes, cube_face, shape_class
 from peerway.units import bandwidth_text, rate_text, size_text, time_text
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _FACES = {"i": "contiguous face", "j": "face of rows", "k": "face of single doubles"}
 _UNITS = {"bandwidth_MBps": bandwidth_text, "messages_per_s": rate_text}
+_COMPUTE = "messages between computations"
 _MORE_IS_BETTER = frozenset(_UNITS)
 _NOTHING = "–"
 GAP = 2  # blanks between columns
@@ -41,7 +42,8 @@ def blocks(records: Iterable[Record]) -> list[Block]:
     """Records of one test, shape class and pair of memories together, in the order of their first."""
     found: dict[tuple[str, str, str, str], Block] = {}
     for record in records:
-        key = (record.test, shape_class(record.shape), record.source, record.target)
+        shape = _COMPUTE if computed_bytes(record.shape) else shape_class(record.shape)
+        key = (record.test, shape, record.source, record.target)
         found.setdefault(key, Block(*key, [])).records.append(record)
     return list(found.values())
 
@@ -88,26 +90,33 @@ def _table(rows: Sequence[tuple[str, int]], columns: dict[str, list[Text]]) -> T
 
 
 def _of(block: Block, via: str | None, size: int) -> list[Record]:
-    return [record for record in block.records if record.bytes == size and via in (None, record.via)]
+    return [record for record in block.records if _size(record) == size and via in (None, record.via)]
+
+
+def _size(record: Record) -> int:
+    """What tells the rows of a table apart: bytes, or those that are computed on."""
+    return computed_bytes(record.shape) or record.bytes
 
 
 def title(block: Block, statistic: str | None = None) -> str:
     """What a block's table shows, in words."""
     column = column_of(block, statistic)
     face = block.shape.removeprefix("cube/")
-    shape = _FACES.get(face, block.shape)
+    shape = _FACES.get(face, block.shape.removeprefix("halo:"))
     words = {"p50_us": "one way, median", "p99_us": "one way, 99th percentile", "min_us": "one way, least"}
     if block.test in KINDS and KINDS[block.test].ways == 1:
         words = {name: text.replace("one way", "whole operation") for name, text in words.items()}
+    if block.test in KINDS and KINDS[block.test].policies:
+        words = {name: f"{text}, processor" for name, text in words.items()}
     kind = {"bandwidth_MBps": "bandwidth", "messages_per_s": "messages a second"} | words
     return f"{block.test}: {shape}, {block.source} to {block.target} ({kind.get(column, column)})"
 
 
 def _rows(block: Block) -> Sequence[tuple[str, int]]:
     rows: dict[int, str] = {}
-    for record in sorted(block.records, key=lambda record: record.bytes):
+    for record in sorted(block.records, key=_size):
         face = cube_face(record.shape)
-        rows[record.bytes] = (f"N={face.n}  " if face else "") + size_text(record.bytes)
+        rows[_size(record)] = (f"N={face.n}  " if face else "") + size_text(_size(record))
     return [(label, size) for size, label in rows.items()]
 
 
@@ -124,6 +133,8 @@ def _cell(records: Sequence[Record], column: str, best: float | None) -> Text:
         return Text(_NOTHING, style="dim")
     value = median(getattr(record, column) for record in records)
     text = _UNITS.get(column, time_text)(value)
+    if records[0].test in KINDS and KINDS[records[0].test].policies:  # latency is half of what it tells
+        text += f" {median(record.cpu_percent or 0 for record in records):.0f} %"
     if not all(record.validated for record in records):
         return Text(f"{text} WRONG DATA", style="bold red")
     return Text(text, style="bold" if best is not None and value == best else "")

@@ -18,10 +18,11 @@ import numpy as np
 
 from peerway import _core
 from peerway.bench import limits, machine, session
-from peerway.bench.kinds import FLAG, MEMCPY, ROUTE
+from peerway.bench.kinds import FLAG, MEMCPY, PLAN_WAYS, ROUTE
 from peerway.bench.links import CaseFailed, Links
 from peerway.bench.plan import Case, Plan, Setting
-from peerway.bench.sampling import Outcome, Sampler
+from peerway.bench.plan_probes import plan_probe
+from peerway.bench.sampling import LinkProbe, Outcome, Sampler
 from peerway.context import Context
 from peerway.errors import Error, InvalidArgument, PeerLost
 from peerway.paths import PathInfo, covers
@@ -36,6 +37,7 @@ class Job:
     via: str
     paths: str
     chunk: int = 0  # of `staged`, in bytes; 0: its own
+    plans: str = ""  # one of the kind's ways over plans
 
 
 class Reporter:
@@ -78,13 +80,15 @@ def _carry_out(plan: Plan, context: Context, reporter: Reporter, folder: Path) -
         _explain(plan, links, reporter)
     jobs = [] if plan.explain else list(_jobs(plan, links, reporter))
     reporter.say("plan", jobs=len(jobs))
-    sampler = Sampler(context, links, plan)
+    sampler = Sampler(context, plan)
     for job in jobs:
-        _run(job, plan, context, sampler, reporter, folder)
+        _run(job, plan, context, links, sampler, reporter, folder)
     links.drop()
 
 
-def _run(job: Job, plan: Plan, context: Context, sampler: Sampler, reporter: Reporter, folder: Path) -> None:
+def _run(
+    job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler, reporter: Reporter, folder: Path
+) -> None:
     reporter.say(
         "begin", test=job.case.test, via=job.via, shape=job.case.shape.label, bytes=job.case.shape.bytes
     )
@@ -99,22 +103,40 @@ def _run(job: Job, plan: Plan, context: Context, sampler: Sampler, reporter: Rep
             context.use(job.paths)
             if job.chunk:
                 _core.set_staging_chunk_bytes(context._core, job.chunk)
-            outcomes = sampler.run(job.case)
+            outcomes = _sample(job, plan, context, links, sampler)
     except CaseFailed as failure:
+        links.drop()  # signals may be out of step
         reporter.say("refused", via=job.via, test=job.case.test, bytes=job.case.shape.bytes, why=str(failure))
     for outcome in outcomes if context.rank == 0 else []:
         reporter.say("record", record=asdict(_record(job, plan, context, outcome)))
 
 
+def _sample(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler) -> list[Outcome]:
+    if not job.plans:
+        return sampler.run(job.case, LinkProbe(context, links, job.case, plan.timeout_s))
+    probe = plan_probe(context, links, job.case, job.plans, plan.timeout_s)
+    try:
+        return sampler.run(job.case, probe)
+    finally:
+        probe.close()
+        links.drop()  # plans raised the signals that others count
+
+
 def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
     case, kind = job.case, job.case.kind
-    window, alone = kind.window(case.shape.bytes), job.via == MEMCPY
+    window, alone = outcome.batch or kind.window(case.shape.bytes), job.via == MEMCPY
     low, median, high = np.percentile(outcome.samples_ns, (25, 50, 75))
     extra: dict[str, Any] = {
         "spread": float(f"{(high - low) / (2 * max(median, 1)):.3g}")
     }  # half the quartile distance
     if kind.windowed:
         extra["window"] = window
+    if outcome.batch:
+        extra["batch"] = outcome.batch
+    if kind.tells_latency and outcome.cpu_percents:
+        if context.wait_policy != "performance":
+            extra["wait"] = context.wait_policy
+        extra["cpu_percents"] = [round(percent, 1) for percent in outcome.cpu_percents]
     if job.chunk:
         extra["chunk"] = job.chunk
     if kind.all_pairs:
@@ -125,7 +147,7 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
         outcome.samples_ns,
         ways=1 if alone else kind.ways,
         messages=window,
-        streams=1 if alone else kind.streams_a_pair * len(case.pairs),
+        streams=1 if alone else kind.streams_a_pair * max(1, len(case.pairs)),
         test=case.test,
         via=job.via,
         op=kind.op,
@@ -154,18 +176,48 @@ def _jobs(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:
     found: dict[tuple[Any, ...], list[PathInfo]] = {}
     limits_done: set[tuple[str, int, str]] = set()
     for case in plan.cases:
-        op = "get" if case.kind.op == "get" else "put"
-        key = (case.source, case.target, case.pairs, op)
-        if key not in found:
-            found[key] = _paths(case, op, links, reporter)
-        mark = (case.test, case.shape.bytes, case.shape.label)
-        limit = limits.limit_of(case)
-        if plan.limits and limit and mark not in limits_done:
-            limits_done.add(mark)
-            yield Job(case, limit, limit)
-        for via, paths in _settings(plan, case, found[key], reporter):
-            for chunk in plan.staging_chunks or [0]:
-                yield Job(case, via, paths, chunk)
+        if case.kind.by_paths:
+            yield from _path_jobs(plan, case, links, reporter, found, limits_done)
+        yield from _plan_jobs(plan, case, reporter)
+
+
+def _path_jobs(
+    plan: Plan,
+    case: Case,
+    links: Links,
+    reporter: Reporter,
+    found: dict[tuple[Any, ...], list[PathInfo]],
+    limits_done: set[tuple[str, int, str]],
+) -> Iterator[Job]:
+    op = "get" if case.kind.op == "get" else "put"
+    key = (case.source, case.target, case.pairs, op)
+    if key not in found:
+        found[key] = _paths(case, op, links, reporter)
+    mark = (case.test, case.shape.bytes, case.shape.label)
+    limit = limits.limit_of(case)
+    if plan.limits and limit and mark not in limits_done:
+        limits_done.add(mark)
+        yield Job(case, limit, limit)
+    for via, paths in _settings(plan, case, found[key], reporter):
+        for chunk in plan.staging_chunks or [0]:
+            yield Job(case, via, paths, chunk)
+
+
+def _plan_jobs(plan: Plan, case: Case, reporter: Reporter) -> Iterator[Job]:
+    """The case over plans, in all ways or in those that the settings name."""
+    ways = case.kind.plan_ways(case.source) if case.source == case.target else ()
+    via = {way: f"{way}/{plan.policy}" if case.kind.policies else way for way in ways}
+    asked = [setting.paths for setting in plan.settings]
+    jobs = [
+        Job(case, via[way], ROUTE, plans=way)
+        for way in ways
+        if not asked or any(covers(name, via[way]) for name in asked)
+    ]
+    if not jobs and not case.kind.by_paths:
+        there = f"it goes over {', '.join(ways)}" if ways else "there is no such plan for this memory"
+        why = f"{case.source} to {case.target}: {there}"
+        reporter.say("refused", via="", test=case.test, bytes=0, why=why)
+    yield from jobs
 
 
 def _explain(plan: Plan, links: Links, reporter: Reporter) -> None:
@@ -235,7 +287,7 @@ def _usable(paths: str, available: list[str]) -> list[str]:
 
 
 def _check_known(want: str, infos: list[PathInfo]) -> None:
-    if want != ROUTE and not any(covers(want, info.name) for info in infos):
+    if want != ROUTE and want not in PLAN_WAYS and not any(covers(want, info.name) for info in infos):
         names = ", ".join(info.name for info in infos)
         raise InvalidArgument(
             f"peerway: there is no path '{want}'; there are {names}, and route for the choice."

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from peerway.bench import halo as halos
 from peerway.bench import shapes
-from peerway.bench.kinds import DEFAULT_TESTS, LIMITS
+from peerway.bench.kinds import KINDS, LIMITS
 from peerway.cli import output
 from peerway.cli.input import BadInput
 from peerway.cli.options import memories_option, need_devices, parsed, table_environment, table_option
@@ -16,6 +17,7 @@ from peerway.cli.options import memories_option, need_devices, parsed, table_env
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from peerway.bench.halo import Halo
     from peerway.bench.peers import Asked
     from peerway.bench.request import Request
     from peerway.bench.results import Results
@@ -32,16 +34,16 @@ def _names(text: str) -> list[str]:
 
 
 @click.command()
-@click.argument("tests", nargs=-1, type=click.Choice(DEFAULT_TESTS), metavar="[TEST]...")
+@click.argument("tests", nargs=-1, type=click.Choice(tuple(KINDS)), metavar="[TEST]...")
 @click.option(
-    "--ranks", type=click.IntRange(2, 1024), default=2, show_default=True, help="Processes; an even number."
+    "--ranks", type=click.IntRange(2, 1024), help="Processes; an even number  [default: 2; halo: the grid's]"
 )
 @memories_option("host, host:malloc, cuda")
 @click.option(
     "--paths",
     callback=parsed(_names),
     metavar="LIST",
-    help="Paths, or route for the choice  [default: all available, and route]",
+    help="Paths, or route for the choice; of tests of plans: plan/stream, ...  [default: all there are]",
 )
 @click.option(
     "--sizes",
@@ -55,6 +57,36 @@ def _names(text: str) -> list[str]:
     callback=parsed(shapes.parse_shapes),
     metavar="LIST",
     help="contiguous, cube:N (its faces), cube:N/i  [default: contiguous; the cube test: N = 2 to 512]",
+)
+@click.option(
+    "--grid", callback=parsed(halos.parse_extents), metavar="NxM", help="halo: the ranks in each dimension."
+)
+@click.option(
+    "--local",
+    callback=parsed(halos.parse_extents),
+    metavar="NxM",
+    help="halo: the elements of a rank in each dimension.",
+)
+@click.option("--element", callback=parsed(shapes.parse_size), metavar="BYTES", help="halo: of one element.")
+@click.option(
+    "--width",
+    callback=parsed(halos.parse_width),
+    metavar="LO:HI,...",
+    help="halo: layers of each dimension  [default: 1:1 over several ranks]",
+)
+@click.option(
+    "--periodic",
+    callback=parsed(halos.parse_periodic),
+    metavar="1,0,...",
+    help="halo: whether each dimension is  [default: all are]",
+)
+@click.option("--corners", is_flag=True, help="halo: corners, too.")
+@click.option(
+    "--compute",
+    "computes",
+    callback=parsed(shapes.parse_sizes),
+    metavar="LIST",
+    help="async_pingpong: bytes that are computed on  [default: 4K:64K]",
 )
 @click.option(
     "--peers",
@@ -104,16 +136,21 @@ def command(
     pingpong        as put_latency, and the receiver reads the data
     cube            the faces of an N x N x N array of doubles
     registration    registering memory that is registered already
+    exchange        a plan: put with signal and wait for the partner's
+    plan_latency    put and wait as two plans, there and back, halved
+    kernel_latency  put with signal from inside a kernel, halved
+    halo            the halo of a distributed array (--grid ...)
+    async_pingpong  receive, compute, send, and who does it
 
-    Without TEST: all of them. Data is random and checked. Limits of the hardware (one core's memcpy, a bare
-    flag) are measured beside. MB = 10^6 bytes.
+    Without TEST: all down to registration. Data is random and checked. Limits of the hardware (one core's
+    memcpy, a bare flag) are measured beside. MB = 10^6 bytes.
     """
     from peerway.bench.request import Request
     from peerway.bench.results import Results
     from peerway.bench.session import PlanRefused, SessionFailed
 
     try:
-        request = Request(all_pairs=pairs == "all", **asked)
+        request = Request(all_pairs=pairs == "all", halo=_halo(asked), **asked)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     need_devices(name for pair in request.measured_memories() for name in pair)
@@ -133,6 +170,18 @@ def command(
     problem = problem or _what_is_wrong(results)
     if problem:
         raise click.ClickException(problem)
+
+
+def _halo(asked: dict[str, Any]) -> Halo | None:
+    """The halo of the options, which are taken out of `asked`. Raises ValueError."""
+    names = ("grid", "local", "element", "width", "periodic", "corners")
+    given = {name: asked.pop(name) for name in names}
+    missing = [f"--{name}" for name in names[:3] if given[name] is None]
+    if not any(given.values()):
+        return None
+    if missing:
+        raise ValueError(f"a halo also needs {' and '.join(missing)}")
+    return halos.make(**given)
 
 
 def _measure(request: Request, peers: Sequence[Asked], environment: dict[str, str], results: Results) -> None:

@@ -20,8 +20,9 @@ Progress = Callable[[str, int, int], None]
 """Called with what is measured now, how many cases are done, and how many there are."""
 
 Ability = frozenset[tuple[str, str]]
-"""Pairs of a test and a kind of shape, "contiguous" or "block"."""
+"""Pairs of a test and a kind of shape: "contiguous", "block" or "halo"."""
 
+OF_ALL_RANKS = ("put_mbw_mr", "halo")  # every other test is between two
 MOST_DEATHS = 3  # of one variant in a row, before the rest of its cases is given up
 
 
@@ -117,7 +118,7 @@ class Peer(ABC):
                 continue
             able = self.ability(via, plan.device)
             for case in (case for case in plan.cases if (case.test, case.kind) in able):
-                ranks = plan.ranks if case.test == "put_mbw_mr" else 2
+                ranks = plan.ranks if case.test in OF_ALL_RANKS else 2
                 like = "" if plan.device == "host" else f"{case.kind} {case.test.startswith('get')}"
                 groups.setdefault((via, ranks, like), []).append(case)
         return [(via, ranks, cases) for (via, ranks, _), cases in groups.items()]

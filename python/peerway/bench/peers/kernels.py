@@ -23,7 +23,8 @@ def pack_cubin(architecture: str) -> Path:
 def _by_nvrtc(architecture: str) -> Path:
     nvrtc, name = _load_nvrtc()
     source = (PROGRAMS / "pack.cu").read_bytes()
-    key = hashlib.sha256(source + name.encode() + architecture.encode()).hexdigest()[:16]
+    headers = (PROGRAMS / "faces.h").read_bytes()
+    key = hashlib.sha256(source + headers + name.encode() + architecture.encode()).hexdigest()[:16]
     built = cache_folder() / f"pack-nvrtc-{key}"
     if built.is_file():
         return built
@@ -40,7 +41,9 @@ def _by_nvrtc(architecture: str) -> Path:
 
 def _compile(nvrtc: ctypes.CDLL, source: bytes, architecture: str) -> bytes:
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
-    option = (ctypes.c_char_p * 2)(b"--std=c++17", f"--gpu-architecture={architecture}".encode())
+    option = (ctypes.c_char_p * 3)(
+        b"--std=c++17", f"--gpu-architecture={architecture}".encode(), f"--include-path={PROGRAMS}".encode()
+    )
     if nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"pack.cu", 0, None, None):
         raise BuildError("NVRTC: nvrtcCreateProgram failed")
     try:

@@ -1,4 +1,4 @@
-"""NCCL between GPUs: grouped send and receive, put with signal, pack + send + unpack in stream order."""
+"""NCCL between GPUs: grouped send and receive, launched or in a graph; put with signal; faces packed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0", "NCCL_SOCKET_IFNAME": "lo"}
 
 
 class Nccl(GpuPeer):
-    """`nccl` sends and receives; `/rma` puts into a registered window; `/pack` packs faces."""
+    """`nccl` sends and receives; `/graph` the same, captured and replayed; `/rma` puts into a registered
+    window; `/pack` packs faces.
+    """
 
     name = "nccl"
-    variants: ClassVar[tuple[str, ...]] = ("nccl", "nccl/rma", "nccl/pack")
+    variants: ClassVar[tuple[str, ...]] = ("nccl", "nccl/graph", "nccl/rma", "nccl/pack")
 
     def built(self, architecture: str) -> Found | Missing:
         """Build the program against the library that is installed."""
@@ -37,7 +39,10 @@ class Nccl(GpuPeer):
         """No gets; faces only when packed."""
         if via == "nccl/pack":
             return pairs("cube put_latency pingpong", "block")
-        return pairs("put_latency pingpong signal_latency cube put_bw put_bibw put_mbw_mr", "contiguous")
+        if via == "nccl/graph":
+            return pairs("put_latency plan_latency exchange", "contiguous")
+        tests = "put_latency pingpong signal_latency cube put_bw put_bibw put_mbw_mr plan_latency exchange"
+        return pairs(tests, "contiguous")
 
 
 def _version_in(header: str) -> str:

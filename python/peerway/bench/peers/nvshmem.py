@@ -64,7 +64,9 @@ class Nvshmem(GpuPeer):
             return pairs(there_and_back, "block")
         tests = f"{there_and_back} signal_latency put_bw put_bibw put_mbw_mr get_latency get_bw"
         able = pairs(tests, "contiguous")
-        return able | pairs(there_and_back, "block") if via == "nvshmem/kernel" else able
+        if via == "nvshmem/kernel":
+            return able | pairs(there_and_back, "block") | pairs("kernel_latency", "contiguous")
+        return able | pairs("plan_latency exchange", "contiguous")
 
 
 def _version_in(header: str) -> str:

@@ -31,7 +31,7 @@ HOST_OPTIONS = ["--mca", "osc", "^ucx"]  # without a network it only prints erro
 
 
 class OpenMpi(Peer):
-    """`openmpi` sends (vector datatypes for faces) and gets; `/rma` puts; `/pack` packs faces by hand."""
+    """`openmpi` sends (vector datatypes for faces and halos) and gets; `/rma` puts; `/pack` packs by hand."""
 
     name = "openmpi"
     variants: ClassVar[tuple[str, ...]] = ("openmpi", "openmpi/rma", "openmpi/pack")
@@ -93,15 +93,15 @@ class OpenMpi(Peer):
         return watched.failure or "no result"
 
     def ability(self, via: str, device: str) -> Ability:
-        """Gets are one-sided and so belong to "openmpi"; "/rma" adds the puts, "/pack" the faces."""
+        """Gets are one-sided and so belong to "openmpi"; "/rma" adds the puts, "/pack" faces and halos."""
         if via == "openmpi/pack":
-            return pairs("cube put_latency pingpong", "block")
+            return pairs("cube put_latency pingpong", "block") | pairs("halo", "halo")
         tests = "put_latency pingpong put_bw put_bibw put_mbw_mr"
         if via == "openmpi/rma":
             on_host = device == "host"
             return pairs("put_latency put_bw put_bibw put_mbw_mr", "contiguous") if on_host else frozenset()
         able = pairs(f"{tests} cube get_latency get_bw", "contiguous block")
-        return able | pairs("signal_latency", "contiguous")
+        return able | pairs("signal_latency plan_latency exchange", "contiguous") | pairs("halo", "halo")
 
     def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
         """Start one mpirun; it starts the ranks and binds them."""

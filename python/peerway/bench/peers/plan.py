@@ -48,7 +48,9 @@ class Case:
 
     @property
     def kind(self) -> str:
-        """Either "contiguous" or "block"."""
+        """Either "contiguous", "block" or "halo"."""
+        if self.test == "halo":
+            return "halo"
         return "contiguous" if self.form.blocks == 1 or self.form.pitch == self.form.block_bytes else "block"
 
     def argument(self, via: str) -> str:
@@ -64,7 +66,8 @@ class Plan:
 
     `variants` restricts a peer to some of its ways; None is all of them. `budget_s` is the time for the
     samples of one case, `timeout_s` how long a program may be silent before it is ended. `ranks` is for
-    put_mbw_mr; every other test is between two. `gpus` has the ordinal for each rank; empty: 0, 1, ...
+    put_mbw_mr and halo; every other test is between two. `gpus` has the ordinal for each rank; empty: 0, 1,
+    ...
     """
 
     device: str

@@ -38,4 +38,4 @@ def as_record(result: Result, plan: Plan, known: Mapping[str, Any]) -> records.R
 def _op(test: str) -> str:
     if test.startswith("get"):
         return "get"
-    return "signal" if test == "signal_latency" else "put"
+    return {"signal_latency": "signal", "halo": "halo", "exchange": "exchange"}.get(test, "put")

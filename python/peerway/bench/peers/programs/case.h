@@ -13,7 +13,8 @@
 
 /* How the ranks of a pair move the bytes. The test's name on the command line decides. */
 typedef enum pattern {
-  PING_PONG,  /* there and back: put_latency, pingpong, signal_latency, cube */
+  PING_PONG,  /* there and back: put_latency, pingpong, signal_latency, cube, plan_latency, kernel_latency */
+  EXCHANGE,   /* both ways at once, complete on all sides: exchange, halo */
   PUT_WINDOW, /* a window of messages one way: put_bw, put_mbw_mr */
   PUT_BOTH,   /* windows both ways at once: put_bibw */
   GET_EACH,   /* one get at a time, complete: get_latency */
@@ -26,7 +27,7 @@ typedef struct shape {
 } shape;
 
 typedef struct bench_case {
-  char via[32], test[32], label[48]; /* label: the shape as the records spell it */
+  char via[32], test[32], label[128]; /* label: the shape as the records spell it */
   pattern how;
   shape form;
   size_t bytes;    /* of one message: blocks * block_bytes */
@@ -57,9 +58,11 @@ static inline pattern pattern_of(const char* test) {
   static const struct {
     const char* test;
     pattern how;
-  } known[] = {{"put_latency", PING_PONG}, {"pingpong", PING_PONG},   {"signal_latency", PING_PONG},
-               {"cube", PING_PONG},        {"put_bw", PUT_WINDOW},    {"put_mbw_mr", PUT_WINDOW},
-               {"put_bibw", PUT_BOTH},     {"get_latency", GET_EACH}, {"get_bw", GET_WINDOW}};
+  } known[] = {{"put_latency", PING_PONG},  {"pingpong", PING_PONG},       {"signal_latency", PING_PONG},
+               {"cube", PING_PONG},         {"put_bw", PUT_WINDOW},        {"put_mbw_mr", PUT_WINDOW},
+               {"put_bibw", PUT_BOTH},      {"get_latency", GET_EACH},     {"get_bw", GET_WINDOW},
+               {"plan_latency", PING_PONG}, {"kernel_latency", PING_PONG}, {"exchange", EXCHANGE},
+               {"halo", EXCHANGE}};
   for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
     if (!strcmp(known[i].test, test)) return known[i].how;
   die("test '%s' is not known to this program", test);
@@ -69,7 +72,7 @@ static inline pattern pattern_of(const char* test) {
 static inline bench_case parse_case(const char* text) {
   bench_case c;
   memset(&c, 0, sizeof c);
-  int fields = sscanf(text, "%31[^,],%31[^,],%47[^,],%zu,%zu,%zu,%ld,%ld", c.via, c.test, c.label,
+  int fields = sscanf(text, "%31[^,],%31[^,],%127[^,],%zu,%zu,%zu,%ld,%ld", c.via, c.test, c.label,
                       &c.form.blocks, &c.form.block_bytes, &c.form.pitch, &c.window, &c.iterations);
   if (fields != 8) die("'%s' is not a case: %d of 8 fields could be read", text, fields);
   if (!c.form.blocks || !c.form.block_bytes || c.form.pitch < c.form.block_bytes || c.window < 1)

@@ -83,9 +83,10 @@ inline void gpu_program_maximum(program* base, double* values, long n) {
   oob_maximum(&reinterpret_cast<gpu_program*>(base)->ranks, values, n);
 }
 
-// Round trips (or gets) in stream order behind one sample: one synchronisation of the host is shared by all,
-// as it is in a program that queues its steps.
+// Round trips (or exchanges, or gets) in stream order behind one sample: one synchronisation of the host is
+// shared by all, as it is in a program that queues its steps.
 inline long gpu_batch(const bench_case* c) {
+  if (c->how == EXCHANGE || !strcmp(c->test, "plan_latency")) return c->bytes <= 65536 ? 200 : 20;
   if (c->how != PING_PONG && c->how != GET_EACH) return 1;
   return c->bytes <= 65536 ? 20 : c->bytes <= 4u << 20 ? 5 : 1;
 }

@@ -17,8 +17,8 @@ typedef struct operations {
   /* Makes source and target (each of extent bytes) ready. NULL, or why this case cannot be done. */
   const char* (*open)(program*, const bench_case*);
   void (*close)(program*, const bench_case*);
-  /* Does n samples. The rank that measures fills us[n]: one way for PING_PONG, the whole window or get
-   * otherwise. When it returns on all ranks, all bytes have arrived. */
+  /* Does n samples. The rank that measures (for EXCHANGE: every rank) fills us[n]: one way for PING_PONG, the
+   * whole exchange, window or get otherwise. When it returns on all ranks, all bytes have arrived. */
   void (*repeat)(program*, const bench_case*, long n, double* us);
   /* Between host and either memory. */
   void (*copy)(program*, void* to, const void* from, size_t bytes);
@@ -26,11 +26,15 @@ typedef struct operations {
   void (*maximum)(program*, double* values, long n);
   /* Trips behind one sample; NULL means 1. */
   long (*batch)(program*, const bench_case*);
+  /* One run on random data: whether this rank got exactly what it should. NULL: as between the two of a pair.
+   */
+  int (*validate)(program*, const bench_case*, int index);
 } operations;
 
 struct program {
   const operations* can;
   int rank, ranks;
+  int any_number;      /* of ranks will do; otherwise they are paired */
   const char* library; /* name and version */
   const char* device;  /* what the memory is on: "host" or the GPU's name */
   void *source, *target;
@@ -76,7 +80,7 @@ static inline double agree(program* p, double value) {
 static inline long trips(program* p, const bench_case* c) { return p->can->batch ? p->can->batch(p, c) : 1; }
 
 static inline int receives(const program* p, pattern how) {
-  if (how == PING_PONG || how == PUT_BOTH) return 1;
+  if (how == PING_PONG || how == PUT_BOTH || how == EXCHANGE) return 1;
   return how == PUT_WINDOW ? !sends(p) : sends(p);
 }
 
@@ -96,8 +100,8 @@ static inline void* host_bytes(size_t bytes) {
   return found;
 }
 
-/* One run of the case on random data; whether all receivers, on all ranks, got exactly what was sent. */
-static inline int validate(program* p, const bench_case* c, int index) {
+/* One run of the case on random data; whether this rank, if it receives, got exactly what was sent. */
+static inline int validate_pair(program* p, const bench_case* c, int index) {
   size_t bytes = extent(c->form);
   unsigned char *image = (unsigned char*)host_bytes(bytes), *scratch = (unsigned char*)host_bytes(bytes);
   double unused = 0;
@@ -115,6 +119,12 @@ static inline int validate(program* p, const bench_case* c, int index) {
   }
   free(image);
   free(scratch);
+  return right;
+}
+
+/* Whether all ranks got what they should. */
+static inline int validate(program* p, const bench_case* c, int index) {
+  int right = p->can->validate ? p->can->validate(p, c, index) : validate_pair(p, c, index);
   return agree(p, right ? 0 : 1) == 0;
 }
 
@@ -150,7 +160,8 @@ static inline long samples_that_fit(program* p, const bench_case* c, double budg
     take(p, c, stages[s], us);
     for (long i = 0; i < stages[s]; ++i) least = us[i] < least ? us[i] : least;
   }
-  double most = c->how == PING_PONG || c->how == GET_EACH ? MOST_LATENCIES : MOST_WINDOWS;
+  double most =
+      c->how == PUT_WINDOW || c->how == PUT_BOTH || c->how == GET_WINDOW ? MOST_WINDOWS : MOST_LATENCIES;
   double one = least * ways;
   double n = budget_us / (one > 1e-3 ? one : 1e-3);
   n = n > most ? most : n < FEWEST ? FEWEST : n;
@@ -169,7 +180,7 @@ static inline void print_text(const char* text) { /* as a JSON string */
 static inline void print_result(const program* p, const bench_case* c, const double* sorted, long n,
                                 double mean, int validated, double cpu, long batch) {
   double p50 = percentile(sorted, n, 50);
-  int streams = c->how == PUT_BOTH ? 2 : c->how == PING_PONG ? 1 : p->ranks / 2;
+  int streams = c->how == PUT_BOTH ? 2 : c->how == PING_PONG || c->how == EXCHANGE ? 1 : p->ranks / 2;
   double rate = p50 > 0 ? streams * 1e6 / p50 : 0;
   printf("{\"via\":\"%s\",\"test\":\"%s\",\"shape\":\"%s\",\"bytes\":%zu,\"ranks\":%d,\"iterations\":%ld,",
          c->via, c->test, c->label, c->bytes, p->ranks, n);
@@ -214,7 +225,8 @@ static inline const char* option(int argc, char** argv, const char* name, const 
 /* Measures every "--case" of the command line, each within "--budget-us". Rank 0 says on stdout which case
  * begins, so that the harness knows which one ended the program. */
 static inline void measure_all(program* p, int argc, char** argv) {
-  if (p->ranks < 2 || p->ranks % 2) die("%d ranks cannot be paired; start an even number", p->ranks);
+  if (!p->any_number && (p->ranks < 2 || p->ranks % 2))
+    die("%d ranks cannot be paired; start an even number", p->ranks);
   double budget_us = atof(option(argc, argv, "--budget-us", "100000"));
   int index = 0;
   for (int i = 1; i + 1 < argc; ++i) {

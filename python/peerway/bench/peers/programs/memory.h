@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 
+#include "faces.h"
 #include "launch.h"
 
 typedef struct memory {
@@ -12,7 +13,7 @@ typedef struct memory {
   char device[128];
   int multiprocessors;
   void *context, *stream;
-  void* copy_rows[4]; /* kernels of 16, 8, 4 and 1 byte words; NULL without a cubin */
+  void *copy_rows[4], *copy_faces[4]; /* kernels of 16, 8, 4 and 1 byte words; NULL without a cubin */
   int (*allocate)(uint64_t* address, size_t bytes);
   int (*release)(uint64_t address);
   int (*copy)(uint64_t to, uint64_t from, size_t bytes);
@@ -44,14 +45,18 @@ static inline void* memory_symbol(void* library, const char* name) {
   } while (0)
 
 static inline void memory_load_kernels(memory* m, void* driver, const char* cubin) {
-  static const char* const names[] = {"copy_rows_16", "copy_rows_8", "copy_rows_4", "copy_rows_1"};
+  static const char* const rows[] = {"copy_rows_16", "copy_rows_8", "copy_rows_4", "copy_rows_1"};
+  static const char* const faces[] = {"copy_faces_16", "copy_faces_8", "copy_faces_4", "copy_faces_1"};
   int (*load)(void** module, const char* file);
   int (*get)(void** kernel, void* module, const char* name);
   MEMORY_LOAD(load, driver, "cuModuleLoad");
   MEMORY_LOAD(get, driver, "cuModuleGetFunction");
   void* module;
   memory_check(m, load(&module, cubin), "cuModuleLoad of the pack kernels");
-  for (int i = 0; i < 4; ++i) memory_check(m, get(&m->copy_rows[i], module, names[i]), "cuModuleGetFunction");
+  for (int i = 0; i < 4; ++i) {
+    memory_check(m, get(&m->copy_rows[i], module, rows[i]), "cuModuleGetFunction");
+    memory_check(m, get(&m->copy_faces[i], module, faces[i]), "cuModuleGetFunction");
+  }
 }
 
 static inline void memory_open_cuda(memory* m, int ordinal, const char* cubin) {
@@ -152,6 +157,52 @@ static inline void memory_copy_rows(memory* m, void* packed, void* array, shape 
                          arguments, NULL),
                "the pack kernel");
   memory_check(m, m->finish(m->stream), "the pack kernel");
+}
+
+/* Rows of f between the array and its place in `packed`. */
+static inline void copy_face_on_host(char* array, char* packed, const face* f, int unpack) {
+  unsigned long long at[FACE_MOST_DIMS] = {0}, rows = 1;
+  for (unsigned d = 0; d + 1 < f->dims; ++d) rows *= f->count[d];
+  shape last = {1, f->block_bytes, f->block_bytes}; /* the innermost dimension */
+  if (f->dims) last = (shape){f->count[f->dims - 1], f->block_bytes, f->stride[f->dims - 1]};
+  for (unsigned long long row = 0; row < rows; ++row) {
+    char *inside = array + f->offset, *outside = packed + f->packed + row * last.blocks * last.block_bytes;
+    for (unsigned d = 0; d + 1 < f->dims; ++d) inside += at[d] * f->stride[d];
+    copy_rows_on_host((unsigned char*)(unpack ? inside : outside), unpack ? last.pitch : last.block_bytes,
+                      (const unsigned char*)(unpack ? outside : inside),
+                      unpack ? last.block_bytes : last.pitch, last);
+    for (int d = (int)f->dims - 2; d >= 0 && ++at[d] == f->count[d]; --d) at[d] = 0;
+  }
+}
+
+/* Launches one kernel for all faces; complete when it returns. */
+static inline void copy_faces_on_gpu(memory* m, void* array, void* packed, face_list* faces, int unpack) {
+  enum { THREADS = 256, WAVES = 8 };
+  size_t all = (size_t)(uintptr_t)array | (size_t)(uintptr_t)packed, most = 1;
+  for (unsigned i = 0; i < faces->n; ++i) {
+    const face* f = &faces->of[i];
+    size_t bytes = f->block_bytes;
+    all |= f->block_bytes | f->offset | f->packed;
+    for (unsigned d = 0; d < f->dims; ++d) all |= f->stride[d], bytes *= f->count[d];
+    most = bytes > most ? bytes : most;
+  }
+  int word = all % 16 == 0 ? 0 : all % 8 == 0 ? 1 : all % 4 == 0 ? 2 : 3;
+  static const size_t bytes_of[] = {16, 8, 4, 1};
+  size_t wanted = (most / bytes_of[word] + THREADS - 1) / THREADS;
+  size_t room = (size_t)m->multiprocessors * WAVES / faces->n + 1;
+  void* arguments[] = {&array, &packed, faces, &unpack};
+  memory_check(m,
+               m->launch(m->copy_faces[word], (unsigned)(wanted < room ? wanted : room), faces->n, 1, THREADS,
+                         1, 1, 0, m->stream, arguments, NULL),
+               "the pack kernel");
+  memory_check(m, m->finish(m->stream), "the pack kernel");
+}
+
+/* Between all faces of `array` and their places in `packed`; complete when it returns. */
+static inline void memory_copy_faces(memory* m, void* array, void* packed, face_list* faces, int unpack) {
+  if (m->cuda && faces->n) copy_faces_on_gpu(m, array, packed, faces, unpack);
+  for (unsigned i = 0; !m->cuda && i < faces->n; ++i)
+    copy_face_on_host((char*)array, (char*)packed, &faces->of[i], unpack);
 }
 
 #endif

@@ -1,6 +1,6 @@
 // What NCCL does, measured: grouped send and receive ("nccl"), pack, send, receive, unpack in stream order
-// ("nccl/pack"), and its one-sided put with signal into a registered window ("nccl/rma", NCCL 2.29 and
-// newer).
+// ("nccl/pack"), send and receive captured into a CUDA graph and replayed ("nccl/graph"), and its one-sided
+// put with signal into a registered window ("nccl/rma", NCCL 2.29 and newer).
 #include <nccl.h>
 
 #include "gpu.h"
@@ -10,7 +10,8 @@
 struct nccl_program : gpu_program {
   ncclComm_t comm = nullptr;
   void* packed[2] = {nullptr, nullptr};
-  bool packs = false, one_sided = false;
+  bool packs = false, one_sided = false, captured = false;
+  cudaGraphExec_t graph = nullptr;  // of the trips of one sample
 #if HAS_PUT_SIGNAL
   ncclWindow_t windows[2] = {nullptr, nullptr};  // over source and target
 #endif
@@ -64,6 +65,8 @@ static void close_case(program* base, const bench_case*) {
   nccl_program* p = self(base);
   wait_for_all(base);
   close_windows(p);
+  if (p->graph) gpu_check(cudaGraphExecDestroy(p->graph), "cudaGraphExecDestroy");
+  p->graph = nullptr;
   nccl_check(ncclMemFree(base->source), "ncclMemFree");
   nccl_check(ncclMemFree(base->target), "ncclMemFree");
   for (int i = 0; p->packs && i < 2; ++i) nccl_check(ncclMemFree(p->packed[i]), "ncclMemFree");
@@ -73,9 +76,11 @@ static const char* open_case(program* base, const bench_case* c) {
   nccl_program* p = self(base);
   p->packs = !strcmp(c->via, "nccl/pack");
   p->one_sided = !strcmp(c->via, "nccl/rma");
+  p->captured = !strcmp(c->via, "nccl/graph");
   if (c->how == GET_EACH || c->how == GET_WINDOW) return "NCCL has no get";
   if (p->packs && c->how != PING_PONG) return "faces are measured there and back only";
   if (!p->packs && !contiguous(c->form)) return "NCCL has no strided datatypes";
+  if (p->captured && c->how != PING_PONG && c->how != EXCHANGE) return "graphs are measured trip by trip";
   size_t bytes = (extent(c->form) + 4095) / 4096 * 4096;  // windows are registered in pages
   base->source = allocate(bytes);
   base->target = allocate(bytes);
@@ -135,17 +140,46 @@ static void one_way(nccl_program* p, const bench_case* c, bool outgoing) {
     outgoing ? send_one(p, c) : receive_one(p, c);
 }
 
-static void ping_pong(nccl_program* p, const bench_case* c, long n, double* us) {
+// Both ways in one group, or there and back.
+static void trip(nccl_program* p, const bench_case* c) {
   bool first = sends(&p->base);
+  if (c->how == PING_PONG) {
+    one_way(p, c, first);
+    one_way(p, c, !first);
+  } else if (p->one_sided) {
+    put_one(p, c);
+    wait_signals(p, 1);
+  } else {
+    nccl_check(ncclGroupStart(), "ncclGroupStart");
+    send_one(p, c);
+    receive_one(p, c);
+    nccl_check(ncclGroupEnd(), "ncclGroupEnd");
+  }
+}
+
+static void capture(nccl_program* p, const bench_case* c) {
+  cudaGraph_t graph;
+  trip(p, c);  // connects, which is no part of the graph
+  gpu_finish(p->device);
+  gpu_check(cudaStreamBeginCapture(p->device.stream, cudaStreamCaptureModeThreadLocal),
+            "cudaStreamBeginCapture");
+  for (long b = 0; b < gpu_batch(c); ++b) trip(p, c);
+  gpu_check(cudaStreamEndCapture(p->device.stream, &graph), "cudaStreamEndCapture");
+  gpu_check(cudaGraphInstantiate(&p->graph, graph, 0), "cudaGraphInstantiate");
+  gpu_check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+}
+
+static void trips_of(nccl_program* p, const bench_case* c, long n, double* us) {
   long batch = gpu_batch(c);
+  double ways = static_cast<double>(c->how == PING_PONG ? 2 * batch : batch);
   for (long i = 0; i < n; ++i) {
     double start = now_us();
-    for (long b = 0; b < batch; ++b) {
-      one_way(p, c, first);
-      one_way(p, c, !first);
-    }
+    if (p->captured)
+      gpu_check(cudaGraphLaunch(p->graph, p->device.stream), "cudaGraphLaunch");
+    else
+      for (long b = 0; b < batch; ++b) trip(p, c);
     gpu_finish(p->device);
-    if (first) us[i] = (now_us() - start) / (2 * static_cast<double>(batch));
+    if (sends(&p->base)) us[i] = (now_us() - start) / ways;
   }
 }
 
@@ -181,7 +215,12 @@ static void windows(nccl_program* p, const bench_case* c, long n, double* us) {
 }
 
 static void repeat(program* base, const bench_case* c, long n, double* us) {
-  c->how == PING_PONG ? ping_pong(self(base), c, n, us) : windows(self(base), c, n, us);
+  nccl_program* p = self(base);
+  if (p->captured && !p->graph) capture(p, c);
+  if (c->how == PING_PONG || c->how == EXCHANGE)
+    trips_of(p, c, n, us);
+  else
+    windows(p, c, n, us);
 }
 
 // ---- the rest ----------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ static const char* open_case(program* base, const bench_case* c) {
     return "NVSHMEM has no block-strided put from the host";
   if (!contiguous(c->form) && c->how != PING_PONG) return "faces are measured there and back only";
   if (p->packs && c->how != PING_PONG) return "faces are measured there and back only";
+  if (p->in_kernel && c->how == EXCHANGE) return "from inside a kernel, there and back is measured";
   if (p->signals && c->bytes != 8) return "a signal has 8 bytes";
   base->source = allocate(extent(c->form));
   base->target = allocate(extent(c->form));
@@ -81,16 +82,18 @@ static void one_way_on_stream(nvshmem_program* p, const bench_case* c, bool outg
     outgoing ? put_on_stream(p, c) : wait_on_stream(p, c);
 }
 
-static void ping_pong_on_stream(nvshmem_program* p, const bench_case* c, long n, long batch, double* us) {
-  bool first = sends(&p->base);
+// There and back; or, as an exchange, both ways at once: each puts, then waits.
+static void trips_on_stream(nvshmem_program* p, const bench_case* c, long n, long batch, double* us) {
+  bool first = sends(&p->base), both = c->how == EXCHANGE;
+  double ways = static_cast<double>(both ? batch : 2 * batch);
   for (long i = 0; i < n; ++i) {
     double start = now_us();
     for (long b = 0; b < batch; ++b, ++p->raised) {
-      one_way_on_stream(p, c, first);
-      one_way_on_stream(p, c, !first);
+      one_way_on_stream(p, c, first || both);
+      one_way_on_stream(p, c, !first && !both);
     }
     gpu_finish(p->device);
-    if (first) us[i] = (now_us() - start) / (2 * static_cast<double>(batch));
+    if (first) us[i] = (now_us() - start) / ways;
   }
 }
 
@@ -185,8 +188,8 @@ static void repeat(program* base, const bench_case* c, long n, double* us) {
   if (fresh && p->signals) gpu_copy(&p->word, base->source, 8);
   if (p->in_kernel)
     repeat_in_kernel(p, c, n, us);
-  else if (c->how == PING_PONG)
-    ping_pong_on_stream(p, c, n, fresh ? 1 : gpu_batch(c), us);
+  else if (c->how == PING_PONG || c->how == EXCHANGE)
+    trips_on_stream(p, c, n, fresh ? 1 : gpu_batch(c), us);
   else
     windows_on_stream(p, c, n, us);
   if (fresh && p->signals) gpu_copy(&p->seen, base->target, 8);

@@ -54,8 +54,8 @@ __device__ inline void put_message(const job& j) {
   }
   my_part(bytes, 16, &first, &count);
   if (count)
-    nvshmemx_putmem_signal_block(j.target + first, j.source + first, count, j.signal, 1, NVSHMEM_SIGNAL_ADD,
-                                 j.peer);
+    nvshmemx_putmem_signal_nbi_block(j.target + first, j.source + first, count, j.signal, 1,
+                                     NVSHMEM_SIGNAL_ADD, j.peer);
   else if (threadIdx.x == 0)
     nvshmemx_signal_op(j.signal, 1, NVSHMEM_SIGNAL_ADD, j.peer);
 }

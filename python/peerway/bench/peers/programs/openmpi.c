@@ -1,10 +1,11 @@
 /* What MPI does, measured: send and receive as OSU's benchmarks use them ("openmpi"), with vector datatypes
  * for faces; one-sided windows for the gets and, as "openmpi/rma", for puts; pack, send, unpack as
- * "openmpi/pack". */
+ * "openmpi/pack"; halos of distributed arrays by both. */
 #include <mpi.h>
 
 #include "measure.h"
 #include "memory.h"
+#include "openmpi_halo.h"
 
 typedef struct mpi_program {
   program base;
@@ -15,7 +16,8 @@ typedef struct mpi_program {
   MPI_Win window, flags;  /* over target (or source, for gets); over one counter */
   volatile int64_t* flag; /* raised by the other rank */
   int64_t raised, window_made;
-  int packs, one_sided;
+  int packs, one_sided, exchanges_halo;
+  mpi_halo halo;
 } mpi_program;
 
 enum { TAG = 7 };
@@ -65,13 +67,24 @@ static void open_windows(mpi_program* p, const bench_case* c) {
   p->window_made = 1;
 }
 
+static const char* open_halo(mpi_program* p, const bench_case* c) {
+  mpi_halo_open(&p->halo, &p->memory, c->label, p->base.rank, p->packs);
+  if (halo_ranks(&p->halo.form) != (size_t)p->base.ranks)
+    die("%s is of %zu ranks, but there are %d", c->label, halo_ranks(&p->halo.form), p->base.ranks);
+  p->base.source = p->base.target = memory_allocate(&p->memory, p->halo.bytes);
+  return NULL;
+}
+
 static const char* open_case(program* base, const bench_case* c) {
   mpi_program* p = (mpi_program*)base;
   if (c->bytes > INT32_MAX || c->form.blocks > INT32_MAX)
     return "MPI counts are int: at most 2147483647 bytes";
   p->packs = !strcmp(c->via, "openmpi/pack");
   p->one_sided = !strcmp(c->via, "openmpi/rma") || c->how == GET_EACH || c->how == GET_WINDOW;
+  p->exchanges_halo = !strcmp(c->test, "halo");
   if (p->packs && p->memory.cuda && !p->memory.copy_rows[0]) return "no compiler for the pack kernels";
+  if (p->exchanges_halo) return open_halo(p, c);
+  if (base->ranks % 2 || base->ranks < 2) return "ranks work in pairs, so an even number is needed";
   base->source = memory_allocate(&p->memory, extent(c->form));
   base->target = memory_allocate(&p->memory, extent(c->form));
   if (p->packs)
@@ -95,6 +108,11 @@ static void close_windows(mpi_program* p, const bench_case* c) {
 static void close_case(program* base, const bench_case* c) {
   mpi_program* p = (mpi_program*)base;
   MPI_Barrier(MPI_COMM_WORLD);
+  if (p->exchanges_halo) {
+    mpi_halo_close(&p->halo, &p->memory);
+    memory_release(&p->memory, base->source);
+    return;
+  }
   if (p->window_made) close_windows(p, c);
   if (base->source) memory_release(&p->memory, base->source);
   if (base->target) memory_release(&p->memory, base->target);
@@ -224,9 +242,36 @@ static void windows(mpi_program* p, const bench_case* c, long n, double* us) {
   }
 }
 
+/* As a program exchanges with its neighbour: the receive first, then the send, and both are waited for. */
+static void exchanges(mpi_program* p, long n, double* us) {
+  int peer = other(&p->base);
+  for (long i = 0; i < n; ++i) {
+    double start = now_us();
+    MPI_Irecv(p->base.target, 1, p->type, peer, TAG, MPI_COMM_WORLD, &p->requests[0]);
+    MPI_Isend(p->base.source, 1, p->type, peer, TAG, MPI_COMM_WORLD, &p->requests[1]);
+    MPI_Waitall(2, p->requests, MPI_STATUSES_IGNORE);
+    us[i] = now_us() - start;
+  }
+}
+
+static void halo_exchanges(mpi_program* p, long n, double* us) {
+  for (long i = 0; i < n; ++i) {
+    double start = now_us();
+    mpi_halo_exchange(&p->halo, &p->memory, p->base.source);
+    us[i] = now_us() - start;
+  }
+}
+
 static void repeat(program* base, const bench_case* c, long n, double* us) {
   mpi_program* p = (mpi_program*)base;
-  c->how == PING_PONG ? ping_pong(p, c, n, us) : windows(p, c, n, us);
+  if (p->exchanges_halo)
+    halo_exchanges(p, n, us);
+  else if (c->how == PING_PONG)
+    ping_pong(p, c, n, us);
+  else if (c->how == EXCHANGE)
+    exchanges(p, n, us);
+  else
+    windows(p, c, n, us);
 }
 
 /* ---- the rest ---------------------------------------------------------------------------------- */
@@ -241,7 +286,29 @@ static void maximum(program* base, double* values, long n) {
             "MPI_Allreduce");
 }
 
-static const operations can = {open_case, close_case, repeat, copy, maximum, NULL};
+static int validate_halo(mpi_program* p, int index) {
+  unsigned char *image = (unsigned char*)host_bytes(p->halo.bytes),
+                *wanted = (unsigned char*)host_bytes(p->halo.bytes);
+  double unused = 0;
+  halo_image(&p->halo.form, p->base.rank, index, 0, image);
+  copy(&p->base, p->base.source, image, p->halo.bytes);
+  wait_for_all(&p->base);
+  halo_exchanges(p, 1, &unused);
+  wait_for_all(&p->base);
+  copy(&p->base, image, p->base.source, p->halo.bytes);
+  halo_image(&p->halo.form, p->base.rank, index, 1, wanted);
+  int right = !memcmp(image, wanted, p->halo.bytes);
+  free(image);
+  free(wanted);
+  return right;
+}
+
+static int validate_case(program* base, const bench_case* c, int index) {
+  mpi_program* p = (mpi_program*)base;
+  return p->exchanges_halo ? validate_halo(p, index) : validate_pair(base, c, index);
+}
+
+static const operations can = {open_case, close_case, repeat, copy, maximum, NULL, validate_case};
 
 int main(int argc, char** argv) {
   mpi_program p;
@@ -260,6 +327,7 @@ int main(int argc, char** argv) {
   p.base.library = version;
   p.base.device = p.memory.device;
   p.base.can = &can;
+  p.base.any_number = 1; /* halos are exchanged among any */
   measure_all(&p.base, argc, argv);
   MPI_Finalize();
   return 0;
