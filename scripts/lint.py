@@ -22,7 +22,7 @@ def tracked(*suffixes: str) -> list[str]:
             "\0"
         )
     except (OSError, subprocess.CalledProcessError):  # an unpacked archive
-        folders = ("src", "include", "python", "tests", "examples", "scripts")
+        folders = ("src", "include", "apps", "python", "tests", "examples", "scripts")
         names = [str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*")]
     return sorted(name for name in names if name.endswith(suffixes) and (ROOT / name).is_file())
 

@@ -1,0 +1,198 @@
+"""Run stencil2d once, built first where needed, and keep the results as records of the one schema.
+
+    python apps/stencil2d/run.py --device cuda --grid 2x2 --variant graph,in-kernel --check --out new.jsonl
+
+All options but --out go to the program (python apps/stencil2d/run.py --help lists them).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from build import Target, build, mpi_compiler
+
+from peerway import _core, records
+from peerway.bench import machine
+from peerway.bench.peers import openmpi, ucx
+
+MPI = ("mpi", "mpi-overlap")
+LIMIT_S = 120.0
+
+
+class Failed(click.ClickException):
+    """The program cannot be started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A variant without a result, and why: it cannot do what was asked, or the program ended before."""
+
+    via: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What of the program's options decides how it is started, and the others."""
+
+    variants: list[str]
+    device: str
+    ranks: int
+    others: list[str]
+
+
+def measure(arguments: list[str], command: str = "") -> list[records.Record | Missing]:
+    """Run the program with these options; gives a result for each variant.
+
+    A record whose field was checked and is wrong is not `validated`. When the program dies or hangs in one
+    variant, it is started again for those after it, unless it has failed twice without any result.
+    """
+    asked = _read(arguments)
+    command = command or " ".join(["python apps/stencil2d/run.py", *arguments])
+    results: list[records.Record | Missing] = []
+    left, in_vain = asked.variants, 0
+    while left:
+        found, why = _launch(asked, left)
+        results += [
+            Missing(one["variant"], one["refused"]) if "refused" in one else as_record(one, command)
+            for one in found
+        ]
+        in_vain = 0 if found else in_vain + 1
+        failed = left[len(found) :] if in_vain == 2 else left[len(found) : len(found) + 1]
+        results += [Missing(variant, why) for variant in failed]
+        left = left[len(found) + len(failed) :]
+    return results
+
+
+def _launch(asked: Asked, variants: list[str]) -> tuple[list[dict[str, Any]], str]:
+    """Start the program once; gives what it printed, and how it ended."""
+    if {*variants} <= {*MPI}:
+        target = Target(asked.device, mpi_compiler())
+        job, environment = _mpirun(asked.ranks, asked.device)
+    else:
+        target = Target(asked.device)
+        job, environment = [sys.executable, "-m", "peerway", "run", "-n", str(asked.ranks), "--"], {}
+    job += [str(build(target)), *asked.others, "--variant", ",".join(variants), "--json"]
+    try:
+        done = subprocess.run(
+            job,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            env={**os.environ, **environment},
+            check=False,
+        )
+        printed, errors, end = done.stdout, done.stderr, f"ended with status {done.returncode}"
+    except subprocess.TimeoutExpired as late:
+        printed, errors = (_text(stream) for stream in (late.stdout, late.stderr))
+        end = f"did not end within {LIMIT_S:.0f} s"
+    last = "\n".join(errors.strip().splitlines()[-6:])
+    found = [json.loads(line) for line in printed.splitlines() if line.startswith("{") and line.endswith("}")]
+    return found, f"{' '.join(job)}\n{end}\n{last}"
+
+
+def _text(stream: bytes | str | None) -> str:
+    return stream.decode(errors="replace") if isinstance(stream, bytes) else stream or ""
+
+
+def as_record(result: dict[str, Any], command: str) -> records.Record:
+    """Make the record of what the program printed. A sample is one step, the mean over a batch."""
+    device = str(result["device"])
+    ny, nx = result["local"]
+    name = "cuda:0" if device == "cuda" else "host"
+    checked = result.get("check")
+    extra = {key: result[key] for key in ("grid", "local", "global", "border", "batch")}
+    extra["wall_us"] = result["wall_ns"] / result["iterations"] / 1e3
+    extra["steps"] = result["iterations"]
+    if checked:
+        extra["check"] = checked
+    if "phases_ns" in result:
+        extra["phases_us"] = {phase: ns / 1e3 for phase, ns in result["phases_ns"].items()}
+    return records.Record.from_samples(
+        result["batch_ns"],
+        messages=result["batch"],
+        test="stencil2d",
+        via=result["variant"],
+        op="halo",
+        shape=f"{ny}x{nx}",
+        bytes=8 * max(ny, nx),
+        ranks=result["ranks"],
+        source=name,
+        target="cuda:1" if device == "cuda" and result["ranks"] > 1 else name,
+        validated=bool(checked and checked["passed"]),
+        cpu_percent=result["cpu_percent"],
+        host=machine.known()["host"],
+        device=machine.device_name(name),
+        driver=machine.cuda_driver() if device == "cuda" else "",
+        version=_core.version(),
+        command=command,
+        extra=extra,
+    )
+
+
+def _read(arguments: list[str]) -> Asked:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--variant", default="stream")
+    parser.add_argument("--device", default="host")
+    parser.add_argument("--grid", default="1x1")
+    known, others = parser.parse_known_args(arguments)
+    numbers = re.fullmatch(r"(\d+)x(\d+)", known.grid)
+    if numbers is None:
+        raise Failed(f"--grid is '{known.grid}'; give two numbers joined by x, rows first, as 2x4")
+    others += ["--device", known.device, "--grid", known.grid]
+    return Asked(known.variant.split(","), known.device, int(numbers[1]) * int(numbers[2]), others)
+
+
+def _mpirun(ranks: int, device: str) -> tuple[list[str], dict[str, str]]:
+    """How Open MPI is started, as for the benchmarks: with UCX that knows GPUs, where it is needed."""
+    mpirun = shutil.which("mpirun", path=str(Path(mpi_compiler()).parent))
+    if mpirun is None:
+        raise Failed("mpirun was not found beside mpicxx; install openmpi-bin")
+    environment = dict(openmpi.ENVIRONMENT)
+    library = ucx.with_cuda() if device == "cuda" else None
+    if library is not None:
+        environment |= library.environment
+    options = openmpi.CUDA_OPTIONS if device == "cuda" else openmpi.HOST_OPTIONS
+    few = len(os.sched_getaffinity(0)) < ranks
+    places = (
+        ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+        if few
+        else ["--map-by", "core", "--bind-to", "core"]
+    )
+    return [mpirun, "-n", str(ranks), *places, *options], environment
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Append the record to this file."
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def main(*, out: Path | None, arguments: tuple[str, ...]) -> None:
+    """Run the program and print its records; status 1 when a variant was refused or its field is wrong."""
+    if {"--help", "-h"} & set(arguments):
+        raise SystemExit(subprocess.run([str(build(Target("host"))), "--help"], check=False).returncode)
+    bad = False
+    for result in measure(list(arguments)):
+        if isinstance(result, Missing):
+            click.echo(result.reason, err=True)
+            bad = True
+            continue
+        click.echo(result.as_json())
+        bad = bad or ("check" in result.extra and not result.validated)
+        if out is not None:
+            records.append(out, result)
+    raise SystemExit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
