@@ -13,8 +13,12 @@ from typing import Any
 import pytest
 
 from peerway import _core
+from peerway.bench.peers import gpus as present_gpus
+from peerway.bench.peers import places
 
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
+BUILD = Path(os.environ.get("PEERWAY_BUILD", ROOT / "build" / "editable"))
 
 Ranks = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
@@ -45,3 +49,22 @@ def two_ranks(kernels: Path, run_program: Callable[..., subprocess.CompletedProc
         return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
     return run
+
+
+@pytest.fixture(scope="session")
+def plan_check(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """programs/plan_check, compiled by nvcc for the GPU at hand."""
+    toolkit = places.cuda_root()
+    if toolkit is None:
+        pytest.skip("nvcc was not found; set CUDA_HOME, or pip install nvidia-cuda-nvcc")
+    library = BUILD / "src"
+    if not (library / "libpeerway.so").exists():
+        pytest.skip(f"{library} has no libpeerway.so; run `make gpu-test`, or set PEERWAY_BUILD")
+    program = tmp_path_factory.mktemp("plan_check") / "plan_check"
+    command = [str(toolkit / "bin" / "nvcc"), f"-arch={present_gpus.present().architecture}", "-std=c++20"]
+    command += ["-O2", "-lineinfo", f"-I{ROOT / 'include'}", str(PROGRAMS / "plan_check" / "plan_check.cu")]
+    command += ["-o", str(program), f"-L{library}", "-lpeerway", "-Xlinker", f"-rpath={library}"]
+    command += [*places.nvcc_flags(toolkit), "-lcudart_static", "-ldl", "-lrt", "-lpthread"]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, f"{' '.join(command)}\n{built.stderr}{built.stdout}"
+    return program

@@ -1,0 +1,52 @@
+"""Halos of arrays in GPU memory: the program of the tests on the host, with the numbers copied to the GPUs
+and back.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = Path(__file__).resolve().parents[1] / "system" / "programs" / "halo.py"
+
+CASES: dict[str, dict[str, Any]] = {
+    "rows of two": {"extents": [6, 7], "grid": [2]},
+    "columns of two": {"extents": [6, 7], "grid": [1, 2]},
+    "uneven, with corners": {"extents": [7, 9], "grid": [2, 1], "corners": True},
+    "structs of 192 bytes": {"extents": [4, 6, 3], "grid": [2], "dtype": "V192"},
+    "several arrays": {"extents": [7, 9], "grid": [2, 1], "arrays": 3},
+    "outer layers stay untouched": {
+        "extents": [8, 5],
+        "grid": [2],
+        "shadow": [[3, 2], 1],
+        "width": [[1, 2], 0],
+    },
+    "long faces": {"extents": [600, 5000], "grid": [2, 1]},
+    "long faces in pieces": {"extents": [5000, 600], "grid": [1, 2]},
+    "four dimensions": {"extents": [8, 8, 8, 8], "grid": [1, 2], "shadow": [1, 1, 0, 0], "dtype": "V192"},
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def two_gpus(gpus: int) -> None:
+    if gpus < 2:
+        pytest.skip(f"halos between GPUs need 2 of them; here is {gpus}")
+
+
+@pytest.mark.parametrize("start", ["host", "stream", "run"])
+@pytest.mark.parametrize("name", CASES)
+def test_halos_hold_what_the_neighbours_own(
+    name: str, start: str, run_program: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    case = json.dumps({**CASES[name], "memory": "cuda", "start": start})
+    done = run_program("peerway", "run", "-n", "2", "--grace", "60", "--", sys.executable, PROGRAM, case)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["wrong"] for one in found] == [[], []]
+    assert all(one["filled"] > 0 for one in found)

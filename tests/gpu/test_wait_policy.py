@@ -1,0 +1,30 @@
+"""Waiting for GPUs in the policy economy: the host sleeps until the driver calls it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).resolve().parents[1] / "system" / "programs" / "wait_policy.py"
+WAITED = "1"  # s
+
+
+@pytest.mark.parametrize("way", ["cuda", "cuda/stream"])
+def test_a_wait_for_a_plan_leaves_the_processor_to_others(
+    way: str, gpus: int, run_program: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    if gpus < 2:
+        pytest.skip(f"plans between GPUs need 2 of them; here is {gpus}")
+    command = ["peerway", "run", "-n", "2", "--grace", "60", "--", sys.executable]
+    done = run_program(*command, PROGRAM, way, "economy", WAITED)
+    assert done.returncode == 0, done.stderr
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    found = next(one for one in said if isinstance(one, dict))
+    assert found["error"] == ""
+    assert found["wall"] > float(WAITED) / 2
+    assert found["share"] < 0.1
