@@ -32,10 +32,33 @@ H200 = {
         "route openmpi/pack nccl/pack nvshmem/kernel",
     ),
 }
+KERNELS = "packets/kernel nvshmem/kernel"
+EXCHANGE = "sendrecv/graph sendrecv/stream nccl/graph nccl openmpi nvshmem"
+MESSAGES = "sendrecv/graph sendrecv/stream plan/stream nccl/graph openmpi nvshmem"
+HALO = "plan/graph plan/stream plan openmpi/pack"
+STENCIL = "graph/serial graph/branch stream/serial mpi mpi-overlap"
+ASYNC = (
+    "cpu/performance transmit/performance stream/performance kernel/performance "
+    "cpu/economy stream/economy kernel/economy"
+)
+for size, text in {8: "8 B", 64: "64 B", K: "1 KiB", 8 * K: "8 KiB", 64 * K: "64 KiB"}.items():
+    H200[f"kernel to kernel, {text}"] = ("kernel_latency", "contiguous", size, KERNELS)
+    if size != 64:
+        H200[f"exchange of {text}"] = ("exchange", "contiguous", size, EXCHANGE)
+    if size in (8, 8 * K):
+        H200[f"message of {text}"] = ("plan_latency", "contiguous", size, MESSAGES)
+H200["512² doubles over"] = ("halo", "halo:2x1/512x512/8", 8 * K, HALO)
+H200["16⁴ of 192-byte"] = ("halo", "halo:2x1x1x1/8x16x16x16/192", 1536 * K, HALO)
+H200["256² cells"] = ("stencil2d", "256x256", 2 * K, "in-kernel " + STENCIL)
+H200["1024² cells"] = ("stencil2d", "1024x1024", 8 * K, "in-kernel " + STENCIL)
+H200["4096² cells"] = ("stencil2d", "4096x4096", 32 * K, STENCIL)
+for kib in (4, 64):
+    H200[f"computing on {kib} KiB"] = ("async_pingpong", f"compute:{kib * K}", 128, ASYNC)
 CPU = {
     "put and signal, 8 B": ("put_latency", "contiguous", 8, "peer/shm flag ucx openmpi openmpi/rma"),
     "put of 16 MiB": ("put_bw", "contiguous", 16 * M, "peer/shm memcpy ucx openmpi openmpi/rma"),
     "the same by `peer/shm-nt`": ("put_bw", "contiguous", 16 * M, "peer/shm-nt"),
+    "halo of 512² doubles": ("halo", "halo:2x1/512x512/8", 8 * K, "plan openmpi openmpi/pack"),
 }
 ROWS = [("h200-x2", *row) for row in H200.items()] + [("cpu-2", *row) for row in CPU.items()]
 
