@@ -24,7 +24,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     pages = {
         "reference/c.md": header_page("C", INCLUDE / "peerway.h", "c"),
-        "reference/cpp.md": header_page("C++", INCLUDE / "peerway.hpp", "cpp"),
+        "reference/cpp.md": "\n".join(
+            header_page("C++", INCLUDE / name, "cpp") for name in ("peerway.hpp", "plan.hpp", "halo.hpp")
+        ),
         "reference/cli.md": command_line_page(),
         "reference/configuration.md": configuration_page(),
     }
