@@ -123,7 +123,7 @@ void PostedFifo::fill(Device& device, pw_fifo_handle& handle) const {
   handle.count = count_;
   handle.taken = seen(&progress_->taken);
   handle.done = seen(&progress_->done);
-  handle.guard = {seen(&guard_->stop), seen(&guard_->report), guard_->timeout_ns};
+  handle.guard = seen_by(device, *guard_, guard_->timeout_ns);
 }
 
 Fifo::Fifo(Context& context, Device& device, uint32_t count, FifoLists lists)

@@ -52,8 +52,8 @@ Ended end_of(const Guard& guard) {
   const uint64_t stop = guard.stop.load(std::memory_order_acquire);
   if (stop != 0) return {static_cast<pw_status>(stop & 0xff), rank_in(stop), 0};
   const uint64_t report = guard.report.load(std::memory_order_acquire);
-  if ((report & 0xff) != kTimedOut) return {};
-  return {PW_TIMEOUT, rank_in(report), report >> 32};
+  if (report == 0) return {};
+  return {(report & 0xff) == kTimedOut ? PW_TIMEOUT : PW_INTERNAL, rank_in(report), report >> 32};
 }
 
 pw_guard seen_by(Device& device, const Guard& guard, uint64_t timeout_ns) {
@@ -71,36 +71,40 @@ void cancel(Guard& guard, pw_status why, const std::string& message) {
   guard.stop.compare_exchange_strong(none, stop_word(why, -1) | kExplained, std::memory_order_acq_rel);
 }
 
-pw_status status_of(const Guard& guard, const Team& team, const char* what) {
-  const uint64_t stop = guard.stop.load(std::memory_order_acquire);
-  const uint64_t report = guard.report.load(std::memory_order_acquire);
-  if (stop != 0) {
-    const auto why = static_cast<pw_status>(stop & 0xff);
-    if ((stop & kExplained) != 0) return fail(why, format("{}; the {} is cancelled", guard.why, what));
-    if (why == PW_PEER_LOST)
-      return fail(why, format("peerway: {}; the {} that depends on it is cancelled",
-                              team.describe_loss(rank_in(stop)), what));
-    return fail(why,
-                why == PW_CLOSED
-                    ? format("peerway: the context was closed; its {}s are cancelled", what)
-                    : format("peerway: the {} was cancelled by a failure of the path that serves it", what));
-  }
-  if (report == 0) return PW_OK;
-  if ((report & 0xff) != kTimedOut) return fail(PW_INTERNAL, "peerway: a plan was cancelled for no reason");
-  // What waits for the proxy thread does not know for whom the proxy waits.
-  const int rank = rank_in(report) >= 0 ? rank_in(report) : guard.awaited.load() - 1;
-  const double seconds = static_cast<double>(guard.timeout_ns) * 1e-9;
+namespace {
+
+// What waits for the proxy thread does not know for whom the proxy waits.
+std::string text_of_timeout(const Guard& guard, const Ended& end) {
+  const int rank = end.rank >= 0 ? end.rank : guard.awaited.load() - 1;
+  const std::string waited = format("peerway: epoch {} of a plan waited {:.3g} s in vain for ", end.of,
+                                    static_cast<double>(guard.timeout_ns) * 1e-9);
   if (rank < 0)
-    return fail(
-        PW_TIMEOUT,
-        format("peerway: epoch {} of a plan waited {:.3g} s in vain for the proxy thread, which is busy "
-               "with other transfers; the plan is cancelled. A longer plan_timeout may help",
-               report >> 32, seconds));
-  return fail(
-      PW_TIMEOUT,
-      format("peerway: epoch {} of a plan waited {:.3g} s in vain for rank {}; the plan is cancelled. Has "
-             "that rank started its plan as often?",
-             report >> 32, seconds, rank));
+    return waited +
+           "the proxy thread, which is busy with other transfers; the plan is cancelled. A longer "
+           "plan_timeout may help";
+  return waited + format("rank {}; the plan is cancelled. Has that rank started its plan as often?", rank);
+}
+
+}  // namespace
+
+pw_status status_of(const Guard& guard, const Team& team, const char* what) {
+  const Ended end = end_of(guard);
+  if ((guard.stop.load(std::memory_order_relaxed) & kExplained) != 0)
+    return fail(end.why, format("{}; the {} is cancelled", guard.why, what));
+  switch (end.why) {
+    case PW_OK:
+      return PW_OK;
+    case PW_TIMEOUT:
+      return fail(PW_TIMEOUT, text_of_timeout(guard, end));
+    case PW_PEER_LOST:
+      return fail(PW_PEER_LOST, format("peerway: {}; the {} that depends on it is cancelled",
+                                       team.describe_loss(end.rank), what));
+    case PW_CLOSED:
+      return fail(PW_CLOSED, format("peerway: the context was closed; its {}s are cancelled", what));
+    default:
+      return fail(end.why,
+                  format("peerway: the {} was cancelled by a failure of the path that serves it", what));
+  }
 }
 
 }  // namespace pw
