@@ -1,22 +1,12 @@
 #include "array/agreement.h"
 
-#include <cstddef>
 #include <cstring>
 #include <string>
-#include <string_view>
 
 #include "base/format.h"
 
 namespace pw::array {
 namespace {
-
-template <typename Value>
-std::vector<Value> gather(Team& team, std::span<const Value> mine) {
-  const std::vector<std::byte> bytes = team.all_gather(std::as_bytes(mine), PW_FOREVER);
-  std::vector<Value> all(bytes.size() / sizeof(Value));
-  if (!all.empty()) std::memcpy(all.data(), bytes.data(), bytes.size());
-  return all;
-}
 
 std::string text(const pw_grid& grid) {
   std::string sizes;
@@ -59,26 +49,7 @@ void check_array(const pw_array& here, const pw_array& first, size_t number, siz
 
 }  // namespace
 
-Opening refusal_of(const Error& error) {
-  Opening opening;
-  opening.status = error.status();
-  std::strncpy(opening.message, error.what(), sizeof opening.message - 1);
-  return opening;
-}
-
-void check_openings(std::span<const Opening> openings, int rank) {
-  const auto refuse = [&](size_t who) {
-    const Opening& opening = openings[who];
-    if (opening.status == PW_OK) return;
-    const auto status = static_cast<pw_status>(opening.status);
-    std::string_view message(opening.message, strnlen(opening.message, sizeof opening.message));
-    if (who == static_cast<size_t>(rank)) throw Error(status, std::string(message));
-    constexpr std::string_view kPrefix = "peerway: ";
-    if (message.substr(0, kPrefix.size()) == kPrefix) message.remove_prefix(kPrefix.size());
-    throw Error(status, format("peerway: rank {} cannot make this halo: {}", who, message));
-  };
-  refuse(static_cast<size_t>(rank));
-  for (size_t who = 0; who < openings.size(); ++who) refuse(who);
+void check_openings(std::span<const Opening> openings) {
   const Opening& first = openings[0];
   for (size_t who = 1; who < openings.size(); ++who) {
     const Opening& here = openings[who];
@@ -97,18 +68,29 @@ void check_arrays(std::span<const pw_array> all, uint32_t arrays) {
   for (size_t i = arrays; i < all.size(); ++i) check_array(all[i], all[i % arrays], i % arrays, i / arrays);
 }
 
-std::vector<Opening> exchange(Team& team, const Opening& mine) {
-  std::vector<Opening> all = gather(team, std::span<const Opening>(&mine, 1));
-  check_openings(all, team.rank());
-  return all;
-}
-
-std::vector<pw_array> exchange(Team& team, std::span<const pw_array> mine) {
-  std::vector<pw_array> plain(mine.begin(), mine.end());
-  for (pw_array& array : plain) array.region = nullptr;
-  std::vector<pw_array> all = gather(team, std::span<const pw_array>(plain));
-  check_arrays(all, static_cast<uint32_t>(mine.size()));
-  return all;
+Told exchange(Team& team, const Refusal& refusal, const Opening& mine, std::span<const pw_array> arrays) {
+  ByteWriter to;
+  to.put(std::as_bytes(std::span(&mine, 1)));
+  if (!refusal)  // else the arrays may be nonsense
+    for (pw_array array : arrays) {
+      array.region = nullptr;
+      to.put(std::as_bytes(std::span(&array, 1)));
+    }
+  const std::vector<Bytes> parts = agree(team, refusal, to.take(), kMakeHalo);
+  Told told;
+  for (const Bytes& part : parts) {
+    ByteReader from(part, "what a rank asks for");
+    std::memcpy(&told.openings.emplace_back(), from.take(sizeof(Opening)).data(), sizeof(Opening));
+  }
+  check_openings(told.openings);
+  for (const Bytes& part : parts) {
+    ByteReader from(part, "what a rank asks for");
+    from.take(sizeof(Opening));
+    for (size_t a = 0; a < arrays.size(); ++a)
+      std::memcpy(&told.arrays.emplace_back(), from.take(sizeof(pw_array)).data(), sizeof(pw_array));
+  }
+  check_arrays(told.arrays, static_cast<uint32_t>(arrays.size()));
+  return told;
 }
 
 }  // namespace pw::array

@@ -19,6 +19,7 @@ namespace {
 using pw::Error;
 using pw::format;
 using pw::given;
+using pw::array::kMakeHalo;
 
 /// A halo as this rank was asked for it.
 struct Asked {
@@ -92,28 +93,45 @@ struct Agreed {
 
 /// Collective. Throws Error at every rank when they cannot agree.
 Agreed agree(const Asked& asked, pw::Team& team) {
+  pw::Refusal refusal;
   pw::array::Opening mine;
-  try {
-    mine = opening_of(asked, team);
-  } catch (const Error& error) {
-    mine = pw::array::refusal_of(error);
-  }
+  pw::attempt(refusal, [&] { mine = opening_of(asked, team); });
+  const pw::array::Told told = pw::array::exchange(team, refusal, mine, asked.arrays);
   int32_t kind = PW_HOST;
-  for (const auto& opening : pw::array::exchange(team, mine))
+  for (const auto& opening : told.openings)
     if (opening.device_kind >= 0) {
       kind = opening.device_kind;
       break;
     }
-  const std::vector<pw_array> all = pw::array::exchange(team, asked.arrays);
   const pw::array::Grid grid(*asked.grid, team.size());
   std::vector<pw::array::Distribution> arrays;
   for (size_t a = 0; a < asked.arrays.size(); ++a)
     arrays.emplace_back(grid, asked.arrays[a], static_cast<uint32_t>(a));
   const auto strides_of = [&](int rank, uint32_t a) {
-    const pw_array& array = all[static_cast<size_t>(rank) * arrays.size() + a];
+    const pw_array& array = told.arrays[static_cast<size_t>(rank) * arrays.size() + a];
     return arrays[a].strides(pw::array::given_strides(array), grid.coordinates(rank));
   };
   return {pw::array::halo_of(arrays, strides_of, team.rank(), asked.corners != 0), kind};
+}
+
+/// The plan, not yet prepared.
+std::unique_ptr<pw_plan> plan_of(pw::Context& context, const Asked& asked, const Agreed& agreed) {
+  pw::Device* device = device_of(asked.arrays);
+  // A rank that owns nothing still starts the plan as the others do.
+  if (device == nullptr)
+    device = &context.device_named({static_cast<pw_device_kind>(agreed.device_kind), -1});
+  auto made = std::make_unique<pw_plan>(context, *device);
+  const auto region_of = [&](const pw::array::Face& face) { return asked.arrays[face.array].region->region; };
+  const auto block_in_region = [&](const pw::array::Face& face) {
+    pw_block block = face.block;
+    block.offset += asked.arrays[face.array].offset;
+    return block;
+  };
+  for (const auto& face : agreed.halo.sends)
+    made->plan.send(face.rank, face.tag, region_of(face), block_in_region(face));
+  for (const auto& face : agreed.halo.receives)
+    made->plan.receive(face.rank, face.tag, region_of(face), block_in_region(face));
+  return made;
 }
 
 }  // namespace
@@ -134,20 +152,11 @@ pw_status pw_halo_create(pw_context* context, const pw_grid* grid, const pw_arra
   return pw::guard(__func__, given(context, plan), [&] {
     pw::Team& team = context->context.team();
     const Asked asked{grid, {arrays, count}, corners};
-    const auto [halo, kind] = agree(asked, team);
-    pw::Device* device = device_of(asked.arrays);
-    // A rank that owns nothing still starts the plan as the others do.
-    if (device == nullptr) device = &context->context.device_named({static_cast<pw_device_kind>(kind), -1});
-    auto made = std::make_unique<pw_plan>(context->context, *device);
-    const auto block_in_region = [&](const pw::array::Face& face) {
-      pw_block block = face.block;
-      block.offset += asked.arrays[face.array].offset;
-      return block;
-    };
-    for (const auto& face : halo.sends)
-      made->plan.send(face.rank, face.tag, asked.arrays[face.array].region->region, block_in_region(face));
-    for (const auto& face : halo.receives)
-      made->plan.receive(face.rank, face.tag, asked.arrays[face.array].region->region, block_in_region(face));
+    const Agreed agreed = agree(asked, team);
+    std::unique_ptr<pw_plan> made;
+    pw::Refusal refusal;
+    pw::attempt(refusal, [&] { made = plan_of(context->context, asked, agreed); });
+    pw::agree(team, refusal, {}, kMakeHalo);
     made->plan.prepare(false);
     *plan = made.release();
     return PW_OK;

@@ -23,7 +23,8 @@ using Json = nlohmann::json;
 constexpr ConfigEntry table[] = {
     {"log", "choice:error|warning|info|debug", "warning",
      "What is written to standard error: this level and worse."},
-    {"timeout", "seconds", "60", "Bound of each exchange while a team or context is being set up."},
+    {"timeout", "seconds", "60",
+     "Bound of each exchange while a team, context, plan or halo is being set up."},
     {"plan_timeout", "seconds", "60",
      "Bound of each wait of a plan in a stream or a kernel; the death of a peer ends it earlier."},
     {"wait", "choice:performance|economy", "performance",

@@ -66,6 +66,9 @@ std::vector<LaneOffer> get_lanes(ByteReader& from) {
     lane.slot_bytes = from.get<uint64_t>();
     lane.region = from.get<uint32_t>();
     lane.block = get_block(from);
+    if (!std::has_single_bit(lane.unit) || lane.unit > 8)
+      throw Error(PW_INVALID_ARGUMENT,
+                  format("peerway: a rank's offer for a plan has words of {} bytes", lane.unit));
   }
   return lanes;
 }
@@ -81,6 +84,12 @@ Bytes get_bytes(ByteReader& from) {
 }
 
 }  // namespace
+
+const char* text_of(LaneKind kind, uint8_t device_kind) {
+  if (kind == LaneKind::straight) return "straight";
+  if (kind == LaneKind::posted) return "by the proxy thread";
+  return device_kind == PW_HOST ? "through slots" : "by packets";
+}
 
 Bytes pack(const PlanOffer& offer) {
   ByteWriter to;
@@ -101,7 +110,25 @@ PlanOffer parse_plan_offer(ByteView bytes) {
   for (uint32_t left = from.get<uint32_t>(); left > 0; --left) offer.regions.push_back(get_bytes(from));
   offer.sends = get_lanes(from);
   offer.receives = get_lanes(from);
+  from.end();
+  for (const LaneOffer& lane : offer.receives)
+    if (lane.region >= offer.regions.size())
+      throw Error(PW_INVALID_ARGUMENT, format("peerway: a rank's offer for a plan names region {} of {}",
+                                              lane.region, offer.regions.size()));
   return offer;
+}
+
+void check_inside(const LaneOffer& lane, uint64_t mailbox_bytes) {
+  const auto inside = [&](uint64_t offset, uint64_t bytes) {
+    return offset <= mailbox_bytes && bytes <= mailbox_bytes - offset && offset % sizeof(uint64_t) == 0;
+  };
+  if (lane.slot_bytes > mailbox_bytes || !inside(lane.words, kMostPieces * sizeof(uint64_t)) ||
+      !inside(lane.slots, 2 * lane.slot_bytes))
+    throw Error(
+        PW_INVALID_ARGUMENT,
+        format("peerway: a rank's offer for a plan has words at {} and slots of {} bytes at {}, but its "
+               "mailbox has {} bytes",
+               lane.words, lane.slot_bytes, lane.slots, mailbox_bytes));
 }
 
 uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides) {
@@ -113,7 +140,7 @@ uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& st
 uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit) {
   if (bytes > kLargestSlot) return 0;
   const uint64_t of_data = device_kind == PW_HOST ? bytes : bytes / unit * (unit == 8 ? 16 : 8);
-  return (of_data + 127) / 128 * 128;
+  return (of_data + kLine - 1) / kLine * kLine;
 }
 
 bool must_post(bool sends, Reach reach, bool has_slots) {

@@ -20,6 +20,10 @@ enum class LaneKind : uint8_t {
   posted,    ///< by the proxy thread and any path, once the receiver has started the same epoch
 };
 
+/// How describe() tells it.
+const char* text_of(LaneKind kind, uint8_t device_kind);
+
+inline constexpr uint64_t kLine = 128;  // bytes: what belongs to one lane shares no cache line with another's
 inline constexpr uint32_t kMostPieces = 128;  ///< workers that share a lane
 
 /// One end of a lane, as its rank tells the others of it.
@@ -48,6 +52,8 @@ struct PlanOffer {
 Bytes pack(const PlanOffer& offer);
 /// Throws Error for bytes that are no offer.
 PlanOffer parse_plan_offer(ByteView bytes);
+/// Throws Error unless the words and slots of the lane lie in its rank's mailbox.
+void check_inside(const LaneOffer& lane, uint64_t mailbox_bytes);
 
 /// What the two ends can reach of one another, told in a second round.
 struct Reach {

@@ -14,6 +14,7 @@
 #include "plan/lanes.h"
 #include "plan/posted.h"
 #include "plan/proxy.h"
+#include "team/agreement.h"
 
 namespace pw {
 
@@ -92,8 +93,10 @@ class Plan {
                  const std::vector<Lane>& others, const char* what);
   [[nodiscard]] uint8_t device_kind() const;
   [[nodiscard]] bool is_own(const Lane& lane) const { return lane.offer.rank == context_.team().rank(); }
+  [[nodiscard]] bool reaches(Remote& remote) const;  ///< the device, which this maps the remote for
   void open_mailbox();
   PlanOffer offer();
+  void join_lanes(Refusal& refusal, const Bytes& mine);
   void find_partners(const std::vector<PlanOffer>& offers);
   [[nodiscard]] Bytes reach() const;
   void choose_ways(const std::vector<Bytes>& reach);

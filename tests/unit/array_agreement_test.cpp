@@ -18,41 +18,18 @@ Opening opening() {
   return one;
 }
 
-std::string refusal(const std::function<void()>& body, pw_status status) {
+std::string refusal(const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& error) {
-    EXPECT_EQ(error.status(), status) << error.what();
+    EXPECT_EQ(error.status(), PW_INVALID_ARGUMENT) << error.what();
     return error.what();
   }
   ADD_FAILURE() << "accepted";
   return {};
 }
 
-TEST(Agreement, EqualRanksAgree) {
-  const std::vector<Opening> all(4, opening());
-  for (int rank = 0; rank < 4; ++rank) EXPECT_NO_THROW(check_openings(all, rank));
-}
-
-TEST(Agreement, ARefusalIsEverybodys) {
-  std::vector<Opening> all(4, opening());
-  all[2] = refusal_of(Error(PW_OUT_OF_RANGE, "peerway: the region has 8 bytes"));
-  EXPECT_EQ(refusal([&] { check_openings(all, 2); }, PW_OUT_OF_RANGE), "peerway: the region has 8 bytes");
-  EXPECT_EQ(refusal([&] { check_openings(all, 0); }, PW_OUT_OF_RANGE),
-            "peerway: rank 2 cannot make this halo: the region has 8 bytes");
-}
-
-TEST(Agreement, ARankWithARefusalOfItsOwnGivesThat) {
-  std::vector<Opening> all(3, opening());
-  all[0] = refusal_of(Error(PW_OUT_OF_RANGE, "peerway: this"));
-  all[1] = refusal_of(Error(PW_INVALID_ARGUMENT, "peerway: that"));
-  EXPECT_EQ(refusal([&] { check_openings(all, 1); }, PW_INVALID_ARGUMENT), "peerway: that");
-}
-
-TEST(Agreement, ALongRefusalIsCut) {
-  const Opening cut = refusal_of(Error(PW_INTERNAL, std::string(5000, 'x')));
-  EXPECT_EQ(std::string(cut.message).size(), sizeof cut.message - 1);
-}
+TEST(HaloAgreement, EqualRanksAgree) { EXPECT_NO_THROW(check_openings(std::vector<Opening>(4, opening()))); }
 
 struct OpeningsThatDiffer {
   const char* name;
@@ -62,13 +39,11 @@ struct OpeningsThatDiffer {
 
 class Openings : public testing::TestWithParam<OpeningsThatDiffer> {};
 
-TEST_P(Openings, AreComparedAtEveryRank) {
+TEST_P(Openings, AreCompared) {
   std::vector<Opening> all(4, opening());
   GetParam().spoil(all[3]);
-  for (int rank = 0; rank < 4; ++rank) {
-    const std::string said = refusal([&] { check_openings(all, rank); }, PW_INVALID_ARGUMENT);
-    EXPECT_NE(said.find(GetParam().says), std::string::npos) << said;
-  }
+  const std::string said = refusal([&] { check_openings(all); });
+  EXPECT_NE(said.find(GetParam().says), std::string::npos) << said;
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Openings,
@@ -102,7 +77,7 @@ TEST_P(Arrays, AreCompared) {
   std::vector<pw_array> all(6, array_of_rank());  // 2 on each of 3 ranks
   EXPECT_NO_THROW(check_arrays(all, 2));
   GetParam().spoil(all[5]);
-  const std::string said = refusal([&] { check_arrays(all, 2); }, PW_INVALID_ARGUMENT);
+  const std::string said = refusal([&] { check_arrays(all, 2); });
   EXPECT_NE(said.find(GetParam().says), std::string::npos) << said;
 }
 
@@ -126,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
                          "the width below of dimension 0 of array 1 is 1 on rank 0, but 0 on rank 2"}),
     [](const auto& each) { return each.param.name; });
 
-TEST(Agreement, StridesOffsetsAndRegionsAreEachRanksOwn) {
+TEST(HaloAgreement, StridesOffsetsAndRegionsAreEachRanksOwn) {
   std::vector<pw_array> all(2, array_of_rank());
   all[1].offset = 64;
   all[1].dim[0].stride = 72;

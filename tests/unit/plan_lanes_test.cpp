@@ -88,6 +88,7 @@ TEST(Lanes, OffersTravelWhole) {
   lane.block.dims = 2;
   lane.block.count[1] = 5;
   lane.block.stride[1] = 640;
+  lane.region = 1;
   offer.sends = {lane};
   offer.receives = {lane, lane};
   const Bytes packed = pack(offer);
@@ -97,6 +98,38 @@ TEST(Lanes, OffersTravelWhole) {
   EXPECT_EQ(read.receives[1].block.stride[1], 640);
   for (size_t length = 0; length < packed.size(); ++length)
     EXPECT_THROW(parse_plan_offer(ByteView(packed).first(length)), Error) << length;
+}
+
+TEST(Lanes, OffersThatContradictThemselvesAreRefused) {
+  PlanOffer offer;
+  offer.receives = {LaneOffer{}};
+  EXPECT_THROW(parse_plan_offer(pack(offer)), Error) << "it has no region 0";
+  offer.regions = {Bytes()};
+  EXPECT_NO_THROW(parse_plan_offer(pack(offer)));
+  for (const uint32_t unit : {0u, 3u, 16u}) {
+    offer.receives[0].unit = unit;
+    EXPECT_THROW(parse_plan_offer(pack(offer)), Error) << unit;
+  }
+}
+
+TEST(Lanes, WordsAndSlotsLieInTheMailbox) {
+  constexpr uint64_t kWords = kMostPieces * sizeof(uint64_t), kBytes = kWords + 512;
+  LaneOffer lane;
+  lane.slots = kWords;
+  lane.slot_bytes = 256;
+  EXPECT_NO_THROW(check_inside(lane, kBytes));
+  const auto refused = [&](uint64_t words, uint64_t slots, uint64_t slot_bytes) {
+    lane.words = words;
+    lane.slots = slots;
+    lane.slot_bytes = slot_bytes;
+    EXPECT_THROW(check_inside(lane, kBytes), Error) << words << ' ' << slots << ' ' << slot_bytes;
+  };
+  refused(kBytes, kWords, 256);
+  refused(4, kWords, 256);
+  refused(UINT64_MAX - 7, kWords, 256);
+  refused(0, kWords + 8, 256);
+  refused(0, kWords, 257);
+  refused(0, kWords, uint64_t{1} << 63);
 }
 
 TEST(Lanes, PartnersMustAgree) {

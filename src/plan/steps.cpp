@@ -1,0 +1,196 @@
+// The program of a plan: the steps that its lanes, operations and signals become.
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/status.h"
+#include "plan/plan.h"
+
+namespace pw {
+
+uint64_t* Plan::own_words(const Lane& lane) const {
+  return reinterpret_cast<uint64_t*>(mailbox_->address() + lane.offer.words);
+}
+
+uint64_t* Plan::their_words(const Lane& lane) const {
+  return reinterpret_cast<uint64_t*>(lane.mailbox->address_on(device_) + lane.theirs.words);
+}
+
+// Whether what comes from the rank proves that it has used what it was sent the epoch before.
+bool Plan::in_step_with(int rank) const {
+  const auto with = [rank](const Lane& lane) { return lane.offer.rank == rank; };
+  return std::ranges::any_of(sends_, with) && std::ranges::any_of(receives_, with);
+}
+
+Layout Plan::straight_layout(const Lane& lane) const {
+  return join(lane.theirs.block, lane.target->bytes(), "remote region", lane.block, lane.region->bytes(),
+              "local region");
+}
+
+// Slots may be filled again two epochs later, once the receiver has emptied them; the target of a straight
+// lane once the receiver has started the same epoch.
+void Plan::add_send(const Lane& lane) {
+  if (lane.kind == LaneKind::posted) return post_send(lane);
+  ProgramStep step;
+  step.rank = lane.offer.rank;
+  step.from = lane.region->address() + lane.block.offset;
+  step.layout = lane.layout;
+  step.pieces = lane.pieces;
+  step.unit = lane.unit;
+  step.gate = {own_words(lane), 0, 1, lane.kind == LaneKind::slots ? uint64_t{2} : 0, lane.pieces};
+  step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
+  if (lane.kind == LaneKind::slots) {
+    step.to = lane.mailbox->address_on(device_) + lane.theirs.slots;
+    step.to_turn = static_cast<int64_t>(lane.slot_bytes);
+    if (in_step_with(lane.offer.rank)) step.gate = {};
+    if (device_kind() != PW_HOST) {
+      step.kind = StepKind::send_packets;
+      step.mark = {};
+    }
+  } else {
+    step.to = lane.target->address_on(device_) + lane.theirs.block.offset;
+    step.layout = straight_layout(lane);
+    if (is_own(lane)) step.gate = {};
+  }
+  program_.start.push_back(step);
+}
+
+void Plan::add_receive(const Lane& lane) {
+  if (lane.kind == LaneKind::posted) return post_receive(lane);
+  ProgramStep step;
+  step.rank = lane.offer.rank;
+  if (lane.kind == LaneKind::straight) {
+    step.kind = StepKind::consent;
+    step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
+    if (!is_own(lane)) program_.start.insert(program_.start.begin(), step);
+    step.kind = StepKind::wait;
+    step.mark = {};
+    step.gate = {own_words(lane), 0, 1, 0, lane.pieces};
+    program_.finish.push_back(step);
+    return;
+  }
+  step.to = lane.region->address() + lane.block.offset;
+  step.from = mailbox_->address() + lane.offer.slots;
+  step.from_turn = static_cast<int64_t>(lane.slot_bytes);
+  step.layout = lane.layout;
+  step.pieces = lane.pieces;
+  step.unit = lane.unit;
+  if (!in_step_with(lane.offer.rank)) step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
+  if (device_kind() == PW_HOST)
+    step.gate = {own_words(lane), 0, 1, 0, lane.pieces};
+  else
+    step.kind = StepKind::receive_packets;
+  program_.finish.push_back(step);
+}
+
+void Plan::own(const Raise& raise, bool by_device) {
+  SignalSender& sender = *raise.signal->sender();
+  std::lock_guard lock(sender.lock);
+  if (sender.planned)
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: this signal of rank {} is raised by another plan, or twice by this one",
+                       raise.signal->rank()));
+  sender.planned = true;
+  owned_.push_back({raise, by_device});
+}
+
+GrowingWords Plan::words_of(const Raise& raise) {
+  uint64_t* word = raise.signal->word_on(device_);
+  own(raise, true);
+  return {word, raise.signal->sender()->raised, raise.by, 0, 1};
+}
+
+GrowingWords Plan::words_of(const Watch& watch) {
+  uint32_t count = 0;
+  uint64_t* words = watch.signal->words_on(device_, count);
+  if (count != 1)
+    throw Error(PW_INVALID_ARGUMENT,
+                "peerway: a plan waits for signals of one sender; name it when the signal is made");
+  return {words, watch.signal->planned, watch.by, watch.lead, 1};
+}
+
+void Plan::add_signals() {
+  for (const Raise& raise : raises_)
+    if (raise.signal->word() == nullptr && !raise.signal->is_device_signal())
+      post({raise.signal->rank(), {}, posted(raise), {}});
+    else
+      program_.start.push_back({.kind = StepKind::raise,
+                                .rank = raise.signal->rank(),
+                                .layout = {},
+                                .gate = {},
+                                .mark = words_of(raise)});
+  for (const Watch& wait : waits_)
+    program_.finish.push_back({.kind = StepKind::wait,
+                               .rank = wait.signal->sender(),
+                               .layout = {},
+                               .gate = words_of(wait),
+                               .mark = {}});
+}
+
+// The after that a move waits for.
+GrowingWords Plan::gate_of(const Move& move, std::vector<bool>& used) {
+  GrowingWords gate;
+  const int rank = move.transfer.remote->rank();
+  for (size_t a = 0; a < afters_.size(); ++a) {
+    if (afters_[a].signal->sender() != rank) continue;
+    if (gate.word != nullptr)
+      throw Error(PW_INVALID_ARGUMENT,
+                  format("peerway: a put or get with rank {} after two signals of it; one must do", rank));
+    gate = words_of(afters_[a]);
+    used[a] = true;
+  }
+  if (move.raise && move.raise->signal->rank() != rank)
+    throw Error(
+        PW_INVALID_ARGUMENT,
+        format("peerway: a plan's put to rank {} cannot raise a signal of rank {}; only one of the same rank",
+               rank, move.raise->signal->rank()));
+  return gate;
+}
+
+void Plan::add_move(const Move& move, const GrowingWords& gate) {
+  const Transfer& transfer = move.transfer;
+  Remote& remote = *transfer.remote;
+  const Copy copy = copy_between(transfer, transfer.local->address() + transfer.local_offset,
+                                 remote.address_on(device_) + transfer.remote_offset);
+  ProgramStep step;
+  step.rank = remote.rank();
+  step.to = copy.to;
+  step.from = copy.from;
+  step.layout = copy.layout;
+  step.pieces = pieces_of(device_kind(), LaneKind::straight, transfer.layout.shape.bytes(), 0);
+  step.gate = gate;
+  if (move.raise) step.mark = words_of(*move.raise);
+  program_.start.push_back(step);
+}
+
+void Plan::add_moves() {
+  std::vector<bool> used(afters_.size());
+  for (const Move& move : moves_) {
+    const Transfer& transfer = move.transfer;
+    const int rank = transfer.remote->rank();
+    const bool mapped = reaches(*transfer.remote);
+    const GrowingWords gate = gate_of(move, used);
+    if (mapped)
+      add_move(move, gate);
+    else
+      post({rank, transfer, move.raise ? std::optional(posted(*move.raise)) : std::nullopt, gate});
+    description_.push_back(format("{} {} bytes, rank {}: {}", transfer.op == Op::put ? "put" : "get",
+                                  transfer.layout.shape.bytes(), rank,
+                                  text_of(mapped ? LaneKind::straight : LaneKind::posted, device_kind())));
+  }
+  for (size_t a = 0; a < afters_.size(); ++a)
+    if (!used[a])
+      program_.start.push_back({.kind = StepKind::wait,
+                                .rank = afters_[a].signal->sender(),
+                                .layout = {},
+                                .gate = words_of(afters_[a]),
+                                .mark = {}});
+}
+
+// A mark of the processor is followed by a look whether its owner sleeps.
+void Plan::add_wakes() {
+  for (auto* steps : {&program_.start, &program_.finish})
+    for (ProgramStep& step : *steps)
+      if (step.mark.word != nullptr) step.woken = &context_.importer().control(step.rank)->sleepers;
+}
+
+}  // namespace pw

@@ -1,0 +1,50 @@
+#include "team/agreement.h"
+
+#include <string_view>
+
+#include "base/config.h"
+#include "base/format.h"
+
+namespace pw {
+namespace {
+
+constexpr size_t kLongestMessage = 4096;
+constexpr std::string_view kPrefix = "peerway: ";
+
+// Without the prefix, which the message that quotes it has.
+std::string_view bare(std::string_view message) {
+  return message.starts_with(kPrefix) ? message.substr(kPrefix.size()) : message;
+}
+
+}  // namespace
+
+Bytes pack_part(const Refusal& refusal, ByteView mine) {
+  ByteWriter to;
+  to.put(static_cast<int32_t>(refusal ? refusal->status() : PW_OK));
+  if (refusal)
+    to.put_text(bare(refusal->what()).substr(0, kLongestMessage));
+  else
+    to.put(mine);
+  return to.take();
+}
+
+std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Refusal& refusal, const char* do_what) {
+  if (refusal) throw Error(*refusal);
+  std::vector<Bytes> told;
+  for (const Bytes& part : parts) {
+    ByteReader from(part, "a rank's part of an agreement");
+    if (const auto status = static_cast<pw_status>(from.get<int32_t>()); status != PW_OK)
+      throw Error(status, format("peerway: rank {} cannot {}: {}", told.size(), do_what,
+                                 from.get_text(kLongestMessage)));
+    const ByteView rest = from.rest();
+    told.emplace_back(rest.begin(), rest.end());
+  }
+  return told;
+}
+
+std::vector<Bytes> agree(Team& team, const Refusal& refusal, ByteView mine, const char* do_what) {
+  return open_parts(team.all_gather_parts(pack_part(refusal, mine), config_number("timeout")), refusal,
+                    do_what);
+}
+
+}  // namespace pw

@@ -1,0 +1,37 @@
+// What keeps one rank from going on with something collective must not leave the others waiting: it travels
+// with what the ranks tell one another, and all of them end alike.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "team/team.h"
+
+namespace pw {
+
+/// Why this rank does not go on; the others hear it at the next agree().
+using Refusal = std::optional<Error>;
+
+/// Runs `body`, unless the rank refuses already; an Error that it throws is the refusal.
+template <typename Body>
+void attempt(Refusal& refusal, Body&& body) {
+  if (refusal) return;
+  try {
+    body();
+  } catch (const Error& error) {
+    refusal = error;
+  }
+}
+
+/// Collective. What every rank tells, in rank order. Where some refuse, every rank throws Error: one that
+/// refuses its own, the others that of the first one, as "rank 2 cannot <do what>: ...". Each exchange ends
+/// after the time of the setting `timeout`.
+std::vector<Bytes> agree(Team& team, const Refusal& refusal, ByteView mine, const char* do_what);
+
+/// The two halves of it, pure: a rank's part, and the parts of all as a rank with this refusal takes them.
+Bytes pack_part(const Refusal& refusal, ByteView mine);
+std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Refusal& refusal, const char* do_what);
+
+}  // namespace pw
