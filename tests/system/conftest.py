@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from launching import LIMIT, Run, clean_environment, compile_double, compile_program
+
+import peerway
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +28,13 @@ def doubles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "PEERWAY_GDRCOPY_LIBRARY": str(compile_double("fake_gdrcopy", folder)),
         "PEERWAY_CACHE": str(folder / "cache"),  # the kernels are compiled once for all tests
     }
+
+
+@pytest.fixture
+def ctx() -> Iterator[peerway.Context]:
+    """The context of a team of one."""
+    with peerway.Context() as context:
+        yield context
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,3 +64,11 @@ def clean_environment(**extra: str) -> dict[str, str]:
 
 def peerway(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "peerway", *arguments]
+
+
+def ranks(program: str, count: int = 2) -> str:
+    """What the ranks of a Python program print; they must all succeed."""
+    command = peerway("run", "-n", str(count), "--", sys.executable, "-c", textwrap.dedent(program))
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * LIMIT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

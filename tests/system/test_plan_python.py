@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import textwrap
-from collections.abc import Iterator
 
 import pytest
+from launching import ranks
 
 import peerway
-
-
-@pytest.fixture
-def ctx() -> Iterator[peerway.Context]:
-    with peerway.Context() as context:
-        yield context
-
-
-def ranks(program: str, count: int = 2) -> None:
-    """The ranks of a program must all succeed."""
-    python = [sys.executable, "-c", textwrap.dedent(program)]
-    done = subprocess.run(
-        [sys.executable, "-m", "peerway", "run", "-n", str(count), "--", *python],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
 
 
 def test_puts_around_a_ring_again_and_again() -> None:

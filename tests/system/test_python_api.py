@@ -2,33 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
+from launching import ranks
 
 import peerway
 from peerway.errors import by_status
-
-
-@pytest.fixture
-def ctx() -> Iterator[peerway.Context]:
-    with peerway.Context() as context:
-        yield context
-
-
-def ranks(program: str, count: int = 2) -> str:
-    """What the ranks of a program print; they must all succeed."""
-    python = [sys.executable, "-c", textwrap.dedent(program)]
-    done = subprocess.run(
-        [sys.executable, "-m", "peerway", "run", "-n", str(count), "--", *python],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_ranks_put_around_a_ring_with_signals() -> None:

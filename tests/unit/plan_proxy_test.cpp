@@ -3,34 +3,21 @@
 
 #include <atomic>
 #include <cstring>
-#include <random>
 #include <stdexcept>
 #include <thread>
 
-#include "context_ranks.h"
-#include "device/host/host.h"
-#include "plan/plan.h"
 #include "plan/proxy.h"
+#include "plan_ring.h"
 
 namespace pw {
 namespace {
 
+using testing::fill;
+using testing::holds;
+using testing::kSecond;
 using testing::Ranks;
+using testing::Ring;
 using testing::run;
-
-constexpr uint64_t kSecond = 1'000'000'000;
-
-// Every byte depends on the rank, the epoch and the place.
-void fill(std::byte* bytes, uint64_t count, int rank, uint64_t epoch) {
-  std::mt19937_64 random(static_cast<uint64_t>(rank) << 32 | epoch);
-  for (uint64_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(random());
-}
-
-bool holds(const std::byte* bytes, uint64_t count, int rank, uint64_t epoch) {
-  std::vector<std::byte> expected(count);
-  fill(expected.data(), count, rank, epoch);
-  return std::memcmp(bytes, expected.data(), count) == 0;
-}
 
 // Ranks that use only the path named, so that nothing is mapped.
 struct Far {
@@ -40,54 +27,14 @@ struct Far {
   Ranks ranks;
 };
 
-// A ring: every rank sends `bytes` bytes to the next and receives as many from the one before.
-struct Ring : Far {
-  Ring(int size, uint64_t bytes_of_message, const char* paths = "staged")
-      : Far(size, paths), bytes(bytes_of_message) {
-    parts.resize(static_cast<size_t>(size));
-    ranks.each([&](int rank) {
-      Member& part = parts[static_cast<size_t>(rank)];
-      part.region = ranks[rank].allocate({PW_HOST, 0}, 2 * bytes);
-      part.plan = std::make_unique<Plan>(ranks[rank], host_device());
-      part.plan->send((rank + 1) % size, 7, part.region, run(0, bytes));
-      part.plan->receive(before(rank), 7, part.region, run(bytes, bytes));
-      part.plan->prepare(false);
-    });
-  }
-
-  struct Member {
-    std::shared_ptr<Region> region;
-    std::unique_ptr<Plan> plan;
-  };
-
-  [[nodiscard]] int before(int rank) const {
-    const int size = static_cast<int>(parts.size());
-    return (rank + size - 1) % size;
-  }
-  std::byte* memory(int rank) { return parts[static_cast<size_t>(rank)].region->address(); }
-  void write(int rank, uint64_t epoch) { fill(memory(rank), bytes, rank, epoch); }
-  bool arrived(int rank, uint64_t epoch) { return holds(memory(rank) + bytes, bytes, before(rank), epoch); }
-  Plan& plan(int rank) { return *parts[static_cast<size_t>(rank)].plan; }
-
-  uint64_t bytes;
-  std::vector<Member> parts;
-};
-
 class PostedSizes : public ::testing::TestWithParam<std::tuple<int, uint64_t>> {};
 
 TEST_P(PostedSizes, EveryEpochBringsItsOwnData) {
   const auto [size, bytes] = GetParam();
-  Ring ring(size, bytes);
+  Ring ring({size, bytes, "staged"});
   EXPECT_NE(ring.plan(0).describe().find("by the proxy thread"), std::string::npos)
       << ring.plan(0).describe();
-  ring.ranks.each([&](int rank) {
-    for (uint64_t epoch = 1; epoch <= 20; ++epoch) {
-      ring.write(rank, epoch);
-      ASSERT_EQ(ring.plan(rank).start(), PW_OK) << last_error_message();
-      ASSERT_EQ(ring.plan(rank).finish(20 * kSecond), PW_OK) << last_error_message();
-      ASSERT_TRUE(ring.arrived(rank, epoch)) << "rank " << rank << ", epoch " << epoch;
-    }
-  });
+  ring.turn(20);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, PostedSizes,
@@ -113,49 +60,11 @@ TEST(PlanProxy, OneEndThatRestrictsItsPathsIsEnough) {
 }
 
 TEST(PlanProxy, PathsOverMappingsNeedNoProxy) {
-  Ring ring(2, 64, "peer");
+  Ring ring({.paths = "peer"});
   EXPECT_EQ(ring.plan(0).describe().find("proxy"), std::string::npos) << ring.plan(0).describe();
 }
 
-// The host runs ahead by all iterations; fill and check are calls in the stream.
-TEST(PlanProxy, TheHostRunsAheadOfStreams) {
-  Ring ring(2, 5000);
-  ring.ranks.each([&](int rank) {
-    void* stream = host_device().make_stream();
-    struct Call {
-      Ring* ring;
-      int rank;
-      uint64_t epoch;
-      bool good;
-    };
-    std::vector<Call> calls(300);
-    for (uint64_t epoch = 1; epoch <= calls.size(); ++epoch) {
-      Call& call = calls[epoch - 1] = {&ring, rank, epoch, false};
-      host_device().call(
-          stream,
-          [](void* user) {
-            auto& c = *static_cast<Call*>(user);
-            c.ring->write(c.rank, c.epoch);
-          },
-          &call);
-      const bool in_one = epoch % 3 == 0;
-      ASSERT_EQ(ring.plan(rank).enqueue(stream, in_one ? Part::both : Part::start), PW_OK);
-      if (!in_one) {
-        ASSERT_EQ(ring.plan(rank).enqueue(stream, Part::finish), PW_OK);
-      }
-      host_device().call(
-          stream,
-          [](void* user) {
-            auto& c = *static_cast<Call*>(user);
-            c.good = c.ring->arrived(c.rank, c.epoch);
-          },
-          &call);
-    }
-    host_device().free_stream(stream);
-    EXPECT_EQ(ring.plan(rank).status(), PW_OK) << last_error_message();
-    for (const Call& call : calls) EXPECT_TRUE(call.good) << "rank " << rank << ", epoch " << call.epoch;
-  });
-}
+TEST(PlanProxy, TheHostRunsAheadOfStreams) { Ring({.bytes = 5000, .paths = "staged"}).turn_on_streams(300); }
 
 // Rank 2 starts only when rank 1 has what rank 0 sends it after what it sends to rank 2.
 TEST(PlanProxy, ALaneThatWaitsHoldsUpNoOther) {
@@ -219,7 +128,7 @@ TEST(PlanProxy, OneSidedOperationsRaiseAndWait) {
 }
 
 TEST(PlanProxy, APlanThatWaitsInVainNamesTheRank) {
-  Ring ring(2, 64);
+  Ring ring({.paths = "staged"});
   ring.plan(0).set_timeout(kSecond / 20);
   void* stream = host_device().make_stream();
   ASSERT_EQ(ring.plan(0).enqueue(stream, Part::both), PW_OK);
@@ -227,7 +136,7 @@ TEST(PlanProxy, APlanThatWaitsInVainNamesTheRank) {
   host_device().free_stream(stream);
   EXPECT_EQ(ring.plan(0).status(), PW_TIMEOUT);
   EXPECT_NE(std::string(last_error_message()).find("rank 1"), std::string::npos) << last_error_message();
-  ring.parts[0].plan.reset();  // while the proxy thread still waits for the other rank's consent
+  ring.free_plan(0);  // while the proxy thread still waits for the other rank's consent
 }
 
 TEST(PlanProxy, ASenderThatWaitsInVainNamesTheRank) {
@@ -246,7 +155,7 @@ TEST(PlanProxy, ASenderThatWaitsInVainNamesTheRank) {
 }
 
 TEST(PlanProxy, ClosingTheContextEndsItsPlans) {
-  Ring ring(2, 64);
+  Ring ring({.paths = "staged"});
   void* stream = host_device().make_stream();
   ASSERT_EQ(ring.plan(0).enqueue(stream, Part::both), PW_OK);
   ring.ranks[0].close();
@@ -293,7 +202,7 @@ class Throws final : public Served {
 };
 
 TEST(PlanProxy, AThreadThatFailsCancelsAllItServes) {
-  Ring ring(2, 64);
+  Ring ring({.paths = "staged"});
   Proxy& proxy = *Proxy::of(ring.ranks[0]);
   proxy.serve(std::make_shared<Throws>());
   EXPECT_EQ(ring.plan(0).start() == PW_OK ? ring.plan(0).finish(20 * kSecond) : ring.plan(0).status(),
