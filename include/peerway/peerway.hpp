@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -323,6 +324,7 @@ inline pw_raise raise(const Remote& signal, uint64_t by = 1) { return {signal.ha
 class Stream;
 class PlanBuilder;
 class Plan;
+class Fifo;
 class Grid;
 class Array;
 
@@ -408,6 +410,12 @@ class Context {
 
   /// A new plan, started on `device`: the regions of its operations, on this side, are memory of it.
   PlanBuilder plan(pw_device device = host);
+
+  /// Puts that kernels of `device` post and the proxy thread does (peerway/device/fifo.cuh): from `regions`
+  /// to `remotes`, regions of others and signals to raise behind the data, named by their places in these
+  /// lists. `entries`, a power of two, may be under way at once. Regions and remotes must outlive it.
+  Fifo fifo(pw_device device, const std::vector<std::reference_wrapper<const Region>>& regions,
+            const std::vector<std::reference_wrapper<const Remote>>& remotes, uint32_t entries = 256);
 
   /// Collective. A plan that refreshes the halos of all these arrays at once (peerway/halo.hpp); `corners`:
   /// edges and corners, too.

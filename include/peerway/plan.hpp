@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "peerway/handles.h"
 
@@ -105,10 +106,21 @@ class Plan {
     return handle;
   }
 
+  /// This rank's end of one send or receive, for a kernel that moves its packets itself. Throws Error where
+  /// they do not go by packets. Such a plan is used through its lanes alone, or started and finished.
+  [[nodiscard]] pw_lane_handle send_lane(int rank, int tag) const { return lane(1, rank, tag); }
+  [[nodiscard]] pw_lane_handle receive_lane(int rank, int tag) const { return lane(0, rank, tag); }
+
   void close() { plan_.reset(); }
   [[nodiscard]] pw_plan* get() const { return plan_.get(); }
 
  private:
+  [[nodiscard]] pw_lane_handle lane(int sends, int rank, int tag) const {
+    pw_lane_handle handle{};
+    check(pw_plan_get_lane(get(), sends, rank, tag, &handle));
+    return handle;
+  }
+
   detail::Owner<pw_plan, pw_plan_free> plan_;
 };
 
@@ -184,6 +196,44 @@ class PlanBuilder {
 
   detail::Owner<pw_plan, pw_plan_free> plan_;
 };
+
+// ---- fifo
+
+/// Puts that kernels have done for them by the proxy thread, over any path; made by Context::fifo. No kernel
+/// may use it when it is closed.
+class Fifo {
+ public:
+  explicit Fifo(pw_fifo* fifo) : fifo_(fifo) {}
+
+  /// What kernels need to post, by value (peerway/device/fifo.cuh).
+  [[nodiscard]] pw_fifo_handle handle() const {
+    pw_fifo_handle handle{};
+    check(pw_fifo_get_handle(get(), &handle));
+    return handle;
+  }
+
+  /// ok, or why it was cancelled.
+  [[nodiscard]] Status status() const { return static_cast<Status>(pw_fifo_status(get())); }
+
+  void close() { fifo_.reset(); }
+  [[nodiscard]] pw_fifo* get() const { return fifo_.get(); }
+
+ private:
+  detail::Owner<pw_fifo, pw_fifo_free> fifo_;
+};
+
+inline Fifo Context::fifo(pw_device device, const std::vector<std::reference_wrapper<const Region>>& regions,
+                          const std::vector<std::reference_wrapper<const Remote>>& remotes,
+                          uint32_t entries) {
+  std::vector<pw_region*> from;
+  for (const Region& region : regions) from.push_back(region.handle());
+  std::vector<pw_remote*> to;
+  for (const Remote& remote : remotes) to.push_back(remote.handle());
+  pw_fifo* fifo = nullptr;
+  check(pw_fifo_create(handle(), device, entries, from.data(), static_cast<uint32_t>(from.size()), to.data(),
+                       static_cast<uint32_t>(to.size()), &fifo));
+  return Fifo(fifo);
+}
 
 inline Stream Context::stream(pw_device device) {
   pw_stream stream{};

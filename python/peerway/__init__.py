@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from peerway.context import ANY_RANK, Context, Team
     from peerway.halo import Halo
     from peerway.memory import Region, Remote, Signal, Span
-    from peerway.plan import Plan, PlanBuilder, Stream
+    from peerway.plan import Fifo, Plan, PlanBuilder, Stream
 
     __version__: str
 
@@ -49,12 +49,13 @@ _LAZY = {
     "ANY_RANK": "peerway.context", "Context": "peerway.context", "Team": "peerway.context",
     "Region": "peerway.memory", "Remote": "peerway.memory", "Signal": "peerway.memory",
     "Span": "peerway.memory",
-    "Halo": "peerway.halo", "Plan": "peerway.plan", "PlanBuilder": "peerway.plan", "Stream": "peerway.plan",
+    "Fifo": "peerway.plan", "Halo": "peerway.halo", "Plan": "peerway.plan", "PlanBuilder": "peerway.plan",
+    "Stream": "peerway.plan",
 }  # fmt: skip
 
 __all__ = [
     "ANY_RANK", "BadConfig", "BadKey", "BadTable", "Closed", "Context", "Denied", "DeviceFailure", "Error",
-    "ForeignKey", "Halo", "Internal", "InvalidArgument", "NoMemory", "OutOfRange", "PeerLost", "Plan",
+    "Fifo", "ForeignKey", "Halo", "Internal", "InvalidArgument", "NoMemory", "OutOfRange", "PeerLost", "Plan",
     "PlanBuilder", "Region", "Remote", "Signal", "Span", "StaleKey", "Stream", "SystemFailure", "Team",
     "Timeout", "Unavailable", "Unsupported", "__version__",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from peerway import _core, arrays
 from peerway.errors import InvalidArgument
 from peerway.memory import Region, Remote, Signal, Span, span_of, split_device
-from peerway.plan import Plan, PlanBuilder, Stream
+from peerway.plan import Fifo, Plan, PlanBuilder, Stream
 
 if TYPE_CHECKING:
     from peerway.halo import Halo, Sides
@@ -214,6 +214,21 @@ class Context(_Closing):
         """A new plan, started on `device`: the regions of its operations, on this side, are memory of it."""
         return self._keep(PlanBuilder(_core.make_plan(self._core, *split_device(device)), self, device))
 
+    def fifo(
+        self,
+        regions: Sequence[Region],
+        remotes: Sequence[Remote],
+        device: str = "cuda",
+        entries: int = 256,
+    ) -> Fifo:
+        """Puts that kernels of `device` post and the proxy thread does: from `regions` to `remotes`, regions
+        of others and signals to raise behind the data, named by their places in these lists. `entries`, a
+        power of two, may be under way at once.
+        """
+        near, far = [region._core for region in regions], [remote._core for remote in remotes]
+        core = _core.make_fifo(self._core, *split_device(device), near, far, entries)
+        return self._keep(Fifo(core, device, (*regions, *remotes)))
+
     def halo(
         self,
         u: object,
@@ -253,5 +268,5 @@ class Context(_Closing):
 
 
 def _closing_order(child: object) -> int:
-    """Streams use plans, and plans regions, remotes and signals."""
-    return 0 if isinstance(child, Stream) else 1 if isinstance(child, PlanBuilder | Plan) else 2
+    """Streams use plans, and plans and FIFOs regions, remotes and signals."""
+    return 0 if isinstance(child, Stream) else 1 if isinstance(child, PlanBuilder | Plan | Fifo) else 2

@@ -116,6 +116,18 @@ class Plan:
         """The pw_plan_handle with which a kernel uses the plan (peerway/device.cuh), as bytes."""
         return self._core.handle()
 
+    def send_lane(self, rank: int, tag: int) -> bytes:
+        """The pw_lane_handle of this rank's end of a send, as bytes, for a kernel that moves its packets
+        itself (peerway/device.cuh). Such a plan is used through its lanes alone, or started and finished.
+
+        Raises Unsupported where the bytes do not go by packets.
+        """
+        return self._core.lane(True, rank, tag)
+
+    def receive_lane(self, rank: int, tag: int) -> bytes:
+        """The same of a receive."""
+        return self._core.lane(False, rank, tag)
+
     def close(self) -> None:
         """Ends the plan, which must not be under way. Closing twice does nothing."""
         self._core.close()
@@ -201,6 +213,33 @@ class PlanBuilder:
     def _using(self, *things: object) -> Self:
         self._keep.extend(things)
         return self
+
+
+class Fifo:
+    """Puts that kernels post and the proxy thread does, over any path; made by Context.fifo."""
+
+    def __init__(self, core: _core.Fifo, device: str, keep: object) -> None:
+        self._core = core
+        self._device = device
+        self._keep = keep  # what the puts use
+
+    def handle(self) -> bytes:
+        """The pw_fifo_handle with which kernels post (peerway/device/fifo.cuh), as bytes."""
+        return self._core.handle()
+
+    def check(self) -> None:
+        """Raises the error that the FIFO was cancelled for, if it was."""
+        self._core.check()
+
+    def close(self) -> None:
+        """Ends it, once no kernel uses it any more. What is not complete then may be dropped. Closing twice
+        does nothing.
+        """
+        self._core.close()
+        self._keep = None
+
+    def __repr__(self) -> str:
+        return f"<peerway.Fifo on {self._device}{', closed' if self._core.closed else ''}>"
 
 
 def stream_handle(stream: object, device: str) -> tuple[str, int, int]:

@@ -68,6 +68,7 @@ using Signal = Closable<peerway::Signal>;
 using Stream = Closable<peerway::Stream>;
 using PlanBuilder = Closable<peerway::PlanBuilder>;
 using Plan = Closable<peerway::Plan>;
+using Fifo = Closable<peerway::Fifo>;
 
 /// Seconds as Python gives them; None waits for ever.
 inline peerway::Timeout timeout(std::optional<double> seconds) {

@@ -26,6 +26,12 @@ pw_stream as_stream(const AnyStream& stream) {
   return {parse_device(kind, index), reinterpret_cast<void*>(queue)};
 }
 
+/// What a kernel is given by value.
+template <typename Handle>
+nb::bytes bytes_of(const Handle& handle) {
+  return nb::bytes(&handle, sizeof handle);
+}
+
 /// Runs a Python callable on a thread of the library; what it raises goes where Python reports such errors.
 void call_in(Stream& stream, nb::callable body) {
   const std::shared_ptr<nb::callable> held(new nb::callable(std::move(body)), [](nb::callable* last) {
@@ -156,12 +162,35 @@ void bind_prepared(nb::module_& module) {
           nb::arg("timeout").none())
       .def("status", &status_of)
       .def("check", [](Plan& plan) { released([&] { return plan->status(); }); })
-      .def("handle",
-           [](Plan& plan) {
-             const pw_plan_handle handle = plan->handle();
-             return nb::bytes(&handle, sizeof handle);
-           })
+      .def("handle", [](Plan& plan) { return bytes_of(plan->handle()); })
+      .def(
+          "lane",
+          [](Plan& plan, bool sends, int rank, int tag) {
+            return bytes_of(sends ? plan->send_lane(rank, tag) : plan->receive_lane(rank, tag));
+          },
+          nb::arg("sends"), nb::arg("rank"), nb::arg("tag"))
       .def("close", &Plan::close, Release());
+}
+
+void bind_fifo(nb::module_& module) {
+  nb::class_<Fifo>(module, "Fifo")
+      .def_prop_ro("closed", &Fifo::closed)
+      .def("handle", [](Fifo& fifo) { return bytes_of(fifo->handle()); })
+      .def("check", [](Fifo& fifo) { released([&] { return fifo->status(); }); })
+      .def("close", &Fifo::close, Release());
+}
+
+Fifo make_fifo(Context& context, const std::string& kind, int32_t index, const std::vector<Region*>& regions,
+               const std::vector<Remote*>& remotes, uint32_t entries) {
+  std::vector<std::shared_ptr<peerway::Region>> near;
+  std::vector<std::shared_ptr<peerway::Remote>> far;
+  for (Region* region : regions) near.push_back(region->hold());
+  for (Remote* remote : remotes) far.push_back(remote->hold());
+  std::vector<std::reference_wrapper<const peerway::Region>> from;
+  std::vector<std::reference_wrapper<const peerway::Remote>> to;
+  for (const auto& region : near) from.emplace_back(*region);
+  for (const auto& remote : far) to.emplace_back(*remote);
+  return {context->fifo(parse_device(kind, index), from, to, entries), "FIFO"};
 }
 
 /// extent, grid dimension, periodic, shadow below and above, width below and above, stride.
@@ -202,6 +231,7 @@ void bind_plan(nb::module_& module) {
   bind_stream(module);
   bind_builder(module);
   bind_prepared(module);
+  bind_fifo(module);
   module.def(
       "make_stream",
       [](Context& context, const std::string& kind, int32_t index) {
@@ -214,6 +244,8 @@ void bind_plan(nb::module_& module) {
         return PlanBuilder(context->plan(parse_device(kind, index)), "builder of a plan");
       },
       nb::arg("context"), nb::arg("kind"), nb::arg("index"), nb::keep_alive<0, 1>());
+  module.def("make_fifo", &make_fifo, nb::arg("context"), nb::arg("kind"), nb::arg("index"),
+             nb::arg("regions"), nb::arg("remotes"), nb::arg("entries"), nb::keep_alive<0, 1>());
   module.def("make_halo", &make_halo, nb::arg("context"), nb::arg("grid"), nb::arg("arrays"),
              nb::arg("corners"), nb::keep_alive<0, 1>());
   module.def(

@@ -115,6 +115,22 @@ def test_plans_raise_and_await_signals_in_gpu_memory(
         assert one["handles"] == [16, 16, 40]
 
 
+def test_kernels_get_the_ends_of_lanes_and_a_fifo(
+    doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    program = [sys.executable, str(SYSTEM_PROGRAMS / "device_signals.py"), "lanes_and_fifo"]
+    done = run_program("peerway", "run", "-n", "2", "--", *program, env={**os.environ, **doubles})
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(found) == 2
+    for one in found:
+        slot, unit, partner = 1024, 8, one["lanes"][0][2]
+        assert one["lanes"] == [[slot, unit, partner], [slot, unit, partner]]
+        assert f"no send with rank {partner} and tag 8" in one["refused"]
+        assert one["right"] == [True] * 4
+        assert one["shown"].startswith("<peerway.Fifo on cuda:")
+
+
 def test_waits_for_a_signal_in_gpu_memory_end_with_its_sender(
     doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "peerway/device/fifo.cuh"
 #include "peerway/peerway.hpp"
 
 namespace {
@@ -73,6 +74,34 @@ TEST_F(PlanCpp, AStreamOfAnotherDeviceIsRefused) {
   auto plan = context_.plan().put(remote_.span(8, 8), region_.span(0, 8)).prepare_alone();
   int queue = 0;
   EXPECT_EQ(plan.start(peerway::cuda_stream(&queue)), Status::invalid_argument);
+}
+
+// A thread of the processor in the place of a kernel.
+TEST_F(PlanCpp, WhatAKernelPostsIsPut) {
+  using peerway::device::Thread;
+  auto arrived = context_.signal(0);
+  const auto raised = context_.import(arrived.key());
+  const auto fifo = context_.fifo(peerway::host, {region_}, {remote_, raised}, 4);
+  const pw_fifo_handle handle = fifo.handle();
+  for (char turn = 1; turn <= 10; ++turn) {
+    bytes()[3] = turn;
+    const pw_fifo_put put{
+        .to = 0, .from = 0, .signal = 1, .to_offset = 40, .from_offset = 0, .bytes = 8, .by = 1};
+    unsigned long long number = 0;
+    ASSERT_TRUE(post(Thread{}, handle, put, &number));
+    ASSERT_TRUE(wait(Thread{}, handle, number));
+    EXPECT_EQ(bytes()[43], turn);
+  }
+  EXPECT_EQ(arrived.value(), 10U);
+  EXPECT_EQ(fifo.status(), Status::ok);
+  EXPECT_THROW(context_.fifo(peerway::host, {region_}, {remote_}, 3), peerway::Error) << "no power of two";
+}
+
+TEST_F(PlanCpp, LanesAreOfGpus) {
+  const auto plan =
+      context_.plan().send(0, 7, region_.span(0, 8)).receive(0, 7, region_.span(16, 8)).prepare();
+  EXPECT_THROW(static_cast<void>(plan.send_lane(0, 7)), peerway::Error);
+  EXPECT_THROW(static_cast<void>(plan.receive_lane(0, 8)), peerway::Error);
 }
 
 TEST_F(PlanCpp, AHaloIsAPlan) {

@@ -1,5 +1,6 @@
 """Two ranks with GPUs that are the driver's double, whose memory the processor sees: puts by plans raise
-signals in GPU memory, and handles for kernels are made and given back. One line of JSON a rank.
+signals in GPU memory, handles for kernels are made and given back, and what a kernel would post into a FIFO
+is put. One line of JSON a rank.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ import ctypes
 import json
 import os
 import signal
+import struct
 import sys
 
 import peerway
@@ -64,6 +66,41 @@ def put_and_wait(ctx: peerway.Context) -> dict[str, object]:
     }
 
 
+class Entry(ctypes.Structure):
+    """pw_fifo_entry of peerway/handles.h."""
+
+    _fields_ = [
+        (name, ctypes.c_uint64)
+        for name in ("number", "to_offset", "from_offset", "bytes", "by", "to_from", "signal", "unused")
+    ]
+
+
+def lanes_and_fifo(ctx: peerway.Context) -> dict[str, object]:
+    """The ends of lanes, and puts that are posted as a kernel posts them."""
+    gpu, partner = f"cuda:{ctx.rank}", 1 - ctx.rank
+    out, into = ctx.allocate(gpu, BYTES), ctx.allocate(gpu, BYTES)
+    plan = ctx.plan(gpu).send(partner, 7, out[0:512]).receive(partner, 7, into[0:512]).prepare()
+    lanes = [struct.unpack_from("PQIi", lane(partner, 7)) for lane in (plan.send_lane, plan.receive_lane)]
+    refused = refusal(peerway.InvalidArgument, plan.send_lane, partner, 8)
+
+    arrived = ctx.signal(partner)
+    keys = [ctx.team.all_gather(thing.key(), WAIT)[partner] for thing in (into, arrived)]
+    fifo = ctx.fifo([out], list(map(ctx.import_key, keys)), gpu, entries=4)
+    entries, count = struct.unpack_from("PQ", fifo.handle())
+    ctypes.memset(out.address, 10 + ctx.rank, BYTES)
+    for number in range(1, count + 1):
+        entry = Entry.from_address(entries + (number - 1) * ctypes.sizeof(Entry))
+        entry.to_offset, entry.from_offset, entry.bytes, entry.by = 1000 * number, 0, 500, 2
+        entry.to_from, entry.signal = 0, 1
+        entry.number = number  # behind the others, as stores of one thread to host memory are
+    arrived.wait(2 * count, WAIT)
+    fifo.check()
+    theirs = (ctypes.c_uint8 * BYTES).from_address(into.address)
+    right = [bytes(theirs[at : at + 500]) == bytes([10 + partner]) * 500 for at in range(1000, BYTES, 1000)]
+    ctx.team.barrier(WAIT)
+    return {"lanes": [lane[1:] for lane in lanes], "refused": refused, "right": right, "shown": repr(fifo)}
+
+
 def lost(ctx: peerway.Context) -> dict[str, object]:
     """Rank 1 dies; what waits for its signal in memory of rank 0's GPU ends."""
     gpu = f"cuda:{ctx.rank}"
@@ -79,7 +116,9 @@ def lost(ctx: peerway.Context) -> dict[str, object]:
 
 if __name__ == "__main__":
     with peerway.Context() as ctx:
-        said = {"put_and_wait": put_and_wait, "lost": lost}[sys.argv[1]](ctx)
+        said = {"put_and_wait": put_and_wait, "lanes_and_fifo": lanes_and_fifo, "lost": lost}[sys.argv[1]](
+            ctx
+        )
         print(json.dumps(said), flush=True)
-        if sys.argv[1] == "put_and_wait":
+        if sys.argv[1] != "lost":
             ctx.team.barrier(WAIT)
