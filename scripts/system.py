@@ -35,6 +35,8 @@ TEST_PACKAGES = {
     "slurmctld": ("/usr/sbin/slurmctld", "starting under srun"),
     "slurmd": ("/usr/sbin/slurmd", "starting under srun"),
     "slurm-client": ("srun", "starting under srun"),
+    "libpmix-dev": ("/usr/lib/*/pmix2/lib/libpmix.so", "starting under srun with PMIx"),
+    "libucx0": ("/usr/lib/*/libucp.so.0", "the paths over the oldest UCX that is supported"),
 }
 
 

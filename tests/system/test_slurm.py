@@ -189,8 +189,10 @@ def test_a_batch_script_itself_is_a_team_of_one(
 def test_pmix(cluster: Cluster, team_program: Path, run: Run) -> None:
     kinds = run(["srun", "--mpi=list"], env=cluster.environment)
     if "pmix" not in kinds.stdout + kinds.stderr:
-        pytest.skip("this Slurm has no PMIx plugin (apt-get install libpmix2)")
+        pytest.skip("this Slurm has no PMIx plugin")
     command = ["srun", "--mpi=pmix", "-n", "2", str(team_program), "gather", "again", "gather"]
     done = run(command, env={**cluster.environment, "PEERWAY_LAUNCHER": "pmix"})
+    if "can not load PMIx library" in done.stderr:
+        pytest.skip("Slurm's plugin finds no libpmix.so (apt-get install libpmix-dev)")
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(done.stdout.splitlines()) == 4
