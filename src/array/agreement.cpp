@@ -3,17 +3,11 @@
 #include <cstring>
 #include <string>
 
+#include "array/grid.h"
 #include "base/format.h"
 
 namespace pw::array {
 namespace {
-
-std::string text(const pw_grid& grid) {
-  std::string sizes;
-  for (uint32_t d = 0; d < grid.dims && d < PW_MAX_DIMS; ++d)
-    sizes += format("{}{}", d == 0 ? "" : "x", grid.extent[d]);
-  return sizes;
-}
 
 [[noreturn]] void differ(const std::string& what, uint64_t here, uint64_t first, size_t rank) {
   throw Error(PW_INVALID_ARGUMENT,
@@ -53,7 +47,7 @@ void check_openings(std::span<const Opening> openings) {
   const Opening& first = openings[0];
   for (size_t who = 1; who < openings.size(); ++who) {
     const Opening& here = openings[who];
-    const std::string mine = text(first.grid), theirs = text(here.grid);
+    const std::string mine = text_of(first.grid), theirs = text_of(here.grid);
     if (mine != theirs)
       throw Error(
           PW_INVALID_ARGUMENT,
@@ -68,15 +62,15 @@ void check_arrays(std::span<const pw_array> all, uint32_t arrays) {
   for (size_t i = arrays; i < all.size(); ++i) check_array(all[i], all[i % arrays], i % arrays, i / arrays);
 }
 
-Told exchange(Team& team, const Refusal& refusal, const Opening& mine, std::span<const pw_array> arrays) {
+Told exchange(Team& team, const Objection& objection, const Opening& mine, std::span<const pw_array> arrays) {
   ByteWriter to;
   to.put(std::as_bytes(std::span(&mine, 1)));
-  if (!refusal)  // else the arrays may be nonsense
+  if (!objection)  // else the arrays may be nonsense
     for (pw_array array : arrays) {
       array.region = nullptr;
       to.put(std::as_bytes(std::span(&array, 1)));
     }
-  const std::vector<Bytes> parts = agree(team, refusal, to.take(), kMakeHalo);
+  const std::vector<Bytes> parts = agree(team, objection, to.take(), kMakeHalo);
   Told told;
   for (const Bytes& part : parts) {
     ByteReader from(part, "what a rank asks for");

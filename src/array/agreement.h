@@ -35,6 +35,6 @@ void check_openings(std::span<const Opening> openings);
 void check_arrays(std::span<const pw_array> all, uint32_t arrays);
 
 /// Collective. Throws Error at every rank where one refuses, or they ask for different halos.
-Told exchange(Team& team, const Refusal& refusal, const Opening& mine, std::span<const pw_array> arrays);
+Told exchange(Team& team, const Objection& objection, const Opening& mine, std::span<const pw_array> arrays);
 
 }  // namespace pw::array

@@ -93,10 +93,10 @@ struct Agreed {
 
 /// Collective. Throws Error at every rank when they cannot agree.
 Agreed agree(const Asked& asked, pw::Team& team) {
-  pw::Refusal refusal;
+  pw::Objection objection;
   pw::array::Opening mine;
-  pw::attempt(refusal, [&] { mine = opening_of(asked, team); });
-  const pw::array::Told told = pw::array::exchange(team, refusal, mine, asked.arrays);
+  pw::attempt(objection, [&] { mine = opening_of(asked, team); });
+  const pw::array::Told told = pw::array::exchange(team, objection, mine, asked.arrays);
   int32_t kind = PW_HOST;
   for (const auto& opening : told.openings)
     if (opening.device_kind >= 0) {
@@ -154,9 +154,9 @@ pw_status pw_halo_create(pw_context* context, const pw_grid* grid, const pw_arra
     const Asked asked{grid, {arrays, count}, corners};
     const Agreed agreed = agree(asked, team);
     std::unique_ptr<pw_plan> made;
-    pw::Refusal refusal;
-    pw::attempt(refusal, [&] { made = plan_of(context->context, asked, agreed); });
-    pw::agree(team, refusal, {}, kMakeHalo);
+    pw::Objection objection;
+    pw::attempt(objection, [&] { made = plan_of(context->context, asked, agreed); });
+    pw::agree(team, objection, {}, kMakeHalo);
     made->plan.prepare(false);
     *plan = made.release();
     return PW_OK;

@@ -12,13 +12,14 @@ namespace {
 // Without the sum of extent and parts, which may overflow.
 uint64_t longest(uint64_t extent, uint32_t parts) { return extent / parts + (extent % parts != 0 ? 1 : 0); }
 
-std::string text(const pw_grid& grid) {
+}  // namespace
+
+std::string text_of(const pw_grid& grid) {
   std::string sizes;
-  for (uint32_t d = 0; d < grid.dims; ++d) sizes += format("{}{}", d == 0 ? "" : "x", grid.extent[d]);
+  for (uint32_t d = 0; d < grid.dims && d < PW_MAX_DIMS; ++d)
+    sizes += format("{}{}", d == 0 ? "" : "x", grid.extent[d]);
   return sizes;
 }
-
-}  // namespace
 
 Part block_of(uint64_t extent, uint32_t parts, uint32_t index) {
   if (index >= parts)
@@ -53,7 +54,7 @@ Grid::Grid(const pw_grid& grid, int team_size) : grid_(grid) {
   for (uint32_t d = 0; d < grid.dims; ++d) {
     if (grid.extent[d] == 0)
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: a process grid of {}; dimension {} has no place", text(grid), d));
+                  format("peerway: a process grid of {}; dimension {} has no place", text_of(grid), d));
     // Beyond any team it need not grow: so it cannot overflow.
     if (product <= INT32_MAX) product *= grid.extent[d];
   }
@@ -62,7 +63,7 @@ Grid::Grid(const pw_grid& grid, int team_size) : grid_(grid) {
         PW_INVALID_ARGUMENT,
         format("peerway: a process grid of {} has {}{} places, but the team has {} ranks; they must be "
                "as many",
-               text(grid), product > INT32_MAX ? "over " : "", product > INT32_MAX ? INT32_MAX : product,
+               text_of(grid), product > INT32_MAX ? "over " : "", product > INT32_MAX ? INT32_MAX : product,
                team_size));
   size_ = team_size;
 }

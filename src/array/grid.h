@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "peerway/peerway.h"
 
@@ -26,6 +27,9 @@ uint32_t used_parts(uint64_t extent, uint32_t parts);
 
 /// The part next to `index` among the `used` ones that are not empty, round the ends where periodic.
 std::optional<uint32_t> neighbour(uint32_t used, uint32_t index, Side side, bool periodic);
+
+/// "2x3".
+std::string text_of(const pw_grid& grid);
 
 /// Where a rank is in the grid.
 using Coordinates = std::array<uint32_t, PW_MAX_DIMS>;

@@ -96,7 +96,7 @@ class Plan {
   [[nodiscard]] bool reaches(Remote& remote) const;  ///< the device, which this maps the remote for
   void open_mailbox();
   PlanOffer offer();
-  void join_lanes(Refusal& refusal, const Bytes& mine);
+  void join_lanes(Objection& objection, const Bytes& mine);
   void find_partners(const std::vector<PlanOffer>& offers);
   [[nodiscard]] Bytes reach() const;
   void choose_ways(const std::vector<Bytes>& reach);

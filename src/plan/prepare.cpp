@@ -136,9 +136,9 @@ void Plan::prepare(bool alone) {
                 format("peerway: a plan with {} sends and {} receives cannot be prepared alone",
                        sends_.size(), receives_.size()));
   // What goes wrong here is told to the others in the next exchange, so that all ranks end alike.
-  Refusal refusal;
+  Objection objection;
   Bytes mine;
-  attempt(refusal, [&] {
+  attempt(objection, [&] {
     program_.guard = make_guard(device_, timeout_ns_);
     program_.waiting = context_.waiting();
     open_mailbox();
@@ -146,37 +146,37 @@ void Plan::prepare(bool alone) {
     add_moves();
     mine = pack(offer());
   });
-  if (!alone) join_lanes(refusal, mine);
-  attempt(refusal, [&] {
+  if (!alone) join_lanes(objection, mine);
+  attempt(objection, [&] {
     if (device_kind() == PW_HOST) add_wakes();
     add_trigger();
     runner_ = device_.make_runner(program_);
     guard_losses();
     serve();
   });
-  if (!alone) agree(context_.team(), refusal, {}, kPrepare);
-  if (refusal) throw Error(*refusal);
+  if (!alone) agree(context_.team(), objection, {}, kPrepare);
+  if (objection) throw Error(*objection);
 }
 
 // Three exchanges: what each rank offers, what each can reach of it, and the signals of what neither reaches.
-void Plan::join_lanes(Refusal& refusal, const Bytes& mine) {
+void Plan::join_lanes(Objection& objection, const Bytes& mine) {
   std::vector<PlanOffer> offers;
-  for (const Bytes& bytes : agree(context_.team(), refusal, mine, kPrepare))
+  for (const Bytes& bytes : agree(context_.team(), objection, mine, kPrepare))
     offers.push_back(parse_plan_offer(bytes));
-  attempt(refusal, [&] { find_partners(offers); });
-  const std::vector<Bytes> all = agree(context_.team(), refusal, reach(), kPrepare);
-  attempt(refusal, [&] { choose_ways(all); });
+  attempt(objection, [&] { find_partners(offers); });
+  const std::vector<Bytes> all = agree(context_.team(), objection, reach(), kPrepare);
+  attempt(objection, [&] { choose_ways(all); });
   const bool any_posted = std::ranges::any_of(all, [](const Bytes& rank) {
     return std::ranges::any_of(rank,
                                [](std::byte lane) { return (static_cast<uint8_t>(lane) & kMustPost) != 0; });
   });
   if (any_posted) {
     Bytes signals;
-    attempt(refusal, [&] { signals = open_signals(); });
-    const std::vector<Bytes> opened = agree(context_.team(), refusal, signals, kPrepare);
-    attempt(refusal, [&] { meet_signals(opened); });
+    attempt(objection, [&] { signals = open_signals(); });
+    const std::vector<Bytes> opened = agree(context_.team(), objection, signals, kPrepare);
+    attempt(objection, [&] { meet_signals(opened); });
   }
-  attempt(refusal, [&] {
+  attempt(objection, [&] {
     for (const Lane& lane : sends_) add_send(lane);
     for (const Lane& lane : receives_) add_receive(lane);
   });

@@ -18,18 +18,19 @@ std::string_view bare(std::string_view message) {
 
 }  // namespace
 
-Bytes pack_part(const Refusal& refusal, ByteView mine) {
+Bytes pack_part(const Objection& objection, ByteView mine) {
   ByteWriter to;
-  to.put(static_cast<int32_t>(refusal ? refusal->status() : PW_OK));
-  if (refusal)
-    to.put_text(bare(refusal->what()).substr(0, kLongestMessage));
+  to.put(static_cast<int32_t>(objection ? objection->status() : PW_OK));
+  if (objection)
+    to.put_text(bare(objection->what()).substr(0, kLongestMessage));
   else
     to.put(mine);
   return to.take();
 }
 
-std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Refusal& refusal, const char* do_what) {
-  if (refusal) throw Error(*refusal);
+std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Objection& objection,
+                              const char* do_what) {
+  if (objection) throw Error(*objection);
   std::vector<Bytes> told;
   for (const Bytes& part : parts) {
     ByteReader from(part, "a rank's part of an agreement");
@@ -42,8 +43,8 @@ std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Refusal& re
   return told;
 }
 
-std::vector<Bytes> agree(Team& team, const Refusal& refusal, ByteView mine, const char* do_what) {
-  return open_parts(team.all_gather_parts(pack_part(refusal, mine), config_number("timeout")), refusal,
+std::vector<Bytes> agree(Team& team, const Objection& objection, ByteView mine, const char* do_what) {
+  return open_parts(team.all_gather_parts(pack_part(objection, mine), config_number("timeout")), objection,
                     do_what);
 }
 

@@ -12,26 +12,27 @@
 namespace pw {
 
 /// Why this rank does not go on; the others hear it at the next agree().
-using Refusal = std::optional<Error>;
+using Objection = std::optional<Error>;
 
-/// Runs `body`, unless the rank refuses already; an Error that it throws is the refusal.
+/// Runs `body`, unless the rank objects already; an Error that it throws is the objection.
 template <typename Body>
-void attempt(Refusal& refusal, Body&& body) {
-  if (refusal) return;
+void attempt(Objection& objection, Body&& body) {
+  if (objection) return;
   try {
     body();
   } catch (const Error& error) {
-    refusal = error;
+    objection = error;
   }
 }
 
-/// Collective. What every rank tells, in rank order. Where some refuse, every rank throws Error: one that
-/// refuses its own, the others that of the first one, as "rank 2 cannot <do what>: ...". Each exchange ends
+/// Collective. What every rank tells, in rank order. Where some object, every rank throws Error: one that
+/// objects its own, the others that of the first one, as "rank 2 cannot <do what>: ...". Each exchange ends
 /// after the time of the setting `timeout`.
-std::vector<Bytes> agree(Team& team, const Refusal& refusal, ByteView mine, const char* do_what);
+std::vector<Bytes> agree(Team& team, const Objection& objection, ByteView mine, const char* do_what);
 
-/// The two halves of it, pure: a rank's part, and the parts of all as a rank with this refusal takes them.
-Bytes pack_part(const Refusal& refusal, ByteView mine);
-std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Refusal& refusal, const char* do_what);
+/// The two halves of it, pure: a rank's part, and the parts of all as a rank with this objection takes them.
+Bytes pack_part(const Objection& objection, ByteView mine);
+std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Objection& objection,
+                              const char* do_what);
 
 }  // namespace pw

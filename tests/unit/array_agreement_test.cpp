@@ -37,7 +37,7 @@ struct OpeningsThatDiffer {
   const char* says;
 };
 
-class Openings : public testing::TestWithParam<OpeningsThatDiffer> {};
+class Openings : public ::testing::TestWithParam<OpeningsThatDiffer> {};
 
 TEST_P(Openings, AreCompared) {
   std::vector<Opening> all(4, opening());
@@ -46,15 +46,15 @@ TEST_P(Openings, AreCompared) {
   EXPECT_NE(said.find(GetParam().says), std::string::npos) << said;
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, Openings,
-                         testing::Values(OpeningsThatDiffer{"grid", [](Opening& one) { one.grid = {1, {4}}; },
-                                                            "the grid is 2x2 on rank 0, but 4 on rank 3"},
-                                         OpeningsThatDiffer{
-                                             "arrays", [](Opening& one) { one.arrays = 1; },
-                                             "the number of arrays is 2 on rank 0, but 1 on rank 3"},
-                                         OpeningsThatDiffer{"corners", [](Opening& one) { one.corners = 1; },
-                                                            "corners is 0 on rank 0, but 1 on rank 3"}),
-                         [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Table, Openings,
+    ::testing::Values(OpeningsThatDiffer{"grid", [](Opening& one) { one.grid = {1, {4}}; },
+                                         "the grid is 2x2 on rank 0, but 4 on rank 3"},
+                      OpeningsThatDiffer{"arrays", [](Opening& one) { one.arrays = 1; },
+                                         "the number of arrays is 2 on rank 0, but 1 on rank 3"},
+                      OpeningsThatDiffer{"corners", [](Opening& one) { one.corners = 1; },
+                                         "corners is 0 on rank 0, but 1 on rank 3"}),
+    [](const auto& each) { return each.param.name; });
 
 pw_array array_of_rank() {
   pw_array array{};
@@ -71,7 +71,7 @@ struct ArraysThatDiffer {
   const char* says;
 };
 
-class Arrays : public testing::TestWithParam<ArraysThatDiffer> {};
+class Arrays : public ::testing::TestWithParam<ArraysThatDiffer> {};
 
 TEST_P(Arrays, AreCompared) {
   std::vector<pw_array> all(6, array_of_rank());  // 2 on each of 3 ranks
@@ -83,7 +83,7 @@ TEST_P(Arrays, AreCompared) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, Arrays,
-    testing::Values(
+    ::testing::Values(
         ArraysThatDiffer{"element", [](pw_array& a) { a.element_bytes = 4; },
                          "the element size of array 1 in bytes is 8 on rank 0, but 4 on rank 2"},
         ArraysThatDiffer{"dims", [](pw_array& a) { a.dims = 1; },
