@@ -1,8 +1,8 @@
 """Run every test that needs no GPU and end with one line that sums them up: N passed, N failed, N skipped.
 
-The C++ unit tests run plain, under ASan+UBSan and under TSan; each fuzzer runs for FUZZ_SECONDS (60);
-then the Python and system tests, and the documentation build. Logs and results are in out/test. What cannot
-run here is skipped with the reason.
+The C++ unit tests run plain, under ASan+UBSan and under TSan; each fuzzer, of the same build as ASan's, runs
+for FUZZ_SECONDS (60); then the Python and system tests, and the documentation build. Logs and results are in
+out/test. What cannot run here is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ from steps import BUILD, CORES, ROOT, VENV, environment, main, run, say, show_en
 
 OUT = ROOT / "out" / "test"
 PYTHON = VENV / "bin" / "python"
-# The least optimisation that keeps the sanitizers quick, and no extension module.
-SLIM = ["-DPEERWAY_PYTHON=OFF", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1"]
+# The least optimisation that keeps the sanitizers quick, the sources of a layer compiled together
+# (cmake/Together.cmake), and no extension module.
+SLIM = [
+    "-DPEERWAY_PYTHON=OFF", "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1",
+]  # fmt: skip
+FUZZERS = "-DPEERWAY_FUZZ=ON"
 FUZZ_SECONDS = int(os.environ.get("FUZZ_SECONDS", "60"))
 
 
@@ -48,8 +52,8 @@ class Totals:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
-def configure_and_build(folder: Path, target: str, settings: list[str], name: str) -> bool:
-    """Configure a build folder with CMake and build one target in it. Returns whether that worked."""
+def configure_and_build(folder: Path, targets: list[str], settings: list[str], name: str) -> bool:
+    """Configure a build folder with CMake and build the targets in it. Returns whether that worked."""
     configure: list[object] = [
         "cmake",
         "-S",
@@ -63,7 +67,7 @@ def configure_and_build(folder: Path, target: str, settings: list[str], name: st
     log = OUT / f"{name}-build.log"
     for title, command in (
         (f"configure {name}", [*configure, *settings]),
-        (f"build {name}", ["cmake", "--build", folder, "--target", target]),
+        (f"build {name}", ["cmake", "--build", folder, "--target", *targets]),
     ):
         if run(title, command, log) != 0:
             show_end(log)
@@ -73,14 +77,17 @@ def configure_and_build(folder: Path, target: str, settings: list[str], name: st
 
 def unit_tests(
     totals: Totals, name: str, folder: Path, settings: list[str], prefix: list[str], **env: str
-) -> None:
-    """Build the binary of all C++ unit tests in one variant, run it and count."""
+) -> bool:
+    """Build the binary of all C++ unit tests in one variant, with the fuzzers where it has them, run it and
+    count. Returns whether it was built.
+    """
     if not Path("/usr/include/gtest/gtest.h").exists():
         totals.add(skipped=1, remark=f"{name}: skipped, GoogleTest is missing (apt-get install libgtest-dev)")
-        return
-    if not configure_and_build(folder, "unit", ["-DPEERWAY_TESTS=ON", *settings], name):
+        return False
+    targets = ["unit", "fuzzers"] if FUZZERS in settings else ["unit"]
+    if not configure_and_build(folder, targets, ["-DPEERWAY_TESTS=ON", *settings], name):
         totals.add(failed=1, remark=f"{name}: the build failed, see out/test/{name}-build.log")
-        return
+        return False
     result, log = OUT / f"{name}.json", OUT / f"{name}.log"
     result.unlink(missing_ok=True)
     command = [
@@ -93,6 +100,28 @@ def unit_tests(
     if status != 0:
         show_end(log)
     count_gtest(totals, name, result, status)
+    return True
+
+
+def address_sanitizer(totals: Totals) -> None:
+    """Run the unit tests under ASan and UBSan, and the fuzzers, which are of the same build.
+
+    Only clang has the fuzzers' library; without it the unit tests are built by the default compiler.
+    """
+    clang = shutil.which("clang++")
+    runtime = list(Path("/usr/lib").glob("llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a"))
+    if clang and runtime:
+        settings = [FUZZERS, "-DPEERWAY_SANITIZE=address,undefined,fuzzer-no-link"]
+        settings += [f"-DCMAKE_CXX_COMPILER={clang}", f"-DCMAKE_C_COMPILER={clang.removesuffix('++')}"]
+    else:
+        settings = ["-DPEERWAY_SANITIZE=address,undefined"]
+        totals.add(
+            skipped=1, remark="fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)"
+        )
+    folder = ROOT / "build" / "asan"
+    options = {"ASAN_OPTIONS": "detect_leaks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    if unit_tests(totals, "unit-asan", folder, [*SLIM, *settings], [], **options) and FUZZERS in settings:
+        fuzz(totals, folder)
 
 
 def count_gtest(totals: Totals, name: str, result: Path, status: int) -> None:
@@ -113,21 +142,8 @@ def count_gtest(totals: Totals, name: str, result: Path, status: int) -> None:
     totals.add(len(tests) - failed - skipped, failed, skipped, remark)
 
 
-def fuzz(totals: Totals) -> None:
-    """Build the fuzzers with clang and run them, as many at a time as there are cores."""
-    clang = shutil.which("clang++")
-    runtime = list(Path("/usr/lib").glob("llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a"))
-    if not clang or not runtime:
-        totals.add(
-            skipped=1, remark="fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)"
-        )
-        return
-    folder = ROOT / "build" / "fuzz"
-    settings = [*SLIM, "-DPEERWAY_FUZZ=ON", "-DPEERWAY_SANITIZE=address,undefined,fuzzer-no-link"]
-    settings += [f"-DCMAKE_CXX_COMPILER={clang}", f"-DCMAKE_C_COMPILER={clang.removesuffix('++')}"]
-    if not configure_and_build(folder, "fuzzers", settings, "fuzz"):
-        totals.add(failed=1, remark="fuzzers: the build failed, see out/test/fuzz-build.log")
-        return
+def fuzz(totals: Totals, folder: Path) -> None:
+    """Run the fuzzers that were built in the folder, as many at a time as there are cores."""
     fuzzers = sorted(
         path for path in (folder / "tests" / "fuzz").iterdir() if path.is_file() and os.access(path, os.X_OK)
     )
@@ -210,15 +226,7 @@ def test() -> int:
         del os.environ[name]  # the tests start from the defaults
     say("test: C++")
     unit_tests(totals, "unit", BUILD, [], [])
-    unit_tests(
-        totals,
-        "unit-asan",
-        ROOT / "build" / "asan",
-        [*SLIM, "-DPEERWAY_SANITIZE=address,undefined"],
-        [],
-        ASAN_OPTIONS="detect_leaks=1",
-        UBSAN_OPTIONS="print_stacktrace=1",
-    )
+    address_sanitizer(totals)
     # ThreadSanitizer needs its addresses in place, which the randomisation of newer kernels denies it.
     unit_tests(
         totals,
@@ -228,7 +236,6 @@ def test() -> int:
         ["setarch", "-R"],
         TSAN_OPTIONS="second_deadlock_stack=1",
     )
-    fuzz(totals)
     say("test: Python and whole programs")
     pytest(totals, "python")
     pytest(totals, "system")

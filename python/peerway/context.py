@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ANY_RANK = _core.ANY_RANK
 POLICIES = ("performance", "economy")
 
-Child = TypeVar("Child", Region, Remote, Signal, Stream, PlanBuilder, Plan, "Halo")
+Child = TypeVar("Child", Region, Remote, Signal, Stream, PlanBuilder, Plan, Fifo, "Halo")
 
 
 class _Closing:

@@ -5,9 +5,9 @@
 namespace pw::bench {
 namespace {
 
-constexpr uint64_t kWord = 16, kPacketWord = 8;     ///< bytes that a thread moves at a time
-constexpr uint64_t kWarp = 32, kMostThreads = 512;  // of bench_ping_pong
-constexpr uint64_t kTripsOfSample = 10;             ///< of packets: reading the clock takes a tenth of a trip
+constexpr uint64_t kMovedWord = 16, kPacketWord = 8;  ///< bytes that a thread moves at a time
+constexpr uint64_t kWarp = 32, kMostThreads = 512;    // of bench_ping_pong
+constexpr uint64_t kTripsOfSample = 10;  ///< of packets: reading the clock takes a tenth of a trip
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Samples KernelLoop::run(uint64_t samples) {
   gpu_.enter();
   pw_plan* out = trip_[ends_.leads ? 0 : 1].get();
   pw_plan* in = trip_[ends_.leads ? 1 : 0].get();
-  const uint64_t words = bytes_ / (packets_ ? kPacketWord : kWord);
+  const uint64_t words = bytes_ / (packets_ ? kPacketWord : kMovedWord);
   const uint64_t warps = (words + kWarp - 1) / kWarp;
   const auto threads = static_cast<unsigned>(std::clamp(warps * kWarp, kWarp, kMostThreads));
   if (packets_) {

@@ -14,8 +14,8 @@ namespace pw::route {
 namespace {
 
 constexpr size_t kMostRules = 256;
-constexpr size_t kMostFileBytes = 1 << 20;
-const std::string kRemedy = "correct it, or remove the file to let the measured costs decide";
+constexpr size_t kMostRulesBytes = 1 << 20;
+const std::string kRulesRemedy = "correct it, or remove the file to let the measured costs decide";
 
 std::vector<std::string> split_at(std::string_view text, char separator) {
   std::vector<std::string> out;
@@ -110,8 +110,8 @@ Rule use_rule(std::string_view paths, std::span<const std::string> known_paths) 
 }
 
 Rules parse_rules(std::string_view text, const std::string& file, std::span<const std::string> known_paths) {
-  const nlohmann::json json = parse_json(text, file, kRemedy);
-  const Reader top(json, file, kRemedy);
+  const nlohmann::json json = parse_json(text, file, kRulesRemedy);
+  const Reader top(json, file, kRulesRemedy);
   top.only({"rules", "comment"});
   if (const auto comment = top.find("comment")) (void)comment->text();
   const Reader list = top.at("rules");
@@ -123,7 +123,7 @@ Rules parse_rules(std::string_view text, const std::string& file, std::span<cons
 }
 
 Rules load_rules(const std::string& file, std::span<const std::string> known_paths) {
-  return parse_rules(read_file(file, kMostFileBytes, kRemedy), file, known_paths);
+  return parse_rules(read_file(file, kMostRulesBytes, kRulesRemedy), file, known_paths);
 }
 
 }  // namespace pw::route

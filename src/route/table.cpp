@@ -9,7 +9,7 @@
 namespace pw::route {
 namespace {
 
-constexpr size_t kMostFileBytes = 16 << 20;
+constexpr size_t kMostTableBytes = 16 << 20;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void fit_lines(Table& table) {
 }
 
 Table load_table(const std::string& file) {
-  return parse_table(read_file(file, kMostFileBytes, "run `peerway tune` to measure a new one"), file);
+  return parse_table(read_file(file, kMostTableBytes, "run `peerway tune` to measure a new one"), file);
 }
 
 void save_table(const Table& table, const std::string& file) { write_file(file, print_table(table)); }

@@ -18,7 +18,7 @@ constexpr std::string_view kAbout =
     "Costs are microseconds to completion. A point is [bytes, cost, spread]; a line is a list of straight "
     "pieces "
     "[from bytes, cost there, to bytes, cost there]. Shares of a split are of 256.";
-const std::string kRemedy = "run `peerway tune` to measure a new one";
+const std::string kTableRemedy = "run `peerway tune` to measure a new one";
 
 constexpr size_t kMostEntries = 4096, kMostPoints = 256, kMostMachineFields = 256;
 constexpr double kMostMicroseconds = 1e12;  // twelve days
@@ -190,8 +190,8 @@ std::string print_list(const std::string& name, const std::vector<std::string>& 
 }  // namespace
 
 Table parse_table(std::string_view text, const std::string& name) {
-  const json parsed = parse_json(text, name, kRemedy);
-  const Reader top(parsed, name, kRemedy);
+  const json parsed = parse_json(text, name, kTableRemedy);
+  const Reader top(parsed, name, kTableRemedy);
   // Format and version first: nothing else is worth reading about a file of another kind.
   if (const Reader kind = top.at("format"); kind.text() != kFormat)
     kind.refuse(

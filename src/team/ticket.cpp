@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kFirstLine = "peerway-ticket 1";
 
-[[noreturn]] void refuse(std::string text) {
+[[noreturn]] void refuse_ticket(std::string text) {
   throw Error(PW_INVALID_ARGUMENT, "peerway: " + std::move(text));
 }
 
@@ -32,8 +32,8 @@ std::string to_string(const Address& address) {
 
 Address parse_address(std::string_view text, const std::string& what) {
   const auto wrong = [&]() {
-    refuse(format("{} is '{}'; it must be unix:@NAME, unix:/PATH (at most 107 bytes) or tcp:HOST:PORT", what,
-                  text));
+    refuse_ticket(format("{} is '{}'; it must be unix:@NAME, unix:/PATH (at most 107 bytes) or tcp:HOST:PORT",
+                         what, text));
   };
   if (text.find('\0') != std::string_view::npos) wrong();
   if (text.starts_with("unix:")) {
@@ -67,7 +67,8 @@ Secret parse_secret(std::string_view text, const std::string& what) {
     good = error == std::errc{} && end == two + 2;
     secret[i] = static_cast<std::byte>(value);
   }
-  if (!good) refuse(format("{} must be 32 hexadecimal digits; it has {} characters", what, text.size()));
+  if (!good)
+    refuse_ticket(format("{} must be 32 hexadecimal digits; it has {} characters", what, text.size()));
   return secret;
 }
 
@@ -89,7 +90,8 @@ std::string format_ticket(const Ticket& ticket) {
 Ticket parse_ticket(std::string_view text, const std::string& what) {
   text = text.substr(0, text.find('\0'));
   if (take_line(text) != kFirstLine)
-    refuse(format("{} does not begin with '{}'; it is cut off or of another version", what, kFirstLine));
+    refuse_ticket(
+        format("{} does not begin with '{}'; it is cut off or of another version", what, kFirstLine));
   Ticket ticket;
   bool secret = false;
   while (!text.empty()) {
@@ -105,16 +107,17 @@ Ticket parse_ticket(std::string_view text, const std::string& what) {
       int status = 0;
       const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), status);
       if (error != std::errc{} || status <= PW_OK || status > PW_INTERNAL)
-        refuse("a bad problem line in " + what);
+        refuse_ticket("a bad problem line in " + what);
       ticket.status = static_cast<pw_status>(status);
       ticket.problem = std::string(end, value.data() + value.size());
       if (ticket.problem.starts_with(' ')) ticket.problem.erase(0, 1);
       return ticket;
     } else {
-      refuse(format("{} has the unknown line '{}'", what, key.substr(0, 40)));
+      refuse_ticket(format("{} has the unknown line '{}'", what, key.substr(0, 40)));
     }
   }
-  if (!secret || ticket.addresses.empty()) refuse(what + " is cut off: it has no secret or no address");
+  if (!secret || ticket.addresses.empty())
+    refuse_ticket(what + " is cut off: it has no secret or no address");
   return ticket;
 }
 

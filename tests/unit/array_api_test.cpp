@@ -11,7 +11,7 @@ namespace {
 // 6 x 4 doubles, periodic, with a shadow of one layer: 8 x 6 in memory, 384 bytes.
 constexpr uint64_t kBytes = 8 * 6 * 8;
 
-class HaloApi : public testing::Test {
+class HaloApi : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(pw_team_create(0, 1, nullptr, nullptr, &team_), PW_OK) << pw_error_message();

@@ -29,7 +29,7 @@ struct Refused {
   const char* says;
 };
 
-class RefusedArrays : public testing::TestWithParam<Refused> {};
+class RefusedArrays : public ::testing::TestWithParam<Refused> {};
 
 TEST_P(RefusedArrays, SayWhy) {
   const Refused& c = GetParam();
@@ -50,7 +50,7 @@ TEST_P(RefusedArrays, SayWhy) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, RefusedArrays,
-    testing::Values(
+    ::testing::Values(
         Refused{"no_dimension", [](pw_array& a) { a.dims = 0; }, PW_INVALID_ARGUMENT, "0 dimensions; 1 to 7"},
         Refused{"eight_dimensions", [](pw_array& a) { a.dims = 8; }, PW_INVALID_ARGUMENT,
                 "array 3 has 8 dimensions; 1 to 7"},

@@ -15,7 +15,7 @@ struct Blocks {
   std::vector<uint64_t> counts;
 };
 
-class BlockDistribution : public testing::TestWithParam<Blocks> {};
+class BlockDistribution : public ::testing::TestWithParam<Blocks> {};
 
 TEST_P(BlockDistribution, GivesCeilToAllButTheLast) {
   const auto& [extent, counts] = GetParam();
@@ -34,11 +34,11 @@ TEST_P(BlockDistribution, GivesCeilToAllButTheLast) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, BlockDistribution,
-                         testing::Values(Blocks{8, {4, 4}}, Blocks{7, {4, 3}}, Blocks{5, {2, 2, 1, 0}},
-                                         Blocks{10, {3, 3, 3, 1}}, Blocks{9, {3, 3, 3, 0}}, Blocks{1, {1}},
-                                         Blocks{0, {0, 0}}, Blocks{2, {1, 1, 0}},
-                                         Blocks{UINT64_MAX, {UINT64_MAX / 2 + 1, UINT64_MAX / 2}},
-                                         Blocks{UINT64_MAX, {UINT64_MAX}}));
+                         ::testing::Values(Blocks{8, {4, 4}}, Blocks{7, {4, 3}}, Blocks{5, {2, 2, 1, 0}},
+                                           Blocks{10, {3, 3, 3, 1}}, Blocks{9, {3, 3, 3, 0}}, Blocks{1, {1}},
+                                           Blocks{0, {0, 0}}, Blocks{2, {1, 1, 0}},
+                                           Blocks{UINT64_MAX, {UINT64_MAX / 2 + 1, UINT64_MAX / 2}},
+                                           Blocks{UINT64_MAX, {UINT64_MAX}}));
 
 TEST(BlockDistribution, RefusesAPartThatIsNone) {
   EXPECT_THROW(static_cast<void>(block_of(8, 2, 2)), Error);
@@ -71,7 +71,7 @@ struct BadGrid {
   const char* says;
 };
 
-class RefusedGrids : public testing::TestWithParam<BadGrid> {};
+class RefusedGrids : public ::testing::TestWithParam<BadGrid> {};
 
 TEST_P(RefusedGrids, SayWhy) {
   const BadGrid& c = GetParam();
@@ -86,15 +86,15 @@ TEST_P(RefusedGrids, SayWhy) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, RefusedGrids,
-    testing::Values(BadGrid{"no_dimension", {0, {}}, 1, "0 dimensions; 1 to 4"},
-                    BadGrid{"five_dimensions", {5, {1, 1, 1, 1}}, 1, "5 dimensions; 1 to 4"},
-                    BadGrid{"no_place", {2, {2, 0}}, 2, "2x0; dimension 1 has no place"},
-                    BadGrid{"too_few", {2, {2, 2}}, 5, "2x2 has 4 places, but the team has 5 ranks"},
-                    BadGrid{"too_many", {1, {3}}, 2, "3 has 3 places, but the team has 2 ranks"},
-                    BadGrid{"overflow",
-                            {4, {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}},
-                            1,
-                            "over 2147483647 places"}),
+    ::testing::Values(BadGrid{"no_dimension", {0, {}}, 1, "0 dimensions; 1 to 4"},
+                      BadGrid{"five_dimensions", {5, {1, 1, 1, 1}}, 1, "5 dimensions; 1 to 4"},
+                      BadGrid{"no_place", {2, {2, 0}}, 2, "2x0; dimension 1 has no place"},
+                      BadGrid{"too_few", {2, {2, 2}}, 5, "2x2 has 4 places, but the team has 5 ranks"},
+                      BadGrid{"too_many", {1, {3}}, 2, "3 has 3 places, but the team has 2 ranks"},
+                      BadGrid{"overflow",
+                              {4, {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}},
+                              1,
+                              "over 2147483647 places"}),
     [](const auto& each) { return each.param.name; });
 
 }  // namespace

@@ -222,7 +222,7 @@ struct Named {
   size_t transfers;
 };
 
-class Halos : public testing::TestWithParam<Named> {};
+class Halos : public ::testing::TestWithParam<Named> {};
 
 TEST_P(Halos, HoldWhatTheGlobalArrayHolds) { EXPECT_EQ(expect_right(GetParam().what), GetParam().transfers); }
 
@@ -233,7 +233,7 @@ const pw_array_dim kWhole{3, -1, 0, {0, 0}, {0, 0}, 0};
 
 INSTANTIATE_TEST_SUITE_P(
     Table, Halos,
-    testing::Values(
+    ::testing::Values(
         Named{"one_process_alone", {{1, {1}}, {array_of(8, {kRows})}}, 0},
         Named{"one_process_periodic", {{1, {1}}, {array_of(8, {kPeriodicRows})}}, 2},
         Named{"two_of_two", {{1, {2}}, {array_of(8, {kRows})}}, 2},

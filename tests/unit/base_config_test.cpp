@@ -14,10 +14,10 @@ namespace pw {
 namespace {
 
 /// An own configuration folder for one test, and no PEERWAY_ variable left behind.
-class Config : public testing::Test {
+class Config : public ::testing::Test {
  protected:
   void SetUp() override {
-    home_ = testing::TempDir() + "peerway-config-XXXXXX";
+    home_ = ::testing::TempDir() + "peerway-config-XXXXXX";
     ASSERT_NE(::mkdtemp(home_.data()), nullptr);
     ::setenv("XDG_CONFIG_HOME", home_.c_str(), 1);
   }

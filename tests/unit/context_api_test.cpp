@@ -7,7 +7,7 @@
 
 namespace {
 
-class Api : public testing::Test {
+class Api : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(pw_team_create(0, 1, nullptr, nullptr, &team_), PW_OK) << pw_error_message();

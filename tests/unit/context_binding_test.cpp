@@ -11,7 +11,7 @@
 namespace pw {
 namespace {
 
-class Binding : public testing::Test {
+class Binding : public ::testing::Test {
  protected:
   void TearDown() override { ::unsetenv("PEERWAY_DEVICE"); }
 };

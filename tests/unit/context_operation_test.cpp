@@ -15,7 +15,7 @@ namespace {
 using testing::Ranks;
 using testing::run;
 
-constexpr pw_device kHost{PW_HOST, 0};
+using testing::kHost;
 
 TEST(Raise, OfAnotherRanksSignalFollowsTheData) {
   constexpr uint64_t kBytes =

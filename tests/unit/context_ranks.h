@@ -17,6 +17,9 @@
 
 namespace pw::testing {
 
+inline constexpr pw_device kHost{PW_HOST, 0};
+inline constexpr uint64_t kSecond = 1'000'000'000;
+
 class Ranks {
  public:
   explicit Ranks(int size) : teams_(static_cast<size_t>(size)), contexts_(static_cast<size_t>(size)) {

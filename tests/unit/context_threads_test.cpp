@@ -24,7 +24,7 @@ namespace {
 using testing::Ranks;
 using testing::run;
 
-constexpr pw_device kHost{PW_HOST, 0};
+using testing::kHost;
 constexpr int kThreads = 4;
 constexpr uint64_t kPart = 600 << 10;  // of a region, one a thread: more than two staging chunks
 

@@ -13,7 +13,7 @@
 namespace pw::cuda {
 namespace {
 
-class KernelCache : public testing::Test {
+class KernelCache : public ::testing::Test {
  protected:
   void SetUp() override {
     char name[] = "/tmp/peerway-cache-XXXXXX";
@@ -86,7 +86,7 @@ TEST(Nvrtc, ASettingIsTheOnlyCandidate) {
   EXPECT_GE(nvrtc_candidates("").size(), 2u);
 }
 
-class NvrtcCompile : public testing::Test {
+class NvrtcCompile : public ::testing::Test {
  protected:
   void SetUp() override {
     const char* setting = std::getenv("PEERWAY_NVRTC_LIBRARY");

@@ -43,12 +43,13 @@ TEST(CudaEngine, ATransposedSideIsNotRowsOnBothSides) {
 }
 
 TEST(CudaEngine, APitchPastTheLimitIsLooped) {
-  const auto split = engine_split(copy_of(0, 0, 8, {4}, {1 << 20}, {16}).layout, (1 << 20) - 1);
-  EXPECT_EQ(split.row, -1);
+  const Copy copy = copy_of(4096, 8192, 8, {4}, {1 << 20}, {16});
+  constexpr uint64_t kLimit = (1 << 20) - 1;
+  EXPECT_EQ(engine_split(copy.layout, kLimit).row, -1);
   int pieces = 0;
-  for_each_engine_piece(copy_of(0, 0, 8, {4}, {1 << 20}, {16}), (1 << 20) - 1, [&](const EnginePiece& piece) {
-    EXPECT_EQ(reinterpret_cast<uint64_t>(piece.to), static_cast<uint64_t>(pieces) << 20);
-    EXPECT_EQ(reinterpret_cast<uint64_t>(piece.from), static_cast<uint64_t>(pieces) * 16);
+  for_each_engine_piece(copy, kLimit, [&](const EnginePiece& piece) {
+    EXPECT_EQ(piece.to - copy.to, int64_t{pieces} << 20);
+    EXPECT_EQ(piece.from - copy.from, int64_t{pieces} * 16);
     ++pieces;
     return true;
   });
@@ -165,8 +166,8 @@ TEST(CudaLaunch, PartsFitALaunchAndCoverTheCopy) {
   }));
   EXPECT_EQ(covered, (uint64_t{5} << 30) + 77);
 
-  const Copy strided =
-      copy_of(0, 0, 1, {3, 1 << 15, 1 << 16}, {int64_t{1} << 33, 1 << 18, 2}, {int64_t{1} << 34, 1 << 19, 3});
+  const Copy strided = copy_of(16, 32, 1, {3, 1 << 15, 1 << 16}, {int64_t{1} << 33, 1 << 18, 2},
+                               {int64_t{1} << 34, 1 << 19, 3});
   uint64_t blocks = 0;
   EXPECT_TRUE(for_each_launch(strided, [&](const Copy& part) {
     EXPECT_TRUE(fits_one_launch(part));

@@ -33,7 +33,7 @@ struct Refused {
   const char* says;
 };
 
-class RefusedBlocks : public testing::TestWithParam<Refused> {};
+class RefusedBlocks : public ::testing::TestWithParam<Refused> {};
 
 TEST_P(RefusedBlocks, SaysWhy) {
   const Refused& c = GetParam();
@@ -54,7 +54,7 @@ pw_block five_dims() {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, RefusedBlocks,
-    testing::Values(
+    ::testing::Values(
         Refused{"past_end", block(4096, {}, {}, 1048064), block(4096), 1048576, PW_OUT_OF_RANGE,
                 "4096 bytes at offset 1048064"},
         Refused{"offset_past_end", block(1, {}, {}, 11), block(1), 10, PW_OUT_OF_RANGE, "offset 11"},

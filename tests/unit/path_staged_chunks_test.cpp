@@ -67,7 +67,7 @@ class SlowDevice final : public Device {
   int queues = 0;
 };
 
-class StagingQueues : public testing::Test {
+class StagingQueues : public ::testing::Test {
  protected:
   SlowDevice first, second;
   std::byte ring[64];

@@ -43,7 +43,7 @@ TEST(LiesInside, NothingIsCopiedOverAndOver) {
   EXPECT_FALSE(lies_inside(shape, {0, 0, 0, 0}, 0, 100));
 }
 
-class StagingTarget : public testing::Test {
+class StagingTarget : public ::testing::Test {
  protected:
   [[nodiscard]] Request request(uint64_t offset, uint64_t bytes) const {
     return {Op::put, region->slot(), region->generation(), offset, contiguous_layout(bytes)};

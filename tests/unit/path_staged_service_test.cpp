@@ -86,7 +86,7 @@ class Initiator {
   uint64_t requested_ = 0;
 };
 
-class Staging : public testing::Test {
+class Staging : public ::testing::Test {
  protected:
   static std::vector<std::byte> pattern(uint64_t bytes) {
     std::vector<std::byte> made(bytes);

@@ -23,7 +23,7 @@ class Nobody final : public Team {
   [[nodiscard]] std::shared_ptr<void> on_loss(std::function<void(int)>) override { return nullptr; }
 };
 
-class UcxProbe : public testing::Test {
+class UcxProbe : public ::testing::Test {
  protected:
   UcxProbe() {
     pair.same_host = false;

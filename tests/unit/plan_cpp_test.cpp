@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using peerway::Status;
 
-class PlanCpp : public testing::Test {
+class PlanCpp : public ::testing::Test {
  protected:
   char* bytes() const { return static_cast<char*>(region_.address()); }
 

@@ -17,7 +17,7 @@ using peerway::device::Thread;
 using peerway::device::Word;
 using testing::Ranks;
 
-constexpr uint64_t kSecond = 1'000'000'000;
+using testing::kSecond;
 constexpr unsigned kRegion = 0, kSignal = 1;  // places in the list of remotes
 
 // Rank 0 puts into the memory of rank 1, whatever path there is.

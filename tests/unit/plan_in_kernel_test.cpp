@@ -18,7 +18,7 @@ using peerway::device::Thread;
 using testing::Ranks;
 using testing::run;
 
-constexpr uint64_t kSecond = 1'000'000'000;
+using testing::kSecond;
 
 class InKernel : public testing::FakeGpuTest {
  protected:

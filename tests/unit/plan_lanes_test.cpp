@@ -29,7 +29,7 @@ TEST_P(Ways, AreChosenByWhatBothEndsReach) {
   }
 }
 
-constexpr Reach kAll{true, true}, kMailbox{true, false}, kNothing{false, false}, kRegion{false, true};
+constexpr Reach kAll{true, true}, kMailbox{true, false}, kNothing{false, false}, kRegionOnly{false, true};
 
 INSTANTIATE_TEST_SUITE_P(
     All, Ways,
@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(
         Way{"large on GPUs", PW_CUDA, 1 << 20, kAll, kAll, true, LaneKind::straight},
         Way{"no room for packets", PW_CUDA, 1024, kAll, kAll, false, LaneKind::straight},
         Way{"the receiver reaches nothing", PW_CUDA, 1024, kAll, kNothing, true, LaneKind::posted},
-        Way{"the sender reaches the region alone", PW_CUDA, 1024, kRegion, kAll, true, LaneKind::posted}),
+        Way{"the sender reaches the region alone", PW_CUDA, 1024, kRegionOnly, kAll, true, LaneKind::posted}),
     [](const auto& info) { return "way" + std::to_string(info.index); });
 
 TEST(Lanes, UnitsAreTheLargestWordThatAllAllows) {

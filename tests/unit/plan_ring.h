@@ -15,8 +15,6 @@
 
 namespace pw::testing {
 
-inline constexpr uint64_t kSecond = 1'000'000'000;
-
 /// Every byte depends on the rank, the epoch and the place.
 inline void fill(std::byte* bytes, uint64_t count, int rank, uint64_t epoch) {
   std::mt19937_64 random(static_cast<uint64_t>(rank) << 32 | epoch);

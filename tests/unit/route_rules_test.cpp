@@ -10,8 +10,8 @@
 namespace pw::route {
 namespace {
 
-const std::vector<std::string> kPaths = {"peer/copy", "peer/store", "mapped", "staged", "ucx"};
-const Case kPut{Op::put, ShapeClass::contiguous, {"cuda", "cuda", "nvlink", false}};
+const std::vector<std::string> kKnownPaths = {"peer/copy", "peer/store", "mapped", "staged", "ucx"};
+const Case kGpuPut{Op::put, ShapeClass::contiguous, {"cuda", "cuda", "nvlink", false}};
 
 std::vector<Choosable> candidates(std::initializer_list<const char*> names) {
   std::vector<Choosable> out;
@@ -29,12 +29,12 @@ std::vector<Choosable> candidates(std::initializer_list<const char*> names) {
 
 /// The names allowed at one size.
 std::string allowed_at(const char* rules, uint64_t bytes, std::initializer_list<const char*> names,
-                       std::vector<std::string>* notes = nullptr, const Case& where = kPut) {
+                       std::vector<std::string>* notes = nullptr, const Case& where = kGpuPut) {
   const auto choosable = candidates(names);
   std::vector<std::string> mine;
   const std::vector<Unavailable> unavailable = {{"mapped", "the driver refuses"}};
-  for (const Allowance& a :
-       parse_rules(rules, "rules.json", kPaths).apply(where, choosable, unavailable, notes ? *notes : mine))
+  for (const Allowance& a : parse_rules(rules, "rules.json", kKnownPaths)
+                                .apply(where, choosable, unavailable, notes ? *notes : mine))
     if (bytes >= a.sizes.from && bytes < a.sizes.to) {
       std::string out;
       for (size_t i : a.allowed) out += (out.empty() ? "" : " ") + std::string(names.begin()[i]);
@@ -122,7 +122,7 @@ TEST(RouteRules, RandomRulesNeverLeaveAHole) {
     }
     std::vector<std::string> notes;
     uint64_t at = 1;
-    for (const Allowance& a : rules.apply(kPut, choosable, {}, notes)) {
+    for (const Allowance& a : rules.apply(kGpuPut, choosable, {}, notes)) {
       ASSERT_EQ(a.sizes.from, at);
       ASSERT_LT(a.sizes.from, a.sizes.to);
       ASSERT_FALSE(a.allowed.empty());
@@ -159,7 +159,7 @@ TEST(RouteRules, RefusesWithTheValueAndWhatIsAllowed) {
       {R"({"rules":[{"use":"staged","use":"peer"}]})", "comes twice"},
   };
   for (const auto& [text, expected] : table) try {
-      (void)parse_rules(text, "my/rules.json", kPaths);
+      (void)parse_rules(text, "my/rules.json", kKnownPaths);
       ADD_FAILURE() << text;
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), PW_BAD_TABLE);
@@ -170,16 +170,16 @@ TEST(RouteRules, RefusesWithTheValueAndWhatIsAllowed) {
 }
 
 TEST(RouteRules, RestrictionOfAContext) {
-  const Rule rule = use_rule("peer/copy,staged", kPaths);
+  const Rule rule = use_rule("peer/copy,staged", kKnownPaths);
   EXPECT_TRUE(rule.names("peer/copy"));
   EXPECT_FALSE(rule.names("peer/store"));
-  EXPECT_TRUE(use_rule("peer", kPaths).names("peer/store"));
-  EXPECT_THROW(use_rule("pear", kPaths), Error);
+  EXPECT_TRUE(use_rule("peer", kKnownPaths).names("peer/store"));
+  EXPECT_THROW(use_rule("pear", kKnownPaths), Error);
 }
 
 TEST(RouteRules, MissingFile) {
   try {
-    (void)load_rules("/nowhere/rules.json", kPaths);
+    (void)load_rules("/nowhere/rules.json", kKnownPaths);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), PW_BAD_TABLE);

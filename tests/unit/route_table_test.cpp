@@ -32,7 +32,7 @@ class Folder {
   fs::path path_;
 };
 
-Table sample() {
+Table printed_table() {
   Table table{.tool = "peerway 0.1.0",
               .date = "2026-11-21",
               .machine = {{"cpu", "a \"quoted\" name"}, {"gpu 0", "H200"}},
@@ -104,7 +104,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 TEST(RouteTable, RoundTrip) {
-  const Table table = sample();
+  const Table table = printed_table();
   const std::string text = print_table(table);
   const Table again = parse_table(text, "x");
   expect_same(table, again);
@@ -113,22 +113,22 @@ TEST(RouteTable, RoundTrip) {
 }
 
 TEST(RouteTable, OneLineForEachCostLine) {
-  const std::string text = print_table(sample());
+  const std::string text = print_table(printed_table());
   size_t lines = 0;
   for (size_t at = 0; (at = text.find("\n    {\"op\"", at)) != std::string::npos; ++at) ++lines;
   EXPECT_EQ(lines, 3u);
 }
 
 TEST(RouteTable, ADraftGetsItsLinesFitted) {
-  Table draft = sample();
+  Table draft = printed_table();
   for (Cost& cost : draft.costs) cost.line = {};
   for (SplitCost& split : draft.splits) split.line = {};
-  expect_same(parse_table(print_table(draft), "x"), sample());
+  expect_same(parse_table(print_table(draft), "x"), printed_table());
 }
 
 TEST(RouteTable, EveryKindOfDamageIsNamed) {
-  const std::string good = print_table(sample());
-  Table without_points = sample();
+  const std::string good = print_table(printed_table());
+  Table without_points = printed_table();
   without_points.costs[0].points.clear();
   const std::tuple<const char*, std::string, const char*> table[] = {
       {"empty", "", "is not JSON (0 bytes)"},
@@ -180,18 +180,18 @@ TEST(RouteTable, EveryKindOfDamageIsNamed) {
 TEST(RouteTable, TooManyEntriesAreRefused) {
   std::string points = "[1,1]";
   for (int i = 2; i < 400; ++i) points += ",[" + std::to_string(i) + ",1]";
-  EXPECT_NE(refusal(replaced(print_table(sample()), "\"points\": [", "\"points\": [" + points + ","))
+  EXPECT_NE(refusal(replaced(print_table(printed_table()), "\"points\": [", "\"points\": [" + points + ","))
                 .find("not a list of"),
             std::string::npos);
   std::string entries;
   for (int i = 0; i < 5000; ++i) entries += "{},";
-  EXPECT_NE(refusal(replaced(print_table(sample()), "\"costs\": [", "\"costs\": [" + entries))
+  EXPECT_NE(refusal(replaced(print_table(printed_table()), "\"costs\": [", "\"costs\": [" + entries))
                 .find("0 to 4096 items"),
             std::string::npos);
 }
 
 TEST(RouteTable, EveryTruncationIsRefused) {
-  const std::string good = print_table(sample());
+  const std::string good = print_table(printed_table());
   for (size_t length = 0; length + 2 < good.size(); length += 7) {
     const std::string message = refusal(good.substr(0, length));
     EXPECT_NE(message.find("line "), std::string::npos) << message;
@@ -199,7 +199,7 @@ TEST(RouteTable, EveryTruncationIsRefused) {
 }
 
 TEST(RouteTable, RandomDamageIsAnErrorOrAReadableTable) {
-  const std::string good = print_table(sample());
+  const std::string good = print_table(printed_table());
   std::mt19937 random(5);
   for (int trial = 0; trial < 2000; ++trial) {
     std::string text = good;
@@ -217,8 +217,8 @@ TEST(RouteTable, RandomDamageIsAnErrorOrAReadableTable) {
 TEST(RouteTable, SaveAndLoad) {
   const Folder folder;
   const std::string file = folder.file("new/folder/table.json");
-  save_table(sample(), file);
-  expect_same(load_table(file), sample());
+  save_table(printed_table(), file);
+  expect_same(load_table(file), printed_table());
   save_table(Table{}, file);  // replaces
   expect_same(load_table(file), Table{});
   size_t files = 0;
@@ -230,7 +230,7 @@ TEST(RouteTable, WhereItCannotBeWritten) {
   const Folder folder;
   std::ofstream(folder.file("file")) << "x";
   for (const std::string& file : {folder.file("file/table.json"), std::string("/proc/no/table.json")}) try {
-      save_table(sample(), file);
+      save_table(printed_table(), file);
       ADD_FAILURE() << file;
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), PW_SYSTEM);
@@ -239,7 +239,7 @@ TEST(RouteTable, WhereItCannotBeWritten) {
     }
   // The old table stays when the new one cannot take its place.
   fs::create_directory(folder.file("taken"));
-  EXPECT_THROW(save_table(sample(), folder.file("taken")), Error);
+  EXPECT_THROW(save_table(printed_table(), folder.file("taken")), Error);
   size_t entries = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(folder.file("taken")).parent_path()))
     entries += entry.exists();
@@ -267,7 +267,7 @@ TEST(RouteTable, FilesThatCannotBeRead) {
 }
 
 TEST(RouteTable, AnotherMachine) {
-  const Table table = sample();
+  const Table table = printed_table();
   EXPECT_NO_THROW(check_machine(table, table.machine, "x"));
   Machine other = table.machine;
   other["gpu 0"] = "A100";

@@ -18,10 +18,10 @@ namespace {
 
 constexpr uint64_t kDeadline = 20'000'000'000;
 
-class RendezvousFiles : public testing::Test {
+class RendezvousFiles : public ::testing::Test {
  protected:
   void SetUp() override {
-    home_ = testing::TempDir() + "peerway-runtime-XXXXXX";
+    home_ = ::testing::TempDir() + "peerway-runtime-XXXXXX";
     ASSERT_NE(::mkdtemp(home_.data()), nullptr);
     ::setenv("XDG_RUNTIME_DIR", home_.c_str(), 1);
     launch_.job = "job/../1";
