@@ -109,7 +109,7 @@ class Context(_Closing):
         self.team = Team.from_launcher() if team is None else team
         self._owns_team = team is None
         self._core = _core.Context(self.team._core)
-        self._children: weakref.WeakSet[Region | Remote | Signal | Stream | PlanBuilder | Plan] = (
+        self._children: weakref.WeakSet[Region | Remote | Signal | Stream | PlanBuilder | Plan | Fifo] = (
             weakref.WeakSet()
         )
 
