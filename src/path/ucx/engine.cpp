@@ -96,6 +96,11 @@ Engine::~Engine() {
   library_.ucp_cleanup(context_);
 }
 
+void Engine::keep(std::shared_ptr<void> memory) {
+  Lock lock(mutex_);
+  kept_.push_back(std::move(memory));
+}
+
 // ---- progress ----
 
 // UCX closes a broken connection in one turn and calls its error handler in a later one. A send in between

@@ -109,6 +109,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// Completes everything started towards the rank, at both ends.
   pw_status flush(int rank, uint64_t deadline_ns);
 
+  /// Keeps memory that peers knew of mapped for as long as UCX runs: where there is no RDMA hardware, UCX
+  /// itself stores what is put, and what a peer had put before it knew better still arrives.
+  void keep(std::shared_ptr<void> memory);
+
   /// The engine's thread will move this device's memory on behalf of peers.
   void serve(Device& device) { served_.store(&device, std::memory_order_release); }
 
@@ -167,6 +171,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool words_ready_ = false;                   ///< some peer has words to send
   bool broken_ = false;                        ///< some connection broke and is to be closed
   std::vector<ucp_abi::ucp_mem_h> abandoned_;  ///< registrations that could not be undone while in use
+  std::vector<std::shared_ptr<void>> kept_;    ///< no longer used here, but peers may still put there
 
   std::atomic<bool> lost_{false};  ///< some rank was lost: look which
   std::atomic<int> failures_{0};   ///< connections that broke

@@ -8,23 +8,19 @@
 
 namespace pw::ucx {
 
-Ring::Ring(const std::shared_ptr<Engine>& engine) {
-  address_ = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (address_ == MAP_FAILED)
+Ring::Ring(const std::shared_ptr<Engine>& engine) : engine_(engine) {
+  void* address = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED)
     throw Error(PW_NO_MEMORY, "peerway: mapping a ring for staging" + errno_text(errno));
-  try {
-    memory_ = std::make_unique<Memory>(engine, address_, kBytes);
-    queues_ = std::make_unique<RingQueues>(address_);
-  } catch (...) {
-    munmap(address_, kBytes);
-    throw;
-  }
+  pages_ = {address, [](void* old) { munmap(old, kBytes); }};
+  memory_ = std::make_unique<Memory>(engine, address, kBytes);
+  queues_ = std::make_unique<RingQueues>(address);
 }
 
 Ring::~Ring() {
   queues_.reset();
   memory_.reset();
-  munmap(address_, kBytes);
+  engine_->keep(std::move(pages_));
 }
 
 void Half::begin(bool fill, const Layout& layout, std::byte* first, Queue* queue) {

@@ -28,10 +28,10 @@ class Ring {
   ~Ring();
   Ring(const Ring&) = delete;
 
-  [[nodiscard]] RingHeader& header() const { return *static_cast<RingHeader*>(address_); }
-  [[nodiscard]] uint64_t address() const { return reinterpret_cast<uint64_t>(address_); }
+  [[nodiscard]] RingHeader& header() const { return *static_cast<RingHeader*>(pages_.get()); }
+  [[nodiscard]] uint64_t address() const { return reinterpret_cast<uint64_t>(pages_.get()); }
   [[nodiscard]] std::byte* chunk(uint64_t number) const {
-    return static_cast<std::byte*>(address_) + offset(number);
+    return static_cast<std::byte*>(pages_.get()) + offset(number);
   }
   [[nodiscard]] static uint64_t offset(uint64_t number) { return kFirst + number % kChunks * kChunkBytes; }
   [[nodiscard]] Memory& memory() { return *memory_; }
@@ -43,7 +43,8 @@ class Ring {
  private:
   static constexpr uint64_t kFirst = 4096;
   static constexpr uint64_t kBytes = kFirst + kChunks * kChunkBytes;
-  void* address_ = nullptr;
+  std::shared_ptr<Engine> engine_;
+  std::shared_ptr<void> pages_;
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<RingQueues> queues_;
 };
