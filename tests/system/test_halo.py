@@ -120,6 +120,8 @@ def test_the_neighbours_of_a_killed_rank_are_told(start: str) -> None:
             kind, message, status = ranks.read(rank)
             assert (kind, status) == ("PeerLost", "peer_lost")
             assert "rank 1 was lost" in message
+        for rank in (0, 2):
+            ranks.tell(rank)
         ranks.end(1)
 
 

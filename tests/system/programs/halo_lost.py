@@ -30,6 +30,7 @@ def main() -> int:
         except peerway.Error as error:
             told = [type(error).__name__, str(error)]
         print(json.dumps([*told, halo.status]), flush=True)
+        sys.stdin.readline()  # until the other survivor has been told, too, and not that this one has left
     return 0
 
 

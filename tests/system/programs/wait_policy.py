@@ -39,7 +39,7 @@ def timed(wait: object) -> None:
     except peerway.Error as failure:
         error = type(failure).__name__
     wall = time.monotonic() - began
-    say({"error": error, "wall": wall, "share": (time.process_time() - used) / wall, "at": time.monotonic()})
+    say({"error": error, "wall": wall, "share": (time.process_time() - used) / wall})
 
 
 def wait_for_signal(ctx: peerway.Context, way: str, letting: float) -> None:
