@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,14 +47,14 @@ class Link:
     got_target: str = ""
     far_source: Remote | None = None
     far_target: Remote | None = None
-    arrived: Signal | None = None
-    far_arrived: Remote | None = None
     loops: _core.Pair | None = None
+    plans: _core.Pair | None = None  # the same ends, with signals for plans and kernels
+    signals: list[Signal | Remote] = field(default_factory=list)
 
     def close(self) -> None:
         """Lets go of everything but the memory."""
-        self.loops = None
-        for part in (self.far_source, self.far_target, self.far_arrived, self.arrived):
+        self.loops = self.plans = None
+        for part in (self.far_source, self.far_target, *self.signals):
             if part is not None:
                 part.close()
 
@@ -96,6 +96,19 @@ class Links:
         if key not in self._links:
             self._links[key] = self._connect(*key)
         return self._links[key]
+
+    def for_plans(self, source: str, target: str, pairs: Pairs) -> _core.Pair | None:
+        """The ends of a link as plans and kernels take them: with signals in the memory of the GPU that the
+        bytes arrive in, where GPUs reach them over a path of their own, and else those of the link. None on a
+        rank that only looks on. Collective.
+        """
+        link = self.link(source, target, pairs)
+        paths = self.paths(source, target, pairs, "put")
+        if not any(path.available and path.name.startswith("peer/") for path in paths):
+            return link.loops
+        if link.plans is None and (near := self._memory[target, "target"]).device != "host":
+            link.plans = self._signalled(link, source, target, near.device)
+        return link.plans or link.loops
 
     def drop(self) -> None:
         """Forgets all links: their signals may be out of step after a failure, or their memory is going
@@ -164,29 +177,38 @@ class Links:
         if context.rank in partners:
             link.partner = partners[context.rank]
             link.leads = (context.rank, link.partner) in pairs
-            link.arrived = context.signal(link.partner)
-            mine["keys"] = [part.key().hex() for part in (near_source, near_target, link.arrived)]
+            mine["keys"] = [part.key().hex() for part in (near_source, near_target)]
         told = [json.loads(text) for text in context.team.all_gather(json.dumps(mine).encode(), EXCHANGE_S)]
         first, second = pairs[0]
         link.source = _label(source, told[first]["devices"][0])
         link.target = _label(target, told[second]["devices"][1])
         link.got_source = _label(source, told[second]["devices"][0])
         link.got_target = _label(target, told[first]["devices"][1])
-        if link.arrived is not None:
+        if link.partner >= 0:
             imported = [context.import_key(bytes.fromhex(key)) for key in told[link.partner]["keys"]]
-            link.far_source, link.far_target, link.far_arrived = imported
-            link.loops = _core.Pair(
-                context._core,
-                near_source._core,
-                near_target._core,
-                link.far_source._core,
-                link.far_target._core,
-                link.arrived._core,
-                link.far_arrived._core,
-                link.leads,
-            )
-        agree(context, "")
+            link.far_source, link.far_target = imported
+        link.loops = self._signalled(link, source, target, "host")
         return link
+
+    def _signalled(self, link: Link, source: str, target: str, device: str) -> _core.Pair | None:
+        """The ends of a link, with new signals in the memory of a device. Collective."""
+        context, mine = self._context, None
+        if link.partner >= 0:
+            mine = context.signal(link.partner, device)
+        keys = context.team.all_gather(b"" if mine is None else mine.key(), EXCHANGE_S)
+        pair = None
+        if mine is not None:
+            assert link.far_source is not None
+            assert link.far_target is not None
+            far = context.import_key(keys[link.partner])
+            link.signals += [mine, far]
+            near_source, near_target = self._memory[source, "source"], self._memory[target, "target"]
+            pair = _core.Pair(
+                context._core, near_source._core, near_target._core, link.far_source._core,
+                link.far_target._core, mine._core, far._core, link.leads,
+            )  # fmt: skip
+        agree(context, "")
+        return pair
 
 
 def _label(kind: str, device: str) -> str:

@@ -48,6 +48,7 @@ class PairProbe:
         self._link = links.link(case.source, case.target, case.pairs)
         self.source, self.target = self._link.source, self._link.target
         self.measures, self.takes_part = self._link.leads, self._link.loops is not None
+        self._pair = links.for_plans(case.source, case.target, case.pairs)
         self._loops: _core.PlanLoop | _core.KernelLoop | _core.AsyncPingPong | None = None
         self.batch = 0
         together(context, lambda: self._make(way, timeout_s))
@@ -63,15 +64,15 @@ class PairProbe:
         else:
             test = "exchange" if exchanges else "latency"
         block = block_of(self._case)
-        if self._link.loops is None:
+        if self._pair is None:
             if two_sided:  # is prepared by all ranks
                 _core.look_on(
                     self._context._core, self._links.memory(self._case.source, "source")._core, test
                 )
         elif start == "kernel":
-            self._loops = _core.kernel_loop(self._link.loops, test, block, plans == "packets", timeout_s)
+            self._loops = _core.kernel_loop(self._pair, test, block, plans == "packets", timeout_s)
         else:
-            self._loops = _core.plan_loop(self._link.loops, test, block, start, self.batch, timeout_s)
+            self._loops = _core.plan_loop(self._pair, test, block, start, self.batch, timeout_s)
 
     def prepare(self, seed: int) -> None:
         """As Probe says, like all of these."""
@@ -104,9 +105,9 @@ class AsyncProbe(PairProbe):
         self._trips = 0
         self._computed = computed_bytes(self._case.shape.label) or 0
         self._buffer = self._context.allocate(self._case.source, self._computed)
-        if self._link.loops is not None:
+        if self._pair is not None:
             self._loops = _core.AsyncPingPong(
-                self._link.loops, block_of(self._case), self._buffer._core, self._computed, way, self.batch,
+                self._pair, block_of(self._case), self._buffer._core, self._computed, way, self.batch,
                 timeout_s,
             )  # fmt: skip
 
