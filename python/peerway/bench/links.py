@@ -102,12 +102,11 @@ class Links:
         bytes arrive in, where GPUs reach them over a path of their own, and else those of the link. None on a
         rank that only looks on. Collective.
         """
-        link = self.link(source, target, pairs)
-        paths = self.paths(source, target, pairs, "put")
-        if not any(path.available and path.name.startswith("peer/") for path in paths):
-            return link.loops
-        if link.plans is None and (near := self._memory[target, "target"]).device != "host":
-            link.plans = self._signalled(link, source, target, near.device)
+        link, device = self.link(source, target, pairs), self._memory[target, "target"].device
+        if device != "host" and link.plans is None:
+            paths = self.paths(source, target, pairs, "put")
+            if any(path.available and path.name.startswith("peer/") for path in paths):
+                link.plans = self._signalled(link, source, target, device)
         return link.plans or link.loops
 
     def drop(self) -> None:
