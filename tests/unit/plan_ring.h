@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "context_ranks.h"
@@ -80,6 +81,26 @@ class Ring {
   /// The same on streams: the host runs ahead by all epochs; to write and to look are calls in the stream.
   void turn_on_streams(uint64_t epochs) {
     ranks.each([&](int rank) { turn_on_stream(rank, epochs); });
+  }
+
+  /// Rank 0 waits in a stream for rank 1, which does not start: the plan ends in time and names it.
+  void expect_timeout(uint64_t timeout_ns) {
+    plan(0).set_timeout(timeout_ns);
+    void* stream = host_device().make_stream();
+    ASSERT_EQ(plan(0).enqueue(stream, Part::both), PW_OK);
+    ASSERT_EQ(plan(0).enqueue(stream, Part::both), PW_OK) << "the host runs ahead";
+    host_device().free_stream(stream);
+    EXPECT_EQ(plan(0).status(), PW_TIMEOUT);
+    EXPECT_NE(std::string(last_error_message()).find("rank 1"), std::string::npos) << last_error_message();
+  }
+
+  /// The same, but rank 0 closes its context.
+  void expect_closed() {
+    void* stream = host_device().make_stream();
+    ASSERT_EQ(plan(0).enqueue(stream, Part::both), PW_OK);
+    ranks[0].close();
+    host_device().free_stream(stream);
+    EXPECT_EQ(plan(0).status(), PW_CLOSED);
   }
 
   Ranks ranks;
