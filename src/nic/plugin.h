@@ -1,0 +1,29 @@
+// A plugin of a network card (peerway/nic.h), loaded and checked.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "peerway/nic.h"
+
+namespace pw::nic {
+
+class Plugin {
+ public:
+  /// Loads the library at `path`. Throws Error when it is not a plugin of this ABI, naming what was found.
+  static std::shared_ptr<const Plugin> load(const std::string& path);
+  ~Plugin();
+  Plugin(const Plugin&) = delete;
+
+  [[nodiscard]] const pw_nic_ops& ops() const { return ops_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string name() const { return ops_.name; }
+
+ private:
+  Plugin() = default;
+  std::string path_;
+  void* library_ = nullptr;
+  pw_nic_ops ops_{};  ///< entries that the plugin was built without are null
+};
+
+}  // namespace pw::nic
