@@ -18,6 +18,7 @@ namespace {
 
 using pw::bench::AsyncPingPong;
 using pw::bench::Ends;
+using pw::bench::InKernel;
 using pw::bench::KernelLoop;
 using pw::bench::Pair;
 using pw::bench::PlanLoop;
@@ -44,7 +45,10 @@ std::unique_ptr<KernelLoop> kernel_loop(Pair& pair, const std::string& test, con
                                         bool packets, Seconds seconds) {
   const nb::gil_scoped_release release;
   const Ends& ends = pair.ends();
-  return std::make_unique<KernelLoop>(ends, trip_of(test, ends, block), block.block_bytes, packets,
+  return std::make_unique<KernelLoop>(ends, trip_of(test, ends, block), block.block_bytes,
+                                      packets             ? InKernel::packets
+                                      : test == "message" ? InKernel::messages
+                                                          : InKernel::one_sided,
                                       pw_timeout(seconds));
 }
 

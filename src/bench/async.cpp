@@ -23,9 +23,10 @@ Mode mode_of(std::string_view name) {
   if (name == "cpu") return Mode::cpu;
   if (name == "transmit") return Mode::transmit;
   if (name == "stream") return Mode::stream;
+  if (name == "graph") return Mode::graph;
   if (name == "kernel") return Mode::kernel;
   throw Error(PW_INVALID_ARGUMENT,
-              "peerway: async_pingpong has the modes cpu, transmit, stream and kernel, not '" +
+              "peerway: async_pingpong has the modes cpu, transmit, stream, graph and kernel, not '" +
                   std::string(name) + "'.");
 }
 
@@ -45,6 +46,7 @@ AsyncPingPong::AsyncPingPong(const Ends& ends, const pw_block& message, pw_regio
   if (pw_region_device(buffer).kind == PW_HOST) return;
   gpu_ = std::make_unique<Gpu>(pw_region_device(buffer));
   kernel_ = gpu_->kernel("bench_compute");
+  if (mode == Mode::graph) graph_ = Gpu::Graph(*gpu_, stream_.get(), [this] { trips(); });
 }
 
 Samples AsyncPingPong::run(uint64_t samples) {
@@ -54,17 +56,21 @@ Samples AsyncPingPong::run(uint64_t samples) {
     taken = run_in_one(samples);
   } else if (mode_ == Mode::kernel) {
     const KernelPingPong what{put_.get(),     wait_.get(), ends_.leads, pw_region_address(buffer_),
-                              compute_bytes_, kManyThreads};
+                              compute_bytes_, 1,           kManyThreads};
     taken = run_in_kernel(*gpu_, ends_.context, stream_.get(), what, samples, batch_);
   } else {
     taken = timed(samples, [this] {
-      for (uint64_t i = 0; i < batch_; ++i) trip();
+      mode_ == Mode::graph ? graph_.launch(stream_.get()) : trips();
       stream_.wait(timeout_ns_);
     });
   }
   need(pw_plan_status(put_.get()));
   need(pw_plan_status(wait_.get()));
   return taken;
+}
+
+void AsyncPingPong::trips() {
+  for (uint64_t i = 0; i < batch_; ++i) trip();
 }
 
 void AsyncPingPong::trip() {
@@ -75,7 +81,7 @@ void AsyncPingPong::trip() {
 }
 
 void AsyncPingPong::receive() {
-  if (mode_ == Mode::stream) {
+  if (receives_on_stream()) {
     need(pw_plan_run_on(wait_.get(), stream_.get()));
     return;
   }

@@ -16,10 +16,11 @@ enum class Mode : uint8_t {
   cpu,       ///< the host all three, and it waits for each
   transmit,  ///< the host receives; computation and send are in the order of a stream
   stream,    ///< all in the order of a stream; the host waits once a batch
+  graph,     ///< the same as a graph, which the host launches once a batch (GPUs only)
   kernel,    ///< one piece of work that goes on to the last trip: a kernel, or a call on the host's stream
 };
 
-/// "cpu", "transmit", "stream" or "kernel". Throws Error.
+/// "cpu", "transmit", "stream", "graph" or "kernel". Throws Error.
 Mode mode_of(std::string_view name);
 
 class AsyncPingPong {
@@ -33,7 +34,9 @@ class AsyncPingPong {
   Samples run(uint64_t samples);
 
  private:
+  [[nodiscard]] bool receives_on_stream() const { return mode_ == Mode::stream || mode_ == Mode::graph; }
   void trip();
+  void trips();
   void receive();
   void compute();
   void send();
@@ -51,6 +54,7 @@ class AsyncPingPong {
   Stream stream_;
   std::unique_ptr<Gpu> gpu_;  ///< none for the host
   void* kernel_ = nullptr;    ///< of the computation
+  Gpu::Graph graph_;          ///< of a batch, in that mode
   Samples* taken_ = nullptr;  ///< what loop() is to fill
   pw_status failed_ = PW_OK;  ///< of loop(), with its message
   std::string why_;

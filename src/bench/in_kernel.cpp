@@ -40,6 +40,8 @@ Samples run_in_kernel(const Gpu& gpu, pw_context* context, pw_stream stream, con
   need(pw_plan_get_handle(what.out, &out));
   need(pw_plan_get_handle(what.in, &in));
   const auto kept = gpu.allocate((samples + 1) * sizeof(uint64_t));
+  const std::vector<uint64_t> nothing(samples + 1, 0);
+  gpu.copy(kept.get(), nothing.data(), nothing.size() * sizeof(uint64_t));
   int leads = what.leads ? 1 : 0;
   auto words = reinterpret_cast<uint64_t>(what.words);
   auto took = reinterpret_cast<uint64_t>(kept.get());
@@ -47,8 +49,8 @@ Samples run_in_kernel(const Gpu& gpu, pw_context* context, pw_stream stream, con
   void* arguments[] = {&out, &in, &leads, &words, &count, &all, &each, &took};
   void* kernel = gpu.kernel("bench_ping_pong");
   Samples taken = timed_kernel(
-      gpu, context, stream, [&] { gpu.launch(kernel, 1, what.threads, stream, arguments); }, kept.get(),
-      samples);
+      gpu, context, stream, [&] { gpu.launch(kernel, what.blocks, what.threads, stream, arguments); },
+      kept.get(), samples);
   need(pw_plan_status(what.out));
   need(pw_plan_status(what.in));
   return taken;

@@ -15,6 +15,7 @@ struct KernelPingPong {
   bool leads = false;
   void* words = nullptr;  ///< computed on between messages, by one block; none with 0 bytes
   uint64_t compute_bytes = 0;
+  unsigned blocks = 1;  ///< that share the pieces of the plans
   unsigned threads = 256;
 };
 

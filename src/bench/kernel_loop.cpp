@@ -2,20 +2,38 @@
 
 #include <algorithm>
 
+#include "peerway/handles.h"
+
 namespace pw::bench {
 namespace {
 
 constexpr uint64_t kMovedWord = 16, kPacketWord = 8;  ///< bytes that a thread moves at a time
 constexpr uint64_t kWarp = 32, kMostThreads = 512;    // of bench_ping_pong
+constexpr unsigned kMostBlocks = 64;                  ///< all of them run at once on any GPU that this is for
 constexpr uint64_t kTripsOfSample = 10;  ///< of packets: reading the clock takes a tenth of a trip
+
+/// The most pieces that a start or a finish of the plans has: messages' pieces go their ways alone, a block
+/// each. A put and its signal are one block's work: nothing would keep the others from the next put until the
+/// signal has come.
+unsigned blocks_of(const Trip& trip, InKernel what) {
+  if (what != InKernel::messages) return 1;
+  unsigned pieces = 1;
+  for (const Plan& plan : trip) {
+    pw_plan_handle handle{};
+    need(pw_plan_get_handle(plan.get(), &handle));
+    pieces = std::max({pieces, handle.start_pieces, handle.finish_pieces});
+  }
+  return std::min(pieces, kMostBlocks);
+}
 
 }  // namespace
 
-KernelLoop::KernelLoop(const Ends& ends, Trip trip, uint64_t bytes, bool packets, uint64_t timeout_ns)
+KernelLoop::KernelLoop(const Ends& ends, Trip trip, uint64_t bytes, InKernel what, uint64_t timeout_ns)
     : ends_(ends),
       trip_(std::move(trip)),
       bytes_(bytes),
-      packets_(packets),
+      what_(what),
+      blocks_(blocks_of(trip_, what)),
       gpu_(pw_region_device(ends.source)),
       stream_(ends.context, pw_region_device(ends.source)) {
   for (const Plan& plan : trip_) need(pw_plan_set_timeout(plan.get(), timeout_ns));
@@ -25,10 +43,10 @@ Samples KernelLoop::run(uint64_t samples) {
   gpu_.enter();
   pw_plan* out = trip_[ends_.leads ? 0 : 1].get();
   pw_plan* in = trip_[ends_.leads ? 1 : 0].get();
-  const uint64_t words = bytes_ / (packets_ ? kPacketWord : kMovedWord);
+  const uint64_t words = bytes_ / (what_ == InKernel::packets ? kPacketWord : kMovedWord);
   const uint64_t warps = (words + kWarp - 1) / kWarp;
   const auto threads = static_cast<unsigned>(std::clamp(warps * kWarp, kWarp, kMostThreads));
-  if (packets_) {
+  if (what_ == InKernel::packets) {
     const LanePingPong what{out,
                             in,
                             ends_.partner,
@@ -42,7 +60,7 @@ Samples KernelLoop::run(uint64_t samples) {
     trips_ += samples * kTripsOfSample;
     return run_packets(gpu_, ends_.context, stream_.get(), what, samples, kTripsOfSample);
   }
-  const KernelPingPong what{out, in, ends_.leads, nullptr, 0, threads};
+  const KernelPingPong what{out, in, ends_.leads, nullptr, 0, blocks_, threads};
   return run_in_kernel(gpu_, ends_.context, stream_.get(), what, samples, 1);
 }
 

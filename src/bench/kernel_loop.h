@@ -1,16 +1,24 @@
 // The timed loop of plans that kernels start and finish.
 #pragma once
 
+#include <cstdint>
+
 #include "bench/in_kernel.h"
 #include "bench/plans.h"
 
 namespace pw::bench {
 
+/// What the kernel does.
+enum class InKernel : uint8_t {
+  one_sided,  ///< starts and finishes the plans of a latency_trip()
+  messages,   ///< those of a message_trip(), by as many blocks as they have pieces
+  packets,    ///< sends and receives over the lanes of a message_trip() itself, by one block
+};
+
 class KernelLoop {
  public:
-  /// `trip` is of latency_trip() or message_trip(), on a GPU, and `bytes` contiguous bytes move. With
-  /// `packets` the kernel sends and receives over the lanes of a message_trip() itself. Throws Error.
-  KernelLoop(const Ends& ends, Trip trip, uint64_t bytes, bool packets, uint64_t timeout_ns);
+  /// On a GPU; `bytes` contiguous bytes move. Throws Error.
+  KernelLoop(const Ends& ends, Trip trip, uint64_t bytes, InKernel what, uint64_t timeout_ns);
 
   /// A sample is one trip there and back; of packets the mean of some.
   Samples run(uint64_t samples);
@@ -19,7 +27,8 @@ class KernelLoop {
   Ends ends_;
   Trip trip_;
   uint64_t bytes_;
-  bool packets_;
+  InKernel what_;
+  unsigned blocks_;
   uint64_t trips_ = 0;  ///< made so far
   Gpu gpu_;
   Stream stream_;

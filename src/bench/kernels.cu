@@ -30,7 +30,9 @@ extern "C" __global__ void bench_compute(uint4* words, unsigned long long count)
 }
 
 /// There and back, `batch` times a sample: the rank that leads sends first; each computes between what it
-/// receives and what it sends next. `took`: cycles of each sample, and after them the nanoseconds of all.
+/// receives and what it sends next. Blocks share the plans' pieces, and each sends its own back once it has
+/// them. `took`: cycles of each sample in the first block, and after them the nanoseconds of all in the
+/// slowest.
 extern "C" __global__ void __launch_bounds__(512)
     bench_ping_pong(const __grid_constant__ pw_plan_handle out, const __grid_constant__ pw_plan_handle in,
                     int leads, uint4* words, unsigned long long count, unsigned long long samples,
@@ -46,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(512)
     }
     if (reports) took[s] = clock64() - start;
   }
-  if (reports) took[samples] = peerway::device::detail::clock_ns() - began;
+  if (threadIdx.x == 0) atomicMax(took + samples, peerway::device::detail::clock_ns() - began);
 }
 
 /// There and back over the lanes of two plans, `batch` times a sample, `bytes` bytes from `from` to `to`, in

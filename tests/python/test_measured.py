@@ -32,14 +32,14 @@ H200 = {
         "route openmpi/pack nccl/pack nvshmem/kernel",
     ),
 }
-KERNELS = "packets/kernel nvshmem/kernel"
+KERNELS = "packets/kernel sendrecv/kernel nvshmem/kernel"
 EXCHANGE = "sendrecv/graph sendrecv/stream nccl/graph nccl openmpi nvshmem"
 MESSAGES = "sendrecv/graph sendrecv/stream plan/stream nccl/graph openmpi nvshmem"
 HALO = "plan/graph plan/stream plan openmpi/pack"
 STENCIL = "graph/serial graph/branch stream/serial mpi mpi-overlap"
 ASYNC = (
-    "cpu/performance transmit/performance stream/performance kernel/performance "
-    "cpu/economy stream/economy kernel/economy"
+    "cpu/performance transmit/performance stream/performance graph/performance kernel/performance "
+    "cpu/economy stream/economy graph/economy kernel/economy"
 )
 for size, text in {8: "8 B", 64: "64 B", K: "1 KiB", 8 * K: "8 KiB", 64 * K: "64 KiB"}.items():
     H200[f"kernel to kernel, {text}"] = ("kernel_latency", "contiguous", size, KERNELS)

@@ -124,7 +124,7 @@ KINDS = {
         ),
         Kind(
             "async_pingpong", "receive, compute, send on each side, halved", "put", "async", ways=2,
-            sized=False, strided=False, by_paths=False, plans=MODES, policies=POLICIES,
+            sized=False, strided=False, by_paths=False, plans=MODES, gpu_plans=("graph",), policies=POLICIES,
         ),
     )
 }  # fmt: skip
