@@ -3,14 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "base/status.h"
 #include "nic/plugin.h"
 
 namespace pw::nic {
 
+class Connection;
+class ControlSpan;
 class Endpoint;
+class Service;
 class Stream;
 
 /// Memory of this process that the card knows. Must be destroyed before the endpoint.
@@ -20,6 +26,7 @@ class Memory {
   Memory(const Memory&) = delete;
   [[nodiscard]] const pw_nic_key& key() const { return key_; }
   [[nodiscard]] pw_nic_memory* handle() const { return handle_; }
+  [[nodiscard]] const pw_nic_span& span() const { return span_; }
 
  private:
   friend class Endpoint;
@@ -30,7 +37,8 @@ class Memory {
   pw_nic_key key_{};
 };
 
-/// Memory of a peer, as one stream reaches it. Must be destroyed before the stream.
+/// Memory of a peer, as one stream reaches it. Must be destroyed before the stream, and after a flush: words
+/// that still wait to be stored there are dropped.
 class RemoteMemory {
  public:
   ~RemoteMemory();
@@ -51,7 +59,11 @@ struct Card {
   pw_nic_address address;
   pw_nic_key control;  ///< of its markers and mailboxes
   uint32_t number;
+  uint32_t endpoints;
+  uint32_t promises;
 };
+
+bool equal(const pw_nic_key& a, const pw_nic_key& b);
 
 class Endpoint {
  public:
@@ -60,10 +72,16 @@ class Endpoint {
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
 
+  [[nodiscard]] const Plugin& plugin() const { return *plugin_; }
   [[nodiscard]] const pw_nic_ops& ops() const { return plugin_->ops(); }
   [[nodiscard]] pw_nic* handle() const { return handle_; }
   [[nodiscard]] const pw_nic_info& info() const { return info_; }
   [[nodiscard]] const Card& card() const { return card_; }
+
+  /// Whether the puts of peers are done by this end's progress(), because the card promises nothing.
+  [[nodiscard]] bool serves() const { return service_ != nullptr; }
+  /// Bytes that a put of a stream copies from memory that is not registered.
+  [[nodiscard]] uint64_t copied() const;
 
   /// Throws Error with what the card says.
   std::unique_ptr<Memory> add(const pw_nic_span& span);
@@ -75,15 +93,33 @@ class Endpoint {
   /// how many things happened.
   unsigned progress();
 
+  /// "PW_NIC_REFUSED: <what the card says>".
+  [[nodiscard]] std::string why(pw_nic_status status) const;
+
  private:
+  friend class Connection;
   friend class Memory;
+  friend class Service;
   friend class Stream;
-  struct Control;  ///< the memory that peers' markers and mailboxes lie in
+
+  [[nodiscard]] Error failure(const std::string& what, pw_nic_status status) const;
+  void query();
+  void check_card(const Card& peer) const;
+  std::shared_ptr<Connection> connect(const Card& peer);
+  [[nodiscard]] Memory* find(const pw_nic_key& key) const;
+  void activate(Stream& stream);
+
   std::shared_ptr<const Plugin> plugin_;
   pw_nic* handle_ = nullptr;
   pw_nic_info info_{};
   Card card_{};
-  std::unique_ptr<Control> control_;
+  std::unique_ptr<ControlSpan> control_;
+  std::vector<Memory*> memories_;
+  std::unique_ptr<Memory> control_memory_;
+  std::map<uint32_t, std::weak_ptr<Connection>> connections_;  ///< by number
+  std::vector<Stream*> active_;                                ///< with something to do at progress()
+  std::vector<std::shared_ptr<void>> abandoned_;               ///< the card may still call what lies in them
+  std::unique_ptr<Service> service_;
 };
 
 }  // namespace pw::nic

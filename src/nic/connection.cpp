@@ -1,0 +1,23 @@
+#include "nic/connection.h"
+
+#include "base/format.h"
+
+namespace pw::nic {
+
+Connection::Connection(Endpoint& endpoint, const Card& card) : endpoint_(endpoint), card_(card) {
+  const pw_nic_ops& ops = endpoint.ops();
+  pw_nic_status status = ops.connect(endpoint.handle(), &card_.address, &peer_);
+  if (status != PW_NIC_OK) throw endpoint.failure(format("found no way to endpoint {}", card.number), status);
+  status = ops.import_key(endpoint.handle(), peer_, &card_.control, &control_);
+  if (status == PW_NIC_OK) return;
+  const Error failure = endpoint.failure(format("cannot use the key of endpoint {}", card.number), status);
+  ops.disconnect(endpoint.handle(), peer_);
+  throw failure;
+}
+
+Connection::~Connection() {
+  endpoint_.ops().release_key(endpoint_.handle(), control_);
+  endpoint_.ops().disconnect(endpoint_.handle(), peer_);
+}
+
+}  // namespace pw::nic

@@ -1,0 +1,29 @@
+// A way to one other endpoint, and its control memory as this end reaches it. Shared by the stream to that
+// peer and by what is done on the peer's behalf.
+#pragma once
+
+#include <memory>
+
+#include "nic/endpoint.h"
+
+namespace pw::nic {
+
+class Connection {
+ public:
+  /// Throws Error with what the card says.
+  Connection(Endpoint& endpoint, const Card& card);
+  ~Connection();
+  Connection(const Connection&) = delete;
+
+  [[nodiscard]] const Card& card() const { return card_; }
+  [[nodiscard]] pw_nic_peer* peer() const { return peer_; }
+  [[nodiscard]] pw_nic_remote* control() const { return control_; }
+
+ private:
+  Endpoint& endpoint_;
+  Card card_;
+  pw_nic_peer* peer_ = nullptr;
+  pw_nic_remote* control_ = nullptr;
+};
+
+}  // namespace pw::nic

@@ -1,0 +1,29 @@
+#include "nic/control.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw::nic {
+
+ControlSpan::ControlSpan(uint32_t endpoints, bool with_boxes)
+    : endpoints_(endpoints),
+      bytes_(box_at(endpoints, with_boxes ? endpoints : 0)),
+      descriptor_(memfd_create("peerway-nic", MFD_CLOEXEC)) {
+  void* address = MAP_FAILED;
+  if (descriptor_ && ftruncate(descriptor_.get(), static_cast<off_t>(bytes_)) == 0)
+    address = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
+  if (address == MAP_FAILED)
+    throw Error(PW_NO_MEMORY,
+                format("peerway: no {} bytes of shared memory for the markers of {} endpoints{}", bytes_,
+                       endpoints, errno_text(errno)));
+  address_ = static_cast<std::byte*>(address);
+}
+
+ControlSpan::~ControlSpan() { munmap(address_, bytes_); }
+
+}  // namespace pw::nic

@@ -1,0 +1,24 @@
+// Operations whose completion a stream waits for itself. They live on the heap: a stream that goes before the
+// card has called them leaves them with its endpoint.
+#pragma once
+
+#include "nic/stream.h"
+
+namespace pw::nic {
+
+/// One such operation.
+template <typename Owner>
+struct Debt : pw_nic_done {
+  Owner* owner = nullptr;  ///< null once the owner is gone
+  bool under_way = false;
+};
+
+/// Calls (owner->*Method)(debt, status) when the card is done with it.
+template <typename Owner, typename Kind, auto Method>
+void on_done(pw_nic_done* done, pw_nic_status status) {
+  auto* debt = static_cast<Kind*>(done);
+  debt->under_way = false;
+  if (debt->owner != nullptr) (debt->owner->*Method)(*debt, status);
+}
+
+}  // namespace pw::nic

@@ -1,0 +1,103 @@
+#include "nic/plugin.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw::nic {
+namespace {
+
+constexpr size_t kLongestName = 32;
+
+// The entries that every card has, as far as they are missing: "put, get".
+std::string missing_entries(const pw_nic_ops& ops) {
+  const std::pair<const char*, bool> entries[] = {
+      {"open", ops.open != nullptr},
+      {"close", ops.close != nullptr},
+      {"query", ops.query != nullptr},
+      {"address", ops.address != nullptr},
+      {"why", ops.why != nullptr},
+      {"connect", ops.connect != nullptr},
+      {"disconnect", ops.disconnect != nullptr},
+      {"register_memory", ops.register_memory != nullptr},
+      {"deregister_memory", ops.deregister_memory != nullptr},
+      {"import_key", ops.import_key != nullptr},
+      {"release_key", ops.release_key != nullptr},
+      {"put", ops.put != nullptr},
+      {"get", ops.get != nullptr},
+      {"progress", ops.progress != nullptr},
+  };
+  std::string missing;
+  for (const auto& [name, there] : entries)
+    if (!there) missing += (missing.empty() ? "" : ", ") + std::string(name);
+  return missing;
+}
+
+bool good_name(const char* name) {
+  if (name == nullptr) return false;
+  const std::string_view text(name, strnlen(name, kLongestName + 1));
+  return !text.empty() && text.size() <= kLongestName && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
+
+}  // namespace
+
+// An older plugin was built with a shorter struct: what it does not have stays null.
+void Plugin::take(const pw_nic_ops* ops) {
+  const auto refuse = [this](const std::string& why) {
+    return Error(PW_UNAVAILABLE, format("peerway: the card plugin {}: {}", path_, why));
+  };
+  if (ops == nullptr) throw refuse(PW_NIC_PLUGIN_SYMBOL "() returned NULL; it must return its pw_nic_ops");
+  if (ops->abi != PW_NIC_ABI)
+    throw refuse(
+        format("it was built for version {} of peerway/nic.h, this Peerway has version {}; build it "
+               "again with the header of this Peerway",
+               ops->abi, PW_NIC_ABI));
+  if (ops->size < offsetof(pw_nic_ops, open))
+    throw refuse(
+        format("its pw_nic_ops says that it has {} bytes; set size to sizeof(pw_nic_ops)", ops->size));
+  std::memcpy(&ops_, ops, std::min<size_t>(ops->size, sizeof ops_));
+  if (const std::string missing = missing_entries(ops_); !missing.empty())
+    throw refuse(
+        format("its pw_nic_ops has no {}; only the entries from put_strided on may be left out", missing));
+  if (!good_name(ops_.name))
+    throw refuse(format("its name is '{}'; a name has 1 to {} lower-case letters, digits and '-'",
+                        ops_.name == nullptr ? "" : std::string(ops_.name, strnlen(ops_.name, 64)),
+                        kLongestName));
+  name_ = ops_.name;
+}
+
+std::shared_ptr<const Plugin> Plugin::of(const pw_nic_ops* ops, const std::string& path) {
+  const std::shared_ptr<Plugin> plugin(new Plugin(path));
+  plugin->take(ops);
+  return plugin;
+}
+
+std::shared_ptr<const Plugin> Plugin::load(const std::string& path) {
+  const std::shared_ptr<Plugin> plugin(new Plugin(path));
+  plugin->library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (plugin->library_ == nullptr)
+    throw Error(PW_UNAVAILABLE, format("peerway: the card plugin {} cannot be loaded: {}", path, dlerror()));
+  const auto function =
+      reinterpret_cast<pw_nic_plugin_function>(dlsym(plugin->library_, PW_NIC_PLUGIN_SYMBOL));
+  if (function == nullptr)
+    throw Error(
+        PW_UNAVAILABLE,
+        format("peerway: {} is no card plugin: it has no function " PW_NIC_PLUGIN_SYMBOL "() (peerway/nic.h)",
+               path));
+  plugin->take(function());
+  return plugin;
+}
+
+Plugin::~Plugin() {
+  if (library_ != nullptr) dlclose(library_);
+}
+
+}  // namespace pw::nic

@@ -1,0 +1,22 @@
+// Waiting, for a short while, for what the card still has of somebody who goes.
+#pragma once
+
+#include <sched.h>
+
+#include "base/clock.h"
+#include "peerway/nic.h"
+
+namespace pw::nic {
+
+template <typename Idle>
+bool settle(const pw_nic_ops& ops, pw_nic* nic, Idle&& idle) {
+  constexpr uint64_t kWhile = 200'000'000;  // ns
+  const uint64_t deadline = deadline_after(kWhile);
+  while (!idle()) {
+    if (now_ns() > deadline) return false;
+    if (ops.progress(nic) == 0) sched_yield();
+  }
+  return true;
+}
+
+}  // namespace pw::nic

@@ -1,0 +1,58 @@
+// Streams of cards whose puts arrive in order: a word is a put.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "nic/debt.h"
+#include "nic/stream.h"
+
+namespace pw::nic {
+
+/// Gets are behind puts: a marker's get is a flush.
+class OrderedStream : public Stream {
+ public:
+  OrderedStream(Endpoint& endpoint, std::shared_ptr<Connection> connection)
+      : Stream(endpoint, std::move(connection)) {}
+
+  pw_nic_status put(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory, uint64_t bytes,
+                    pw_nic_done* done) override;
+  pw_nic_status put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
+                         uint64_t bytes, const Word& word, pw_nic_done* done) override;
+  pw_nic_status word(const Word& word) override;
+  pw_nic_status flush(pw_nic_done* done) override;
+
+ protected:
+  unsigned advance(bool& unfinished) override;
+  void forget(const RemoteMemory& remote) override;
+
+  /// A word whose put was started and that the card had no room for. Words and flushes wait behind it.
+  Word waiting_{};
+  [[nodiscard]] bool word_waits() const { return waiting_.remote != nullptr; }
+};
+
+/// Gets may overtake puts: a marker whose value grows is put, and got until it is there.
+class ProbingStream final : public OrderedStream {
+ public:
+  ProbingStream(Endpoint& endpoint, std::shared_ptr<Connection> connection);
+  ~ProbingStream() override;
+
+  pw_nic_status flush(pw_nic_done* done) override;
+
+ private:
+  static constexpr uint32_t kFlushes = 64;
+  using Probe = Debt<ProbingStream>;
+
+  unsigned advance(bool& unfinished) override;
+  void landed(Probe& probe, pw_nic_status status);
+  unsigned end_flushes(uint64_t until, pw_nic_status status);
+
+  const uint64_t first_;  ///< markers have the values behind it; no earlier endpoint of that number had them
+  uint64_t put_ = 0;      ///< markers that were put
+  uint64_t seen_ = 0;     ///< markers that are known to be there
+  uint64_t ended_ = 0;    ///< flushes that were done
+  std::array<pw_nic_done*, kFlushes> flushes_{};  ///< flush i waits for marker i + 1
+  std::shared_ptr<Probe> probe_;
+};
+
+}  // namespace pw::nic

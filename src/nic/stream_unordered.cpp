@@ -1,0 +1,118 @@
+#include "nic/stream_unordered.h"
+
+#include <algorithm>
+
+#include "nic/settle.h"
+
+namespace pw::nic {
+
+UnorderedStream::UnorderedStream(Endpoint& endpoint, std::shared_ptr<Connection> connection)
+    : Stream(endpoint, std::move(connection)), markers_(std::make_shared<std::array<Marker, kMarkers>>()) {
+  for (Marker& marker : *markers_) {
+    marker.owner = this;
+    marker.call = on_done<UnorderedStream, Marker, &UnorderedStream::proven>;
+  }
+}
+
+UnorderedStream::~UnorderedStream() {
+  const auto idle = [&] { return std::ranges::none_of(*markers_, &Marker::under_way); };
+  for (Marker& marker : *markers_) marker.owner = nullptr;
+  for (; left_ < entered_; ++left_) call(front().done, PW_NIC_BROKEN);
+  if (!settle(ops_, nic_, idle)) keep(markers_);
+}
+
+pw_nic_status UnorderedStream::started(pw_nic_status status) {
+  if (status == PW_NIC_OK) ++puts_;
+  return note(status);
+}
+
+pw_nic_status UnorderedStream::put(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
+                                   uint64_t bytes, pw_nic_done* done) {
+  if (failed_ != PW_NIC_OK) return failed_;
+  return started(ops_.put(nic_, remote.handle(), offset, data, memory == nullptr ? nullptr : memory->handle(),
+                          bytes, done));
+}
+
+pw_nic_status UnorderedStream::put_strided(RemoteMemory& remote, uint64_t offset, const void* data,
+                                           Memory& memory, const Blocks& blocks, pw_nic_done* done) {
+  return started(Stream::put_strided(remote, offset, data, memory, blocks, done));
+}
+
+pw_nic_status UnorderedStream::put_word(RemoteMemory& remote, uint64_t offset, const void* data,
+                                        Memory* memory, uint64_t bytes, const Word& word, pw_nic_done* done) {
+  if (failed_ != PW_NIC_OK) return failed_;
+  // The card orders the word after these bytes; before them there must be nothing to wait for.
+  if (ops_.put_with_word != nullptr && all_in_place() && waiting() == 0) {
+    const pw_nic_status status = started(ops_.put_with_word(
+        nic_, remote.handle(), offset, data, memory == nullptr ? nullptr : memory->handle(), bytes,
+        word.remote->handle(), word.offset, word.value, done));
+    if (status == PW_NIC_OK) behind_ = puts_;
+    return status;
+  }
+  if (waiting() == kWaiting) return PW_NIC_BUSY;
+  const pw_nic_status status = put(remote, offset, data, memory, bytes, done);
+  return status != PW_NIC_OK ? status : wait({word, nullptr, puts_});
+}
+
+pw_nic_status UnorderedStream::word(const Word& word) {
+  if (failed_ != PW_NIC_OK) return failed_;
+  if (!all_in_place() || waiting() > 0) return wait({word, nullptr, puts_});
+  const pw_nic_status status = start_word(word);
+  if (status == PW_NIC_OK) behind_ = ++puts_;
+  return status;
+}
+
+pw_nic_status UnorderedStream::flush(pw_nic_done* done) {
+  return failed_ != PW_NIC_OK ? failed_ : wait({{}, done, puts_});
+}
+
+pw_nic_status UnorderedStream::wait(const Later& later) {
+  if (waiting() == kWaiting) return PW_NIC_BUSY;
+  later_[entered_++ % kWaiting] = later;
+  activate();
+  ask_for_proof();
+  return PW_NIC_OK;
+}
+
+// A marker's get proves all puts that were started before it. There is one under way for what waits first, as
+// far as that is not under way already; gets come back in order.
+void UnorderedStream::ask_for_proof() {
+  if (waiting() == 0 || failed_ != PW_NIC_OK) return;
+  const uint64_t last = later_[(entered_ - 1) % kWaiting].after;
+  if (std::max(asked_, in_place_) >= std::max(last, behind_)) return;
+  const auto marker = std::ranges::find(*markers_, false, &Marker::under_way);
+  if (marker == markers_->end() || start_get_of_marker(&*marker) != PW_NIC_OK) return;
+  marker->under_way = true;
+  marker->proves = asked_ = puts_;
+}
+
+void UnorderedStream::proven(Marker& marker, pw_nic_status status) {
+  if (note(status) == PW_NIC_OK) in_place_ = std::max(in_place_, marker.proves);
+}
+
+unsigned UnorderedStream::advance(bool& unfinished) {
+  unsigned happened = 0;
+  for (; waiting() > 0; ++left_, ++happened) {
+    Later& next = front();
+    if (failed_ == PW_NIC_OK) {
+      if (in_place_ < std::max(next.after, behind_)) break;
+      if (next.word.remote != nullptr) {
+        const pw_nic_status status = start_word(next.word);
+        if (status == PW_NIC_BUSY) break;
+        if (status == PW_NIC_OK) behind_ = ++puts_;
+      }
+    }
+    call(next.done, failed_);
+  }
+  ask_for_proof();
+  unfinished = waiting() > 0;
+  return happened;
+}
+
+// A dropped word is a flush that nobody waits for.
+void UnorderedStream::forget(const RemoteMemory& remote) {
+  for (uint64_t i = left_; i < entered_; ++i)
+    if (Later& later = later_[i % kWaiting]; later.word.remote == &remote) later.word = {};
+}
+
+}  // namespace pw::nic

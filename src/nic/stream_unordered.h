@@ -1,0 +1,59 @@
+// The stream of a card whose puts may overtake one another, with gets behind all of them: what a marker's get
+// has proven to be in place, a word may follow.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "nic/debt.h"
+#include "nic/stream.h"
+
+namespace pw::nic {
+
+class UnorderedStream final : public Stream {
+ public:
+  UnorderedStream(Endpoint& endpoint, std::shared_ptr<Connection> connection);
+  ~UnorderedStream() override;
+
+  pw_nic_status put(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory, uint64_t bytes,
+                    pw_nic_done* done) override;
+  pw_nic_status put_strided(RemoteMemory& remote, uint64_t offset, const void* data, Memory& memory,
+                            const Blocks& blocks, pw_nic_done* done) override;
+  pw_nic_status put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
+                         uint64_t bytes, const Word& word, pw_nic_done* done) override;
+  pw_nic_status word(const Word& word) override;
+  pw_nic_status flush(pw_nic_done* done) override;
+
+ private:
+  static constexpr uint64_t kWaiting = 256, kMarkers = 8;
+
+  /// A word or a flush that waits until the first `after` puts are in place.
+  struct Later {
+    Word word;  ///< remote null: a flush
+    pw_nic_done* done;
+    uint64_t after;
+  };
+  struct Marker : Debt<UnorderedStream> {
+    uint64_t proves = 0;  ///< how many puts are in place once it is back
+  };
+
+  unsigned advance(bool& unfinished) override;
+  void forget(const RemoteMemory& remote) override;
+  pw_nic_status started(pw_nic_status status);
+  pw_nic_status wait(const Later& later);
+  void ask_for_proof();
+  void proven(Marker& marker, pw_nic_status status);
+  [[nodiscard]] bool all_in_place() const { return in_place_ == puts_; }
+  [[nodiscard]] uint64_t waiting() const { return entered_ - left_; }
+  Later& front() { return later_[left_ % kWaiting]; }
+
+  uint64_t puts_ = 0;      ///< that were started, words among them
+  uint64_t in_place_ = 0;  ///< the first so many are proven to be in place
+  uint64_t asked_ = 0;     ///< markers under way prove so many
+  uint64_t behind_ = 0;    ///< puts before the end of the last word: the next word waits for them
+  uint64_t entered_ = 0, left_ = 0;
+  std::array<Later, kWaiting> later_{};
+  std::shared_ptr<std::array<Marker, kMarkers>> markers_;
+};
+
+}  // namespace pw::nic
