@@ -2,6 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Any, Protocol
 
 from numpy import float64, uint8, uint64
@@ -297,3 +298,26 @@ class Setting:
 def settings() -> list[Setting]: ...
 def config_value(name: str) -> str: ...
 def config_home() -> str: ...
+
+class NicOutcome(Enum):
+    RIGHT = 0
+    WRONG = 1
+    ABSENT = 2
+
+class NicVerdict:
+    @property
+    def law(self) -> str: ...
+    @property
+    def outcome(self) -> NicOutcome: ...
+    @property
+    def found(self) -> str: ...
+
+def nic_check(
+    plugin: str,
+    job: int,
+    configuration: str,
+    socket: int,
+    kill_far_end: Callable[[], None],
+    tell: Callable[[NicVerdict], None],
+) -> None: ...
+def nic_far_end(plugin: str, job: int, socket: int) -> None: ...

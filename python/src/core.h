@@ -109,5 +109,6 @@ void bind_bench_plans(nb::module_& module);
 void bind_config(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_routes(nb::module_& module);
+void bind_nic(nb::module_& module);
 
 }  // namespace pwpy

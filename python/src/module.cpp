@@ -32,4 +32,5 @@ NB_MODULE(_core, module) {
   pwpy::bind_bench_plans(module);
   pwpy::bind_config(module);
   pwpy::bind_routes(module);
+  pwpy::bind_nic(module);
 }

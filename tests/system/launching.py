@@ -55,6 +55,15 @@ def compile_double(name: str, folder: Path) -> Path:
     return library
 
 
+def compile_card(source: Path, folder: Path) -> Path:
+    """Build a network card's plugin, which needs nic.h alone."""
+    library = folder / f"lib{source.stem}.so"
+    compiler = ["c++", "-std=c++20"] if source.suffix == ".cpp" else ["cc", "-std=c11", "-D_GNU_SOURCE"]
+    flags = ["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread", f"-I{ROOT / 'include'}"]
+    subprocess.run([*compiler, *flags, str(source), "-o", str(library)], check=True)
+    return library
+
+
 def clean_environment(**extra: str) -> dict[str, str]:
     """No trace of a launcher that started the tests themselves."""
     launchers = ("PEERWAY_", "OMPI_", "PMIX_", "PMI_", "SLURM_")

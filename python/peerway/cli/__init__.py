@@ -1,7 +1,8 @@
 """The command `peerway`: a table of verbs, each in its own file, imported only when it is used.
 
-A verb lives in `peerway/cli/<verb>.py` and defines `command`. A verb reports what a user can mend with
-click.ClickException, or lets a peerway.Error through; everything else is a defect and keeps its traceback.
+A verb lives in `peerway/cli/<verb>.py` ("nic-check" in nic_check.py) and defines `command`. A verb reports
+what a user can mend with click.ClickException, or lets a peerway.Error through; everything else is a defect
+and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ VERBS = {
     "compare": "What changed between two sets of records, and whether it is more than noise.",
     "report": "Make a page with plots from records; it opens offline.",
     "run": "Start a program as several ranks on this host.",
+    "nic-check": "Whether a network card's plugin keeps the laws of nic.h and its own promises.",
     "config": "Every setting, its value and where it came from.",
 }
 
@@ -36,7 +38,7 @@ class Verbs(click.Group):
         """The command of a verb, imported now; None for a word that is no verb."""
         if cmd_name not in VERBS:
             return None
-        command = importlib.import_module(f"peerway.cli.{cmd_name}").command
+        command = importlib.import_module(f"peerway.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
 
