@@ -5,6 +5,7 @@ and back.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -46,6 +47,34 @@ def test_halos_hold_what_the_neighbours_own(
 ) -> None:
     case = json.dumps({**CASES[name], "memory": "cuda", "start": start})
     done = run_program("peerway", "run", "-n", "2", "--grace", "60", "--", sys.executable, PROGRAM, case)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["wrong"] for one in found] == [[], []]
+    assert all(one["filled"] > 0 for one in found)
+
+
+TCP = {"PEERWAY_UCX": "on", "UCX_TLS": "tcp,self,cuda_copy"}
+WAYS = {
+    "staged": {"PEERWAY_PATHS": "staged"},
+    "ucx/staged": {"PEERWAY_PATHS": "ucx/staged", **TCP},
+    "ucx/direct": {"PEERWAY_PATHS": "ucx/direct", **TCP},
+}
+
+
+@pytest.mark.parametrize("start", ["host", "stream", "run"])
+@pytest.mark.parametrize("way", WAYS)
+def test_halos_that_the_proxy_carries_hold_what_the_neighbours_own(
+    way: str, start: str, run_program: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    settings = dict(WAYS[way])
+    if way.startswith("ucx"):
+        wheels = list(Path(sys.prefix).glob("lib/python3*/site-packages/libucx/lib/libucp.so.0"))
+        if not wheels:
+            pytest.skip("no UCX with CUDA; install libucx-cu13")
+        settings["PEERWAY_UCX_LIBRARY"] = str(wheels[0])
+    case = json.dumps({**CASES["uneven, with corners"], "memory": "cuda", "start": start, "rounds": 20})
+    command = ["peerway", "run", "-n", "2", "--grace", "60", "--", sys.executable, str(PROGRAM), case]
+    done = run_program(*command, env={**os.environ, **settings})
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [one["wrong"] for one in found] == [[], []]

@@ -182,8 +182,9 @@ pw_status Ucx::raise(const Raise& raise, Path* through) const {
 Bytes Ucx::key_of(ControlSegment& control) {
   if (engine_ == nullptr) return {};
   if (signals_ == nullptr) {
-    Control& all = control.control();
-    signals_ = std::make_shared<Memory>(engine_, all.signal, sizeof all.signal);
+    // The whole segment: a UCX with CUDA pins what it is given, and the GPUs' own pin of the segment, which
+    // comes later, is refused over a part that is pinned already.
+    signals_ = std::make_shared<Memory>(engine_, &control.control(), sizeof(Control));
   }
   return signals_->key();
 }
