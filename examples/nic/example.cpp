@@ -1,11 +1,9 @@
-// A card plugin in one file: the card is the kernel, which copies between the processes of a host
-// (process_vm_writev and process_vm_readv). docs/nic-guide.md walks through it; take it as the start of your
-// own. Every operation is over when it was posted, so that puts are in order and gets behind them.
+// A card plugin in one file: the "card" is the kernel, which copies between the processes of a host.
+// docs/nic-guide.md walks through it; take it as the start of your own. An operation is over when it was
+// posted, so that puts arrive in order and gets see them.
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -20,90 +18,71 @@
 
 #include "peerway/nic.h"
 
-namespace {
-
 constexpr uint32_t kEndpoints = 256, kMemories = 4096;
-constexpr uint64_t kLargest = 1u << 30;
+constexpr uint64_t kLargest = 1u << 30, kCopied = 4096, kTableBytes = kMemories * 16;
 
-// One for each memory that an endpoint registered, where its peers see it: a key is good while the generation
-// is the key's own. Who copies is counted in, so that nothing is touched once deregister_memory() returned.
-struct Entry {
-  std::atomic<uint64_t> generation;
-  std::atomic<uint64_t> users;
+// One for each memory that an endpoint registered, in a table that its peers map. A key is good while the
+// generation is the key's own. Who copies is counted in, so that deregister_memory() can wait for it.
+struct pw_nic_memory {
+  std::atomic<uint64_t> generation, users;
 };
-
-struct Address {
-  char host[52];  // others are out of reach
-  int32_t process, table;
+struct pw_nic {
+  uint32_t number;
+  int claim, table;
+  pw_nic_memory* memories;
+  std::vector<pw_nic_done*> done;
+  std::string why;
 };
-
+struct pw_nic_peer {
+  pid_t process;
+  pw_nic_memory* memories;
+};
 struct Key {
-  uint64_t address, bytes, generation;
-  uint32_t entry;
+  uint64_t address, bytes, generation, number;
 };
+struct pw_nic_remote {
+  pid_t process;
+  pw_nic_memory* memory;
+  Key key;
+};
+struct Address {
+  uint64_t kernel, process, table;  // the table's descriptor in that process
+};
+
+namespace {
 
 thread_local std::string open_failure;
 
-// This running kernel, and the network namespace, within which the names of sockets are.
-std::string host() {
+// Which running kernel and network namespace this is: only processes of both can name each other.
+uint64_t this_kernel() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return boot + std::filesystem::read_symlink("/proc/self/ns/net").string();
+  return std::hash<std::string>{}(boot + std::filesystem::read_symlink("/proc/self/ns/net").string());
 }
 
-// The smallest number that no open endpoint of the job has: a socket of that name is gone with its process.
-int claim_number(uint64_t job, int* number) {
+// The smallest number that no open endpoint of the job has: the name of a socket, gone with its process.
+int claim_number(uint64_t job, uint32_t* number) {
   const int claim = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  for (*number = 0; *number < static_cast<int>(kEndpoints); ++*number) {
+  for (*number = 0; *number < kEndpoints; ++*number) {
     sockaddr_un name{AF_UNIX, {}};  // a name that begins with a zero is in no file system
     const auto text = "peerway-example-" + std::to_string(job) + "-" + std::to_string(*number);
-    std::memcpy(name.sun_path + 1, text.data(), text.size());
+    text.copy(name.sun_path + 1, sizeof name.sun_path - 2);
     if (bind(claim, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0) return claim;
   }
   close(claim);
   return -1;
 }
 
-Entry* map_table(int descriptor) {
-  void* table = mmap(nullptr, kMemories * sizeof(Entry), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  return table == MAP_FAILED ? nullptr : static_cast<Entry*>(table);
+pw_nic_memory* map_table(int descriptor) {
+  void* table = mmap(nullptr, kTableBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  return table == MAP_FAILED ? nullptr : static_cast<pw_nic_memory*>(table);
 }
 
-}  // namespace
-
-struct pw_nic {
-  int number, claim, table;
-  Entry* entries;
-  std::vector<pw_nic_done*> done;
-  std::string why;
-};
-struct pw_nic_peer {
-  pid_t process;
-  int watch;  // a pidfd: readable when the process is gone
-  Entry* entries;
-};
-struct pw_nic_memory {
-  Entry* entry;
-};
-struct pw_nic_remote {
-  pw_nic_peer* peer;
-  Key key;
-};
-
-namespace {
-
-// Addresses and keys are plain bytes to everybody else.
-template <typename Value, typename Bytes>
-void pack(const Value& value, Bytes* out) {
-  static_assert(sizeof value <= sizeof out->bytes);
-  out->length = sizeof value;
-  std::memcpy(out->bytes, &value, sizeof value);
-}
-
-template <typename Value, typename Bytes>
-bool unpack(const Bytes* from, Value* value) {
-  std::memcpy(value, from->bytes, sizeof *value);
-  return from->length == sizeof *value;
+template <typename Plain, typename Wire>
+void write_to(Wire* wire, const Plain& plain) {
+  static_assert(sizeof plain <= sizeof wire->bytes);
+  wire->length = sizeof plain;
+  std::memcpy(wire->bytes, &plain, sizeof plain);
 }
 
 pw_nic_status fail(pw_nic* nic, pw_nic_status status, const std::string& why) {
@@ -111,153 +90,140 @@ pw_nic_status fail(pw_nic* nic, pw_nic_status status, const std::string& why) {
   return status;
 }
 
-void nic_close(pw_nic* nic) {
+void close_nic(pw_nic* nic) {
   for (pw_nic_done* done : nic->done) done->call(done, PW_NIC_OK);
-  if (nic->entries != nullptr) munmap(nic->entries, kMemories * sizeof(Entry));
+  if (nic->memories != nullptr) munmap(nic->memories, kTableBytes);
   close(nic->table);
   close(nic->claim);
   delete nic;
 }
 
-pw_nic_status nic_open(const pw_nic_options* options, pw_nic** out) {
+pw_nic_status open_nic(const pw_nic_options* options, pw_nic** out) {
   auto* nic = new pw_nic{0, -1, memfd_create("example-nic", MFD_CLOEXEC), nullptr, {}, {}};
   nic->claim = claim_number(options->job, &nic->number);
-  if (nic->claim >= 0 && ftruncate(nic->table, kMemories * sizeof(Entry)) == 0)
-    nic->entries = map_table(nic->table);
+  if (ftruncate(nic->table, kTableBytes) == 0 && nic->claim >= 0) nic->memories = map_table(nic->table);
   *out = nic;
-  if (nic->entries != nullptr) return PW_NIC_OK;
+  if (nic->memories != nullptr) return PW_NIC_OK;
   open_failure = std::string("no endpoint is free, or no shared memory: ") + std::strerror(errno);
-  nic_close(nic);
+  close_nic(nic);
   return PW_NIC_BROKEN;
 }
 
-void nic_query(pw_nic* nic, pw_nic_info* info) {
-  info->promises = PW_NIC_PUTS_IN_ORDER | PW_NIC_GETS_BEHIND_PUTS;
-  info->memory_kinds = 1u << PW_NIC_HOST;
-  info->largest = kLargest;
-  info->copied = kLargest;  // every put is over at once
-  info->number = static_cast<uint32_t>(nic->number);
-  info->endpoints = kEndpoints;
-  info->latency_ns = 500;
-  info->bytes_per_s = 5e9;
-}
-
-void nic_address(pw_nic* nic, pw_nic_address* out) {
-  Address address{{}, getpid(), nic->table};
-  host().copy(address.host, sizeof address.host - 1);
-  pack(address, out);
-}
-
-const char* nic_why(pw_nic* nic) { return nic == nullptr ? open_failure.c_str() : nic->why.c_str(); }
-
-pw_nic_status nic_connect(pw_nic* nic, const pw_nic_address* to, pw_nic_peer** out) {
-  Address address;
-  if (!unpack(to, &address)) return fail(nic, PW_NIC_REFUSED, "this is no address of this plugin");
-  if (address.host != host()) return fail(nic, PW_NIC_UNREACHABLE, "the endpoint is on another host");
-  const auto path = "/proc/" + std::to_string(address.process) + "/fd/" + std::to_string(address.table);
-  const int watch = static_cast<int>(syscall(SYS_pidfd_open, address.process, 0));
+pw_nic_status connect(pw_nic* nic, const pw_nic_address* to, pw_nic_peer** out) {
+  Address there;
+  if (to->length != sizeof there) return fail(nic, PW_NIC_REFUSED, "this is no address of this plugin");
+  std::memcpy(&there, to->bytes, sizeof there);
+  if (there.kernel != this_kernel()) return fail(nic, PW_NIC_UNREACHABLE, "the endpoint is on another host");
+  const auto path = "/proc/" + std::to_string(there.process) + "/fd/" + std::to_string(there.table);
   const int table = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  Entry* entries = watch >= 0 && table >= 0 ? map_table(table) : nullptr;
-  if (table >= 0) close(table);
-  if (entries == nullptr) {
-    if (watch >= 0) close(watch);
-    return fail(nic, PW_NIC_UNREACHABLE, path + ": " + std::strerror(errno));
-  }
-  *out = new pw_nic_peer{address.process, watch, entries};
+  pw_nic_memory* memories = map_table(table);
+  close(table);
+  if (memories == nullptr) return fail(nic, PW_NIC_UNREACHABLE, path + " cannot be mapped");
+  *out = new pw_nic_peer{static_cast<pid_t>(there.process), memories};
   return PW_NIC_OK;
 }
 
-void nic_disconnect(pw_nic*, pw_nic_peer* peer) {
-  munmap(peer->entries, kMemories * sizeof(Entry));
-  close(peer->watch);
-  delete peer;
-}
-
-// The kernel takes any address of the process, so that there is nothing to pin.
-pw_nic_status nic_register(pw_nic* nic, const pw_nic_span* span, pw_nic_memory** memory, pw_nic_key* out) {
+// The kernel takes any address of the process, so that there is nothing to pin or to translate.
+pw_nic_status register_memory(pw_nic* nic, const pw_nic_span* span, pw_nic_memory** memory, pw_nic_key* key) {
   static std::atomic<uint64_t> last{0};
   if (span->kind != PW_NIC_HOST) return fail(nic, PW_NIC_REFUSED, "only memory of the host");
-  uint32_t entry = 0;
-  while (entry < kMemories && nic->entries[entry].generation != 0) ++entry;
-  if (entry == kMemories) return fail(nic, PW_NIC_REFUSED, "all 4096 registrations are in use");
-  const Key key{reinterpret_cast<uint64_t>(span->address), span->bytes, ++last, entry};
-  nic->entries[entry].generation = key.generation;
-  *memory = new pw_nic_memory{&nic->entries[entry]};
-  pack(key, out);
+  uint64_t number = 0;
+  while (number < kMemories && nic->memories[number].generation != 0) ++number;
+  if (number == kMemories) return fail(nic, PW_NIC_REFUSED, "all 4096 registrations are in use");
+  *memory = &nic->memories[number];
+  (*memory)->generation = ++last;
+  write_to(key, Key{reinterpret_cast<uint64_t>(span->address), span->bytes, (*memory)->generation, number});
   return PW_NIC_OK;
 }
 
-void nic_deregister(pw_nic*, pw_nic_memory* memory) {
-  memory->entry->generation = 0;
-  for (int ms = 0; memory->entry->users > 0 && ms < 100; ++ms) usleep(1000);  // a dead peer stays counted in
-  memory->entry->users = 0;
-  delete memory;
+void deregister_memory(pw_nic*, pw_nic_memory* memory) {
+  memory->generation = 0;
+  for (int ms = 0; memory->users > 0 && ms < 100; ++ms) usleep(1000);  // a dead peer stays counted in
+  memory->users = 0;
 }
 
-pw_nic_status nic_import(pw_nic* nic, pw_nic_peer* peer, const pw_nic_key* key, pw_nic_remote** remote) {
-  Key known;
-  if (!unpack(key, &known) || known.entry >= kMemories)
-    return fail(nic, PW_NIC_REFUSED, "this is no key of this plugin");
-  *remote = new pw_nic_remote{peer, known};
+pw_nic_status import_key(pw_nic* nic, pw_nic_peer* peer, const pw_nic_key* wire, pw_nic_remote** remote) {
+  Key key;
+  if (wire->length != sizeof key) return fail(nic, PW_NIC_REFUSED, "this is no key of this plugin");
+  std::memcpy(&key, wire->bytes, sizeof key);
+  if (key.number >= kMemories) return fail(nic, PW_NIC_REFUSED, "the key is damaged");
+  *remote = new pw_nic_remote{peer->process, &peer->memories[key.number], key};
   return PW_NIC_OK;
 }
 
-void nic_release(pw_nic*, pw_nic_remote* remote) { delete remote; }
+using Copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
 
-pw_nic_status copy(pw_nic* nic, bool put, const pw_nic_remote* remote, uint64_t offset, void* data,
+pw_nic_status copy(pw_nic* nic, Copy kernel, const pw_nic_remote* remote, uint64_t offset, void* data,
                    uint64_t bytes, pw_nic_done* done) {
   const Key& key = remote->key;
   if (bytes > kLargest || offset > key.bytes || bytes > key.bytes - offset)
     return fail(nic, PW_NIC_INVALID, "outside of the memory, or too long");
-  pollfd gone{remote->peer->watch, POLLIN, 0};
-  if (poll(&gone, 1, 0) > 0) return fail(nic, PW_NIC_UNREACHABLE, "the process is gone");
   const iovec here{data, bytes}, there{reinterpret_cast<void*>(key.address + offset), bytes};
-  Entry& entry = remote->peer->entries[key.entry];
-  ++entry.users;
-  const bool open = entry.generation == key.generation;
-  const ssize_t moved = !open ? -1
-                        : put ? process_vm_writev(remote->peer->process, &here, 1, &there, 1, 0)
-                              : process_vm_readv(remote->peer->process, &here, 1, &there, 1, 0);
+  ++remote->memory->users;
+  const bool open = remote->memory->generation == key.generation;
+  const ssize_t moved = open ? kernel(remote->process, &here, 1, &there, 1, 0) : -1;
   const int error = errno;
-  --entry.users;
+  --remote->memory->users;
   if (!open) return fail(nic, PW_NIC_REFUSED, "the memory was deregistered");
-  if (moved < 0 || static_cast<uint64_t>(moved) < bytes)
+  if (moved != static_cast<ssize_t>(bytes))
     return fail(nic, error == ESRCH ? PW_NIC_UNREACHABLE : PW_NIC_REFUSED, std::strerror(error));
   if (done != nullptr) nic->done.push_back(done);
   return PW_NIC_OK;
 }
 
-pw_nic_status nic_put(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, const void* data, pw_nic_memory*,
-                      uint64_t bytes, pw_nic_done* done) {
-  return copy(nic, true, remote, offset, const_cast<void*>(data), bytes, done);
-}
-
-pw_nic_status nic_get(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, void* data, pw_nic_memory*,
-                      uint64_t bytes, pw_nic_done* done) {
-  return copy(nic, false, remote, offset, data, bytes, done);
-}
-
-unsigned nic_progress(pw_nic* nic) {
+unsigned progress(pw_nic* nic) {
   unsigned count = 0;
   for (; count < nic->done.size(); ++count) nic->done[count]->call(nic->done[count], PW_NIC_OK);
   nic->done.clear();
   return count;
 }
 
+void query(pw_nic* nic, pw_nic_info* info) {
+  info->promises = PW_NIC_PUTS_IN_ORDER | PW_NIC_GETS_BEHIND_PUTS;
+  info->memory_kinds = 1u << PW_NIC_HOST;
+  info->largest = kLargest;
+  info->copied = kCopied;
+  info->number = nic->number;
+  info->endpoints = kEndpoints;
+  info->latency_ns = 500;
+  info->bytes_per_s = 5e9;
+}
+
 }  // namespace
 
 extern "C" const pw_nic_ops* pw_nic_plugin(void) {
-  static const pw_nic_ops ops = {// the optional entries are left out
-                                 PW_NIC_ABI,   sizeof(pw_nic_ops),
-                                 "example",    nic_open,
-                                 nic_close,    nic_query,
-                                 nic_address,  nic_why,
-                                 nic_connect,  nic_disconnect,
-                                 nic_register, nic_deregister,
-                                 nic_import,   nic_release,
-                                 nic_put,      nic_get,
-                                 nic_progress, nullptr,
-                                 nullptr,      nullptr,
-                                 nullptr,      nullptr};
+  static const pw_nic_ops ops = [] {
+    pw_nic_ops made{};  // the optional entries stay null
+    made.abi = PW_NIC_ABI;
+    made.size = sizeof made;
+    made.name = "example";
+    made.open = open_nic;
+    made.close = close_nic;
+    made.query = query;
+    made.address = [](pw_nic* nic, pw_nic_address* address) {
+      write_to(address,
+               Address{this_kernel(), static_cast<uint64_t>(getpid()), static_cast<uint64_t>(nic->table)});
+    };
+    made.why = [](pw_nic* nic) { return nic == nullptr ? open_failure.c_str() : nic->why.c_str(); };
+    made.connect = connect;
+    made.disconnect = [](pw_nic*, pw_nic_peer* peer) {
+      munmap(peer->memories, kTableBytes);
+      delete peer;
+    };
+    made.register_memory = register_memory;
+    made.deregister_memory = deregister_memory;
+    made.import_key = import_key;
+    made.release_key = [](pw_nic*, pw_nic_remote* remote) { delete remote; };
+    made.put = [](pw_nic* nic, pw_nic_remote* remote, uint64_t offset, const void* data, pw_nic_memory*,
+                  uint64_t bytes, pw_nic_done* done) {
+      return copy(nic, process_vm_writev, remote, offset, const_cast<void*>(data), bytes, done);
+    };
+    made.get = [](pw_nic* nic, pw_nic_remote* remote, uint64_t offset, void* data, pw_nic_memory*,
+                  uint64_t bytes, pw_nic_done* done) {
+      return copy(nic, process_vm_readv, remote, offset, data, bytes, done);
+    };
+    made.progress = progress;
+    return made;
+  }();
   return &ops;
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from launching import PROGRAMS, Run, compile_card, peerway
+from launching import PROGRAMS, ROOT, Run, compile_card, peerway
 
 # What the card does wrong -> the law, and what must be said of it.
 FLAWS = {
@@ -42,6 +43,25 @@ def test_a_card_that_keeps_the_laws_passes(card: Path, run: Run) -> None:
     assert lines(done.stdout, "wrong ") == []
     assert len(lines(done.stdout, "ok ")) == 18
     assert done.stdout.splitlines()[-1] == f"18 ok, 0 wrong, 5 absent: {card}"
+
+
+def test_the_example_passes_and_is_short(run: Run, tmp_path: Path) -> None:
+    source = ROOT / "examples" / "nic" / "example.cpp"
+    card = compile_card(source, tmp_path)
+    done = run(peerway("nic-check", str(card)))
+    assert done.stdout.splitlines()[-1] == f"18 ok, 0 wrong, 5 absent: {card}", done.stdout + done.stderr
+    lines_of_code = [
+        line for line in source.read_text().splitlines() if line.strip() and not line.strip().startswith("//")
+    ]
+    assert len(lines_of_code) < 200
+
+
+def test_the_guide_quotes_the_example() -> None:
+    source = (ROOT / "examples" / "nic" / "example.cpp").read_text()
+    blocks = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / "nic-guide.md").read_text(), re.DOTALL)
+    assert len(blocks) >= 5
+    for block in blocks:
+        assert block in source, block
 
 
 @pytest.mark.parametrize("flaw", FLAWS)

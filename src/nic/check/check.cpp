@@ -32,6 +32,7 @@ void check(const std::string& plugin, uint64_t job, const std::string& configura
   for (const auto laws : {laws_of_setup(), laws_of_data(), laws_of_order(), laws_of_extras()})
     for (const Law& law : laws) tell(look(law, *near));
   tell(look({"memory that was deregistered", memory_withdrawn}, *near));
+  near->renew_far_memory();
   kill_far_end();
   tell(look({"a peer that dies", peer_dies}, *near));
 }
