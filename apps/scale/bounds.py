@@ -1,0 +1,69 @@
+"""What no schedule can beat: times by the card's numbers alone, against which each simulation is held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+HOP_US, MESSAGE_US, LINK = 0.129, 0.850, 75e3 / 8  # bytes a microsecond
+
+
+def extents_text(machine: str) -> str:
+    """The torus's own grid; that of a fat tree: its children at each level."""
+    return machine.split(":")[1].split("/")[0]
+
+
+def extents(text: str) -> list[int]:
+    """4x4x2 -> [4, 4, 2]."""
+    return [int(extent) for extent in text.split("x")]
+
+
+def nodes(machine: str) -> int:
+    """How many there are."""
+    return prod(extents(extents_text(machine)))
+
+
+def diameter(machine: str) -> int:
+    """Hops between the two nodes that are the furthest apart."""
+    own = extents(extents_text(machine))
+    return sum(extent // 2 for extent in own) if machine.startswith("torus") else 2 * len(own)
+
+
+def links_of_node(machine: str) -> int:
+    """By which a node can send at once. Two nodes around a dimension have one link between them."""
+    if machine.startswith("torus"):
+        return sum(min(2, extent - 1) for extent in extents(extents_text(machine)))
+    return extents(machine.split("/")[1])[0]
+
+
+def message_us(hops: float, size: int) -> float:
+    """A message alone on its way, which is what the simulator must give exactly."""
+    return MESSAGE_US + (hops - 1) * HOP_US + max(size, 8) / LINK
+
+
+def halo_us(machine: str, grid: str, size: int, most_faces: int, host_gbits: float) -> float:
+    """The busiest link carries its faces one after another, at best; likewise a node all of its own."""
+    first = MESSAGE_US + (0 if machine.startswith("torus") else HOP_US)
+    own_faces = sum(2 for extent in extents(grid) if extent > 1)
+    of_host = own_faces * size / (host_gbits * 125) if host_gbits else 0.0
+    return first + max(most_faces * size / LINK, of_host)
+
+
+def allreduce_us(machine: str, size: int, host_gbits: float) -> float:
+    """News from the furthest node, and 2 (N - 1) / N of the vector out of each node."""
+    count = nodes(machine)
+    rate = links_of_node(machine) * LINK
+    if host_gbits:
+        rate = min(rate, host_gbits * 125)
+    return max(MESSAGE_US + (diameter(machine) - 1) * HOP_US, 2 * (count - 1) / count * size / rate)
+
+
+def least_us(
+    machine: str, kind: str, grid: str, size: int, found: Mapping[str, object], host_gbits: float = 0
+) -> float:
+    """Of this kind of exchange; `found` has the routes' numbers as the simulator prints them."""
+    if kind == "message":
+        return message_us(float(str(found["hops"])), size)
+    if kind == "halo":
+        return halo_us(machine, grid, size, int(str(found["most_faces"])), host_gbits)
+    return allreduce_us(machine, size, host_gbits)

@@ -1,0 +1,115 @@
+// The command line, by getopt_long of libc.
+#include "options.h"
+
+#include <getopt.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <stdexcept>
+
+namespace scale {
+
+namespace {
+
+constexpr const char* kHelp = R"(usage: %s [options]
+
+Simulates a communication of all nodes of a machine with SimGrid, and prints a JSON object for each size.
+
+  --machine SHAPE       torus:8x8x4, or fat-tree:16x64/1x16 (children and parents   torus:4x4
+                        at each level, from the nodes up)
+  --pattern NAME        message, halo/put, halo/two-sided, allreduce/rings          halo/put
+                        or allreduce/doubling
+  --grid AxBx..         the ranks, first dimension the fastest                      as the torus
+  --bytes N,...         of the message, of a face, or of the vector                 1024
+  --shuffle SEED        ranks on nodes by chance; else near to their neighbours
+  --parts N             of an allreduce by rings: 2 a dimension use all links       1
+  --to NODE             of a message from node 0                                    1
+  --hop-ns X            of a hop                                                    129
+  --message-ns X        of a small message over one hop, both ends included         850
+  --link-gbits X        of a link, in each direction                                75
+  --host-gbits X        of a node, in each direction, all links together; 0: any    0
+  --eager BYTES         two-sided messages above it are announced and fetched       8192
+)";
+
+[[noreturn]] void refuse(const std::string& option, const std::string& found, const std::string& allowed) {
+  throw std::runtime_error("scale: --" + option + " is '" + found + "'; give " + allowed + ".");
+}
+
+template <class Number>
+Number number(const std::string& option, const std::string& text, Number least, Number most) {
+  Number value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || !(value >= least && value <= most))
+    refuse(option, text, "a number from " + std::to_string(least) + " to " + std::to_string(most));
+  return value;
+}
+
+std::vector<uint64_t> numbers(const std::string& option, const std::string& text, char between) {
+  std::vector<uint64_t> all;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t next = std::min(text.find(between, at), text.size());
+    all.push_back(number<uint64_t>(option, text.substr(at, next - at), 1, uint64_t{1} << 40));
+    at = next + 1;
+  }
+  return all;
+}
+
+void set(const std::string& option, const std::string& text, Options& options) {
+  constexpr double kMost = 1e9;
+  if (option == "machine") options.machine = text;
+  if (option == "pattern") options.pattern = text;
+  if (option == "grid") options.grid = numbers(option, text, 'x');
+  if (option == "bytes") options.bytes = numbers(option, text, ',');
+  if (option == "shuffle") {
+    options.shuffle = true;
+    options.seed = number<uint64_t>(option, text, 0, ~uint64_t{0});
+  }
+  if (option == "parts") options.parts = number<size_t>(option, text, 1, 64);
+  if (option == "to") options.to = number<size_t>(option, text, 0, 1 << 20);
+  if (option == "eager") options.eager = number<uint64_t>(option, text, 0, ~uint64_t{0});
+  if (option == "hop-ns") options.card.hop_us = number<double>(option, text, 0, kMost) / 1e3;
+  if (option == "message-ns") options.card.message_us = number<double>(option, text, 0, kMost) / 1e3;
+  if (option == "link-gbits") options.card.link = number<double>(option, text, 1e-3, kMost) * 1e3 / 8;
+  if (option == "host-gbits") options.card.host = number<double>(option, text, 0, kMost) * 1e3 / 8;
+}
+
+void check(Options& options) {
+  options.shape = shape_of(options.machine);
+  const size_t nodes = volume(options.shape.extents);
+  if (nodes < 2 || nodes > 65536)
+    throw std::runtime_error("scale: " + options.machine + " has " + std::to_string(nodes) +
+                             " nodes; give 2 to 65536.");
+  if (options.grid.empty()) options.grid = options.shape.extents;
+  if (volume(options.grid) != nodes)
+    throw std::runtime_error("scale: --grid has " + std::to_string(volume(options.grid)) + " ranks, and " +
+                             options.machine + " " + std::to_string(nodes) + " nodes; give as many of both.");
+  if (options.to == 0 || options.to >= nodes)
+    refuse("to", std::to_string(options.to), "a node from 1 to " + std::to_string(nodes - 1));
+  if (options.card.message_us <= options.card.hop_us)
+    throw std::runtime_error("scale: --message-ns includes a hop; give more than --hop-ns.");
+}
+
+}  // namespace
+
+bool parse(int argc, char** argv, Options& options) {
+  const char* names[] = {"help",   "machine", "pattern", "grid",       "bytes",      "shuffle",   "parts",
+                         "to",     "eager",   "hop-ns",  "message-ns", "link-gbits", "host-gbits"};
+  std::vector<option> known;
+  for (const char* name : names) known.push_back({name, name == names[0] ? no_argument : required_argument, nullptr, 0});
+  known.push_back({nullptr, 0, nullptr, 0});
+  for (int index = 0, found = 0; (found = getopt_long(argc, argv, "", known.data(), &index)) != -1;) {
+    if (found == '?') throw std::runtime_error("scale: --help lists the options.");
+    if (index == 0) {
+      std::printf(kHelp, argv[0]);
+      return false;
+    }
+    set(names[index], optarg, options);
+  }
+  if (optind < argc) refuse("help", argv[optind], "options only");
+  check(options);
+  return true;
+}
+
+}  // namespace scale

@@ -1,0 +1,160 @@
+"""The plots of the study: one page for a browser, and SVG pictures for the documentation."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote
+
+import plotly.graph_objects as go
+
+from peerway import records
+from peerway.records import Record
+from peerway.units import size_text
+
+COLOURS = {
+    "torus, 1-D": "#bab0ac",
+    "torus, 2-D": "#eeca3b",
+    "torus, 3-D": "#54a24b",
+    "torus, 4-D": "#4c78a8",
+    "fat tree, 2 levels": "#e45756",
+    "fat tree, 3 levels": "#f58518",
+    "fat tree, a quarter of the links up": "#b279a2",
+}
+WAYS = {"ring": "dot", "rings": "dash", "rings/all-links": "solid", "doubling": "dashdot"}
+WHERE = "simulated with {host}: 75 Gbit/s a link, 129 ns a hop, 0.85 µs a message"
+
+
+def machine_name(machine: str) -> str:
+    """What kind of machine this is: "torus:8x8x4" -> "torus, 3-D"."""
+    kind, _, rest = machine.partition(":")
+    if kind == "torus":
+        return f"torus, {rest.count('x') + 1}-D"
+    down, _, up = rest.partition("/")
+    if down.split("x")[:-1] != up.split("x")[1:]:
+        return "fat tree, a quarter of the links up"
+    return f"fat tree, {down.count('x') + 1} levels"
+
+
+def write(found: list[Record], page: Path, pictures: Path | None = None) -> None:
+    """The page; and the pictures where a folder for them is given."""
+    figures = {"scale-halo": halo(found), "scale-mapping": mapping(found), "scale-allreduce": allreduce(found)}
+    parts = [
+        figure.to_html(full_html=False, include_plotlyjs=number == 0)
+        for number, figure in enumerate(figures.values())
+    ]
+    page.write_text('<meta charset="utf-8"><title>scale</title>' + "".join(parts))
+    if pictures is not None:
+        pictures.mkdir(parents=True, exist_ok=True)
+        for name, svg in zip(figures, _drawn(figures.values()), strict=True):
+            (pictures / f"{name}.svg").write_text(svg + "\n")
+
+
+def halo(found: list[Record]) -> go.Figure:
+    """A face of 64 KiB between neighbours, by nodes: the 4-D lattice on every machine, laid out near."""
+    chosen = [r for r in _lattices(found, 65536) if r.via == "put"]
+    return _by_nodes(chosen, "halo of a 4-D lattice, faces of 64 KiB, all at once", found)
+
+
+def mapping(found: list[Record]) -> go.Figure:
+    """The same with the ranks on nodes by chance: how much longer it takes."""
+    near = {(r.extra["machine"], r.ranks): r.p50_us for r in _lattices(found, 65536) if r.via == "put"}
+    chosen = [r for r in _lattices(found, 65536) if r.via == "put/shuffled"]
+    figure = go.Figure()
+    for name, of_machine in _by_machine(chosen).items():
+        x = [str(r.ranks) for r in of_machine]
+        y = [r.p50_us / near[r.extra["machine"], r.ranks] for r in of_machine]
+        figure.add_trace(go.Bar(x=x, y=y, name=name, marker={"color": COLOURS[name]}))
+    return _laid_out(figure, "the same halo with shuffled ranks, times as long", "times as long", found)
+
+
+def allreduce(found: list[Record]) -> go.Figure:
+    """By size, on the most nodes: each way on each machine."""
+    mine = [r for r in found if r.test == "simulated_allreduce"]
+    most = max(r.ranks for r in mine)
+    figure = go.Figure()
+    for name, of_machine in _by_machine([r for r in mine if r.ranks == most]).items():
+        for via, dash in WAYS.items():
+            line = sorted((r for r in of_machine if r.via == via), key=lambda r: r.bytes)
+            if line:
+                look = {"color": COLOURS[name], "dash": dash}
+                x, y = [size_text(r.bytes) for r in line], [r.p50_us for r in line]
+                trace = go.Scatter(x=x, y=y, name=f"{name}: {via}", mode="lines+markers", line=look)
+                figure.add_trace(trace)
+    figure.update_xaxes(title_text="vector")
+    figure.update_yaxes(type="log")
+    return _laid_out(figure, f"allreduce on {most:,} nodes", "µs", found, x="vector")
+
+
+def _lattices(found: list[Record], size: int) -> list[Record]:
+    """Halos of the 4-D lattice, without a limit of the host."""
+    return [
+        r
+        for r in found
+        if r.test == "simulated_halo"
+        and r.bytes == size
+        and str(r.extra["grid"]).count("x") == 3
+        and r.shape.startswith(f"{r.extra['machine']} ")
+    ]
+
+
+def _by_machine(chosen: list[Record]) -> dict[str, list[Record]]:
+    names = [machine_name(r.extra["machine"]) for r in chosen]
+    return {
+        name: sorted((r for r, own in zip(chosen, names, strict=True) if own == name), key=lambda r: r.ranks)
+        for name in COLOURS
+        if name in names
+    }
+
+
+def _by_nodes(chosen: list[Record], title: str, found: list[Record]) -> go.Figure:
+    figure = go.Figure()
+    for name, of_machine in _by_machine(chosen).items():
+        x, y = [str(r.ranks) for r in of_machine], [r.p50_us for r in of_machine]
+        line = {"color": COLOURS[name], "dash": "dash" if name.startswith("fat") else "solid"}
+        figure.add_trace(go.Scatter(x=x, y=y, name=name, mode="lines+markers", line=line))
+    figure.update_yaxes(type="log")
+    return _laid_out(figure, title, "µs", found)
+
+
+def _laid_out(figure: go.Figure, title: str, y: str, found: list[Record], x: str = "nodes") -> go.Figure:
+    figure.update_xaxes(title_text=x, type="category")
+    figure.update_yaxes(title_text=y)
+    text = f"{title}<br><sub>{WHERE.format(host=found[0].host)}</sub>"
+    return figure.update_layout(title=text, template="plotly_white", width=900, height=460)
+
+
+def _drawn(figures: Iterable[go.Figure]) -> list[str]:
+    """Plotly draws in a browser: this one has no window."""
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu"):
+        options.add_argument(argument)
+    draw = (
+        "const done = arguments[arguments.length - 1];"
+        "Plotly.toImage(document.querySelector('.js-plotly-plot'), {format: 'svg'}).then(done);"
+    )
+    browser = webdriver.Chrome(options=options)
+    try:
+        drawn = []
+        for figure in figures:
+            with tempfile.NamedTemporaryFile(suffix=".html") as page:
+                figure.write_html(page.name, include_plotlyjs=True)
+                browser.get(f"file://{page.name}")
+                drawn.append(_svg(browser.execute_async_script(draw)))
+        return drawn
+    finally:
+        browser.quit()
+
+
+def _svg(url: str) -> str:
+    head, _, body = url.partition(",")
+    return base64.b64decode(body).decode() if head.endswith("base64") else unquote(body)
+
+
+if __name__ == "__main__":
+    write(records.read(sys.argv[1:-1]), Path(sys.argv[-1]))

@@ -1,0 +1,143 @@
+"""Build the simulator, run it, and keep what it says as records, which say that they are simulated.
+
+    python apps/scale/simulator.py --machine torus:4x4 --pattern halo/put --bytes 1024,65536
+
+The options are the simulator's own (--help lists them).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import bounds
+import click
+
+from peerway import _core, records
+
+HERE = Path(__file__).resolve().parent
+FOLDER = HERE.parents[1] / "build" / "scale"
+WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wno-sign-conversion")
+CARD = {"hop-ns": 129, "message-ns": 850, "link-gbits": 75}
+
+
+class CannotSimulate(click.ClickException):
+    """What is missing, or what the compiler or the simulator said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run: a pattern on a machine. `seed`: ranks on nodes by chance; None: near to their neighbours."""
+
+    machine: str
+    pattern: str
+    sizes: tuple[int, ...]
+    grid: str = ""
+    seed: int | None = None
+    parts: int = 1
+    host_gbits: int = 0
+    to: int = 1
+
+    @property
+    def via(self) -> str:
+        """What is done, as records name it."""
+        name = self.pattern.split("/")[-1] + ("/all-links" if self.parts > 1 else "")
+        if name == "rings" and self.grid.isdecimal():
+            name = "ring"  # one, through all ranks
+        return name + ("/shuffled" if self.seed is not None else "")
+
+    @property
+    def options(self) -> list[str]:
+        """The simulator's options."""
+        options = {"machine": self.machine, "pattern": self.pattern, "bytes": ",".join(map(str, self.sizes))}
+        if self.grid:
+            options["grid"] = self.grid
+        if self.seed is not None:
+            options["shuffle"] = str(self.seed)
+        for name, value, usual in (("parts", self.parts, 1), ("host-gbits", self.host_gbits, 0), ("to", self.to, 1)):
+            if value != usual:
+                options[name] = str(value)
+        return [word for name, value in options.items() for word in (f"--{name}", value)]
+
+
+def build() -> Path:
+    """Compile what has changed and link; gives the program."""
+    if not Path("/usr/include/simgrid/s4u.hpp").exists():
+        raise CannotSimulate("SimGrid is missing: apt-get install libsimgrid-dev")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    newest_header = max(header.stat().st_mtime for header in HERE.glob("*.h"))
+    program = FOLDER / "simulate"
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        objects = list(pool.map(lambda source: _object(source, newest_header), sorted(HERE.glob("*.cpp"))))
+    if not program.exists() or program.stat().st_mtime < max(path.stat().st_mtime for path in objects):
+        _must([_compiler(), *map(str, objects), "-lsimgrid", "-o", str(program)])
+    return program
+
+
+def run(options: list[str]) -> list[dict[str, object]]:
+    """What the simulator prints for these options: an object for each size."""
+    done = _must([str(build()), *options])
+    return [json.loads(line) for line in done.splitlines()]
+
+
+def simulate(case: Case) -> list[records.Record]:
+    """A record for each size. Valid: every rank got what it had to, and not sooner than it can."""
+    command = " ".join(["python apps/scale/simulator.py", *case.options])
+    return [_as_record(case, found, command) for found in run(case.options)]
+
+
+def _as_record(case: Case, found: dict[str, object], command: str) -> records.Record:
+    size, ranks, us = int(str(found["bytes"])), int(str(found["ranks"])), float(str(found["us"]))
+    kind = case.pattern.split("/")[0]
+    grid = case.grid or (bounds.extents_text(case.machine) if kind != "message" else "")
+    least = bounds.least_us(case.machine, kind, grid, size, found, case.host_gbits)
+    limit = f"/{case.host_gbits}G" if case.host_gbits else ""
+    extra = {name: found[name] for name in ("hops", "mean_hops", "most_hops", "most_faces") if name in found}
+    extra |= {"simulated": True, "machine": case.machine, "grid": grid, "least_us": least, **CARD}
+    return records.Record.from_samples(
+        [1e3 * us],
+        test=f"simulated_{kind}",
+        via=case.via,
+        op="put" if kind == "message" else kind,
+        shape=f"{case.machine}{limit}" + (f" grid:{grid}" if grid else ""),
+        bytes=size,
+        ranks=ranks,
+        source="simulated",
+        target="simulated",
+        validated=found["right"] is True and us >= least * (1 - 1e-6),
+        cpu_percent=None,
+        host=f"SimGrid {found['simgrid']}",
+        device="simulated: {link-gbits} Gbit/s a link, {hop-ns} ns a hop, {message-ns} ns a message".format(**CARD),
+        driver="",
+        version=_core.version(),
+        command=command,
+        extra=extra,
+    )
+
+
+def _object(source: Path, newest_header: float) -> Path:
+    made = FOLDER / f"{source.stem}.o"
+    newest = max(source.stat().st_mtime, newest_header)
+    if not made.exists() or made.stat().st_mtime < newest:
+        _must([_compiler(), "-std=c++20", "-O2", *WARNINGS, "-c", str(source), "-o", str(made)])
+    return made
+
+
+def _compiler() -> str:
+    return os.environ.get("CXX", "c++")
+
+
+def _must(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CannotSimulate(f"{' '.join(command)}\n{done.stderr}{done.stdout}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    raise SystemExit(subprocess.run([str(build()), *sys.argv[1:]], check=False).returncode)
