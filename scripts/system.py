@@ -36,6 +36,7 @@ TEST_PACKAGES = {
     "slurmd": ("/usr/sbin/slurmd", "starting under srun"),
     "slurm-client": ("srun", "starting under srun"),
     "libpmix-dev": ("/usr/lib/*/pmix2/lib/libpmix.so", "starting under srun with PMIx"),
+    "libsimgrid-dev": ("/usr/include/simgrid/s4u.hpp", "the simulations of apps/scale"),
     "libucx0": ("/usr/lib/*/libucp.so.0", "the paths over the oldest UCX that is supported"),
 }
 

@@ -62,7 +62,9 @@ class Part {
  private:
   Range reduce_scatter(Ring& ring, Range range) {
     for (size_t step = 0; step + 1 < ring.size; ++step) {
-      const auto piece = [&](size_t back) { return range.piece((ring.at + ring.size - back) % ring.size, ring.size); };
+      const auto piece = [&](size_t back) {
+        return range.piece((ring.at + ring.size - back) % ring.size, ring.size);
+      };
       pass(ring, piece(step), piece(step + 1), true);
     }
     return range.piece((ring.at + 1) % ring.size, ring.size);
@@ -70,7 +72,9 @@ class Part {
 
   void all_gather(Ring& ring, Range range) {
     for (size_t step = 0; step + 1 < ring.size; ++step) {
-      const auto piece = [&](size_t back) { return range.piece((ring.at + 1 + ring.size - back) % ring.size, ring.size); };
+      const auto piece = [&](size_t back) {
+        return range.piece((ring.at + 1 + ring.size - back) % ring.size, ring.size);
+      };
       pass(ring, piece(step), piece(step + 1), false);
     }
   }

@@ -14,7 +14,7 @@ struct Job {
   std::vector<simgrid::s4u::Host*> host_of;  // by rank
   Extents grid;                              // of the ranks
   uint64_t eager = 8192;                     // two-sided messages above it are fetched by the receiver
-  size_t parts = 1;                          // of an allreduce by rings, each with its own order of dimensions
+  size_t parts = 1;  // of an allreduce by rings, each with its own order of dimensions
 };
 
 /// `start` adds the actors; runs them to their end. Gives the simulated microseconds.

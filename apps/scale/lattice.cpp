@@ -1,6 +1,7 @@
 // Coordinates, and walks to and fro (reflected Gray order): each step changes one coordinate by one.
 #include "lattice.h"
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -9,25 +10,43 @@ namespace scale {
 
 namespace {
 
-/// Some dimensions of the grid, from `first` on, that have as many elements as some of the torus.
+/// Some dimensions of the grid that together have as many elements as some neighbouring ones of the torus.
 struct Group {
-  size_t grid_first, torus_first;
+  std::vector<size_t> grid_dims;
+  size_t torus_first;
   Extents grid, torus;
 };
 
-std::vector<Group> groups_of(const Extents& grid, const Extents& torus) {
+std::vector<Group> groups_of(const Extents& grid, const std::vector<size_t>& order, const Extents& torus) {
   std::vector<Group> groups;
   for (size_t g = 0, t = 0; g < grid.size() && t < torus.size();) {
-    Group group{g, t, {grid[g++]}, {torus[t++]}};
-    while (volume(group.grid) != volume(group.torus)) {
-      const bool of_grid = volume(group.grid) < volume(group.torus);
-      if (of_grid ? g == grid.size() : t == torus.size())
-        throw std::runtime_error("scale: the grid and the torus must have the same number of elements.");
-      of_grid ? group.grid.push_back(grid[g++]) : group.torus.push_back(torus[t++]);
-    }
+    Group group{{}, t, {}, {torus[t]}};
+    ++t;
+    do {
+      if (volume(group.grid) > volume(group.torus)) {
+        group.torus.push_back(torus[t++]);
+      } else {
+        group.grid_dims.push_back(order[g]);
+        group.grid.push_back(grid[order[g++]]);
+      }
+    } while (volume(group.grid) != volume(group.torus));
     groups.push_back(group);
   }
   return groups;
+}
+
+/// In the order of the grid's dimensions that gives the most groups: the smaller these, the shorter the ways.
+std::vector<Group> best_groups(const Extents& grid, const Extents& torus) {
+  if (volume(grid) != volume(torus))
+    throw std::runtime_error("scale: the grid and the torus must have the same number of elements.");
+  std::vector<size_t> order(grid.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<Group> best;
+  do {
+    std::vector<Group> groups = groups_of(grid, order, torus);
+    if (groups.size() > best.size()) best = std::move(groups);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return best;
 }
 
 std::vector<size_t> walked(size_t step, const Extents& extents) {
@@ -80,14 +99,14 @@ size_t neighbour(size_t index, const Extents& extents, size_t dim, bool forward)
 }
 
 std::vector<size_t> folded(const Extents& grid, const Extents& torus) {
-  const std::vector<Group> groups = groups_of(grid, torus);
+  const std::vector<Group> groups = best_groups(grid, torus);
   std::vector<size_t> node_of(volume(grid));
   for (size_t rank = 0; rank < node_of.size(); ++rank) {
     const std::vector<size_t> at = coordinates(rank, grid);
     std::vector<size_t> node(torus.size());
     for (const Group& group : groups) {
-      const auto begin = at.begin() + static_cast<std::ptrdiff_t>(group.grid_first);
-      const std::vector<size_t> mine(begin, begin + static_cast<std::ptrdiff_t>(group.grid.size()));
+      std::vector<size_t> mine;
+      for (const size_t dim : group.grid_dims) mine.push_back(at[dim]);
       const std::vector<size_t> there = walked(step_of(mine, group.grid), group.torus);
       for (size_t i = 0; i < there.size(); ++i) node[group.torus_first + i] = there[i];
     }

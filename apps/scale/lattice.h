@@ -17,9 +17,9 @@ size_t index_of(const std::vector<size_t>& coordinates, const Extents& extents);
 /// The index of the element `step` further in dimension `dim`, around the edge.
 size_t neighbour(size_t index, const Extents& extents, size_t dim, bool forward);
 
-/// The node of each rank so that neighbours of the grid are near in the torus. Dimensions are matched in their
-/// order: several of the one that have the extent of one of the other follow a walk to and fro, whose steps
-/// all go to a neighbour. A grid of one dimension becomes a ring of single hops where the extents are even.
+/// The node of each rank so that neighbours of the grid are near in the torus. Some dimensions of the one
+/// that have as many elements as some of the other follow a walk to and fro, whose steps all go to a
+/// neighbour. A grid of one dimension becomes a ring of single hops where the extents are even.
 std::vector<size_t> folded(const Extents& grid, const Extents& torus);
 
 /// A permutation of 0 to count - 1 that depends on `seed` alone.

@@ -3,7 +3,6 @@
 #include "machine.h"
 
 #include <simgrid/kernel/routing/NetPoint.hpp>
-
 #include <stdexcept>
 
 namespace scale {
@@ -22,7 +21,8 @@ Extents extents_of(const std::string& text, const std::string& whole) {
     const std::string number = text.substr(at, cross - at);
     if (number.empty() || number.size() > 5 || number.find_first_not_of("0123456789") != std::string::npos ||
         number == "0")
-      throw std::runtime_error("scale: '" + whole + "' is no machine; give torus:8x8x4 or fat-tree:16x64/1x16.");
+      throw std::runtime_error("scale: '" + whole +
+                               "' is no machine; give torus:8x8x4 or fat-tree:16x64/1x16.");
     extents.push_back(std::stoul(number));
     at = cross + 1;
   }
@@ -99,16 +99,13 @@ std::vector<s4u::Link*> way(s4u::Host* from, s4u::Host* to) {
 std::vector<std::string> settings() {
   return {
       "--log=root.threshold:warning",
-      "--cfg=network/model:CM02",           // latencies add up, links are shared by max-min
-      "--cfg=network/latency-factor:1",     // the default model corrects both for TCP on Ethernet
-      "--cfg=network/bandwidth-factor:1",
-      "--cfg=network/weight-S:0",
-      "--cfg=network/crosstraffic:0",       // no acknowledgements that take bandwidth on the way back
-      "--cfg=network/TCP-gamma:1e30",       // no window that bounds the rate by the latency
-      "--cfg=network/optim:Full",           // the lazy default gives two messages the whole of a link they share
-      "--cfg=contexts/factory:raw",
-      "--cfg=contexts/stack-size:64",
-      "--cfg=contexts/guard-size:0",
+      "--cfg=network/model:CM02",        // latencies add up, links are shared by max-min
+      "--cfg=network/latency-factor:1",  // the default model corrects both for TCP on Ethernet
+      "--cfg=network/bandwidth-factor:1", "--cfg=network/weight-S:0",
+      "--cfg=network/crosstraffic:0",  // no acknowledgements that take bandwidth on the way back
+      "--cfg=network/TCP-gamma:1e30",  // no window that bounds the rate by the latency
+      "--cfg=network/optim:Full",      // the lazy default gives two messages the whole of a link they share
+      "--cfg=contexts/factory:raw",       "--cfg=contexts/stack-size:64", "--cfg=contexts/guard-size:0",
   };
 }
 

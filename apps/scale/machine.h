@@ -12,10 +12,10 @@ namespace scale {
 
 /// Simulated times are in microseconds, bandwidths in bytes a microsecond: see machine.cpp.
 struct Card {
-  double hop_us = 0.129;       // of a packet through one link and what routes it on
-  double message_us = 0.850;   // of a small message between neighbours (one hop), both ends included
-  double link = 75e9 / 8e6;    // of a link, in each of its directions
-  double host = 0;             // between a node and its card, in each direction; 0: no limit
+  double hop_us = 0.129;      // of a packet through one link and what routes it on
+  double message_us = 0.850;  // of a small message between neighbours (one hop), both ends included
+  double link = 75e9 / 8e6;   // of a link, in each of its directions
+  double host = 0;            // between a node and its card, in each direction; 0: no limit
 };
 
 struct Shape {

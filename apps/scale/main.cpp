@@ -84,8 +84,8 @@ int main_of(int argc, char** argv) {
   sg_version_get(&major, &minor, &patch);
   for (const uint64_t bytes : options.bytes) {
     const Result result = run(options, engine, job, bytes);
-    std::printf("{\"simgrid\": \"%d.%d\", \"bytes\": %llu, \"ranks\": %zu, \"us\": %.9g, \"right\": %s", major, minor,
-                static_cast<unsigned long long>(bytes), job.host_of.size(), result.us,
+    std::printf("{\"simgrid\": \"%d.%d\", \"bytes\": %llu, \"ranks\": %zu, \"us\": %.9g, \"right\": %s",
+                major, minor, static_cast<unsigned long long>(bytes), job.host_of.size(), result.us,
                 result.right ? "true" : "false");
     if (options.pattern == "message")
       std::printf(", \"hops\": %zu", way(job.host_of[0], job.host_of[options.to]).size());

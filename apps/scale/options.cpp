@@ -94,10 +94,11 @@ void check(Options& options) {
 }  // namespace
 
 bool parse(int argc, char** argv, Options& options) {
-  const char* names[] = {"help",   "machine", "pattern", "grid",       "bytes",      "shuffle",   "parts",
-                         "to",     "eager",   "hop-ns",  "message-ns", "link-gbits", "host-gbits"};
+  const char* names[] = {"help", "machine", "pattern", "grid",       "bytes",      "shuffle",   "parts",
+                         "to",   "eager",   "hop-ns",  "message-ns", "link-gbits", "host-gbits"};
   std::vector<option> known;
-  for (const char* name : names) known.push_back({name, name == names[0] ? no_argument : required_argument, nullptr, 0});
+  for (const char* name : names)
+    known.push_back({name, name == names[0] ? no_argument : required_argument, nullptr, 0});
   known.push_back({nullptr, 0, nullptr, 0});
   for (int index = 0, found = 0; (found = getopt_long(argc, argv, "", known.data(), &index)) != -1;) {
     if (found == '?') throw std::runtime_error("scale: --help lists the options.");

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote
 
+import click
 import plotly.graph_objects as go
 
 from peerway import records
@@ -41,7 +43,11 @@ def machine_name(machine: str) -> str:
 
 def write(found: list[Record], page: Path, pictures: Path | None = None) -> None:
     """The page; and the pictures where a folder for them is given."""
-    figures = {"scale-halo": halo(found), "scale-mapping": mapping(found), "scale-allreduce": allreduce(found)}
+    figures = {
+        "scale-halo": halo(found),
+        "scale-mapping": mapping(found),
+        "scale-allreduce": allreduce(found),
+    }
     parts = [
         figure.to_html(full_html=False, include_plotlyjs=number == 0)
         for number, figure in enumerate(figures.values())
@@ -85,7 +91,7 @@ def allreduce(found: list[Record]) -> go.Figure:
                 trace = go.Scatter(x=x, y=y, name=f"{name}: {via}", mode="lines+markers", line=look)
                 figure.add_trace(trace)
     figure.update_xaxes(title_text="vector")
-    figure.update_yaxes(type="log")
+    figure.update_yaxes(type="log", dtick=1, tickformat=",")
     return _laid_out(figure, f"allreduce on {most:,} nodes", "µs", found, x="vector")
 
 
@@ -116,7 +122,7 @@ def _by_nodes(chosen: list[Record], title: str, found: list[Record]) -> go.Figur
         x, y = [str(r.ranks) for r in of_machine], [r.p50_us for r in of_machine]
         line = {"color": COLOURS[name], "dash": "dash" if name.startswith("fat") else "solid"}
         figure.add_trace(go.Scatter(x=x, y=y, name=name, mode="lines+markers", line=line))
-    figure.update_yaxes(type="log")
+    figure.update_yaxes(type="log", dtick=1, tickformat=",")
     return _laid_out(figure, title, "µs", found)
 
 
@@ -130,15 +136,20 @@ def _laid_out(figure: go.Figure, title: str, y: str, found: list[Record], x: str
 def _drawn(figures: Iterable[go.Figure]) -> list[str]:
     """Plotly draws in a browser: this one has no window."""
     from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
 
+    found = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
+    if None in found.values():
+        raise click.ClickException("pictures need chromium: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
+    options.binary_location = str(found["chromium"])
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu"):
         options.add_argument(argument)
     draw = (
         "const done = arguments[arguments.length - 1];"
         "Plotly.toImage(document.querySelector('.js-plotly-plot'), {format: 'svg'}).then(done);"
     )
-    browser = webdriver.Chrome(options=options)
+    browser = webdriver.Chrome(options=options, service=Service(str(found["chromedriver"])))
     try:
         drawn = []
         for figure in figures:

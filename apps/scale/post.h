@@ -2,9 +2,10 @@
 #ifndef SCALE_POST_H
 #define SCALE_POST_H
 
-#include <simgrid/s4u.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <simgrid/s4u.hpp>
 #include <string>
 #include <vector>
 

@@ -59,7 +59,11 @@ class Case:
             options["grid"] = self.grid
         if self.seed is not None:
             options["shuffle"] = str(self.seed)
-        for name, value, usual in (("parts", self.parts, 1), ("host-gbits", self.host_gbits, 0), ("to", self.to, 1)):
+        for name, value, usual in (
+            ("parts", self.parts, 1),
+            ("host-gbits", self.host_gbits, 0),
+            ("to", self.to, 1),
+        ):
             if value != usual:
                 options[name] = str(value)
         return [word for name, value in options.items() for word in (f"--{name}", value)]
@@ -97,8 +101,10 @@ def _as_record(case: Case, found: dict[str, object], command: str) -> records.Re
     grid = case.grid or (bounds.extents_text(case.machine) if kind != "message" else "")
     least = bounds.least_us(case.machine, kind, grid, size, found, case.host_gbits)
     limit = f"/{case.host_gbits}G" if case.host_gbits else ""
-    extra = {name: found[name] for name in ("hops", "mean_hops", "most_hops", "most_faces") if name in found}
-    extra |= {"simulated": True, "machine": case.machine, "grid": grid, "least_us": least, **CARD}
+    extra: dict[str, object] = {"simulated": True, "machine": case.machine, "grid": grid, "least_us": least}
+    extra.update(CARD)
+    of_routes = ("hops", "mean_hops", "most_hops", "most_faces")
+    extra.update({name: found[name] for name in of_routes if name in found})
     return records.Record.from_samples(
         [1e3 * us],
         test=f"simulated_{kind}",
@@ -112,7 +118,9 @@ def _as_record(case: Case, found: dict[str, object], command: str) -> records.Re
         validated=found["right"] is True and us >= least * (1 - 1e-6),
         cpu_percent=None,
         host=f"SimGrid {found['simgrid']}",
-        device="simulated: {link-gbits} Gbit/s a link, {hop-ns} ns a hop, {message-ns} ns a message".format(**CARD),
+        device="simulated: {link-gbits} Gbit/s a link, {hop-ns} ns a hop, {message-ns} ns a message".format(
+            **CARD
+        ),
         driver="",
         version=_core.version(),
         command=command,
