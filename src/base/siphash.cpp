@@ -2,12 +2,18 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 namespace pw {
 namespace {
 
 uint64_t load(std::span<const std::byte> bytes) {  // up to 8 bytes, little endian
   uint64_t word = 0;
+  if constexpr (std::endian::native == std::endian::little)
+    if (bytes.size() == sizeof word) {  // one load, which compilers do not make of the loop
+      std::memcpy(&word, bytes.data(), sizeof word);
+      return word;
+    }
   for (size_t i = 0; i < bytes.size(); ++i) word |= static_cast<uint64_t>(bytes[i]) << (8 * i);
   return word;
 }

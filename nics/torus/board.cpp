@@ -1,0 +1,172 @@
+#include "torus/board.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/status.h"
+#include "torus/failure.h"
+
+namespace pw::torus {
+namespace {
+
+const std::string kFolder = "/dev/shm/";
+constexpr uint64_t kLongestTouch = 2'000'000'000;
+
+bool alive(const Seat& seat) {
+  const int process = seat.process.load(std::memory_order_acquire);
+  return process != 0 && birth_of(process) == seat.birth.load(std::memory_order_relaxed);
+}
+
+bool anybody_in(const Shared& shared) {
+  const uint32_t seats = shared.seats.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < seats && i < kMostEndpoints; ++i)
+    if (alive(shared.seat[i])) return true;
+  return false;
+}
+
+Shared* map_board(int file) {
+  void* address = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return address == MAP_FAILED ? nullptr : static_cast<Shared*>(address);
+}
+
+// Removes what a killed job left. Whoever opens a board has its lock, or waits for it and finds the file
+// gone.
+void sweep(const std::string& prefix) {
+  DIR* folder = opendir(kFolder.c_str());
+  if (folder == nullptr) return;
+  while (const dirent* entry = readdir(folder)) {
+    if (std::string_view(entry->d_name).substr(0, prefix.size()) != prefix) continue;
+    const std::string path = kFolder + entry->d_name;
+    const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    struct stat found{};
+    if (!file || flock(file.get(), LOCK_EX | LOCK_NB) != 0 || fstat(file.get(), &found) != 0) continue;
+    if (static_cast<size_t>(found.st_size) != sizeof(Shared)) continue;
+    Shared* shared = map_board(file.get());
+    if (shared == nullptr) continue;
+    if (!anybody_in(*shared)) unlink(path.c_str());
+    munmap(shared, sizeof(Shared));
+  }
+  closedir(folder);
+}
+
+}  // namespace
+
+uint64_t birth_of(int process) {
+  std::ifstream in(format("/proc/{}/stat", process));
+  std::string text;
+  if (!std::getline(in, text)) return 0;
+  const size_t name_end = text.rfind(')');  // the name may hold anything
+  if (name_end == std::string::npos || text.size() < name_end + 3) return 0;
+  const char state = text[name_end + 2];
+  if (state == 'Z' || state == 'X') return 0;
+  size_t at = name_end + 2;
+  for (int field = 3; field < 22 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
+  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + 1, nullptr, 10);
+}
+
+class Board::Locked {
+ public:
+  explicit Locked(int file) : file_(file) {
+    while (flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~Locked() { flock(file_, LOCK_UN); }
+  Locked(const Locked&) = delete;
+
+ private:
+  int file_;
+};
+
+void Board::open_file() {
+  file_ = Descriptor(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file_)
+    throw Failure(PW_NIC_BROKEN,
+                  format("torus: the job's board {} cannot be opened{}", path_, errno_text(errno)));
+}
+
+Board::Board(const std::string& name, uint64_t fingerprint) {
+  const std::string prefix = format("peerway-torus-{}-", getuid());
+  path_ = kFolder + prefix + name;
+  sweep(prefix);
+  for (;;) {
+    open_file();
+    Locked locked(file_.get());
+    struct stat found{};
+    if (fstat(file_.get(), &found) != 0 || found.st_nlink == 0) continue;  // the last one just left
+    if (found.st_uid != getuid())
+      throw Failure(PW_NIC_BROKEN, format("torus: {} belongs to user {}; remove it", path_, found.st_uid));
+    if (static_cast<size_t>(found.st_size) < sizeof(Shared) && ftruncate(file_.get(), sizeof(Shared)) != 0)
+      throw Failure(PW_NIC_BROKEN, format("torus: no room for {}{}", path_, errno_text(errno)));
+    shared_ = map_board(file_.get());
+    if (shared_ == nullptr)
+      throw Failure(PW_NIC_BROKEN, format("torus: {} cannot be mapped{}", path_, errno_text(errno)));
+    if (!anybody() || shared_->fingerprint.load() == 0) {
+      shared_->fingerprint = fingerprint;
+      shared_->begun = now_ns();
+    }
+    if (shared_->fingerprint.load() == fingerprint) return;
+    munmap(shared_, sizeof(Shared));
+    throw Failure(PW_NIC_INVALID,
+                  "torus: other endpoints of this job read another torus file; give all of them "
+                  "the same one");
+  }
+}
+
+Board::~Board() {
+  {
+    Locked locked(file_.get());
+    if (!anybody()) unlink(path_.c_str());
+  }
+  munmap(shared_, sizeof(Shared));
+}
+
+bool Board::anybody() const { return anybody_in(*shared_); }
+
+uint32_t Board::claim(uint64_t session, uint32_t count, const std::function<uint32_t(uint32_t)>& candidate) {
+  Locked locked(file_.get());
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t number = candidate(i);
+    Seat& seat = shared_->seat[number];
+    if (alive(seat)) continue;
+    // Memory of whoever sat here is no longer registered.
+    for (uint32_t slot = 0; slot < seat.used; ++slot)
+      if (seat.generation[slot] % 2 == 1) ++seat.generation[slot];
+    for (auto& touching : seat.touching) touching[0] = 0;
+    seat.birth = birth_of(getpid());
+    seat.session = session;
+    seat.process = getpid();
+    if (shared_->seats <= number) shared_->seats = number + 1;
+    return number;
+  }
+  return UINT32_MAX;
+}
+
+void Board::leave(uint32_t number) {
+  Locked locked(file_.get());
+  shared_->seat[number].session = 0;
+  shared_->seat[number].process = 0;
+}
+
+void Board::wait_untouched(uint64_t tag) const {
+  const uint64_t deadline = now_ns() + kLongestTouch;
+  const uint32_t seats = shared_->seats.load();
+  for (uint32_t i = 0; i < seats; ++i)
+    for (const auto& touching : shared_->seat[i].touching)
+      for (uint32_t looks = 1; touching[0].load() == tag && now_ns() < deadline; ++looks) {
+        sched_yield();
+        if (looks % 1024 == 0 && !alive(shared_->seat[i])) break;
+      }
+}
+
+}  // namespace pw::torus

@@ -1,0 +1,70 @@
+// What the endpoints of one job on one host share: who sits on which (node, context), which registered memory
+// is still valid, who touches it now, and until when each link is taken. It lies in a small file of /dev/shm;
+// the last one who leaves removes it, and seats of dead processes are taken over.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/descriptor.h"
+#include "torus/file.h"
+#include "torus/route.h"
+
+namespace pw::torus {
+
+inline constexpr uint32_t kSlots = 1u << 14;  ///< registered memories of an endpoint at a time
+
+/// One endpoint. The two `touching` are of the thread that posts and of the engine.
+struct Seat {
+  std::atomic<int32_t> process;   ///< 0: free
+  std::atomic<uint64_t> birth;    ///< tells the process from a later one with its number
+  std::atomic<uint64_t> session;  ///< of the endpoint; 0: closed
+  std::atomic<uint32_t> used;     ///< slots ever used
+  alignas(
+      64) std::atomic<uint64_t> touching[2][8];  ///< [thread][0]: tag of a slot; the rest keeps lines apart
+  std::atomic<uint32_t> generation[kSlots];      ///< odd: registered
+};
+
+struct Shared {
+  std::atomic<uint64_t> fingerprint;                         ///< of the torus file; 0: not made yet
+  std::atomic<uint64_t> begun;                               ///< when, on the monotonic clock
+  std::atomic<uint32_t> seats;                               ///< all that were ever taken are below
+  std::atomic<uint64_t> busy[kMostEndpoints * kDirections];  ///< until when each link is taken
+  Seat seat[kMostEndpoints];
+};
+
+class Board {
+ public:
+  /// `name` tells the job and the host. Throws Failure; when others of the job read another torus file, too.
+  Board(const std::string& name, uint64_t fingerprint);
+  ~Board();
+  Board(const Board&) = delete;
+
+  [[nodiscard]] Shared& shared() const { return *shared_; }
+
+  /// Takes the first free seat of those that `candidate(i)` names, i = 0, 1, ... `count`, for the
+  /// endpoint `session`. Returns its number, or UINT32_MAX.
+  uint32_t claim(uint64_t session, uint32_t count, const std::function<uint32_t(uint32_t)>& candidate);
+  void leave(uint32_t number);
+
+  /// A tag that no two slots share, and is not 0.
+  static uint64_t tag(uint32_t number, uint32_t slot) { return uint64_t{number} << 32 | (slot + 1); }
+  /// Waits until no living process touches the slot: what it began before the generation changed has ended.
+  void wait_untouched(uint64_t tag) const;
+
+ private:
+  class Locked;
+  void open_file();
+  [[nodiscard]] bool anybody() const;
+
+  std::string path_;
+  Descriptor file_;
+  Shared* shared_ = nullptr;
+};
+
+/// When the process began, on the clock of /proc; 0 when it is gone, or only waits to be reaped.
+uint64_t birth_of(int process);
+
+}  // namespace pw::torus

@@ -1,0 +1,50 @@
+#include "torus/counters.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/descriptor.h"
+
+namespace pw::torus {
+
+void LinkCounters::add(const std::vector<Link>& links, uint64_t bytes, uint64_t packets) {
+  for (const Link& link : links) {
+    LinkCount& count = counts_[{link.node, link.direction}];
+    count.bytes += bytes;
+    count.packets += packets;
+  }
+}
+
+bool write_counters(const std::string& path, uint32_t endpoint, uint32_t node, const Counters& c,
+                    const LinkCounters& links, const Grid& grid) {
+  using json = nlohmann::ordered_json;
+  std::string lines = json{{"endpoint", endpoint},         {"node", node},
+                           {"process", getpid()},          {"puts", c.puts},
+                           {"put_bytes", c.put_bytes},     {"gets", c.gets},
+                           {"get_bytes", c.get_bytes},     {"by_memory", c.by_memory},
+                           {"unreachable", c.unreachable}, {"refused", c.refused},
+                           {"delayed", c.delayed},         {"reordered", c.reordered},
+                           {"datagrams", c.datagrams},     {"datagram_bytes", c.datagram_bytes},
+                           {"retransmitted", c.again},     {"dropped", c.dropped},
+                           {"duplicated", c.duplicated},   {"corrupted", c.corrupted},
+                           {"rejected", c.rejected},       {"repeated", c.repeated}}
+                          .dump() +
+                      "\n";
+  for (const auto& [place, count] : links.all()) {
+    const Link link{place.first, place.second};
+    lines +=
+        json{{"endpoint", endpoint},
+             {"link", {{"from", link.node}, {"to", grid.behind(link)}, {"dimension", link.direction / 2}}},
+             {"bytes", count.bytes},
+             {"packets", count.packets}}
+            .dump() +
+        "\n";
+  }
+  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  // One write, so that the lines of several processes do not mix.
+  return file && write(file.get(), lines.data(), lines.size()) == static_cast<ssize_t>(lines.size());
+}
+
+}  // namespace pw::torus

@@ -1,0 +1,345 @@
+#include "torus/endpoint.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+
+#include "base/format.h"
+#include "base/host_id.h"
+#include "torus/failure.h"
+#include "torus/gpu.h"
+
+namespace pw::torus {
+namespace {
+
+constexpr uint32_t kPlaceMagic = 0x41525450;  // "PTRA"
+constexpr uint64_t kLargest = 1u << 30, kCopied = 4096;
+constexpr size_t kEndedAtOnce = 4096;
+
+uint64_t hash_of(std::string_view text) {
+  return first_word(siphash(Secret{}, std::as_bytes(std::span(text.data(), text.size()))));
+}
+
+// Later owners of a number have a larger one.
+uint64_t new_session() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+std::vector<uint32_t> addresses_here() {
+  std::vector<uint32_t> found;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next)
+    if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == AF_INET)
+      found.push_back(reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr);
+  freeifaddrs(list);
+  return found;
+}
+
+Grid make_grid(const TorusFile& file) {
+  Grid grid(file.extents);
+  for (const auto& [a, b] : file.cut) grid.cut(a, b);
+  for (const Death& death : file.dead)
+    if (death.after_ns == 0) grid.kill(death.node);
+  return grid;
+}
+
+std::string configuration_of(const pw_nic_options& options) {
+  return options.configuration == nullptr ? "" : options.configuration;
+}
+
+uint64_t packets_of(uint64_t bytes) {
+  return std::max<uint64_t>(1, (bytes + kMostPayload - 1) / kMostPayload);
+}
+
+}  // namespace
+
+Endpoint::Endpoint(const pw_nic_options& options)
+    : options_(parse_options(configuration_of(options))),
+      file_(load_torus(options_.file, file_text_)),
+      job_(options.job),
+      grid_(make_grid(file_)),
+      direct_(!needs_engine(file_)),
+      session_(new_session()) {
+  allow_attachment();
+  self_.magic = kPlaceMagic;
+  self_.job = hash_of(format("job {}", job_));
+  self_.fingerprint = hash_of(file_text_) | 1;
+  self_.process = getpid();
+  self_.session = session_;
+  self_.beacon = reinterpret_cast<uint64_t>(&session_);
+  sit_down();
+  const uint16_t port = file_.nodes.empty() ? uint16_t{0} : file_.nodes[node_].port;
+  const auto context = static_cast<uint16_t>(self_.number % file_.contexts);
+  const uint64_t seed = file_.faults.seed * 0xbf58476d1ce4e5b9 + self_.number;
+  try {
+    wire_ = std::make_unique<Wire>(self_.ip, port == 0 ? port : static_cast<uint16_t>(port + context),
+                                   file_.faults, seed, moved_);
+    self_.port = wire_->address().sin_port;
+    engine_ = std::make_unique<Engine>(Surroundings{file_, board_->shared(), self_, node_, job_}, grid_,
+                                       *wire_, moved_);
+  } catch (...) {
+    board_->leave(self_.number);
+    throw;
+  }
+  ended_.reserve(kEndedAtOnce);
+}
+
+Endpoint::~Endpoint() {
+  engine_->finish();
+  progress();
+  engine_.reset();
+  for (const auto& peer : peers_) settle(*peer);
+  board_->leave(self_.number);
+  if (options_.counters.empty()) return;
+  Counters sum = moved_;
+  sum.puts = posted_.puts, sum.put_bytes = posted_.put_bytes;
+  sum.gets = posted_.gets, sum.get_bytes = posted_.get_bytes;
+  sum.by_memory += posted_.by_memory;
+  sum.refused += posted_.refused;
+  sum.unreachable += posted_.unreachable;
+  write_counters(options_.counters, self_.number, node_, sum, links_, grid_);
+}
+
+// The living nodes whose address this host (or network namespace) has.
+std::vector<uint32_t> Endpoint::nodes_here() const {
+  const auto addresses = addresses_here();
+  std::vector<uint32_t> here;
+  for (uint32_t node = 0; node < file_.node_count(); ++node)
+    if (!grid_.dead(node) && (file_.nodes.empty() || std::find(addresses.begin(), addresses.end(),
+                                                               file_.nodes[node].ip) != addresses.end()))
+      here.push_back(node);
+  return here;
+}
+
+// Takes a (node, context). Nodes of one address are one host and share a board.
+void Endpoint::sit_down() {
+  const auto here = nodes_here();
+  if (here.empty())
+    throw Failure(PW_NIC_INVALID,
+                  "torus: this host has the address of no living node of the torus file; `ip address` "
+                  "shows those that it has");
+  std::vector<uint32_t> wanted = here;
+  const auto rank = launcher_rank();
+  if (options_.node) {
+    if (std::find(here.begin(), here.end(), *options_.node) == here.end())
+      throw Failure(PW_NIC_INVALID, format("torus: node={} is dead or not on this host; nodes {} to {} are",
+                                           *options_.node, here.front(), here.back()));
+    wanted = {*options_.node};
+  } else if (rank) {
+    wanted = {here[*rank % here.size()]};
+  }
+  // Without addresses in the file all are on this host, and datagrams go through loopback.
+  self_.ip = file_.nodes.empty() ? htonl(INADDR_LOOPBACK) : file_.nodes[wanted.front()].ip;
+  if (!file_.nodes.empty())
+    std::erase_if(wanted, [&](uint32_t node) { return file_.nodes[node].ip != self_.ip; });
+  const std::string name =
+      format("{:016x}-{:08x}", self_.job, hash_of(format("{} {}", host_id(), self_.ip)) >> 32);
+  self_.host = hash_of(name);
+  board_ = std::make_unique<Board>(name, self_.fingerprint);
+  const auto nodes = static_cast<uint32_t>(wanted.size());
+  self_.number = board_->claim(session_, nodes * file_.contexts,
+                               [&](uint32_t i) { return wanted[i % nodes] * file_.contexts + i / nodes; });
+  if (self_.number == UINT32_MAX)
+    throw Failure(PW_NIC_BUSY,
+                  format("torus: all {} contexts of {} are open; allow more in the torus file "
+                         "(\"contexts\"), at most {} endpoints in all",
+                         file_.contexts, nodes == 1 ? format("node {}", wanted.front()) : "all nodes here",
+                         kMostEndpoints));
+  node_ = self_.number / file_.contexts;
+}
+
+void Endpoint::query(pw_nic_info& info) const {
+  info.promises = file_.stated;
+  info.memory_kinds = 1u << PW_NIC_HOST | (gpu_there() ? 1u << PW_NIC_CUDA : 0u);
+  info.largest = kLargest;
+  info.copied = kCopied;
+  info.in_flight = Engine::kInFlight;
+  info.number = self_.number;
+  info.endpoints = file_.node_count() * file_.contexts;
+  info.dimensions = static_cast<uint32_t>(file_.extents.size());
+  std::copy(file_.extents.begin(), file_.extents.end(), info.extent);
+  const auto at = grid_.coordinates(node_);
+  std::copy(at.begin(), at.end(), info.coordinate);
+  info.latency_ns = file_.latency_ns;
+  info.bytes_per_s = file_.gbit_per_s * 1e9 / 8;
+}
+
+void Endpoint::address(pw_nic_address& address) const {
+  address.length = sizeof self_;
+  std::memcpy(address.bytes, &self_, sizeof self_);
+}
+
+std::shared_ptr<Peer> Endpoint::connect(const pw_nic_address& address) {
+  Place place{};
+  if (address.length == sizeof place) std::memcpy(&place, address.bytes, sizeof place);
+  if (place.magic != kPlaceMagic || place.number >= file_.node_count() * file_.contexts)
+    throw Failure(PW_NIC_REFUSED,
+                  format("torus: {} bytes that are no address of a torus endpoint", address.length));
+  if (place.job != self_.job)
+    throw Failure(PW_NIC_REFUSED, format("torus: endpoint {} belongs to another job", place.number));
+  if (place.fingerprint != self_.fingerprint)
+    throw Failure(PW_NIC_REFUSED,
+                  format("torus: endpoint {} read another torus file; give all the same one", place.number));
+  auto peer = std::make_shared<Peer>(place, file_.promises);
+  peer->node = place.number / file_.contexts;
+  if (place.host == self_.host) {
+    peer->seat = &board_->shared().seat[place.number];
+    peer->attach = place.process == getpid() || may_attach(place.process, place.beacon, place.session);
+  }
+  engine_->add(peer);
+  if (peer->gone()) {
+    const bool way = peer->there.found;
+    engine_->remove(peer);
+    throw Failure(
+        PW_NIC_UNREACHABLE,
+        way ? format("torus: endpoint {} is closed", place.number)
+            : format("torus: no way leads from node {} to node {}: one is dead, or all links are cut", node_,
+                     peer->node));
+  }
+  peers_.push_back(peer);
+  return peer;
+}
+
+void Endpoint::disconnect(const std::shared_ptr<Peer>& peer) {
+  engine_->remove(peer);
+  settle(*peer);
+  std::erase(peers_, peer);
+}
+
+std::shared_ptr<Memory> Endpoint::add_memory(const pw_nic_span& span, pw_nic_key& key) {
+  if (span.kind != PW_NIC_HOST && !(span.kind == PW_NIC_CUDA && gpu_there()))
+    throw Failure(PW_NIC_REFUSED, span.kind == PW_NIC_CUDA
+                                      ? "torus: memory of a GPU, but no CUDA driver with a GPU is here"
+                                      : format("torus: memory of kind {}; host (0) and CUDA (1) are known",
+                                               static_cast<int>(span.kind)));
+  Seat& seat = board_->shared().seat[self_.number];
+  if (free_slots_.empty() && next_slot_ == kSlots)
+    throw Failure(PW_NIC_BUSY, format("torus: {} memories are registered; no more are possible", kSlots));
+  const uint32_t slot = free_slots_.empty() ? next_slot_ : free_slots_.back();
+  auto memory = make_memory(span, slot, seat.generation[slot].load() + 1);
+  if (free_slots_.empty())
+    ++next_slot_;
+  else
+    free_slots_.pop_back();
+  if (seat.used.load() < next_slot_) seat.used = next_slot_;
+  engine_->add(memory);
+  seat.generation[slot] = memory->generation;
+  write_key(*memory, self_.number, key);
+  return memory;
+}
+
+void Endpoint::remove_memory(const std::shared_ptr<Memory>& memory) {
+  board_->shared().seat[self_.number].generation[memory->slot].fetch_add(1);
+  engine_->remove(memory);
+  board_->wait_untouched(Board::tag(self_.number, memory->slot));
+  free_slots_.push_back(memory->slot);
+}
+
+std::shared_ptr<Reach> Endpoint::import(const Peer& peer, const pw_nic_key& bytes) const {
+  Key key{};
+  if (!read_key(bytes, key) || key.number != peer.place.number)
+    throw Failure(PW_NIC_REFUSED, format("torus: no key of memory of endpoint {}", peer.place.number));
+  return std::make_shared<Reach>(key, peer.seat, peer.attach);
+}
+
+pw_nic_status Endpoint::check(const Request& request, bool put) const {
+  if (request.bytes > kLargest || !request.reach->holds(request.offset, request.bytes)) return PW_NIC_INVALID;
+  if (request.memory == nullptr) {
+    if (!put || request.bytes > kCopied) return PW_NIC_INVALID;
+  } else if (!(*request.memory)->holds(request.data, request.bytes)) {
+    return PW_NIC_INVALID;
+  }
+  return request.peer->gone() ? PW_NIC_UNREACHABLE : PW_NIC_OK;
+}
+
+bool Endpoint::at_once(const Request& request) const {
+  return direct_ && request.reach->reachable() &&
+         request.peer->under_way.load(std::memory_order_acquire) == 0 &&
+         (request.memory == nullptr || (*request.memory)->kind == PW_NIC_HOST);
+}
+
+pw_nic_status Endpoint::put(const Request& request) {
+  if (const pw_nic_status bad = check(request, true); bad != PW_NIC_OK) return bad;
+  if (!at_once(request)) return post(request, true);
+  if (ended_.size() == kEndedAtOnce) return PW_NIC_BUSY;
+  auto& touching = board_->shared().seat[self_.number].touching[0][0];
+  const pw_nic_status status = request.reach->put(request.offset, request.data, request.bytes, touching);
+  if (status != PW_NIC_OK) return request.peer->gone() ? PW_NIC_UNREACHABLE : status;
+  ++posted_.by_memory;
+  count(*request.peer, true, request.bytes);
+  if (request.done != nullptr) ended_.push_back({request.done, PW_NIC_OK});
+  return PW_NIC_OK;
+}
+
+pw_nic_status Endpoint::get(const Request& request) {
+  if (const pw_nic_status bad = check(request, false); bad != PW_NIC_OK) return bad;
+  if (!at_once(request)) return post(request, false);
+  if (ended_.size() == kEndedAtOnce) return PW_NIC_BUSY;
+  auto& touching = board_->shared().seat[self_.number].touching[0][0];
+  const pw_nic_status status = request.reach->get(request.offset, request.data, request.bytes, touching);
+  if (status != PW_NIC_OK) return request.peer->gone() ? PW_NIC_UNREACHABLE : status;
+  ++posted_.by_memory;
+  count(*request.peer, false, request.bytes);
+  if (request.done != nullptr) ended_.push_back({request.done, PW_NIC_OK});
+  return PW_NIC_OK;
+}
+
+pw_nic_status Endpoint::post(const Request& request, bool put) {
+  auto operation = std::make_unique<Operation>();
+  operation->put = put;
+  operation->peer = request.peer;
+  operation->reach = request.reach;
+  operation->offset = request.offset;
+  operation->bytes = request.bytes;
+  operation->local = static_cast<std::byte*>(request.data);
+  operation->done = request.done;
+  if (request.memory != nullptr) {
+    operation->memory = *request.memory;
+  } else {
+    operation->copied.assign(operation->local, operation->local + request.bytes);
+    operation->local = operation->copied.data();
+  }
+  const pw_nic_status status = engine_->submit(std::move(operation));
+  if (status == PW_NIC_OK) count(*request.peer, put, request.bytes);
+  return status;
+}
+
+void Endpoint::count(Peer& peer, bool put, uint64_t bytes) {
+  ++(put ? posted_.puts : posted_.gets);
+  (put ? posted_.put_bytes : posted_.get_bytes) += bytes;
+  peer.packets_there += put ? packets_of(bytes) : 1;
+  (put ? peer.bytes_there : peer.bytes_back) += bytes;
+  if (!put) peer.packets_back += packets_of(bytes);
+}
+
+void Endpoint::settle(const Peer& peer) {
+  const Way there = grid_.way(node_, peer.node), back = grid_.way(peer.node, node_);
+  links_.add(there.links, peer.bytes_there, peer.packets_there);
+  links_.add(back.links, peer.bytes_back, peer.packets_back);
+}
+
+// An operation that ended at once was posted when the engine had none before it, so what the engine ended
+// until now comes first.
+unsigned Endpoint::progress() {
+  const size_t at_once = ended_.size();
+  completed_.clear();
+  engine_->take_completed(completed_);
+  Engine::Completed told;
+  told.swap(completed_);  // a `done` may post, and call progress() again
+  for (const auto& [done, status] : told) done->call(done, status);
+  auto count = static_cast<unsigned>(told.size());
+  if (at_once == 0) return count;
+  std::vector<Ended> now(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(at_once));
+  ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(at_once));
+  for (const Ended& one : now) one.done->call(one.done, one.status);
+  return count + static_cast<unsigned>(now.size());
+}
+
+}  // namespace pw::torus

@@ -1,0 +1,78 @@
+// An open endpoint: what stands behind the entries of the plugin. The calls are made one at a time; the
+// engine's thread works beside them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "torus/engine.h"
+#include "torus/options.h"
+
+namespace pw::torus {
+
+class Endpoint {
+ public:
+  /// Throws Failure, or Error of a bad torus file.
+  explicit Endpoint(const pw_nic_options& options);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+
+  void query(pw_nic_info& info) const;
+  void address(pw_nic_address& address) const;
+
+  std::shared_ptr<Peer> connect(const pw_nic_address& address);
+  void disconnect(const std::shared_ptr<Peer>& peer);
+  std::shared_ptr<Memory> add_memory(const pw_nic_span& span, pw_nic_key& key);
+  void remove_memory(const std::shared_ptr<Memory>& memory);
+  std::shared_ptr<Reach> import(const Peer& peer, const pw_nic_key& key) const;
+
+  /// One put or get, as the entries of the plugin.
+  struct Request {
+    const std::shared_ptr<Peer>& peer;
+    const std::shared_ptr<Reach>& reach;
+    uint64_t offset;
+    void* data;
+    const std::shared_ptr<Memory>* memory;
+    uint64_t bytes;
+    pw_nic_done* done;
+  };
+  pw_nic_status put(const Request& request);
+  pw_nic_status get(const Request& request);
+  unsigned progress();
+
+ private:
+  struct Ended {
+    pw_nic_done* done;
+    pw_nic_status status;
+  };
+  void sit_down();
+  [[nodiscard]] std::vector<uint32_t> nodes_here() const;
+  [[nodiscard]] bool at_once(const Request& request) const;
+  pw_nic_status check(const Request& request, bool put) const;
+  pw_nic_status post(const Request& request, bool put);
+  void count(Peer& peer, bool put, uint64_t bytes);
+  void settle(const Peer& peer);
+
+  Options options_;
+  std::string file_text_;
+  TorusFile file_;
+  uint64_t job_;
+  Grid grid_;
+  const bool direct_;  ///< nothing is modelled or injected: the core that posts moves the bytes
+  uint64_t session_;   ///< others read it, to see whether they may
+  std::unique_ptr<Board> board_;
+  Place self_{};
+  uint32_t node_ = 0;
+  Counters posted_, moved_;  ///< of the calls, and of the engine
+  LinkCounters links_;
+  std::unique_ptr<Wire> wire_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<std::shared_ptr<Peer>> peers_;
+  std::vector<uint32_t> free_slots_;
+  uint32_t next_slot_ = 0;
+  std::vector<Ended> ended_;  ///< at once, and not yet told
+  Engine::Completed completed_;
+};
+
+}  // namespace pw::torus

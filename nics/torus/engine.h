@@ -1,0 +1,103 @@
+// The card's processor: a thread that moves what was posted when its time has come, answers peers, and
+// notices those that died, while the host does something else.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <queue>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "torus/exchange.h"
+
+namespace pw::torus {
+
+/// What the engine of an endpoint works with; outlives it.
+struct Surroundings {
+  const TorusFile& file;
+  Shared& shared;
+  const Place& self;
+  uint32_t node;
+  uint64_t job;
+};
+
+class Engine {
+ public:
+  static constexpr uint32_t kInFlight = 4096;
+
+  Engine(const Surroundings& around, Grid grid, Wire& wire, Counters& counters);
+  ~Engine();
+  Engine(const Engine&) = delete;
+
+  void add(const std::shared_ptr<Peer>& peer);
+  void remove(const std::shared_ptr<Peer>& peer);
+  void add(const std::shared_ptr<Memory>& memory);
+  void remove(const std::shared_ptr<Memory>& memory);
+
+  /// PW_NIC_BUSY, or the operation is accepted.
+  pw_nic_status submit(OperationPointer operation);
+
+  using Completed = std::vector<std::pair<pw_nic_done*, pw_nic_status>>;
+  /// What ended since the last call; nearly free when nothing did.
+  void take_completed(Completed& completed);
+
+  /// Waits, not for long, until all that was accepted has ended; ends the rest with PW_NIC_BROKEN.
+  void finish();
+
+ private:
+  struct Due {
+    uint64_t time, turn;
+    OperationPointer operation;
+    bool home;                                           ///< a get whose bytes are here: only its time is not
+    friend bool operator<(const Due& a, const Due& b) {  // the top of the heap is the earliest
+      return std::pair(a.time, a.turn) > std::pair(b.time, b.turn);
+    }
+  };
+  void run();
+  uint64_t step(uint64_t now);
+  void wait(uint64_t now, uint64_t until);
+  void wake();
+  void dispatch(OperationPointer operation, uint64_t now);
+  void move(OperationPointer operation, uint64_t now);
+  void complete(OperationPointer operation, pw_nic_status status);
+  void push(uint64_t time, OperationPointer operation, bool home);
+  uint64_t arrival(const std::vector<Link>& links, uint64_t bytes, uint64_t now);
+  uint64_t due_of(Operation& operation, uint64_t now);
+  uint64_t bury(uint64_t now);
+  void find_ways(Peer& peer) const;
+  void watch(const Peer& peer);
+  void look_at_processes(uint64_t now);
+  void lose(const std::shared_ptr<Peer>& peer);
+
+  const Surroundings around_;
+  Grid grid_;
+  Wire& wire_;
+  Counters& counters_;
+  const bool modelled_;  ///< operations take their time
+  std::mutex mutex_;
+  Exchange exchange_;
+  Random random_;
+  std::vector<Due> heap_;
+  uint64_t turn_ = 0;
+  uint32_t in_flight_ = 0;
+  bool buried_ = false;  ///< this endpoint's node is dead
+  std::vector<std::shared_ptr<Peer>> peers_;
+  std::vector<std::shared_ptr<Memory>> memories_;  ///< by slot
+  std::map<int, Descriptor> watched_;              ///< pidfds by process
+  Completed completed_;
+  std::atomic<bool> some_completed_{false};
+  bool process_ended_ = false, finished_ = false;
+  uint64_t next_look_ = 0;
+  std::atomic<bool> stop_{false}, poked_{false};
+  std::atomic<uint64_t> asleep_until_{0};
+  Descriptor alarm_, poll_;
+  std::thread thread_;
+};
+
+/// Whether operations cannot be moved by the core that posts them.
+bool needs_engine(const TorusFile& file);
+
+}  // namespace pw::torus

@@ -1,0 +1,66 @@
+// Operations by datagrams: cut into packets, answered and stored at the other end, in the order in which they
+// were started. Not safe for threads; the engine has the lock.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "torus/counters.h"
+#include "torus/flow.h"
+#include "torus/peer.h"
+#include "torus/wire.h"
+
+namespace pw::torus {
+
+class Exchange {
+ public:
+  struct Hooks {
+    std::function<void(OperationPointer, pw_nic_status)> complete;
+    /// Registered memory of this endpoint; null when it is not, or no longer, there.
+    std::function<std::shared_ptr<Memory>(uint32_t slot, uint32_t generation)> find;
+    std::function<void(uint32_t number, uint64_t session)> lost;
+  };
+  Exchange(const Place& self, const Secret& key, Wire& wire, Counters& counters, Hooks hooks);
+  ~Exchange();
+
+  void start(OperationPointer operation, uint64_t now);
+  /// Takes a batch of what arrived. Returns how many datagrams.
+  unsigned receive(uint64_t now);
+  /// Sends what is due, and gives up peers that do not answer. Returns when it wants to be called again.
+  uint64_t attend(uint64_t now);
+  /// Ends all towards that endpoint with PW_NIC_UNREACHABLE, and hears it no more.
+  void lose(uint32_t number, uint64_t session);
+  [[nodiscard]] bool idle() const;
+  /// Tells all peers that this endpoint closes, and gives up what is under way.
+  void say_goodbye();
+
+ private:
+  struct Message;
+  struct Flow;
+  Flow* flow_of(uint32_t number, uint64_t session, const sockaddr_in& to, uint64_t now);
+  void take_datagram(std::span<const std::byte> datagram, const sockaddr_in& from, uint64_t now);
+  void take_acknowledgement(Flow& flow, const Header& header, uint64_t now);
+  void take_in_order(Flow& flow, std::span<const std::byte> datagram);
+  void take_get(Flow& flow, const Header& header);
+  void take_data(Flow& flow, const Packet& packet);
+  void cut(Flow& flow, uint64_t now);
+  void transmit(Flow& flow, Datagram& datagram);
+  void send_bare(Flow& flow, Kind kind);
+  bool silent(Flow& flow, uint64_t now);
+  [[nodiscard]] Header header_to(const Flow& flow, Kind kind) const;
+
+  Place self_;
+  Secret key_;
+  Wire& wire_;
+  Counters& counters_;
+  Hooks hooks_;
+  std::map<uint32_t, std::unique_ptr<Flow>> flows_;  ///< by number
+  std::array<uint64_t, kMostEndpoints> gone_{};      ///< sessions up to this one are heard no more
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace pw::torus

@@ -1,0 +1,65 @@
+// The torus file: what the network is like, where its nodes are, and what goes wrong in it.
+// docs/nics/torus.md describes it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pw::torus {
+
+inline constexpr uint32_t kMostEndpoints = 1024;
+
+struct NodeAddress {
+  uint32_t ip = 0;    ///< in network byte order
+  uint16_t port = 0;  ///< of context 0, the others follow; 0: any
+  friend bool operator==(const NodeAddress&, const NodeAddress&) = default;
+};
+
+struct Death {
+  uint32_t node;
+  uint64_t after_ns;  ///< since the job's first endpoint of the host was opened; 0: never alive
+  friend bool operator==(const Death&, const Death&) = default;
+};
+
+/// A probability of 0 to 1 for each operation, and the longest time it costs.
+struct Chance {
+  double probability = 0;
+  uint64_t ns = 0;
+};
+
+struct Faults {
+  uint64_t seed = 1;
+  Chance delay;                                 ///< all that follows to the same peer waits as well
+  Chance reorder;                               ///< a put is held back, and what may overtake it does
+  double drop = 0, duplicate = 0, corrupt = 0;  ///< probabilities for each datagram
+
+  [[nodiscard]] bool of_packets() const { return drop > 0 || duplicate > 0 || corrupt > 0; }
+  [[nodiscard]] bool of_operations() const { return delay.probability > 0 || reorder.probability > 0; }
+};
+
+struct TorusFile {
+  std::vector<uint32_t> extents{8};
+  uint32_t contexts = 128;  ///< endpoints of a node
+  double hop_ns = 129, latency_ns = 850, gbit_per_s = 75;
+  bool timed = false;              ///< whether these three are modelled
+  uint32_t promises = 3;           ///< PW_NIC_PUTS_IN_ORDER, PW_NIC_GETS_BEHIND_PUTS: what is kept
+  uint32_t stated = 3;             ///< what query() says; different only to test those who check
+  std::vector<NodeAddress> nodes;  ///< one for each node; empty: all on this host
+  std::vector<std::pair<uint32_t, uint32_t>> cut;
+  std::vector<Death> dead;
+  Faults faults;
+
+  [[nodiscard]] uint32_t node_count() const;
+};
+
+/// Throws pw::Error, which says where in the file what is wrong.
+TorusFile parse_torus(std::string_view text, const std::string& name);
+
+/// The same of the file at `path`; the default where `path` is empty. `text`: what was read.
+TorusFile load_torus(const std::string& path, std::string& text);
+
+}  // namespace pw::torus

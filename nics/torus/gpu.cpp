@@ -1,0 +1,93 @@
+#include "torus/gpu.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+namespace pw::torus {
+namespace {
+
+// The few entries of the CUDA driver that are needed, by their documented C signatures.
+struct GpuDriver {
+  int (*init)(unsigned) = nullptr;
+  int (*device_count)(int*) = nullptr;
+  int (*device_get)(int*, int) = nullptr;
+  int (*context_retain)(void**, int) = nullptr;
+  int (*context_push)(void*) = nullptr;
+  int (*context_pop)(void**) = nullptr;
+  int (*stream_create)(void**, unsigned, int) = nullptr;
+  int (*copy)(uint64_t, uint64_t, size_t, void*) = nullptr;
+  int (*synchronize)(void*) = nullptr;
+  bool there = false;
+
+  GpuDriver() {
+    const char* name = std::getenv("PEERWAY_CUDA_LIBRARY");
+    void* library = dlopen(name != nullptr ? name : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);  // never closed
+    if (library == nullptr) return;
+    bool all = true;
+    const auto find = [&](auto& entry, const char* symbol) {
+      entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(dlsym(library, symbol));
+      all &= entry != nullptr;
+    };
+    find(init, "cuInit");
+    find(device_count, "cuDeviceGetCount");
+    find(device_get, "cuDeviceGet");
+    find(context_retain, "cuDevicePrimaryCtxRetain");
+    find(context_push, "cuCtxPushCurrent_v2");
+    find(context_pop, "cuCtxPopCurrent_v2");
+    find(stream_create, "cuStreamCreateWithPriority");
+    find(copy, "cuMemcpyAsync");
+    find(synchronize, "cuStreamSynchronize");
+    int devices = 0;
+    there = all && init(0) == 0 && device_count(&devices) == 0 && devices > 0;
+  }
+};
+
+const GpuDriver& gpu_driver() {
+  static const GpuDriver driver;
+  return driver;
+}
+
+struct GpuPlace {
+  void* context = nullptr;
+  void* stream = nullptr;
+};
+
+// With the context current. Kept until the process ends, as the primary context is.
+GpuPlace* gpu_place(int device) {
+  static std::mutex mutex;
+  static std::map<int, GpuPlace> places;
+  const GpuDriver& driver = gpu_driver();
+  std::lock_guard lock(mutex);
+  GpuPlace& place = places[device];
+  int handle = 0;
+  if (place.context == nullptr &&
+      (driver.device_get(&handle, device) != 0 || driver.context_retain(&place.context, handle) != 0))
+    return nullptr;
+  if (driver.context_push(place.context) != 0) return nullptr;
+  constexpr unsigned kWaitsForNone = 1;  // CU_STREAM_NON_BLOCKING
+  if (place.stream != nullptr || driver.stream_create(&place.stream, kWaitsForNone, 0) == 0) return &place;
+  void* popped;
+  driver.context_pop(&popped);
+  return nullptr;
+}
+
+}  // namespace
+
+bool gpu_there() { return gpu_driver().there; }
+
+bool gpu_copy(void* to, const void* from, uint64_t bytes, int device) {
+  const GpuDriver& driver = gpu_driver();
+  const GpuPlace* place = driver.there ? gpu_place(device) : nullptr;
+  if (place == nullptr) return false;
+  const bool done = driver.copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes,
+                                place->stream) == 0 &&
+                    driver.synchronize(place->stream) == 0;
+  void* popped;
+  driver.context_pop(&popped);
+  return done;
+}
+
+}  // namespace pw::torus

@@ -1,0 +1,18 @@
+// GPU memory as source and target of packets: copied by the process that registered it, through the CUDA
+// driver, when there is one.
+#pragma once
+
+#include <cstdint>
+
+#include "peerway/nic.h"
+
+namespace pw::torus {
+
+/// Whether a CUDA driver with a GPU is there.
+bool gpu_there();
+
+/// Copies by a stream of the GPU's own, which waits for no kernel; one side is memory of GPU `device`.
+/// Returns once the bytes are there. False when the driver fails.
+bool gpu_copy(void* to, const void* from, uint64_t bytes, int device);
+
+}  // namespace pw::torus

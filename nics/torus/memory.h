@@ -1,0 +1,94 @@
+// Registered memory, keys of it, and the ways in which a process reaches memory of another one on its host:
+// the file behind it mapped here, or cross-memory attach. All else goes by datagrams.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/descriptor.h"
+#include "peerway/nic.h"
+#include "torus/board.h"
+
+namespace pw::torus {
+
+/// What a key says; plain bytes.
+struct Key {
+  uint32_t magic;
+  uint32_t number;  ///< of the endpoint
+  uint32_t slot, generation;
+  uint64_t bytes;
+  uint64_t address;
+  int32_t process;
+  int32_t descriptor;  ///< in that process; -1: none
+  uint64_t descriptor_offset;
+  uint64_t inode;  ///< of the descriptor's file
+  uint32_t kind;
+};
+static_assert(sizeof(Key) <= PW_NIC_KEY_BYTES);
+
+/// Memory of this process. Whoever still refers to it after its end finds it dead.
+struct Memory {
+  std::byte* address;
+  uint64_t bytes;
+  pw_nic_memory_kind kind;
+  int32_t device;
+  uint32_t slot, generation;
+  uint64_t descriptor_offset = 0;
+  Descriptor descriptor;  ///< keeps the file behind it open for those who map it
+  std::atomic<bool> alive{true};
+
+  [[nodiscard]] bool holds(const void* data, uint64_t count) const {
+    const auto first = reinterpret_cast<uintptr_t>(data), begin = reinterpret_cast<uintptr_t>(address);
+    return first >= begin && count <= bytes && first - begin <= bytes - count;
+  }
+};
+
+/// Describes `span` as slot `slot` of endpoint `number`. Throws Failure.
+std::shared_ptr<Memory> make_memory(const pw_nic_span& span, uint32_t slot, uint32_t generation);
+void write_key(const Memory& memory, uint32_t number, pw_nic_key& key);
+/// False when it is no key of this card.
+bool read_key(const pw_nic_key& bytes, Key& key);
+
+/// Memory of a peer as this process reaches it.
+class Reach {
+ public:
+  /// `seat`: of the peer on this host, null when it is on another one. `attach`: whether cross-memory attach
+  /// to its process is allowed.
+  Reach(const Key& key, const Seat* seat, bool attach);
+  ~Reach();
+  Reach(const Reach&) = delete;
+
+  [[nodiscard]] const Key& key() const { return key_; }
+  [[nodiscard]] bool mapped() const { return mapped_ != nullptr; }
+  [[nodiscard]] bool reachable() const { return mapped_ != nullptr || attach_; }
+  [[nodiscard]] bool holds(uint64_t offset, uint64_t bytes) const {
+    return bytes <= key_.bytes && offset <= key_.bytes - bytes;
+  }
+
+  /// Moves the bytes by this processor. `touching` says to the owner that it must wait with its
+  /// deregistration.
+  pw_nic_status put(uint64_t offset, const void* data, uint64_t bytes, std::atomic<uint64_t>& touching) const;
+  pw_nic_status get(uint64_t offset, void* data, uint64_t bytes, std::atomic<uint64_t>& touching) const;
+
+ private:
+  [[nodiscard]] bool touch(std::atomic<uint64_t>& touching) const;
+  [[nodiscard]] pw_nic_status attach(bool put, uint64_t offset, void* data, uint64_t bytes) const;
+  void map();
+
+  Key key_;
+  const std::atomic<uint32_t>* generation_ = nullptr;
+  std::byte* mapped_ = nullptr;
+  void* mapping_ = nullptr;
+  uint64_t mapping_bytes_ = 0;
+  bool attach_ = false;
+};
+
+/// Copies so that aligned words of 8 bytes arrive whole, and after all that this thread copied before.
+void copy_whole_words(void* to, const void* from, uint64_t bytes);
+
+/// Whether this process may read and write that one's memory: it reads `expected` at `address` there.
+bool may_attach(int process, uint64_t address, uint64_t expected);
+
+}  // namespace pw::torus

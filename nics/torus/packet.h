@@ -1,0 +1,62 @@
+// Datagrams between endpoints: a header and up to 8 KiB of payload, with a checksum under the job's key, so
+// that bytes that were damaged, or come from another job, are told from ours.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/siphash.h"
+
+namespace pw::torus {
+
+inline constexpr uint32_t kMostPayload = 8192;
+inline constexpr uint32_t kWindow = 256;  ///< sequenced packets under way to a peer
+
+enum class Kind : uint16_t {
+  ack,      ///< nothing else
+  ping,     ///< asks for an ack
+  bye,      ///< the sender closes
+  put,      ///< payload for `offset` of the memory (slot, generation)
+  get,      ///< asks for `total` bytes at `offset` of the memory; the answer bears `id`
+  data,     ///< payload at `offset` of the answer to get `id`
+  refused,  ///< the memory that get `id` names is not there
+};
+
+/// Packets from `put` on bear a sequence number, 1 and up, and are taken in that order.
+struct Header {
+  uint32_t magic;
+  Kind kind;
+  uint16_t bytes;     ///< of the payload
+  uint64_t checksum;  ///< of the header, with 0 here, and the payload
+  uint32_t from, to;  ///< numbers of the endpoints
+  uint64_t from_session, to_session;
+  uint64_t sequence;                ///< 0: none
+  uint64_t acknowledged;            ///< all up to this one were taken
+  std::array<uint64_t, 4> arrived;  ///< bit i: acknowledged + 1 + i is there as well
+  uint32_t slot, generation;
+  uint64_t offset, id, total;
+};
+static_assert(sizeof(Header) == 120 && kWindow == 64 * 4);
+
+inline constexpr size_t kMostDatagram = sizeof(Header) + kMostPayload;
+
+struct Packet {
+  Header header;
+  std::span<const std::byte> payload;  ///< lies in what was parsed
+};
+
+/// The job's key.
+Secret packet_key(uint64_t job);
+
+/// Completes magic and checksum of a datagram that begins with its header.
+void seal(std::span<std::byte> datagram, const Secret& key);
+
+/// Whether the bytes are a packet that makes sense; of the checksum it says nothing.
+bool parse_packet(std::span<const std::byte> datagram, Packet& packet);
+
+/// The same, and they are from this job and undamaged.
+bool open_packet(std::span<const std::byte> datagram, const Secret& key, Packet& packet);
+
+}  // namespace pw::torus

@@ -1,0 +1,54 @@
+// Ways through a torus: in the order of the dimensions, the shorter way around in each; around cut links and
+// dead nodes by the fewest hops.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "peerway/nic.h"
+
+namespace pw::torus {
+
+/// A directed link: out of `node` in `direction`, 2 * dimension, + 1 towards lower coordinates.
+struct Link {
+  uint32_t node;
+  uint32_t direction;
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+inline constexpr uint32_t kDirections = 2 * PW_NIC_DIMENSIONS;
+
+struct Way {
+  bool found = false;
+  std::vector<Link> links;  ///< none from a node to itself
+};
+
+class Grid {
+ public:
+  explicit Grid(std::vector<uint32_t> extents);
+
+  [[nodiscard]] uint32_t nodes() const { return static_cast<uint32_t>(dead_.size()); }
+  [[nodiscard]] const std::vector<uint32_t>& extents() const { return extents_; }
+  [[nodiscard]] std::array<uint32_t, PW_NIC_DIMENSIONS> coordinates(uint32_t node) const;
+  [[nodiscard]] uint32_t behind(Link link) const;  ///< the node that it leads to
+
+  void cut(uint32_t a, uint32_t b);  ///< all links between the two, both ways
+  void kill(uint32_t node);
+  [[nodiscard]] bool dead(uint32_t node) const { return dead_[node]; }
+
+  [[nodiscard]] Way way(uint32_t from, uint32_t to) const;
+
+ private:
+  [[nodiscard]] bool usable(Link link) const;
+  [[nodiscard]] Way by_dimensions(uint32_t from, uint32_t to) const;
+  [[nodiscard]] Way by_breadth(uint32_t from, uint32_t to) const;
+
+  std::vector<uint32_t> extents_;
+  std::vector<uint8_t> cut_;  ///< by node, a bit for each direction
+  std::vector<bool> dead_;
+  bool whole_ = true;
+};
+
+}  // namespace pw::torus

@@ -1,0 +1,71 @@
+// The UDP socket of an endpoint: datagrams in batches, and what is injected to go wrong on the way.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "torus/counters.h"
+#include "torus/file.h"
+#include "torus/packet.h"
+#include "torus/random.h"
+
+namespace pw::torus {
+
+class Wire {
+ public:
+  /// Binds to an address of this host, port 0: any. Throws Failure.
+  Wire(uint32_t ip, uint16_t port, const Faults& faults, uint64_t seed, Counters& counters);
+
+  [[nodiscard]] int descriptor() const { return socket_.get(); }
+  [[nodiscard]] const sockaddr_in& address() const { return address_; }
+
+  /// Queues a datagram, sealed; its bytes must stay until flush().
+  void send(const sockaddr_in& to, std::span<const std::byte> datagram);
+  /// The same of a bare header, which is copied.
+  void send_copy(const sockaddr_in& to, std::span<const std::byte, sizeof(Header)> datagram);
+  void flush();
+
+  /// `take(datagram, from)` for what is there, at most a batch. Returns how many.
+  template <typename Take>
+  unsigned receive(Take&& take);
+
+ private:
+  static constexpr unsigned kBatch = 64;
+  struct Out {
+    sockaddr_in to;
+    std::span<const std::byte> bytes;
+  };
+  struct In {
+    std::array<std::array<std::byte, kMostDatagram>, kBatch> bytes;
+    std::array<sockaddr_in, kBatch> from;
+    std::array<iovec, kBatch> pieces;
+    std::array<mmsghdr, kBatch> messages;
+  };
+  unsigned fetch();
+
+  Descriptor socket_;
+  sockaddr_in address_{};
+  const Faults& faults_;
+  Random random_;
+  Counters& counters_;
+  std::vector<Out> out_;
+  std::vector<std::unique_ptr<std::vector<std::byte>>> owned_;  ///< of send_copy() and damaged ones
+  std::unique_ptr<In> in_ = std::make_unique<In>();
+};
+
+template <typename Take>
+unsigned Wire::receive(Take&& take) {
+  const unsigned count = fetch();
+  for (unsigned i = 0; i < count; ++i)
+    take(std::span<const std::byte>(in_->bytes[i]).first(in_->messages[i].msg_len), in_->from[i]);
+  return count;
+}
+
+}  // namespace pw::torus
