@@ -40,7 +40,7 @@ class SendWindow {
   [[nodiscard]] uint64_t next_timer() const;
 
  private:
-  static constexpr uint64_t kShortest = 1'000'000, kLongest = 200'000'000;
+  static constexpr uint64_t kShortest = 2'000'000, kFirst = 20'000'000, kLongest = 200'000'000;
   static constexpr uint32_t kFewest = 16;
 
   struct Packet {
@@ -52,14 +52,16 @@ class SendWindow {
   void arrive(Packet& packet, uint64_t now);
   [[nodiscard]] bool overtaken(const Packet& p) const { return p.turn + 3 <= newest_arrived_; }
   [[nodiscard]] uint64_t patience() const {
-    return std::min((2 * round_trip_ + kShortest) << std::min(silent_, 8u), kLongest);
+    if (round_trip_ == 0) return kFirst << std::min(silent_, 3u);
+    return std::min((round_trip_ + 4 * swing_ + kShortest) << std::min(silent_, 8u), kLongest);
   }
 
   std::deque<Packet> packets_;
   uint64_t first_ = 1;  ///< sequence number of packets_[0]
   uint64_t turn_ = 0, newest_arrived_ = 0;
-  uint64_t round_trip_ = 0;
-  uint32_t silent_ = 0;  ///< timers that passed since the last acknowledgement
+  uint64_t round_trip_ = 0, swing_ = 0;  ///< mean, and mean distance from it
+  uint64_t probed_ = 0;                  ///< when a timer last passed
+  uint32_t silent_ = 0;                  ///< timers that passed since the last acknowledgement
   uint32_t limit_ = kWindow;
 };
 
@@ -95,7 +97,10 @@ inline void SendWindow::arrive(Packet& packet, uint64_t now) {
   newest_arrived_ = std::max(newest_arrived_, packet.turn);
   if (packet.again) return;  // which of the two it was, nobody knows
   const uint64_t took = now - packet.sent;
-  round_trip_ = round_trip_ == 0 ? took : (7 * round_trip_ + took) / 8;
+  if (round_trip_ == 0) round_trip_ = took, swing_ = took / 2;
+  const uint64_t apart = took > round_trip_ ? took - round_trip_ : round_trip_ - took;
+  swing_ = (3 * swing_ + apart) / 4;
+  round_trip_ = (7 * round_trip_ + took) / 8;
 }
 
 template <typename Taken>
@@ -126,7 +131,8 @@ void SendWindow::resend(uint64_t now, Send&& send) {
   bool late = false;
   for (Packet& packet : packets_) {
     if (packet.arrived) continue;
-    const bool over = now >= packet.sent + patient;
+    const bool over =
+        !late && now >= std::max(packet.sent, probed_) + patient;  // the answer to one tells of the others
     if (!over && !overtaken(packet)) continue;
     late |= over;
     packet.sent = now;
@@ -136,6 +142,7 @@ void SendWindow::resend(uint64_t now, Send&& send) {
   }
   if (!late) return;
   ++silent_;
+  probed_ = now;
   limit_ = std::max(kFewest, limit_ / 2);
 }
 
@@ -143,7 +150,7 @@ inline uint64_t SendWindow::next_timer() const {
   uint64_t oldest = UINT64_MAX;
   for (const Packet& packet : packets_)
     if (!packet.arrived) oldest = std::min(oldest, packet.sent);
-  return oldest == UINT64_MAX ? oldest : oldest + patience();
+  return oldest == UINT64_MAX ? oldest : std::max(oldest, probed_) + patience();
 }
 
 inline bool ReceiveWindow::shift() {

@@ -1,0 +1,458 @@
+// Several processes on a plugin of peerway/nic.h, which check every byte: the tests of the torus NIC.
+//
+//     nic_ranks PLUGIN TEST RANKS CONFIGURATION [SEED] [NAMESPACE,...]
+//
+// Rank r runs in the network namespace r modulo their number. Prints one line of JSON; exits with 1 when
+// anything was wrong.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "peerway/nic.h"
+
+namespace {
+
+constexpr int kMostRanks = 16;
+constexpr uint64_t kMemory = 8 << 20;  // the lower half is read by peers, in the upper one they write
+constexpr uint64_t kInbox = kMemory / 2, kWords = kMemory - 4096;
+constexpr double kHang = 20;  // seconds
+
+const pw_nic_ops* nic_ops;
+int rank, ranks;
+uint64_t seed = 1;
+
+struct Meeting {  // what the ranks share beside the card
+  std::atomic<int> arrived, turn;
+  std::atomic<int> failed, living;
+  pw_nic_address address[kMostRanks];
+  pw_nic_key key[kMostRanks];
+  char text[256];
+};
+Meeting* meeting;
+
+double seconds() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+[[noreturn]] void give_up(const std::string& what) {
+  std::fprintf(stderr, "rank %d, seed %llu: %s\n", rank, static_cast<unsigned long long>(seed), what.c_str());
+  meeting->failed = 1;
+  _exit(1);
+}
+
+void require(bool holds, const std::string& what) {
+  if (!holds) give_up(what);
+}
+
+void meet() {
+  const int turn = meeting->turn;
+  if (++meeting->arrived == ranks) {
+    meeting->arrived = 0;
+    ++meeting->turn;
+  }
+  const double limit = seconds() + 2 * kHang;
+  while (meeting->turn == turn) {
+    if (meeting->failed != 0) _exit(1);
+    require(seconds() < limit, "the others do not come");
+    sched_yield();
+  }
+}
+
+struct Done : pw_nic_done {
+  bool ended = false;
+  pw_nic_status status = PW_NIC_OK;
+  int turn = 0;
+  Done() {
+    call = [](pw_nic_done* self, pw_nic_status s) {
+      auto* done = static_cast<Done*>(self);
+      static int turns = 0;
+      require(!done->ended, "an operation ended twice");
+      done->ended = true;
+      done->status = s;
+      done->turn = ++turns;
+    };
+  }
+  Done(const Done&) = delete;
+};
+using Dones = std::unique_ptr<Done[]>;
+
+struct Card {
+  pw_nic* nic = nullptr;
+  pw_nic_info info{};
+  std::byte* bytes = nullptr;
+  pw_nic_memory* memory = nullptr;
+  pw_nic_peer* peer[kMostRanks] = {};
+  pw_nic_remote* remote[kMostRanks] = {};
+
+  explicit Card(const char* configuration) {
+    const pw_nic_options options{sizeof options, static_cast<uint64_t>(getppid()), configuration};
+    if (nic_ops->open(&options, &nic) != PW_NIC_OK) give_up(nic_ops->why(nullptr));
+    info.size = sizeof info;
+    nic_ops->query(nic, &info);
+    const int file = memfd_create("memory", MFD_CLOEXEC);
+    require(ftruncate(file, kMemory) == 0, "memfd");
+    const bool shared = seed % 2 == 1;  // else the card is not told what is behind the memory
+    bytes = static_cast<std::byte*>(mmap(nullptr, kMemory, PROT_READ | PROT_WRITE,
+                                         shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS,
+                                         shared ? file : -1, 0));
+    const pw_nic_span span{sizeof span, bytes, kMemory, PW_NIC_HOST, 0, shared ? file : -1, 0};
+    require(nic_ops->register_memory(nic, &span, &memory, &meeting->key[rank]) == PW_NIC_OK, "register");
+    nic_ops->address(nic, &meeting->address[rank]);
+    meet();
+    for (int r = 0; r < ranks; ++r) {
+      if (nic_ops->connect(nic, &meeting->address[r], &peer[r]) != PW_NIC_OK) give_up(nic_ops->why(nic));
+      require(nic_ops->import_key(nic, peer[r], &meeting->key[r], &remote[r]) == PW_NIC_OK, "import");
+    }
+    meet();
+  }
+  ~Card() {
+    meet();
+    for (int r = 0; r < ranks; ++r) {
+      nic_ops->release_key(nic, remote[r]);
+      nic_ops->disconnect(nic, peer[r]);
+    }
+    nic_ops->deregister_memory(nic, memory);
+    nic_ops->close(nic);
+  }
+  [[nodiscard]] bool promises(uint32_t what) const { return (info.promises & what) != 0; }
+
+  pw_nic_status put(int r, uint64_t offset, const void* data, uint64_t count, Done* done,
+                    bool copied = false) {
+    return busy_free(
+        [&] { return nic_ops->put(nic, remote[r], offset, data, copied ? nullptr : memory, count, done); });
+  }
+  pw_nic_status get(int r, uint64_t offset, void* data, uint64_t count, Done* done) {
+    return busy_free([&] { return nic_ops->get(nic, remote[r], offset, data, memory, count, done); });
+  }
+  void end(const Done& done, const char* what) {
+    const double limit = seconds() + kHang;
+    while (!done.ended) {
+      require(seconds() < limit, std::string(what) + " does not end");
+      if (nic_ops->progress(nic) == 0) sched_yield();
+    }
+  }
+
+ private:
+  template <typename Post>
+  pw_nic_status busy_free(Post&& post) {
+    const double limit = seconds() + kHang;
+    for (;;) {
+      const pw_nic_status status = post();
+      if (status != PW_NIC_BUSY) return status;
+      require(seconds() < limit, "the card stays busy");
+      nic_ops->progress(nic);
+    }
+  }
+};
+
+std::byte pattern(int from, uint64_t round, uint64_t at) {
+  return static_cast<std::byte>((at * 131 + round * 29 + static_cast<uint64_t>(from) * 71 + seed * 7) >> 2);
+}
+
+void fill(std::byte* to, uint64_t count, int from, uint64_t round, uint64_t at) {
+  for (uint64_t i = 0; i < count; ++i) to[i] = pattern(from, round, at + i);
+}
+
+void check(const std::byte* bytes, uint64_t count, int from, uint64_t round, uint64_t at, const char* what) {
+  for (uint64_t i = 0; i < count; ++i)
+    require(bytes[i] == pattern(from, round, at + i), std::string(what) + " of rank " + std::to_string(from) +
+                                                          ", round " + std::to_string(round) + ": byte " +
+                                                          std::to_string(at + i) + " is wrong");
+}
+
+uint64_t word_at(const Card& card, uint64_t offset) {
+  return std::atomic_ref(*reinterpret_cast<uint64_t*>(card.bytes + offset)).load(std::memory_order_acquire);
+}
+
+// Rank r writes to its part of the inbox of each other, in pieces of random sizes.
+struct Piece {
+  uint64_t at, bytes;
+};
+
+void prove_arrival(Card& card, int to, const std::vector<Piece>& pieces, uint64_t base, std::byte* scratch) {
+  const double limit = seconds() + kHang;
+  for (const Piece& piece : pieces) {
+    const std::byte* sent = card.bytes + base + piece.at;
+    for (;;) {  // without promises only the bytes themselves prove it
+      Done got;
+      require(card.get(to, base + piece.at, scratch, piece.bytes, &got) == PW_NIC_OK, "get refused");
+      card.end(got, "a get");
+      require(got.status == PW_NIC_OK, "a get ended with " + std::to_string(got.status));
+      if (std::memcmp(scratch, sent, piece.bytes) == 0) break;
+      require(!card.promises(PW_NIC_GETS_BEHIND_PUTS), "a get overtook a put");
+      require(seconds() < limit, "a put never arrives");
+    }
+  }
+}
+
+// Puts of random pieces to all, proven; gets of what is there; words behind puts where that is promised.
+void mixed(const char* configuration) {
+  Card card(configuration);
+  std::mt19937_64 random(seed * 1000 + static_cast<uint64_t>(rank));
+  const uint64_t part = 64 << 10;
+  std::byte* mine = card.bytes + kInbox + static_cast<uint64_t>(rank) * part;  // sent to the same place there
+  std::byte* scratch = card.bytes + (2 << 20);
+  fill(card.bytes, 1 << 20, rank, 0, 0);
+  meet();
+  const int rounds = std::getenv("ROUNDS") != nullptr ? std::atoi(std::getenv("ROUNDS")) : 3;
+  for (uint64_t round = 1; round <= static_cast<uint64_t>(rounds); ++round) {
+    std::vector<Piece> pieces;
+    for (uint64_t at = 0; at < part && pieces.size() < 24;) {
+      const uint64_t longest = random() % 4 == 0 ? 20000 : 200;
+      const uint64_t bytes = std::min<uint64_t>(random() % longest + 1, part - at);
+      pieces.push_back({at, bytes});
+      at += bytes;
+    }
+    fill(mine, part, rank, round, 0);
+    meet();
+    const Dones puts(new Done[pieces.size() * static_cast<size_t>(ranks)]);
+    const Dones gets(new Done[static_cast<size_t>(4 * ranks)]);
+    size_t next = 0;
+    const uint64_t base = kInbox + static_cast<uint64_t>(rank) * part;
+    for (const Piece& piece : pieces)
+      for (int r = 0; r < ranks; ++r)
+        if (r != rank)
+          require(card.put(r, base + piece.at, mine + piece.at, piece.bytes, &puts[next++],
+                           piece.bytes <= 64) == PW_NIC_OK,
+                  "put refused");
+    const uint64_t flag = round;
+    if (card.promises(PW_NIC_PUTS_IN_ORDER))
+      for (int r = 0; r < ranks; ++r)
+        if (r != rank)
+          require(card.put(r, kWords + 8 * static_cast<uint64_t>(rank), &flag, 8, nullptr, true) == PW_NIC_OK,
+                  "word");
+    size_t asked = 0;
+    for (int i = 0; i < 4; ++i)
+      for (int r = 0; r < ranks; ++r) {
+        const uint64_t at = (static_cast<uint64_t>(i) * 50000 + round * 8) % (1 << 19);
+        std::byte* to = card.bytes + (3 << 20) + asked * 20000;
+        require(card.get(r, at, to, 20000, &gets[asked++]) == PW_NIC_OK, "get refused");
+      }
+    const double limit = seconds() + kHang;
+    if (card.promises(PW_NIC_PUTS_IN_ORDER))
+      for (int r = 0; r < ranks; ++r) {
+        while (r != rank && word_at(card, kWords + 8 * static_cast<uint64_t>(r)) < round) {
+          require(seconds() < limit, "a word never arrives");
+          sched_yield();  // and no progress(): the card moves by itself
+        }
+      }
+    for (size_t i = 0; i < asked; ++i) {
+      card.end(gets[i], "a get");
+      require(gets[i].status == PW_NIC_OK, "a get failed");
+      const int from = static_cast<int>(i) % ranks;
+      check(card.bytes + (3 << 20) + i * 20000, 20000, from, 0,
+            ((i / static_cast<size_t>(ranks)) * 50000 + round * 8) % (1 << 19), "get");
+      if (i >= static_cast<size_t>(ranks))
+        require(gets[i].turn > gets[i - static_cast<size_t>(ranks)].turn, "a get overtook a get");
+    }
+    for (int r = 0; r < ranks; ++r)
+      if (r != rank) prove_arrival(card, r, pieces, base, scratch);
+    for (size_t i = 0; i < next; ++i) {
+      card.end(puts[i], "a put");
+      require(puts[i].status == PW_NIC_OK, "a put ended with " + std::to_string(puts[i].status));
+    }
+    meet();
+    // Each rank's pieces cover a beginning of its part; the rest is of earlier rounds.
+    for (int r = 0; r < ranks; ++r)
+      if (r != rank) check(card.bytes + kInbox + static_cast<uint64_t>(r) * part, 1, r, round, 0, "put");
+    meet();
+  }
+}
+
+// A put of 8 bytes and a word behind it, to and fro.
+void latency(const char* configuration) {
+  Card card(configuration);
+  const int other = 1 - rank,
+            rounds = std::getenv("ROUNDS") != nullptr ? std::atoi(std::getenv("ROUNDS")) : 100000;
+  std::vector<double> halves;
+  Done done;
+  for (int batch = 0; batch < 11; ++batch) {
+    const double begin = seconds();
+    for (int i = 1; i <= rounds / 10; ++i) {
+      const auto value = static_cast<uint64_t>(batch) * 1000000 + static_cast<uint64_t>(i);
+      const auto wait = [&] {
+        for (int looks = 1; word_at(card, kWords) != value; ++looks)
+          if (looks % 1024 == 0) sched_yield();
+      };
+      if (rank == 1) wait();
+      card.put(other, kInbox, card.bytes, 8, nullptr);
+      card.put(other, kWords, &value, 8, nullptr, true);
+      if (rank == 0) wait();
+    }
+    if (batch > 0) halves.push_back((seconds() - begin) / (rounds / 10) / 2);
+  }
+  std::sort(halves.begin(), halves.end());
+  if (rank == 0)
+    std::snprintf(meeting->text, sizeof meeting->text, "{\"latency_us\": %.3f}",
+                  halves[halves.size() / 2] * 1e6);
+}
+
+// Puts of 1 MiB, each proven by a get of a word behind it: several at a time.
+void bandwidth(const char* configuration) {
+  Card card(configuration);
+  constexpr uint64_t kMessage = 1 << 20;
+  constexpr int kDepth = 4;
+  const int rounds = std::getenv("ROUNDS") != nullptr ? std::atoi(std::getenv("ROUNDS")) : 300;
+  if (rank == 0) {
+    fill(card.bytes, kMessage, 0, 1, 0);
+    const double begin = seconds();
+    Done ends[kDepth];
+    for (int i = 0; i < rounds + kDepth; ++i) {
+      Done& done = ends[i % kDepth];
+      if (i >= kDepth) card.end(done, "a get");
+      if (i >= rounds) continue;
+      done.ended = false;
+      require(card.put(1, kInbox, card.bytes, kMessage, nullptr) == PW_NIC_OK, "put refused");
+      require(card.get(1, kInbox, card.bytes + (3 << 20), 8, &done) == PW_NIC_OK, "get refused");
+    }
+    std::snprintf(meeting->text, sizeof meeting->text, "{\"MB_per_s\": %.0f}",
+                  static_cast<double>(kMessage) * rounds / (seconds() - begin) / 1e6);
+  }
+  meet();
+  if (rank == 1) check(card.bytes + kInbox, kMessage, 0, 1, 0, "put");
+}
+
+// The last rank is killed, or its node dies by the torus file; the others are told.
+void death(const char* configuration) {
+  Card card(configuration);
+  const bool killed = std::getenv("KILL") != nullptr;
+  if (rank == ranks - 1) {
+    if (killed) raise(SIGKILL);
+    sleep(3);
+    _exit(0);
+  }
+  const double begin = seconds();
+  pw_nic_status status = PW_NIC_OK;
+  while (status == PW_NIC_OK) {
+    require(seconds() < begin + kHang, "nobody tells of the death");
+    Done got;
+    status = card.get(ranks - 1, 0, card.bytes, 8, &got);
+    if (status != PW_NIC_OK) break;
+    card.end(got, "a get");
+    status = got.status;
+    usleep(1000);
+  }
+  require(status == PW_NIC_UNREACHABLE, "the dead one gives status " + std::to_string(status));
+  if (rank == 0)
+    std::snprintf(meeting->text, sizeof meeting->text, "{\"told_after_s\": %.3f}", seconds() - begin);
+  // The living still reach one another.
+  Done got;
+  require(card.get(0, 0, card.bytes, 8, &got) == PW_NIC_OK, "get refused");
+  card.end(got, "a get");
+  require(got.status == PW_NIC_OK, "the living do not reach one another");
+  for (++meeting->living; meeting->living < ranks - 1 && meeting->failed == 0;) sched_yield();
+  _exit(0);
+}
+
+// A peer's memory is deregistered while others write to it: the bytes stay what they are.
+void deregistered(const char* configuration) {
+  Card card(configuration);
+  std::byte* own = card.bytes + (4 << 10);
+  const pw_nic_span span{sizeof span, own, 4096, PW_NIC_HOST, 0, -1, 0};
+  pw_nic_memory* memory = nullptr;
+  if (rank == 1)
+    require(nic_ops->register_memory(card.nic, &span, &memory, &meeting->key[1]) == PW_NIC_OK, "register");
+  meet();
+  pw_nic_remote* remote = nullptr;
+  if (rank == 0)
+    require(nic_ops->import_key(card.nic, card.peer[1], &meeting->key[1], &remote) == PW_NIC_OK, "import");
+  meet();
+  if (rank == 1) {
+    usleep(20000);
+    nic_ops->deregister_memory(card.nic, memory);
+    std::memset(own, 0, 4096);
+    usleep(20000);
+    for (int i = 0; i < 4096; ++i) require(own[i] == std::byte{}, "memory was touched after its end");
+    meet();
+  } else {
+    std::memset(card.bytes, 0xff, 4096);
+    pw_nic_status status = PW_NIC_OK;
+    for (const double end = seconds() + 0.06; seconds() < end && status != PW_NIC_REFUSED;) {
+      Done done;
+      status = nic_ops->put(card.nic, remote, 0, card.bytes, card.memory, 4096, &done);
+      if (status == PW_NIC_OK) card.end(done, "a put");
+    }
+    Done got;
+    status = nic_ops->get(card.nic, remote, 0, card.bytes, card.memory, 8, &got);
+    if (status == PW_NIC_OK) {
+      card.end(got, "a get");
+      status = got.status;
+    }
+    require(status == PW_NIC_REFUSED, "a get of deregistered memory gives " + std::to_string(status));
+    nic_ops->release_key(card.nic, remote);
+    meet();
+  }
+}
+
+void enter(const std::string& names) {
+  std::vector<std::string> all;
+  for (size_t at = 0; at < names.size();) {
+    const size_t comma = std::min(names.find(',', at), names.size());
+    all.push_back(names.substr(at, comma - at));
+    at = comma + 1;
+  }
+  if (all.empty()) return;
+  const std::string path = "/run/netns/" + all[static_cast<size_t>(rank) % all.size()];
+  const int space = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  require(space >= 0 && setns(space, CLONE_NEWNET) == 0, "cannot enter " + path);
+  close(space);
+}
+
+int run_rank(const char* plugin, const std::string& test, const char* configuration) {
+  void* library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+  require(library != nullptr, library == nullptr ? dlerror() : "");
+  nic_ops = reinterpret_cast<pw_nic_plugin_function>(dlsym(library, PW_NIC_PLUGIN_SYMBOL))();
+  if (test == "mixed") mixed(configuration);
+  if (test == "latency") latency(configuration);
+  if (test == "bandwidth") bandwidth(configuration);
+  if (test == "death") death(configuration);
+  if (test == "deregistered") deregistered(configuration);
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 5) return 2;
+  ranks = std::atoi(arguments[3]);
+  seed = count > 5 ? std::strtoull(arguments[5], nullptr, 10) : 1;
+  const std::string names = count > 6 ? arguments[6] : "";
+  meeting = static_cast<Meeting*>(
+      mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  std::vector<pid_t> children;
+  for (rank = 0; rank < ranks; ++rank) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    enter(names);
+    setenv("PEERWAY_RANK", std::to_string(rank).c_str(), 1);
+    std::exit(run_rank(arguments[1], arguments[2], arguments[4]));
+  }
+  int wrong = 0;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && std::getenv("KILL") != nullptr;
+    if (status != 0 && !killed) {
+      std::fprintf(stderr, "a rank ended with status 0x%x\n", status);
+      wrong = 1;
+    }
+  }
+  std::printf("%s\n", meeting->text);
+  return wrong;
+}
