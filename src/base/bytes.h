@@ -44,6 +44,7 @@ class ByteWriter {
 class ByteReader {
  public:
   ByteReader(ByteView bytes, const char* what) : left_(bytes), what_(what) {}
+  [[nodiscard]] bool at_end() const { return left_.empty(); }
 
   ByteView take(size_t count) {
     if (count > left_.size())

@@ -49,6 +49,9 @@ constexpr ConfigEntry table[] = {
     {"ucx", "choice:auto|on|off", "auto",
      "UCX, the way to other hosts. auto: started with ranks on several hosts, or where paths or the table "
      "name it."},
+    {"nic", "text", "",
+     "Plugins of network cards, comma-separated: files, or names of those beside the library. Empty: none."},
+    {"nic_options", "text", "", "What the plugins of network cards are told; their own guides say what."},
     {"host_id", "text", "",
      "For tests only. Simulates several hosts on one: ranks whose values differ share no memory, as if they "
      "were "

@@ -25,8 +25,13 @@ Context::Context(Team& team) : team_(team), touched_(static_cast<size_t>(team.si
   on_loss_ = team_.on_loss([waiting = control_.waiting()](int) { waiting->wake(); });
   staging_ = std::make_unique<StagingService>(team_, control_, *importer_, registry_);
   resolver_ = std::make_unique<Resolver>(
-      make_paths({team_, control_, *importer_, registry_, *staging_}, ucx_, maps_), *importer_, ucx_, maps_);
+      make_paths({team_, control_, *importer_, registry_, *staging_}, ucx_, nics_, maps_), *importer_, ucx_,
+      nics_, maps_);
   ucx_.start(team_, control_, several_hosts || resolver_->mentions_ucx());
+  nics_.start(team_, control_);
+  if (ucx_.engine() != nullptr) polled_.push_back(ucx_.engine());
+  for (const auto& nic : nics_.all())
+    if (nic->engine() != nullptr) polled_.push_back(nic->engine());
   if (const uint64_t chunk = resolver_->staging_chunk_bytes(); chunk > 0) set_staging_chunk_bytes(chunk);
 }
 
@@ -96,9 +101,15 @@ std::vector<std::byte> Context::key_of(Region& region) {
   key.generation = region.generation();
   key.bytes = region.bytes();
   key.exported = region.exported();
-  key.ucx = ucx_.key_of(region);
   key.why_none = region.allocation().why_none;
+  nics_.attach(key, region);
+  if (const Bytes bytes = ucx_.key_of(region, room_in(key)); !bytes.empty()) key.attached.emplace_back("ucx", bytes);
   return pack(key);
+}
+
+void Context::attach_signals(Key& key) {
+  nics_.attach(key, control_);
+  if (Bytes bytes = ucx_.key_of(control_); !bytes.empty()) key.attached.emplace_back("ucx", std::move(bytes));
 }
 
 std::unique_ptr<Remote> Context::import(std::span<const std::byte> bytes) {

@@ -17,6 +17,8 @@
 #include "memory/remote.h"
 #include "memory/words.h"
 #include "path/mapped/maps.h"
+#include "path/nic/nics.h"
+#include "path/polled.h"
 #include "path/staged/service.h"
 #include "path/ucx/ucx.h"
 #include "team/team.h"
@@ -59,14 +61,14 @@ class Context {
   /// Words of that device's memory, for signals and for what kernels raise.
   WordPool& words(Device& device);
 
-  /// The key of all this rank's signal words, for UCX; empty where it does not run.
-  std::vector<std::byte> ucx_key_of_signals() { return ucx_.key_of(control_); }
+  /// Adds to the key of a signal what peers on other hosts need to raise it.
+  void attach_signals(Key& key);
 
   /// The chunk size of `staged` for what is started from now on.
   void set_staging_chunk_bytes(uint64_t bytes);
 
-  /// UCX, to be polled by whoever waits for what it brings; null where it does not run.
-  [[nodiscard]] ucx::Engine* ucx() const { return ucx_.engine(); }
+  /// UCX and cards, to be polled by whoever waits for what they bring.
+  [[nodiscard]] const std::vector<Polled*>& polled() const { return polled_; }
 
   /// What this rank does for transfers of peers, to be helped by whoever waits.
   [[nodiscard]] StagingService& staging() { return *staging_; }
@@ -119,6 +121,8 @@ class Context {
   std::unique_ptr<Importer> importer_;
   std::unique_ptr<StagingService> staging_;
   ucx::Ucx ucx_;
+  nic::Nics nics_;
+  std::vector<Polled*> polled_;
   ProcessorMaps maps_;
   std::unique_ptr<Resolver> resolver_;
   std::vector<std::atomic<bool>> touched_;  ///< ranks that something was started towards

@@ -5,7 +5,8 @@
 
 namespace pw {
 
-Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx, ProcessorMaps& maps) {
+Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx,
+           const nic::Nics& nics, ProcessorMaps& maps) {
   Pair pair;
   const Export& exported = remote.key.exported;
   pair.local = local.device().id();
@@ -26,6 +27,7 @@ Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& uc
   }
   pair.kernels = device.has_kernels(pair.why_no_kernels);
   ucx.facts(pair, remote);
+  nics.facts(pair, remote);
   mapped_facts(pair, local, maps);
   return pair;
 }

@@ -1,6 +1,7 @@
 #include "context/paths.h"
 
 #include "path/mapped/mapped.h"
+#include "path/nic/direct.h"
 #include "path/peer/cma.h"
 #include "path/peer/gpu.h"
 #include "path/peer/shm.h"
@@ -10,7 +11,8 @@
 
 namespace pw {
 
-std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx, ProcessorMaps& maps) {
+std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx,
+                                              const nic::Nics& nics, ProcessorMaps& maps) {
   std::vector<std::unique_ptr<Path>> paths;
   paths.push_back(std::make_unique<PeerShm>(false));
   paths.push_back(std::make_unique<PeerShm>(true));
@@ -18,6 +20,7 @@ std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Uc
   paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::engine));
   paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::kernel));
   paths.push_back(std::make_unique<Mapped>(maps));
+  for (const auto& nic : nics.all()) paths.push_back(std::make_unique<NicDirect>(*nic));
   paths.push_back(std::make_unique<UcxDirect>(surroundings, ucx));
   paths.push_back(std::make_unique<UcxStaged>(surroundings, ucx));
   paths.push_back(std::make_unique<Staged>(surroundings));

@@ -34,8 +34,8 @@ std::string kind_name(pw_device_kind kind) { return kind == PW_HOST ? "host" : "
 }  // namespace
 
 Resolver::Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer, const ucx::Ucx& ucx,
-                   ProcessorMaps& maps)
-    : paths_(std::move(paths)), importer_(importer), ucx_(ucx), maps_(maps) {
+                   const nic::Nics& nics, ProcessorMaps& maps)
+    : paths_(std::move(paths)), importer_(importer), ucx_(ucx), nics_(nics), maps_(maps) {
   std::string why_none;
   std::optional<route::Table> table = find_table(why_none);
   const std::string rules = config("rules");
@@ -76,9 +76,12 @@ Path& Resolver::far_raiser(const Remote& signal) const {
     if (path->raises(signal)) return *path;
   Pair pair;
   ucx_.facts(pair, signal);
-  throw Error(PW_UNSUPPORTED,
-              format("peerway: a signal of rank {}, which is on another host, is only raised by UCX: {}",
-                     signal.rank(), pair.why_no_ucx));
+  std::string why = "UCX: " + pair.why_no_ucx;
+  nics_.facts(pair, signal);
+  for (const NicFacts& nic : pair.nics) why += format("; {}: {}", nic.name, nic.why_not);
+  throw Error(PW_UNSUPPORTED, format("peerway: a signal of rank {}, which is on another host, is only raised by "
+                                     "UCX or a network card. {}",
+                                     signal.rank(), why));
 }
 
 uint64_t Resolver::staging_chunk_bytes() const {
@@ -111,7 +114,7 @@ void Resolver::classify(Region& region) {
 }
 
 std::vector<PathInfo> Resolver::probe(Region& local, Remote& remote) {
-  const Pair pair = facts(local, remote, importer_, ucx_, maps_);
+  const Pair pair = facts(local, remote, importer_, ucx_, nics_, maps_);
   std::vector<PathInfo> answers;
   for (const auto& path : paths_) answers.push_back({std::string(path->name()), path->probe(pair)});
   return answers;
@@ -119,7 +122,7 @@ std::vector<PathInfo> Resolver::probe(Region& local, Remote& remote) {
 
 route::Request Resolver::request(Op op, route::ShapeClass shape, Region& local, Remote& remote,
                                  std::vector<Path*>* found) {
-  const Pair pair = facts(local, remote, importer_, ucx_, maps_);
+  const Pair pair = facts(local, remote, importer_, ucx_, nics_, maps_);
   route::Request request;
   request.where.op = op;
   request.where.shape = shape;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "path/mapped/maps.h"
+#include "path/nic/nics.h"
 #include "path/path.h"
 #include "path/ucx/ucx.h"
 #include "route/router.h"
@@ -31,7 +32,7 @@ struct PathInfo {
 class Resolver {
  public:
   Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer, const ucx::Ucx& ucx,
-           ProcessorMaps& maps);
+           const nic::Nics& nics, ProcessorMaps& maps);
 
   [[nodiscard]] const std::vector<std::unique_ptr<Path>>& paths() const { return paths_; }
 
@@ -79,6 +80,7 @@ class Resolver {
   std::vector<std::unique_ptr<Path>> paths_;
   Importer& importer_;
   const ucx::Ucx& ucx_;
+  const nic::Nics& nics_;
   ProcessorMaps& maps_;
   std::unique_ptr<route::Router> automatic_;
   std::string used_;  ///< what use() was given
@@ -91,6 +93,7 @@ class Resolver {
 };
 
 /// The facts that probes see.
-Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx, ProcessorMaps& maps);
+Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx,
+           const nic::Nics& nics, ProcessorMaps& maps);
 
 }  // namespace pw

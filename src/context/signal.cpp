@@ -63,12 +63,12 @@ pw_status Signal::wait(uint64_t value, uint64_t timeout_ns) const {
   const uint64_t deadline = deadline_after(timeout_ns);
   if (on_device()) return wait_on_device(value, deadline);
   if (this->value() >= value) return PW_OK;
-  ucx::Engine* const ucx = context_.ucx();
+  const std::vector<Polled*>& polled = context_.polled();
   StagingHelp help(context_.staging());
-  std::optional<ucx::Polling> polling;
+  std::optional<Polling> polling;
   const Waiting& waiting = *context_.control().waiting();
-  if (ucx != nullptr && !waiting.economy()) polling.emplace(*ucx);  // else its own thread does the work
-  // A look of UCX costs more than a look at the word, which may as well come from this host.
+  if (!polled.empty() && !waiting.economy()) polling.emplace(polled);  // else their own threads do the work
+  // A look of theirs costs more than a look at the word, which may as well come from this host.
   constexpr uint64_t kLooks = 16;
   uint64_t looks = 0;
   const pw_status status = wait_until(waiting, {context_.team(), sender_, deadline, "a signal"}, [&] {
@@ -136,7 +136,7 @@ std::vector<std::byte> Signal::key() const {
     return pack(key);
   }
   key.exported.address = reinterpret_cast<uint64_t>(&context_.control().control().signal[first_]);
-  key.ucx = context_.ucx_key_of_signals();
+  context_.attach_signals(key);
   return pack(key);
 }
 

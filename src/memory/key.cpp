@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bytes.h"
 #include "base/format.h"
 #include "base/status.h"
 
@@ -10,10 +11,10 @@ namespace pw {
 namespace {
 
 constexpr uint32_t kMagic = 0x594b5750;  // "PWKY"
-constexpr uint16_t kVersion = 1;
+constexpr uint16_t kVersion = 2;
 constexpr size_t kWhyMax = 300;
 
-// The key on the wire: fixed fields in host order (a job runs on one byte order), then the UCX bytes and the
+// The key on the wire: fixed fields in host order (a job runs on one byte order), then what is attached and the
 // reason why the region has no handle.
 struct Wire {
   uint32_t magic;
@@ -21,7 +22,7 @@ struct Wire {
   uint8_t type;
   uint8_t device_kind;
   uint32_t checksum;  ///< of everything else: catches truncation and damage, not malice
-  uint16_t ucx_bytes;
+  uint16_t attached_bytes;
   uint16_t why_bytes;
   uint64_t job;
   uint64_t generation;
@@ -52,7 +53,37 @@ uint32_t checksum_of(std::span<const std::byte> bytes) {
   return hash;
 }
 
+// Each with its name and its length before it.
+Bytes pack_attached(const Key& key) {
+  ByteWriter writer;
+  for (const auto& [name, bytes] : key.attached) {
+    writer.put(static_cast<uint8_t>(name.size()));
+    writer.put(view_of(name));
+    writer.put(static_cast<uint16_t>(bytes.size()));
+    writer.put(ByteView(bytes));
+  }
+  return writer.take();
+}
+
+void parse_attached(ByteView bytes, Key& key) {
+  constexpr size_t kMost = 16;
+  ByteReader reader(bytes, "what is attached to a key");
+  while (!reader.at_end()) {
+    const ByteView name = reader.take(reader.get<uint8_t>());
+    const ByteView content = reader.take(reader.get<uint16_t>());
+    if (key.attached.size() == kMost) throw Error(PW_BAD_KEY, "peerway: too much is attached to a key");
+    key.attached.emplace_back(std::string(reinterpret_cast<const char*>(name.data()), name.size()),
+                              Bytes(content.begin(), content.end()));
+  }
+}
+
 }  // namespace
+
+size_t room_in(const Key& key) {
+  constexpr size_t kName = 16;
+  const size_t used = sizeof(Wire) + pack_attached(key).size() + std::min(key.why_none.size(), kWhyMax) + kName;
+  return used < PW_KEY_MAX ? PW_KEY_MAX - used : 0;
+}
 
 std::vector<std::byte> pack(const Key& key) {
   Wire wire{};
@@ -61,7 +92,8 @@ std::vector<std::byte> pack(const Key& key) {
   wire.type = static_cast<uint8_t>(key.type);
   wire.device_kind = static_cast<uint8_t>(key.device.kind);
   const std::string why = key.why_none.substr(0, kWhyMax);
-  wire.ucx_bytes = static_cast<uint16_t>(key.ucx.size());
+  const Bytes attached = pack_attached(key);
+  wire.attached_bytes = static_cast<uint16_t>(attached.size());
   wire.why_bytes = static_cast<uint16_t>(why.size());
   wire.job = key.job;
   wire.generation = key.generation;
@@ -80,15 +112,15 @@ std::vector<std::byte> pack(const Key& key) {
   wire.handle = static_cast<uint32_t>(key.exported.handle);
   std::memcpy(wire.device_uuid, key.exported.device_uuid.data(), sizeof wire.device_uuid);
   std::memcpy(wire.handle_bytes, key.exported.handle_bytes.data(), sizeof wire.handle_bytes);
-  const size_t size = sizeof wire + key.ucx.size() + why.size();
+  const size_t size = sizeof wire + attached.size() + why.size();
   if (size > PW_KEY_MAX)
     throw Error(PW_INTERNAL,
-                format("peerway: a UCX key of {} bytes does not fit into a key", key.ucx.size()));
+                format("peerway: {} bytes of UCX and network cards do not fit into a key", attached.size()));
   std::vector<std::byte> bytes(size);
   std::memcpy(bytes.data(), &wire, sizeof wire);
-  std::copy(key.ucx.begin(), key.ucx.end(), bytes.begin() + sizeof wire);
+  std::copy(attached.begin(), attached.end(), bytes.begin() + sizeof wire);
   const auto* text = reinterpret_cast<const std::byte*>(why.data());
-  std::copy(text, text + why.size(), bytes.begin() + static_cast<long>(sizeof wire + key.ucx.size()));
+  std::copy(text, text + why.size(), bytes.begin() + static_cast<long>(sizeof wire + attached.size()));
   const uint32_t sum = checksum_of(bytes);
   std::memcpy(bytes.data() + offsetof(Wire, checksum), &sum, sizeof sum);
   return bytes;
@@ -106,7 +138,7 @@ Key parse_key(std::span<const std::byte> bytes) {
     throw refuse(
         format("a key of version {}; this library reads version {}: build all ranks with one Peerway",
                wire.version, kVersion));
-  const size_t size = sizeof wire + wire.ucx_bytes + wire.why_bytes;
+  const size_t size = sizeof wire + wire.attached_bytes + wire.why_bytes;
   if (bytes.size() != size || size > PW_KEY_MAX)
     throw refuse(format("a key of {} bytes, but its header says {}", bytes.size(), size));
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // a fuzzer would never get past it
@@ -146,8 +178,12 @@ Key parse_key(std::span<const std::byte> bytes) {
   std::memcpy(key.exported.device_uuid.data(), wire.device_uuid, sizeof wire.device_uuid);
   std::memcpy(key.exported.handle_bytes.data(), wire.handle_bytes, sizeof wire.handle_bytes);
   const auto* rest = bytes.data() + sizeof wire;
-  key.ucx.assign(rest, rest + wire.ucx_bytes);
-  key.why_none.assign(reinterpret_cast<const char*>(rest + wire.ucx_bytes), wire.why_bytes);
+  try {
+    parse_attached({rest, wire.attached_bytes}, key);
+  } catch (const Error& error) {
+    throw Error(PW_BAD_KEY, error.what());
+  }
+  key.why_none.assign(reinterpret_cast<const char*>(rest + wire.attached_bytes), wire.why_bytes);
   return key;
 }
 

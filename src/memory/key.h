@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "device/device.h"
@@ -29,13 +31,24 @@ struct Key {
   int32_t sender = PW_ANY_RANK;  ///< signal: the rank that may raise it
   Export exported;               ///< region, or the words of a signal in device memory
   std::string why_none;          ///< region that cannot be exported: why, and what to do
-  std::vector<std::byte> ucx;    ///< packed UCX remote key; empty when the owner has no UCX
+  /// What else peers need to reach it, by name: "ucx", "nic:torus". Only what the owner has.
+  std::vector<std::pair<std::string, std::vector<std::byte>>> attached;
+
+  /// What is attached by that name; null where nothing is.
+  [[nodiscard]] const std::vector<std::byte>* attachment(std::string_view name) const {
+    for (const auto& [known, content] : attached)
+      if (known == name) return &content;
+    return nullptr;
+  }
 };
 
 /// Whether the key is that of a signal in device memory.
 inline bool is_device_signal(const Key& key) {
   return key.type == KeyType::signal && key.device.kind != PW_HOST;
 }
+
+/// Bytes that may still be attached to it under a name of a few letters.
+size_t room_in(const Key& key);
 
 /// At most PW_KEY_MAX bytes.
 std::vector<std::byte> pack(const Key& key);

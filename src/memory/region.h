@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "memory/attachments.h"
 #include "memory/control.h"
 #include "memory/key.h"
 
@@ -48,10 +49,8 @@ class Region {
   /// True while the memory is still the allocation that was registered.
   [[nodiscard]] bool current() const { return device_.allocation_id(address_) == allocation_.id; }
 
-  /// Bytes that some path attached for its own use (a UCX handle), destroyed with the region.
-  std::shared_ptr<void> attachment;
-  std::vector<std::byte> ucx_key;
-  std::mutex attachment_mutex;
+  /// What paths keep with it (a registration with UCX), destroyed with the region.
+  Attachments attachments;
 
   /// This region of device memory as the processor sees it, or why it cannot; kept here by ProcessorMaps.
   struct ProcessorMap {

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "device/device.h"
+#include "memory/attachments.h"
 #include "memory/control.h"
 #include "memory/importer.h"
 #include "memory/key.h"
@@ -47,7 +48,7 @@ class Remote {
   /// queues; null when the owner is on another host. Throws Error when the device cannot reach it.
   [[nodiscard]] std::atomic<uint64_t>* word() const noexcept { return word_; }
   uint64_t* word_on(Device& device);
-  /// The word's address in the owner, for paths that reach it by UCX.
+  /// The word's address in the owner, for paths that reach it by UCX or a network card.
   [[nodiscard]] uint64_t word_address() const noexcept { return word_address_; }
 
   /// Where its owner's threads sleep, to be woken after something that they may wait for; null when the
@@ -62,9 +63,8 @@ class Remote {
   /// This rank's side of the signal; null for a region.
   [[nodiscard]] SignalSender* sender() const noexcept { return sender_.get(); }
 
-  /// What UCX needs to reach it, destroyed with the remote (path/ucx/ucx.h).
-  std::shared_ptr<void> attachment;
-  std::mutex attachment_mutex;
+  /// What paths need to reach it, destroyed with the remote.
+  Attachments attachments;
 
   /// Routes already looked up, by memory class of the local side, operation and shape class
   /// (context/resolver.h).

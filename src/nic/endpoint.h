@@ -93,6 +93,9 @@ class Endpoint {
   /// how many things happened.
   unsigned progress();
 
+  /// Whether something waits for progress().
+  [[nodiscard]] bool unfinished() const { return !active_.empty(); }
+
   /// "PW_NIC_REFUSED: <what the card says>".
   [[nodiscard]] std::string why(pw_nic_status status) const;
 

@@ -19,6 +19,13 @@ namespace pw {
 
 enum class Op : uint8_t { put, get };
 
+/// What a network card can do for a pair.
+struct NicFacts {
+  std::string name;  ///< "nic:torus"
+  bool usable = false;
+  std::string why_not;
+};
+
 /// What is known about a pair of memories before any byte moves. `probe` sees nothing else.
 struct Pair {
   DeviceId local;
@@ -40,6 +47,7 @@ struct Pair {
   std::string why_no_ucx_device_memory;
   bool ucx_key = false;  ///< the remote region came with a UCX key
   std::string why_no_ucx;
+  std::vector<NicFacts> nics;  ///< of the cards that this rank's setting names
 };
 
 /// A path's answer for a pair.

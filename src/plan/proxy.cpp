@@ -19,7 +19,7 @@ namespace {
 /// policy of waiting.
 class Rest {
  public:
-  explicit Rest(Context& context) : ucx_(context.ucx()) {}
+  explicit Rest(Context& context) : polled_(context.polled()) {}
 
   void after(Look look) {
     if (look == Look::progress) return pause();
@@ -51,16 +51,16 @@ class Rest {
     nanosleep(&time, nullptr);
   }
 
-  // What is waited for may come by UCX, which brings it sooner when somebody looks.
+  // What is waited for may come by UCX or a card, which bring it sooner when somebody looks.
   void poll() {
     constexpr uint32_t kLooks = 16;
-    if (ucx_ == nullptr || ++looks_ % kLooks != 0) return;
-    if (polling_ == nullptr) polling_ = std::make_unique<ucx::Polling>(*ucx_);
+    if (polled_.empty() || ++looks_ % kLooks != 0) return;
+    if (polling_ == nullptr) polling_ = std::make_unique<Polling>(polled_);
     polling_->turn();
   }
 
-  ucx::Engine* ucx_;
-  std::unique_ptr<ucx::Polling> polling_;  ///< while the thread looks often
+  const std::vector<Polled*>& polled_;
+  std::unique_ptr<Polling> polling_;  ///< while the thread looks often
   uint64_t since_ = 0;                     ///< when nothing happened first; 0: something does
   uint32_t looks_ = 0;
 };

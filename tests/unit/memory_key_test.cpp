@@ -27,7 +27,7 @@ Key sample() {
   key.exported.address = 0x7f0000001200;
   key.exported.device_uuid.fill(std::byte{7});
   key.exported.handle_bytes.fill(std::byte{9});
-  key.ucx = {std::byte{1}, std::byte{2}, std::byte{3}};
+  key.attached = {{"ucx", {std::byte{1}, std::byte{2}, std::byte{3}}}, {"nic:toy", {std::byte{4}}}};
   key.why_none = "a reason";
   return key;
 }
@@ -51,7 +51,7 @@ TEST(Key, RoundTrip) {
   EXPECT_EQ(back.device, key.device);
   EXPECT_EQ(back.exported.offset, key.exported.offset);
   EXPECT_EQ(back.exported.handle_bytes, key.exported.handle_bytes);
-  EXPECT_EQ(back.ucx, key.ucx);
+  EXPECT_EQ(back.attached, key.attached);
   EXPECT_EQ(back.why_none, key.why_none);
   EXPECT_LE(pack(key).size(), size_t{PW_KEY_MAX});
 }

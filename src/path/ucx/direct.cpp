@@ -3,42 +3,9 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"
+#include "path/blocks.h"
 
 namespace pw {
-namespace {
-
-// The blocks of a layout one after the other, as offsets on both sides.
-class Blocks {
- public:
-  explicit Blocks(const Layout& layout) : layout_(layout), left_(layout.shape.blocks()) {}
-
-  bool next(uint64_t& to, uint64_t& from) {
-    if (left_ == 0) return false;
-    to = to_;
-    from = from_;
-    if (--left_ > 0) step();
-    return true;
-  }
-
- private:
-  void step() {
-    for (uint32_t d = layout_.shape.dims; d-- > 0;) {
-      to_ += static_cast<uint64_t>(layout_.to[d]);
-      from_ += static_cast<uint64_t>(layout_.from[d]);
-      if (++index_[d] < layout_.shape.count[d]) return;
-      to_ -= static_cast<uint64_t>(layout_.to[d]) * layout_.shape.count[d];
-      from_ -= static_cast<uint64_t>(layout_.from[d]) * layout_.shape.count[d];
-      index_[d] = 0;
-    }
-  }
-
-  const Layout& layout_;
-  uint64_t left_;
-  uint64_t to_ = 0, from_ = 0;
-  std::array<uint64_t, PW_MAX_DIMS> index_{};
-};
-
-}  // namespace
 
 Offer UcxDirect::probe(const Pair& pair) const {
   if (!pair.ucx_running) return ucx::without_ucx(pair);
@@ -59,7 +26,7 @@ pw_status UcxDirect::start(const Transfer& transfer, const Raise* raise) {
   std::byte* local = region.address() + transfer.local_offset;
   const uint64_t far = remote.key.exported.address + transfer.remote_offset;
   region.device().enter();
-  Blocks blocks(transfer.layout);
+  BlockCursor blocks(transfer.layout);
   const pw_status status =
       ucx_.engine()->move(remote.rank(), ucx_.memory_of(region), ucx_.memory_of(remote),
                           region.device().id().kind == PW_HOST, [&](ucx::Piece& piece) {

@@ -142,7 +142,7 @@ void Engine::run() {
   constexpr int kLongest = 1000;   // ms of sleep: UCX has timers of its own to look after
   const timespec nap{0, 200'000};  // while somebody polls, this thread only costs
   while (!stop_.load(std::memory_order_relaxed)) {
-    if (pollers_.load(std::memory_order_relaxed) > 0 && !lost_.load(std::memory_order_relaxed)) {
+    if (is_polled() && !lost_.load(std::memory_order_relaxed)) {
       nanosleep(&nap, nullptr);
       continue;
     }

@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/descriptor.h"
 #include "path/path.h"
+#include "path/polled.h"
 #include "path/ucx/library.h"
 
 namespace pw::ucx {
@@ -67,11 +68,11 @@ struct Piece {
   uint64_t bytes;
 };
 
-class Engine : public std::enable_shared_from_this<Engine> {
+class Engine final : public Polled, public std::enable_shared_from_this<Engine> {
  public:
   /// Waits end with PW_CLOSED once `closed` is set, and wait as `waiting` says. Throws Error.
   Engine(const Library& library, Team& team, const std::atomic<uint32_t>& closed, const Waiting& waiting);
-  ~Engine();
+  ~Engine() override;
   Engine(const Engine&) = delete;
 
   [[nodiscard]] const Library& library() const { return library_; }
@@ -116,13 +117,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// The engine's thread will move this device's memory on behalf of peers.
   void serve(Device& device) { served_.store(&device, std::memory_order_release); }
 
-  /// Lets UCX work, unless somebody else is at it.
-  void poll();
+  void poll() override;
 
  private:
   friend class Memory;
   friend class RemoteMemory;
-  friend class Polling;
   struct Peer;
   struct Flight;
   struct Fence;
@@ -175,27 +174,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   std::atomic<bool> lost_{false};  ///< some rank was lost: look which
   std::atomic<int> failures_{0};   ///< connections that broke
-  std::atomic<int> pollers_{0};
   std::atomic<Device*> served_{nullptr};
   std::atomic<bool> stop_{false};
   int event_ = -1;   ///< UCX's own
   Descriptor wake_;  ///< eventfd: stop, or a rank was lost
   std::thread thread_;
   std::shared_ptr<void> losses_;  ///< last: no callback comes while the rest goes
-};
-
-/// For a loop that waits for something that UCX brings: the engine's own thread stands back while one lives.
-class Polling {
- public:
-  explicit Polling(Engine& engine) : engine_(engine) {
-    engine_.pollers_.fetch_add(1, std::memory_order_relaxed);
-  }
-  ~Polling() { engine_.pollers_.fetch_sub(1, std::memory_order_relaxed); }
-  Polling(const Polling&) = delete;
-  void turn() const { engine_.poll(); }
-
- private:
-  Engine& engine_;
 };
 
 }  // namespace pw::ucx

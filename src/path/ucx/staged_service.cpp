@@ -66,7 +66,8 @@ void StagedService::run() {
     for (const Bytes& note : notes) handle(note);
     notes.clear();
     busy = false;
-    const Polling polling(*ucx_.engine());
+    Polled* const engine[] = {ucx_.engine()};
+    const Polling polling(engine);
     for (auto entry = served_.begin(); entry != served_.end();) {
       Served& served = *entry->second;
       if (surroundings_.team.lost(served.rank)) {

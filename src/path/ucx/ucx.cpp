@@ -99,7 +99,7 @@ std::string Ucx::why_no_device_memory(int rank) const {
 void Ucx::facts(Pair& pair, const Remote& remote) const {
   const int rank = remote.rank();
   pair.ucx_running = engine_ != nullptr && ranks_[at(rank)].running;
-  pair.ucx_key = engine_ != nullptr && !remote.key.ucx.empty();
+  pair.ucx_key = engine_ != nullptr && remote.key.attachment("ucx") != nullptr;
   if (engine_ == nullptr)
     pair.why_no_ucx = why_not_;
   else if (!ranks_[at(rank)].running)
@@ -117,28 +117,24 @@ void Ucx::facts(Pair& pair, const Remote& remote) const {
 }
 
 Memory& Ucx::memory_of(Region& region) const {
-  std::lock_guard lock(region.attachment_mutex);
-  if (region.attachment == nullptr) {
+  return region.attachments.get<Memory>(kUcxAttachment, [&] {
     region.device().enter();
     if (region.device().id().kind != PW_HOST) engine_->serve(region.device());
-    region.attachment = std::make_shared<Memory>(engine_, region.address(), region.bytes());
-  }
-  return *static_cast<Memory*>(region.attachment.get());
+    return std::make_shared<Memory>(engine_, region.address(), region.bytes());
+  });
 }
 
 RemoteMemory& Ucx::memory_of(Remote& remote) const {
-  std::lock_guard lock(remote.attachment_mutex);
-  if (remote.attachment == nullptr)
-    remote.attachment = std::make_shared<RemoteMemory>(engine_, remote.rank(), remote.key.ucx);
-  return *static_cast<RemoteMemory*>(remote.attachment.get());
+  return remote.attachments.get<RemoteMemory>(kUcxAttachment, [&] {
+    return std::make_shared<RemoteMemory>(engine_, remote.rank(), *remote.key.attachment("ucx"));
+  });
 }
 
-Bytes Ucx::key_of(Region& region) const {
-  constexpr size_t kLongest = 448;  // what is left in a key of PW_KEY_MAX bytes
+Bytes Ucx::key_of(Region& region, size_t room) const {
   if (engine_ == nullptr || (region.device().id().kind != PW_HOST && !engine_->device_memory())) return {};
   try {
     const Bytes& key = memory_of(region).key();
-    if (key.size() <= kLongest) return key;
+    if (key.size() <= room) return key;
     log_once(LogLevel::warning,
              format("UCX keys of {} bytes are too long; UCX_TLS with fewer transports makes them shorter",
                     key.size()));

@@ -35,7 +35,8 @@ class Ucx {
   void facts(Pair& pair, const Remote& remote) const;
 
   /// What peers need to reach the region by UCX; empty when UCX is not running or cannot register it.
-  Bytes key_of(Region& region) const;
+  /// `room`: bytes that may be left in a key.
+  Bytes key_of(Region& region, size_t room) const;
   /// The same for all signal words of this rank.
   Bytes key_of(ControlSegment& control);
 
@@ -43,7 +44,7 @@ class Ucx {
   /// it cannot: flushes `through` and raises by the processor.
   pw_status raise(const Raise& raise, Path* through) const;
   [[nodiscard]] bool raises(const Remote& signal) const {
-    return engine_ != nullptr && !signal.key.ucx.empty();
+    return engine_ != nullptr && signal.key.attachment("ucx") != nullptr;
   }
 
   /// Calls `receiver` with the messages of peers (Engine::receive), once UCX runs; null ends that.

@@ -14,7 +14,8 @@ template <typename Done>
 pw_status Engine::wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done) {
   // Who sleeps leaves the work to the engine's own thread, which wakes it. A network card wakes nobody.
   std::optional<Polling> polling;
-  if (!waiting_.economy()) polling.emplace(*this);
+  Polled* const me[] = {this};
+  if (!waiting_.economy()) polling.emplace(me);
   const auto closed = [&] { return closed_.load(std::memory_order_relaxed) != 0; };
   const pw_status status = wait_until(
       waiting_, {team_, rank, deadline_ns, what},

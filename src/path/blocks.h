@@ -1,0 +1,43 @@
+// The blocks of a layout one after the other, as offsets on both sides, for paths that move them one by one.
+#pragma once
+
+#include "device/shape.h"
+
+namespace pw {
+
+class BlockCursor {
+ public:
+  /// `inner`: of the fastest dimensions, so many are left to whoever moves a block.
+  explicit BlockCursor(const Layout& layout, uint32_t inner = 0)
+      : layout_(layout), dims_(layout.shape.dims - inner), left_(1) {
+    for (uint32_t d = 0; d < dims_; ++d) left_ *= layout.shape.count[d];
+  }
+
+  bool next(uint64_t& to, uint64_t& from) {
+    if (left_ == 0) return false;
+    to = to_;
+    from = from_;
+    if (--left_ > 0) step();
+    return true;
+  }
+
+ private:
+  void step() {
+    for (uint32_t d = dims_; d-- > 0;) {
+      to_ += static_cast<uint64_t>(layout_.to[d]);
+      from_ += static_cast<uint64_t>(layout_.from[d]);
+      if (++index_[d] < layout_.shape.count[d]) return;
+      to_ -= static_cast<uint64_t>(layout_.to[d]) * layout_.shape.count[d];
+      from_ -= static_cast<uint64_t>(layout_.from[d]) * layout_.shape.count[d];
+      index_[d] = 0;
+    }
+  }
+
+  const Layout& layout_;
+  uint32_t dims_;
+  uint64_t left_;
+  uint64_t to_ = 0, from_ = 0;
+  std::array<uint64_t, PW_MAX_DIMS> index_{};
+};
+
+}  // namespace pw

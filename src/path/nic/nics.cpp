@@ -1,0 +1,237 @@
+#include "path/nic/nics.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+#include "base/config.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/status.h"
+
+namespace pw::nic {
+namespace {
+
+// "torus" -> libpeerway_nic_torus.so beside this library; a path is itself.
+std::string file_of(const std::string& entry) {
+  if (entry.find('/') != std::string::npos) return entry;
+  Dl_info here{};
+  static const int in_this_library = 0;
+  if (dladdr(&in_this_library, &here) == 0 || here.dli_fname == nullptr) return entry;
+  return (std::filesystem::path(here.dli_fname).parent_path() / format("libpeerway_nic_{}.so", entry)).string();
+}
+
+// What a plugin that cannot be loaded is called, by its file.
+std::string name_by_file(const std::string& entry) {
+  std::string name = std::filesystem::path(entry).stem().string();
+  for (const std::string_view prefix : {"lib", "peerway_nic_"})
+    if (name.starts_with(prefix)) name.erase(0, prefix.size());
+  return name;
+}
+
+// What a rank tells the others of its cards: name, RankCard and nic::Card of each.
+struct Told {
+  std::string name;
+  RankCard rank;
+  nic::Card card;
+};
+
+void write(ByteWriter& writer, const Told& told) {
+  writer.put_text(told.name);
+  writer.put(static_cast<uint8_t>(told.rank.running));
+  writer.put_text(told.rank.text);
+  writer.put(std::as_bytes(std::span(&told.card, 1)));
+}
+
+std::vector<Told> read_all(ByteView bytes) {
+  ByteReader reader(bytes, "the network cards of a rank");
+  std::vector<Told> all(reader.get<uint8_t>());
+  for (Told& told : all) {
+    told.name = reader.get_text(256);
+    told.rank.running = reader.get<uint8_t>() != 0;
+    told.rank.text = reader.get_text(4096);
+    std::memcpy(&told.card, reader.take(sizeof told.card).data(), sizeof told.card);
+  }
+  return all;
+}
+
+constexpr size_t kAddressBytes = sizeof(uint64_t);
+
+}  // namespace
+
+Nic::Nic(std::string entry, size_t number) : number_(number) {
+  try {
+    plugin_ = Plugin::load(file_of(entry));
+    name_ = "nic:" + plugin_->name();
+  } catch (const Error& error) {
+    why_not_loaded_ = why_not_ = error.what();
+    name_ = "nic:" + name_by_file(entry);
+  }
+}
+
+Nics::Nics() {
+  std::istringstream entries(config("nic"));
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    if (entry.empty()) continue;
+    if (all_.size() == kMostNics)
+      throw Error(PW_BAD_CONFIG, format("peerway: {} names more than {} cards", config_origin("nic"), kMostNics));
+    auto nic = std::make_unique<Nic>(entry, kFirstNicAttachment + all_.size());
+    for (const auto& other : all_)
+      if (other->name() == nic->name())
+        throw Error(PW_BAD_CONFIG,
+                    format("peerway: {} names the card {} twice", config_origin("nic"), nic->name()));
+    all_.push_back(std::move(nic));
+  }
+}
+
+void Nics::start(Team& team, ControlSegment& control) {
+  ByteWriter writer;
+  writer.put(static_cast<uint8_t>(all_.size()));
+  for (const auto& nic : all_) {
+    Told told{nic->name(), {}, {}};
+    nic->rank_ = team.rank();
+    if (nic->plugin_ != nullptr) try {
+        nic->engine_ = std::make_shared<Engine>(nic->plugin_, config("nic_options"), team,
+                                                control.control().closed, *control.waiting());
+        control.control().sleepers.unseen.store(1);  // a card writes words, and wakes nobody
+        told.rank.running = true;
+        told.card = nic->engine_->card();
+        nic->why_not_.clear();
+      } catch (const Error& error) {
+        nic->why_not_ = error.what();
+        log(LogLevel::warning, error.what());
+      }
+    told.rank.text = nic->why_not_.substr(0, 2000);
+    write(writer, told);
+  }
+  // The others are waiting for what this rank has, even where that is nothing.
+  std::vector<std::vector<Told>> ranks;
+  for (const Bytes& part : team.all_gather_parts(writer.take(), config_number("timeout")))
+    ranks.push_back(read_all(part));
+  const bool strict = config("strict") == "on";
+  for (const auto& nic : all_) {
+    std::vector<std::optional<nic::Card>> cards;
+    for (const auto& rank : ranks) {
+      const auto told = std::ranges::find(rank, nic->name(), &Told::name);
+      const bool has = told != rank.end();
+      nic->ranks_.push_back(has ? told->rank : RankCard{false, "its setting `nic` does not name this card"});
+      cards.push_back(has && told->rank.running ? std::optional(told->card) : std::nullopt);
+    }
+    if (nic->engine_ != nullptr) nic->engine_->set_cards(std::move(cards));
+    if (!nic->why_not_loaded_.empty() || (strict && nic->engine_ == nullptr))
+      throw Error(PW_UNAVAILABLE, format("{} (asked for by {})", nic->why_not_, config_origin("nic")));
+  }
+}
+
+void Nics::facts(Pair& pair, const Remote& remote) const {
+  for (const auto& nic : all_) nic->facts(pair, remote);
+}
+
+// ---- one card ----
+
+void Nic::facts(Pair& pair, const Remote& remote) const {
+  NicFacts facts{name_, false, {}};
+  const auto at = static_cast<size_t>(remote.rank());
+  const auto takes = [&](pw_device_kind kind) {
+    return kind == PW_HOST || (engine_->info().memory_kinds >> PW_NIC_CUDA & 1u) != 0;
+  };
+  if (engine_ == nullptr)
+    facts.why_not = why_not_;
+  else if (at >= ranks_.size() || !ranks_[at].running)
+    facts.why_not = format("at rank {}: {}", remote.rank(), at < ranks_.size() ? ranks_[at].text : "");
+  else if (!takes(pair.local.kind) || !takes(pair.remote.kind))
+    facts.why_not = "this card does not take memory of GPUs";
+  else if (remote.key.attachment(name_) == nullptr)
+    facts.why_not = format("it could not register this memory at rank {}, whose log says why", remote.rank());
+  else
+    facts.usable = true;
+  pair.nics.push_back(std::move(facts));
+}
+
+RegionMemory& Nic::memory_of(Region& region) const {
+  return region.attachments.get<RegionMemory>(number_, [&] {
+    region.device().enter();
+    pw_nic_span span{sizeof(pw_nic_span), region.address(), region.bytes(), PW_NIC_HOST, 0, -1, 0};
+    if (region.device().id().kind != PW_HOST) {
+      span.kind = PW_NIC_CUDA;
+      span.device = region.device().id().index;
+    } else if (const Export& exported = region.exported(); exported.handle == Handle::memfd) {
+      span.descriptor = exported.descriptor;
+      span.descriptor_offset = exported.offset;
+    }
+    return std::make_shared<RegionMemory>(engine_, span);
+  });
+}
+
+RankMemory& Nic::memory_of(Remote& remote) const {
+  return remote.attachments.get<RankMemory>(number_, [&] {
+    const Bytes* bytes = remote.key.attachment(name_);
+    pw_nic_key key{};
+    uint64_t base = 0;
+    if (bytes == nullptr || bytes->size() < kAddressBytes || bytes->size() > kAddressBytes + sizeof key.bytes)
+      throw Error(PW_BAD_KEY, format("peerway: the key of rank {} has nothing for the card {}", remote.rank(), name_));
+    std::memcpy(&base, bytes->data(), kAddressBytes);
+    key.length = static_cast<uint32_t>(bytes->size() - kAddressBytes);
+    std::memcpy(key.bytes, bytes->data() + kAddressBytes, key.length);
+    return std::make_shared<RankMemory>(engine_, remote.rank(), key, base);
+  });
+}
+
+namespace {
+
+Bytes bytes_of(const RegionMemory& memory) {
+  const auto base = reinterpret_cast<uint64_t>(memory.memory->span().address);
+  const pw_nic_key& key = memory.memory->key();
+  Bytes bytes(kAddressBytes + key.length);
+  std::memcpy(bytes.data(), &base, kAddressBytes);
+  std::memcpy(bytes.data() + kAddressBytes, key.bytes, key.length);
+  return bytes;
+}
+
+}  // namespace
+
+Bytes Nic::key_of(Region& region) const {
+  const bool of_gpu = region.device().id().kind != PW_HOST;
+  if (engine_ == nullptr || (of_gpu && (engine_->info().memory_kinds >> PW_NIC_CUDA & 1u) == 0)) return {};
+  try {
+    return bytes_of(memory_of(region));
+  } catch (const Error& error) {
+    log(LogLevel::warning, error.what());
+    return {};
+  }
+}
+
+Bytes Nic::key_of(ControlSegment& control) {
+  if (engine_ == nullptr) return {};
+  if (signals_ == nullptr) {
+    auto& words = control.control().signal;
+    signals_ = std::make_shared<RegionMemory>(
+        engine_, pw_nic_span{sizeof(pw_nic_span), words, sizeof words, PW_NIC_HOST, 0, control.descriptor(),
+                             offsetof(Control, signal)});
+  }
+  return bytes_of(*signals_);
+}
+
+bool Nic::raises(const Remote& signal) const {
+  return engine_ != nullptr && ranks_[static_cast<size_t>(signal.rank())].running &&
+         signal.key.attachment(name_) != nullptr;
+}
+
+// What this rank raised the signal to through an earlier import, which only the signal's owner still knows.
+// Asked before the first raise.
+pw_status Nic::learn(Remote& signal) const {
+  SignalSender& sender = *signal.sender();
+  if (sender.known.load(std::memory_order_acquire)) return PW_OK;
+  std::lock_guard learning(learning_);
+  if (sender.known.load(std::memory_order_relaxed)) return PW_OK;
+  RankMemory& memory = memory_of(signal);
+  const pw_status status =
+      engine_->get_word(signal.rank(), memory, memory.offset_of(signal.word_address()), sender.raised);
+  sender.known.store(status == PW_OK, std::memory_order_release);
+  return status;
+}
+
+}  // namespace pw::nic

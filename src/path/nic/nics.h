@@ -1,0 +1,96 @@
+// The network cards of a context: those that the setting `nic` names, whether they are in use, why not, and
+// what each rank has. The exchange of addresses is collective, so every rank of a context calls start().
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "path/nic/engine.h"
+#include "path/path.h"
+
+namespace pw::nic {
+
+/// What a rank says of one of its cards.
+struct RankCard {
+  bool running = false;
+  std::string text;  ///< why it is not running
+};
+
+/// One card and its peers.
+class Nic {
+ public:
+  /// `number`: among the cards, for what is attached to regions and remotes.
+  Nic(std::string entry, size_t number);
+
+  [[nodiscard]] const std::string& name() const { return name_; }            ///< "nic:torus"
+  [[nodiscard]] Engine* engine() const { return engine_.get(); }             ///< null where it does not run
+  [[nodiscard]] const std::string& why_not_loaded() const { return why_not_loaded_; }
+
+  void facts(Pair& pair, const Remote& remote) const;
+  /// What peers need to reach the memory; empty where the card does not run or cannot register it.
+  Bytes key_of(Region& region) const;
+  Bytes key_of(ControlSegment& control);
+
+  [[nodiscard]] bool raises(const Remote& signal) const;
+  /// This rank's side of the signal has the lock, and knows its value: `store` is given the new one.
+  template <typename Store>
+  pw_status raise(const Raise& raise, Path* through, Store&& store) const;
+
+  /// The region's registration and the remote's key, made at the first call. Throw Error.
+  RegionMemory& memory_of(Region& region) const;
+  RankMemory& memory_of(Remote& remote) const;
+
+ private:
+  friend class Nics;
+  pw_status learn(Remote& signal) const;
+
+  std::string name_;
+  size_t number_;
+  std::shared_ptr<const Plugin> plugin_;
+  std::string why_not_loaded_;
+  std::shared_ptr<Engine> engine_;
+  std::string why_not_ = "this context has not opened it";
+  int rank_ = 0;
+  std::vector<RankCard> ranks_;
+  std::shared_ptr<RegionMemory> signals_;
+  mutable std::mutex learning_;
+};
+
+class Nics {
+ public:
+  /// Loads the plugins that the setting names. Throws Error where the setting makes no sense.
+  Nics();
+
+  /// Collective. Throws Error when a plugin that the setting names is none; or, being strict, cannot run.
+  void start(Team& team, ControlSegment& control);
+
+  [[nodiscard]] const std::vector<std::unique_ptr<Nic>>& all() const { return all_; }
+  void facts(Pair& pair, const Remote& remote) const;
+  /// Adds what peers need to reach it by each card.
+  template <typename What>
+  void attach(Key& key, What& what) const {
+    for (const auto& nic : all_)
+      if (Bytes bytes = nic->key_of(what); !bytes.empty()) key.attached.emplace_back(nic->name(), std::move(bytes));
+  }
+
+ private:
+  std::vector<std::unique_ptr<Nic>> all_;
+};
+
+template <typename Store>
+pw_status Nic::raise(const Raise& raise, Path* through, Store&& store) const {
+  Remote& signal = *raise.signal;
+  RankMemory& memory = memory_of(signal);
+  if (const pw_status status = learn(signal); status != PW_OK) return status;
+  std::unique_lock<SpinLock> lock;
+  if (const pw_status status = begin_raise(raise, through, lock); status != PW_OK) return status;
+  uint64_t& raised = signal.sender()->raised;
+  const pw_status status =
+      store(Word{memory.memory.get(), memory.offset_of(signal.word_address()), raised + raise.by});
+  if (status == PW_OK) raised += raise.by;
+  return status;
+}
+
+}  // namespace pw::nic
