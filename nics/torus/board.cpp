@@ -95,7 +95,9 @@ void Board::open_file() {
                   format("torus: the job's board {} cannot be opened{}", path_, errno_text(errno)));
 }
 
-Board::Board(const std::string& name, uint64_t fingerprint) {
+// Opened and claimed under one lock: a board at which nobody sits is swept away.
+Board::Board(const std::string& name, uint64_t fingerprint, uint64_t session, uint32_t count,
+             const std::function<uint32_t(uint32_t)>& candidate) {
   const std::string prefix = format("peerway-torus-{}-", getuid());
   path_ = kFolder + prefix + name;
   sweep(prefix);
@@ -106,36 +108,39 @@ Board::Board(const std::string& name, uint64_t fingerprint) {
     if (fstat(file_.get(), &found) != 0 || found.st_nlink == 0) continue;  // the last one just left
     if (found.st_uid != getuid())
       throw Failure(PW_NIC_BROKEN, format("torus: {} belongs to user {}; remove it", path_, found.st_uid));
-    if (static_cast<size_t>(found.st_size) < sizeof(Shared) && ftruncate(file_.get(), sizeof(Shared)) != 0)
-      throw Failure(PW_NIC_BROKEN, format("torus: no room for {}{}", path_, errno_text(errno)));
-    shared_ = map_board(file_.get());
-    if (shared_ == nullptr)
-      throw Failure(PW_NIC_BROKEN, format("torus: {} cannot be mapped{}", path_, errno_text(errno)));
-    if (!anybody() || shared_->fingerprint.load() == 0) {
-      shared_->fingerprint = fingerprint;
-      shared_->begun = now_ns();
-    }
-    if (shared_->fingerprint.load() == fingerprint) return;
-    munmap(shared_, sizeof(Shared));
-    throw Failure(PW_NIC_INVALID,
-                  "torus: other endpoints of this job read another torus file; give all of them "
-                  "the same one");
+    map(fingerprint);
+    claim(session, count, candidate);
+    return;
   }
 }
 
+void Board::map(uint64_t fingerprint) {
+  if (ftruncate(file_.get(), sizeof(Shared)) != 0)
+    throw Failure(PW_NIC_BROKEN, format("torus: no room for {}{}", path_, errno_text(errno)));
+  shared_ = map_board(file_.get());
+  if (shared_ == nullptr)
+    throw Failure(PW_NIC_BROKEN, format("torus: {} cannot be mapped{}", path_, errno_text(errno)));
+  if (!anybody_in(*shared_)) {
+    shared_->fingerprint = fingerprint;
+    shared_->begun = now_ns();
+  }
+  if (shared_->fingerprint.load() == fingerprint) return;
+  munmap(shared_, sizeof(Shared));
+  throw Failure(PW_NIC_INVALID,
+                "torus: other endpoints of this job read another torus file; give all of them the same one");
+}
+
 Board::~Board() {
+  leave();
   {
     Locked locked(file_.get());
-    if (!anybody()) unlink(path_.c_str());
+    if (!anybody_in(*shared_)) unlink(path_.c_str());
   }
   munmap(shared_, sizeof(Shared));
 }
 
-bool Board::anybody() const { return anybody_in(*shared_); }
-
-uint32_t Board::claim(uint64_t session, uint32_t count, const std::function<uint32_t(uint32_t)>& candidate) {
-  Locked locked(file_.get());
-  for (uint32_t i = 0; i < count; ++i) {
+void Board::claim(uint64_t session, uint32_t count, const std::function<uint32_t(uint32_t)>& candidate) {
+  for (uint32_t i = 0; i < count && number_ == UINT32_MAX; ++i) {
     const uint32_t number = candidate(i);
     Seat& seat = shared_->seat[number];
     if (alive(seat)) continue;
@@ -147,15 +152,16 @@ uint32_t Board::claim(uint64_t session, uint32_t count, const std::function<uint
     seat.session = session;
     seat.process = getpid();
     if (shared_->seats <= number) shared_->seats = number + 1;
-    return number;
+    number_ = number;
   }
-  return UINT32_MAX;
 }
 
-void Board::leave(uint32_t number) {
+void Board::leave() {
+  if (number_ == UINT32_MAX) return;
   Locked locked(file_.get());
-  shared_->seat[number].session = 0;
-  shared_->seat[number].process = 0;
+  shared_->seat[number_].session = 0;
+  shared_->seat[number_].process = 0;
+  number_ = UINT32_MAX;
 }
 
 void Board::wait_untouched(uint64_t tag) const {

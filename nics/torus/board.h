@@ -37,17 +37,19 @@ struct Shared {
 
 class Board {
  public:
-  /// `name` tells the job and the host. Throws Failure; when others of the job read another torus file, too.
-  Board(const std::string& name, uint64_t fingerprint);
+  /// `name` tells the job and the host. Takes the first free seat of those that `candidate(i)` names, i = 0,
+  /// 1,
+  /// ... `count`, for the endpoint `session`. Throws Failure; when others of the job read another torus file,
+  /// too.
+  Board(const std::string& name, uint64_t fingerprint, uint64_t session, uint32_t count,
+        const std::function<uint32_t(uint32_t)>& candidate);
   ~Board();
   Board(const Board&) = delete;
 
   [[nodiscard]] Shared& shared() const { return *shared_; }
-
-  /// Takes the first free seat of those that `candidate(i)` names, i = 0, 1, ... `count`, for the
-  /// endpoint `session`. Returns its number, or UINT32_MAX.
-  uint32_t claim(uint64_t session, uint32_t count, const std::function<uint32_t(uint32_t)>& candidate);
-  void leave(uint32_t number);
+  [[nodiscard]] uint32_t number() const { return number_; }  ///< of the seat; UINT32_MAX: none was free
+  /// Gives the seat back, so that peers see that the endpoint is closed.
+  void leave();
 
   /// A tag that no two slots share, and is not 0.
   static uint64_t tag(uint32_t number, uint32_t slot) { return uint64_t{number} << 32 | (slot + 1); }
@@ -57,11 +59,13 @@ class Board {
  private:
   class Locked;
   void open_file();
-  [[nodiscard]] bool anybody() const;
+  void map(uint64_t fingerprint);
+  void claim(uint64_t session, uint32_t count, const std::function<uint32_t(uint32_t)>& candidate);
 
   std::string path_;
   Descriptor file_;
   Shared* shared_ = nullptr;
+  uint32_t number_ = UINT32_MAX;
 };
 
 /// When the process began, on the clock of /proc; 0 when it is gone, or only waits to be reaped.

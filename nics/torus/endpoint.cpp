@@ -85,7 +85,7 @@ Endpoint::Endpoint(const pw_nic_options& options)
     engine_ = std::make_unique<Engine>(Surroundings{file_, board_->shared(), self_, node_, job_}, grid_,
                                        *wire_, moved_);
   } catch (...) {
-    board_->leave(self_.number);
+    board_->leave();
     throw;
   }
   ended_.reserve(kEndedAtOnce);
@@ -96,7 +96,7 @@ Endpoint::~Endpoint() {
   progress();
   engine_.reset();
   for (const auto& peer : peers_) settle(*peer);
-  board_->leave(self_.number);
+  board_->leave();
   if (options_.counters.empty()) return;
   Counters sum = moved_;
   sum.puts = posted_.puts, sum.put_bytes = posted_.put_bytes;
@@ -142,10 +142,11 @@ void Endpoint::sit_down() {
   const std::string name =
       format("{:016x}-{:08x}", self_.job, hash_of(format("{} {}", host_id(), self_.ip)) >> 32);
   self_.host = hash_of(name);
-  board_ = std::make_unique<Board>(name, self_.fingerprint);
   const auto nodes = static_cast<uint32_t>(wanted.size());
-  self_.number = board_->claim(session_, nodes * file_.contexts,
-                               [&](uint32_t i) { return wanted[i % nodes] * file_.contexts + i / nodes; });
+  board_ =
+      std::make_unique<Board>(name, self_.fingerprint, session_, nodes * file_.contexts,
+                              [&](uint32_t i) { return wanted[i % nodes] * file_.contexts + i / nodes; });
+  self_.number = board_->number();
   if (self_.number == UINT32_MAX)
     throw Failure(PW_NIC_BUSY,
                   format("torus: all {} contexts of {} are open; allow more in the torus file "

@@ -1,0 +1,51 @@
+// libFuzzer: what anybody may send to the UDP socket of the torus NIC. Bytes that are no packet are refused;
+// a packet keeps to its datagram, and one sealed by the job's key is told from one that is not.
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "torus/file.h"
+#include "torus/flow.h"
+
+using namespace pw;
+using namespace pw::torus;
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+void use(const Packet& packet, std::span<const std::byte> datagram) {
+  const Header& header = packet.header;
+  require(header.from < kMostEndpoints && header.to < kMostEndpoints);
+  require(packet.payload.size() <= kMostPayload);
+  require(sizeof(Header) + packet.payload.size() == datagram.size());
+  require(header.offset + packet.payload.size() >= header.offset);
+  SendWindow out;
+  for (int i = 0; i < 3; ++i) out.push(Datagram(8), nullptr, 1);
+  int taken = 0;
+  out.acknowledge(header.acknowledged, header.arrived, 2, [&](auto&&, auto&&) { ++taken; });
+  require(taken <= 3);
+  out.resend(3, [](const Datagram&) {});
+  ReceiveWindow in;
+  in.arrive(header.sequence, datagram, [](auto) {});
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
+  Packet packet;
+  const bool parsed = parse_packet(bytes, packet);
+  if (parsed) use(packet, bytes);
+  require(!open_packet(bytes, packet_key(1), packet) || parsed);
+  if (size < sizeof(Header)) return 0;
+  std::vector<std::byte> sealed(bytes.begin(), bytes.end());
+  seal(sealed, packet_key(1));
+  if (open_packet(sealed, packet_key(1), packet)) {
+    use(packet, sealed);
+    require(!open_packet(sealed, packet_key(2), packet));
+  }
+  return 0;
+}

@@ -1,0 +1,293 @@
+// The plugin as its users see it, several endpoints in one process.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "peerway/nic.h"
+
+namespace {
+
+const pw_nic_ops& torus_ops() {
+  static const pw_nic_ops& ops = *[] {
+    void* library = dlopen(NIC_TORUS, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw std::runtime_error(dlerror());
+    return reinterpret_cast<pw_nic_plugin_function>(dlsym(library, PW_NIC_PLUGIN_SYMBOL))();
+  }();
+  return ops;
+}
+
+uint64_t torus_job() { return 0x7e57000000000000 + static_cast<uint64_t>(getpid()); }
+
+std::string torus_file(const std::string& text) {
+  static int files = 0;
+  const std::string path =
+      testing::TempDir() + "torus-" + std::to_string(getpid()) + "-" + std::to_string(++files);
+  std::ofstream(path) << text;
+  return path;
+}
+
+struct TorusDone : pw_nic_done {
+  int calls = 0;
+  pw_nic_status status = PW_NIC_BUSY;
+  TorusDone() {
+    call = [](pw_nic_done* self, pw_nic_status s) {
+      auto* done = static_cast<TorusDone*>(self);
+      ++done->calls;
+      done->status = s;
+    };
+  }
+};
+
+struct TorusCard {
+  pw_nic* nic = nullptr;
+  pw_nic_info info{};
+
+  explicit TorusCard(const std::string& configuration = "", uint64_t job = torus_job()) {
+    const pw_nic_options options{sizeof options, job, configuration.c_str()};
+    if (torus_ops().open(&options, &nic) != PW_NIC_OK) throw std::runtime_error(torus_ops().why(nullptr));
+    info.size = sizeof info;
+    torus_ops().query(nic, &info);
+  }
+  ~TorusCard() { torus_ops().close(nic); }
+  TorusCard(const TorusCard&) = delete;
+
+  pw_nic_status wait(TorusDone& done) {
+    while (done.calls == 0) torus_ops().progress(nic);
+    return done.status;
+  }
+};
+
+/// Memory of `to`, reached from `from`.
+struct TorusWay {
+  TorusCard &from, &to;
+  std::vector<uint64_t> source = std::vector<uint64_t>(65536), target = std::vector<uint64_t>(65536);
+  pw_nic_memory *local = nullptr, *there = nullptr;
+  pw_nic_peer* peer = nullptr;
+  pw_nic_remote* remote = nullptr;
+
+  TorusWay(TorusCard& a, TorusCard& b) : from(a), to(b) {
+    std::iota(source.begin(), source.end(), 1);
+    pw_nic_key key;
+    local = registered(a, source, key);
+    there = registered(b, target, key);
+    pw_nic_address address;
+    torus_ops().address(b.nic, &address);
+    EXPECT_EQ(torus_ops().connect(a.nic, &address, &peer), PW_NIC_OK) << torus_ops().why(a.nic);
+    EXPECT_EQ(torus_ops().import_key(a.nic, peer, &key, &remote), PW_NIC_OK);
+  }
+  ~TorusWay() {
+    torus_ops().release_key(from.nic, remote);
+    torus_ops().disconnect(from.nic, peer);
+    torus_ops().deregister_memory(from.nic, local);
+    if (there != nullptr) torus_ops().deregister_memory(to.nic, there);
+  }
+  static pw_nic_memory* registered(TorusCard& card, std::vector<uint64_t>& words, pw_nic_key& key) {
+    pw_nic_memory* memory = nullptr;
+    const pw_nic_span span{sizeof span, words.data(), words.size() * 8, PW_NIC_HOST, 0, -1, 0};
+    EXPECT_EQ(torus_ops().register_memory(card.nic, &span, &memory, &key), PW_NIC_OK)
+        << torus_ops().why(card.nic);
+    return memory;
+  }
+  pw_nic_status put(uint64_t offset, uint64_t bytes) {
+    TorusDone done;
+    const pw_nic_status status =
+        torus_ops().put(from.nic, remote, offset, source.data(), local, bytes, &done);
+    return status == PW_NIC_OK ? from.wait(done) : status;
+  }
+  pw_nic_status get(uint64_t offset, uint64_t bytes) {
+    TorusDone done;
+    const pw_nic_status status =
+        torus_ops().get(from.nic, remote, offset, source.data(), local, bytes, &done);
+    return status == PW_NIC_OK ? from.wait(done) : status;
+  }
+};
+
+// By memory at once, by the engine in its time, by datagrams.
+class TorusPlugin : public testing::TestWithParam<const char*> {
+ protected:
+  std::string file_ = torus_file(GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(
+    Ways, TorusPlugin,
+    testing::Values("{}", R"({"timed": true})",
+                    R"({"faults": {"drop": 0.05, "duplicate": 0.05, "corrupt": 0.05}})"));
+
+TEST_P(TorusPlugin, MovesBytesBothWaysAndToItself) {
+  TorusCard a(file_), b(file_);
+  EXPECT_NE(a.info.number, b.info.number);
+  for (TorusCard* to : {&b, &a}) {
+    TorusWay way(a, *to);
+    EXPECT_EQ(way.put(0, 65536 * 8), PW_NIC_OK);
+    std::fill(way.source.begin(), way.source.end(), 0);
+    EXPECT_EQ(way.get(0, 65536 * 8), PW_NIC_OK);  // behind the put, as the card promises
+    EXPECT_EQ(way.source, way.target);
+    EXPECT_EQ(way.target[65535], 65536u);
+    EXPECT_EQ(way.put(8, 0), PW_NIC_OK);
+    EXPECT_EQ(way.get(8, 0), PW_NIC_OK);
+  }
+}
+
+TEST_P(TorusPlugin, TouchesNothingOutsideOfTheMemory) {
+  TorusCard a(file_), b(file_);
+  TorusWay way(a, b);
+  EXPECT_EQ(way.put(65536 * 8 - 7, 8), PW_NIC_INVALID);
+  EXPECT_EQ(way.get(65536 * 8, 1), PW_NIC_INVALID);
+  EXPECT_EQ(way.put(UINT64_MAX, 8), PW_NIC_INVALID);
+  uint64_t word = 1;
+  EXPECT_EQ(torus_ops().put(a.nic, way.remote, 0, &word, way.local, 8, nullptr), PW_NIC_INVALID);
+  EXPECT_EQ(torus_ops().put(a.nic, way.remote, 0, way.source.data(), nullptr, a.info.copied + 1, nullptr),
+            PW_NIC_INVALID);
+  EXPECT_NE(std::string(torus_ops().why(a.nic)), "");
+}
+
+TEST_P(TorusPlugin, RefusesMemoryThatWasDeregistered) {
+  TorusCard a(file_), b(file_);
+  TorusWay way(a, b);
+  EXPECT_EQ(way.put(0, 8), PW_NIC_OK);
+  EXPECT_EQ(way.get(0, 8), PW_NIC_OK);
+  torus_ops().deregister_memory(b.nic, way.there);
+  way.there = nullptr;
+  way.target[0] = 99;
+  way.put(0, 8);
+  EXPECT_EQ(way.get(0, 8), PW_NIC_REFUSED);
+  EXPECT_EQ(way.target[0], 99u);
+  pw_nic_key key;  // the next memory of that slot is another one
+  way.there = TorusWay::registered(b, way.target, key);
+  EXPECT_EQ(way.get(0, 8), PW_NIC_REFUSED);
+}
+
+TEST_P(TorusPlugin, EndsTowardsAClosedEndpoint) {
+  TorusCard a(file_);
+  auto b = std::make_unique<TorusCard>(file_);
+  auto way = std::make_unique<TorusWay>(a, *b);
+  torus_ops().deregister_memory(b->nic, way->there);
+  way->there = nullptr;
+  b.reset();
+  EXPECT_EQ(way->put(0, 8), PW_NIC_UNREACHABLE);
+  EXPECT_EQ(way->get(0, 8), PW_NIC_UNREACHABLE);
+}
+
+TEST_P(TorusPlugin, EndsWhatIsUnderWayAtClose) {
+  TorusDone done;
+  auto a = std::make_unique<TorusCard>(file_);
+  {
+    TorusWay way(*a, *a);
+    EXPECT_EQ(torus_ops().get(a->nic, way.remote, 0, way.source.data(), way.local, 8, &done), PW_NIC_OK);
+  }
+  a.reset();
+  EXPECT_EQ(done.calls, 1);
+}
+
+std::string why_not(const std::string& configuration) {
+  try {
+    TorusCard card(configuration);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TorusOpen, SaysWhyNot) {
+  EXPECT_NE(why_not("/nowhere").find("/nowhere cannot be read"), std::string::npos);
+  EXPECT_NE(why_not("node=8").find("node=8 is dead or not on this host; nodes 0 to 7 are"),
+            std::string::npos);
+  EXPECT_NE(why_not(torus_file(R"({"extents": [1025]})")).find("at most 1024"), std::string::npos);
+  EXPECT_NE(why_not(torus_file(R"({"extents": [1], "nodes": {"0": "192.0.2.1"}})"))
+                .find("this host has the address of no living node"),
+            std::string::npos);
+  EXPECT_NE(why_not("file=" + torus_file(R"({"dead": [3]})") + ",node=3").find("node=3 is dead"),
+            std::string::npos);
+}
+
+TEST(TorusOpen, HasAsManyContextsAsTheFileSays) {
+  const std::string file = torus_file(R"({"extents": [2, 1], "contexts": 3})");
+  std::vector<std::unique_ptr<TorusCard>> cards;
+  for (uint32_t number = 0; number < 3; ++number) {
+    cards.push_back(std::make_unique<TorusCard>("node=1,file=" + file));
+    EXPECT_EQ(cards.back()->info.number, 3 + number);
+    EXPECT_EQ(cards.back()->info.coordinate[0], 1u);
+    EXPECT_EQ(cards.back()->info.endpoints, 6u);
+  }
+  EXPECT_NE(why_not("node=1,file=" + file).find("all 3 contexts of node 1 are open"), std::string::npos);
+  cards.erase(cards.begin());
+  EXPECT_EQ(TorusCard("node=1,file=" + file).info.number, 3u);
+}
+
+TEST(TorusOpen, RefusesAnotherTorusFileAndAnotherJob) {
+  TorusCard a;
+  EXPECT_NE(why_not(torus_file("{}")).find("read another torus file"), std::string::npos);
+  TorusCard other("", torus_job() + 1);
+  pw_nic_address address;
+  torus_ops().address(other.nic, &address);
+  pw_nic_peer* peer;
+  EXPECT_EQ(torus_ops().connect(a.nic, &address, &peer), PW_NIC_REFUSED);
+  EXPECT_NE(std::string(torus_ops().why(a.nic)).find("another job"), std::string::npos);
+  address.length = 3;
+  EXPECT_EQ(torus_ops().connect(a.nic, &address, &peer), PW_NIC_REFUSED);
+}
+
+TEST(TorusOpen, FindsNoWayToADeadNodeOrBehindCutLinks) {
+  const std::string file = torus_file(R"({"extents": [3], "cut": [[0, 1], [1, 2]]})");
+  TorusCard a("node=0,file=" + file), b("node=1,file=" + file);
+  pw_nic_address address;
+  torus_ops().address(b.nic, &address);
+  pw_nic_peer* peer;
+  EXPECT_EQ(torus_ops().connect(a.nic, &address, &peer), PW_NIC_UNREACHABLE);
+  EXPECT_NE(std::string(torus_ops().why(a.nic)).find("no way leads from node 0 to node 1"),
+            std::string::npos);
+}
+
+TEST(TorusOpen, RefusesMemoryThatIsNone) {
+  TorusCard card;
+  pw_nic_memory* memory;
+  pw_nic_key key;
+  const auto refused = [&](void* address, uint64_t bytes, pw_nic_memory_kind kind) {
+    const pw_nic_span span{sizeof span, address, bytes, kind, 0, -1, 0};
+    return torus_ops().register_memory(card.nic, &span, &memory, &key);
+  };
+  uint64_t word = 0;
+  EXPECT_EQ(refused(reinterpret_cast<void*>(4096), 8, PW_NIC_HOST), PW_NIC_REFUSED);
+  EXPECT_EQ(refused(&word, 0, PW_NIC_HOST), PW_NIC_INVALID);
+  EXPECT_EQ(refused(&word, UINT64_MAX, PW_NIC_HOST), PW_NIC_INVALID);
+  EXPECT_EQ(refused(&word, 8, PW_NIC_HIP), PW_NIC_REFUSED);
+}
+
+// The modelled time: a put of 1 MiB takes 8 * 2^20 / 0.1 ns, and the next one waits for the link.
+TEST(TorusTime, IsThatOfTheFile) {
+  const std::string file = torus_file(R"({"extents": [2], "timed": true, "gbit_per_s": 1})");
+  TorusCard a("node=0,file=" + file), b("node=1,file=" + file);
+  TorusWay way(a, b);
+  timespec begin, end;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(way.put(0, 1 << 19), PW_NIC_OK);
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  const double took = static_cast<double>(end.tv_sec - begin.tv_sec) +
+                      static_cast<double>(end.tv_nsec - begin.tv_nsec) * 1e-9;
+  EXPECT_GE(took, 4 * 8.0 * (1 << 19) / 1e9);
+}
+
+TEST(TorusCounters, CountWhatWentOverEachLink) {
+  const std::string path = testing::TempDir() + "counters-" + std::to_string(getpid());
+  std::remove(path.c_str());
+  {
+    TorusCard a("node=1,counters=" + path), b("node=3");
+    TorusWay way(a, b);
+    EXPECT_EQ(way.put(0, 20000), PW_NIC_OK);
+    EXPECT_EQ(way.get(0, 8), PW_NIC_OK);
+  }
+  std::ifstream in(path);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  for (const char* expected : {R"("puts":1,"put_bytes":20000,"gets":1,"get_bytes":8,"by_memory":2,)",
+                               R"("link":{"from":1,"to":2,"dimension":0},"bytes":20000,"packets":4})",
+                               R"("link":{"from":2,"to":3,"dimension":0},"bytes":20000,"packets":4})",
+                               R"("link":{"from":3,"to":2,"dimension":0},"bytes":8,"packets":1})"})
+    EXPECT_NE(text.find(expected), std::string::npos) << text;
+  std::remove(path.c_str());
+}
+
+}  // namespace
