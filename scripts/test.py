@@ -178,7 +178,9 @@ def pytest(totals: Totals, folder: str) -> None:
     result, log = OUT / f"{folder}.xml", OUT / f"{folder}.log"
     result.unlink(missing_ok=True)
     status = run(
-        f"pytest tests/{folder}", [PYTHON, "-m", "pytest", f"tests/{folder}", f"--junitxml={result}"], log
+        f"pytest tests/{folder}",
+        [PYTHON, "-m", "pytest", f"tests/{folder}", "--durations=40", f"--junitxml={result}"],
+        log,
     )
     if status != 0:
         show_end(log)
