@@ -56,9 +56,23 @@ double seconds() {
   _exit(1);
 }
 
+uint64_t rounds_or(uint64_t otherwise) {
+  const char* text = std::getenv("ROUNDS");
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
 void require(bool holds, const std::string& what) {
   if (!holds) give_up(what);
 }
+
+/// Bounds a wait, and ends it when another rank has failed.
+struct Patience {
+  double limit = seconds() + kHang;
+  void check(const char* what) const {
+    if (meeting->failed != 0) _exit(1);
+    require(seconds() < limit, what);
+  }
+};
 
 void meet() {
   const int turn = meeting->turn;
@@ -66,10 +80,9 @@ void meet() {
     meeting->arrived = 0;
     ++meeting->turn;
   }
-  const double limit = seconds() + 2 * kHang;
+  const Patience patience{seconds() + 2 * kHang};
   while (meeting->turn == turn) {
-    if (meeting->failed != 0) _exit(1);
-    require(seconds() < limit, "the others do not come");
+    patience.check("the others do not come");
     sched_yield();
   }
 }
@@ -141,9 +154,9 @@ struct Card {
     return busy_free([&] { return nic_ops->get(nic, remote[r], offset, data, memory, count, done); });
   }
   void end(const Done& done, const char* what) {
-    const double limit = seconds() + kHang;
+    const Patience patience;
     while (!done.ended) {
-      require(seconds() < limit, std::string(what) + " does not end");
+      patience.check(what);
       if (nic_ops->progress(nic) == 0) sched_yield();
     }
   }
@@ -151,11 +164,11 @@ struct Card {
  private:
   template <typename Post>
   pw_nic_status busy_free(Post&& post) {
-    const double limit = seconds() + kHang;
+    const Patience patience;
     for (;;) {
       const pw_nic_status status = post();
       if (status != PW_NIC_BUSY) return status;
-      require(seconds() < limit, "the card stays busy");
+      patience.check("the card stays busy");
       nic_ops->progress(nic);
     }
   }
@@ -171,106 +184,137 @@ void fill(std::byte* to, uint64_t count, int from, uint64_t round, uint64_t at) 
 
 void check(const std::byte* bytes, uint64_t count, int from, uint64_t round, uint64_t at, const char* what) {
   for (uint64_t i = 0; i < count; ++i)
-    require(bytes[i] == pattern(from, round, at + i), std::string(what) + " of rank " + std::to_string(from) +
-                                                          ", round " + std::to_string(round) + ": byte " +
-                                                          std::to_string(at + i) + " is wrong");
+    if (bytes[i] != pattern(from, round, at + i))
+      give_up(std::string(what) + " of rank " + std::to_string(from) + ", round " + std::to_string(round) +
+              ": byte " + std::to_string(at + i) + " is wrong");
 }
 
 uint64_t word_at(const Card& card, uint64_t offset) {
   return std::atomic_ref(*reinterpret_cast<uint64_t*>(card.bytes + offset)).load(std::memory_order_acquire);
 }
 
-// Rank r writes to its part of the inbox of each other, in pieces of random sizes.
 struct Piece {
   uint64_t at, bytes;
 };
 
+// Rank r writes to its part of the inbox of each other, in pieces of random sizes.
+constexpr uint64_t kPart = 64 << 10;
+
+std::vector<Piece> pieces_of(int from, uint64_t round) {
+  std::mt19937_64 random(seed * 1000 + round * 50 + static_cast<uint64_t>(from));
+  std::vector<Piece> pieces;
+  for (uint64_t at = 0; at < kPart && pieces.size() < 24;) {
+    const uint64_t longest = random() % 4 == 0 ? 20000 : 200;
+    const uint64_t bytes = std::min<uint64_t>(random() % longest + 1, kPart - at);
+    pieces.push_back({at, bytes});
+    at += bytes;
+  }
+  return pieces;
+}
+
+void check_inbox(const Card& card, int from, uint64_t round) {
+  const std::byte* part = card.bytes + kInbox + static_cast<uint64_t>(from) * kPart;
+  for (const Piece& piece : pieces_of(from, round))
+    check(part + piece.at, piece.bytes, from, round, piece.at, "put");
+}
+
 void prove_arrival(Card& card, int to, const std::vector<Piece>& pieces, uint64_t base, std::byte* scratch) {
-  const double limit = seconds() + kHang;
+  const Patience patience;
   for (const Piece& piece : pieces) {
     const std::byte* sent = card.bytes + base + piece.at;
     for (;;) {  // without promises only the bytes themselves prove it
       Done got;
       require(card.get(to, base + piece.at, scratch, piece.bytes, &got) == PW_NIC_OK, "get refused");
-      card.end(got, "a get");
+      card.end(got, "a get does not end");
       require(got.status == PW_NIC_OK, "a get ended with " + std::to_string(got.status));
       if (std::memcmp(scratch, sent, piece.bytes) == 0) break;
       require(!card.promises(PW_NIC_GETS_BEHIND_PUTS), "a get overtook a put");
-      require(seconds() < limit, "a put never arrives");
+      patience.check("a put never arrives");
     }
   }
 }
 
+// The words of all others; once one is there, what was put before it is, too.
+void await_words(const Card& card, uint64_t round) {
+  const Patience patience;
+  for (int r = 0; r < ranks; ++r) {
+    if (r == rank) continue;
+    while (word_at(card, kWords + 8 * static_cast<uint64_t>(r)) < round) {
+      patience.check("a word never arrives");
+      sched_yield();  // and no progress(): the card moves by itself
+    }
+    check_inbox(card, r, round);
+  }
+}
+
+struct Gets {
+  static constexpr uint64_t kBytes = 20000;
+  static constexpr size_t kEach = 4;
+  Dones done{new Done[kEach * kMostRanks]};
+  uint64_t round = 0;
+
+  [[nodiscard]] uint64_t offset(size_t i) const {
+    return (i / static_cast<size_t>(ranks) * 50000 + round * 8) % (1 << 19);
+  }
+  [[nodiscard]] static std::byte* place(const Card& card, size_t i) {
+    return card.bytes + (3 << 20) + i * kBytes;
+  }
+  [[nodiscard]] static size_t count() { return kEach * static_cast<size_t>(ranks); }
+
+  void post(Card& card) {
+    for (size_t i = 0; i < count(); ++i)
+      require(card.get(static_cast<int>(i) % ranks, offset(i), place(card, i), kBytes, &done[i]) == PW_NIC_OK,
+              "get refused");
+  }
+  void check_all(Card& card) {
+    for (size_t i = 0; i < count(); ++i) {
+      card.end(done[i], "a get does not end");
+      require(done[i].status == PW_NIC_OK, "a get failed");
+      check(place(card, i), kBytes, static_cast<int>(i) % ranks, 0, offset(i), "get");
+      const auto before = static_cast<size_t>(ranks);
+      require(i < before || done[i].turn > done[i - before].turn, "a get overtook a get");
+    }
+  }
+};
+
 // Puts of random pieces to all, proven; gets of what is there; words behind puts where that is promised.
 void mixed(const char* configuration) {
   Card card(configuration);
-  std::mt19937_64 random(seed * 1000 + static_cast<uint64_t>(rank));
-  const uint64_t part = 64 << 10;
-  std::byte* mine = card.bytes + kInbox + static_cast<uint64_t>(rank) * part;  // sent to the same place there
-  std::byte* scratch = card.bytes + (2 << 20);
+  const uint64_t base =
+      kInbox + static_cast<uint64_t>(rank) * kPart;  // the pieces lie at the same place there
   fill(card.bytes, 1 << 20, rank, 0, 0);
-  meet();
-  const int rounds = std::getenv("ROUNDS") != nullptr ? std::atoi(std::getenv("ROUNDS")) : 3;
-  for (uint64_t round = 1; round <= static_cast<uint64_t>(rounds); ++round) {
-    std::vector<Piece> pieces;
-    for (uint64_t at = 0; at < part && pieces.size() < 24;) {
-      const uint64_t longest = random() % 4 == 0 ? 20000 : 200;
-      const uint64_t bytes = std::min<uint64_t>(random() % longest + 1, part - at);
-      pieces.push_back({at, bytes});
-      at += bytes;
-    }
-    fill(mine, part, rank, round, 0);
+  for (uint64_t round = 1; round <= rounds_or(3); ++round) {
+    const auto pieces = pieces_of(rank, round);
+    fill(card.bytes + base, kPart, rank, round, 0);
     meet();
     const Dones puts(new Done[pieces.size() * static_cast<size_t>(ranks)]);
-    const Dones gets(new Done[static_cast<size_t>(4 * ranks)]);
-    size_t next = 0;
-    const uint64_t base = kInbox + static_cast<uint64_t>(rank) * part;
+    size_t posted = 0;
     for (const Piece& piece : pieces)
       for (int r = 0; r < ranks; ++r)
         if (r != rank)
-          require(card.put(r, base + piece.at, mine + piece.at, piece.bytes, &puts[next++],
+          require(card.put(r, base + piece.at, card.bytes + base + piece.at, piece.bytes, &puts[posted++],
                            piece.bytes <= 64) == PW_NIC_OK,
                   "put refused");
-    const uint64_t flag = round;
-    if (card.promises(PW_NIC_PUTS_IN_ORDER))
-      for (int r = 0; r < ranks; ++r)
-        if (r != rank)
-          require(card.put(r, kWords + 8 * static_cast<uint64_t>(rank), &flag, 8, nullptr, true) == PW_NIC_OK,
-                  "word");
-    size_t asked = 0;
-    for (int i = 0; i < 4; ++i)
-      for (int r = 0; r < ranks; ++r) {
-        const uint64_t at = (static_cast<uint64_t>(i) * 50000 + round * 8) % (1 << 19);
-        std::byte* to = card.bytes + (3 << 20) + asked * 20000;
-        require(card.get(r, at, to, 20000, &gets[asked++]) == PW_NIC_OK, "get refused");
-      }
-    const double limit = seconds() + kHang;
-    if (card.promises(PW_NIC_PUTS_IN_ORDER))
-      for (int r = 0; r < ranks; ++r) {
-        while (r != rank && word_at(card, kWords + 8 * static_cast<uint64_t>(r)) < round) {
-          require(seconds() < limit, "a word never arrives");
-          sched_yield();  // and no progress(): the card moves by itself
-        }
-      }
-    for (size_t i = 0; i < asked; ++i) {
-      card.end(gets[i], "a get");
-      require(gets[i].status == PW_NIC_OK, "a get failed");
-      const int from = static_cast<int>(i) % ranks;
-      check(card.bytes + (3 << 20) + i * 20000, 20000, from, 0,
-            ((i / static_cast<size_t>(ranks)) * 50000 + round * 8) % (1 << 19), "get");
-      if (i >= static_cast<size_t>(ranks))
-        require(gets[i].turn > gets[i - static_cast<size_t>(ranks)].turn, "a get overtook a get");
-    }
+    const bool words = card.promises(PW_NIC_PUTS_IN_ORDER);
     for (int r = 0; r < ranks; ++r)
-      if (r != rank) prove_arrival(card, r, pieces, base, scratch);
-    for (size_t i = 0; i < next; ++i) {
-      card.end(puts[i], "a put");
+      if (words && r != rank)
+        require(card.put(r, kWords + 8 * static_cast<uint64_t>(rank), &round, 8, nullptr, true) == PW_NIC_OK,
+                "word");
+    Gets gets;
+    gets.round = round;
+    if ((seed + round) % 2 == 0) gets.post(card);
+    if (words && seed % 3 != 0) await_words(card, round);
+    for (int r = 0; r < ranks; ++r)
+      if (r != rank) prove_arrival(card, r, pieces, base, card.bytes + (2 << 20));
+    if ((seed + round) % 2 != 0) gets.post(card);
+    gets.check_all(card);
+    for (size_t i = 0; i < posted; ++i) {
+      card.end(puts[i], "a put does not end");
       require(puts[i].status == PW_NIC_OK, "a put ended with " + std::to_string(puts[i].status));
     }
     meet();
-    // Each rank's pieces cover a beginning of its part; the rest is of earlier rounds.
     for (int r = 0; r < ranks; ++r)
-      if (r != rank) check(card.bytes + kInbox + static_cast<uint64_t>(r) * part, 1, r, round, 0, "put");
+      if (r != rank) check_inbox(card, r, round);
     meet();
   }
 }
@@ -308,14 +352,14 @@ void bandwidth(const char* configuration) {
   Card card(configuration);
   constexpr uint64_t kMessage = 1 << 20;
   constexpr int kDepth = 4;
-  const int rounds = std::getenv("ROUNDS") != nullptr ? std::atoi(std::getenv("ROUNDS")) : 300;
+  const int rounds = static_cast<int>(rounds_or(300));
   if (rank == 0) {
     fill(card.bytes, kMessage, 0, 1, 0);
     const double begin = seconds();
     Done ends[kDepth];
     for (int i = 0; i < rounds + kDepth; ++i) {
       Done& done = ends[i % kDepth];
-      if (i >= kDepth) card.end(done, "a get");
+      if (i >= kDepth) card.end(done, "a get does not end");
       if (i >= rounds) continue;
       done.ended = false;
       require(card.put(1, kInbox, card.bytes, kMessage, nullptr) == PW_NIC_OK, "put refused");
@@ -334,7 +378,10 @@ void death(const char* configuration) {
   const bool killed = std::getenv("KILL") != nullptr;
   if (rank == ranks - 1) {
     if (killed) raise(SIGKILL);
-    sleep(3);
+    for (const Patience patience; meeting->living < ranks - 1;) {
+      patience.check("the others are told of nothing");
+      sched_yield();
+    }
     _exit(0);
   }
   const double begin = seconds();
@@ -344,7 +391,7 @@ void death(const char* configuration) {
     Done got;
     status = card.get(ranks - 1, 0, card.bytes, 8, &got);
     if (status != PW_NIC_OK) break;
-    card.end(got, "a get");
+    card.end(got, "a get does not end");
     status = got.status;
     usleep(1000);
   }
@@ -354,7 +401,7 @@ void death(const char* configuration) {
   // The living still reach one another.
   Done got;
   require(card.get(0, 0, card.bytes, 8, &got) == PW_NIC_OK, "get refused");
-  card.end(got, "a get");
+  card.end(got, "a get does not end");
   require(got.status == PW_NIC_OK, "the living do not reach one another");
   for (++meeting->living; meeting->living < ranks - 1 && meeting->failed == 0;) sched_yield();
   _exit(0);
@@ -386,12 +433,12 @@ void deregistered(const char* configuration) {
     for (const double end = seconds() + 0.06; seconds() < end && status != PW_NIC_REFUSED;) {
       Done done;
       status = nic_ops->put(card.nic, remote, 0, card.bytes, card.memory, 4096, &done);
-      if (status == PW_NIC_OK) card.end(done, "a put");
+      if (status == PW_NIC_OK) card.end(done, "a put does not end");
     }
     Done got;
     status = nic_ops->get(card.nic, remote, 0, card.bytes, card.memory, 8, &got);
     if (status == PW_NIC_OK) {
-      card.end(got, "a get");
+      card.end(got, "a get does not end");
       status = got.status;
     }
     require(status == PW_NIC_REFUSED, "a get of deregistered memory gives " + std::to_string(status));

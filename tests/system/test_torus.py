@@ -1,0 +1,216 @@
+"""The torus NIC between processes, on one host and between network namespaces: every byte is checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from launching import BUILD, LIMIT, PROGRAMS, ROOT, clean_environment
+
+Torus = dict[str, object]
+PROMISES = ["puts_in_order", "gets_behind_puts"]
+SEEDS = 200
+# By memory at once, by memory in its time, and by datagrams.
+THREE_WAYS: tuple[Torus, ...] = ({}, {"timed": True}, {"faults": {"drop": 0.02}})
+
+
+@pytest.fixture(scope="session")
+def nic_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """programs/nic_ranks.cpp, which needs no libpeerway."""
+    program = tmp_path_factory.mktemp("nic") / "nic_ranks"
+    flags = ["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", f"-I{ROOT / 'include'}"]
+    subprocess.run(["c++", *flags, str(PROGRAMS / "nic_ranks.cpp"), "-ldl", "-o", str(program)], check=True)
+    return program
+
+
+class Ranks:
+    """Runs the tests of nic_ranks over a torus."""
+
+    def __init__(self, program: Path, folder: Path) -> None:
+        self.plugin = BUILD / "nics" / "torus" / "libpeerway_nic_torus.so"
+        if not self.plugin.exists():
+            pytest.skip(f"no {self.plugin}: run `make build`, or set PEERWAY_BUILD")
+        self.program, self.folder = program, folder
+
+    def counters(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in (self.folder / "counters").read_text().splitlines()]
+
+    def sum(self, name: str) -> int:
+        return sum(int(str(line.get(name, 0))) for line in self.counters())
+
+    def __call__(
+        self, test: str, ranks: int, torus: Torus, seed: int = 1, spaces: str = "", **environment: str
+    ) -> dict[str, float]:
+        file = self.folder / "torus.json"
+        file.write_text(json.dumps(torus))
+        (self.folder / "counters").unlink(missing_ok=True)
+        options = f"file={file},counters={self.folder / 'counters'}"
+        command = [str(self.program), str(self.plugin), test, str(ranks), options, str(seed), spaces]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=2 * LIMIT,
+            env=clean_environment(**environment),
+        )
+        assert done.returncode == 0, f"{json.dumps(torus)}\n{done.stderr}"
+        text = done.stdout.strip()
+        return json.loads(text) if text else {}
+
+
+@pytest.fixture
+def torus_ranks(nic_ranks: Path, tmp_path: Path) -> Ranks:
+    return Ranks(nic_ranks, tmp_path)
+
+
+def ip(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def spaces() -> Iterator[list[str]]:
+    """Four network namespaces on one bridge; node n has the address 10.213.7.(n+1)."""
+    if shutil.which("ip") is None or os.geteuid() != 0:
+        pytest.skip("network namespaces need root and iproute2")
+    tag = f"pwt{os.getpid() % 100000}"
+    names = [f"{tag}n{i}" for i in range(4)]
+    steps = [["link", "add", f"{tag}b", "type", "bridge"], ["link", "set", f"{tag}b", "up"]]
+    for i, name in enumerate(names):
+        veth = f"{tag}v{i}"
+        steps += [
+            ["netns", "add", name],
+            ["link", "add", veth, "mtu", "9000", "type", "veth", "peer", "name", "eth0", "netns", name],
+            ["-n", name, "link", "set", "eth0", "mtu", "9000"],
+            ["link", "set", veth, "master", f"{tag}b", "up"],
+            ["-n", name, "addr", "add", f"10.213.7.{i + 1}/24", "dev", "eth0"],
+            ["-n", name, "link", "set", "eth0", "up"],
+            ["-n", name, "link", "set", "lo", "up"],
+        ]
+    try:
+        for step in steps:
+            done = ip(*step)
+            if done.returncode != 0:
+                pytest.skip(f"no network namespaces here: ip {' '.join(step)}: {done.stderr.strip()}")
+        yield names
+    finally:
+        for name in names:
+            ip("netns", "del", name)
+        ip("link", "del", f"{tag}b")
+
+
+def apart(**more: object) -> Torus:
+    """A torus of a node in each namespace."""
+    nodes = {str(i): f"10.213.7.{i + 1}" for i in range(4)}
+    return {"extents": [2, 2], "contexts": 4, "nodes": nodes, **more}
+
+
+@pytest.mark.parametrize("seed", [1, 2], ids=["mapped", "attached"])
+@pytest.mark.parametrize("torus", [{}, {"extents": [2, 2], "timed": True}], ids=["plain", "timed"])
+def test_one_host(torus_ranks: Ranks, torus: Torus, seed: int) -> None:
+    torus_ranks("mixed", 4, torus, seed)
+    assert torus_ranks.sum("by_memory") > 0
+    assert torus_ranks.sum("datagrams") == 0
+
+
+def test_over_the_network(torus_ranks: Ranks, spaces: list[str]) -> None:
+    torus_ranks("mixed", 4, apart(), spaces=",".join(spaces))
+    assert torus_ranks.sum("datagrams") > 0
+    assert torus_ranks.sum("put_bytes") > 0
+    torus_ranks("bandwidth", 2, apart(), spaces=",".join(spaces), ROUNDS="10")
+
+
+def mixed_faults(seed: int) -> Torus:
+    dice = random.Random(seed)
+    faults: Torus = {"seed": seed}
+    for name in ("delay", "reorder"):
+        if dice.random() < 0.5:
+            faults[name] = {"probability": dice.choice([0.05, 0.3]), "us": dice.choice([20, 300])}
+    for name in ("drop", "duplicate", "corrupt"):
+        if dice.random() < 0.5:
+            faults[name] = dice.choice([0.01, 0.1])
+    promises = [promise for promise in PROMISES if dice.random() < 0.5]
+    return {"extents": [3], "promises": promises, "timed": dice.random() < 0.3, "faults": faults}
+
+
+def test_seeds_of_mixed_faults(torus_ranks: Ranks) -> None:
+    happened = dict.fromkeys(
+        ("delayed", "reordered", "dropped", "duplicated", "corrupted", "retransmitted"), 0
+    )
+    for seed in range(1, SEEDS + 1):
+        torus_ranks("mixed", 2, mixed_faults(seed), seed, ROUNDS="1")
+        for name in happened:
+            happened[name] += torus_ranks.sum(name)
+    assert all(happened.values()), happened
+
+
+def test_faults_over_the_network(torus_ranks: Ranks, spaces: list[str]) -> None:
+    for seed in range(1, 6):
+        faults = {"seed": seed, "drop": 0.05, "duplicate": 0.05, "corrupt": 0.05}
+        torus_ranks("mixed", 4, apart(faults=faults), seed, ",".join(spaces))
+    assert torus_ranks.sum("rejected") > 0
+
+
+@pytest.mark.parametrize(
+    ("promise", "seen"), [("puts_in_order", "put of rank"), ("gets_behind_puts", "a get overtook a put")]
+)
+def test_a_card_that_lies_is_seen(nic_ranks: Path, tmp_path: Path, promise: str, seen: str) -> None:
+    """The negative control: what states more than it keeps fails the checks that all others pass."""
+    ranks = Ranks(nic_ranks, tmp_path)
+    late = {"seed": 1, "reorder": {"probability": 1, "us": 20000}}
+    with pytest.raises(AssertionError, match=seen):
+        ranks("mixed", 2, {"promises": [], "stated": [promise], "faults": late})
+
+
+def test_memory_is_not_touched_after_its_end(torus_ranks: Ranks) -> None:
+    for torus in THREE_WAYS:
+        for seed in (1, 2):
+            torus_ranks("deregistered", 2, torus, seed)
+
+
+def test_a_killed_process_is_told_of(torus_ranks: Ranks) -> None:
+    for torus in THREE_WAYS:
+        assert torus_ranks("death", 3, torus, KILL="1")["told_after_s"] > 0
+
+
+def test_a_process_killed_across_the_network_is_told_of(torus_ranks: Ranks, spaces: list[str]) -> None:
+    assert torus_ranks("death", 4, apart(), spaces=",".join(spaces), KILL="1")["told_after_s"] > 1
+
+
+def test_a_node_that_dies_is_told_of(torus_ranks: Ranks, spaces: list[str]) -> None:
+    torus_ranks("death", 3, {"dead": [{"node": 2, "after_ms": 200}]})
+    torus_ranks("death", 4, apart(dead=[{"node": 3, "after_ms": 500}]), spaces=",".join(spaces))
+
+
+def test_nothing_is_left_behind(torus_ranks: Ranks) -> None:
+    """What a killed job left is swept away by the next one."""
+    torus_ranks("death", 2, {}, KILL="1")
+    torus_ranks("mixed", 2, {}, ROUNDS="1")
+    left = [path.name for path in Path("/dev/shm").glob(f"peerway-torus-{os.getuid()}-*")]
+    owners = subprocess.run(
+        ["fuser", *(f"/dev/shm/{name}" for name in left)], capture_output=True, check=False
+    )
+    assert not left or owners.stdout, left
+
+
+def test_options_of_every_rank(nic_ranks: Path, tmp_path: Path) -> None:
+    """A torus file with a hole ends every rank with a message, and no signal."""
+    plugin = Ranks(nic_ranks, tmp_path).plugin
+    file = tmp_path / "hole.json"
+    file.write_text(json.dumps({"extents": [2], "nodes": {"1": "10.213.7.2"}}))
+    done = subprocess.run(
+        [str(nic_ranks), str(plugin), "mixed", "2", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT,
+        env=clean_environment(),
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("node 0 is missing: the extents make 2 nodes, and each needs an address") == 2
