@@ -22,14 +22,14 @@ def tracked(*suffixes: str) -> list[str]:
             "\0"
         )
     except (OSError, subprocess.CalledProcessError):  # an unpacked archive
-        folders = ("src", "include", "apps", "python", "tests", "examples", "scripts")
+        folders = ("src", "include", "nics", "apps", "python", "tests", "examples", "scripts")
         names = [str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*")]
     return sorted(name for name in names if name.endswith(suffixes) and (ROOT / name).is_file())
 
 
 def clang_tidy() -> int:
-    """Run clang-tidy over the core, a few files at a time. Returns the number of files with findings."""
-    files = [name for name in tracked(".cpp") if name.startswith("src/")]
+    """Run clang-tidy over the core and the cards, a few files at a time. Returns the number of files with findings."""
+    files = [name for name in tracked(".cpp") if name.startswith(("src/", "nics/"))]
     with ThreadPoolExecutor(max_workers=CORES) as pool:
         results = list(pool.map(tidy_one, files))
     (OUT / "clang-tidy.log").write_text("".join(text for _, text in results))
