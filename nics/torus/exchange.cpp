@@ -198,11 +198,12 @@ void Exchange::take_datagram(std::span<const std::byte> datagram, const sockaddr
 }
 
 void Exchange::take_acknowledgement(Flow& flow, const Header& header, uint64_t now) {
-  flow.out.acknowledge(header.acknowledged, header.arrived, now, [&](std::shared_ptr<void> owner, Datagram) {
-    auto message = std::static_pointer_cast<Message>(std::move(owner));
-    if (--message->packets == 0 && message->cut == message->bytes && message->operation != nullptr)
-      hooks_.complete(std::move(message->operation), PW_NIC_OK);
-  });
+  flow.out.acknowledge(
+      header.acknowledged, header.arrived, now, [&](const std::shared_ptr<void>& owner, const Datagram&) {
+        auto* message = static_cast<Message*>(owner.get());
+        if (--message->packets == 0 && message->cut == message->bytes && message->operation != nullptr)
+          hooks_.complete(std::move(message->operation), PW_NIC_OK);
+      });
 }
 
 void Exchange::take_in_order(Flow& flow, std::span<const std::byte> datagram) {

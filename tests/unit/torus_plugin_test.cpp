@@ -4,22 +4,27 @@
 
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "peerway/nic.h"
 
 namespace {
 
-const pw_nic_ops& torus_ops() {
-  static const pw_nic_ops& ops = *[] {
-    void* library = dlopen(NIC_TORUS, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw std::runtime_error(dlerror());
-    return reinterpret_cast<pw_nic_plugin_function>(dlsym(library, PW_NIC_PLUGIN_SYMBOL))();
-  }();
-  return ops;
+const pw_nic_ops* load_torus_plugin(const std::string& path) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw std::runtime_error(dlerror());
+  return reinterpret_cast<pw_nic_plugin_function>(dlsym(library, PW_NIC_PLUGIN_SYMBOL))();
 }
+
+const pw_nic_ops* torus_plugin = load_torus_plugin(NIC_TORUS);
+pw_nic_memory_kind torus_kind = PW_NIC_HOST;
+
+const pw_nic_ops& torus_ops() { return *torus_plugin; }
 
 uint64_t torus_job() { return 0x7e57000000000000 + static_cast<uint64_t>(getpid()); }
 
@@ -88,7 +93,7 @@ struct TorusWay {
   }
   static pw_nic_memory* registered(TorusCard& card, std::vector<uint64_t>& words, pw_nic_key& key) {
     pw_nic_memory* memory = nullptr;
-    const pw_nic_span span{sizeof span, words.data(), words.size() * 8, PW_NIC_HOST, 0, -1, 0};
+    const pw_nic_span span{sizeof span, words.data(), words.size() * 8, torus_kind, 0, -1, 0};
     EXPECT_EQ(torus_ops().register_memory(card.nic, &span, &memory, &key), PW_NIC_OK)
         << torus_ops().why(card.nic);
     return memory;
@@ -269,6 +274,31 @@ TEST(TorusTime, IsThatOfTheFile) {
   const double took = static_cast<double>(end.tv_sec - begin.tv_sec) +
                       static_cast<double>(end.tv_nsec - begin.tv_nsec) * 1e-9;
   EXPECT_GE(took, 4 * 8.0 * (1 << 19) / 1e9);
+}
+
+// The fake driver's GPU memory is that of the processor; the card does not know. A copy of the plugin, for
+// the driver is looked for once.
+TEST(TorusGpu, MovesMemoryOfAGpuByItsOwnProcess) {
+  const std::string copy = testing::TempDir() + "libtorus-" + std::to_string(getpid()) + ".so";
+  std::ofstream(copy, std::ios::binary) << std::ifstream(NIC_TORUS, std::ios::binary).rdbuf();
+  setenv("PEERWAY_CUDA_LIBRARY", FAKE_CUDA, 1);
+  const pw_nic_ops* before = std::exchange(torus_plugin, load_torus_plugin(copy));
+  std::remove(copy.c_str());
+  {
+    TorusCard a, b;
+    EXPECT_EQ(a.info.memory_kinds, 1u << PW_NIC_HOST | 1u << PW_NIC_CUDA);
+    torus_kind = PW_NIC_CUDA;
+    TorusWay way(a, b);
+    torus_kind = PW_NIC_HOST;
+    EXPECT_EQ(way.put(0, 100000), PW_NIC_OK);
+    std::fill(way.source.begin(), way.source.end(), 0);
+    EXPECT_EQ(way.get(0, 100000), PW_NIC_OK);
+    EXPECT_EQ(way.target[12499], 12500u);
+    EXPECT_EQ(way.source[12499], 12500u);
+    EXPECT_EQ(way.target[12500], 0u);
+  }
+  torus_plugin = before;
+  unsetenv("PEERWAY_CUDA_LIBRARY");
 }
 
 TEST(TorusCounters, CountWhatWentOverEachLink) {
