@@ -6,16 +6,17 @@ from __future__ import annotations
 import signal
 import time
 
+import cards
 import pytest
 from ranks import Ranks
 
 LIMIT = 2.0  # s from the death of a rank until the others know: the one time that the product promises
-PATHS = ["peer/shm", "peer/shm-nt", "peer/cma", "staged"]
+PATHS = ["peer/shm", "peer/shm-nt", "peer/cma", "staged", *cards.PATHS]
 
 
 def lose(victim: int, path: str, work: str, size: int = 3) -> None:
     """Kill a rank in the middle of its work; demand that each other rank was told in time."""
-    with Ranks("faults.py", size, victim, path, work) as ranks:
+    with Ranks("faults.py", size, victim, path, work, **cards.settings_of(path)) as ranks:
         assert ranks.read_all() == ["working"] * size
         time.sleep(0.05)  # into the middle
         killed = ranks.kill(victim)

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+import cards
 import pytest
 from ranks import Ranks
 
@@ -24,6 +25,8 @@ WAYS: dict[str, tuple[bool, dict[str, str]]] = {
     "cma": (False, {"PEERWAY_PATHS": "peer/cma"}),
     "ucx/direct": (False, {"PEERWAY_PATHS": "ucx/direct", **TCP}),
     "ucx/staged": (False, {"PEERWAY_PATHS": "ucx/staged", **TCP}),
+    **{path: (False, {"PEERWAY_PATHS": path}) for path in cards.PATHS},
+    **{f"far, {path}": (True, {"PEERWAY_PATHS": path}) for path in cards.PATHS},
     "far": (True, TCP),
     "far, ucx/staged": (True, {"PEERWAY_PATHS": "ucx/staged", **TCP}),
 }
@@ -35,6 +38,7 @@ FAR_WAYS = [
 def start(way: str, program: str, size: int, *arguments: object, **settings: str) -> Ranks:
     far, environment = WAYS[way]
     programs = ["far.py", program] if far else [program]
+    settings |= cards.settings_of(environment.get("PEERWAY_PATHS", ""))
     return Ranks(programs[0], size, *programs[1:], *arguments, **environment, **settings)
 
 

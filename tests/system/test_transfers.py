@@ -3,10 +3,11 @@ all kinds of memory. The programs check every byte of the target, also those tha
 
 from __future__ import annotations
 
+import cards
 import pytest
 from ranks import Ranks
 
-PATHS = ["peer/shm", "peer/shm-nt", "peer/cma", "staged"]
+PATHS = ["peer/shm", "peer/shm-nt", "peer/cma", "staged", *cards.PATHS]
 MAPPED = {"allocated", "part"}
 KINDS = ["allocated", "part", "malloc", "odd", "file"]
 
@@ -14,7 +15,8 @@ KINDS = ["allocated", "part", "malloc", "odd", "file"]
 def transfer(path: str, op: str, target: str, source: str, group: str, size: int = 2) -> None:
     """Run the program and demand that every case was right; or that the path said why it cannot serve the
     pair."""
-    with Ranks("transfers.py", size, path, op, target, source, group) as ranks:
+    settings = cards.settings_of(path)
+    with Ranks("transfers.py", size, path, op, target, source, group, **settings) as ranks:
         found = ranks.read_all()
         ranks.end()
     remote = target if op == "put" else source
@@ -61,7 +63,7 @@ def test_rings_of_four_ranks_move_at_once() -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_offsets_and_strides_over_4_gib(path: str) -> None:
-    with Ranks("large.py", 2, path) as ranks:
+    with Ranks("large.py", 2, path, **cards.settings_of(path)) as ranks:
         found = ranks.read_all()
         ranks.end()
     assert found == [{"wrong": [], "tried": 4}] * 2
