@@ -198,8 +198,7 @@ def stale(ctx: peerway.Context, size: int) -> None:
         spare.close()
     ctx.team.barrier(timeout=30)
     if ctx.rank == 0:
-        ctx.put(far_spare[0:size], pair.near[0:size])
-        refused = failure(lambda: ctx.flush(timeout=30))
+        refused = failure(lambda: (ctx.put(far_spare[0:size], pair.near[0:size]), ctx.flush(timeout=30)))
         pair.put(size)
         after = failure(lambda: ctx.flush(timeout=30))
         say(refused=refused["kind"], after=after["kind"])

@@ -1,0 +1,122 @@
+"""Network cards as paths between real processes, within a host and as between hosts; what is wrong with a
+setting or a plugin is told."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import cards
+import numpy as np
+import pytest
+from ranks import Ranks
+
+import peerway
+
+PLUGIN_WITHOUT = """
+#include "peerway/nic.h"
+extern "C" const pw_nic_ops* pw_nic_plugin(void) {
+  static pw_nic_ops ops{};
+  ops.abi = %s;
+  ops.size = sizeof ops;
+  ops.name = "broken";
+  return &ops;
+}
+"""
+
+
+def start(path: str, scenario: str, size: int = 1 << 20, far: bool = True, **settings: object) -> Ranks:
+    environment = {"PEERWAY_PATHS": path, **cards.settings_of(path)}
+    if far:
+        environment["FAR_RANKS"] = "1"
+    environment |= {name: str(value) for name, value in settings.items()}
+    return Ranks("ucx_ranks.py", 2, scenario, size, **environment)
+
+
+def told(path: str, scenario: str, **options: object) -> list[dict[str, object]]:
+    with start(path, scenario, **options) as ranks:  # type: ignore[arg-type]
+        found = ranks.read_all()
+        ranks.end()
+    return found
+
+
+@pytest.mark.parametrize("far", [True, False])
+@pytest.mark.parametrize("path", cards.PATHS)
+def test_a_signal_never_overtakes_its_data(path: str, far: bool) -> None:
+    for one in told(path, "order", size=200_000, far=far):
+        assert one == {"wrong": 0, "value": 200}
+
+
+@pytest.mark.parametrize("wait", ["performance", "economy"])
+@pytest.mark.parametrize("path", cards.PATHS)
+def test_threads_share_the_path(path: str, wait: str) -> None:
+    for one in told(path, "threads", PEERWAY_WAIT=wait):
+        assert one == {"failures": [], "arrived": True, "back": True}
+
+
+@pytest.mark.parametrize("path", cards.PATHS)
+def test_raises_go_on_after_an_earlier_import(path: str) -> None:
+    for one in told(path, "signals"):
+        assert one == {"reached": "", "beyond": "Timeout", "value": 15}
+
+
+@pytest.mark.parametrize("path", cards.PATHS)
+def test_a_region_that_was_closed_on_another_host_is_refused(path: str) -> None:
+    first, second = told(path, "stale")
+    assert first == {"refused": "StaleKey", "after": ""}
+    assert second == {"arrived": True}
+
+
+@pytest.fixture
+def nic(own_settings: None, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    return monkeypatch
+
+
+def compiled(folder: Path, abi: str) -> Path:
+    (folder / "broken.cpp").write_text(PLUGIN_WITHOUT % abi)
+    library = folder / "libbroken.so"
+    flags = ["-std=c++20", "-shared", "-fPIC", f"-I{cards.ROOT / 'include'}"]
+    subprocess.run(["c++", *flags, str(folder / "broken.cpp"), "-o", str(library)], check=True)
+    return library
+
+
+@pytest.mark.parametrize(
+    ("abi", "words"),
+    [("PW_NIC_ABI", ["has no open, close", "progress"]), ("PW_NIC_ABI + 1", ["version 2", "version 1"])],
+)
+def test_what_is_no_plugin_is_refused(
+    nic: pytest.MonkeyPatch, tmp_path: Path, abi: str, words: list[str]
+) -> None:
+    library = compiled(tmp_path, abi)
+    nic.setenv("PEERWAY_NIC", str(library))
+    with pytest.raises(peerway.Unavailable) as error:
+        peerway.Context()
+    for word in [*words, str(library), "PEERWAY_NIC"]:
+        assert word in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["nothere", "/nowhere/libtoy.so"])
+def test_a_plugin_that_is_not_there_is_told(nic: pytest.MonkeyPatch, name: str) -> None:
+    nic.setenv("PEERWAY_NIC", name)
+    with pytest.raises(peerway.Unavailable, match=name) as error:
+        peerway.Context()
+    assert "No such file" in str(error.value)
+
+
+def test_a_card_named_twice_is_refused(nic: pytest.MonkeyPatch) -> None:
+    library = cards.plugin("nic:example")
+    nic.setenv("PEERWAY_NIC", f"{library},{library}")
+    with pytest.raises(peerway.BadConfig, match="nic:example twice"):
+        peerway.Context()
+
+
+def test_a_team_of_one_is_its_own_neighbour_over_a_card(nic: pytest.MonkeyPatch) -> None:
+    nic.setenv("PEERWAY_NIC", str(cards.plugin("nic:example")))
+    with peerway.Context() as ctx:
+        ctx.use("nic:example")
+        target, source = ctx.allocate("host", 4096), ctx.register(np.arange(4096, dtype=np.uint8))
+        remote = ctx.import_key(target.key())
+        signal = ctx.signal()
+        ctx.put(remote, source, ctx.import_key(signal.key()))
+        signal.wait(1, 10)
+        assert np.array_equal(target.array(), np.arange(4096, dtype=np.uint8))
