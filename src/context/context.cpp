@@ -103,7 +103,8 @@ std::vector<std::byte> Context::key_of(Region& region) {
   key.exported = region.exported();
   key.why_none = region.allocation().why_none;
   nics_.attach(key, region);
-  if (const Bytes bytes = ucx_.key_of(region, room_in(key)); !bytes.empty()) key.attached.emplace_back("ucx", bytes);
+  if (const Bytes bytes = ucx_.key_of(region, room_in(key)); !bytes.empty())
+    key.attached.emplace_back("ucx", bytes);
   return pack(key);
 }
 

@@ -5,8 +5,8 @@
 
 namespace pw {
 
-Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx,
-           const nic::Nics& nics, ProcessorMaps& maps) {
+Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx, const nic::Nics& nics,
+           ProcessorMaps& maps) {
   Pair pair;
   const Export& exported = remote.key.exported;
   pair.local = local.device().id();

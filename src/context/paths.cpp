@@ -11,8 +11,8 @@
 
 namespace pw {
 
-std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx,
-                                              const nic::Nics& nics, ProcessorMaps& maps) {
+std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx, const nic::Nics& nics,
+                                              ProcessorMaps& maps) {
   std::vector<std::unique_ptr<Path>> paths;
   paths.push_back(std::make_unique<PeerShm>(false));
   paths.push_back(std::make_unique<PeerShm>(true));

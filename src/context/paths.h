@@ -12,7 +12,7 @@
 namespace pw {
 
 /// The paths of this build, in order of preference where nothing was measured.
-std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx,
-                                              const nic::Nics& nics, ProcessorMaps& maps);
+std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Ucx& ucx, const nic::Nics& nics,
+                                              ProcessorMaps& maps);
 
 }  // namespace pw

@@ -79,9 +79,10 @@ Path& Resolver::far_raiser(const Remote& signal) const {
   std::string why = "UCX: " + pair.why_no_ucx;
   nics_.facts(pair, signal);
   for (const NicFacts& nic : pair.nics) why += format("; {}: {}", nic.name, nic.why_not);
-  throw Error(PW_UNSUPPORTED, format("peerway: a signal of rank {}, which is on another host, is only raised by "
-                                     "UCX or a network card. {}",
-                                     signal.rank(), why));
+  throw Error(PW_UNSUPPORTED,
+              format("peerway: a signal of rank {}, which is on another host, is only raised by "
+                     "UCX or a network card. {}",
+                     signal.rank(), why));
 }
 
 uint64_t Resolver::staging_chunk_bytes() const {

@@ -93,7 +93,7 @@ class Resolver {
 };
 
 /// The facts that probes see.
-Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx,
-           const nic::Nics& nics, ProcessorMaps& maps);
+Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx, const nic::Nics& nics,
+           ProcessorMaps& maps);
 
 }  // namespace pw

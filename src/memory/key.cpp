@@ -14,8 +14,8 @@ constexpr uint32_t kMagic = 0x594b5750;  // "PWKY"
 constexpr uint16_t kVersion = 2;
 constexpr size_t kWhyMax = 300;
 
-// The key on the wire: fixed fields in host order (a job runs on one byte order), then what is attached and the
-// reason why the region has no handle.
+// The key on the wire: fixed fields in host order (a job runs on one byte order), then what is attached and
+// the reason why the region has no handle.
 struct Wire {
   uint32_t magic;
   uint16_t version;
@@ -81,7 +81,8 @@ void parse_attached(ByteView bytes, Key& key) {
 
 size_t room_in(const Key& key) {
   constexpr size_t kName = 16;
-  const size_t used = sizeof(Wire) + pack_attached(key).size() + std::min(key.why_none.size(), kWhyMax) + kName;
+  const size_t used =
+      sizeof(Wire) + pack_attached(key).size() + std::min(key.why_none.size(), kWhyMax) + kName;
   return used < PW_KEY_MAX ? PW_KEY_MAX - used : 0;
 }
 

@@ -61,7 +61,7 @@ class Rest {
 
   const std::vector<Polled*>& polled_;
   std::unique_ptr<Polling> polling_;  ///< while the thread looks often
-  uint64_t since_ = 0;                     ///< when nothing happened first; 0: something does
+  uint64_t since_ = 0;                ///< when nothing happened first; 0: something does
   uint32_t looks_ = 0;
 };
 

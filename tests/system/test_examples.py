@@ -55,7 +55,7 @@ def assert_said(done: subprocess.CompletedProcess[str], example: str) -> None:
 
 def test_the_installation_has_what_it_should(prefix: Path) -> None:
     files = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
-    headers = ("peerway.h", "peerway.hpp", "plan.hpp", "halo.hpp", "handles.h")
+    headers = ("peerway.h", "peerway.hpp", "plan.hpp", "halo.hpp", "handles.h", "nic.h")
     for name in (*(f"include/peerway/{header}" for header in headers), "lib/libpeerway.so"):
         assert name in files
     assert {"lib/cmake/peerway/peerwayConfig.cmake", "lib/pkgconfig/peerway.pc"} <= files
@@ -89,6 +89,9 @@ def test_find_package(prefix: Path, tmp_path: Path, run_program: Run) -> None:
         for language in ("c", "cpp"):
             program = tmp_path / f"{example}_{language}"
             assert_said(run_program("peerway", "run", "-n", "2", "--", program), example)
+    card = dict(os.environ, PEERWAY_NIC=str(tmp_path / "libexample_nic.so"), PEERWAY_PATHS="nic:example")
+    done = run_program("peerway", "run", "-n", "2", "--", tmp_path / "put_cpp", env=card)
+    assert_said(done, "put")
 
 
 def test_another_version_is_refused(prefix: Path, tmp_path: Path, run_program: Run) -> None:

@@ -63,10 +63,10 @@ pw_status NicDirect::move_blocks(const Transfer& transfer) {
   for (uint64_t to = 0, from = 0; status == PW_OK && cursor.next(to, from);) {
     const uint64_t at = there + (put ? to : from);
     std::byte* data = here + (put ? from : to);
-    status = rows ? nic_.engine()->put_strided(rank, far, at, data, local,
-                                               {layout.shape.count[inner], block_bytes,
-                                                static_cast<uint64_t>(layout.to[inner]),
-                                                static_cast<uint64_t>(layout.from[inner])})
+    status = rows ? nic_.engine()->put_strided(
+                        rank, far, at, data, local,
+                        {layout.shape.count[inner], block_bytes, static_cast<uint64_t>(layout.to[inner]),
+                         static_cast<uint64_t>(layout.from[inner])})
                   : nic_.engine()->move(transfer.op, rank, far, at, data, local, block_bytes, nullptr);
   }
   return status;
@@ -74,9 +74,8 @@ pw_status NicDirect::move_blocks(const Transfer& transfer) {
 
 pw_status NicDirect::raise(const Raise& raise) {
   if (!raises(*raise.signal)) return Path::raise(raise);
-  return nic_.raise(raise, this, [&](const Word& word) {
-    return nic_.engine()->put_word(raise.signal->rank(), word);
-  });
+  return nic_.raise(raise, this,
+                    [&](const Word& word) { return nic_.engine()->put_word(raise.signal->rank(), word); });
 }
 
 pw_status NicDirect::flush(int rank, uint64_t deadline_ns) {

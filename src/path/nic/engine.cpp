@@ -204,36 +204,34 @@ pw_status Engine::wait_for(int rank, uint64_t deadline_ns, const char* what, Don
 
 // ---- operations ----
 
-pw_status Engine::failure(Peer& peer, pw_nic_status status) {
-  if (team_.lost(peer.rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(peer.rank));
+// The card may know of a death before the team does, which has more to say of it.
+pw_status Engine::failure(Lock& lock, int rank, pw_nic_status status) {
+  constexpr uint64_t kWhile = 200'000'000;  // ns
+  const std::string why = endpoint_.why(status);
+  lock.unlock();
+  const uint64_t deadline = deadline_after(status == PW_NIC_UNREACHABLE ? kWhile : 0);
+  while (!team_.lost(rank) && now_ns() < deadline) sched_yield();
+  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));
   if (status == PW_NIC_UNREACHABLE)
-    return pw::fail(PW_PEER_LOST, format("peerway: rank {} is out of reach of the card {}: {}", peer.rank, name(),
-                                         endpoint_.why(status)));
+    return pw::fail(PW_PEER_LOST,
+                    format("peerway: rank {} is out of reach of the card {}: {}", rank, name(), why));
   if (status == PW_NIC_REFUSED)
     return pw::fail(PW_STALE_KEY, format("peerway: the card {} finds memory of rank {} closed ({}); ask that "
                                          "rank for a new key",
-                                         name(), peer.rank, endpoint_.why(status)));
-  return pw::fail(PW_SYSTEM, format("peerway: a transfer of the card {} with rank {} failed: {}", name(),
-                                    peer.rank, endpoint_.why(status)));
-}
-
-pw_status Engine::unreported(Peer& peer) {
-  const pw_nic_status put = std::exchange(peer.puts.failed, PW_NIC_OK);
-  const pw_nic_status get = std::exchange(peer.gets.failed, PW_NIC_OK);
-  if (put == PW_NIC_OK && get == PW_NIC_OK) return PW_OK;
-  return failure(peer, put != PW_NIC_OK ? put : get);
+                                         name(), rank, why));
+  return pw::fail(PW_SYSTEM,
+                  format("peerway: a transfer of the card {} with rank {} failed: {}", name(), rank, why));
 }
 
 /// Calls `start` with the lock until the card has room for what it starts.
 template <typename Start>
 pw_status Engine::start(int rank, Start&& start) {
   pw_nic_status status = PW_NIC_BUSY;
-  Peer* to = nullptr;
   const auto attempt = [&] {
     Lock lock(mutex_);
-    to = &peer(rank);
-    to->dirty = true;
-    status = start(*to);
+    Peer& to = peer(rank);
+    to.dirty = true;
+    status = start(to);
     if (status == PW_NIC_BUSY) {
       endpoint_.progress();
       return false;
@@ -247,7 +245,7 @@ pw_status Engine::start(int rank, Start&& start) {
       return waited;
   if (status == PW_NIC_OK) return PW_OK;
   Lock lock(mutex_);
-  return failure(*to, status);
+  return failure(lock, rank, status);
 }
 
 pw_status Engine::move(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data,
@@ -289,8 +287,8 @@ pw_status Engine::put_word(int rank, const Word& word) {
 
 pw_status Engine::get_word(int rank, RankMemory& remote, uint64_t offset, uint64_t& value) {
   pw_status status = start(rank, [&](Peer& peer) {
-    const pw_nic_status started = peer.stream->get(*remote.memory, offset, scratch_word_, *scratch_,
-                                                   sizeof value, &peer.gets);
+    const pw_nic_status started =
+        peer.stream->get(*remote.memory, offset, scratch_word_, *scratch_, sizeof value, &peer.gets);
     if (started == PW_NIC_OK) peer.gets.under_way.fetch_add(1, std::memory_order_relaxed);
     return started;
   });
@@ -333,13 +331,14 @@ pw_status Engine::flush(int rank, uint64_t deadline_ns) {
     return fence->over.load(std::memory_order_acquire) &&
            (fence->status != PW_NIC_OK || to->gets.under_way.load(std::memory_order_acquire) == 0);
   };
-  pw_status status = wait_for(rank, deadline_ns, "transfers of a card to complete", done);
+  const pw_status waited = wait_for(rank, deadline_ns, "transfers of a card to complete", done);
   Lock lock(mutex_);
-  if (status == PW_OK && refused != PW_NIC_OK) status = failure(*to, refused);
-  if (status == PW_OK && fence->status != PW_NIC_OK) status = failure(*to, fence->status);
-  if (status == PW_OK) return unreported(*to);
-  to->dirty = true;
-  return status;
+  pw_nic_status failed = refused != PW_NIC_OK ? refused : fence->status;
+  if (waited != PW_OK || failed != PW_NIC_OK) to->dirty = true;
+  if (waited != PW_OK) return waited;
+  for (Tally* tally : {&to->puts, &to->gets})
+    if (failed == PW_NIC_OK) failed = std::exchange(tally->failed, PW_NIC_OK);
+  return failed == PW_NIC_OK ? PW_OK : failure(lock, rank, failed);
 }
 
 }  // namespace pw::nic

@@ -78,9 +78,8 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
 
   void run();  ///< the thread
   void rouse() const;
-  Peer& peer(int rank);                            ///< with the lock; throws Error
-  pw_status failure(Peer& peer, pw_nic_status status);
-  pw_status unreported(Peer& peer);
+  Peer& peer(int rank);                                           ///< with the lock; throws Error
+  pw_status failure(Lock& lock, int rank, pw_nic_status status);  ///< gives the lock up
   template <typename Start>
   pw_status start(int rank, Start&& start);
   template <typename Done>
@@ -91,7 +90,7 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   const Waiting& waiting_;
   std::vector<std::optional<nic::Card>> cards_;
 
-  std::mutex mutex_;  ///< of what follows
+  std::mutex mutex_;                          ///< of what follows
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use
   Endpoint endpoint_;                         ///< goes before what it may still call
   std::unique_ptr<Memory> scratch_;           ///< where single words are got to

@@ -21,7 +21,8 @@ std::string file_of(const std::string& entry) {
   Dl_info here{};
   static const int in_this_library = 0;
   if (dladdr(&in_this_library, &here) == 0 || here.dli_fname == nullptr) return entry;
-  return (std::filesystem::path(here.dli_fname).parent_path() / format("libpeerway_nic_{}.so", entry)).string();
+  return (std::filesystem::path(here.dli_fname).parent_path() / format("libpeerway_nic_{}.so", entry))
+      .string();
 }
 
 // What a plugin that cannot be loaded is called, by its file.
@@ -77,7 +78,8 @@ Nics::Nics() {
   for (std::string entry; std::getline(entries, entry, ',');) {
     if (entry.empty()) continue;
     if (all_.size() == kMostNics)
-      throw Error(PW_BAD_CONFIG, format("peerway: {} names more than {} cards", config_origin("nic"), kMostNics));
+      throw Error(PW_BAD_CONFIG,
+                  format("peerway: {} names more than {} cards", config_origin("nic"), kMostNics));
     auto nic = std::make_unique<Nic>(entry, kFirstNicAttachment + all_.size());
     for (const auto& other : all_)
       if (other->name() == nic->name())
@@ -172,7 +174,8 @@ RankMemory& Nic::memory_of(Remote& remote) const {
     pw_nic_key key{};
     uint64_t base = 0;
     if (bytes == nullptr || bytes->size() < kAddressBytes || bytes->size() > kAddressBytes + sizeof key.bytes)
-      throw Error(PW_BAD_KEY, format("peerway: the key of rank {} has nothing for the card {}", remote.rank(), name_));
+      throw Error(PW_BAD_KEY,
+                  format("peerway: the key of rank {} has nothing for the card {}", remote.rank(), name_));
     std::memcpy(&base, bytes->data(), kAddressBytes);
     key.length = static_cast<uint32_t>(bytes->size() - kAddressBytes);
     std::memcpy(key.bytes, bytes->data() + kAddressBytes, key.length);

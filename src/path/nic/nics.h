@@ -24,8 +24,8 @@ class Nic {
   /// `number`: among the cards, for what is attached to regions and remotes.
   Nic(std::string entry, size_t number);
 
-  [[nodiscard]] const std::string& name() const { return name_; }            ///< "nic:torus"
-  [[nodiscard]] Engine* engine() const { return engine_.get(); }             ///< null where it does not run
+  [[nodiscard]] const std::string& name() const { return name_; }  ///< "nic:torus"
+  [[nodiscard]] Engine* engine() const { return engine_.get(); }   ///< null where it does not run
   [[nodiscard]] const std::string& why_not_loaded() const { return why_not_loaded_; }
 
   void facts(Pair& pair, const Remote& remote) const;
@@ -72,7 +72,8 @@ class Nics {
   template <typename What>
   void attach(Key& key, What& what) const {
     for (const auto& nic : all_)
-      if (Bytes bytes = nic->key_of(what); !bytes.empty()) key.attached.emplace_back(nic->name(), std::move(bytes));
+      if (Bytes bytes = nic->key_of(what); !bytes.empty())
+        key.attached.emplace_back(nic->name(), std::move(bytes));
   }
 
  private:
