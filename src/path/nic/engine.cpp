@@ -20,11 +20,15 @@ struct Tally : pw_nic_done {
   Tally() {
     call = [](pw_nic_done* done, pw_nic_status with) {
       auto* tally = static_cast<Tally*>(done);
-      tally->under_way.fetch_sub(1, std::memory_order_release);
+      tally->add(-1);
       if (with != PW_NIC_OK && tally->failed == PW_NIC_OK) tally->failed = with;
     };
   }
-  std::atomic<uint64_t> under_way{0};
+  /// With the lock, so that counting costs no more than a store.
+  void add(int64_t by) {
+    under_way.store(under_way.load(std::memory_order_relaxed) + by, std::memory_order_release);
+  }
+  std::atomic<int64_t> under_way{0};
   pw_nic_status failed = PW_NIC_OK;  ///< with the lock
 };
 
@@ -262,7 +266,7 @@ pw_status Engine::move(Op op, int rank, RankMemory& remote, uint64_t offset, std
               ? stream.put_word(*remote.memory, offset + done, data + done, local.memory.get(), next, *word,
                                 &tally)
               : stream.put(*remote.memory, offset + done, data + done, local.memory.get(), next, &tally);
-      if (started == PW_NIC_OK) tally.under_way.fetch_add(1, std::memory_order_relaxed);
+      if (started == PW_NIC_OK) tally.add(1);
       return started;
     });
     if (status != PW_OK) return status;
@@ -276,7 +280,7 @@ pw_status Engine::put_strided(int rank, RankMemory& remote, uint64_t offset, con
   return start(rank, [&](Peer& peer) {
     const pw_nic_status started =
         peer.stream->put_strided(*remote.memory, offset, data, *local.memory, blocks, &peer.puts);
-    if (started == PW_NIC_OK) peer.puts.under_way.fetch_add(1, std::memory_order_relaxed);
+    if (started == PW_NIC_OK) peer.puts.add(1);
     return started;
   });
 }
@@ -289,7 +293,7 @@ pw_status Engine::get_word(int rank, RankMemory& remote, uint64_t offset, uint64
   pw_status status = start(rank, [&](Peer& peer) {
     const pw_nic_status started =
         peer.stream->get(*remote.memory, offset, scratch_word_, *scratch_, sizeof value, &peer.gets);
-    if (started == PW_NIC_OK) peer.gets.under_way.fetch_add(1, std::memory_order_relaxed);
+    if (started == PW_NIC_OK) peer.gets.add(1);
     return started;
   });
   if (status == PW_OK) status = flush(rank, PW_FOREVER);
