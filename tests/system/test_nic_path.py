@@ -41,26 +41,40 @@ def told(path: str, scenario: str, **options: object) -> list[dict[str, object]]
 
 
 @pytest.mark.parametrize("far", [True, False])
-@pytest.mark.parametrize("path", cards.PATHS)
+@pytest.mark.parametrize("path", cards.ALL_PATHS)
 def test_a_signal_never_overtakes_its_data(path: str, far: bool) -> None:
     for one in told(path, "order", size=200_000, far=far):
         assert one == {"wrong": 0, "value": 200}
 
 
+@pytest.mark.parametrize(
+    ("op", "group"), [("put", "contiguous"), ("get", "contiguous"), ("put", "kinds"), ("put", "signal")]
+)
+@pytest.mark.parametrize("path", cards.ALL_PATHS[1:])
+def test_every_layout_arrives(path: str, op: str, group: str) -> None:
+    with Ranks("transfers.py", 2, path, op, "malloc", "allocated", group, **cards.settings_of(path)) as ranks:
+        found = ranks.read_all()
+        ranks.end()
+    for one in found:
+        assert one["available"], one["why"]
+        assert one["cases"] > 0
+        assert one["wrong"] == []
+
+
 @pytest.mark.parametrize("wait", ["performance", "economy"])
-@pytest.mark.parametrize("path", cards.PATHS)
+@pytest.mark.parametrize("path", cards.ALL_PATHS)
 def test_threads_share_the_path(path: str, wait: str) -> None:
     for one in told(path, "threads", PEERWAY_WAIT=wait):
         assert one == {"failures": [], "arrived": True, "back": True}
 
 
-@pytest.mark.parametrize("path", cards.PATHS)
+@pytest.mark.parametrize("path", cards.ALL_PATHS)
 def test_raises_go_on_after_an_earlier_import(path: str) -> None:
     for one in told(path, "signals"):
         assert one == {"reached": "", "beyond": "Timeout", "value": 15}
 
 
-@pytest.mark.parametrize("path", cards.PATHS)
+@pytest.mark.parametrize("path", cards.ALL_PATHS)
 def test_a_region_that_was_closed_on_another_host_is_refused(path: str) -> None:
     first, second = told(path, "stale")
     assert first == {"refused": "StaleKey", "after": ""}

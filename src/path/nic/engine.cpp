@@ -340,8 +340,10 @@ pw_status Engine::flush(int rank, uint64_t deadline_ns) {
   pw_nic_status failed = refused != PW_NIC_OK ? refused : fence->status;
   if (waited != PW_OK || failed != PW_NIC_OK) to->dirty = true;
   if (waited != PW_OK) return waited;
-  for (Tally* tally : {&to->puts, &to->gets})
-    if (failed == PW_NIC_OK) failed = std::exchange(tally->failed, PW_NIC_OK);
+  for (Tally* tally : {&to->puts, &to->gets}) {  // told once, even where the flush has told it
+    const pw_nic_status of = std::exchange(tally->failed, PW_NIC_OK);
+    if (failed == PW_NIC_OK) failed = of;
+  }
   return failed == PW_NIC_OK ? PW_OK : failure(lock, rank, failed);
 }
 
