@@ -1,0 +1,69 @@
+#include "uct/channel.h"
+
+#include <cstring>
+
+#include "uct/domain.h"
+
+namespace pw::uct {
+
+Channel::Channel(Domain& domain, Peer& peer, const pw_nic_key& inbox)
+    : domain_(domain),
+      peer_(peer),
+      inbox_(peer.stream().import(inbox)),
+      ring_(ring_at(peer.card().endpoints, domain.endpoint().info().number)) {
+  room();
+}
+
+bool Channel::room() {
+  if (!announced_) {
+    const uint64_t place = presence_at(domain_.endpoint().info().number);
+    announced_ = peer_.word({inbox_.get(), place, static_cast<uint64_t>(Presence::here)}) == PW_NIC_OK;
+  }
+  if (!known_ || sent_ - taken_ >= kRingSlots / 2) ask();
+  return known_ && sent_ - taken_ < kRingSlots;
+}
+
+pw_nic_status Channel::send(uint8_t id, const void* data, size_t bytes, nic::Memory* memory,
+                            Operation* operation) {
+  const uint64_t slot = slot_at(ring_, sent_);
+  const nic::Word word{inbox_.get(), slot, slot_word(sent_, id, bytes)};
+  const pw_nic_status status =
+      bytes == 0 ? peer_.word(word)
+                 : peer_.put_word(*inbox_, slot + sizeof(uint64_t), data, memory, bytes, word, operation);
+  if (status == PW_NIC_OK) ++sent_;
+  return status;
+}
+
+void Channel::feel() { ask(); }
+
+void Channel::leave() {
+  if (!announced_ || peer_.failed()) return;
+  peer_.word({inbox_.get(), presence_at(domain_.endpoint().info().number),
+              static_cast<uint64_t>(Presence::left)});
+  peer_.settle(nullptr);
+}
+
+void Channel::ask() {
+  if (asking_ || peer_.failed()) return;
+  Operation* operation = domain_.operation(peer_);
+  if (operation == nullptr || !domain_.lend(*operation)) return;
+  operation->unpack = [](void* channel, const void* data, size_t) {
+    uint64_t count = 0;
+    std::memcpy(&count, data, sizeof count);
+    static_cast<Channel*>(channel)->counted(count);
+  };
+  operation->unpack_arg = this;
+  operation->bytes = sizeof(uint64_t);
+  asking_ = peer_.get(*inbox_, ring_, operation->bounce.data, *operation->bounce.memory, sizeof(uint64_t),
+                      *operation) == PW_NIC_OK;
+  if (!asking_) domain_.recycle(operation);
+}
+
+void Channel::counted(uint64_t count) {
+  asking_ = false;
+  if (!known_) sent_ = count;
+  known_ = true;
+  taken_ = count;
+}
+
+}  // namespace pw::uct

@@ -1,0 +1,190 @@
+#include "uct/domain.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/clock.h"
+#include "nic/plugin.h"
+#include "nic/stream.h"
+
+namespace pw::uct {
+namespace {
+
+bool same_card(const nic::Card& a, const nic::Card& b) {
+  return a.number == b.number && nic::equal(a.control, b.control) && a.address.length == b.address.length &&
+         std::memcmp(a.address.bytes, b.address.bytes, a.address.length) == 0;
+}
+
+}  // namespace
+
+Domain::Domain(const Settings& settings)
+    : endpoint_(std::make_unique<nic::Endpoint>(nic::Plugin::load(plugin_file(settings.plugin)), settings.job,
+                                                settings.options)) {
+  if (endpoint_->serves()) server_ = std::thread([this] { serve(); });
+}
+
+Domain::~Domain() {
+  closing_ = true;
+  if (server_.joinable()) server_.join();
+  say_goodbye();
+  for (Operation& operation : operations_) operation.teller = nullptr;
+  channels_.clear();
+  peers_.clear();
+  chunks_.clear();
+}
+
+// Peers that go on must not take the silence that follows for a failure.
+void Domain::say_goodbye() {
+  const std::scoped_lock held(lock);
+  for (const auto& channel : channels_) channel->leave();
+  const uint64_t deadline = deadline_after(200'000'000);
+  const auto busy = [](const auto& peer) { return !peer->quiet(); };
+  while (std::ranges::any_of(peers_, busy) && now_ns() < deadline)
+    if (work() == 0) sched_yield();
+}
+
+Peer& Domain::peer(const nic::Card& card) {
+  for (const auto& peer : peers_)
+    if (same_card(peer->card(), card) && !peer->failed()) return *peer;
+  return *peers_.emplace_back(std::make_unique<Peer>(*this, card));
+}
+
+Channel& Domain::channel(const Address& address) {
+  Peer& to = peer(address.card);
+  for (const auto& channel : channels_)
+    if (&channel->peer() == &to && nic::equal(channel->inbox(), address.inbox)) return *channel;
+  return *channels_.emplace_back(std::make_unique<Channel>(*this, to, address.inbox));
+}
+
+// ---- progress ----
+
+unsigned Domain::progress() {
+  std::unique_lock held(lock, std::try_to_lock);
+  return held.owns_lock() ? work() : 0;
+}
+
+unsigned Domain::work() {
+  crowded_ = false;
+  const unsigned happened = endpoint_->progress();
+  if (!restless_.empty()) {
+    std::vector<Peer*> now;
+    now.swap(restless_);
+    for (Peer* peer : now) peer->advance();
+  }
+  return happened;
+}
+
+// A card that promises nothing lets the receiver fetch the puts: somebody must look even while the program
+// computes, or waits in another context.
+void Domain::serve() {
+  while (!closing_) {
+    if (progress() == 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    else
+      sched_yield();
+  }
+}
+
+void Domain::restless(Peer& peer) {
+  if (std::ranges::find(restless_, &peer) == restless_.end()) restless_.push_back(&peer);
+}
+
+void Domain::departed(uint32_t number) {
+  for (const auto& peer : peers_)
+    if (peer->card().number == number) peer->left = true;
+}
+
+void Domain::feel() {
+  for (const auto& channel : channels_)
+    if (channel->peer().channels > 0 && !channel->peer().left) channel->feel();
+}
+
+bool Domain::settle() {
+  bool quiet = true;
+  for (const auto& peer : peers_) {
+    if (peer->quiet()) continue;
+    quiet = false;
+    peer->settle(nullptr);
+  }
+  return quiet;
+}
+
+void Domain::fence() {
+  for (const auto& peer : peers_) peer->fence();
+}
+
+// ---- operations ----
+
+Operation* Domain::operation(Peer& peer) {
+  if (idle_operations_.empty()) idle_operations_.push_back(&operations_.emplace_back());
+  Operation* operation = idle_operations_.back();
+  idle_operations_.pop_back();
+  *operation = Operation{};
+  operation->domain = this;
+  operation->peer = &peer;
+  operation->call = [](pw_nic_done* done, pw_nic_status status) {
+    auto* ended = static_cast<Operation*>(done);
+    ended->status = status;
+    ended->peer->ended(*ended);
+    ended->domain->tell(ended);
+  };
+  return operation;
+}
+
+bool Domain::more_bounces() {
+  constexpr size_t kBytes = (kMessageBytes + 63) / 64 * 64;
+  Chunk chunk{std::make_unique<std::byte[]>(kBounces * kBytes), nullptr};
+  try {
+    chunk.memory = endpoint_->add(
+        {sizeof(pw_nic_span), chunk.bytes.get(), kBounces * kBytes, PW_NIC_HOST, 0, -1, 0});
+  } catch (const Error&) {
+    return false;
+  }
+  for (size_t i = 0; i < kBounces; ++i)
+    idle_bounces_.push_back({chunk.bytes.get() + i * kBytes, chunk.memory.get()});
+  chunks_.push_back(std::move(chunk));
+  return true;
+}
+
+bool Domain::lend(Operation& operation) {
+  if (idle_bounces_.empty() && !more_bounces()) {
+    crowded();
+    recycle(&operation);
+    return false;
+  }
+  operation.bounce = idle_bounces_.back();
+  idle_bounces_.pop_back();
+  return true;
+}
+
+void Domain::recycle(Operation* operation) {
+  if (operation->bounce.data != nullptr) idle_bounces_.push_back(operation->bounce);
+  operation->bounce = {};
+  operation->teller = nullptr;
+  idle_operations_.push_back(operation);
+}
+
+void Domain::tell(Operation* operation) {
+  if (operation->teller != nullptr) return operation->teller->push(operation);
+  if (operation->unpack != nullptr && operation->status == PW_NIC_OK)
+    operation->unpack(operation->unpack_arg, operation->bounce.data, operation->bytes);
+  recycle(operation);
+}
+
+void Domain::forget(const Ended& teller) {
+  for (Operation* operation = teller.first; operation != nullptr;) {
+    Operation* next = operation->next;
+    recycle(operation);
+    operation = next;
+  }
+  for (Operation& operation : operations_)
+    if (operation.teller == &teller) {
+      operation.teller = nullptr;
+      operation.unpack = nullptr;
+    }
+}
+
+}  // namespace pw::uct

@@ -1,0 +1,95 @@
+// An open endpoint of the card with all that its interfaces share: peers, channels, registered memory to copy
+// through, and the lock. UCX calls the interfaces of one context from several threads, each under a lock of
+// its own; the card wants one call at a time.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/spin_lock.h"
+#include "nic/endpoint.h"
+#include "uct/address.h"
+#include "uct/channel.h"
+#include "uct/operation.h"
+#include "uct/settings.h"
+
+namespace pw::uct {
+
+class Domain {
+ public:
+  /// Throws Error with what is wrong with the settings or what the card says.
+  explicit Domain(const Settings& settings);
+  ~Domain();
+  Domain(const Domain&) = delete;
+
+  /// Held for whatever follows, unless it says otherwise.
+  SpinLock lock;
+
+  [[nodiscard]] nic::Endpoint& endpoint() { return *endpoint_; }
+  [[nodiscard]] const pw_nic_info& info() const { return endpoint_->info(); }
+
+  /// Throws Error with what the card says.
+  Channel& channel(const Address& address);
+
+  /// Takes the lock itself, if it is free, and lets the card work; what ended goes to the tellers. Returns how
+  /// many things happened.
+  unsigned progress();
+
+  /// A new operation; null when there is no memory.
+  Operation* operation(Peer& peer);
+  /// Gives it a bounce buffer of kMessageBytes; false, and recycled, when there is none.
+  bool lend(Operation& operation);
+  void recycle(Operation* operation);
+  /// Hands an ended operation to its teller, or recycles it.
+  void tell(Operation* operation);
+  /// Drops what is owed to a teller that goes.
+  void forget(const Ended& teller);
+
+  /// The card had no room: waiting is better than trying again before the next progress().
+  void crowded() { crowded_ = true; }
+  [[nodiscard]] bool is_crowded() const { return crowded_; }
+
+  void restless(Peer& peer);
+  void peer_failed() { failures_.fetch_add(1, std::memory_order_relaxed); }
+  /// How many peers have failed. Without the lock.
+  [[nodiscard]] unsigned failures() const { return failures_.load(std::memory_order_relaxed); }
+  /// The endpoint of that number has closed.
+  void departed(uint32_t number);
+  /// Asks a sign of life of all peers in use.
+  void feel();
+  /// Whether all that was started is in place; starts what proves it. For all peers.
+  bool settle();
+  void fence();
+
+ private:
+  static constexpr size_t kBounces = 64;  ///< made at a time
+  struct Chunk {
+    std::unique_ptr<std::byte[]> bytes;
+    std::unique_ptr<nic::Memory> memory;
+  };
+
+  Peer& peer(const nic::Card& card);
+  bool more_bounces();
+  unsigned work();
+  void serve();
+  void say_goodbye();
+
+  std::unique_ptr<nic::Endpoint> endpoint_;
+  std::deque<Operation> operations_;
+  std::vector<Operation*> idle_operations_;
+  std::vector<Chunk> chunks_;
+  std::vector<Bounce> idle_bounces_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<Peer*> restless_;
+  bool crowded_ = false;
+  std::atomic<unsigned> failures_ = 0;
+  std::atomic<bool> closing_ = false;
+  std::thread server_;  ///< for cards whose puts need the receiver
+};
+
+}  // namespace pw::uct

@@ -1,0 +1,48 @@
+#include "uct/inbox.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw::uct {
+
+Inbox::Inbox(nic::Endpoint& endpoint)
+    : endpoints_(endpoint.info().endpoints),
+      bytes_(ring_at(endpoints_, endpoints_)),
+      file_(memfd_create("peerway-uct-inbox", MFD_CLOEXEC)),
+      known_(endpoints_, Presence::unknown) {
+  const auto failure = [&](const char* what) {
+    return Error(PW_SYSTEM, format("peerway: {} of {} bytes for arriving messages failed{}", what, bytes_,
+                                   errno_text(errno)));
+  };
+  if (!file_) throw failure("memfd_create");
+  if (ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0) throw failure("ftruncate");
+  void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  if (mapped == MAP_FAILED) throw failure("mmap");
+  address_ = static_cast<std::byte*>(mapped);
+  try {
+    memory_ = endpoint.add({sizeof(pw_nic_span), mapped, bytes_, PW_NIC_HOST, 0, file_.get(), 0});
+  } catch (...) {
+    munmap(address_, bytes_);
+    throw;
+  }
+}
+
+Inbox::~Inbox() {
+  memory_.reset();
+  munmap(address_, bytes_);
+}
+
+void Inbox::admit(uint32_t number, Presence presence) {
+  known_[number] = presence;
+  std::byte* base = address_ + ring_at(endpoints_, number);
+  if (std::ranges::any_of(rings_, [base](const Ring& ring) { return ring.base == base; })) return;
+  rings_.push_back({base, __atomic_load_n(reinterpret_cast<uint64_t*>(base), __ATOMIC_RELAXED)});
+}
+
+}  // namespace pw::uct

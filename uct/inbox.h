@@ -1,0 +1,105 @@
+// Where the messages of others arrive: registered memory with a ring of slots for each number that a sender
+// may have. The pages of a ring are touched, and so exist, only when there is such a sender.
+//
+// A sender writes a message into the next slot and, after that, the slot's word, which has the count of the
+// message in it: whoever polls needs no reset of slots. The receiver counts what it has taken in the ring's
+// first word, which the sender gets when the ring looks full.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "nic/endpoint.h"
+
+namespace pw::uct {
+
+inline constexpr uint32_t kRingSlots = 32;
+inline constexpr size_t kSlotBytes = 8192 + 64;
+inline constexpr size_t kMessageBytes = kSlotBytes - sizeof(uint64_t);
+inline constexpr size_t kRingBytes = (64 + kRingSlots * kSlotBytes + 4095) / 4096 * 4096;
+
+/// What the first words, one for each number, say.
+enum class Presence : uint64_t { unknown = 0, here = 1, left = 2 };
+
+/// Places in an inbox, as sender and receiver count them.
+inline uint64_t presence_at(uint32_t number) { return uint64_t{number} * sizeof(uint64_t); }
+inline uint64_t ring_at(uint32_t endpoints, uint32_t number) {
+  return (uint64_t{endpoints} * sizeof(uint64_t) + 4095) / 4096 * 4096 + uint64_t{number} * kRingBytes;
+}
+inline uint64_t slot_at(uint64_t ring, uint64_t count) { return ring + 64 + count % kRingSlots * kSlotBytes; }
+
+/// The word of a slot: the count of the message from 1 (its lower half), its kind and its length.
+inline uint64_t slot_word(uint64_t count, uint8_t id, size_t bytes) {
+  return (count + 1) << 32 | uint64_t{id} << 24 | bytes;
+}
+
+class Inbox {
+ public:
+  /// Throws Error. The domain's lock is held, here and at the end.
+  explicit Inbox(nic::Endpoint& endpoint);
+  ~Inbox();
+  Inbox(const Inbox&) = delete;
+
+  [[nodiscard]] const pw_nic_key& key() const { return memory_->key(); }
+
+  /// Calls deliver(id, data, bytes) for messages that have arrived, some from each sender. Returns how many.
+  template <typename Deliver>
+  unsigned poll(Deliver&& deliver) {
+    unsigned taken = 0;
+    for (size_t i = 0; i < rings_.size(); ++i) taken += take(rings_[i], deliver);
+    return taken;
+  }
+
+  /// Looks for senders that were not here before. Calls gone(number) for those that have left.
+  template <typename Gone>
+  void look_around(Gone&& gone) {
+    for (uint32_t number = 0; number < endpoints_; ++number) {
+      const Presence presence = presence_of(number);
+      if (presence == known_[number]) continue;
+      if (presence == Presence::left) gone(number);
+      admit(number, presence);
+    }
+  }
+
+ private:
+  struct Ring {
+    std::byte* base;
+    uint64_t taken;
+  };
+
+  template <typename Deliver>
+  unsigned take(Ring& ring, Deliver& deliver) {
+    constexpr unsigned kAtOnce = 16;
+    std::byte* const base = ring.base;
+    uint64_t taken = ring.taken;
+    unsigned count = 0;
+    for (; count < kAtOnce; ++count, ++taken) {
+      std::byte* slot = base + slot_at(0, taken);
+      const uint64_t word = __atomic_load_n(reinterpret_cast<uint64_t*>(slot), __ATOMIC_ACQUIRE);
+      if (word >> 32 != ((taken + 1) & 0xffffffffu)) break;
+      deliver(static_cast<uint8_t>(word >> 24 & 0xff), slot + sizeof word, word & 0xffffff);
+    }
+    if (count == 0) return 0;
+    ring.taken = taken;
+    __atomic_store_n(reinterpret_cast<uint64_t*>(base), taken, __ATOMIC_RELEASE);
+    return count;
+  }
+  [[nodiscard]] Presence presence_of(uint32_t number) const {
+    return static_cast<Presence>(
+        __atomic_load_n(reinterpret_cast<uint64_t*>(address_ + presence_at(number)), __ATOMIC_ACQUIRE));
+  }
+  void admit(uint32_t number, Presence presence);
+
+  uint32_t endpoints_;
+  size_t bytes_;
+  Descriptor file_;
+  std::byte* address_ = nullptr;
+  std::unique_ptr<nic::Memory> memory_;
+  std::vector<Presence> known_;
+  std::vector<Ring> rings_;
+};
+
+}  // namespace pw::uct

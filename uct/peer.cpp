@@ -1,0 +1,107 @@
+#include "uct/peer.h"
+
+#include "base/format.h"
+#include "base/log.h"
+#include "uct/domain.h"
+
+namespace pw::uct {
+
+Peer::Peer(Domain& domain, const nic::Card& card)
+    : domain_(domain), card_(card), stream_(domain.endpoint().open(card)) {
+  flush_.peer = this;
+  flush_.call = [](pw_nic_done* done, pw_nic_status status) {
+    auto* flush = static_cast<Flush*>(done);
+    flush->under_way = false;
+    if (status != PW_NIC_OK) return flush->peer->fail(status);
+    flush->peer->proven_ = flush->mark;
+    flush->peer->release();
+  };
+}
+
+// What is not PW_NIC_BUSY and not accepted is the end of this way: the arguments were checked before.
+pw_nic_status Peer::note(pw_nic_status status, uint64_t& counter) {
+  if (status == PW_NIC_OK)
+    ++counter;
+  else if (status == PW_NIC_BUSY)
+    domain_.crowded();
+  else
+    fail(status);
+  return status;
+}
+
+pw_nic_status Peer::put(nic::RemoteMemory& remote, uint64_t offset, const void* data, nic::Memory* memory,
+                        uint64_t bytes, Operation* operation) {
+  if (failed()) return failed_;
+  return note(stream_->put(remote, offset, data, memory, bytes, operation), puts_);
+}
+
+pw_nic_status Peer::put_word(nic::RemoteMemory& remote, uint64_t offset, const void* data,
+                             nic::Memory* memory, uint64_t bytes, const nic::Word& word,
+                             Operation* operation) {
+  if (failed()) return failed_;
+  return note(stream_->put_word(remote, offset, data, memory, bytes, word, operation), puts_);
+}
+
+pw_nic_status Peer::word(const nic::Word& word) {
+  if (failed()) return failed_;
+  return note(stream_->word(word), puts_);
+}
+
+pw_nic_status Peer::get(nic::RemoteMemory& remote, uint64_t offset, void* data, nic::Memory& memory,
+                        uint64_t bytes, Operation& operation) {
+  if (failed()) return failed_;
+  operation.is_get = true;
+  return note(stream_->get(remote, offset, data, memory, bytes, &operation), gets_);
+}
+
+void Peer::settle(Operation* operation) {
+  wanted_ = puts_;
+  if (operation != nullptr) waiters_.push_back({now(), operation});
+  advance();
+}
+
+void Peer::fence() {
+  if (quiet()) return;
+  barrier_ = now();
+  settle(nullptr);
+}
+
+void Peer::ended(const Operation& operation) {
+  if (operation.is_get) ++gets_ended_;
+  if (operation.status != PW_NIC_OK) return fail(operation.status);
+  if (operation.is_get) release();
+}
+
+void Peer::fail(pw_nic_status status) {
+  if (failed()) return;
+  failed_ = status;
+  if (!left)
+    log(LogLevel::info, format("peerway: the way to endpoint {} failed: {}", card_.number,
+                               domain_.endpoint().why(status)));
+  domain_.peer_failed();
+  release();
+}
+
+void Peer::release() {
+  while (!waiters_.empty() && reached(waiters_.front().mark)) {
+    Operation* operation = waiters_.front().operation;
+    waiters_.pop_front();
+    operation->status = failed_;
+    domain_.tell(operation);
+  }
+  if (wanted_ > proven_) domain_.restless(*this);
+}
+
+void Peer::advance() {
+  if (failed() || flush_.under_way || wanted_ <= proven_) return;
+  flush_.mark = puts_;
+  const pw_nic_status status = stream_->flush(&flush_);
+  if (status == PW_NIC_OK)
+    flush_.under_way = true;
+  else if (status == PW_NIC_BUSY)
+    domain_.restless(*this);
+  else
+    fail(status);
+}
+
+}  // namespace pw::uct
