@@ -46,7 +46,7 @@ void Channel::leave() {
 void Channel::ask() {
   if (asking_ || peer_.failed()) return;
   Operation* operation = domain_.operation(peer_);
-  if (operation == nullptr || !domain_.lend(*operation)) return;
+  if (!domain_.lend(*operation)) return;
   operation->unpack = [](void* channel, const void* data, size_t) {
     uint64_t count = 0;
     std::memcpy(&count, data, sizeof count);

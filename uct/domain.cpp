@@ -30,7 +30,7 @@ Domain::~Domain() {
   closing_ = true;
   if (server_.joinable()) server_.join();
   say_goodbye();
-  for (Operation& operation : operations_) operation.teller = nullptr;
+  for (Operation& operation : operations_) operation.call = [](pw_nic_done*, pw_nic_status) {};
   channels_.clear();
   peers_.clear();
   chunks_.clear();

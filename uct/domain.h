@@ -39,7 +39,6 @@ class Domain {
   /// many things happened.
   unsigned progress();
 
-  /// A new operation; null when there is no memory.
   Operation* operation(Peer& peer);
   /// Gives it a bounce buffer of kMessageBytes; false, and recycled, when there is none.
   bool lend(Operation& operation);
@@ -78,8 +77,8 @@ class Domain {
   void serve();
   void say_goodbye();
 
+  std::deque<Operation> operations_;  ///< the card may call them until it is closed
   std::unique_ptr<nic::Endpoint> endpoint_;
-  std::deque<Operation> operations_;
   std::vector<Operation*> idle_operations_;
   std::vector<Chunk> chunks_;
   std::vector<Bounce> idle_bounces_;

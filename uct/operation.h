@@ -1,8 +1,8 @@
 // An operation that the card has accepted, from then until its end was told to whoever started it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "nic/endpoint.h"
 
@@ -21,13 +21,16 @@ struct Bounce {
 struct Ended;
 
 struct Operation : pw_nic_done {
+  enum class Kind : uint8_t { put, get, flush };
+
   Domain* domain = nullptr;
   Peer* peer = nullptr;
   Ended* teller = nullptr;  ///< null: nobody has to be told
   Operation* next = nullptr;
-  bool is_get = false;
+  Kind kind = Kind::put;
   pw_nic_status status = PW_NIC_OK;
   Bounce bounce{};
+  uint64_t mark = 0;  ///< of a flush: the puts that it proves
   // For the interface; this layer only keeps them.
   void* completion = nullptr;
   void (*unpack)(void* arg, const void* data, size_t bytes) = nullptr;

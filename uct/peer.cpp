@@ -7,16 +7,7 @@
 namespace pw::uct {
 
 Peer::Peer(Domain& domain, const nic::Card& card)
-    : domain_(domain), card_(card), stream_(domain.endpoint().open(card)) {
-  flush_.peer = this;
-  flush_.call = [](pw_nic_done* done, pw_nic_status status) {
-    auto* flush = static_cast<Flush*>(done);
-    flush->under_way = false;
-    if (status != PW_NIC_OK) return flush->peer->fail(status);
-    flush->peer->proven_ = flush->mark;
-    flush->peer->release();
-  };
-}
+    : domain_(domain), card_(card), stream_(domain.endpoint().open(card)) {}
 
 // What is not PW_NIC_BUSY and not accepted is the end of this way: the arguments were checked before.
 pw_nic_status Peer::note(pw_nic_status status, uint64_t& counter) {
@@ -50,7 +41,7 @@ pw_nic_status Peer::word(const nic::Word& word) {
 pw_nic_status Peer::get(nic::RemoteMemory& remote, uint64_t offset, void* data, nic::Memory& memory,
                         uint64_t bytes, Operation& operation) {
   if (failed()) return failed_;
-  operation.is_get = true;
+  operation.kind = Operation::Kind::get;
   return note(stream_->get(remote, offset, data, memory, bytes, &operation), gets_);
 }
 
@@ -67,9 +58,11 @@ void Peer::fence() {
 }
 
 void Peer::ended(const Operation& operation) {
-  if (operation.is_get) ++gets_ended_;
+  if (operation.kind == Operation::Kind::get) ++gets_ended_;
+  if (operation.kind == Operation::Kind::flush) flushing_ = false;
   if (operation.status != PW_NIC_OK) return fail(operation.status);
-  if (operation.is_get) release();
+  if (operation.kind == Operation::Kind::flush) proven_ = operation.mark;
+  if (operation.kind != Operation::Kind::put) release();
 }
 
 void Peer::fail(pw_nic_status status) {
@@ -93,12 +86,15 @@ void Peer::release() {
 }
 
 void Peer::advance() {
-  if (failed() || flush_.under_way || wanted_ <= proven_) return;
-  flush_.mark = puts_;
-  const pw_nic_status status = stream_->flush(&flush_);
-  if (status == PW_NIC_OK)
-    flush_.under_way = true;
-  else if (status == PW_NIC_BUSY)
+  if (failed() || flushing_ || wanted_ <= proven_) return;
+  Operation* flush = domain_.operation(*this);
+  flush->kind = Operation::Kind::flush;
+  flush->mark = puts_;
+  const pw_nic_status status = stream_->flush(flush);
+  flushing_ = status == PW_NIC_OK;
+  if (flushing_) return;
+  domain_.recycle(flush);
+  if (status == PW_NIC_BUSY)
     domain_.restless(*this);
   else
     fail(status);

@@ -56,11 +56,6 @@ class Peer {
     Mark mark;
     Operation* operation;
   };
-  struct Flush : pw_nic_done {
-    Peer* peer;
-    uint64_t mark;
-    bool under_way = false;
-  };
 
   [[nodiscard]] Mark now() const { return {puts_, gets_}; }
   [[nodiscard]] bool reached(const Mark& mark) const {
@@ -76,7 +71,7 @@ class Peer {
   uint64_t gets_ = 0, gets_ended_ = 0;
   Mark barrier_{0, 0};
   std::deque<Waiter> waiters_;
-  Flush flush_;
+  bool flushing_ = false;
   std::unique_ptr<nic::Stream> stream_;
 };
 

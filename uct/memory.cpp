@@ -1,0 +1,73 @@
+#include "uct/memory.h"
+
+#include <dlfcn.h>
+
+#include <mutex>
+
+#include "base/log.h"
+#include "base/status.h"
+
+namespace pw::uct {
+namespace {
+
+// UCX says of which kind memory is when it looks for a transport, not when it registers. CUDA's driver knows;
+// where no CUDA was loaded there is no memory of it either.
+int cuda_device_of(void* address) {
+  using Attribute = int (*)(void* data, int attribute, uint64_t pointer);
+  static const auto attribute = [] {
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    return driver == nullptr ? nullptr
+                             : reinterpret_cast<Attribute>(dlsym(driver, "cuPointerGetAttribute"));
+  };
+  const Attribute get = attribute();
+  if (get == nullptr) return -1;
+  constexpr int kMemoryType = 2, kDeviceOrdinal = 9;
+  constexpr unsigned kDeviceMemory = 2;
+  unsigned type = 0;
+  int device = -1;
+  const auto pointer = reinterpret_cast<uint64_t>(address);
+  if (get(&type, kMemoryType, pointer) != 0 || type != kDeviceMemory) return -1;
+  return get(&device, kDeviceOrdinal, pointer) == 0 ? device : -1;
+}
+
+}  // namespace
+
+std::unique_ptr<RegisteredMemory> register_memory(Domain& domain, void* address, size_t bytes,
+                                                  const BackingFile& file) {
+  pw_nic_span span{sizeof(pw_nic_span), address, bytes, PW_NIC_HOST, 0, file.descriptor, file.offset};
+  if ((domain.info().memory_kinds >> PW_NIC_CUDA & 1u) != 0)
+    if (const int device = cuda_device_of(address); device >= 0) {
+      span.kind = PW_NIC_CUDA;
+      span.device = device;
+    }
+  const std::scoped_lock held(domain.lock);
+  return std::make_unique<RegisteredMemory>(
+      RegisteredMemory{reinterpret_cast<uint64_t>(address), bytes, domain.endpoint().add(span)});
+}
+
+void deregister_memory(Domain& domain, std::unique_ptr<RegisteredMemory> memory) {
+  const std::scoped_lock held(domain.lock);
+  memory.reset();
+}
+
+RemoteKey::~RemoteKey() {
+  if (domain_ == nullptr) return;
+  const std::scoped_lock held(domain_->lock);
+  ways_.clear();
+}
+
+nic::RemoteMemory* RemoteKey::reach(Domain& domain, Peer& peer, uint64_t address, size_t bytes) {
+  if (address < packed_.base || bytes > packed_.bytes || address - packed_.base > packed_.bytes - bytes)
+    return nullptr;
+  for (const Way& way : ways_)
+    if (way.peer == &peer) return way.memory.get();
+  try {
+    domain_ = &domain;
+    return ways_.emplace_back(Way{&peer, peer.stream().import(packed_.key)}).memory.get();
+  } catch (const Error& error) {
+    log(LogLevel::error, error.what());
+    return nullptr;
+  }
+}
+
+}  // namespace pw::uct

@@ -1,0 +1,61 @@
+// Memory that the card knows, here and at a peer, as UCX hands it around.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "uct/domain.h"
+
+namespace pw::uct {
+
+/// What a peer is told of registered memory. Plain bytes of one size.
+struct PackedKey {
+  uint64_t base;
+  uint64_t bytes;
+  pw_nic_key key;
+};
+
+struct RegisteredMemory {
+  uint64_t base;
+  uint64_t bytes;
+  std::unique_ptr<nic::Memory> memory;
+
+  [[nodiscard]] PackedKey pack() const { return {base, bytes, memory->key()}; }
+};
+
+/// A file behind memory, where UCX knows of one (a dma-buf).
+struct BackingFile {
+  int descriptor = -1;
+  uint64_t offset = 0;
+};
+
+/// Takes the domain's lock. Throws Error with what the card says.
+std::unique_ptr<RegisteredMemory> register_memory(Domain& domain, void* address, size_t bytes,
+                                                  const BackingFile& file);
+void deregister_memory(Domain& domain, std::unique_ptr<RegisteredMemory> memory);
+
+/// A peer's memory, imported by each stream that is used to reach it.
+class RemoteKey {
+ public:
+  explicit RemoteKey(const PackedKey& packed) : packed_(packed) {}
+  ~RemoteKey();
+  RemoteKey(const RemoteKey&) = delete;
+
+  /// Under the domain's lock. Null when the bytes lie outside of the memory or the card refuses the key.
+  nic::RemoteMemory* reach(Domain& domain, Peer& peer, uint64_t address, size_t bytes);
+  [[nodiscard]] uint64_t offset_of(uint64_t address) const { return address - packed_.base; }
+
+ private:
+  struct Way {
+    Peer* peer;
+    std::unique_ptr<nic::RemoteMemory> memory;
+  };
+
+  PackedKey packed_;
+  Domain* domain_ = nullptr;
+  std::vector<Way> ways_;
+};
+
+}  // namespace pw::uct

@@ -1,0 +1,75 @@
+// The transport as one version of UCX sees it: component and memory domain (component.cpp), interface
+// (interface.cpp), endpoint (endpoint.cpp). These files are compiled for each version (uct_abi.h).
+#pragma once
+
+#include <deque>
+#include <list>
+#include <memory>
+
+#include "ucx/uct_abi.h"
+#include "uct/domain.h"
+#include "uct/inbox.h"
+#include "uct/memory.h"
+
+namespace pw::uct::PW_UCX {
+
+inline constexpr char kName[] = "peerway";
+
+/// The functions of the UCX that is being served. Set once, before the transport is registered.
+extern Ucx ucx;
+
+struct MemoryDomain {
+  uct_md_t md;  ///< first: UCX's pointer is a pointer to it
+  Domain domain;
+
+  MemoryDomain(uct_component_t* component, const Settings& settings);
+};
+
+struct Connection;
+
+struct Interface {
+  uct_base_iface_t base;  ///< first
+  Domain& domain;
+  Inbox inbox;
+  Ended ended;  ///< operations of this interface that ended; under the domain's lock
+  std::list<Connection*> connections;
+  std::list<Connection*> waiting;  ///< those with requests that wait for room
+  unsigned failures_seen;
+  unsigned turns = 0;
+  uint64_t felt_ns = 0;
+
+  explicit Interface(Domain& domain_) : domain(domain_), inbox(domain_.endpoint()) {}
+  static Interface& of(uct_iface_t* iface) { return *reinterpret_cast<Interface*>(iface); }
+};
+
+struct Connection {
+  uct_base_ep_t base;  ///< first
+  Interface* interface;
+  Channel* channel;
+  std::deque<uct_pending_req_t*> pending;
+  bool dispatching = false;
+  bool reported = false;
+
+  static Connection& of(uct_ep_t* ep) { return *reinterpret_cast<Connection*>(ep); }
+  [[nodiscard]] Peer& peer() const { return channel->peer(); }
+  /// Whether what comes now has to queue up behind requests that wait already.
+  [[nodiscard]] bool must_queue() const { return !pending.empty() && !dispatching; }
+};
+
+/// Fill the tables that UCX calls, once.
+void fill_endpoint_ops(uct_iface_ops_t& ops);
+ucs_status_t open_interface(uct_md_t* md, uct_worker_t* worker, const uct_iface_params_t* params,
+                            const uct_iface_config_t* config, uct_iface_t** out);
+/// Lets the requests that wait try again.
+unsigned dispatch_pending(Interface& interface);
+
+ucs_status_t unsupported();
+template <typename Entry>
+Entry unsupported_as() {
+  return reinterpret_cast<Entry>(&unsupported);
+}
+
+/// What UCX calls the status of an operation that was, or was not, started.
+ucs_status_t started(pw_nic_status status);
+
+}  // namespace pw::uct::PW_UCX
