@@ -14,6 +14,7 @@ class SpinLock {
     for (int turn = 0; flag_.exchange(true, std::memory_order_acquire); ++turn)
       if (turn > 64) sched_yield();
   }
+  bool try_lock() noexcept { return !flag_.exchange(true, std::memory_order_acquire); }
   void unlock() noexcept { flag_.store(false, std::memory_order_release); }
 
  private:
