@@ -142,7 +142,7 @@ def install_mpich(wheels: str | None) -> None:
 
 def install_package(wheels: str | None) -> None:
     """Build the core and the extension module and install the package so that edits count at once."""
-    folders = ("cmake", "src", "include", "python/src")
+    folders = ("cmake", "src", "include", "uct", "python/src")
     files = sorted(path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
     names = sorted(str(path) for path in (ROOT / "python" / "peerway").rglob("*.py"))
     headers = system.python_headers()

@@ -37,6 +37,13 @@ TEST_PACKAGES = {
     "slurm-client": ("srun", "starting under srun"),
     "libpmix-dev": ("/usr/lib/*/pmix2/lib/libpmix.so", "starting under srun with PMIx"),
     "libsimgrid-dev": ("/usr/include/simgrid/s4u.hpp", "the simulations of apps/scale"),
+    "openmpi-bin": ("mpirun.openmpi", "MPI over the plugins of cards"),
+    "libopenmpi-dev": ("mpicc.openmpi", "MPI over the plugins of cards"),
+    "mpich": ("mpiexec.mpich", "MPI over the plugins of cards"),
+    "libmpich-dev": ("mpicc.mpich", "MPI over the plugins of cards"),
+    "netpipe-openmpi": ("NPopenmpi", "NetPIPE over the plugins of cards"),
+    "ucx-utils": ("ucx_info", "what UCX sees of the plugins of cards"),
+    "libucx-dev": ("/usr/include/uct/api/uct.h", "the declarations of UCX's transports"),
     "libucx0": ("/usr/lib/*/libucp.so.0", "the paths over the oldest UCX that is supported"),
 }
 

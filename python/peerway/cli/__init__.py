@@ -23,6 +23,7 @@ VERBS = {
     "report": "Make a page with plots from records; it opens offline.",
     "run": "Start a program as several ranks on this host.",
     "nic-check": "Whether a network card's plugin keeps the laws of nic.h and its own promises.",
+    "mpirun": "Start an unmodified MPI program over any network card with a plugin.",
     "config": "Every setting, its value and where it came from.",
 }
 

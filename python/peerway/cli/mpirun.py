@@ -1,0 +1,51 @@
+"""`peerway mpirun`: start an unmodified MPI program over any network card's plugin."""
+
+from __future__ import annotations
+
+import click
+
+from peerway.launch.mpi import MpiError, command_over_nic, find_launcher, replace_process
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--nic", required=True, metavar="PLUGIN", help="The card: its plugin's short name or its file.")
+@click.option("--nic-options", default="", metavar="TEXT", help="The plugin's own options.")
+@click.option("-n", "--ranks", type=click.IntRange(1, 4096), required=True, help="How many ranks to start.")
+@click.option(
+    "--mpirun",
+    "launcher",
+    default=None,
+    metavar="COMMAND",
+    help="The mpirun of the MPI that the program was built with; default: the first in PATH.",
+)
+@click.option(
+    "--launcher-option",
+    "extra",
+    multiple=True,
+    metavar="WORD",
+    help="A word more for that mpirun, before the program; may be given several times.",
+)
+@click.argument("program")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def command(
+    *,
+    nic: str,
+    nic_options: str,
+    ranks: int,
+    launcher: str | None,
+    extra: tuple[str, ...],
+    program: str,
+    arguments: tuple[str, ...],
+) -> int:
+    """Start PROGRAM, built with Open MPI or MPICH, as N ranks over a card's plugin.
+
+    All traffic of the ranks goes over the card: peerway mpirun --nic torus -n 8 -- ./program its arguments.
+    Nothing is rebuilt. The launcher finds out which MPI the mpirun belongs to and sets the environment of the
+    ranks, and of them only.
+    """
+    try:
+        found = find_launcher(launcher)
+        words, environment = command_over_nic(found, nic, nic_options, ranks, [*extra], [program, *arguments])
+        return replace_process(words, environment)
+    except MpiError as error:
+        raise click.ClickException(str(error)) from error

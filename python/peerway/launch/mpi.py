@@ -1,0 +1,157 @@
+"""Unmodified MPI programs over a card's plugin: which MPI an mpirun belongs to, and what its ranks must find.
+
+UCX, which both Open MPI and MPICH use, is given one more transport by a library that is preloaded into the
+ranks (docs/mpi-over-nics.md). Only the ranks get it: the launcher's own processes have no use for it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import peerway
+
+LIBRARY = "libpeerway_uct.so"
+
+
+class MpiError(Exception):
+    """What keeps a program from being started, for people."""
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """An mpirun and the MPI that it belongs to."""
+
+    path: str
+    kind: str  # "openmpi" or "mpich"
+
+
+def find_launcher(named: str | None) -> Launcher:
+    """Find the mpirun and ask it what it is. Raises MpiError."""
+    names = [named] if named else ["mpirun", "mpiexec"]
+    path = next((found for name in names if (found := shutil.which(name))), None)
+    if path is None and named:
+        raise MpiError(f"there is no command {named}; --mpirun names the mpirun of an MPI")
+    if path is None:
+        raise MpiError(
+            "no mpirun and no mpiexec in PATH; install Open MPI or MPICH, or name theirs with --mpirun"
+        )
+    try:
+        answer = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, check=False, timeout=60, env=_as_root()
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MpiError(f"{path} --version failed: {error}") from error
+    said = answer.stdout + answer.stderr
+    if "Open MPI" in said or "OpenRTE" in said:
+        return Launcher(path, "openmpi")
+    if "HYDRA" in said:
+        return Launcher(path, "mpich")
+    first = said.strip().splitlines()[0] if said.strip() else "nothing"
+    raise MpiError(
+        f"{path} belongs to an MPI that is not known here: --version says '{first}'; Open MPI and MPICH are"
+    )
+
+
+def _as_root() -> dict[str, str]:
+    """Give the environment with Open MPI's permission to be asked by root what it is."""
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {**os.environ, **allowed}
+
+
+def transport_library() -> Path:
+    """Find the library that gives UCX the transport. Raises MpiError."""
+    if named := os.environ.get("PEERWAY_UCT_LIBRARY"):
+        if Path(named).is_file():
+            return Path(named).resolve()
+        raise MpiError(f"PEERWAY_UCT_LIBRARY={named} is no file")
+    core = Path(peerway._core.__file__).parent
+    for folder in (core / "lib", core):
+        if (folder / LIBRARY).is_file():
+            return folder / LIBRARY
+    raise MpiError(f"{LIBRARY} is not installed with this Peerway ({core / 'lib'}); build it anew")
+
+
+def plugin_file(name: str) -> str:
+    """Find the file of a plugin: a path as it is, a short name beside the transport. Raises MpiError."""
+    if os.sep in name or name.endswith(".so"):
+        if Path(name).is_file():
+            return str(Path(name).resolve())
+        raise MpiError(f"there is no plugin {name}")
+    folder = transport_library().parent
+    if (beside := folder / f"libpeerway_nic_{name}.so").is_file():
+        return str(beside)
+    known = sorted(file.stem.removeprefix("libpeerway_nic_") for file in folder.glob("libpeerway_nic_*.so"))
+    have = f"there are {', '.join(known)}" if known else "there is none"
+    raise MpiError(f"there is no plugin '{name}' in {folder}: {have}; or give the file of a plugin")
+
+
+def rank_environment(kind: str, nic: str, options: str) -> dict[str, str]:
+    """Give the variables of the ranks."""
+    variables = {
+        "PEERWAY_NIC": plugin_file(nic),
+        "PEERWAY_NIC_OPTIONS": options,
+        "PEERWAY_NIC_JOB": str(secrets.randbits(63)),
+        "UCX_TLS": "peerway",
+        "UCX_ADDRESS_VERSION": "v2",  # the older form has room for 63 bytes of address only
+    }
+    inherited = os.environ.get("LD_PRELOAD")
+    library = str(transport_library())
+    variables["LD_PRELOAD"] = f"{library}:{inherited}" if inherited else library
+    if kind == "openmpi":
+        variables |= {
+            "OMPI_MCA_pml": "ucx",
+            "OMPI_MCA_osc": "ucx",
+            # Otherwise Open MPI takes UCX only with the transports that it knows.
+            "OMPI_MCA_opal_common_ucx_tls": "any",
+            "OMPI_MCA_opal_common_ucx_devices": "any",
+        }
+    else:
+        # Otherwise MPICH has a shared memory of its own for the ranks of a node.
+        variables["MPIR_CVAR_NOLOCAL"] = "1"
+    return variables
+
+
+def command_over_nic(
+    launcher: Launcher, nic: str, options: str, ranks: int, extra: list[str], program: list[str]
+) -> tuple[list[str], dict[str, str]]:
+    """Give the command line, and the environment of the launcher itself. Raises MpiError."""
+    variables = rank_environment(launcher.kind, nic, options)
+    environment = dict(os.environ)
+    words = [launcher.path]
+    if launcher.kind == "openmpi":
+        _need_ucx(launcher)
+        environment |= {name: value for name, value in variables.items() if name.startswith("OMPI_MCA_")}
+        for name, value in variables.items():
+            if not name.startswith("OMPI_MCA_"):
+                words += ["-x", f"{name}={value}"]
+    else:
+        for name, value in variables.items():
+            words += ["-genv", name, value]
+    return [*words, "-n", str(ranks), *extra, *program], environment
+
+
+def _need_ucx(launcher: Launcher) -> None:
+    """Raise MpiError when this Open MPI was built without UCX."""
+    folder = Path(launcher.path).parent
+    name = Path(launcher.path).name
+    info = folder / name.replace("mpirun", "ompi_info").replace("mpiexec", "ompi_info").removesuffix(".openmpi")
+    if not info.is_file():
+        return
+    said = subprocess.run(
+        [str(info), "--parsable"], capture_output=True, text=True, check=False, env=_as_root()
+    ).stdout
+    if said and "mca:pml:ucx:" not in said:
+        raise MpiError(f"the Open MPI of {launcher.path} was built without UCX ({info} lists no pml ucx)")
+
+
+def replace_process(words: list[str], environment: dict[str, str]) -> int:
+    """Become the launcher: its signals and its exit status are those of this command."""
+    try:
+        os.execve(words[0], words, environment)
+    except OSError as error:
+        raise MpiError(f"{words[0]} cannot be run: {error.strerror}") from error
