@@ -13,7 +13,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-import peerway
+from peerway import _core
 
 LIBRARY = "libpeerway_uct.so"
 
@@ -69,7 +69,7 @@ def transport_library() -> Path:
         if Path(named).is_file():
             return Path(named).resolve()
         raise MpiError(f"PEERWAY_UCT_LIBRARY={named} is no file")
-    core = Path(peerway._core.__file__).parent
+    core = Path(_core.__file__).parent
     for folder in (core / "lib", core):
         if (folder / LIBRARY).is_file():
             return folder / LIBRARY
