@@ -22,6 +22,7 @@ namespace {
 
 constexpr uint64_t kSpin = 60'000;  ///< shorter waits are not slept
 constexpr uint64_t kLongestSleep = 1'000'000'000;
+constexpr size_t kMostWatched = 256;
 constexpr uint64_t kLookEvery = 100'000'000;
 constexpr uint64_t kFinish = 1'900'000'000;
 constexpr uint64_t kSocketTag = ~uint64_t{0}, kAlarmTag = ~uint64_t{1};
@@ -314,7 +315,9 @@ void Engine::lose(const std::shared_ptr<Peer>& peer) {
 void Engine::watch(const Peer& peer) {
   const int process = peer.place.process;
   if (peer.seat == nullptr || process == getpid() || watched_.count(process) != 0) return;
-  Descriptor descriptor(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+  Descriptor descriptor;  // the program needs some, too; without one, the process is looked at now and then
+  if (watched_.size() < kMostWatched)
+    descriptor = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
   if (descriptor) poll_for(poll_.get(), descriptor.get(), static_cast<uint64_t>(process));
   watched_[process] = std::move(descriptor);
 }

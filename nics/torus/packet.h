@@ -29,7 +29,7 @@ struct Header {
   uint32_t magic;
   Kind kind;
   uint16_t bytes;     ///< of the payload
-  uint64_t checksum;  ///< of the header, with 0 here, and the payload
+  uint64_t checksum;  ///< of the header and the payload
   uint32_t from, to;  ///< numbers of the endpoints
   uint64_t from_session, to_session;
   uint64_t sequence;                ///< 0: none
