@@ -13,6 +13,9 @@ namespace pw::torus {
 
 class Endpoint {
  public:
+  static constexpr uint64_t kLargest = 1u << 30, kCopied = 4096;
+  static constexpr size_t kEndedAtOnce = 4096;  ///< and not yet told
+
   /// Throws Failure, or Error of a bad torus file.
   explicit Endpoint(const pw_nic_options& options);
   ~Endpoint();

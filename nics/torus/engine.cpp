@@ -22,17 +22,15 @@ namespace {
 
 constexpr uint64_t kSpin = 60'000;  ///< shorter waits are not slept
 constexpr uint64_t kLongestSleep = 1'000'000'000;
-constexpr size_t kMostWatched = 256;
-constexpr uint64_t kLookEvery = 100'000'000;
 constexpr uint64_t kFinish = 1'900'000'000;
 constexpr uint64_t kSocketTag = ~uint64_t{0}, kAlarmTag = ~uint64_t{1};
+
+}  // namespace
 
 void poll_for(int poll, int descriptor, uint64_t tag) {
   epoll_event event{EPOLLIN, {.u64 = tag}};
   epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event);
 }
-
-}  // namespace
 
 bool needs_engine(const TorusFile& file) {
   const bool deaths =
@@ -275,67 +273,6 @@ void Engine::remove(const std::shared_ptr<Memory>& memory) {
   std::lock_guard lock(mutex_);
   memory->alive = false;
   memories_[memory->slot] = nullptr;
-}
-
-void Engine::find_ways(Peer& peer) const {
-  peer.there = grid_.way(around_.node, peer.node);
-  peer.back = grid_.way(peer.node, around_.node);
-  if (!peer.there.found) peer.lost = true;
-}
-
-// Nodes that die, when their time has come. Returns when the next one's comes.
-uint64_t Engine::bury(uint64_t now) {
-  uint64_t next = UINT64_MAX;
-  bool died = false;
-  for (const Death& death : around_.file.dead) {
-    if (grid_.dead(death.node)) continue;
-    const uint64_t time = around_.shared.begun.load(std::memory_order_relaxed) + death.after_ns;
-    if (time > now) {
-      next = std::min(next, time);
-      continue;
-    }
-    grid_.kill(death.node);
-    died = true;
-  }
-  if (!died) return next;
-  buried_ = grid_.dead(around_.node);
-  for (const auto& peer : std::vector(peers_)) {
-    find_ways(*peer);
-    if (buried_ || peer->lost) lose(peer);
-  }
-  return next;
-}
-
-void Engine::lose(const std::shared_ptr<Peer>& peer) {
-  peer->lost = true;
-  exchange_.lose(peer->place.number, peer->place.session);
-}
-
-// A pidfd tells of the end of a process at once, even if nobody has reaped it.
-void Engine::watch(const Peer& peer) {
-  const int process = peer.place.process;
-  if (peer.seat == nullptr || process == getpid() || watched_.count(process) != 0) return;
-  Descriptor descriptor;  // the program needs some, too; without one, the process is looked at now and then
-  if (watched_.size() < kMostWatched)
-    descriptor = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
-  if (descriptor) poll_for(poll_.get(), descriptor.get(), static_cast<uint64_t>(process));
-  watched_[process] = std::move(descriptor);
-}
-
-void Engine::look_at_processes(uint64_t now) {
-  process_ended_ = false;
-  next_look_ = now + kLookEvery;
-  for (auto it = watched_.begin(); it != watched_.end();) {
-    pollfd ended{it->second.get(), POLLIN, 0};
-    const bool dead = it->second ? poll(&ended, 1, 0) > 0 : birth_of(it->first) == 0;
-    if (!dead) {
-      ++it;
-      continue;
-    }
-    for (const auto& peer : std::vector(peers_))
-      if (peer->seat != nullptr && peer->place.process == it->first) lose(peer);
-    it = watched_.erase(it);
-  }
 }
 
 void Engine::finish() {

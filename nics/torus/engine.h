@@ -97,6 +97,9 @@ class Engine {
   std::thread thread_;
 };
 
+/// Has epoll descriptor `poll` tell, with `tag`, when there is something to read.
+void poll_for(int poll, int descriptor, uint64_t tag);
+
 /// Whether operations cannot be moved by the core that posts them.
 bool needs_engine(const TorusFile& file);
 

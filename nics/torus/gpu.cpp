@@ -58,7 +58,7 @@ struct GpuPlace {
 // With the context current. Kept until the process ends, as the primary context is.
 GpuPlace* gpu_place(int device) {
   static std::mutex mutex;
-  static std::map<int, GpuPlace> places;
+  static auto& places = *new std::map<int, GpuPlace>;  // others may copy while the process ends
   const GpuDriver& driver = gpu_driver();
   std::lock_guard lock(mutex);
   GpuPlace& place = places[device];

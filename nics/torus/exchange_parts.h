@@ -1,0 +1,36 @@
+// What an exchange keeps of each peer: the flow of packets, and the messages that wait to be cut into them.
+#pragma once
+
+#include "torus/exchange.h"
+
+namespace pw::torus {
+
+/// What is cut into packets: a put, the request for a get, or the answer to one.
+struct Exchange::Message {
+  Kind kind;
+  Header header;                   ///< what all its packets have in common
+  std::shared_ptr<Memory> memory;  ///< where the bytes lie; null: nowhere, or copied in the operation
+  const std::byte* from = nullptr;
+  uint64_t bytes = 0, cut = 0;
+  uint32_t packets = 0;        ///< under way
+  OperationPointer operation;  ///< of a put
+};
+
+struct Exchange::Flow {
+  uint32_t number;
+  uint64_t session;
+  sockaddr_in to;
+  uint64_t heard;
+  const Seat* seat = nullptr;  ///< when its process is of this host: somebody else tells when it dies
+  uint64_t wanting = 0;        ///< since when something is expected of it; 0: nothing is
+  uint64_t pinged = 0;
+  bool owes_ack = false;
+  SendWindow out;
+  ReceiveWindow in;
+  std::deque<std::shared_ptr<Message>> queue;
+  std::map<uint64_t, OperationPointer> gets;
+
+  [[nodiscard]] bool quiet() const { return out.empty() && queue.empty() && gets.empty(); }
+};
+
+}  // namespace pw::torus

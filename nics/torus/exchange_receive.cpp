@@ -1,0 +1,105 @@
+// The side of an exchange that takes datagrams: acknowledgements, puts to be stored, gets to be answered.
+#include <cstring>
+
+#include "torus/exchange_parts.h"
+#include "torus/gpu.h"
+
+namespace pw::torus {
+namespace {
+
+bool store(const Memory& memory, std::byte* to, const std::byte* from, uint64_t bytes) {
+  if (memory.kind == PW_NIC_CUDA) return gpu_copy(to, from, bytes, memory.device);
+  copy_whole_words(to, from, bytes);
+  return true;
+}
+
+}  // namespace
+
+unsigned Exchange::receive(uint64_t now) {
+  wire_.flush();  // acknowledgements free what waits to be sent
+  return wire_.receive([&](auto datagram, const sockaddr_in& from) { take_datagram(datagram, from, now); });
+}
+
+void Exchange::take_datagram(std::span<const std::byte> datagram, const sockaddr_in& from, uint64_t now) {
+  Packet packet;
+  if (!open_packet(datagram, key_, packet) || packet.header.to != self_.number) {
+    ++counters_.rejected;
+    return;
+  }
+  const Header& header = packet.header;
+  if (header.to_session != self_.session) return;  // for one who had the number and the port before
+  if (header.kind == Kind::bye) {
+    lose(header.from, header.from_session);
+    return;
+  }
+  Flow* flow = flow_of(header.from, header.from_session, from, now);
+  if (flow == nullptr) return;
+  flow->heard = now;
+  take_acknowledgement(*flow, header, now);
+  if (header.kind == Kind::ping) flow->owes_ack = true;
+  if (header.sequence == 0) return;
+  flow->owes_ack = true;
+  const bool is_new =
+      flow->in.arrive(header.sequence, datagram, [&](auto in_order) { take_in_order(*flow, in_order); });
+  if (!is_new) ++counters_.repeated;
+}
+
+void Exchange::take_acknowledgement(Flow& flow, const Header& header, uint64_t now) {
+  flow.out.acknowledge(
+      header.acknowledged, header.arrived, now, [&](const std::shared_ptr<void>& owner, const Datagram&) {
+        auto* message = static_cast<Message*>(owner.get());
+        if (--message->packets == 0 && message->cut == message->bytes && message->operation != nullptr)
+          hooks_.complete(std::move(message->operation), PW_NIC_OK);
+      });
+}
+
+void Exchange::take_in_order(Flow& flow, std::span<const std::byte> datagram) {
+  Packet packet;
+  if (!parse_packet(datagram, packet)) return;
+  const Header& header = packet.header;
+  if (header.kind == Kind::get) return take_get(flow, header);
+  if (header.kind != Kind::put) return take_data(flow, packet);
+  const auto memory = hooks_.find(header.slot, header.generation);
+  const bool inside =
+      memory != nullptr && header.offset <= memory->bytes && header.bytes <= memory->bytes - header.offset;
+  if (!inside || !store(*memory, memory->address + header.offset, packet.payload.data(), header.bytes))
+    ++counters_.refused;
+}
+
+void Exchange::take_get(Flow& flow, const Header& header) {
+  const auto memory = hooks_.find(header.slot, header.generation);
+  const bool inside =
+      memory != nullptr && header.offset <= memory->bytes && header.total <= memory->bytes - header.offset;
+  auto answer = std::make_shared<Message>();
+  answer->kind = inside ? Kind::data : Kind::refused;
+  answer->header = header_to(flow, answer->kind);
+  answer->header.id = header.id;
+  if (inside) {
+    answer->memory = memory;
+    answer->from = memory->address + header.offset;
+    answer->bytes = header.total;
+  } else {
+    ++counters_.refused;
+  }
+  flow.queue.push_back(std::move(answer));
+}
+
+void Exchange::take_data(Flow& flow, const Packet& packet) {
+  const auto found = flow.gets.find(packet.header.id);
+  if (found == flow.gets.end()) return;
+  Operation& get = *found->second;
+  const uint64_t bytes = packet.payload.size();
+  pw_nic_status status = packet.header.kind == Kind::refused || !get.alive() ? PW_NIC_REFUSED : PW_NIC_OK;
+  if (status == PW_NIC_OK) {
+    const bool next = packet.header.offset == get.received && bytes <= get.bytes - get.received;
+    if (!next || !store(*get.memory, get.local + get.received, packet.payload.data(), bytes))
+      status = PW_NIC_BROKEN;
+    get.received += bytes;
+    if (status == PW_NIC_OK && get.received < get.bytes) return;
+  }
+  OperationPointer operation = std::move(found->second);
+  flow.gets.erase(found);
+  hooks_.complete(std::move(operation), status);
+}
+
+}  // namespace pw::torus
