@@ -28,7 +28,7 @@ def tracked(*suffixes: str) -> list[str]:
 
 
 def clang_tidy() -> int:
-    """Run clang-tidy over the core and the cards, a few files at a time. Returns the number of files with findings."""
+    """Run clang-tidy, a few files at a time. Returns the number of files with findings."""
     files = [name for name in tracked(".cpp") if name.startswith(("src/", "nics/"))]
     with ThreadPoolExecutor(max_workers=CORES) as pool:
         results = list(pool.map(tidy_one, files))
