@@ -3,7 +3,10 @@ setting or a plugin is told."""
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import cards
@@ -12,6 +15,8 @@ import pytest
 from ranks import Ranks
 
 import peerway
+from peerway import _core
+from peerway.tune import draft
 
 PLUGIN_WITHOUT = """
 #include "peerway/nic.h"
@@ -134,3 +139,38 @@ def test_a_team_of_one_is_its_own_neighbour_over_a_card(nic: pytest.MonkeyPatch)
         ctx.put(remote, source, ctx.import_key(signal.key()))
         signal.wait(1, 10)
         assert np.array_equal(target.array(), np.arange(4096, dtype=np.uint8))
+
+
+def hybrid_table() -> str:
+    """A route table by which a card and cross-memory attach carry large puts together; the card alone the
+    small ones."""
+    case = ("put", "contiguous", "host->host")
+    sizes = (8, 1 << 20, 16 << 20)
+    costs = {
+        case: {
+            "nic:example": [(size, 1 + size / 4000, 0.0) for size in sizes],
+            "peer/cma": [(size, 5 + size / 4000, 0.0) for size in sizes],
+        }
+    }
+    parts = [("nic:example", 128), ("peer/cma", 128)]
+    both = draft.split_entry(case, parts, [(size, 10 + size / 8000, 0.0) for size in sizes[1:]])
+    return _core.fit_table(json.dumps(draft.table(costs, [both], {}, {}, 65536)))
+
+
+def test_a_card_and_another_path_carry_one_put_together(tmp_path: Path) -> None:
+    table = tmp_path / "hybrid.json"
+    table.write_text(hybrid_table())
+    settings = {**cards.settings_of("nic:example"), "PEERWAY_ROUTES": str(table)}
+    with Ranks("ucx_ranks.py", 2, "order", 16 << 20, **settings) as ranks:
+        for one in ranks.read_all():
+            assert one == {"wrong": 0, "value": 200}
+        ranks.end()
+    command = ["explain", "--from", "host", "--to", "host", "--op", "put", "--format", "json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "peerway", *command],
+        env={**os.environ, **settings}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    (decision,) = json.loads(done.stdout)
+    ways = [part["via"] for part in decision["decision"]["rows"]]
+    assert ways[0] == "nic:example"
+    assert ways[-1] == "nic:example 50 % + peer/cma 50 %"
