@@ -7,8 +7,6 @@
 
 namespace pw {
 
-using nic::Word;
-
 // A card that is not there is told of where it could have served: it was asked for by its name.
 Offer NicDirect::probe(const Pair& pair) const {
   const auto mine = std::ranges::find(pair.nics, nic_.name(), &NicFacts::name);
@@ -26,13 +24,13 @@ pw_status NicDirect::start_run(const Run& run, const Raise* raise) {
   nic::RegionMemory& local = nic_.memory_of(*run.local);
   nic::RankMemory& far = nic_.memory_of(remote);
   const uint64_t offset = far.offset_of(remote.key.exported.address) + run.remote_offset;
-  const auto move = [&](const Word* word) {
+  const auto move = [&](const nic::Word* word) {
     return nic_.engine()->move(run.op, remote.rank(), far, offset, run.local->address() + run.local_offset,
                                local, run.bytes, word);
   };
   if (raise == nullptr) return move(nullptr);
   if (run.op == Op::put && raises(*raise->signal))
-    return nic_.raise(*raise, this, [&](const Word& word) { return move(&word); });
+    return nic_.raise(*raise, this, [&](const nic::Word& word) { return move(&word); });
   const pw_status status = move(nullptr);
   return status != PW_OK ? status : this->raise(*raise);
 }
@@ -74,8 +72,9 @@ pw_status NicDirect::move_blocks(const Transfer& transfer) {
 
 pw_status NicDirect::raise(const Raise& raise) {
   if (!raises(*raise.signal)) return Path::raise(raise);
-  return nic_.raise(raise, this,
-                    [&](const Word& word) { return nic_.engine()->put_word(raise.signal->rank(), word); });
+  return nic_.raise(raise, this, [&](const nic::Word& word) {
+    return nic_.engine()->put_word(raise.signal->rank(), word);
+  });
 }
 
 pw_status NicDirect::flush(int rank, uint64_t deadline_ns) {
