@@ -88,7 +88,7 @@ class Domain {
   bool crowded_ = false;
   std::atomic<unsigned> failures_ = 0;
   std::atomic<bool> closing_ = false;
-  std::thread server_;  ///< for cards whose puts need the receiver
+  std::thread server_;  ///< sees to what must go on while the program does not call UCX
 };
 
 }  // namespace pw::uct
