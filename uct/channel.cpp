@@ -38,8 +38,8 @@ void Channel::feel() { ask(); }
 
 void Channel::leave() {
   if (!announced_ || peer_.failed()) return;
-  peer_.word({inbox_.get(), presence_at(domain_.endpoint().info().number),
-              static_cast<uint64_t>(Presence::left)});
+  peer_.word(
+      {inbox_.get(), presence_at(domain_.endpoint().info().number), static_cast<uint64_t>(Presence::left)});
   peer_.settle(nullptr);
 }
 

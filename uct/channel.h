@@ -35,10 +35,10 @@ class Channel {
   Domain& domain_;
   Peer& peer_;
   std::unique_ptr<nic::RemoteMemory> inbox_;
-  uint64_t ring_;              ///< its place in the inbox
+  uint64_t ring_;  ///< its place in the inbox
   uint64_t sent_ = 0;
-  uint64_t taken_ = 0;         ///< as far as is known
-  bool known_ = false;         ///< where the ring's counts stand: another endpoint may have had the number
+  uint64_t taken_ = 0;  ///< as far as is known
+  bool known_ = false;  ///< where the ring's counts stand: another endpoint may have had the number
   bool announced_ = false;
   bool asking_ = false;
 };

@@ -83,10 +83,10 @@ unsigned Domain::work() {
   return happened;
 }
 
-// A message that UCX was told is sent may have its word still to come: once the puts before it are proven to be
-// in place, or the card has room again. And a card that promises nothing lets the receiver fetch the puts. Both
-// must go on while the program computes, or waits in another context of UCX (Open MPI has two). Cards that
-// order puts need it hardly ever.
+// A message that UCX was told is sent may have its word still to come: once the puts before it are proven to
+// be in place, or the card has room again. And a card that promises nothing lets the receiver fetch the puts.
+// Both must go on while the program computes, or waits in another context of UCX (Open MPI has two). Cards
+// that order puts need it hardly ever.
 void Domain::serve() {
   const bool seldom = (info().promises & PW_NIC_PUTS_IN_ORDER) != 0;
   const auto pause = std::chrono::microseconds(seldom ? 1000 : 50);
@@ -148,8 +148,8 @@ bool Domain::more_bounces() {
   constexpr size_t kBytes = (kMessageBytes + 63) / 64 * 64;
   Chunk chunk{std::make_unique<std::byte[]>(kBounces * kBytes), nullptr};
   try {
-    chunk.memory = endpoint_->add(
-        {sizeof(pw_nic_span), chunk.bytes.get(), kBounces * kBytes, PW_NIC_HOST, 0, -1, 0});
+    chunk.memory =
+        endpoint_->add({sizeof(pw_nic_span), chunk.bytes.get(), kBounces * kBytes, PW_NIC_HOST, 0, -1, 0});
   } catch (const Error&) {
     return false;
   }

@@ -35,8 +35,8 @@ class Domain {
   /// Throws Error with what the card says.
   Channel& channel(const Address& address);
 
-  /// Takes the lock itself, if it is free, and lets the card work; what ended goes to the tellers. Returns how
-  /// many things happened.
+  /// Takes the lock itself, if it is free, and lets the card work; what ended goes to the tellers. Returns
+  /// how many things happened.
   unsigned progress();
 
   Operation* operation(Peer& peer);

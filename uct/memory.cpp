@@ -16,8 +16,7 @@ int cuda_device_of(void* address) {
   using Attribute = int (*)(void* data, int attribute, uint64_t pointer);
   static const auto attribute = [] {
     void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    return driver == nullptr ? nullptr
-                             : reinterpret_cast<Attribute>(dlsym(driver, "cuPointerGetAttribute"));
+    return driver == nullptr ? nullptr : reinterpret_cast<Attribute>(dlsym(driver, "cuPointerGetAttribute"));
   };
   const Attribute get = attribute();
   if (get == nullptr) return -1;

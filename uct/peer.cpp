@@ -69,8 +69,8 @@ void Peer::fail(pw_nic_status status) {
   if (failed()) return;
   failed_ = status;
   if (!left)
-    log(LogLevel::info, format("peerway: the way to endpoint {} failed: {}", card_.number,
-                               domain_.endpoint().why(status)));
+    log(LogLevel::info,
+        format("peerway: the way to endpoint {} failed: {}", card_.number, domain_.endpoint().why(status)));
   domain_.peer_failed();
   release();
 }

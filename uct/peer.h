@@ -45,8 +45,8 @@ class Peer {
   /// Does what settle() asked for and the card had no room for.
   void advance();
 
-  bool left = false;     ///< it said that it closes: its silence is no failure
-  unsigned channels = 0; ///< in use
+  bool left = false;      ///< it said that it closes: its silence is no failure
+  unsigned channels = 0;  ///< in use
 
  private:
   struct Mark {

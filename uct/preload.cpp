@@ -11,8 +11,8 @@
 
 #include "base/format.h"
 #include "base/log.h"
-#include "ucx/start.h"
 #include "uct/settings.h"
+#include "ucx/start.h"
 
 namespace pw::uct {
 namespace {
@@ -23,8 +23,8 @@ constexpr char kQueryComponents[] = "uct_query_components";
 std::mutex lock;
 void* served;  ///< the libuct that has the transport already
 
-// The libuct that the code at `caller` means. From a library, that is the one among those it depends on: there
-// may be several in a process. From the program itself it is the next one after this.
+// The libuct that the code at `caller` means. From a library, that is the one among those it depends on:
+// there may be several in a process. From the program itself it is the next one after this.
 void* libuct_of(const void* caller) {
   Dl_info from{};
   void* library = nullptr;
@@ -40,7 +40,8 @@ void* libuct_of(const void* caller) {
   return dlopen(found.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-// libucp lies beside libuct, and says which version both are. Only some programs (ucx_info) load libuct first.
+// libucp lies beside libuct, and says which version both are. Only some programs (ucx_info) load libuct
+// first.
 void* libucp_beside(void* libuct) {
   link_map* map = nullptr;
   if (dlinfo(libuct, RTLD_DI_LINKMAP, &map) != 0) return nullptr;
@@ -99,7 +100,6 @@ extern "C" __attribute__((visibility("default"))) int8_t uct_query_components(vo
   void* libuct = pw::uct::libuct_of(__builtin_return_address(0));
   if (libuct == nullptr) return kNoElement;
   if (pw::uct::wanted()) pw::uct::serve(libuct);
-  const auto real =
-      reinterpret_cast<pw::uct::QueryComponents>(dlsym(libuct, pw::uct::kQueryComponents));
+  const auto real = reinterpret_cast<pw::uct::QueryComponents>(dlsym(libuct, pw::uct::kQueryComponents));
   return real(components, count);
 }

@@ -44,9 +44,10 @@ bool wanted() { return environment("PEERWAY_NIC") != nullptr; }
 Settings settings_from_environment() {
   const char* plugin = environment("PEERWAY_NIC");
   if (plugin == nullptr)
-    throw Error(PW_BAD_CONFIG,
-                "peerway: PEERWAY_NIC is not set; set it to the name or the file of a card's plugin, or start "
-                "the program with peerway mpirun --nic");
+    throw Error(
+        PW_BAD_CONFIG,
+        "peerway: PEERWAY_NIC is not set; set it to the name or the file of a card's plugin, or start "
+        "the program with peerway mpirun --nic");
   const char* options = environment("PEERWAY_NIC_OPTIONS");
   const char* job = environment("PEERWAY_NIC_JOB");
   return {plugin, options == nullptr ? "" : options, job == nullptr ? job_of_launcher() : parse_job(job)};

@@ -59,12 +59,12 @@ constexpr ConfigEntry table[] = {
     {"gdrcopy_library", "path", "", "The GDRCopy library. Empty: libgdrapi.so.2 of the system."},
 };
 
-/// Set by `peerway run` and `peerway mpirun` for their ranks, by the Python package for its children, and by users for the scripts
-/// that build and test Peerway; not settings.
+/// Set by `peerway run` and `peerway mpirun` for their ranks, by the Python package for its children, and by
+/// users for the scripts that build and test Peerway; not settings.
 constexpr std::string_view other_variables[] = {
-    "PEERWAY_RANK",   "PEERWAY_SIZE",     "PEERWAY_LOCAL_RANK", "PEERWAY_LOCAL_SIZE", "PEERWAY_RENDEZVOUS",
-    "PEERWAY_SECRET", "PEERWAY_PACKAGES", "PEERWAY_WHEELS",     "PEERWAY_BUILD",
-    "PEERWAY_NIC_JOB", "PEERWAY_UCT_LIBRARY"};
+    "PEERWAY_RANK",       "PEERWAY_SIZE",    "PEERWAY_LOCAL_RANK", "PEERWAY_LOCAL_SIZE",
+    "PEERWAY_RENDEZVOUS", "PEERWAY_SECRET",  "PEERWAY_PACKAGES",   "PEERWAY_WHEELS",
+    "PEERWAY_BUILD",      "PEERWAY_NIC_JOB", "PEERWAY_UCT_LIBRARY"};
 
 struct Value {
   std::string text;

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from launching import ROOT, Run, clean_environment, compile_program, peerway
+from launching import ROOT, Run, clean_environment, peerway
 
 from peerway import _core
 
@@ -117,21 +117,22 @@ def test_a_card_that_lies_about_its_promises_is_found_out(
     programs: dict[str, Path], tmp_path: Path, run: Run
 ) -> None:
     program = chosen("openmpi-debian", 2, programs)
-    held_back = {"seed": 7, "reorder": {"probability": 1, "us": 20000}}
-    options, _ = torus(tmp_path, promises=[], stated=named(3), faults=held_back)
-    command = over("openmpi-debian", "torus", 2, program, "1", "70000", options=options)
-    try:
-        done = run(command, env={**clean_environment(), **AS_ROOT}, timeout=30)
-    except subprocess.TimeoutExpired:
-        return  # a message that was lost is waited for
+    # Gets overtake puts, though the card says otherwise: the marker comes back before the put is in place.
+    held_back = {"seed": 7, "reorder": {"probability": 0.5, "us": 300}}
+    options, _ = torus(tmp_path, promises=named(1), stated=named(3), faults=held_back)
+    command = over("openmpi-debian", "torus", 2, program, "1", "8192", options=options)
+    done = run(command, env={**clean_environment(), **AS_ROOT})
     assert done.returncode != 0, done.stdout
+    assert "wrong, first in: " in done.stderr
 
 
 def test_netpipe_runs(example: Path, tmp_path: Path, run: Run) -> None:
     netpipe = shutil.which("NPopenmpi")
     if netpipe is None or not STACKS["openmpi-debian"][0].exists():
         pytest.skip("netpipe-openmpi is not here: make setup as root")
-    command = over("openmpi-debian", example, 2, netpipe, "-u", "65536", "-n", "20", "-o", tmp_path / "np.out")
+    command = over(
+        "openmpi-debian", example, 2, netpipe, "-u", "65536", "-n", "20", "-o", tmp_path / "np.out"
+    )
     done = run(command, env={**clean_environment(), **AS_ROOT})
     assert done.returncode == 0, done.stdout + done.stderr
     assert "65536 bytes" in done.stdout + done.stderr
@@ -140,23 +141,26 @@ def test_netpipe_runs(example: Path, tmp_path: Path, run: Run) -> None:
 def test_an_unknown_ucx_gets_nothing_and_is_told_why(tmp_path: Path, run: Run) -> None:
     library = tmp_path / "lib"
     library.mkdir()
-    (tmp_path / "uct.c").write_text("signed char uct_query_components(void* c, unsigned* n) { return *n = 0; }\n")
+    (tmp_path / "uct.c").write_text(
+        "signed char uct_query_components(void* c, unsigned* n) { return *n = 0; }\n"
+    )
     (tmp_path / "ucp.c").write_text(
         "signed char uct_query_components(void*, unsigned*);\n"
         "void ucp_get_version(unsigned* a, unsigned* b, unsigned* c) { *a = 1; *b = 99; *c = 0; }\n"
         "signed char ucp_init_like(void) { unsigned n; return uct_query_components(0, &n); }\n"
     )
-    (tmp_path / "main.c").write_text("signed char ucp_init_like(void); int main(void) { return ucp_init_like(); }\n")
+    (tmp_path / "main.c").write_text(
+        "signed char ucp_init_like(void); int main(void) { return ucp_init_like(); }\n"
+    )
     shared = ["cc", "-shared", "-fPIC"]
     uct, ucp = library / "libuct.so.0", library / "libucp.so.0"
     subprocess.run([*shared, "-Wl,-soname,libuct.so.0", tmp_path / "uct.c", "-o", uct], check=True)
-    subprocess.run([*shared, "-Wl,-soname,libucp.so.0", tmp_path / "ucp.c", uct, "-o", ucp], check=True)
     link = [f"-Wl,-rpath,{library}", f"-Wl,-rpath-link,{library}"]
+    ucp_options = ["-Wl,-soname,libucp.so.0", *link]
+    subprocess.run([*shared, *ucp_options, tmp_path / "ucp.c", uct, "-o", ucp], check=True)
     subprocess.run(["cc", tmp_path / "main.c", ucp, *link, "-o", tmp_path / "main"], check=True)
     preload = Path(_core.__file__).parent / "lib" / "libpeerway_uct.so"
-    done = run(
-        [str(tmp_path / "main")], env=clean_environment(LD_PRELOAD=str(preload), PEERWAY_NIC="torus")
-    )
+    done = run([str(tmp_path / "main")], env=clean_environment(LD_PRELOAD=str(preload), PEERWAY_NIC="torus"))
     assert done.returncode == 0, done.stderr
     assert "this is UCX 1.99.0, and Peerway's transport has builds for 1.13, 1.20, 1.22 only" in done.stderr
 

@@ -199,13 +199,13 @@ MemoryDomain::MemoryDomain(uct_component_t* component, const Settings& settings)
 
 std::string start(const Find& find) {
   const auto fail = [](const char* name) { return std::string("it has no ") + name; };
-#define PW_UCT_FIND(result, name, parameters)                          \
-  ucx.name = reinterpret_cast<decltype(ucx.name)>(find(#name));        \
+#define PW_UCT_FIND(result, name, parameters)                   \
+  ucx.name = reinterpret_cast<decltype(ucx.name)>(find(#name)); \
   if (ucx.name == nullptr) return fail(#name);
   PW_UCT_FUNCTIONS(PW_UCT_FIND)
 #undef PW_UCT_FIND
-#define PW_UCT_FIND(type, name)                                        \
-  ucx.name = static_cast<type*>(find(#name));                          \
+#define PW_UCT_FIND(type, name)               \
+  ucx.name = static_cast<type*>(find(#name)); \
   if (ucx.name == nullptr) return fail(#name);
   PW_UCT_OBJECTS(PW_UCT_FIND)
 #undef PW_UCT_FIND

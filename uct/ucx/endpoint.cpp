@@ -49,10 +49,10 @@ ssize_t put_bcopy(uct_ep_t* ep, uct_pack_callback_t pack, void* arg, uint64_t ad
   const size_t bytes = pack(operation->bounce.data, arg);
   auto* remote = key_of(key).reach(domain, connection.peer(), address, bytes);
   const ucs_status_t status =
-      remote == nullptr ? UCS_ERR_INVALID_ADDR
-                        : started(connection.peer().put(*remote, key_of(key).offset_of(address),
-                                                        operation->bounce.data, operation->bounce.memory,
-                                                        bytes, operation));
+      remote == nullptr
+          ? UCS_ERR_INVALID_ADDR
+          : started(connection.peer().put(*remote, key_of(key).offset_of(address), operation->bounce.data,
+                                          operation->bounce.memory, bytes, operation));
   if (status == UCS_OK) return static_cast<ssize_t>(bytes);
   domain.recycle(operation);
   return status;
@@ -70,8 +70,8 @@ ucs_status_t put_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_
   auto* remote = key_of(key).reach(domain, connection.peer(), address, bytes);
   if (remote == nullptr) return UCS_ERR_INVALID_ADDR;
   nic::Memory* memory = static_cast<RegisteredMemory*>(iov[0].memh)->memory.get();
-  const ucs_status_t status = started(connection.peer().put(*remote, key_of(key).offset_of(address),
-                                                            iov[0].buffer, memory, bytes, nullptr));
+  const ucs_status_t status = started(
+      connection.peer().put(*remote, key_of(key).offset_of(address), iov[0].buffer, memory, bytes, nullptr));
   if (status != UCS_OK) return status;
   Operation* operation = domain.operation(connection.peer());
   operation->teller = &connection.interface->ended;
@@ -166,9 +166,10 @@ ssize_t am_bcopy(uct_ep_t* ep, uint8_t id, uct_pack_callback_t pack, void* arg, 
   if (!domain.lend(*operation)) return UCS_ERR_NO_RESOURCE;
   const size_t bytes = pack(operation->bounce.data, arg);
   const bool copied = bytes <= domain.endpoint().copied();
-  const ucs_status_t status = started(
-      copied ? connection.channel->send(id, operation->bounce.data, bytes, nullptr, nullptr)
-             : connection.channel->send(id, operation->bounce.data, bytes, operation->bounce.memory, operation));
+  const ucs_status_t status =
+      started(copied ? connection.channel->send(id, operation->bounce.data, bytes, nullptr, nullptr)
+                     : connection.channel->send(id, operation->bounce.data, bytes, operation->bounce.memory,
+                                                operation));
   if (copied || status != UCS_OK) domain.recycle(operation);
   return status == UCS_OK ? static_cast<ssize_t>(bytes) : status;
 }
@@ -181,9 +182,9 @@ ucs_status_t pending_add(uct_ep_t* ep, uct_pending_req_t* request, unsigned) {
   {
     Domain& domain = domain_of(connection);
     const Held held(domain.lock);
-    const bool room = connection.peer().failed() ||
-                      (connection.pending.empty() && !domain.is_crowded() &&
-                       !connection.peer().held_back() && connection.channel->room());
+    const bool room =
+        connection.peer().failed() || (connection.pending.empty() && !domain.is_crowded() &&
+                                       !connection.peer().held_back() && connection.channel->room());
     if (room) return UCS_ERR_BUSY;
   }
   if (connection.pending.empty()) connection.interface->waiting.push_back(&connection);
@@ -251,8 +252,8 @@ ucs_status_t create(const uct_ep_params_t* params, uct_ep_t** out) {
     return UCS_ERR_UNREACHABLE;
   }
   int initialised = 1;
-  const ucs_status_t status = ucx.uct_base_ep_t_init(&connection->base, ucx.uct_base_ep_t_class, &initialised,
-                                                     &interface.base);
+  const ucs_status_t status =
+      ucx.uct_base_ep_t_init(&connection->base, ucx.uct_base_ep_t_class, &initialised, &interface.base);
   if (status != UCS_OK) return status;
   interface.connections.push_back(connection.get());
   *out = &connection.release()->base.super;
@@ -271,8 +272,8 @@ void destroy(uct_ep_t* ep) {
 
 }  // namespace
 
-// A request that finds no room stays first in its queue. Its callback may purge or destroy connections, so the
-// list is walked by count.
+// A request that finds no room stays first in its queue. Its callback may purge or destroy connections, so
+// the list is walked by count.
 unsigned dispatch_pending(Interface& interface) {
   unsigned done = 0;
   for (size_t turns = interface.waiting.size(); turns > 0 && !interface.waiting.empty(); --turns) {

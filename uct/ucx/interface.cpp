@@ -62,7 +62,8 @@ ucs_status_t get_address(uct_iface_t* iface, void* out) {
 // The same for all endpoints of a card: its name.
 uint64_t device_address(Interface& interface) {
   uint64_t address = 0;
-  for (const char c : interface.domain.endpoint().plugin().name()) address = address * 131 + static_cast<uint8_t>(c);
+  for (const char c : interface.domain.endpoint().plugin().name())
+    address = address * 131 + static_cast<uint8_t>(c);
   return address;
 }
 
@@ -240,8 +241,8 @@ ucs_status_t open_interface(uct_md_t* md, uct_worker_t* worker, const uct_iface_
   interface->failures_seen = domain.failures();
   int initialised = 1;
   const ucs_status_t status =
-      ucx.uct_base_iface_t_init(&interface->base, ucx.uct_base_iface_t_class, &initialised, &ops, &internal_ops,
-                                md, worker, params, config);
+      ucx.uct_base_iface_t_init(&interface->base, ucx.uct_base_iface_t_class, &initialised, &ops,
+                                &internal_ops, md, worker, params, config);
   if (status != UCS_OK) {
     ucx.ucs_class_call_cleanup_chain(ucx.uct_base_iface_t_class, &interface->base, initialised);
     const std::scoped_lock held(domain.lock);

@@ -6,10 +6,10 @@
 #include <list>
 #include <memory>
 
-#include "ucx/uct_abi.h"
 #include "uct/domain.h"
 #include "uct/inbox.h"
 #include "uct/memory.h"
+#include "ucx/uct_abi.h"
 
 namespace pw::uct::PW_UCX {
 

@@ -1,8 +1,9 @@
-// The part of UCX's transport interface (libuct) that this transport implements and calls: facts about headers
-// that UCX does not install, so that all builds need no more than the compiler. Names are UCX's own. This file
-// is compiled once for each minor version of UCX that is supported, PW_UCX_MINOR: the structures change
-// between them, and what is declared here for one is wrong for another, which is why preload.cpp compares
-// versions first. tests/python/test_uct_abi.py compares what Debian's libucx-dev installs with what is here.
+// The part of UCX's transport interface (libuct) that this transport implements and calls: facts about
+// headers that UCX does not install, so that all builds need no more than the compiler. Names are UCX's own.
+// This file is compiled once for each minor version of UCX that is supported, PW_UCX_MINOR: the structures
+// change between them, and what is declared here for one is wrong for another, which is why preload.cpp
+// compares versions first. tests/python/test_uct_abi.py compares what Debian's libucx-dev installs with what
+// is here.
 #pragma once
 
 #include <sys/socket.h>
@@ -358,7 +359,8 @@ struct uct_component_t {
   uct_unused rkey_ptr;
   ucs_status_t (*rkey_release)(uct_component_t*, uct_rkey_t, void*);
 #if PW_UCX_SINCE(20)
-  ucs_status_t (*rkey_compare)(uct_component_t*, uct_rkey_t, uct_rkey_t, const uct_rkey_compare_params_t*, int*);
+  ucs_status_t (*rkey_compare)(uct_component_t*, uct_rkey_t, uct_rkey_t, const uct_rkey_compare_params_t*,
+                               int*);
 #endif
   ucs_config_global_list_entry_t md_config;
   ucs_config_global_list_entry_t cm_config;
@@ -459,26 +461,26 @@ struct uct_md_t {
 };
 
 /// Result, name and parameters of every function of libuct and libucs that is called.
-#define PW_UCT_FUNCTIONS(X)                                                                              \
-  X(void, uct_component_register, (uct_component_t*))                                                    \
-  X(void, uct_tl_register, (uct_component_t*, uct_tl_t*))                                                \
-  X(ucs_status_t, uct_md_query_single_md_resource,                                                       \
-    (uct_component_t*, uct_md_resource_desc_t**, unsigned*))                                             \
-  X(ucs_status_t, uct_single_device_resource,                                                            \
-    (uct_md_t*, const char*, unsigned, ucs_sys_device_t, uct_tl_device_resource_t**, unsigned*))         \
-  X(ucs_status_t, uct_base_iface_t_init,                                                                 \
-    (uct_base_iface_t*, ucs_class_t*, int*, uct_iface_ops_t*, uct_iface_internal_ops_t*, uct_md_t*,      \
-     uct_worker_t*, const uct_iface_params_t*, const uct_iface_config_t*))                               \
-  X(void, uct_base_iface_query, (uct_base_iface_t*, uct_iface_attr_t*))                                  \
-  X(ucs_status_t, uct_base_iface_estimate_perf, (uct_iface_t*, uct_perf_attr_t*))                        \
-  X(void, uct_base_iface_progress_enable, (uct_iface_t*, unsigned))                                      \
-  X(void, uct_base_iface_progress_disable, (uct_iface_t*, unsigned))                                     \
-  X(ucs_status_t, uct_base_ep_t_init, (uct_base_ep_t*, ucs_class_t*, int*, uct_base_iface_t*))           \
-  X(void, ucs_class_call_cleanup_chain, (ucs_class_t*, void*, int))                                      \
+#define PW_UCT_FUNCTIONS(X)                                                                                 \
+  X(void, uct_component_register, (uct_component_t*))                                                       \
+  X(void, uct_tl_register, (uct_component_t*, uct_tl_t*))                                                   \
+  X(ucs_status_t, uct_md_query_single_md_resource, (uct_component_t*, uct_md_resource_desc_t**, unsigned*)) \
+  X(ucs_status_t, uct_single_device_resource,                                                               \
+    (uct_md_t*, const char*, unsigned, ucs_sys_device_t, uct_tl_device_resource_t**, unsigned*))            \
+  X(ucs_status_t, uct_base_iface_t_init,                                                                    \
+    (uct_base_iface_t*, ucs_class_t*, int*, uct_iface_ops_t*, uct_iface_internal_ops_t*, uct_md_t*,         \
+     uct_worker_t*, const uct_iface_params_t*, const uct_iface_config_t*))                                  \
+  X(void, uct_base_iface_query, (uct_base_iface_t*, uct_iface_attr_t*))                                     \
+  X(ucs_status_t, uct_base_iface_estimate_perf, (uct_iface_t*, uct_perf_attr_t*))                           \
+  X(void, uct_base_iface_progress_enable, (uct_iface_t*, unsigned))                                         \
+  X(void, uct_base_iface_progress_disable, (uct_iface_t*, unsigned))                                        \
+  X(ucs_status_t, uct_base_ep_t_init, (uct_base_ep_t*, ucs_class_t*, int*, uct_base_iface_t*))              \
+  X(void, ucs_class_call_cleanup_chain, (ucs_class_t*, void*, int))                                         \
   PW_UCT_FUNCTIONS_OF_VERSION(X)
 
 #if PW_UCX_SINCE(20)
-#define PW_UCT_FUNCTIONS_OF_VERSION(X) X(ucs_status_t, uct_iface_base_query_v2, (uct_iface_t*, uct_iface_attr_v2_t*))
+#define PW_UCT_FUNCTIONS_OF_VERSION(X) \
+  X(ucs_status_t, uct_iface_base_query_v2, (uct_iface_t*, uct_iface_attr_v2_t*))
 #else
 #define PW_UCT_FUNCTIONS_OF_VERSION(X)
 #endif

@@ -139,7 +139,9 @@ def _need_ucx(launcher: Launcher) -> None:
     """Raise MpiError when this Open MPI was built without UCX."""
     folder = Path(launcher.path).parent
     name = Path(launcher.path).name
-    info = folder / name.replace("mpirun", "ompi_info").replace("mpiexec", "ompi_info").removesuffix(".openmpi")
+    info = folder / name.replace("mpirun", "ompi_info").replace("mpiexec", "ompi_info").removesuffix(
+        ".openmpi"
+    )
     if not info.is_file():
         return
     said = subprocess.run(

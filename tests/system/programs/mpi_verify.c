@@ -255,7 +255,8 @@ static void collectives(int count, int round) {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? atoi(argv[1]) : 2;
   const size_t largest = argc > 2 ? (size_t)atol(argv[2]) : 1u << 20;
-  static const size_t sizes[] = {0, 1, 7, 8, 63, 1000, 4096, 8192, 8249, 30000, 65536, 300001, 1u << 20, 4194307};
+  static const size_t sizes[] = {0,    1,    7,     8,     63,     1000,     4096,
+                                 8192, 8249, 30000, 65536, 300001, 1u << 20, 4194307};
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
