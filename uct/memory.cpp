@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <mutex>
 
 #include "base/log.h"
@@ -14,11 +15,11 @@ namespace {
 // where no CUDA was loaded there is no memory of it either.
 int cuda_device_of(void* address) {
   using Attribute = int (*)(void* data, int attribute, uint64_t pointer);
-  static const auto attribute = [] {
-    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    return driver == nullptr ? nullptr : reinterpret_cast<Attribute>(dlsym(driver, "cuPointerGetAttribute"));
-  };
-  const Attribute get = attribute();
+  static std::atomic<Attribute> known = nullptr;
+  if (known.load() == nullptr)
+    if (void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD); driver != nullptr)
+      known = reinterpret_cast<Attribute>(dlsym(driver, "cuPointerGetAttribute"));
+  const Attribute get = known;
   if (get == nullptr) return -1;
   constexpr int kMemoryType = 2, kDeviceOrdinal = 9;
   constexpr unsigned kDeviceMemory = 2;

@@ -1,7 +1,8 @@
-"""The declarations in uct/ucx/uct_abi.h against the headers of UCX's transports that are installed: Debian's (1.13)
-and those of the wheel libucx-cu13 (1.22).
+"""The declarations in uct/ucx/uct_abi.h against the headers of UCX's transports that are installed: Debian's
+(1.13) and those of the wheel libucx-cu13 (1.22).
 
-What UCX installs nowhere (its base classes) is checked by size in the process, before the transport is offered.
+What UCX installs nowhere (its base classes) is checked by size in the process, before the transport is
+offered.
 """
 
 from __future__ import annotations

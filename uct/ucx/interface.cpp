@@ -1,10 +1,12 @@
 // The interface: what a worker of UCX has of the card. Its address, what it can do, and progress: what ended
 // is told, what arrived is delivered, what waits tries again, who failed is reported.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
 #include "base/clock.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "ucx/transport.h"
@@ -18,6 +20,17 @@ constexpr uint64_t kFeelEvery = 250'000'000;
 
 std::string address_of(Interface& interface) {
   return pack({interface.domain.endpoint().card(), interface.inbox.key()});
+}
+
+// UCX ends the process when an address is longer than its older form of addresses holds.
+void check_room(size_t bytes) {
+  constexpr size_t kOlderForm = 63;
+  const char* form = std::getenv("UCX_ADDRESS_VERSION");
+  if (bytes > kOlderForm && (form == nullptr || std::strcmp(form, "v2") != 0))
+    throw Error(PW_UNAVAILABLE,
+                format("peerway: the addresses of this card have {} bytes, UCX has room for {}; set "
+                       "UCX_ADDRESS_VERSION=v2, as peerway mpirun does",
+                       bytes, kOlderForm));
 }
 
 // ---- attributes ----
@@ -234,6 +247,7 @@ ucs_status_t open_interface(uct_md_t* md, uct_worker_t* worker, const uct_iface_
   try {
     const std::scoped_lock held(domain.lock);
     interface = std::make_unique<Interface>(domain);
+    check_room(address_of(*interface).size());
   } catch (const std::exception& error) {
     log(LogLevel::error, error.what());
     return UCS_ERR_IO_ERROR;
