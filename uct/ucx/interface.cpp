@@ -250,6 +250,8 @@ ucs_status_t open_interface(uct_md_t* md, uct_worker_t* worker, const uct_iface_
     check_room(address_of(*interface).size());
   } catch (const std::exception& error) {
     log(LogLevel::error, error.what());
+    const std::scoped_lock held(domain.lock);
+    interface.reset();
     return UCS_ERR_IO_ERROR;
   }
   interface->failures_seen = domain.failures();
