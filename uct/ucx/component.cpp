@@ -194,8 +194,8 @@ ucs_status_t started(pw_nic_status status) {
   return status == PW_NIC_BUSY ? UCS_ERR_NO_RESOURCE : UCS_ERR_CONNECTION_RESET;
 }
 
-MemoryDomain::MemoryDomain(uct_component_t* component, const Settings& settings)
-    : md{&md_ops, component}, domain(settings) {}
+MemoryDomain::MemoryDomain(uct_component_t* of, const Settings& settings)
+    : md{&md_ops, of}, domain(settings) {}
 
 std::string start(const Find& find) {
   const auto fail = [](const char* name) { return std::string("it has no ") + name; };

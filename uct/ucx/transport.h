@@ -22,7 +22,7 @@ struct MemoryDomain {
   uct_md_t md;  ///< first: UCX's pointer is a pointer to it
   Domain domain;
 
-  MemoryDomain(uct_component_t* component, const Settings& settings);
+  MemoryDomain(uct_component_t* of, const Settings& settings);
 };
 
 struct Connection;
