@@ -1,0 +1,43 @@
+// What an engine has for each rank, and what is under way towards it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "path/nic/engine.h"
+
+namespace pw::nic {
+
+/// Counts operations that are under way, and keeps the first failure. One is given to all of a kind.
+struct Tally : pw_nic_done {
+  Tally() {
+    call = [](pw_nic_done* done, pw_nic_status with) {
+      auto* tally = static_cast<Tally*>(done);
+      tally->add(-1);
+      if (with != PW_NIC_OK && tally->failed == PW_NIC_OK) tally->failed = with;
+    };
+  }
+  /// With the lock, so that counting costs no more than a store.
+  void add(int64_t by) {
+    under_way.store(under_way.load(std::memory_order_relaxed) + by, std::memory_order_release);
+  }
+  std::atomic<int64_t> under_way{0};
+  pw_nic_status failed = PW_NIC_OK;  ///< with the lock
+};
+
+struct Engine::Peer {
+  int rank = 0;
+  std::unique_ptr<Stream> stream;
+  Tally puts, gets;
+  bool dirty = false;  ///< something was started since the last flush
+  std::atomic<bool> lost{false};
+};
+
+/// Outlives a caller that gave up waiting for it.
+struct Engine::Fence : pw_nic_done {
+  std::atomic<bool> over{false};
+  pw_nic_status status = PW_NIC_OK;
+  std::shared_ptr<Fence> self;  ///< held by the card
+};
+
+}  // namespace pw::nic
