@@ -15,14 +15,17 @@
 namespace pw::nic {
 namespace {
 
-// "torus" -> libpeerway_nic_torus.so beside this library; a path is itself.
+// "torus" -> libpeerway_nic_torus.so beside this library, or where the Python package has its libraries; a
+// path is itself.
 std::string file_of(const std::string& entry) {
   if (entry.find('/') != std::string::npos) return entry;
   Dl_info here{};
   static const int in_this_library = 0;
   if (dladdr(&in_this_library, &here) == 0 || here.dli_fname == nullptr) return entry;
-  return (std::filesystem::path(here.dli_fname).parent_path() / format("libpeerway_nic_{}.so", entry))
-      .string();
+  const std::filesystem::path folder = std::filesystem::path(here.dli_fname).parent_path();
+  const std::string name = format("libpeerway_nic_{}.so", entry);
+  const std::filesystem::path in_package = folder / "lib" / name;
+  return (std::filesystem::exists(in_package) ? in_package : folder / name).string();
 }
 
 // What a plugin that cannot be loaded is called, by its file.
