@@ -67,8 +67,8 @@ pw_status Engine::start(int rank, Start&& start) {
   const auto attempt = [&] {
     Lock lock(mutex_);
     Peer& to = peer(rank);
-    to.dirty = true;
     status = start(to);
+    if (status != PW_NIC_BUSY) ++to.started;
     if (status == PW_NIC_BUSY) {
       endpoint_.progress();
       return false;
@@ -136,11 +136,12 @@ pw_status Engine::get_word(int rank, RankMemory& remote, uint64_t offset, uint64
 
 pw_status Engine::flush(int rank, uint64_t deadline_ns) {
   Peer* to = nullptr;
+  uint64_t until = 0;
   {
     Lock lock(mutex_);
     to = peers_[static_cast<size_t>(rank)].get();
-    if (to == nullptr || !to->dirty) return PW_OK;
-    to->dirty = false;  // what is started from here on is another flush's
+    if (to == nullptr || to->complete == to->started) return PW_OK;
+    until = to->started;  // what is started from here on is another flush's
   }
   const auto fence = std::make_shared<Fence>();
   fence->call = [](pw_nic_done* done, pw_nic_status with) {
@@ -171,8 +172,8 @@ pw_status Engine::flush(int rank, uint64_t deadline_ns) {
   const pw_status waited = wait_for(rank, deadline_ns, "transfers of a card to complete", done);
   Lock lock(mutex_);
   pw_nic_status failed = refused != PW_NIC_OK ? refused : fence->status;
-  if (waited != PW_OK || failed != PW_NIC_OK) to->dirty = true;
   if (waited != PW_OK) return waited;
+  if (failed == PW_NIC_OK) to->complete = std::max(to->complete, until);
   for (Tally* tally : {&to->puts, &to->gets}) {  // told once, even where the flush has told it
     const pw_nic_status of = std::exchange(tally->failed, PW_NIC_OK);
     if (failed == PW_NIC_OK) failed = of;

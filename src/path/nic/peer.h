@@ -29,8 +29,8 @@ struct Engine::Peer {
   int rank = 0;
   std::unique_ptr<Stream> stream;
   Tally puts, gets;
-  bool dirty = false;  ///< something was started since the last flush
-  std::atomic<bool> lost{false};
+  uint64_t started = 0;   ///< operations
+  uint64_t complete = 0;  ///< the first so many are, at both ends
 };
 
 /// Outlives a caller that gave up waiting for it.
