@@ -138,8 +138,11 @@ Operation* Domain::operation(Peer& peer) {
   operation->call = [](pw_nic_done* done, pw_nic_status status) {
     auto* ended = static_cast<Operation*>(done);
     ended->status = status;
-    ended->peer->ended(*ended);
-    ended->domain->tell(ended);
+    Peer& from = *ended->peer;
+    const Operation::Kind kind = ended->kind;
+    const uint64_t mark = ended->mark;
+    ended->domain->tell(ended);  // before a flush that waited for it
+    from.ended(kind, mark, status);
   };
   return operation;
 }

@@ -57,12 +57,12 @@ void Peer::fence() {
   settle(nullptr);
 }
 
-void Peer::ended(const Operation& operation) {
-  if (operation.kind == Operation::Kind::get) ++gets_ended_;
-  if (operation.kind == Operation::Kind::flush) flushing_ = false;
-  if (operation.status != PW_NIC_OK) return fail(operation.status);
-  if (operation.kind == Operation::Kind::flush) proven_ = operation.mark;
-  if (operation.kind != Operation::Kind::put) release();
+void Peer::ended(Operation::Kind kind, uint64_t mark, pw_nic_status status) {
+  if (kind == Operation::Kind::get) ++gets_ended_;
+  if (kind == Operation::Kind::flush) flushing_ = false;
+  if (status != PW_NIC_OK) return fail(status);
+  if (kind == Operation::Kind::flush) proven_ = mark;
+  if (kind != Operation::Kind::put) release();
 }
 
 void Peer::fail(pw_nic_status status) {

@@ -40,7 +40,7 @@ class Peer {
   [[nodiscard]] bool held_back() const { return !reached(barrier_); }
 
   /// The card told of the end of an operation.
-  void ended(const Operation& operation);
+  void ended(Operation::Kind kind, uint64_t mark, pw_nic_status status);
   void fail(pw_nic_status status);
   /// Does what settle() asked for and the card had no room for.
   void advance();

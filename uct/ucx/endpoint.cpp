@@ -203,19 +203,25 @@ void pending_purge(uct_ep_t* ep, uct_pending_purge_callback_t callback, void* ar
 
 // ---- order and arrival ----
 
+// A get that the card has ended is not over for UCX before the interface has told so, and unpacked it: the
+// domain's thread may have heard of it meanwhile.
 ucs_status_t flush(uct_ep_t* ep, unsigned, uct_completion_t* completion) {
   Connection& connection = Connection::of(ep);
   if (connection.must_queue()) return UCS_ERR_NO_RESOURCE;
   Domain& domain = domain_of(connection);
   const Held held(domain.lock);
-  if (connection.peer().quiet()) return UCS_OK;
+  const bool quiet = connection.peer().quiet();
+  if (quiet && connection.interface->ended.first == nullptr) return UCS_OK;
   Operation* operation = nullptr;
   if (completion != nullptr) {
     operation = domain.operation(connection.peer());
     operation->teller = &connection.interface->ended;
     operation->completion = completion;
   }
-  connection.peer().settle(operation);
+  if (!quiet)
+    connection.peer().settle(operation);
+  else if (operation != nullptr)
+    domain.tell(operation);
   return UCS_INPROGRESS;
 }
 

@@ -168,7 +168,7 @@ ucs_status_t flush(uct_iface_t* iface, unsigned, uct_completion_t* completion) {
   if (completion != nullptr) return UCS_ERR_UNSUPPORTED;
   if (!interface.waiting.empty()) return UCS_INPROGRESS;
   const std::scoped_lock held(interface.domain.lock);
-  return interface.domain.settle() ? UCS_OK : UCS_INPROGRESS;
+  return interface.domain.settle() && interface.ended.first == nullptr ? UCS_OK : UCS_INPROGRESS;
 }
 
 ucs_status_t fence(uct_iface_t* iface, unsigned) {
