@@ -77,17 +77,17 @@ typedef enum pw_nic_memory_kind { PW_NIC_HOST = 0, PW_NIC_CUDA = 1, PW_NIC_HIP =
 typedef struct pw_nic_info {
   size_t size;
   uint32_t promises;
-  uint32_t memory_kinds;  /* 1 << kind: what register_memory() takes; host always */
-  uint64_t largest;       /* of one put or get; at least 4096 */
-  uint64_t copied;        /* of a put from memory that is not registered; at least 8 */
-  uint32_t in_flight;     /* operations that can be under way at a time; 0: not known */
-  uint32_t number;        /* of this endpoint: no other of the job that is open has it */
-  uint32_t endpoints;     /* that a job can have: every number is below it */
-  uint32_t dimensions;    /* of the topology, 0 to 4; 0: none */
+  uint32_t memory_kinds; /* 1 << kind: what register_memory() takes; host always */
+  uint64_t largest;      /* of one put or get; at least 4096 */
+  uint64_t copied;       /* of a put from memory that is not registered; at least 8 */
+  uint32_t in_flight;    /* operations that can be under way at a time; 0: not known */
+  uint32_t number;       /* of this endpoint: no other of the job that is open has it */
+  uint32_t endpoints;    /* that a job can have: every number is below it */
+  uint32_t dimensions;   /* of the topology, 0 to 4; 0: none */
   uint32_t extent[PW_NIC_DIMENSIONS];
   uint32_t coordinate[PW_NIC_DIMENSIONS]; /* of this endpoint's node */
-  double latency_ns;      /* hint: a small put to the nearest node, one way */
-  double bytes_per_s;     /* hint: large puts to one peer */
+  double latency_ns;                      /* hint: a small put to the nearest node, one way */
+  double bytes_per_s;                     /* hint: large puts to one peer */
 } pw_nic_info;
 
 /* A span to be registered. `descriptor`: of the file that backs it (a memfd of shared memory, a dma-buf of a
@@ -108,8 +108,8 @@ typedef struct pw_nic_done {
 } pw_nic_done;
 
 typedef struct pw_nic_ops {
-  uint32_t abi;  /* PW_NIC_ABI */
-  uint32_t size; /* sizeof(pw_nic_ops) where the plugin was built */
+  uint32_t abi;     /* PW_NIC_ABI */
+  uint32_t size;    /* sizeof(pw_nic_ops) where the plugin was built */
   const char* name; /* "torus": Peerway's path is nic:torus. Lower-case letters, digits, '-' */
 
   /* Opens an endpoint. Several may be open in a process. On failure why(NULL) says why. */
@@ -133,9 +133,9 @@ typedef struct pw_nic_ops {
   pw_nic_status (*import_key)(pw_nic* nic, pw_nic_peer* peer, const pw_nic_key* key, pw_nic_remote** remote);
   void (*release_key)(pw_nic* nic, pw_nic_remote* remote);
 
-  /* Stores `bytes` bytes from `data` at `offset` of the remote memory. `data` lies in `memory`, or `memory` is
-   * NULL, `bytes` is at most info.copied, and the bytes are copied before put() returns. `done` (may be NULL)
-   * tells that `data` may be changed again; of arrival it says nothing. */
+  /* Stores `bytes` bytes from `data` at `offset` of the remote memory. `data` lies in `memory`, or `memory`
+   * is NULL, `bytes` is at most info.copied, and the bytes are copied before put() returns. `done` (may be
+   * NULL) tells that `data` may be changed again; of arrival it says nothing. */
   pw_nic_status (*put)(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, const void* data,
                        pw_nic_memory* memory, uint64_t bytes, pw_nic_done* done);
   /* Reads `bytes` bytes at `offset` of the remote memory to `data` in `memory`. `done`: they are there. */

@@ -1,6 +1,7 @@
 #include "nic/connection.h"
 
 #include "base/format.h"
+#include "base/status.h"
 
 namespace pw::nic {
 
@@ -12,7 +13,7 @@ Connection::Connection(Endpoint& endpoint, const Card& card) : endpoint_(endpoin
   if (status == PW_NIC_OK) return;
   const Error failure = endpoint.failure(format("cannot use the key of endpoint {}", card.number), status);
   ops.disconnect(endpoint.handle(), peer_);
-  throw failure;
+  throw Error(failure.status(), failure.what());
 }
 
 Connection::~Connection() {

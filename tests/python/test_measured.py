@@ -60,7 +60,12 @@ CPU = {
     "the same by `peer/shm-nt`": ("put_bw", "contiguous", 16 * M, "peer/shm-nt"),
     "halo of 512² doubles": ("halo", "halo:2x1/512x512/8", 8 * K, "plan openmpi openmpi/pack"),
 }
-ROWS = [("h200-x2", *row) for row in H200.items()] + [("cpu-2", *row) for row in CPU.items()]
+CARD = {
+    "put and signal of 8 B over a card": ("put_latency", "contiguous", 8, "nic:torus peer/shm flag openmpi"),
+    "put of 1 MiB over a card": ("put_bw", "contiguous", M, "nic:torus peer/shm memcpy"),
+}
+FOLDERS = {"h200-x2": H200, "cpu-2": CPU, "cpu-2-nic": CARD}
+ROWS = [(folder, *row) for folder, rows in FOLDERS.items() for row in rows.items()]
 
 
 @pytest.mark.parametrize(("folder", "begins", "what"), ROWS, ids=[f"{r[0]} {r[1]}" for r in ROWS])

@@ -13,7 +13,7 @@ Verdict look(const Law& law, NearEnd& near) {
     const bool absent = found.empty();
     return {law.name, absent ? Outcome::absent : Outcome::right, std::move(found)};
   } catch (const Broken& broken) {
-    return {law.name, Outcome::wrong, broken.how};
+    return {law.name, Outcome::wrong, broken.what()};
   }
 }
 
@@ -25,7 +25,7 @@ void check(const std::string& plugin, uint64_t job, const std::string& configura
   try {
     near.emplace(Plugin::load(plugin), job, configuration, socket);
   } catch (const Broken& broken) {
-    tell({"open, register, connect", Outcome::wrong, broken.how});
+    tell({"open, register, connect", Outcome::wrong, broken.what()});
     return;
   }
   tell({"open, register, connect", Outcome::right, "two processes are connected"});

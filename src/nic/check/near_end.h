@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nic/check/talk.h"
@@ -14,8 +16,13 @@
 namespace pw::nic::check {
 
 /// A law was broken: the text says how, and what to do.
-struct Broken {
-  std::string how;
+class Broken : public std::exception {
+ public:
+  explicit Broken(std::string how) : how_(std::move(how)) {}
+  [[nodiscard]] const char* what() const noexcept override { return how_.c_str(); }
+
+ private:
+  std::string how_;
 };
 
 /// A done that counts its calls.

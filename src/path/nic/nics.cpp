@@ -66,7 +66,7 @@ constexpr size_t kAddressBytes = sizeof(uint64_t);
 
 }  // namespace
 
-Nic::Nic(std::string entry, size_t number) : number_(number) {
+Nic::Nic(const std::string& entry, size_t number) : number_(number) {
   try {
     plugin_ = Plugin::load(file_of(entry));
     name_ = "nic:" + plugin_->name();

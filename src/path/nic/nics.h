@@ -22,7 +22,7 @@ struct RankCard {
 class Nic {
  public:
   /// `number`: among the cards, for what is attached to regions and remotes.
-  Nic(std::string entry, size_t number);
+  Nic(const std::string& entry, size_t number);
 
   [[nodiscard]] const std::string& name() const { return name_; }  ///< "nic:torus"
   [[nodiscard]] Engine* engine() const { return engine_.get(); }   ///< null where it does not run
