@@ -1,6 +1,7 @@
 // The card's text in PEERWAY_NIC_OPTIONS: a torus file, or `file=...,node=...,counters=...`.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
