@@ -53,7 +53,8 @@ ucs_status_t query_md(uct_md_t* md, uct_md_attr_t* attributes) {
   capabilities.max_reg = SIZE_MAX;
   capabilities.flags = flags;
   capabilities.reg_mem_types = kinds;
-  capabilities.access_mem_types = kinds;
+  // What the processor packs and unpacks: UCX would do that to memory of GPUs by puts and gets to itself.
+  capabilities.access_mem_types = 1u << UCS_MEMORY_TYPE_HOST;
   attributes->reg_cost = {1e-6, 0};
   attributes->rkey_packed_size = sizeof(PackedKey);
   std::memset(&attributes->local_cpus, 0xff, sizeof attributes->local_cpus);
