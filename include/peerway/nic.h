@@ -13,7 +13,8 @@
  *   - Gets of one endpoint from one peer complete in the order in which they were posted.
  *   - Aligned words of 8 bytes arrive whole.
  *   - An operation that was accepted (PW_NIC_OK) ends: its `done` is called once, from progress(), with
- *     PW_NIC_UNREACHABLE when the peer is gone.
+ *     PW_NIC_UNREACHABLE when the peer is gone; those under way when their peer is disconnected or
+ *     their key released end, too.
  *   - Nothing is touched outside of the bytes that were named, nor after the memory was deregistered at
  *     either end.
  *   - The library neither exits the process, nor waits without end, nor writes to standard output.
@@ -102,7 +103,8 @@ typedef struct pw_nic_span {
   uint64_t descriptor_offset;
 } pw_nic_span;
 
-/* Embedded in the caller's own struct; it must stay where it is until it was called. */
+/* Embedded in the caller's own struct; it must stay where it is until it was called. One may be given to
+ * several operations and is called for each. It may not call into the endpoint. */
 typedef struct pw_nic_done {
   void (*call)(struct pw_nic_done* done, pw_nic_status status);
 } pw_nic_done;
