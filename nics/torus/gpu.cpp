@@ -6,20 +6,24 @@
 #include <map>
 #include <mutex>
 
+#include "device/cuda/driver_abi.h"
+
 namespace pw::torus {
 namespace {
 
-// The few entries of the CUDA driver that are needed, by their documented C signatures.
+using namespace pw::cuda;  // of its declarations alone
+
+// The few entries of the CUDA driver that are needed.
 struct GpuDriver {
-  int (*init)(unsigned) = nullptr;
-  int (*device_count)(int*) = nullptr;
-  int (*device_get)(int*, int) = nullptr;
-  int (*context_retain)(void**, int) = nullptr;
-  int (*context_push)(void*) = nullptr;
-  int (*context_pop)(void**) = nullptr;
-  int (*stream_create)(void**, unsigned, int) = nullptr;
-  int (*copy)(uint64_t, uint64_t, size_t, void*) = nullptr;
-  int (*synchronize)(void*) = nullptr;
+  CUresult (*init)(unsigned) = nullptr;
+  CUresult (*device_count)(int*) = nullptr;
+  CUresult (*device_get)(CUdevice*, int) = nullptr;
+  CUresult (*context_retain)(CUcontext*, CUdevice) = nullptr;
+  CUresult (*context_push)(CUcontext) = nullptr;
+  CUresult (*context_pop)(CUcontext*) = nullptr;
+  CUresult (*stream_create)(CUstream*, unsigned, int) = nullptr;
+  CUresult (*copy)(CUdeviceptr, CUdeviceptr, size_t, CUstream) = nullptr;
+  CUresult (*synchronize)(CUstream) = nullptr;
   bool there = false;
 
   GpuDriver() {
@@ -51,8 +55,8 @@ const GpuDriver& gpu_driver() {
 }
 
 struct GpuPlace {
-  void* context = nullptr;
-  void* stream = nullptr;
+  CUcontext context = nullptr;
+  CUstream stream = nullptr;
 };
 
 // With the context current. Kept until the process ends, as the primary context is.
@@ -62,14 +66,14 @@ GpuPlace* gpu_place(int device) {
   const GpuDriver& driver = gpu_driver();
   std::lock_guard lock(mutex);
   GpuPlace& place = places[device];
-  int handle = 0;
+  CUdevice handle = 0;
   if (place.context == nullptr &&
       (driver.device_get(&handle, device) != 0 || driver.context_retain(&place.context, handle) != 0))
     return nullptr;
   if (driver.context_push(place.context) != 0) return nullptr;
   constexpr unsigned kWaitsForNone = 1;  // CU_STREAM_NON_BLOCKING
   if (place.stream != nullptr || driver.stream_create(&place.stream, kWaitsForNone, 0) == 0) return &place;
-  void* popped;
+  CUcontext popped;
   driver.context_pop(&popped);
   return nullptr;
 }
@@ -85,7 +89,7 @@ bool gpu_copy(void* to, const void* from, uint64_t bytes, int device) {
   const bool done = driver.copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes,
                                 place->stream) == 0 &&
                     driver.synchronize(place->stream) == 0;
-  void* popped;
+  CUcontext popped;
   driver.context_pop(&popped);
   return done;
 }
