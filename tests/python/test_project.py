@@ -107,7 +107,7 @@ def test_config_names_a_value_that_cannot_be_used() -> None:
 def test_documents_name_only_verbs_that_exist() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     for page in pages:
-        for verb in re.findall(r"^\$ peerway ([a-z]+)", page.read_text(), re.M):
+        for verb in re.findall(r"^\$ peerway ([a-z-]+)", page.read_text(), re.M):
             assert verb in VERBS, f"{page.relative_to(ROOT)} names `peerway {verb}`"
 
 
