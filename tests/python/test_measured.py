@@ -70,7 +70,12 @@ H200_X4 = {
     "1024² cells": ("stencil2d", "1024x1024", 8 * K, "in-kernel " + FOUR),
     "4096² cells": ("stencil2d", "4096x4096", 32 * K, FOUR),
     "512² doubles": ("halo", "halo:2x2/512x512/8", 16 * K, "plan/graph plan/stream openmpi/pack"),
-    "16⁴ of 192-byte": ("halo", "halo:2x2x1x1/8x8x16x16/192", 1536 * K, "plan/graph plan/stream openmpi/pack"),
+    "16⁴ of 192-byte": (
+        "halo",
+        "halo:2x2x1x1/8x8x16x16/192",
+        1536 * K,
+        "plan/graph plan/stream openmpi/pack",
+    ),
 }
 FOLDERS = {"h200-x2": H200, "h200-x4": H200_X4, "cpu-2": CPU, "cpu-2-nic": CARD}
 ROWS = [(folder, *row) for folder, rows in FOLDERS.items() for row in rows.items()]
