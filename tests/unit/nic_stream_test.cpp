@@ -208,7 +208,7 @@ class EveryOrder {
     constexpr size_t kDeep = 14;  // then the oldest goes first
     if (at_ == kDeep) return 0;
     if (at_ == choices_.size()) choices_.push_back({0, below});
-    return choices_[at_++].first;
+    return std::min(choices_[at_++].first, below - 1);  // a slow run may have looked for a sign of life
   }
   bool next() {
     while (!choices_.empty() && ++choices_.back().first == choices_.back().second) choices_.pop_back();
