@@ -40,8 +40,8 @@ class Endpoint {
     uint64_t bytes;
     pw_nic_done* done;
   };
-  pw_nic_status put(const Request& request);
-  pw_nic_status get(const Request& request);
+  pw_nic_status put(const Request& request) { return start(request, true); }
+  pw_nic_status get(const Request& request) { return start(request, false); }
   unsigned progress();
 
  private:
@@ -52,6 +52,7 @@ class Endpoint {
   void sit_down();
   [[nodiscard]] std::vector<uint32_t> nodes_here() const;
   [[nodiscard]] bool at_once(const Request& request) const;
+  pw_nic_status start(const Request& request, bool put);
   pw_nic_status check(const Request& request, bool put) const;
   pw_nic_status post(const Request& request, bool put);
   void count(Peer& peer, bool put, uint64_t bytes);

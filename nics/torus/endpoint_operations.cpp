@@ -28,28 +28,17 @@ bool Endpoint::at_once(const Request& request) const {
          (request.memory == nullptr || (*request.memory)->kind == PW_NIC_HOST);
 }
 
-pw_nic_status Endpoint::put(const Request& request) {
-  if (const pw_nic_status bad = check(request, true); bad != PW_NIC_OK) return bad;
-  if (!at_once(request)) return post(request, true);
+pw_nic_status Endpoint::start(const Request& request, bool put) {
+  if (const pw_nic_status bad = check(request, put); bad != PW_NIC_OK) return bad;
+  if (!at_once(request)) return post(request, put);
   if (ended_.size() == kEndedAtOnce) return PW_NIC_BUSY;
   auto& touching = board_->shared().seat[self_.number].touching[0][0];
-  const pw_nic_status status = request.reach->put(request.offset, request.data, request.bytes, touching);
+  Reach& reach = *request.reach;
+  const pw_nic_status status = put ? reach.put(request.offset, request.data, request.bytes, touching)
+                                   : reach.get(request.offset, request.data, request.bytes, touching);
   if (status != PW_NIC_OK) return request.peer->gone() ? PW_NIC_UNREACHABLE : status;
   ++posted_.by_memory;
-  count(*request.peer, true, request.bytes);
-  if (request.done != nullptr) ended_.push_back({request.done, PW_NIC_OK});
-  return PW_NIC_OK;
-}
-
-pw_nic_status Endpoint::get(const Request& request) {
-  if (const pw_nic_status bad = check(request, false); bad != PW_NIC_OK) return bad;
-  if (!at_once(request)) return post(request, false);
-  if (ended_.size() == kEndedAtOnce) return PW_NIC_BUSY;
-  auto& touching = board_->shared().seat[self_.number].touching[0][0];
-  const pw_nic_status status = request.reach->get(request.offset, request.data, request.bytes, touching);
-  if (status != PW_NIC_OK) return request.peer->gone() ? PW_NIC_UNREACHABLE : status;
-  ++posted_.by_memory;
-  count(*request.peer, false, request.bytes);
+  count(*request.peer, put, request.bytes);
   if (request.done != nullptr) ended_.push_back({request.done, PW_NIC_OK});
   return PW_NIC_OK;
 }
