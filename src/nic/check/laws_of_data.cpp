@@ -17,14 +17,6 @@ void fill_random(std::byte* at, uint64_t bytes, uint64_t seed) {
   for (uint64_t i = 0; i < bytes; ++i) at[i] = static_cast<std::byte>(random());
 }
 
-Bytes far_bytes(NearEnd& near, uint64_t offset, uint64_t bytes) {
-  Request request;
-  request.ask = Ask::read;
-  request.offset = offset;
-  request.bytes = bytes;
-  return near.ask(request).bytes;
-}
-
 /// The sizes worth a look: around words, cache lines, packets, and the stated limits.
 std::vector<uint64_t> sizes(NearEnd& near) {
   std::vector<uint64_t> all{1, 3, 8, 63, 64, 65, 1000, 1500, 4096};
@@ -51,7 +43,7 @@ void put_and_compare(NearEnd& near, uint64_t offset, uint64_t bytes, bool copied
   Bytes found;
   const uint64_t deadline = deadline_after(kPatience_ns);
   do {
-    found = far_bytes(near, 0, wanted.size());
+    found = near.far_bytes(0, wanted.size());
   } while (found != wanted && now_ns() < deadline);
   if (found == wanted) return;
   const auto at = std::mismatch(found.begin(), found.end(), wanted.begin()).first - found.begin() -
@@ -120,7 +112,7 @@ std::string source_is_free(NearEnd& near) {
   }
   const uint64_t deadline = deadline_after(100'000'000);
   while (now_ns() < deadline)
-    for (const std::byte byte : far_bytes(near, kGuard, 16384))
+    for (const std::byte byte : near.far_bytes(kGuard, 16384))
       if (byte == std::byte{0xEE})
         throw Broken{"what was stored in `data` after the done of its put arrived"};
   return "bytes changed after done did not arrive";
@@ -168,7 +160,7 @@ std::string bounds(NearEnd& near) {
   }
   const uint64_t deadline = deadline_after(50'000'000);
   while (now_ns() < deadline)
-    for (const std::byte byte : far_bytes(near, kGuard + NearEnd::kRoom - 64, 64 + kGuard))
+    for (const std::byte byte : near.far_bytes(kGuard + NearEnd::kRoom - 64, 64 + kGuard))
       if (byte != kPoison) throw Broken{"a put past the end of registered memory stored something"};
   return "nothing outside of registered memory is touched";
 }
@@ -188,7 +180,7 @@ std::string memory_withdrawn(NearEnd& near) {
     throw Broken{"a get from memory that its owner had deregistered went well"};
   const uint64_t deadline = deadline_after(100'000'000);
   while (now_ns() < deadline)
-    for (const std::byte byte : far_bytes(near, kGuard, 64))
+    for (const std::byte byte : near.far_bytes(kGuard, 64))
       if (byte != kPoison) throw Broken{"a put was stored in memory that its owner had deregistered"};
   return "gets fail, puts store nothing";
 }

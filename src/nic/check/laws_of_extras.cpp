@@ -30,11 +30,7 @@ std::string strided(NearEnd& near) {
   uint64_t last = 0;
   std::memcpy(&last, near.at((kBlocks - 1) * kFrom + kBytes - 8), 8);
   far_word(near, (kBlocks - 1) * kTo + kBytes - 8, last);
-  Request request;
-  request.ask = Ask::read;
-  request.offset = NearEnd::kGuard;
-  request.bytes = kBlocks * kTo;
-  const Bytes found = near.ask(request).bytes;
+  const Bytes found = near.far_bytes(NearEnd::kGuard, kBlocks * kTo);
   for (uint64_t i = 0; i < found.size(); ++i) {
     const bool inside = i % kTo < kBytes;
     if (found[i] != (inside ? *near.at(i / kTo * kFrom + i % kTo) : kPoison))
@@ -54,11 +50,7 @@ std::string with_word(NearEnd& near) {
                                  near.remote(), 0, word_of(v), &done) != PW_NIC_OK)
       throw Broken{format("put_with_word() refused {} bytes: {}", bytes, near.ops().why(near.nic()))};
     if (far_word(near, 0, word_of(v)) != word_of(v)) throw Broken{"the word of put_with_word() did not come"};
-    Request request;
-    request.ask = Ask::read;
-    request.offset = NearEnd::kGuard + 64;
-    request.bytes = bytes;
-    for (const std::byte byte : near.ask(request).bytes)
+    for (const std::byte byte : near.far_bytes(NearEnd::kGuard + 64, bytes))
       if (byte != static_cast<std::byte>(v % 128))
         throw Broken{format("the word of put_with_word() came before its {} bytes", bytes)};
     near.wait(done, "put_with_word()");

@@ -75,6 +75,13 @@ Reply NearEnd::ask(const Request& request) const {
   tell(request);
   return hear();
 }
+Bytes NearEnd::far_bytes(uint64_t offset, uint64_t bytes) const {
+  Request request;
+  request.ask = Ask::read;
+  request.offset = offset;
+  request.bytes = bytes;
+  return ask(request).bytes;
+}
 void NearEnd::tell(const Request& request) const { send(socket_, request); }
 Reply NearEnd::hear() const { return receive_reply(socket_); }
 

@@ -59,6 +59,7 @@ class NearEnd {
 
   /// Asks the far end. With tell() its answer is heard later, and nothing else is asked meanwhile.
   Reply ask(const Request& request) const;
+  [[nodiscard]] Bytes far_bytes(uint64_t offset, uint64_t bytes) const;  ///< of the whole far memory
   void tell(const Request& request) const;
   Reply hear() const;
 
