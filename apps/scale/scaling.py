@@ -2,7 +2,7 @@
 
     python apps/scale/scaling.py --out out/scale
 
-Some ten minutes on two cores, most of them for a few simulations with 1,024 nodes. Writes records.jsonl and
+Most of its time goes into a few simulations with 1,024 nodes. Writes records.jsonl and
 scale.html; `--pictures FOLDER` also writes the plots of docs/scale.md.
 """
 
