@@ -22,8 +22,8 @@ bool same_card(const nic::Card& a, const nic::Card& b) {
 }  // namespace
 
 Domain::Domain(const Settings& settings)
-    : endpoint_(std::make_unique<nic::Endpoint>(nic::Plugin::load(plugin_file(settings.plugin)), settings.job,
-                                                settings.options)) {
+    : endpoint_(std::make_unique<nic::Endpoint>(nic::Plugin::load(nic::plugin_file(settings.card.plugin)),
+                                                settings.job, settings.card.options)) {
   // The program's signals are for the program's threads.
   sigset_t all, before;
   sigfillset(&all);

@@ -54,7 +54,7 @@ typedef struct pw_nic_remote pw_nic_remote; /* memory that a peer registered */
 typedef struct pw_nic_options {
   size_t size;               /* of this struct in the caller; likewise in all that follow */
   uint64_t job;              /* the same at all endpoints of a job, and no other job's */
-  const char* configuration; /* the plugin's own text, from PEERWAY_NIC_OPTIONS; may be empty */
+  const char* configuration; /* the plugin's own text, what follows '?' in PEERWAY_NIC; may be empty */
 } pw_nic_options;
 
 /* Where an endpoint is, for the connect() of others. */

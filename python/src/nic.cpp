@@ -1,15 +1,34 @@
-// The conformance test of network cards' plugins (src/nic/check) for Python.
+// Plugins of network cards (src/nic) for Python: how people name them, and their conformance test.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>
 
+#include <filesystem>
+
 #include "core.h"
+#include "nic/card_spec.h"
 #include "nic/check/check.h"
 
 namespace pwpy {
 
+namespace {
+
+struct NicCard {
+  std::string file, options;
+};
+
+}  // namespace
+
 void bind_nic(nb::module_& module) {
   using namespace pw::nic::check;
+  nb::class_<NicCard>(module, "NicCard").def_ro("file", &NicCard::file).def_ro("options", &NicCard::options);
+  module.def(
+      "nic_card",
+      [](const std::string& text, const std::string& origin) {
+        const pw::nic::CardSpec spec = pw::nic::parse_card(text, origin);
+        return NicCard{std::filesystem::absolute(pw::nic::plugin_file(spec.plugin)).string(), spec.options};
+      },
+      nb::arg("text"), nb::arg("origin"));
   nb::enum_<Outcome>(module, "NicOutcome")
       .value("RIGHT", Outcome::right)
       .value("WRONG", Outcome::wrong)

@@ -9,11 +9,10 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "nic/card_spec.h"
 
 namespace pw::nic {
 namespace {
-
-constexpr size_t kLongestName = 32;
 
 // The entries that every card has, as far as they are missing: "put, get".
 std::string missing_entries(const pw_nic_ops& ops) {
@@ -39,14 +38,6 @@ std::string missing_entries(const pw_nic_ops& ops) {
   return missing;
 }
 
-bool good_name(const char* name) {
-  if (name == nullptr) return false;
-  const std::string_view text(name, strnlen(name, kLongestName + 1));
-  return !text.empty() && text.size() <= kLongestName && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  });
-}
-
 }  // namespace
 
 // An older plugin was built with a shorter struct: what it does not have stays null.
@@ -67,11 +58,10 @@ void Plugin::take(const pw_nic_ops* ops) {
   if (const std::string missing = missing_entries(ops_); !missing.empty())
     throw refuse(
         format("its pw_nic_ops has no {}; only the entries from put_strided on may be left out", missing));
-  if (!good_name(ops_.name))
-    throw refuse(format("its name is '{}'; a name has 1 to {} lower-case letters, digits and '-'",
-                        ops_.name == nullptr ? "" : std::string(ops_.name, strnlen(ops_.name, 64)),
-                        kLongestName));
-  name_ = ops_.name;
+  if (ops_.name != nullptr) name_.assign(ops_.name, strnlen(ops_.name, 2 * kLongestCardName));
+  if (!is_card_name(name_))
+    throw refuse(format("its name is '{}'; a name has 1 to {} lower-case letters, digits and '-'", name_,
+                        kLongestCardName));
 }
 
 std::shared_ptr<const Plugin> Plugin::of(const pw_nic_ops* ops, const std::string& path) {

@@ -2,6 +2,7 @@
 #include "route/table.h"
 
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "route/file.h"
 #include "route/suggest.h"
@@ -14,10 +15,8 @@ constexpr size_t kMostTableBytes = 16 << 20;
 }  // namespace
 
 std::string machine_hash(const Machine& machine) {
-  uint64_t hash = 14695981039346656037u;  // FNV-1a: only tells machines apart, keeps no secret
-  const auto add = [&](std::string_view text) {
-    for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  };
+  uint64_t hash = kNoHash;
+  const auto add = [&](std::string_view text) { hash = hash_of(text, hash); };
   for (const auto& [name, value] : machine) {
     add(format("{}:{}=", name.size(), name));
     add(format("{}:{}\n", value.size(), value));

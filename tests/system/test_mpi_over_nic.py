@@ -54,7 +54,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def over(stack: str, nic: str | Path, ranks: int, *program: str | Path, options: str = "") -> list[str]:
     """The command that starts a program over a card."""
-    words = ["mpirun", "--nic", str(nic), "--nic-options", options, "-n", str(ranks)]
+    words = ["mpirun", "--nic", f"{nic}?{options}", "-n", str(ranks)]
     words += ["--mpirun", str(STACKS[stack][0])]
     if stack.startswith("openmpi"):
         words += ["--launcher-option=--oversubscribe"]
@@ -178,4 +178,4 @@ def test_mistakes_are_told(run: Run, tmp_path: Path) -> None:
     launcher.chmod(0o755)
     done = run(peerway(*start, "--nic", "nosuch", "--mpirun", str(launcher), "--", "x"))
     assert done.returncode == 1
-    assert "there is no plugin 'nosuch'" in done.stderr
+    assert "is called 'nosuch'; torus is here" in done.stderr

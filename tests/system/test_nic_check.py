@@ -67,7 +67,7 @@ def test_the_guide_quotes_the_example() -> None:
 @pytest.mark.parametrize("flaw", FLAWS)
 def test_a_flaw_is_found_by_its_law(flaw: str, card: Path, run: Run) -> None:
     law, said = FLAWS[flaw]
-    done = run(peerway("nic-check", str(card), "--options", flaw))
+    done = run(peerway("nic-check", f"{card}?{flaw}"))
     assert done.returncode == 1, done.stdout + done.stderr
     (found,) = [line for line in lines(done.stdout, "wrong ") if line.startswith(law)]
     assert said in found

@@ -114,19 +114,37 @@ def test_what_is_no_plugin_is_refused(
         assert word in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["nothere", "/nowhere/libtoy.so"])
-def test_a_plugin_that_is_not_there_is_told(nic: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "why"), [("nothere", "torus is here"), ("/nowhere/libtoy.so", "No such file")]
+)
+def test_a_plugin_that_is_not_there_is_told(nic: pytest.MonkeyPatch, name: str, why: str) -> None:
     nic.setenv("PEERWAY_NIC", name)
     with pytest.raises(peerway.Unavailable, match=name) as error:
         peerway.Context()
-    assert "No such file" in str(error.value)
+    assert why in str(error.value)
 
 
 def test_a_card_named_twice_is_refused(nic: pytest.MonkeyPatch) -> None:
     library = cards.plugin("nic:example")
-    nic.setenv("PEERWAY_NIC", f"{library},{library}")
-    with pytest.raises(peerway.BadConfig, match="nic:example twice"):
+    nic.setenv("PEERWAY_NIC", f"{library};{library}")
+    with pytest.raises(peerway.BadConfig, match=f"two cards nic:example.*other={library}"):
         peerway.Context()
+
+
+def test_two_cards_of_one_plugin_are_two_paths(nic: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ring, lonely = tmp_path / "ring.json", tmp_path / "lonely.json"
+    ring.write_text('{"extents": [2]}')
+    lonely.write_text('{"extents": [2], "cut": [[0, 1]]}')
+    nic.setenv("PEERWAY_NIC", f"near=torus?{lonely};far=torus?file={ring},counters={tmp_path / 'far'}")
+    with Ranks("ucx_ranks.py", 2, "order", 1 << 20, PEERWAY_PATHS="nic:near,nic:far") as ranks:
+        assert ranks.read_all() == [{"wrong": 0, "value": 200}] * 2
+        ranks.end()
+    assert "put_bytes" in (tmp_path / "far").read_text()
+    with Ranks("transfers.py", 2, "nic:near", "put", "malloc", "allocated", "contiguous") as ranks:
+        for one in ranks.read_all():
+            assert not one["available"]
+            assert "no way" in one["why"]
+        ranks.end()
 
 
 def test_a_team_of_one_is_its_own_neighbour_over_a_card(nic: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,12 @@ from peerway.launch.mpi import MpiError, command_over_nic, find_launcher, replac
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--nic", required=True, metavar="PLUGIN", help="The card: its plugin's short name or its file.")
-@click.option("--nic-options", default="", metavar="TEXT", help="The plugin's own options.")
+@click.option(
+    "--nic",
+    required=True,
+    metavar="PLUGIN[?OPTIONS]",
+    help="The card: its plugin's short name or its file, and what the plugin is told.",
+)
 @click.option("-n", "--ranks", type=click.IntRange(1, 4096), required=True, help="How many ranks to start.")
 @click.option(
     "--mpirun",
@@ -30,7 +34,6 @@ from peerway.launch.mpi import MpiError, command_over_nic, find_launcher, replac
 def command(
     *,
     nic: str,
-    nic_options: str,
     ranks: int,
     launcher: str | None,
     extra: tuple[str, ...],
@@ -45,7 +48,7 @@ def command(
     """
     try:
         found = find_launcher(launcher)
-        words, environment = command_over_nic(found, nic, nic_options, ranks, [*extra], [program, *arguments])
+        words, environment = command_over_nic(found, nic, ranks, [*extra], [program, *arguments])
         return replace_process(words, environment)
     except MpiError as error:
         raise click.ClickException(str(error)) from error

@@ -7,7 +7,6 @@ import secrets
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 from rich.text import Text
@@ -19,24 +18,23 @@ STYLES = {"RIGHT": ("ok", "green"), "WRONG": ("wrong", "bold red"), "ABSENT": ("
 
 
 @click.command("nic-check")
-@click.argument("plugin", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--options", "configuration", default="", metavar="TEXT", help="What PEERWAY_NIC_OPTIONS would be."
-)
+@click.argument("plugin", metavar="PLUGIN[?OPTIONS]")
 @click.option("--far-end", type=int, hidden=True)
 @click.option("--job", type=int, hidden=True)
-def command(plugin: Path, configuration: str, far_end: int | None, job: int | None) -> None:
+def command(plugin: str, far_end: int | None, job: int | None) -> None:
     """Load PLUGIN in two processes and look whether it keeps the laws of nic.h and its own promises.
 
     Each line is one law: ok; wrong, with what was seen and what to do; absent (an optional entry that the
     plugin does not have). The exit code is 1 if one is wrong. It takes a few seconds.
+
+    PLUGIN is a file, or the name of one that comes with Peerway; OPTIONS is what the plugin is told.
     """
     from peerway import _core
 
     faulthandler.enable()  # a plugin that crashes ends this process: tell where
-    path = str(plugin.resolve())
+    card = _core.nic_card(plugin, "nic-check")
     if far_end is not None and job is not None:
-        _core.nic_far_end(path, job, far_end)
+        _core.nic_far_end(card.file, job, far_end)
         return
     console = table_console()
     outcomes: list[str] = []
@@ -55,7 +53,7 @@ def command(plugin: Path, configuration: str, far_end: int | None, job: int | No
         "-m",
         "peerway",
         "nic-check",
-        path,
+        card.file,
         "--far-end",
         str(far.fileno()),
         "--job",
@@ -69,7 +67,7 @@ def command(plugin: Path, configuration: str, far_end: int | None, job: int | No
             process.wait()
 
         try:
-            _core.nic_check(path, job, configuration, near.fileno(), kill_far_end, tell)
+            _core.nic_check(card.file, job, card.options, near.fileno(), kill_far_end, tell)
         finally:
             near.close()
             process.kill()

@@ -76,25 +76,18 @@ def transport_library() -> Path:
     raise MpiError(f"{LIBRARY} is not installed with this Peerway ({core / 'lib'}); build it anew")
 
 
-def plugin_file(name: str) -> str:
-    """Find the file of a plugin: a path as it is, a short name beside the transport. Raises MpiError."""
-    if os.sep in name or name.endswith(".so"):
-        if Path(name).is_file():
-            return str(Path(name).resolve())
-        raise MpiError(f"there is no plugin {name}")
-    folder = transport_library().parent
-    if (beside := folder / f"libpeerway_nic_{name}.so").is_file():
-        return str(beside)
-    known = sorted(file.stem.removeprefix("libpeerway_nic_") for file in folder.glob("libpeerway_nic_*.so"))
-    have = f"there are {', '.join(known)}" if known else "there is none"
-    raise MpiError(f"there is no plugin '{name}' in {folder}: {have}; or give the file of a plugin")
+def card_for_ranks(nic: str) -> str:
+    """Name the card so that it is found from any folder. Raises MpiError and peerway.Error."""
+    card = _core.nic_card(nic, "--nic")
+    if not Path(card.file).is_file():
+        raise MpiError(f"--nic {nic}: there is no file {card.file}")
+    return f"{card.file}?{card.options}" if card.options else card.file
 
 
-def rank_environment(kind: str, nic: str, options: str) -> dict[str, str]:
-    """Give the variables of the ranks."""
+def rank_environment(kind: str, nic: str) -> dict[str, str]:
+    """Give the variables of the ranks. Raises MpiError and peerway.Error."""
     variables = {
-        "PEERWAY_NIC": plugin_file(nic),
-        "PEERWAY_NIC_OPTIONS": options,
+        "PEERWAY_NIC": card_for_ranks(nic),
         "PEERWAY_NIC_JOB": str(secrets.randbits(63)),
         "UCX_TLS": "peerway",
         "UCX_ADDRESS_VERSION": "v2",  # the older form has room for 63 bytes of address only
@@ -117,10 +110,10 @@ def rank_environment(kind: str, nic: str, options: str) -> dict[str, str]:
 
 
 def command_over_nic(
-    launcher: Launcher, nic: str, options: str, ranks: int, extra: list[str], program: list[str]
+    launcher: Launcher, nic: str, ranks: int, extra: list[str], program: list[str]
 ) -> tuple[list[str], dict[str, str]]:
-    """Give the command line, and the environment of the launcher itself. Raises MpiError."""
-    variables = rank_environment(launcher.kind, nic, options)
+    """Give the command line, and the environment of the launcher. Raises MpiError and peerway.Error."""
+    variables = rank_environment(launcher.kind, nic)
     environment = dict(os.environ)
     words = [launcher.path]
     if launcher.kind == "openmpi":

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -25,12 +26,6 @@ struct Header {
   uint64_t checksum;  ///< of the image
 };
 constexpr char kMagic[8] = {'P', 'W', 'K', 'E', 'R', 'N', '1', '\n'};
-
-uint64_t hash(const std::string& text) {  // FNV-1a
-  uint64_t value = 14695981039346656037ull;
-  for (unsigned char c : text) value = (value ^ c) * 1099511628211ull;
-  return value;
-}
 
 // Code that another user could have written is not run: the file must be ours alone to write.
 bool is_ours(const std::string& path) {
@@ -53,7 +48,7 @@ std::optional<std::string> read_image(const std::string& path, const std::string
       content.compare(sizeof header, key.size(), key) != 0)
     return std::nullopt;
   std::string image = content.substr(sizeof header + key.size());
-  if (hash(image) != header.checksum) return std::nullopt;
+  if (hash_of(image) != header.checksum) return std::nullopt;
   return image;
 }
 
@@ -65,7 +60,7 @@ void write_image(const std::string& path, const std::string& key, const std::str
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.key_bytes = key.size();
   header.image_bytes = image.size();
-  header.checksum = hash(image);
+  header.checksum = hash_of(image);
   std::error_code failed;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
   std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
@@ -86,7 +81,7 @@ void write_image(const std::string& path, const std::string& key, const std::str
 }  // namespace
 
 std::string cache_file(const std::string& folder, const std::string& key) {
-  return format("{}/{:016x}.kernel", folder, hash(key));
+  return format("{}/{:016x}.kernel", folder, hash_of(key));
 }
 
 std::string cached_image(const std::string& folder, const std::string& key,

@@ -8,18 +8,22 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "path/nic/peer.h"
 
 namespace pw::nic {
 
-Engine::Engine(std::shared_ptr<const Plugin> plugin, const std::string& configuration, Team& team,
+// Two cards of one plugin are two networks, so that each has a job of its own.
+Engine::Engine(std::shared_ptr<const Plugin> plugin, const CardSpec& spec, Team& team,
                const std::atomic<uint32_t>& closed, const Waiting& waiting)
-    : team_(team),
+    : name_(spec.name),
+      team_(team),
       closed_(closed),
       waiting_(waiting),
+      ways_(static_cast<size_t>(team.size())),
       peers_(static_cast<size_t>(team.size())),
-      endpoint_(std::move(plugin), team.job(), configuration),
+      endpoint_(std::move(plugin), hash_of(spec.name, team.job()), spec.options),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   scratch_ = endpoint_.add({sizeof(pw_nic_span), scratch_word_, sizeof scratch_word_, PW_NIC_HOST, 0, -1, 0});
   thread_ = std::thread([this] { run(); });
@@ -80,6 +84,25 @@ Engine::Peer& Engine::peer(int rank) {
   made->stream = endpoint_.open(*card);
   entry = std::move(made);
   return *entry;
+}
+
+bool Engine::reaches(int rank) {
+  const Way known = ways_[static_cast<size_t>(rank)].load(std::memory_order_relaxed);
+  return known == Way::unknown ? why_no_way(rank).empty() : known == Way::open;
+}
+
+// What is true at the first look stays: a card that loses its way later has lost a peer.
+std::string Engine::why_no_way(int rank) {
+  std::atomic<Way>& way = ways_[static_cast<size_t>(rank)];
+  Lock lock(mutex_);
+  try {
+    peer(rank);
+    way.store(Way::open, std::memory_order_relaxed);
+    return {};
+  } catch (const Error& error) {
+    way.store(Way::none, std::memory_order_relaxed);
+    return error.what();
+  }
 }
 
 bool Engine::puts_strided(int rank) {

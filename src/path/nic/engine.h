@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "nic/card_spec.h"
 #include "nic/endpoint.h"
 #include "nic/stream.h"
 #include "path/path.h"
@@ -42,17 +43,22 @@ struct RankMemory {
 
 class Engine final : public Polled, public std::enable_shared_from_this<Engine> {
  public:
-  /// Waits end with PW_CLOSED once `closed` is set, and wait as `waiting` says. Throws Error.
-  Engine(std::shared_ptr<const Plugin> plugin, const std::string& configuration, Team& team,
+  /// `spec` with the name. Waits end with PW_CLOSED once `closed` is set, and wait as `waiting` says. Throws
+  /// Error.
+  Engine(std::shared_ptr<const Plugin> plugin, const CardSpec& spec, Team& team,
          const std::atomic<uint32_t>& closed, const Waiting& waiting);
   ~Engine() override;
 
-  [[nodiscard]] const std::string& name() const { return endpoint_.plugin().name(); }
+  [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const pw_nic_info& info() const { return endpoint_.info(); }
   [[nodiscard]] const nic::Card& card() const { return endpoint_.card(); }
   [[nodiscard]] bool puts_strided(int rank);
   /// By rank, before the first operation; a rank without one is never asked for.
   void set_cards(std::vector<std::optional<nic::Card>> cards);
+
+  /// Whether there is a way to the card of the rank, which has one; looked for at the first call.
+  bool reaches(int rank);
+  std::string why_no_way(int rank);  ///< empty where there is one
 
   /// Moves a run of bytes to or from `offset` of the rank's memory; with `word`, stores that after a put.
   /// Returns once all was started.
@@ -74,6 +80,7 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   friend struct RankMemory;
   struct Peer;
   struct Fence;
+  enum class Way : uint8_t { unknown, open, none };
   using Lock = std::unique_lock<std::mutex>;
 
   void run();  ///< the thread
@@ -85,10 +92,12 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   template <typename Done>
   pw_status wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done);
 
+  const std::string name_;
   Team& team_;
   const std::atomic<uint32_t>& closed_;
   const Waiting& waiting_;
   std::vector<std::optional<nic::Card>> cards_;
+  std::vector<std::atomic<Way>> ways_;  ///< by rank
 
   std::mutex mutex_;                          ///< of what follows
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use

@@ -1,11 +1,8 @@
 #include "path/nic/nics.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <sstream>
 
 #include "base/config.h"
 #include "base/format.h"
@@ -15,22 +12,9 @@
 namespace pw::nic {
 namespace {
 
-// "torus" -> libpeerway_nic_torus.so beside this library, or where the Python package has its libraries; a
-// path is itself.
-std::string file_of(const std::string& entry) {
-  if (entry.find('/') != std::string::npos) return entry;
-  Dl_info here{};
-  static const int in_this_library = 0;
-  if (dladdr(&in_this_library, &here) == 0 || here.dli_fname == nullptr) return entry;
-  const std::filesystem::path folder = std::filesystem::path(here.dli_fname).parent_path();
-  const std::string name = format("libpeerway_nic_{}.so", entry);
-  const std::filesystem::path in_package = folder / "lib" / name;
-  return (std::filesystem::exists(in_package) ? in_package : folder / name).string();
-}
-
 // What a plugin that cannot be loaded is called, by its file.
-std::string name_by_file(const std::string& entry) {
-  std::string name = std::filesystem::path(entry).stem().string();
+std::string name_by_file(const std::string& plugin) {
+  std::string name = std::filesystem::path(plugin).stem().string();
   for (const std::string_view prefix : {"lib", "peerway_nic_"})
     if (name.starts_with(prefix)) name.erase(0, prefix.size());
   return name;
@@ -66,28 +50,27 @@ constexpr size_t kAddressBytes = sizeof(uint64_t);
 
 }  // namespace
 
-Nic::Nic(const std::string& entry, size_t number) : number_(number) {
+Nic::Nic(CardSpec spec, size_t number) : spec_(std::move(spec)), number_(number) {
   try {
-    plugin_ = Plugin::load(file_of(entry));
-    name_ = "nic:" + plugin_->name();
+    plugin_ = Plugin::load(plugin_file(spec_.plugin));
+    if (spec_.name.empty()) spec_.name = plugin_->name();
   } catch (const Error& error) {
     why_not_loaded_ = why_not_ = error.what();
-    name_ = "nic:" + name_by_file(entry);
+    if (spec_.name.empty()) spec_.name = name_by_file(spec_.plugin);
   }
+  name_ = "nic:" + spec_.name;
 }
 
 Nics::Nics() {
-  std::istringstream entries(config("nic"));
-  for (std::string entry; std::getline(entries, entry, ',');) {
-    if (entry.empty()) continue;
+  for (CardSpec& spec : parse_cards(config("nic"), config_origin("nic"))) {
     if (all_.size() == kMostNics)
       throw Error(PW_BAD_CONFIG,
                   format("peerway: {} names more than {} cards", config_origin("nic"), kMostNics));
-    auto nic = std::make_unique<Nic>(entry, kFirstNicAttachment + all_.size());
+    auto nic = std::make_unique<Nic>(std::move(spec), kFirstNicAttachment + all_.size());
     for (const auto& other : all_)
       if (other->name() == nic->name())
-        throw Error(PW_BAD_CONFIG,
-                    format("peerway: {} names the card {} twice", config_origin("nic"), nic->name()));
+        throw Error(PW_BAD_CONFIG, format("peerway: {} has two cards {}; give one another name: other={}",
+                                          config_origin("nic"), nic->name(), nic->spec_.plugin));
     all_.push_back(std::move(nic));
   }
 }
@@ -99,8 +82,8 @@ void Nics::start(Team& team, ControlSegment& control) {
     Told told{nic->name(), {}, {}};
     nic->rank_ = team.rank();
     if (nic->plugin_ != nullptr) try {
-        nic->engine_ = std::make_shared<Engine>(nic->plugin_, config("nic_options"), team,
-                                                control.control().closed, *control.waiting());
+        nic->engine_ = std::make_shared<Engine>(nic->plugin_, nic->spec_, team, control.control().closed,
+                                                *control.waiting());
         control.control().sleepers.unseen.store(1);  // a card writes words, and wakes nobody
         told.rank.running = true;
         told.card = nic->engine_->card();
@@ -152,7 +135,8 @@ void Nic::facts(Pair& pair, const Remote& remote) const {
   else if (remote.key.attachment(name_) == nullptr)
     facts.why_not = format("it could not register this memory at rank {}, whose log says why", remote.rank());
   else
-    facts.usable = true;
+    facts.why_not = engine_->why_no_way(remote.rank());
+  facts.usable = facts.why_not.empty();
   pair.nics.push_back(std::move(facts));
 }
 
@@ -223,7 +207,7 @@ Bytes Nic::key_of(ControlSegment& control) {
 
 bool Nic::raises(const Remote& signal) const {
   return engine_ != nullptr && ranks_[static_cast<size_t>(signal.rank())].running &&
-         signal.key.attachment(name_) != nullptr;
+         signal.key.attachment(name_) != nullptr && engine_->reaches(signal.rank());
 }
 
 // What this rank raised the signal to through an earlier import, which only the signal's owner still knows.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "nic/card_spec.h"
 #include "path/nic/engine.h"
 #include "path/path.h"
 
@@ -22,7 +23,7 @@ struct RankCard {
 class Nic {
  public:
   /// `number`: among the cards, for what is attached to regions and remotes.
-  Nic(const std::string& entry, size_t number);
+  Nic(CardSpec spec, size_t number);
 
   [[nodiscard]] const std::string& name() const { return name_; }  ///< "nic:torus"
   [[nodiscard]] Engine* engine() const { return engine_.get(); }   ///< null where it does not run
@@ -46,6 +47,7 @@ class Nic {
   friend class Nics;
   pw_status learn(Remote& signal) const;
 
+  CardSpec spec_;
   std::string name_;
   size_t number_;
   std::shared_ptr<const Plugin> plugin_;

@@ -1,0 +1,18 @@
+// FNV-1a: tells texts apart, keeps no secret. Values go into files and between processes, so they never
+// change.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace pw {
+
+constexpr uint64_t kNoHash = 14695981039346656037u;
+
+/// `before`: the hash of what stands before the text.
+constexpr uint64_t hash_of(std::string_view text, uint64_t before = kNoHash) {
+  for (const char c : text) before = (before ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return before;
+}
+
+}  // namespace pw

@@ -1,0 +1,29 @@
+// How people name network cards: [NAME=]PLUGIN[?OPTIONS], several separated by ';'.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pw::nic {
+
+struct CardSpec {
+  std::string name;     ///< of the card; empty: what its plugin calls itself
+  std::string plugin;   ///< a file, or TORUS for the libpeerway_nic_TORUS.so that comes with Peerway
+  std::string options;  ///< the plugin's own text
+};
+
+/// `origin`: where the text stands. Throws Error.
+std::vector<CardSpec> parse_cards(std::string_view text, std::string_view origin);
+
+/// The same of a text that may name only one. Throws Error.
+CardSpec parse_card(std::string_view text, std::string_view origin);
+
+/// The file of a plugin. Throws Error where a short name has none.
+std::string plugin_file(const std::string& plugin);
+
+/// Of a card or a plugin: 1 to 32 lower-case letters, digits and '-'.
+bool is_card_name(std::string_view name);
+inline constexpr size_t kLongestCardName = 32;
+
+}  // namespace pw::nic
