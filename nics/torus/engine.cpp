@@ -189,7 +189,11 @@ uint64_t Engine::due_of(Operation& operation, uint64_t now) {
   Peer& peer = *operation.peer;
   const Faults& faults = around_.file.faults;
   uint64_t arrives = now, held = 0;
-  if (around_.file.timed) arrives = arrival(peer.there.links, operation.put ? operation.bytes : 0, now);
+  if (around_.file.timed) {
+    const uint64_t leaves = std::max(now, next_leaves_);
+    next_leaves_ = leaves + static_cast<uint64_t>(around_.file.gap_ns);
+    arrives = arrival(peer.there.links, operation.put ? operation.bytes : 0, leaves);
+  }
   if (random_.happens(faults.delay.probability)) {
     arrives += random_.below(faults.delay.ns + 1);
     ++counters_.delayed;

@@ -83,7 +83,8 @@ class Engine {
   std::vector<Due> heap_;
   uint64_t turn_ = 0;
   uint32_t in_flight_ = 0;
-  bool buried_ = false;  ///< this endpoint's node is dead
+  uint64_t next_leaves_ = 0;  ///< when the next operation may leave, as modelled
+  bool buried_ = false;       ///< this endpoint's node is dead
   std::vector<std::shared_ptr<Peer>> peers_;
   std::vector<std::shared_ptr<Memory>> memories_;  ///< by slot
   std::map<int, Descriptor> watched_;              ///< pidfds by process

@@ -177,12 +177,13 @@ uint32_t TorusFile::node_count() const {
 TorusFile parse_torus(std::string_view text, const std::string& name) {
   const auto json = route::parse_json(text, name, kRemedy);
   const Reader reader(json, name, kRemedy);
-  reader.only({"extents", "contexts", "hop_ns", "latency_ns", "gbit_per_s", "timed", "promises", "stated",
-               "nodes", "cut", "dead", "faults"});
+  reader.only({"extents", "contexts", "hop_ns", "latency_ns", "gap_ns", "gbit_per_s", "timed", "promises",
+               "stated", "nodes", "cut", "dead", "faults"});
   TorusFile torus;
   read_extents(reader, torus);
   torus.hop_ns = number_or(reader, "hop_ns", 0, 1e9, torus.hop_ns);
   torus.latency_ns = number_or(reader, "latency_ns", 0, 1e9, torus.latency_ns);
+  torus.gap_ns = number_or(reader, "gap_ns", 0, 1e9, torus.gap_ns);
   torus.gbit_per_s = number_or(reader, "gbit_per_s", 1e-3, 1e6, torus.gbit_per_s);
   torus.timed = flag_or(reader, "timed", false);
   torus.promises = promises_or(reader, "promises", torus.promises);

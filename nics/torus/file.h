@@ -44,8 +44,8 @@ struct Faults {
 struct TorusFile {
   std::vector<uint32_t> extents{8};
   uint32_t contexts = 128;  ///< endpoints of a node
-  double hop_ns = 129, latency_ns = 850, gbit_per_s = 75;
-  bool timed = false;              ///< whether these three are modelled
+  double hop_ns = 129, latency_ns = 850, gap_ns = 0, gbit_per_s = 75;
+  bool timed = false;              ///< whether these four are modelled
   uint32_t promises = 3;           ///< PW_NIC_PUTS_IN_ORDER, PW_NIC_GETS_BEHIND_PUTS: what is kept
   uint32_t stated = 3;             ///< what query() says; different only to test those who check
   std::vector<NodeAddress> nodes;  ///< one for each node; empty: all on this host

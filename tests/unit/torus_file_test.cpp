@@ -32,14 +32,14 @@ TEST(TorusFile, IsARingOfEightWhenNothingIsSaid) {
 
 TEST(TorusFile, ReadsEverything) {
   const TorusFile torus = parse_torus(R"({"extents": [2, 1], "contexts": 3, "hop_ns": 1, "latency_ns": 2,
-      "gbit_per_s": 4, "timed": true, "promises": ["gets_behind_puts"], "stated": [], "cut": [[0, 1]],
+      "gap_ns": 8, "gbit_per_s": 4, "timed": true, "promises": ["gets_behind_puts"], "stated": [], "cut": [[0, 1]],
       "nodes": {"0": "10.0.0.1:7000", "1": "10.0.0.2"}, "dead": [1, {"node": 0, "after_ms": 2.5}],
       "faults": {"seed": 9, "delay": {"probability": 0.5, "us": 3}, "reorder": {"probability": 1, "us": 4},
                  "drop": 0.1, "duplicate": 0.2, "corrupt": 0.3}})",
                                       "t.json");
   EXPECT_EQ(torus.node_count(), 2u);
   EXPECT_EQ(torus.contexts, 3u);
-  EXPECT_EQ(torus.hop_ns + torus.latency_ns + torus.gbit_per_s, 7);
+  EXPECT_EQ(torus.hop_ns + torus.latency_ns + torus.gbit_per_s + torus.gap_ns, 15);
   EXPECT_TRUE(torus.timed);
   EXPECT_EQ(torus.promises, PW_NIC_GETS_BEHIND_PUTS);
   EXPECT_EQ(torus.stated, 0u);
