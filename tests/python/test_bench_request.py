@@ -9,7 +9,7 @@ import pytest
 from peerway.bench import halo, runner
 from peerway.bench.kinds import DEFAULT_TESTS, KINDS, PLAN_WAYS, POLICIES
 from peerway.bench.peers import choose
-from peerway.bench.plan import Plan
+from peerway.bench.plan import Plan, Setting
 from peerway.bench.request import Request
 from peerway.bench.results import Results
 
@@ -33,6 +33,11 @@ def test_a_halo_is_of_the_ranks_of_its_grid() -> None:
     (case,) = made.cases
     assert (case.shape.label, case.shape.bytes, case.pairs) == (HALO.label, HALO.bytes, ())
     assert Plan.from_json(made.as_json()) == made
+
+
+def test_paths_are_measured_alone_or_together() -> None:
+    made = plan(paths=["peer", "nic:a+nic:b"])
+    assert made.settings == [Setting("peer", "peer"), Setting("nic:a+nic:b", "nic:a,nic:b", "nic:a,nic:b")]
 
 
 @pytest.mark.parametrize(

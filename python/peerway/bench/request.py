@@ -115,7 +115,7 @@ class Request:
         return {"PEERWAY_UCX": "on"} if wanted else {}
 
     def _settings(self) -> list[Setting]:
-        return list(GPUDIRECT) if self.gpudirect else [Setting(path, path) for path in self.paths or ()]
+        return list(GPUDIRECT) if self.gpudirect else [_setting(path) for path in self.paths or ()]
 
     def _cases(self) -> list[Case]:
         sizes = self.sizes or shapes.parse_sizes(QUICK_SIZES if self.quick else SIZES)
@@ -138,6 +138,12 @@ class Request:
     def _with_all_trips(self, case: Case) -> Case:
         """As many samples as make the trips that are asked of such a test, whatever the time."""
         return replace(case, samples=QUICK_ASYNC_SAMPLES if self.quick else ASYNC_SAMPLES)
+
+
+def _setting(asked: str) -> Setting:
+    """A path alone, or several with '+' between, among which the route table chooses."""
+    paths = asked.replace("+", ",")
+    return Setting(asked, paths, needs=paths if paths != asked else "")
 
 
 def _each_pair(cases: Sequence[Case], ranks: int) -> list[Case]:

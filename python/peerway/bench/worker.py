@@ -18,7 +18,7 @@ import numpy as np
 
 from peerway import _core
 from peerway.bench import limits, machine, session
-from peerway.bench.kinds import FLAG, MEMCPY, PLAN_WAYS, ROUTE
+from peerway.bench.kinds import FLAG, MEMCPY, PLAN_WAYS, ROUTE, STARTS
 from peerway.bench.links import CaseFailed, Links
 from peerway.bench.plan import Case, Plan, Setting
 from peerway.bench.plan_probes import plan_probe
@@ -204,7 +204,9 @@ def _path_jobs(
 
 
 def _plan_jobs(plan: Plan, case: Case, reporter: Reporter) -> Iterator[Job]:
-    """The case over plans, in all ways or in those that the settings name."""
+    """The case over plans, in all ways or in those that the settings name; where they name paths, the first
+    way over these.
+    """
     ways = case.kind.plan_ways(case.source) if case.source == case.target else ()
     via = {way: f"{way}/{plan.policy}" if case.kind.policies else way for way in ways}
     asked = [setting.paths for setting in plan.settings]
@@ -213,6 +215,9 @@ def _plan_jobs(plan: Plan, case: Case, reporter: Reporter) -> Iterator[Job]:
         for way in ways
         if not asked or any(covers(name, via[way]) for name in asked)
     ]
+    if STARTS[0] in ways and not case.kind.by_paths:
+        over = [setting for setting in plan.settings if setting.paths not in PLAN_WAYS]
+        jobs += [Job(case, setting.label, setting.paths, plans=STARTS[0]) for setting in over]
     if not jobs and not case.kind.by_paths:
         there = f"it goes over {', '.join(ways)}" if ways else "there is no such plan for this memory"
         why = f"{case.source} to {case.target}: {there}"
@@ -271,6 +276,8 @@ def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter)
             usable = _usable(setting.paths, available)
             if setting.paths == ROUTE:
                 yield setting.label, ROUTE
+            elif not plan.route and setting.label == setting.paths:
+                yield from ((name, name) for name in available if covers(setting.paths, name))
             elif usable and len(_usable(setting.needs, available)) == len(_names(setting.needs)):
                 yield setting.label, ",".join(usable)
             elif setting.label != setting.paths:

@@ -12,7 +12,7 @@ from peerway.bench import shapes
 from peerway.bench.kinds import KINDS, LIMITS
 from peerway.cli import output
 from peerway.cli.input import BadInput
-from peerway.cli.options import memories_option, need_devices, parsed, table_environment, table_option
+from peerway.cli.options import memories_option, names, need_devices, parsed, table_environment, table_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,10 +29,6 @@ def _peers(text: str) -> list[Asked]:
     return choose(text)
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
 @click.command()
 @click.argument("tests", nargs=-1, type=click.Choice(tuple(KINDS)), metavar="[TEST]...")
 @click.option(
@@ -41,9 +37,10 @@ def _names(text: str) -> list[str]:
 @memories_option("host, host:malloc, cuda")
 @click.option(
     "--paths",
-    callback=parsed(_names),
+    callback=parsed(names),
     metavar="LIST",
-    help="Paths, or route for the choice; of tests of plans: plan/stream, ...  [default: all there are]",
+    help="Paths, several with + between to choose among by the table, or route to choose among all; of tests "
+    "of plans: plan/stream, ..., or paths as well  [default: all there are]",
 )
 @click.option(
     "--sizes",

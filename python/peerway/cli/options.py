@@ -25,6 +25,11 @@ def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
     return callback
 
 
+def names(text: str) -> list[str]:
+    """Read "a,b"."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def memories(text: str) -> list[tuple[str, str]]:
     """Read "host,cuda,host-cuda": pairs of memories to measure, source first."""
     found = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from peerway.cli.options import memories_option, need_devices
+from peerway.cli.options import memories_option, names, need_devices, parsed
 from peerway.cli.output import ensure_writable
 
 
@@ -16,11 +16,19 @@ from peerway.cli.output import ensure_writable
 @click.option("--quick", is_flag=True, help="Few sizes and short loops: less than a minute.")
 @memories_option("host, cuda")
 @click.option(
+    "--paths",
+    callback=parsed(names),
+    metavar="LIST",
+    help="The only paths to measure, as if there were no others  [default: all there are]",
+)
+@click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to write the table  [default: where every context looks for this machine's]",
 )
-def command(quick: bool, memories: list[tuple[str, str]] | None, out: Path | None) -> None:
+def command(
+    quick: bool, memories: list[tuple[str, str]] | None, paths: list[str] | None, out: Path | None
+) -> None:
     """Measure every path per operation, shape, size and pair of memories, and write the route table.
 
     Contexts that start afterwards choose by it. `peerway explain` shows it.
@@ -37,7 +45,7 @@ def command(quick: bool, memories: list[tuple[str, str]] | None, out: Path | Non
     before = _before(file)
     try:
         with progress.shown("tuning") as step:
-            tuner = Tuner(memories or machine.memory_pairs(), quick, step)
+            tuner = Tuner(memories or machine.memory_pairs(), paths or (), quick, step)
             text = tuner.run()
     except (PlanRefused, SessionFailed) as error:
         raise click.ClickException(str(error)) from None

@@ -25,15 +25,18 @@ STAGED = "staged"
 
 
 class Tuner:
-    """Measures the memories given (kinds, from and to) with two ranks."""
+    """Measures the memories given (kinds, from and to) with two ranks, over the paths given or all."""
 
-    def __init__(self, memories: Sequence[tuple[str, str]], quick: bool, step: Step) -> None:
+    def __init__(
+        self, memories: Sequence[tuple[str, str]], paths: Sequence[str], quick: bool, step: Step
+    ) -> None:
         self._memories = list(memories)
         self._quick = quick
         self._step = step
         self._plan = Plan(
             2,
             [],
+            [Setting(path, path) for path in paths],
             budget_s=QUICK_BUDGET_S if quick else BUDGET_S,
             limits=False,
             route=False,
@@ -45,7 +48,8 @@ class Tuner:
         """The text of the new table. Raises SessionFailed when the ranks end early, Error for a defect of
         the data.
         """
-        chunk = self._staging_chunk()
+        only = {setting.paths for setting in self._plan.settings}
+        chunk = self._staging_chunk() if not only or STAGED in only else 0
         empty = draft.table({}, [], {}, {}, chunk)
         made = cases.make(self._memories, cases.all_shapes(self._quick))
         self._measure(
