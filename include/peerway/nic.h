@@ -92,7 +92,7 @@ typedef struct pw_nic_info {
 } pw_nic_info;
 
 /* A span to be registered. `descriptor`: of the file that backs it (a memfd of shared memory, a dma-buf of a
- * GPU), the caller's own, and where the span begins in it; -1: none is known. */
+ * GPU), and where the span begins in it; the caller closes it, so dup() it to keep it. -1: none is known. */
 typedef struct pw_nic_span {
   size_t size;
   void* address;

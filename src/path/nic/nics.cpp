@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "path/nic/span.h"
 
 namespace pw::nic {
 namespace {
@@ -143,15 +144,7 @@ void Nic::facts(Pair& pair, const Remote& remote) const {
 RegionMemory& Nic::memory_of(Region& region) const {
   return region.attachments.get<RegionMemory>(number_, [&] {
     region.device().enter();
-    pw_nic_span span{sizeof(pw_nic_span), region.address(), region.bytes(), PW_NIC_HOST, 0, -1, 0};
-    if (region.device().id().kind != PW_HOST) {
-      span.kind = PW_NIC_CUDA;
-      span.device = region.device().id().index;
-    } else if (const Export& exported = region.exported(); exported.handle == Handle::memfd) {
-      span.descriptor = exported.descriptor;
-      span.descriptor_offset = exported.offset;
-    }
-    return std::make_shared<RegionMemory>(engine_, span);
+    return std::make_shared<RegionMemory>(engine_, Span(region).told());
   });
 }
 
