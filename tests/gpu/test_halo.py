@@ -58,6 +58,7 @@ WAYS = {
     "staged": {"PEERWAY_PATHS": "staged"},
     "ucx/staged": {"PEERWAY_PATHS": "ucx/staged", **TCP},
     "ucx/direct": {"PEERWAY_PATHS": "ucx/direct", **TCP},
+    "nic:torus": {"PEERWAY_PATHS": "nic:torus", "PEERWAY_NIC": "torus"},
 }
 
 

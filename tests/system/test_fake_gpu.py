@@ -51,6 +51,11 @@ def test_gpu_memory_of_a_peer(path: str, op: str, remote: str, local: str, moves
     assert all_right(moves(path, op, remote, local))
 
 
+@pytest.mark.parametrize(("op", "remote"), [("put", "cuda"), ("get", "cuda"), ("signal", "host")])
+def test_gpu_memory_over_a_card(op: str, remote: str, moves: Moves) -> None:
+    assert all_right(moves("nic:torus", op, remote, "cuda", PEERWAY_NIC="torus"))
+
+
 @pytest.mark.parametrize("op", ["put", "get", "signal"])
 @pytest.mark.parametrize("path", [*PATHS, "mapped"])
 def test_gpu_memory_here_and_host_memory_of_a_peer(path: str, op: str, moves: Moves) -> None:
