@@ -101,7 +101,8 @@ class FarEnd {
     return {PW_NIC_OK, word_at(offset), {}, {}};
   }
 
-  // Round v puts a block of words v and then the word v: whoever sees the word finds no older block.
+  // Round v puts a block of words v and then the word v: whoever sees the word finds no older block. Looked at
+  // from its end, which arrives last.
   [[nodiscard]] Reply watch(uint64_t bytes, uint64_t rounds) const {
     const uint64_t deadline = deadline_after(2 * kPatience_ns);
     Reply found;
@@ -110,8 +111,9 @@ class FarEnd {
       seen = word >> 32;
       if (seen > rounds) seen = 0;  // poison: nothing has come yet
       if (seen != 0 && word != word_of(seen)) return {PW_NIC_BROKEN, found.value, "torn", {}};
-      for (uint64_t at = 0; at < bytes && seen != 0; at += sizeof(uint64_t))
-        if (word_at(kWatchedBlock + at) < word_of(seen)) return {PW_NIC_OK, seen, "behind", {}};
+      for (uint64_t left = bytes; left > 0 && seen != 0; left -= sizeof(uint64_t))
+        if (word_at(kWatchedBlock + left - sizeof(uint64_t)) < word_of(seen))
+          return {PW_NIC_OK, seen, "behind", {}};
     }
     found.value = 0;
     return found;

@@ -9,6 +9,8 @@
 namespace pw::nic::check {
 namespace {
 
+constexpr uint64_t kWordRounds = 500;
+
 uint64_t far_word(NearEnd& near, uint64_t offset, uint64_t awaited) {
   Request request;
   request.ask = Ask::await;
@@ -23,8 +25,10 @@ std::string strided(NearEnd& near) {
   constexpr uint64_t kBlocks = 37, kBytes = 24, kFrom = 40, kTo = 56;
   for (uint64_t i = 0; i < kBlocks * kFrom; ++i) *near.at(i) = static_cast<std::byte>(i % 101);
   Counted& done = near.fresh();
-  if (near.ops().put_strided(near.nic(), near.remote(), 0, kTo, near.at(0), kFrom, near.memory(), kBlocks,
-                             kBytes, &done) != PW_NIC_OK)
+  if (near.post([&] {
+        return near.ops().put_strided(near.nic(), near.remote(), 0, kTo, near.at(0), kFrom, near.memory(),
+                                      kBlocks, kBytes, &done);
+      }) != PW_NIC_OK)
     throw Broken{format("put_strided() refused {} blocks: {}", kBlocks, near.ops().why(near.nic()))};
   near.wait(done, "put_strided()");
   uint64_t last = 0;
@@ -41,21 +45,23 @@ std::string strided(NearEnd& near) {
 
 std::string with_word(NearEnd& near) {
   if (near.ops().put_with_word == nullptr) return "";
-  near.renew_far_memory();
-  const uint64_t bytes = std::min<uint64_t>(near.largest(), 8192);
-  for (uint64_t v = 1; v <= 500; ++v) {
-    std::memset(near.at(0), static_cast<int>(v % 128), bytes);
-    Counted& done = near.fresh();
-    if (near.ops().put_with_word(near.nic(), near.remote(), 64, near.at(0), near.memory(), bytes,
-                                 near.remote(), 0, word_of(v), &done) != PW_NIC_OK)
-      throw Broken{format("put_with_word() refused {} bytes: {}", bytes, near.ops().why(near.nic()))};
-    if (far_word(near, 0, word_of(v)) != word_of(v)) throw Broken{"the word of put_with_word() did not come"};
-    for (const std::byte byte : near.far_bytes(NearEnd::kGuard + 64, bytes))
-      if (byte != static_cast<std::byte>(v % 128))
-        throw Broken{format("the word of put_with_word() came before its {} bytes", bytes)};
-    near.wait(done, "put_with_word()");
+  const uint64_t large = std::min<uint64_t>(near.largest(), 65536) / 8 * 8;
+  for (const uint64_t bytes : {uint64_t{512}, large}) {
+    const auto put_both = [&](const void* block, uint64_t word, pw_nic_done* done) {
+      return near.post([&] {
+        return near.ops().put_with_word(near.nic(), near.remote(), kWatchedBlock, block, near.memory(), bytes,
+                                        near.remote(), kWatchedWord, word, done);
+      });
+    };
+    const Reply found = near.watched(bytes, kWordRounds, put_both);
+    if (found.why == "torn") throw Broken{"the word of put_with_word() arrived in parts"};
+    if (found.value != 0)
+      throw Broken{
+          format("the word of put_with_word() came before its {} bytes, in round {}", bytes, found.value)};
+    if (far_word(near, kWatchedWord, word_of(kWordRounds)) != word_of(kWordRounds))
+      throw Broken{"the word of put_with_word() did not come"};
   }
-  return "500 rounds, the word never before its bytes";
+  return format("{} rounds, the word never before its bytes", 2 * kWordRounds);
 }
 
 std::string fetch_add(NearEnd& near) {
@@ -66,7 +72,9 @@ std::string fetch_add(NearEnd& near) {
   auto* before = reinterpret_cast<uint64_t*>(near.at(0));
   for (uint64_t v = 1; v <= 1000; ++v) {
     Counted& done = near.fresh();
-    if (near.ops().fetch_add(near.nic(), near.remote(), 16, v, before, near.memory(), &done) != PW_NIC_OK)
+    if (near.post([&] {
+          return near.ops().fetch_add(near.nic(), near.remote(), 16, v, before, near.memory(), &done);
+        }) != PW_NIC_OK)
       throw Broken{"fetch_add() was refused"};
     near.wait(done, "fetch_add()");
     if (*before != wanted) throw Broken{format("fetch_add() number {} gave {}, not {}", v, *before, wanted)};

@@ -26,35 +26,16 @@ std::string gets_in_order(NearEnd& near) {
   return "large and small, 3,200 gets";
 }
 
-/// `rounds` rounds of a block and its word, which the far end watches meanwhile.
-Reply watched(NearEnd& near, uint64_t bytes, uint64_t rounds) {
-  near.renew_far_memory();
-  Request watch;
-  watch.ask = Ask::watch;
-  watch.bytes = bytes;
-  watch.value = rounds;
-  near.tell(watch);
-  const std::vector<Counted*> dones = near.fresh(2);
-  for (uint64_t v = 1; v <= rounds; ++v) {
-    const uint64_t word = word_of(v);
-    uint64_t* block = reinterpret_cast<uint64_t*>(near.at(v % 2 * (NearEnd::kRoom / 2)));
-    if (v > 2) near.wait(*dones[v % 2], "a put");  // this half of the memory may be changed again
-    dones[v % 2]->calls = 0;
-    std::fill_n(block, bytes / 8, word);
-    if (near.put(kWatchedBlock, block, false, bytes, dones[v % 2]) != PW_NIC_OK ||
-        near.put(kWatchedWord, &word, true, 8, nullptr) != PW_NIC_OK)
-      throw Broken{format("a put was refused: {}", near.ops().why(near.nic()))};
-  }
-  for (Counted* done : dones) near.wait(*done, "a put");
-  return near.hear();
-}
-
 std::string puts_in_order(NearEnd& near) {
   const bool promised = (near.info().promises & PW_NIC_PUTS_IN_ORDER) != 0;
   const uint64_t large = std::min<uint64_t>(near.largest(), 65536) / 8 * 8;
   bool seen_before = false;
   for (const uint64_t bytes : {uint64_t{8}, uint64_t{512}, large}) {
-    const Reply found = watched(near, bytes, bytes == large ? kRounds / 4 : kRounds);
+    const auto put_both = [&](const void* block, uint64_t word, pw_nic_done* done) {
+      const pw_nic_status status = near.put(kWatchedBlock, block, false, bytes, done);
+      return status != PW_NIC_OK ? status : near.put(kWatchedWord, &word, true, 8, nullptr);
+    };
+    const Reply found = near.watched(bytes, bytes == large ? kRounds / 4 : kRounds, put_both);
     if (found.why == "torn") throw Broken{"an aligned word of 8 bytes arrived in parts"};
     seen_before |= found.value != 0;
     if (promised && found.value != 0)

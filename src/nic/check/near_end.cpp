@@ -110,8 +110,7 @@ void NearEnd::renew_far_memory() {
     throw Broken{said("import_key", status, ops().why(nic_))};
 }
 
-template <typename Post>
-pw_nic_status NearEnd::post(Post&& entry) {
+pw_nic_status NearEnd::post(const std::function<pw_nic_status()>& entry) {
   const uint64_t deadline = deadline_after(kPatience_ns);
   for (;;) {
     const pw_nic_status status = entry();
@@ -130,6 +129,29 @@ pw_nic_status NearEnd::put(uint64_t offset, const void* data, bool copied, uint6
 
 pw_nic_status NearEnd::get(uint64_t offset, void* data, uint64_t bytes, pw_nic_done* done) {
   return post([&] { return ops().get(nic_, remote_, offset, data, memory_, bytes, done); });
+}
+
+Reply NearEnd::watched(
+    uint64_t bytes, uint64_t rounds,
+    const std::function<pw_nic_status(const void* block, uint64_t word, pw_nic_done*)>& put_both) {
+  renew_far_memory();
+  Request watch;
+  watch.ask = Ask::watch;
+  watch.bytes = bytes;
+  watch.value = rounds;
+  tell(watch);
+  const std::vector<Counted*> dones = fresh(2);
+  for (uint64_t v = 1; v <= rounds; ++v) {
+    const uint64_t word = word_of(v);
+    uint64_t* block = reinterpret_cast<uint64_t*>(at(v % 2 * (kRoom / 2)));
+    if (v > 2) wait(*dones[v % 2], "a put");  // this half of the memory may be changed again
+    dones[v % 2]->calls = 0;
+    std::fill_n(block, bytes / 8, word);
+    if (put_both(block, word, dones[v % 2]) != PW_NIC_OK)
+      throw Broken{format("a put was refused: {}", ops().why(nic_))};
+  }
+  for (Counted* done : dones) wait(*done, "a put");
+  return hear();
 }
 
 void NearEnd::progress() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -74,6 +75,12 @@ class NearEnd {
   /// Post an operation, letting the card progress while it is busy.
   pw_nic_status put(uint64_t offset, const void* data, bool copied, uint64_t bytes, pw_nic_done* done);
   pw_nic_status get(uint64_t offset, void* data, uint64_t bytes, pw_nic_done* done);
+  /// The same with any entry of the card.
+  pw_nic_status post(const std::function<pw_nic_status()>& entry);
+
+  /// Puts `rounds` rounds of a block and then its word, which the far end watches meanwhile: what it saw.
+  Reply watched(uint64_t bytes, uint64_t rounds,
+                const std::function<pw_nic_status(const void* block, uint64_t word, pw_nic_done*)>& put_both);
 
   /// Until the done was called. Throws Broken when it is not.
   void wait(Counted& done, const char* of);
@@ -83,9 +90,6 @@ class NearEnd {
   [[nodiscard]] uint64_t largest() const;
 
  private:
-  template <typename Post>
-  pw_nic_status post(Post&& entry);
-
   std::shared_ptr<const Plugin> plugin_;
   int socket_;
   pw_nic* nic_ = nullptr;
