@@ -27,22 +27,42 @@ std::vector<std::string> split_at(std::string_view text, char separator) {
   }
 }
 
+constexpr std::string_view kCard = "nic:";
+
+/// Whether a name has the form of a card's path.
+bool of_card(const std::string& path) { return path.starts_with(kCard) && is_path_name(path); }
+
 /// Whether the pattern stands for a path that exists: itself, all methods of it, or a glob that matches some.
 bool known(const std::string& pattern, std::span<const std::string> paths) {
-  if (pattern.starts_with("nic:") && is_path_name(pattern)) return true;
   return std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
     return fnmatch(pattern.c_str(), path.c_str(), 0) == 0 || path.starts_with(pattern + "/");
   });
 }
 
-/// The comma-separated patterns; a split is its paths joined by +. Throws Error(PW_INVALID_ARGUMENT).
-std::vector<std::string> path_patterns(std::string_view text, std::span<const std::string> known_paths) {
+/// What is wrong with a path that is not known, and what to do.
+std::string why_not(const std::string& path, std::span<const std::string> known_paths) {
+  if (!of_card(path)) return format("{} is not a path{}", in_quotes(path), allowed(path, known_paths));
+  const std::string card = path.substr(kCard.size());
+  std::vector<std::string> cards;
+  for (const std::string& other : known_paths)
+    if (other.starts_with(kCard)) cards.push_back(other.substr(kCard.size()));
+  if (const std::string near = nearest(card, cards); !near.empty())
+    return format("no network card '{}' in this context; did you mean '{}{}'?", card, kCard, near);
+  return format(
+      "no network card '{}' in this context; set PEERWAY_NIC={} (a plugin's file, or the name of one beside "
+      "the library)",
+      card, card);
+}
+
+/// The comma-separated patterns; a split is its paths joined by +. Throws Error(PW_INVALID_ARGUMENT). Cards
+/// differ between the jobs that share a rules file, so there each name of one is good.
+std::vector<std::string> path_patterns(std::string_view text, std::span<const std::string> known_paths,
+                                       bool any_card) {
   std::vector<std::string> patterns = split_at(text, ',');
   for (const std::string& pattern : patterns)
     for (const std::string& path : split_at(pattern, '+'))
-      if (path.empty() || !known(path, known_paths))
-        throw Error(PW_INVALID_ARGUMENT,
-                    format("{} is not a path{}", in_quotes(path), allowed(path, known_paths)));
+      if (!known(path, known_paths) && !(any_card && of_card(path)))
+        throw Error(PW_INVALID_ARGUMENT, why_not(path, known_paths));
   return patterns;
 }
 
@@ -91,8 +111,9 @@ Rule read_rule(const Reader& reader, const std::string& origin, std::span<const 
   if (use.has_value() == forbid.has_value())
     reader.refuse(use ? "has both \"use\" and \"forbid\"; write two rules" : "needs \"use\" or \"forbid\"");
   rule.forbid = forbid.has_value();
-  rule.paths =
-      (use ? use : forbid)->parsed([&](const std::string& text) { return path_patterns(text, known_paths); });
+  rule.paths = (use ? use : forbid)->parsed([&](const std::string& text) {
+    return path_patterns(text, known_paths, true);
+  });
   return rule;
 }
 
@@ -102,7 +123,7 @@ Rule use_rule(std::string_view paths, std::span<const std::string> known_paths) 
   try {
     Rule rule;
     rule.origin = format("the restriction to {}", in_quotes(paths));
-    rule.paths = path_patterns(paths, known_paths);
+    rule.paths = path_patterns(paths, known_paths, false);
     return rule;
   } catch (const Error& error) {
     throw Error(error.status(), format("peerway: {}", error.what()));

@@ -177,6 +177,32 @@ TEST(RouteRules, RestrictionOfAContext) {
   EXPECT_THROW(use_rule("pear", kKnownPaths), Error);
 }
 
+TEST(RouteRules, ACardThatThisContextLacksIsToldWithTheSetting) {
+  std::vector<std::string> with_card = kKnownPaths;
+  with_card.push_back("nic:torus");
+  struct {
+    const char* paths;
+    std::vector<std::string> known;
+    const char* expected;
+  } const table[] = {
+      {"nic:torus", kKnownPaths,
+       "peerway: no network card 'torus' in this context; set PEERWAY_NIC=torus (a plugin's file, or the name "
+       "of one beside the library)"},
+      {"staged,nic:toy", with_card, "no network card 'toy' in this context; set PEERWAY_NIC=toy "},
+      {"nic:tours", with_card, "no network card 'tours' in this context; did you mean 'nic:torus'?"},
+      {"staged+nic:torus1", with_card, "did you mean 'nic:torus'?"},
+      {"nic:*", kKnownPaths, "\"nic:*\" is not a path"},
+  };
+  for (const auto& [paths, known, expected] : table) try {
+      (void)use_rule(paths, known);
+      ADD_FAILURE() << paths;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), PW_INVALID_ARGUMENT);
+      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << paths << "\n" << error.what();
+    }
+  EXPECT_TRUE(use_rule("nic:*", with_card).names("nic:torus"));
+}
+
 TEST(RouteRules, MissingFile) {
   try {
     (void)load_rules("/nowhere/rules.json", kKnownPaths);
