@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import subprocess
 import tempfile
 from pathlib import Path
@@ -17,8 +18,20 @@ PROMISES = {
     "nic:example-behind": "PW_NIC_GETS_BEHIND_PUTS",
     "nic:example-none": "0",
 }
-PATHS = ["nic:example"]
-ALL_PATHS = list(PROMISES)
+HELD_BACK = {"seed": 7, "reorder": {"probability": 0.2, "us": 200}}
+LOSSES = {"seed": 7, "drop": 0.02, "duplicate": 0.02, "corrupt": 0.02}
+# The torus by memory and by datagrams, and with each promise that it does not make really broken.
+TORUS: dict[str, dict[str, object]] = {
+    "nic:torus": {},
+    "nic:torus-udp": {"faults": LOSSES},
+    "nic:torus-ordered": {"promises": ["puts_in_order"], "faults": HELD_BACK},
+    "nic:torus-behind": {"promises": ["gets_behind_puts"], "faults": HELD_BACK},
+    "nic:torus-none": {"promises": [], "faults": HELD_BACK},
+}
+# What a datagram finds closed at its target is dropped, and the sender is not told.
+UNTOLD = {"nic:torus-udp"}
+PATHS = ["nic:example", "nic:torus"]
+ALL_PATHS = [*PROMISES, *TORUS]
 
 
 @functools.cache
@@ -28,7 +41,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @functools.cache
 def plugin(path: str) -> Path:
-    """The plugin of a path, compiled as its author would."""
+    """The example's plugin of a path, compiled as its author would."""
     name = path.removeprefix("nic:")
     text = EXAMPLE.read_text()
     assert STATED in text
@@ -41,6 +54,18 @@ def plugin(path: str) -> Path:
     return library
 
 
+@functools.cache
+def torus_file(path: str) -> Path:
+    """The torus file of a path."""
+    file = Path(_folder().name) / f"{path.removeprefix('nic:')}.json"
+    file.write_text(json.dumps(TORUS[path]))
+    return file
+
+
 def settings_of(path: str) -> dict[str, str]:
     """What ranks need to have in their environment so that there is such a path."""
-    return {"PEERWAY_NIC": str(plugin(path))} if path in PROMISES else {}
+    if path in PROMISES:
+        return {"PEERWAY_NIC": str(plugin(path))}
+    if path in TORUS:
+        return {"PEERWAY_NIC": f"{path.removeprefix('nic:')}=torus?file={torus_file(path)}"}
+    return {}

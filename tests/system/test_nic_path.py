@@ -30,60 +30,32 @@ extern "C" const pw_nic_ops* pw_nic_plugin(void) {
 """
 
 
-def start(path: str, scenario: str, size: int = 1 << 20, far: bool = True, **settings: object) -> Ranks:
-    environment = {"PEERWAY_PATHS": path, **cards.settings_of(path)}
-    if far:
-        environment["FAR_RANKS"] = "1"
-    environment |= {name: str(value) for name, value in settings.items()}
-    return Ranks("ucx_ranks.py", 2, scenario, size, **environment)
-
-
-def told(path: str, scenario: str, **options: object) -> list[dict[str, object]]:
-    with start(path, scenario, **options) as ranks:  # type: ignore[arg-type]
-        found = ranks.read_all()
+def expect(path: str, scenarios: dict[str, list[object]], **settings: str) -> None:
+    """Two ranks go through the scenarios, and tell what is expected of each."""
+    environment = {"PEERWAY_PATHS": path, **cards.settings_of(path), **settings}
+    with Ranks("ucx_ranks.py", 2, ",".join(scenarios), 1 << 18, **environment) as ranks:
+        for scenario, expected in scenarios.items():
+            assert ranks.read_all() == expected, scenario
         ranks.end()
-    return found
 
 
-@pytest.mark.parametrize("far", [True, False])
-@pytest.mark.parametrize("path", cards.ALL_PATHS)
-def test_a_signal_never_overtakes_its_data(path: str, far: bool) -> None:
-    for one in told(path, "order", size=200_000, far=far):
-        assert one == {"wrong": 0, "value": 200}
-
-
-@pytest.mark.parametrize(
-    ("op", "group"), [("put", "contiguous"), ("get", "contiguous"), ("put", "kinds"), ("put", "signal")]
-)
-@pytest.mark.parametrize("path", cards.ALL_PATHS[1:])
-def test_every_layout_arrives(path: str, op: str, group: str) -> None:
-    with Ranks("transfers.py", 2, path, op, "malloc", "allocated", group, **cards.settings_of(path)) as ranks:
-        found = ranks.read_all()
-        ranks.end()
-    for one in found:
-        assert one["available"], one["why"]
-        assert one["cases"] > 0
-        assert one["wrong"] == []
-
-
-@pytest.mark.parametrize("wait", ["performance", "economy"])
-@pytest.mark.parametrize("path", cards.ALL_PATHS)
-def test_threads_share_the_path(path: str, wait: str) -> None:
-    for one in told(path, "threads", PEERWAY_WAIT=wait):
-        assert one == {"failures": [], "arrived": True, "back": True}
+IN_ORDER: list[object] = [{"wrong": 0, "value": 200}] * 2
+SHARED: list[object] = [{"failures": [], "arrived": True, "back": True}] * 2
+RAISED: list[object] = [{"reached": "", "beyond": "Timeout", "value": 15}] * 2
+REFUSED: list[object] = [{"refused": "StaleKey", "after": ""}, {"arrived": True}]
 
 
 @pytest.mark.parametrize("path", cards.ALL_PATHS)
-def test_raises_go_on_after_an_earlier_import(path: str) -> None:
-    for one in told(path, "signals"):
-        assert one == {"reached": "", "beyond": "Timeout", "value": 15}
+def test_data_signals_threads_and_closed_regions_between_hosts(path: str) -> None:
+    scenarios = {"order": IN_ORDER, "threads": SHARED, "signals": RAISED}
+    if path not in cards.UNTOLD:
+        scenarios["stale"] = REFUSED
+    expect(path, scenarios, FAR_RANKS="1", PEERWAY_WAIT="performance")
 
 
 @pytest.mark.parametrize("path", cards.ALL_PATHS)
-def test_a_region_that_was_closed_on_another_host_is_refused(path: str) -> None:
-    first, second = told(path, "stale")
-    assert first == {"refused": "StaleKey", "after": ""}
-    assert second == {"arrived": True}
+def test_data_signals_and_threads_within_a_host(path: str) -> None:
+    expect(path, {"order": IN_ORDER, "threads": SHARED}, PEERWAY_WAIT="economy")
 
 
 @pytest.fixture

@@ -1,64 +1,90 @@
-"""Transfers between processes: every path of the host, both directions, contiguous and block-strided, between
-all kinds of memory. The programs check every byte of the target, also those that must not change."""
+"""Transfers between processes: every path that works between two processes of a host, both directions,
+contiguous and block-strided, between all kinds of memory. The programs check every byte of the target, also
+those that must not change."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import cards
 import pytest
+import ucx_builds
 from ranks import Ranks
 
 PATHS = ["peer/shm", "peer/shm-nt", "peer/cma", "staged", *cards.PATHS]
 MAPPED = {"allocated", "part"}
 KINDS = ["allocated", "part", "malloc", "odd", "file"]
+Asked = tuple[str, str, str, str]  # op, memory of the target, memory of the source, group of cases
 
 
-def transfer(path: str, op: str, target: str, source: str, group: str, size: int = 2) -> None:
+def transfer(path: str, *asked: Asked, size: int = 2, **settings: str) -> None:
     """Run the program and demand that every case was right; or that the path said why it cannot serve the
     pair."""
-    settings = cards.settings_of(path)
-    with Ranks("transfers.py", size, path, op, target, source, group, **settings) as ranks:
-        found = ranks.read_all()
+    settings = {**cards.settings_of(path), **settings}
+    with Ranks("transfers.py", size, path, *map(",".join, asked), **settings) as ranks:
+        for one in asked:
+            for found in ranks.read_all():
+                expect_right(path, one, size, found)
         ranks.end()
+
+
+def expect_right(path: str, asked: Asked, size: int, found: dict[str, object]) -> None:
+    op, target, source, _ = asked
     remote = target if op == "put" else source
     possible = size == 1 or remote in MAPPED or not path.startswith("peer/shm")
-    for one in found:
-        assert one["available"] == possible, one["why"]
-        if possible:
-            assert one["cases"] > 0
-            assert one["wrong"] == []
-        else:
-            assert "pw_allocate" in one["why"]
+    assert found["available"] == possible, (asked, found["why"])
+    if possible:
+        assert found["cases"]
+        assert found["wrong"] == [], asked
+    else:
+        assert "pw_allocate" in str(found["why"]), asked
 
 
-@pytest.mark.parametrize("group", ["contiguous", "strided"])
-@pytest.mark.parametrize("op", ["put", "get"])
 @pytest.mark.parametrize("path", PATHS)
-def test_every_layout_arrives(path: str, op: str, group: str) -> None:
-    transfer(path, op, "allocated", "allocated", group)
+def test_every_layout_arrives(path: str) -> None:
+    both = product(["put", "get"], ["contiguous", "strided"])
+    transfer(path, *((op, "allocated", "allocated", group) for op, group in both))
+
+
+OTHER_FORMS: list[tuple[str, str]] = [("put", "contiguous"), ("get", "contiguous"), ("put", "kinds")]
+
+
+@pytest.mark.parametrize("path", [path for path in cards.ALL_PATHS if path not in cards.PATHS])
+def test_every_layout_arrives_whatever_a_card_promises_or_loses(path: str) -> None:
+    asked = [*OTHER_FORMS, ("put", "signal")]
+    transfer(path, *((op, "malloc", "allocated", group) for op, group in asked))
+
+
+@pytest.mark.parametrize("path", ucx_builds.PATHS)
+@pytest.mark.parametrize("transports", ucx_builds.TRANSPORTS)
+@pytest.mark.parametrize("library", ucx_builds.LIBRARIES)
+def test_every_layout_arrives_by_ucx(library: str, transports: str, path: str) -> None:
+    asked = [*OTHER_FORMS, ("get", "kinds"), ("put", "signal")]
+    layouts = [(op, "malloc", "allocated", group) for op, group in asked]
+    transfer(path, *layouts, **ucx_builds.settings_of(library, transports))
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_signal_arrives_after_the_data_of_its_put(path: str) -> None:
-    transfer(path, "put", "allocated", "malloc", "signal")
+    transfer(path, ("put", "allocated", "malloc", "signal"))
 
 
-@pytest.mark.parametrize("remote", KINDS)
-@pytest.mark.parametrize("op", ["put", "get"])
 @pytest.mark.parametrize("path", PATHS)
-def test_every_kind_of_memory_is_served_or_the_reason_given(path: str, op: str, remote: str) -> None:
-    local = KINDS[(KINDS.index(remote) + 2) % len(KINDS)]
-    target, source = (remote, local) if op == "put" else (local, remote)
-    transfer(path, op, target, source, "kinds")
+def test_every_kind_of_memory_is_served_or_the_reason_given(path: str) -> None:
+    asked = []
+    for at, remote in enumerate(KINDS):
+        local = KINDS[(at + 2) % len(KINDS)]
+        asked += [("put", remote, local, "kinds"), ("get", local, remote, "kinds")]
+    transfer(path, *asked)
 
 
-@pytest.mark.parametrize("op", ["put", "get"])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_rank_is_its_own_neighbour(path: str, op: str) -> None:
-    transfer(path, op, "odd", "file", "kinds", size=1)
+def test_a_rank_is_its_own_neighbour(path: str) -> None:
+    transfer(path, ("put", "odd", "file", "kinds"), ("get", "odd", "file", "kinds"), size=1)
 
 
 def test_rings_of_four_ranks_move_at_once() -> None:
-    transfer("staged", "put", "malloc", "malloc", "kinds", size=4)
+    transfer("staged", ("put", "malloc", "malloc", "kinds"), size=4)
 
 
 @pytest.mark.parametrize("path", PATHS)

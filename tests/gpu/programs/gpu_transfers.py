@@ -2,16 +2,17 @@
 
     gpu_transfers.py PATH OP REMOTE-MEMORY LOCAL-MEMORY [OTHER-GPU]
 
-OP is put, get or signal (a put that raises a signal). Memory is host (of pw_allocate), malloc, cuda (of
+Several, separated by commas, are all tried together with each other, in one context. OP is put, get or signal (a put that raises a signal). Memory is host (of pw_allocate), malloc, cuda (of
 pw_allocate), cuda-malloc, cuda-pool, cuda-async (a pool that cannot be shared), cupy, torch or
 torch-expandable. Rank r uses GPU r, or GPU 0 with
 OTHER-GPU=no. Every byte of the target is checked, also those that must not change, through copies of the
-driver alone. Each rank prints one line of JSON.
+driver alone. Each rank prints one line of JSON for each combination.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import os
 import sys
@@ -168,8 +169,13 @@ def span(whole: peerway.Region | peerway.Remote, case: Case, side: Side):  # typ
     return whole.block(case.counts, side.strides, case.block, side.offset)
 
 
-def noise(*seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 256, SPAN, np.uint8)
+@functools.cache
+def seeded(rank: int, which: int) -> np.ndarray:
+    return np.random.default_rng((rank, which)).integers(0, 256, SPAN, np.uint8)
+
+
+def noise(number: int, rank: int, which: int) -> np.ndarray:
+    return seeded(rank, which) ^ np.uint8(37 * number % 251)
 
 
 class Tester:
@@ -207,30 +213,36 @@ class Tester:
         self.ctx.put(span(self.far, case, case.to), span(self.local.region, case, case.source), raised)
 
 
-def answer(path: str, op: str, remote: str, local: str, other_gpu: str = "yes") -> dict[str, object]:
+def answer(
+    ctx: peerway.Context, gpu: Gpu | None, ordinal: int, path: str, op: str, remote: str, local: str
+) -> dict[str, object]:
+    make: Callable[[str], Memory] = lambda kind: Memory(ctx, kind, gpu, ordinal)  # noqa: E731
+    tester = Tester(ctx, op, make(remote), make(local))
+    infos = {one.name: one for one in ctx.paths(tester.far, tester.local.region, op.replace("signal", "put"))}
+    # Both ranks skip a path that one of them cannot take: its other end would wait.
+    can = ctx.team.all_gather(b"1" if infos[path].available else b"0", WAIT)
+    found: dict[str, object] = {
+        "rank": ctx.rank,
+        "what": [path, op, remote, local],
+        "available": infos[path].available,
+        "why": infos[path].why_not,
+    }
+    if can == [b"1", b"1"]:
+        wrong = [case.name for number, case in enumerate(CASES) if not tester.right(number, case)]
+        found |= {"cases": len(CASES), "wrong": wrong}
+    ctx.team.barrier(WAIT)
+    return found
+
+
+def main(path: str, ops: str, remotes: str, locals_: str, other_gpu: str = "yes") -> None:
     with peerway.Context() as ctx:
+        ctx.use(path)
         ordinal = ctx.rank if other_gpu == "yes" else 0
-        needs_gpu = not {remote, local} <= {"host", "malloc"}
+        needs_gpu = not {*remotes.split(","), *locals_.split(",")} <= {"host", "malloc"}
         gpu = Gpu(ordinal) if needs_gpu else None
-        make: Callable[[str], Memory] = lambda kind: Memory(ctx, kind, gpu, ordinal)  # noqa: E731
-        tester = Tester(ctx, op, make(remote), make(local))
-        infos = {
-            one.name: one for one in ctx.paths(tester.far, tester.local.region, op.replace("signal", "put"))
-        }
-        # Both ranks skip a path that one of them cannot take: its other end would wait.
-        can = ctx.team.all_gather(b"1" if infos[path].available else b"0", WAIT)
-        found: dict[str, object] = {
-            "rank": ctx.rank,
-            "available": infos[path].available,
-            "why": infos[path].why_not,
-        }
-        if can == [b"1", b"1"]:
-            ctx.use(path)
-            wrong = [case.name for number, case in enumerate(CASES) if not tester.right(number, case)]
-            found |= {"cases": len(CASES), "wrong": wrong}
-        ctx.team.barrier(WAIT)
-        return found
+        for op, remote, local in product(ops.split(","), remotes.split(","), locals_.split(",")):
+            print(json.dumps(answer(ctx, gpu, ordinal, path, op, remote, local)), flush=True)
 
 
 if __name__ == "__main__":
-    print(json.dumps(answer(*sys.argv[1:])), flush=True)
+    main(*sys.argv[1:])

@@ -91,7 +91,10 @@ def _random_side(random: np.random.Generator, counts: tuple[int, ...], block: in
 def moved(case: Case, target: Bytes, source: Bytes) -> Bytes:
     """What the whole target must hold afterwards: the blocks changed, and not a byte beside them."""
     expected = target.copy()
-    expected[case.to.indices()] = source[case.source.indices()]
+    if not case.to.counts and not case.source.counts:
+        expected[case.to.offset : case.to.end] = source[case.source.offset : case.source.end]
+    else:
+        expected[case.to.indices()] = source[case.source.indices()]
     return expected
 
 

@@ -1,7 +1,7 @@
 """Plans between ranks that do not map one another's memory, started on a stream of the host far ahead of
 what is done. Tells what was wrong with the data of any epoch.
 
-posted.py SCENARIO EPOCHS BYTES
+posted.py SCENARIO,EPOCHS,BYTES...
 
 ring: sends and receives.  puts: one-sided, held back by signals.  gets: one-sided, of what the owner changes.
 """
@@ -91,34 +91,49 @@ def has_proxy() -> bool:
     return any(task.read_text().strip() == "pw-proxy" for task in Path("/proc/self/task").glob("*/comm"))
 
 
+def from_the_host(plan: peerway.Plan, member: Member, epochs: int) -> None:
+    """One epoch after the other: what is got may change once the owner knows that it was."""
+    for epoch in range(epochs):
+        member.write(epoch)
+        plan.start()
+        plan.finish(timeout=60)
+        member.check(epoch)
+        member.ctx.team.barrier(60)
+
+
+def ahead(plan: peerway.Plan, member: Member, epochs: int) -> None:
+    """All epochs are enqueued before the first has to be done."""
+    stream = member.ctx.stream("host")
+    for epoch in range(epochs):
+        stream.call(lambda epoch=epoch: member.write(epoch))  # type: ignore[misc]
+        plan.start(stream)
+        plan.finish(stream)
+        stream.call(lambda epoch=epoch: member.check(epoch))  # type: ignore[misc]
+    stream.wait(timeout=60)
+
+
+def found(ctx: peerway.Context, scenario: str, epochs: int, size: int) -> object:
+    """What was wrong in any epoch of a scenario."""
+    member = Member(ctx, size)
+    made = {"ring": ring, "puts": puts, "gets": gets}[scenario](member)  # type: ignore[operator]
+    plan, kept = made if isinstance(made, tuple) else (made, [])
+    ctx.team.barrier(60)
+    (from_the_host if scenario == "gets" else ahead)(plan, member, epochs)
+    plan.check()
+    ctx.team.barrier(60)
+    proxy = has_proxy()
+    plan.close()
+    del kept
+    return {"wrong": member.wrong[:5], "proxy": proxy}
+
+
 def main() -> int:
-    """Enqueue all epochs, and then say what was wrong."""
-    scenario, epochs, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    """All scenarios, in one context."""
     with peerway.Context() as ctx:
-        member = Member(ctx, size)
-        made = {"ring": ring, "puts": puts, "gets": gets}[scenario](member)  # type: ignore[operator]
-        plan, kept = made if isinstance(made, tuple) else (made, [])
+        for words in sys.argv[1:]:
+            scenario, epochs, size = words.split(",")
+            print(json.dumps(found(ctx, scenario, int(epochs), int(size))), flush=True)
         ctx.team.barrier(60)
-        if scenario == "gets":  # what is got may change once the owner knows that it was: from the host
-            for epoch in range(epochs):
-                member.write(epoch)
-                plan.start()
-                plan.finish(timeout=60)
-                member.check(epoch)
-                ctx.team.barrier(60)
-        else:
-            stream = ctx.stream("host")
-            for epoch in range(epochs):
-                stream.call(lambda epoch=epoch: member.write(epoch))  # type: ignore[misc]
-                plan.start(stream)
-                plan.finish(stream)
-                stream.call(lambda epoch=epoch: member.check(epoch))  # type: ignore[misc]
-            stream.wait(timeout=60)
-        plan.check()
-        print(json.dumps({"wrong": member.wrong[:5], "proxy": has_proxy()}), flush=True)
-        ctx.team.barrier(60)
-        plan.close()
-        del kept
     return 0
 
 

@@ -1,6 +1,6 @@
-"""What the tests of the ucx path have the ranks do; each scenario tells what it saw.
+"""What the tests of the ucx path and of cards have the ranks do; each scenario tells what it saw.
 
-    ucx_ranks.py SCENARIO [BYTES]
+    ucx_ranks.py SCENARIO[,SCENARIO...] [BYTES]
 
 With FAR_RANKS set, every rank takes itself for a host of its own.
 """
@@ -249,7 +249,8 @@ def main() -> int:
         say(refused=type(error).__name__, text=str(error))
         return 0
     with ctx:
-        globals()[sys.argv[1]](ctx, size)
+        for scenario in sys.argv[1].split(","):
+            globals()[scenario](ctx, size)
     return 0
 
 

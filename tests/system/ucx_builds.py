@@ -1,0 +1,36 @@
+"""The builds of UCX that the tests between processes run with, and what they let it use."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+WHEEL = next((f for p in sys.path if (f := Path(p) / "libucx" / "lib" / "libucp.so.0").exists()), None)
+SYSTEM = next((f for f in Path("/usr/lib").glob("*-linux-gnu/libucp.so.0")), None)
+MISSING = {
+    name: pytest.mark.skipif(library is None, reason=f"no UCX of the {name} here; {remedy}")
+    for name, library, remedy in (
+        ("system", SYSTEM, "apt-get install libucx0"),
+        ("wheel", WHEEL, "pip install libucx-cu13"),
+    )
+}
+LIBRARIES = [
+    pytest.param(library, id=name, marks=MISSING[name])
+    for name, library in (("system", SYSTEM), ("wheel", WHEEL))
+]
+SOME = WHEEL or SYSTEM
+needs_some = pytest.mark.skipif(SOME is None, reason="no UCX here; install libucx0 or libucx-cu13")
+PATHS = ["ucx/direct", "ucx/staged"]
+TRANSPORTS = {"all": "all", "tcp": "tcp,self"}
+TCP = {"PEERWAY_UCX": "on", "UCX_TLS": TRANSPORTS["tcp"]}
+
+
+def settings_of(library: Path | None, transports: str) -> dict[str, str]:
+    """What ranks need to have in their environment so that they take this build and these transports."""
+    return {
+        "PEERWAY_UCX": "on",
+        "PEERWAY_UCX_LIBRARY": str(library),
+        "UCX_TLS": TRANSPORTS[transports],
+    }
