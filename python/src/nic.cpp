@@ -2,12 +2,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <filesystem>
 
 #include "core.h"
 #include "nic/card_spec.h"
 #include "nic/check/check.h"
+#include "nic/endpoint.h"
 
 namespace pwpy {
 
@@ -16,6 +18,36 @@ namespace {
 struct NicCard {
   std::string file, options;
 };
+
+using Told = const std::function<void(const std::string&, nb::object)>&;
+
+// What a card says of itself, as far as it is got to; Error tells what came in between. The card is opened as
+// a job of its own.
+void probe_card(const std::string& text, const std::string& origin, uint64_t job, Told tell) {
+  const pw::nic::CardSpec spec = pw::nic::parse_card(text, origin);
+  if (!spec.name.empty()) tell("name", nb::cast(spec.name));
+  const std::string file = pw::nic::plugin_file(spec.plugin);
+  tell("file", nb::cast(file));
+  const auto plugin = pw::nic::Plugin::load(file);
+  if (spec.name.empty()) tell("name", nb::cast(plugin->name()));
+  tell("abi", nb::cast(plugin->ops().abi));
+  const pw::nic::Endpoint endpoint(plugin, job, spec.options);
+  const pw_nic_info& info = endpoint.info();
+  tell("promises", nb::cast(info.promises));
+  tell("memory_kinds", nb::cast(info.memory_kinds));
+  tell("largest", nb::cast(info.largest));
+  tell("copied", nb::cast(info.copied));
+  tell("in_flight", nb::cast(info.in_flight));
+  tell("endpoints", nb::cast(info.endpoints));
+}
+
+std::vector<std::string> card_texts(const std::string& text, const std::string& origin) {
+  std::vector<std::string> texts;
+  for (const pw::nic::CardSpec& spec : pw::nic::parse_cards(text, origin))
+    texts.push_back((spec.name.empty() ? "" : spec.name + "=") + spec.plugin +
+                    (spec.options.empty() ? "" : "?" + spec.options));
+  return texts;
+}
 
 }  // namespace
 
@@ -29,6 +61,8 @@ void bind_nic(nb::module_& module) {
         return NicCard{std::filesystem::absolute(pw::nic::plugin_file(spec.plugin)).string(), spec.options};
       },
       nb::arg("text"), nb::arg("origin"));
+  module.def("nic_cards", &card_texts, nb::arg("text"), nb::arg("origin"));
+  module.def("nic_probe", &probe_card, nb::arg("text"), nb::arg("origin"), nb::arg("job"), nb::arg("tell"));
   nb::enum_<Outcome>(module, "NicOutcome")
       .value("RIGHT", Outcome::right)
       .value("WRONG", Outcome::wrong)

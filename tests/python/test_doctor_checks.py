@@ -8,7 +8,7 @@ import pytest
 from doctor_nodes import NODES, bare, dgx, mismatch, pcie_pair, v100
 
 from peerway.doctor.checks import examine
-from peerway.doctor.facts import Facts, GpuPair, Library, OpenMpi, RouteTable, Ucx
+from peerway.doctor.facts import Facts, GpuPair, Library, NicPlugin, OpenMpi, RouteTable, Ucx
 from peerway.doctor.finding import Finding, Status
 
 TABLE = [
@@ -284,3 +284,59 @@ def test_a_library_that_could_not_be_looked_for_is_not_called_absent() -> None:
         judged = finding(facts, identity)
         assert judged.status is Status.UNKNOWN
         assert untried in judged.found
+
+
+def torus(**changes: object) -> NicPlugin:
+    card = NicPlugin(
+        asked="torus",
+        name="torus",
+        file="/lib/libpeerway_nic_torus.so",
+        abi=1,
+        opened=True,
+        puts_in_order=True,
+        gets_behind_puts=True,
+        memory=["host", "CUDA"],
+        largest=1 << 30,
+        endpoints=1024,
+    )
+    return dataclasses.replace(card, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("cards", "status", "found", "todo"),
+    [
+        ([], "absent", "PEERWAY_NIC names none", "nothing, unless"),
+        (
+            [torus()],
+            "ok",
+            "nic:torus (nic.h 1, puts in order, gets behind puts, host and CUDA memory, 1 GiB at a time, any "
+            "number under way, 1024 endpoints)",
+            "",
+        ),
+        ([torus(puts_in_order=False, gets_behind_puts=False, memory=["host"], in_flight=16)], "ok",
+         "no promises, host memory, 1 GiB at a time, 16 under way", ""),
+        ([torus(), torus(name="far")], "off", "nic:far (", "no route table has nic:far"),
+        ([torus(abi=None, opened=False, name="", error="No such file")], "warning",
+         "torus was not loaded: No such file", "no context starts with it"),
+        ([torus(opened=False, error="no node is free")], "warning",
+         "nic:torus was not opened: no node is free", "its path stays off"),
+        ([torus(abi=None, opened=False, error="killed by SIGSEGV", untried=True)], "unknown",
+         "killed by SIGSEGV", "nic-check"),
+    ],
+)  # fmt: skip
+def test_cards_by_plugin(cards: list[NicPlugin], status: str, found: str, todo: str) -> None:
+    facts = dgx()
+    facts.network.plugins = cards
+    facts.libraries.routes = [RouteTable(path="a.json", cards=["nic:torus"])]
+    judged = finding(facts, "network.plugins")
+    assert judged.status == status
+    assert found in judged.found
+    assert todo in judged.todo
+
+
+def test_a_setting_of_cards_that_makes_no_sense_is_told() -> None:
+    facts = dgx()
+    facts.network.plugins_error = "PEERWAY_NIC: '=x' gives the card the name ''"
+    judged = finding(facts, "network.plugins")
+    assert judged.status == "warning"
+    assert judged.found == facts.network.plugins_error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -310,6 +311,37 @@ def test_route_tables_good_and_broken(machine: FakeSystem) -> None:
         ("", "", True),
         ("", "", True),
     ]
+
+
+def test_cards_by_plugin_are_probed_one_by_one(machine: FakeSystem) -> None:
+    machine.children["nic"] = {"cards": ["torus", "far=./libtoy.so?port=1"]}
+    machine.children["nic:torus"] = {"asked": "torus", "name": "torus", "abi": 1, "opened": True}
+    machine.children["nic:far=./libtoy.so?port=1"] = {"error": "killed by SIGSEGV", "untried": True}
+    first, second = gather(machine).network.plugins
+    assert (first.name, first.abi, first.opened, first.untried) == ("torus", 1, True, False)
+    assert (second.asked, second.abi, second.untried) == ("far=./libtoy.so?port=1", None, True)
+
+
+@pytest.mark.parametrize(
+    ("setting", "found"),
+    [
+        ("torus", {"name": "torus", "abi": 1, "opened": True, "puts_in_order": True}),
+        ("far=torus?node=5", {"name": "far", "opened": True, "asked": "far=torus?node=5"}),
+        ("torus?node=99", {"name": "torus", "abi": 1, "opened": False}),
+        ("/nowhere/libtoy.so", {"name": "", "abi": None, "opened": False, "file": "/nowhere/libtoy.so"}),
+    ],
+)
+def test_a_card_is_loaded_and_opened(setting: str, found: dict[str, object]) -> None:
+    (card,), error = network.plugins(System(environment={**os.environ, "PEERWAY_NIC": setting}))
+    assert error == ""
+    assert {name: getattr(card, name) for name in found} == found
+    assert bool(card.error) != card.opened
+
+
+def test_a_setting_of_cards_that_makes_no_sense_is_told() -> None:
+    cards, error = network.plugins(System(environment={**os.environ, "PEERWAY_NIC": "A B=torus"}))
+    assert cards == []
+    assert "PEERWAY_NIC: 'A B=torus' gives the card the name 'A B'" in error
 
 
 def test_ucx_builds(machine: FakeSystem, tmp_path: Path) -> None:

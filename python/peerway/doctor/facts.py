@@ -142,6 +142,26 @@ class Library:
 
 
 @dataclass(kw_only=True)
+class NicPlugin:
+    """One entry of PEERWAY_NIC: a plugin of a network card, and the card that it opened."""
+
+    asked: str = ""  # the entry
+    name: str = ""  # of the card; "" when neither the entry nor a plugin says it
+    file: str = ""
+    abi: int | None = None  # the version of peerway/nic.h; None when it could not be loaded
+    opened: bool = False
+    error: str = ""  # what kept it from being loaded or opened
+    untried: bool = False  # the process that tried gave no answer
+    puts_in_order: bool = False
+    gets_behind_puts: bool = False
+    memory: list[str] = field(default_factory=list)  # "host", "CUDA", "HIP"
+    largest: int = 0  # bytes of one put or get
+    copied: int = 0  # bytes of a put from memory that is not registered
+    in_flight: int = 0  # operations under way; 0: not known
+    endpoints: int = 0  # that a job can have
+
+
+@dataclass(kw_only=True)
 class Network:
     """Network cards and access to them."""
 
@@ -149,6 +169,8 @@ class Network:
     verbs_nodes: list[str] = field(default_factory=list)
     unusable_verbs_nodes: list[str] = field(default_factory=list)
     libibverbs: Library = field(default_factory=Library)
+    plugins: list[NicPlugin] = field(default_factory=list)  # that PEERWAY_NIC names
+    plugins_error: str = ""  # what is wrong with PEERWAY_NIC itself
 
 
 @dataclass(kw_only=True)
@@ -266,6 +288,7 @@ class RouteTable:
     path: str = ""
     fingerprint: str = ""
     date: str = ""
+    cards: list[str] = field(default_factory=list)  # paths of network cards that were measured: "nic:torus"
     error: str = ""
 
 

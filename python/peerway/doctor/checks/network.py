@@ -9,7 +9,7 @@ from ..finding import Finding, Group, Topic
 from ..topology import DESCRIPTIONS, DISTANCES
 
 if TYPE_CHECKING:
-    from ..facts import Facts, Nic
+    from ..facts import Facts, Nic, NicPlugin
 
 CARDS = Topic(
     "network.cards",
@@ -43,6 +43,12 @@ DISTANCE = Topic(
 )
 MEMLOCK = Topic(
     "network.memlock", Group.NETWORK, "Locked memory", "RDMA cards need registered memory locked in RAM."
+)
+PLUGINS = Topic(
+    "network.plugins",
+    Group.NETWORK,
+    "Cards by plugin",
+    "A card with put and get is a path, nic:NAME, once PEERWAY_NIC names its plugin.",
 )
 NO_CARD = "no RDMA card"
 
@@ -173,4 +179,42 @@ def memlock(facts: Facts) -> Finding:
     return MEMLOCK.warning(found, f"{raise_to}; for Slurm also LimitMEMLOCK=infinity in slurmd.service")
 
 
-CHECKS = (cards, verbs, gpudirect_rdma, rdma_vmm, distance, memlock)
+def plugins(facts: Facts) -> Finding:
+    """Judge the cards that PEERWAY_NIC names."""
+    asked, wrong = facts.network.plugins, facts.network.plugins_error
+    if wrong:
+        return PLUGINS.warning(wrong, "correct PEERWAY_NIC: [NAME=]PLUGIN[?OPTIONS], several separated by ;")
+    if not asked:
+        return PLUGINS.absent(
+            "PEERWAY_NIC names none", "nothing, unless a card has a plugin of peerway/nic.h"
+        )
+    found = "; ".join(map(_plugin, asked))
+    if any(card.untried for card in asked):
+        return PLUGINS.unknown(found, "run peerway nic-check on the plugin, or raise --timeout")
+    if any(card.abi is None for card in asked):
+        return PLUGINS.warning(found, "mend it or take it out of PEERWAY_NIC: no context starts with it")
+    if not all(card.opened for card in asked):
+        return PLUGINS.warning(found, "mend it; until then its path stays off and others are used")
+    tables = facts.libraries.routes
+    measured = {name for table in tables for name in table.cards}
+    lacking = [f"nic:{card.name}" for card in asked if f"nic:{card.name}" not in measured]
+    if tables and lacking:
+        todo = f"no route table has {', '.join(lacking)}, so measured paths go first: run peerway tune"
+        return PLUGINS.off(found, todo)
+    return PLUGINS.ok(found)
+
+
+def _plugin(card: NicPlugin) -> str:
+    name = f"nic:{card.name}" if card.name else card.asked
+    if not card.opened:
+        return f"{name} was not {'loaded' if card.abi is None else 'opened'}: {card.error}"
+    kept = {"puts in order": card.puts_in_order, "gets behind puts": card.gets_behind_puts}
+    promises = ", ".join(promise for promise, is_kept in kept.items() if is_kept)
+    flying = f"{card.in_flight} under way" if card.in_flight else "any number under way"
+    return (
+        f"{name} (nic.h {card.abi}, {promises or 'no promises'}, {' and '.join(card.memory)} memory, "
+        f"{words.size(card.largest)} at a time, {flying}, {card.endpoints} endpoints)"
+    )
+
+
+CHECKS = (cards, verbs, gpudirect_rdma, rdma_vmm, distance, memlock, plugins)

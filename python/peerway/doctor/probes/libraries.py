@@ -172,7 +172,9 @@ def _route(system: System, path: str) -> RouteTable:
         data = json.loads(system.read(path, limit=1 << 26))
         table.fingerprint = _first(data, "machine") or _first(data, "fingerprint")
         table.date = _first(data, "date") or _first(data, "time")
-    except (ValueError, TypeError, AttributeError) as error:
+        paths = {str(cost["path"]) for cost in data.get("costs", [])}
+        table.cards = sorted(path for path in paths if path.startswith("nic:"))
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
         table.error = f"not a route table: {error}"
     return table
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import topology
-from ..facts import Gpu, Network, Nic
+from ..decode import decode
+from ..facts import Gpu, Network, Nic, NicPlugin
 
 if TYPE_CHECKING:
     from ..system import System
@@ -31,6 +32,18 @@ def probe(system: System, gpus: list[Gpu]) -> Network:
         verbs_nodes=nodes,
         unusable_verbs_nodes=[node for node in nodes if not system.usable(node)],
     )
+
+
+def plugins(system: System) -> tuple[list[NicPlugin], str]:
+    """Load and open the cards that PEERWAY_NIC names, each in a process of its own; and what is wrong with
+    the setting.
+    """
+    answer = system.child("nic")
+    cards = [
+        decode(NicPlugin, {"asked": entry, **system.child("nic", {"kind": entry})})
+        for entry in answer.get("cards", [])
+    ]
+    return cards, str(answer.get("error", ""))
 
 
 def _rdma(system: System, name: str) -> Nic:

@@ -1,0 +1,49 @@
+"""Prints, as one line of JSON, which network cards PEERWAY_NIC names; or loads and opens one of them.
+
+A program of its own: a plugin can crash or block the process that loads it. The question is nothing, or
+{"kind": ENTRY}.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from typing import Any
+
+ORIGIN = "PEERWAY_NIC"
+PUTS_IN_ORDER, GETS_BEHIND_PUTS = 1, 2
+KINDS = ("host", "CUDA", "HIP")
+
+
+def entries() -> dict[str, Any]:
+    """List the entries of the setting."""
+    from peerway import Error, _core
+
+    try:
+        return {"cards": _core.nic_cards(_core.config_value("nic"), ORIGIN)}
+    except Error as error:
+        return {"error": str(error).removeprefix("peerway: ")}
+
+
+def probe(entry: str) -> dict[str, Any]:
+    """Load the plugin of an entry and open its card, as far as that goes."""
+    from peerway import Error, _core
+
+    told: dict[str, Any] = {"asked": entry}
+    try:
+        _core.nic_probe(entry, ORIGIN, secrets.randbits(63), told.__setitem__)
+    except Error as error:
+        return told | {"error": str(error).removeprefix("peerway: ")}
+    promises, kinds = told.pop("promises"), told.pop("memory_kinds")
+    return told | {
+        "opened": True,
+        "puts_in_order": bool(promises & PUTS_IN_ORDER),
+        "gets_behind_puts": bool(promises & GETS_BEHIND_PUTS),
+        "memory": [name for bit, name in enumerate(KINDS) if kinds >> bit & 1],
+    }
+
+
+if __name__ == "__main__":
+    asked = json.loads(sys.argv[1])
+    json.dump(probe(asked["kind"]) if asked else entries(), sys.stdout)
