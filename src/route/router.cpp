@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/format.h"
 #include "base/status.h"
@@ -59,6 +60,20 @@ std::optional<ShapeClass> measured_class(const Table& table, const Request& requ
   for (const Cost& cost : table.costs) consider(cost.where, offers(request, cost.path));
   for (const SplitCost& split : table.splits) consider(split.where, offers(request, split.split));
   return best;
+}
+
+/// The cards for which the table has a cost in a case, and which this context lacks: its probe never spoke of
+/// them.
+std::set<std::string> missing_cards(const Table& table, const Request& request) {
+  std::set<std::string> missing;
+  const auto told = [&](const std::string& path) {
+    return std::ranges::find(request.unavailable, path, &Unavailable::path) != request.unavailable.end();
+  };
+  for (const Cost& cost : table.costs)
+    if (cost.where == request.where && cost.path.starts_with("nic:") && !offers(request, cost.path) &&
+        !told(cost.path))
+      missing.insert(cost.path);
+  return missing;
 }
 
 uint16_t index_of(std::span<const std::string> names, const std::string& name) {
@@ -154,13 +169,19 @@ std::shared_ptr<const Route> Router::decide(const Request& request) const {
     for (const Part& part : option.parts) choosable.back().paths.push_back(part.path);
   }
   std::vector<std::string> unmet;
+  if (table_)
+    for (const std::string& path : missing_cards(*table_, request))
+      unmet.push_back(
+          format("the route table has costs of {}, and this context has no such card: set PEERWAY_NIC as "
+                 "when it was measured; left out",
+                 path));
   for (const Allowance& allowance : rules_.apply(request.where, choosable, request.unavailable, unmet))
     for (const Range& range : lower_envelope(candidates, allowance.allowed, allowance.sizes))
       route->decisions_.push_back(
           {range, reason(allowance, candidates, range), allowance.why, allowance.allowed});
   if (strict_ && !unmet.empty())
     throw Error(PW_BAD_TABLE,
-                format("peerway: {}; strict mode allows no fallback: correct the rule or unset strict",
+                format("peerway: {}; strict mode allows no fallback: correct that or unset strict",
                        unmet.front()));
   route->notes_.insert(route->notes_.end(), unmet.begin(), unmet.end());
 

@@ -72,6 +72,30 @@ TEST(RouteRouter, FollowsTheMeasuredCosts) {
   }
 }
 
+TEST(RouteRouter, ACardOfTheTableThatIsNotHereIsLeftOutAndTold) {
+  Table table = sample();
+  table.costs.push_back({kPut, "nic:torus", line(1, 500), {}});
+  const char* told = "the route table has costs of nic:torus, and this context has no such card";
+  const auto without = Router(table, {}, false).route(kRequest);
+  EXPECT_EQ(via(*without, 8), "peer/store");
+  ASSERT_EQ(without->notes().size(), 1u);
+  EXPECT_NE(without->notes().front().find(told), std::string::npos) << without->notes().front();
+  try {
+    (void)Router(table, {}, true).route(kRequest);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), PW_BAD_TABLE);
+    EXPECT_NE(std::string(error.what()).find(told), std::string::npos) << error.what();
+  }
+  Request with = kRequest;
+  with.available.push_back("nic:torus");
+  EXPECT_EQ(via(*Router(table, {}, true).route(with), 8), "nic:torus");
+  EXPECT_TRUE(Router(table, {}, true).route(with)->notes().empty());
+  Request off = kRequest;  // there, and told why it cannot be used
+  off.unavailable.push_back({"nic:torus", "no way"});
+  EXPECT_TRUE(Router(table, {}, true).route(off)->notes().empty());
+}
+
 TEST(RouteRouter, SplitsAreReadyToCut) {
   const Router router(sample(), {}, false);
   const auto route = router.route(kRequest);
