@@ -16,6 +16,7 @@
 #include "context/machine.h"
 #include "core.h"
 #include "device/device.h"
+#include "route/rules.h"
 #include "route/split.h"
 #include "route/table.h"
 
@@ -114,6 +115,10 @@ void bind_routes(nb::module_& module) {
   module.def("why_no_cuda", &pw::why_no_cuda);
   module.def("machine", &pw::machine);
   module.def("default_table_file", &pw::default_table_file);
+  module.def(
+      "check_paths",
+      [](const Text& paths, const std::vector<Text>& known) { (void)pw::route::use_rule(paths, known); },
+      nb::arg("paths"), nb::arg("known"));
   module.def("fit_table", &fit_table, nb::arg("draft"));
   module.def("shape_class", &shape_class, nb::arg("blocks"), nb::arg("block_bytes"));
   module.def("propose_split", &propose_split, nb::arg("lanes"), nb::arg("bytes"));

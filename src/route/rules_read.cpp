@@ -45,13 +45,12 @@ std::string why_not(const std::string& path, std::span<const std::string> known_
   const std::string card = path.substr(kCard.size());
   std::vector<std::string> cards;
   for (const std::string& other : known_paths)
-    if (other.starts_with(kCard)) cards.push_back(other.substr(kCard.size()));
-  if (const std::string near = nearest(card, cards); !near.empty())
-    return format("no network card '{}' in this context; did you mean '{}{}'?", card, kCard, near);
+    if (other.starts_with(kCard)) cards.push_back(other);
+  const std::string near = nearest(path, cards);
   return format(
-      "no network card '{}' in this context; set PEERWAY_NIC={} (a plugin's file, or the name of one beside "
+      "no network card '{}' in this context; {}set PEERWAY_NIC={} (a plugin's file, or the name of one beside "
       "the library)",
-      card, card);
+      card, near.empty() ? "" : format("did you mean {}? Else ", in_quotes(near)), card);
 }
 
 /// The comma-separated patterns; a split is its paths joined by +. Throws Error(PW_INVALID_ARGUMENT). Cards

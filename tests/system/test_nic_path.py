@@ -112,11 +112,23 @@ def test_two_cards_of_one_plugin_are_two_paths(nic: pytest.MonkeyPatch, tmp_path
         assert ranks.read_all() == [{"wrong": 0, "value": 200}] * 2
         ranks.end()
     assert "put_bytes" in (tmp_path / "far").read_text()
-    with Ranks("transfers.py", 2, "nic:near", "put", "malloc", "allocated", "contiguous") as ranks:
+    with Ranks("transfers.py", 2, "nic:near", "put,malloc,allocated,contiguous") as ranks:
         for one in ranks.read_all():
             assert not one["available"]
             assert "no way" in one["why"]
         ranks.end()
+
+
+def test_a_card_that_is_not_set_is_told_with_the_setting(nic: pytest.MonkeyPatch) -> None:
+    with peerway.Context() as ctx, pytest.raises(peerway.InvalidArgument, match="set PEERWAY_NIC=torus"):
+        ctx.use("nic:torus")
+    nic.setenv("PEERWAY_PATHS", "nic:torus")
+    with pytest.raises(peerway.InvalidArgument, match="set PEERWAY_NIC=torus"):
+        peerway.Context()
+    nic.setenv("PEERWAY_PATHS", "nic:tours")
+    nic.setenv("PEERWAY_NIC", "torus")
+    with pytest.raises(peerway.InvalidArgument, match='did you mean "nic:torus"'):
+        peerway.Context()
 
 
 def test_a_team_of_one_is_its_own_neighbour_over_a_card(nic: pytest.MonkeyPatch) -> None:

@@ -189,8 +189,8 @@ TEST(RouteRules, ACardThatThisContextLacksIsToldWithTheSetting) {
        "peerway: no network card 'torus' in this context; set PEERWAY_NIC=torus (a plugin's file, or the name "
        "of one beside the library)"},
       {"staged,nic:toy", with_card, "no network card 'toy' in this context; set PEERWAY_NIC=toy "},
-      {"nic:tours", with_card, "no network card 'tours' in this context; did you mean 'nic:torus'?"},
-      {"staged+nic:torus1", with_card, "did you mean 'nic:torus'?"},
+      {"nic:tours", with_card, "no network card 'tours' in this context; did you mean \"nic:torus\"?"},
+      {"staged+nic:torus1", with_card, "did you mean \"nic:torus\"?"},
       {"nic:*", kKnownPaths, "\"nic:*\" is not a path"},
   };
   for (const auto& [paths, known, expected] : table) try {

@@ -273,6 +273,9 @@ def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter)
         for setting in plan.settings:
             if setting.label == setting.paths:
                 _check_known(setting.paths, infos)
+            elif setting.label == setting.paths.replace(",", "+"):
+                for name in _names(setting.paths):
+                    _check_known(name, infos)
             usable = _usable(setting.paths, available)
             if setting.paths == ROUTE:
                 yield setting.label, ROUTE
@@ -294,7 +297,10 @@ def _usable(paths: str, available: list[str]) -> list[str]:
 
 
 def _check_known(want: str, infos: list[PathInfo]) -> None:
+    """Refuse a path that is none, and a card that this context does not have with what to set."""
     if want != ROUTE and want not in PLAN_WAYS and not any(covers(want, info.name) for info in infos):
+        if want.startswith("nic:"):
+            _core.check_paths(want, [info.name for info in infos])
         names = ", ".join(info.name for info in infos)
         raise InvalidArgument(
             f"peerway: there is no path '{want}'; there are {names}, and route for the choice."

@@ -2,7 +2,8 @@
 
     gpu_transfers.py PATH OP REMOTE-MEMORY LOCAL-MEMORY [OTHER-GPU]
 
-Several, separated by commas, are all tried together with each other, in one context. OP is put, get or signal (a put that raises a signal). Memory is host (of pw_allocate), malloc, cuda (of
+Several, separated by commas, are all tried together with each other, in one context.
+OP is put, get or signal (a put that raises a signal). Memory is host (of pw_allocate), malloc, cuda (of
 pw_allocate), cuda-malloc, cuda-pool, cuda-async (a pool that cannot be shared), cupy, torch or
 torch-expandable. Rank r uses GPU r, or GPU 0 with
 OTHER-GPU=no. Every byte of the target is checked, also those that must not change, through copies of the
