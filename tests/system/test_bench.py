@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -251,32 +253,74 @@ def test_a_rank_that_dies_ends_the_benchmark_with_a_message(tmp_path: Path) -> N
     assert not Path(f"/proc/{worker}").exists()
 
 
-def test_a_table_is_tuned_followed_and_explained(tmp_path: Path) -> None:
-    table = tmp_path / "routes.json"
-    done = peerway("tune", "--quick", "--out", table, home=tmp_path)
+CARDS = {"PEERWAY_NIC": "near=torus;far=torus"}
+TUNED = ("peer/shm", "staged", "nic:near", "nic:far")
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with two cards in it."""
+    folder = tmp_path_factory.mktemp("tuned")
+    table = folder / "routes.json"
+    options = ("--quick", "--device", "host", "--paths", ",".join(TUNED))
+    done = peerway("tune", *options, "--out", table, home=folder, **CARDS)
     assert done.returncode == 0, done.stderr
     assert "There was no table before." in done.stdout
-    made = json.loads(table.read_text())
-    assert {cost["op"] for cost in made["costs"]} == {"put", "get"}
+    return table
+
+
+def explained(
+    table: Path, *options: str, **settings: str
+) -> tuple[dict[str, Any], subprocess.CompletedProcess[str]]:
+    command = ("explain", "--table", table, "--from", "host", "--to", "host", *options, "--format", "json")
+    done = peerway(*command, home=table.parent, **settings)
+    return json.loads(done.stdout)[0]["decision"] if done.stdout else {}, done
+
+
+def test_a_table_is_tuned_followed_and_explained(tuned: Path, tmp_path: Path) -> None:
+    made = json.loads(tuned.read_text())
+    assert {(cost["op"], cost["path"]) for cost in made["costs"]} == set(product(["put", "get"], TUNED))
     assert made["staging chunk"] > 0
-    told = peerway("explain", "--table", table, "--op", "put", "--format", "json", home=tmp_path)
-    (message,) = json.loads(told.stdout)
-    decision = message["decision"]
+    decision, _ = explained(tuned, "--op", "put", **CARDS)
     assert decision["measured"] == made["date"]
     assert decision["rows"][0]["from"] == 1
     assert decision["rows"][-1]["to"] is None
+    assert not [note for note in decision["notes"] if "nic:" in note]
     out = tmp_path / "records.jsonl"
     peerway(
         "bench", "put_latency", "--quick", "--sizes", "8,1M", "--device", "host", "--paths", "route",
-        "--table", table, "--out", out, home=tmp_path,
+        "--table", tuned, "--out", out, home=tmp_path, **CARDS,
     )  # fmt: skip
     for record in records.read(out):
         if record.via == "route":
             rows = [row for row in decision["rows"] if row["to"] is None or record.bytes < row["to"]]
             assert record.extra["chosen"] == rows[0]["via"]
-    printed = peerway("explain", "--table", table, "--op", "get", home=tmp_path)
+    printed = peerway("explain", "--table", tuned, "--op", "get", home=tmp_path)
     assert "next best" in printed.stdout
     assert "get host to host" in printed.stdout
+
+
+def test_a_card_that_a_table_names_and_a_context_lacks_is_told(tuned: Path) -> None:
+    """Its rows fall to the next path, for which it must not be the runner-up either; being strict, nothing
+    goes on."""
+    told = "the route table has costs of nic:far, and this context has no such card: set PEERWAY_NIC"
+    near = {"PEERWAY_NIC": "near=torus"}
+    decision, _ = explained(tuned, "--op", "put", **near)
+    assert [told in note for note in decision["notes"] if "nic:" in note] == [True]
+    for row in decision["rows"]:
+        assert row["via"] != "nic:far"
+        assert row["next"] is None or row["next"]["via"] != "nic:far"
+        assert row["us_from"] is not None or row["why"] == "not measured; first in the order of preference"
+    _, done = explained(tuned, "--op", "put", **near, PEERWAY_STRICT="on")
+    assert done.returncode == 1
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize("paths", ["nic:torus", "peer/shm+nic:torus"])
+def test_a_card_that_is_not_set_is_told_with_the_setting(paths: str, tmp_path: Path) -> None:
+    done = peerway("bench", "put_latency", "--quick", "--sizes", "8", "--paths", paths, home=tmp_path)
+    assert done.returncode == 2
+    assert "no network card 'torus' in this context; set PEERWAY_NIC=torus" in done.stderr
 
 
 def test_explain_without_a_table_says_so(tmp_path: Path) -> None:

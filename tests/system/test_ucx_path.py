@@ -11,6 +11,7 @@ import pytest
 from ranks import Ranks
 from ucx_builds import LIBRARIES, PATHS, TRANSPORTS, needs_some
 
+
 def start(
     scenario: str, size: int = 1 << 20, transports: str = "tcp", far: bool = True, **settings: object
 ) -> Ranks:
