@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from launching import LIMIT, Run, clean_environment, compile_double, compile_program
+from launching import LIMIT, ROOT, Run, clean_environment, compile_double, compile_program
 
 import peerway
 
@@ -26,7 +26,7 @@ def doubles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {
         "PEERWAY_CUDA_LIBRARY": str(compile_double("fake_cuda", folder)),
         "PEERWAY_GDRCOPY_LIBRARY": str(compile_double("fake_gdrcopy", folder)),
-        "PEERWAY_CACHE": str(folder / "cache"),  # the kernels are compiled once for all tests
+        "PEERWAY_CACHE": str(ROOT / "build" / "test-cache"),  # kernels are compiled once, until they change
     }
 
 

@@ -73,8 +73,14 @@ def test_halos_hold_what_the_neighbours_own_however_they_are_started(way: str) -
         ranks.end()
 
 
-@pytest.mark.parametrize("way", FAR_WAYS)
-@pytest.mark.parametrize("begin", ["host", "stream"])
+@pytest.mark.parametrize(
+    ("begin", "way"),
+    [
+        ("host", "staged"),
+        ("host", "nic:torus"),
+        *(pytest.param("stream", *way.values, marks=way.marks) for way in FAR_WAYS),
+    ],
+)
 def test_the_neighbours_of_a_killed_rank_are_told(begin: str, way: str) -> None:
     with start(way, "halo_lost.py", 3, begin) as ranks:
         assert ranks.read_all() == ["running"] * 3

@@ -9,7 +9,7 @@ from ranks import Ranks
 
 import peerway
 
-WAITED = 1.0  # s
+WAITED = 0.5  # s
 
 
 def wait(way: str, policy: str) -> dict[str, Any]:
