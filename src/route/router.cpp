@@ -180,9 +180,9 @@ std::shared_ptr<const Route> Router::decide(const Request& request) const {
       route->decisions_.push_back(
           {range, reason(allowance, candidates, range), allowance.why, allowance.allowed});
   if (strict_ && !unmet.empty())
-    throw Error(PW_BAD_TABLE,
-                format("peerway: {}; strict mode allows no fallback: correct that or unset strict",
-                       unmet.front()));
+    throw Error(
+        PW_BAD_TABLE,
+        format("peerway: {}; strict mode allows no fallback: correct that or unset strict", unmet.front()));
   route->notes_.insert(route->notes_.end(), unmet.begin(), unmet.end());
 
   const size_t singles = request.available.size();

@@ -186,7 +186,8 @@ TEST(RouteRules, ACardThatThisContextLacksIsToldWithTheSetting) {
     const char* expected;
   } const table[] = {
       {"nic:torus", kKnownPaths,
-       "peerway: no network card 'torus' in this context; set PEERWAY_NIC=torus (a plugin's file, or the name "
+       "peerway: no network card 'torus' in this context; set PEERWAY_NIC=torus (a plugin's file, or the "
+       "name "
        "of one beside the library)"},
       {"staged,nic:toy", with_card, "no network card 'toy' in this context; set PEERWAY_NIC=toy "},
       {"nic:tours", with_card, "no network card 'tours' in this context; did you mean \"nic:torus\"?"},
