@@ -119,6 +119,25 @@ def test_two_cards_of_one_plugin_are_two_paths(nic: pytest.MonkeyPatch, tmp_path
         ranks.end()
 
 
+def test_a_card_that_cannot_be_opened_keeps_its_path_off_with_the_reason(
+    nic: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    nic.setenv("PEERWAY_NIC", "torus?node=99")
+    with peerway.Context() as ctx:
+        region = ctx.allocate("host", 64)
+        (card,) = [
+            path for path in ctx.paths(ctx.import_key(region.key()), region) if path.name == "nic:torus"
+        ]
+    assert not card.available
+    assert card.why_not.startswith("the card torus (")
+    assert "node=99 is dead or not on this host" in card.why_not
+    assert capfd.readouterr().err == f"peerway: {card.why_not}\n"
+    nic.setenv("PEERWAY_STRICT", "on")
+    with pytest.raises(peerway.Unavailable) as error:
+        peerway.Context()
+    assert str(error.value) == f"peerway: {card.why_not} (asked for by PEERWAY_NIC)"
+
+
 def test_a_card_that_is_not_set_is_told_with_the_setting(nic: pytest.MonkeyPatch) -> None:
     with peerway.Context() as ctx, pytest.raises(peerway.InvalidArgument, match="set PEERWAY_NIC=torus"):
         ctx.use("nic:torus")

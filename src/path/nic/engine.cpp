@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/hash.h"
+#include "base/reason.h"
 #include "base/status.h"
 #include "path/nic/peer.h"
 
@@ -101,7 +102,7 @@ std::string Engine::why_no_way(int rank) {
     return {};
   } catch (const Error& error) {
     way.store(Way::none, std::memory_order_relaxed);
-    return error.what();
+    return reason_of(error);
   }
 }
 

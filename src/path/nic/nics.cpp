@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/reason.h"
 #include "base/status.h"
 #include "path/nic/span.h"
 
@@ -56,7 +57,7 @@ Nic::Nic(CardSpec spec, size_t number) : spec_(std::move(spec)), number_(number)
     plugin_ = Plugin::load(plugin_file(spec_.plugin));
     if (spec_.name.empty()) spec_.name = plugin_->name();
   } catch (const Error& error) {
-    why_not_loaded_ = why_not_ = error.what();
+    why_not_loaded_ = why_not_ = reason_of(error);
     if (spec_.name.empty()) spec_.name = name_by_file(spec_.plugin);
   }
   name_ = "nic:" + spec_.name;
@@ -90,8 +91,8 @@ void Nics::start(Team& team, ControlSegment& control) {
         told.card = nic->engine_->card();
         nic->why_not_.clear();
       } catch (const Error& error) {
-        nic->why_not_ = error.what();
-        log(LogLevel::warning, error.what());
+        nic->why_not_ = reason_of(error);
+        log(LogLevel::warning, nic->why_not_);
       }
     told.rank.text = nic->why_not_.substr(0, 2000);
     write(writer, told);
@@ -111,7 +112,8 @@ void Nics::start(Team& team, ControlSegment& control) {
     }
     if (nic->engine_ != nullptr) nic->engine_->set_cards(std::move(cards));
     if (!nic->why_not_loaded_.empty() || (strict && nic->engine_ == nullptr))
-      throw Error(PW_UNAVAILABLE, format("{} (asked for by {})", nic->why_not_, config_origin("nic")));
+      throw Error(PW_UNAVAILABLE,
+                  format("peerway: {} (asked for by {})", nic->why_not_, config_origin("nic")));
   }
 }
 
@@ -182,7 +184,7 @@ Bytes Nic::key_of(Region& region) const {
   try {
     return bytes_of(memory_of(region));
   } catch (const Error& error) {
-    log(LogLevel::warning, error.what());
+    log(LogLevel::warning, reason_of(error));
     return {};
   }
 }
