@@ -99,6 +99,8 @@ def rank_environment(kind: str, nic: str) -> dict[str, str]:
         variables |= {
             "OMPI_MCA_pml": "ucx",
             "OMPI_MCA_osc": "ucx",
+            # Otherwise Open MPI opens its shared memory and TCP beside UCX, though nothing uses them.
+            "OMPI_MCA_btl": "self",
             # Otherwise Open MPI takes UCX only with the transports that it knows.
             "OMPI_MCA_opal_common_ucx_tls": "any",
             "OMPI_MCA_opal_common_ucx_devices": "any",
