@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from launching import LIMIT, ROOT, Run, clean_environment, compile_double, compile_program
+from network import Network, network
 
 import peerway
 
@@ -28,6 +29,25 @@ def doubles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "PEERWAY_GDRCOPY_LIBRARY": str(compile_double("fake_gdrcopy", folder)),
         "PEERWAY_CACHE": str(ROOT / "build" / "test-cache"),  # kernels are compiled once, until they change
     }
+
+
+@pytest.fixture(scope="session")
+def mpi_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where MPI programs are built, once for each stack."""
+    return tmp_path_factory.mktemp("mpi")
+
+
+@pytest.fixture(scope="session")
+def hosts() -> Iterator[Network]:
+    """Four network namespaces, and one for a launcher."""
+    with network(4) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def spaces(hosts: Network) -> list[str]:
+    """The names of four network namespaces; node n has the address 10.213.7.(n+1)."""
+    return hosts.names
 
 
 @pytest.fixture

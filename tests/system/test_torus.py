@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from launching import BUILD, LIMIT, PROGRAMS, ROOT, clean_environment
+from network import address
 
 Torus = dict[str, object]
 PROMISES = ["puts_in_order", "gets_behind_puts"]
@@ -70,44 +69,9 @@ def torus_ranks(nic_ranks: Path, tmp_path: Path) -> Ranks:
     return Ranks(nic_ranks, tmp_path)
 
 
-def ip(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
-
-
-@pytest.fixture(scope="session")
-def spaces() -> Iterator[list[str]]:
-    """Four network namespaces on one bridge; node n has the address 10.213.7.(n+1)."""
-    if shutil.which("ip") is None or os.geteuid() != 0:
-        pytest.skip("network namespaces need root and iproute2")
-    tag = f"pwt{os.getpid() % 100000}"
-    names = [f"{tag}n{i}" for i in range(4)]
-    steps = [["link", "add", f"{tag}b", "type", "bridge"], ["link", "set", f"{tag}b", "up"]]
-    for i, name in enumerate(names):
-        veth = f"{tag}v{i}"
-        steps += [
-            ["netns", "add", name],
-            ["link", "add", veth, "mtu", "9000", "type", "veth", "peer", "name", "eth0", "netns", name],
-            ["-n", name, "link", "set", "eth0", "mtu", "9000"],
-            ["link", "set", veth, "master", f"{tag}b", "up"],
-            ["-n", name, "addr", "add", f"10.213.7.{i + 1}/24", "dev", "eth0"],
-            ["-n", name, "link", "set", "eth0", "up"],
-            ["-n", name, "link", "set", "lo", "up"],
-        ]
-    try:
-        for step in steps:
-            done = ip(*step)
-            if done.returncode != 0:
-                pytest.skip(f"no network namespaces here: ip {' '.join(step)}: {done.stderr.strip()}")
-        yield names
-    finally:
-        for name in names:
-            ip("netns", "del", name)
-        ip("link", "del", f"{tag}b")
-
-
 def apart(**more: object) -> Torus:
     """A torus of a node in each namespace."""
-    nodes = {str(i): f"10.213.7.{i + 1}" for i in range(4)}
+    nodes = {str(i): address(i) for i in range(4)}
     return {"extents": [2, 2], "contexts": 4, "nodes": nodes, **more}
 
 

@@ -1,0 +1,108 @@
+"""Hosts for tests that need some: network namespaces on one bridge, and a namespace for whoever starts jobs.
+
+Nothing of it is seen outside: the bridge is in the namespace of the launcher.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+NET = "10.213.7"
+RANKS_NET = f"{NET}.0/29"  # the hosts', without the launcher
+LAUNCHER = f"{NET}.254"
+
+
+def address(host: int) -> str:
+    return f"{NET}.{host + 1}"
+
+
+@dataclass(frozen=True)
+class Network:
+    """Namespaces as hosts: host n has the address 10.213.7.(n+1)."""
+
+    names: list[str]
+    head: str  # the launcher's
+
+    def from_head(self, command: list[str]) -> list[str]:
+        return ["ip", "netns", "exec", self.head, *command]
+
+    def agent(self, folder: Path) -> Path:
+        """What MPI launchers take in the place of ssh: `agent HOST COMMAND...`."""
+        script = folder / "agent"
+        script.write_text(
+            '#!/bin/sh\nhost=$1; shift\nexec ip netns exec "$host" unshare --uts sh -c "hostname $host; $*"\n'
+        )
+        script.chmod(0o755)
+        return script
+
+    def sent(self, host: int) -> int:
+        """The bytes that have left a host, as its kernel counted them."""
+        file = "/sys/class/net/eth0/statistics/tx_bytes"
+        command = ["ip", "netns", "exec", self.names[host], "cat", file]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    @contextmanager
+    def without_tcp(self) -> Iterator[None]:
+        """While it lasts, TCP leads from no host to another; to the launcher it does."""
+        rule = ["blackhole", "to", RANKS_NET, "ipproto", "tcp", "priority", "10"]
+        for name in self.names:
+            must(["-n", name, "rule", "add", *rule])
+        try:
+            yield
+        finally:
+            for name in self.names:
+                must(["-n", name, "rule", "del", *rule])
+
+
+def must(arguments: list[str]) -> None:
+    done = ip(*arguments)
+    assert done.returncode == 0, f"ip {' '.join(arguments)}: {done.stderr.strip()}"
+
+
+def ip(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+
+
+@contextmanager
+def network(hosts: int) -> Iterator[Network]:
+    """Set up the namespaces; the test is skipped where that cannot be."""
+    if shutil.which("ip") is None or os.geteuid() != 0:
+        pytest.skip("network namespaces need root and iproute2")
+    tag = f"pwt{os.getpid()}"
+    made = Network([f"{tag}n{i}" for i in range(hosts)], f"{tag}h")
+    try:
+        for step in _steps(made):
+            done = ip(*step)
+            if done.returncode != 0:
+                pytest.skip(f"no network namespaces here: ip {' '.join(step)}: {done.stderr.strip()}")
+        yield made
+    finally:
+        for name in [*made.names, made.head]:
+            ip("netns", "del", name)
+
+
+def _steps(made: Network) -> Iterator[list[str]]:
+    head = ["-n", made.head]
+    yield ["netns", "add", made.head]
+    yield [*head, "link", "set", "lo", "up"]
+    yield [*head, "link", "add", "bridge", "type", "bridge"]
+    yield [*head, "addr", "add", f"{LAUNCHER}/24", "dev", "bridge"]
+    yield [*head, "link", "set", "bridge", "up"]
+    for i, name in enumerate(made.names):
+        port = f"port{i}"
+        pair = ["type", "veth", "peer", "name", "eth0", "netns", name]
+        yield ["netns", "add", name]
+        yield [*head, "link", "add", port, "mtu", "9000", *pair]
+        yield [*head, "link", "set", port, "master", "bridge", "up"]
+        yield ["-n", name, "link", "set", "eth0", "mtu", "9000"]
+        yield ["-n", name, "addr", "add", f"{address(i)}/24", "dev", "eth0"]
+        yield ["-n", name, "link", "set", "eth0", "up"]
+        yield ["-n", name, "link", "set", "lo", "up"]
