@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import shutil
 import sys
-import tempfile
-from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import unquote
 
 import click
 import plotly.graph_objects as go
 
 from peerway import records
 from peerway.records import Record
+from peerway.report.pictures import CannotDraw, as_svg
 from peerway.units import size_text
 
 COLOURS = {
@@ -55,7 +51,11 @@ def write(found: list[Record], page: Path, pictures: Path | None = None) -> None
     page.write_text('<meta charset="utf-8"><title>scale</title>' + "".join(parts))
     if pictures is not None:
         pictures.mkdir(parents=True, exist_ok=True)
-        for name, svg in zip(figures, _drawn(figures.values()), strict=True):
+        try:
+            drawn = as_svg(figures.values())
+        except CannotDraw as error:
+            raise click.ClickException(str(error)) from error
+        for name, svg in zip(figures, drawn, strict=True):
             (pictures / f"{name}.svg").write_text(svg + "\n")
 
 
@@ -131,40 +131,6 @@ def _laid_out(figure: go.Figure, title: str, y: str, found: list[Record], x: str
     figure.update_yaxes(title_text=y)
     text = f"{title}<br><sub>{WHERE.format(host=found[0].host)}</sub>"
     return figure.update_layout(title=text, template="plotly_white", width=900, height=460)
-
-
-def _drawn(figures: Iterable[go.Figure]) -> list[str]:
-    """Plotly draws in a browser: this one has no window."""
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    found = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
-    if None in found.values():
-        raise click.ClickException("pictures need chromium: apt-get install chromium chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(found["chromium"])
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu"):
-        options.add_argument(argument)
-    draw = (
-        "const done = arguments[arguments.length - 1];"
-        "Plotly.toImage(document.querySelector('.js-plotly-plot'), {format: 'svg'}).then(done);"
-    )
-    browser = webdriver.Chrome(options=options, service=Service(str(found["chromedriver"])))
-    try:
-        drawn = []
-        for figure in figures:
-            with tempfile.NamedTemporaryFile(suffix=".html") as page:
-                figure.write_html(page.name, include_plotlyjs=True)
-                browser.get(f"file://{page.name}")
-                drawn.append(_svg(browser.execute_async_script(draw)))
-        return drawn
-    finally:
-        browser.quit()
-
-
-def _svg(url: str) -> str:
-    head, _, body = url.partition(",")
-    return base64.b64decode(body).decode() if head.endswith("base64") else unquote(body)
 
 
 if __name__ == "__main__":
