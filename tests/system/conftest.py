@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from launching import LIMIT, ROOT, Run, clean_environment, compile_double, compile_program
-from network import Network, network
 
 import peerway
+
+sys.path.insert(0, str(ROOT / "apps" / "mpi"))
+
+from hosts import Network, NoHosts, network
 
 
 @pytest.fixture(scope="session")
@@ -40,8 +44,11 @@ def mpi_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def hosts() -> Iterator[Network]:
     """Four network namespaces, and one for a launcher."""
-    with network(4) as made:
-        yield made
+    try:
+        with network(4) as made:
+            yield made
+    except NoHosts as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

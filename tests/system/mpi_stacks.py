@@ -36,7 +36,16 @@ def build(stack: str, program: str, folder: Path) -> Path:
         pytest.skip(f"{launcher} is not here: make setup as root")
     target = folder / f"{program}-{stack}"
     if not target.exists():
-        command = [compiler, "-O1", "-std=c11", "-w", PROGRAMS / f"{program}.c", "-o", target]
+        command = [
+            compiler,
+            "-O1",
+            "-std=c11",
+            "-D_GNU_SOURCE",
+            "-w",
+            PROGRAMS / f"{program}.c",
+            "-o",
+            target,
+        ]
         subprocess.run(command, check=True, env=environment())
     return target
 
@@ -61,14 +70,6 @@ def over(
 
 def in_launcher(words: Sequence[str]) -> list[str]:
     return [f"--launcher-option={word}" for word in words]
-
-
-def on_hosts(stack: str, hosts: list[str], agent: Path) -> list[str]:
-    """The words for an MPI's launcher, on the host of the bridge, to start a rank on each host."""
-    if stack.startswith("openmpi"):
-        return ["--mca", "plm_rsh_agent", str(agent), "-H", ",".join(hosts)]
-    there = ["-launcher", "rsh", "-launcher-exec", str(agent), "-hosts", ",".join(hosts)]
-    return ["-iface", "bridge", *there]
 
 
 class Carried:

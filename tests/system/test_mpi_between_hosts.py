@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hosts import Network, address, mpi_words
 from launching import Run
-from mpi_stacks import Carried, build, environment, on_hosts, over
-from network import Network, address
+from mpi_stacks import Carried, build, environment, over
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -19,7 +19,7 @@ def test_every_byte_goes_by_datagrams(
     program = build(stack, "mpi_verify", mpi_folder)
     nodes = {str(host): address(host) for host in range(4)}
     carried = Carried(tmp_path, extents=[2, 2], nodes=nodes)
-    there = on_hosts(stack, hosts.names[:ranks], hosts.agent(tmp_path))
+    there = mpi_words(stack.startswith("openmpi"), hosts.names[:ranks], hosts.agent(tmp_path))
     command = over(
         stack, carried.card, ranks, program, "1", "8192", carried.reports,
         more=there, UCX_LOG_LEVEL="info",

@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hosts import address
 from launching import BUILD, LIMIT, PROGRAMS, ROOT, clean_environment
-from network import address
 
 Torus = dict[str, object]
 PROMISES = ["puts_in_order", "gets_behind_puts"]

@@ -1,6 +1,6 @@
-/* What an MPI program moved, and what could have moved it, as one line of JSON for each rank: the bytes of its
- * messages, puts and gets to and from each peer, the bytes that its TCP sockets carried meanwhile, and the
- * memory that it shares with other processes. */
+/* What an MPI program moved, and what could have moved it, as one line of JSON for each rank: the bytes of
+ * its messages, puts and gets to and from each peer, the bytes that its TCP sockets carried meanwhile, and
+ * the memory that it shares with other processes. */
 #ifndef MPI_REPORT_H
 #define MPI_REPORT_H
 

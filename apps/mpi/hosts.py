@@ -1,4 +1,4 @@
-"""Hosts for tests that need some: network namespaces on one bridge, and a namespace for whoever starts jobs.
+"""Hosts on one machine: network namespaces on one bridge, and a namespace for whoever starts jobs.
 
 Nothing of it is seen outside: the bridge is in the namespace of the launcher.
 """
@@ -6,6 +6,7 @@ Nothing of it is seen outside: the bridge is in the namespace of the launcher.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -13,15 +14,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 NET = "10.213.7"
 RANKS_NET = f"{NET}.0/29"  # the hosts', without the launcher
 LAUNCHER = f"{NET}.254"
 
 
 def address(host: int) -> str:
+    """Give the address of a host."""
     return f"{NET}.{host + 1}"
+
+
+class NoHosts(Exception):
+    """Why there can be none, for people."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class Network:
     head: str  # the launcher's
 
     def from_head(self, command: list[str]) -> list[str]:
+        """Give the command that runs this one where the launcher is."""
         return ["ip", "netns", "exec", self.head, *command]
 
     def agent(self, folder: Path) -> Path:
@@ -62,30 +67,48 @@ class Network:
                 must(["-n", name, "rule", "del", *rule])
 
 
+def mpi_words(openmpi: bool, there: list[str], agent: Path) -> list[str]:
+    """Give the words for Open MPI's or MPICH's launcher, in the head's namespace, to start a rank on each."""
+    if openmpi:
+        return ["--mca", "plm_rsh_agent", str(agent), "-H", ",".join(there)]
+    return ["-iface", "bridge", "-launcher", "rsh", "-launcher-exec", str(agent), "-hosts", ",".join(there)]
+
+
 def must(arguments: list[str]) -> None:
+    """Run `ip`, which must succeed."""
     done = ip(*arguments)
     assert done.returncode == 0, f"ip {' '.join(arguments)}: {done.stderr.strip()}"
 
 
 def ip(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `ip`."""
     return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
 
 
 @contextmanager
 def network(hosts: int) -> Iterator[Network]:
-    """Set up the namespaces; the test is skipped where that cannot be."""
+    """Set up the namespaces. Raises NoHosts."""
     if shutil.which("ip") is None or os.geteuid() != 0:
-        pytest.skip("network namespaces need root and iproute2")
-    tag = f"pwt{os.getpid()}"
+        raise NoHosts("network namespaces need root and iproute2")
+    _sweep()
+    tag = f"peerway{os.getpid()}"
     made = Network([f"{tag}n{i}" for i in range(hosts)], f"{tag}h")
     try:
         for step in _steps(made):
             done = ip(*step)
             if done.returncode != 0:
-                pytest.skip(f"no network namespaces here: ip {' '.join(step)}: {done.stderr.strip()}")
+                raise NoHosts(f"no network namespaces here: ip {' '.join(step)}: {done.stderr.strip()}")
         yield made
     finally:
         for name in [*made.names, made.head]:
+            ip("netns", "del", name)
+
+
+def _sweep() -> None:
+    """Remove what killed processes left."""
+    for name in sorted(path.name for path in Path("/run/netns").glob("peerway*")):
+        owner = re.fullmatch(r"peerway(\d+)[nh]\d*", name)
+        if owner is not None and not Path("/proc", owner[1]).exists():
             ip("netns", "del", name)
 
 
