@@ -1,0 +1,158 @@
+"""The same MPI program over UCX's own transports and over the torus card: latency and bandwidth by size.
+
+    python apps/mpi/compare.py --out out/mpi
+
+Writes records.jsonl and compare.html. `--keep results/cpu-2-mpi` also makes docs/mpi-compared.md and its
+plots anew from what was measured. The ways are run in turn, several times, so that what disturbs the machine
+disturbs all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import curves
+from hosts import Network, NoHosts, network
+from ways import WAYS, Failed, Mpi, Way
+
+from peerway import records
+from peerway.bench import machine
+from peerway.launch.mpi import MpiError
+
+K, M = 1 << 10, 1 << 20
+LATENCY_SIZES = tuple(1 << power for power in range(13))  # 1 B to 4 KiB
+BANDWIDTH_SIZES = tuple(1 << power for power in range(10, 23, 2))  # 1 KiB to 4 MiB
+FRESH_SIZES = (64 * K, M, 4 * M)
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "mpi-compared.md"
+NAMES = tuple(way.name for way in WAYS)
+
+
+@contextmanager
+def _hosts(chosen: list[Way]) -> Iterator[Network | None]:
+    if not any(way.between_hosts for way in chosen):
+        yield None
+        return
+    with network(2) as made:
+        yield made
+
+
+def _measured(mpi: Mpi, way: Way, hosts: Network | None, quick: bool) -> Iterator[records.Record]:
+    """One round of one way: a record for each size."""
+    known = machine.known()
+    about: dict[str, object] = {"load": round(os.getloadavg()[0], 2), **mpi.ask_ucx(way, hosts)}
+    for test, sizes, count in (
+        ("latency", LATENCY_SIZES, 200 if quick else 5000),
+        ("bandwidth", BANDWIDTH_SIZES, 3 if quick else 50),
+        ("fresh", FRESH_SIZES, 3 if quick else 50),
+    ):
+        text = ",".join(map(str, sizes))
+        for found in mpi.measure(way, test, text, count, hosts):
+            yield _record(found, way, {**known, "command": _command(way, mpi)}, about)
+
+
+def _command(way: Way, mpi: Mpi) -> str:
+    """What repeats this way alone."""
+    asked = ["python", "apps/mpi/compare.py", "--way", way.name, "--mpirun", Path(mpi.launcher.path).name]
+    return shlex.join(asked)
+
+
+def _record(
+    found: dict[str, object], way: Way, known: dict[str, str], about: dict[str, object]
+) -> records.Record:
+    def number(name: str) -> float:
+        return float(str(found[name]))
+
+    size, p50 = int(number("bytes")), number("p50_us")
+    return records.Record(
+        test=str(found["test"]),
+        via=way.name,
+        op="send",
+        shape="contiguous",
+        bytes=size,
+        ranks=2,
+        source="host",
+        target="host",
+        iterations=int(number("iterations")),
+        p50_us=p50,
+        p99_us=number("p99_us"),
+        min_us=number("min_us"),
+        mean_us=number("mean_us"),
+        bandwidth_MBps=round(size / p50, 3),
+        messages_per_s=round(1e6 / p50, 1),
+        validated=found["wrong"] == 0,
+        cpu_percent=None,
+        time=records.now(),
+        extra={**about, "messages": int(number("messages"))},
+        **known,
+    )
+
+
+@click.command()
+@click.option("--way", "names", type=click.Choice(NAMES), multiple=True, help="Only these ways.")
+@click.option("--mpirun", default="mpirun.openmpi", show_default=True, help="The launcher of an MPI,")
+@click.option("--mpicc", help="and its compiler; default: of the same ending.")
+@click.option("--rounds", type=click.IntRange(1, 99), default=5, show_default=True, help="Turns of each way.")
+@click.option("--quick", is_flag=True, help="Few iterations, one round: to see that it works.")
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the records here, and make the page and plots of the documentation from them.",
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("out/mpi"), show_default=True
+)
+def main(
+    *,
+    names: tuple[str, ...],
+    mpirun: str,
+    mpicc: str | None,
+    rounds: int,
+    quick: bool,
+    keep: Path | None,
+    out: Path,
+) -> None:
+    """Measure, and draw what came out. Fails when a byte was wrong, or UCX took another way."""
+    out.mkdir(parents=True, exist_ok=True)
+    chosen = [way for way in WAYS if not names or way.name in names]
+    found: list[records.Record] = []
+    try:
+        mpi = Mpi(mpirun, mpicc or _compiler_of(mpirun))
+        with _hosts(chosen) as hosts:
+            for turn in range(1 if quick else rounds):
+                for way in chosen:
+                    click.echo(f"round {turn + 1}: {way.name}", err=True)
+                    found += _measured(mpi, way, hosts, quick)
+    except (Failed, MpiError, NoHosts) as error:
+        raise click.ClickException(str(error)) from error
+    records.write(out / "records.jsonl", found)
+    curves.write(found, out / "compare.html")
+    click.echo(curves.figures(found))
+    if keep is not None:
+        document(found, keep)
+    click.echo(f"{out / 'records.jsonl'}\n{out / 'compare.html'}")
+    sys.exit(0 if all(record.validated for record in found) else 1)
+
+
+def document(found: list[records.Record], folder: Path) -> None:
+    """Keep the records, and make the documentation's page and plots from them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    records.write(folder / "records.jsonl", found)
+    PAGE.write_text(curves.fill(PAGE.read_text(), found))
+    curves.draw(found, PAGE.parent / "pictures")
+
+
+def _compiler_of(mpirun: str) -> str:
+    path = Path(mpirun)
+    ending = "".join(path.suffixes)
+    beside = f"mpicc{ending}"
+    return str(path.with_name(beside)) if path.parent != Path() else beside
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""What was compared, as curves by message size and as tables: medians over the rounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+
+import click
+import plotly.graph_objects as go
+
+from peerway.records import Record
+from peerway.report.pictures import CannotDraw, as_svg
+from peerway.units import bandwidth_text, size_text, time_text
+
+K, M = 1 << 10, 1 << 20
+PICTURES = ("mpi-latency", "mpi-bandwidth")
+BEGIN, END = "<!-- from the records -->", "<!-- end of the records -->"
+# Okabe and Ito's colours; the card's curves are solid.
+LOOKS = {
+    "nic:torus": ("over the card: torus, one host", "#0072b2", "solid", "circle"),
+    "nic:torus/timed": ("over the card: torus, one host, timed", "#56b4e9", "solid", "diamond"),
+    "nic:torus/hosts": ("over the card: torus, between hosts", "#009e73", "solid", "square"),
+    "posix": ("UCX posix", "#d55e00", "dash", "triangle-up"),
+    "posix+cma": ("UCX posix, cma", "#e69f00", "dash", "triangle-down"),
+    "sysv": ("UCX sysv", "#cc79a7", "dash", "x"),
+    "tcp": ("UCX tcp, loopback", "#000000", "dash", "cross"),
+    "tcp/hosts": ("UCX tcp, between hosts", "#7f7f7f", "dash", "star"),
+}
+
+
+def value(found: list[Record], test: str, via: str, size: int, name: str = "p50_us") -> float | None:
+    """The median over the rounds of a field; None where there is no record."""
+    of = [getattr(r, name) for r in found if (r.test, r.via, r.bytes) == (test, via, size)]
+    return float(median(of)) if of else None
+
+
+def ratios(found: list[Record]) -> dict[str, float]:
+    """How the card stands beside what it must not be worse than."""
+    made = {}
+    for name, test, field, sizes, peers in (
+        ("latency", "mpi_latency", "p50_us", (1, K, 4 * K), ("tcp", "posix")),
+        ("bandwidth", "mpi_bw", "bandwidth_MBps", (64 * K, M, 4 * M), ("posix", "posix+cma")),
+        ("bandwidth, fresh memory,", "mpi_fresh_bw", "bandwidth_MBps", (M,), ("posix", "posix+cma")),
+    ):
+        for peer in peers:
+            for size in sizes:
+                own, other = (value(found, test, via, size, field) for via in ("nic:torus", peer))
+                if own and other:
+                    made[f"{name} of {size_text(size)}: `nic:torus` / `{peer}`"] = own / other
+    return made
+
+
+def figures(found: list[Record]) -> str:
+    """The tables of docs/mpi-compared.md."""
+    one = found[0]
+    rounds = max(sum((r.test, r.via, r.bytes) == (one.test, v, one.bytes) for r in found) for v in LOOKS)
+    where = f"{one.extra['mpi']}, UCX {one.extra['ucx']}, 2 ranks, {one.device}, {one.time[:10]}"
+    load = median(r.extra["load"] for r in found)
+    made = [
+        f"{where}; medians of {rounds} {'round' if rounds == 1 else 'rounds'}; load average {load:.1f}.",
+        "",
+        "| latency, one way | 1 B | 99 % | 1 KiB | 99 % | 4 KiB | 99 % |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    ways = [via for via in LOOKS if any(r.via == via for r in found)]
+    for via in ways:
+        times = [
+            value(found, "mpi_latency", via, size, name)
+            for size in (1, K, 4 * K)
+            for name in ("p50_us", "p99_us")
+        ]
+        made.append(_row(f"`{via}`", ["–" if us is None else time_text(us) for us in times]))
+    head = "| bandwidth | 1 KiB | 64 KiB | 1 MiB | 4 MiB | fresh memory: 64 KiB | 1 MiB | 4 MiB |"
+    made += ["", head, "|" + " --- |" * 8]
+    cases = [("mpi_bw", size) for size in (K, 64 * K, M, 4 * M)]
+    cases += [("mpi_fresh_bw", size) for size in (64 * K, M, 4 * M)]
+    for via in ways:
+        rates = [value(found, test, via, size, "bandwidth_MBps") for test, size in cases]
+        made.append(_row(f"`{via}`", ["–" if rate is None else bandwidth_text(rate) for rate in rates]))
+    made += ["", "| times as much | |", "| --- | --- |"]
+    made += [_row(name, [f"{ratio:.2f}"]) for name, ratio in ratios(found).items()]
+    return "\n".join(made)
+
+
+def _row(name: str, cells: list[str]) -> str:
+    return "| " + " | ".join([name, *cells]) + " |"
+
+
+def fill(page: str, found: list[Record]) -> str:
+    """Give the page with its tables made anew from these records."""
+    head, _, rest = page.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return f"{head}{BEGIN}\n{figures(found)}\n\n{END}{tail}"
+
+
+def latency(found: list[Record]) -> go.Figure:
+    """Half of a round trip by size: medians as lines, the 99th percentiles as thin ones."""
+    figure = go.Figure()
+    for via, (name, colour, dash, marker) in LOOKS.items():
+        sizes = _sizes(found, "mpi_latency", via)
+        if not sizes:
+            continue
+        line = {"color": colour, "dash": dash}
+        y = [value(found, "mpi_latency", via, size) for size in sizes]
+        look = {"symbol": marker, "size": 6}
+        figure.add_trace(
+            go.Scatter(x=_names(sizes), y=y, name=name, mode="lines+markers", line=line, marker=look)
+        )
+        tail = [value(found, "mpi_latency", via, size, "p99_us") for size in sizes]
+        thin = {"color": colour, "dash": "dot", "width": 1}
+        figure.add_trace(go.Scatter(x=_names(sizes), y=tail, mode="lines", line=thin, showlegend=False))
+    figure.update_yaxes(type="log", dtick=1, tickformat=",", title_text="µs, one way")
+    return _laid_out(figure, "latency; thin dotted: 99th percentile", found)
+
+
+def bandwidth(found: list[Record]) -> go.Figure:
+    """Of a window of messages one way, by size."""
+    figure = go.Figure()
+    for via, (name, colour, dash, marker) in LOOKS.items():
+        sizes = _sizes(found, "mpi_bw", via)
+        y = [(value(found, "mpi_bw", via, size, "bandwidth_MBps") or 0) / 1e3 for size in sizes]
+        if sizes:
+            line, look = {"color": colour, "dash": dash}, {"symbol": marker, "size": 6}
+            figure.add_trace(
+                go.Scatter(x=_names(sizes), y=y, name=name, mode="lines+markers", line=line, marker=look)
+            )
+    figure.update_yaxes(title_text="GB/s", rangemode="tozero")
+    return _laid_out(figure, "bandwidth, windows of at most 64 messages", found)
+
+
+def _sizes(found: list[Record], test: str, via: str) -> list[int]:
+    return sorted({r.bytes for r in found if (r.test, r.via) == (test, via)})
+
+
+def _names(sizes: list[int]) -> list[str]:
+    return [size_text(size) for size in sizes]
+
+
+def _laid_out(figure: go.Figure, title: str, found: list[Record]) -> go.Figure:
+    one = found[0]
+    where = f"{one.extra['mpi']}, UCX {one.extra['ucx']}, 2 ranks on {one.device}"
+    figure.update_xaxes(title_text="message", type="category")
+    text = f"{title}<br><sub>{where}</sub>"
+    return figure.update_layout(title=text, template="plotly_white", width=900, height=460)
+
+
+def write(found: list[Record], page: Path) -> None:
+    """Write a page for a browser."""
+    parts = [
+        figure.to_html(full_html=False, include_plotlyjs=number == 0)
+        for number, figure in enumerate((latency(found), bandwidth(found)))
+    ]
+    page.write_text('<meta charset="utf-8"><title>MPI compared</title>' + "".join(parts))
+
+
+def draw(found: list[Record], folder: Path) -> None:
+    """Write the pictures."""
+    try:
+        drawn = as_svg([latency(found), bandwidth(found)])
+    except CannotDraw as error:
+        raise click.ClickException(str(error)) from error
+    for name, svg in zip(PICTURES, drawn, strict=True):
+        (folder / f"{name}.svg").write_text(svg + "\n")

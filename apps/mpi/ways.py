@@ -1,0 +1,143 @@
+"""The ways that one MPI program is run, by transports of UCX and by a card, and the commands for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from hosts import Network, address, mpi_words
+
+from peerway.launch.mpi import Launcher, find_launcher
+
+HERE = Path(__file__).resolve().parent
+FOLDER = HERE.parents[1] / "build" / "mpi"
+LIMIT = 600.0  # seconds after which a run counts as hanging
+
+
+class Failed(Exception):
+    """What went wrong in a run, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the bytes go. `transports`: of UCX, with nothing else open; a card's are `peerway`."""
+
+    name: str  # as records have it
+    transports: str
+    devices: str = "all"  # of UCX
+    card: dict[str, object] | None = None  # the torus file
+    between_hosts: bool = False
+
+    @property
+    def engine(self) -> bool:
+        """Whether a thread of the card moves the bytes and needs a core beside the ranks."""
+        return self.card is not None and (self.between_hosts or "timed" in self.card)
+
+
+APART: dict[str, object] = {"extents": [2], "nodes": {"0": address(0), "1": address(1)}}
+WAYS = (
+    Way("tcp", "tcp", devices="lo"),
+    Way("posix", "posix"),
+    Way("posix+cma", "posix,cma"),
+    Way("sysv", "sysv"),
+    Way("nic:torus", "peerway", card={"extents": [2]}),
+    Way("nic:torus/timed", "peerway", card={"extents": [2], "timed": True}),
+    Way("tcp/hosts", "tcp", devices="eth0", between_hosts=True),
+    Way("nic:torus/hosts", "peerway", card=APART, between_hosts=True),
+)
+
+
+class Mpi:
+    """An MPI: its launcher, and pingpong.c as its compiler makes it."""
+
+    def __init__(self, mpirun: str, mpicc: str) -> None:
+        self.launcher: Launcher = find_launcher(mpirun)
+        compiler = shutil.which(mpicc)
+        if compiler is None:
+            raise Failed(f"there is no command {mpicc}; --mpicc names the compiler of the MPI of {mpirun}")
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        self.program = FOLDER / "pingpong"
+        flags = ["-O2", "-std=c11", "-D_GNU_SOURCE"]
+        _said([compiler, *flags, str(HERE / "pingpong.c"), "-o", str(self.program)])
+        self.version = _said([self.launcher.path, "--version"]).strip().splitlines()[0]
+        if self.launcher.kind == "mpich":
+            numbers = re.search(r"Version:\s+(\S+)", _said([self.launcher.path, "--version"]))
+            self.version = f"MPICH {numbers[1]}" if numbers else "MPICH"
+
+    def measure(
+        self, way: Way, test: str, sizes: str, count: int, hosts: Network | None
+    ) -> list[dict[str, object]]:
+        """What the program tells of each size."""
+        said = _said(self._command(way, hosts, {}, test, sizes, str(count)))
+        return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+
+    def ask_ucx(self, way: Way, hosts: Network | None) -> dict[str, str]:
+        """UCX's version. Raises Failed when its lanes are not those of the way alone."""
+        said = _said(self._command(way, hosts, {"UCX_LOG_LEVEL": "info"}, "latency", "8,65536", "10"))
+        version = re.search(r"UCX +INFO +Version (\S+)", said)
+        lines = [line for line in said.splitlines() if re.search(r"INFO.*cfg[#\[]", line)]
+        lanes = " ".join(found for line in lines for found in re.findall(r"\w\(([^()]+)\)", line)).split()
+        used = {lane.split("/")[0] for lane in lanes}
+        if version is None or not used or not used <= {*way.transports.split(",")}:
+            raise Failed(f"{way.name}: UCX should use {way.transports} and uses {sorted(used)}:\n{said}")
+        return {"mpi": self.version, "ucx": version[1]}
+
+    def _command(
+        self, way: Way, hosts: Network | None, variables: dict[str, str], *arguments: str
+    ) -> list[str]:
+        openmpi = self.launcher.kind == "openmpi"
+        words = ["--bind-to", "none"]
+        if way.engine and openmpi:
+            words += ["--mca", "mpi_yield_when_idle", "1"]
+        if way.between_hosts:
+            assert hosts is not None
+            words += mpi_words(openmpi, hosts.names[:2], hosts.agent(FOLDER))
+        variables = {"UCX_NET_DEVICES": way.devices, **variables}
+        program = [str(self.program), *arguments]
+        if way.card is None:
+            command = [self.launcher.path, "-n", "2", *words, *self._only(way, variables), *program]
+        else:
+            words += self._variables(variables)
+            command = [sys.executable, "-m", "peerway", "mpirun", "--nic", _card(way), "-n", "2"]
+            command += ["--mpirun", self.launcher.path]
+            command += [*(f"--launcher-option={word}" for word in words), "--", *program]
+        return hosts.from_head(command) if way.between_hosts and hosts is not None else command
+
+    def _only(self, way: Way, variables: dict[str, str]) -> list[str]:
+        """Nothing but this way, as `peerway mpirun` does it for a card."""
+        words = self._variables({**variables, "UCX_TLS": way.transports})
+        if self.launcher.kind == "mpich":
+            return [*words, *self._variables({"MPIR_CVAR_NOLOCAL": "1"})]
+        settings = {"pml": "ucx", "osc": "ucx", "btl": "self"}
+        settings |= {"opal_common_ucx_tls": "any", "opal_common_ucx_devices": "any"}
+        return words + [word for name, value in settings.items() for word in ("--mca", name, value)]
+
+    def _variables(self, variables: dict[str, str]) -> list[str]:
+        if self.launcher.kind == "openmpi":
+            return [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
+        return [word for name, value in variables.items() for word in ("-genv", name, value)]
+
+
+def _card(way: Way) -> str:
+    file = FOLDER / f"{way.name.replace('/', '-').replace(':', '-')}.json"
+    file.write_text(json.dumps(way.card))
+    return f"torus?{file}"
+
+
+def _said(command: list[str]) -> str:
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=LIMIT, env={**os.environ, **allowed}
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{' '.join(command)}: not done after {LIMIT:.0f} s") from error
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
