@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint64_t kPatience = 1'500'000'000;  ///< with a peer that does not answer
 constexpr uint64_t kPingEvery = 100'000'000;
+constexpr unsigned kAtOnce = 64, kTrain = 16;  ///< packets
 
 bool load(const Memory* memory, std::byte* to, const std::byte* from, uint64_t bytes) {
   if (memory != nullptr && memory->kind == PW_NIC_CUDA) return gpu_copy(to, from, bytes, memory->device);
@@ -81,12 +82,14 @@ void Exchange::start(OperationPointer operation, uint64_t now) {
     flow->gets[message->header.id] = std::move(operation);
   }
   flow->queue.push_back(std::move(message));
-  cut(*flow, now);
 }
 
-// Turns messages into packets while the window has room.
-void Exchange::cut(Flow& flow, uint64_t now) {
-  while (!flow.queue.empty() && flow.out.room()) {
+// Turns messages into packets while the window has room, but not for long: others wait to be heard. Returns
+// whether there is more to do.
+bool Exchange::cut(Flow& flow, uint64_t now) {
+  for (unsigned count = 0; !flow.queue.empty() && flow.out.room(); ++count) {
+    if (count == kAtOnce) return true;
+    if (count % kTrain == kTrain - 1) wire_.flush();  // the peer works meanwhile
     const std::shared_ptr<Message> message = flow.queue.front();
     const uint64_t bytes = std::min<uint64_t>(kMostPayload, message->bytes - message->cut);
     Header header = message->header;
@@ -112,24 +115,26 @@ void Exchange::cut(Flow& flow, uint64_t now) {
     ++message->packets;
     transmit(flow, flow.out.push(std::move(datagram), message, now));
   }
+  return false;
 }
 
 void Exchange::transmit(Flow& flow, Datagram& datagram) {
   Header header;
   std::memcpy(&header, datagram.data(), sizeof header);
-  flow.in.report(header);
+  header.turn = flow.out.turn();
+  header.report = flow.in.report();
   std::memcpy(datagram.data(), &header, sizeof header);
   seal(datagram, key_);
   wire_.send(flow.to, datagram);
   flow.owes_ack = false;
 }
 
-void Exchange::send_bare(Flow& flow, Kind kind) {
-  const Header header = header_to(flow, kind);
+void Exchange::send_bare(Flow& flow, Kind kind, uint64_t turn) {
+  Header header = header_to(flow, kind);
+  header.turn = turn;
+  header.report = flow.in.report();
   std::array<std::byte, sizeof header> datagram;
-  Header full = header;
-  flow.in.report(full);
-  std::memcpy(datagram.data(), &full, sizeof full);
+  std::memcpy(datagram.data(), &header, sizeof header);
   seal(datagram, key_);
   wire_.send_copy(flow.to, datagram);
   flow.owes_ack = false;
@@ -144,7 +149,8 @@ uint64_t Exchange::attend(uint64_t now) {
       ++counters_.again;
       transmit(flow, datagram);
     });
-    cut(flow, now);
+    if (cut(flow, now)) next = now;
+    if (flow.out.ask(now, flow.queue.empty())) send_bare(flow, Kind::ping, flow.out.turn());
     if (silent(flow, now)) lost.emplace_back(number, flow.session);
     if (flow.owes_ack) send_bare(flow, Kind::ack);
     next = std::min(next, flow.out.next_timer());
@@ -182,8 +188,7 @@ void Exchange::lose(uint32_t number, uint64_t session) {
     const auto end = [&](OperationPointer& operation) {
       if (operation != nullptr) hooks_.complete(std::move(operation), PW_NIC_UNREACHABLE);
     };
-    constexpr std::array<uint64_t, 4> kNone{};
-    flow->out.acknowledge(flow->out.next_sequence() - 1, kNone, flow->heard,
+    flow->out.acknowledge({flow->out.next_sequence() - 1, {}, 0}, flow->heard,
                           [&](const std::shared_ptr<void>& owner, const Datagram&) {
                             end(static_cast<Message*>(owner.get())->operation);
                           });

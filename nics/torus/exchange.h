@@ -47,9 +47,9 @@ class Exchange {
   void take_in_order(Flow& flow, std::span<const std::byte> datagram);
   void take_get(Flow& flow, const Header& header);
   void take_data(Flow& flow, const Packet& packet);
-  void cut(Flow& flow, uint64_t now);
+  bool cut(Flow& flow, uint64_t now);
   void transmit(Flow& flow, Datagram& datagram);
-  void send_bare(Flow& flow, Kind kind);
+  void send_bare(Flow& flow, Kind kind, uint64_t turn = 0);
   bool silent(Flow& flow, uint64_t now);
   [[nodiscard]] Header header_to(const Flow& flow, Kind kind) const;
 

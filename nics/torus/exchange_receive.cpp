@@ -36,6 +36,7 @@ void Exchange::take_datagram(std::span<const std::byte> datagram, const sockaddr
   if (flow == nullptr) return;
   flow->heard = now;
   take_acknowledgement(*flow, header, now);
+  flow->in.note(header.turn);
   if (header.kind == Kind::ping) flow->owes_ack = true;
   if (header.sequence == 0) return;
   flow->owes_ack = true;
@@ -45,12 +46,11 @@ void Exchange::take_datagram(std::span<const std::byte> datagram, const sockaddr
 }
 
 void Exchange::take_acknowledgement(Flow& flow, const Header& header, uint64_t now) {
-  flow.out.acknowledge(
-      header.acknowledged, header.arrived, now, [&](const std::shared_ptr<void>& owner, const Datagram&) {
-        auto* message = static_cast<Message*>(owner.get());
-        if (--message->packets == 0 && message->cut == message->bytes && message->operation != nullptr)
-          hooks_.complete(std::move(message->operation), PW_NIC_OK);
-      });
+  flow.out.acknowledge(header.report, now, [&](const std::shared_ptr<void>& owner, const Datagram&) {
+    auto* message = static_cast<Message*>(owner.get());
+    if (--message->packets == 0 && message->cut == message->bytes && message->operation != nullptr)
+      hooks_.complete(std::move(message->operation), PW_NIC_OK);
+  });
 }
 
 void Exchange::take_in_order(Flow& flow, std::span<const std::byte> datagram) {

@@ -16,12 +16,15 @@ namespace pw::torus {
 
 using Datagram = std::vector<std::byte>;
 
-/// What was sent and not yet taken by the other end.
+/// What was sent and not yet taken by the other end. Nothing is sent again on suspicion: each transmission
+/// has a turn of its own, and the other end tells the highest that arrived, so what was sent well before that
+/// one and is not there was lost. Where nothing follows that could be such evidence, the other end is asked.
 class SendWindow {
  public:
-  [[nodiscard]] bool room() const { return packets_.size() < limit_; }
+  [[nodiscard]] bool room() const { return packets_.size() < kWindow && under_way_ < limit_; }
   [[nodiscard]] bool empty() const { return packets_.empty(); }
   [[nodiscard]] uint64_t next_sequence() const { return first_ + packets_.size(); }
+  [[nodiscard]] uint64_t turn() const { return turn_; }  ///< of what was sent last
 
   /// The packet next_sequence(), sent now. `owner` is told of by acknowledge().
   Datagram& push(Datagram datagram, std::shared_ptr<void> owner, uint64_t now);
@@ -29,20 +32,25 @@ class SendWindow {
   /// Reads what the other end has taken; `taken(owner, datagram)` for each, in order. False for what it
   /// cannot have taken.
   template <typename Taken>
-  bool acknowledge(uint64_t acknowledged, const std::array<uint64_t, 4>& arrived, uint64_t now,
-                   Taken&& taken);
+  bool acknowledge(const Report& report, uint64_t now, Taken&& taken);
 
-  /// `send(datagram)` for each packet that must have been lost: others that were sent three turns later
-  /// arrived, or its time has passed.
+  /// `send(datagram)` for each packet that was lost.
   template <typename Send>
   void resend(uint64_t now, Send&& send);
 
-  /// When the next one's time passes; UINT64_MAX: none is under way.
-  [[nodiscard]] uint64_t next_timer() const;
+  /// Whether to ask the other end, with turn(), what it has. `last`: nothing waits to be sent.
+  bool ask(uint64_t now, bool last);
+
+  /// When to ask if nothing comes before; UINT64_MAX: nothing is under way.
+  [[nodiscard]] uint64_t next_timer() const { return packets_.empty() ? UINT64_MAX : stirred_ + patience(); }
 
  private:
-  static constexpr uint64_t kShortest = 2'000'000, kFirst = 20'000'000, kLongest = 200'000'000;
-  static constexpr uint32_t kFewest = 16;
+  static constexpr uint64_t kShortest = 200'000, kFirst = 2'000'000, kLongest = 200'000'000;
+  /// Packets under way. As few as keep both ends busy: what waits in sockets is no longer in a cache when its
+  /// turn comes, and a loss is told of the later.
+  static constexpr uint32_t kFewest = 8, kMost = 32;
+  static constexpr uint64_t kApart = 3;   ///< turns; less may be overtaken on the way
+  static constexpr uint32_t kBurst = 16;  ///< packets at whose end it pays to ask at once
 
   struct Packet {
     Datagram datagram;
@@ -51,19 +59,21 @@ class SendWindow {
     bool arrived = false, again = false;
   };
   void arrive(Packet& packet, uint64_t now);
-  [[nodiscard]] bool overtaken(const Packet& p) const { return p.turn + 3 <= newest_arrived_; }
+  void stir(uint64_t now) { stirred_ = now, silent_ = 0; }
   [[nodiscard]] uint64_t patience() const {
-    if (round_trip_ == 0) return kFirst << std::min(silent_, 3u);
-    return std::min((round_trip_ + 4 * swing_ + kShortest) << std::min(silent_, 8u), kLongest);
+    const uint64_t usual = round_trip_ == 0 ? kFirst : round_trip_ + 4 * swing_ + kShortest;
+    return std::min(usual << std::min(silent_, 8u), kLongest);
   }
 
   std::deque<Packet> packets_;
   uint64_t first_ = 1;  ///< sequence number of packets_[0]
   uint64_t turn_ = 0, newest_arrived_ = 0;
   uint64_t round_trip_ = 0, swing_ = 0;  ///< mean, and mean distance from it
-  uint64_t probed_ = 0;                  ///< when a timer last passed
-  uint32_t silent_ = 0;                  ///< timers that passed since the last acknowledgement
-  uint32_t limit_ = kWindow;
+  uint64_t stirred_ = 0;                 ///< when something was sent, or known to have arrived
+  uint32_t silent_ = 0;                  ///< questions since something was known to have arrived
+  uint32_t unasked_ = 0;                 ///< packets since the last question
+  uint32_t under_way_ = 0;               ///< packets that are not known to have arrived
+  uint32_t limit_ = kMost;               ///< of those
 };
 
 /// What arrived, put in order.
@@ -73,29 +83,32 @@ class ReceiveWindow {
   /// already.
   template <typename Take>
   bool arrive(uint64_t sequence, std::span<const std::byte> datagram, Take&& take);
+  /// Something of that turn is here.
+  void note(uint64_t turn) { newest_ = std::max(newest_, turn); }
 
-  void report(Header& header) const {
-    header.acknowledged = expected_ - 1;
-    header.arrived = arrived_;
-  }
+  [[nodiscard]] Report report() const { return {expected_ - 1, arrived_, newest_}; }
 
  private:
   bool shift();  ///< on to the next one; whether it is here already
 
-  uint64_t expected_ = 1;
+  uint64_t expected_ = 1, newest_ = 0;
   std::array<uint64_t, 4> arrived_{};  ///< bit i: expected_ + i
   std::array<Datagram, kWindow> waiting_;
 };
 
 inline Datagram& SendWindow::push(Datagram datagram, std::shared_ptr<void> owner, uint64_t now) {
   packets_.push_back({std::move(datagram), std::move(owner), now, ++turn_});
+  ++under_way_;
+  ++unasked_;
+  stirred_ = now;
   return packets_.back().datagram;
 }
 
 inline void SendWindow::arrive(Packet& packet, uint64_t now) {
   if (packet.arrived) return;
   packet.arrived = true;
-  newest_arrived_ = std::max(newest_arrived_, packet.turn);
+  --under_way_;
+  stir(now);
   if (packet.again) return;  // which of the two it was, nobody knows
   const uint64_t took = now - packet.sent;
   if (round_trip_ == 0) round_trip_ = took, swing_ = took / 2;
@@ -105,18 +118,16 @@ inline void SendWindow::arrive(Packet& packet, uint64_t now) {
 }
 
 template <typename Taken>
-bool SendWindow::acknowledge(uint64_t acknowledged, const std::array<uint64_t, 4>& arrived, uint64_t now,
-                             Taken&& taken) {
-  if (acknowledged >= next_sequence()) return false;
-  if (acknowledged + 1 < first_) return true;  // an old one
-  const size_t count = acknowledged + 1 - first_;
+bool SendWindow::acknowledge(const Report& report, uint64_t now, Taken&& taken) {
+  if (report.acknowledged >= next_sequence() || report.newest > turn_) return false;
+  if (report.newest > newest_arrived_) stir(now);
+  newest_arrived_ = std::max(newest_arrived_, report.newest);
+  if (report.acknowledged + 1 < first_) return true;  // an old one
+  const size_t count = report.acknowledged + 1 - first_;
   for (size_t i = 0; i < count; ++i) arrive(packets_[i], now);
   for (size_t i = count; i < packets_.size() && i - count < kWindow; ++i)
-    if ((arrived[(i - count) / 64] >> ((i - count) % 64) & 1) != 0) arrive(packets_[i], now);
-  if (count > 0) {
-    silent_ = 0;
-    limit_ = std::min(kWindow, limit_ + static_cast<uint32_t>(count));
-  }
+    if ((report.arrived[(i - count) / 64] >> ((i - count) % 64) & 1) != 0) arrive(packets_[i], now);
+  limit_ = static_cast<uint32_t>(std::min<size_t>(kMost, limit_ + count));
   for (size_t i = 0; i < count; ++i) {
     Packet packet = std::move(packets_.front());
     packets_.pop_front();
@@ -128,30 +139,26 @@ bool SendWindow::acknowledge(uint64_t acknowledged, const std::array<uint64_t, 4
 
 template <typename Send>
 void SendWindow::resend(uint64_t now, Send&& send) {
-  const uint64_t patient = patience();
-  bool late = false;
+  const uint64_t newest = newest_arrived_;
   for (Packet& packet : packets_) {
-    if (packet.arrived) continue;
-    const bool over =
-        !late && now >= std::max(packet.sent, probed_) + patient;  // the answer to one tells of the others
-    if (!over && !overtaken(packet)) continue;
-    late |= over;
-    packet.sent = now;
+    if (packet.arrived || packet.turn + kApart > newest) continue;
+    packet.sent = stirred_ = now;
     packet.turn = ++turn_;
     packet.again = true;
+    unasked_ = kBurst;  // if it is lost again, the other end waits with all that came after it
     send(packet.datagram);
   }
-  if (!late) return;
-  ++silent_;
-  probed_ = now;
-  limit_ = std::max(kFewest, limit_ / 2);
 }
 
-inline uint64_t SendWindow::next_timer() const {
-  uint64_t oldest = UINT64_MAX;
-  for (const Packet& packet : packets_)
-    if (!packet.arrived) oldest = std::min(oldest, packet.sent);
-  return oldest == UINT64_MAX ? oldest : std::max(oldest, probed_) + patience();
+inline bool SendWindow::ask(uint64_t now, bool last) {
+  if (packets_.empty()) return false;
+  const bool late = now >= next_timer();
+  if (!late && !(last && unasked_ >= kBurst)) return false;
+  if (late && silent_++ > 0) limit_ = std::max(kFewest, limit_ / 2);
+  turn_ += kApart;
+  unasked_ = 0;
+  stirred_ = now;
+  return true;
 }
 
 inline bool ReceiveWindow::shift() {

@@ -11,7 +11,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the header is sent as it lies in memory");
 
-constexpr uint32_t kPacketMagic = 0x31545750;  // "PWT1"
+constexpr uint32_t kPacketMagic = 0x32545750;  // "PWT2"
 constexpr size_t kChecksumAt = offsetof(Header, checksum);
 
 // Of the header, with the hash of the payload in the checksum's place: nothing is copied but the header.

@@ -24,6 +24,13 @@ enum class Kind : uint16_t {
   refused,  ///< the memory that get `id` names is not there
 };
 
+/// What an endpoint says of the packets that it got from the other one.
+struct Report {
+  uint64_t acknowledged;            ///< all up to this one were taken
+  std::array<uint64_t, 4> arrived;  ///< bit i: acknowledged + 1 + i is there as well
+  uint64_t newest;                  ///< the highest turn that arrived
+};
+
 /// Packets from `put` on bear a sequence number, 1 and up, and are taken in that order.
 struct Header {
   uint32_t magic;
@@ -32,13 +39,13 @@ struct Header {
   uint64_t checksum;  ///< of the header and the payload
   uint32_t from, to;  ///< numbers of the endpoints
   uint64_t from_session, to_session;
-  uint64_t sequence;                ///< 0: none
-  uint64_t acknowledged;            ///< all up to this one were taken
-  std::array<uint64_t, 4> arrived;  ///< bit i: acknowledged + 1 + i is there as well
+  uint64_t sequence;  ///< 0: none
+  uint64_t turn;      ///< grows with everything that is sent, also with what is sent again; 0: none
+  Report report;
   uint32_t slot, generation;
   uint64_t offset, id, total;
 };
-static_assert(sizeof(Header) == 120 && kWindow == 64 * 4);
+static_assert(sizeof(Header) == 136 && kWindow == 64 * 4);
 
 inline constexpr size_t kMostDatagram = sizeof(Header) + kMostPayload;
 

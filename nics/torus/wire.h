@@ -37,7 +37,7 @@ class Wire {
   unsigned receive(Take&& take);
 
  private:
-  static constexpr unsigned kBatch = 64;
+  static constexpr unsigned kBatch = 16;
   struct Out {
     sockaddr_in to;
     std::span<const std::byte> bytes;
@@ -57,7 +57,7 @@ class Wire {
   Counters& counters_;
   std::vector<Out> out_;
   std::vector<std::unique_ptr<std::vector<std::byte>>> owned_;  ///< of send_copy() and damaged ones
-  std::unique_ptr<In> in_ = std::make_unique<In>();
+  std::unique_ptr<In> in_ = std::make_unique_for_overwrite<In>();
 };
 
 template <typename Take>

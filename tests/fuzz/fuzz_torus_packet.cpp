@@ -25,10 +25,12 @@ void use(const Packet& packet, std::span<const std::byte> datagram) {
   SendWindow out;
   for (int i = 0; i < 3; ++i) out.push(Datagram(8), nullptr, 1);
   int taken = 0;
-  out.acknowledge(header.acknowledged, header.arrived, 2, [&](auto&&, auto&&) { ++taken; });
+  out.acknowledge(header.report, 2, [&](auto&&, auto&&) { ++taken; });
   require(taken <= 3);
   out.resend(3, [](const Datagram&) {});
+  out.ask(3, true);
   ReceiveWindow in;
+  in.note(header.turn);
   in.arrive(header.sequence, datagram, [](auto) {});
 }
 
