@@ -1,4 +1,4 @@
-"""The numbers of docs/measured.md are those of the records under results/."""
+"""The numbers of docs/measured.md and docs/nics/torus.md are those of the records under results/."""
 
 from __future__ import annotations
 
@@ -101,3 +101,14 @@ def test_a_row_has_the_numbers_of_its_records(
         place = re.compile(rf" {re.escape(text)}[ ,]").search(row, at)
         assert place, f"{via}: {text} is not in its place in: {row}"
         at = place.end() - 1
+
+
+def test_what_loss_costs_has_the_numbers_of_its_records() -> None:
+    page = (ROOT / "docs" / "nics" / "torus.md").read_text()
+    found = records.read(ROOT / "results" / "cpu-2-torus" / "loss.jsonl")
+    assert found
+    for clean, lossy in zip(found[::2], found[1::2], strict=True):
+        assert (clean.validated, lossy.validated, clean.bytes, clean.extra["drop"]) == (True, True, M, 0)
+        speeds = [f"{record.bandwidth_MBps:.0f} MB/s" for record in (clean, lossy)]
+        cells = [str(lossy.extra["in_flight"]), *speeds, f"{lossy.extra['cost']:.0%}"]
+        assert f"| {' | '.join(cells)} |" in page

@@ -6,11 +6,19 @@ import json
 import os
 import random
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hosts import address
 from launching import BUILD, LIMIT, PROGRAMS, ROOT, clean_environment
+
+from peerway import records
+
+LOSS = ROOT / "apps" / "loss"
+sys.path.insert(0, str(LOSS))
+
+from spaces import NoSpaces, address, joined  # noqa: E402
 
 Torus = dict[str, object]
 PROMISES = ["puts_in_order", "gets_behind_puts"]
@@ -112,6 +120,23 @@ def test_seeds_of_mixed_faults(torus_ranks: Ranks) -> None:
         for name in happened:
             happened[name] += torus_ranks.sum(name)
     assert all(happened.values()), happened
+
+
+def test_what_loss_costs_is_measured(spaces: list[str], tmp_path: Path) -> None:
+    """apps/loss: all bytes come, and only with losses is anything sent again."""
+    assert spaces  # it makes its own, which can be where these could
+    out = tmp_path / "loss.jsonl"
+    few = ["--turns", "2", "--ms", "50", "--in-flight", "2", "--out", str(out)]
+    command = [sys.executable, str(LOSS / "loss.py"), *few]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=2 * LIMIT, env=clean_environment()
+    )
+    assert done.returncode == 0, done.stderr
+    clean, lossy = records.read(out)
+    assert clean.validated
+    assert lossy.validated
+    assert (clean.extra["dropped"], clean.extra["drop"], lossy.extra["drop"]) == (0, 0, 0.01)
+    assert lossy.extra["retransmitted"] > 0
 
 
 def test_faults_over_the_network(torus_ranks: Ranks, spaces: list[str]) -> None:
