@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 
 #include "base/clock.h"
 #include "base/format.h"
@@ -28,10 +29,26 @@ bool alive(const Seat& seat) {
   return process != 0 && birth_of(process) == seat.birth.load(std::memory_order_relaxed);
 }
 
+/// The same of many seats, most of which are of a few processes: each process is looked at once.
+class Census {
+ public:
+  bool alive(const Seat& seat) {
+    const int process = seat.process.load(std::memory_order_acquire);
+    if (process == 0) return false;
+    const auto [found, is_new] = births_.try_emplace(process, 0);
+    if (is_new) found->second = birth_of(process);
+    return found->second == seat.birth.load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::map<int, uint64_t> births_;
+};
+
 bool anybody_in(const Shared& shared) {
+  Census census;
   const uint32_t seats = shared.seats.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < seats && i < kMostEndpoints; ++i)
-    if (alive(shared.seat[i])) return true;
+    if (census.alive(shared.seat[i])) return true;
   return false;
 }
 
@@ -63,7 +80,8 @@ void sweep(const std::string& prefix) {
 }  // namespace
 
 uint64_t birth_of(int process) {
-  std::ifstream in(format("/proc/{}/stat", process));
+  // Of the first thread: that of the process sums over all of its threads.
+  std::ifstream in(format("/proc/{0}/task/{0}/stat", process));
   std::string text;
   if (!std::getline(in, text)) return 0;
   const size_t name_end = text.rfind(')');  // the name may hold anything
@@ -92,7 +110,7 @@ void Board::open_file() {
   file_ = Descriptor(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file_)
     throw Failure(PW_NIC_BROKEN,
-                  format("torus: the job's board {} cannot be opened{}", path_, errno_text(errno)));
+                  format("torus: the job's board {} cannot be opened{}", path_, lacking(errno)));
 }
 
 // Opened and claimed under one lock: a board at which nobody sits is swept away.
@@ -140,13 +158,14 @@ Board::~Board() {
 }
 
 void Board::claim(uint64_t session, uint32_t count, const std::function<uint32_t(uint32_t)>& candidate) {
+  Census census;
   for (uint32_t i = 0; i < count && number_ == UINT32_MAX; ++i) {
     const uint32_t number = candidate(i);
     Seat& seat = shared_->seat[number];
-    if (alive(seat)) continue;
+    if (census.alive(seat)) continue;
     // Memory of whoever sat here is no longer registered.
     for (uint32_t slot = 0; slot < seat.used; ++slot)
-      if (seat.generation[slot] % 2 == 1) ++seat.generation[slot];
+      if (auto& generation = shared_->generation[number][slot]; generation % 2 == 1) ++generation;
     for (auto& touching : seat.touching) touching[0] = 0;
     seat.birth = birth_of(getpid());
     seat.session = session;

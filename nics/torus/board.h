@@ -24,7 +24,6 @@ struct Seat {
   std::atomic<uint32_t> used;     ///< slots ever used
   alignas(
       64) std::atomic<uint64_t> touching[2][8];  ///< [thread][0]: tag of a slot; the rest keeps lines apart
-  std::atomic<uint32_t> generation[kSlots];      ///< odd: registered
 };
 
 struct Shared {
@@ -33,6 +32,8 @@ struct Shared {
   std::atomic<uint32_t> seats;                               ///< all that were ever taken are below
   std::atomic<uint64_t> busy[kMostEndpoints * kDirections];  ///< until when each link is taken
   Seat seat[kMostEndpoints];
+  // Apart from the seats, which are all looked at now and then, so that few pages are touched.
+  std::atomic<uint32_t> generation[kMostEndpoints][kSlots];  ///< by seat and slot; odd: registered
 };
 
 class Board {

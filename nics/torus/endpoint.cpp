@@ -215,23 +215,24 @@ std::shared_ptr<Memory> Endpoint::add_memory(const pw_nic_span& span, pw_nic_key
                                       : format("torus: memory of kind {}; host (0) and CUDA (1) are known",
                                                static_cast<int>(span.kind)));
   Seat& seat = board_->shared().seat[self_.number];
+  auto& generation = board_->shared().generation[self_.number];
   if (free_slots_.empty() && next_slot_ == kSlots)
     throw Failure(PW_NIC_BUSY, format("torus: {} memories are registered; no more are possible", kSlots));
   const uint32_t slot = free_slots_.empty() ? next_slot_ : free_slots_.back();
-  auto memory = make_memory(span, slot, seat.generation[slot].load() + 1);
+  auto memory = make_memory(span, slot, generation[slot].load() + 1);
   if (free_slots_.empty())
     ++next_slot_;
   else
     free_slots_.pop_back();
   if (seat.used.load() < next_slot_) seat.used = next_slot_;
   engine_->add(memory);
-  seat.generation[slot] = memory->generation;
+  generation[slot] = memory->generation;
   write_key(*memory, self_.number, key);
   return memory;
 }
 
 void Endpoint::remove_memory(const std::shared_ptr<Memory>& memory) {
-  board_->shared().seat[self_.number].generation[memory->slot].fetch_add(1);
+  board_->shared().generation[self_.number][memory->slot].fetch_add(1);
   engine_->remove(memory);
   board_->wait_untouched(Board::tag(self_.number, memory->slot));
   free_slots_.push_back(memory->slot);
@@ -241,7 +242,9 @@ std::shared_ptr<Reach> Endpoint::import(const Peer& peer, const pw_nic_key& byte
   Key key{};
   if (!read_key(bytes, key) || key.number != peer.place.number)
     throw Failure(PW_NIC_REFUSED, format("torus: no key of memory of endpoint {}", peer.place.number));
-  return std::make_shared<Reach>(key, peer.seat, peer.attach);
+  const auto* generation =
+      peer.seat == nullptr ? nullptr : &board_->shared().generation[key.number][key.slot];
+  return std::make_shared<Reach>(key, generation, peer.attach);
 }
 
 }  // namespace pw::torus

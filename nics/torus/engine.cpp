@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/format.h"
@@ -61,15 +62,22 @@ Engine::Engine(const Surroundings& around, Grid grid, Wire& wire, Counters& coun
       alarm_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       poll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (!alarm_ || !poll_)
-    throw Failure(PW_NIC_BROKEN, format("torus: no descriptor is left for the engine{}", errno_text(errno)));
+    throw Failure(PW_NIC_BROKEN, format("torus: no descriptor is left for the engine{}", lacking(errno)));
   poll_for(poll_.get(), wire.descriptor(), kSocketTag);
   poll_for(poll_.get(), alarm_.get(), kAlarmTag);
   // Signals are for the program's threads.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  int error = 0;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& failed) {
+    error = failed.code().value();
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0)
+    throw Failure(PW_NIC_BROKEN, format("torus: no thread is left for the engine{}", lacking(error)));
 }
 
 Engine::~Engine() {

@@ -2,10 +2,12 @@
 // status and a line for people.
 #pragma once
 
+#include <cerrno>
 #include <exception>
 #include <string>
 #include <utility>
 
+#include "base/status.h"
 #include "peerway/nic.h"
 
 namespace pw::torus {
@@ -20,5 +22,17 @@ class Failure : public std::exception {
   pw_nic_status status_;
   std::string message_;
 };
+
+/// Why there is no further descriptor or thread, and what to do about it.
+inline std::string lacking(int error) {
+  const char* remedy = "";
+  if (error == EMFILE)
+    remedy =
+        "; an endpoint takes 4, and one for each process of its peers: raise the limit of a process (ulimit "
+        "-n)";
+  if (error == EAGAIN)
+    remedy = "; an endpoint takes one: raise the limit of threads (ulimit -u, or the cgroup's pids.max)";
+  return errno_text(error) + remedy;
+}
 
 }  // namespace pw::torus

@@ -77,9 +77,9 @@ bool read_key(const pw_nic_key& bytes, Key& key) {
          key.address + key.bytes >= key.address;
 }
 
-Reach::Reach(const Key& key, const Seat* seat, bool attach) : key_(key) {
-  if (seat == nullptr || key.kind != PW_NIC_HOST) return;
-  generation_ = &seat->generation[key.slot];
+Reach::Reach(const Key& key, const std::atomic<uint32_t>* generation, bool attach) : key_(key) {
+  if (generation == nullptr || key.kind != PW_NIC_HOST) return;
+  generation_ = generation;
   if (key.process == getpid())
     mapped_ = reinterpret_cast<std::byte*>(key.address);
   else if (key.descriptor >= 0)

@@ -54,9 +54,9 @@ bool read_key(const pw_nic_key& bytes, Key& key);
 /// Memory of a peer as this process reaches it.
 class Reach {
  public:
-  /// `seat`: of the peer on this host, null when it is on another one. `attach`: whether cross-memory attach
-  /// to its process is allowed.
-  Reach(const Key& key, const Seat* seat, bool attach);
+  /// `generation`: of the slot of a peer on this host, null when it is on another one. `attach`: whether
+  /// cross-memory attach to its process is allowed.
+  Reach(const Key& key, const std::atomic<uint32_t>* generation, bool attach);
   ~Reach();
   Reach(const Reach&) = delete;
 

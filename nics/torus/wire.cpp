@@ -38,7 +38,7 @@ Wire::Wire(uint32_t ip, uint16_t port, const Faults& faults, uint64_t seed, Coun
   socklen_t size = sizeof address_;
   if (!socket_ || bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address_), size) != 0)
     throw Failure(PW_NIC_BROKEN,
-                  format("torus: no UDP socket at {}{}", address_text(ip, port), errno_text(errno)));
+                  format("torus: no UDP socket at {}{}", address_text(ip, port), lacking(errno)));
   if (getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address_), &size) != 0)
     throw Failure(PW_NIC_BROKEN, format("torus: the UDP socket has no address{}", errno_text(errno)));
   widen(socket_.get());

@@ -27,13 +27,18 @@ SEEDS = 200
 THREE_WAYS: tuple[Torus, ...] = ({}, {"timed": True}, {"faults": {"drop": 0.02}})
 
 
+def build_program(name: str, folder: Path) -> Path:
+    """One that needs no libpeerway."""
+    flags = ["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", f"-I{ROOT / 'include'}"]
+    source = PROGRAMS / f"{name}.cpp"
+    subprocess.run(["c++", *flags, str(source), "-ldl", "-o", str(folder / name)], check=True)
+    return folder / name
+
+
 @pytest.fixture(scope="session")
 def nic_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """programs/nic_ranks.cpp, which needs no libpeerway."""
-    program = tmp_path_factory.mktemp("nic") / "nic_ranks"
-    flags = ["-std=c++20", "-O1", "-g", "-Wall", "-Wextra", f"-I{ROOT / 'include'}"]
-    subprocess.run(["c++", *flags, str(PROGRAMS / "nic_ranks.cpp"), "-ldl", "-o", str(program)], check=True)
-    return program
+    """programs/nic_ranks.cpp: a process for each rank."""
+    return build_program("nic_ranks", tmp_path_factory.mktemp("nic"))
 
 
 class Ranks:
@@ -186,6 +191,51 @@ def test_nothing_is_left_behind(torus_ranks: Ranks) -> None:
         ["fuser", *(f"/dev/shm/{name}" for name in left)], capture_output=True, check=False
     )
     assert not left or owners.stdout, left
+
+
+@pytest.fixture(scope="session")
+def nic_crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """programs/nic_crowd.cpp: many endpoints in each process."""
+    return build_program("nic_crowd", tmp_path_factory.mktemp("crowd"))
+
+
+def crowd(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    plugin = BUILD / "nics" / "torus" / "libpeerway_nic_torus.so"
+    if not plugin.exists():
+        pytest.skip(f"no {plugin}: run `make build`, or set PEERWAY_BUILD")
+    command = [str(program), str(plugin), *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=2 * LIMIT, env=clean_environment()
+    )
+
+
+@pytest.mark.parametrize("processes", [1, 8])
+@pytest.mark.parametrize("drop", [0, 0.01], ids=["by memory", "by datagrams"])
+def test_as_many_endpoints_as_there_can_be(
+    nic_crowd: Path, tmp_path: Path, processes: int, drop: float
+) -> None:
+    """1,024 at once: all reach their neighbours, and one more is refused, with a reason."""
+    file = tmp_path / "torus.json"
+    file.write_text(json.dumps({"faults": {"drop": drop}}))
+    done = crowd(nic_crowd, str(processes), str(1024 // processes), str(file))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    whose = "all nodes here" if processes == 1 else "node 0"
+    assert f"all 128 contexts of {whose} are open" in found["refused"]
+    assert found["threads"] == 1024 + processes
+    assert found["MiB"] < 1024
+
+
+def test_no_descriptor_is_left(nic_crowd: Path) -> None:
+    """Whichever descriptor of an endpoint is the one too many."""
+    told = set()
+    for most in range(40, 44):
+        done = crowd(nic_crowd, "1", "128", "", str(most))
+        assert done.returncode == 1
+        assert "Too many open files" in done.stderr
+        assert "raise the limit of a process (ulimit -n)" in done.stderr
+        told.add(done.stderr)
+    assert len(told) > 1
 
 
 def test_options_of_every_rank(nic_ranks: Path, tmp_path: Path) -> None:
