@@ -187,8 +187,8 @@ void Domain::tell(Operation* operation) {
   recycle(operation);
 }
 
-void Domain::forget(const Ended& teller) {
-  for (Operation* operation = teller.first; operation != nullptr;) {
+void Domain::forget(Ended& teller) {
+  for (Operation* operation = teller.take(); operation != nullptr;) {
     Operation* next = operation->next;
     recycle(operation);
     operation = next;

@@ -46,7 +46,7 @@ class Domain {
   /// Hands an ended operation to its teller, or recycles it.
   void tell(Operation* operation);
   /// Drops what is owed to a teller that goes.
-  void forget(const Ended& teller);
+  void forget(Ended& teller);
 
   /// The card had no room: waiting is better than trying again before the next progress().
   void crowded() { crowded_ = true; }

@@ -1,6 +1,7 @@
 // An operation that the card has accepted, from then until its end was told to whoever started it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,8 +18,7 @@ struct Bounce {
   nic::Memory* memory;
 };
 
-/// What an interface has to tell about an ended operation. Filled under the domain's lock, emptied without.
-struct Ended;
+class Ended;
 
 struct Operation : pw_nic_done {
   enum class Kind : uint8_t { put, get, flush };
@@ -38,15 +38,27 @@ struct Operation : pw_nic_done {
   size_t bytes = 0;
 };
 
-struct Ended {
-  Operation* first = nullptr;
-  Operation* last = nullptr;
-
+/// Ended operations of which an interface has to tell, in order. Under the domain's lock, but for any().
+class Ended {
+ public:
+  [[nodiscard]] bool any() const { return first_.load(std::memory_order_relaxed) != nullptr; }
   void push(Operation* operation) {
     operation->next = nullptr;
-    (last == nullptr ? first : last->next) = operation;
-    last = operation;
+    if (last_ == nullptr)
+      first_.store(operation, std::memory_order_relaxed);
+    else
+      last_->next = operation;
+    last_ = operation;
   }
+  /// All of them, linked by `next`; none is left.
+  Operation* take() {
+    last_ = nullptr;
+    return first_.exchange(nullptr, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<Operation*> first_{nullptr};
+  Operation* last_ = nullptr;
 };
 
 }  // namespace pw::uct

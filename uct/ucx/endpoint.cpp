@@ -1,7 +1,8 @@
-// The endpoint: puts, gets and messages to one interface, and the requests that wait for room.
+// The endpoint: puts, gets and messages to one interface, and its life.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <type_traits>
 
 #include "base/log.h"
 #include "base/status.h"
@@ -17,8 +18,6 @@ constexpr size_t kShortBytes = kMessageBytes;
 
 Domain& domain_of(const Connection& connection) { return connection.interface->domain; }
 
-RemoteKey& key_of(uct_rkey_t key) { return *reinterpret_cast<RemoteKey*>(key); }
-
 // Why a put or get cannot be started now; UCS_OK: it can.
 ucs_status_t barred(Connection& connection) {
   if (connection.peer().failed()) return UCS_ERR_CONNECTION_RESET;
@@ -26,179 +25,163 @@ ucs_status_t barred(Connection& connection) {
   return UCS_OK;
 }
 
-// ---- puts and gets ----
-
-ucs_status_t put_short(uct_ep_t* ep, const void* data, unsigned bytes, uint64_t address, uct_rkey_t key) {
-  Connection& connection = Connection::of(ep);
-  const Held held(domain_of(connection).lock);
-  if (const ucs_status_t status = barred(connection); status != UCS_OK) return status;
-  if (bytes == 0) return UCS_OK;
-  auto* remote = key_of(key).reach(domain_of(connection), connection.peer(), address, bytes);
-  if (remote == nullptr) return UCS_ERR_INVALID_ADDR;
-  return started(
-      connection.peer().put(*remote, key_of(key).offset_of(address), data, nullptr, bytes, nullptr));
-}
-
-ssize_t put_bcopy(uct_ep_t* ep, uct_pack_callback_t pack, void* arg, uint64_t address, uct_rkey_t key) {
-  Connection& connection = Connection::of(ep);
-  Domain& domain = domain_of(connection);
-  const Held held(domain.lock);
-  if (const ucs_status_t status = barred(connection); status != UCS_OK) return status;
-  Operation* operation = domain.operation(connection.peer());
-  if (!domain.lend(*operation)) return UCS_ERR_NO_RESOURCE;
-  const size_t bytes = pack(operation->bounce.data, arg);
-  auto* remote = key_of(key).reach(domain, connection.peer(), address, bytes);
-  const ucs_status_t status =
-      remote == nullptr
-          ? UCS_ERR_INVALID_ADDR
-          : started(connection.peer().put(*remote, key_of(key).offset_of(address), operation->bounce.data,
-                                          operation->bounce.memory, bytes, operation));
-  if (status == UCS_OK) return static_cast<ssize_t>(bytes);
-  domain.recycle(operation);
-  return status;
-}
-
-// Complete when the bytes are in place at the peer: UCX's protocols tell the peer so next.
-ucs_status_t put_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_t address, uct_rkey_t key,
-                       uct_completion_t* completion) {
-  Connection& connection = Connection::of(ep);
-  Domain& domain = domain_of(connection);
-  const Held held(domain.lock);
-  if (const ucs_status_t status = barred(connection); status != UCS_OK) return status;
-  const size_t bytes = count == 0 ? 0 : iov[0].length * iov[0].count;
-  if (bytes == 0) return UCS_OK;
-  auto* remote = key_of(key).reach(domain, connection.peer(), address, bytes);
-  if (remote == nullptr) return UCS_ERR_INVALID_ADDR;
-  nic::Memory* memory = static_cast<RegisteredMemory*>(iov[0].memh)->memory.get();
-  const ucs_status_t status = started(
-      connection.peer().put(*remote, key_of(key).offset_of(address), iov[0].buffer, memory, bytes, nullptr));
-  if (status != UCS_OK) return status;
-  Operation* operation = domain.operation(connection.peer());
-  operation->teller = &connection.interface->ended;
-  operation->completion = completion;
-  connection.peer().settle(operation);
-  return UCS_INPROGRESS;
-}
-
-ucs_status_t get_bcopy(uct_ep_t* ep, uct_unpack_callback_t unpack, void* arg, size_t bytes, uint64_t address,
-                       uct_rkey_t key, uct_completion_t* completion) {
-  Connection& connection = Connection::of(ep);
-  Domain& domain = domain_of(connection);
-  const Held held(domain.lock);
-  if (const ucs_status_t status = barred(connection); status != UCS_OK) return status;
-  auto* remote = key_of(key).reach(domain, connection.peer(), address, bytes);
-  if (remote == nullptr) return UCS_ERR_INVALID_ADDR;
-  Operation* operation = domain.operation(connection.peer());
-  if (!domain.lend(*operation)) return UCS_ERR_NO_RESOURCE;
-  operation->teller = &connection.interface->ended;
-  operation->completion = completion;
-  operation->unpack = unpack;
-  operation->unpack_arg = arg;
-  operation->bytes = bytes;
-  const ucs_status_t status =
-      started(connection.peer().get(*remote, key_of(key).offset_of(address), operation->bounce.data,
-                                    *operation->bounce.memory, bytes, *operation));
-  if (status == UCS_OK) return UCS_INPROGRESS;
-  domain.recycle(operation);
-  return status;
-}
-
-ucs_status_t get_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_t address, uct_rkey_t key,
-                       uct_completion_t* completion) {
-  Connection& connection = Connection::of(ep);
-  Domain& domain = domain_of(connection);
-  const Held held(domain.lock);
-  if (const ucs_status_t status = barred(connection); status != UCS_OK) return status;
-  const size_t bytes = count == 0 ? 0 : iov[0].length * iov[0].count;
-  if (bytes == 0) return UCS_OK;
-  auto* remote = key_of(key).reach(domain, connection.peer(), address, bytes);
-  if (remote == nullptr) return UCS_ERR_INVALID_ADDR;
-  Operation* operation = domain.operation(connection.peer());
-  operation->teller = &connection.interface->ended;
-  operation->completion = completion;
-  nic::Memory& memory = *static_cast<RegisteredMemory*>(iov[0].memh)->memory;
-  const ucs_status_t status = started(connection.peer().get(*remote, key_of(key).offset_of(address),
-                                                            iov[0].buffer, memory, bytes, *operation));
-  if (status == UCS_OK) return UCS_INPROGRESS;
-  domain.recycle(operation);
-  return status;
-}
-
-// ---- messages ----
-
 // Why a message cannot be sent now; UCS_OK: it can.
 ucs_status_t no_room(Connection& connection) {
   if (connection.peer().failed()) return UCS_ERR_CONNECTION_RESET;
   return !connection.must_queue() && connection.channel->room() ? UCS_OK : UCS_ERR_NO_RESOURCE;
 }
 
-ucs_status_t am_short(uct_ep_t* ep, uint8_t id, uint64_t header, const void* data, unsigned bytes) {
+/// What `body(connection)` says, called with the domain's lock, unless something is in the way.
+template <auto InTheWay, typename Body>
+std::invoke_result_t<Body, Connection&> unless(uct_ep_t* ep, Body&& body) {
   Connection& connection = Connection::of(ep);
   const Held held(domain_of(connection).lock);
-  if (const ucs_status_t status = no_room(connection); status != UCS_OK) return status;
-  alignas(8) std::byte message[kShortBytes];
-  std::memcpy(message, &header, sizeof header);
-  if (bytes > 0) std::memcpy(message + sizeof header, data, bytes);
-  return started(connection.channel->send(id, message, sizeof header + bytes, nullptr, nullptr));
+  if (const ucs_status_t status = InTheWay(connection); status != UCS_OK) return status;
+  return body(connection);
+}
+
+// ---- puts and gets ----
+
+/// Bytes of a peer's memory, as UCX names them.
+struct There {
+  uint64_t address;
+  uct_rkey_t key;
+  size_t bytes;
+};
+
+/// `post(remote, offset)` starts a put or get there.
+template <typename Post>
+ucs_status_t start(Connection& connection, const There& there, Post&& post) {
+  RemoteKey& key = *reinterpret_cast<RemoteKey*>(there.key);
+  auto* remote = key.reach(domain_of(connection), connection.peer(), there.address, there.bytes);
+  return remote == nullptr ? UCS_ERR_INVALID_ADDR : started(post(*remote, key.offset_of(there.address)));
+}
+
+/// An operation of whose end the interface is to tell.
+Operation* told(Connection& connection, uct_completion_t* completion) {
+  Operation* operation = domain_of(connection).operation(connection.peer());
+  operation->teller = &connection.interface->ended;
+  operation->completion = completion;
+  return operation;
+}
+
+ucs_status_t get(Connection& connection, const There& there, void* to, nic::Memory& memory,
+                 Operation* operation) {
+  const ucs_status_t status = start(connection, there, [&](nic::RemoteMemory& remote, uint64_t offset) {
+    return connection.peer().get(remote, offset, to, memory, there.bytes, *operation);
+  });
+  if (status == UCS_OK) return UCS_INPROGRESS;
+  domain_of(connection).recycle(operation);
+  return status;
+}
+
+nic::Memory& memory_of(const uct_iov_t& piece) { return *static_cast<RegisteredMemory*>(piece.memh)->memory; }
+
+size_t bytes_of(const uct_iov_t* iov, size_t count) { return count == 0 ? 0 : iov[0].length * iov[0].count; }
+
+ucs_status_t put_short(uct_ep_t* ep, const void* data, unsigned bytes, uint64_t address, uct_rkey_t key) {
+  return unless<barred>(ep, [&](Connection& connection) {
+    if (bytes == 0) return UCS_OK;
+    return start(connection, {address, key, bytes}, [&](nic::RemoteMemory& remote, uint64_t offset) {
+      return connection.peer().put(remote, offset, data, nullptr, bytes, nullptr);
+    });
+  });
+}
+
+ssize_t put_bcopy(uct_ep_t* ep, uct_pack_callback_t pack, void* arg, uint64_t address, uct_rkey_t key) {
+  return unless<barred>(ep, [&](Connection& connection) -> ssize_t {
+    Domain& domain = domain_of(connection);
+    Operation* operation = domain.operation(connection.peer());
+    if (!domain.lend(*operation)) return UCS_ERR_NO_RESOURCE;
+    const Bounce bounce = operation->bounce;
+    const size_t bytes = pack(bounce.data, arg);
+    const ucs_status_t status =
+        start(connection, {address, key, bytes}, [&](nic::RemoteMemory& remote, uint64_t offset) {
+          return connection.peer().put(remote, offset, bounce.data, bounce.memory, bytes, operation);
+        });
+    if (status == UCS_OK) return static_cast<ssize_t>(bytes);
+    domain.recycle(operation);
+    return status;
+  });
+}
+
+// Complete when the bytes are in place at the peer: UCX's protocols tell the peer so next.
+ucs_status_t put_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_t address, uct_rkey_t key,
+                       uct_completion_t* completion) {
+  return unless<barred>(ep, [&](Connection& connection) {
+    const size_t bytes = bytes_of(iov, count);
+    if (bytes == 0) return UCS_OK;
+    const ucs_status_t status =
+        start(connection, {address, key, bytes}, [&](nic::RemoteMemory& remote, uint64_t offset) {
+          return connection.peer().put(remote, offset, iov[0].buffer, &memory_of(iov[0]), bytes, nullptr);
+        });
+    if (status != UCS_OK) return status;
+    connection.peer().settle(told(connection, completion));
+    return UCS_INPROGRESS;
+  });
+}
+
+ucs_status_t get_bcopy(uct_ep_t* ep, uct_unpack_callback_t unpack, void* arg, size_t bytes, uint64_t address,
+                       uct_rkey_t key, uct_completion_t* completion) {
+  return unless<barred>(ep, [&](Connection& connection) {
+    Operation* operation = told(connection, completion);
+    if (!domain_of(connection).lend(*operation)) return UCS_ERR_NO_RESOURCE;
+    operation->unpack = unpack;
+    operation->unpack_arg = arg;
+    operation->bytes = bytes;
+    return get(connection, {address, key, bytes}, operation->bounce.data, *operation->bounce.memory,
+               operation);
+  });
+}
+
+ucs_status_t get_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_t address, uct_rkey_t key,
+                       uct_completion_t* completion) {
+  return unless<barred>(ep, [&](Connection& connection) {
+    const size_t bytes = bytes_of(iov, count);
+    if (bytes == 0) return UCS_OK;
+    return get(connection, {address, key, bytes}, iov[0].buffer, memory_of(iov[0]),
+               told(connection, completion));
+  });
+}
+
+// ---- messages ----
+
+ucs_status_t am_short(uct_ep_t* ep, uint8_t id, uint64_t header, const void* data, unsigned bytes) {
+  return unless<no_room>(ep, [&](Connection& connection) {
+    alignas(8) std::byte message[kShortBytes];
+    std::memcpy(message, &header, sizeof header);
+    if (bytes > 0) std::memcpy(message + sizeof header, data, bytes);
+    return started(connection.channel->send(id, message, sizeof header + bytes, nullptr, nullptr));
+  });
 }
 
 ucs_status_t am_short_iov(uct_ep_t* ep, uint8_t id, const uct_iov_t* iov, size_t count) {
-  Connection& connection = Connection::of(ep);
-  const Held held(domain_of(connection).lock);
-  if (const ucs_status_t status = no_room(connection); status != UCS_OK) return status;
-  alignas(8) std::byte message[kShortBytes];
-  size_t bytes = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const size_t length = iov[i].length * iov[i].count;
-    if (bytes + length > sizeof message) return UCS_ERR_INVALID_PARAM;
-    if (length > 0) std::memcpy(message + bytes, iov[i].buffer, length);
-    bytes += length;
-  }
-  return started(connection.channel->send(id, message, bytes, nullptr, nullptr));
+  return unless<no_room>(ep, [&](Connection& connection) {
+    alignas(8) std::byte message[kShortBytes];
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const size_t length = iov[i].length * iov[i].count;
+      if (bytes + length > sizeof message) return UCS_ERR_INVALID_PARAM;
+      if (length > 0) std::memcpy(message + bytes, iov[i].buffer, length);
+      bytes += length;
+    }
+    return started(connection.channel->send(id, message, bytes, nullptr, nullptr));
+  });
 }
 
 ssize_t am_bcopy(uct_ep_t* ep, uint8_t id, uct_pack_callback_t pack, void* arg, unsigned) {
-  Connection& connection = Connection::of(ep);
-  Domain& domain = domain_of(connection);
-  const Held held(domain.lock);
-  if (const ucs_status_t status = no_room(connection); status != UCS_OK) return status;
-  Operation* operation = domain.operation(connection.peer());
-  if (!domain.lend(*operation)) return UCS_ERR_NO_RESOURCE;
-  const size_t bytes = pack(operation->bounce.data, arg);
-  const bool copied = bytes <= domain.endpoint().copied();
-  const ucs_status_t status =
-      started(copied ? connection.channel->send(id, operation->bounce.data, bytes, nullptr, nullptr)
-                     : connection.channel->send(id, operation->bounce.data, bytes, operation->bounce.memory,
-                                                operation));
-  if (copied || status != UCS_OK) domain.recycle(operation);
-  return status == UCS_OK ? static_cast<ssize_t>(bytes) : status;
-}
-
-// ---- waiting requests ----
-
-// UCX tries again at once when it hears "busy", so that must mean that there is room now.
-ucs_status_t pending_add(uct_ep_t* ep, uct_pending_req_t* request, unsigned) {
-  Connection& connection = Connection::of(ep);
-  {
+  return unless<no_room>(ep, [&](Connection& connection) -> ssize_t {
     Domain& domain = domain_of(connection);
-    const Held held(domain.lock);
-    const bool room =
-        connection.peer().failed() || (connection.pending.empty() && !domain.is_crowded() &&
-                                       !connection.peer().held_back() && connection.channel->room());
-    if (room) return UCS_ERR_BUSY;
-  }
-  if (connection.pending.empty()) connection.interface->waiting.push_back(&connection);
-  connection.pending.push_back(request);
-  return UCS_OK;
-}
-
-void pending_purge(uct_ep_t* ep, uct_pending_purge_callback_t callback, void* arg) {
-  Connection& connection = Connection::of(ep);
-  if (connection.pending.empty()) return;
-  std::erase(connection.interface->waiting, &connection);
-  std::deque<uct_pending_req_t*> requests;
-  requests.swap(connection.pending);
-  for (uct_pending_req_t* request : requests) callback(request, arg);
+    Operation* operation = domain.operation(connection.peer());
+    if (!domain.lend(*operation)) return UCS_ERR_NO_RESOURCE;
+    const Bounce bounce = operation->bounce;
+    const size_t bytes = pack(bounce.data, arg);
+    const bool copied = bytes <= domain.endpoint().copied();
+    const ucs_status_t status = started(connection.channel->send(
+        id, bounce.data, bytes, copied ? nullptr : bounce.memory, copied ? nullptr : operation));
+    if (copied || status != UCS_OK) domain.recycle(operation);
+    return status == UCS_OK ? static_cast<ssize_t>(bytes) : status;
+  });
 }
 
 // ---- order and arrival ----
@@ -211,13 +194,8 @@ ucs_status_t flush(uct_ep_t* ep, unsigned, uct_completion_t* completion) {
   Domain& domain = domain_of(connection);
   const Held held(domain.lock);
   const bool quiet = connection.peer().quiet();
-  if (quiet && connection.interface->ended.first == nullptr) return UCS_OK;
-  Operation* operation = nullptr;
-  if (completion != nullptr) {
-    operation = domain.operation(connection.peer());
-    operation->teller = &connection.interface->ended;
-    operation->completion = completion;
-  }
+  if (quiet && !connection.interface->ended.any()) return UCS_OK;
+  Operation* operation = completion == nullptr ? nullptr : told(connection, completion);
   if (!quiet)
     connection.peer().settle(operation);
   else if (operation != nullptr)
@@ -277,31 +255,6 @@ void destroy(uct_ep_t* ep) {
 }
 
 }  // namespace
-
-// A request that finds no room stays first in its queue. Its callback may purge or destroy connections, so
-// the list is walked by count.
-unsigned dispatch_pending(Interface& interface) {
-  unsigned done = 0;
-  for (size_t turns = interface.waiting.size(); turns > 0 && !interface.waiting.empty(); --turns) {
-    Connection* connection = interface.waiting.front();
-    interface.waiting.pop_front();
-    interface.waiting.push_back(connection);
-    while (!connection->pending.empty()) {
-      uct_pending_req_t* request = connection->pending.front();
-      connection->pending.pop_front();
-      connection->dispatching = true;
-      const ucs_status_t status = request->func(request);
-      connection->dispatching = false;
-      if (status != UCS_OK) {
-        connection->pending.push_front(request);
-        break;
-      }
-      ++done;
-    }
-    if (connection->pending.empty()) std::erase(interface.waiting, connection);
-  }
-  return done;
-}
 
 void fill_endpoint_ops(uct_iface_ops_t& ops) {
   ops.ep_put_short = put_short;

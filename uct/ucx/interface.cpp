@@ -95,13 +95,13 @@ int is_reachable(uct_iface_t* iface, const void* device, const void*) {
 
 // UCX's callback may start and end operations, so it is called without the lock.
 unsigned tell_ended(Interface& interface) {
-  Ended ended;
+  Operation* ended = nullptr;
   {
     const std::scoped_lock held(interface.domain.lock);
-    std::swap(ended, interface.ended);
+    ended = interface.ended.take();
   }
   unsigned told = 0;
-  for (Operation* operation = ended.first; operation != nullptr; ++told) {
+  for (Operation* operation = ended; operation != nullptr; ++told) {
     Operation* next = operation->next;
     const bool good = operation->status == PW_NIC_OK;
     if (good && operation->unpack != nullptr)
@@ -152,7 +152,7 @@ void look_around(Interface& interface) {
 unsigned progress(uct_iface_t* iface) {
   Interface& interface = Interface::of(iface);
   unsigned happened = interface.domain.progress();
-  if (interface.ended.first != nullptr) happened += tell_ended(interface);
+  if (interface.ended.any()) happened += tell_ended(interface);
   happened += interface.inbox.poll([&](uint8_t id, void* data, size_t bytes) {
     const uct_am_handler_t& handler = interface.base.am[id % UCT_AM_ID_MAX];
     handler.cb(handler.arg, data, bytes, 0);
@@ -168,7 +168,7 @@ ucs_status_t flush(uct_iface_t* iface, unsigned, uct_completion_t* completion) {
   if (completion != nullptr) return UCS_ERR_UNSUPPORTED;
   if (!interface.waiting.empty()) return UCS_INPROGRESS;
   const std::scoped_lock held(interface.domain.lock);
-  return interface.domain.settle() && interface.ended.first == nullptr ? UCS_OK : UCS_INPROGRESS;
+  return interface.domain.settle() && !interface.ended.any() ? UCS_OK : UCS_INPROGRESS;
 }
 
 ucs_status_t fence(uct_iface_t* iface, unsigned) {

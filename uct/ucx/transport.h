@@ -1,5 +1,6 @@
 // The transport as one version of UCX sees it: component and memory domain (component.cpp), interface
-// (interface.cpp), endpoint (endpoint.cpp). These files are compiled for each version (uct_abi.h).
+// (interface.cpp), endpoint (endpoint.cpp, pending.cpp). These files are compiled for each version
+// (uct_abi.h).
 #pragma once
 
 #include <deque>
@@ -31,7 +32,7 @@ struct Interface {
   uct_base_iface_t base;  ///< first
   Domain& domain;
   Inbox inbox;
-  Ended ended;  ///< operations of this interface that ended; under the domain's lock
+  Ended ended;
   std::list<Connection*> connections;
   std::list<Connection*> waiting;  ///< those with requests that wait for room
   unsigned failures_seen;
@@ -60,7 +61,9 @@ struct Connection {
 void fill_endpoint_ops(uct_iface_ops_t& ops);
 ucs_status_t open_interface(uct_md_t* md, uct_worker_t* worker, const uct_iface_params_t* params,
                             const uct_iface_config_t* config, uct_iface_t** out);
-/// Lets the requests that wait try again.
+/// Requests that wait for room: another one, none of them any more, and those of all endpoints try again.
+ucs_status_t pending_add(uct_ep_t* ep, uct_pending_req_t* request, unsigned flags);
+void pending_purge(uct_ep_t* ep, uct_pending_purge_callback_t callback, void* arg);
 unsigned dispatch_pending(Interface& interface);
 
 ucs_status_t unsupported();

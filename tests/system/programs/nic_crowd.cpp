@@ -3,8 +3,8 @@
 //
 //     nic_crowd PLUGIN PROCESSES ENDPOINTS-OF-EACH CONFIGURATION [DESCRIPTORS]
 //
-// Prints a line of JSON: what was opened, what the last one was told, and what it all costs. DESCRIPTORS is the
-// most that a process may have.
+// Prints a line of JSON: what was opened, what the last one was told, and what it all costs. DESCRIPTORS is
+// the most that a process may have.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <sched.h>
