@@ -92,6 +92,21 @@ def test_flush_of_a_stopped_rank_times_out_and_can_be_repeated(library: Path) ->
         ranks.end()
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_no_flush_of_a_stopped_rank_ends_while_another_thread_flushes(library: Path) -> None:
+    with start("stopped_by_two", size=32 << 20, PEERWAY_UCX_LIBRARY=library) as ranks:
+        stopped = ranks.read_all()[1]["process"]
+        os.kill(stopped, signal.SIGSTOP)
+        ranks.tell(0)
+        found = ranks.read(0)
+        os.kill(stopped, signal.SIGCONT)
+        ranks.tell(0)
+        ranks.tell(1)
+        assert found == {"ends": ["Timeout"]}
+        assert ranks.read(0)["kind"] == ""
+        ranks.end()
+
+
 # Each path, build and transport with ranks of two hosts and of one, in half of all combinations.
 @pytest.mark.parametrize("transports", TRANSPORTS)
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -1,4 +1,5 @@
 // What the engine is asked to do: transfers, words, messages, and waiting for them.
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -54,7 +55,7 @@ ucp_request_param_t Engine::parameters(Flight* flight) const {
 
 pw_status Engine::started(ucs_status_ptr_t answer, Flight* flight) {
   Peer& peer = *flight->peer;
-  peer.dirty = true;
+  ++peer.started;
   if (is_request(answer)) return PW_OK;
   const ucs_status_t status = status_of(answer);
   land(flight, UCS_OK);
@@ -117,7 +118,7 @@ pw_status Engine::put_word(int rank, RemoteMemory& remote, uint64_t address, uin
   flight->ready = true;
   peer.words.push_back(flight);
   peer.waiting.fetch_add(1, std::memory_order_relaxed);
-  peer.dirty = true;
+  ++peer.started;
   if (std::exchange(peer.unordered, false)) {
     ucp_request_param_t params = parameters(flight);
     params.cb.send = on_word_ready;
@@ -222,16 +223,16 @@ void Engine::on_fence(void* request, ucs_status_t /*status*/, void* argument) {
 pw_status Engine::flush(int rank, uint64_t deadline_ns) {
   Lock lock(mutex_);
   Peer* peer = peers_[static_cast<size_t>(rank)].get();
-  if (peer == nullptr || !peer->dirty) return PW_OK;
+  if (peer == nullptr || peer->complete == peer->started) return PW_OK;
   if (const pw_status status = failure_of(*peer); status != PW_OK) return status;
   if (peer->waiting.load(std::memory_order_relaxed) > 0)
     if (const pw_status status = wait(lock, *peer, deadline_ns,
                                       [&] { return peer->waiting.load(std::memory_order_acquire) == 0; });
         status != PW_OK)
       return status;
-  peer->dirty = false;  // what is started from here on is another flush's
+  const uint64_t until = peer->started;  // what is started from here on is another flush's
   const pw_status status = flush_endpoint(lock, *peer, deadline_ns);
-  if (status != PW_OK) peer->dirty = true;
+  if (status == PW_OK) peer->complete = std::max(peer->complete, until);
   return status;
 }
 

@@ -46,7 +46,8 @@ struct Engine::Peer {
   std::deque<Flight*> words;             ///< waiting for what was started before them, in order
   std::atomic<uint64_t> waiting{0};      ///< how many those are
   bool unordered = false;                ///< a later word must wait for something
-  bool dirty = false;                    ///< something was started since the last flush
+  uint64_t started = 0;                  ///< operations
+  uint64_t complete = 0;                 ///< the first so many are, at both ends
   ucp_abi::ucs_status_t unreported = 0;  ///< first failure of a transfer since the last flush
   ucp_abi::ucs_status_t failure = 0;     ///< of the connection; set before failure_seen
   std::atomic<bool> failure_seen{false};

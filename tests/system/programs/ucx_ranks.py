@@ -155,6 +155,31 @@ def stopped(ctx: peerway.Context, size: int) -> None:
     ctx.team.barrier(timeout=30)
 
 
+def stopped_by_two(ctx: peerway.Context, size: int) -> None:
+    """Two threads flush a rank that does not answer: neither may take the other's flush for its own."""
+    pair = Pair(ctx, size)
+    pair.put(8)
+    pair.signal.wait(1, 30)
+    ctx.flush(timeout=30)
+    say(process=os.getpid())
+    hear()
+    if ctx.rank == 0:
+        for _ in range(4):
+            ctx.put(pair.far[0:size], pair.near[0:size])  # no signal, whose word a flush waits for first
+        ends: list[str] = []
+        first = threading.Thread(
+            target=lambda: ends.append(str(failure(lambda: ctx.flush(timeout=2))["kind"]))
+        )
+        first.start()
+        while first.is_alive():
+            ends.append(str(failure(lambda: ctx.flush(timeout=0.2))["kind"]))
+        first.join()
+        say(ends=sorted(set(ends)))
+        hear()
+        say(**failure(lambda: ctx.flush(timeout=30)))
+    ctx.team.barrier(timeout=30)
+
+
 def lost(ctx: peerway.Context, size: int) -> None:
     """Rank 0 keeps on putting, until rank 1 is killed."""
     pair = Pair(ctx, size)
