@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +103,27 @@ def test_over_the_network(torus_ranks: Ranks, spaces: list[str]) -> None:
     assert torus_ranks.sum("datagrams") > 0
     assert torus_ranks.sum("put_bytes") > 0
     torus_ranks("bandwidth", 2, apart(), spaces=",".join(spaces), ROUNDS="10")
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="no jq (apt-get install jq)")
+def test_counters_are_summed_as_the_documents_say(torus_ranks: Ranks) -> None:
+    torus_ranks("mixed", 4, {"extents": [2]})
+    page = (ROOT / "docs" / "nics" / "torus.md").read_text()
+    by_link, by_node = (
+        [json.loads(line) for line in run_in(torus_ranks.folder, command).splitlines()]
+        for command in re.findall(r"^\$ (jq .*)$", page, re.MULTILINE)
+    )
+    assert [(link["from"], link["to"]) for link in by_link] == [(0, 1), (1, 0)]
+    assert sum(link["bytes"] for link in by_link) == torus_ranks.sum("bytes")
+    assert [node["node"] for node in by_node] == [0, 1]
+    for name in ("puts", "put_bytes", "get_bytes", "by_memory", "repeated"):
+        assert sum(node[name] for node in by_node) == torus_ranks.sum(name)
+
+
+def run_in(folder: Path, command: str) -> str:
+    done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def mixed_faults(seed: int) -> Torus:
