@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "torus/exchange_parts.h"
-#include "torus/gpu.h"
 
 namespace pw::torus {
 namespace {
@@ -13,12 +12,6 @@ namespace {
 constexpr uint64_t kPatience = 1'500'000'000;  ///< with a peer that does not answer
 constexpr uint64_t kPingEvery = 100'000'000;
 constexpr unsigned kAtOnce = 64, kTrain = 16;  ///< packets
-
-bool load(const Memory* memory, std::byte* to, const std::byte* from, uint64_t bytes) {
-  if (memory != nullptr && memory->kind == PW_NIC_CUDA) return gpu_copy(to, from, bytes, memory->device);
-  copy_whole_words(to, from, bytes);
-  return true;
-}
 
 }  // namespace
 
@@ -84,6 +77,17 @@ void Exchange::start(OperationPointer operation, uint64_t now) {
   flow->queue.push_back(std::move(message));
 }
 
+// The next bytes of a message.
+bool Exchange::load(Message& message, std::byte* to, uint64_t bytes) {
+  const Memory* memory = message.memory.get();
+  const std::byte* from = message.from + message.cut;
+  if (memory != nullptr && !memory->alive) return false;
+  if (memory != nullptr && memory->kind == PW_NIC_CUDA)
+    return message.staged.load(*memory, to, from, bytes, message.bytes - message.cut);
+  copy_whole_words(to, from, bytes);
+  return true;
+}
+
 // Turns messages into packets while the window has room, but not for long: others wait to be heard. Returns
 // whether there is more to do.
 bool Exchange::cut(Flow& flow, uint64_t now) {
@@ -94,9 +98,7 @@ bool Exchange::cut(Flow& flow, uint64_t now) {
     const uint64_t bytes = std::min<uint64_t>(kMostPayload, message->bytes - message->cut);
     Header header = message->header;
     Datagram datagram(sizeof header + bytes);
-    const bool there = message->memory == nullptr || message->memory->alive;
-    if (!there ||
-        !load(message->memory.get(), datagram.data() + sizeof header, message->from + message->cut, bytes)) {
+    if (!load(*message, datagram.data() + sizeof header, bytes)) {
       flow.queue.pop_front();
       if (message->operation != nullptr) {  // packets on their way still refer to the message
         hooks_.complete(std::move(message->operation), PW_NIC_REFUSED);
@@ -145,6 +147,7 @@ uint64_t Exchange::attend(uint64_t now) {
   std::vector<std::pair<uint32_t, uint64_t>> lost;
   for (auto& [number, owned] : flows_) {
     Flow& flow = *owned;
+    flow.staged.flush();
     flow.out.resend(now, [&](Datagram& datagram) {
       ++counters_.again;
       transmit(flow, datagram);

@@ -47,6 +47,9 @@ class Exchange {
   void take_in_order(Flow& flow, std::span<const std::byte> datagram);
   void take_get(Flow& flow, const Header& header);
   void take_data(Flow& flow, const Packet& packet);
+  static bool load(Message& message, std::byte* to, uint64_t bytes);
+  static void store(Flow& flow, const std::shared_ptr<Memory>& memory, std::byte* to,
+                    std::span<const std::byte> bytes);
   bool cut(Flow& flow, uint64_t now);
   void transmit(Flow& flow, Datagram& datagram);
   void send_bare(Flow& flow, Kind kind, uint64_t turn = 0);

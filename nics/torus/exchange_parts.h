@@ -2,6 +2,7 @@
 #pragma once
 
 #include "torus/exchange.h"
+#include "torus/staging.h"
 
 namespace pw::torus {
 
@@ -12,6 +13,7 @@ struct Exchange::Message {
   std::shared_ptr<Memory> memory;  ///< where the bytes lie; null: nowhere, or copied in the operation
   const std::byte* from = nullptr;
   uint64_t bytes = 0, cut = 0;
+  StagedSource staged;
   uint32_t packets = 0;        ///< under way
   OperationPointer operation;  ///< of a put
 };
@@ -27,6 +29,7 @@ struct Exchange::Flow {
   bool owes_ack = false;
   SendWindow out;
   ReceiveWindow in;
+  StagedTarget staged;  ///< empty when acknowledgements are sent
   std::deque<std::shared_ptr<Message>> queue;
   std::map<uint64_t, OperationPointer> gets;
 

@@ -2,18 +2,8 @@
 #include <cstring>
 
 #include "torus/exchange_parts.h"
-#include "torus/gpu.h"
 
 namespace pw::torus {
-namespace {
-
-bool store(const Memory& memory, std::byte* to, const std::byte* from, uint64_t bytes) {
-  if (memory.kind == PW_NIC_CUDA) return gpu_copy(to, from, bytes, memory.device);
-  copy_whole_words(to, from, bytes);
-  return true;
-}
-
-}  // namespace
 
 unsigned Exchange::receive(uint64_t now) {
   wire_.flush();  // acknowledgements free what waits to be sent
@@ -53,6 +43,14 @@ void Exchange::take_acknowledgement(Flow& flow, const Header& header, uint64_t n
   });
 }
 
+// What is stored by the processor does not overtake what goes to a GPU.
+void Exchange::store(Flow& flow, const std::shared_ptr<Memory>& memory, std::byte* to,
+                     std::span<const std::byte> bytes) {
+  if (memory->kind == PW_NIC_CUDA) return flow.staged.store(memory, to, bytes);
+  flow.staged.flush();
+  copy_whole_words(to, bytes.data(), bytes.size());
+}
+
 void Exchange::take_in_order(Flow& flow, std::span<const std::byte> datagram) {
   Packet packet;
   if (!parse_packet(datagram, packet)) return;
@@ -62,8 +60,8 @@ void Exchange::take_in_order(Flow& flow, std::span<const std::byte> datagram) {
   const auto memory = hooks_.find(header.slot, header.generation);
   const bool inside =
       memory != nullptr && header.offset <= memory->bytes && header.bytes <= memory->bytes - header.offset;
-  if (!inside || !store(*memory, memory->address + header.offset, packet.payload.data(), header.bytes))
-    ++counters_.refused;
+  if (inside) store(flow, memory, memory->address + header.offset, packet.payload);
+  if (!inside || flow.staged.failed()) ++counters_.refused;
 }
 
 void Exchange::take_get(Flow& flow, const Header& header) {
@@ -92,10 +90,12 @@ void Exchange::take_data(Flow& flow, const Packet& packet) {
   pw_nic_status status = packet.header.kind == Kind::refused || !get.alive() ? PW_NIC_REFUSED : PW_NIC_OK;
   if (status == PW_NIC_OK) {
     const bool next = packet.header.offset == get.received && bytes <= get.bytes - get.received;
-    if (!next || !store(*get.memory, get.local + get.received, packet.payload.data(), bytes))
-      status = PW_NIC_BROKEN;
+    if (next) store(flow, get.memory, get.local + get.received, packet.payload);
     get.received += bytes;
-    if (status == PW_NIC_OK && get.received < get.bytes) return;
+    if (next && get.received < get.bytes) return;
+    flow.staged.flush();
+    const bool lacks = get.memory->kind == PW_NIC_CUDA && flow.staged.failed();
+    if (!next || lacks) status = PW_NIC_BROKEN;
   }
   OperationPointer operation = std::move(found->second);
   flow.gets.erase(found);

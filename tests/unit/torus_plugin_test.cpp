@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 #include <numeric>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -301,6 +302,20 @@ TEST(TorusGpu, MovesMemoryOfAGpuByItsOwnProcess) {
     EXPECT_EQ(way.target[12499], 12500u);
     EXPECT_EQ(way.source[12499], 12500u);
     EXPECT_EQ(way.target[12500], 0u);
+    // Each byte is copied once at each end; the sender copies more at a time than a datagram carries.
+    void* driver = dlopen(FAKE_CUDA, RTLD_NOW);
+    const auto take_log = reinterpret_cast<const char* (*)()>(dlsym(driver, "fake_cuda_take_log"));
+    take_log();
+    std::iota(way.source.begin(), way.source.end(), 1);
+    EXPECT_EQ(way.put(0, 65536 * 8), PW_NIC_OK);
+    EXPECT_EQ(way.get(0, 8), PW_NIC_OK);  // behind the put
+    std::istringstream log(take_log());
+    uint64_t bytes = 0, copies = 0, copied = 0;
+    for (std::string kind; log >> kind >> bytes; ++copies) copied += bytes;
+    EXPECT_EQ(copied, 2 * (65536 * 8 + 8));
+    EXPECT_LE(copies, 2 + 64 + 2);
+    EXPECT_EQ(way.target[65535], 65536u);
+    dlclose(driver);
   }
   torus_plugin = before;
   unsetenv("PEERWAY_CUDA_LIBRARY");
