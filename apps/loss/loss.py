@@ -18,13 +18,16 @@ from statistics import median
 from typing import Any
 
 import click
-from spaces import NoSpaces, address, joined
 
 from peerway import _core, records
 from peerway.bench import machine
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "apps" / "mpi"))
+
+from hosts import NoHosts, address, network  # noqa: E402
+
 RANKS = 4
 COUNTED = ("datagrams", "retransmitted", "dropped", "repeated")
 
@@ -140,10 +143,10 @@ def main(*, loss: float, size: int, in_flight: tuple[int, ...], turns: int, ms: 
     command = " ".join(["python apps/loss/loss.py", *sys.argv[1:]])
     found = []
     try:
-        with joined(RANKS) as spaces:
+        with network(RANKS) as made:
             for count in in_flight:
                 some = measure(
-                    spaces, (0, loss), size=size, in_flight=count, turns=turns, ms=ms, command=command
+                    made.names, (0, loss), size=size, in_flight=count, turns=turns, ms=ms, command=command
                 )
                 clean, lossy = (record.bandwidth_MBps for record in some)
                 cost = some[-1].extra["cost"]
@@ -152,7 +155,7 @@ def main(*, loss: float, size: int, in_flight: tuple[int, ...], turns: int, ms: 
                     f"which costs {cost:.1%}"
                 )
                 found += some
-    except NoSpaces as error:
+    except NoHosts as error:
         raise CannotMeasure(str(error)) from None
     out.parent.mkdir(parents=True, exist_ok=True)
     records.write(out, found)

@@ -18,10 +18,6 @@ from launching import BUILD, LIMIT, PROGRAMS, ROOT, clean_environment
 from peerway import records
 
 LOSS = ROOT / "apps" / "loss"
-sys.path.insert(0, str(LOSS))
-
-from spaces import NoSpaces, address, joined  # noqa: E402
-
 Torus = dict[str, object]
 PROMISES = ["puts_in_order", "gets_behind_puts"]
 SEEDS = 200
