@@ -50,7 +50,8 @@ constexpr ConfigEntry table[] = {
      "UCX, the way to other hosts. auto: started with ranks on several hosts, or where paths or the table "
      "name it."},
     {"nic", "text", "",
-     "Network cards, separated by ';', each [NAME=]PLUGIN[?OPTIONS]: the plugin's file, or its name if it comes "
+     "Network cards, separated by ';', each [NAME=]PLUGIN[?OPTIONS]: the plugin's file, or its name if it "
+     "comes "
      "with Peerway, and what it is told. Empty: none."},
     {"host_id", "text", "",
      "For tests only. Simulates several hosts on one: ranks whose values differ share no memory, as if they "
