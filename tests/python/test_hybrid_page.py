@@ -12,7 +12,10 @@ from peerway.units import time_text
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "hybrid.md").read_text()
 NEAR, FAR, BOTH = "nic:near", "nic:far", "nic:near+nic:far"
-ROWS = {"everywhere": ("both networks reach all", (NEAR, FAR, BOTH)), "islands": ("`near` reaches", (FAR, BOTH))}
+ROWS = {
+    "everywhere": ("both networks reach all", (NEAR, FAR, BOTH)),
+    "islands": ("`near` reaches", (FAR, BOTH)),
+}
 
 
 @pytest.mark.parametrize("name", ROWS)

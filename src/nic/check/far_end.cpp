@@ -101,8 +101,8 @@ class FarEnd {
     return {PW_NIC_OK, word_at(offset), {}, {}};
   }
 
-  // Round v puts a block of words v and then the word v: whoever sees the word finds no older block. Looked at
-  // from its end, which arrives last.
+  // Round v puts a block of words v and then the word v: whoever sees the word finds no older block. Looked
+  // at from its end, which arrives last.
   [[nodiscard]] Reply watch(uint64_t bytes, uint64_t rounds) const {
     const uint64_t deadline = deadline_after(2 * kPatience_ns);
     Reply found;
