@@ -1,18 +1,20 @@
 // What an error says, to be said within another message.
 #pragma once
 
+#include <exception>
 #include <string>
 #include <string_view>
 
-#include "base/status.h"
-
 namespace pw {
 
-/// Without the first words of every message, "peerway: ".
-inline std::string reason_of(const Error& error) {
+/// Without the first word of every message, "peerway: ".
+inline std::string_view reason_of(std::string_view message) {
   constexpr std::string_view first = "peerway: ";
-  const std::string_view message = error.what();
-  return std::string(message.starts_with(first) ? message.substr(first.size()) : message);
+  return message.starts_with(first) ? message.substr(first.size()) : message;
+}
+
+inline std::string reason_of(const std::exception& error) {
+  return std::string(reason_of(std::string_view(error.what())));
 }
 
 }  // namespace pw

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/log.h"
+#include "base/reason.h"
 #include "nic/control.h"
 #include "nic/settle.h"
 
@@ -119,7 +120,7 @@ void Service::hello(Client& client, MessageReader& reader) try {
   card.promises = reader.next();
   client.connection = endpoint_.connect(card);
 } catch (const Error& error) {
-  log(LogLevel::warning, format("endpoint {} asks, but {}", client.number, error.what()));
+  log(LogLevel::warning, format("endpoint {} asks, but {}", client.number, reason_of(error)));
   client.broken = true;
 }
 

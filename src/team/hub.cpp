@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/reason.h"
 #include "team/random.h"
 #include "team/socket.h"
 
@@ -41,7 +42,7 @@ void Hub::run() {
   try {
     serve();
   } catch (const std::exception& error) {  // out of memory or descriptors
-    log(LogLevel::error, format("the hub of the team ends: {}", error.what()));
+    log(LogLevel::error, format("the hub of the team ends: {}", reason_of(error)));
   }
   listeners_.clear();
   connections_.clear();  // the others see the hub's end at once

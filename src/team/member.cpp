@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/host_id.h"
 #include "base/log.h"
+#include "base/reason.h"
 
 namespace pw {
 
@@ -138,7 +139,7 @@ void Member::run() {
   try {
     serve();
   } catch (const std::exception& error) {
-    log(LogLevel::error, format("rank {} stops following its team: {}", rank_, error.what()));
+    log(LogLevel::error, format("rank {} stops following its team: {}", rank_, reason_of(error)));
     hub_ended();
   }
 }
@@ -210,7 +211,7 @@ void Member::receive() {
     }
   } catch (const Error& error) {
     if (!lock.owns_lock()) lock.lock();
-    log(LogLevel::error, format("rank {} leaves the hub: {}", rank_, error.what()));
+    log(LogLevel::error, format("rank {} leaves the hub: {}", rank_, reason_of(error)));
     open = false;
   }
   lock.unlock();

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/reason.h"
 #include "base/status.h"
 #include "device/host/host.h"
 
@@ -172,7 +173,8 @@ void StagingService::attach() {
       wake(served->initiator->sleepers);
       served_[rank] = std::move(served);
     } catch (const Error& error) {
-      log(LogLevel::warning, format("cannot serve the staging channel of rank {}: {}", rank, error.what()));
+      log(LogLevel::warning,
+          format("cannot serve the staging channel of rank {}: {}", rank, reason_of(error)));
       mailbox.refused.store(error.status(), std::memory_order_release);
     }
   }

@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "base/log.h"
+#include "base/reason.h"
 #include "base/status.h"
 
 namespace pw::ucx {
@@ -97,7 +98,7 @@ void StagedService::handle(const Bytes& bytes) try {
   else
     open(ring);
 } catch (const Error& error) {
-  log(LogLevel::warning, format("a note of the ucx/staged path is not answered: {}", error.what()));
+  log(LogLevel::warning, format("a note of the ucx/staged path is not answered: {}", reason_of(error)));
 }
 
 void StagedService::open(const RingNote& note) {
@@ -110,7 +111,8 @@ void StagedService::open(const RingNote& note) {
     answer.address = served->ring.address();
     answer.key = served->ring.memory().key();
   } catch (const Error& error) {
-    log(LogLevel::warning, format("cannot serve staged transfers of rank {}: {}", note.rank, error.what()));
+    log(LogLevel::warning,
+        format("cannot serve staged transfers of rank {}: {}", note.rank, reason_of(error)));
     served_.erase(note.rank);
     answer.status = error.status();
   }
