@@ -48,9 +48,8 @@ std::string why_not(const std::string& path, std::span<const std::string> known_
     if (other.starts_with(kCard)) cards.push_back(other);
   const std::string near = nearest(path, cards);
   return format(
-      "no network card '{}' in this context; {}set PEERWAY_NIC={} (a plugin's file, or the name of one "
-      "beside "
-      "the library)",
+      "no network card '{}' in this context; {}set PEERWAY_NIC={} (a plugin's file, or the name of one that "
+      "comes with Peerway)",
       card, near.empty() ? "" : format("did you mean {}? Else ", in_quotes(near)), card);
 }
 

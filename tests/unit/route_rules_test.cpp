@@ -187,8 +187,7 @@ TEST(RouteRules, ACardThatThisContextLacksIsToldWithTheSetting) {
   } const table[] = {
       {"nic:torus", kKnownPaths,
        "peerway: no network card 'torus' in this context; set PEERWAY_NIC=torus (a plugin's file, or the "
-       "name "
-       "of one beside the library)"},
+       "name of one that comes with Peerway)"},
       {"staged,nic:toy", with_card, "no network card 'toy' in this context; set PEERWAY_NIC=toy "},
       {"nic:tours", with_card, "no network card 'tours' in this context; did you mean \"nic:torus\"?"},
       {"staged+nic:torus1", with_card, "did you mean \"nic:torus\"?"},
