@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-import subprocess
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from launching import PROGRAMS, ROOT, compile_card
+
 EXAMPLE = ROOT / "examples" / "nic" / "example.cpp"
 STATED = "PW_NIC_PUTS_IN_ORDER | PW_NIC_GETS_BEHIND_PUTS"
 # The example card, and the same stating less than it keeps: for each combination of promises there is a way.
@@ -31,7 +31,8 @@ TORUS: dict[str, dict[str, object]] = {
 # What a datagram finds closed at its target is dropped, and the sender is not told.
 UNTOLD = {"nic:torus-udp"}
 PATHS = ["nic:example", "nic:torus"]
-ALL_PATHS = [*PROMISES, *TORUS]
+FULL = "nic:full"  # a card with every optional entry
+ALL_PATHS = [*PROMISES, FULL, *TORUS]
 
 
 @functools.cache
@@ -48,10 +49,13 @@ def plugin(path: str) -> Path:
     assert '"example"' in text
     source = Path(_folder().name) / f"{name}.cpp"
     source.write_text(text.replace(STATED, PROMISES[path]).replace('"example"', f'"{name}"'))
-    library = source.with_name(f"lib{name}.so")
-    flags = ["-std=c++20", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", f"-I{ROOT / 'include'}"]
-    subprocess.run(["c++", *flags, str(source), "-o", str(library)], check=True)
-    return library
+    return compile_card(source, source.parent)
+
+
+@functools.cache
+def full_card() -> Path:
+    """The plugin with every optional entry."""
+    return compile_card(PROGRAMS / "full_card.cpp", Path(_folder().name))
 
 
 @functools.cache
@@ -66,6 +70,8 @@ def settings_of(path: str) -> dict[str, str]:
     """What ranks need to have in their environment so that there is such a path."""
     if path in PROMISES:
         return {"PEERWAY_NIC": str(plugin(path))}
+    if path == FULL:
+        return {"PEERWAY_NIC": str(full_card())}
     if path in TORUS:
         return {"PEERWAY_NIC": f"{path.removeprefix('nic:')}=torus?file={torus_file(path)}"}
     return {}

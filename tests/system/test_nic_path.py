@@ -12,6 +12,7 @@ from pathlib import Path
 import cards
 import numpy as np
 import pytest
+from launching import compile_card
 from ranks import Ranks
 
 import peerway
@@ -65,10 +66,7 @@ def nic(own_settings: None, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPat
 
 def compiled(folder: Path, abi: str) -> Path:
     (folder / "broken.cpp").write_text(PLUGIN_WITHOUT % abi)
-    library = folder / "libbroken.so"
-    flags = ["-std=c++20", "-shared", "-fPIC", f"-I{cards.ROOT / 'include'}"]
-    subprocess.run(["c++", *flags, str(folder / "broken.cpp"), "-o", str(library)], check=True)
-    return library
+    return compile_card(folder / "broken.cpp", folder)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ranks import Ranks
@@ -76,17 +77,22 @@ def test_raises_go_on_after_an_earlier_import() -> None:
         assert one == {"reached": "", "beyond": "Timeout", "value": 15}
 
 
+def found_while_stopped(ranks: Ranks) -> Any:
+    """What rank 0 finds while rank 1 is stopped; both go on afterwards."""
+    stopped = ranks.read_all()[1]["process"]
+    os.kill(stopped, signal.SIGSTOP)
+    ranks.tell(0)
+    found = ranks.read(0)
+    os.kill(stopped, signal.SIGCONT)
+    ranks.tell(0)
+    ranks.tell(1)
+    return found
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_flush_of_a_stopped_rank_times_out_and_can_be_repeated(library: Path) -> None:
     with start("stopped", size=32 << 20, PEERWAY_UCX_LIBRARY=library) as ranks:
-        stopped = ranks.read_all()[1]["process"]
-        os.kill(stopped, signal.SIGSTOP)
-        ranks.tell(0)
-        first = ranks.read(0)
-        os.kill(stopped, signal.SIGCONT)
-        ranks.tell(0)
-        ranks.tell(1)
-        assert first["kind"] == "Timeout"
+        assert found_while_stopped(ranks)["kind"] == "Timeout"
         assert ranks.read(0)["kind"] == ""
         assert ranks.read(1) == {"arrived": True}
         ranks.end()
@@ -95,14 +101,7 @@ def test_flush_of_a_stopped_rank_times_out_and_can_be_repeated(library: Path) ->
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_no_flush_of_a_stopped_rank_ends_while_another_thread_flushes(library: Path) -> None:
     with start("stopped_by_two", size=32 << 20, PEERWAY_UCX_LIBRARY=library) as ranks:
-        stopped = ranks.read_all()[1]["process"]
-        os.kill(stopped, signal.SIGSTOP)
-        ranks.tell(0)
-        found = ranks.read(0)
-        os.kill(stopped, signal.SIGCONT)
-        ranks.tell(0)
-        ranks.tell(1)
-        assert found == {"ends": ["Timeout"]}
+        assert found_while_stopped(ranks) == {"ends": ["Timeout"]}
         assert ranks.read(0)["kind"] == ""
         ranks.end()
 

@@ -135,14 +135,20 @@ def signals(ctx: peerway.Context, size: int) -> None:
     ctx.team.barrier(timeout=30)
 
 
-def stopped(ctx: peerway.Context, size: int) -> None:
-    """Flush of a rank that does not answer; then it answers again."""
+def before_a_stop(ctx: peerway.Context, size: int) -> Pair:
+    """A pair that has met, told which process to stop, and heard that rank 1 is."""
     pair = Pair(ctx, size)
     pair.put(8)  # a first raise of a signal asks its owner how far it is
     pair.signal.wait(1, 30)
     ctx.flush(timeout=30)
     say(process=os.getpid())
     hear()
+    return pair
+
+
+def stopped(ctx: peerway.Context, size: int) -> None:
+    """Flush of a rank that does not answer; then it answers again."""
+    pair = before_a_stop(ctx, size)
     if ctx.rank == 0:
         for _ in range(4):
             pair.put(size)
@@ -157,12 +163,7 @@ def stopped(ctx: peerway.Context, size: int) -> None:
 
 def stopped_by_two(ctx: peerway.Context, size: int) -> None:
     """Two threads flush a rank that does not answer: neither may take the other's flush for its own."""
-    pair = Pair(ctx, size)
-    pair.put(8)
-    pair.signal.wait(1, 30)
-    ctx.flush(timeout=30)
-    say(process=os.getpid())
-    hear()
+    pair = before_a_stop(ctx, size)
     if ctx.rank == 0:
         for _ in range(4):
             ctx.put(pair.far[0:size], pair.near[0:size])  # no signal, whose word a flush waits for first
