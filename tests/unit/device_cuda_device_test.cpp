@@ -334,15 +334,15 @@ TEST(CudaDriver, SaysWhyItCannotBeUsed) {
   EXPECT_NE(why.find("cuda_library"), std::string::npos) << why;
   EXPECT_EQ(Driver::load("libm.so.6", why), nullptr);
   EXPECT_NE(why.find("not a CUDA driver"), std::string::npos) << why;
-  void* library = dlopen(FAKE_CUDA, RTLD_NOW);
+  void* library = dlopen(kFakeCuda.c_str(), RTLD_NOW);
   const auto set_version = reinterpret_cast<fake_cuda::SetVersion*>(dlsym(library, "fake_cuda_set_version"));
   const auto fail_next = reinterpret_cast<fake_cuda::Fail*>(dlsym(library, "fake_cuda_fail"));
   set_version(11080);
-  EXPECT_EQ(Driver::load(FAKE_CUDA, why), nullptr);
+  EXPECT_EQ(Driver::load(kFakeCuda, why), nullptr);
   EXPECT_NE(why.find("supports CUDA 11.8; Peerway needs 12.0"), std::string::npos) << why;
   set_version(13000);
   fail_next("cuInit", CUDA_ERROR_NO_DEVICE);
-  EXPECT_EQ(Driver::load(FAKE_CUDA, why), nullptr);
+  EXPECT_EQ(Driver::load(kFakeCuda, why), nullptr);
   EXPECT_NE(why.find("sees no GPU"), std::string::npos) << why;
 }
 

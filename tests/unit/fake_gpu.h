@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "built.h"
 #include "device/cuda/cuda_device.h"
 #include "fake_cuda/fake_cuda.h"
 
@@ -15,11 +16,11 @@ namespace pw::testing {
 class FakeDriverTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    library_ = dlopen(FAKE_CUDA, RTLD_NOW);
+    library_ = dlopen(kFakeCuda.c_str(), RTLD_NOW);
     ASSERT_NE(library_, nullptr) << dlerror();
     reinterpret_cast<fake_cuda::Reset*>(dlsym(library_, "fake_cuda_reset"))();
     std::string why;
-    driver_ = cuda::Driver::load(FAKE_CUDA, why);
+    driver_ = cuda::Driver::load(kFakeCuda, why);
     ASSERT_NE(driver_, nullptr) << why;
     pins_ = std::make_unique<cuda::Pins>(*driver_);
   }

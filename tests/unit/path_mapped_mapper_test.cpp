@@ -50,7 +50,7 @@ TEST_F(CpuMapperTest, ARefusedMapSaysWhatToInstall) {
 
 TEST_F(CpuMapperTest, GdrcopyMapsTheAllocation) {
   std::string why;
-  const auto mapper = make_gdrcopy_mapper(FAKE_GDRCOPY, why);
+  const auto mapper = make_gdrcopy_mapper(kFakeGdrcopy, why);
   ASSERT_NE(mapper, nullptr) << why;
   const auto mapping = mapper->map(*gpu_, memory_);
   EXPECT_EQ(mapping->address(), memory_.base);
@@ -64,14 +64,14 @@ TEST_F(CpuMapperTest, GdrcopySaysWhyNot) {
   EXPECT_EQ(make_gdrcopy_mapper("libm.so.6", why), nullptr);
   EXPECT_NE(why.find("GDRCopy 2.0"), std::string::npos) << why;
   setenv("FAKE_GDRCOPY_FAIL", "open", 1);
-  EXPECT_EQ(make_gdrcopy_mapper(FAKE_GDRCOPY, why), nullptr);
+  EXPECT_EQ(make_gdrcopy_mapper(kFakeGdrcopy, why), nullptr);
   EXPECT_NE(why.find("modprobe gdrdrv"), std::string::npos) << why;
 }
 
 TEST_F(CpuMapperTest, TheFirstMapperThatCanIsTaken) {
   std::string why;
   std::vector<std::unique_ptr<CpuMapper>> mappers;
-  mappers.push_back(make_gdrcopy_mapper(FAKE_GDRCOPY, why));
+  mappers.push_back(make_gdrcopy_mapper(kFakeGdrcopy, why));
   mappers.push_back(make_dmabuf_mapper());
   EXPECT_EQ(map_for_processor(mappers, "", *gpu_, memory_)->address(), memory_.base);
   setenv("FAKE_GDRCOPY_FAIL", "map", 1);
