@@ -23,7 +23,7 @@ const pw_nic_ops* load_torus_plugin(const std::string& path) {
   return reinterpret_cast<pw_nic_plugin_function>(dlsym(library, PW_NIC_PLUGIN_SYMBOL))();
 }
 
-const pw_nic_ops* torus_plugin = load_torus_plugin(kTorusPlugin);
+const pw_nic_ops* torus_plugin = load_torus_plugin(pw::kTorusPlugin);
 pw_nic_memory_kind torus_kind = PW_NIC_HOST;
 
 const pw_nic_ops& torus_ops() { return *torus_plugin; }
@@ -287,8 +287,8 @@ TEST(TorusTime, IsThatOfTheFile) {
 // the driver is looked for once.
 TEST(TorusGpu, MovesMemoryOfAGpuByItsOwnProcess) {
   const std::string copy = testing::TempDir() + "libtorus-" + std::to_string(getpid()) + ".so";
-  std::ofstream(copy, std::ios::binary) << std::ifstream(kTorusPlugin, std::ios::binary).rdbuf();
-  setenv("PEERWAY_CUDA_LIBRARY", kFakeCuda.c_str(), 1);
+  std::ofstream(copy, std::ios::binary) << std::ifstream(pw::kTorusPlugin, std::ios::binary).rdbuf();
+  setenv("PEERWAY_CUDA_LIBRARY", pw::kFakeCuda.c_str(), 1);
   const pw_nic_ops* before = std::exchange(torus_plugin, load_torus_plugin(copy));
   std::remove(copy.c_str());
   {
@@ -304,7 +304,7 @@ TEST(TorusGpu, MovesMemoryOfAGpuByItsOwnProcess) {
     EXPECT_EQ(way.source[12499], 12500u);
     EXPECT_EQ(way.target[12500], 0u);
     // Each byte is copied once at each end; the sender copies more at a time than a datagram carries.
-    void* driver = dlopen(kFakeCuda.c_str(), RTLD_NOW);
+    void* driver = dlopen(pw::kFakeCuda.c_str(), RTLD_NOW);
     const auto take_log = reinterpret_cast<const char* (*)()>(dlsym(driver, "fake_cuda_take_log"));
     take_log();
     std::iota(way.source.begin(), way.source.end(), 1);
