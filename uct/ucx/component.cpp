@@ -79,13 +79,13 @@ ucs_status_t reg(uct_md_t* md, void* address, size_t bytes, const uct_md_mem_reg
   const uint64_t flags = (params->field_mask & UCT_MD_MEM_REG_FIELD_FLAGS) != 0 ? params->flags : 0;
   return add_memory(md, address, bytes, {}, (flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) != 0, out);
 }
-ucs_status_t pack(uct_md_t*, uct_mem_h memory, void*, size_t, const uct_md_mkey_pack_params_t*, void* out) {
+ucs_status_t pack_key(uct_md_t*, uct_mem_h memory, void*, size_t, const uct_md_mkey_pack_params_t*, void* out) {
 #else
 ucs_status_t reg(uct_md_t* md, void* address, size_t bytes, unsigned flags, uct_mem_h* out) {
   return add_memory(md, address, bytes, {}, (flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) != 0, out);
 }
 int no_sockaddr(uct_md_t*, const void*, int) { return 0; }
-ucs_status_t pack(uct_md_t*, uct_mem_h memory, const uct_md_mkey_pack_params_t*, void* out) {
+ucs_status_t pack_key(uct_md_t*, uct_mem_h memory, const uct_md_mkey_pack_params_t*, void* out) {
 #endif
   const PackedKey packed = static_cast<const RegisteredMemory*>(memory)->pack();
   std::memcpy(out, &packed, sizeof packed);
@@ -145,7 +145,7 @@ void fill_md_ops() {
   md_ops.mem_alloc = md_ops.mem_free = md_ops.mem_advise = md_ops.mem_query = unsupported_as<uct_unused>();
   md_ops.mem_reg = reg;
   md_ops.mem_dereg = dereg;
-  md_ops.mkey_pack = pack;
+  md_ops.mkey_pack = pack_key;
   md_ops.detect_memory_type = unsupported_as<uct_unused>();
 #if PW_UCX_SINCE(20)
   md_ops.mem_attach = unsupported_as<uct_unused>();
