@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: help build demo test lint format docs gpu-test wheels clean
+.PHONY: help build demo test test-long lint format docs gpu-test wheels clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -17,6 +17,10 @@ demo: ## Measure this machine: table, route table and report.html in out/demo
 test: ## Run every test that needs no GPU
 	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda test docs
 	@$(RUN) scripts/test.py
+
+test-long: ## As test, with fuzzing by time and the whole matrices; before a release
+	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda test docs
+	@$(RUN) scripts/test.py --long
 
 lint: ## Check style, types and common mistakes
 	@$(PYTHON) scripts/setup.py test lint

@@ -1,7 +1,11 @@
-"""Running the steps of a script: say what is done, how long it took and whether it worked; keep the log."""
+"""Running the steps of a script: say what is done, how long it took and whether it worked; keep the log.
+
+The times of all steps of a script, by the clock and of the processors, are in out/times/SCRIPT.jsonl.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BUILD = ROOT / "build" / "editable"
 CORES = len(os.sched_getaffinity(0))
+TIMES: list[dict[str, object]] = []  # of each step that has ended
 
 
 class StepError(Exception):
@@ -39,22 +44,35 @@ def environment(**extra: str) -> dict[str, str]:
     return env
 
 
-def run(title: str, command: Sequence[object], log: Path, env: dict[str, str] | None = None) -> int:
-    """Run `command` in the root folder, output in `log`, print one line with its time. Returns its status."""
+def run(
+    title: str, command: Sequence[object], log: Path, env: dict[str, str] | None = None, nice: int = 0
+) -> int:
+    """Run `command` in the root folder, output in `log`, print one line with its times. Returns its status.
+
+    With `nice`, it takes what time of the processors the steps beside it leave.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
+    words = [*(["nice", "-n", str(nice)] if nice else []), *map(str, command)]
     started = time.monotonic()
     with log.open("wb") as output:
-        status = subprocess.run(
-            [str(word) for word in command],
+        process = subprocess.Popen(
+            words,
             cwd=ROOT,
             env=env or environment(),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            check=False,
-        ).returncode
+        )
+        try:
+            _, ended, used = os.wait4(process.pid, 0)
+        except KeyboardInterrupt:
+            process.kill()
+            raise
+    status = process.returncode = os.waitstatus_to_exitcode(ended)
+    wall, cpu = time.monotonic() - started, used.ru_utime + used.ru_stime
+    TIMES.append({"step": title, "wall_s": round(wall, 1), "cpu_s": round(cpu, 1), "status": status})
     outcome = "" if status == 0 else f"  FAILED with status {status}"
-    say(f"  {title:<58} {time.monotonic() - started:6.1f} s{outcome}")
+    say(f"  {title:<58} {wall:6.1f} s, {cpu:6.1f} s of CPU{outcome}")
     return status
 
 
@@ -73,11 +91,16 @@ def show_end(log: Path, lines: int = 40) -> None:
 
 def main(body: Callable[[], int]) -> None:
     """Run a script's main function; a failed step becomes one clear line and status 1."""
+    script = Path(sys.argv[0])
     try:
         status = body()
     except StepError as error:
-        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
-        sys.exit(1)
+        print(f"{script.name}: {error}", file=sys.stderr)
+        status = 1
     except KeyboardInterrupt:
-        sys.exit(130)
+        status = 130
+    if TIMES:
+        times = ROOT / "out" / "times" / f"{script.stem}.jsonl"
+        times.parent.mkdir(parents=True, exist_ok=True)
+        times.write_text("".join(json.dumps(one) + "\n" for one in TIMES))
     sys.exit(status)

@@ -16,6 +16,17 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also the whole matrices: make test-long")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long") is not None:
+                item.add_marker(pytest.mark.skip(reason="of the whole matrix: make test-long"))
+
+
 @pytest.fixture(autouse=True)
 def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Give each test its own configuration and cache, and none of the user's PEERWAY_ variables."""

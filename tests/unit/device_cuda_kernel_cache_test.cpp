@@ -1,4 +1,4 @@
-// The cache of compiled device code and the compiler itself.
+// The cache of compiled device code, and how the compiler is found.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -84,40 +84,6 @@ TEST(Nvrtc, SaysWhatWasTried) {
 TEST(Nvrtc, ASettingIsTheOnlyCandidate) {
   EXPECT_EQ(nvrtc_candidates("/a/libnvrtc.so"), std::vector<std::string>{"/a/libnvrtc.so"});
   EXPECT_GE(nvrtc_candidates("").size(), 2u);
-}
-
-class NvrtcCompile : public ::testing::Test {
- protected:
-  void SetUp() override {
-    const char* setting = std::getenv("PEERWAY_NVRTC_LIBRARY");
-    nvrtc_ = Nvrtc::load(nvrtc_candidates(setting != nullptr ? setting : ""), why_);
-    if (nvrtc_ == nullptr) GTEST_SKIP() << why_;
-  }
-  std::unique_ptr<Nvrtc> nvrtc_;
-  std::string why_;
-};
-
-// tests/python/test_device_code.py compiles them for each GPU.
-TEST_F(NvrtcCompile, TheKernelsBecomeCodeOfAGpu) {
-  const std::string image = nvrtc_->compile(kernel_sources(), nvrtc_->options(90));
-  EXPECT_EQ(image.substr(1, 3), "ELF");
-  for (const char* name : {"pw_copy_16", "pw_copy_8", "pw_copy_4", "pw_copy_2", "pw_copy_1"})
-    EXPECT_NE(image.find(name), std::string::npos) << name;
-}
-
-TEST_F(NvrtcCompile, AGpuNewerThanTheCompilerGetsPtx) {
-  const auto options = nvrtc_->options(999);
-  EXPECT_EQ(options[0].rfind("-arch=compute_", 0), 0u) << options[0];
-  EXPECT_NE(nvrtc_->compile(kernel_sources(), options).find(".target"), std::string::npos);
-}
-
-TEST_F(NvrtcCompile, AMistakeIsShownWithTheLog) {
-  const Source wrong[] = {{"wrong.cu", "this is no program"}};
-  try {
-    FAIL() << nvrtc_->compile(wrong, nvrtc_->options(90)).size();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("wrong.cu(1)"), std::string::npos) << error.what();
-  }
 }
 
 }  // namespace
