@@ -50,10 +50,6 @@ def test_every_epoch_brings_its_own_data_however_far_the_host_runs_ahead(
     expect_own_data(way, size, scenarios)
 
 
-def test_the_host_may_be_a_thousand_epochs_ahead() -> None:
-    expect_own_data("staged", 2, ["ring,1000,256", "puts,1000,256"])
-
-
 def test_puts_into_memory_that_cannot_be_mapped_go_by_the_proxy() -> None:
     expect_own_data("cma", 2, ["puts,100,4096"])
 
