@@ -63,7 +63,7 @@ def expect_own_data(way: str, size: int, scenarios: list[str]) -> None:
 
 @pytest.mark.parametrize("way", FAR_WAYS)
 def test_halos_hold_what_the_neighbours_own_however_they_are_started(way: str) -> None:
-    rounds = {"host": 5, "stream": 5, "run": 5, "ahead": 100}
+    rounds = {"host": 5, "stream": 5, "run": 5, "ahead": 40}
     case = {"extents": [7, 9], "grid": [2, 2], "corners": True}
     cases = [json.dumps({**case, "start": begin, "rounds": count}) for begin, count in rounds.items()]
     with start(way, "halo.py", 4, *cases) as ranks:

@@ -4,6 +4,7 @@ those that must not change."""
 
 from __future__ import annotations
 
+import functools
 from itertools import product
 
 import cards
@@ -40,10 +41,45 @@ def expect_right(path: str, asked: Asked, size: int, found: dict[str, object]) -
         assert "pw_allocate" in str(found["why"]), asked
 
 
+LAYOUTS = [
+    (op, "allocated", "allocated", group) for op, group in product(["put", "get"], ["contiguous", "strided"])
+]
+SIGNALS = [("put", "allocated", "malloc", "signal")]
+MEMORY: list[Asked] = []
+for at, remote in enumerate(KINDS):
+    local = KINDS[(at + 2) % len(KINDS)]
+    MEMORY += [("put", remote, local, "kinds"), ("get", local, remote, "kinds")]
+
+
+@functools.cache
+def found_between_two(path: str) -> dict[Asked, list[dict[str, object]]]:
+    """What two ranks found of each thing; one set of processes goes through all."""
+    asked = [*LAYOUTS, *SIGNALS, *MEMORY]
+    with Ranks("transfers.py", 2, path, *map(",".join, asked), **cards.settings_of(path)) as ranks:
+        found = {one: ranks.read_all() for one in asked}
+        ranks.end()
+    return found
+
+
+def expect_all_right(path: str, asked: list[Asked]) -> None:
+    for one in asked:
+        for found in found_between_two(path)[one]:
+            expect_right(path, one, 2, found)
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_every_layout_arrives(path: str) -> None:
-    both = product(["put", "get"], ["contiguous", "strided"])
-    transfer(path, *((op, "allocated", "allocated", group) for op, group in both))
+    expect_all_right(path, LAYOUTS)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_signal_arrives_after_the_data_of_its_put(path: str) -> None:
+    expect_all_right(path, SIGNALS)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_kind_of_memory_is_served_or_the_reason_given(path: str) -> None:
+    expect_all_right(path, MEMORY)
 
 
 OTHER_FORMS: list[tuple[str, str]] = [("put", "contiguous"), ("get", "contiguous"), ("put", "kinds")]
@@ -62,20 +98,6 @@ def test_every_layout_arrives_by_ucx(library: str, transports: str, path: str) -
     asked = [*OTHER_FORMS, ("get", "kinds"), ("put", "signal")]
     layouts = [(op, "malloc", "allocated", group) for op, group in asked]
     transfer(path, *layouts, **ucx_builds.settings_of(library, transports))
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_a_signal_arrives_after_the_data_of_its_put(path: str) -> None:
-    transfer(path, ("put", "allocated", "malloc", "signal"))
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_every_kind_of_memory_is_served_or_the_reason_given(path: str) -> None:
-    asked = []
-    for at, remote in enumerate(KINDS):
-        local = KINDS[(at + 2) % len(KINDS)]
-        asked += [("put", remote, local, "kinds"), ("get", local, remote, "kinds")]
-    transfer(path, *asked)
 
 
 @pytest.mark.parametrize("path", PATHS)
