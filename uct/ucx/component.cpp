@@ -79,7 +79,8 @@ ucs_status_t reg(uct_md_t* md, void* address, size_t bytes, const uct_md_mem_reg
   const uint64_t flags = (params->field_mask & UCT_MD_MEM_REG_FIELD_FLAGS) != 0 ? params->flags : 0;
   return add_memory(md, address, bytes, {}, (flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) != 0, out);
 }
-ucs_status_t pack_key(uct_md_t*, uct_mem_h memory, void*, size_t, const uct_md_mkey_pack_params_t*, void* out) {
+ucs_status_t pack_key(uct_md_t*, uct_mem_h memory, void*, size_t, const uct_md_mkey_pack_params_t*,
+                      void* out) {
 #else
 ucs_status_t reg(uct_md_t* md, void* address, size_t bytes, unsigned flags, uct_mem_h* out) {
   return add_memory(md, address, bytes, {}, (flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) != 0, out);
