@@ -1,6 +1,6 @@
 # The sources of a layer are compiled together: those of a folder, and the tests <layer>_<thing>_test.cpp. So names in
 # anonymous namespaces are unique in a layer. -DCMAKE_UNITY_BUILD=OFF compiles each file alone, which is quicker after
-# an edit of one file and three times as slow from nothing; `make lint` checks that each file can be.
+# an edit of one file and much slower from nothing; `make lint` checks that each file can be.
 function(compile_layers_together target)
   get_target_property(sources ${target} SOURCES)
   foreach(source ${sources})
@@ -14,7 +14,7 @@ function(compile_layers_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# What nearly every layer includes is read once for a target, which saves a third of the time of what is left. Each
+# What nearly every layer includes is read once for a target, which saves a third of the time of a small layer. Each
 # file includes what it needs all the same: `make lint` reads it without this.
 function(read_common_headers_once target)
   target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <condition_variable> <cstdint> <cstring>
