@@ -14,7 +14,7 @@ function(compile_layers_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# What nearly every layer includes is read once for a target, which saves a third of the time of a small layer. Each
+# What nearly every layer includes is read once for a target, which saves a quarter of the compilers' time. Each
 # file includes what it needs all the same: `make lint` reads it without this.
 function(read_common_headers_once target)
   target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <condition_variable> <cstdint> <cstring>
