@@ -40,16 +40,17 @@ bool Channel::write() {
   return true;
 }
 
-bool Channel::read() {
+bool Channel::read(size_t most) {
   constexpr size_t piece = size_t{64} << 10;
   incoming_.erase(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(consumed_));
   consumed_ = 0;
-  for (int pieces = 0; pieces < 16; ++pieces) {
+  for (size_t left = most; left > 0;) {
     // The buffer grows by what arrives, never by what a header announces.
-    const size_t before = incoming_.size();
-    incoming_.resize(before + piece);
-    const ssize_t count = ::recv(socket_.get(), incoming_.data() + before, piece, 0);
+    const size_t before = incoming_.size(), now = std::min(piece, left);
+    incoming_.resize(before + now);
+    const ssize_t count = ::recv(socket_.get(), incoming_.data() + before, now, 0);
     incoming_.resize(before + static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    left -= static_cast<size_t>(std::max<ssize_t>(count, 0));
     if (count == 0) return false;
     if (count < 0 && errno != EINTR) return errno == EAGAIN || errno == EWOULDBLOCK;
   }

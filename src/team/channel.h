@@ -25,9 +25,15 @@ class Channel {
   Channel() = default;
   explicit Channel(Descriptor socket) : socket_(std::move(socket)) {}
 
-  /// All that is sent (received) from now on is sealed (must be sealed) with this key.
-  void seal_outgoing(const Secret& key) { outgoing_key_ = key; }
-  void seal_incoming(const Secret& key) { incoming_key_ = key; }
+  /// All that is sent (received) from now on is sealed (must be sealed) with this key, and numbered from 0.
+  void seal_outgoing(const Secret& key) {
+    outgoing_key_ = key;
+    sealed_out_ = 0;
+  }
+  void seal_incoming(const Secret& key) {
+    incoming_key_ = key;
+    sealed_in_ = 0;
+  }
 
   /// Queues a message; write() sends it. The second form shares a large payload among connections.
   void queue(wire::Type type, Bytes payload = {});
@@ -37,9 +43,9 @@ class Channel {
   bool write();
   [[nodiscard]] bool unsent() const { return !outgoing_.empty(); }
 
-  /// Reads what has arrived, at most about a megabyte a call. False: the other end is gone; messages that
+  /// Reads what has arrived, at most `most` bytes a call. False: the other end is gone; messages that
   /// came before may still be there.
-  bool read();
+  bool read(size_t most = size_t{1} << 20);
 
   /// The next complete message. Throws Error(PW_INVALID_ARGUMENT) for what is no message, for a payload above
   /// `limit`, and Error(PW_DENIED) for a wrong seal; the connection must then be dropped.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/format.h"
@@ -23,8 +24,13 @@ std::unique_ptr<Team> team_of_peerway_run(const Launch& launch, uint64_t number,
   Ticket ticket;
   ticket.secret = team_secret(parse_secret(launch.secret, "PEERWAY_SECRET"), number);
   ticket.addresses.push_back(parse_address(launch.rendezvous, "PEERWAY_RENDEZVOUS"));
-  Address& address = ticket.addresses.front();
-  if (address.unix_socket && number > 0) address.host += "." + std::to_string(number);
+  // Everybody can read the names of the sockets there are. That of the next team must not follow from them, or
+  // a stranger could take it first.
+  if (Address& address = ticket.addresses.front(); address.unix_socket && number > 0) {
+    const Digest name = siphash(ticket.secret, view_of("peerway address"));
+    address.host += "." + to_hex(std::span(name).first(8));
+    address = parse_address(to_string(address), "PEERWAY_RENDEZVOUS for another team");
+  }
   if (launch.rank == 0) return join_own(launch.size, open_hub(launch.size, ticket, deadline), deadline);
   return join(launch.rank, launch.size, true, [&](std::string&) { return ticket; }, deadline);
 }

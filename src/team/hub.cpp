@@ -1,7 +1,6 @@
 #include "team/hub.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -10,7 +9,6 @@
 #include "base/log.h"
 #include "base/reason.h"
 #include "team/random.h"
-#include "team/socket.h"
 
 namespace pw {
 
@@ -27,7 +25,7 @@ Hub::Hub(int size, const Secret& secret, std::vector<Descriptor> listeners, Desc
       secret_(secret),
       deadline_(deadline),
       gathers_(size),
-      listeners_(std::move(listeners)),
+      door_(secret, std::move(listeners)),
       roster_(static_cast<size_t>(size)) {
   connections_.push_back(std::make_unique<Connection>());
   connections_.back()->channel = Channel(std::move(own));
@@ -44,7 +42,7 @@ void Hub::run() {
   } catch (const std::exception& error) {  // out of memory or descriptors
     log(LogLevel::error, format("the hub of the team ends: {}", reason_of(error)));
   }
-  listeners_.clear();
+  door_.close();
   connections_.clear();  // the others see the hub's end at once
 }
 
@@ -65,40 +63,24 @@ void Hub::poll_once() {
     polled.push_back({each->channel.descriptor(), static_cast<short>(POLLIN | (unsent ? POLLOUT : 0)), 0});
   }
   const size_t count = polled.size();
-  for (const Descriptor& listener : listeners_) polled.push_back({listener.get(), POLLIN, 0});
+  door_.add_to(polled);
   if (::poll(polled.data(), polled.size(), poll_milliseconds(complete_ ? linger_until_ : deadline_)) <= 0)
     return;
 
   for (size_t i = 0; i < count; ++i)
     if (polled[i].revents & ~POLLOUT) receive(*connections_[i]);
-  for (size_t i = count; i < polled.size() && i - count < listeners_.size(); ++i)
-    if (polled[i].revents) accept_all(listeners_[i - count]);
+  if (!complete_) {
+    for (Door::Guest& guest : door_.serve(std::span(polled).subspan(count))) {
+      connections_.push_back(std::make_unique<Connection>());
+      connections_.back()->channel = std::move(guest.channel);
+      challenge(*connections_.back(), guest.hello);
+    }
+  }
   // Rank 0's own connection, the first, comes last: once rank 0 has its answer it may end, and the hub with
   // it. By then the others' are on their way.
   std::for_each(connections_.rbegin(), connections_.rend(), [](const auto& each) {
     if (each->channel.unsent() && !each->channel.write()) each->closing = true;
   });
-}
-
-void Hub::accept_all(const Descriptor& listener) {
-  while (Descriptor socket = accept_from(listener)) {
-    const auto user = peer_user(socket);
-    if (user && *user != ::geteuid()) {
-      ++turned_away_;
-      last_turned_away_ = format("a process of user {} (only user {} may join)", *user, ::geteuid());
-      continue;
-    }
-    // Who does not prove anything keeps its place only until others want it.
-    const size_t strangers = connections_.size() - members_.size();
-    if (strangers > size_ + 64) {
-      const auto oldest =
-          std::ranges::find_if(connections_, [](const auto& each) { return each->state != State::joined; });
-      if (oldest == connections_.end()) continue;  // all proved who they are, and wait for the team to fail
-      connections_.erase(oldest);
-    }
-    connections_.push_back(std::make_unique<Connection>());
-    connections_.back()->channel = Channel(std::move(socket));
-  }
 }
 
 void Hub::receive(Connection& connection) {
@@ -113,7 +95,10 @@ void Hub::receive(Connection& connection) {
       else
         break;
   } catch (const Error& error) {
-    turn_away(connection, error.what());
+    if (connection.state == State::joined)
+      log(LogLevel::error, format("rank {} is cut off: {}", connection.hello.rank, reason_of(error)));
+    else
+      door_.note(error.what());
     open = false;
   }
   if (open) return;
@@ -126,7 +111,7 @@ void Hub::receive(Connection& connection) {
 void Hub::handle(Connection& connection, const Message& message) {
   const bool joined = connection.state == State::joined;
   if (connection.state == State::fresh && message.type == Type::hello) {
-    challenge(connection, message);
+    challenge(connection, door_.check(message));
   } else if (connection.state == State::challenged && message.type == Type::join) {
     join(connection, message);
   } else if (joined && message.type == Type::contribute) {
@@ -142,8 +127,8 @@ void Hub::handle(Connection& connection, const Message& message) {
   }
 }
 
-void Hub::challenge(Connection& connection, const Message& message) {
-  connection.hello = parse_hello(message.payload);
+void Hub::challenge(Connection& connection, const Hello& hello) {
+  connection.hello = hello;
   const Nonce nonce = random_bytes<16>();
   connection.channel.seal_outgoing(session_key(secret_, "hub", connection.hello, nonce));
   connection.channel.seal_incoming(session_key(secret_, "member", connection.hello, nonce));
@@ -181,7 +166,7 @@ void Hub::join(Connection& connection, const Message& message) {
 
 void Hub::welcome_all() {
   complete_ = true;
-  listeners_.clear();
+  door_.close();
   const auto roster = std::make_shared<const Bytes>(pack(roster_));
   for (const auto& [rank, connection] : members_) connection->channel.queue(Type::welcome, roster);
   for (const auto& each : connections_)
@@ -218,15 +203,6 @@ void Hub::lose(uint32_t rank, How how) {
   if (members_.empty()) over_ = true;
 }
 
-void Hub::turn_away(Connection& connection, const std::string& why) {
-  if (connection.state == State::joined) {
-    log(LogLevel::error, format("rank {} is cut off: {}", connection.hello.rank, why));
-    return;
-  }
-  ++turned_away_;
-  last_turned_away_ = why.starts_with("peerway: ") ? why.substr(9) : why;
-}
-
 /// Tells all who have joined. The hub goes on until rank 0 has been told as well, which is on its way.
 void Hub::fail_all(pw_status status, const std::string& why) {
   if (failure_) return;  // the first reason is the reason
@@ -246,15 +222,13 @@ void Hub::fail_late() {
       "peerway: {} of {} ranks did not join the team in time (rank {}{}). Were all started, with "
       "the same secret and address? PEERWAY_TIMEOUT bounds the wait",
       count, size_, missing, count > 8 ? ", ..." : "");
-  if (turned_away_ > 0)
-    why += format(". {} connections were refused, the last because: {}", turned_away_, last_turned_away_);
-  fail_all(PW_TIMEOUT, why);
+  fail_all(PW_TIMEOUT, why + door_.refusals());
   over_ = true;
 }
 
 /// Sends what is still to be sent, but not to somebody who does not read.
 void Hub::finish() {
-  listeners_.clear();
+  door_.close();
   for (const uint64_t deadline = now_ns() + kFarewell; now_ns() < deadline;) {
     std::vector<pollfd> polled;
     for (const auto& each : connections_)

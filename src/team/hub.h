@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "team/channel.h"
+#include "team/door.h"
 #include "team/gathers.h"
 #include "team/wake.h"
 
@@ -28,7 +29,7 @@ class Hub {
   void forget() { thread_.detach(); }
 
  private:
-  enum class State : uint8_t { fresh, challenged, joined };
+  enum class State : uint8_t { fresh, challenged, joined };  ///< only rank 0's own is ever fresh here
   struct Connection {
     Channel channel;
     State state = State::fresh;
@@ -39,15 +40,13 @@ class Hub {
   void run();
   void serve();
   void poll_once();
-  void accept_all(const Descriptor& listener);
   void receive(Connection& connection);
   void handle(Connection& connection, const Message& message);
-  void challenge(Connection& connection, const Message& message);
+  void challenge(Connection& connection, const wire::Hello& hello);
   void join(Connection& connection, const Message& message);
   void welcome_all();
   void send(const std::vector<Gathers::Answer>& answers);
   void lose(uint32_t rank, wire::How how);
-  void turn_away(Connection& connection, const std::string& why);
   void fail_all(pw_status status, const std::string& why);
   void fail_late();
   void finish();
@@ -56,8 +55,8 @@ class Hub {
   const Secret secret_;
   const uint64_t deadline_;
   Gathers gathers_;
-  std::vector<Descriptor> listeners_;
-  std::vector<std::unique_ptr<Connection>> connections_;
+  Door door_;
+  std::vector<std::unique_ptr<Connection>> connections_;  ///< of those who know the secret; rank 0's own is the first
   std::map<uint32_t, Connection*> members_;  ///< by rank: joined and not gone
   std::vector<wire::Identity> roster_;
   bool complete_ = false;               ///< all have joined
@@ -65,8 +64,6 @@ class Hub {
   SharedBytes failure_;                 ///< why there will be no team, for all who join
   uint64_t linger_until_ = PW_FOREVER;  ///< set when rank 0 has left
   bool over_ = false;
-  int turned_away_ = 0;
-  std::string last_turned_away_;
   std::thread thread_;
 };
 

@@ -187,6 +187,8 @@ Loss parse_loss(ByteView payload, uint32_t size) {
   return {rank, static_cast<How>(how)};
 }
 
+Secret hello_key(const Secret& secret) { return siphash(secret, view_of("peerway hello")); }
+
 Secret session_key(const Secret& secret, std::string_view direction, const Hello& hello,
                    const Nonce& challenge) {
   ByteWriter text;

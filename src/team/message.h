@@ -3,9 +3,10 @@
 //
 // On the wire: header (u32 bytes of payload, u16 magic, u8 version, u8 type), a 16-byte seal, the payload;
 // all little endian. The first three messages of a connection prove that both ends know the job's secret:
-//   member -> hub  hello      rank, size, the member's nonce      not sealed
-//   hub -> member  challenge  the hub's nonce                     sealed: the hub knows the secret
-//   member -> hub  join       who I am                            sealed: so does the member
+//   member -> hub  hello      rank, size, the member's nonce   sealed: the member knows, or repeats who does
+//   hub -> member  challenge  the hub's nonce                  sealed with both nonces: the hub knows it now
+//   member -> hub  join       who I am                         the same: the member knows it now
+// The hub answers a hello that proves nothing with a refusal that is not sealed, and hangs up.
 #pragma once
 
 #include <array>
@@ -19,9 +20,11 @@
 
 namespace pw::wire {
 
-inline constexpr uint8_t kVersion = 1;
+inline constexpr uint8_t kVersion = 2;
 inline constexpr size_t kHeaderBytes = 8;
 inline constexpr size_t kSealBytes = sizeof(Digest);
+inline constexpr size_t kHelloBytes = 24;                         ///< payload of a hello
+inline constexpr size_t kMaxHello = kHeaderBytes + kSealBytes + kHelloBytes;
 inline constexpr size_t kMaxHandshake = 1024;                     ///< payload before a connection is trusted
 inline constexpr size_t kMaxContribution = size_t{64} << 20;      ///< of one rank to one all_gather
 inline constexpr size_t kMaxResult = (size_t{1} << 32) - 1 - 64;  ///< of all ranks together
@@ -112,6 +115,9 @@ Bytes pack(const Failure& failure);
 Failure parse_failure(ByteView payload);
 Bytes pack(const Loss& loss);
 Loss parse_loss(ByteView payload, uint32_t size);
+
+/// The key that seals hellos: the job's, since no nonces have been exchanged.
+Secret hello_key(const Secret& secret);
 
 /// The key of one direction of one connection; `direction` is "hub" or "member".
 Secret session_key(const Secret& secret, std::string_view direction, const Hello& hello,

@@ -19,8 +19,19 @@ using namespace wire;
 
 namespace {
 
-constexpr uint64_t kConnectTimeout = 3'000'000'000;  // of one address, where there are others to try
-constexpr uint64_t kHubSlack = 2'000'000'000;        // the hub's word on who is missing comes before ours
+// A rank that is not let in soon comes again: strangers may have filled the queue at the door, or have had it
+// put out. The kernel alone answers a connect; the hub is a thread that may have much to do.
+// Tries are short and many at first (TCP itself would try again after a second), for who has to push, and
+// longer in the end, for who is far away.
+struct Patience {
+  uint64_t connect = 50'000'000;
+  uint64_t answer = 500'000'000;
+  void grow() {
+    connect = std::min<uint64_t>(connect + connect / 8, 1'000'000'000);
+    answer = std::min<uint64_t>(answer + answer / 8, 4'000'000'000);
+  }
+};
+constexpr uint64_t kHubSlack = 2'000'000'000;  // the hub's word on who is missing comes before ours
 
 class TeamOfOne final : public Team {
  public:
@@ -60,7 +71,7 @@ Message await(Channel& channel, size_t limit, uint64_t deadline, const std::stri
   }
 }
 
-/// Proves to the hub that this rank knows the secret, after the hub has proven it to us.
+/// Proves to the hub that this rank knows the secret, and has the hub prove it to us.
 Channel introduce(Descriptor socket, int rank, int size, const Secret& secret, uint64_t deadline,
                   const std::string& where) {
   if (const auto user = peer_user(socket); user && *user != ::geteuid())
@@ -68,12 +79,14 @@ Channel introduce(Descriptor socket, int rank, int size, const Secret& secret, u
                                   *user, ::geteuid()));
   Channel channel(std::move(socket));
   const Hello hello{static_cast<uint32_t>(rank), static_cast<uint32_t>(size), random_bytes<16>()};
+  channel.seal_outgoing(hello_key(secret));
   channel.queue(Type::hello, pack(hello));
   const Message answer = await(channel, kMaxHandshake, deadline, where);
-  if (answer.type != Type::challenge)
+  if (answer.type != Type::challenge && answer.type != Type::refuse)
     throw Error(PW_DENIED, format("peerway: the process at {} does not speak as a hub", where));
-  const Nonce nonce = parse_challenge(answer.payload);
-  if (!channel.opens_with(answer, session_key(secret, "hub", hello, nonce)))
+  const Nonce nonce = answer.type == Type::challenge ? parse_challenge(answer.payload) : Nonce{};
+  if (answer.type == Type::refuse ||
+      !channel.opens_with(answer, session_key(secret, "hub", hello, nonce)))
     throw Error(PW_DENIED,
                 format("peerway: the process at {} does not know this job's secret: wrong PEERWAY_SECRET, or "
                        "the address of another job",
@@ -88,14 +101,14 @@ uint64_t later(uint64_t deadline, uint64_t by) {
 }
 
 /// Tries the addresses in turn. Throws what the most telling attempt met.
-Channel reach_hub(const Ticket& ticket, int rank, int size, uint64_t deadline) {
+Channel reach_hub(const Ticket& ticket, int rank, int size, const Patience& patience, uint64_t deadline) {
   std::optional<Error> telling;
+  const auto within = [&](uint64_t span) { return std::min(deadline, deadline_after(span)); };
   for (const Address& address : ticket.addresses) {
     const std::string where = to_string(address);
-    const uint64_t until =
-        ticket.addresses.size() > 1 ? std::min(deadline, deadline_after(kConnectTimeout)) : deadline;
     try {
-      return introduce(connect_to(address, until), rank, size, ticket.secret, deadline, where);
+      Descriptor socket = connect_to(address, within(patience.connect));
+      return introduce(std::move(socket), rank, size, ticket.secret, within(patience.answer), where);
     } catch (const Error& error) {
       const bool told = telling && telling->status() == PW_DENIED;
       // What is no message of ours is no hub of ours.
@@ -165,15 +178,17 @@ std::unique_ptr<Team> join(int rank, int size, bool trusted,
                            const std::function<std::optional<Ticket>(std::string&)>& find,
                            uint64_t deadline) {
   std::string why = "rank 0 has not opened the team";
+  Patience patience;
   for (useconds_t pause = 1000;; pause = std::min<useconds_t>(2 * pause, 50'000)) {
     std::optional<Channel> channel;
     std::optional<Ticket> ticket = find(why);
     if (ticket && ticket->status != PW_OK) throw Error(ticket->status, ticket->problem);
     try {
-      if (ticket) channel = reach_hub(*ticket, rank, size, deadline);
+      if (ticket) channel = reach_hub(*ticket, rank, size, patience, deadline);
     } catch (const Error& error) {
       if (trusted && error.status() == PW_DENIED) throw;
       why = error.what();
+      if (error.status() == PW_TIMEOUT) patience.grow();
     }
     if (channel)
       return std::make_unique<Member>(rank, size, ticket->secret, std::move(*channel), nullptr,

@@ -1,5 +1,6 @@
 #include "team/socket.h"
 
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 
 #include "base/clock.h"
@@ -70,10 +72,9 @@ Descriptor open_socket(int family) {
 }
 
 /// A host that vanishes without a word is noticed within about five seconds; small messages go at once.
-void tune(const Descriptor& socket, int family) {
-  if (family == AF_UNIX) return;
+void tune_tcp(int socket) {
   const auto set = [&](int level, int option, int value) {
-    ::setsockopt(socket.get(), level, option, &value, sizeof value);
+    ::setsockopt(socket, level, option, &value, sizeof value);
   };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -89,6 +90,33 @@ uint16_t port_of(const Descriptor& socket) {
   ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&name), &length);
   return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(name).sin6_port
                                           : reinterpret_cast<sockaddr_in&>(name).sin_port);
+}
+
+std::array<std::byte, 16> host_of(const sockaddr_storage& from) {
+  std::array<std::byte, 16> host{};
+  if (from.ss_family == AF_INET) {
+    std::memcpy(host.data(), &reinterpret_cast<const sockaddr_in&>(from).sin_addr, sizeof(in_addr));
+  } else if (from.ss_family == AF_INET6) {
+    const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(from).sin6_addr;
+    // Whoever has one address of an IPv6 network has all of them.
+    std::memcpy(host.data(), &address, IN6_IS_ADDR_V4MAPPED(&address) ? sizeof address : sizeof address / 2);
+  }
+  return host;
+}
+
+/// A full queue refuses who does not wait. Who waits gets into it in turn, however many others try.
+int connect_in_turn(const Descriptor& socket, const SocketAddress& to, uint64_t deadline) {
+  const int flags = ::fcntl(socket.get(), F_GETFL);
+  ::fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK);
+  int error = 0;
+  do {
+    const int left = std::max(poll_milliseconds(deadline), 1);
+    const timeval limit{left / 1000, left % 1000 * 1000};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    error = ::connect(socket.get(), to.get(), to.length) == 0 ? 0 : errno;
+  } while ((error == EAGAIN || error == EINTR) && now_ns() < deadline);
+  ::fcntl(socket.get(), F_SETFL, flags);
+  return error == EINTR ? EAGAIN : error;
 }
 
 /// The addresses of all interfaces that are up: IPv4 first, the loopback only when there is nothing else.
@@ -154,20 +182,34 @@ Descriptor listen_on_any_port(std::vector<Address>& reachable) {
   return socket;
 }
 
-Descriptor accept_from(const Descriptor& listener) {
+Descriptor accept_from(const Descriptor& listener, Source& source) {
   sockaddr_storage from{};
   socklen_t length = sizeof from;
   Descriptor socket(
       ::accept4(listener.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (socket) tune(socket, from.ss_family);
+  if (!socket) return socket;
+  source = {host_of(from), from.ss_family == AF_UNIX ? peer_user(socket) : std::nullopt};
   return socket;
+}
+
+void trust(int socket) {
+  int domain = 0;
+  socklen_t length = sizeof domain;
+  if (::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain != AF_UNIX)
+    tune_tcp(socket);
 }
 
 Descriptor connect_to(const Address& address, uint64_t deadline) {
   const SocketAddress to = resolve(address, 0);
   Descriptor socket = open_socket(to.family());
-  tune(socket, to.family());
-  int error = ::connect(socket.get(), to.get(), to.length) == 0 ? 0 : errno;
+  if (!address.unix_socket) tune_tcp(socket.get());
+  int error = 0;
+  if (address.unix_socket)
+    error = connect_in_turn(socket, to, deadline);
+  else if (::connect(socket.get(), to.get(), to.length) != 0)
+    error = errno;
+  if (error == EAGAIN)
+    throw Error(PW_TIMEOUT, format("peerway: too many others wait at {}", to_string(address)));
   if (error == EINPROGRESS) {
     pollfd ready{socket.get(), POLLOUT, 0};
     while (::poll(&ready, 1, poll_milliseconds(deadline)) <= 0)

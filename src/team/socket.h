@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -19,10 +21,20 @@ Descriptor listen_on(const Address& address);
 /// Listens on any free TCP port of all interfaces and returns under which addresses others may reach it.
 Descriptor listen_on_any_port(std::vector<Address>& reachable);
 
-/// The next waiting connection, or none.
-Descriptor accept_from(const Descriptor& listener);
+/// Where a connection comes from.
+struct Source {
+  std::array<std::byte, 16> host{};  ///< TCP: the address, of IPv6 the network; Unix: this host, all zero
+  std::optional<uid_t> user;         ///< Unix: whose process it is
+};
 
-/// Connects; throws Error(PW_SYSTEM) when nobody listens there, or Error(PW_TIMEOUT).
+/// The next waiting connection; none, with the reason in errno.
+Descriptor accept_from(const Descriptor& listener, Source& source);
+
+/// Prepares an accepted connection for long use, once it is known to be a rank's: it is not worth it before.
+void trust(int socket);
+
+/// Connects; throws Error(PW_SYSTEM) when nobody listens there, or Error(PW_TIMEOUT). Where others fill the queue
+/// of a Unix socket, it waits for its turn.
 Descriptor connect_to(const Address& address, uint64_t deadline);
 
 /// The user of the process at the other end of a Unix socket; nothing for TCP.

@@ -1,0 +1,182 @@
+"""Strangers at the rendezvous: processes of another user, and of the same, that do all they can at its socket.
+The ranks, who know the secret, meet all the same; and nobody gets in by repeating what a rank has said."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from launching import LIMIT, clean_environment, compile_program
+
+SECRET = "00112233445566778899aabbccddeeff"
+RANKS = 4
+ROUNDS = 3
+HELLO_BYTES = 48  # header, seal and payload
+CHALLENGE, REFUSE = 2, 5
+STRANGER = 65534  # a second user, where the tests may become one
+
+
+@pytest.fixture(scope="module")
+def flood(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """programs/flood.c, where every user can run it."""
+    program = compile_program("flood", tmp_path_factory.mktemp("flood") / "flood")
+    for folder in (program, *program.parents[:3]):
+        with contextlib.suppress(PermissionError):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    return program
+
+
+def start(program: Path, rank: int, address: str, *commands: str, size: int = 2) -> subprocess.Popen[str]:
+    told = {"PEERWAY_RANK": str(rank), "PEERWAY_SIZE": str(size), "PEERWAY_SECRET": SECRET}
+    return subprocess.Popen(
+        [program, *commands],
+        env=clean_environment(**told, PEERWAY_RENDEZVOUS=address),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def require_meeting(ranks: list[subprocess.Popen[str]], rounds: int = 1) -> None:
+    for number, rank in enumerate(ranks):
+        out, err = rank.communicate(timeout=2 * LIMIT)
+        assert (rank.returncode, err) == (0, ""), f"rank {number}: {err}"
+        assert out.splitlines() == [f"gathered {number} of {len(ranks)}"] * rounds
+
+
+def unix_address(what: str) -> str:
+    return f"unix:@peerway-{what}-{os.urandom(8).hex()}"
+
+
+def fresh_address(kind: str) -> str:
+    if kind == "unix":
+        return unix_address("flood")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"tcp:127.0.0.1:{free.getsockname()[1]}"
+
+
+def listen_at(address: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind("\0" + address.removeprefix("unix:@"))
+    listener.listen()
+    listener.settimeout(LIMIT)
+    return listener
+
+
+def connect_to(address: str) -> socket.socket:
+    for _ in range(2000):
+        reached = socket.socket(socket.AF_UNIX)
+        reached.settimeout(LIMIT)
+        with contextlib.suppress(ConnectionRefusedError):
+            reached.connect("\0" + address.removeprefix("unix:@"))
+            return reached
+        reached.close()
+        threading.Event().wait(0.01)
+    pytest.fail(f"nobody listens at {address}")
+
+
+def read_whole(connection: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count and (piece := connection.recv(count - len(data))):
+        data += piece
+    return data
+
+
+@pytest.fixture(scope="module")
+def hello(team_program: Path) -> str:
+    """What a rank says first, in hexadecimal."""
+    address = unix_address("recorder")
+    with listen_at(address) as listener:
+        rank = start(team_program, 1, address, size=RANKS)
+        with listener.accept()[0] as connection:
+            said = read_whole(connection, HELLO_BYTES)
+        rank.kill()
+        rank.communicate()
+    assert len(said) == HELLO_BYTES
+    return said.hex()
+
+
+@contextlib.contextmanager
+def flooded(program: Path, kinds: list[str], address: str, hello: str) -> Iterator[None]:
+    users = (None, STRANGER) if os.geteuid() == 0 else (None, None)
+    kinds = kinds * 2 if len(kinds) == 1 else kinds
+    attackers = [
+        subprocess.Popen([program, kind, address, "60", "5000000", hello], user=user, stdout=subprocess.PIPE)
+        for kind, user in zip(kinds, itertools.cycle(users), strict=False)
+    ]
+    try:
+        yield
+    finally:
+        for attacker in attackers:
+            attacker.kill()
+            attacker.communicate()
+
+
+@pytest.mark.parametrize("kind", ["unix", "tcp"])
+@pytest.mark.parametrize("flood_kind", ["silence", "garbage", "hello", "replay", "reconnect", "all"])
+def test_a_flood_keeps_no_rank_out(
+    team_program: Path, flood: Path, hello: str, flood_kind: str, kind: str
+) -> None:
+    kinds = ["silence", "garbage", "hello", "reconnect"] if flood_kind == "all" else [flood_kind]
+    address = fresh_address(kind)
+    # A hello with its last bytes changed is right but for its seal.
+    with flooded(flood, kinds, address, "" if flood_kind == "garbage" else hello):
+        commands = ["gather", *["again", "gather"] * (ROUNDS - 1)]
+        ranks = [start(team_program, rank, address, *commands, size=RANKS) for rank in range(RANKS)]
+        require_meeting(ranks, ROUNDS)
+
+
+def record_a_meeting(program: Path) -> bytes:
+    """All that rank 1 says to the hub, which it reaches through this process."""
+    hub_address, address = unix_address("hub"), unix_address("relay")
+    said = bytearray()
+    with listen_at(address) as listener:
+        ranks = [start(program, 0, hub_address, "gather"), start(program, 1, address, "gather")]
+        with listener.accept()[0] as member, connect_to(hub_address) as hub:
+
+            def answer() -> None:
+                with contextlib.suppress(OSError):
+                    while piece := hub.recv(4096):
+                        member.sendall(piece)
+                    member.shutdown(socket.SHUT_WR)
+
+            answering = threading.Thread(target=answer)
+            answering.start()
+            while piece := member.recv(4096):
+                said += piece
+                hub.sendall(piece)
+            answering.join()
+        require_meeting(ranks)
+    return bytes(said)
+
+
+def test_what_a_rank_said_lets_nobody_else_in(team_program: Path) -> None:
+    said = record_a_meeting(team_program)
+    assert len(said) > HELLO_BYTES
+    address = unix_address("replay")
+    first = start(team_program, 0, address, "gather")
+    with connect_to(address) as thief, connect_to(address) as late:
+        thief.sendall(said)
+        answer = read_whole(thief, 40)
+        assert answer[7] == CHALLENGE  # as far as the recording goes: the secret is the same
+        assert thief.recv(4096) == b""  # cut off: it cannot answer the challenge
+        late.sendall(said)
+        assert read_whole(late, 40)[7] == REFUSE
+    # Had one of them been let in as rank 1, this one would be one too many.
+    require_meeting([first, start(team_program, 1, address, "gather")])
+
+
+def test_nobody_can_take_the_socket_of_the_next_team(team_program: Path) -> None:
+    address = unix_address("next")
+    with contextlib.ExitStack() as taken:
+        for guess in (f"{address}.{number}" for number in range(5)):
+            taken.enter_context(listen_at(guess))
+        commands = ("gather", "again", "gather", "again", "gather")
+        require_meeting([start(team_program, rank, address, *commands) for rank in range(2)], 3)
