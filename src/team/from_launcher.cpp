@@ -37,7 +37,7 @@ std::unique_ptr<Team> team_of_peerway_run(const Launch& launch, uint64_t number,
 
 /// The launcher has told rank and size only: a file of ours carries the ticket.
 std::unique_ptr<Team> team_by_file(const Launch& launch, uint64_t number, uint64_t deadline) {
-  const RendezvousFile file(launch, number);
+  RendezvousFile file(launch, number);
   if (launch.rank != 0)
     return join(
         launch.rank, launch.size, false, [&](std::string& why_not) { return file.read(why_not); }, deadline);

@@ -54,17 +54,27 @@ std::string launch_name(const Launch& launch) {
   return format("starter-{}", starter());
 }
 
+/// The one folder that all ranks know: the user's own for a session, or of ranks on several hosts the home folder they
+/// share. Empty: there is none. On a compute node XDG_RUNTIME_DIR may be the login node's, which is not here.
+std::string known_folder(bool one_host) {
+  if (!one_host) return cache_home() + "/rendezvous";
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  return runtime && runtime[0] == '/' && is_private_folder(runtime) ? std::string(runtime) + "/peerway" : "";
+}
+
+/// In /tmp anybody can be the first to make any name. So no name is trusted: whatever folder is ours alone will do, and
+/// a new one gets a name that nobody foresees.
+std::string prefix_in_tmp() { return format("peerway-{}-", ::geteuid()); }
+
+bool is_private(const struct stat& known, mode_t kind) {
+  return (known.st_mode & S_IFMT) == kind && known.st_uid == ::geteuid() && (known.st_mode & 077) == 0;
+}
+
 }  // namespace
 
-std::string rendezvous_folder(bool one_host) {
-  if (!one_host) return cache_home() + "/rendezvous";
+bool is_private_folder(const std::string& folder) {
   struct stat known{};
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  // On a compute node the variable may be the login node's, whose folder is not here.
-  if (runtime && runtime[0] == '/' && ::stat(runtime, &known) == 0 && S_ISDIR(known.st_mode) &&
-      known.st_uid == ::geteuid())
-    return std::string(runtime) + "/peerway";
-  return format("/tmp/peerway-{}", ::geteuid());
+  return ::lstat(folder.c_str(), &known) == 0 && is_private(known, S_IFDIR);
 }
 
 void require_private_folder(const std::string& folder) {
@@ -73,24 +83,44 @@ void require_private_folder(const std::string& folder) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
     throw Error(PW_SYSTEM, format("peerway: the folder {} for the rendezvous cannot be made{}", folder,
                                   errno_text(errno)));
+  if (is_private_folder(folder)) return;
   struct stat known{};
-  if (::lstat(folder.c_str(), &known) != 0)
-    throw Error(PW_SYSTEM, format("peerway: {} cannot be read{}", folder, errno_text(errno)));
-  if (!S_ISDIR(known.st_mode) || known.st_uid != ::geteuid() || (known.st_mode & 077) != 0)
-    throw Error(
-        PW_DENIED,
-        format("peerway: {} is not a folder of user {} alone (owner {}, mode {:o}); the job's secret is "
-               "not put there. Remove it, or chmod 700 it",
-               folder, ::geteuid(), known.st_uid, known.st_mode & 07777));
+  ::lstat(folder.c_str(), &known);
+  throw Error(PW_DENIED,
+              format("peerway: {} is not a folder of user {} alone (owner {}, mode {:o}); the job's secret is "
+                     "not put there. Remove it, or chmod 700 it",
+                     folder, ::geteuid(), known.st_uid, known.st_mode & 07777));
 }
 
-RendezvousFile::RendezvousFile(const Launch& launch, uint64_t number) {
-  const std::string folder = rendezvous_folder(launch.one_host);
-  require_private_folder(folder);
-  path_ = format("{}/{}.{}", folder, launch_name(launch), number);
+RendezvousFile::RendezvousFile(const Launch& launch, uint64_t number)
+    : place_(known_folder(launch.one_host)), name_(format("{}.{}", launch_name(launch), number)) {
+  if (!place_.empty()) require_private_folder(place_);
 }
 
-void RendezvousFile::write(const Ticket& ticket) const {
+/// Those in which rank 0 may have written.
+std::vector<std::string> RendezvousFile::folders() const {
+  if (!place_.empty()) return {place_};
+  std::vector<std::string> found;
+  std::error_code error;
+  const std::string prefix = prefix_in_tmp();
+  for (std::filesystem::directory_iterator entry("/tmp", error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().filename().string().starts_with(prefix) && is_private_folder(entry->path()))
+      found.push_back(entry->path());
+  return found;
+}
+
+std::string RendezvousFile::folder_to_write() const {
+  if (const auto known = folders(); !known.empty()) return known.front();
+  std::string made = "/tmp/" + prefix_in_tmp() + "XXXXXX";
+  if (!::mkdtemp(made.data()))
+    throw Error(PW_SYSTEM, format("peerway: no folder for the rendezvous can be made in /tmp{}. Set XDG_RUNTIME_DIR to a "
+                                  "folder of your own with mode 700",
+                                  errno_text(errno)));
+  return made;
+}
+
+void RendezvousFile::write(const Ticket& ticket) {
+  path_ = format("{}/{}", folder_to_write(), name_);
   const std::string text = format_ticket(ticket), fresh = format("{}.{}.new", path_, ::getpid());
   ::unlink(fresh.c_str());
   const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -105,23 +135,39 @@ void RendezvousFile::write(const Ticket& ticket) const {
 }
 
 std::optional<Ticket> RendezvousFile::read(std::string& why_not) const {
-  const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  // An earlier launch of the same name, killed, may have left one in another folder: the newest counts.
+  Descriptor file;
+  std::string path;
+  struct stat known{};
+  for (const std::string& folder : folders()) {
+    const std::string other = format("{}/{}", folder, name_);
+    Descriptor found(::open(other.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat its{};
+    if (!found || ::fstat(found.get(), &its) != 0) continue;
+    if (file && std::pair(its.st_mtim.tv_sec, its.st_mtim.tv_nsec) <
+                    std::pair(known.st_mtim.tv_sec, known.st_mtim.tv_nsec))
+      continue;
+    file = std::move(found);
+    path = other;
+    known = its;
+  }
   if (!file) {
-    why_not = format("rank 0 has not written {}", path_);
+    why_not = format("rank 0 has not written {} in {}", name_,
+                     place_.empty() ? format("/tmp/{}*", prefix_in_tmp()) : place_);
     return std::nullopt;
   }
-  struct stat known{};
-  if (::fstat(file.get(), &known) != 0 || !S_ISREG(known.st_mode) || known.st_uid != ::geteuid() ||
-      (known.st_mode & 077) != 0)
+  if (!is_private(known, S_IFREG))
     throw Error(PW_DENIED,
                 format("peerway: {} is not a file of user {} alone (owner {}, mode {:o}); it is not trusted",
-                       path_, ::geteuid(), known.st_uid, known.st_mode & 07777));
+                       path, ::geteuid(), known.st_uid, known.st_mode & 07777));
   std::string text(kTicketBytes, '\0');
   const ssize_t count = ::read(file.get(), text.data(), text.size());
   text.resize(static_cast<size_t>(count > 0 ? count : 0));
-  return parse_ticket(text, path_);
+  return parse_ticket(text, path);
 }
 
-void RendezvousFile::remove() const noexcept { ::unlink(path_.c_str()); }
+void RendezvousFile::remove() const noexcept {
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
 
 }  // namespace pw

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "team/launcher.h"
 #include "team/ticket.h"
@@ -13,13 +14,11 @@ namespace pw {
 
 class RendezvousFile {
  public:
-  /// Opens the folder (made with mode 0700 where missing; one that others could write to or that belongs to
-  /// somebody else is refused) and names the file after the launch and the number of the team in it. Throws
-  /// Error.
+  /// Names the file after the launch and the number of the team in it. Throws Error.
   RendezvousFile(const Launch& launch, uint64_t number);
 
-  /// All at once: a reader sees the whole ticket or none. Replaces what an earlier run left.
-  void write(const Ticket& ticket) const;
+  /// All at once: a reader sees the whole ticket or none. Replaces what an earlier run left. Throws Error.
+  void write(const Ticket& ticket);
 
   /// Nothing, with the reason, while there is no file. Throws Error(PW_DENIED) for a file that is not ours
   /// alone. What an earlier run left is found as well: nobody answers at its addresses, and the caller asks
@@ -28,16 +27,22 @@ class RendezvousFile {
 
   void remove() const noexcept;
 
+  /// Where the file was written; empty before.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  [[nodiscard]] std::vector<std::string> folders() const;
+  [[nodiscard]] std::string folder_to_write() const;
+
+  std::string place_;    ///< the folder; empty: any that is ours alone in /tmp
+  std::string name_;
   std::string path_;
 };
 
-/// Where such files are: of one host in XDG_RUNTIME_DIR or /tmp, of several in the home folder they share.
-std::string rendezvous_folder(bool one_host);
+/// Whether nobody but this user can read or write in it. Symbolic links are not followed.
+bool is_private_folder(const std::string& folder);
 
-/// Makes sure that `folder` is a folder of ours that nobody else can use. Throws Error.
+/// Makes it where it is missing; throws Error(PW_DENIED) for one that is not private.
 void require_private_folder(const std::string& folder);
 
 }  // namespace pw

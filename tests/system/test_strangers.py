@@ -180,3 +180,41 @@ def test_nobody_can_take_the_socket_of_the_next_team(team_program: Path) -> None
             taken.enter_context(listen_at(guess))
         commands = ("gather", "again", "gather", "again", "gather")
         require_meeting([start(team_program, rank, address, *commands) for rank in range(2)], 3)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two other users")
+def test_a_folder_that_another_user_made_first_keeps_nobody_apart(team_program: Path) -> None:
+    """Ranks of mpirun on one host meet by a file; without a folder of the session it is in /tmp."""
+    user, group = 54321, 54321
+    for folder in (team_program, *team_program.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    names = [f"peerway-{user}", *(f"peerway-{user}-{guess}" for guess in ("", "XXXXXX", "000000", "0", "job"))]
+    squatted = [Path("/tmp", name) for name in names]
+    try:
+        for path in squatted:
+            path.mkdir()
+            path.chmod(0o777)
+            os.chown(path, STRANGER, STRANGER)
+        environment = {**clean_environment(), "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+        environment |= {"OMPI_MCA_ess_base_jobid": "job", "HOME": "/nonexistent", "PEERWAY_TIMEOUT": "20"}
+        environment.pop("XDG_RUNTIME_DIR", None)
+        ranks = [
+            subprocess.Popen(
+                [team_program, "gather"],
+                env={**environment, "OMPI_COMM_WORLD_RANK": str(rank)},
+                user=user,
+                group=group,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank in (1, 0)
+        ]
+        require_meeting(ranks[::-1])
+        assert not [left for path in squatted for left in path.iterdir()]
+        own = [path for path in Path("/tmp").glob(f"peerway-{user}-*") if path.stat().st_uid == user]
+        assert [path.stat().st_mode & 0o777 for path in own] == [0o700]
+        assert not list(own[0].iterdir())  # the secret is gone with the meeting
+    finally:
+        for path in Path("/tmp").glob(f"peerway-{user}*"):
+            path.rmdir()

@@ -45,14 +45,14 @@ class RendezvousFiles : public ::testing::Test {
 };
 
 TEST_F(RendezvousFiles, IsPrivateAndNamedAfterTheLaunch) {
-  const RendezvousFile file(launch_, 3);
-  EXPECT_EQ(file.path(), home_ + "/peerway/job_.._1.3");
+  RendezvousFile file(launch_, 3);
   std::string why;
   EXPECT_FALSE(file.read(why).has_value());
   EXPECT_NE(why.find("rank 0 has not written"), std::string::npos);
   Ticket ticket;
   ticket.addresses = {{true, "@x", ""}};
   file.write(ticket);
+  EXPECT_EQ(file.path(), home_ + "/peerway/job_.._1.3");
   struct stat known{};
   ASSERT_EQ(::stat(file.path().c_str(), &known), 0);
   EXPECT_EQ(known.st_mode & 0777, 0600u);
@@ -64,7 +64,7 @@ TEST_F(RendezvousFiles, IsPrivateAndNamedAfterTheLaunch) {
 }
 
 TEST_F(RendezvousFiles, WhatOthersCouldHaveWrittenIsNotTrusted) {
-  const RendezvousFile file(launch_, 0);
+  RendezvousFile file(launch_, 0);
   Ticket ticket;
   ticket.addresses = {{true, "@x", ""}};
   file.write(ticket);
@@ -87,7 +87,7 @@ TEST_F(RendezvousFiles, AnotherUsersFolderIsNotTrusted) {
 }
 
 TEST_F(RendezvousFiles, AFileOfAnEarlierRunIsReplaced) {
-  const RendezvousFile file(launch_, 0);
+  RendezvousFile file(launch_, 0);
   Ticket old;
   old.addresses = {{true, "@peerway-nobody-listens-here", ""}};
   file.write(old);
