@@ -15,8 +15,8 @@ using namespace wire;
 
 namespace {
 
-constexpr size_t kPlaces = 128;     // for strangers: each holds a descriptor of rank 0
-constexpr int kTakenInATurn = 64;   // so that a flood of connections does not keep the hub from its ranks
+constexpr size_t kPlaces = 128;        // for strangers: each holds a descriptor of rank 0
+constexpr int kTakenInATurn = 64;      // so that a flood of connections does not keep the hub from its ranks
 constexpr useconds_t kPause = 10'000;  // us: rank 0 has no descriptor left, and poll() would return at once
 
 uint32_t random_seed() {

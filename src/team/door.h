@@ -1,7 +1,8 @@
-// The door of the hub: those who have connected and proven nothing yet. Anybody who reaches the socket can stand
-// here, so that each costs little: one of a few places, a few hundred bytes, and one message. That message must
-// prove that the sender knows the job's secret. Who proves it leaves the door at once and is never put out
-// again; who does not may be put out at any time, and a rank that was comes again (rendezvous.cpp).
+// The door of the hub: those who have connected and proven nothing yet. Anybody who reaches the socket can
+// stand here, so that each costs little: one of a few places, a few hundred bytes, and one message. That
+// message must prove that the sender knows the job's secret. Who proves it leaves the door at once and is
+// never put out again; who does not may be put out at any time, and a rank that was comes again
+// (rendezvous.cpp).
 #pragma once
 
 #include <poll.h>
@@ -30,7 +31,8 @@ class Door {
   /// What add_to() added, after poll(): hears who waits, takes in others, and returns who has proven itself.
   std::vector<Guest> serve(std::span<const pollfd> polled);
 
-  /// Throws Error(PW_DENIED) unless the message proves that its sender knows the secret, and is no repetition.
+  /// Throws Error(PW_DENIED) unless the message proves that its sender knows the secret, and is no
+  /// repetition.
   wire::Hello check(const Message& message);
 
   /// Counts one more that was refused, for refusals().

@@ -24,8 +24,8 @@ std::unique_ptr<Team> team_of_peerway_run(const Launch& launch, uint64_t number,
   Ticket ticket;
   ticket.secret = team_secret(parse_secret(launch.secret, "PEERWAY_SECRET"), number);
   ticket.addresses.push_back(parse_address(launch.rendezvous, "PEERWAY_RENDEZVOUS"));
-  // Everybody can read the names of the sockets there are. That of the next team must not follow from them, or
-  // a stranger could take it first.
+  // Everybody can read the names of the sockets there are. That of the next team must not follow from them,
+  // or a stranger could take it first.
   if (Address& address = ticket.addresses.front(); address.unix_socket && number > 0) {
     const Digest name = siphash(ticket.secret, view_of("peerway address"));
     address.host += "." + to_hex(std::span(name).first(8));

@@ -56,7 +56,8 @@ class Hub {
   const uint64_t deadline_;
   Gathers gathers_;
   Door door_;
-  std::vector<std::unique_ptr<Connection>> connections_;  ///< of those who know the secret; rank 0's own is the first
+  std::vector<std::unique_ptr<Connection>>
+      connections_;                          ///< of those who know the secret; rank 0's own is the first
   std::map<uint32_t, Connection*> members_;  ///< by rank: joined and not gone
   std::vector<wire::Identity> roster_;
   bool complete_ = false;               ///< all have joined

@@ -23,7 +23,7 @@ namespace pw::wire {
 inline constexpr uint8_t kVersion = 2;
 inline constexpr size_t kHeaderBytes = 8;
 inline constexpr size_t kSealBytes = sizeof(Digest);
-inline constexpr size_t kHelloBytes = 24;                         ///< payload of a hello
+inline constexpr size_t kHelloBytes = 24;  ///< payload of a hello
 inline constexpr size_t kMaxHello = kHeaderBytes + kSealBytes + kHelloBytes;
 inline constexpr size_t kMaxHandshake = 1024;                     ///< payload before a connection is trusted
 inline constexpr size_t kMaxContribution = size_t{64} << 20;      ///< of one rank to one all_gather

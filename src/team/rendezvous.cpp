@@ -23,6 +23,7 @@ namespace {
 // put out. The kernel alone answers a connect; the hub is a thread that may have much to do.
 // Tries are short and many at first (TCP itself would try again after a second), for who has to push, and
 // longer in the end, for who is far away.
+constexpr uint64_t kTurn = 1'000'000'000;  // in the queue of a Unix socket, where who leaves loses its place
 struct Patience {
   uint64_t connect = 50'000'000;
   uint64_t answer = 500'000'000;
@@ -85,8 +86,7 @@ Channel introduce(Descriptor socket, int rank, int size, const Secret& secret, u
   if (answer.type != Type::challenge && answer.type != Type::refuse)
     throw Error(PW_DENIED, format("peerway: the process at {} does not speak as a hub", where));
   const Nonce nonce = answer.type == Type::challenge ? parse_challenge(answer.payload) : Nonce{};
-  if (answer.type == Type::refuse ||
-      !channel.opens_with(answer, session_key(secret, "hub", hello, nonce)))
+  if (answer.type == Type::refuse || !channel.opens_with(answer, session_key(secret, "hub", hello, nonce)))
     throw Error(PW_DENIED,
                 format("peerway: the process at {} does not know this job's secret: wrong PEERWAY_SECRET, or "
                        "the address of another job",
@@ -107,7 +107,7 @@ Channel reach_hub(const Ticket& ticket, int rank, int size, const Patience& pati
   for (const Address& address : ticket.addresses) {
     const std::string where = to_string(address);
     try {
-      Descriptor socket = connect_to(address, within(patience.connect));
+      Descriptor socket = connect_to(address, within(address.unix_socket ? kTurn : patience.connect));
       return introduce(std::move(socket), rank, size, ticket.secret, within(patience.answer), where);
     } catch (const Error& error) {
       const bool told = telling && telling->status() == PW_DENIED;

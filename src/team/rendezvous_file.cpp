@@ -54,16 +54,17 @@ std::string launch_name(const Launch& launch) {
   return format("starter-{}", starter());
 }
 
-/// The one folder that all ranks know: the user's own for a session, or of ranks on several hosts the home folder they
-/// share. Empty: there is none. On a compute node XDG_RUNTIME_DIR may be the login node's, which is not here.
+/// The one folder that all ranks know: the user's own for a session, or of ranks on several hosts the home
+/// folder they share. Empty: there is none. On a compute node XDG_RUNTIME_DIR may be the login node's, which
+/// is not here.
 std::string known_folder(bool one_host) {
   if (!one_host) return cache_home() + "/rendezvous";
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   return runtime && runtime[0] == '/' && is_private_folder(runtime) ? std::string(runtime) + "/peerway" : "";
 }
 
-/// In /tmp anybody can be the first to make any name. So no name is trusted: whatever folder is ours alone will do, and
-/// a new one gets a name that nobody foresees.
+/// In /tmp anybody can be the first to make any name. So no name is trusted: whatever folder is ours alone
+/// will do, and a new one gets a name that nobody foresees.
 std::string prefix_in_tmp() { return format("peerway-{}-", ::geteuid()); }
 
 bool is_private(const struct stat& known, mode_t kind) {
@@ -86,10 +87,11 @@ void require_private_folder(const std::string& folder) {
   if (is_private_folder(folder)) return;
   struct stat known{};
   ::lstat(folder.c_str(), &known);
-  throw Error(PW_DENIED,
-              format("peerway: {} is not a folder of user {} alone (owner {}, mode {:o}); the job's secret is "
-                     "not put there. Remove it, or chmod 700 it",
-                     folder, ::geteuid(), known.st_uid, known.st_mode & 07777));
+  throw Error(
+      PW_DENIED,
+      format("peerway: {} is not a folder of user {} alone (owner {}, mode {:o}); the job's secret is "
+             "not put there. Remove it, or chmod 700 it",
+             folder, ::geteuid(), known.st_uid, known.st_mode & 07777));
 }
 
 RendezvousFile::RendezvousFile(const Launch& launch, uint64_t number)
@@ -103,7 +105,8 @@ std::vector<std::string> RendezvousFile::folders() const {
   std::vector<std::string> found;
   std::error_code error;
   const std::string prefix = prefix_in_tmp();
-  for (std::filesystem::directory_iterator entry("/tmp", error), end; !error && entry != end; entry.increment(error))
+  for (std::filesystem::directory_iterator entry("/tmp", error), end; !error && entry != end;
+       entry.increment(error))
     if (entry->path().filename().string().starts_with(prefix) && is_private_folder(entry->path()))
       found.push_back(entry->path());
   return found;
@@ -113,9 +116,11 @@ std::string RendezvousFile::folder_to_write() const {
   if (const auto known = folders(); !known.empty()) return known.front();
   std::string made = "/tmp/" + prefix_in_tmp() + "XXXXXX";
   if (!::mkdtemp(made.data()))
-    throw Error(PW_SYSTEM, format("peerway: no folder for the rendezvous can be made in /tmp{}. Set XDG_RUNTIME_DIR to a "
-                                  "folder of your own with mode 700",
-                                  errno_text(errno)));
+    throw Error(
+        PW_SYSTEM,
+        format("peerway: no folder for the rendezvous can be made in /tmp{}. Set XDG_RUNTIME_DIR to a "
+               "folder of your own with mode 700",
+               errno_text(errno)));
   return made;
 }
 

@@ -34,7 +34,7 @@ class RendezvousFile {
   [[nodiscard]] std::vector<std::string> folders() const;
   [[nodiscard]] std::string folder_to_write() const;
 
-  std::string place_;    ///< the folder; empty: any that is ours alone in /tmp
+  std::string place_;  ///< the folder; empty: any that is ours alone in /tmp
   std::string name_;
   std::string path_;
 };

@@ -33,8 +33,8 @@ Descriptor accept_from(const Descriptor& listener, Source& source);
 /// Prepares an accepted connection for long use, once it is known to be a rank's: it is not worth it before.
 void trust(int socket);
 
-/// Connects; throws Error(PW_SYSTEM) when nobody listens there, or Error(PW_TIMEOUT). Where others fill the queue
-/// of a Unix socket, it waits for its turn.
+/// Connects; throws Error(PW_SYSTEM) when nobody listens there, or Error(PW_TIMEOUT). Where others fill the
+/// queue of a Unix socket, it waits for its turn.
 Descriptor connect_to(const Address& address, uint64_t deadline);
 
 /// The user of the process at the other end of a Unix socket; nothing for TCP.

@@ -1,4 +1,4 @@
-"""Strangers at the rendezvous: processes of another user, and of the same, that do all they can at its socket.
+"""Strangers at the rendezvous: processes of other users, and of this one, that do all they can at its socket.
 The ranks, who know the secret, meet all the same; and nobody gets in by repeating what a rank has said."""
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import itertools
 import os
 import socket
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,13 +25,18 @@ STRANGER = 65534  # a second user, where the tests may become one
 
 
 @pytest.fixture(scope="module")
-def flood(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """programs/flood.c, where every user can run it."""
-    program = compile_program("flood", tmp_path_factory.mktemp("flood") / "flood")
-    for folder in (program, *program.parents[:3]):
-        with contextlib.suppress(PermissionError):
-            folder.chmod(folder.stat().st_mode | 0o055)
-    return program
+def public() -> Iterator[Path]:
+    """A folder that every user can read, which pytest's own are not."""
+    with tempfile.TemporaryDirectory(prefix="peerway-strangers-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def flood(public: Path) -> Path:
+    """programs/flood.c."""
+    return compile_program("flood", public / "flood")
 
 
 def start(program: Path, rank: int, address: str, *commands: str, size: int = 2) -> subprocess.Popen[str]:
@@ -183,12 +189,14 @@ def test_nobody_can_take_the_socket_of_the_next_team(team_program: Path) -> None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two other users")
-def test_a_folder_that_another_user_made_first_keeps_nobody_apart(team_program: Path) -> None:
+def test_a_folder_that_another_user_made_first_keeps_nobody_apart(public: Path) -> None:
     """Ranks of mpirun on one host meet by a file; without a folder of the session it is in /tmp."""
     user, group = 54321, 54321
-    for folder in (team_program, *team_program.parents[:3]):
-        folder.chmod(folder.stat().st_mode | 0o055)
-    names = [f"peerway-{user}", *(f"peerway-{user}-{guess}" for guess in ("", "XXXXXX", "000000", "0", "job"))]
+    program = compile_program("team", public / "team")
+    names = [
+        f"peerway-{user}",
+        *(f"peerway-{user}-{guess}" for guess in ("", "XXXXXX", "000000", "0", "job")),
+    ]
     squatted = [Path("/tmp", name) for name in names]
     try:
         for path in squatted:
@@ -200,7 +208,7 @@ def test_a_folder_that_another_user_made_first_keeps_nobody_apart(team_program: 
         environment.pop("XDG_RUNTIME_DIR", None)
         ranks = [
             subprocess.Popen(
-                [team_program, "gather"],
+                [program, "gather"],
                 env={**environment, "OMPI_COMM_WORLD_RANK": str(rank)},
                 user=user,
                 group=group,

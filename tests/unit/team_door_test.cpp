@@ -1,5 +1,5 @@
-// The door of the hub: who proves that he knows the secret is let in, whatever strangers do; a stranger's flood
-// pushes out its own first.
+// The door of the hub: who proves that he knows the secret is let in, whatever strangers do; a stranger's
+// flood pushes out its own first.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -69,7 +69,8 @@ class Doors : public ::testing::Test {
 using Ranks = std::vector<uint32_t>;
 
 TEST_F(Doors, OnlyARightHelloIsLetInAndOnlyOnce) {
-  Channel right = connect_from("127.0.0.1"), wrong = connect_from("127.0.0.1"), again = connect_from("127.0.0.1");
+  Channel right = connect_from("127.0.0.1"), wrong = connect_from("127.0.0.1"),
+          again = connect_from("127.0.0.1");
   say_hello(right, 1, kSecret, Nonce{std::byte{1}});
   EXPECT_EQ(serve(), Ranks{1});
   say_hello(wrong, 2, Secret{std::byte{8}}, Nonce{std::byte{2}});

@@ -1,13 +1,12 @@
-/* A stranger at the rendezvous of a job: connects as often as it can, for at most SECONDS and COUNT connections, and ends with its
- * parent. It attacks 127.0.0.1 and Unix sockets only.
- *   flood KIND ADDRESS SECONDS COUNT [HELLO]
- * KIND: silence    connects and says nothing; holds as many connections as it may
+/* A stranger at the rendezvous of a job: connects as often as it can, for at most SECONDS and COUNT
+ * connections, and ends with its parent. It attacks 127.0.0.1 and Unix sockets only. flood KIND ADDRESS
+ * SECONDS COUNT [HELLO] KIND: silence    connects and says nothing; holds as many connections as it may
  *       garbage    writes what is no message
  *       hello      writes HELLO (hexadecimal), of which the last 16 bytes are made anew each time
  *       replay     writes HELLO as it is
  *       reconnect  hangs up at once
- * ADDRESS: tcp:127.0.0.1:PORT, or unix:@NAME for whatever Unix socket has a name that begins so (as /proc/net/unix tells
- * everybody). Prints how many connections it made. */
+ * ADDRESS: tcp:127.0.0.1:PORT, or unix:@NAME for whatever Unix socket has a name that begins so (as
+ * /proc/net/unix tells everybody). Prints how many connections it made. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -85,10 +84,12 @@ int main(int argc, char** argv) {
   while (now() < until && made < most) {
     if (local && target_length == 0) aim_at_local(address + 5);
     const int one = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const struct linger at_once = {1, 0}; /* no ports in TIME_WAIT: they would keep this host's own ranks out */
+    const struct linger at_once = {1,
+                                   0}; /* no ports in TIME_WAIT: they would keep this host's own ranks out */
     setsockopt(one, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     fcntl(one, F_SETFL, O_NONBLOCK);
-    const int reached = target_length && (connect(one, &target.any, target_length) == 0 || errno == EINPROGRESS);
+    const int reached =
+        target_length && (connect(one, &target.any, target_length) == 0 || errno == EINPROGRESS);
     if (!reached) {
       if (local && errno != EAGAIN) target_length = 0; /* that team has met: wait for the next */
       close(one);
