@@ -42,7 +42,8 @@ Settings settings_from_environment() {
         "peerway: PEERWAY_NIC is not set; set it to the name or the file of a card's plugin, or start "
         "the program with peerway mpirun --nic");
   const char* job = environment("PEERWAY_NIC_JOB");
-  return {nic::parse_card(card, "PEERWAY_NIC"), job == nullptr ? job_of_launcher() : parse_job(job)};
+  return {nic::parse_card(card, "PEERWAY_NIC"),
+          {job == nullptr ? job_of_launcher() : parse_job(job), nic::secret_from_environment()}};
 }
 
 }  // namespace pw::uct

@@ -34,6 +34,7 @@ extern "C" {
 #define PW_NIC_ABI 1u
 #define PW_NIC_ADDRESS_BYTES 64
 #define PW_NIC_KEY_BYTES 64
+#define PW_NIC_SECRET_BYTES 16
 #define PW_NIC_DIMENSIONS 4
 
 typedef enum pw_nic_status {
@@ -53,8 +54,11 @@ typedef struct pw_nic_remote pw_nic_remote; /* memory that a peer registered */
 
 typedef struct pw_nic_options {
   size_t size;               /* of this struct in the caller; likewise in all that follow */
-  uint64_t job;              /* the same at all endpoints of a job, and no other job's */
+  uint64_t job;              /* the same at all endpoints of a job, and no other job's; no secret */
   const char* configuration; /* the plugin's own text, what follows '?' in PEERWAY_NIC; may be empty */
+  /* PW_NIC_SECRET_BYTES bytes that the endpoints of the job have in common and nobody else knows; copy them.
+   * NULL: none were given, and what others can reach must not rest on `job`, which anybody may know. */
+  const uint8_t* secret;
 } pw_nic_options;
 
 /* Where an endpoint is, for the connect() of others. */

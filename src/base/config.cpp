@@ -65,7 +65,7 @@ constexpr ConfigEntry table[] = {
 constexpr std::string_view other_variables[] = {
     "PEERWAY_RANK",       "PEERWAY_SIZE",    "PEERWAY_LOCAL_RANK", "PEERWAY_LOCAL_SIZE",
     "PEERWAY_RENDEZVOUS", "PEERWAY_SECRET",  "PEERWAY_PACKAGES",   "PEERWAY_WHEELS",
-    "PEERWAY_BUILD",      "PEERWAY_NIC_JOB", "PEERWAY_UCT_LIBRARY"};
+    "PEERWAY_BUILD",      "PEERWAY_NIC_JOB", "PEERWAY_NIC_SECRET", "PEERWAY_UCT_LIBRARY"};
 
 struct Value {
   std::string text;

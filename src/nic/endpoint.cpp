@@ -45,9 +45,10 @@ bool equal(const pw_nic_key& a, const pw_nic_key& b) {
   return a.length == b.length && std::memcmp(a.bytes, b.bytes, a.length) == 0;
 }
 
-Endpoint::Endpoint(std::shared_ptr<const Plugin> plugin, uint64_t job, const std::string& configuration)
+Endpoint::Endpoint(std::shared_ptr<const Plugin> plugin, const Job& job, const std::string& configuration)
     : plugin_(std::move(plugin)) {
-  const pw_nic_options options{sizeof options, job, configuration.c_str()};
+  const auto* secret = job.secret ? reinterpret_cast<const uint8_t*>(job.secret->data()) : nullptr;
+  const pw_nic_options options{sizeof options, job.number, configuration.c_str(), secret};
   const pw_nic_status status = ops().open(&options, &handle_);
   if (status != PW_NIC_OK)
     throw Error(PW_UNAVAILABLE, format("peerway: the card {} ({}) could not be opened: {}", plugin_->name(),

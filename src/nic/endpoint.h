@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "nic/job.h"
 #include "nic/plugin.h"
 
 namespace pw::nic {
@@ -68,7 +69,7 @@ bool equal(const pw_nic_key& a, const pw_nic_key& b);
 class Endpoint {
  public:
   /// Throws Error with what the card says.
-  Endpoint(std::shared_ptr<const Plugin> plugin, uint64_t job, const std::string& configuration);
+  Endpoint(std::shared_ptr<const Plugin> plugin, const Job& job, const std::string& configuration);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
 

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/reason.h"
-#include "team/random.h"
 
 namespace pw {
 

@@ -49,6 +49,7 @@ Member::Member(int rank, int size, const Secret& secret, Channel channel, std::u
     : rank_(rank),
       size_(size),
       job_(first_word(siphash(secret, view_of("peerway job")))),
+      secret_(derive_secret(secret, "peerway ranks")),
       process_(::getpid()),
       hub_(std::move(hub)),
       losses_(size),

@@ -34,6 +34,9 @@ class Member final : public Team {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] uint64_t job() const override { return job_; }
+  [[nodiscard]] Secret secret_for(std::string_view purpose) const override {
+    return derive_secret(secret_, purpose);
+  }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) override;
   [[nodiscard]] bool lost(int rank) const noexcept override { return losses_.lost(rank); }
   [[nodiscard]] int any_lost() const noexcept override { return losses_.any(); }
@@ -67,7 +70,8 @@ class Member final : public Team {
 
   const int rank_, size_;
   const uint64_t job_;
-  const int process_;  ///< a forked child is not this rank
+  const Secret secret_;  ///< of what the ranks protect between themselves; not that of the handshakes
+  const int process_;    ///< a forked child is not this rank
   std::unique_ptr<Hub> hub_;
   Losses losses_;
   std::vector<wire::Identity> roster_;  ///< written before `welcomed_`

@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/format.h"
+#include "base/random.h"
 #include "base/status.h"
 #include "team/member.h"
-#include "team/random.h"
 #include "team/socket.h"
 
 namespace pw {
@@ -39,6 +39,9 @@ class TeamOfOne final : public Team {
   [[nodiscard]] int rank() const override { return 0; }
   [[nodiscard]] int size() const override { return 1; }
   [[nodiscard]] uint64_t job() const override { return job_; }
+  [[nodiscard]] Secret secret_for(std::string_view purpose) const override {
+    return derive_secret(secret_, purpose);
+  }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t) override {
     return {mine.begin(), mine.end()};
   }
@@ -54,6 +57,7 @@ class TeamOfOne final : public Team {
     const auto bytes = random_bytes<8>();
     return ByteReader(bytes, "random bytes").get<uint64_t>();
   }();
+  Secret secret_ = random_bytes<16>();
 };
 
 /// The next message, for the few that come before the connection has a thread.

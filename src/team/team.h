@@ -6,8 +6,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/secret.h"
 #include "peerway/peerway.h"
 
 namespace pw {
@@ -20,6 +22,8 @@ class Team {
 
   /// Number that only this job's ranks know; keys carry it so that another job's key is refused.
   [[nodiscard]] virtual uint64_t job() const = 0;
+  /// A secret for one purpose that only this team's ranks can make (derive_secret()).
+  [[nodiscard]] virtual Secret secret_for(std::string_view purpose) const = 0;
 
   /// Collective, fixed size a rank, in rank order. Throws Error (PW_TIMEOUT, PW_PEER_LOST, PW_CLOSED).
   virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) = 0;

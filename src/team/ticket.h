@@ -3,12 +3,11 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/siphash.h"
+#include "base/secret.h"
 #include "peerway/peerway.h"
 
 namespace pw {
@@ -33,10 +32,6 @@ struct Ticket {
 std::string to_string(const Address& address);
 /// Throws Error(PW_INVALID_ARGUMENT) with what is allowed; `what` names where the text came from.
 Address parse_address(std::string_view text, const std::string& what);
-
-std::string to_hex(std::span<const std::byte> bytes);
-/// 32 hexadecimal digits. Throws Error(PW_INVALID_ARGUMENT), which does not show the secret.
-Secret parse_secret(std::string_view text, const std::string& what);
 
 std::string format_ticket(const Ticket& ticket);
 /// Trailing zero bytes are ignored. Throws Error(PW_INVALID_ARGUMENT).

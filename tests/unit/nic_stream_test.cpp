@@ -143,8 +143,8 @@ struct Pair {
     world.keeps = keeps;
     held::opening = &world;
     const auto plugin = Plugin::of(&ops(), "(test)");
-    a = std::make_unique<Endpoint>(plugin, 1, "");
-    b = std::make_unique<Endpoint>(plugin, 1, "");
+    a = std::make_unique<Endpoint>(plugin, Job{1, {}}, "");
+    b = std::make_unique<Endpoint>(plugin, Job{1, {}}, "");
   }
   held::World world;
   std::unique_ptr<Endpoint> a, b;

@@ -14,6 +14,7 @@ class Nobody final : public Team {
   [[nodiscard]] int rank() const override { return 0; }
   [[nodiscard]] int size() const override { return 1; }
   [[nodiscard]] uint64_t job() const override { return 1; }
+  [[nodiscard]] Secret secret_for(std::string_view) const override { return {}; }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t) override {
     return {mine.begin(), mine.end()};
   }

@@ -55,7 +55,7 @@ struct TorusCard {
   pw_nic_info info{};
 
   explicit TorusCard(const std::string& configuration = "", uint64_t job = torus_job()) {
-    const pw_nic_options options{sizeof options, job, configuration.c_str()};
+    const pw_nic_options options{sizeof options, job, configuration.c_str(), nullptr};
     if (torus_ops().open(&options, &nic) != PW_NIC_OK) throw std::runtime_error(torus_ops().why(nullptr));
     info.size = sizeof info;
     torus_ops().query(nic, &info);

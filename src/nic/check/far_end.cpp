@@ -45,7 +45,7 @@ class FarEnd {
 
  private:
   Reply open(const std::string& configuration) {
-    const pw_nic_options options{sizeof options, job_, configuration.c_str()};
+    const pw_nic_options options{sizeof options, job_, configuration.c_str(), nullptr};
     Reply reply;
     reply.status = ops_.open(&options, &nic_);
     if (reply.status != PW_NIC_OK) {

@@ -35,7 +35,7 @@ void Counted::on_call(pw_nic_done* done, pw_nic_status status) {
 NearEnd::NearEnd(std::shared_ptr<const Plugin> plugin, uint64_t job, const std::string& configuration,
                  int socket)
     : plugin_(std::move(plugin)), socket_(socket), room_(kRoom) {
-  const pw_nic_options options{sizeof options, job, configuration.c_str()};
+  const pw_nic_options options{sizeof options, job, configuration.c_str(), nullptr};
   if (const pw_nic_status status = ops().open(&options, &nic_); status != PW_NIC_OK)
     throw Broken{said("open", status, ops().why(nullptr))};
   info_.size = sizeof info_;

@@ -24,7 +24,9 @@ Engine::Engine(std::shared_ptr<const Plugin> plugin, const CardSpec& spec, Team&
       waiting_(waiting),
       ways_(static_cast<size_t>(team.size())),
       peers_(static_cast<size_t>(team.size())),
-      endpoint_(std::move(plugin), hash_of(spec.name, team.job()), spec.options),
+      endpoint_(std::move(plugin),
+                nic::Job{hash_of(spec.name, team.job()), team.secret_for("peerway nic:" + spec.name)},
+                spec.options),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   scratch_ = endpoint_.add({sizeof(pw_nic_span), scratch_word_, sizeof scratch_word_, PW_NIC_HOST, 0, -1, 0});
   thread_ = std::thread([this] { run(); });

@@ -1,0 +1,21 @@
+// The secrets of a job: as text, and one for each purpose, so that what proves one thing proves no other.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/siphash.h"
+
+namespace pw {
+
+std::string to_hex(std::span<const std::byte> bytes);
+
+/// 32 hexadecimal digits; `what` names where the text came from. Throws Error(PW_INVALID_ARGUMENT), which
+/// does not show the secret.
+Secret parse_secret(std::string_view text, const std::string& what);
+
+/// The secret for one purpose. Who knows it finds neither `secret` nor the secret for another purpose.
+Secret derive_secret(const Secret& secret, std::string_view purpose);
+
+}  // namespace pw
