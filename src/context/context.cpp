@@ -12,7 +12,10 @@
 
 namespace pw {
 
-Context::Context(Team& team) : team_(team), touched_(static_cast<size_t>(team.size())) {
+Context::Context(Team& team)
+    : team_(team),
+      seal_{team.job(), team.secret_for("peerway keys")},
+      touched_(static_cast<size_t>(team.size())) {
   control_.waiting()->set_economy(config("wait") == "economy");
   const Card mine = make_card(control_);
   const auto gathered = team.all_gather(std::as_bytes(std::span(&mine, 1)), config_number("timeout"));
@@ -94,7 +97,6 @@ WordPool& Context::words(Device& device) {
 
 std::vector<std::byte> Context::key_of(Region& region) {
   Key key;
-  key.job = team_.job();
   key.rank = team_.rank();
   key.device = region.device().id();
   key.slot = region.slot();
@@ -105,7 +107,7 @@ std::vector<std::byte> Context::key_of(Region& region) {
   nics_.attach(key, region);
   if (const Bytes bytes = ucx_.key_of(region, room_in(key)); !bytes.empty())
     key.attached.emplace_back("ucx", bytes);
-  return pack(key);
+  return pack(key, seal_);
 }
 
 void Context::attach_signals(Key& key) {
@@ -114,15 +116,33 @@ void Context::attach_signals(Key& key) {
 }
 
 std::unique_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
-  Key key = parse_key(bytes);
-  if (key.job != team_.job())
-    throw Error(PW_FOREIGN_KEY,
-                "peerway: this key belongs to another job; keys are only good within the team they were "
-                "made in");
+  Key key = parse_key(bytes, seal_);
   if (key.rank >= team_.size())
     throw Error(PW_BAD_KEY, format("peerway: the key names rank {}; this team has ranks 0 to {}", key.rank,
                                    team_.size() - 1));
-  return std::make_unique<Remote>(std::move(key), *importer_, team_.rank());
+  auto remote = std::make_unique<Remote>(std::move(key), *importer_, team_.rank());
+  if (remote->same_process()) check_own(remote->key);
+  return remote;
+}
+
+// This rank reaches its own memory by the address in the key alone, so that address must be a region's.
+void Context::check_own(const Key& key) {
+  if (key.type == KeyType::signal && !is_device_signal(key))
+    return;  // its word is one of the control segment
+  bool known = false;
+  if (key.type == KeyType::signal) {
+    known = registry_.holds(key.exported.address, key.bytes);
+  } else {
+    const auto region = registry_.find(key.slot, key.generation);
+    known = region != nullptr && region->bytes() == key.bytes && region->device().id() == key.device &&
+            region->exported() == key.exported;
+  }
+  if (!known)
+    throw Error(
+        PW_BAD_KEY,
+        format("peerway: the key names {} bytes at {:#x} of this very rank, which registered none such "
+               "there",
+               key.bytes, key.exported.address));
 }
 
 }  // namespace pw

@@ -58,6 +58,9 @@ class Context {
   std::vector<std::byte> key_of(Region& region);
   std::unique_ptr<Remote> import(std::span<const std::byte> key);
 
+  /// What the keys of this team are made with.
+  [[nodiscard]] const KeySeal& seal() const { return seal_; }
+
   /// Words of that device's memory, for signals and for what kernels raise.
   WordPool& words(Device& device);
 
@@ -94,6 +97,7 @@ class Context {
   std::shared_ptr<void> attachment(const std::function<std::shared_ptr<void>()>& make);
 
  private:
+  void check_own(const Key& key);
   pw_status check(const Remote& remote) const;
   pw_status check_raise(const Remote& signal) const;
   pw_status move_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
@@ -113,6 +117,7 @@ class Context {
   };
 
   Team& team_;
+  const KeySeal seal_;
   std::shared_ptr<CloseBook> close_book_ = std::make_shared<CloseBook>();
   ControlSegment control_;
   Registry registry_{control_};

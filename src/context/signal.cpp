@@ -119,7 +119,6 @@ uint64_t* Signal::words_on(Device& device, uint32_t& count) const {
 std::vector<std::byte> Signal::key() const {
   Key key;
   key.type = KeyType::signal;
-  key.job = context_.team().job();
   key.rank = context_.team().rank();
   key.slot = slot_;
   key.generation = context_.control().control().generation[slot_].load(std::memory_order_relaxed);
@@ -133,11 +132,11 @@ std::vector<std::byte> Signal::key() const {
     key.exported.address += device_words_.offset;
     key.bytes = words_ * sizeof(uint64_t);
     key.word = kNoWord;
-    return pack(key);
+    return pack(key, context_.seal());
   }
   key.exported.address = reinterpret_cast<uint64_t>(&context_.control().control().signal[first_]);
   context_.attach_signals(key);
-  return pack(key);
+  return pack(key, context_.seal());
 }
 
 }  // namespace pw

@@ -50,6 +50,7 @@ struct Export {
   uint64_t address = 0;     ///< the region's address in the owner
   std::array<std::byte, 16> device_uuid{};   ///< which GPU (zeros: host)
   std::array<std::byte, 64> handle_bytes{};  ///< cuda_ipc, cuda_fabric, cuda_pool
+  bool operator==(const Export&) const = default;
 };
 
 /// What a device knows about the allocation around an address.

@@ -77,7 +77,7 @@ std::shared_ptr<Mapping> Importer::map(int rank, const Export& exported, Device&
   const bool host_memory = exported.handle == Handle::memfd || exported.handle == Handle::process;
   std::lock_guard lock(mutex_);
   sweep(mappings_, mappings_limit_);
-  auto& entry = mappings_[{rank, exported.allocation,
+  auto& entry = mappings_[{rank, exported.allocation, exported.bytes,
                            exported.handle == Handle::process ? exported.address : 0, &device}];
   if (auto mapping = entry.lock()) return mapping;
   std::shared_ptr<Mapping> mapping;

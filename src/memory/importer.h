@@ -68,7 +68,8 @@ class Importer {
   std::map<int, std::shared_ptr<Control>> controls_;
   std::map<std::pair<int, Device*>, std::shared_ptr<Control>> pinned_controls_;
   std::map<std::tuple<int, uint32_t, uint64_t>, std::weak_ptr<SignalSender>> senders_;
-  std::map<std::tuple<int, uint64_t, uint64_t, const Device*>, std::weak_ptr<Mapping>> mappings_;
+  /// By rank, allocation, its bytes (no key reaches past what was mapped), address and device.
+  std::map<std::tuple<int, uint64_t, uint64_t, uint64_t, const Device*>, std::weak_ptr<Mapping>> mappings_;
   std::map<std::tuple<int, uint32_t, uint64_t>, std::shared_ptr<SignalSender>> device_senders_;
   size_t senders_limit_ = 64, device_senders_limit_ = 64, mappings_limit_ = 64;
 };

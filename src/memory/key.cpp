@@ -11,17 +11,17 @@ namespace pw {
 namespace {
 
 constexpr uint32_t kMagic = 0x594b5750;  // "PWKY"
-constexpr uint16_t kVersion = 2;
+constexpr uint16_t kVersion = 3;
 constexpr size_t kWhyMax = 300;
 
-// The key on the wire: fixed fields in host order (a job runs on one byte order), then what is attached and
-// the reason why the region has no handle.
+// The key on the wire: fixed fields in host order (a job runs on one byte order), then what is attached, the
+// reason why the region has no handle, and the keyed hash of all that.
 struct Wire {
   uint32_t magic;
   uint16_t version;
   uint8_t type;
   uint8_t device_kind;
-  uint32_t checksum;  ///< of everything else: catches truncation and damage, not malice
+  uint32_t body_bytes;  ///< before the hash
   uint16_t attached_bytes;
   uint16_t why_bytes;
   uint64_t job;
@@ -42,15 +42,28 @@ struct Wire {
   std::byte device_uuid[16];
   std::byte handle_bytes[64];
 };
-static_assert(sizeof(Wire) % 8 == 0 && sizeof(Wire) < PW_KEY_MAX);
+static_assert(sizeof(Wire) % 8 == 0 && sizeof(Wire) + sizeof(Digest) < PW_KEY_MAX);
 
-// FNV-1a over the whole key, with zeros in the place of the checksum itself.
-uint32_t checksum_of(std::span<const std::byte> bytes) {
-  constexpr size_t begin = offsetof(Wire, checksum), end = begin + sizeof(uint32_t);
-  uint32_t hash = 2166136261u;
-  for (size_t i = 0; i < bytes.size(); ++i)
-    hash = (hash ^ (i >= begin && i < end ? 0u : static_cast<uint32_t>(bytes[i]))) * 16777619u;
-  return hash;
+Error refusal(std::string why) { return Error(PW_BAD_KEY, "peerway: " + std::move(why)); }
+
+// The fixed fields of a body that is one, as far as its beginning and its size tell.
+Wire wire_of(std::span<const std::byte> body) {
+  Wire wire;
+  if (body.size() < sizeof wire)
+    throw refusal(
+        format("the {} bytes of a key are truncated; there are at least {}", body.size(), sizeof wire));
+  std::memcpy(&wire, body.data(), sizeof wire);
+  if (wire.magic != kMagic)
+    throw refusal(format("these {} bytes are not a key (they begin with {:#010x})",
+                         body.size() + sizeof(Digest), wire.magic));
+  if (wire.version != kVersion)
+    throw refusal(
+        format("a key of version {}; this library reads version {}: build all ranks with one Peerway",
+               wire.version, kVersion));
+  if (body.size() != wire.body_bytes || body.size() != sizeof wire + wire.attached_bytes + wire.why_bytes)
+    throw refusal(format("a key of {} bytes, but its header says {}", body.size() + sizeof(Digest),
+                         uint64_t{wire.body_bytes} + sizeof(Digest)));
+  return wire;
 }
 
 // Each with its name and its length before it.
@@ -81,12 +94,12 @@ void parse_attached(ByteView bytes, Key& key) {
 
 size_t room_in(const Key& key) {
   constexpr size_t kName = 16;
-  const size_t used =
-      sizeof(Wire) + pack_attached(key).size() + std::min(key.why_none.size(), kWhyMax) + kName;
+  const size_t used = sizeof(Wire) + sizeof(Digest) + pack_attached(key).size() +
+                      std::min(key.why_none.size(), kWhyMax) + kName;
   return used < PW_KEY_MAX ? PW_KEY_MAX - used : 0;
 }
 
-std::vector<std::byte> pack(const Key& key) {
+std::vector<std::byte> pack_body(const Key& key, uint64_t job) {
   Wire wire{};
   wire.magic = kMagic;
   wire.version = kVersion;
@@ -96,7 +109,7 @@ std::vector<std::byte> pack(const Key& key) {
   const Bytes attached = pack_attached(key);
   wire.attached_bytes = static_cast<uint16_t>(attached.size());
   wire.why_bytes = static_cast<uint16_t>(why.size());
-  wire.job = key.job;
+  wire.job = job;
   wire.generation = key.generation;
   wire.bytes = key.bytes;
   wire.allocation = key.exported.allocation;
@@ -114,54 +127,63 @@ std::vector<std::byte> pack(const Key& key) {
   std::memcpy(wire.device_uuid, key.exported.device_uuid.data(), sizeof wire.device_uuid);
   std::memcpy(wire.handle_bytes, key.exported.handle_bytes.data(), sizeof wire.handle_bytes);
   const size_t size = sizeof wire + attached.size() + why.size();
-  if (size > PW_KEY_MAX)
+  if (size + sizeof(Digest) > PW_KEY_MAX)
     throw Error(PW_INTERNAL,
                 format("peerway: {} bytes of UCX and network cards do not fit into a key", attached.size()));
+  wire.body_bytes = static_cast<uint32_t>(size);
   std::vector<std::byte> bytes(size);
   std::memcpy(bytes.data(), &wire, sizeof wire);
   std::copy(attached.begin(), attached.end(), bytes.begin() + sizeof wire);
   const auto* text = reinterpret_cast<const std::byte*>(why.data());
   std::copy(text, text + why.size(), bytes.begin() + static_cast<long>(sizeof wire + attached.size()));
-  const uint32_t sum = checksum_of(bytes);
-  std::memcpy(bytes.data() + offsetof(Wire, checksum), &sum, sizeof sum);
   return bytes;
 }
 
-Key parse_key(std::span<const std::byte> bytes) {
-  const auto refuse = [](std::string why) { return Error(PW_BAD_KEY, "peerway: " + std::move(why)); };
-  Wire wire;
-  if (bytes.size() < sizeof wire)
-    throw refuse(format("a key of {} bytes is truncated; keys have at least {}", bytes.size(), sizeof wire));
-  std::memcpy(&wire, bytes.data(), sizeof wire);
-  if (wire.magic != kMagic)
-    throw refuse(format("these {} bytes are not a key (they begin with {:#010x})", bytes.size(), wire.magic));
-  if (wire.version != kVersion)
-    throw refuse(
-        format("a key of version {}; this library reads version {}: build all ranks with one Peerway",
-               wire.version, kVersion));
-  const size_t size = sizeof wire + wire.attached_bytes + wire.why_bytes;
-  if (bytes.size() != size || size > PW_KEY_MAX)
-    throw refuse(format("a key of {} bytes, but its header says {}", bytes.size(), size));
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // a fuzzer would never get past it
-  if (wire.checksum != checksum_of(bytes)) throw refuse("the key is damaged (its checksum is wrong)");
-#endif
-  if (wire.type != 1 && wire.type != 2) throw refuse(format("unknown key type {}", wire.type));
-  if (wire.device_kind > PW_CUDA) throw refuse(format("unknown device kind {}", wire.device_kind));
+std::vector<std::byte> pack(const Key& key, const KeySeal& seal) {
+  std::vector<std::byte> bytes = pack_body(key, seal.job);
+  const Digest digest = siphash(seal.secret, bytes);
+  bytes.insert(bytes.end(), digest.begin(), digest.end());
+  return bytes;
+}
+
+Key parse_key(std::span<const std::byte> bytes, const KeySeal& seal) {
+  constexpr size_t kLeast = sizeof(Wire) + sizeof(Digest);
+  if (bytes.size() < kLeast)
+    throw refusal(format("a key of {} bytes is truncated; keys have at least {}", bytes.size(), kLeast));
+  if (bytes.size() > PW_KEY_MAX)
+    throw refusal(format("a key of {} bytes; keys have at most {}", bytes.size(), PW_KEY_MAX));
+  const size_t body_bytes = bytes.size() - sizeof(Digest);
+  const auto body = bytes.first(body_bytes);
+  const Wire wire = wire_of(body);
+  if (wire.job != seal.job)
+    throw Error(PW_FOREIGN_KEY,
+                "peerway: this key belongs to another job; keys are only good within the team they were "
+                "made in");
+  Digest digest;
+  std::memcpy(digest.data(), bytes.data() + body_bytes, sizeof digest);
+  if (!equal_digests(digest, siphash(seal.secret, body)))
+    throw refusal("the key is damaged or forged: no rank of this team made these bytes");
+  return parse_body(body);
+}
+
+Key parse_body(std::span<const std::byte> bytes) {
+  const Wire wire = wire_of(bytes);
+  if (wire.type != 1 && wire.type != 2) throw refusal(format("unknown key type {}", wire.type));
+  if (wire.device_kind > PW_CUDA) throw refusal(format("unknown device kind {}", wire.device_kind));
   if (wire.handle > static_cast<uint32_t>(Handle::cuda_pool))
-    throw refuse(format("unknown handle type {}", wire.handle));
-  if (wire.rank < 0) throw refuse(format("negative rank {}", wire.rank));
+    throw refusal(format("unknown handle type {}", wire.handle));
+  if (wire.rank < 0) throw refusal(format("negative rank {}", wire.rank));
   if (wire.allocation_bytes != 0 &&
       (wire.offset > wire.allocation_bytes || wire.bytes > wire.allocation_bytes - wire.offset))
-    throw refuse(format("{} bytes at offset {} are outside the allocation of {} bytes", wire.bytes,
-                        wire.offset, wire.allocation_bytes));
+    throw refusal(format("{} bytes at offset {} are outside the allocation of {} bytes", wire.bytes,
+                         wire.offset, wire.allocation_bytes));
   if (wire.type == static_cast<uint8_t>(KeyType::signal) && wire.device_kind != PW_HOST &&
       (wire.word != kNoWord || wire.handle == static_cast<uint32_t>(Handle::none) ||
        wire.allocation_bytes == 0 || wire.bytes == 0 || (wire.bytes | wire.offset) % sizeof(uint64_t) != 0))
-    throw refuse(format("a signal of {} bytes at offset {} of {} bytes of device memory is no row of words",
-                        wire.bytes, wire.offset, wire.allocation_bytes));
+    throw refusal(format("a signal of {} bytes at offset {} of {} bytes of device memory is no row of words",
+                         wire.bytes, wire.offset, wire.allocation_bytes));
   Key key;
   key.type = static_cast<KeyType>(wire.type);
-  key.job = wire.job;
   key.rank = wire.rank;
   key.device = {static_cast<pw_device_kind>(wire.device_kind), wire.device_index};
   key.slot = wire.slot;

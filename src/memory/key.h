@@ -1,5 +1,6 @@
-// Keys: the bytes that let a peer import a region or a signal. Typed, versioned, bound to one job,
-// bounds-checked; the parser is fuzzed, because keys travel by any means the user likes.
+// Keys: the bytes that let a peer import a region or a signal. Typed, versioned, authenticated by a secret
+// that only the ranks of one job have, bounds-checked; the parser is fuzzed. Keys travel by any means the
+// user likes: a key that no rank of the job made is refused before anything in it is believed.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/siphash.h"
 #include "device/device.h"
 
 namespace pw {
@@ -21,7 +23,6 @@ inline constexpr uint32_t kNoWord = UINT32_MAX;
 
 struct Key {
   KeyType type = KeyType::region;
-  uint64_t job = 0;
   int32_t rank = 0;
   DeviceId device;          ///< where the memory lives, as its owner numbers devices
   uint32_t slot = 0;        ///< in the owner's table of generations
@@ -50,10 +51,21 @@ inline bool is_device_signal(const Key& key) {
 /// Bytes that may still be attached to it under a name of a few letters.
 size_t room_in(const Key& key);
 
-/// At most PW_KEY_MAX bytes.
-std::vector<std::byte> pack(const Key& key);
+/// What the keys of one job are made and checked with.
+struct KeySeal {
+  uint64_t job = 0;  ///< in clear in each key, so that another job's key is called that
+  Secret secret{};
+};
 
-/// Throws Error(PW_BAD_KEY) naming what is wrong; never reads outside `bytes`.
-Key parse_key(std::span<const std::byte> bytes);
+/// At most PW_KEY_MAX bytes.
+std::vector<std::byte> pack(const Key& key, const KeySeal& seal);
+
+/// Throws Error: PW_FOREIGN_KEY for a key of another job, PW_BAD_KEY naming what else is wrong; never reads
+/// outside `bytes`.
+Key parse_key(std::span<const std::byte> bytes, const KeySeal& seal);
+
+/// The same of what the seal authenticates: for the two above and for the fuzzer, which can forge no seal.
+std::vector<std::byte> pack_body(const Key& key, uint64_t job);
+Key parse_body(std::span<const std::byte> body);
 
 }  // namespace pw

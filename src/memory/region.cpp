@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "base/status.h"
 
@@ -136,6 +138,17 @@ std::shared_ptr<Region> Registry::find(uint32_t slot, uint64_t generation) {
   if (found == by_slot_.end()) return nullptr;
   auto region = found->second.lock();
   return region && region->generation() == generation && !region->closed() ? region : nullptr;
+}
+
+bool Registry::holds(uint64_t address, uint64_t bytes) {
+  std::vector<std::shared_ptr<Region>> held;  // let go of after the lock: the last to do so closes the region
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(by_slot_, [&](const auto& entry) {
+    const auto region = held.emplace_back(entry.second.lock());
+    if (region == nullptr || region->closed()) return false;
+    const auto begin = reinterpret_cast<uint64_t>(region->address());
+    return address >= begin && bytes <= region->bytes() && address - begin <= region->bytes() - bytes;
+  });
 }
 
 }  // namespace pw

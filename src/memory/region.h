@@ -94,6 +94,9 @@ class Registry {
   /// null when it was closed.
   std::shared_ptr<Region> find(uint32_t slot, uint64_t generation);
 
+  /// Whether these bytes of this process all lie in one open region.
+  bool holds(uint64_t address, uint64_t bytes);
+
  private:
   std::shared_ptr<Region> known(std::byte* address, uint64_t bytes);
   std::shared_ptr<Region> keep(std::shared_ptr<Region> region);

@@ -7,6 +7,11 @@ namespace pw {
 
 Remote::Remote(Key imported, Importer& importer, int own_rank)
     : key(std::move(imported)), importer_(importer) {
+  const bool names_memory = key.type == KeyType::region || is_device_signal();
+  if (names_memory && importer.same_host(key.rank) && key.exported.process != importer.card(key.rank).process)
+    throw Error(PW_BAD_KEY,
+                format("peerway: the key of rank {} names memory of process {}; that rank is process {}",
+                       key.rank, key.exported.process, importer.card(key.rank).process));
   control_ = importer.control(key.rank);
   if (key.slot >= kRegionSlots)
     throw Error(PW_BAD_KEY, format("peerway: the key names slot {} of {}", key.slot, kRegionSlots));

@@ -97,6 +97,7 @@ class Plan {
   void open_mailbox();
   PlanOffer offer();
   void join_lanes(Objection& objection, const Bytes& mine);
+  Remote* import_of(int rank, KeyType type, ByteView key);
   void find_partners(const std::vector<PlanOffer>& offers);
   [[nodiscard]] Bytes reach() const;
   void choose_ways(const std::vector<Bytes>& reach);

@@ -65,6 +65,17 @@ PlanOffer Plan::offer() {
   return offer;
 }
 
+// What a rank offers is its own, and of the kind that it is used as.
+Remote* Plan::import_of(int rank, KeyType type, ByteView key) {
+  Remote* remote = remotes_.emplace_back(context_.import(key)).get();
+  if (remote->rank() == rank && remote->key.type == type) return remote;
+  throw Error(PW_BAD_KEY,
+              format("peerway: rank {} offers for a plan a key of a {} of rank {}; it must be of a {} "
+                     "of its own",
+                     rank, remote->key.type == KeyType::region ? "region" : "signal", remote->rank(),
+                     type == KeyType::region ? "region" : "signal"));
+}
+
 void Plan::find_partners(const std::vector<PlanOffer>& offers) {
   std::map<int, Remote*> mailboxes;
   const auto meet = [&](Lane& lane, bool sends) {
@@ -79,7 +90,7 @@ void Plan::find_partners(const std::vector<PlanOffer>& offers) {
     lane.theirs = found;
     lane.place = static_cast<size_t>(&found - side.data()) + (sends ? theirs.sends.size() : 0);
     auto& mailbox = mailboxes[lane.offer.rank];
-    if (mailbox == nullptr) mailbox = remotes_.emplace_back(context_.import(theirs.mailbox)).get();
+    if (mailbox == nullptr) mailbox = import_of(lane.offer.rank, KeyType::region, theirs.mailbox);
     lane.mailbox = mailbox;
     check_inside(found, mailbox->bytes());
     lane.reach.mailbox = reaches(*mailbox);
@@ -88,7 +99,7 @@ void Plan::find_partners(const std::vector<PlanOffer>& offers) {
     const uint64_t room = sends ? lane.theirs.slot_bytes : lane.offer.slot_bytes;
     lane.has_slots = lane.slot_bytes > 0 && lane.slot_bytes <= room;
     if (!sends) return;
-    lane.target = remotes_.emplace_back(context_.import(theirs.regions.at(found.region))).get();
+    lane.target = import_of(lane.offer.rank, KeyType::region, theirs.regions.at(found.region));
     lane.reach.region = reaches(*lane.target);
   };
   for (Lane& lane : sends_) meet(lane, true);

@@ -33,7 +33,7 @@ void Plan::meet_signals(const std::vector<Bytes>& opened) {
       ByteReader from(opened[static_cast<size_t>(lane.offer.rank)], "the signals of a rank's lanes");
       ByteView key;
       for (size_t place = 0; place <= lane.place; ++place) key = from.take(from.get<uint32_t>());
-      lane.far_signal = remotes_.emplace_back(context_.import(key)).get();
+      lane.far_signal = import_of(lane.offer.rank, KeyType::signal, key);
     }
 }
 

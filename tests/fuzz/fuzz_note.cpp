@@ -1,5 +1,5 @@
-// What a peer may send as a note of ucx/staged: it is refused, or read as what was written; and a request
-// that passes the check of its span touches no byte outside of it.
+// What a rank of the team may send as a note of ucx/staged: it is refused, or read as what was written; and a
+// request that passes the check of its span touches no byte outside of it.
 #include <cstdlib>
 
 #include "base/status.h"
@@ -41,9 +41,9 @@ void walk(const Request& request) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ByteView bytes(reinterpret_cast<const std::byte*>(data), size);
   try {
-    const ucx::Note note = ucx::read_note(bytes, kRanks);
-    const Bytes written = ucx::write(note);
-    if (ucx::write(ucx::read_note(written, kRanks)) != written) std::abort();
+    const ucx::Note note = ucx::read_body(bytes, kRanks);
+    const Bytes written = ucx::write_body(note);
+    if (ucx::write_body(ucx::read_body(written, kRanks)) != written) std::abort();
     if (const auto* request = std::get_if<ucx::RequestNote>(&note)) walk(request->request);
   } catch (const Error& error) {
     if (error.status() != PW_INVALID_ARGUMENT) std::abort();

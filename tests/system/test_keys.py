@@ -138,9 +138,19 @@ def test_a_truncated_key_is_refused_at_every_length(pair: Pair, ctx: peerway.Con
 
 def test_a_damaged_key_is_refused_wherever_the_damage_is(pair: Pair, ctx: peerway.Context) -> None:
     key = pair[0].key()
+    job = range(16, 24)  # with another number in it, it looks like the key of another job
     for place in range(len(key)):
-        with pytest.raises(peerway.BadKey):
+        with pytest.raises(peerway.ForeignKey if place in job else peerway.BadKey):
             ctx.import_key(key[:place] + bytes([key[place] ^ 0x40]) + key[place + 1 :])
+
+
+def test_a_forged_key_is_refused_before_anything_in_it_is_believed() -> None:
+    with Ranks("keys.py", 2, "forge") as ranks:
+        told, _ = ranks.read_all()
+        ranks.end()
+    assert told.pop("none") == "fine: 2"
+    assert len(told) == 8
+    assert set(told.values()) == {"BadKey"}, told
 
 
 def test_region_and_signal_are_not_mixed_up(ctx: peerway.Context, pair: Pair) -> None:

@@ -7,6 +7,8 @@
 namespace pw::ucx {
 namespace {
 
+const Secret kSecret{std::byte{5}};
+
 RequestNote request() {
   RequestNote note;
   note.rank = 3;
@@ -25,7 +27,7 @@ RequestNote request() {
 
 TEST(Note, ARequestIsReadAsItWasWritten) {
   const RequestNote sent = request();
-  const auto got = std::get<RequestNote>(read_note(write(sent), 4));
+  const auto got = std::get<RequestNote>(read_note(write(sent, kSecret), 4, kSecret));
   EXPECT_EQ(got.rank, sent.rank);
   EXPECT_EQ(got.number, sent.number);
   EXPECT_EQ(got.request.op, sent.request.op);
@@ -46,7 +48,7 @@ TEST(Note, ARingIsReadAsItWasWritten) {
   sent.status = PW_NO_MEMORY;
   sent.address = 0x7f0000001000;
   sent.key = Bytes(195, std::byte{0x5a});
-  const auto got = std::get<RingNote>(read_note(write(sent), 2));
+  const auto got = std::get<RingNote>(read_note(write(sent, kSecret), 2, kSecret));
   EXPECT_TRUE(got.answer);
   EXPECT_EQ(got.rank, 1);
   EXPECT_EQ(got.status, PW_NO_MEMORY);
@@ -55,28 +57,38 @@ TEST(Note, ARingIsReadAsItWasWritten) {
 }
 
 TEST(Note, ATruncatedOrForeignNoteIsRefused) {
-  const Bytes whole = write(request());
+  const Bytes whole = write(request(), kSecret);
   for (size_t length = 0; length < whole.size(); ++length)
-    EXPECT_THROW(read_note(ByteView(whole).first(length), 4), Error) << length;
+    EXPECT_THROW(read_note(ByteView(whole).first(length), 4, kSecret), Error) << length;
   Bytes longer = whole;
   longer.push_back(std::byte{0});
-  EXPECT_THROW(read_note(longer, 4), Error);
-  EXPECT_THROW(read_note(whole, 3), Error) << "rank 3 of 3";
-  Bytes unknown = whole;
+  EXPECT_THROW(read_note(longer, 4, kSecret), Error);
+  EXPECT_THROW(read_note(whole, 3, kSecret), Error) << "rank 3 of 3";
+  Bytes unknown = write_body(request());
   unknown[0] = std::byte{9};
-  EXPECT_THROW(read_note(unknown, 4), Error);
+  EXPECT_THROW(read_body(unknown, 4), Error);
+}
+
+TEST(Note, WhatNobodyOfTheTeamWroteIsRefused) {
+  const Bytes whole = write(request(), kSecret);
+  EXPECT_THROW(read_note(whole, 4, Secret{std::byte{6}}), Error);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    Bytes forged = whole;
+    forged[i] ^= std::byte{1};
+    EXPECT_THROW(read_note(forged, 4, kSecret), Error) << "byte " << i;
+  }
 }
 
 TEST(Note, ALayoutOfTooManyDimensionsIsRefused) {
   RequestNote note = request();
   note.request.layout.shape.dims = PW_MAX_DIMS + 1;
-  EXPECT_THROW(read_note(write(note), 4), Error);
+  EXPECT_THROW(read_note(write(note, kSecret), 4, kSecret), Error);
 }
 
 TEST(Note, AnUnknownOperationIsRefused) {
-  Bytes note = write(request());
+  Bytes note = write_body(request());
   note[1 + 4 + 8] = std::byte{2};  // after the kind, the rank and the number
-  EXPECT_THROW(read_note(note, 4), Error);
+  EXPECT_THROW(read_body(note, 4), Error);
 }
 
 }  // namespace

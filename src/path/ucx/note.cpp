@@ -1,5 +1,7 @@
 #include "path/ucx/note.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "base/status.h"
 
@@ -56,7 +58,23 @@ Request get_request(ByteReader& reader) {
 
 }  // namespace
 
-Bytes write(const Note& note) {
+Bytes write(const Note& note, const Secret& secret) {
+  Bytes bytes = write_body(note);
+  const Digest digest = siphash(secret, bytes);
+  bytes.insert(bytes.end(), digest.begin(), digest.end());
+  return bytes;
+}
+
+Note read_note(ByteView bytes, int ranks, const Secret& secret) {
+  ByteReader reader(bytes, "a note of the ucx/staged path");
+  const ByteView body = reader.take(bytes.size() - std::min(bytes.size(), sizeof(Digest)));
+  if (!equal_digests(reader.get_array<sizeof(Digest)>(), siphash(secret, body)))
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: a note of {} bytes that no rank of this team wrote", bytes.size()));
+  return read_body(body, ranks);
+}
+
+Bytes write_body(const Note& note) {
   ByteWriter writer;
   if (const auto* ring = std::get_if<RingNote>(&note)) {
     writer.put(static_cast<uint8_t>(Kind::ring));
@@ -75,7 +93,7 @@ Bytes write(const Note& note) {
   return writer.take();
 }
 
-Note read_note(ByteView bytes, int ranks) {
+Note read_body(ByteView bytes, int ranks) {
   ByteReader reader(bytes, "a note of the ucx/staged path");
   const auto kind = static_cast<Kind>(reader.get<uint8_t>());
   const auto rank = reader.get<int32_t>();

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/bytes.h"
+#include "base/siphash.h"
 #include "path/staged/request.h"
 
 namespace pw::ucx {
@@ -27,9 +28,16 @@ struct RequestNote {
 
 using Note = std::variant<RingNote, RequestNote>;
 
-Bytes write(const Note& note);
+/// What the secret of notes is derived from the team's for. UCX does not say who a message is of.
+inline constexpr std::string_view kNotePurpose = "peerway notes";
 
-/// Throws Error for anything that is not a note of a rank below `ranks`.
-Note read_note(ByteView bytes, int ranks);
+Bytes write(const Note& note, const Secret& secret);
+
+/// Throws Error for anything that is not a note of a rank below `ranks` that a rank of the team wrote.
+Note read_note(ByteView bytes, int ranks, const Secret& secret);
+
+/// The same of what the secret authenticates: for the two above and for the fuzzer.
+Bytes write_body(const Note& note);
+Note read_body(ByteView body, int ranks);
 
 }  // namespace pw::ucx

@@ -26,6 +26,7 @@ struct UcxStaged::Line {
 
 UcxStaged::UcxStaged(Surroundings surroundings, Ucx& ucx)
     : surroundings_(surroundings),
+      secret_(surroundings.team.secret_for(kNotePurpose)),
       ucx_(ucx),
       service_(surroundings, ucx, [this](RingNote note) { answered(std::move(note)); }) {}
 
@@ -60,7 +61,7 @@ void UcxStaged::open(Line& line) {
   question.rank = surroundings_.team.rank();
   question.address = line.ring.address();
   question.key = line.ring.memory().key();
-  pw_status status = engine.send(line.rank, write(question));
+  pw_status status = engine.send(line.rank, write(question, secret_));
   if (status == PW_OK)
     status = engine.wait_for(line.rank, deadline_after(config_number("timeout")), "a ring for staging",
                              [&] { return line.answered.load(std::memory_order_acquire); });
@@ -79,7 +80,7 @@ pw_status UcxStaged::move(Line& line, const Transfer& transfer) {
   Queue& queue = line.ring.use(transfer.local->device());
   const uint64_t number = line.requested.load(std::memory_order_relaxed);
   const RequestNote note{surroundings_.team.rank(), number, request_for(transfer)};
-  if (const pw_status status = engine.send(line.rank, write(note)); status != PW_OK) return status;
+  if (const pw_status status = engine.send(line.rank, write(note, secret_)); status != PW_OK) return status;
   line.requested.store(number + 1, std::memory_order_release);
   line.half->begin(transfer.op == Op::put, transfer.layout, transfer.local->address() + transfer.local_offset,
                    &queue);

@@ -32,6 +32,7 @@ class UcxStaged final : public Path {
   pw_status move(Line& line, const Transfer& transfer);
 
   Surroundings surroundings_;
+  const Secret secret_;  ///< of notes
   ucx::Ucx& ucx_;
   std::mutex mutex_;
   std::map<int, std::unique_ptr<Line>> lines_;

@@ -28,7 +28,10 @@ struct StagedService::Served {
 };
 
 StagedService::StagedService(Surroundings surroundings, Ucx& ucx, std::function<void(RingNote)> answered)
-    : surroundings_(surroundings), ucx_(ucx), answered_(std::move(answered)) {
+    : surroundings_(surroundings),
+      secret_(surroundings.team.secret_for(kNotePurpose)),
+      ucx_(ucx),
+      answered_(std::move(answered)) {
   ucx_.receive([this](ByteView note) { receive(note); });
 }
 
@@ -85,7 +88,7 @@ void StagedService::run() {
 }
 
 void StagedService::handle(const Bytes& bytes) try {
-  Note note = read_note(bytes, surroundings_.team.size());
+  Note note = read_note(bytes, surroundings_.team.size(), secret_);
   if (auto* request = std::get_if<RequestNote>(&note)) {
     const auto served = served_.find(request->rank);
     if (served == served_.end()) throw Error(PW_INTERNAL, "peerway: a request before its rings");
@@ -116,7 +119,7 @@ void StagedService::open(const RingNote& note) {
     served_.erase(note.rank);
     answer.status = error.status();
   }
-  if (ucx_.engine()->send(note.rank, write(answer)) != PW_OK) served_.erase(note.rank);
+  if (ucx_.engine()->send(note.rank, write(answer, secret_)) != PW_OK) served_.erase(note.rank);
 }
 
 bool StagedService::take_request(Served& served) {

@@ -35,6 +35,7 @@ class StagedService {
   void finish_request(Served& served);
 
   Surroundings surroundings_;
+  const Secret secret_;  ///< of notes
   Ucx& ucx_;
   std::function<void(RingNote)> answered_;
   std::map<int, std::unique_ptr<Served>> served_;  ///< by rank; of the thread

@@ -2,19 +2,72 @@
 
 keys.py say          print this team's region and signal key (hexadecimal), and wait until told to end
 keys.py try KEY      print what importing this key raises
+keys.py forge        two ranks: rank 0 forges keys from those of rank 1, and prints what using them raises
 """
 
 from __future__ import annotations
 
 import json
+import os
+import struct
 import sys
 
 import peerway
 
+# Where a key has what a forger would change.
+PROCESS, RANK, ADDRESS, BYTES = 92, 72, 64, 32
+
+
+def fnv(data: bytes) -> int:
+    """The checksum that anybody can make."""
+    sum = 2166136261
+    for byte in data:
+        sum = (sum ^ byte) * 16777619 & 0xFFFFFFFF
+    return sum
+
+
+def forgeries(key: bytes, pid: int) -> dict[str, bytes]:
+    """The key with another rank, process, address or size; once so, once with a checksum made anew."""
+    changes = {
+        "rank": (RANK, struct.pack("i", 0)),
+        "process": (PROCESS, struct.pack("i", pid)),
+        "address": (ADDRESS, struct.pack("Q", 0x10000)),
+        "bytes": (BYTES, struct.pack("Q", 1 << 40)),
+    }
+    made = {}
+    for name, (place, value) in changes.items():
+        forged = key[:place] + value + key[place + len(value) :]
+        assert forged != key
+        made[name] = forged
+        zeroed = forged[:8] + bytes(4) + forged[12:]
+        made[f"{name}, checksum made anew"] = zeroed[:8] + struct.pack("I", fnv(zeroed)) + zeroed[12:]
+    return made
+
+
+def forge(ctx: peerway.Context) -> None:
+    """Rank 0 tries every forgery of a key of rank 1, and the genuine one."""
+    region = ctx.allocate("host", 4096)
+    region.array()[:] = ctx.rank + 1
+    genuine = ctx.team.all_gather(region.key())[1]
+    told = {}
+    if ctx.rank == 0:
+        for name, key in {"none": genuine, **forgeries(genuine, os.getpid())}.items():
+            try:
+                ctx.get(region, ctx.import_key(key)[0:4096])
+                ctx.flush()
+                told[name] = f"fine: {region.array()[0]}"
+            except peerway.Error as error:
+                told[name] = type(error).__name__
+    ctx.team.barrier()
+    print(json.dumps(told), flush=True)
+
 
 def main() -> int:
-    """Say or try."""
+    """Say, try or forge."""
     with peerway.Context() as ctx:
+        if sys.argv[1] == "forge":
+            forge(ctx)
+            return 0
         if sys.argv[1] == "say":
             region, signal = ctx.allocate("host", 4096), ctx.signal()
             print(json.dumps([region.key().hex(), signal.key().hex()]), flush=True)
