@@ -60,6 +60,11 @@ Endpoint::Endpoint(std::shared_ptr<const Plugin> plugin, const Job& job, const s
     control_memory_ = add({sizeof(pw_nic_span), control_->address(), control_->bytes(), PW_NIC_HOST, 0,
                            control_->descriptor(), 0});
     ops().address(handle_, &card_.address);
+    if (card_.address.length > PW_NIC_ADDRESS_BYTES)
+      throw Error(PW_UNAVAILABLE,
+                  format("peerway: the card {} gave an address of {} bytes; addresses have at "
+                         "most {}",
+                         plugin_->name(), card_.address.length, PW_NIC_ADDRESS_BYTES));
     card_.control = control_memory_->key();
     card_.number = info_.number;
     card_.endpoints = info_.endpoints;
@@ -104,7 +109,8 @@ Error Endpoint::failure(const std::string& what, pw_nic_status status) const {
 }
 
 uint64_t Endpoint::copied() const {
-  return serves() ? std::min<uint64_t>(info_.copied, kBounceBytes) : info_.copied;
+  const uint64_t copied = std::min(info_.copied, info_.largest);
+  return serves() ? std::min<uint64_t>(copied, kBounceBytes) : copied;
 }
 
 // ---- memory ----
@@ -142,8 +148,16 @@ Memory* Endpoint::find(const pw_nic_key& key) const {
 
 // ---- peers ----
 
-// Both ends must speak alike: what proves an arrival for one must be understood by the other.
+// What a peer says of itself is bounded before a plugin reads it. And both ends must speak alike: what proves
+// an arrival for one must be understood by the other.
 void Endpoint::check_card(const Card& peer) const {
+  if (peer.address.length > PW_NIC_ADDRESS_BYTES || peer.control.length > PW_NIC_KEY_BYTES)
+    throw Error(
+        PW_BAD_KEY,
+        format("peerway: endpoint {} of the card {} names an address of {} bytes and a key of {}; they "
+               "have at most {} and {}",
+               peer.number, plugin_->name(), peer.address.length, peer.control.length, PW_NIC_ADDRESS_BYTES,
+               PW_NIC_KEY_BYTES));
   if (peer.promises != info_.promises)
     throw Error(PW_UNAVAILABLE,
                 format("peerway: the card {} promises {:#x} here and {:#x} at endpoint {}; use one build and "

@@ -57,7 +57,7 @@ struct Message {
     if (head >> 32 != tag) return false;
     kind = static_cast<Ask>(head & 0xff);
     count = static_cast<uint32_t>(head) >> 8;
-    if (count > kSlotWords) return false;
+    if (count == 0 || count > kSlotWords) return false;
     for (uint32_t i = 1; i < count; ++i) {
       const uint64_t each = word(i);
       if (each >> 32 != tag) return false;

@@ -55,6 +55,7 @@ void Plugin::take(const pw_nic_ops* ops) {
     throw refuse(
         format("its pw_nic_ops says that it has {} bytes; set size to sizeof(pw_nic_ops)", ops->size));
   std::memcpy(&ops_, ops, std::min<size_t>(ops->size, sizeof ops_));
+  if (ops_.arm == nullptr) ops_.event = nullptr;  // a descriptor that cannot be armed tells nothing
   if (const std::string missing = missing_entries(ops_); !missing.empty())
     throw refuse(
         format("its pw_nic_ops has no {}; only the entries from put_strided on may be left out", missing));

@@ -116,6 +116,8 @@ void Service::hello(Client& client, MessageReader& reader) try {
   card.address = reader.next_name<pw_nic_address>();
   card.control = reader.next_name<pw_nic_key>();
   card.number = reader.next();
+  if (card.number != client.number)
+    throw Error(PW_BAD_KEY, format("it says that it is endpoint {}", card.number));
   card.endpoints = reader.next();
   card.promises = reader.next();
   client.connection = endpoint_.connect(card);
@@ -138,7 +140,7 @@ void Service::read_take(Task& task, MessageReader& reader) {
   task.bytes = reader.next_long();
   const auto from = reader.next_name<pw_nic_key>();
   task.from_offset = reader.next_long();
-  task.status = find(task, to);
+  task.status = task.bytes <= endpoint_.info().largest ? find(task, to) : PW_NIC_INVALID;
   if (task.status == PW_NIC_OK) task.from = import(*task.client, from, task.status);
   if (task.status == PW_NIC_OK) task.state = State::to_get;
 }

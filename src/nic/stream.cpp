@@ -36,6 +36,9 @@ Stream::Stream(Endpoint& endpoint, std::shared_ptr<Connection> connection)
 Stream::~Stream() { std::erase(endpoint_.active_, this); }
 
 std::unique_ptr<RemoteMemory> Stream::import(const pw_nic_key& key) {
+  if (key.length > PW_NIC_KEY_BYTES)
+    throw Error(PW_BAD_KEY, format("peerway: a key of {} bytes of endpoint {}; keys of cards have at most {}",
+                                   key.length, connection_->card().number, PW_NIC_KEY_BYTES));
   std::unique_ptr<RemoteMemory> remote(new RemoteMemory());
   remote->key_ = key;
   const pw_nic_status status = ops_.import_key(nic_, connection_->peer(), &key, &remote->handle_);

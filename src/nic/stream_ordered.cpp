@@ -31,9 +31,12 @@ pw_nic_status OrderedStream::put_word(RemoteMemory& remote, uint64_t offset, con
   if (const pw_nic_status status = put(remote, offset, data, memory, bytes, done); status != PW_NIC_OK)
     return status;
   const pw_nic_status status = start_word(word);
-  if (status != PW_NIC_BUSY) return status;
-  waiting_ = word;
-  activate();
+  if (status == PW_NIC_BUSY) {
+    waiting_ = word;
+    activate();
+  } else if (status != PW_NIC_OK) {
+    failed_ = status;  // the put was accepted and will call `done`: the next call tells of the failure
+  }
   return PW_NIC_OK;
 }
 

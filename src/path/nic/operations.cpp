@@ -110,12 +110,21 @@ pw_status Engine::move(Op op, int rank, RankMemory& remote, uint64_t offset, std
 
 pw_status Engine::put_strided(int rank, RankMemory& remote, uint64_t offset, const std::byte* data,
                               RegionMemory& local, const Blocks& blocks) {
-  return start(rank, [&](Peer& peer) {
-    const pw_nic_status started =
-        peer.stream->put_strided(*remote.memory, offset, data, *local.memory, blocks, &peer.puts);
-    if (started == PW_NIC_OK) peer.puts.add(1);
-    return started;
-  });
+  const uint64_t at_once = std::max<uint64_t>(endpoint_.info().largest / blocks.bytes, 1);
+  for (uint64_t done = 0; done < blocks.count;) {
+    Blocks next = blocks;
+    next.count = std::min(at_once, blocks.count - done);
+    const pw_status status = start(rank, [&](Peer& peer) {
+      const pw_nic_status started =
+          peer.stream->put_strided(*remote.memory, offset + done * blocks.to_stride,
+                                   data + done * blocks.from_stride, *local.memory, next, &peer.puts);
+      if (started == PW_NIC_OK) peer.puts.add(1);
+      return started;
+    });
+    if (status != PW_OK) return status;
+    done += next.count;
+  }
+  return PW_OK;
 }
 
 pw_status Engine::put_word(int rank, const Word& word) {
