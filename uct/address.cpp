@@ -1,64 +1,77 @@
 #include "uct/address.h"
 
 #include <cstring>
+#include <span>
 
+#include "base/bytes.h"
 #include "base/format.h"
 #include "base/status.h"
 
 namespace pw::uct {
 namespace {
 
-void append(std::string& out, const void* bytes, size_t count) {
-  out.append(static_cast<const char*>(bytes), count);
-}
-
 // Addresses and keys are both a length and at most 64 bytes.
 template <typename Named>
-void append_named(std::string& out, const Named& named) {
-  out.push_back(static_cast<char>(named.length));
-  append(out, named.bytes, named.length);
+void put(ByteWriter& writer, const Named& named) {
+  writer.put(static_cast<uint8_t>(named.length));
+  writer.put(std::as_bytes(std::span(named.bytes, named.length)));
 }
 
-struct Reader {
-  const uint8_t* at;
+template <typename Named>
+void get(ByteReader& reader, Named& named) {
+  named.length = reader.get<uint8_t>();
+  if (named.length > sizeof named.bytes)
+    throw Error(PW_BAD_KEY,
+                format("peerway: an address of another transport: it names {} bytes", named.length));
+  std::memcpy(named.bytes, reader.take(named.length).data(), named.length);
+}
 
-  void take(void* to, size_t count) {
-    std::memcpy(to, at, count);
-    at += count;
-  }
-  template <typename Named>
-  void take_named(Named& named) {
-    named.length = *at++;
-    if (named.length > sizeof named.bytes)
-      throw Error(PW_BAD_KEY,
-                  format("peerway: an address of another transport: it names {} bytes", named.length));
-    take(named.bytes, named.length);
-  }
-};
+Address parse(ByteView body) {
+  Address address{};
+  ByteReader reader(body, "the address of an endpoint of a card");
+  address.card.number = reader.get<uint32_t>();
+  address.card.endpoints = reader.get<uint32_t>();
+  address.card.promises = reader.get<uint8_t>();
+  get(reader, address.card.address);
+  get(reader, address.card.control);
+  get(reader, address.inbox);
+  reader.end();
+  return address;
+}
 
 }  // namespace
 
-std::string pack(const Address& address) {
-  std::string out;
-  append(out, &address.card.number, sizeof address.card.number);
-  append(out, &address.card.endpoints, sizeof address.card.endpoints);
-  out.push_back(static_cast<char>(address.card.promises));
-  append_named(out, address.card.address);
-  append_named(out, address.card.control);
-  append_named(out, address.inbox);
-  return out;
+std::string pack(const Address& address, const Secret& secret) {
+  ByteWriter writer;
+  writer.put(address.card.number);
+  writer.put(address.card.endpoints);
+  writer.put(static_cast<uint8_t>(address.card.promises));
+  put(writer, address.card.address);
+  put(writer, address.card.control);
+  put(writer, address.inbox);
+  const Bytes body = writer.take();
+  const Digest digest = siphash(secret, body);
+  ByteWriter out;
+  out.put(static_cast<uint8_t>(1 + body.size() + digest.size()));
+  out.put(ByteView(body));
+  out.put(ByteView(digest));
+  const Bytes bytes = out.take();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-Address unpack(const void* bytes) {
-  Address address{};
-  Reader reader{static_cast<const uint8_t*>(bytes)};
-  reader.take(&address.card.number, sizeof address.card.number);
-  reader.take(&address.card.endpoints, sizeof address.card.endpoints);
-  address.card.promises = *reader.at++;
-  reader.take_named(address.card.address);
-  reader.take_named(address.card.control);
-  reader.take_named(address.inbox);
-  return address;
+Address unpack(const void* bytes, const Secret& secret) {
+  const auto* first = static_cast<const std::byte*>(bytes);
+  const auto size = static_cast<size_t>(*first);
+  if (size < 1 + sizeof(Digest))
+    throw Error(PW_BAD_KEY,
+                format("peerway: an address of another transport: it says that it has {} bytes", size));
+  const ByteView body(first + 1, size - 1 - sizeof(Digest));
+  Digest digest;
+  std::memcpy(digest.data(), first + size - sizeof digest, sizeof digest);
+  if (!equal_digests(digest, siphash(secret, body)))
+    throw Error(PW_BAD_KEY,
+                "peerway: the address of an endpoint that is not of this job, or was altered on its way");
+  return parse(body);
 }
 
 }  // namespace pw::uct

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/siphash.h"
 #include "nic/endpoint.h"
 
 namespace pw::uct {
@@ -14,9 +15,11 @@ struct Address {
   pw_nic_key inbox;
 };
 
-std::string pack(const Address& address);
+/// `secret`: of the job, for addresses.
+std::string pack(const Address& address, const Secret& secret);
 
-/// Throws Error when the bytes are no address. They say themselves how many they are.
-Address unpack(const void* bytes);
+/// Throws Error when the bytes are no address that a process of the job made. Their first byte says how many
+/// they are (UCX does not), and nothing behind those is read.
+Address unpack(const void* bytes, const Secret& secret);
 
 }  // namespace pw::uct

@@ -18,6 +18,7 @@ bool Channel::room() {
   if (!announced_) {
     const uint64_t place = presence_at(domain_.endpoint().info().number);
     announced_ = peer_.word({inbox_.get(), place, static_cast<uint64_t>(Presence::here)}) == PW_NIC_OK;
+    if (!announced_) return false;  // nobody would look for what is sent
   }
   if (!known_ || sent_ - taken_ >= kRingSlots / 2) ask();
   return known_ && sent_ - taken_ < kRingSlots;
@@ -36,11 +37,12 @@ pw_nic_status Channel::send(uint8_t id, const void* data, size_t bytes, nic::Mem
 
 void Channel::feel() { ask(); }
 
-void Channel::leave() {
-  if (!announced_ || peer_.failed()) return;
-  peer_.word(
-      {inbox_.get(), presence_at(domain_.endpoint().info().number), static_cast<uint64_t>(Presence::left)});
-  peer_.settle(nullptr);
+bool Channel::leave() {
+  if (!announced_ || left_ || peer_.failed()) return true;
+  const uint64_t place = presence_at(domain_.endpoint().info().number);
+  left_ = peer_.word({inbox_.get(), place, static_cast<uint64_t>(Presence::left)}) == PW_NIC_OK;
+  if (left_) peer_.settle(nullptr);
+  return left_ || peer_.failed();
 }
 
 void Channel::ask() {
@@ -62,6 +64,7 @@ void Channel::ask() {
 void Channel::counted(uint64_t count) {
   asking_ = false;
   if (!known_) sent_ = count;
+  if (count < taken_ || count > sent_) return peer_.fail(PW_NIC_INVALID);  // it took what nobody sent
   known_ = true;
   taken_ = count;
 }

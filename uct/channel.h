@@ -25,8 +25,8 @@ class Channel {
   pw_nic_status send(uint8_t id, const void* data, size_t bytes, nic::Memory* memory, Operation* operation);
   /// Gets a word of the receiver, so that its death is noticed though nothing is sent.
   void feel();
-  /// Tells the receiver that nothing follows.
-  void leave();
+  /// Tells the receiver that nothing follows. False: the card had no room, try again.
+  bool leave();
 
  private:
   void ask();
@@ -39,7 +39,7 @@ class Channel {
   uint64_t sent_ = 0;
   uint64_t taken_ = 0;  ///< as far as is known
   bool known_ = false;  ///< where the ring's counts stand: another endpoint may have had the number
-  bool announced_ = false;
+  bool announced_ = false, left_ = false;
   bool asking_ = false;
 };
 

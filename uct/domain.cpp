@@ -45,11 +45,13 @@ Domain::~Domain() {
 // Peers that go on must not take the silence that follows for a failure.
 void Domain::say_goodbye() {
   const std::scoped_lock held(lock);
-  for (const auto& channel : channels_) channel->leave();
   const uint64_t deadline = deadline_after(200'000'000);
-  const auto busy = [](const auto& peer) { return !peer->quiet(); };
-  while (std::ranges::any_of(peers_, busy) && now_ns() < deadline)
-    if (work() == 0) sched_yield();
+  for (bool done = false; !done && now_ns() < deadline;) {
+    done = true;
+    for (const auto& channel : channels_) done &= channel->leave();
+    for (const auto& peer : peers_) done &= peer->quiet();
+    if (!done && work() == 0) sched_yield();
+  }
 }
 
 Peer& Domain::peer(const nic::Card& card) {

@@ -3,6 +3,7 @@
 // its own; the card wants one call at a time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "nic/endpoint.h"
 #include "uct/address.h"
 #include "uct/channel.h"
+#include "uct/inbox.h"
 #include "uct/operation.h"
 #include "uct/settings.h"
 
@@ -31,6 +33,10 @@ class Domain {
 
   [[nodiscard]] nic::Endpoint& endpoint() { return *endpoint_; }
   [[nodiscard]] const pw_nic_info& info() const { return endpoint_->info(); }
+
+  /// The largest message, and the largest put or get that goes through a bounce buffer: what the card moves
+  /// at once may be less than a slot of the inbox has.
+  [[nodiscard]] size_t message_bytes() const { return std::min<uint64_t>(kMessageBytes, info().largest); }
 
   /// Throws Error with what the card says.
   Channel& channel(const Address& address);

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/format.h"
+#include "base/log.h"
 #include "base/status.h"
 
 namespace pw::uct {
@@ -42,7 +43,15 @@ void Inbox::admit(uint32_t number, Presence presence) {
   known_[number] = presence;
   std::byte* base = address_ + ring_at(endpoints_, number);
   if (std::ranges::any_of(rings_, [base](const Ring& ring) { return ring.base == base; })) return;
-  rings_.push_back({base, __atomic_load_n(reinterpret_cast<uint64_t*>(base), __ATOMIC_RELAXED)});
+  rings_.push_back({base, __atomic_load_n(reinterpret_cast<uint64_t*>(base), __ATOMIC_RELAXED), number});
+}
+
+void Inbox::refuse(Ring& ring, uint8_t id, size_t bytes) {
+  ring.refused = true;
+  log(LogLevel::error,
+      format("peerway: endpoint {} sent a message of kind {} of {} bytes; there are {} kinds, of at most {} "
+             "bytes. Nothing more is taken from that endpoint",
+             ring.number, id, bytes, kMessageKinds, kMessageBytes));
 }
 
 }  // namespace pw::uct

@@ -19,6 +19,7 @@ namespace pw::uct {
 inline constexpr uint32_t kRingSlots = 32;
 inline constexpr size_t kSlotBytes = 8192 + 64;
 inline constexpr size_t kMessageBytes = kSlotBytes - sizeof(uint64_t);
+inline constexpr uint8_t kMessageKinds = 32;  ///< that UCX has
 inline constexpr size_t kRingBytes = (64 + kRingSlots * kSlotBytes + 4095) / 4096 * 4096;
 
 /// What the first words, one for each number, say.
@@ -49,7 +50,8 @@ class Inbox {
   template <typename Deliver>
   unsigned poll(Deliver&& deliver) {
     unsigned taken = 0;
-    for (size_t i = 0; i < rings_.size(); ++i) taken += take(rings_[i], deliver);
+    for (size_t i = 0; i < rings_.size(); ++i)
+      if (!rings_[i].refused) taken += take(rings_[i], deliver);
     return taken;
   }
 
@@ -68,6 +70,8 @@ class Inbox {
   struct Ring {
     std::byte* base;
     uint64_t taken;
+    uint32_t number;       ///< of the sender
+    bool refused = false;  ///< the sender does not keep to the rules: nothing more is taken from it
   };
 
   template <typename Deliver>
@@ -80,7 +84,13 @@ class Inbox {
       std::byte* slot = base + slot_at(0, taken);
       const uint64_t word = __atomic_load_n(reinterpret_cast<uint64_t*>(slot), __ATOMIC_ACQUIRE);
       if (word >> 32 != ((taken + 1) & 0xffffffffu)) break;
-      deliver(static_cast<uint8_t>(word >> 24 & 0xff), slot + sizeof word, word & 0xffffff);
+      const auto id = static_cast<uint8_t>(word >> 24 & 0xff);
+      const size_t bytes = word & 0xffffff;
+      if (id >= kMessageKinds || bytes > kMessageBytes) {
+        refuse(ring, id, bytes);
+        break;
+      }
+      deliver(id, slot + sizeof word, bytes);
     }
     if (count == 0) return 0;
     ring.taken = taken;
@@ -92,6 +102,7 @@ class Inbox {
         __atomic_load_n(reinterpret_cast<uint64_t*>(address_ + presence_at(number)), __ATOMIC_ACQUIRE));
   }
   void admit(uint32_t number, Presence presence);
+  static void refuse(Ring& ring, uint8_t id, size_t bytes);
 
   uint32_t endpoints_;
   size_t bytes_;

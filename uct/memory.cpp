@@ -3,13 +3,20 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstring>
 #include <mutex>
 
+#include "base/bytes.h"
 #include "base/log.h"
 #include "base/status.h"
 
 namespace pw::uct {
 namespace {
+
+ByteView authenticated(const PackedKey& key) {
+  return std::as_bytes(std::span(&key, 1)).first(offsetof(PackedKey, digest));
+}
 
 // UCX says of which kind memory is when it looks for a transport, not when it registers. CUDA's driver knows;
 // where no CUDA was loaded there is no memory of it either.
@@ -31,6 +38,22 @@ int cuda_device_of(void* address) {
 }
 
 }  // namespace
+
+PackedKey pack(uint64_t base, uint64_t bytes, const pw_nic_key& key, const Secret& secret) {
+  PackedKey packed{base, bytes, key, 0, {}};
+  std::memset(packed.key.bytes + key.length, 0, sizeof packed.key.bytes - key.length);
+  packed.digest = siphash(secret, authenticated(packed));
+  return packed;
+}
+
+PackedKey unpack_key(const void* bytes, const Secret& secret) {
+  PackedKey packed{};
+  std::memcpy(&packed, bytes, sizeof packed);
+  if (!equal_digests(packed.digest, siphash(secret, authenticated(packed))) ||
+      packed.key.length > sizeof packed.key.bytes || packed.base + packed.bytes < packed.base)
+    throw Error(PW_BAD_KEY, "peerway: a key of memory that no process of this job made, or that was altered");
+  return packed;
+}
 
 std::unique_ptr<RegisteredMemory> register_memory(Domain& domain, void* address, size_t bytes,
                                                   const BackingFile& file) {

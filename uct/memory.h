@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "base/siphash.h"
 #include "uct/domain.h"
 
 namespace pw::uct {
@@ -15,14 +17,19 @@ struct PackedKey {
   uint64_t base;
   uint64_t bytes;
   pw_nic_key key;
+  uint32_t zero;
+  Digest digest;  ///< of all before it, by the job's secret for keys
 };
+static_assert(std::has_unique_object_representations_v<PackedKey>);
+
+PackedKey pack(uint64_t base, uint64_t bytes, const pw_nic_key& key, const Secret& secret);
+/// Throws Error for bytes that are no key that a process of the job made.
+PackedKey unpack_key(const void* bytes, const Secret& secret);
 
 struct RegisteredMemory {
   uint64_t base;
   uint64_t bytes;
   std::unique_ptr<nic::Memory> memory;
-
-  [[nodiscard]] PackedKey pack() const { return {base, bytes, memory->key()}; }
 };
 
 /// A file behind memory, where UCX knows of one (a dma-buf).

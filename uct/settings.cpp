@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/format.h"
 #include "base/hash.h"
@@ -44,6 +45,18 @@ Settings settings_from_environment() {
   const char* job = environment("PEERWAY_NIC_JOB");
   return {nic::parse_card(card, "PEERWAY_NIC"),
           {job == nullptr ? job_of_launcher() : parse_job(job), nic::secret_from_environment()}};
+}
+
+const JobSecrets& job_secrets() {
+  static const JobSecrets made = [] {
+    const nic::Job job = settings_from_environment().job;
+    Secret secret{};
+    std::memcpy(secret.data(), &job.number, sizeof job.number);
+    secret = job.secret.value_or(secret);
+    return JobSecrets{derive_secret(secret, "peerway uct addresses"),
+                      derive_secret(secret, "peerway uct keys")};
+  }();
+  return made;
 }
 
 }  // namespace pw::uct

@@ -18,4 +18,14 @@ bool wanted();
 /// PEERWAY_NIC_SECRET no secret.
 Settings settings_from_environment();
 
+/// By what they authenticate. Derived from the job's secret; where nobody gave it one (a program that was not
+/// started by `peerway mpirun`) from its number, which finds damage and other jobs, but keeps nobody out.
+struct JobSecrets {
+  Secret addresses;
+  Secret keys;
+};
+
+/// Of this process' job. Throws Error as settings_from_environment() does, at the first call only.
+const JobSecrets& job_secrets();
+
 }  // namespace pw::uct

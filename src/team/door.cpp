@@ -7,7 +7,7 @@
 #include <map>
 
 #include "base/format.h"
-#include "team/random.h"
+#include "base/random.h"
 
 namespace pw {
 

@@ -21,6 +21,7 @@ Domain& domain_of(uct_md_t* md) { return reinterpret_cast<MemoryDomain*>(md)->do
 
 ucs_status_t open_md(uct_component_t* of, const char*, const uct_md_config_t*, uct_md_t** out) {
   try {
+    job_secrets();  // throws here rather than where a key is packed
     *out = &(new MemoryDomain(of, settings_from_environment()))->md;
     return UCS_OK;
   } catch (const std::exception& error) {
@@ -88,7 +89,8 @@ ucs_status_t reg(uct_md_t* md, void* address, size_t bytes, unsigned flags, uct_
 int no_sockaddr(uct_md_t*, const void*, int) { return 0; }
 ucs_status_t pack_key(uct_md_t*, uct_mem_h memory, const uct_md_mkey_pack_params_t*, void* out) {
 #endif
-  const PackedKey packed = static_cast<const RegisteredMemory*>(memory)->pack();
+  const auto& known = *static_cast<const RegisteredMemory*>(memory);
+  const PackedKey packed = uct::pack(known.base, known.bytes, known.memory->key(), job_secrets().keys);
   std::memcpy(out, &packed, sizeof packed);
   return UCS_OK;
 }
@@ -101,14 +103,14 @@ ucs_status_t dereg(uct_md_t* md, const uct_md_mem_dereg_params_t* params) {
 }
 
 ucs_status_t unpack_key(const void* bytes, uct_rkey_t* key, void** handle) {
-  PackedKey packed{};
-  std::memcpy(&packed, bytes, sizeof packed);
-  if (packed.key.length > sizeof packed.key.bytes) return UCS_ERR_INVALID_PARAM;
-  auto* remote = new (std::nothrow) RemoteKey(packed);
-  if (remote == nullptr) return UCS_ERR_NO_MEMORY;
-  *key = reinterpret_cast<uct_rkey_t>(remote);
-  *handle = nullptr;
-  return UCS_OK;
+  try {
+    *key = reinterpret_cast<uct_rkey_t>(new RemoteKey(uct::unpack_key(bytes, job_secrets().keys)));
+    *handle = nullptr;
+    return UCS_OK;
+  } catch (const std::exception& error) {
+    log(LogLevel::error, error.what());
+    return UCS_ERR_INVALID_PARAM;
+  }
 }
 
 #if PW_UCX_SINCE(20)

@@ -227,7 +227,7 @@ ucs_status_t create(const uct_ep_params_t* params, uct_ep_t** out) {
   auto connection = std::make_unique<Connection>();
   connection->interface = &interface;
   try {
-    const Address address = unpack(params->iface_addr);
+    const Address address = unpack(params->iface_addr, job_secrets().addresses);
     const Held held(interface.domain.lock);
     connection->channel = &interface.domain.channel(address);
     ++connection->peer().channels;

@@ -19,7 +19,7 @@ constexpr unsigned kLookEvery = 64;
 constexpr uint64_t kFeelEvery = 250'000'000;
 
 std::string address_of(Interface& interface) {
-  return pack({interface.domain.endpoint().card(), interface.inbox.key()});
+  return uct::pack({interface.domain.endpoint().card(), interface.inbox.key()}, job_secrets().addresses);
 }
 
 // UCX ends the process when an address is longer than its older form of addresses holds.
@@ -38,7 +38,8 @@ void check_room(size_t bytes) {
 ucs_status_t query(uct_iface_t* iface, uct_iface_attr_t* attributes) {
   Interface& interface = Interface::of(iface);
   const pw_nic_info& info = interface.domain.info();
-  const size_t copied = std::min<size_t>(interface.domain.endpoint().copied(), kMessageBytes);
+  const size_t message = interface.domain.message_bytes();
+  const size_t copied = std::min<size_t>(interface.domain.endpoint().copied(), message);
   const size_t largest = std::min<uint64_t>(info.largest, 1u << 30);
   ucx.uct_base_iface_query(&interface.base, attributes);
   attributes->cap.flags = UCT_IFACE_FLAG_AM_BCOPY | UCT_IFACE_FLAG_PENDING | UCT_IFACE_FLAG_PUT_SHORT |
@@ -48,13 +49,13 @@ ucs_status_t query(uct_iface_t* iface, uct_iface_attr_t* attributes) {
                           UCT_IFACE_FLAG_INTER_NODE;
   if (copied > sizeof(uint64_t)) attributes->cap.flags |= UCT_IFACE_FLAG_AM_SHORT;
   attributes->cap.put.max_short = copied;
-  attributes->cap.put.max_bcopy = attributes->cap.get.max_bcopy = kMessageBytes;
+  attributes->cap.put.max_bcopy = attributes->cap.get.max_bcopy = message;
   attributes->cap.put.max_zcopy = attributes->cap.get.max_zcopy = largest;
   attributes->cap.put.max_iov = attributes->cap.get.max_iov = 1;
   attributes->cap.put.opt_zcopy_align = attributes->cap.get.opt_zcopy_align = 1;
   attributes->cap.put.align_mtu = attributes->cap.get.align_mtu = 1;
   attributes->cap.am.max_short = copied;
-  attributes->cap.am.max_bcopy = kMessageBytes;
+  attributes->cap.am.max_bcopy = message;
   attributes->cap.am.opt_zcopy_align = attributes->cap.am.align_mtu = 1;
   attributes->cap.am.max_iov = 16;
   attributes->device_addr_len = sizeof(uint64_t);
