@@ -39,7 +39,8 @@ extern "C" {
 
 typedef enum pw_nic_status {
   PW_NIC_OK = 0,
-  PW_NIC_BUSY = 1,        /* no room for another operation now: call progress() and try again */
+  PW_NIC_BUSY = 1,        /* of puts, gets and fetch_add() only: no room for another operation now; progress()
+                             and try again */
   PW_NIC_UNREACHABLE = 2, /* the peer, or every way to it, is gone */
   PW_NIC_REFUSED = 3,     /* memory that cannot be registered, a key or address that is not of this kind */
   PW_NIC_INVALID = 4,     /* an argument outside of what query() stated */
@@ -153,7 +154,7 @@ typedef struct pw_nic_ops {
   /* ---- optional entries: NULL where the card has none ---- */
 
   /* As put(), of `blocks` blocks of `block_bytes` bytes, which lie `from_stride` apart here and `to_stride`
-   * there. */
+   * there. All blocks together have at most info.largest bytes. */
   pw_nic_status (*put_strided)(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, uint64_t to_stride,
                                const void* data, uint64_t from_stride, pw_nic_memory* memory, uint64_t blocks,
                                uint64_t block_bytes, pw_nic_done* done);
