@@ -44,7 +44,8 @@ typedef enum pw_status {
   PW_BAD_TABLE = 14,  /* a route table or rules file that cannot be used */
   PW_BAD_CONFIG = 15, /* a configuration value that cannot be used */
   PW_CLOSED = 16,     /* the context or team was closed while waiting */
-  PW_INTERNAL = 17    /* a defect of Peerway */
+  PW_INTERNAL = 17,   /* a defect of Peerway */
+  PW_INTERRUPTED = 18 /* a program's own check ended the wait (pw_set_interrupt_check) */
 } pw_status;
 
 PW_API const char* pw_status_name(pw_status status); /* "ok", "timeout", "peer_lost", ... */
@@ -52,6 +53,17 @@ PW_API const char* pw_error_message(void);           /* of this thread's last fa
 PW_API const char* pw_version(void);                 /* "0.1.0" */
 
 #define PW_FOREVER UINT64_MAX /* a timeout that never passes; the death of a peer still ends the wait */
+
+/* Lets a program end its own waits, as for Ctrl-C. While the calling thread waits in Peerway, `check(user)`
+ * is called some 50 times a second; once it returns other than 0 the wait ends with PW_INTERRUPTED. It must
+ * not call Peerway. NULL ends that. Signal handlers run during waits in any case: one that sets a flag, and a
+ * check that returns it, are enough.
+ *
+ * What an interrupted wait was for goes on: a wait for a signal, a flush, a finish and a wait for a stream
+ * may be repeated. A put or get that was interrupted while it waited for room has moved a part of its bytes;
+ * by `staged` and `ucx/staged` nothing more goes to that rank. A collective that was interrupted ends those
+ * of its team: each later one, on any rank, fails with PW_INTERRUPTED. */
+PW_API void pw_set_interrupt_check(int (*check)(void* user), void* user);
 
 /* ---- team: the processes that communicate ---- */
 

@@ -54,6 +54,7 @@ enum class [[nodiscard]] Status : int {
   bad_config = PW_BAD_CONFIG,
   closed = PW_CLOSED,
   internal = PW_INTERNAL,
+  interrupted = PW_INTERRUPTED,
 };
 
 /// How the host waits.

@@ -26,6 +26,7 @@ from peerway.errors import (
     Error,
     ForeignKey,
     Internal,
+    Interrupted,
     InvalidArgument,
     NoMemory,
     OutOfRange,
@@ -55,8 +56,8 @@ _LAZY = {
 
 __all__ = [
     "ANY_RANK", "BadConfig", "BadKey", "BadTable", "Closed", "Context", "Denied", "DeviceFailure", "Error",
-    "Fifo", "ForeignKey", "Halo", "Internal", "InvalidArgument", "NoMemory", "OutOfRange", "PeerLost", "Plan",
-    "PlanBuilder", "Region", "Remote", "Signal", "Span", "StaleKey", "Stream", "SystemFailure", "Team",
+    "Fifo", "ForeignKey", "Halo", "Internal", "Interrupted", "InvalidArgument", "NoMemory", "OutOfRange", "PeerLost",
+    "Plan", "PlanBuilder", "Region", "Remote", "Signal", "Span", "StaleKey", "Stream", "SystemFailure", "Team",
     "Timeout", "Unavailable", "Unsupported", "__version__",
 ]  # fmt: skip
 

@@ -108,7 +108,12 @@ class Context(_Closing):
     def __init__(self, team: Team | None = None) -> None:
         self.team = Team.from_launcher() if team is None else team
         self._owns_team = team is None
-        self._core = _core.Context(self.team._core)
+        try:
+            self._core = _core.Context(self.team._core)
+        except BaseException:  # Ctrl-C, too
+            if self._owns_team:
+                self.team.close()
+            raise
         self._children: weakref.WeakSet[Region | Remote | Signal | Stream | PlanBuilder | Plan | Fifo] = (
             weakref.WeakSet()
         )

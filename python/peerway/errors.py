@@ -83,6 +83,11 @@ class Closed(Error, status="closed"):
     """The object, its context or its team was closed."""
 
 
+class Interrupted(Error, status="interrupted"):
+    """A rank of the team was interrupted in a collective. In that rank KeyboardInterrupt is raised, or what
+    its signal handler raised."""
+
+
 class Internal(Error, status="internal"):
     """A defect of Peerway; please report it."""
 

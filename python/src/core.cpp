@@ -45,6 +45,7 @@ std::span<const std::byte> as_span(const nb::bytes& bytes) {
 }
 
 Team create_team(int rank, int size, const nb::callable& broadcast) {
+  watch_signals();
   const nb::gil_scoped_release release;  // it waits for the other ranks
   return {peerway::Team::create(rank, size,
                                 [&](void* data, size_t bytes) {
@@ -71,6 +72,7 @@ void bind_team(nb::module_& module) {
   nb::class_<Team>(module, "Team")
       .def_static("from_launcher",
                   [] {
+                    watch_signals();
                     const nb::gil_scoped_release release;
                     return Team(peerway::Team::from_launcher(), "team");
                   })
@@ -157,6 +159,7 @@ void bind_context(nb::module_& module) {
       .def(
           "__init__",
           [](Context* self, Team& team) {
+            watch_signals();
             const nb::gil_scoped_release release;
             new (self) Context(peerway::Context(*team.hold()), "context");
           },

@@ -11,11 +11,22 @@
 #include <string>
 #include <thread>
 
+#include "interrupts.h"
 #include "peerway/peerway.hpp"
 
 namespace pwpy {
 
 namespace nb = nanobind;
+
+/// Throws when a signal handler has raised something; Python then gets that.
+inline void throw_if_interrupted() {
+  if (interrupted()) throw peerway::Error(peerway::Status::interrupted, "peerway: interrupted");
+}
+/// The same, having run the signal handlers that are due.
+inline void run_handlers() {
+  run_signal_handlers();
+  throw_if_interrupted();
+}
 
 /// A C++ owner that Python may close before it is collected; use after that raises Closed. Closing waits for
 /// the calls that other threads are in (Context.close ends their waits first), so that none uses what is
@@ -47,7 +58,15 @@ class Closable {
       const std::lock_guard lock(state_->mutex);
       last = std::move(state_->owner);
     }
-    while (last.use_count() > 1) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    for (auto looked = std::chrono::steady_clock::now(); last.use_count() > 1;) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      const auto now = std::chrono::steady_clock::now();
+      if (now - looked < std::chrono::milliseconds(20)) continue;
+      looked = now;
+      run_handlers();  // interrupted, the last of those calls frees it
+    }
+    last.reset();
+    throw_if_interrupted();
   }
 
  private:
@@ -96,6 +115,7 @@ void released(Body body) {
     if (status != peerway::Status::ok) message = peerway::error_message();
   }
   if (status != peerway::Status::ok) throw peerway::Error(status, message);
+  throw_if_interrupted();
 }
 
 /// "host" or "cuda" and an index, -1 for the one bound to this rank.

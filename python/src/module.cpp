@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "core.h"
+#include "interrupts.h"
 
 namespace nb = nanobind;
 
@@ -17,7 +18,9 @@ void raise_python(const char* status, const char* message) {
 }  // namespace
 
 NB_MODULE(_core, module) {
+  pwpy::watch_signals();
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
+    if (pwpy::restore_interrupt()) return;  // what the user asked for, whatever came of it here
     try {
       std::rethrow_exception(pointer);
     } catch (const peerway::Error& error) {

@@ -63,7 +63,15 @@ void bind_stream(nb::module_& module) {
             released([&, limit = timeout(seconds)] { return stream->wait(limit); });
           },
           nb::arg("timeout") = nb::none())
-      .def("close", &Stream::close, Release());
+      .def(
+          "close",
+          [](Stream& stream) {
+            // What is left in it ends first, in a wait that can be interrupted; then the stream stays open.
+            if (!stream.closed()) static_cast<void>(stream->wait());
+            throw_if_interrupted();
+            stream.close();
+          },
+          Release());
 }
 
 void put(PlanBuilder& plan, Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,

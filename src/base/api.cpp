@@ -40,6 +40,8 @@ const char* pw_status_name(pw_status status) {
       return "closed";
     case PW_INTERNAL:
       return "internal";
+    case PW_INTERRUPTED:
+      return "interrupted";
   }
   return "unknown";
 }

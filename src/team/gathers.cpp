@@ -49,7 +49,8 @@ std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Part& par
   if (gather.failure) {
     answers.push_back({rank, false, nullptr, {part.sequence, *gather.failure}});
   } else if (missing != gone_.end()) {
-    fail(part.sequence, gather, {PW_PEER_LOST, format("peerway: all_gather: {}", **missing)}, answers);
+    fail(part.sequence, gather, {(*missing)->status, format("peerway: all_gather: {}", (*missing)->text)},
+         answers);
   } else if (part.data.size() != gather.bytes) {
     fail(part.sequence, gather,
          {PW_INVALID_ARGUMENT,
@@ -70,14 +71,14 @@ std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Part& par
   return answers;
 }
 
-std::vector<Gathers::Answer> Gathers::lose(int rank, const std::string& why) {
+std::vector<Gathers::Answer> Gathers::lose(int rank, const std::string& why, pw_status status) {
   const auto index = static_cast<size_t>(rank);
-  gone_[index] = why;
+  gone_[index] = wire::Refusal{status, why};
   std::vector<Answer> answers;
   for (auto each = gathers_.begin(); each != gathers_.end();) {
     auto& [sequence, gather] = *each;
     if (!gather.given[index] && !gather.failure)
-      fail(sequence, gather, {PW_PEER_LOST, format("peerway: all_gather: {}", why)}, answers);
+      fail(sequence, gather, {status, format("peerway: all_gather: {}", why)}, answers);
     each = over(sequence, gather) ? gathers_.erase(each) : std::next(each);
   }
   return answers;

@@ -28,8 +28,8 @@ class Gathers {
   /// rank.
   std::vector<Answer> contribute(int rank, const wire::Part& part);
 
-  /// A rank is gone; `why` describes it. All it has not given to will fail.
-  std::vector<Answer> lose(int rank, const std::string& why);
+  /// A rank is gone, or takes part no more; `why` describes it. All it has not given to will fail.
+  std::vector<Answer> lose(int rank, const std::string& why, pw_status status = PW_PEER_LOST);
 
  private:
   struct Gather {
@@ -45,8 +45,8 @@ class Gathers {
   bool over(uint64_t sequence, const Gather& gather) const;
 
   std::map<uint64_t, Gather> gathers_;
-  std::vector<uint64_t> next_;                    ///< the next sequence of each rank
-  std::vector<std::optional<std::string>> gone_;  ///< why
+  std::vector<uint64_t> next_;                      ///< the next sequence of each rank
+  std::vector<std::optional<wire::Refusal>> gone_;  ///< why
 };
 
 }  // namespace pw

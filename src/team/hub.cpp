@@ -50,7 +50,7 @@ void Hub::serve() {
   while (!over_) {
     poll_once();
     if (!over_ && !complete_ && now_ns() >= deadline_) fail_late();
-    if (now_ns() >= linger_until_) over_ = true;
+    if (now_ns() >= linger_until_ || (hurried_.load() && linger_until_ != PW_FOREVER)) over_ = true;
     std::erase_if(connections_, [](const auto& each) { return each->closing && !each->channel.unsent(); });
   }
   finish();
@@ -64,7 +64,11 @@ void Hub::poll_once() {
   }
   const size_t count = polled.size();
   door_.add_to(polled);
-  if (::poll(polled.data(), polled.size(), poll_milliseconds(complete_ ? linger_until_ : deadline_)) <= 0)
+  const uint64_t until = complete_ ? linger_until_ : deadline_;
+  constexpr int kPoll = 20;  // ms: rank 0, which waits for a hub that lingers, may be in a hurry
+  const int longest = poll_milliseconds(until);
+  if (::poll(polled.data(), polled.size(),
+             complete_ && until != PW_FOREVER ? std::min(longest, kPoll) : longest) <= 0)
     return;
 
   for (size_t i = 0; i < count; ++i)
@@ -118,6 +122,10 @@ void Hub::handle(Connection& connection, const Message& message) {
     send(gathers_.contribute(static_cast<int>(connection.hello.rank), parse_part(message.payload)));
   } else if (joined && message.type == Type::lost) {
     lose(parse_loss(message.payload, size_).rank, How::died);
+  } else if (joined && message.type == Type::abandon) {
+    const auto rank = static_cast<int>(connection.hello.rank);
+    send(gathers_.lose(rank, format("rank {} was interrupted in a collective; make a new team", rank),
+                       PW_INTERRUPTED));
   } else if (joined && message.type == Type::goodbye) {
     connection.closing = true;
     lose(connection.hello.rank, How::left);

@@ -25,6 +25,8 @@ class Hub {
   /// The thread ends by itself: when the last member is gone, or soon after rank 0 has left, or at once when
   /// rank 0's connection breaks. This waits for it.
   ~Hub();
+  /// Let it end soon, without waiting for the goodbyes of others.
+  void hurry() { hurried_.store(true); }
   /// In a forked child, where the thread does not exist.
   void forget() { thread_.detach(); }
 
@@ -65,6 +67,7 @@ class Hub {
   SharedBytes failure_;                 ///< why there will be no team, for all who join
   uint64_t linger_until_ = PW_FOREVER;  ///< set when rank 0 has left
   bool over_ = false;
+  std::atomic<bool> hurried_{false};
   std::thread thread_;
 };
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/host_id.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/reason.h"
 
@@ -23,17 +24,21 @@ namespace {
 /// later.
 constexpr uint64_t kGrace = 200'000'000;
 
-/// Waits without a deadline for PW_FOREVER, whose time the condition variable could not hold.
-bool wait_for_change(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, uint64_t deadline,
-                     auto&& done) {
-  if (deadline == PW_FOREVER) {
-    changed.wait(lock, done);
-    return true;
+/// PW_OK once `done()` holds; PW_TIMEOUT; PW_INTERRUPTED. The check runs without the lock.
+pw_status wait_for_change(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+                          uint64_t deadline, auto&& done) {
+  const uint64_t slice = interrupt_check.check != nullptr ? Interrupt::kSlice : uint64_t{60'000'000'000};
+  while (!done()) {
+    const uint64_t now = now_ns();
+    if (now >= deadline) return PW_TIMEOUT;
+    const std::chrono::nanoseconds part(std::min(deadline - now, slice));
+    if (changed.wait_for(lock, part, done)) break;
+    lock.unlock();
+    const bool interrupted = Interrupt::ask();
+    lock.lock();
+    if (interrupted && !done()) return PW_INTERRUPTED;
   }
-  const auto left = std::chrono::nanoseconds(deadline - std::min(deadline, now_ns()));
-  const auto until = std::chrono::steady_clock::now() +
-                     std::min<std::chrono::nanoseconds>(left, std::chrono::hours(24 * 365));
-  return changed.wait_until(lock, until, done);
+  return PW_OK;
 }
 
 }  // namespace
@@ -57,11 +62,15 @@ Member::Member(int rank, int size, const Secret& secret, Channel channel, std::u
       channel_(std::move(channel)),
       thread_([this] { run(); }) {
   std::unique_lock lock(mutex_);
-  const bool told = wait_for_change(changed_, lock, deadline, [this] { return welcomed_ || refused_; });
+  const pw_status waited =
+      wait_for_change(changed_, lock, deadline, [this] { return welcomed_ || refused_; });
   if (welcomed_) return;
+  hurried_ = waited == PW_INTERRUPTED;
   const Answer why =
-      told ? *refused_
-           : Answer{PW_TIMEOUT, "peerway: rank 0 let this rank in but not all ranks joined in time", {}};
+      waited == PW_OK ? *refused_
+      : hurried_
+          ? Answer{PW_INTERRUPTED, "peerway: joining the team was interrupted by this program", {}}
+          : Answer{PW_TIMEOUT, "peerway: rank 0 let this rank in but not all ranks joined in time", {}};
   lock.unlock();
   stop();
   throw Error(why.status, why.text);
@@ -83,7 +92,13 @@ void Member::stop() {
     if (hub_alive_) channel_.queue(Type::goodbye);
   }
   wake_.ring();
+  {
+    std::unique_lock lock(mutex_);
+    if (wait_for_change(changed_, lock, PW_FOREVER, [this] { return ended_; }) != PW_OK) hurried_ = true;
+  }
+  wake_.ring();
   thread_.join();
+  if (hub_ && hurried_) hub_->hurry();
   hub_.reset();
 }
 
@@ -100,7 +115,12 @@ std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint6
                         static_cast<double>(timeout_ns) / 1e9));
   };
   std::unique_lock lock(mutex_);
-  if (!wait_for_change(changed_, lock, deadline, [this] { return !gathering_; })) throw late();
+  const auto give_up = [&](pw_status waited) {
+    if (waited == PW_TIMEOUT) throw late();
+    if (waited != PW_OK) interrupted();
+  };
+  if (abandoned_) interrupted();
+  give_up(wait_for_change(changed_, lock, deadline, [this] { return !gathering_; }));
   gathering_ = true;
   struct EndOfTurn {
     Member& member;
@@ -112,7 +132,11 @@ std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint6
   if (hub_alive_) {
     channel_.queue(Type::contribute, pack(Part{sequence_, mine}));
     wake_.ring();
-    wait_for_change(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; });
+    if (wait_for_change(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; }) ==
+        PW_INTERRUPTED) {
+      ++sequence_;
+      interrupted();
+    }
   }
   // A late answer to this one will carry an old number and be dropped.
   ++sequence_;
@@ -125,6 +149,18 @@ std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint6
     throw Error(PW_INTERNAL, format("peerway: all_gather returned {} bytes for {} ranks of {}",
                                     answer.data.size(), size_, mine.size()));
   return std::move(answer.data);
+}
+
+/// With the lock. The others must not wait for what this rank will not give.
+void Member::interrupted() {
+  if (!std::exchange(abandoned_, true) && hub_alive_) {
+    channel_.queue(Type::abandon);
+    wake_.ring();
+  }
+  throw Error(PW_INTERRUPTED,
+              format("peerway: rank {} was interrupted in a collective, which ends the collectives of its "
+                     "team; make a new team for more",
+                     rank_));
 }
 
 std::shared_ptr<void> Member::on_loss(std::function<void(int)> callback) {
@@ -143,6 +179,9 @@ void Member::run() {
     log(LogLevel::error, format("rank {} stops following its team: {}", rank_, reason_of(error)));
     hub_ended();
   }
+  std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
 }
 
 void Member::serve() {
@@ -156,7 +195,7 @@ void Member::serve() {
       const bool unsent = hub_alive_ && channel_.unsent();
       if (leaving_ && until == PW_FOREVER) until = now_ns() + kFarewell;
       // The hub closes the connection when it has read the goodbye. Closing it first could lose that.
-      if (leaving_ && (!hub_alive_ || now_ns() >= until)) break;
+      if (leaving_ && (!hub_alive_ || hurried_ || now_ns() >= until)) break;
       polled.push_back(
           {hub_alive_ ? channel_.descriptor() : -1, static_cast<short>(POLLIN | (unsent ? POLLOUT : 0)), 0});
     }

@@ -66,6 +66,7 @@ class Member final : public Team {
   void lose(int rank, wire::How how);
   void check_watches();
   void answer(uint64_t sequence, Answer given);
+  [[noreturn]] void interrupted();
   void stop();
 
   const int rank_, size_;
@@ -81,6 +82,9 @@ class Member final : public Team {
   std::condition_variable changed_;
   Channel channel_;
   bool welcomed_ = false, hub_alive_ = true, leaving_ = false;
+  bool ended_ = false;      ///< the thread has nothing more to do
+  bool hurried_ = false;    ///< leave without waiting for the hub
+  bool abandoned_ = false;  ///< an all_gather was interrupted: there will be none any more
   std::optional<Answer> refused_;
   bool gathering_ = false;  ///< some thread is in all_gather(): one at a time
   uint64_t sequence_ = 0;   ///< of the all_gather under way, or the next

@@ -37,7 +37,7 @@ void write(ByteWriter& writer, const Refusal& refusal) {
 
 Refusal read_refusal(ByteReader& reader) {
   const auto status = reader.get<uint32_t>();
-  if (status == PW_OK || status > PW_INTERNAL) refuse(format("status {} in a refusal", status));
+  if (status == PW_OK || status > PW_INTERRUPTED) refuse(format("status {} in a refusal", status));
   return {static_cast<pw_status>(status), reader.get_text(kMaxText)};
 }
 
@@ -90,7 +90,7 @@ Header parse_header(const HeaderBytes& bytes, size_t limit) {
         "version of Peerway",
         version, kVersion));
   const auto type = reader.get<uint8_t>();
-  if (type < static_cast<uint8_t>(Type::hello) || type > static_cast<uint8_t>(Type::goodbye))
+  if (type < static_cast<uint8_t>(Type::hello) || type > static_cast<uint8_t>(Type::abandon))
     refuse(format("a message of the unknown type {} arrived", type));
   header.type = static_cast<Type>(type);
   if (header.bytes > limit)

@@ -42,7 +42,8 @@ enum class Type : uint8_t {
   result,
   failure,
   lost,
-  goodbye
+  goodbye,
+  abandon
 };
 
 struct Header {

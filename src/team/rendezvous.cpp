@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/format.h"
+#include "base/interrupt.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "team/member.h"
@@ -60,12 +61,19 @@ class TeamOfOne final : public Team {
   Secret secret_ = random_bytes<16>();
 };
 
+/// Joining a team is given up when the program says so.
+void check_interrupt() {
+  if (Interrupt::ask())
+    throw Error(PW_INTERRUPTED, "peerway: joining the team was interrupted by this program");
+}
+
 /// The next message, for the few that come before the connection has a thread.
 Message await(Channel& channel, size_t limit, uint64_t deadline, const std::string& where) {
   while (true) {
     if (auto message = channel.next(limit)) return std::move(*message);
     pollfd polled{channel.descriptor(), static_cast<short>(POLLIN | (channel.unsent() ? POLLOUT : 0)), 0};
-    ::poll(&polled, 1, poll_milliseconds(deadline));
+    ::poll(&polled, 1, sliced_milliseconds(deadline));
+    check_interrupt();
     channel.write();
     if (!channel.read()) {
       if (auto message = channel.next(limit)) return std::move(*message);
@@ -114,6 +122,7 @@ Channel reach_hub(const Ticket& ticket, int rank, int size, const Patience& pati
       Descriptor socket = connect_to(address, within(address.unix_socket ? kTurn : patience.connect));
       return introduce(std::move(socket), rank, size, ticket.secret, within(patience.answer), where);
     } catch (const Error& error) {
+      if (error.status() == PW_INTERRUPTED) throw;
       const bool told = telling && telling->status() == PW_DENIED;
       // What is no message of ours is no hub of ours.
       if (error.status() == PW_INVALID_ARGUMENT)
@@ -190,7 +199,7 @@ std::unique_ptr<Team> join(int rank, int size, bool trusted,
     try {
       if (ticket) channel = reach_hub(*ticket, rank, size, patience, deadline);
     } catch (const Error& error) {
-      if (trusted && error.status() == PW_DENIED) throw;
+      if ((trusted && error.status() == PW_DENIED) || error.status() == PW_INTERRUPTED) throw;
       why = error.what();
       if (error.status() == PW_TIMEOUT) patience.grow();
     }
@@ -202,6 +211,7 @@ std::unique_ptr<Team> join(int rank, int size, bool trusted,
                   format("peerway: rank {} of {} found no way to rank 0 in time (PEERWAY_TIMEOUT bounds the "
                          "wait): {}",
                          rank, size, why.starts_with("peerway: ") ? why.substr(9) : why));
+    check_interrupt();
     ::usleep(pause);
   }
 }

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/interrupt.h"
 #include "base/status.h"
 
 namespace pw {
@@ -212,8 +213,10 @@ Descriptor connect_to(const Address& address, uint64_t deadline) {
     throw Error(PW_TIMEOUT, format("peerway: too many others wait at {}", to_string(address)));
   if (error == EINPROGRESS) {
     pollfd ready{socket.get(), POLLOUT, 0};
-    while (::poll(&ready, 1, poll_milliseconds(deadline)) <= 0)
-      if (now_ns() >= deadline)
+    while (::poll(&ready, 1, sliced_milliseconds(deadline)) <= 0)
+      if (Interrupt::ask())
+        throw Error(PW_INTERRUPTED, "peerway: joining the team was interrupted by this program");
+      else if (now_ns() >= deadline)
         throw Error(PW_TIMEOUT, format("peerway: nothing answers at {}", to_string(address)));
     socklen_t length = sizeof error;
     ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);

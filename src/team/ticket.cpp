@@ -85,7 +85,7 @@ Ticket parse_ticket(std::string_view text, const std::string& what) {
     } else if (key == "problem") {
       int status = 0;
       const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), status);
-      if (error != std::errc{} || status <= PW_OK || status > PW_INTERNAL)
+      if (error != std::errc{} || status <= PW_OK || status > PW_INTERRUPTED)
         refuse_ticket("a bad problem line in " + what);
       ticket.status = static_cast<pw_status>(status);
       ticket.problem = std::string(end, value.data() + value.size());

@@ -1,6 +1,6 @@
 // Waiting for something that another rank will do, as the context's policy says: spin first, then give the
 // processor away between looks (performance) or sleep until woken (economy). It always ends: when it
-// happened, when the deadline passed, when the rank is lost.
+// happened, when the deadline passed, when the rank is lost, when the program interrupts it.
 #pragma once
 
 #include <sched.h>
@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/interrupt.h"
 #include "base/relax.h"
 #include "base/status.h"
 #include "base/waiting.h"
@@ -44,10 +45,12 @@ pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, B
     if (done()) return PW_OK;
     relax();
   }
+  Interrupt interrupt;
   if (!economy) {
     for (const int looks = waiting.looks_between();;) {
       if (const pw_status status = wait.ended(); status != PW_OK)
         return done() ? PW_OK : status;  // it may have come just before
+      if (interrupt.wanted()) return fail_interrupted(wait.what);
       sched_yield();
       for (int i = looks; i > 0; --i) {
         if (done()) return PW_OK;
@@ -62,6 +65,7 @@ pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, B
     const uint32_t seen = sleeper.seen();
     if (done()) return PW_OK;
     if (const pw_status status = wait.ended(); status != PW_OK) return done() ? PW_OK : status;
+    if (interrupt.wanted()) return fail_interrupted(wait.what);
     const uint64_t now = now_ns();
     const uint64_t left = wait.deadline_ns > now ? wait.deadline_ns - now : 0;
     sleeper.sleep(seen, std::min(left, waiting.nap_ns(wakes, now - since)));

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ranks import Ranks
-from ucx_builds import LIBRARIES, PATHS, TRANSPORTS, needs_some
+from ucx_builds import LIBRARIES, PATHS, TRANSPORTS, needs_some, settings_of
 
 
 def start(
@@ -129,6 +129,31 @@ def test_gpu_memory_is_staged_where_ucx_does_not_see_it(library: Path, doubles: 
         assert one["home"]
         assert one["staged"] == ""
         assert "has no CUDA support; install libucx-cu13 or point UCX_ROOT" in str(one["direct"])
+
+
+# UCX ended the process of a survivor in one of six such deaths, when it answered a put of the rank that died.
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_deaths_of_ranks_that_put_leave_the_others_at_work(library: Path) -> None:
+    environment = {"PEERWAY_PATHS": "ucx/direct", **settings_of(library, "tcp")}
+    for victims in ((1, 2), (3, 1)):
+        with Ranks("ucx_deaths.py", 4, 1 << 20, **environment) as ranks:
+            assert ranks.read_all() == ["working"] * 4
+            alive = [0, 1, 2, 3]
+            for victim in victims:
+                ranks.kill(victim)
+                alive.remove(victim)
+                assert [ranks.read(rank) for rank in alive] == [{"lost": victim}] * len(alive)
+            for rank in alive:
+                ranks.tell(rank)
+            ranks.end(*victims)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_over_tcp_closed_memory_is_left_alone(library: Path) -> None:
+    first, second = told("closed", size=200_000, PEERWAY_PATHS="ucx/direct", PEERWAY_UCX_LIBRARY=library)
+    assert [first[of]["kind"] for of in ("put", "get", "signal")] == ["StaleKey", "StaleKey", ""]  # type: ignore[index]
+    assert "rank 1" in first["put"]["text"]  # type: ignore[index]
+    assert second == {"untouched": True}
 
 
 @needs_some

@@ -5,6 +5,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
@@ -62,6 +67,9 @@ void Engine::open() {
   messages.cb = on_message;
   messages.arg = this;
   check(library_.ucp_worker_set_am_recv_handler(worker_, &messages), "listen to messages");
+  messages.id = kOperations;
+  messages.cb = on_part;
+  check(library_.ucp_worker_set_am_recv_handler(worker_, &messages), "listen to operations");
   check(library_.ucp_worker_get_efd(worker_, &event_), "make its events waitable");
   ucp_worker_attr_t worker{};
   worker.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS;
@@ -106,8 +114,9 @@ void Engine::keep(std::shared_ptr<void> memory) {
 // UCX closes a broken connection in one turn and calls its error handler in a later one. A send in between
 // ends the process ("Fatal: unexpected error: Endpoint timeout", seen with UCX 1.22), so what is to be told
 // is told first.
-void Engine::hear() {
+void Engine::hear(const Peer& peer) {
   constexpr int kMostTurns = 16;
+  if (peer.by_messages) return;
   for (int turns = 0; turns < kMostTurns && library_.ucp_worker_progress(worker_) > 0; ++turns) {
   }
 }
@@ -119,6 +128,9 @@ unsigned Engine::turn() {
       if (peer != nullptr && team_.lost(peer->rank)) broken_ |= peer->fail(UCS_ERR_CONNECTION_RESET);
   }
   if (broken_) close_broken();
+  if (std::exchange(answers_due_, false))
+    for (auto& peer : peers_)
+      if (peer != nullptr) answer(*peer);
   if (std::exchange(words_ready_, false))
     for (auto& peer : peers_)
       if (peer != nullptr) send_words(*peer);
@@ -172,23 +184,59 @@ void Engine::enter(Device& device) try { device.enter(); } catch (const Error& e
 // ---- connections ----
 
 Engine::Peer& Engine::connect(int rank) {
-  auto& entry = peers_[static_cast<size_t>(rank)];
-  if (entry != nullptr) return *entry;
-  auto peer = std::make_unique<Peer>(*this, rank);
+  Peer& peer = peer_of(rank);
+  if (peer.connected) return peer;
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(addresses_[static_cast<size_t>(rank)].data());
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-  params.err_handler = {on_error, peer.get()};
-  const ucs_status_t status = library_.ucp_ep_create(worker_, &params, &peer->endpoint);
+  params.err_handler = {on_error, &peer};
+  const ucs_status_t status = library_.ucp_ep_create(worker_, &params, &peer.endpoint);
   if (status != UCS_OK)
     throw Error(PW_UNAVAILABLE,
                 format("peerway: UCX {} found no way to rank {}: {}; both ends need a transport in common "
                        "(`ucx_info -d`, UCX_TLS, UCX_NET_DEVICES)",
                        library_.version, rank, text_of(library_, status)));
-  entry = std::move(peer);
+  peer.connected = true;
+  peer.by_messages = !reaches_memory(peer.endpoint);
+  return peer;
+}
+
+Engine::Peer& Engine::peer_of(int rank) {
+  auto& entry = peers_[static_cast<size_t>(rank)];
+  if (entry == nullptr) entry = std::make_unique<Peer>(*this, rank);
   return *entry;
+}
+
+// UCX does not say whether it emulates remote access on a connection. It does where all of the connection's
+// transports only send; it names them as "lane[0]:  1:tcp/eth0.0 md[1] ...".
+bool Engine::reaches_memory(ucp_ep_h endpoint) const {
+  constexpr std::string_view kOnlySend[] = {"tcp", "ud_", "srd", "cuda_", "gdr_copy", "rocm_", "ze_"};
+  char* text = nullptr;
+  size_t length = 0;
+  FILE* out = open_memstream(&text, &length);
+  if (out == nullptr) return false;
+  library_.ucp_ep_print_info(endpoint, out);
+  fclose(out);
+  const std::unique_ptr<char, decltype(&std::free)> owner(text, std::free);
+  std::string_view left(text, length);
+  for (size_t lane = 0; (lane = left.find("lane[")) != std::string_view::npos;) {
+    left.remove_prefix(lane + 5);
+    const std::string_view line = left.substr(0, left.find('\n'));
+    const size_t slash = line.find('/');
+    const size_t name = slash == std::string_view::npos ? slash : line.rfind(':', slash);
+    if (name == std::string_view::npos) continue;
+    const std::string_view transport = line.substr(name + 1, slash - name - 1);
+    if (std::ranges::none_of(kOnlySend, [&](std::string_view start) { return transport.starts_with(start); }))
+      return true;
+  }
+  return false;
+}
+
+bool Engine::by_messages(int rank) {
+  Lock lock(mutex_);
+  return connect(rank).by_messages;
 }
 
 void Engine::on_error(void* argument, ucp_ep_h, ucs_status_t status) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "base/bytes.h"
@@ -18,6 +19,7 @@
 #include "path/path.h"
 #include "path/polled.h"
 #include "path/ucx/library.h"
+#include "path/ucx/message.h"
 
 namespace pw::ucx {
 
@@ -37,13 +39,17 @@ class Used {
 /// Memory of this rank, registered with UCX. Shared, and attached to its region.
 class Memory : public Used {
  public:
-  Memory(std::shared_ptr<Engine> engine, const void* address, uint64_t bytes);  ///< Throws Error
+  /// `host` says that it is host memory. Throws Error.
+  Memory(std::shared_ptr<Engine> engine, const void* address, uint64_t bytes, bool host = true);
   ~Memory();
   [[nodiscard]] const Bytes& key() const { return key_; }  ///< what peers need to reach it
 
  private:
   friend class Engine;
   std::shared_ptr<Engine> engine_;
+  const uint64_t address_, bytes_;
+  const bool host_;
+  uint64_t number_ = 0;  ///< by which messages name it
   ucp_abi::ucp_mem_h handle_ = nullptr;
   Bytes key_;
 };
@@ -57,6 +63,7 @@ class RemoteMemory : public Used {
  private:
   friend class Engine;
   std::shared_ptr<Engine> engine_;
+  uint64_t number_ = 0;  ///< of the Memory at the peer
   ucp_abi::ucp_rkey_h handle_ = nullptr;
 };
 
@@ -67,6 +74,8 @@ struct Piece {
   uint64_t remote;  ///< address in the peer
   uint64_t bytes;
 };
+
+inline constexpr unsigned kOperations = 1;  ///< the messages of message.h; others are notes, 0
 
 class Engine final : public Polled, public std::enable_shared_from_this<Engine> {
  public:
@@ -95,6 +104,10 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   /// Waits until `done()` holds, letting UCX work meanwhile (wait.h).
   template <typename Done>
   pw_status wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done);
+
+  /// Whether operations with the rank go as messages (message.h), which are for host memory at both ends.
+  /// Throws Error.
+  bool by_messages(int rank);
 
   /// Whether the connection to the rank broke; failure() says how.
   bool failed(int rank);
@@ -125,15 +138,18 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   struct Peer;
   struct Flight;
   struct Fence;
+  struct Line;
   using Lock = std::unique_lock<std::mutex>;
 
   void open();
   void run();                                            ///< the thread
   void rouse() const { eventfd_write(wake_.get(), 1); }  ///< lets the thread look at UCX again
   static void enter(Device& device);
-  void hear();
+  bool reaches_memory(ucp_abi::ucp_ep_h endpoint) const;
+  void hear(const Peer& peer);
   unsigned turn();  ///< one round of UCX's progress, and of connections to close
   void close_broken();
+  Peer& peer_of(int rank);
   Peer& connect(int rank);           ///< throws Error
   pw_status failure_of(Peer& peer);  ///< PW_OK while the connection stands
   void send_words(Peer& peer);       ///< those whose turn has come
@@ -142,14 +158,31 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   pw_status started(ucp_abi::ucs_status_ptr_t answer, Flight* flight);
   template <typename Done>
   pw_status wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done);
+  pw_status wait_for_room(Lock& lock, Peer& peer);  ///< for another operation on the connection
   pw_status flush_endpoint(Lock& lock, Peer& peer, uint64_t deadline_ns);
   bool settle(Lock& lock, Used& used);  ///< false when something is still under way after a while
+  pw_status failure_since_flush(Peer& peer, ucp_abi::ucs_status_t flushed);
+  void forget(const Used& used);  ///< what is still under way no longer uses it
+  pw_status move_by_messages(Lock& lock, Peer& peer, Memory& local, RemoteMemory& remote, Piece piece);
+  pw_status ask(Peer& peer, Line& line, Flight* flight, const MessageHeader& header, const void* data,
+                uint64_t bytes);
+  pw_status post(Peer& peer, Flight* flight, const void* data, uint64_t bytes);
+  void take(const MessageHeader& header, ByteView data);
+  pw_status store(const MessageHeader& header, ByteView data);
+  Memory* find(const MessageHeader& header, uint64_t bytes, pw_status& why_not);
+  void done_up_to(Line& line, uint64_t number);
+  void take_data(Peer& peer, const MessageHeader& header, ByteView data);
+  void answer(Peer& peer);
+  void answer_get(Peer& peer, const MessageHeader& get);
+  void give_up_answers(Peer& peer);
   ucp_abi::ucp_request_param_t parameters(Flight* flight) const;
   static void on_completion(void* request, ucp_abi::ucs_status_t status, void* flight);
   static void on_word_ready(void* request, ucp_abi::ucs_status_t status, void* flight);
   static void on_fence(void* request, ucp_abi::ucs_status_t status, void* fence);
   static ucp_abi::ucs_status_t on_message(void* engine, const void* header, size_t header_length, void* data,
                                           size_t length, const ucp_abi::ucp_am_recv_param_t* param);
+  static ucp_abi::ucs_status_t on_part(void* engine, const void* header, size_t header_length, void* data,
+                                       size_t length, const ucp_abi::ucp_am_recv_param_t* param);
   static void on_error(void* peer, ucp_abi::ucp_ep_h endpoint, ucp_abi::ucs_status_t status);
 
   const Library& library_;
@@ -167,10 +200,13 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> free_flights_;
   std::function<void(ByteView)> receiver_;
-  bool words_ready_ = false;                   ///< some peer has words to send
-  bool broken_ = false;                        ///< some connection broke and is to be closed
-  std::vector<ucp_abi::ucp_mem_h> abandoned_;  ///< registrations that could not be undone while in use
-  std::vector<std::shared_ptr<void>> kept_;    ///< no longer used here, but peers may still put there
+  std::unordered_map<uint64_t, Memory*> memories_;  ///< what messages may reach
+  uint64_t numbered_ = 0;                           ///< the last number given to one
+  bool answers_due_ = false;                        ///< some peer is to be answered
+  bool words_ready_ = false;                        ///< some peer has words to send
+  bool broken_ = false;                             ///< some connection broke and is to be closed
+  std::vector<ucp_abi::ucp_mem_h> abandoned_;       ///< registrations that could not be undone while in use
+  std::vector<std::shared_ptr<void>> kept_;         ///< no longer used here, but peers may still put there
 
   std::atomic<bool> lost_{false};  ///< some rank was lost: look which
   std::atomic<int> failures_{0};   ///< connections that broke

@@ -8,8 +8,8 @@ namespace pw::ucx {
 
 using namespace ucp_abi;
 
-Memory::Memory(std::shared_ptr<Engine> engine, const void* address, uint64_t bytes)
-    : engine_(std::move(engine)) {
+Memory::Memory(std::shared_ptr<Engine> engine, const void* address, uint64_t bytes, bool host)
+    : engine_(std::move(engine)), address_(reinterpret_cast<uint64_t>(address)), bytes_(bytes), host_(host) {
   const Library& library = engine_->library_;
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
@@ -27,17 +27,24 @@ Memory::Memory(std::shared_ptr<Engine> engine, const void* address, uint64_t byt
                 format("peerway: UCX {} could not register {} bytes at {}: {}; RDMA needs a large enough "
                        "locked-memory limit (ulimit -l)",
                        library.version, bytes, address, text_of(library, status)));
-  key_.assign(static_cast<std::byte*>(packed), static_cast<std::byte*>(packed) + length);
+  number_ = ++engine_->numbered_;
+  engine_->memories_.emplace(number_, this);
+  ByteWriter key;
+  key.put(number_);
+  key.put(ByteView(static_cast<std::byte*>(packed), length));
+  key_ = key.take();
   library.ucp_rkey_buffer_release(packed);
 }
 
 Memory::~Memory() {
   Engine::Lock lock(engine_->mutex_);
+  engine_->memories_.erase(number_);  // from here on messages for it are refused
   if (engine_->settle(lock, *this)) {
     engine_->library_.ucp_mem_unmap(engine_->context_, handle_);
     return;
   }
   log(LogLevel::warning, "a region was closed while UCX still used it; flush before you close");
+  engine_->forget(*this);
   engine_->abandoned_.push_back(handle_);
 }
 
@@ -46,7 +53,10 @@ RemoteMemory::RemoteMemory(std::shared_ptr<Engine> engine, int rank, ByteView ke
   std::lock_guard lock(engine_->mutex_);
   Engine::Peer& peer = engine_->connect(rank);
   if (engine_->failure_of(peer) != PW_OK) throw Error(PW_PEER_LOST, last_error_message());
-  const ucs_status_t status = engine_->library_.ucp_ep_rkey_unpack(peer.endpoint, key.data(), &handle_);
+  ByteReader from(key, "a key of UCX");
+  number_ = from.get<uint64_t>();
+  const ucs_status_t status =
+      engine_->library_.ucp_ep_rkey_unpack(peer.endpoint, from.rest().data(), &handle_);
   if (status != UCS_OK)
     throw Error(
         PW_BAD_KEY,
@@ -57,7 +67,10 @@ RemoteMemory::RemoteMemory(std::shared_ptr<Engine> engine, int rank, ByteView ke
 
 RemoteMemory::~RemoteMemory() {
   Engine::Lock lock(engine_->mutex_);
-  if (engine_->settle(lock, *this)) engine_->library_.ucp_rkey_destroy(handle_);
+  if (engine_->settle(lock, *this))
+    engine_->library_.ucp_rkey_destroy(handle_);
+  else
+    engine_->forget(*this);
 }
 
 }  // namespace pw::ucx

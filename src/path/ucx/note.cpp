@@ -104,7 +104,7 @@ Note read_body(ByteView bytes, int ranks) {
     ring.rank = rank;
     ring.answer = reader.get<uint8_t>() != 0;
     const auto status = reader.get<uint8_t>();
-    ring.status = status <= PW_INTERNAL ? static_cast<pw_status>(status) : PW_INTERNAL;
+    ring.status = status <= PW_INTERRUPTED ? static_cast<pw_status>(status) : PW_INTERNAL;
     ring.address = reader.get<uint64_t>();
     const ByteView key = reader.rest();
     ring.key.assign(key.begin(), key.end());

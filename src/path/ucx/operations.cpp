@@ -22,6 +22,7 @@ Engine::Flight* Engine::take_flight(Peer& peer, Used* local, Used* remote) {
   flight->peer = &peer;
   flight->local = local;
   flight->remote = remote;
+  flight->open = 1;
   peer.flights.fetch_add(1, std::memory_order_relaxed);
   for (Used* used : {local, remote})
     if (used != nullptr) ++used->flights_;
@@ -30,9 +31,10 @@ Engine::Flight* Engine::take_flight(Peer& peer, Used* local, Used* remote) {
 
 void Engine::land(Flight* flight, ucs_status_t status) {
   Peer& peer = *flight->peer;
+  if (status != UCS_OK && peer.unreported == UCS_OK) peer.unreported = status;
+  if (--flight->open > 0) return;
   for (Used* used : {flight->local, flight->remote})
     if (used != nullptr) --used->flights_;
-  if (status != UCS_OK && peer.unreported == UCS_OK) peer.unreported = status;
   flight->kept.reset();
   free_flights_.push_back(flight);
   peer.flights.fetch_sub(1, std::memory_order_release);
@@ -78,17 +80,26 @@ pw_status Engine::wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done
   return status != PW_OK ? status : failure_of(peer);
 }
 
+pw_status Engine::wait_for_room(Lock& lock, Peer& peer) {
+  if (peer.flights.load(std::memory_order_relaxed) < kFlights) return PW_OK;
+  return wait(lock, peer, PW_FOREVER,
+              [&] { return peer.flights.load(std::memory_order_acquire) <= kFlights / 2; });
+}
+
 pw_status Engine::move(int rank, Memory& local, RemoteMemory& remote, bool host,
                        const std::function<bool(Piece&)>& next) {
   Lock lock(mutex_);
   Peer& peer = connect(rank);
-  const auto has_room = [&] { return peer.flights.load(std::memory_order_acquire) <= kFlights / 2; };
   for (Piece piece; next(piece);) {
     peer.unordered = true;
-    if (peer.flights.load(std::memory_order_relaxed) >= kFlights)
-      if (const pw_status status = wait(lock, peer, PW_FOREVER, has_room); status != PW_OK) return status;
-    hear();
+    if (const pw_status status = wait_for_room(lock, peer); status != PW_OK) return status;
+    hear(peer);
     if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+    if (peer.by_messages) {
+      if (const pw_status status = move_by_messages(lock, peer, local, remote, piece); status != PW_OK)
+        return status;
+      continue;
+    }
     Flight* flight = take_flight(peer, &local, &remote);
     ucp_request_param_t params = parameters(flight);
     params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
@@ -110,9 +121,13 @@ pw_status Engine::move(int rank, Memory& local, RemoteMemory& remote, bool host,
 pw_status Engine::put_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t value) {
   Lock lock(mutex_);
   Peer& peer = connect(rank);
-  hear();
+  hear(peer);
   if (const pw_status status = failure_of(peer); status != PW_OK) return status;
   Flight* flight = take_flight(peer, nullptr, &remote);
+  if (peer.by_messages)
+    return ask(peer, peer.puts, flight,
+               {.kind = MessageKind::word, .memory = remote.number_, .address = address, .value = value},
+               nullptr, 0);
   flight->word = value;  // stays where it is until the put is done
   flight->address = address;
   flight->ready = true;
@@ -137,7 +152,7 @@ void Engine::on_word_ready(void* request, ucs_status_t, void* argument) {
 }
 
 void Engine::send_words(Peer& peer) {
-  hear();
+  hear(peer);
   while (!peer.words.empty() && peer.words.front()->ready) {
     Flight* flight = peer.words.front();
     peer.words.pop_front();
@@ -161,16 +176,25 @@ pw_status Engine::get_word(int rank, RemoteMemory& remote, uint64_t address, uin
   {
     Lock lock(mutex_);
     Peer& peer = connect(rank);
-    hear();
+    hear(peer);
     if (const pw_status status = failure_of(peer); status != PW_OK) return status;
     Flight* flight = take_flight(peer, nullptr, &remote);
     flight->kept = landing;
-    ucp_request_param_t params = parameters(flight);
-    params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-    params.memory_type = UCS_MEMORY_TYPE_HOST;
-    const ucs_status_ptr_t answer =
-        library_.ucp_get_nbx(peer.endpoint, landing.get(), sizeof value, address, remote.handle_, &params);
-    if (const pw_status status = started(answer, flight); status != PW_OK) return status;
+    flight->landing = landing.get();
+    pw_status status = PW_OK;
+    if (peer.by_messages) {
+      const MessageHeader get{
+          .kind = MessageKind::get, .memory = remote.number_, .address = address, .value = sizeof value};
+      status = ask(peer, peer.gets, flight, get, nullptr, 0);
+    } else {
+      ucp_request_param_t params = parameters(flight);
+      params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+      params.memory_type = UCS_MEMORY_TYPE_HOST;
+      status = started(
+          library_.ucp_get_nbx(peer.endpoint, landing.get(), sizeof value, address, remote.handle_, &params),
+          flight);
+    }
+    if (status != PW_OK) return status;
   }
   if (const pw_status status = flush(rank, PW_FOREVER); status != PW_OK) return status;
   value = *landing;
@@ -237,6 +261,11 @@ pw_status Engine::flush(int rank, uint64_t deadline_ns) {
 }
 
 pw_status Engine::flush_endpoint(Lock& lock, Peer& peer, uint64_t deadline_ns) {
+  if (peer.by_messages) {
+    const uint64_t puts = peer.puts.sent, gets = peer.gets.sent;
+    const pw_status status = wait(lock, peer, deadline_ns, [&] { return peer.lines_done(puts, gets); });
+    return status != PW_OK ? status : failure_since_flush(peer, UCS_OK);
+  }
   auto fence = std::make_shared<Fence>(*this);
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -251,11 +280,21 @@ pw_status Engine::flush_endpoint(Lock& lock, Peer& peer, uint64_t deadline_ns) {
   } else {
     fence->self.reset();
   }
+  return failure_since_flush(peer, status_of(answer));
+}
+
+// `flushed` is UCX's word on the flush itself. Each failure is told once.
+pw_status Engine::failure_since_flush(Peer& peer, ucs_status_t flushed) {
   const ucs_status_t failed = std::exchange(peer.unreported, static_cast<ucs_status_t>(UCS_OK));
-  if (failed == UCS_OK && status_of(answer) >= UCS_OK) return failure_of(peer);
-  return pw::fail(PW_SYSTEM,
-                  format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version, peer.rank,
-                         text_of(library_, failed != UCS_OK ? failed : status_of(answer))));
+  const pw_status refused = std::exchange(peer.refused, PW_OK);
+  if (refused != PW_OK)
+    return pw::fail(refused,
+                    format("peerway: rank {} refused an operation over UCX: the memory that it was for "
+                           "is closed; ask that rank for a new key",
+                           peer.rank));
+  if (failed == UCS_OK && flushed >= UCS_OK) return failure_of(peer);
+  return pw::fail(PW_SYSTEM, format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version,
+                                    peer.rank, text_of(library_, failed != UCS_OK ? failed : flushed)));
 }
 
 bool Engine::settle(Lock& lock, Used& used) {

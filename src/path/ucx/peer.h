@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <deque>
+#include <map>
 
 #include "base/clock.h"
 #include "path/ucx/engine.h"
@@ -20,6 +21,13 @@ inline bool means_lost(ucp_abi::ucs_status_t status) {
          (status <= UCS_ERR_FIRST_LINK_FAILURE && status >= UCS_ERR_LAST_ENDPOINT_FAILURE);
 }
 
+/// Messages to one rank that it is to answer, in the order of their numbers.
+struct Engine::Line {
+  std::deque<Flight*> open;
+  uint64_t sent = 0;
+  std::atomic<uint64_t> done{0};  ///< the first so many are
+};
+
 struct Engine::Peer {
   Peer(Engine& of, int to) : engine(of), rank(to) {}
 
@@ -34,6 +42,11 @@ struct Engine::Peer {
     return true;
   }
 
+  [[nodiscard]] bool lines_done(uint64_t puts_sent, uint64_t gets_sent) const {
+    return puts.done.load(std::memory_order_acquire) >= puts_sent &&
+           gets.done.load(std::memory_order_acquire) >= gets_sent;
+  }
+
   /// By force: what is under way is given back as failed.
   void close_broken();
   /// What is under way is completed first, as far as the peer answers.
@@ -42,6 +55,7 @@ struct Engine::Peer {
   Engine& engine;
   const int rank;
   ucp_abi::ucp_ep_h endpoint = nullptr;
+  bool connected = false;  ///< once: a connection that broke is not made again
   std::atomic<uint64_t> flights{0};
   std::deque<Flight*> words;             ///< waiting for what was started before them, in order
   std::atomic<uint64_t> waiting{0};      ///< how many those are
@@ -51,6 +65,16 @@ struct Engine::Peer {
   ucp_abi::ucs_status_t unreported = 0;  ///< first failure of a transfer since the last flush
   ucp_abi::ucs_status_t failure = 0;     ///< of the connection; set before failure_seen
   std::atomic<bool> failure_seen{false};
+
+  // Where operations go as messages:
+  bool by_messages = false;
+  Line puts, gets;            ///< to the peer; words are among the puts
+  pw_status refused = PW_OK;  ///< why the peer did not do one of them, since the last flush
+  Order order;                ///< of those from the peer
+  std::map<uint64_t, MessageHeader> early_words;
+  std::deque<MessageHeader> asked;  ///< gets of the peer, to be answered
+  bool ack_due = false;
+  pw_status refusal = PW_OK;  ///< for the next ack
 };
 
 /// What UCX hands back when an operation is done.
@@ -62,6 +86,10 @@ struct Engine::Flight {
   uint64_t address = 0;        ///< where that goes
   bool ready = false;          ///< nothing is in its way any more
   std::shared_ptr<void> kept;  ///< target of get_word, or a message
+  int open = 1;                ///< what is still to come: UCX's word, and the peer's answer to a message
+  MessageHeader header;        ///< of a message
+  void* landing = nullptr;     ///< of a get by messages
+  bool answered = false;
 };
 
 }  // namespace pw::ucx

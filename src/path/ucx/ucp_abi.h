@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 
 namespace pw::ucp_abi {
 
@@ -60,6 +61,7 @@ using ucp_rkey_h = ucp_rkey*;
   X(UCP_EP_CLOSE_FLAG_FORCE, 1) \
   X(UCP_MEM_MAP_PARAM_FIELD_ADDRESS, 1) \
   X(UCP_MEM_MAP_PARAM_FIELD_LENGTH, 2) \
+  X(UCP_AM_SEND_FLAG_EAGER, 2) \
   X(UCP_OP_ATTR_FIELD_CALLBACK, 2) \
   X(UCP_OP_ATTR_FIELD_USER_DATA, 4) \
   X(UCP_OP_ATTR_FIELD_FLAGS, 16) \
@@ -213,6 +215,7 @@ struct ucp_am_handler_param_t {
   X(ucs_status_t, ucp_worker_get_efd, (ucp_worker_h, int*))                                      \
   X(ucs_status_t, ucp_worker_arm, (ucp_worker_h))                                                \
   X(ucs_status_t, ucp_ep_create, (ucp_worker_h, const ucp_ep_params_t*, ucp_ep_h*))              \
+  X(void, ucp_ep_print_info, (ucp_ep_h, FILE*))                                                  \
   X(ucs_status_ptr_t, ucp_ep_close_nbx, (ucp_ep_h, const ucp_request_param_t*))                  \
   X(ucs_status_ptr_t, ucp_ep_flush_nbx, (ucp_ep_h, const ucp_request_param_t*))                  \
   X(ucs_status_t, ucp_mem_map, (ucp_context_h, const ucp_mem_map_params_t*, ucp_mem_h*))         \

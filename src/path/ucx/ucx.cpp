@@ -114,13 +114,25 @@ void Ucx::facts(Pair& pair, const Remote& remote) const {
     pair.why_no_ucx_device_memory = why_no_device_memory(each);
     return;
   }
+  if (pair.local.kind == PW_HOST && pair.remote.kind == PW_HOST) return;
+  try {
+    if (!engine_->by_messages(rank)) return;
+    pair.why_no_ucx_device_memory = format(
+        "UCX has no transport to rank {} that reaches memory there by itself, only some that send messages; "
+        "that takes an RDMA network, and ucx/staged does without",
+        rank);
+  } catch (const Error& error) {
+    pair.why_no_ucx_device_memory = error.what();
+  }
+  pair.ucx_device_memory = false;
 }
 
 Memory& Ucx::memory_of(Region& region) const {
   return region.attachments.get<Memory>(kUcxAttachment, [&] {
     region.device().enter();
     if (region.device().id().kind != PW_HOST) engine_->serve(region.device());
-    return std::make_shared<Memory>(engine_, region.address(), region.bytes());
+    return std::make_shared<Memory>(engine_, region.address(), region.bytes(),
+                                    region.device().id().kind == PW_HOST);
   });
 }
 

@@ -259,6 +259,31 @@ def devices(ctx: peerway.Context, size: int) -> None:
     ctx.team.barrier(timeout=30)
 
 
+def closed(ctx: peerway.Context, size: int) -> None:
+    """A put and a get of memory that its owner has closed, and what the next ones find."""
+    pair = Pair(ctx, size)
+    ctx.team.barrier(timeout=30)
+    before = pair.bytes.copy()
+    if ctx.rank == 1:
+        pair.target.close()
+    ctx.team.barrier(timeout=30)
+    if ctx.rank == 0:
+
+        def put() -> None:
+            ctx.put(pair.far[0:size], pair.near[0:size])
+            ctx.flush(1, timeout=30)
+
+        def get() -> None:
+            ctx.get(pair.near[0:size], pair.far[0:size])
+            ctx.flush(1, timeout=30)
+
+        say(put=failure(put), get=failure(get), signal=failure(lambda: ctx.raise_signal(pair.far_signal)))
+    else:
+        pair.signal.wait(1, 30)
+        say(untouched=bool(np.array_equal(pair.bytes, before)))
+    ctx.team.barrier(timeout=30)
+
+
 def unsupported(ctx: peerway.Context, size: int) -> None:
     """What operations say where no UCX runs between hosts."""
     pair = Pair(ctx, size)

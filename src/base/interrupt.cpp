@@ -1,0 +1,16 @@
+#include "base/interrupt.h"
+
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw {
+
+pw_status fail_interrupted(const char* what) noexcept {
+  return guard([&] {
+    return fail(PW_INTERRUPTED, format("peerway: waiting for {} was interrupted by this program", what));
+  });
+}
+
+}  // namespace pw
+
+void pw_set_interrupt_check(int (*check)(void* user), void* user) { pw::interrupt_check = {check, user}; }

@@ -1,0 +1,53 @@
+// How a program ends its own waits (Ctrl-C): a check of its own, which the waits of its thread call now and
+// then.
+#pragma once
+
+#include "base/clock.h"
+#include "peerway/peerway.h"
+
+namespace pw {
+
+/// What pw_set_interrupt_check set for this thread.
+struct InterruptCheck {
+  int (*check)(void* user) = nullptr;
+  void* user = nullptr;
+};
+inline thread_local InterruptCheck interrupt_check;
+
+/// PW_INTERRUPTED, with the message for pw_error_message().
+pw_status fail_interrupted(const char* what) noexcept;
+
+/// One wait's calls of the check: none in a wait that is short, and then one a slice.
+class Interrupt {
+ public:
+  static constexpr uint64_t kSlice = 20'000'000;  ///< ns; people do not notice twice that
+
+  Interrupt() : next_(interrupt_check.check == nullptr ? PW_FOREVER : coarse_now_ns() + kSlice) {}
+
+  /// Whether anybody is to be asked. Without a check waits need no slices.
+  [[nodiscard]] bool possible() const { return next_ != PW_FOREVER; }
+  /// To be asked at least once a slice.
+  [[nodiscard]] bool wanted() {
+    if (!possible()) return false;
+    const uint64_t now = coarse_now_ns();
+    if (now < next_) return false;
+    next_ = now + kSlice;
+    return ask();
+  }
+  /// Now, whatever the time: a signal may have ended a system call.
+  [[nodiscard]] static bool ask() {
+    return interrupt_check.check != nullptr && interrupt_check.check(interrupt_check.user) != 0;
+  }
+
+ private:
+  uint64_t next_;
+};
+
+/// For poll(): like poll_milliseconds, at most a slice where there is a check.
+inline int sliced_milliseconds(uint64_t deadline) {
+  const int left = poll_milliseconds(deadline);
+  constexpr int kMost = Interrupt::kSlice / 1'000'000;
+  return interrupt_check.check != nullptr && left > kMost ? kMost : left;
+}
+
+}  // namespace pw
