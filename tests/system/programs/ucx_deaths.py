@@ -30,9 +30,10 @@ def main() -> int:
         arrived = ctx.signal()
         keys, signals = (ctx.team.all_gather(each.key()) for each in (region, arrived))
         alive = {
-            rank: (ctx.import_key(keys[rank]), ctx.import_key(signals[rank])) for rank in range(ctx.size)
+            rank: (ctx.import_key(keys[rank]), ctx.import_key(signals[rank]))
+            for rank in range(ctx.size)
+            if rank != ctx.rank
         }
-        del alive[ctx.rank]
         mine = slice(ctx.rank * size, (ctx.rank + 1) * size)
         rounds = 0
         while not over.is_set():
