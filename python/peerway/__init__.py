@@ -56,9 +56,9 @@ _LAZY = {
 
 __all__ = [
     "ANY_RANK", "BadConfig", "BadKey", "BadTable", "Closed", "Context", "Denied", "DeviceFailure", "Error",
-    "Fifo", "ForeignKey", "Halo", "Internal", "Interrupted", "InvalidArgument", "NoMemory", "OutOfRange", "PeerLost",
-    "Plan", "PlanBuilder", "Region", "Remote", "Signal", "Span", "StaleKey", "Stream", "SystemFailure", "Team",
-    "Timeout", "Unavailable", "Unsupported", "__version__",
+    "Fifo", "ForeignKey", "Halo", "Internal", "Interrupted", "InvalidArgument", "NoMemory", "OutOfRange",
+    "PeerLost", "Plan", "PlanBuilder", "Region", "Remote", "Signal", "Span", "StaleKey", "Stream",
+    "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported", "__version__",
 ]  # fmt: skip
 
 packages.announce()

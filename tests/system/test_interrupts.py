@@ -1,5 +1,5 @@
-"""Ctrl-C ends every wait of a Python program, with KeyboardInterrupt and at once; what was waited for stays usable,
-and the others of an interrupted collective are told."""
+"""Ctrl-C ends every wait of a Python program, with KeyboardInterrupt and at once; what was waited for stays
+usable, and the others of an interrupted collective are told."""
 
 from __future__ import annotations
 

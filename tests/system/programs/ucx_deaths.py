@@ -42,6 +42,8 @@ def main() -> int:
                     ctx.put(far[mine], source, signal)
                     if rounds % 4 == rank:
                         ctx.flush(rank, timeout=60)
+                except peerway.StaleKey:  # it was told to end before this one
+                    over.set()
                 except peerway.PeerLost:
                     del alive[rank]
                     print(json.dumps({"lost": rank}), flush=True)
