@@ -1,11 +1,6 @@
 #include "torus/board.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,14 +10,14 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/random.h"
 #include "base/status.h"
 #include "torus/failure.h"
 
 namespace pw::torus {
 namespace {
 
-const std::string kFolder = "/dev/shm/";
-constexpr uint64_t kLongestTouch = 2'000'000'000;
+constexpr uint64_t kLongestTouch = 2'000'000'000, kLongestAsked = 5'000'000'000;
 
 bool alive(const Seat& seat) {
   const int process = seat.process.load(std::memory_order_acquire);
@@ -52,29 +47,14 @@ bool anybody_in(const Shared& shared) {
   return false;
 }
 
-Shared* map_board(int file) {
-  void* address = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  return address == MAP_FAILED ? nullptr : static_cast<Shared*>(address);
-}
-
-// Removes what a killed job left. Whoever opens a board has its lock, or waits for it and finds the file
-// gone.
-void sweep(const std::string& prefix) {
-  DIR* folder = opendir(kFolder.c_str());
-  if (folder == nullptr) return;
-  while (const dirent* entry = readdir(folder)) {
-    if (std::string_view(entry->d_name).substr(0, prefix.size()) != prefix) continue;
-    const std::string path = kFolder + entry->d_name;
-    const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    struct stat found{};
-    if (!file || flock(file.get(), LOCK_EX | LOCK_NB) != 0 || fstat(file.get(), &found) != 0) continue;
-    if (static_cast<size_t>(found.st_size) != sizeof(Shared)) continue;
-    Shared* shared = map_board(file.get());
-    if (shared == nullptr) continue;
-    if (!anybody_in(*shared)) unlink(path.c_str());
-    munmap(shared, sizeof(Shared));
-  }
-  closedir(folder);
+// A process that ends while it has the lock leaves it to the next one.
+void make_mutex(pthread_mutex_t& mutex) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_init(&mutex, &attributes);
+  pthread_mutexattr_destroy(&attributes);
 }
 
 }  // namespace
@@ -95,67 +75,42 @@ uint64_t birth_of(int process) {
 
 class Board::Locked {
  public:
-  explicit Locked(int file) : file_(file) {
-    while (flock(file_, LOCK_EX) != 0 && errno == EINTR) {
-    }
+  explicit Locked(Shared& shared) : mutex_(shared.mutex) {
+    if (pthread_mutex_lock(&mutex_) == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
   }
-  ~Locked() { flock(file_, LOCK_UN); }
+  ~Locked() { pthread_mutex_unlock(&mutex_); }
   Locked(const Locked&) = delete;
 
  private:
-  int file_;
+  pthread_mutex_t& mutex_;
 };
 
-void Board::open_file() {
-  file_ = Descriptor(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file_)
-    throw Failure(PW_NIC_BROKEN,
-                  format("torus: the job's board {} cannot be opened{}", path_, lacking(errno)));
-}
-
-// Opened and claimed under one lock: a board at which nobody sits is swept away.
 Board::Board(const std::string& name, uint64_t fingerprint, uint64_t session, uint32_t count,
-             const std::function<uint32_t(uint32_t)>& candidate) {
-  const std::string prefix = format("peerway-torus-{}-", getuid());
-  path_ = kFolder + prefix + name;
-  sweep(prefix);
-  for (;;) {
-    open_file();
-    Locked locked(file_.get());
-    struct stat found{};
-    if (fstat(file_.get(), &found) != 0 || found.st_nlink == 0) continue;  // the last one just left
-    if (found.st_uid != getuid())
-      throw Failure(PW_NIC_BROKEN, format("torus: {} belongs to user {}; remove it", path_, found.st_uid));
-    map(fingerprint);
-    claim(session, count, candidate);
-    return;
-  }
+             const std::function<uint32_t(uint32_t)>& candidate)
+    : meeting_(Meeting::at(name, sizeof(Shared), offsetof(Shared, generation),
+                           [](std::byte* address) {
+                             auto& shared = *reinterpret_cast<Shared*>(address);  // all else begins with 0
+                             make_mutex(shared.mutex);
+                             shared.secret = random_bytes<sizeof(Secret)>();
+                           })),
+      shared_(reinterpret_cast<Shared*>(meeting_->address())) {
+  Locked locked(*shared_);
+  agree(fingerprint);
+  claim(session, count, candidate);
 }
 
-void Board::map(uint64_t fingerprint) {
-  if (ftruncate(file_.get(), sizeof(Shared)) != 0)
-    throw Failure(PW_NIC_BROKEN, format("torus: no room for {}{}", path_, errno_text(errno)));
-  shared_ = map_board(file_.get());
-  if (shared_ == nullptr)
-    throw Failure(PW_NIC_BROKEN, format("torus: {} cannot be mapped{}", path_, errno_text(errno)));
+void Board::agree(uint64_t fingerprint) {
   if (!anybody_in(*shared_)) {
     shared_->fingerprint = fingerprint;
     shared_->begun = now_ns();
   }
-  if (shared_->fingerprint.load() == fingerprint) return;
-  munmap(shared_, sizeof(Shared));
-  throw Failure(PW_NIC_INVALID,
-                "torus: other endpoints of this job read another torus file; give all of them the same one");
+  if (shared_->fingerprint.load() != fingerprint)
+    throw Failure(
+        PW_NIC_INVALID,
+        "torus: other endpoints of this job read another torus file; give all of them the same one");
 }
 
-Board::~Board() {
-  leave();
-  {
-    Locked locked(file_.get());
-    if (!anybody_in(*shared_)) unlink(path_.c_str());
-  }
-  munmap(shared_, sizeof(Shared));
-}
+Board::~Board() { leave(); }
 
 void Board::claim(uint64_t session, uint32_t count, const std::function<uint32_t(uint32_t)>& candidate) {
   Census census;
@@ -167,6 +122,8 @@ void Board::claim(uint64_t session, uint32_t count, const std::function<uint32_t
     for (uint32_t slot = 0; slot < seat.used; ++slot)
       if (auto& generation = shared_->generation[number][slot]; generation % 2 == 1) ++generation;
     for (auto& touching : seat.touching) touching[0] = 0;
+    seat.port = 0;
+    seat.asked = false;
     seat.birth = birth_of(getpid());
     seat.session = session;
     seat.process = getpid();
@@ -177,10 +134,30 @@ void Board::claim(uint64_t session, uint32_t count, const std::function<uint32_t
 
 void Board::leave() {
   if (number_ == UINT32_MAX) return;
-  Locked locked(file_.get());
+  Locked locked(*shared_);
   shared_->seat[number_].session = 0;
   shared_->seat[number_].process = 0;
   number_ = UINT32_MAX;
+}
+
+std::atomic<uint32_t>& Board::generation(uint32_t slot) const {
+  auto& word = shared_->generation[number_][slot];
+  constexpr uint32_t kInPage = 4096 / sizeof word;
+  const auto offset = static_cast<uint64_t>(reinterpret_cast<std::byte*>(&word) - meeting_->address());
+  if (slot % kInPage == 0 && !meeting_->hold(offset, 4096))
+    throw Failure(PW_NIC_BROKEN,
+                  format("torus: no memory to register another {} memories{}", kInPage, errno_text(errno)));
+  return word;
+}
+
+uint16_t Board::ask_for_port(uint32_t number) const {
+  const Seat& seat = shared_->seat[number];
+  const uint64_t deadline = now_ns() + kLongestAsked;
+  while (seat.port.load() == 0 && now_ns() < deadline) {
+    if (!shared_->seat[number].asked.exchange(true)) meeting_->ring();
+    usleep(200);
+  }
+  return seat.port.load();
 }
 
 void Board::wait_untouched(uint64_t tag) const {

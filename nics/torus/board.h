@@ -1,15 +1,19 @@
 // What the endpoints of one job on one host share: who sits on which (node, context), which registered memory
-// is still valid, who touches it now, and until when each link is taken. It lies in a small file of /dev/shm;
-// the last one who leaves removes it, and seats of dead processes are taken over.
+// is still valid, who touches it now, and until when each link is taken. Seats of dead processes are taken
+// over, and nothing is left of it when the last process has ended (meeting.h).
 #pragma once
+
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
-#include "base/descriptor.h"
+#include "base/siphash.h"
 #include "torus/file.h"
+#include "torus/meeting.h"
 #include "torus/route.h"
 
 namespace pw::torus {
@@ -22,18 +26,24 @@ struct Seat {
   std::atomic<uint64_t> birth;    ///< tells the process from a later one with its number
   std::atomic<uint64_t> session;  ///< of the endpoint; 0: closed
   std::atomic<uint32_t> used;     ///< slots ever used
+  std::atomic<uint16_t> port;     ///< of its UDP socket, in network byte order; 0: it has none
+  std::atomic<bool> asked;        ///< by a peer that needs it to have one
   alignas(
       64) std::atomic<uint64_t> touching[2][8];  ///< [thread][0]: tag of a slot; the rest keeps lines apart
 };
 
 struct Shared {
+  pthread_mutex_t mutex;                                     ///< of who sits where; survives its owners
+  Secret secret;                                             ///< for a job that was given none
   std::atomic<uint64_t> fingerprint;                         ///< of the torus file; 0: not made yet
   std::atomic<uint64_t> begun;                               ///< when, on the monotonic clock
   std::atomic<uint32_t> seats;                               ///< all that were ever taken are below
   std::atomic<uint64_t> busy[kMostEndpoints * kDirections];  ///< until when each link is taken
   Seat seat[kMostEndpoints];
-  // Apart from the seats, which are all looked at now and then, so that few pages are touched.
-  std::atomic<uint32_t> generation[kMostEndpoints][kSlots];  ///< by seat and slot; odd: registered
+  // Apart from the seats, which are all looked at now and then, so that few pages are touched; pages are held
+  // as they are needed.
+  alignas(
+      4096) std::atomic<uint32_t> generation[kMostEndpoints][kSlots];  ///< by seat and slot; odd: registered
 };
 
 class Board {
@@ -52,6 +62,14 @@ class Board {
   /// Gives the seat back, so that peers see that the endpoint is closed.
   void leave();
 
+  /// The generation of a slot of this endpoint. Throws Failure when there is no memory for it.
+  std::atomic<uint32_t>& generation(uint32_t slot) const;
+
+  /// Waits, not for long, until the endpoint of that number has a UDP socket, and returns its port; 0: it has
+  /// none.
+  uint16_t ask_for_port(uint32_t number) const;
+  [[nodiscard]] const Meeting& meeting() const { return *meeting_; }
+
   /// A tag that no two slots share, and is not 0.
   static uint64_t tag(uint32_t number, uint32_t slot) { return uint64_t{number} << 32 | (slot + 1); }
   /// Waits until no living process touches the slot: what it began before the generation changed has ended.
@@ -59,12 +77,10 @@ class Board {
 
  private:
   class Locked;
-  void open_file();
-  void map(uint64_t fingerprint);
+  void agree(uint64_t fingerprint);
   void claim(uint64_t session, uint32_t count, const std::function<uint32_t(uint32_t)>& candidate);
 
-  std::string path_;
-  Descriptor file_;
+  std::shared_ptr<Meeting> meeting_;
   Shared* shared_ = nullptr;
   uint32_t number_ = UINT32_MAX;
 };

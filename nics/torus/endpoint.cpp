@@ -2,14 +2,16 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <ctime>
 
 #include "base/format.h"
 #include "base/host_id.h"
+#include "base/random.h"
 #include "torus/failure.h"
 #include "torus/gpu.h"
 
@@ -22,11 +24,24 @@ uint64_t hash_of(std::string_view text) {
   return first_word(siphash(Secret{}, std::as_bytes(std::span(text.data(), text.size()))));
 }
 
-// Later owners of a number have a larger one.
+// Nobody guesses it, and no two endpoints have the same; 0 is none.
 uint64_t new_session() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  const auto bytes = random_bytes<sizeof(uint64_t)>();
+  return std::max<uint64_t>(1, std::bit_cast<uint64_t>(bytes));
+}
+
+// Addresses of this host are not those of another network namespace.
+uint64_t network_space() {
+  struct stat found{};
+  return ::stat("/proc/self/ns/net", &found) == 0 ? found.st_ino : 0;
+}
+
+std::optional<Secret> secret_of(const pw_nic_options& options) {
+  if (options.secret == nullptr) return std::nullopt;
+  Secret secret;
+  static_assert(sizeof secret == PW_NIC_SECRET_BYTES);
+  std::memcpy(secret.data(), options.secret, sizeof secret);
+  return secret;
 }
 
 std::vector<uint32_t> addresses_here() {
@@ -57,27 +72,29 @@ std::string configuration_of(const pw_nic_options& options) {
 Endpoint::Endpoint(const pw_nic_options& options)
     : options_(parse_options(configuration_of(options))),
       file_(load_torus(options_.file, file_text_)),
-      job_(options.job),
+      secret_(secret_of(options)),
       grid_(make_grid(file_)),
       direct_(!needs_engine(file_)),
       session_(new_session()) {
   allow_attachment();
   self_.magic = kPlaceMagic;
-  self_.job = hash_of(format("job {}", job_));
+  self_.job = hash_of(format("job {}", options.job));
   self_.fingerprint = hash_of(file_text_) | 1;
   self_.process = getpid();
   self_.session = session_;
   self_.beacon = reinterpret_cast<uint64_t>(&session_);
-  sit_down();
+  sit_down(options.job);
   const uint16_t port = file_.nodes.empty() ? uint16_t{0} : file_.nodes[node_].port;
   const auto context = static_cast<uint16_t>(self_.number % file_.contexts);
   const uint64_t seed = file_.faults.seed * 0xbf58476d1ce4e5b9 + self_.number;
   try {
     wire_ = std::make_unique<Wire>(self_.ip, port == 0 ? port : static_cast<uint16_t>(port + context),
                                    file_.faults, seed, moved_);
-    self_.port = wire_->address().sin_port;
-    engine_ = std::make_unique<Engine>(Surroundings{file_, board_->shared(), self_, node_, job_}, grid_,
-                                       *wire_, moved_);
+    if (is_sent_datagrams()) wire_->open();
+    self_.port = board_->shared().seat[self_.number].port = wire_->port();
+    const Secret key = secret_ ? derive_secret(*secret_, "peerway torus datagrams") : board_->shared().secret;
+    engine_ =
+        std::make_unique<Engine>(Surroundings{file_, *board_, self_, node_, key}, grid_, *wire_, moved_);
   } catch (...) {
     board_->leave();
     throw;
@@ -112,8 +129,17 @@ std::vector<uint32_t> Endpoint::nodes_here() const {
   return here;
 }
 
+bool Endpoint::has_other_hosts() const {
+  return std::ranges::any_of(file_.nodes, [&](const NodeAddress& node) { return node.ip != self_.ip; });
+}
+
+// Else an endpoint has a socket only once it is needed: one that nobody can send to needs no defence.
+bool Endpoint::is_sent_datagrams() const {
+  return has_other_hosts() || file_.faults.of_packets() || gpu_there();
+}
+
 // Takes a (node, context). Nodes of one address are one host and share a board.
-void Endpoint::sit_down() {
+void Endpoint::sit_down(uint64_t job) {
   const auto here = nodes_here();
   if (here.empty())
     throw Failure(PW_NIC_INVALID,
@@ -133,8 +159,15 @@ void Endpoint::sit_down() {
   self_.ip = file_.nodes.empty() ? htonl(INADDR_LOOPBACK) : file_.nodes[wanted.front()].ip;
   if (!file_.nodes.empty())
     std::erase_if(wanted, [&](uint32_t node) { return file_.nodes[node].ip != self_.ip; });
-  const std::string name =
-      format("{:016x}-{:08x}", self_.job, hash_of(format("{} {}", host_id(), self_.ip)) >> 32);
+  if (!secret_ && has_other_hosts())
+    throw Failure(
+        PW_NIC_INVALID,
+        "torus: the torus file has other hosts, and this job has no secret by which its datagrams are "
+        "told from a stranger's: set PEERWAY_NIC_SECRET to the same 32 hexadecimal digits for all "
+        "ranks (openssl rand -hex 16), not on a command line; peerway mpirun does");
+  const std::string place =
+      format("peerway torus board {} {} {} {} {}", job, getuid(), host_id(), network_space(), self_.ip);
+  const std::string name = "peerway-torus-" + to_hex(derive_secret(secret_.value_or(Secret{}), place));
   self_.host = hash_of(name);
   const auto nodes = static_cast<uint32_t>(wanted.size());
   board_ =
@@ -187,6 +220,12 @@ std::shared_ptr<Peer> Endpoint::connect(const pw_nic_address& address) {
   if (place.host == self_.host) {
     peer->seat = &board_->shared().seat[place.number];
     peer->attach = place.process == getpid() || may_attach(place.process, place.beacon, place.session);
+    if (!(peer->attach && !gpu_there()) && place.port == 0) need_port(place);
+  } else if (place.port == 0) {
+    throw Failure(PW_NIC_UNREACHABLE,
+                  format("torus: endpoint {} is on another host or in another container, and the torus file "
+                         "gives no addresses (\"nodes\")",
+                         place.number));
   }
   engine_->add(peer);
   if (peer->gone()) {
@@ -202,6 +241,18 @@ std::shared_ptr<Peer> Endpoint::connect(const pw_nic_address& address) {
   return peer;
 }
 
+// The peer cannot be reached by memory alone.
+void Endpoint::need_port(const Place& place) const {
+  const Seat& seat = board_->shared().seat[place.number];
+  if (seat.session.load() != place.session) return;  // it is closed, which is told of elsewhere
+  if (board_->ask_for_port(place.number) == 0 && seat.session.load() == place.session)
+    throw Failure(
+        PW_NIC_UNREACHABLE,
+        format("torus: the memory of process {} cannot be reached, and it opens no UDP socket; is it "
+               "stopped, or out of descriptors?",
+               place.process));
+}
+
 void Endpoint::disconnect(const std::shared_ptr<Peer>& peer) {
   engine_->remove(peer);
   settle(*peer);
@@ -215,18 +266,18 @@ std::shared_ptr<Memory> Endpoint::add_memory(const pw_nic_span& span, pw_nic_key
                                       : format("torus: memory of kind {}; host (0) and CUDA (1) are known",
                                                static_cast<int>(span.kind)));
   Seat& seat = board_->shared().seat[self_.number];
-  auto& generation = board_->shared().generation[self_.number];
   if (free_slots_.empty() && next_slot_ == kSlots)
     throw Failure(PW_NIC_BUSY, format("torus: {} memories are registered; no more are possible", kSlots));
   const uint32_t slot = free_slots_.empty() ? next_slot_ : free_slots_.back();
-  auto memory = make_memory(span, slot, generation[slot].load() + 1);
+  auto& generation = board_->generation(slot);
+  auto memory = make_memory(span, slot, generation.load() + 1);
   if (free_slots_.empty())
     ++next_slot_;
   else
     free_slots_.pop_back();
   if (seat.used.load() < next_slot_) seat.used = next_slot_;
   engine_->add(memory);
-  generation[slot] = memory->generation;
+  generation = memory->generation;
   write_key(*memory, self_.number, key);
   return memory;
 }

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/secret.h"
 #include "torus/engine.h"
 #include "torus/options.h"
 
@@ -49,7 +51,10 @@ class Endpoint {
     pw_nic_done* done;
     pw_nic_status status;
   };
-  void sit_down();
+  void sit_down(uint64_t job);
+  [[nodiscard]] bool has_other_hosts() const;
+  [[nodiscard]] bool is_sent_datagrams() const;
+  void need_port(const Place& place) const;
   [[nodiscard]] std::vector<uint32_t> nodes_here() const;
   [[nodiscard]] bool at_once(const Request& request) const;
   pw_nic_status start(const Request& request, bool put);
@@ -61,7 +66,7 @@ class Endpoint {
   Options options_;
   std::string file_text_;
   TorusFile file_;
-  uint64_t job_;
+  std::optional<Secret> secret_;
   Grid grid_;
   const bool direct_;  ///< nothing is modelled or injected: the core that posts moves the bytes
   uint64_t session_;   ///< others read it, to see whether they may

@@ -24,7 +24,6 @@ namespace {
 constexpr uint64_t kSpin = 60'000;  ///< shorter waits are not slept
 constexpr uint64_t kLongestSleep = 1'000'000'000;
 constexpr uint64_t kFinish = 1'900'000'000;
-constexpr uint64_t kSocketTag = ~uint64_t{0}, kAlarmTag = ~uint64_t{1};
 
 }  // namespace
 
@@ -41,11 +40,12 @@ bool needs_engine(const TorusFile& file) {
 
 Engine::Engine(const Surroundings& around, Grid grid, Wire& wire, Counters& counters)
     : around_(around),
+      shared_(around.board.shared()),
       grid_(std::move(grid)),
       wire_(wire),
       counters_(counters),
       modelled_(needs_engine(around.file)),
-      exchange_(around.self, packet_key(around.job), wire, counters,
+      exchange_(around.self, around.key, wire, counters,
                 {[this](OperationPointer operation, pw_nic_status status) {
                    complete(std::move(operation), status);
                  },
@@ -54,16 +54,18 @@ Engine::Engine(const Surroundings& around, Grid grid, Wire& wire, Counters& coun
                                       memories_[slot]->generation == generation;
                    return there ? memories_[slot] : nullptr;
                  },
-                 [this](uint32_t number, uint64_t session) {
+                 [this](uint64_t session) {
                    for (const auto& peer : peers_)
-                     if (peer->place.number == number && peer->place.session <= session) peer->lost = true;
-                 }}),
+                     if (peer->place.session == session) peer->lost = true;
+                 },
+                 [this](uint32_t number, const sockaddr_in& from) { return is_home(number, from); }}),
       random_(around.file.faults.seed * 0x9e3779b97f4a7c15 + around.self.number),
       alarm_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       poll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (!alarm_ || !poll_)
     throw Failure(PW_NIC_BROKEN, format("torus: no descriptor is left for the engine{}", lacking(errno)));
-  poll_for(poll_.get(), wire.descriptor(), kSocketTag);
+  if (wire.is_open()) poll_for(poll_.get(), wire.descriptor(), kSocketTag);
+  poll_for(poll_.get(), around.board.meeting().listener(), kMeetingTag);
   poll_for(poll_.get(), alarm_.get(), kAlarmTag);
   // Signals are for the program's threads.
   sigset_t all, before;
@@ -109,6 +111,8 @@ void Engine::run() {
 // Returns when there is something to do next, if nothing comes before.
 uint64_t Engine::step(uint64_t now) {
   if (process_ended_ || now >= next_look_) look_at_processes(now);
+  if (shared_.seat[around_.self.number].asked.load(std::memory_order_relaxed) && !wire_.is_open())
+    open_wire();
   const uint64_t death = bury(now);
   while (!heap_.empty() && heap_.front().time <= now) {
     std::pop_heap(heap_.begin(), heap_.end());
@@ -147,6 +151,8 @@ void Engine::wait(uint64_t now, uint64_t until) {
     uint64_t rings;
     if (tag == kAlarmTag) [[maybe_unused]]
       const ssize_t got = read(alarm_.get(), &rings, sizeof rings);
+    else if (tag == kMeetingTag)
+      around_.board.meeting().admit();
     else if (tag != kSocketTag)
       process_ended_ = true;
   }
@@ -184,7 +190,7 @@ uint64_t Engine::arrival(const std::vector<Link>& links, uint64_t bytes, uint64_
   const auto hop = static_cast<uint64_t>(file.hop_ns);
   uint64_t head = now;
   for (const Link& link : links) {
-    auto& busy = around_.shared.busy[link.node * kDirections + link.direction];
+    auto& busy = shared_.busy[link.node * kDirections + link.direction];
     uint64_t until = busy.load(std::memory_order_relaxed);
     while (!busy.compare_exchange_weak(until, std::max(head, until) + lasts, std::memory_order_relaxed)) {
     }
@@ -222,6 +228,7 @@ void Engine::dispatch(OperationPointer operation, uint64_t now) {
   const bool by_memory = peer.by_datagram == 0 && !around_.file.faults.of_packets() && operation->of_host() &&
                          operation->reach->reachable();
   if (by_memory) return move(std::move(operation), now);
+  if (!wire_.is_open() && !open_wire()) return complete(std::move(operation), PW_NIC_BROKEN);
   operation->by_datagram = true;
   ++peer.by_datagram;
   exchange_.start(std::move(operation), now);
@@ -229,7 +236,7 @@ void Engine::dispatch(OperationPointer operation, uint64_t now) {
 
 void Engine::move(OperationPointer operation, uint64_t now) {
   Peer& peer = *operation->peer;
-  auto& touching = around_.shared.seat[around_.self.number].touching[1][0];
+  auto& touching = shared_.seat[around_.self.number].touching[1][0];
   const Reach& reach = *operation->reach;
   ++counters_.by_memory;
   const pw_nic_status status =

@@ -18,10 +18,10 @@ namespace pw::torus {
 /// What the engine of an endpoint works with; outlives it.
 struct Surroundings {
   const TorusFile& file;
-  Shared& shared;
+  Board& board;
   const Place& self;
   uint32_t node;
-  uint64_t job;
+  Secret key;  ///< of the datagrams
 };
 
 class Engine {
@@ -68,11 +68,16 @@ class Engine {
   uint64_t due_of(Operation& operation, uint64_t now);
   uint64_t bury(uint64_t now);
   void find_ways(Peer& peer) const;
+  bool open_wire();
+  [[nodiscard]] bool is_home(uint32_t number, const sockaddr_in& from) const;
   void watch(const Peer& peer);
   void look_at_processes(uint64_t now);
   void lose(const std::shared_ptr<Peer>& peer);
 
+  static constexpr uint64_t kSocketTag = ~uint64_t{0}, kAlarmTag = ~uint64_t{1}, kMeetingTag = ~uint64_t{2};
+
   const Surroundings around_;
+  Shared& shared_;
   Grid grid_;
   Wire& wire_;
   Counters& counters_;

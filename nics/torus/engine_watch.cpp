@@ -27,7 +27,7 @@ uint64_t Engine::bury(uint64_t now) {
   bool died = false;
   for (const Death& death : around_.file.dead) {
     if (grid_.dead(death.node)) continue;
-    const uint64_t time = around_.shared.begun.load(std::memory_order_relaxed) + death.after_ns;
+    const uint64_t time = shared_.begun.load(std::memory_order_relaxed) + death.after_ns;
     if (time > now) {
       next = std::min(next, time);
       continue;
@@ -46,7 +46,7 @@ uint64_t Engine::bury(uint64_t now) {
 
 void Engine::lose(const std::shared_ptr<Peer>& peer) {
   peer->lost = true;
-  exchange_.lose(peer->place.number, peer->place.session);
+  exchange_.lose(peer->place.session);
 }
 
 // A pidfd tells of the end of a process at once, even if nobody has reaped it.
@@ -63,6 +63,7 @@ void Engine::watch(const Peer& peer) {
 void Engine::look_at_processes(uint64_t now) {
   process_ended_ = false;
   next_look_ = now + kLookEvery;
+  around_.board.meeting().admit();  // even if there is always something to do
   for (auto it = watched_.begin(); it != watched_.end();) {
     pollfd ended{it->second.get(), POLLIN, 0};
     const bool dead = it->second ? poll(&ended, 1, 0) > 0 : birth_of(it->first) == 0;

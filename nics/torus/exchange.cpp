@@ -21,19 +21,15 @@ Exchange::Exchange(const Place& self, const Secret& key, Wire& wire, Counters& c
 Exchange::~Exchange() = default;
 
 Exchange::Flow* Exchange::flow_of(uint32_t number, uint64_t session, const sockaddr_in& to, uint64_t now) {
-  if (session <= gone_[number]) return nullptr;
-  auto found = flows_.find(number);
-  if (found != flows_.end() && found->second->session < session) {  // the number has a new owner
-    lose(number, found->second->session);
-    found = flows_.end();
-  }
-  if (found != flows_.end()) return found->second->session == session ? found->second.get() : nullptr;
+  if (gone_.contains(session)) return nullptr;
+  if (const auto found = flows_.find(session); found != flows_.end()) return found->second.get();
+  for (auto& [other, flow] : flows_) flow->doubted |= flow->number == number;
   auto flow = std::make_unique<Flow>();
   flow->number = number;
   flow->session = session;
   flow->to = to;
   flow->heard = now;
-  return (flows_[number] = std::move(flow)).get();
+  return (flows_[session] = std::move(flow)).get();
 }
 
 Header Exchange::header_to(const Flow& flow, Kind kind) const {
@@ -51,7 +47,7 @@ void Exchange::start(OperationPointer operation, uint64_t now) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_addr.s_addr = place.ip;
-  to.sin_port = place.port;
+  to.sin_port = place.port != 0 ? place.port : operation->peer->seat->port.load();
   Flow* flow = flow_of(place.number, place.session, to, now);
   if (flow == nullptr) {
     hooks_.complete(std::move(operation), PW_NIC_UNREACHABLE);
@@ -144,8 +140,8 @@ void Exchange::send_bare(Flow& flow, Kind kind, uint64_t turn) {
 
 uint64_t Exchange::attend(uint64_t now) {
   uint64_t next = UINT64_MAX;
-  std::vector<std::pair<uint32_t, uint64_t>> lost;
-  for (auto& [number, owned] : flows_) {
+  std::vector<uint64_t> lost;
+  for (auto& [session, owned] : flows_) {
     Flow& flow = *owned;
     flow.staged.flush();
     flow.out.resend(now, [&](Datagram& datagram) {
@@ -154,20 +150,20 @@ uint64_t Exchange::attend(uint64_t now) {
     });
     if (cut(flow, now)) next = now;
     if (flow.out.ask(now, flow.queue.empty())) send_bare(flow, Kind::ping, flow.out.turn());
-    if (silent(flow, now)) lost.emplace_back(number, flow.session);
+    if (silent(flow, now)) lost.push_back(session);
     if (flow.owes_ack) send_bare(flow, Kind::ack);
     next = std::min(next, flow.out.next_timer());
     if (flow.wanting != 0) next = std::min(next, now + kPingEvery);
   }
   wire_.flush();
-  for (const auto& [number, session] : lost) lose(number, session);
+  for (const uint64_t session : lost) lose(session);
   return next;
 }
 
 // Whether a peer that owes us something has been silent for too long. It may have died after it acknowledged
 // the request of a get, so it is asked now and then.
 bool Exchange::silent(Flow& flow, uint64_t now) {
-  if (flow.quiet()) {
+  if (!flow.owed()) {
     flow.wanting = 0;
     return false;
   }
@@ -181,11 +177,11 @@ bool Exchange::silent(Flow& flow, uint64_t now) {
   return false;
 }
 
-void Exchange::lose(uint32_t number, uint64_t session) {
+void Exchange::lose(uint64_t session) {
   wire_.flush();
-  gone_[number] = std::max(gone_[number], session);
-  const auto found = flows_.find(number);
-  if (found != flows_.end() && found->second->session <= session) {
+  gone_.insert(session);
+  const auto found = flows_.find(session);
+  if (found != flows_.end()) {
     const std::unique_ptr<Flow> flow = std::move(found->second);
     flows_.erase(found);
     const auto end = [&](OperationPointer& operation) {
@@ -198,7 +194,7 @@ void Exchange::lose(uint32_t number, uint64_t session) {
     for (const auto& message : flow->queue) end(message->operation);
     for (auto& [id, get] : flow->gets) end(get);
   }
-  hooks_.lost(number, session);
+  hooks_.lost(session);
 }
 
 bool Exchange::idle() const {
@@ -206,8 +202,8 @@ bool Exchange::idle() const {
 }
 
 void Exchange::say_goodbye() {
-  for (auto& [number, flow] : flows_) send_bare(*flow, Kind::bye);
-  while (!flows_.empty()) lose(flows_.begin()->first, flows_.begin()->second->session);
+  for (auto& [session, flow] : flows_) send_bare(*flow, Kind::bye);
+  while (!flows_.empty()) lose(flows_.begin()->first);
   wire_.flush();
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <unordered_set>
 
 #include "torus/counters.h"
 #include "torus/flow.h"
@@ -22,7 +23,9 @@ class Exchange {
     std::function<void(OperationPointer, pw_nic_status)> complete;
     /// Registered memory of this endpoint; null when it is not, or no longer, there.
     std::function<std::shared_ptr<Memory>(uint32_t slot, uint32_t generation)> find;
-    std::function<void(uint32_t number, uint64_t session)> lost;
+    std::function<void(uint64_t session)> lost;
+    /// Whether that is where the job's endpoint of that number sends from, as far as it is known.
+    std::function<bool(uint32_t number, const sockaddr_in& from)> home;
   };
   Exchange(const Place& self, const Secret& key, Wire& wire, Counters& counters, Hooks hooks);
   ~Exchange();
@@ -33,7 +36,7 @@ class Exchange {
   /// Sends what is due, and gives up peers that do not answer. Returns when it wants to be called again.
   uint64_t attend(uint64_t now);
   /// Ends all towards that endpoint with PW_NIC_UNREACHABLE, and hears it no more.
-  void lose(uint32_t number, uint64_t session);
+  void lose(uint64_t session);
   [[nodiscard]] bool idle() const;
   /// Tells all peers that this endpoint closes, and gives up what is under way.
   void say_goodbye();
@@ -61,8 +64,8 @@ class Exchange {
   Wire& wire_;
   Counters& counters_;
   Hooks hooks_;
-  std::map<uint32_t, std::unique_ptr<Flow>> flows_;  ///< by number
-  std::array<uint64_t, kMostEndpoints> gone_{};      ///< sessions up to this one are heard no more
+  std::map<uint64_t, std::unique_ptr<Flow>> flows_;  ///< by session
+  std::unordered_set<uint64_t> gone_;                ///< sessions that are heard no more
   uint64_t next_id_ = 1;
 };
 

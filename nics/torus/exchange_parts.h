@@ -24,6 +24,7 @@ struct Exchange::Flow {
   sockaddr_in to;
   uint64_t heard;
   const Seat* seat = nullptr;  ///< when its process is of this host: somebody else tells when it dies
+  bool doubted = false;        ///< its number has a new owner, so that it must show that it lives
   uint64_t wanting = 0;        ///< since when something is expected of it; 0: nothing is
   uint64_t pinged = 0;
   bool owes_ack = false;
@@ -33,6 +34,7 @@ struct Exchange::Flow {
   std::deque<std::shared_ptr<Message>> queue;
   std::map<uint64_t, OperationPointer> gets;
 
+  [[nodiscard]] bool owed() const { return doubted || !quiet(); }
   [[nodiscard]] bool quiet() const { return out.empty() && queue.empty() && gets.empty(); }
 };
 

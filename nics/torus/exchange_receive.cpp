@@ -12,19 +12,27 @@ unsigned Exchange::receive(uint64_t now) {
 
 void Exchange::take_datagram(std::span<const std::byte> datagram, const sockaddr_in& from, uint64_t now) {
   Packet packet;
-  if (!open_packet(datagram, key_, packet) || packet.header.to != self_.number) {
+  const Header& header = packet.header;
+  // What comes from elsewhere costs no more than a look.
+  if (!parse_packet(datagram, packet) || header.to != self_.number || !hooks_.home(header.from, from) ||
+      !is_sealed(datagram, key_)) {
     ++counters_.rejected;
     return;
   }
-  const Header& header = packet.header;
   if (header.to_session != self_.session) return;  // for one who had the number and the port before
   if (header.kind == Kind::bye) {
-    lose(header.from, header.from_session);
+    lose(header.from_session);
     return;
   }
   Flow* flow = flow_of(header.from, header.from_session, from, now);
   if (flow == nullptr) return;
+  if (flow->number != header.from || flow->to.sin_addr.s_addr != from.sin_addr.s_addr ||
+      flow->to.sin_port != from.sin_port) {
+    ++counters_.rejected;
+    return;
+  }
   flow->heard = now;
+  flow->doubted = false;
   take_acknowledgement(*flow, header, now);
   flow->in.note(header.turn);
   if (header.kind == Kind::ping) flow->owes_ack = true;

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cstring>
-#include <string_view>
 
 #include "torus/file.h"
 
@@ -11,16 +10,11 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the header is sent as it lies in memory");
 
-constexpr uint32_t kPacketMagic = 0x32545750;  // "PWT2"
-constexpr size_t kChecksumAt = offsetof(Header, checksum);
+constexpr uint32_t kPacketMagic = 0x33545750;  // "PWT3"
+static_assert(offsetof(Header, tag) == 0);
 
-// Of the header, with the hash of the payload in the checksum's place: nothing is copied but the header.
-uint64_t checksum_of(std::span<const std::byte> datagram, const Secret& key) {
-  std::array<std::byte, sizeof(Header)> header;
-  std::memcpy(header.data(), datagram.data(), sizeof header);
-  const uint64_t payload = first_word(siphash(key, datagram.subspan(sizeof header)));
-  std::memcpy(header.data() + kChecksumAt, &payload, sizeof payload);
-  return first_word(siphash(key, header));
+Digest tag_of(std::span<const std::byte> datagram, const Secret& key) {
+  return siphash(key, datagram.subspan(sizeof(Digest)));
 }
 
 bool sequenced(Kind kind) { return kind >= Kind::put; }
@@ -38,17 +32,10 @@ bool makes_sense(const Header& header) {
 
 }  // namespace
 
-Secret packet_key(uint64_t job) {
-  Secret base{};
-  const std::string_view name = "peerway torus";
-  std::memcpy(base.data(), name.data(), name.size());
-  return siphash(base, std::as_bytes(std::span(&job, 1)));
-}
-
 void seal(std::span<std::byte> datagram, const Secret& key) {
-  std::memcpy(datagram.data(), &kPacketMagic, sizeof kPacketMagic);
-  const uint64_t checksum = checksum_of(datagram, key);
-  std::memcpy(datagram.data() + kChecksumAt, &checksum, sizeof checksum);
+  std::memcpy(datagram.data() + offsetof(Header, magic), &kPacketMagic, sizeof kPacketMagic);
+  const Digest tag = tag_of(datagram, key);
+  std::memcpy(datagram.data(), tag.data(), sizeof tag);
 }
 
 bool parse_packet(std::span<const std::byte> datagram, Packet& packet) {
@@ -59,8 +46,14 @@ bool parse_packet(std::span<const std::byte> datagram, Packet& packet) {
          makes_sense(packet.header);
 }
 
+bool is_sealed(std::span<const std::byte> datagram, const Secret& key) {
+  Digest tag;
+  std::memcpy(tag.data(), datagram.data(), sizeof tag);
+  return equal_digests(tag_of(datagram, key), tag);
+}
+
 bool open_packet(std::span<const std::byte> datagram, const Secret& key, Packet& packet) {
-  return parse_packet(datagram, packet) && checksum_of(datagram, key) == packet.header.checksum;
+  return parse_packet(datagram, packet) && is_sealed(datagram, key);
 }
 
 }  // namespace pw::torus

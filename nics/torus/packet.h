@@ -1,5 +1,5 @@
-// Datagrams between endpoints: a header and up to 8 KiB of payload, with a checksum under the job's key, so
-// that bytes that were damaged, or come from another job, are told from ours.
+// Datagrams between endpoints: a header and up to 8 KiB of payload, with a tag that only those who know the
+// job's key can make, so that bytes that were damaged, or come from a stranger, are told from ours.
 #pragma once
 
 #include <array>
@@ -33,10 +33,10 @@ struct Report {
 
 /// Packets from `put` on bear a sequence number, 1 and up, and are taken in that order.
 struct Header {
+  Digest tag;  ///< of all that follows, under the job's key
   uint32_t magic;
   Kind kind;
   uint16_t bytes;     ///< of the payload
-  uint64_t checksum;  ///< of the header and the payload
   uint32_t from, to;  ///< numbers of the endpoints
   uint64_t from_session, to_session;
   uint64_t sequence;  ///< 0: none
@@ -45,7 +45,7 @@ struct Header {
   uint32_t slot, generation;
   uint64_t offset, id, total;
 };
-static_assert(sizeof(Header) == 136 && kWindow == 64 * 4);
+static_assert(sizeof(Header) == 144 && kWindow == 64 * 4);
 
 inline constexpr size_t kMostDatagram = sizeof(Header) + kMostPayload;
 
@@ -54,16 +54,16 @@ struct Packet {
   std::span<const std::byte> payload;  ///< lies in what was parsed
 };
 
-/// The job's key.
-Secret packet_key(uint64_t job);
-
-/// Completes magic and checksum of a datagram that begins with its header.
+/// Completes magic and tag of a datagram that begins with its header.
 void seal(std::span<std::byte> datagram, const Secret& key);
 
-/// Whether the bytes are a packet that makes sense; of the checksum it says nothing.
+/// Whether the bytes are a packet that makes sense; of the tag it says nothing.
 bool parse_packet(std::span<const std::byte> datagram, Packet& packet);
 
-/// The same, and they are from this job and undamaged.
+/// Whether such a datagram is from this job, and undamaged.
+bool is_sealed(std::span<const std::byte> datagram, const Secret& key);
+
+/// Both.
 bool open_packet(std::span<const std::byte> datagram, const Secret& key, Packet& packet);
 
 }  // namespace pw::torus

@@ -20,7 +20,7 @@ namespace pw::torus {
 struct Place {
   uint32_t magic;
   uint32_t number;
-  uint64_t session;      ///< grows from one owner of the number to the next
+  uint64_t session;      ///< random
   uint64_t host;         ///< board that it sits at
   uint64_t job;          ///< a hash of the job
   uint64_t fingerprint;  ///< of its torus file

@@ -28,20 +28,24 @@ void widen(int socket) {
 }  // namespace
 
 Wire::Wire(uint32_t ip, uint16_t port, const Faults& faults, uint64_t seed, Counters& counters)
-    : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
-      faults_(faults),
-      random_(seed),
-      counters_(counters) {
+    : faults_(faults), random_(seed), counters_(counters) {
   address_.sin_family = AF_INET;
   address_.sin_addr.s_addr = ip;
   address_.sin_port = htons(port);
+}
+
+void Wire::open() {
+  Descriptor made(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   socklen_t size = sizeof address_;
-  if (!socket_ || bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address_), size) != 0)
+  if (!made || bind(made.get(), reinterpret_cast<const sockaddr*>(&address_), size) != 0)
     throw Failure(PW_NIC_BROKEN,
-                  format("torus: no UDP socket at {}{}", address_text(ip, port), lacking(errno)));
-  if (getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address_), &size) != 0)
+                  format("torus: no UDP socket at {}{}",
+                         address_text(address_.sin_addr.s_addr, ntohs(address_.sin_port)), lacking(errno)));
+  if (getsockname(made.get(), reinterpret_cast<sockaddr*>(&address_), &size) != 0)
     throw Failure(PW_NIC_BROKEN, format("torus: the UDP socket has no address{}", errno_text(errno)));
-  widen(socket_.get());
+  widen(made.get());
+  in_ = std::make_unique_for_overwrite<In>();
+  socket_ = std::move(made);
 }
 
 void Wire::send(const sockaddr_in& to, std::span<const std::byte> datagram) {
@@ -98,8 +102,9 @@ void Wire::flush() {
 }
 
 unsigned Wire::fetch() {
+  if (!is_open()) return 0;
   for (unsigned i = 0; i < kBatch; ++i) {
-    in_->pieces[i] = {in_->bytes[i].data(), kMostDatagram};
+    in_->pieces[i] = {in_->bytes[i].data(), in_->bytes[i].size()};
     in_->messages[i] = {};
     in_->messages[i].msg_hdr.msg_name = &in_->from[i];
     in_->messages[i].msg_hdr.msg_namelen = sizeof in_->from[i];

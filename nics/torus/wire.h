@@ -20,11 +20,13 @@ namespace pw::torus {
 
 class Wire {
  public:
-  /// Binds to an address of this host, port 0: any. Throws Failure.
+  /// Of an address of this host, port 0: any. Nobody can send to it before open().
   Wire(uint32_t ip, uint16_t port, const Faults& faults, uint64_t seed, Counters& counters);
 
+  void open();  ///< Throws Failure
+  [[nodiscard]] bool is_open() const { return static_cast<bool>(socket_); }
   [[nodiscard]] int descriptor() const { return socket_.get(); }
-  [[nodiscard]] const sockaddr_in& address() const { return address_; }
+  [[nodiscard]] uint16_t port() const { return is_open() ? address_.sin_port : uint16_t{0}; }
 
   /// Queues a datagram, sealed; its bytes must stay until flush().
   void send(const sockaddr_in& to, std::span<const std::byte> datagram);
@@ -43,7 +45,7 @@ class Wire {
     std::span<const std::byte> bytes;
   };
   struct In {
-    std::array<std::array<std::byte, kMostDatagram>, kBatch> bytes;
+    std::array<std::array<std::byte, kMostDatagram + 1>, kBatch> bytes;  // a longer one is seen to be
     std::array<sockaddr_in, kBatch> from;
     std::array<iovec, kBatch> pieces;
     std::array<mmsghdr, kBatch> messages;
@@ -57,7 +59,7 @@ class Wire {
   Counters& counters_;
   std::vector<Out> out_;
   std::vector<std::unique_ptr<std::vector<std::byte>>> owned_;  ///< of send_copy() and damaged ones
-  std::unique_ptr<In> in_ = std::make_unique_for_overwrite<In>();
+  std::unique_ptr<In> in_ = nullptr;
 };
 
 template <typename Take>

@@ -12,6 +12,8 @@ using namespace pw::torus;
 
 namespace {
 
+constexpr Secret kKey{std::byte{1}}, kOther{std::byte{2}};
+
 void require(bool condition) {
   if (!condition) std::abort();
 }
@@ -41,13 +43,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Packet packet;
   const bool parsed = parse_packet(bytes, packet);
   if (parsed) use(packet, bytes);
-  require(!open_packet(bytes, packet_key(1), packet) || parsed);
+  require(!open_packet(bytes, kKey, packet) || parsed);
   if (size < sizeof(Header)) return 0;
   std::vector<std::byte> sealed(bytes.begin(), bytes.end());
-  seal(sealed, packet_key(1));
-  if (open_packet(sealed, packet_key(1), packet)) {
+  seal(sealed, kKey);
+  if (open_packet(sealed, kKey, packet)) {
     use(packet, sealed);
-    require(!open_packet(sealed, packet_key(2), packet));
+    require(!open_packet(sealed, kOther, packet));
   }
   return 0;
 }

@@ -10,14 +10,16 @@
 namespace pw::torus {
 namespace {
 
-std::vector<std::byte> put_datagram(uint64_t job, size_t bytes) {
+Secret key_of(uint8_t job) { return {std::byte{job}}; }
+
+std::vector<std::byte> put_datagram(uint8_t job, size_t bytes) {
   Header header{};
   header.kind = Kind::put;
   header.bytes = static_cast<uint16_t>(bytes);
   header.sequence = 1;
   std::vector<std::byte> datagram(sizeof header + bytes, std::byte{7});
   std::memcpy(datagram.data(), &header, sizeof header);
-  seal(datagram, packet_key(job));
+  seal(datagram, key_of(job));
   return datagram;
 }
 
@@ -25,7 +27,7 @@ TEST(TorusPacket, IsReadAsItWasWritten) {
   for (const size_t bytes : {size_t{0}, size_t{1}, size_t{8}, size_t{kMostPayload}}) {
     Packet packet;
     const auto datagram = put_datagram(5, bytes);
-    ASSERT_TRUE(open_packet(datagram, packet_key(5), packet));
+    ASSERT_TRUE(open_packet(datagram, key_of(5), packet));
     EXPECT_EQ(packet.header.sequence, 1u);
     EXPECT_EQ(packet.payload.size(), bytes);
   }
@@ -37,16 +39,16 @@ TEST(TorusPacket, IsRefusedWithAnyBitWrong) {
     auto damaged = good;
     damaged[bit / 8] ^= std::byte{1} << (bit % 8);
     Packet packet;
-    EXPECT_FALSE(open_packet(damaged, packet_key(5), packet)) << bit;
+    EXPECT_FALSE(open_packet(damaged, key_of(5), packet)) << bit;
   }
 }
 
 TEST(TorusPacket, IsRefusedFromAnotherJobAndWhenCutOff) {
   const auto good = put_datagram(5, 40);
   Packet packet;
-  EXPECT_FALSE(open_packet(good, packet_key(6), packet));
+  EXPECT_FALSE(open_packet(good, key_of(6), packet));
   for (size_t bytes = 0; bytes < good.size(); ++bytes)
-    EXPECT_FALSE(open_packet(std::span(good).first(bytes), packet_key(5), packet));
+    EXPECT_FALSE(open_packet(std::span(good).first(bytes), key_of(5), packet));
 }
 
 // Sealed by the job's key, and yet nonsense.
@@ -57,9 +59,9 @@ TEST(TorusPacket, IsRefusedWhenItMakesNoSense) {
     std::memcpy(&header, datagram.data(), sizeof header);
     change(header);
     std::memcpy(datagram.data(), &header, sizeof header);
-    seal(datagram, packet_key(5));
+    seal(datagram, key_of(5));
     Packet packet;
-    return !open_packet(datagram, packet_key(5), packet);
+    return !open_packet(datagram, key_of(5), packet);
   };
   EXPECT_FALSE(refused([](Header&) {}));
   EXPECT_TRUE(refused([](Header& h) { h.kind = static_cast<Kind>(8); }));

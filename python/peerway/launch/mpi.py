@@ -16,6 +16,7 @@ from pathlib import Path
 from peerway import _core
 
 LIBRARY = "libpeerway_uct.so"
+SECRET = "PEERWAY_NIC_SECRET"
 
 
 class MpiError(Exception):
@@ -114,9 +115,12 @@ def rank_environment(kind: str, nic: str) -> dict[str, str]:
 def command_over_nic(
     launcher: Launcher, nic: str, ranks: int, extra: list[str], program: list[str]
 ) -> tuple[list[str], dict[str, str]]:
-    """Give the command line, and the environment of the launcher. Raises MpiError and peerway.Error."""
+    """Give the command line, and the environment of the launcher. Raises MpiError and peerway.Error.
+
+    Everybody on the host can read the command line, and nobody else's environment: the secret is only named.
+    """
     variables = rank_environment(launcher.kind, nic)
-    environment = dict(os.environ)
+    environment = {**os.environ, SECRET: secrets.token_hex(16)}
     words = [launcher.path]
     if launcher.kind == "openmpi":
         _need_ucx(launcher)
@@ -124,7 +128,8 @@ def command_over_nic(
         for name, value in variables.items():
             if not name.startswith("OMPI_MCA_"):
                 words += ["-x", f"{name}={value}"]
-    else:
+        words += ["-x", SECRET]
+    else:  # which hands its whole environment on
         for name, value in variables.items():
             words += ["-genv", name, value]
     return [*words, "-n", str(ranks), *extra, *program], environment

@@ -1,0 +1,36 @@
+// When an engine has a UDP socket, and from where it takes datagrams.
+#include <arpa/inet.h>
+
+#include "torus/engine.h"
+#include "torus/failure.h"
+
+namespace pw::torus {
+
+// At the first operation that must go by datagrams, or when a peer asks for it. False when there can be none:
+// who asked gives up after a while.
+bool Engine::open_wire() {
+  Seat& seat = shared_.seat[around_.self.number];
+  seat.asked = false;
+  try {
+    wire_.open();
+  } catch (const Failure&) {
+    return false;
+  }
+  poll_for(poll_.get(), wire_.descriptor(), kSocketTag);
+  seat.port = wire_.port();
+  return true;
+}
+
+// By the torus file; where all are on this host, by what the endpoint says of itself on the board.
+bool Engine::is_home(uint32_t number, const sockaddr_in& from) const {
+  const TorusFile& file = around_.file;
+  if (number >= file.node_count() * file.contexts) return false;
+  if (file.nodes.empty())
+    return from.sin_addr.s_addr == htonl(INADDR_LOOPBACK) &&
+           from.sin_port == shared_.seat[number].port.load();
+  const NodeAddress& node = file.nodes[number / file.contexts];
+  const auto port = static_cast<uint16_t>(node.port + number % file.contexts);
+  return from.sin_addr.s_addr == node.ip && (node.port == 0 || from.sin_port == htons(port));
+}
+
+}  // namespace pw::torus

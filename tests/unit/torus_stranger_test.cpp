@@ -1,0 +1,274 @@
+// What another user of the host can do to an endpoint, who knows all that anybody can know of a job, and
+// more: its number, its torus file, the endpoint's whole address and the key of its memory. Not its secret.
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "base/secret.h"
+#include "built.h"
+#include "peerway/nic.h"
+#include "torus/memory.h"
+#include "torus/packet.h"
+#include "torus/peer.h"
+
+namespace pw::torus {
+namespace {
+
+constexpr uint64_t kJob = 4711;
+constexpr uid_t kNobody = 65534;
+
+/// An endpoint of node 0 of a torus of two hosts, with memory that holds a text.
+struct Attacked {
+  Attacked() {
+    std::ofstream(file)
+        << R"({"extents": [2], "contexts": 4, "nodes": {"0": "127.0.0.1", "1": "127.0.0.2"}})";
+    void* library = dlopen(kTorusPlugin.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw std::runtime_error(dlerror());
+    ops = reinterpret_cast<pw_nic_plugin_function>(dlsym(library, PW_NIC_PLUGIN_SYMBOL))();
+    const std::string configuration = "file=" + file + ",node=0,counters=" + counters;
+    const pw_nic_options options{sizeof options, kJob, configuration.c_str(),
+                                 reinterpret_cast<const uint8_t*>(secret.data())};
+    if (ops->open(&options, &nic) != PW_NIC_OK) throw std::runtime_error(ops->why(nullptr));
+    pw_nic_address address;
+    ops->address(nic, &address);
+    std::memcpy(&place, address.bytes, sizeof place);
+    const pw_nic_span span{sizeof span, text, sizeof text, PW_NIC_HOST, 0, -1, 0};
+    pw_nic_key told;
+    if (ops->register_memory(nic, &span, &memory, &told) != PW_NIC_OK) throw std::runtime_error("register");
+    std::memcpy(&key, told.bytes, sizeof key);
+  }
+  ~Attacked() {
+    if (nic != nullptr) close();
+    std::remove(file.c_str());
+    std::remove(counters.c_str());
+  }
+  void close() {
+    ops->deregister_memory(nic, memory);
+    ops->close(std::exchange(nic, nullptr));
+  }
+  /// Closes it, and gives what it counted.
+  std::string counted() {
+    close();
+    std::ifstream in(counters);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  const std::string file = testing::TempDir() + "stranger-" + std::to_string(getpid());
+  const std::string counters = file + "-counters";
+  const Secret secret = random_bytes<sizeof(Secret)>();
+  const pw_nic_ops* ops = nullptr;
+  pw_nic* nic = nullptr;
+  pw_nic_memory* memory = nullptr;
+  char text[64] = "what nobody else may read or change";
+  Place place{};
+  Key key{};
+};
+
+/// The other process. It ends with status 0, or with how many secrets it has read.
+class Stranger {
+ public:
+  Stranger(const Attacked& of, const char* from) : place_(of.place), key_(of.key) {
+    sockaddr_in here{};
+    here.sin_family = AF_INET;
+    here.sin_addr.s_addr = inet_addr(from);
+    socket_ = socket(AF_INET, SOCK_DGRAM, 0);
+    if (bind(socket_, reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0) _exit(100);
+    to_.sin_family = AF_INET;
+    to_.sin_addr.s_addr = place_.ip;
+    to_.sin_port = place_.port;
+  }
+
+  /// A get of the text, or a put over it, as endpoint 4 (of node 1) would send them.
+  void send(Kind kind, const Secret& secret) {
+    Header made{};
+    made.kind = kind;
+    made.from = 4;
+    made.to = place_.number;
+    made.from_session = ++session_;
+    made.to_session = place_.session;
+    made.sequence = made.turn = made.id = 1;
+    made.slot = key_.slot;
+    made.generation = key_.generation;
+    if (kind == Kind::put) made.bytes = sizeof(Attacked::text);
+    if (kind == Kind::get) made.total = sizeof(Attacked::text);
+    std::vector<std::byte> datagram(sizeof made + made.bytes, std::byte{'X'});
+    std::memcpy(datagram.data(), &made, sizeof made);
+    seal(datagram, secret);
+    sendto(socket_, datagram.data(), datagram.size(), 0, reinterpret_cast<const sockaddr*>(&to_), sizeof to_);
+  }
+  /// Datagrams with bytes of the text that have come within a moment.
+  int answers() const {
+    int found = 0;
+    for (pollfd there{socket_, POLLIN, 0}; poll(&there, 1, 300) > 0;) {
+      char bytes[kMostDatagram];
+      const ssize_t count = recv(socket_, bytes, sizeof bytes, 0);
+      found += memmem(bytes, static_cast<size_t>(std::max<ssize_t>(count, 0)), "nobody", 6) != nullptr;
+    }
+    return found;
+  }
+
+ private:
+  Place place_;
+  Key key_;
+  sockaddr_in to_{};
+  int socket_;
+  uint64_t session_ = 0x5000;
+};
+
+/// What `attack` returns in a process of another user; as root only, else of this one.
+template <typename Attack>
+int in_another_user(Attack&& attack) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (getuid() == 0 && (setgid(kNobody) != 0 || setuid(kNobody) != 0)) _exit(101);
+    _exit(attack());
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+Secret key_by(const Secret& secret) { return derive_secret(secret, "peerway torus datagrams"); }
+
+/// All keys that can be made of what is known, and then as many as there is patience for.
+int try_keys(Stranger& stranger, int random) {
+  std::vector<Secret> keys{{}, key_by({}), derive_secret({}, std::to_string(kJob))};
+  Secret job{};
+  std::memcpy(job.data(), &kJob, sizeof kJob);
+  keys.insert(keys.end(), {job, key_by(job)});
+  for (int i = 0; i < random; ++i) keys.push_back(random_bytes<sizeof(Secret)>());
+  for (size_t i = 0; i < 2 * keys.size(); ++i) {
+    stranger.send(i % 2 == 0 ? Kind::get : Kind::put, keys[i / 2]);
+    if (i % 64 == 63) usleep(1000);  // so that the socket has room
+  }
+  return stranger.answers();
+}
+
+TEST(TorusStranger, NeitherReadsNorWrites) {
+  Attacked attacked;
+  EXPECT_EQ(in_another_user([&] {
+              Stranger stranger(attacked, "127.0.0.2");
+              return try_keys(stranger, 5000);
+            }),
+            0);
+  EXPECT_STREQ(attacked.text, "what nobody else may read or change");
+  const std::string counted = attacked.counted();
+  const size_t at = counted.find("\"rejected\":");
+  EXPECT_GT(std::strtoul(counted.c_str() + at + 11, nullptr, 10), 1000u) << counted;  // they came
+}
+
+// The control: the same datagrams under the right key do both.
+TEST(TorusStranger, WouldWithTheSecret) {
+  Attacked attacked;
+  EXPECT_EQ(in_another_user([&] {
+              Stranger stranger(attacked, "127.0.0.2");
+              stranger.send(Kind::get, key_by(attacked.secret));
+              const int answers = stranger.answers();
+              stranger.send(Kind::put, key_by(attacked.secret));
+              return std::min(1, answers + stranger.answers());  // it is sent again until it is acknowledged
+            }),
+            1);
+  EXPECT_EQ(std::string(attacked.text, 4), "XXXX");
+}
+
+TEST(TorusStranger, NotEvenWithItFromAnAddressThatIsNotOfTheJob) {
+  Attacked attacked;
+  EXPECT_EQ(in_another_user([&] {
+              Stranger stranger(attacked, "127.0.0.3");
+              stranger.send(Kind::get, key_by(attacked.secret));
+              const int answers = stranger.answers();
+              stranger.send(Kind::put, key_by(attacked.secret));
+              return answers + stranger.answers();
+            }),
+            0);
+  EXPECT_STREQ(attacked.text, "what nobody else may read or change");
+}
+
+/// The sockets of this card in the abstract namespace, as anybody finds them.
+std::vector<std::string> meeting_places() {
+  std::ifstream in("/proc/net/unix");
+  std::vector<std::string> found;
+  for (std::string line; std::getline(in, line);)
+    if (const size_t at = line.find("@peerway-torus-"); at != std::string::npos)
+      found.push_back(line.substr(at + 1));
+  return found;
+}
+
+// It can connect to the socket by which the processes meet, but gets nothing.
+TEST(TorusStranger, DoesNotGetTheMemoryThatTheProcessesShare) {
+  if (getuid() != 0) GTEST_SKIP() << "there is no other user without root";
+  Attacked attacked;
+  const auto places = meeting_places();
+  ASSERT_FALSE(places.empty());
+  EXPECT_EQ(in_another_user([&] {
+              int handed = 0;
+              for (const std::string& name : places) {
+                sockaddr_un to{};
+                to.sun_family = AF_UNIX;
+                std::memcpy(to.sun_path + 1, name.data(), name.size());
+                const int one = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+                if (connect(one, reinterpret_cast<const sockaddr*>(&to),
+                            static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())) != 0)
+                  return 102;
+                char byte;
+                handed += recv(one, &byte, 1, 0) > 0;
+              }
+              return handed;
+            }),
+            0);
+}
+
+TEST(TorusStranger, FindsNoSocketWhereAllIsMemory) {
+  const auto sockets = [] {
+    int count = 0;
+    for (int i = 0; i < 1024; ++i) {
+      sockaddr_in at{};
+      socklen_t size = sizeof at;
+      if (getsockname(i, reinterpret_cast<sockaddr*>(&at), &size) == 0 && at.sin_family == AF_INET) ++count;
+    }
+    return count;
+  };
+  const int before = sockets();
+  Attacked attacked;
+  EXPECT_EQ(sockets(), before + 1);
+  const pw_nic_options options{sizeof options, kJob, "", nullptr};
+  pw_nic* alone = nullptr;
+  ASSERT_EQ(attacked.ops->open(&options, &alone), PW_NIC_OK);
+  pw_nic_address address;
+  attacked.ops->address(alone, &address);
+  pw_nic_peer* peer = nullptr;
+  ASSERT_EQ(attacked.ops->connect(alone, &address, &peer), PW_NIC_OK);
+  EXPECT_EQ(sockets(), before + 1);
+  attacked.ops->disconnect(alone, peer);
+  attacked.ops->close(alone);
+}
+
+TEST(TorusStranger, IsKeptOutByRefusingOtherHostsWithoutASecret) {
+  Attacked attacked;
+  const std::string configuration = "file=" + attacked.file + ",node=0";
+  const pw_nic_options options{sizeof options, kJob, configuration.c_str(), nullptr};
+  pw_nic* nic = nullptr;
+  EXPECT_EQ(attacked.ops->open(&options, &nic), PW_NIC_INVALID);
+  EXPECT_NE(std::string(attacked.ops->why(nullptr)).find("set PEERWAY_NIC_SECRET"), std::string::npos);
+  // A caller of before, whose struct ends earlier, is one without.
+  const pw_nic_options older{offsetof(pw_nic_options, secret), kJob, configuration.c_str(),
+                             reinterpret_cast<const uint8_t*>(attacked.secret.data())};
+  EXPECT_EQ(attacked.ops->open(&older, &nic), PW_NIC_INVALID);
+}
+
+}  // namespace
+}  // namespace pw::torus
