@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ int rank, ranks;
 
 struct Meeting {  // what the ranks share beside the cards
   std::atomic<int> arrived, turn, failed;
+  uint8_t secret[PW_NIC_SECRET_BYTES];
   pw_nic_address address[kMostCards][kMostRanks];
   pw_nic_key key[kMostCards][kMostRanks];
   double rate[kMostRanks];  // messages a second
@@ -92,7 +94,7 @@ class Card {
   Card(int index, const char* configuration, uint64_t bytes, uint64_t depth)
       : bytes_(bytes), memory_(2 * depth * bytes + 8), ends_(depth) {
     const pw_nic_options options{sizeof options, static_cast<uint64_t>(getppid()) * kMostCards + index,
-                                 configuration};
+                                 configuration, meeting->secret};
     if (nic_ops->open(&options, &nic_) != PW_NIC_OK) give_up(nic_ops->why(nullptr));
     const pw_nic_span span{sizeof span, memory_.data(), memory_.size(), PW_NIC_HOST, 0, -1, 0};
     require(nic_ops->register_memory(nic_, &span, &registered_, &meeting->key[index][rank]) == PW_NIC_OK,
@@ -238,6 +240,7 @@ int main(int count, char** words) {
   if (ranks > kMostRanks || given.depth == 0) return 2;
   meeting = static_cast<Meeting*>(
       mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (getrandom(meeting->secret, sizeof meeting->secret, 0) != sizeof meeting->secret) return 2;
   const pid_t parent = getpid();
   for (rank = 0; rank < ranks; ++rank) {
     if (fork() != 0) continue;

@@ -97,7 +97,7 @@ struct Member {
 
   Member(int at, const char* configuration) : place(at) {
     for (uint64_t i = 0; i < kWords; ++i) words[i] = word(place, i);
-    const pw_nic_options options{sizeof options, static_cast<uint64_t>(getppid()), configuration};
+    const pw_nic_options options{sizeof options, static_cast<uint64_t>(getppid()), configuration, nullptr};
     if (nic_ops->open(&options, &nic) != PW_NIC_OK) require(false, nic_ops->why(nullptr));
     pw_nic_info info{};
     info.size = sizeof info;
@@ -156,7 +156,7 @@ long descriptors() {
 }
 
 void one_too_many(const char* configuration) {
-  const pw_nic_options options{sizeof options, static_cast<uint64_t>(getppid()), configuration};
+  const pw_nic_options options{sizeof options, static_cast<uint64_t>(getppid()), configuration, nullptr};
   pw_nic* nic = nullptr;
   require(nic_ops->open(&options, &nic) == PW_NIC_BUSY, "there is room for one more");
   std::snprintf(meeting->refused, sizeof meeting->refused, "%s", nic_ops->why(nullptr));

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +43,7 @@ struct Meeting {  // what the ranks share beside the card
   pw_nic_address address[kMostRanks];
   pw_nic_key key[kMostRanks];
   char text[256];
+  uint8_t secret[PW_NIC_SECRET_BYTES];
 };
 Meeting* meeting;
 
@@ -114,7 +116,8 @@ struct Card {
   pw_nic_remote* remote[kMostRanks] = {};
 
   explicit Card(const char* configuration) {
-    const pw_nic_options options{sizeof options, static_cast<uint64_t>(getppid()), configuration};
+    const pw_nic_options options{sizeof options, static_cast<uint64_t>(getppid()), configuration,
+                                 meeting->secret};
     if (nic_ops->open(&options, &nic) != PW_NIC_OK) give_up(nic_ops->why(nullptr));
     info.size = sizeof info;
     nic_ops->query(nic, &info);
@@ -465,6 +468,9 @@ int run_rank(const char* plugin, const std::string& test, const char* configurat
   void* library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
   require(library != nullptr, library == nullptr ? dlerror() : "");
   nic_ops = reinterpret_cast<pw_nic_plugin_function>(dlsym(library, PW_NIC_PLUGIN_SYMBOL))();
+  // A user whose processes cannot reach one another's memory, as in many containers.
+  if (std::getenv("APART") != nullptr)
+    require(setgid(65534) == 0 && setuid(65534) == 0, "no other user without root");
   if (test == "mixed") mixed(configuration);
   if (test == "latency") latency(configuration);
   if (test == "bandwidth") bandwidth(configuration);
@@ -482,6 +488,7 @@ int main(int count, char** arguments) {
   const std::string names = count > 6 ? arguments[6] : "";
   meeting = static_cast<Meeting*>(
       mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (getrandom(meeting->secret, sizeof meeting->secret, 0) != sizeof meeting->secret) return 2;
   std::vector<pid_t> children;
   for (rank = 0; rank < ranks; ++rank) {
     children.push_back(fork());
