@@ -1,13 +1,13 @@
 #include "uct/inbox.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "base/format.h"
 #include "base/log.h"
+#include "base/shared_memory.h"
 #include "base/status.h"
 
 namespace pw::uct {
@@ -15,16 +15,15 @@ namespace pw::uct {
 Inbox::Inbox(nic::Endpoint& endpoint)
     : endpoints_(endpoint.info().endpoints),
       bytes_(ring_at(endpoints_, endpoints_)),
-      file_(memfd_create("peerway-uct-inbox", MFD_CLOEXEC)),
+      file_(make_shared_memory("peerway-uct-inbox", bytes_)),
       known_(endpoints_, Presence::unknown) {
   const auto failure = [&](const char* what) {
-    return Error(PW_SYSTEM, format("peerway: {} of {} bytes for arriving messages failed{}", what, bytes_,
-                                   errno_text(errno)));
+    return Error(PW_SYSTEM, format("peerway: no {} of {} bytes for arriving messages{}", what, bytes_,
+                                   why_no_shared_memory(errno)));
   };
-  if (!file_) throw failure("memfd_create");
-  if (ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0) throw failure("ftruncate");
+  if (!file_) throw failure("shared memory");
   void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-  if (mapped == MAP_FAILED) throw failure("mmap");
+  if (mapped == MAP_FAILED) throw failure("mapping");
   address_ = static_cast<std::byte*>(mapped);
   try {
     memory_ = endpoint.add({sizeof(pw_nic_span), mapped, bytes_, PW_NIC_HOST, 0, file_.get(), 0});

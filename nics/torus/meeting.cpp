@@ -1,8 +1,6 @@
 #include "torus/meeting.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -17,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/shared_memory.h"
 #include "torus/failure.h"
 
 namespace pw::torus {
@@ -139,18 +138,10 @@ bool Meeting::found(uint64_t held, const std::function<void(std::byte*)>& make) 
     if (errno == EADDRINUSE) return false;
     throw meeting_failure("no name", errno);
   }
-  rlimit most{};
-  const bool limited = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < bytes_;  // it would be a signal
-  memory_ = Descriptor(memfd_create("peerway-torus", MFD_CLOEXEC));
-  if (!memory_) throw meeting_failure("no descriptor is left", errno);
-  if (limited || ftruncate(memory_.get(), static_cast<off_t>(bytes_)) != 0)
-    throw Failure(PW_NIC_BROKEN,
-                  format("torus: no file of {} bytes for the memory that this job's processes share{}; raise "
-                         "the limit of files (ulimit -f)",
-                         bytes_, errno_text(limited ? EFBIG : errno)));
-  if (!hold(0, held))
-    throw Failure(PW_NIC_BROKEN, format("torus: no {} bytes for the memory that this job's processes share{}",
-                                        held, errno_text(errno)));
+  memory_ = make_shared_memory("peerway-torus", bytes_, held);
+  if (!memory_)
+    throw Failure(PW_NIC_BROKEN, format("torus: no {} bytes of shared memory for the state of this job{}",
+                                        bytes_, why_no_shared_memory(errno)));
   map();
   make(address_);
   if (listen(listener.get(), SOMAXCONN) != 0) throw meeting_failure("no listening socket", errno);
@@ -158,16 +149,7 @@ bool Meeting::found(uint64_t held, const std::function<void(std::byte*)>& make) 
   return true;
 }
 
-// Memory that is there only when it is touched ends the process, if it is not there then.
-bool Meeting::hold(uint64_t offset, uint64_t bytes) const {
-  int error = 0;
-  do
-    error =
-        fallocate(memory_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-  while (error == EINTR);
-  errno = error;
-  return error == 0;
-}
+bool Meeting::hold(uint64_t offset, uint64_t bytes) const { return hold_memory(memory_, offset, bytes); }
 
 void Meeting::admit() const {
   for (;;) {

@@ -13,7 +13,7 @@
 
 namespace pw {
 ControlSegment::ControlSegment()
-    : descriptor_(make_memfd("peerway-control", sizeof(Control))),
+    : descriptor_(make_memfd("peerway-control", sizeof(Control), sizeof(Control))),
       process_(getpid()),
       used_units_(kSignalWords / kSignalUnit) {
   void* address = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);

@@ -214,6 +214,35 @@ def test_memory_that_cannot_be_reached_goes_by_datagrams(nic_ranks: Path, tmp_pa
     assert done.returncode == 0, done.stderr
 
 
+def alone(program: Path, folder: Path, before: str) -> subprocess.CompletedProcess[str]:
+    """Two ranks after a shell's command."""
+    command = [str(program), str(Ranks(program, folder).plugin), "mixed", "2", "", "1"]
+    return subprocess.run(
+        ["unshare", "-m", "sh", "-c", f'{before} && exec "$@"', "sh", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=2 * LIMIT,
+        env=clean_environment(ROUNDS="1"),
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
+def test_a_full_dev_shm_is_no_matter(nic_ranks: Path, tmp_path: Path) -> None:
+    full = "mount -t tmpfs -o size=4k none /dev/shm && head -c 4096 /dev/zero > /dev/shm/full"
+    done = alone(nic_ranks, tmp_path, full)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
+def test_a_limit_of_files_is_told_of(nic_ranks: Path, tmp_path: Path) -> None:
+    """Not by a signal."""
+    done = alone(nic_ranks, tmp_path, "ulimit -f 64")
+    assert done.returncode == 1
+    assert "bytes of shared memory for the state of this job: File too large" in done.stderr
+    assert "(ulimit -f)" in done.stderr
+
+
 def test_a_killed_job_leaves_nothing_behind(torus_ranks: Ranks) -> None:
     before = left_behind()
     torus_ranks("death", 2, {}, KILL="1")

@@ -1,8 +1,11 @@
 // SipHash against vectors of its reference implementation: key 00 01 .. 0f, text 00 01 .. of the length
 // given.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -31,6 +34,32 @@ TEST(SipHash, AgreesWithTheReferenceVectors) {
   EXPECT_EQ(digest_of(2), "8177228da4a45dc7fca38bdef60affe4");
   EXPECT_EQ(digest_of(15), "5493e99933b0a8117e08ec0f97cfc3d9");
   EXPECT_EQ(digest_of(63), "5150d1772f50834a503e069a973fbd7c");
+}
+
+// Every length of a few blocks, and some up to the largest datagram.
+TEST(SipHash, AgreesWithLibsodium) {
+  void* library = dlopen("libsodium.so.23", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) GTEST_SKIP() << "libsodium23 is not installed";
+  using Hash = int (*)(unsigned char*, const unsigned char*, unsigned long long, const unsigned char*);
+  const auto theirs = reinterpret_cast<Hash>(dlsym(library, "crypto_shorthash_siphashx24"));
+  ASSERT_NE(theirs, nullptr);
+  std::mt19937_64 dice(std::random_device{}());
+  const auto random = [&](size_t count) {
+    std::vector<std::byte> bytes(count);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(dice());
+    return bytes;
+  };
+  const auto raw = [](const std::byte* bytes) { return reinterpret_cast<const unsigned char*>(bytes); };
+  for (size_t turn = 0; turn < 2048; ++turn) {
+    const size_t length = turn < 1024 ? turn % 512 : dice() % 8400;
+    const auto text = random(length), key = random(sizeof(Secret));
+    Secret secret;
+    std::copy(key.begin(), key.end(), secret.begin());
+    Digest digest;
+    auto* out = reinterpret_cast<unsigned char*>(digest.data());
+    ASSERT_EQ(theirs(out, raw(text.data()), length, raw(key.data())), 0);
+    ASSERT_EQ(siphash(secret, text), digest) << length;
+  }
 }
 
 TEST(SipHash, ComparesDigests) {

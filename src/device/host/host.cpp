@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "base/format.h"
+#include "base/shared_memory.h"
 #include "base/status.h"
 #include "device/host/copy.h"
 #include "device/host/runner.h"
@@ -88,12 +89,11 @@ std::byte* map_shared(int descriptor, uint64_t bytes, const char* whose) {
 
 }  // namespace
 
-Descriptor make_memfd(const char* purpose, uint64_t bytes) {
-  Descriptor made(memfd_create(purpose, MFD_CLOEXEC));
-  if (!made) throw Error(PW_SYSTEM, format("peerway: memfd_create for {}{}", purpose, errno_text(errno)));
-  if (ftruncate(made.get(), static_cast<off_t>(bytes)) != 0)
-    throw Error(PW_NO_MEMORY,
-                format("peerway: {} bytes of shared memory for {}{}", bytes, purpose, errno_text(errno)));
+Descriptor make_memfd(const char* purpose, uint64_t bytes, uint64_t held) {
+  Descriptor made = make_shared_memory(purpose, bytes, held);
+  if (!made)
+    throw Error(PW_NO_MEMORY, format("peerway: no {} bytes of shared memory for {}{}", bytes, purpose,
+                                     why_no_shared_memory(errno)));
   return made;
 }
 

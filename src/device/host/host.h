@@ -57,7 +57,7 @@ class HostDevice final : public Device {
 };
 
 /// A piece of shared memory without a name: nothing is left behind when its processes die. Throws Error.
-Descriptor make_memfd(const char* purpose, uint64_t bytes);
+Descriptor make_memfd(const char* purpose, uint64_t bytes, uint64_t held = 0);
 
 /// What tells one piece of shared memory from any other file that later gets its descriptor's number.
 uint64_t memfd_identity(int descriptor);

@@ -1,0 +1,45 @@
+#include "base/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/status.h"
+
+namespace pw {
+
+Descriptor make_shared_memory(const char* purpose, uint64_t bytes, uint64_t held) {
+  rlimit most{};
+  if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < bytes) {  // the kernel would send a signal
+    errno = EFBIG;
+    return {};
+  }
+  Descriptor made(memfd_create(purpose, MFD_CLOEXEC));
+  if (!made || (ftruncate(made.get(), static_cast<off_t>(bytes)) == 0 && hold_memory(made, 0, held)))
+    return made;
+  const int error = errno;
+  made.reset();
+  errno = error;
+  return made;
+}
+
+bool hold_memory(const Descriptor& shared, uint64_t offset, uint64_t bytes) {
+  if (bytes == 0) return true;
+  int result = 0;
+  do result = fallocate(shared.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+std::string why_no_shared_memory(int error) {
+  const char* remedy = "";
+  if (error == EFBIG) remedy = "; raise the limit of a process's files (ulimit -f)";
+  if (error == EMFILE) remedy = "; raise the limit of a process's descriptors (ulimit -n)";
+  if (error == ENOSPC || error == ENOMEM) remedy = "; there is no memory left";
+  return errno_text(error) + remedy;
+}
+
+}  // namespace pw
