@@ -34,7 +34,7 @@ def looked_at(command: list[str], folder: Path) -> tuple[list[str], dict[int, st
         deadline = time.monotonic() + LIMIT
         while not all(file.exists() for file in said) and job.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert all(file.exists() for file in said), (job.poll(), os.read(job.stdout.fileno(), 65536).decode())
+        assert all(file.exists() for file in said), f"the job ended with status {job.poll()}"
         lines = command_lines()
         (folder / "go").touch()
         assert job.wait(LIMIT) == 0
