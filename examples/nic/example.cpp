@@ -1,4 +1,4 @@
-// A card plugin in one file: the "card" is the kernel, which copies between the processes of a host.
+// A NIC plugin in one file: the "NIC" is the kernel, which copies between the processes of a host.
 // docs/nic-guide.md walks through it; take it as the start of your own. An operation is over when it was
 // posted, so that puts arrive in order and gets see them.
 #include <fcntl.h>
@@ -138,7 +138,7 @@ pw_nic_status register_memory(pw_nic* nic, const pw_nic_span* span, pw_nic_memor
 
 void deregister_memory(pw_nic*, pw_nic_memory* memory) {
   memory->generation = 0;
-  for (int ms = 0; memory->users > 0 && ms < 100; ++ms) usleep(1000);  // a dead peer stays counted in
+  for (int ms = 0; memory->users > 0 && ms < 1000; ++ms) usleep(1000);  // a dead peer stays counted in
   memory->users = 0;
 }
 

@@ -1,26 +1,35 @@
-/* The plugin ABI of network cards: what a card's library gives, so that Peerway and, through UCX, unmodified
- * MPI programs run over it. The card needs no more than put and get; what it lacks (signals, remote
- * completion, messages, strides) is built on top, by the promises that it states and nothing more. The guide
+/* The plugin ABI of NICs: what a NIC's library gives, so that Peerway and, through UCX, unmodified MPI
+ * programs run over it. The NIC needs no more than put and get; what it lacks (signals, remote completion,
+ * messages, strides) is built on top, by the ordering guarantees that it states and nothing more. The guide
  * is docs/nic-guide.md; `peerway nic-check PLUGIN` tells an author what is wrong.
  *
  * A plugin is a shared library with one function,
  *
  *     const pw_nic_ops* pw_nic_plugin(void);
  *
- * Laws that every plugin keeps:
+ * What every plugin does:
  *   - Posted operations move without the host: a put arrives, and a get is answered, while neither end calls
  *     the library.
  *   - Gets of one endpoint from one peer complete in the order in which they were posted.
- *   - Aligned words of 8 bytes arrive whole.
- *   - An operation that was accepted (PW_NIC_OK) ends: its `done` is called once, from progress(), with
- *     PW_NIC_UNREACHABLE when the peer is gone; those under way when their peer is disconnected or
- *     their key released end, too.
- *   - Nothing is touched outside of the bytes that were named, nor after the memory was deregistered at
- *     either end.
- *   - The library neither exits the process, nor waits without end, nor writes to standard output.
+ *   - Words are whole: where the bytes of a put or get begin at a multiple of 8 in both memories, and `bytes`
+ *     is one, each word of 8 bytes is read at once and stored at once, also while the owner of the memory
+ *     stores or reads it. Where one of the three is no multiple of 8, nothing is said of words.
+ *   - An operation that was accepted (PW_NIC_OK) ends: its `done` is called once, from progress() or close()
+ *     and nowhere else. It is PW_NIC_UNREACHABLE when the peer is gone, of puts as of gets. What is under way
+ *     when its peer is disconnected or its key released ends at a later progress(), by itself or at once, and
+ *     with any status: nobody looks at that any more. So does what is under way when its memory here is
+ *     deregistered. Where the owner deregistered the memory, a get is PW_NIC_REFUSED; a put is too, where the
+ *     NIC is told of it, and else PW_NIC_OK, though it stored nothing.
+ *   - Nothing is touched outside of the bytes that were named, not even with what was there before, nor after
+ *     deregister_memory() has returned, at either end: it waits for what still touches the memory.
+ *   - put(), get() and progress() return at once; PW_NIC_BUSY says that there is no room. Other calls may
+ * take some seconds. The library neither exits the process nor writes to standard output.
+ *   - Its threads block all signals (pthread_sigmask() around their making): handlers are for the program's.
  *
  * Threads: calls on one endpoint, its peers, its memory and its remotes are made one at a time; those on
- * several endpoints may be made at once. All sizes and offsets are in bytes. */
+ * several endpoints may be made at once. All sizes and offsets are in bytes. Structs grow at their end alone:
+ * `size` is that of the caller's, who has set it and filled the rest with zeros; read and write no field
+ * behind it. Those of this version may be taken for there. */
 #ifndef PEERWAY_NIC_H
 #define PEERWAY_NIC_H
 
@@ -39,17 +48,19 @@ extern "C" {
 
 typedef enum pw_nic_status {
   PW_NIC_OK = 0,
-  PW_NIC_BUSY = 1,        /* of puts, gets and fetch_add() only: no room for another operation now; progress()
-                             and try again */
-  PW_NIC_UNREACHABLE = 2, /* the peer, or every way to it, is gone */
+  /* Of puts, gets and fetch_add() only: no room for another operation now. Call progress() and try again. It may
+   * come with nothing under way, as of a queue that several share, but not for ever while progress() is called:
+   * room that an operation had is free once its `done` was called, also of one that failed. */
+  PW_NIC_BUSY = 1,
+  PW_NIC_UNREACHABLE = 2, /* the peer, or every route to it, is gone */
   PW_NIC_REFUSED = 3,     /* memory that cannot be registered, a key or address that is not of this kind */
   PW_NIC_INVALID = 4,     /* an argument outside of what query() stated */
-  PW_NIC_BROKEN = 5       /* this card failed */
+  PW_NIC_BROKEN = 5       /* this NIC failed */
 } pw_nic_status;
 
 /* The plugin's own. */
-typedef struct pw_nic pw_nic;               /* an open endpoint of the card */
-typedef struct pw_nic_peer pw_nic_peer;     /* a way from it to another endpoint */
+typedef struct pw_nic pw_nic;               /* an open endpoint of the NIC */
+typedef struct pw_nic_peer pw_nic_peer;     /* a connection from it to another endpoint */
 typedef struct pw_nic_memory pw_nic_memory; /* registered memory of this process */
 typedef struct pw_nic_remote pw_nic_remote; /* memory that a peer registered */
 
@@ -74,7 +85,7 @@ typedef struct pw_nic_key {
   uint8_t bytes[PW_NIC_KEY_BYTES];
 } pw_nic_key;
 
-/* Promises. Without any, a put may overtake puts, and a get puts. */
+/* Ordering guarantees. Without any, a put may overtake puts, and a get puts. */
 #define PW_NIC_PUTS_IN_ORDER 1u    /* of one endpoint to one peer: a put is in place before a later one */
 #define PW_NIC_GETS_BEHIND_PUTS 2u /* of one endpoint to one peer: a get reads what earlier puts stored */
 
@@ -82,14 +93,15 @@ typedef enum pw_nic_memory_kind { PW_NIC_HOST = 0, PW_NIC_CUDA = 1, PW_NIC_HIP =
 
 typedef struct pw_nic_info {
   size_t size;
-  uint32_t promises;
+  uint32_t promises;     /* the ordering guarantees */
   uint32_t memory_kinds; /* 1 << kind: what register_memory() takes; host always */
   uint64_t largest;      /* of one put or get; at least 4096 */
   uint64_t copied;       /* of a put from memory that is not registered; at least 8 */
-  uint32_t in_flight;    /* operations that can be under way at a time; 0: not known */
-  uint32_t number;       /* of this endpoint: no other of the job that is open has it */
-  uint32_t endpoints;    /* that a job can have: every number is below it */
-  uint32_t dimensions;   /* of the topology, 0 to 4; 0: none */
+  uint32_t
+      in_flight;   /* operations of this endpoint that can be under way, all peers together; 0: not known */
+  uint32_t number; /* of this endpoint: no other of the job that is open has it, in no process */
+  uint32_t endpoints;  /* that a job can have: every number is below it */
+  uint32_t dimensions; /* of the topology, 0 to 4; 0: none */
   uint32_t extent[PW_NIC_DIMENSIONS];
   uint32_t coordinate[PW_NIC_DIMENSIONS]; /* of this endpoint's node */
   double latency_ns;                      /* hint: a small put to the nearest node, one way */
@@ -97,7 +109,9 @@ typedef struct pw_nic_info {
 } pw_nic_info;
 
 /* A span to be registered. `descriptor`: of the file that backs it (a memfd of shared memory, a dma-buf of a
- * GPU), and where the span begins in it; the caller closes it, so dup() it to keep it. -1: none is known. */
+ * GPU), and where the span begins in it, at any byte: mmap() wants that rounded down to a page. The caller
+ * closes it, so dup() it to keep it. -1: none is known, as of most memory of the host, which must be taken
+ * all the same; of a GPU's it may be refused. */
 typedef struct pw_nic_span {
   size_t size;
   void* address;
@@ -109,7 +123,8 @@ typedef struct pw_nic_span {
 } pw_nic_span;
 
 /* Embedded in the caller's own struct; it must stay where it is until it was called. One may be given to
- * several operations and is called for each. It may not call into the endpoint. */
+ * several operations and is called for each. It may not call into the endpoint. NULL in any operation: nobody
+ * wants to be told. Not called for an operation that was not accepted. */
 typedef struct pw_nic_done {
   void (*call)(struct pw_nic_done* done, pw_nic_status status);
 } pw_nic_done;
@@ -121,8 +136,8 @@ typedef struct pw_nic_ops {
 
   /* Opens an endpoint. Several may be open in a process. On failure why(NULL) says why. */
   pw_nic_status (*open)(const pw_nic_options* options, pw_nic** nic);
-  /* Ends what is under way (its `done` is called from here, with PW_NIC_BROKEN) and frees the endpoint. All
-   * that was made from it was freed before. */
+  /* Ends what is under way (its `done` is called from here, with PW_NIC_BROKEN, or as it ended) and frees the
+   * endpoint, with its threads and descriptors. All that was made from it was freed before. */
   void (*close)(pw_nic* nic);
   void (*query)(pw_nic* nic, pw_nic_info* info);
   void (*address)(pw_nic* nic, pw_nic_address* address);
@@ -133,25 +148,26 @@ typedef struct pw_nic_ops {
   pw_nic_status (*connect)(pw_nic* nic, const pw_nic_address* address, pw_nic_peer** peer);
   void (*disconnect)(pw_nic* nic, pw_nic_peer* peer);
 
-  /* The place where pointers become what the card understands (physical or IO addresses). */
+  /* The place where pointers become what the NIC understands (physical or IO addresses). */
   pw_nic_status (*register_memory)(pw_nic* nic, const pw_nic_span* span, pw_nic_memory** memory,
                                    pw_nic_key* key);
   void (*deregister_memory)(pw_nic* nic, pw_nic_memory* memory);
   pw_nic_status (*import_key)(pw_nic* nic, pw_nic_peer* peer, const pw_nic_key* key, pw_nic_remote** remote);
   void (*release_key)(pw_nic* nic, pw_nic_remote* remote);
 
-  /* Stores `bytes` bytes from `data` at `offset` of the remote memory. `data` lies in `memory`, or `memory`
-   * is NULL, `bytes` is at most info.copied, and the bytes are copied before put() returns. `done` (may be
-   * NULL) tells that `data` may be changed again; of arrival it says nothing. */
+  /* Stores `bytes` bytes, at least one, from `data` at `offset` of the remote memory. `data` lies in
+   * `memory`, or `memory` is NULL, `bytes` is at most info.copied, and the bytes are copied before put()
+   * returns. `done` tells that `data` may be changed again; of arrival it says nothing. */
   pw_nic_status (*put)(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, const void* data,
                        pw_nic_memory* memory, uint64_t bytes, pw_nic_done* done);
-  /* Reads `bytes` bytes at `offset` of the remote memory to `data` in `memory`. `done`: they are there. */
+  /* Reads `bytes` bytes, at least one, at `offset` of the remote memory to `data` in `memory`. `done`: they
+   * are there. */
   pw_nic_status (*get)(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, void* data, pw_nic_memory* memory,
                        uint64_t bytes, pw_nic_done* done);
   /* Calls what is done. Returns how many. */
   unsigned (*progress)(pw_nic* nic);
 
-  /* ---- optional entries: NULL where the card has none ---- */
+  /* ---- optional entries: NULL where the NIC has none ---- */
 
   /* As put(), of `blocks` blocks of `block_bytes` bytes, which lie `from_stride` apart here and `to_stride`
    * there. All blocks together have at most info.largest bytes. */

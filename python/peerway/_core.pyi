@@ -311,24 +311,26 @@ def nic_cards(text: str, origin: str) -> list[str]: ...
 def nic_probe(text: str, origin: str, job: int, tell: Callable[[str, str | int], None]) -> None: ...
 
 class NicOutcome(Enum):
-    RIGHT = 0
-    WRONG = 1
-    ABSENT = 2
+    OK = 0
+    BROKEN = 1
+    INCONCLUSIVE = 2
+    ABSENT = 3
 
 class NicVerdict:
     @property
-    def law(self) -> str: ...
+    def test(self) -> str: ...
     @property
     def outcome(self) -> NicOutcome: ...
     @property
     def found(self) -> str: ...
 
+def nic_usual_seconds() -> float: ...
 def nic_check(
     plugin: str,
-    job: int,
     configuration: str,
-    socket: int,
-    kill_far_end: Callable[[], None],
+    seed: int,
+    effort: float,
+    patience: float,
+    only: list[str],
     tell: Callable[[NicVerdict], None],
 ) -> None: ...
-def nic_far_end(plugin: str, job: int, socket: int) -> None: ...

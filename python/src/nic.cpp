@@ -1,4 +1,4 @@
-// Plugins of network cards (src/nic) for Python: how people name them, and their conformance test.
+// Plugins of NICs (src/nic) for Python: how people name them, and their conformance tests.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>
@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "base/random.h"
 #include "core.h"
 #include "nic/card_spec.h"
 #include "nic/check/check.h"
@@ -31,7 +32,7 @@ void probe_card(const std::string& text, const std::string& origin, uint64_t job
   const auto plugin = pw::nic::Plugin::load(file);
   if (spec.name.empty()) tell("name", nb::cast(plugin->name()));
   tell("abi", nb::cast(plugin->ops().abi));
-  const pw::nic::Endpoint endpoint(plugin, pw::nic::Job{job, {}}, spec.options);
+  const pw::nic::Endpoint endpoint(plugin, pw::nic::Job{job, pw::random_bytes<PW_NIC_SECRET_BYTES>()}, spec.options);
   const pw_nic_info& info = endpoint.info();
   tell("promises", nb::cast(info.promises));
   tell("memory_kinds", nb::cast(info.memory_kinds));
@@ -64,38 +65,28 @@ void bind_nic(nb::module_& module) {
   module.def("nic_cards", &card_texts, nb::arg("text"), nb::arg("origin"));
   module.def("nic_probe", &probe_card, nb::arg("text"), nb::arg("origin"), nb::arg("job"), nb::arg("tell"));
   nb::enum_<Outcome>(module, "NicOutcome")
-      .value("RIGHT", Outcome::right)
-      .value("WRONG", Outcome::wrong)
+      .value("OK", Outcome::ok)
+      .value("BROKEN", Outcome::broken)
+      .value("INCONCLUSIVE", Outcome::inconclusive)
       .value("ABSENT", Outcome::absent);
   nb::class_<Verdict>(module, "NicVerdict")
-      .def_ro("law", &Verdict::law)
+      .def_ro("test", &Verdict::test)
       .def_ro("outcome", &Verdict::outcome)
       .def_ro("found", &Verdict::found);
+  module.def("nic_usual_seconds", &usual_seconds);
   module.def(
       "nic_check",
-      [](const std::string& plugin, uint64_t job, const std::string& configuration, int socket,
-         const std::function<void()>& kill_far_end, const std::function<void(const Verdict&)>& tell) {
+      [](const std::string& plugin, const std::string& configuration, uint64_t seed, double effort,
+         double patience, const std::vector<std::string>& only,
+         const std::function<void(const Verdict&)>& tell) {
         const nb::gil_scoped_release release;
-        check(
-            plugin, job, configuration, socket,
-            [&] {
-              const nb::gil_scoped_acquire acquire;
-              kill_far_end();
-            },
-            [&](const Verdict& verdict) {
-              const nb::gil_scoped_acquire acquire;
-              tell(verdict);
-            });
+        check({plugin, configuration, seed, effort, patience, only}, [&](const Verdict& verdict) {
+          const nb::gil_scoped_acquire acquire;
+          tell(verdict);
+        });
       },
-      nb::arg("plugin"), nb::arg("job"), nb::arg("configuration"), nb::arg("socket"), nb::arg("kill_far_end"),
-      nb::arg("tell"));
-  module.def(
-      "nic_far_end",
-      [](const std::string& plugin, uint64_t job, int socket) {
-        const nb::gil_scoped_release release;
-        serve_far_end(plugin, job, socket);
-      },
-      nb::arg("plugin"), nb::arg("job"), nb::arg("socket"));
+      nb::arg("plugin"), nb::arg("configuration"), nb::arg("seed"), nb::arg("effort"), nb::arg("patience"),
+      nb::arg("only"), nb::arg("tell"));
 }
 
 }  // namespace pwpy

@@ -96,10 +96,12 @@ ssize_t put_bcopy(uct_ep_t* ep, uct_pack_callback_t pack, void* arg, uint64_t ad
     const Bounce bounce = operation->bounce;
     const size_t bytes = pack(bounce.data, arg);
     const ucs_status_t status =
-        start(connection, {address, key, bytes}, [&](nic::RemoteMemory& remote, uint64_t offset) {
-          return connection.peer().put(remote, offset, bounce.data, bounce.memory, bytes, operation);
-        });
-    if (status == UCS_OK) return static_cast<ssize_t>(bytes);
+        bytes == 0  // which no NIC is asked for
+            ? UCS_OK
+            : start(connection, {address, key, bytes}, [&](nic::RemoteMemory& remote, uint64_t offset) {
+                return connection.peer().put(remote, offset, bounce.data, bounce.memory, bytes, operation);
+              });
+    if (status == UCS_OK && bytes > 0) return static_cast<ssize_t>(bytes);
     domain.recycle(operation);
     return status;
   });
@@ -124,6 +126,7 @@ ucs_status_t put_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_
 ucs_status_t get_bcopy(uct_ep_t* ep, uct_unpack_callback_t unpack, void* arg, size_t bytes, uint64_t address,
                        uct_rkey_t key, uct_completion_t* completion) {
   return unless<barred>(ep, [&](Connection& connection) {
+    if (bytes == 0) return UCS_OK;
     Operation* operation = told(connection, completion);
     if (!domain_of(connection).lend(*operation)) return UCS_ERR_NO_RESOURCE;
     operation->unpack = unpack;

@@ -22,7 +22,7 @@ VERBS = {
     "compare": "What changed between two sets of records, and whether it is more than noise.",
     "report": "Make a page with plots from records; it opens offline.",
     "run": "Start a program as several ranks on this host.",
-    "nic-check": "Whether a network card's plugin keeps the laws of nic.h and its own promises.",
+    "nic-check": "Whether a NIC's plugin does what nic.h asks, under load.",
     "mpirun": "Start an unmodified MPI program over any network card with a plugin.",
     "config": "Every setting, its value and where it came from.",
 }

@@ -1,11 +1,9 @@
-"""`peerway nic-check`: whether a network card's plugin keeps the laws of nic.h and what it promises."""
+"""`peerway nic-check`: whether a NIC's plugin does what nic.h asks and keeps its ordering guarantees."""
 
 from __future__ import annotations
 
-import faulthandler
 import secrets
-import socket
-import subprocess
+import shlex
 import sys
 
 import click
@@ -13,29 +11,35 @@ from rich.text import Text
 
 from peerway.cli.output import table_console
 
-LAW_WIDTH = 32
-STYLES = {"RIGHT": ("ok", "green"), "WRONG": ("wrong", "bold red"), "ABSENT": ("absent", "dim")}
+WIDTH = 34
+STYLES = {
+    "OK": ("ok", "green"),
+    "BROKEN": ("broken", "bold red"),
+    "INCONCLUSIVE": ("unclear", "yellow"),
+    "ABSENT": ("absent", "dim"),
+}
+BROKEN, INCONCLUSIVE = 1, 3  # exit codes
 
 
 @click.command("nic-check")
 @click.argument("plugin", metavar="PLUGIN[?OPTIONS]")
-@click.option("--far-end", type=int, hidden=True)
-@click.option("--job", type=int, hidden=True)
-def command(plugin: str, far_end: int | None, job: int | None) -> None:
-    """Load PLUGIN in two processes and look whether it keeps the laws of nic.h and its own promises.
+@click.option(
+    "--minutes", type=click.FloatRange(min=0, min_open=True), help="For about so long, for rare faults."
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Throw the same dice as a run that printed it.")
+@click.option("--test", "tests", metavar="NAME", multiple=True, help="Only this test; may be repeated.")
+def command(plugin: str, minutes: float | None, seed: int | None, tests: tuple[str, ...]) -> None:
+    """Run conformance tests of PLUGIN, in several processes that put, get, register and die.
 
-    Each line is one law: ok; wrong, with what was seen and what to do; absent (an optional entry that the
-    plugin does not have). The exit code is 1 if one is wrong. It takes a few seconds.
+    Each line is one test: ok, with how often something was exercised; broken, with the evidence and what to
+    do; unclear, where it could not be exercised; absent, where the plugin does not have it. The exit code is
+    1 if one is broken, else 3 if one is unclear. It takes about 15 seconds.
 
     PLUGIN is a file, or the name of one that comes with Peerway; OPTIONS is what the plugin is told.
     """
     from peerway import _core
 
-    faulthandler.enable()  # a plugin that crashes ends this process: tell where
     card = _core.nic_card(plugin, "nic-check")
-    if far_end is not None and job is not None:
-        _core.nic_far_end(card.file, job, far_end)
-        return
     console = table_console()
     outcomes: list[str] = []
 
@@ -43,36 +47,18 @@ def command(plugin: str, far_end: int | None, job: int | None) -> None:
         outcome = verdict.outcome.name
         outcomes.append(outcome)
         word, style = STYLES[outcome]
-        line = Text.assemble((f"{word:<8}", style), f"{verdict.law:<{LAW_WIDTH}}", verdict.found)
+        line = Text.assemble((f"{word:<8}", style), f"{verdict.test:<{WIDTH}}", verdict.found)
         console.print(line, soft_wrap=True)
 
-    near, far = socket.socketpair()
-    job = secrets.randbits(63)
-    child = [
-        sys.executable,
-        "-m",
-        "peerway",
-        "nic-check",
-        card.file,
-        "--far-end",
-        str(far.fileno()),
-        "--job",
-        str(job),
-    ]
-    with near, subprocess.Popen(child, pass_fds=[far.fileno()]) as process:
-        far.close()
-
-        def kill_far_end() -> None:
-            process.kill()
-            process.wait()
-
-        try:
-            _core.nic_check(card.file, job, card.options, near.fileno(), kill_far_end, tell)
-        finally:
-            near.close()
-            process.kill()
-    wrong = outcomes.count("WRONG")
-    absent = outcomes.count("ABSENT")
-    console.print(f"{outcomes.count('RIGHT')} ok, {wrong} wrong, {absent} absent: {plugin}", soft_wrap=True)
-    if wrong:
-        sys.exit(1)
+    seed = secrets.randbits(32) if seed is None else seed
+    effort = 1.0 if minutes is None else minutes * 60 / _core.nic_usual_seconds()
+    _core.nic_check(card.file, card.options, seed, effort, 2.0, list(tests), tell)
+    counts = ", ".join(f"{outcomes.count(name)} {word}" for name, (word, _) in STYLES.items())
+    console.print(f"{counts}: {plugin}", soft_wrap=True)
+    status = BROKEN if "BROKEN" in outcomes else INCONCLUSIVE if "INCONCLUSIVE" in outcomes else 0
+    if status != 0:
+        length = "" if minutes is None else f" --minutes {minutes:g}"
+        again = f"again: peerway nic-check {shlex.quote(plugin)} --seed {seed}{length}"
+        console.print(again, soft_wrap=True, markup=False, highlight=False)
+        sys.exit(status)
+    console.print(f"seed {seed}", soft_wrap=True)

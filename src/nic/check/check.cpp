@@ -1,40 +1,182 @@
 #include "nic/check/check.h"
 
-#include <optional>
+#include <unistd.h>
 
-#include "nic/check/laws.h"
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/format.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "nic/check/tests.h"
 
 namespace pw::nic::check {
 namespace {
 
-Verdict look(const Law& law, NearEnd& near) {
+constexpr const char* kSetupName = "open, register, connect";
+
+std::vector<Test> all_tests() {
+  std::vector<Test> all;
+  for (const auto tests :
+       {tests_of_setup(), tests_of_data(), tests_of_words(), tests_of_order(), tests_of_ends(),
+        tests_of_memory(), tests_of_extras(), tests_of_load(), tests_of_death()})
+    all.insert(all.end(), tests.begin(), tests.end());
+  return all;
+}
+
+std::string listed(const std::vector<Test>& tests) {
+  std::string names = kSetupName;
+  for (const Test& test : tests) names += format("; {}", test.name);
+  return names;
+}
+
+std::vector<Test> chosen(const std::vector<std::string>& names) {
+  std::vector<Test> tests = all_tests();
+  for (const std::string& name : names)
+    if (name != kSetupName &&
+        std::ranges::none_of(tests, [&](const Test& test) { return name == test.name; }))
+      throw Error(PW_INVALID_ARGUMENT,
+                  format("peerway: nic-check has no test '{}'; there are: {}", name, listed(tests)));
+  if (!names.empty())
+    std::erase_if(tests,
+                  [&](const Test& test) { return std::ranges::find(names, test.name) == names.end(); });
+  return tests;
+}
+
+// ---- the near end ----
+
+int reporting = -1;
+uint32_t running = kSetup;
+
+[[noreturn]] void near_hangs(const char* entry) {
+  send(reporting, Told{running, true, Outcome::broken,
+                       format("{}() has not returned for {:.0f} s; no call waits without end", entry,
+                              Watchdog::kHung_s)});
+  _exit(0);
+}
+
+/// Where something was found, the processes are of no use any more. Nothing is freed: the plugin may still
+/// use it.
+void report(Outcome outcome, std::string found) {
+  send(reporting, Told{running, true, outcome, std::move(found)});
+  if (outcome != Outcome::ok && outcome != Outcome::absent) _exit(0);
+}
+
+/// Calls `body`, and reports what came of it. Does not return where that is no good.
+template <typename Body>
+void judge(Body&& body) {
   try {
-    std::string found = law.look(near);
-    const bool absent = found.empty();
-    return {law.name, absent ? Outcome::absent : Outcome::right, std::move(found)};
-  } catch (const Broken& broken) {
-    return {law.name, Outcome::wrong, broken.what()};
+    report(Outcome::ok, body());
+  } catch (const Broken& finding) {
+    report(Outcome::broken, finding.what());
+  } catch (const Inconclusive& finding) {
+    report(Outcome::inconclusive, finding.what());
+  } catch (const Absent& finding) {
+    report(Outcome::absent, finding.what());
   }
 }
 
-}  // namespace
-
-void check(const std::string& plugin, uint64_t job, const std::string& configuration, int socket,
-           const std::function<void()>& kill_far_end, const std::function<void(const Verdict&)>& tell) {
-  std::optional<NearEnd> near;
+void run_near_end(Stand& stand, const std::vector<Test>& tests, uint32_t first) {
+  reporting = stand.report.get();
+  running = kSetup;
+  Watchdog::start(near_hangs);
   try {
-    near.emplace(Plugin::load(plugin), job, configuration, socket);
-  } catch (const Broken& broken) {
-    tell({"open, register, connect", Outcome::wrong, broken.what()});
+    static const auto held =
+        Plugin::load(stand.options.plugin);  // its threads may run until the process ends
+  } catch (const Error& error) {
+    send(reporting, Told{kNoPlugin, true, Outcome::broken, error.what()});
     return;
   }
-  tell({"open, register, connect", Outcome::right, "two processes are connected"});
-  for (const auto laws : {laws_of_setup(), laws_of_data(), laws_of_order(), laws_of_extras()})
-    for (const Law& law : laws) tell(look(law, *near));
-  tell(look({"memory that was deregistered", memory_withdrawn}, *near));
-  near->renew_far_memory();
-  kill_far_end();
-  tell(look({"a peer that dies", peer_dies}, *near));
+  std::optional<NearEnd> near;
+  judge([&] {
+    near.emplace(stand);
+    return format("{} processes are connected, each of which registered memory", kRanks);
+  });
+  for (uint32_t i = first; i < tests.size(); ++i) {
+    running = i;
+    send(reporting, Told{i, false, Outcome::ok, {}});
+    near->random = Random(hash_of(tests[i].name, stand.options.seed));
+    near->share_s = tests[i].share_s * stand.options.effort;
+    judge([&] { return tests[i].run(*near); });
+    if (tests[i].last) break;
+  }
+  running = kClosing;
+  send(reporting, Told{kClosing, false, Outcome::ok, {}});
+  judge([&] {
+    near->close();
+    return std::string();
+  });
+  _exit(0);
+}
+
+// ---- the supervisor ----
+
+class Supervisor {
+ public:
+  Supervisor(const Options& options, const std::function<void(const Verdict&)>& tell)
+      : options_(options), tell_(tell), tests_(chosen(options.only)) {}
+
+  void run() {
+    do {
+      const uint32_t before = next_;
+      one_stand();
+      if (stopped_ || (next_ == before && next_ < tests_.size())) return;
+    } while (next_ < tests_.size());
+  }
+
+ private:
+  void one_stand() {
+    // Endpoints of a stand that was killed may stay a while: those of the next are of another job.
+    Stand stand(options_, hash_of(format("{} {}", getpid(), ++stands_), options_.seed ^ now_ns()),
+                [this](Stand& here) { run_near_end(here, tests_, next_); });
+    uint32_t begun = kSetup;
+    bool ended = false;
+    for (Told told; receive(stand.report.get(), told);) {
+      begun = told.test, ended = told.ended;
+      if (ended) take(told);
+    }
+    const std::string how = stand.how_near_ended();
+    if (ended) return;  // it had said what there is to say
+    take({begun, true, Outcome::broken,
+          (how.empty() ? "its process exited: a plugin may not do that" : how) + "; did the plugin crash?"});
+  }
+
+  void take(const Told& told) {
+    if (told.test == kNoPlugin) throw Error(PW_UNAVAILABLE, told.found);
+    if (told.test == kSetup) {
+      stopped_ = told.outcome != Outcome::ok;
+      if (stopped_ || !std::exchange(set_up_, true)) tell_({kSetupName, told.outcome, told.found});
+      return;
+    }
+    if (told.test == kClosing) {
+      if (told.outcome != Outcome::ok) tell_({"close", told.outcome, told.found});
+      return;
+    }
+    next_ = told.test + 1;
+    tell_({tests_[told.test].name, told.outcome, told.found});
+  }
+
+  const Options& options_;
+  const std::function<void(const Verdict&)>& tell_;
+  const std::vector<Test> tests_;
+  uint32_t next_ = 0;
+  uint32_t stands_ = 0;
+  bool set_up_ = false, stopped_ = false;
+};
+
+}  // namespace
+
+double usual_seconds() {
+  double sum = 0;
+  for (const Test& test : all_tests()) sum += test.share_s;
+  return sum;
+}
+
+void check(const Options& options, const std::function<void(const Verdict&)>& tell) {
+  patience_ns = static_cast<uint64_t>(options.patience_s * 1e9);
+  Supervisor(options, tell).run();
 }
 
 }  // namespace pw::nic::check

@@ -1,29 +1,45 @@
-// Whether a plugin keeps the laws of peerway/nic.h and the promises that it states: what `peerway nic-check`
-// asks. Two processes take part: the near end, which calls the plugin as a program would, and the far end,
-// whose memory is the target and which calls nothing while bytes should move.
+// The conformance tests of a NIC plugin: whether it does what peerway/nic.h asks and keeps the ordering
+// guarantees that it states. `peerway nic-check` runs them.
+//
+// The process that calls check() never loads the plugin. It forks a near end, which runs the tests, and
+// several far ends, whose memory is the target (nic/check/stand.h). A test that fails, crashes or hangs ends
+// its processes, and the tests that follow get fresh ones: no test sees what another left behind.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace pw::nic::check {
 
-enum class Outcome : uint8_t { right, wrong, absent };
-
-struct Verdict {
-  std::string law;  ///< what was looked at, in a few words
-  Outcome outcome;
-  std::string found;  ///< with what to do about it, where it is wrong
+enum class Outcome : uint8_t {
+  ok,
+  broken,
+  inconclusive,  ///< it could not be exercised: nothing is known
+  absent,        ///< the plugin does not have what this test is about
 };
 
-/// Serves the far end until the socket is closed. Throws Error when the plugin cannot be loaded.
-void serve_far_end(const std::string& plugin, uint64_t job, int socket);
+struct Verdict {
+  std::string test;
+  Outcome outcome;
+  std::string found;  ///< how often it was exercised; or the evidence and what to do
+};
 
-/// Checks the plugin, with a far end at the other end of `socket` that `kill_far_end` ends suddenly. `tell`
-/// is called with each verdict as it is reached. Throws Error when the plugin cannot be loaded, or when a
-/// process of the check is lost.
-void check(const std::string& plugin, uint64_t job, const std::string& configuration, int socket,
-           const std::function<void()>& kill_far_end, const std::function<void(const Verdict&)>& tell);
+struct Options {
+  std::string plugin;         ///< a file
+  std::string configuration;  ///< the plugin's own text
+  uint64_t seed = 1;
+  double effort = 1;      ///< tests under load take that many times their usual time
+  double patience_s = 2;  ///< CPU time of a polling thread after which something will not come any more
+  std::vector<std::string> only;  ///< names of tests; empty: all
+};
+
+/// What the tests under load take together at effort 1, in seconds.
+double usual_seconds();
+
+/// Runs the tests; `tell` is called with each verdict as it is reached. Throws Error when the plugin cannot
+/// be loaded, or a name is not one of a test.
+void check(const Options& options, const std::function<void(const Verdict&)>& tell);
 
 }  // namespace pw::nic::check

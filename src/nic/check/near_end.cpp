@@ -1,175 +1,151 @@
 #include "nic/check/near_end.h"
 
+#include <poll.h>
+#include <signal.h>
+
 #include <algorithm>
 #include <cstring>
-
-#include "base/clock.h"
-#include "base/format.h"
 
 namespace pw::nic::check {
 namespace {
 
-thread_local bool progressing = false;
-thread_local uint64_t calls_so_far = 0;
-
-const char* name_of(pw_nic_status status) {
-  constexpr const char* kNames[] = {"PW_NIC_OK",      "PW_NIC_BUSY",    "PW_NIC_UNREACHABLE",
-                                    "PW_NIC_REFUSED", "PW_NIC_INVALID", "PW_NIC_BROKEN"};
-  return status >= 0 && status <= PW_NIC_BROKEN ? kNames[status] : "no status of nic.h";
-}
-
-std::string said(const char* entry, pw_nic_status status, const char* why) {
-  return format("{}() gave {}: {}", entry, name_of(status), why == nullptr ? "why() gave NULL" : why);
-}
+constexpr int kAnswer_ms = 40'000;  // more than a far end's watchdog waits: it tells what hangs
 
 }  // namespace
 
-void Counted::on_call(pw_nic_done* done, pw_nic_status status) {
-  auto* counted = static_cast<Counted*>(done);
-  ++counted->calls;
-  counted->outside |= !progressing;
-  counted->status = status;
-  counted->order = ++calls_so_far;
-}
-
-NearEnd::NearEnd(std::shared_ptr<const Plugin> plugin, uint64_t job, const std::string& configuration,
-                 int socket)
-    : plugin_(std::move(plugin)), socket_(socket), room_(kRoom) {
-  const pw_nic_options options{sizeof options, job, configuration.c_str(), nullptr};
-  if (const pw_nic_status status = ops().open(&options, &nic_); status != PW_NIC_OK)
-    throw Broken{said("open", status, ops().why(nullptr))};
-  info_.size = sizeof info_;
-  ops().query(nic_, &info_);
-
+NearEnd::NearEnd(Stand& stand)
+    : end(Plugin::load(stand.options.plugin), stand.job, stand.options.configuration),
+      stand_(stand),
+      room_(kRoom) {
   pw_nic_span span{};
   span.size = sizeof span;
   span.address = room_.data();
   span.bytes = room_.size();
   span.descriptor = -1;
   pw_nic_key key{};
-  if (const pw_nic_status status = ops().register_memory(nic_, &span, &memory_, &key); status != PW_NIC_OK)
-    throw Broken{said("register_memory", status, ops().why(nic_)) + "; memory of malloc must be taken"};
-
-  Request open;
-  open.text = configuration;
-  const Reply far = ask(open);
-  if (far.status != PW_NIC_OK)
-    throw Broken{said("open", far.status, far.why.c_str()) + " (in the second process)"};
-  far_number_ = static_cast<uint32_t>(far.value);
-  pw_nic_address address{};
-  address.length = static_cast<uint32_t>(far.bytes.size());
-  std::memcpy(address.bytes, far.bytes.data(), far.bytes.size());
-  if (const pw_nic_status status = ops().connect(nic_, &address, &peer_); status != PW_NIC_OK)
-    throw Broken{said("connect", status, ops().why(nic_))};
-  renew_far_memory();
-}
-
-NearEnd::~NearEnd() {
-  if (remote_ != nullptr) ops().release_key(nic_, remote_);
-  if (peer_ != nullptr) ops().disconnect(nic_, peer_);
-  if (memory_ != nullptr) ops().deregister_memory(nic_, memory_);
-  if (nic_ != nullptr) ops().close(nic_);
-}
-
-Reply NearEnd::ask(const Request& request) const {
-  tell(request);
-  return hear();
-}
-Bytes NearEnd::far_bytes(uint64_t offset, uint64_t bytes) const {
-  Request request;
-  request.ask = Ask::read;
-  request.offset = offset;
-  request.bytes = bytes;
-  return ask(request).bytes;
-}
-void NearEnd::tell(const Request& request) const { send(socket_, request); }
-Reply NearEnd::hear() const { return receive_reply(socket_); }
-
-std::vector<Counted*> NearEnd::fresh(size_t count) {
-  std::vector<Counted*> made(count);
-  for (Counted*& each : made) each = &fresh();
-  return made;
-}
-
-void NearEnd::renew_far_memory() {
-  if (remote_ != nullptr) ops().release_key(nic_, remote_);
-  remote_ = nullptr;
-  Request request;
-  request.ask = Ask::memory;
-  request.bytes = kRoom + 2 * kGuard;
-  request.offset = kGuard;
-  const Reply far = ask(request);
-  if (far.status != PW_NIC_OK) throw Broken{said("register_memory", far.status, far.why.c_str())};
-  if (far.bytes.empty() || far.bytes.size() > PW_NIC_KEY_BYTES)
-    throw Broken{format("register_memory() gave a key of {} bytes; 1 to {} are allowed", far.bytes.size(),
-                        PW_NIC_KEY_BYTES)};
-  pw_nic_key key{};
-  key.length = static_cast<uint32_t>(far.bytes.size());
-  std::memcpy(key.bytes, far.bytes.data(), far.bytes.size());
-  if (const pw_nic_status status = ops().import_key(nic_, peer_, &key, &remote_); status != PW_NIC_OK)
-    throw Broken{said("import_key", status, ops().why(nic_))};
-}
-
-pw_nic_status NearEnd::post(const std::function<pw_nic_status()>& entry) {
-  const uint64_t deadline = deadline_after(kPatience_ns);
-  for (;;) {
-    const pw_nic_status status = entry();
-    if (status != PW_NIC_BUSY) return status;
-    if (now_ns() > deadline)
-      throw Broken{"an operation was PW_NIC_BUSY for 5 s of progress(); room must come as operations end"};
-    progress();
+  memory_ = end.add(span, key);
+  ranks_[0].address = end.address();
+  ranks_[0].number = info().number;
+  for (uint32_t rank = 1; rank < kRanks; ++rank) {
+    const Reply opened = ask(rank, {Ask::open, 0, {}});
+    if (opened.status != PW_NIC_OK) throw Broken{format("{} (in another process)", opened.why)};
+    ByteReader reader(opened.bytes, "an address");
+    ranks_[rank].address = read_address(reader);
+    ranks_[rank].number = static_cast<uint32_t>(opened.value);
+    ranks_[rank].peer = end.connect(ranks_[rank].address);
+    renew(rank);
   }
 }
 
-pw_nic_status NearEnd::put(uint64_t offset, const void* data, bool copied, uint64_t bytes,
-                           pw_nic_done* done) {
-  return post(
-      [&] { return ops().put(nic_, remote_, offset, data, copied ? nullptr : memory_, bytes, done); });
+// ---- far ends ----
+
+void NearEnd::tell(uint32_t rank, const Request& request) const {
+  if (!send(stand_.far[rank].get(), request))
+    throw Broken{format("the process of far end {} has ended; did the plugin crash or exit there?", rank)};
 }
 
-pw_nic_status NearEnd::get(uint64_t offset, void* data, uint64_t bytes, pw_nic_done* done) {
-  return post([&] { return ops().get(nic_, remote_, offset, data, memory_, bytes, done); });
+Reply NearEnd::hear(uint32_t rank) const {
+  pollfd answer{stand_.far[rank].get(), POLLIN, 0};
+  if (poll(&answer, 1, kAnswer_ms) == 0)
+    throw Broken{format("far end {} did not answer within {} s: a call of the plugin hangs there", rank,
+                        kAnswer_ms / 1000)};
+  Reply reply;
+  if (!receive(stand_.far[rank].get(), reply))
+    throw Broken{format("the process of far end {} has ended; did the plugin crash or exit there?", rank)};
+  return reply;
 }
 
-Reply NearEnd::watched(
-    uint64_t bytes, uint64_t rounds,
-    const std::function<pw_nic_status(const void* block, uint64_t word, pw_nic_done*)>& put_both) {
-  renew_far_memory();
-  Request watch;
-  watch.ask = Ask::watch;
-  watch.bytes = bytes;
-  watch.value = rounds;
-  tell(watch);
-  const std::vector<Counted*> dones = fresh(2);
-  for (uint64_t v = 1; v <= rounds; ++v) {
-    const uint64_t word = word_of(v);
-    uint64_t* block = reinterpret_cast<uint64_t*>(at(v % 2 * (kRoom / 2)));
-    if (v > 2) wait(*dones[v % 2], "a put");  // this half of the memory may be changed again
-    dones[v % 2]->calls = 0;
-    std::fill_n(block, bytes / 8, word);
-    if (put_both(block, word, dones[v % 2]) != PW_NIC_OK)
-      throw Broken{format("a put was refused: {}", ops().why(nic_))};
+Reply NearEnd::ask(uint32_t rank, const Request& request) const {
+  tell(rank, request);
+  return hear(rank);
+}
+
+void NearEnd::renew(uint32_t rank) {
+  release(rank);
+  std::memset(arena(rank).base(), static_cast<int>(kPoison), arena(rank).bytes());
+  const Reply reply = ask(rank, {Ask::memory, 0, {}});
+  if (reply.status != PW_NIC_OK) throw Broken{reply.why};
+  ByteReader reader(reply.bytes, "a key");
+  ranks_[rank].key = read_key(reader);
+  ranks_[rank].remote = end.import(ranks_[rank].peer, ranks_[rank].key);
+}
+
+void NearEnd::release(uint32_t rank) {
+  if (ranks_[rank].remote != nullptr) end.release(ranks_[rank].remote);
+  ranks_[rank].remote = nullptr;
+}
+
+void NearEnd::disconnect(uint32_t rank) {
+  release(rank);
+  if (ranks_[rank].peer != nullptr) end.disconnect(ranks_[rank].peer);
+  ranks_[rank].peer = nullptr;
+}
+
+void NearEnd::connect(uint32_t rank) {
+  ranks_[rank].peer = end.connect(ranks_[rank].address);
+  ranks_[rank].remote = end.import(ranks_[rank].peer, ranks_[rank].key);
+}
+
+void NearEnd::kill(uint32_t rank) {
+  ::kill(stand_.process[rank], SIGKILL);
+  pollfd gone{stand_.far[rank].get(), POLLIN, 0};
+  poll(&gone, 1, kAnswer_ms);
+  ranks_[rank].dead = true;
+}
+
+void NearEnd::close() {
+  for (uint32_t rank = 1; rank < kRanks; ++rank) {
+    disconnect(rank);
+    if (ranks_[rank].dead) continue;
+    if (const Reply reply = ask(rank, {Ask::close, 0, {}}); reply.status != PW_NIC_OK)
+      throw Broken{reply.why};
   }
-  for (Counted* done : dones) wait(*done, "a put");
-  return hear();
+  end.remove(memory_);
+  end.close();
 }
 
-void NearEnd::progress() {
-  progressing = true;
-  ops().progress(nic_);
-  progressing = false;
+// ---- operations ----
+
+pw_nic_status NearEnd::put(uint32_t rank, uint64_t offset, const void* data, uint64_t bytes, Done* done) {
+  return end.put({remote(rank), offset, const_cast<void*>(data), memory_, bytes}, done);
+}
+pw_nic_status NearEnd::put_copied(uint32_t rank, uint64_t offset, const void* data, uint64_t bytes,
+                                  Done* done) {
+  return end.put({remote(rank), offset, const_cast<void*>(data), nullptr, bytes}, done);
+}
+pw_nic_status NearEnd::get(uint32_t rank, uint64_t offset, void* data, uint64_t bytes, Done* done) {
+  return end.get({remote(rank), offset, data, memory_, bytes}, done);
+}
+void NearEnd::must_put(uint32_t rank, uint64_t offset, const void* data, uint64_t bytes, Done* done) {
+  demand(put(rank, offset, data, bytes, done), end, format("a put of {} bytes at offset {}", bytes, offset));
+}
+void NearEnd::must_get(uint32_t rank, uint64_t offset, void* data, uint64_t bytes, Done* done) {
+  demand(get(rank, offset, data, bytes, done), end, format("a get of {} bytes at offset {}", bytes, offset));
 }
 
-void NearEnd::wait(Counted& done, const char* of) {
-  const uint64_t deadline = deadline_after(kPatience_ns);
-  while (done.calls == 0 && now_ns() < deadline) progress();
-  if (done.calls == 0)
-    throw Broken{
-        format("the done of {} was not called within 5 s of progress(); every operation that was "
-               "accepted must end",
-               of)};
+void NearEnd::arrive(uint32_t rank, uint64_t offset, uint64_t value, const std::string& what) {
+  const auto word = [&] {
+    return std::atomic_ref(*arena(rank).word(offset)).load(std::memory_order_acquire);
+  };
+  if (!await([&] { return word() == value; }))
+    throw Broken{format("{} has not arrived: at offset {} of far end {} is {:#x} where {:#x} should be", what,
+                        offset, rank, word(), value)};
 }
 
-uint64_t NearEnd::largest() const { return info_.largest == 0 ? kRoom : std::min(info_.largest, kRoom); }
+bool Rounds::next(bool enough_seen) {
+  const double took_s = static_cast<double>(now_ns() - begun_) / 1e9;
+  const double ran_s = static_cast<double>(thread_time_ns() - cpu_begun_) / 1e9;
+  const bool enough = enough_seen && done_ >= least_;
+  if (enough && took_s > share_s_) return false;
+  if (!enough && ran_s > 10 * share_s_ + 10)
+    throw Inconclusive{
+        format("could not be exercised: in {:.0f} s and {} rounds {}; is this machine busy? Try again, or "
+               "with --minutes",
+               took_s, done_,
+               done_ < least_ ? format("there were not the {} that are wanted", least_)
+                              : "what was to be looked at while it happens was hardly seen to happen")};
+  ++done_;
+  return true;
+}
 
 }  // namespace pw::nic::check

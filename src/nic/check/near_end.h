@@ -1,105 +1,143 @@
-// The near end of a conformance test: an open endpoint with its memory, connected to the far end, and ways to
-// wait for operations that say what went wrong.
+// The near end of the conformance tests: an open endpoint with its memory, connected to the far ends, and
+// what the tests have in common.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdint>
-#include <deque>
-#include <exception>
-#include <functional>
-#include <memory>
 #include <string>
-#include <utility>
+#include <thread>
 #include <vector>
 
+#include "nic/check/end.h"
+#include "nic/check/random.h"
+#include "nic/check/stand.h"
 #include "nic/check/talk.h"
-#include "nic/plugin.h"
 
 namespace pw::nic::check {
 
-/// A law was broken: the text says how, and what to do.
-class Broken : public std::exception {
+/// The word that marks round `v`: both halves alike, so that a torn one shows.
+inline uint64_t word_of(uint64_t v) { return v << 32 | (v & 0xffffffffu); }
+inline bool torn(uint64_t word) { return word >> 32 != (word & 0xffffffffu); }
+
+/// Something that a second thread does again and again for as long as this lives.
+class Beside {
  public:
-  explicit Broken(std::string how) : how_(std::move(how)) {}
-  [[nodiscard]] const char* what() const noexcept override { return how_.c_str(); }
+  template <typename Turn>
+  explicit Beside(Turn turn)
+      : thread_([this, turn]() mutable {
+          while (!stop_.load(std::memory_order_relaxed)) turn();
+        }) {}
+  ~Beside() {
+    stop_ = true;
+    thread_.join();
+  }
+  Beside(const Beside&) = delete;
 
  private:
-  std::string how_;
-};
-
-/// A done that counts its calls.
-struct Counted : pw_nic_done {
-  Counted() : pw_nic_done{&Counted::on_call} {}
-  Counted(const Counted&) = delete;
-  int calls = 0;
-  bool outside = false;  ///< it was called while progress() was not
-  pw_nic_status status = PW_NIC_OK;
-  uint64_t order = 0;  ///< of the call among all
-
- private:
-  static void on_call(pw_nic_done* done, pw_nic_status status);
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
 };
 
 class NearEnd {
  public:
-  /// Throws Broken when the endpoint, its memory, or the far end's cannot be had.
-  NearEnd(std::shared_ptr<const Plugin> plugin, uint64_t job, const std::string& configuration, int socket);
-  ~NearEnd();
+  /// Throws Broken when the endpoint, its memory, or the far ends' cannot be had.
+  explicit NearEnd(Stand& stand);
   NearEnd(const NearEnd&) = delete;
 
-  static constexpr uint64_t kRoom = uint64_t{1} << 20;  ///< bytes of memory at each end
-  static constexpr uint64_t kGuard = 4096;  ///< bytes of the far memory on each side that are not registered
+  static constexpr uint64_t kRoom = Arena::kRoom;
 
-  [[nodiscard]] const pw_nic_ops& ops() const { return plugin_->ops(); }
-  [[nodiscard]] pw_nic* nic() const { return nic_; }
-  [[nodiscard]] const pw_nic_info& info() const { return info_; }
-  [[nodiscard]] pw_nic_peer* peer() const { return peer_; }
-  [[nodiscard]] pw_nic_remote* remote() const { return remote_; }
-  [[nodiscard]] pw_nic_memory* memory() const { return memory_; }
+  End end;
+  [[nodiscard]] Stand& stand() const { return stand_; }
+  [[nodiscard]] const pw_nic_info& info() const { return end.info(); }
+  [[nodiscard]] uint64_t largest() const {
+    return std::min(info().largest, kRoom);
+  }  ///< of an operation here
+  [[nodiscard]] uint64_t largest(uint64_t limit) const { return std::min(largest(), limit) / 8 * 8; }
+
+  // Registered memory of this end, for sources and what gets bring.
   [[nodiscard]] std::byte* at(uint64_t offset) { return room_.data() + offset; }
-  [[nodiscard]] uint32_t far_number() const { return far_number_; }
+  [[nodiscard]] uint64_t* word(uint64_t offset) { return reinterpret_cast<uint64_t*>(at(offset)); }
+  [[nodiscard]] pw_nic_memory* memory() const { return memory_; }
 
-  /// Asks the far end. With tell() its answer is heard later, and nothing else is asked meanwhile.
-  Reply ask(const Request& request) const;
-  [[nodiscard]] Bytes far_bytes(uint64_t offset, uint64_t bytes) const;  ///< of the whole far memory
-  void tell(const Request& request) const;
-  Reply hear() const;
+  // The far ends, 1 to kFars.
+  [[nodiscard]] Arena& arena(uint32_t rank) const { return stand_.arena[rank]; }
+  [[nodiscard]] const pw_nic_address& address(uint32_t rank) const { return ranks_[rank].address; }
+  [[nodiscard]] const pw_nic_key& key(uint32_t rank) const { return ranks_[rank].key; }
+  [[nodiscard]] uint32_t number(uint32_t rank) const { return ranks_[rank].number; }
+  [[nodiscard]] pw_nic_peer* peer(uint32_t rank) const { return ranks_[rank].peer; }
+  [[nodiscard]] pw_nic_remote* remote(uint32_t rank) const { return ranks_[rank].remote; }
+  /// Fills the arena with poison, and has it registered and imported anew.
+  void renew(uint32_t rank);
+  void release(uint32_t rank);
+  void disconnect(uint32_t rank);
+  void connect(uint32_t rank);  ///< and import its key
+  void kill(uint32_t rank);
+  /// Gives everything back, at all ends. Throws Broken.
+  void close();
 
-  /// To be given to operations; they stay until the endpoint is closed, since a law that is broken leaves
-  /// operations under way.
-  Counted& fresh() { return dones_.emplace_back(); }
-  std::vector<Counted*> fresh(size_t count);
+  /// Throw Broken when the far end is gone, or does not answer.
+  Reply ask(uint32_t rank, const Request& request) const;
+  void tell(uint32_t rank, const Request& request) const;
+  Reply hear(uint32_t rank) const;
 
-  /// Fresh memory at the far end, all poison, imported.
-  void renew_far_memory();
+  /// As End, from or to this end's memory.
+  pw_nic_status put(uint32_t rank, uint64_t offset, const void* data, uint64_t bytes, Done* done);
+  pw_nic_status put_copied(uint32_t rank, uint64_t offset, const void* data, uint64_t bytes, Done* done);
+  pw_nic_status get(uint32_t rank, uint64_t offset, void* data, uint64_t bytes, Done* done);
+  /// The same, demanded to be accepted.
+  void must_put(uint32_t rank, uint64_t offset, const void* data, uint64_t bytes, Done* done);
+  void must_get(uint32_t rank, uint64_t offset, void* data, uint64_t bytes, Done* done);
 
-  /// Post an operation, letting the card progress while it is busy.
-  pw_nic_status put(uint64_t offset, const void* data, bool copied, uint64_t bytes, pw_nic_done* done);
-  pw_nic_status get(uint64_t offset, void* data, uint64_t bytes, pw_nic_done* done);
-  /// The same with any entry of the card.
-  pw_nic_status post(const std::function<pw_nic_status()>& entry);
+  /// Until `there` is true; false when patience is over. With `polls` false nobody calls the plugin
+  /// meanwhile.
+  template <typename There>
+  bool await(There&& there, bool polls = true);
+  /// Until the word is that value. Throws Broken: "<what> has not arrived".
+  void arrive(uint32_t rank, uint64_t offset, uint64_t value, const std::string& what);
 
-  /// Puts `rounds` rounds of a block and then its word, which the far end watches meanwhile: what it saw.
-  Reply watched(uint64_t bytes, uint64_t rounds,
-                const std::function<pw_nic_status(const void* block, uint64_t word, pw_nic_done*)>& put_both);
-
-  /// Until the done was called. Throws Broken when it is not.
-  void wait(Counted& done, const char* of);
-  void progress();
-
-  /// The most bytes that one operation of this check may have.
-  [[nodiscard]] uint64_t largest() const;
+  // The dice, and the time of the test that runs.
+  Random random{0};
+  double share_s = 0;
 
  private:
-  std::shared_ptr<const Plugin> plugin_;
-  int socket_;
-  pw_nic* nic_ = nullptr;
-  pw_nic_info info_{};
-  pw_nic_peer* peer_ = nullptr;
-  pw_nic_remote* remote_ = nullptr;
-  pw_nic_memory* memory_ = nullptr;
+  struct Rank {
+    pw_nic_address address{};
+    pw_nic_key key{};
+    uint32_t number = 0;
+    pw_nic_peer* peer = nullptr;
+    pw_nic_remote* remote = nullptr;
+    bool dead = false;
+  };
+
+  Stand& stand_;
   std::vector<std::byte> room_;
-  std::deque<Counted> dones_;
-  uint32_t far_number_ = 0;
+  pw_nic_memory* memory_ = nullptr;
+  std::array<Rank, kRanks> ranks_;
 };
+
+/// The rounds of a test under load: at least so many, and more while its share of time lasts.
+class Rounds {
+ public:
+  Rounds(double share_s, uint64_t least) : share_s_(share_s), least_(least) {}
+  /// Whether there is one more; there is while not enough was seen. Throws Inconclusive when that, or the
+  /// least rounds, are not reached in many shares.
+  bool next(bool enough_seen = true);
+  [[nodiscard]] uint64_t done() const { return done_; }
+
+ private:
+  double share_s_;
+  uint64_t least_, done_ = 0, begun_ = now_ns(), cpu_begun_ = thread_time_ns();
+};
+
+template <typename There>
+bool NearEnd::await(There&& there, bool polls) {
+  for (const Patience patience; !there();) {
+    if (patience.over()) return there();
+    if (polls) end.progress();
+  }
+  return true;
+}
 
 }  // namespace pw::nic::check

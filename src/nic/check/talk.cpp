@@ -5,20 +5,20 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/status.h"
-
 namespace pw::nic::check {
 namespace {
 
-constexpr uint64_t kLongest = 64u << 20;
+constexpr uint64_t kLongest = 1u << 20;
+constexpr uint32_t kLongestText = 1u << 16;
 
-void send_all(int socket, ByteView bytes) {
+bool send_all(int socket, ByteView bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) throw Error(PW_PEER_LOST, "peerway: the other process of the check is gone");
+    if (sent <= 0) return false;
     bytes = bytes.subspan(static_cast<size_t>(sent));
   }
+  return true;
 }
 
 bool receive_all(int socket, void* to, size_t bytes) {
@@ -33,12 +33,11 @@ bool receive_all(int socket, void* to, size_t bytes) {
   return true;
 }
 
-void send_message(int socket, ByteWriter body) {
+bool send_message(int socket, ByteWriter body) {
   const Bytes bytes = body.take();
   ByteWriter head;
   head.put(static_cast<uint64_t>(bytes.size()));
-  send_all(socket, head.take());
-  send_all(socket, bytes);
+  return send_all(socket, head.take()) && send_all(socket, bytes);
 }
 
 bool receive_message(int socket, Bytes& body) {
@@ -48,51 +47,79 @@ bool receive_message(int socket, Bytes& body) {
   return receive_all(socket, body.data(), length);
 }
 
-}  // namespace
-
-void send(int socket, const Request& request) {
-  ByteWriter body;
-  body.put(static_cast<uint8_t>(request.ask));
-  body.put(request.offset);
-  body.put(request.bytes);
-  body.put(request.value);
-  body.put_text(request.text);
-  send_message(socket, std::move(body));
+template <typename Named>
+Named read_named(ByteReader& from) {
+  Named named;
+  std::memcpy(&named, from.take(sizeof named).data(), sizeof named);
+  return named;
 }
 
-void send(int socket, const Reply& reply) {
+}  // namespace
+
+// As they are: their lengths may be wrong, and are looked at by whoever got them from the plugin.
+void write(ByteWriter& to, const pw_nic_address& address) { to.put(std::as_bytes(std::span(&address, 1))); }
+void write(ByteWriter& to, const pw_nic_key& key) { to.put(std::as_bytes(std::span(&key, 1))); }
+pw_nic_address read_address(ByteReader& from) { return read_named<pw_nic_address>(from); }
+pw_nic_key read_key(ByteReader& from) { return read_named<pw_nic_key>(from); }
+
+bool send(int socket, const Request& request) {
+  ByteWriter body;
+  body.put(static_cast<uint8_t>(request.ask));
+  body.put(request.value);
+  body.put(ByteView(request.bytes));
+  return send_message(socket, std::move(body));
+}
+
+bool send(int socket, const Reply& reply) {
   ByteWriter body;
   body.put(static_cast<uint32_t>(reply.status));
   body.put(reply.value);
   body.put_text(reply.why);
   body.put(ByteView(reply.bytes));
-  send_message(socket, std::move(body));
+  return send_message(socket, std::move(body));
+}
+
+bool send(int socket, const Told& told) {
+  ByteWriter body;
+  body.put(told.test);
+  body.put(static_cast<uint8_t>(told.ended));
+  body.put(static_cast<uint8_t>(told.outcome));
+  body.put_text(told.found);
+  return send_message(socket, std::move(body));
 }
 
 bool receive(int socket, Request& request) {
   Bytes body;
   if (!receive_message(socket, body)) return false;
-  ByteReader reader(body, "a request of the check");
+  ByteReader reader(body, "a request of the tests");
   request.ask = static_cast<Ask>(reader.get<uint8_t>());
-  request.offset = reader.get<uint64_t>();
-  request.bytes = reader.get<uint64_t>();
   request.value = reader.get<uint64_t>();
-  request.text = reader.get_text(4096);
+  const ByteView rest = reader.rest();
+  request.bytes.assign(rest.begin(), rest.end());
   return true;
 }
 
-Reply receive_reply(int socket) {
+bool receive(int socket, Reply& reply) {
   Bytes body;
-  if (!receive_message(socket, body))
-    throw Error(PW_PEER_LOST, "peerway: the other process of the check ended; did the plugin crash in it?");
-  ByteReader reader(body, "an answer of the check");
-  Reply reply;
+  if (!receive_message(socket, body)) return false;
+  ByteReader reader(body, "an answer of the tests");
   reply.status = static_cast<pw_nic_status>(reader.get<uint32_t>());
   reply.value = reader.get<uint64_t>();
-  reply.why = reader.get_text(4096);
+  reply.why = reader.get_text(kLongestText);
   const ByteView rest = reader.rest();
   reply.bytes.assign(rest.begin(), rest.end());
-  return reply;
+  return true;
+}
+
+bool receive(int socket, Told& told) {
+  Bytes body;
+  if (!receive_message(socket, body)) return false;
+  ByteReader reader(body, "a finding of the tests");
+  told.test = reader.get<uint32_t>();
+  told.ended = reader.get<uint8_t>() != 0;
+  told.outcome = static_cast<Outcome>(reader.get<uint8_t>());
+  told.found = reader.get_text(kLongestText);
+  return true;
 }
 
 }  // namespace pw::nic::check

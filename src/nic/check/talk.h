@@ -1,29 +1,31 @@
-// What the two processes of a conformance test say to one another, over a socket: the near end asks, the far
-// end answers.
+// What the processes of the conformance tests say to one another, over sockets: the near end asks, a far end
+// answers; the near end tells the supervisor what it found.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
+#include "nic/check/check.h"
 #include "peerway/nic.h"
 
 namespace pw::nic::check {
 
 enum class Ask : uint8_t {
-  open,    ///< an endpoint: text is its configuration -> address
-  memory,  ///< `bytes` bytes of memory, all kPoison, registered but for `offset` bytes on each side -> key
-  read,    ///< `bytes` bytes of the whole memory from `offset` on
-  await,   ///< until the word at `offset` of what is registered is `value`: what it is at last
-  watch,   ///< `value` rounds of a block of `bytes` and its word: the round whose word was before its block
-  forget,  ///< deregister the memory, and keep it
+  open,     ///< an endpoint -> its address, and number as value
+  memory,   ///< register the arena anew -> key
+  huge,     ///< register the arena of more than 4 GiB as well -> key
+  forget,   ///< deregister the arena, then fill it with the byte `value`
+  counts,   ///< -> descriptors, threads
+  traffic,  ///< take part in traffic -> Findings of it
   close,
 };
 
 struct Request {
   Ask ask = Ask::open;
-  uint64_t offset = 0, bytes = 0, value = 0;
-  std::string text;
+  uint64_t value = 0;
+  Bytes bytes;
 };
 
 struct Reply {
@@ -33,19 +35,26 @@ struct Reply {
   Bytes bytes;
 };
 
-inline constexpr auto kPoison = std::byte{0xA5};
-inline constexpr uint64_t kPatience_ns = 5'000'000'000;  ///< after which something will not come any more
+/// From the near end to the supervisor: a test begins, or has ended.
+struct Told {
+  uint32_t test = 0;  ///< its place in the list; kSetup, kClosing; or kNoPlugin, where it cannot be loaded
+  bool ended = false;
+  Outcome outcome = Outcome::ok;
+  std::string found;
+};
+inline constexpr uint32_t kSetup = UINT32_MAX, kNoPlugin = UINT32_MAX - 1, kClosing = UINT32_MAX - 2;
 
-/// The word that marks round `v`: both halves alike, so that a torn one shows.
-inline uint64_t word_of(uint64_t v) { return v << 32 | v; }
+void write(ByteWriter& to, const pw_nic_address& address);
+void write(ByteWriter& to, const pw_nic_key& key);
+pw_nic_address read_address(ByteReader& from);
+pw_nic_key read_key(ByteReader& from);
 
-/// Where a watched block and its word lie in what is registered.
-inline constexpr uint64_t kWatchedWord = 0, kWatchedBlock = 64;
-
-/// Throw Error when the other process is gone.
-void send(int socket, const Request& request);
-void send(int socket, const Reply& reply);
-bool receive(int socket, Request& request);  ///< false at the end
-Reply receive_reply(int socket);
+/// False when the other process is gone.
+bool send(int socket, const Request& request);
+bool send(int socket, const Reply& reply);
+bool send(int socket, const Told& told);
+bool receive(int socket, Request& request);
+bool receive(int socket, Reply& reply);
+bool receive(int socket, Told& told);
 
 }  // namespace pw::nic::check

@@ -1,0 +1,32 @@
+// What a conformance test throws.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace pw::nic::check {
+
+class Finding : public std::exception {
+ public:
+  explicit Finding(std::string what) : what_(std::move(what)) {}
+  [[nodiscard]] const char* what() const noexcept override { return what_.c_str(); }
+
+ private:
+  std::string what_;
+};
+
+/// The plugin does not do what nic.h asks: the text has the evidence, and what to do.
+class Broken : public Finding {
+  using Finding::Finding;
+};
+/// The test could not be exercised.
+class Inconclusive : public Finding {
+  using Finding::Finding;
+};
+/// The plugin does not have what the test is about.
+class Absent : public Finding {
+  using Finding::Finding;
+};
+
+}  // namespace pw::nic::check
