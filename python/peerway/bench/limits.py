@@ -19,6 +19,11 @@ from peerway.context import Context
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+PAGE = 4096
+TARGETS = (0, 64, 1024, 2048)  # bytes: where in its page the target begins; the source begins at 0
+"""A CPU compares addresses of loads and stores by their place in a page first, so that a copy to a place just
+behind its source in that respect can take twenty times as long as one to another."""
+
 _MEMCPY_TESTS = ("put_bw", "get_bw", "cube")
 _FLAG_TESTS = ("put_latency", "signal_latency")
 
@@ -34,20 +39,35 @@ def limit_of(case: Case) -> str | None:
 
 
 def run_memcpy(case: Case, plan: Plan) -> list[Outcome]:
-    """One core's memcpy between two buffers of its own. Not collective."""
+    """One core's memcpy between two buffers of its own, at the fastest place of the target. Not collective."""
+    extent = case.shape.extent
     rng = np.random.default_rng(case.shape.bytes)
-    source = np.frombuffer(rng.bytes(case.shape.extent), np.uint8).copy()
-    target = np.full(case.shape.extent, 0xA5, np.uint8)
+    source = _page_aligned(extent)
+    source[:] = np.frombuffer(rng.bytes(extent), np.uint8)
     block, window = block_of(case), case.kind.window(case.shape.bytes)
     budget = plan.budget_s * 1e9
-    least = max(1.0, float(_core.copy_window(target, source, block, window, 3)[0].min()))
+    room = _page_aligned(extent + max(TARGETS))
+    places = {at: room[at : at + extent] for at in TARGETS}
+    fastest = {
+        at: float(_core.copy_window(target, source, block, window, 3)[0].min())
+        for at, target in places.items()
+    }
+    at = min(fastest, key=fastest.__getitem__)
+    target, least = places[at], max(1.0, fastest[at])
+    room[:] = 0xA5
     count = int(min(MOST_WINDOWS if case.kind.windowed else MOST_LATENCIES, max(FEWEST, budget / least)))
     outcomes = []
     for _ in range(plan.repeat):
         _core.copy_window(target, source, block, window, count // 10 + 1)
         samples, cpu = _core.copy_window(target, source, block, window, count)
-        outcomes.append(Outcome(samples, cpu, _same_blocks(target, source, case)))
+        outcomes.append(Outcome(samples, cpu, _same_blocks(target, source, case), target_at=at))
     return outcomes
+
+
+def _page_aligned(size: int) -> NDArray[np.uint8]:
+    room = np.empty(size + PAGE, np.uint8)
+    start = -room.ctypes.data % PAGE
+    return room[start : start + size]
 
 
 def run_flag(context: Context, plan: Plan, file: Path) -> list[Outcome]:

@@ -41,6 +41,7 @@ class Outcome:
     chosen: str = ""  # the path that the route takes for this size
     batch: int = 0  # of plans: trips in one sample
     cpu_percents: tuple[float, ...] = ()  # of each rank that took part
+    target_at: int | None = None  # of memcpy: the place in its page of the fastest target
 
 
 class Probe(Protocol):

@@ -141,7 +141,9 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
         extra["chunk"] = job.chunk
     if kind.all_pairs:
         extra["pairs"] = len(case.pairs)
-    if job.via == ROUTE and outcome.chosen:
+    if outcome.target_at is not None:
+        extra["target_at"] = outcome.target_at
+    if outcome.chosen:
         extra["chosen"] = outcome.chosen
     return Record.from_samples(
         outcome.samples_ns,
