@@ -1,6 +1,8 @@
 // The extension module peerway._core. Its public face is python/peerway/__init__.py.
 #include <nanobind/nanobind.h>
 
+#include <cstring>
+
 #include "base/status.h"
 #include "core.h"
 #include "interrupts.h"
@@ -12,7 +14,10 @@ namespace {
 /// An error becomes the exception class of its status in peerway.errors.
 void raise_python(const char* status, const char* message) {
   const nb::object type = nb::module_::import_("peerway.errors").attr("by_status")(status);
-  PyErr_SetString(type.ptr(), message);
+  // Messages quote what was given, a file's bytes or name: not all of it needs to be UTF-8.
+  const auto length = static_cast<Py_ssize_t>(std::strlen(message));
+  const auto text = nb::steal(PyUnicode_DecodeUTF8(message, length, "replace"));
+  PyErr_SetObject(type.ptr(), text.ptr());
 }
 
 }  // namespace
