@@ -47,8 +47,8 @@ std::vector<std::pair<Text, Text>> devices() {
   return found;
 }
 
-/// Fits the cost lines of a draft and gives the whole table's text.
-Text fit_table(const Text& draft) {
+/// A table as `tune` made it, checked and laid out as the file is.
+Text table_text(const Text& draft) {
   return pw::route::print_table(pw::route::parse_table(draft, "the measured table"));
 }
 
@@ -72,7 +72,7 @@ std::vector<pw::route::Point> to_points(const Points& given) {
 
 std::vector<pw::route::Lane> to_lanes(const std::vector<std::pair<Text, Points>>& given) {
   std::vector<pw::route::Lane> lanes;
-  for (const auto& [path, points] : given) lanes.push_back({path, pw::route::fit(to_points(points))});
+  for (const auto& [path, points] : given) lanes.push_back({path, pw::route::CostLine(to_points(points))});
   return lanes;
 }
 
@@ -115,11 +115,12 @@ void bind_routes(nb::module_& module) {
   module.def("why_no_cuda", &pw::why_no_cuda);
   module.def("machine", &pw::machine);
   module.def("default_table_file", &pw::default_table_file);
+  module.def("default_rules_file", &pw::default_rules_file);
   module.def(
       "check_paths",
       [](const Text& paths, const std::vector<Text>& known) { (void)pw::route::use_rule(paths, known); },
       nb::arg("paths"), nb::arg("known"));
-  module.def("fit_table", &fit_table, nb::arg("draft"));
+  module.def("table_text", &table_text, nb::arg("draft"));
   module.def("shape_class", &shape_class, nb::arg("blocks"), nb::arg("block_bytes"));
   module.def("propose_split", &propose_split, nb::arg("lanes"), nb::arg("bytes"));
   module.def("worth_keeping", &worth_keeping, nb::arg("trials"), nb::arg("lanes"));

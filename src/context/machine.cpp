@@ -23,4 +23,6 @@ std::string default_table_file() {
   return format("{}/routes/{}.json", config_home(), route::machine_hash(machine()));
 }
 
+std::string default_rules_file() { return config_home() + "/rules.json"; }
+
 }  // namespace pw

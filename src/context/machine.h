@@ -1,4 +1,5 @@
-// What identifies a machine to a route table: costs measured on one are not used on another.
+// What identifies a machine to a route table (costs measured on one are not used on another), and where a
+// user keeps tables and rules.
 #pragma once
 
 #include <map>
@@ -11,5 +12,8 @@ std::map<std::string, std::string> machine();
 
 /// Where this machine's route table is looked for when no other is named.
 std::string default_table_file();
+
+/// Where the user's rules are looked for when no other file is named.
+std::string default_rules_file();
 
 }  // namespace pw

@@ -14,12 +14,14 @@
 namespace pw {
 namespace {
 
-std::optional<route::Table> find_table(std::string& why_none) {
+using Paths = std::span<const std::string>;
+
+std::optional<route::Table> find_table(Paths known, std::string& why_none) {
   const std::string named = config("routes");
   const std::string file = named.empty() ? default_table_file() : named;
   if (named.empty() && !std::filesystem::exists(file)) return std::nullopt;  // nobody has measured yet
   try {
-    route::Table table = route::load_table(file);
+    route::Table table = route::load_table(file, known);
     route::check_machine(table, machine(), file);
     return table;
   } catch (const Error& error) {
@@ -29,7 +31,23 @@ std::optional<route::Table> find_table(std::string& why_none) {
   }
 }
 
-std::string kind_name(pw_device_kind kind) { return kind == PW_HOST ? "host" : "cuda"; }
+route::Rules find_rules(Paths known) {
+  const std::string named = config("rules");
+  const std::string file = named.empty() ? default_rules_file() : named;
+  if (named.empty() && !std::filesystem::exists(file)) return {};
+  return route::load_rules(file, known);  // what a user wrote is followed, or refused
+}
+
+/// Peers see only the far end, so its kind of memory decides which paths there are.
+route::PairClass pair_class(Op op, const Pair& pair) {
+  const auto near = route::memory_class(pair.local.kind, Handle::memfd);
+  const auto far = route::memory_class(pair.remote.kind, pair.same_host ? pair.remote_handle : Handle::memfd);
+  route::PairClass found;
+  found.source = op == Op::put ? near : far;
+  found.target = op == Op::put ? far : near;
+  found.remote = !pair.same_host;
+  return found;
+}
 
 }  // namespace
 
@@ -37,11 +55,10 @@ Resolver::Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer,
                    const nic::Nics& nics, ProcessorMaps& maps)
     : paths_(std::move(paths)), importer_(importer), ucx_(ucx), nics_(nics), maps_(maps) {
   std::string why_none;
-  std::optional<route::Table> table = find_table(why_none);
-  const std::string rules = config("rules");
-  automatic_ = std::make_unique<route::Router>(
-      std::move(table), rules.empty() ? route::Rules() : route::load_rules(rules, names()),
-      config("strict") == "on", why_none);
+  const std::vector<std::string> known = names();
+  std::optional<route::Table> table = find_table(known, why_none);
+  automatic_ = std::make_unique<route::Router>(std::move(table), find_rules(known), config("strict") == "on",
+                                               why_none);
   if (const std::string only = config("paths"); !only.empty()) use(only);
 }
 
@@ -127,9 +144,7 @@ route::Request Resolver::request(Op op, route::ShapeClass shape, Region& local, 
   route::Request request;
   request.where.op = op;
   request.where.shape = shape;
-  request.where.pair.source = kind_name(op == Op::put ? pair.local.kind : pair.remote.kind);
-  request.where.pair.target = kind_name(op == Op::put ? pair.remote.kind : pair.local.kind);
-  request.where.pair.remote = !pair.same_host;
+  request.where.pair = pair_class(op, pair);
   if (pair.same_host) request.where.pair.link = worker(local, remote).link(remote.key.exported);
   for (const auto& path : paths_) {
     const std::string name(path->name());

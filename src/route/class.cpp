@@ -19,9 +19,9 @@ struct Class {
   std::string_view name;
 };
 constexpr Class kClasses[] = {
-    {ShapeClass::contiguous, 0, "contiguous"},       {ShapeClass::blocks_16, 16, "blocks<=16"},
-    {ShapeClass::blocks_128, 128, "blocks<=128"},    {ShapeClass::blocks_1024, 1024, "blocks<=1024"},
-    {ShapeClass::blocks_8192, 8192, "blocks<=8192"}, {ShapeClass::blocks_large, UINT64_MAX, "blocks>8192"}};
+    {ShapeClass::contiguous, 0, "contiguous"},      {ShapeClass::blocks_16, 16, "blocks-16"},
+    {ShapeClass::blocks_128, 128, "blocks-128"},    {ShapeClass::blocks_1024, 1024, "blocks-1024"},
+    {ShapeClass::blocks_8192, 8192, "blocks-8192"}, {ShapeClass::blocks_large, UINT64_MAX, "blocks-large"}};
 
 bool is_word(std::string_view text) {
   return !text.empty() && text.size() <= kMaxWord && std::all_of(text.begin(), text.end(), [](char c) {
@@ -29,7 +29,21 @@ bool is_word(std::string_view text) {
   });
 }
 
+/// "host", or "host:malloc".
+bool is_memory_class(std::string_view text) {
+  const size_t colon = text.find(':');
+  return !text.starts_with(kRemote) && is_word(text.substr(0, colon)) &&
+         (colon == std::string_view::npos || is_word(text.substr(colon + 1)));
+}
+
 }  // namespace
+
+std::string memory_class(pw_device_kind kind, Handle handle) {
+  const std::string device = kind == PW_HOST ? "host" : "cuda";
+  if (handle == Handle::process) return device + ":malloc";
+  if (handle == Handle::none) return device + ":private";
+  return device;
+}
 
 ShapeClass shape_class(const Shape& shape) {
   if (shape.contiguous()) return ShapeClass::contiguous;
@@ -88,10 +102,12 @@ PairClass parse_pair_class(std::string_view text) {
     pair.target = target.substr(0, slash);
     const bool linked = slash != std::string_view::npos;
     if (linked) pair.link = target.substr(slash + 1);
-    if (is_word(pair.source) && is_word(pair.target) && (!linked || is_word(pair.link))) return pair;
+    if (is_memory_class(pair.source) && is_memory_class(pair.target) && (!linked || is_word(pair.link)))
+      return pair;
   }
   throw Error(PW_INVALID_ARGUMENT, format("{} is not a pair of memories; it must look like \"host->cuda\", "
-                                          "\"cuda->cuda/nvlink\" or \"remote:host->host\"",
+                                          "\"cuda->cuda/nvlink\", \"host->host:malloc\" or "
+                                          "\"remote:host->host\"",
                                           in_quotes(text)));
 }
 

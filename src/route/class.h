@@ -22,15 +22,20 @@ inline constexpr std::array<ShapeClass, 6> kShapeClasses = {
 
 ShapeClass shape_class(const Shape& shape);
 
-/// Where the bytes flow from and to, and over what: "host->host", "cuda->cuda/nvlink", "cuda->host",
+/// Where the bytes flow from and to, and over what: "host->host", "cuda->cuda/nvlink", "host->host:malloc",
 /// "remote:host->host". The source of the bytes comes first, for a get too.
 struct PairClass {
-  std::string source = "host";  ///< kind of device: "host", "cuda"
+  std::string source = "host";  ///< kind of memory, as memory_class() names it
   std::string target = "host";
   std::string link;     ///< "nvlink", "pcie", "same"; empty where there is only one kind
   bool remote = false;  ///< the two ends are on different hosts
   bool operator==(const PairClass&) const = default;
 };
+
+/// The name of a kind of memory at the far end of an operation on the same host: "host", "cuda", or, where
+/// what peers can do with it decides which paths there are, "host:malloc" (not allocated by Peerway: it can
+/// be read and written, but not mapped) and "cuda:private" (cannot be shared at all).
+std::string memory_class(pw_device_kind kind, Handle handle);
 
 /// The key of a decision.
 struct Case {
@@ -41,7 +46,7 @@ struct Case {
 };
 
 std::string to_string(Op op);             ///< "put", "get"
-std::string to_string(ShapeClass shape);  ///< "contiguous", "blocks<=16", ... "blocks>8192"
+std::string to_string(ShapeClass shape);  ///< "contiguous", "blocks-16", ... "blocks-large"
 std::string to_string(const PairClass& pair);
 std::string to_string(const Case& where);  ///< "put contiguous host->host"
 

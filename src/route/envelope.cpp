@@ -1,4 +1,5 @@
-// Exact lower envelope of straight pieces, then a thinning of the ranges that noise made.
+// Exact lower envelope of straight pieces, then a thinning of the ranges that the spread of the measurements
+// made.
 #include "route/envelope.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Sample {
   uint64_t bytes;
   double least;
+  size_t cheapest;  ///< the candidate that costs so little
 };
 
 struct Exact {
@@ -71,8 +73,8 @@ Exact exact_envelope(std::span<const Candidate> candidates, std::span<const size
     for (uint64_t end : crossings(pieces, first, last)) {
       const size_t best = cheapest(pieces, start + (end - start) / 2);
       append(out.ranges, {start, end + 1, allowed[best]});
-      out.samples.push_back({start, pieces[best].at(start)});
-      out.samples.push_back({end, pieces[best].at(end)});
+      out.samples.push_back({start, pieces[best].at(start), allowed[best]});
+      out.samples.push_back({end, pieces[best].at(end), allowed[best]});
       start = end + 1;
     }
     first = last + 1;
@@ -80,14 +82,24 @@ Exact exact_envelope(std::span<const Candidate> candidates, std::span<const size
   return out;
 }
 
-/// How much dearer `choice` is than the least cost, at worst, in a range.
-double regret(std::span<const Sample> samples, const Range& range, const Candidate& choice) {
-  double worst = 0;
+/// What it costs to go by one candidate all through a range.
+struct Price {
+  double regret = 0;     ///< how much dearer than the least cost, at worst
+  bool harmless = true;  ///< nowhere by more than the spread
+};
+
+Price price(std::span<const Sample> samples, const Range& range, std::span<const Candidate> candidates,
+            size_t choice) {
+  Price worst;
   auto sample = std::lower_bound(samples.begin(), samples.end(), range.from,
                                  [](const Sample& s, uint64_t bytes) { return s.bytes < bytes; });
   for (; sample != samples.end() && sample->bytes < range.to; ++sample) {
-    const double cost = choice.at(sample->bytes);
-    if (cost > sample->least) worst = std::max(worst, cost / sample->least - 1);
+    const double cost = candidates[choice].at(sample->bytes);
+    if (!(cost > sample->least)) continue;
+    worst.regret = std::max(worst.regret, cost / sample->least - 1);
+    const auto spread = [&](size_t c) { return candidates[c].line.spread(sample->bytes); };
+    worst.harmless &=
+        std::isfinite(cost) && !clearly_below(sample->least, spread(sample->cheapest), cost, spread(choice));
   }
   return worst;
 }
@@ -96,7 +108,7 @@ double regret(std::span<const Sample> samples, const Range& range, const Candida
 struct Merge {
   size_t index = 0;
   size_t choice = 0;
-  bool harmless = false;  // within the noise
+  bool harmless = false;  // within the spread
   double regret = kInfinity;
   double width = kInfinity;  // in octaves
 };
@@ -114,10 +126,8 @@ Merge best_merge(std::span<const Candidate> candidates, const Exact& exact) {
   for (size_t i = 0; i < ranges.size(); ++i)
     for (size_t j : {i - 1, i + 1}) {
       if (j >= ranges.size()) continue;  // i - 1 of the first wraps round to a large number
-      const Candidate &mine = candidates[ranges[i].choice], &other = candidates[ranges[j].choice];
-      Merge merge{.index = i, .choice = ranges[j].choice};
-      merge.regret = regret(exact.samples, ranges[i], other);
-      merge.harmless = merge.regret <= std::max(mine.line.noise, other.line.noise);
+      const Price paid = price(exact.samples, ranges[i], candidates, ranges[j].choice);
+      Merge merge{.index = i, .choice = ranges[j].choice, .harmless = paid.harmless, .regret = paid.regret};
       merge.width = std::log2(static_cast<double>(ranges[i].to) /
                               static_cast<double>(std::max<uint64_t>(1, ranges[i].from)));
       if (better(merge, best)) best = merge;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "route/fit.h"
+#include "route/cost_line.h"
 
 namespace pw::route {
 
@@ -25,16 +25,16 @@ struct Range {
   uint64_t from = 1;
   uint64_t to = kEnd;
   size_t choice = 0;
-  bool held = false;  ///< somewhere in it another candidate is cheaper, by less than the measured noise
+  bool held = false;  ///< somewhere in it another candidate is cheaper, by no more than the spread
 };
 
 inline constexpr size_t kMaxRanges = 24;
 
 /// Sorted ranges without gaps over `sizes`. Among equal costs the candidate that comes first in `allowed`
-/// wins. A range is kept only when it wins against its neighbour by more than the noise of the two, so that
-/// everywhere cost(choice) <= (1 + noise) * least cost, unless more than kMaxRanges would be left; then the
-/// ranges that gain least go too. Throws Error(PW_INVALID_ARGUMENT) when nothing is allowed or `sizes` is
-/// empty.
+/// wins. A range is kept only when it wins against its neighbour by more than the spread of the two somewhere
+/// in it, so that nowhere another candidate is clearly_below() the choice, unless more than kMaxRanges would
+/// be left; then the ranges that gain least go too. Throws Error(PW_INVALID_ARGUMENT) when nothing is allowed
+/// or `sizes` is empty.
 std::vector<Range> lower_envelope(std::span<const Candidate> candidates, std::span<const size_t> allowed,
                                   SizeRange sizes = {});
 

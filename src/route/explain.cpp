@@ -21,8 +21,8 @@ std::string why_text(const Decision& decision) {
   switch (decision.why) {
     case Why::cheapest:
       return "lowest measured cost";
-    case Why::within_noise:
-      return "lowest measured cost, within the noise of the measurement";
+    case Why::within_spread:
+      return "not above the lowest measured cost by more than the spread";
     case Why::rule:
       return decision.rule;
     case Why::only_one:
@@ -40,8 +40,22 @@ uint64_t largest_measured(const std::vector<Option>& options) {
   uint64_t largest = 0;
   for (const Option& option : options)
     if (option.candidate.line.measured())
-      largest = std::max(largest, option.candidate.line.segments.back().to);
+      largest = std::max(largest, option.candidate.line.points().back().bytes);
   return largest;
+}
+
+/// Fills in by how much the next best is dearer, at the measured sizes of the row or, where it has none, in
+/// its middle.
+void compare(Row& row, const Candidate& chosen, const Candidate& next, uint64_t middle) {
+  std::vector<uint64_t> sizes;
+  for (const Point& point : row.points)
+    if (point.bytes >= next.from) sizes.push_back(point.bytes);
+  if (sizes.empty()) sizes.push_back(std::max(middle, next.from));
+  std::vector<double> margins;
+  for (uint64_t bytes : sizes) margins.push_back(next.at(bytes) / chosen.at(bytes) - 1);
+  const auto [least, most] = std::ranges::minmax(margins);
+  row.next->least_margin = least;
+  row.next->most_margin = most;
 }
 
 Row make_row(const Route& route, const Decision& decision) {
@@ -54,14 +68,21 @@ Row make_row(const Route& route, const Decision& decision) {
           .parts = chosen.parts,
           .us_from = {},
           .us_to = {},
+          .spread = {},
           .next = {},
           .why = why_text(decision),
           .points = {}};
   if (row.to == kEnd) row.shown_to = std::max(row.from, largest_measured(options));
   row.us_from = known(chosen.candidate.at(row.from));
   row.us_to = known(chosen.candidate.at(row.shown_to));
-  for (const Point& point : chosen.points)
-    if (point.bytes >= row.from && point.bytes < row.to) row.points.push_back(point);
+  if (row.us_from)
+    row.spread = std::max(chosen.candidate.line.spread(row.from), chosen.candidate.line.spread(row.shown_to));
+  for (const Point& point : chosen.candidate.line.points())
+    if (point.bytes >= row.from && point.bytes < row.to) {
+      row.points.push_back(point);
+      row.spread = std::max(row.spread.value_or(0), chosen.candidate.line.spread(point.bytes));
+    }
+  const double middle = std::sqrt(static_cast<double>(row.from) * static_cast<double>(row.shown_to));
 
   // Against all options, also those a rule took out of the contest: that is what the rule costs.
   std::vector<Candidate> candidates;
@@ -70,17 +91,17 @@ Row make_row(const Route& route, const Decision& decision) {
     all.push_back(all.size());
     candidates.push_back(option.candidate);
   }
-  const double middle = std::sqrt(static_cast<double>(row.from) * static_cast<double>(row.shown_to));
   const size_t next = runner_up(candidates, all, decision.range.choice, static_cast<uint64_t>(middle));
   if (next != decision.range.choice) {
     const uint64_t from = std::max(row.from, options[next].candidate.from);
     row.next = NextBest{shown_name(options[next]), options[next].candidate.at(from),
-                        options[next].candidate.at(row.shown_to)};
+                        options[next].candidate.at(row.shown_to), 0, 0};
+    compare(row, chosen.candidate, options[next].candidate, static_cast<uint64_t>(middle));
   }
   return row;
 }
 
-json cost(const std::optional<double>& us) { return us ? json(*us) : json(nullptr); }
+json cost(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
 
 json row_json(const Row& row) {
   json parts = json::array(), points = json::array(), next = nullptr;
@@ -88,12 +109,22 @@ json row_json(const Row& row) {
     parts.push_back({{"path", part.path}, {"share", static_cast<double>(part.share) / kShares}});
   for (const Point& p : row.points)
     points.push_back({{"bytes", p.bytes}, {"microseconds", p.microseconds}, {"spread", p.spread}});
-  if (row.next) next = {{"via", row.next->via}, {"us_from", row.next->us_from}, {"us_to", row.next->us_to}};
-  return {{"from", row.from},         {"to", row.to == kEnd ? json(nullptr) : json(row.to)},
-          {"shown_to", row.shown_to}, {"via", row.via},
-          {"parts", parts},           {"us_from", cost(row.us_from)},
-          {"us_to", cost(row.us_to)}, {"next", next},
-          {"why", row.why},           {"points", points}};
+  if (row.next)
+    next = {{"via", row.next->via},
+            {"us_from", row.next->us_from},
+            {"us_to", row.next->us_to},
+            {"margin", {row.next->least_margin, row.next->most_margin}}};
+  return {{"from", row.from},
+          {"to", row.to == kEnd ? json(nullptr) : json(row.to)},
+          {"shown_to", row.shown_to},
+          {"via", row.via},
+          {"parts", parts},
+          {"us_from", cost(row.us_from)},
+          {"us_to", cost(row.us_to)},
+          {"spread", cost(row.spread)},
+          {"next", next},
+          {"why", row.why},
+          {"points", points}};
 }
 
 }  // namespace

@@ -11,11 +11,14 @@
 
 namespace pw::route {
 
-/// The cost of the best other candidate at both ends of a row.
+/// The best other candidate of a row: its cost at both ends, and how much dearer it is than the choice,
+/// relative, at the measured sizes within the row. Below 0 where a rule chose, or the spread.
 struct NextBest {
   std::string via;
   double us_from = 0;
   double us_to = 0;
+  double least_margin = 0;
+  double most_margin = 0;
 };
 
 struct Row {
@@ -26,6 +29,7 @@ struct Row {
   std::string via;  ///< "peer/copy", or for a split "peer/copy 90 % + staged 10 %"
   std::vector<Part> parts;
   std::optional<double> us_from, us_to;  ///< nothing when it was not measured
+  std::optional<double> spread;          ///< relative, the largest of the row
   std::optional<NextBest> next;
   std::string why;
   std::vector<Point> points;  ///< measured points of this path within the row
@@ -46,10 +50,10 @@ struct Explanation {
 Explanation explain(const Router& router, const Request& request);
 
 /// {"op", "shape", "pair", "measured", "tool", "machine": {name: text}, "rows": [{"from", "to", "shown_to",
-/// "via",
-///  "parts": [{"path", "share"}], "us_from", "us_to", "next": {"via", "us_from", "us_to"} or null, "why",
-///  "points": [{"bytes", "microseconds", "spread"}]}], "unavailable": [{"path", "why"}], "notes": [text]}.
-/// "to" is null in the open last row; costs are null when not measured; shares are parts of one.
+/// "via", "parts": [{"path", "share"}], "us_from", "us_to", "spread", "next": {"via", "us_from", "us_to",
+/// "margin": [least, most]} or null, "why", "points": [{"bytes", "microseconds", "spread"}]}], "unavailable":
+/// [{"path", "why"}], "notes": [text]}. "to" is null in the open last row; costs are null when not measured;
+/// shares, spreads and margins are parts of one.
 std::string to_json(const Explanation& explanation);
 
 }  // namespace pw::route

@@ -95,7 +95,7 @@ Why reason(const Allowance& allowance, std::span<const Candidate> candidates, co
   if (!allowance.why.empty()) return Why::rule;
   if (!std::isfinite(candidates[range.choice].at(range.from))) return Why::preference;
   if (allowance.allowed.size() == 1) return Why::only_one;
-  return range.held ? Why::within_noise : Why::cheapest;
+  return range.held ? Why::within_spread : Why::cheapest;
 }
 
 }  // namespace
@@ -104,9 +104,7 @@ Router::Router(std::optional<Table> table, Rules rules, bool strict, std::string
     : table_(std::move(table)),
       rules_(std::move(rules)),
       strict_(strict),
-      why_no_table_(std::move(why_no_table)) {
-  if (table_) fit_lines(*table_);
-}
+      why_no_table_(std::move(why_no_table)) {}
 
 std::shared_ptr<const Route> Router::route(const Request& request) const {
   const std::string key = cache_key(request);
@@ -118,7 +116,7 @@ std::shared_ptr<const Route> Router::route(const Request& request) const {
 void Router::add_options(Route& route) const {
   const Request& request = route.request_;
   for (const std::string& path : request.available)
-    route.options_.push_back({{.name = path, .line = {}}, {{path, kShares}}, {}});
+    route.options_.push_back({{.name = path, .line = {}}, {{path, kShares}}});
   if (!table_) {
     route.notes_.push_back(format("no route table{}{}: the order of preference decides; run `peerway tune`",
                                   why_no_table_.empty() ? "" : ": ", why_no_table_));
@@ -138,9 +136,8 @@ void Router::add_options(Route& route) const {
   const Case measured{request.where.op, *shape, request.where.pair};
   for (const Cost& cost : table_->costs) {
     const size_t index = index_of(request.available, cost.path);
-    if (!(cost.where == measured) || index >= request.available.size()) continue;
-    route.options_[index].candidate.line = cost.line;
-    route.options_[index].points = cost.points;
+    if (cost.where == measured && index < request.available.size())
+      route.options_[index].candidate.line = cost.line;
   }
   for (const Option& option : route.options_)
     if (!option.candidate.line.measured())
@@ -148,9 +145,9 @@ void Router::add_options(Route& route) const {
                                     option.candidate.name, to_string(measured)));
   for (const SplitCost& split : table_->splits) {
     if (!(split.where == measured) || !offers(request, split.split)) continue;
-    const uint64_t from = split.line.segments.front().from;
+    const uint64_t from = split.line.points().front().bytes;
     route.options_.push_back(
-        {{.name = name_of(split.split), .line = split.line, .from = from}, split.split.parts, split.points});
+        {{.name = name_of(split.split), .line = split.line, .from = from}, split.split.parts});
     route.splits_.push_back(ready(split.split, request.available));
   }
 }

@@ -47,13 +47,12 @@ struct ReadySplit {
 };
 
 /// Why a range goes the way it does.
-enum class Why : uint8_t { cheapest, within_noise, rule, only_one, preference };
+enum class Why : uint8_t { cheapest, within_spread, rule, only_one, preference };
 
 /// A candidate of a decision, with what explain tells about it.
 struct Option {
   Candidate candidate;
   std::vector<Part> parts;  ///< one part of all shares for a single path
-  std::vector<Point> points;
 };
 
 /// One range of a decision, for explain.

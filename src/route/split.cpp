@@ -136,15 +136,16 @@ std::vector<size_t> worth_keeping(std::span<const Trial> trials, std::span<const
       best;  // paths -> cost per byte at the largest size
   for (size_t t = 0; t < trials.size(); ++t) {
     if (trials[t].points.empty() || trials[t].split.parts.size() < 2) continue;
-    const CostLine line = fit(trials[t].points);
-    const bool wins = std::any_of(trials[t].points.begin(), trials[t].points.end(), [&](const Point& point) {
-      return std::all_of(lanes.begin(), lanes.end(), [&](const Lane& lane) {
-        return line.at(point.bytes) * (1 + std::max(line.noise, lane.line.noise)) < lane.line.at(point.bytes);
+    const CostLine line(trials[t].points);
+    const bool wins = std::ranges::any_of(line.points(), [&](const Point& point) {
+      return std::ranges::all_of(lanes, [&](const Lane& lane) {
+        return clearly_below(point.microseconds, line.spread(point.bytes), lane.line.at(point.bytes),
+                             lane.line.spread(point.bytes));
       });
     });
     if (!wins) continue;
-    const uint64_t largest = line.segments.back().to;
-    const std::pair<double, size_t> entry = {line.at(largest) / static_cast<double>(largest), t};
+    const Point& largest = line.points().back();
+    const std::pair<double, size_t> entry = {largest.microseconds / static_cast<double>(largest.bytes), t};
     const auto [place, added] = best.try_emplace(paths_of(trials[t].split), entry);
     if (!added) place->second = std::min(place->second, entry);
   }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "route/fit.h"
+#include "route/cost_line.h"
 
 namespace pw::route {
 
@@ -71,7 +71,7 @@ struct Trial {
 };
 
 /// The trials worth keeping: of each set of paths the one that is cheapest at the largest size measured, and
-/// only if at some measured size it beats every lane alone by more than the noise. Indices into `trials`.
+/// only if at some measured size it beats every lane alone by more than the spread. Indices into `trials`.
 std::vector<size_t> worth_keeping(std::span<const Trial> trials, std::span<const Lane> lanes);
 
 }  // namespace pw::route

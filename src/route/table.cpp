@@ -1,4 +1,4 @@
-// What belongs to the table besides its text: fitting, the machine's fingerprint, the file.
+// What belongs to the table besides its text: the machine's fingerprint, the file.
 #include "route/table.h"
 
 #include "base/format.h"
@@ -24,15 +24,9 @@ std::string machine_hash(const Machine& machine) {
   return format("{:016x}", hash);
 }
 
-void fit_lines(Table& table) {
-  for (Cost& cost : table.costs)
-    if (!cost.line.measured()) cost.line = fit(cost.points);
-  for (SplitCost& split : table.splits)
-    if (!split.line.measured()) split.line = fit(split.points);
-}
-
-Table load_table(const std::string& file) {
-  return parse_table(read_file(file, kMostTableBytes, "run `peerway tune` to measure a new one"), file);
+Table load_table(const std::string& file, std::span<const std::string> known_paths) {
+  return parse_table(read_file(file, kMostTableBytes, "run `peerway tune` to measure a new one"), file,
+                     known_paths);
 }
 
 void save_table(const Table& table, const std::string& file) { write_file(file, print_table(table)); }

@@ -1,21 +1,22 @@
-// The route table: what was measured on one machine and the cost lines made from it, in a JSON file that a
-// person can read. Made by `peerway tune`, read when a context is created and by `peerway explain`.
+// The route table: what was measured on one machine, in a JSON file that a person can read. Made by `peerway
+// tune`, read when a context is created and by `peerway explain`.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "route/class.h"
-#include "route/fit.h"
+#include "route/cost_line.h"
 #include "route/rules.h"
 #include "route/split.h"
 
 namespace pw::route {
 
-inline constexpr uint64_t kTableVersion = 1;
+inline constexpr uint64_t kTableVersion = 2;
 
 using Machine =
     std::map<std::string, std::string>;  ///< fingerprint: "cpu" -> "...", "gpu 0" -> "NVIDIA H200", ...
@@ -27,7 +28,6 @@ std::string machine_hash(const Machine& machine);
 struct Cost {
   Case where;
   std::string path;
-  std::vector<Point> points;
   CostLine line;
 };
 
@@ -35,7 +35,6 @@ struct Cost {
 struct SplitCost {
   Case where;
   Split split;
-  std::vector<Point> points;
   CostLine line;
 };
 
@@ -56,19 +55,17 @@ struct Table {
   std::vector<SplitCost> splits;
 };
 
-/// Fits the cost lines of all entries that have none yet.
-void fit_lines(Table& table);
-
-/// Parses a table; entries without a line (a draft, as `tune` writes it) get one fitted to their points.
-/// `name` is the file's name in messages. Throws Error(PW_BAD_TABLE): not JSON, another version, or any value
-/// that cannot be.
-Table parse_table(std::string_view text, const std::string& name);
+/// Parses a table. `name` is the file's name in messages. `known_paths` are all the paths this build has,
+/// available or not; nic:NAME is always allowed, and with none any name. Throws Error(PW_BAD_TABLE): not
+/// JSON, another version, a path that there is not, or any value that cannot be.
+Table parse_table(std::string_view text, const std::string& name,
+                  std::span<const std::string> known_paths = {});
 
 /// The file's text: one line a cost line. parse_table(print_table(t)) is t.
 std::string print_table(const Table& table);
 
-/// Throws Error(PW_BAD_TABLE), also when the file is missing.
-Table load_table(const std::string& file);
+/// The same of a file. Throws Error(PW_BAD_TABLE), also when it is missing.
+Table load_table(const std::string& file, std::span<const std::string> known_paths = {});
 
 /// Writes a new file and renames it over the old one; missing folders are made. Throws Error(PW_SYSTEM).
 void save_table(const Table& table, const std::string& file);

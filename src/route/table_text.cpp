@@ -1,5 +1,5 @@
-// The table's text: written one line a cost line, and read with every value checked.
-#include <cmath>
+// The table's text: written one line a path and case, and read with every value checked.
+#include <algorithm>
 #include <set>
 
 #include "base/format.h"
@@ -15,9 +15,8 @@ using nlohmann::json;
 
 constexpr std::string_view kFormat = "peerway route table";
 constexpr std::string_view kAbout =
-    "Costs are microseconds to completion. A point is [bytes, cost, spread]; a line is a list of straight "
-    "pieces "
-    "[from bytes, cost there, to bytes, cost there]. Shares of a split are of 256.";
+    "Costs are microseconds to completion. A point is [bytes, cost, relative spread]. Shares of a split are "
+    "of 256.";
 const std::string kTableRemedy = "run `peerway tune` to measure a new one";
 
 constexpr size_t kMostEntries = 4096, kMostPoints = 256, kMostMachineFields = 256;
@@ -33,7 +32,7 @@ Point read_point(const Reader& reader) {
           items == 3 ? reader.item(2).number(0, 100) : 0};
 }
 
-std::vector<Point> read_points(const Reader& reader) {
+CostLine read_line(const Reader& reader) {
   std::vector<Point> points;
   const size_t count = reader.items(1, kMostPoints);
   for (size_t i = 0; i < count; ++i) {
@@ -42,27 +41,7 @@ std::vector<Point> read_points(const Reader& reader) {
       reader.item(i).refuse(
           format("{} bytes come after {}; sizes must grow", points[i].bytes, points[i - 1].bytes));
   }
-  return points;
-}
-
-CostLine read_line(const Reader& entry) {
-  CostLine line;
-  const Reader list = entry.at("line");
-  line.noise = entry.at("noise").number(0, 1);
-  const size_t count = list.items(1, kMaxSegments);
-  for (size_t i = 0; i < count; ++i) {
-    const Reader item = list.item(i);
-    (void)item.items(4, 4);
-    Segment s{item.item(0).whole(1, kMostBytes), item.item(1).number(kLeastMicroseconds, kMostMicroseconds),
-              item.item(2).whole(1, kMostBytes), item.item(3).number(kLeastMicroseconds, kMostMicroseconds)};
-    if (s.to < s.from || s.us_to < s.us_from || (s.to == s.from && (count > 1 || s.us_to != s.us_from)))
-      item.refuse("the piece goes backwards: its end must have more bytes and no lower cost than its start");
-    if (i > 0 && s.from != line.segments.back().to)
-      item.refuse(
-          format("starts at {} bytes, but the piece before it ends at {}", s.from, line.segments.back().to));
-    line.segments.push_back(s);
-  }
-  return line;
+  return CostLine(std::move(points));
 }
 
 Case read_case(const Reader& entry) {
@@ -70,25 +49,20 @@ Case read_case(const Reader& entry) {
           entry.at("pair").parsed(parse_pair_class)};
 }
 
-std::string read_path(const Reader& reader) {
+using Paths = std::span<const std::string>;
+
+/// A path that there is, or could be: the NICs of a context depend on its settings.
+std::string read_path(const Reader& reader, Paths known) {
   std::string path = reader.text();
   if (!is_path_name(path))
     reader.refuse(
         format("{} is not a path; names are 1 to 64 letters, digits and _ . : / -", in_quotes(path)));
+  if (!known.empty() && !path.starts_with("nic:") && std::ranges::find(known, path) == known.end())
+    reader.refuse(format("{} is not a path{}", in_quotes(path), allowed(path, known)));
   return path;
 }
 
-/// Points, and the line made from them: read when there, else fitted.
-template <typename Entry>
-void read_measured(const Reader& entry, Entry& out) {
-  out.points = read_points(entry.at("points"));
-  if (entry.find("line") || entry.find("noise"))
-    out.line = read_line(entry);
-  else
-    out.line = fit(out.points);
-}
-
-Split read_split(const Reader& entry) {
+Split read_split(const Reader& entry, Paths known) {
   Split split;
   const Reader list = entry.at("parts");
   const size_t count = list.items(2, kMaxParts);
@@ -97,7 +71,7 @@ Split read_split(const Reader& entry) {
   for (size_t i = 0; i < count; ++i) {
     const Reader item = list.item(i);
     (void)item.items(2, 2);
-    Part part{read_path(item.item(0)), static_cast<uint16_t>(item.item(1).whole(1, kShares - 1))};
+    Part part{read_path(item.item(0), known), static_cast<uint16_t>(item.item(1).whole(1, kShares - 1))};
     if (!seen.insert(part.path).second) item.refuse(format("names the path {} twice", in_quotes(part.path)));
     sum += part.share;
     split.parts.push_back(std::move(part));
@@ -122,7 +96,7 @@ Machine read_machine(const Reader& reader) {
   return machine;
 }
 
-void read_entries(const Reader& top, Table& table) {
+void read_entries(const Reader& top, Paths known, Table& table) {
   std::set<std::string> seen;
   const auto once = [&](const Reader& entry, const std::string& what) {
     if (!seen.insert(what).second) entry.refuse(format("{} is in the table twice", what));
@@ -131,23 +105,21 @@ void read_entries(const Reader& top, Table& table) {
   for (size_t i = 0, n = missing.items(0, kMostEntries); i < n; ++i) {
     const Reader entry = missing.item(i);
     entry.only({"pair", "path", "why"});
-    table.missing.push_back(
-        {entry.at("pair").parsed(parse_pair_class), read_path(entry.at("path")), entry.at("why").text()});
+    table.missing.push_back({entry.at("pair").parsed(parse_pair_class), read_path(entry.at("path"), known),
+                             entry.at("why").text()});
   }
   for (size_t i = 0, n = costs.items(0, kMostEntries); i < n; ++i) {
     const Reader entry = costs.item(i);
-    entry.only({"op", "shape", "pair", "path", "points", "noise", "line"});
-    Cost cost{.where = read_case(entry), .path = read_path(entry.at("path")), .points = {}, .line = {}};
+    entry.only({"op", "shape", "pair", "path", "points"});
+    Cost cost{read_case(entry), read_path(entry.at("path"), known), read_line(entry.at("points"))};
     once(entry, to_string(cost.where) + " by " + cost.path);
-    read_measured(entry, cost);
     table.costs.push_back(std::move(cost));
   }
   for (size_t i = 0, n = splits.items(0, kMostEntries); i < n; ++i) {
     const Reader entry = splits.item(i);
-    entry.only({"op", "shape", "pair", "parts", "minimum part", "align", "points", "noise", "line"});
-    SplitCost split{.where = read_case(entry), .split = read_split(entry), .points = {}, .line = {}};
+    entry.only({"op", "shape", "pair", "parts", "minimum part", "align", "points"});
+    SplitCost split{read_case(entry), read_split(entry, known), read_line(entry.at("points"))};
     once(entry, to_string(split.where) + " by " + describe(split.split));
-    read_measured(entry, split);
     table.splits.push_back(std::move(split));
   }
 }
@@ -163,22 +135,13 @@ std::string print_points(std::span<const Point> points) {
   return dump(list);
 }
 
-std::string print_line(const CostLine& line) {
-  json list = json::array();
-  for (const Segment& s : line.segments) list.push_back(json{s.from, s.us_from, s.to, s.us_to});
-  return dump(list);
-}
-
 /// Written by hand rather than as an object, so that the keys stand in the order in which a person reads
 /// them.
 template <typename Entry>
 std::string print_entry(const Entry& entry, const std::string& what) {
-  std::string text = format("{{\"op\": {}, \"shape\": {}, \"pair\": {}, {}, \"points\": {}",
-                            dump(to_string(entry.where.op)), dump(to_string(entry.where.shape)),
-                            dump(to_string(entry.where.pair)), what, print_points(entry.points));
-  if (entry.line.measured())
-    text += format(", \"noise\": {}, \"line\": {}", dump(entry.line.noise), print_line(entry.line));
-  return text + "}";
+  return format("{{\"op\": {}, \"shape\": {}, \"pair\": {}, {}, \"points\": {}}}",
+                dump(to_string(entry.where.op)), dump(to_string(entry.where.shape)),
+                dump(to_string(entry.where.pair)), what, print_points(entry.line.points()));
 }
 
 std::string print_list(const std::string& name, const std::vector<std::string>& lines) {
@@ -189,7 +152,7 @@ std::string print_list(const std::string& name, const std::vector<std::string>& 
 
 }  // namespace
 
-Table parse_table(std::string_view text, const std::string& name) {
+Table parse_table(std::string_view text, const std::string& name, std::span<const std::string> known_paths) {
   const json parsed = parse_json(text, name, kTableRemedy);
   const Reader top(parsed, name, kTableRemedy);
   // Format and version first: nothing else is worth reading about a file of another kind.
@@ -207,7 +170,7 @@ Table parse_table(std::string_view text, const std::string& name) {
   table.date = top.at("date").text();
   table.machine = read_machine(top.at("machine"));
   table.staging_chunk_bytes = top.at("staging chunk").whole(0, uint64_t{1} << 40);
-  read_entries(top, table);
+  read_entries(top, known_paths, table);
   return table;
 }
 

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">'
 TABLE = {
-    "format": "peerway route table", "version": 1,
+    "format": "peerway route table", "version": 2,
     "costs": [
-        {"op": "put", "shape": "contiguous", "pair": "host->host", "path": "peer/store", "points": [[8, 0.3]],
-         "noise": 0.0, "line": [[8, 0.3, 1024, 0.4], [1024, 0.4, 1 << 20, 120.0]]},
+        {"op": "put", "shape": "contiguous", "pair": "host->host", "path": "peer/store",
+         "points": [[8, 0.3], [1024, 0.4], [1 << 20, 120.0]]},
         {"op": "put", "shape": "contiguous", "pair": "host->host", "path": "peer/copy",
-         "points": [[8, 1.5]], "noise": 0.0, "line": [[8, 1.5, 1 << 20, 75.0]]},
+         "points": [[8, 1.5], [1 << 20, 75.0, 0.02]]},
     ],
     "splits": [],
 }  # fmt: skip
@@ -227,6 +227,8 @@ def test_borders_come_from_a_table_where_its_lines_cross(tmp_path: Path) -> None
     assert re.fullmatch(r"peer/store to [\d.]+ KiB, then peer/copy", in_words(spans))
     assert spans_from_table(lines, record(op="get"), [8, 1 << 20]) == []
     assert spans_from_table(lines, record(source="cuda:0"), [8, 1 << 20]) == []
+    assert spans_from_table(lines, record(target="host:malloc"), [8, 1 << 20]) == []  # a class of its own
+    assert spans_from_table(lines, record(source="host:malloc"), [8, 1 << 20]) == spans  # the near end
 
 
 def test_a_table_with_two_kinds_of_links_gives_no_border() -> None:

@@ -13,7 +13,7 @@ from peerway.paths import PathInfo
 from peerway.records import Record
 from peerway.tune import boundaries, cases, changes, draft, splits
 
-PAIRS = {("host", "host"): "host->host"}
+PAIRS = {("host", "host", op): "host->host" for op in ("put", "get")}
 
 
 def record(via: str, size: int, us: float, shape: str = "contiguous", **other: Any) -> Record:
@@ -30,18 +30,24 @@ def record(via: str, size: int, us: float, shape: str = "contiguous", **other: A
 def table_of(*records: Record) -> dict[str, Any]:
     costs = draft.points_of(records, PAIRS)
     missing = {("host", "host", "put"): [PathInfo("mapped", False, "no GPU"), PathInfo("staged", True, "")]}
-    text = _core.fit_table(json.dumps(draft.table(costs, [], missing, PAIRS, 65536)))
+    text = _core.table_text(json.dumps(draft.table(costs, [], missing, PAIRS, 65536)))
     found = json.loads(text)
     assert isinstance(found, dict)
     return found
 
 
-def test_a_draft_becomes_a_table_with_lines_reasons_and_chunk() -> None:
+def test_a_draft_becomes_a_table_with_points_reasons_and_chunk() -> None:
     made = table_of(record("staged", 8, 2.0), record("staged", 4096, 4.0), record("peer/shm", 8, 1.0))
     assert [(cost["path"], len(cost["points"])) for cost in made["costs"]] == [("staged", 2), ("peer/shm", 1)]
-    assert all(cost["line"] for cost in made["costs"])
     assert made["unavailable"] == [{"pair": "host->host", "path": "mapped", "why": "no GPU"}]
     assert made["staging chunk"] == 65536
+
+
+def test_several_runs_of_a_size_are_one_point_whose_spread_is_from_run_to_run() -> None:
+    costs = draft.points_of([record("staged", 8, us) for us in (2.0, 3.0, 2.2)], PAIRS)
+    assert costs["put", "contiguous", "host->host"]["staged"] == [(8, 2.2, pytest.approx(0.5 / 2.2))]
+    alone = draft.points_of([record("staged", 8, 2.0)], PAIRS)
+    assert alone["put", "contiguous", "host->host"]["staged"] == [(8, 2.0, 0.02)]
 
 
 def test_wrong_data_never_decides_a_route() -> None:
@@ -52,19 +58,21 @@ def test_wrong_data_never_decides_a_route() -> None:
 def test_every_class_of_strided_shapes_is_measured() -> None:
     found = {_core.shape_class(shape.blocks, shape.block_bytes) for shape in cases.all_shapes(quick=True)}
     assert found == {
-        "contiguous", "blocks<=16", "blocks<=128", "blocks<=1024", "blocks<=8192", "blocks>8192",
+        "contiguous", "blocks-16", "blocks-128", "blocks-1024", "blocks-8192", "blocks-large",
     }  # fmt: skip
-    assert draft.shape_class_of(record("staged", 512, 1.0, shapes.strided(64, 8, 16).label)) == "blocks<=16"
+    assert draft.shape_class_of(record("staged", 512, 1.0, shapes.strided(64, 8, 16).label)) == "blocks-16"
 
 
 @pytest.mark.parametrize(
     ("slow_start", "fast_start", "sizes"),
     [
-        pytest.param([(8, 1.0), (512, 9.0)], [(8, 2.0), (512, 3.0)], [16, 32, 64, 128, 256], id="a change"),
+        pytest.param(
+            [(8, 1.0), (512, 9.0)], [(8, 2.0), (512, 3.0)], [8, 16, 32, 64, 128, 256, 512], id="a change"
+        ),
         pytest.param([(8, 1.0), (512, 2.0)], [(8, 2.0), (512, 3.0)], [], id="no change"),
         pytest.param([(8, 1.0), (512, 3.01)], [(8, 1.01), (512, 3.0)], [], id="noise"),
-        pytest.param([(256, 1.0), (512, 9.0)], [(256, 2.0), (512, 3.0)], [], id="nothing between"),
-        pytest.param([(8, 1.0)], [(24, 3.0)], [16], id="each measured elsewhere"),
+        pytest.param([(256, 1.0), (512, 9.0)], [(256, 2.0), (512, 3.0)], [256, 512], id="nothing between"),
+        pytest.param([(8, 1.0)], [(24, 3.0)], [8, 16, 24], id="each measured elsewhere"),
     ],
 )
 def test_sizes_are_added_where_the_cheapest_path_changes(
@@ -112,5 +120,5 @@ def test_what_changed_is_told_the_largest_first() -> None:
 
 def test_noise_is_no_change() -> None:
     before, after = (table_of(record("staged", 8, us)) for us in (2.0, 2.05))
-    assert changes.told(before, after) == ["Nothing changed beyond the noise."]
+    assert changes.told(before, after) == ["Nothing changed by more than the spread."]
     assert changes.told(None, after) == ["There was no table before."]

@@ -24,8 +24,8 @@ def table() -> str:
     blocks = {NEAR: [(size, base[0] + size / 30, 0.0) for size in sizes]}
     blocks[FAR] = [(size, 10 * base[1] + size / 60, 0.0) for size in sizes]
     lines = {NEAR: blocks[NEAR], FAR: [(size, base[1] + size / 1000, 0.0) for size in sizes]}
-    costs = {("put", "contiguous", "host->host"): lines, ("put", "blocks<=16", "host->host"): blocks}
-    return _core.fit_table(json.dumps(draft.table(costs, [], {}, {}, 65536)))
+    costs = {("put", "contiguous", "host->host"): lines, ("put", "blocks-16", "host->host"): blocks}
+    return _core.table_text(json.dumps(draft.table(costs, [], {}, {}, 65536)))
 
 
 def carried(counters: Path) -> dict[int, int]:

@@ -173,7 +173,7 @@ def hybrid_table() -> str:
     }
     parts = [("nic:example", 128), ("peer/cma", 128)]
     both = draft.split_entry(case, parts, [(size, 10 + size / 8000, 0.0) for size in sizes[1:]])
-    return _core.fit_table(json.dumps(draft.table(costs, [both], {}, {}, 65536)))
+    return _core.table_text(json.dumps(draft.table(costs, [both], {}, {}, 65536)))
 
 
 def test_a_card_and_another_path_carry_one_put_together(tmp_path: Path) -> None:

@@ -36,13 +36,29 @@ TEST(RouteClass, TextRoundTrip) {
   for (ShapeClass shape : kShapeClasses) EXPECT_EQ(parse_shape_class(to_string(shape)), shape);
   for (Op op : {Op::put, Op::get}) EXPECT_EQ(parse_op(to_string(op)), op);
   for (const char* text :
-       {"host->host", "cuda->cuda/nvlink", "cuda->host", "remote:host->host", "remote:cuda->hip/a-b"})
+       {"host->host", "cuda->cuda/nvlink", "cuda->host", "remote:host->host", "remote:cuda->hip/a-b",
+        "host->host:malloc", "host:malloc->cuda", "cuda:private->cuda/same"})
     EXPECT_EQ(to_string(parse_pair_class(text)), text);
 }
 
+TEST(RouteClass, MemoryThatPeersCannotMapIsAClassOfItsOwn) {
+  const std::tuple<pw_device_kind, Handle, const char*> table[] = {
+      {PW_HOST, Handle::memfd, "host"},        {PW_HOST, Handle::process, "host:malloc"},
+      {PW_HOST, Handle::none, "host:private"}, {PW_CUDA, Handle::cuda_ipc, "cuda"},
+      {PW_CUDA, Handle::cuda_fd, "cuda"},      {PW_CUDA, Handle::cuda_fabric, "cuda"},
+      {PW_CUDA, Handle::cuda_pool, "cuda"},    {PW_CUDA, Handle::none, "cuda:private"}};
+  for (const auto& [kind, handle, name] : table) EXPECT_EQ(memory_class(kind, handle), name);
+}
+
+TEST(RouteClass, ShapesNeedNoQuotesInAShell) {
+  for (ShapeClass shape : kShapeClasses)
+    EXPECT_EQ(to_string(shape).find_first_of("<>|&;()$`\\\"' *?[]#~=%!{}"), std::string::npos);
+}
+
 TEST(RouteClass, RefusesWhatIsNoPair) {
-  for (const char* text : {"", "host", "->", "host->", "->host", "Host->host", "host->host/", "remote:",
-                           "host->a b", "host->cuda->host", "host->host/a/b", "remote:remote:host->host"})
+  for (const char* text : {"", "host", "->", "host->", "->host", "Host->host", "host->host/",
+                           "remote:", "host->a b", "host->cuda->host", "host->host/a/b",
+                           "remote:remote:host->host", "host:->host", "host->host:a:b", ":malloc->host"})
     EXPECT_NE(message_of([&] { parse_pair_class(text); }).find("host->cuda"), std::string::npos) << text;
 }
 

@@ -16,11 +16,11 @@ const std::vector<std::string> kPaths = {"peer/packets", "peer/store", "peer/cop
 const Case kPut{Op::put, ShapeClass::contiguous, {"cuda", "cuda", "nvlink", false}};
 const Request kRequest{kPut, {"peer/copy", "peer/store", "staged"}, {{"mapped", "the driver refuses"}}};
 
-std::vector<Point> line(double fixed, double gigabytes_per_second, uint64_t from = 8) {
+CostLine line(double fixed, double gigabytes_per_second, uint64_t from = 8) {
   std::vector<Point> points;
   for (uint64_t bytes = from; bytes <= (uint64_t{1} << 30); bytes *= 2)
     points.push_back({bytes, fixed + static_cast<double>(bytes) / (gigabytes_per_second * 1e3), 0.01});
-  return points;
+  return CostLine(points);
 }
 
 Table sample(ShapeClass shape = ShapeClass::contiguous) {
@@ -32,10 +32,10 @@ Table sample(ShapeClass shape = ShapeClass::contiguous) {
               .missing = {},
               .costs = {},
               .splits = {}};
-  table.costs = {{where, "peer/copy", line(5, 392), {}},
-                 {where, "peer/store", line(2, 330), {}},
-                 {where, "staged", line(30, 43), {}}};
-  table.splits = {{where, {.parts = {{"peer/copy", 230}, {"staged", 26}}}, line(35, 432, 1 << 26), {}}};
+  table.costs = {{where, "peer/copy", line(5, 392)},
+                 {where, "peer/store", line(2, 330)},
+                 {where, "staged", line(30, 43)}};
+  table.splits = {{where, {.parts = {{"peer/copy", 230}, {"staged", 26}}}, line(35, 432, 1 << 26)}};
   table.missing = {{where.pair, "ucx", "no CUDA support"},
                    {where.pair, "mapped", "older reason"},
                    {{"host", "host", "", false}, "staged", "not this pair"}};
@@ -74,7 +74,7 @@ TEST(RouteRouter, FollowsTheMeasuredCosts) {
 
 TEST(RouteRouter, ACardOfTheTableThatIsNotHereIsLeftOutAndTold) {
   Table table = sample();
-  table.costs.push_back({kPut, "nic:torus", line(1, 500), {}});
+  table.costs.push_back({kPut, "nic:torus", line(1, 500)});
   const char* told = "the route table has costs of nic:torus, and this context has no such card";
   const auto without = Router(table, {}, false).route(kRequest);
   EXPECT_EQ(via(*without, 8), "peer/store");
@@ -150,6 +150,20 @@ TEST(RouteRouter, TheNearestMeasuredShapeStandsIn) {
   EXPECT_FALSE(store_at_8(ShapeClass::blocks_large, ShapeClass::contiguous));
 }
 
+TEST(RouteRouter, NoKindOfMemoryIsRoutedByAnothersCost) {
+  const auto asks = [](const char* pair) {
+    Request request = kRequest;
+    request.where.pair = parse_pair_class(pair);
+    return Router(sample(), {}, false).route(request);
+  };
+  EXPECT_EQ(via(*asks("cuda->cuda/nvlink"), 8), "peer/store");
+  for (const char* pair : {"cuda->cuda:private/nvlink", "cuda:private->cuda/nvlink"}) {
+    EXPECT_EQ(via(*asks(pair), 8), "peer/copy") << "the order of preference decides";
+    EXPECT_NE(asks(pair)->notes().at(0).find(std::string("no cost for put contiguous ") + pair),
+              std::string::npos);
+  }
+}
+
 TEST(RouteRouter, APathThatWasNotMeasuredIsNamed) {
   Request request = kRequest;
   request.available.insert(request.available.begin(), "peer/packets");
@@ -211,8 +225,11 @@ TEST(RouteRouter, RandomTablesAndRulesNeverLeaveAHole) {
     }
     Table table = sample();
     std::uniform_real_distribution<double> factor(0.5, 2);
-    for (Cost& cost : table.costs)
-      for (Point& point : cost.points) point.microseconds *= factor(random);
+    for (Cost& cost : table.costs) {
+      std::vector<Point> points = cost.line.points();
+      for (Point& point : points) point.microseconds *= factor(random);
+      cost.line = CostLine(points);
+    }
     Request request = kRequest;
     if (random() % 2) request.available.erase(request.available.begin() + random() % 3);
     const auto route = Router(table, some, false).route(request);
@@ -253,6 +270,9 @@ TEST(RouteExplain, TellsPathCostNextAndReasons) {
   EXPECT_EQ(e.rows.back().shown_to, uint64_t{1} << 30);
   EXPECT_EQ(e.rows.back().via, "peer/copy 90 % + staged 10 %");
   EXPECT_EQ(e.rows.back().next->via, "peer/copy");
+  EXPECT_GT(e.rows.back().next->least_margin, 0);
+  EXPECT_GE(e.rows.back().next->most_margin, e.rows.back().next->least_margin);
+  EXPECT_DOUBLE_EQ(*e.rows.back().spread, 0.01);
   EXPECT_GT(e.rows.back().next->us_to, *e.rows.back().us_to);
   bool ruled = false;
   for (const Row& row : e.rows) {
@@ -264,6 +284,7 @@ TEST(RouteExplain, TellsPathCostNextAndReasons) {
     EXPECT_EQ(row.why, "rules.json: rules[0]");
     EXPECT_EQ(row.points.size(), 5u);        // 64K, 128K, ... 1M
     EXPECT_LT(row.next->us_to, *row.us_to);  // what the rule costs
+    EXPECT_LT(row.next->most_margin, 0);
   }
   EXPECT_TRUE(ruled);
   // The reason given now goes before the table's; those of other pairs do not appear.
@@ -272,17 +293,31 @@ TEST(RouteExplain, TellsPathCostNextAndReasons) {
   ASSERT_EQ(e.notes.size(), 1u);
 }
 
+TEST(RouteExplain, AMeasuredSizeIsToldAsItWasMeasured) {
+  Table table = sample();
+  table.splits.clear();
+  table.costs = {{kPut, "peer/copy", CostLine({{8, 0.130, 0.01}, {16, 0.325, 0.5}, {32, 0.142, 0.01}})}};
+  const Explanation e = explain(Router(table, {}, false), kRequest);
+  ASSERT_EQ(e.rows.size(), 1u);
+  EXPECT_DOUBLE_EQ(e.rows[0].points.at(1).microseconds, 0.325);
+  EXPECT_DOUBLE_EQ(*e.rows[0].spread, kMostSpread);
+  EXPECT_DOUBLE_EQ(table.costs[0].line.at(16), 0.325);
+}
+
 TEST(RouteExplain, AsJson) {
   const auto measured = nlohmann::json::parse(to_json(explain(Router(sample(), {}, false), kRequest)));
   EXPECT_EQ(measured["pair"], "cuda->cuda/nvlink");
   EXPECT_EQ(measured["rows"].back()["to"], nullptr);
   EXPECT_EQ(measured["rows"].back()["parts"].size(), 2u);
   EXPECT_EQ(measured["rows"][0]["why"], "lowest measured cost");
+  EXPECT_EQ(measured["rows"][0]["next"]["margin"].size(), 2u);
+  EXPECT_EQ(measured["rows"][0]["spread"], 0.01);
   EXPECT_EQ(measured["machine"]["gpu 0"], "H200");
   const auto bare = nlohmann::json::parse(to_json(explain(Router(std::nullopt, {}, false), kRequest)));
   EXPECT_EQ(bare["rows"].size(), 1u);
   EXPECT_EQ(bare["rows"][0]["us_from"], nullptr);
   EXPECT_EQ(bare["rows"][0]["next"], nullptr);
+  EXPECT_EQ(bare["rows"][0]["spread"], nullptr);
   EXPECT_EQ(bare["rows"][0]["why"], "not measured; first in the order of preference");
 }
 

@@ -14,7 +14,7 @@ Lane lane(const char* path, double fixed, double gigabytes_per_second) {
   std::vector<Point> points;
   for (uint64_t bytes = 1024; bytes <= (uint64_t{1} << 30); bytes *= 4)
     points.push_back({bytes, fixed + static_cast<double>(bytes) / (gigabytes_per_second * 1e3), 0});
-  return {path, fit(points)};
+  return {path, CostLine(points)};
 }
 
 uint32_t sum(const Split& split) {

@@ -43,18 +43,13 @@ Table printed_table() {
   const Case where{Op::put, ShapeClass::contiguous, {"cuda", "cuda", "nvlink", false}};
   table.missing = {{where.pair, "mapped", "the driver refuses (errno 524); install gdrdrv"}};
   for (const char* path : {"peer/copy", "peer/store"}) {
-    Cost cost{.where = where, .path = path, .points = {}, .line = {}};
+    std::vector<Point> points;
     for (uint64_t bytes = 8; bytes <= 1 << 24; bytes *= 2)
-      cost.points.push_back(
-          {bytes, 1.0 / 3 + static_cast<double>(bytes) / 7e4, bytes % 3 == 1 ? 0.0 : 0.0125});
-    table.costs.push_back(cost);
+      points.push_back({bytes, 1.0 / 3 + static_cast<double>(bytes) / 7e4, bytes % 3 == 1 ? 0.0 : 0.0125});
+    table.costs.push_back({where, path, CostLine(points)});
   }
-  SplitCost split{.where = where,
-                  .split = {.parts = {{"peer/copy", 230}, {"staged", 26}}},
-                  .points = {{1 << 24, 200, 0.01}},
-                  .line = {}};
-  table.splits.push_back(split);
-  fit_lines(table);
+  table.splits.push_back(
+      {where, {.parts = {{"peer/copy", 230}, {"staged", 26}}}, CostLine({{1 << 24, 200, 0.01}})});
   return table;
 }
 
@@ -73,14 +68,12 @@ void expect_same(const Table& a, const Table& b) {
   for (size_t i = 0; i < a.costs.size(); ++i) {
     EXPECT_EQ(a.costs[i].where, b.costs[i].where);
     EXPECT_EQ(a.costs[i].path, b.costs[i].path);
-    EXPECT_EQ(a.costs[i].points, b.costs[i].points);
     EXPECT_EQ(a.costs[i].line, b.costs[i].line);
   }
   ASSERT_EQ(a.splits.size(), b.splits.size());
   for (size_t i = 0; i < a.splits.size(); ++i) {
     EXPECT_EQ(a.splits[i].where, b.splits[i].where);
     EXPECT_EQ(a.splits[i].split, b.splits[i].split);
-    EXPECT_EQ(a.splits[i].points, b.splits[i].points);
     EXPECT_EQ(a.splits[i].line, b.splits[i].line);
   }
 }
@@ -112,32 +105,43 @@ TEST(RouteTable, RoundTrip) {
   expect_same(Table{}, parse_table(print_table(Table{}), "x"));
 }
 
-TEST(RouteTable, OneLineForEachCostLine) {
+TEST(RouteTable, OneLineForEachPathAndCase) {
   const std::string text = print_table(printed_table());
   size_t lines = 0;
   for (size_t at = 0; (at = text.find("\n    {\"op\"", at)) != std::string::npos; ++at) ++lines;
   EXPECT_EQ(lines, 3u);
 }
 
-TEST(RouteTable, ADraftGetsItsLinesFitted) {
-  Table draft = printed_table();
-  for (Cost& cost : draft.costs) cost.line = {};
-  for (SplitCost& split : draft.splits) split.line = {};
-  expect_same(parse_table(print_table(draft), "x"), printed_table());
+TEST(RouteTable, APathThatThereIsNotIsRefused) {
+  const std::vector<std::string> known = {"peer/copy", "peer/store", "mapped", "staged"};
+  const std::string good = print_table(printed_table());
+  EXPECT_NO_THROW((void)parse_table(good, "x", known));
+  const std::pair<const char*, const char*> misspelt[] = {
+      {"\"path\": \"peer/store\"", "\"path\": \"peer/stor\""},
+      {"[\"staged\",26]", "[\"stagde\",26]"},
+      {"\"path\": \"mapped\"", "\"path\": \"maped\""}};
+  for (const auto& [from, to] : misspelt) try {
+      (void)parse_table(replaced(good, from, to), "x", known);
+      ADD_FAILURE() << to;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("did you mean"), std::string::npos) << error.what();
+    }
+  const std::string nic = replaced(good, "\"path\": \"peer/store\"", "\"path\": \"nic:toy\"");
+  EXPECT_NO_THROW((void)parse_table(nic, "x", known)) << "the NICs differ between jobs";
 }
 
 TEST(RouteTable, EveryKindOfDamageIsNamed) {
   const std::string good = print_table(printed_table());
   Table without_points = printed_table();
-  without_points.costs[0].points.clear();
+  without_points.costs[0].line = CostLine();
   const std::tuple<const char*, std::string, const char*> table[] = {
       {"empty", "", "is not JSON (0 bytes)"},
-      {"another version", replaced(good, "\"version\": 1", "\"version\": 2"),
-       "version: is 2; this Peerway reads version 1"},
+      {"another version", replaced(good, "\"version\": 2", "\"version\": 1"),
+       "version: is 1; this Peerway reads version 2"},
       {"another kind", replaced(good, "peerway route table", "peerway bench"), "another kind of file"},
-      {"no version", replaced(good, "\"version\": 1,", ""), "\"version\" is missing"},
+      {"no version", replaced(good, "\"version\": 2,", ""), "\"version\" is missing"},
       {"unknown key", replaced(good, "\"date\"", "\"dates\""), "did you mean \"date\"?"},
-      {"key twice", replaced(good, "\"version\": 1", "\"version\": 1, \"version\": 1"), "comes twice"},
+      {"key twice", replaced(good, "\"version\": 2", "\"version\": 2, \"version\": 2"), "comes twice"},
       {"negative cost", replaced(good, "[8,0.333", "[8,-0.333"), "costs[0].points[0][1]: must be a number"},
       {"zero cost", replaced(good, "\"points\": [[8,0.3", "\"points\": [[8,0],[9,0.3"),
        "costs[0].points[0][1]"},
@@ -153,10 +157,8 @@ TEST(RouteTable, EveryKindOfDamageIsNamed) {
       {"no points", print_table(without_points), "costs[0].points: must be a list of 1 to 256 items"},
       {"a number as op", replaced(good, "\"op\": \"put\"", "\"op\": 7"),
        "costs[0].op: must be a text, not 7"},
-      {"a gap in the line", replaced(good, "\"line\": [[8,", "\"line\": [[4,0.1,5,0.2],[8,"),
-       "the piece before it ends at 5"},
-      {"a falling line", replaced(good, "\"line\": [[8,", "\"line\": [[4,0.5,8,0.2],[8,"), "goes backwards"},
-      {"noise without line", replaced(good, "\"line\"", "\"lime\""), "did you mean \"line\"?"},
+      {"a line of the first version", replaced(good, "\"points\"", "\"noise\": 0.1, \"points\""),
+       "has no key \"noise\""},
       {"unknown op", replaced(good, "\"put\"", "\"push\""), "\"push\" is not an operation"},
       {"unknown shape", replaced(good, "\"contiguous\"", "\"contigous\""), "did you mean \"contiguous\"?"},
       {"bad pair", replaced(good, "cuda->cuda/nvlink", "cuda"), "is not a pair"},

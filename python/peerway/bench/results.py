@@ -26,8 +26,8 @@ class Results:
     notes: list[str] = field(default_factory=list)
     paths: dict[tuple[str, str, str], list[PathInfo]] = field(default_factory=dict)
     """(source, target, op) -> every path, with the reason of those that cannot be used."""
-    pair_classes: dict[tuple[str, str], str] = field(default_factory=dict)
-    """(source, target) -> what route tables call such a pair."""
+    pair_classes: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    """(source, target, op) -> what route tables call such a pair."""
     decisions: list[Message] = field(default_factory=list)
     """Decisions that were asked for: source, target, decision (src/route/explain.h)."""
 
@@ -56,7 +56,7 @@ class Results:
                     total = message["jobs"]
                 case "paths":
                     key = (message["source"], message["target"], message["op"])
-                    self.pair_classes[key[:2]] = message["pair"]
+                    self.pair_classes[key] = message["pair"]
                     self.paths[key] = [PathInfo(*path) for path in message["paths"]]
                 case "refused":
                     self.note(_refusal(message))

@@ -20,7 +20,7 @@ from peerway.units import about_text, bandwidth_text, time_text
 if TYPE_CHECKING:
     from peerway.bench.session import Message
 
-SHAPES = ("contiguous", "blocks<=16", "blocks<=128", "blocks<=1024", "blocks<=8192", "blocks>8192")
+SHAPES = ("contiguous", "blocks-16", "blocks-128", "blocks-1024", "blocks-8192", "blocks-large")
 LARGE = 16 << 20  # bytes from which a cost reads better as a bandwidth
 
 
@@ -48,7 +48,7 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     type=click.Choice([*SHAPES, "all"]),
     default="contiguous",
     show_default=True,
-    help="How the bytes lie: in one run, or in blocks of so many bytes.",
+    help="How the bytes lie: contiguous, or in blocks of at most so many bytes.",
 )
 @table_option("The route table")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -131,10 +131,11 @@ def _short(file: Path) -> str:
 
 def _rows(decision: dict[str, Any]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("size", "path", "cost", "next best", "why"):
+    for name in ("size", "path", "cost", "spread", "next best", "margin", "why"):
         table.add_column(name, overflow="fold")
     for row in decision["rows"]:
-        table.add_row(*map(Text, (_sizes(row), row["via"], _cost(row), _next(row), row["why"])))
+        cells = (_sizes(row), row["via"], _cost(row), _spread(row), _next(row), _margin(row), row["why"])
+        table.add_row(*map(Text, cells))
     return table
 
 
@@ -155,6 +156,19 @@ def _next(row: dict[str, Any]) -> str:
     if not best:
         return ""
     return f"{best['via']} {_between(row['from'], best['us_from'], row['shown_to'], best['us_to'])}"
+
+
+def _spread(row: dict[str, Any]) -> str:
+    """Half of the interquartile range over the median, at the size of the row where it is largest."""
+    return "" if row["spread"] is None else f"±{row['spread']:.0%}".replace("%", " %")
+
+
+def _margin(row: dict[str, Any]) -> str:
+    """By how much the next best costs more: at the size where it comes nearest, and where it is furthest."""
+    if not row["next"]:
+        return ""
+    least, most = (f"{100 * part:+.0f}" for part in row["next"]["margin"])
+    return f"{least} %" if least == most else f"{least} to {most} %"
 
 
 def _between(first: int, us_first: float | None, last: int, us_last: float | None) -> str:

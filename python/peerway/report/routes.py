@@ -116,10 +116,7 @@ def read_table(path: Path) -> list[Line]:
 
 
 def _line(entry: Mapping[str, Any]) -> Line:
-    pieces = entry.get("line") or [[*p[:2], *p[:2]] for p in entry["points"]]
-    corners = dict(
-        [(float(pieces[0][0]), float(pieces[0][1]))] + [(float(p[2]), float(p[3])) for p in pieces]
-    )
+    corners = {float(point[0]): float(point[1]) for point in entry["points"]}
     if min(corners) <= 0:
         raise ValueError("a size below 1")
     path = entry.get("path") or " + ".join(
@@ -132,9 +129,18 @@ def _line(entry: Mapping[str, Any]) -> Line:
 
 
 def _fits(line: Line, record: Record) -> bool:
-    source, target = (device.split(":")[0] for device in (record.source, record.target))
     kinds = (line.source, line.target.split("/")[0])
-    return (line.op, line.shape, *kinds) == (record.op, record.shape, source, target)
+    return (line.op, line.shape, *kinds) == (record.op, record.shape, *_memory_classes(record))
+
+
+def _memory_classes(record: Record) -> tuple[str, str]:
+    """Source and target as tables name them: how memory is shared counts at the far end only."""
+    source, target = (
+        name if name == "host:malloc" else name.partition(":")[0] for name in (record.source, record.target)
+    )
+    if record.op == "put":
+        return source.partition(":")[0], target
+    return source, target.partition(":")[0]
 
 
 def _spans(points: Iterable[tuple[float, str]]) -> list[Span]:

@@ -11,7 +11,9 @@ Costs = dict[str, tuple[float, float]]  # path -> microseconds at one size, and 
 
 
 def sizes_between(by_path: Mapping[str, Sequence[Point]]) -> list[int]:
-    """The powers of two between neighbouring sizes whose cheapest paths differ by more than noise."""
+    """The neighbouring sizes whose cheapest paths differ by more than the spread, and the powers of two
+    between them.
+    """
     at: dict[int, Costs] = {}
     for path, points in by_path.items():
         for size, us, spread in points:
@@ -19,7 +21,7 @@ def sizes_between(by_path: Mapping[str, Sequence[Point]]) -> list[int]:
     found: set[int] = set()
     for low, high in pairwise(sorted(at)):
         if _change(at[low], at[high]):
-            found |= {1 << power for power in range(low.bit_length(), (high - 1).bit_length())}
+            found |= {low, high} | {1 << power for power in range(low.bit_length(), (high - 1).bit_length())}
     return sorted(found)
 
 

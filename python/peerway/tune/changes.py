@@ -7,7 +7,7 @@ from typing import Any
 
 from peerway.units import size_text
 
-NOTICED = 0.10  # relative change of a cost that is worth a line, where the noise is smaller
+NOTICED = 0.10  # relative change of a cost that is worth a line, where the spread is smaller
 
 
 def told(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
@@ -16,7 +16,7 @@ def told(before: dict[str, Any] | None, after: dict[str, Any]) -> list[str]:
         return ["There was no table before."]
     changed = sorted(_costs(before, after), reverse=True)
     lines = [*_paths(before, after), *(line for _, line in changed)]
-    return lines or ["Nothing changed beyond the noise."]
+    return lines or ["Nothing changed by more than the spread."]
 
 
 def _paths(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
@@ -37,8 +37,10 @@ def _costs(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[floa
         worst = max(
             ((_change(then[size], now[size]), size) for size in then.keys() & now.keys()), default=None
         )
-        if worst and worst[0] > max(NOTICED, 2 * cost.get("noise", 0)):
-            size = worst[1]
+        if worst is None:
+            continue
+        size = worst[1]
+        if worst[0] > max(NOTICED, 2 * max(_spread(then[size]), _spread(now[size]))):
             a, b = then[size][1], now[size][1]
             faster = f"{a / b:.2g} times faster" if b < a else f"{b / a:.2g} times slower"
             what = f"{cost['op']} {cost['shape']} {cost['pair']} by {cost['path']}"
@@ -51,3 +53,8 @@ def _key(cost: dict[str, Any]) -> tuple[str, str, str, str]:
 
 def _change(then: list[float], now: list[float]) -> float:
     return max(then[1], now[1]) / min(then[1], now[1]) - 1
+
+
+def _spread(point: list[float]) -> float:
+    """A point without a spread has none that is known."""
+    return point[2] if len(point) > 2 else 0.0

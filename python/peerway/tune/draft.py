@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from peerway import _core
@@ -15,26 +16,37 @@ from peerway.records import Record, now
 Case = tuple[str, str, str]  # op, class of shape, class of pair
 Point = tuple[int, float, float]  # bytes, microseconds, spread
 Costs = dict[Case, dict[str, list[Point]]]
-PairClasses = Mapping[tuple[str, str], str]
+PairClasses = Mapping[tuple[str, str, str], str]  # (source, target, op) -> pair
 
-FORMAT, VERSION = "peerway route table", 1
+FORMAT, VERSION = "peerway route table", 2
 MINIMUM_PART, ALIGN = 65536, 4096
 
 
 def points_of(records: Iterable[Record], pair_classes: PairClasses) -> Costs:
-    """The points of each path in each case, by size. Results that moved wrong data are left out."""
-    found: Costs = {}
+    """The points of each path in each case, by size. Results that moved wrong data are left out. A size that
+    was measured in several runs costs their median, and spreads as far as they lie apart.
+    """
+    found: dict[Case, dict[str, dict[int, list[tuple[float, float]]]]] = {}
     for record in records:
         if not record.validated:
             continue
-        case = (record.op, shape_class_of(record), pair_classes[record.source, record.target])
-        points = found.setdefault(case, {}).setdefault(record.via, [])
-        spread = float(record.extra.get("spread", 0.0))
-        points.append((record.bytes, record.p50_us, min(spread, 1.0)))
-    for paths in found.values():
-        for points in paths.values():
-            points.sort()
-    return found
+        case = (record.op, shape_class_of(record), pair_classes[record.source, record.target, record.op])
+        runs = found.setdefault(case, {}).setdefault(record.via, {}).setdefault(record.bytes, [])
+        runs.append((record.p50_us, min(float(record.extra.get("spread", 0.0)), 1.0)))
+    return {
+        case: {
+            path: [(size, *_pooled(runs)) for size, runs in sorted(by_size.items())]
+            for path, by_size in by_path.items()
+        }
+        for case, by_path in found.items()
+    }
+
+
+def _pooled(runs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The median of several runs, and their spread: within a run, or from run to run where that is more."""
+    times = [us for us, _ in runs]
+    middle = median(times)
+    return middle, max(median(spread for _, spread in runs), (max(times) - min(times)) / (2 * middle))
 
 
 def shape_class_of(record: Record) -> str:
@@ -52,17 +64,17 @@ def table(
     pair_classes: PairClasses,
     staging_chunk: int,
 ) -> dict[str, Any]:
-    """The draft: as the table's file, without fitted lines."""
+    """The draft: what the table's file says, unchecked."""
     entries = [
         _where(case) | {"path": path, "points": [list(point) for point in points]}
         for case, by_path in costs.items()
         for path, points in by_path.items()
     ]
     missing = {
-        (pair_classes[source, target], info.name): info.why_not
-        for (source, target, _), infos in paths.items()
+        (pair_classes[case], info.name): info.why_not
+        for case, infos in paths.items()
         for info in infos
-        if not info.available and pair_classes.get((source, target))
+        if not info.available and pair_classes.get(case)
     }
     return {
         "format": FORMAT,

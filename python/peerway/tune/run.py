@@ -64,7 +64,7 @@ class Tuner:
         large = [case for case in costs if case[1] == "contiguous" and len(costs[case]) > 1]
         scales = splits.QUICK_SCALES if self._quick else splits.SCALES
         found = splits.measured(costs, large, self._measure_split, empty, scales)
-        return _core.fit_table(json.dumps(whole | {"splits": found}))
+        return _core.table_text(json.dumps(whole | {"splits": found}))
 
     def _staging_chunk(self) -> int:
         """The chunk with which a large staged put takes the least time; 0 where nothing can be staged."""
@@ -79,7 +79,9 @@ class Tuner:
         return int(best.extra["chunk"]) if best else 0
 
     def _measure_boundaries(self, table: dict[str, Any]) -> None:
-        """Adds the sizes around which the cheapest path for contiguous data changes."""
+        """Adds the sizes around which the cheapest path for contiguous data changes, by fresh ranks: what
+        decides is measured in two runs.
+        """
         made = []
         for case, by_path in draft.points_of(self.results.records, self.results.pair_classes).items():
             if case[1] == "contiguous":
@@ -91,8 +93,9 @@ class Tuner:
     def _contiguous(self, case: Case, sizes: Sequence[int]) -> list[Measured]:
         """What to measure for a case of the table, at these sizes."""
         op, _, pair = case
-        labels = next(labels for labels, name in self.results.pair_classes.items() if name == pair)
-        memory = (labels[0].partition(":")[0], labels[1].partition(":")[0])
+        classes = self.results.pair_classes.items()
+        labels = next(labels for labels, name in classes if name == pair and labels[2] == op)
+        memory = (_memory_of(labels[0]), _memory_of(labels[1]))
         return cases.make([memory], [shapes.contiguous(size) for size in sizes], [f"{op}_latency"])
 
     def _measure_split(self, case: Case, paths: str, table: dict[str, Any]) -> Results:
@@ -111,3 +114,8 @@ class Tuner:
             rules.write_text('{"rules": []}')
             environment = {"PEERWAY_ROUTES": str(file), "PEERWAY_RULES": str(rules), "PEERWAY_PATHS": ""}
             runner.run_paths(plan, results, self._step, environment)
+
+
+def _memory_of(label: str) -> str:
+    """The kind of memory to ask for: any GPU stands for all."""
+    return "cuda" if label.startswith("cuda") else label

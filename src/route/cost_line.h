@@ -1,0 +1,55 @@
+// What one path costs in one case at every size: straight between the medians that were measured, so that no
+// measured size ever costs anything but what was measured there.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "route/point.h"
+#include "route/size_text.h"
+
+namespace pw::route {
+
+/// cost = fixed + per_byte * bytes, for sizes up to and including `until`.
+struct Affine {
+  double fixed = 0;
+  double per_byte = 0;
+  uint64_t until = kEnd - 1;
+  [[nodiscard]] double at(uint64_t bytes) const { return fixed + per_byte * static_cast<double>(bytes); }
+};
+
+/// Sizes below the first point cost what it costs. Sizes above the last one grow by the last slope, or in
+/// proportion to the size where it has none (a path measured only at small sizes must not look free at large
+/// ones). A line with no points is a path that was not measured: its cost is infinite.
+class CostLine {
+ public:
+  CostLine() = default;
+  /// Throws Error(PW_INVALID_ARGUMENT) where sizes do not grow or a point has no positive finite cost.
+  explicit CostLine(std::vector<Point> points);
+
+  [[nodiscard]] bool measured() const { return !points_.empty(); }
+  [[nodiscard]] const std::vector<Point>& points() const { return points_; }
+  [[nodiscard]] Affine piece(uint64_t bytes) const;
+  [[nodiscard]] double at(uint64_t bytes) const { return piece(bytes).at(bytes); }  ///< microseconds
+
+  /// Relative: the larger of the spreads of the measured sizes on both sides, between kLeastSpread and
+  /// kMostSpread. Differences below it mean nothing.
+  [[nodiscard]] double spread(uint64_t bytes) const;
+  bool operator==(const CostLine&) const = default;
+
+ private:
+  std::vector<Point> points_;
+};
+
+/// Finer agreement between two runs is not to be had on real machines.
+inline constexpr double kLeastSpread = 0.01;
+/// A spread above it says that the measurement failed; it must not make every path as good as any other.
+inline constexpr double kMostSpread = 0.25;
+
+/// Whether one cost is below another by more than the spreads of the two: their ranges do not touch.
+inline bool clearly_below(double cost, double spread, double other, double other_spread) {
+  return cost * (1 + spread) < other * (1 - other_spread);
+}
+
+}  // namespace pw::route
