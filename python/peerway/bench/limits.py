@@ -39,7 +39,7 @@ def limit_of(case: Case) -> str | None:
 
 
 def run_memcpy(case: Case, plan: Plan) -> list[Outcome]:
-    """One core's memcpy between two buffers of its own, at the fastest place of the target. Not collective."""
+    """One core's memcpy between two buffers of its own, the target at its best place. Not collective."""
     extent = case.shape.extent
     rng = np.random.default_rng(case.shape.bytes)
     source = _page_aligned(extent)
