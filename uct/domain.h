@@ -31,6 +31,9 @@ class Domain {
   /// Held for whatever follows, unless it says otherwise.
   SpinLock lock;
 
+  /// Registered memory that no peer knows: it goes when the transfer ends that it was registered for.
+  size_t passing = 0;
+
   [[nodiscard]] nic::Endpoint& endpoint() { return *endpoint_; }
   [[nodiscard]] const pw_nic_info& info() const { return endpoint_->info(); }
 

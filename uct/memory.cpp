@@ -8,8 +8,10 @@
 #include <mutex>
 
 #include "base/bytes.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "uct/settings.h"
 
 namespace pw::uct {
 namespace {
@@ -55,22 +57,62 @@ PackedKey unpack_key(const void* bytes, const Secret& secret) {
   return packed;
 }
 
+RegisteredMemory::RegisteredMemory(Domain& domain, const pw_nic_span& span, bool may_wait)
+    : domain_(domain), span_(span) {
+  if (!add() && !may_wait)
+    throw Error(PW_NO_MEMORY,
+                format("peerway: the NIC has no room now for {} bytes at {}", span.bytes, span.address));
+}
+
+RegisteredMemory::~RegisteredMemory() {
+  if (memory_ != nullptr && !packed_) --domain_.passing;
+}
+
+// There is room again when memory that passes is deregistered, and only then.
+bool RegisteredMemory::add() {
+  try {
+    memory_ = domain_.endpoint().add(span_);
+  } catch (const Error& error) {
+    if (error.status() != PW_NO_MEMORY || domain_.passing == 0) throw;
+    return false;
+  }
+  ++domain_.passing;
+  return true;
+}
+
+nic::Memory* RegisteredMemory::memory() { return memory_ != nullptr || add() ? memory_.get() : nullptr; }
+
+PackedKey RegisteredMemory::pack() {
+  if (memory() == nullptr)
+    throw Error(PW_NO_MEMORY,
+                format("peerway: the NIC has no room for {} bytes at {}, which a peer is to reach; fewer "
+                       "transfers at once leave more",
+                       span_.bytes, span_.address));
+  if (!packed_) --domain_.passing;
+  packed_ = true;
+  return uct::pack(reinterpret_cast<uint64_t>(span_.address), span_.bytes, memory_->key(), job_secrets().keys);
+}
+
 std::unique_ptr<RegisteredMemory> register_memory(Domain& domain, void* address, size_t bytes,
-                                                  const BackingFile& file) {
-  pw_nic_span span{sizeof(pw_nic_span), address, bytes, PW_NIC_HOST, 0, file.descriptor, file.offset};
+                                                  bool may_wait) {
+  pw_nic_span span{sizeof(pw_nic_span), address, bytes, PW_NIC_HOST, 0, -1, 0};
   if ((domain.info().memory_kinds >> PW_NIC_CUDA & 1u) != 0)
     if (const int device = cuda_device_of(address); device >= 0) {
       span.kind = PW_NIC_CUDA;
       span.device = device;
     }
   const std::scoped_lock held(domain.lock);
-  return std::make_unique<RegisteredMemory>(
-      RegisteredMemory{reinterpret_cast<uint64_t>(address), bytes, domain.endpoint().add(span)});
+  return std::make_unique<RegisteredMemory>(domain, span, may_wait);
 }
 
 void deregister_memory(Domain& domain, std::unique_ptr<RegisteredMemory> memory) {
   const std::scoped_lock held(domain.lock);
   memory.reset();
+}
+
+PackedKey pack_key(Domain& domain, RegisteredMemory& memory) {
+  const std::scoped_lock held(domain.lock);
+  return memory.pack();
 }
 
 RemoteKey::~RemoteKey() {

@@ -26,22 +26,34 @@ PackedKey pack(uint64_t base, uint64_t bytes, const pw_nic_key& key, const Secre
 /// Throws Error for bytes that are no key that a process of the job made.
 PackedKey unpack_key(const void* bytes, const Secret& secret);
 
-struct RegisteredMemory {
-  uint64_t base;
-  uint64_t bytes;
-  std::unique_ptr<nic::Memory> memory;
+/// Memory that UCX registered. UCX does so for everything that it was asked to move, long before it moves: a
+/// NIC has room for only so much of that. What it had no room for is registered when it is needed, and waits
+/// for those whose transfers end before. Under the domain's lock.
+class RegisteredMemory {
+ public:
+  /// Throws Error when the NIC refuses the memory; for want of room only when it may not wait for that.
+  RegisteredMemory(Domain& domain, const pw_nic_span& span, bool may_wait);
+  RegisteredMemory(const RegisteredMemory&) = delete;
+  ~RegisteredMemory();
+
+  /// Null: the NIC has no room until a transfer has ended. Throws Error: until the program frees some.
+  nic::Memory* memory();
+  /// Throws Error with what the NIC says.
+  PackedKey pack();
+
+ private:
+  bool add();
+
+  Domain& domain_;
+  pw_nic_span span_;
+  bool packed_ = false;  ///< a peer may use it, for as long as it is registered
+  std::unique_ptr<nic::Memory> memory_;
 };
 
-/// A file behind memory, where UCX knows of one (a dma-buf).
-struct BackingFile {
-  int descriptor = -1;
-  uint64_t offset = 0;
-};
-
-/// Takes the domain's lock. Throws Error with what the card says.
-std::unique_ptr<RegisteredMemory> register_memory(Domain& domain, void* address, size_t bytes,
-                                                  const BackingFile& file);
+/// These take the domain's lock, and throw Error with what the NIC says.
+std::unique_ptr<RegisteredMemory> register_memory(Domain& domain, void* address, size_t bytes, bool may_wait);
 void deregister_memory(Domain& domain, std::unique_ptr<RegisteredMemory> memory);
+PackedKey pack_key(Domain& domain, RegisteredMemory& memory);
 
 /// A peer's memory, imported by each stream that is used to reach it.
 class RemoteKey {

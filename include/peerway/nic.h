@@ -48,7 +48,7 @@ extern "C" {
 
 typedef enum pw_nic_status {
   PW_NIC_OK = 0,
-  /* Of puts, gets and fetch_add() only: no room for another operation now. Call progress() and try again. It may
+  /* Of puts, gets and fetch_add(): no room for another operation now. Call progress() and try again. It may
    * come with nothing under way, as of a queue that several share, but not for ever while progress() is called:
    * room that an operation had is free once its `done` was called, also of one that failed. */
   PW_NIC_BUSY = 1,
@@ -148,7 +148,8 @@ typedef struct pw_nic_ops {
   pw_nic_status (*connect)(pw_nic* nic, const pw_nic_address* address, pw_nic_peer** peer);
   void (*disconnect)(pw_nic* nic, pw_nic_peer* peer);
 
-  /* The place where pointers become what the NIC understands (physical or IO addresses). */
+  /* The place where pointers become what the NIC understands (physical or IO addresses). PW_NIC_BUSY: there
+   * is no room for more memory until other memory is deregistered. */
   pw_nic_status (*register_memory)(pw_nic* nic, const pw_nic_span* span, pw_nic_memory** memory,
                                    pw_nic_key* key);
   void (*deregister_memory)(pw_nic* nic, pw_nic_memory* memory);

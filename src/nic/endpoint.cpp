@@ -104,8 +104,10 @@ void Endpoint::query() {
 std::string Endpoint::why(pw_nic_status status) const { return with_reason(ops().why(handle_), status); }
 
 Error Endpoint::failure(const std::string& what, pw_nic_status status) const {
-  return Error(status == PW_NIC_UNREACHABLE ? PW_PEER_LOST : PW_UNAVAILABLE,
-               format("peerway: the card {} {}: {}", plugin_->name(), what, why(status)));
+  const pw_status kind = status == PW_NIC_UNREACHABLE ? PW_PEER_LOST
+                         : status == PW_NIC_BUSY      ? PW_NO_MEMORY
+                                                      : PW_UNAVAILABLE;
+  return Error(kind, format("peerway: the card {} {}: {}", plugin_->name(), what, why(status)));
 }
 
 uint64_t Endpoint::copied() const {

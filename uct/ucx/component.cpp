@@ -63,10 +63,12 @@ ucs_status_t query_md(uct_md_t* md, uct_md_attr_t* attributes) {
   return UCS_OK;
 }
 
-ucs_status_t add_memory(uct_md_t* md, void* address, size_t bytes, const BackingFile& file, bool quiet,
-                        uct_mem_h* out) {
+// Where UCX wants to hear nothing of errors it does without registration. And later versions keep what they
+// registered for the next time: to wait until it goes could be to wait for ever.
+ucs_status_t add_memory(uct_md_t* md, void* address, size_t bytes, bool quiet, uct_mem_h* out) {
+  const bool may_wait = !quiet && !PW_UCX_SINCE(20);
   try {
-    *out = register_memory(domain_of(md), address, bytes, file).release();
+    *out = register_memory(domain_of(md), address, bytes, may_wait).release();
     return UCS_OK;
   } catch (const std::exception& error) {
     log(quiet ? LogLevel::debug : LogLevel::error, error.what());
@@ -78,21 +80,25 @@ ucs_status_t add_memory(uct_md_t* md, void* address, size_t bytes, const Backing
 ucs_status_t reg(uct_md_t* md, void* address, size_t bytes, const uct_md_mem_reg_params_t* params,
                  uct_mem_h* out) {
   const uint64_t flags = (params->field_mask & UCT_MD_MEM_REG_FIELD_FLAGS) != 0 ? params->flags : 0;
-  return add_memory(md, address, bytes, {}, (flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) != 0, out);
+  return add_memory(md, address, bytes, (flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) != 0, out);
 }
-ucs_status_t pack_key(uct_md_t*, uct_mem_h memory, void*, size_t, const uct_md_mkey_pack_params_t*,
-                      void* out) {
+ucs_status_t pack_memory_key(uct_md_t* md, uct_mem_h memory, void*, size_t, const uct_md_mkey_pack_params_t*,
+                             void* out) {
 #else
 ucs_status_t reg(uct_md_t* md, void* address, size_t bytes, unsigned flags, uct_mem_h* out) {
-  return add_memory(md, address, bytes, {}, (flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) != 0, out);
+  return add_memory(md, address, bytes, (flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) != 0, out);
 }
 int no_sockaddr(uct_md_t*, const void*, int) { return 0; }
-ucs_status_t pack_key(uct_md_t*, uct_mem_h memory, const uct_md_mkey_pack_params_t*, void* out) {
+ucs_status_t pack_memory_key(uct_md_t* md, uct_mem_h memory, const uct_md_mkey_pack_params_t*, void* out) {
 #endif
-  const auto& known = *static_cast<const RegisteredMemory*>(memory);
-  const PackedKey packed = uct::pack(known.base, known.bytes, known.memory->key(), job_secrets().keys);
-  std::memcpy(out, &packed, sizeof packed);
-  return UCS_OK;
+  try {
+    const PackedKey packed = pack_key(domain_of(md), *static_cast<RegisteredMemory*>(memory));
+    std::memcpy(out, &packed, sizeof packed);
+    return UCS_OK;
+  } catch (const std::exception& error) {
+    log(LogLevel::error, error.what());
+    return UCS_ERR_NO_MEMORY;
+  }
 }
 
 ucs_status_t dereg(uct_md_t* md, const uct_md_mem_dereg_params_t* params) {
@@ -148,7 +154,7 @@ void fill_md_ops() {
   md_ops.mem_alloc = md_ops.mem_free = md_ops.mem_advise = md_ops.mem_query = unsupported_as<uct_unused>();
   md_ops.mem_reg = reg;
   md_ops.mem_dereg = dereg;
-  md_ops.mkey_pack = pack_key;
+  md_ops.mkey_pack = pack_memory_key;
   md_ops.detect_memory_type = unsupported_as<uct_unused>();
 #if PW_UCX_SINCE(20)
   md_ops.mem_attach = unsupported_as<uct_unused>();

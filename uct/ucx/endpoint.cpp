@@ -75,7 +75,18 @@ ucs_status_t get(Connection& connection, const There& there, void* to, nic::Memo
   return status;
 }
 
-nic::Memory& memory_of(const uct_iov_t& piece) { return *static_cast<RegisteredMemory*>(piece.memh)->memory; }
+/// The registered memory of the piece that is to be moved, or why it cannot be moved now.
+ucs_status_t find_memory(Connection& connection, const uct_iov_t& piece, nic::Memory*& memory) {
+  try {
+    memory = static_cast<RegisteredMemory*>(piece.memh)->memory();
+  } catch (const std::exception& error) {
+    log(LogLevel::error, error.what());
+    return UCS_ERR_NO_MEMORY;
+  }
+  if (memory != nullptr) return UCS_OK;
+  domain_of(connection).crowded();
+  return UCS_ERR_NO_RESOURCE;
+}
 
 size_t bytes_of(const uct_iov_t* iov, size_t count) { return count == 0 ? 0 : iov[0].length * iov[0].count; }
 
@@ -113,9 +124,11 @@ ucs_status_t put_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_
   return unless<barred>(ep, [&](Connection& connection) {
     const size_t bytes = bytes_of(iov, count);
     if (bytes == 0) return UCS_OK;
+    nic::Memory* memory = nullptr;
+    if (const ucs_status_t status = find_memory(connection, iov[0], memory); status != UCS_OK) return status;
     const ucs_status_t status =
         start(connection, {address, key, bytes}, [&](nic::RemoteMemory& remote, uint64_t offset) {
-          return connection.peer().put(remote, offset, iov[0].buffer, &memory_of(iov[0]), bytes, nullptr);
+          return connection.peer().put(remote, offset, iov[0].buffer, memory, bytes, nullptr);
         });
     if (status != UCS_OK) return status;
     connection.peer().settle(told(connection, completion));
@@ -142,8 +155,9 @@ ucs_status_t get_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_
   return unless<barred>(ep, [&](Connection& connection) {
     const size_t bytes = bytes_of(iov, count);
     if (bytes == 0) return UCS_OK;
-    return get(connection, {address, key, bytes}, iov[0].buffer, memory_of(iov[0]),
-               told(connection, completion));
+    nic::Memory* memory = nullptr;
+    if (const ucs_status_t status = find_memory(connection, iov[0], memory); status != UCS_OK) return status;
+    return get(connection, {address, key, bytes}, iov[0].buffer, *memory, told(connection, completion));
   });
 }
 
