@@ -85,7 +85,7 @@ def card_for_ranks(nic: str) -> str:
     return f"{card.file}?{card.options}" if card.options else card.file
 
 
-def rank_environment(kind: str, nic: str) -> dict[str, str]:
+def rank_environment(launcher: Launcher, nic: str) -> dict[str, str]:
     """Give the variables of the ranks. Raises MpiError and peerway.Error."""
     variables = {
         "PEERWAY_NIC": card_for_ranks(nic),
@@ -96,10 +96,10 @@ def rank_environment(kind: str, nic: str) -> dict[str, str]:
     inherited = os.environ.get("LD_PRELOAD")
     library = str(transport_library())
     variables["LD_PRELOAD"] = f"{library}:{inherited}" if inherited else library
-    if kind == "openmpi":
+    if launcher.kind == "openmpi":
         variables |= {
             "OMPI_MCA_pml": "ucx",
-            "OMPI_MCA_osc": "ucx",
+            "OMPI_MCA_osc": _windows(_components(launcher)),
             # Otherwise Open MPI opens its shared memory and TCP beside UCX, though nothing uses them.
             "OMPI_MCA_btl": "self",
             # Otherwise Open MPI takes UCX only with the transports that it knows.
@@ -119,12 +119,13 @@ def command_over_nic(
 
     Everybody on the host can read the command line, and nobody else's environment: the secret is only named.
     """
-    variables = rank_environment(launcher.kind, nic)
+    variables = rank_environment(launcher, nic)
     environment = {**os.environ, SECRET: secrets.token_hex(16)}
     words = [launcher.path]
     if launcher.kind == "openmpi":
-        _need_ucx(launcher)
         environment |= {name: value for name, value in variables.items() if name.startswith("OMPI_MCA_")}
+        if chosen := os.environ.get("OMPI_MCA_osc"):
+            environment["OMPI_MCA_osc"] = chosen  # docs/mpi-over-nics.md says what for
         for name, value in variables.items():
             if not name.startswith("OMPI_MCA_"):
                 words += ["-x", f"{name}={value}"]
@@ -135,20 +136,31 @@ def command_over_nic(
     return [*words, "-n", str(ranks), *extra, *program], environment
 
 
-def _need_ucx(launcher: Launcher) -> None:
-    """Raise MpiError when this Open MPI was built without UCX."""
+def _components(launcher: Launcher) -> str:
+    """Ask an Open MPI for its components. Raises MpiError when it was built without UCX."""
     folder = Path(launcher.path).parent
     name = Path(launcher.path).name
     info = folder / name.replace("mpirun", "ompi_info").replace("mpiexec", "ompi_info").removesuffix(
         ".openmpi"
     )
     if not info.is_file():
-        return
+        return ""
     said = subprocess.run(
         [str(info), "--parsable"], capture_output=True, text=True, check=False, env=_as_root()
     ).stdout
     if said and "mca:pml:ucx:" not in said:
         raise MpiError(f"the Open MPI of {launcher.path} was built without UCX ({info} lists no pml ucx)")
+    return said
+
+
+def _windows(components: str) -> str:
+    """Choose what is under windows.
+
+    Open MPI 4's own osc/ucx adds doubles and shorts wrongly, over any transport, and has no shared windows.
+    There osc/pt2pt is right, which is made of messages; osc/sm has the windows of ranks that all share a
+    host. Open MPI 5 has no osc/pt2pt, and its osc/ucx is right.
+    """
+    return "pt2pt,sm" if "mca:osc:pt2pt:" in components else "ucx"
 
 
 def replace_process(words: list[str], environment: dict[str, str]) -> int:

@@ -1,0 +1,178 @@
+/* An MPI program of what MPICH's test suite found wrong with windows: more gets at once than a NIC has room
+ * for registered memory, windows in shared memory, dynamic windows, and atomics of every size. It uses
+ * nothing but the MPI standard and says on rank 0 how many values were wrong. Usage: windows [SCENARIO ...]
+ */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, ranks;
+static long wrong;
+
+static void expect(int good, const char* what) {
+  if (good) return;
+  if (wrong++ == 0) fprintf(stderr, "rank %d: wrong, first in: %s\n", rank, what);
+}
+
+/* More gets at once than a NIC has room for registered memory, each into memory of its own. */
+static void many_gets(void) {
+  enum { kGets = 18000, kEach = 4096 };
+  int32_t* memory = NULL;
+  MPI_Win window;
+  MPI_Win_allocate(kEach * sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+  for (int i = 0; i < kEach; ++i) memory[i] = rank * 100000 + i;
+  const int from = (rank + 1) % ranks;
+  int32_t* into = rank == 0 ? malloc((size_t)kGets * kEach * sizeof *into) : NULL;
+  MPI_Win_fence(0, window);
+  for (size_t i = 0; rank == 0 && i < kGets; ++i)
+    MPI_Get(into + i * kEach, kEach, MPI_INT32_T, from, 0, kEach, MPI_INT32_T, window);
+  MPI_Win_fence(0, window);
+  for (size_t i = 0; rank == 0 && i < (size_t)kGets * kEach; i += 511)
+    expect(into[i] == from * 100000 + (int32_t)(i % kEach), "a get of many");
+  MPI_Win_free(&window);
+  free(into);
+}
+
+/* Memory that the ranks of a host have in common, written by one and read by its neighbour. */
+static void shared_window(void) {
+  MPI_Comm here;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+  int own = 0, count = 0, unit = 0;
+  MPI_Comm_rank(here, &own);
+  MPI_Comm_size(here, &count);
+  MPI_Aint bytes = 0;
+  int64_t *mine = NULL, *other = NULL;
+  MPI_Win window;
+  MPI_Win_allocate_shared(sizeof *mine, sizeof *mine, MPI_INFO_NULL, here, &mine, &window);
+  MPI_Win_shared_query(window, (own + 1) % count, &bytes, &unit, &other);
+  MPI_Win_lock_all(MPI_MODE_NOCHECK, window);
+  *mine = 1000 + own;
+  MPI_Win_sync(window);
+  MPI_Barrier(here);
+  MPI_Win_sync(window);
+  expect(bytes == sizeof *mine && *other == 1000 + (own + 1) % count, "a load from a shared window");
+  MPI_Barrier(here);
+  const int64_t one = 1;
+  int64_t before = 0;
+  for (int i = 0; i < 100; ++i) MPI_Fetch_and_op(&one, &before, MPI_INT64_T, 0, 0, MPI_SUM, window);
+  MPI_Win_unlock_all(window);
+  MPI_Barrier(here);
+  if (own == 0) expect(*mine == 1000 + 100 * count, "the sum of a shared window");
+  MPI_Win_free(&window);
+  MPI_Comm_free(&here);
+}
+
+/* Each rank adds to one number of rank 0, a type at a time, and the values before are all different. */
+#define ADD_UP(type, mpi_type)                                                                         \
+  do {                                                                                                 \
+    enum { kTurns = 20 };                                                                              \
+    type *memory = NULL, one = 1, before = 0;                                                          \
+    int seen[kTurns * 8] = {0}, all[kTurns * 8];                                                       \
+    MPI_Win window;                                                                                    \
+    MPI_Win_allocate(2 * sizeof(type), sizeof(type), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window); \
+    memory[0] = 0, memory[1] = 77;                                                                     \
+    MPI_Barrier(MPI_COMM_WORLD);                                                                       \
+    MPI_Win_lock_all(0, window);                                                                       \
+    for (int i = 0; i < kTurns; ++i) {                                                                 \
+      MPI_Fetch_and_op(&one, &before, mpi_type, 0, 0, MPI_SUM, window);                                \
+      MPI_Win_flush(0, window);                                                                        \
+      const int place = (int)before;                                                                   \
+      expect(place >= 0 && place < kTurns * ranks, "a value before " #type);                           \
+      if (place >= 0 && place < kTurns * ranks) ++seen[place];                                         \
+    }                                                                                                  \
+    MPI_Win_unlock_all(window);                                                                        \
+    MPI_Allreduce(seen, all, kTurns * ranks, MPI_INT, MPI_SUM, MPI_COMM_WORLD);                        \
+    for (int i = 0; i < kTurns * ranks; ++i) expect(all[i] == 1, "each value once, of " #type);        \
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);                                                       \
+    if (rank == 0) expect(memory[0] == kTurns * ranks && memory[1] == 77, "a sum of " #type);          \
+    MPI_Win_unlock(0, window);                                                                         \
+    MPI_Win_free(&window);                                                                             \
+  } while (0)
+
+static void atomics_of_all_sizes(void) {
+  ADD_UP(signed char, MPI_SIGNED_CHAR);
+  ADD_UP(short, MPI_SHORT);
+  ADD_UP(int, MPI_INT);
+  ADD_UP(long, MPI_LONG);
+  ADD_UP(float, MPI_FLOAT);
+  ADD_UP(double, MPI_DOUBLE);
+}
+
+/* The largest value and who had it, of all ranks, at rank 0. */
+static void pairs(void) {
+  struct Pair {
+    double value;
+    int index;
+  } *memory = NULL, mine = {.value = 10 + rank, .index = rank};
+  MPI_Win window;
+  MPI_Win_allocate(sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+  memory->value = -1, memory->index = -1;
+  MPI_Win_fence(0, window);
+  MPI_Accumulate(&mine, 1, MPI_DOUBLE_INT, 0, 0, 1, MPI_DOUBLE_INT, MPI_MAXLOC, window);
+  MPI_Win_fence(0, window);
+  if (rank == 0) expect(memory->value == 9 + ranks && memory->index == ranks - 1, "the largest pair");
+  MPI_Win_free(&window);
+}
+
+/* Memory that is attached to a window after it was made, and reached by its address. */
+static void dynamic_window(void) {
+  enum { kCount = 3000 };
+  const int to = (rank + 1) % ranks, from = (rank + ranks - 1) % ranks;
+  MPI_Win window;
+  MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  for (int turn = 0; turn < 3; ++turn) {
+    int* memory = malloc(kCount * sizeof *memory);
+    int* back = malloc(kCount * sizeof *back);
+    int* data = malloc(kCount * sizeof *data);
+    for (int i = 0; i < kCount; ++i) memory[i] = -1, data[i] = rank * 10000 + i + turn;
+    MPI_Win_attach(window, memory, kCount * sizeof *memory);
+    MPI_Aint here, there;
+    MPI_Get_address(memory, &here);
+    MPI_Sendrecv(&here, 1, MPI_AINT, from, 0, &there, 1, MPI_AINT, to, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Win_lock_all(0, window);
+    MPI_Put(data, kCount, MPI_INT, to, there, kCount, MPI_INT, window);
+    MPI_Win_flush(to, window);
+    MPI_Accumulate(data, 10, MPI_INT, to, there, 10, MPI_INT, MPI_SUM, window);
+    MPI_Win_flush(to, window);
+    MPI_Get(back, kCount, MPI_INT, to, there, kCount, MPI_INT, window);
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < kCount; ++i) {
+      expect(back[i] == data[i] * (i < 10 ? 2 : 1), "a get from a dynamic window");
+      const int sent = from * 10000 + i + turn;
+      expect(memory[i] == sent * (i < 10 ? 2 : 1), "a put to a dynamic window");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_detach(window, memory);
+    free(memory);
+    free(back);
+    free(data);
+  }
+  MPI_Win_free(&window);
+}
+
+int main(int argc, char** argv) {
+  static const struct {
+    const char* name;
+    void (*run)(void);
+  } scenarios[] = {{"many_gets", many_gets},
+                   {"shared_window", shared_window},
+                   {"atomics_of_all_sizes", atomics_of_all_sizes},
+                   {"pairs", pairs},
+                   {"dynamic_window", dynamic_window}};
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; ++i) {
+    int asked = argc == 1;
+    for (int j = 1; j < argc; ++j) asked |= strcmp(argv[j], scenarios[i].name) == 0;
+    if (asked) scenarios[i].run();
+  }
+  long all = 0;
+  MPI_Allreduce(&wrong, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  if (rank == 0) printf("ranks %d errors %ld\n", ranks, all);
+  MPI_Finalize();
+  return all == 0 ? 0 : 1;
+}
