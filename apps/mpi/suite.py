@@ -1,0 +1,213 @@
+"""MPICH's test suite over a NIC's plugin, and beside it without Peerway where a program fails.
+
+    python apps/mpi/suite.py /tmp/suite/openmpi --mpirun mpirun.openmpi --out results/mpi-suite/openmpi.jsonl
+
+docs/mpi-suite.md says how the suite is built, and has the list that comes of this. A program that passes over
+the NIC is run once. One that fails is run again, over UCX's own TCP with the same settings, and as the MPI
+runs it by itself: what fails there as well is not the NIC's fault. Programs that --out already has are left
+out, so that an interrupted run goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+import click
+from testlist import FOLDERS, Program, Suite, passed
+
+from peerway.launch.mpi import Launcher, MpiError, find_launcher, rank_environment
+
+WAYS = ("nic", "tcp", "alone")
+GRACE_S = 30  # from the launcher's own time limit to ours
+ALLOWED = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of one start of a program."""
+
+    passed: bool
+    seconds: float
+    said: str  # the first lines of what it said, when it failed
+
+
+class Runner:
+    """How programs are started with one MPI: over a NIC, over UCX's TCP, and as the MPI does it by itself."""
+
+    def __init__(self, launcher: Launcher, nic: str, patience: float) -> None:
+        self.launcher = launcher
+        self.nic = nic
+        self.patience = patience
+
+    def command(self, way: str, program: Program, file: Path) -> list[str]:
+        """Give the command; its words are those that a person would type."""
+        words = ["--oversubscribe"] if self.launcher.kind == "openmpi" else []
+        rest = ["-n", str(program.ranks)]
+        if way == "nic":
+            options = [f"--launcher-option={word}" for word in words]
+            start = [sys.executable, "-m", "peerway", "mpirun", "--nic", self.nic, *rest]
+            start += ["--mpirun", self.launcher.path, *options, "--"]
+        else:
+            start = [self.launcher.path, *words, *rest]
+        return [*start, f"./{file.name}", *program.arguments]
+
+    def environment(self, way: str, program: Program, limit: float) -> dict[str, str]:
+        """Give the environment of the launcher, which its ranks inherit."""
+        ours = os.environ | ALLOWED | program.environment | {"MPIEXEC_TIMEOUT": str(int(limit))}
+        if way == "tcp":
+            settings = rank_environment(self.launcher, self.nic)
+            kept = {name: value for name, value in settings.items() if name.startswith(("OMPI_", "MPIR_"))}
+            ours |= kept | {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}
+        return ours
+
+    def start(self, way: str, program: Program, file: Path) -> Run:
+        """Run the program to its end, or to the end of its time."""
+        limit = program.limit_s * self.patience
+        begun = time.monotonic()
+        process = subprocess.Popen(
+            self.command(way, program, file),
+            cwd=file.parent,
+            env=self.environment(way, program, limit),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        late = False
+        try:
+            output = process.communicate(timeout=limit + GRACE_S)[0]
+        except subprocess.TimeoutExpired:
+            late = True
+            output = _stop(process)
+        seconds = time.monotonic() - begun
+        text = output.decode(errors="replace")
+        late = late or seconds >= limit
+        good = not late and passed(program, process.returncode, text)
+        why = f"not done after {limit:.0f} s: " if late else f"exit status {process.returncode}: "
+        return Run(good, round(seconds, 2), "" if good else why + _gist(text))
+
+
+def _stop(process: subprocess.Popen[bytes]) -> bytes:
+    """End a launcher, which ends its ranks; gives what was printed."""
+    process.terminate()
+    try:
+        return process.communicate(timeout=10)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return process.communicate()[0]
+
+
+def _gist(text: str) -> str:
+    """Give the lines that say what went wrong."""
+    lines = [line.strip() for line in text.splitlines()]
+    telling = [line for line in lines if line.strip("-= ") and line not in ("No Errors", "Test Passed")]
+    return " | ".join(telling[:6])[:600]
+
+
+def verdict(runs: dict[str, list[Run]]) -> str:
+    """Say whose failure it is, as far as running it tells."""
+
+    def never(way: str) -> bool:
+        return not any(run.passed for run in runs[way])
+
+    if all(run.passed for run in runs["nic"]):
+        return "passed"
+    if never("nic") and never("alone"):
+        return "fails without Peerway"
+    if never("nic") and never("tcp"):
+        return "fails over TCP of UCX"
+    return "fails over the NIC" if never("nic") else "fails at times over the NIC"
+
+
+def judge(runner: Runner, suite: Suite, program: Program, tries: int) -> dict[str, object]:
+    """Run one program as often as it takes; gives its record."""
+    file = suite.file(program)
+    record: dict[str, object] = {
+        "suite": f"MPICH {suite.version}",
+        "mpi": runner.launcher.kind,
+        "nic": runner.nic,
+        "program": program.title,
+        "ranks": program.ranks,
+        "load": round(os.getloadavg()[0], 1),
+    }
+    if not file.exists():
+        return record | {"verdict": "not built", "runs": {}}
+    runs: dict[str, list[Run]] = {way: [] for way in WAYS}
+    runs["nic"].append(runner.start("nic", program, file))
+    if not runs["nic"][0].passed:
+        for _ in range(tries - 1):
+            runs["nic"].append(runner.start("nic", program, file))
+        for way in WAYS[1:]:
+            runs[way].append(runner.start(way, program, file))
+            for _ in range(tries - 1 if runs[way][0].passed else 0):
+                runs[way].append(runner.start(way, program, file))
+    told = {
+        way: [{"passed": run.passed, "seconds": run.seconds, "said": run.said} for run in runs[way]]
+        for way in WAYS
+    }
+    return record | {"verdict": verdict(runs), "runs": told}
+
+
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--mpirun", required=True, help="The launcher of the MPI that the suite was built with.")
+@click.option("--nic", default="torus", show_default=True, help="The NIC, as peerway mpirun takes it.")
+@click.option("--in", "folders", type=click.Choice(FOLDERS), multiple=True, help="Only these folders.")
+@click.option("--only", multiple=True, metavar="FOLDER/PROGRAM", help="Only these programs.")
+@click.option("--tries", type=click.IntRange(1, 99), default=3, show_default=True, help="Runs of what fails.")
+@click.option("--patience", type=float, default=1.0, help="Times the suite's own limits of time.")
+@click.option("--at-once", type=click.IntRange(1, 99), default=1, help="Programs beside each other.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True)
+def main(
+    *,
+    folder: Path,
+    mpirun: str,
+    nic: str,
+    folders: tuple[str, ...],
+    only: tuple[str, ...],
+    tries: int,
+    patience: float,
+    at_once: int,
+    out: Path,
+) -> None:
+    """Run the suite that was built in FOLDER. Fails when a program fails over the NIC and nowhere else."""
+    try:
+        runner = Runner(find_launcher(shutil.which(mpirun) or mpirun), nic, patience)
+        suite = Suite(folder.resolve())
+    except (MpiError, FileNotFoundError) as error:
+        raise click.ClickException(str(error)) from error
+    out.parent.mkdir(parents=True, exist_ok=True)
+    known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    done = {(record["program"], record["ranks"]) for record in known}
+    wanted = [
+        program
+        for program in suite.programs(folders or FOLDERS)
+        if (not only or f"{program.folder}/{program.name}" in only)
+        and (program.title, program.ranks) not in done
+    ]
+    writing = Lock()
+
+    def one(program: Program) -> str:
+        record = judge(runner, suite, program, tries)
+        with writing, out.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        click.echo(f"{record['verdict']}: {program.title} ({program.ranks} ranks)")
+        return str(record["verdict"])
+
+    with ThreadPoolExecutor(at_once) as pool:
+        verdicts = list(pool.map(one, wanted))
+    sys.exit(1 if any("over the NIC" in each for each in verdicts) else 0)
+
+
+if __name__ == "__main__":
+    main()
