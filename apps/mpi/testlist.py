@@ -80,7 +80,8 @@ class Suite:
         source = re.search(r"^abs_srcdir = (.*)$", (folder / "Makefile").read_text(), re.MULTILINE)
         self.source = Path(source[1]) if source else folder
         version = self.source / "version.m4"
-        found = re.search(r"MPICH_VERSION_m4,\[(.*?)\]", version.read_text()) if version.exists() else None
+        text = version.read_text() if version.exists() else ""
+        found = re.search(r"\[MPICH_VERSION_m4\],\[(.*?)\]", text)
         self.version = found[1] if found else "of unknown version"
 
     def programs(self, folders: tuple[str, ...] = FOLDERS) -> Iterator[Program]:

@@ -134,7 +134,7 @@ def test_a_card_that_lies_about_its_promises_is_found_out(mpi_folder: Path, tmp_
     # Gets overtake puts, though the card says otherwise: the marker comes back before the put is in place.
     held_back = {"seed": 7, "reorder": {"probability": 0.5, "us": 300}}
     card = Carried(tmp_path, promises=named(1), stated=named(3), faults=held_back).card
-    command = over("openmpi-debian", card, 2, program, "1", "8192")
+    command = over("openmpi-debian", card, 2, program, "3", "8192")
     done = run(command, env=environment(**WINDOWS_BY_PUT_AND_GET))
     assert done.returncode != 0, done.stdout
     assert "wrong, first in: " in done.stderr

@@ -123,9 +123,10 @@ def command_over_nic(
     environment = {**os.environ, SECRET: secrets.token_hex(16)}
     words = [launcher.path]
     if launcher.kind == "openmpi":
-        environment |= {name: value for name, value in variables.items() if name.startswith("OMPI_MCA_")}
-        if chosen := os.environ.get("OMPI_MCA_osc"):
-            environment["OMPI_MCA_osc"] = chosen  # docs/mpi-over-nics.md says what for
+        ours = {name: value for name, value in variables.items() if name.startswith("OMPI_MCA_")}
+        if "OMPI_MCA_osc" in environment:  # docs/mpi-over-nics.md says what for
+            del ours["OMPI_MCA_osc"]
+        environment |= ours
         for name, value in variables.items():
             if not name.startswith("OMPI_MCA_"):
                 words += ["-x", f"{name}={value}"]

@@ -1,0 +1,92 @@
+"""docs/mpi-suite.md from the records of apps/mpi/suite.py.
+
+    python apps/mpi/suite_page.py
+
+Reads results/mpi-suite/*.jsonl, and reasons.json beside them: what a person found out about a failure, by the
+start of the program's name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "mpi-suite.md"
+FOLDER = ROOT / "results" / "mpi-suite"
+BEGIN, END = "<!-- from the records -->", "<!-- end of the records -->"
+MPIS = {"mpich": "MPICH 4.0.2", "openmpi": "Open MPI 4.1.4"}
+
+Record = dict[str, object]
+
+
+def read() -> dict[str, list[Record]]:
+    """Read the records of each MPI."""
+    files = sorted(FOLDER.glob("*.jsonl"))
+    return {file.stem: [json.loads(line) for line in file.read_text().splitlines()] for file in files}
+
+
+def _passes(record: Record, way: str) -> str:
+    runs = record["runs"]
+    assert isinstance(runs, dict)
+    tries = runs.get(way, [])
+    return f"{sum(run['passed'] for run in tries)} of {len(tries)}" if tries else "not run"
+
+
+def _reason(record: Record, reasons: dict[str, str]) -> str:
+    program = str(record["program"])
+    found = [reasons[start] for start in sorted(reasons, key=len) if program.startswith(start)]
+    return found[-1] if found else "not looked into yet"
+
+
+def _folder(record: Record) -> str:
+    named = re.search(r"(\w+)/", str(record["program"]))
+    return named[1] if named else ""
+
+
+def _counts(mpi: str, records: list[Record]) -> list[str]:
+    lines = []
+    folders = sorted({_folder(record) for record in records})
+    for folder in folders:
+        here = [record for record in records if _folder(record) == folder]
+        verdicts = Counter(str(record["verdict"]) for record in here)
+        built = len(here) - verdicts["not built"]
+        lines.append(f"| {MPIS[mpi]} | {folder} | {built} | {verdicts['passed']} | {verdicts['not built']} |")
+    return lines
+
+
+def tables(found: dict[str, list[Record]], reasons: dict[str, str]) -> str:
+    """Make the tables of the page."""
+    lines = [
+        "| MPI | folder | run | passed over the NIC | not built by this MPI |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for mpi, records in found.items():
+        lines += _counts(mpi, records)
+    lines += ["", "What failed at least once:", ""]
+    lines += [
+        "| MPI | program | ranks | NIC | TCP of UCX | alone | reason |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for mpi, records in found.items():
+        for record in sorted(records, key=lambda record: str(record["program"])):
+            if record["verdict"] in ("passed", "not built"):
+                continue
+            passes = " | ".join(_passes(record, way) for way in ("nic", "tcp", "alone"))
+            start = f"| {MPIS[mpi]} | `{record['program']}` | {record['ranks']} | {passes}"
+            lines.append(f"{start} | {_reason(record, reasons)} |")
+    return "\n".join(lines)
+
+
+def fill(page: str, found: dict[str, list[Record]], reasons: dict[str, str]) -> str:
+    """Put the tables where the page has its marks."""
+    before, rest = page.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n{tables(found, reasons)}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    known = json.loads((FOLDER / "reasons.json").read_text())
+    PAGE.write_text(fill(PAGE.read_text(), read(), known))
