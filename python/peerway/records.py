@@ -7,26 +7,27 @@ sizes bytes, and MB is 10^6 bytes everywhere.
 from __future__ import annotations
 
 import json
-import math
 import os
+import sys
 import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from peerway import whole_file
+from peerway.printable import json_text, printable
+from peerway.record_fields import NUMBERS, TOLERANCE_US, check, check_time, number, short, typed
+from peerway.record_fields import RecordError as RecordError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_FLOATS = ("p50_us", "p99_us", "min_us", "mean_us", "bandwidth_MBps", "messages_per_s")
-_TOLERANCE_US = 1e-3  # records may be rounded to a nanosecond
-
-
-class RecordError(ValueError):
-    """A record that cannot be used: the message names the file and line, the field and its value."""
+LONGEST_LINE = 1 << 20  # bytes; a record of `peerway bench` has fewer than 1,000
+MOST_BYTES = 128 << 20  # of all files that are read together: about 200,000 records
+_NAMES = ("test", "via", "op", "shape", "source", "target", "host", "version")
+_TEXTS = (*_NAMES, "device", "driver", "command")
 
 
 class TruncatedRecordWarning(UserWarning):
@@ -70,23 +71,22 @@ class Record:
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        for name in ("test", "via", "op", "shape", "source", "target", "host", "version"):
-            _check(bool(_typed(self, name, str, "text")), name, getattr(self, name), "text that is not empty")
+        for name in _NAMES:
+            check(bool(typed(self, name, str, "text")), name, getattr(self, name), "text that is not empty")
         for name in ("device", "driver", "command"):
-            _typed(self, name, str, "text")
+            typed(self, name, str, "text")
         for name, least in (("bytes", 0), ("ranks", 1), ("iterations", 1)):
-            value = _typed(self, name, int, "a whole number")
-            _check(least <= value < 1 << 63, name, value, f"a whole number from {least} to 2^63 - 1")
-        for name in _FLOATS:
-            _number(self, name)
-        if self.cpu_percent is not None:
-            _number(self, "cpu_percent")
-        _typed(self, "validated", bool, "true or false")
-        _typed(self, "extra", Mapping, "an object")
-        _check_time(self.time)
+            value = typed(self, name, int, "a whole number")
+            check(least <= value < 1 << 63, name, value, f"a whole number from {least} to 2^63 - 1")
+        for name in NUMBERS:
+            if name != "cpu_percent" or self.cpu_percent is not None:
+                number(self, name)
+        typed(self, "validated", bool, "true or false")
+        typed(self, "extra", Mapping, "an object")
+        check_time(self.time)
         for low, high in (("min_us", "p50_us"), ("p50_us", "p99_us"), ("min_us", "mean_us")):
             least, most = getattr(self, low), getattr(self, high)
-            _check(least <= most + _TOLERANCE_US, low, least, f"at most {high} ({most})")
+            check(least <= most + TOLERANCE_US, low, least, f"at most {high} ({most})")
 
     @classmethod
     def from_samples(
@@ -135,15 +135,23 @@ class Record:
 
     def as_json(self) -> str:
         """The record as one line of JSON, without the newline."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         values["extra"] = dict(self.extra)
         for optional in ("command", "extra"):
             if not values[optional]:
                 del values[optional]
         try:
-            return json.dumps(values, ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError) as error:
+            return json_text(values)
+        except (TypeError, ValueError, RecursionError) as error:
             raise RecordError(f"field 'extra' cannot be written as JSON: {error}") from None
+
+    def as_printable(self) -> Record:
+        """The same with all of its text safe to show, on one line; see printable.py."""
+        texts: dict[str, Any] = {name: getattr(self, name) for name in _TEXTS}
+        kept = {printable(name): _shown(value) for name, value in self.extra.items()}
+        if kept == self.extra and all(map(str.isprintable, texts.values())):
+            return self
+        return replace(self, **{name: printable(text) for name, text in texts.items()}, extra=kept)
 
 
 _KNOWN = tuple(f.name for f in fields(Record))
@@ -157,12 +165,16 @@ def read(
 ) -> list[Record]:
     """All records of one or several JSON-lines files, in order. Blank lines are skipped.
 
-    Raises RecordError with file and line for a line that is no record, OSError for a file that cannot be
-    read. A last line cut off by a killed writer is an error too, or, with truncated="skip", a
-    TruncatedRecordWarning.
+    Raises RecordError with file and line for a line that is no record or longer than LONGEST_LINE, and for
+    more than MOST_BYTES in all; OSError for a file that cannot be read. A last line cut off by a killed
+    writer is an error too, or, with truncated="skip", a TruncatedRecordWarning.
     """
-    several = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return [record for path in several for record in _read_file(Path(path), truncated)]
+    found, taken = [], 0
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        part, size = _read_file(Path(path), truncated, MOST_BYTES - taken)
+        found += part
+        taken += size
+    return found
 
 
 def write(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
@@ -184,16 +196,19 @@ def parse(line: str) -> Record:
     """The record of one line of JSON; RecordError names the field and its value."""
     values = json.loads(line, object_pairs_hook=_object, parse_constant=_no_constant)
     if not isinstance(values, dict):
-        raise RecordError(f"found {_short(values)}, but a record is a JSON object")
+        raise RecordError(f"found {short(values)}, but a record is a JSON object")
     missing = [name for name in _REQUIRED if name not in values]
     if missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         raise RecordError(f"field '{missing[0]}' is missing{more}")
     extra = values.pop("extra", {})
-    _check(isinstance(extra, dict), "extra", extra, "an object")
+    check(isinstance(extra, dict), "extra", extra, "an object")
     for name in [name for name in values if name not in _KNOWN]:
-        _check(name not in extra, name, values[name], "only once, either at the top or in 'extra'")
+        check(name not in extra, name, values[name], "only once, either at the top or in 'extra'")
         extra[name] = values.pop(name)
+    for name in _TEXTS:  # thousands of records have a few names among them
+        if isinstance(values.get(name), str):
+            values[name] = sys.intern(values[name])
     return Record(**values, extra=extra)
 
 
@@ -202,59 +217,50 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _read_file(path: Path, truncated: str) -> list[Record]:
-    lines = path.read_bytes().split(b"\n")
-    records = []
-    for number, raw in enumerate(lines, start=1):
-        if not raw.strip():
-            continue
-        cut = number == len(lines)  # no newline follows
-        try:
-            records.append(parse(raw.decode("utf-8")))
-        except RecordError as error:
-            raise RecordError(f"{path}:{number}: {error}") from None
-        except (ValueError, RecursionError) as error:
-            why = f"not a line of JSON ({error})"
-            if cut:
-                why = f"the last line is cut off after {len(raw)} bytes"
-            if cut and truncated == "skip":
-                warnings.warn(f"{path}:{number}: {why}; skipped", TruncatedRecordWarning, stacklevel=3)
-                continue
-            remedy = "; delete that line, or ask to skip it" if cut else ""
-            raise RecordError(f"{path}:{number}: {why}{remedy}") from None
-    return records
+def _read_file(path: Path, truncated: str, spare: int) -> tuple[list[Record], int]:
+    """The records of one file, and how many bytes it has; at most `spare`."""
+    found, taken = [], 0
+    with path.open("rb") as file:
+        for number, raw in enumerate(_lines(file), start=1):
+            taken += len(raw)
+            where = f"{path}:{number}"
+            if len(raw) > LONGEST_LINE:
+                raise RecordError(f"{where}: the line is longer than {LONGEST_LINE:,} bytes; no record is")
+            if taken > spare:
+                raise RecordError(
+                    f"{where}: the records are more than {MOST_BYTES:,} bytes together; read fewer at once "
+                    "(each line is a record, so a file can be split or filtered by line)"
+                )
+            record = _record(raw, where, truncated) if raw.strip() else None
+            found += [record] if record else []
+    return found, taken
 
 
-def _typed(record: Record, name: str, kind: Any, wanted: str) -> Any:
-    value = getattr(record, name)
-    right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-    _check(right, name, value, wanted)
-    return value
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Lines with their newlines, the too long ones cut off behind the longest that there may be."""
+    return iter(lambda: file.readline(LONGEST_LINE + 1), b"")
 
 
-def _number(record: Record, name: str) -> None:
-    value = _typed(record, name, int | float, "a number")
-    _check(math.isfinite(value) and value >= 0, name, value, "a finite number, at least 0")
-
-
-def _check_time(value: object) -> None:
-    wanted = "a time in UTC such as 2026-11-21T09:30:00Z"
+def _record(raw: bytes, where: str, truncated: str) -> Record | None:
+    """The record of one line; None for one that was cut off and is to be skipped."""
     try:
-        right = isinstance(value, str) and datetime.fromisoformat(value).utcoffset() == timedelta(0)
-    except ValueError:
-        right = False
-    _check(right, "time", value, wanted)
-
-
-def _check(right: bool, name: str, value: object, wanted: str) -> None:
-    if not right:
-        raise RecordError(f"field '{name}' is {_short(value)}, but must be {wanted}")
+        return parse(raw.decode("utf-8"))
+    except RecordError as error:
+        raise RecordError(f"{where}: {error}") from None
+    except (ValueError, RecursionError) as error:
+        if raw.endswith(b"\n"):
+            raise RecordError(f"{where}: not a line of JSON ({error})") from None
+        why = f"{where}: the last line is cut off after {len(raw)} bytes"
+        if truncated != "skip":
+            raise RecordError(f"{why}; delete that line, or ask to skip it") from None
+        warnings.warn(f"{why}; skipped", TruncatedRecordWarning, stacklevel=4)
+        return None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
-        _check(name not in found, name, value, "given only once")
+        check(name not in found, name, value, "given only once")
         found[name] = value
     return found
 
@@ -263,9 +269,9 @@ def _no_constant(name: str) -> float:
     raise RecordError(f"found {name}, but a record has finite numbers only")
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _shown(value: object) -> object:
+    """A value of `extra`: the text that a reader may show as it is."""
+    return printable(value) if isinstance(value, str) else value
 
 
 def _rounded(value: float) -> float:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from peerway.bench.kinds import KINDS
 from peerway.cube import shape_class
+from peerway.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -63,4 +64,4 @@ def _osu_columns(test: str) -> dict[str, str]:
 
 def _one_line(text: str) -> str:
     """A name from a record may hold anything; a newline would end the comment."""
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from peerway.terminal import Terminal
 
 if TYPE_CHECKING:
     from peerway.bench.results import Step
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
 @contextmanager
 def shown(title: str) -> Iterator[Step]:
     """Show progress while the block runs; it calls the step that is given."""
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     if not console.is_terminal:
         yield _lines(console, title)
         return
     columns = (
         TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("[dim]{task.fields[what]}"),
+        TextColumn("{task.fields[what]}", style="dim", markup=False),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=None, what="starting")
@@ -33,7 +34,7 @@ def shown(title: str) -> Iterator[Step]:
         yield step
 
 
-def _lines(console: Console, title: str) -> Step:
+def _lines(console: Terminal, title: str) -> Step:
     said = ""
 
     def step(what: str, done: int, total: int) -> None:
@@ -41,6 +42,6 @@ def _lines(console: Console, title: str) -> Step:
         first = what.split(" ")[0]
         if first and first != said:
             said = first
-            console.print(f"{title}: {first} ({done}/{total})", highlight=False)
+            console.print(f"{title}: {first} ({done}/{total})")
 
     return step

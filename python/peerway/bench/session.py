@@ -36,18 +36,31 @@ def refuse(folder: Path, why: str) -> None:
         file.write(why)
 
 
+@contextlib.contextmanager
+def address(folder: Path) -> Iterator[str]:
+    """The name of the socket in the folder of the plan, for bind and connect: a socket's address has 108
+    bytes, and TMPDIR may be longer.
+    """
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}/socket"
+    finally:
+        os.close(descriptor)
+
+
 def run(plan: Plan, environment: Mapping[str, str] | None = None) -> Iterator[Message]:
     """Start the ranks and yield their messages until they are done.
 
     What the ranks wrote besides comes last, as messages of kind "said". Ends the ranks when the caller stops
     early. Raises SessionFailed or PlanRefused.
     """
-    with tempfile.TemporaryDirectory(prefix="peerway-bench-") as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="peerway-bench-") as made:
+        folder = Path(made)
         (folder / "plan.json").write_text(plan.as_json())
         (folder / "flag").write_bytes(bytes(4096))
         with socket.socket(socket.AF_UNIX) as listener, (folder / "output").open("w+b") as output:
-            listener.bind(str(folder / "socket"))
+            with address(folder) as name:
+                listener.bind(name)
             listener.listen(1)
             with _start(plan, folder, output.fileno(), environment or {}) as process:
                 try:

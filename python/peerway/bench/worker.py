@@ -47,7 +47,8 @@ class Reporter:
         self._socket: socket.socket | None = None
         if rank == 0:
             self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.connect(str(folder / "socket"))
+            with session.address(folder) as name:
+                self._socket.connect(name)
 
     def say(self, kind: str, **values: Any) -> None:
         """Sends one message."""

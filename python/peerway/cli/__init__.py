@@ -7,12 +7,17 @@ and keeps its traceback.
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
+import os
+import signal
 import sys
 
 import click
 
 from peerway.errors import Error
+from peerway.printable import printable
 
 VERBS = {
     "doctor": "What direct ways this node has between memories, and what keeps the rest off.",
@@ -26,6 +31,9 @@ VERBS = {
     "mpirun": "Start an unmodified MPI program over any network card with a plugin.",
     "config": "Every setting, its value and where it came from.",
 }
+
+
+_OUTPUT_ENDED = (errno.EPIPE, errno.ENOSPC)
 
 
 class Verbs(click.Group):
@@ -57,8 +65,12 @@ def command() -> None:
 
 def main() -> None:
     """Runs the command line; errors go to standard error as `peerway: ...`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a letter that its encoding lacks becomes an escape
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = command.main(prog_name="peerway", standalone_mode=False)
+        sys.stdout.flush()
     except click.Abort:
         sys.exit(130)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -72,9 +84,23 @@ def main() -> None:
     except Error as error:
         _say(str(error))
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in _OUTPUT_ENDED or error.filename:
+            raise
+        _leave_output(error)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _leave_output(error: OSError) -> None:
+    """Standard output takes no more: its reader has gone, which is no error of ours, or its disk is full."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is written at the exit
+    if error.errno == errno.EPIPE:
+        sys.exit(128 + signal.SIGPIPE)
+    _say(f"cannot write to standard output: {error.strerror}")
+    sys.exit(1)
 
 
 def _say(message: str) -> None:
     """Write an error; those of the library have its name in front already."""
-    click.echo(f"peerway: {message.removeprefix('peerway: ')}", err=True)
+    message = printable(message.removeprefix("peerway: "), lines=True)
+    click.echo(f"peerway: {message}", err=True)

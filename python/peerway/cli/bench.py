@@ -210,19 +210,19 @@ def _emptied(out: Path | None) -> Path | None:
 
 
 def _show(results: Results, form: str, stat: str, out: Path | None) -> None:
-    from rich.console import Console
     from rich.text import Text
 
     from peerway.bench.osu import as_osu
+    from peerway.terminal import Terminal, say
 
     if form == "jsonl":
         for record in results.records:
-            click.echo(record.as_json())
+            say(record.as_json())
     elif form == "osu":
-        click.echo(as_osu(results.records), nl=False)
+        say(as_osu(results.records).removesuffix("\n"))
     else:
         _show_tables(results, None if stat == "p50" else f"{stat}_us")
-    notes = Console(stderr=True, highlight=False)
+    notes = Terminal(stderr=True)
     for note in results.notes:
         notes.print(Text(f"note: {note}", style="dim"), soft_wrap=not notes.is_terminal)
     if out is not None and results.records:
@@ -233,8 +233,9 @@ def _show_tables(results: Results, statistic: str | None) -> None:
     from rich.text import Text
 
     from peerway.bench import table
+    from peerway.terminal import table_console
 
-    console = output.table_console()
+    console = table_console()
     for block in table.blocks(results.records):
         console.print(Text(table.title(block, statistic), style="bold"))
         for part in table.tables(block, console.width, statistic):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +10,13 @@ import click
 from rich.text import Text
 
 from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
-from peerway.cli.output import table_console
 from peerway.compare.changes import changes, stated
 from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, pair_up
 from peerway.compare.metric import METRICS
-from peerway.compare.statistics import Comparison, compare
-from peerway.compare.table import notes, show, show_one_sided
+from peerway.compare.statistics import MOST_SAMPLES, Comparison, compare
+from peerway.compare.table import notes, one_line, show, show_one_sided
+from peerway.printable import json_text
+from peerway.terminal import say, table_console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,21 +61,32 @@ def command(
     if factor in by:
         raise click.UsageError(f"--factor {factor} excludes --by {factor}: a field changed, or it is a row")
     pairs = pair_up(read_records([before], skip_truncated), read_records([after], skip_truncated), by, factor)
+    _refuse_too_many(pairs, before, after)
     found = [c for pair in pairs if pair.before and pair.after and (c := compare(pair, metric))]
     if not found:
         raise BadInput(_nothing_in_common(before, after, pairs, metric))
     warned = changes(pairs, factor)
     slow = _slowdowns(found, fail_on_slowdown)
     if form == "json":
-        click.echo(json.dumps(_as_json(pairs, found, warned), indent=1, ensure_ascii=False))
+        say(json_text(_as_json(pairs, found, warned), indent=1))
     else:
         _print(pairs, found, warned, by, factor)
     if slow:
-        click.echo(
+        say(
             f"peerway: {len(slow)} of {len(found)} groups got slower by more than {fail_on_slowdown:g} %",
             err=True,
         )
         ctx.exit(1)
+
+
+def _refuse_too_many(pairs: Sequence[Pair], before: Path, after: Path) -> None:
+    for pair in pairs:
+        for file, side in ((before, pair.before), (after, pair.after)):
+            if len(side) > MOST_SAMPLES:
+                raise BadInput(
+                    f"{file} has {len(side):,} records of one group ({one_line(pair.key)}), and a comparison "
+                    f"takes at most {MOST_SAMPLES:,}; tell groups apart with --by, or give fewer records"
+                )
 
 
 def _print(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import click
-from rich.console import Console
 from rich.table import Table
+
+from peerway.printable import json_text
+from peerway.terminal import Terminal, say
 
 FIELDS = ("name", "type", "default", "help", "value", "origin", "problem")
 
@@ -24,12 +24,12 @@ def command(ctx: click.Context, form: str) -> None:
 
     settings = [{name: getattr(setting, name) for name in FIELDS} for setting in _core.settings()]
     if form == "json":
-        click.echo(json.dumps(settings, indent=1))
+        say(json_text(settings, indent=1))
     else:
-        Console(soft_wrap=False).print(table_of(settings))
+        Terminal().print(table_of(settings))
     problems = [setting["problem"] for setting in settings if setting["problem"]]
     for problem in problems:
-        click.echo(problem, err=True)
+        say(problem, err=True)
     ctx.exit(1 if problems else 0)
 
 

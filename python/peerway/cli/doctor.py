@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from peerway.doctor import report
 from peerway.doctor.checks import examine
@@ -14,6 +13,7 @@ from peerway.doctor.finding import Status
 from peerway.doctor.page import show
 from peerway.doctor.probes import gather
 from peerway.doctor.system import System
+from peerway.terminal import Terminal, say
 
 
 @click.command("doctor", short_help="What this node can do, and what keeps the rest off.")
@@ -46,8 +46,8 @@ def command(as_json: bool, why: bool, strict: bool, saved: Path | None, timeout:
         raise click.ClickException(str(error)) from error
     findings = examine(facts)
     if as_json:
-        click.echo(report.to_json(facts, findings))
+        say(report.to_json(facts, findings))
     else:
-        show(Console(highlight=False), facts, findings, why)
+        show(Terminal(), facts, findings, why)
     if strict and any(finding.status is Status.WARNING for finding in findings):
         sys.exit(1)

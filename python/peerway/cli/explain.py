@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,8 @@ from rich.text import Text
 
 from peerway.cli.input import BadInput
 from peerway.cli.options import need_devices, table_environment, table_option
-from peerway.cli.output import table_console
+from peerway.printable import json_text
+from peerway.terminal import say, table_console
 from peerway.units import about_text, bandwidth_text, time_text
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def command(
     shapes = list(SHAPES) if shape == "all" else [shape]
     decisions = _decisions(memories, op or ("put", "get"), shapes, table_environment(routes))
     if form == "json":
-        click.echo(json.dumps(decisions, indent=1, ensure_ascii=False))
+        say(json_text(decisions, indent=1))
         return
     console = table_console()
     file = routes or Path(_core.config_value("routes") or _core.default_table_file())
@@ -99,7 +99,7 @@ def _decisions(
     except SessionFailed as error:
         raise click.ClickException(str(error)) from None
     for note in results.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     return results.decisions
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peerway import records
+from peerway.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,9 @@ class BadInput(click.ClickException):
 
 
 def read_records(paths: Sequence[Path], skip_truncated: bool) -> list[records.Record]:
-    """The records of all files; BadInput when a file cannot be read or has none."""
+    """The records of all files, with text that is safe to show. BadInput when a file cannot be read or has
+    none.
+    """
     found = []
     for path in paths:
         try:
@@ -38,8 +41,8 @@ def read_records(paths: Sequence[Path], skip_truncated: bool) -> list[records.Re
         except OSError as error:
             raise BadInput(f"cannot read {path}: {error.strerror or error}") from None
         for warning in caught:
-            click.echo(f"peerway: {warning.message}", err=True)
+            say(f"peerway: {warning.message}", err=True)
         if not part:
             raise BadInput(f"{path} has no records; `peerway bench --out {path}` writes some")
-        found += part
+        found += [record.as_printable() for record in part]
     return found

@@ -9,7 +9,7 @@ import sys
 import click
 from rich.text import Text
 
-from peerway.cli.output import table_console
+from peerway.terminal import table_console
 
 WIDTH = 34
 STYLES = {

@@ -1,24 +1,13 @@
-"""Writing to the terminal, a pipe or a file: the width of tables, and what is said when a file cannot be
-written.
-"""
+"""Writing to a file: what is said when it cannot be written."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-PLAIN_WIDTH = 120  # of tables that go to a file or a pipe
-
-
-def table_console() -> Console:
-    """Standard output, as wide as the terminal is."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
 
 
 def cannot_write(path: Path, error: OSError) -> click.ClickException:

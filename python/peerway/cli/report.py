@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
+from peerway.terminal import say
 
 
 @click.command()
@@ -39,4 +40,4 @@ def command(files: tuple[Path, ...], out: Path, routes: Path | None, skip_trunca
         write(out, page)
     except OSError as error:
         raise BadInput(f"cannot write {out}: {error.strerror or error}; name another file with -o") from None
-    click.echo(f"{out}: {len(records)} records, {len(page.encode()) / 1e6:.1f} MB", err=True)
+    say(f"{out}: {len(records)} records, {len(page.encode()) / 1e6:.1f} MB", err=True)

@@ -10,6 +10,7 @@ import click
 
 from peerway.cli.options import memories_option, names, need_devices, parsed
 from peerway.cli.output import ensure_writable
+from peerway.terminal import say
 
 
 @click.command()
@@ -51,12 +52,12 @@ def command(
         raise click.ClickException(str(error)) from None
     _core.save_table(text, str(file))
     for line in changes.told(before, json.loads(text)):
-        click.echo(line)
+        say(line)
     for note in tuner.results.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     table = json.loads(text)
     what = f"{len(table['costs'])} cost lines and {len(table['splits'])} splits"
-    click.echo(f"{what} in {file}; `peerway explain` shows what they decide")
+    say(f"{what} in {file}; `peerway explain` shows what they decide")
 
 
 def _before(file: Path) -> dict[str, Any] | None:
@@ -69,7 +70,7 @@ def _before(file: Path) -> dict[str, Any] | None:
     try:
         found = json.loads(_core.load_table(str(file)))
     except BadTable as error:
-        click.echo(f"the table before cannot be read and is replaced: {error}", err=True)
+        say(f"the table before cannot be read and is replaced: {error}", err=True)
         return None
     assert isinstance(found, dict)
     return found

@@ -27,6 +27,8 @@ CONFIDENCE = 0.95
 FEW = 5  # with fewer samples a side a bootstrap interval comes out too narrow
 _RESAMPLES = 9999
 _SEED = 20261121
+MOST_SAMPLES = 10_000  # a side of a group: what can be resampled in seconds
+_AT_ONCE = 1 << 23  # numbers of one batch of resamples, so that memory stays bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,8 @@ def _interval(slow: NDArray[np.float64], fast: NDArray[np.float64]) -> tuple[flo
             warnings.simplefilter("ignore")  # BCa is not defined for samples that hardly vary
             found = stats.bootstrap(
                 (slow, fast), statistic, n_resamples=_RESAMPLES, confidence_level=CONFIDENCE, vectorized=True,
-                method=method, rng=np.random.default_rng(_SEED),
+                batch=max(1, _AT_ONCE // max(slow.size, fast.size)), method=method,
+                rng=np.random.default_rng(_SEED),
             ).confidence_interval  # fmt: skip
         low, high = float(found.low), float(found.high)
         if math.isfinite(low) and math.isfinite(high):

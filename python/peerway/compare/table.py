@@ -39,7 +39,7 @@ def show(console: Console, comparisons: Sequence[Comparison], by: Sequence[str])
 def show_one_sided(console: Console, pairs: Iterable[Pair]) -> None:
     """Lists the groups that only one side has."""
     for side, other in (("before", "after"), ("after", "before")):
-        names = [_one_line(pair.key) for pair in pairs if not getattr(pair, other)]
+        names = [one_line(pair.key) for pair in pairs if not getattr(pair, other)]
         if not names:
             continue
         console.print(Text(f"only {side} has:", style="yellow"))
@@ -154,7 +154,8 @@ def _order(key: Key, by: Sequence[str]) -> tuple[tuple[bool, str | int], ...]:
     return tuple((isinstance(values[name], str), values[name]) for name in names)
 
 
-def _one_line(key: Key) -> str:
+def one_line(key: Key) -> str:
+    """A group in words."""
     return ", ".join(_fields(key))
 
 

@@ -6,6 +6,9 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING
 
+from peerway import whole_file
+from peerway.printable import json_text
+
 from .decode import decode
 from .facts import Facts
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from .finding import Finding
 
 SCHEMA = "peerway.doctor/1"
+MOST_BYTES = 64 << 20  # of a saved report; one of a node with 8 GPUs has some 100,000
 
 
 def to_json(facts: Facts, findings: list[Finding]) -> str:
@@ -24,14 +28,14 @@ def to_json(facts: Facts, findings: list[Finding]) -> str:
         "findings": [dataclasses.asdict(finding) for finding in findings],
         "facts": dataclasses.asdict(facts),
     }
-    return json.dumps(data, indent=2, ensure_ascii=False)
+    return json_text(data, indent=2)
 
 
 def read(path: Path) -> Facts:
     """Give the facts of a saved report. Raises OSError, or ValueError saying what is wrong with the file."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        data = json.loads(whole_file.read(path, MOST_BYTES))
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema != SCHEMA:

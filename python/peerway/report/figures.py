@@ -39,8 +39,7 @@ def bandwidths(records: Sequence[Record], styles: Mapping[str, Style], spans: Se
 
 def bars(records: Sequence[Record], styles: Mapping[str, Style]) -> Plot:
     """Median times of a single size, a bar with its value for each path and peer."""
-    by_via = {via: [r for r in records if r.via == via] for via in reversed(list(styles))}
-    drawn = {via: rows for via, rows in by_via.items() if rows}
+    drawn = dict(reversed(list(_by_via(records, styles).items())))
     middles = {via: median(r.p50_us for r in rows) for via, rows in drawn.items()}
     data = [
         {
@@ -69,9 +68,8 @@ def face(records: Sequence[Record], styles: Mapping[str, Style], value_range: Se
     of the three have one scale.
     """
     data = []
-    for via in styles:
-        points = _by_x((r for r in records if r.via == via), _edge)
-        data += [_trace(via, points, "p50_us", styles[via])] if points else []
+    for via, rows in _by_via(records, styles).items():
+        data.append(_trace(via, _by_x(rows, _edge), "p50_us", styles[via]))
     layout = {
         **_SAME_X,
         "xaxis": size_axis([_edge(r) for r in value_range], "edge N (doubles)", "N = %{x}", str),
@@ -84,9 +82,8 @@ def _curves(
     records: Sequence[Record], styles: Mapping[str, Style], field: str, spans: Sequence[Span]
 ) -> Plot:
     data = []
-    for via in styles:
-        points = _by_x((r for r in records if r.via == via and r.bytes > 0), lambda r: r.bytes)
-        data += [_trace(via, points, field, styles[via])] if points else []
+    for via, rows in _by_via((r for r in records if r.bytes > 0), styles).items():
+        data.append(_trace(via, _by_x(rows, lambda r: r.bytes), field, styles[via]))
     if field == "p50_us":
         y = _time_axis(records)
     else:
@@ -147,6 +144,14 @@ def _edge(record: Record) -> int:
     found = cube_face(record.shape)
     assert found is not None
     return found.n
+
+
+def _by_via(records: Iterable[Record], styles: Mapping[str, Style]) -> dict[str, list[Record]]:
+    """The records of each path or peer that has any, in the order of the styles."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(record.via, []).append(record)
+    return {via: found[via] for via in styles if via in found}
 
 
 def _by_x(records: Iterable[Record], x: Callable[[Record], int]) -> dict[int, list[Record]]:

@@ -44,9 +44,10 @@ def render(records: Sequence[Record], table: Sequence[Line] = ()) -> str:
     """The whole page as text. `records` must not be empty; `table` has a route table's lines, for its
     borders.
     """
+    records = [record.as_printable() for record in records]
     looks = styles(r.via for r in records)
     parts = sections(records, looks, table)
-    maps = heat_maps(records)
+    maps, unmapped = heat_maps(records)
     data = {
         "styles": {via: asdict(style) for via, style in looks.items()},
         "plots": {plot.id: plot.spec for section in parts for plot in section.plots},
@@ -59,6 +60,7 @@ def render(records: Sequence[Record], table: Sequence[Line] = ()) -> str:
         sections=parts,
         groups=_by_test(parts),
         maps=maps,
+        unmapped=unmapped,
         vias=list(looks),
         facts=facts(records),
         summary=[

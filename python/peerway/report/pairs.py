@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
     from peerway.records import Record
 
+MOST_CELLS = 250_000  # of all maps of a page: 27 sizes of 96 devices; a browser draws them, but no more
+
 _MEASURES = {"bandwidth": ("bandwidth_MBps", bandwidth_text), "time": ("p50_us", time_text)}
 
 
-def heat_maps(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """For each test, host and shape with two pairs or more: the devices, and for each size and measure a
+def heat_maps(records: Sequence[Record]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The maps, and a line for each that would have more cells than a page can hold.
+
+    For each test, host and shape with two pairs or more: the devices, and for each size and measure a
     matrix of values [source][target] and of texts. A pair shows its route, or its best path where the route
     was not measured. Cube faces are left out.
     """
@@ -30,25 +34,35 @@ def heat_maps(records: Sequence[Record]) -> list[dict[str, Any]]:
         if cube_face(r.shape) is None and r.via not in (*PEERS, *LIMITS):
             groups.setdefault((r.test, r.shape, r.host), []).append(r)
     hosts = {r.host for r in records}
-    found = []
+    found, left_out, cells = [], [], 0
     for (test, shape, host), rows in groups.items():
         if len({(r.source, r.target) for r in rows}) < 2:
             continue
         name = " · ".join([test, shape, *([host] if len(hosts) > 1 else [])])
         sources, targets = _devices(r.source for r in rows), _devices(r.target for r in rows)
-        sizes = sorted({r.bytes for r in rows})
+        by_size: dict[int, list[Record]] = {}
+        for r in rows:
+            by_size.setdefault(r.bytes, []).append(r)
+        needed = len(sources) * len(targets) * len(by_size)
+        if cells + needed > MOST_CELLS:
+            counts = f"{len(sources):,} sources, {len(targets):,} targets and {len(by_size):,} sizes"
+            left_out.append(f"{name}: {counts} are {needed:,} cells; a page holds {MOST_CELLS:,}")
+            continue
+        cells += needed
         found.append({
             "name": name, "sources": [escape(s) for s in sources], "targets": [escape(t) for t in targets],
-            "sizes": [{"text": size_text(size), **_matrices(rows, size, sources, targets)} for size in sizes],
+            "sizes": [
+                {"text": size_text(size), **_matrices(several, sources, targets)}
+                for size, several in sorted(by_size.items())
+            ],
         })  # fmt: skip
-    return found
+    return found, left_out
 
 
-def _matrices(rows: Iterable[Record], size: int, sources: list[str], targets: list[str]) -> dict[str, Any]:
+def _matrices(rows: Iterable[Record], sources: list[str], targets: list[str]) -> dict[str, Any]:
     cells: dict[tuple[str, str], list[Record]] = {}
     for r in rows:
-        if r.bytes == size:
-            cells.setdefault((r.source, r.target), []).append(r)
+        cells.setdefault((r.source, r.target), []).append(r)
     best = {pair: _best(several) for pair, several in cells.items()}
     found: dict[str, Any] = {}
     for measure, (field, text) in _MEASURES.items():
@@ -77,6 +91,10 @@ def _best(rows: Sequence[Record]) -> list[Record]:
 
 def _devices(names: Iterable[str]) -> list[str]:
     """In the order people count: cuda:2 before cuda:10."""
-    return sorted(
-        set(names), key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)]
-    )
+    return sorted(set(names), key=lambda name: [_counted(part) for part in re.split(r"([0-9]+)", name)])
+
+
+def _counted(part: str) -> tuple[int, str]:
+    """A number, however long, sorts by its digits, and text as it is."""
+    digits = part.lstrip("0")
+    return (len(digits), digits) if part.isascii() and part.isdigit() else (0, part)

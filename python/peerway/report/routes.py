@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
+from peerway import whole_file
 from peerway.bench.kinds import ROUTE
+from peerway.printable import printable, shortened
+from peerway.record_fields import NUMBERS
 from peerway.units import size_text
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 CHOSEN = "chosen"  # in the extra of a record with via "route": the path or paths that it took
 _FORMAT = "peerway route table"
+_MOST_BYTES = 16 << 20  # of a table's file; one of `peerway tune` has some 100,000
 _NEAR = 1.2  # factor between two sizes that are one border
 _STEPS = 8  # sizes looked at between a power of two and the next
 
@@ -95,8 +99,8 @@ def in_words(spans: Sequence[Span]) -> str:
 def read_table(path: Path) -> list[Line]:
     """The cost lines of a route table. TableError when it is none, OSError when it cannot be read."""
     try:
-        table = json.loads(path.read_bytes())
-    except ValueError as error:
+        table = json.loads(whole_file.read(path, _MOST_BYTES))
+    except (ValueError, RecursionError) as error:
         raise TableError(f"{path} is not JSON ({error}); a table is made by `peerway tune`") from None
     if not isinstance(table, Mapping) or table.get("format") != _FORMAT:
         raise TableError(
@@ -110,22 +114,25 @@ def read_table(path: Path) -> list[Line]:
         for i, entry in enumerate(entries):
             try:
                 lines.append(_line(entry))
-            except (KeyError, TypeError, ValueError, IndexError) as error:
-                raise TableError(f"{path}: {kind}[{i}] cannot be read ({error!r})") from None
+            except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+                why = shortened(repr(error), 120)
+                raise TableError(f"{path}: {kind}[{i}] cannot be read ({why})") from None
     return lines
 
 
 def _line(entry: Mapping[str, Any]) -> Line:
     corners = {float(point[0]): float(point[1]) for point in entry["points"]}
-    if min(corners) <= 0:
-        raise ValueError("a size below 1")
+    for size, cost in corners.items():
+        if not (1 <= size < 1 << 63 and 0 <= cost <= NUMBERS["p50_us"][1]):
+            raise ValueError(f"{size:g} bytes in {cost:g} µs cannot be")
     path = entry.get("path") or " + ".join(
         f"{name} {share * 100 / 256:.0f} %" for name, share in entry["parts"]
     )
     source, target = str(entry["pair"]).split("->")
-    return Line(
-        str(entry["op"]), str(entry["shape"]), source, target, str(path), tuple(sorted(corners.items()))
-    )
+    names = ("op", "shape", "source", "target", "path")
+    values = (entry["op"], entry["shape"], source, target, path)
+    known: dict[str, Any] = {name: printable(str(value)) for name, value in zip(names, values, strict=True)}
+    return Line(**known, corners=tuple(sorted(corners.items())))
 
 
 def _fits(line: Line, record: Record) -> bool:

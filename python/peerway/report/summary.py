@@ -95,8 +95,10 @@ def _rows(group: str, curves: dict[str, list[Record]]) -> Iterable[Row]:
 
 def _widest(rows: Sequence[Record]) -> tuple[float, int]:
     """The highest median bandwidth and the size that has it."""
-    sizes = {r.bytes for r in rows}
-    return max((median(r.bandwidth_MBps for r in rows if r.bytes == size), size) for size in sizes)
+    rates: dict[int, list[float]] = {}
+    for r in rows:
+        rates.setdefault(r.bytes, []).append(r.bandwidth_MBps)
+    return max((median(several), size) for size, several in rates.items())
 
 
 def _median(rows: Sequence[Record], field: str) -> float | None:

@@ -1,0 +1,38 @@
+"""Text of others made safe to show: records, tables, names of hosts and plugins may hold anything.
+
+What a terminal would obey (escape sequences), what changes the order of the letters beside it (bidi
+overrides), what cannot be seen and what UTF-8 does not have (lone surrogates) becomes an escape as Python
+spells it: "\\x1b", "\\u202e", "\\ud800". All other text stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+# What may have to be escaped; str.isprintable decides.
+_ESCAPED_IN_JSON = re.compile(r"[^\n\x20-\x7e]")
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """The text on one line, or, with `lines`, with the newlines that it has."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or (lines and c == "\n") else _escape(c) for c in text)
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """The text made printable, and cut where it is longer than `most` characters."""
+    text = printable(text[: most + 1])
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """JSON that reads back the same and is safe to show. Raises TypeError, ValueError or RecursionError."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    return _ESCAPED_IN_JSON.sub(lambda c: c[0] if c[0].isprintable() else json.dumps(c[0])[1:-1], text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")

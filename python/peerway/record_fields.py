@@ -1,0 +1,62 @@
+"""What the fields of a record may hold, and the words with which another value is refused."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from peerway.printable import shortened
+
+TOLERANCE_US = 1e-3  # records may be rounded to a nanosecond
+# What a number can be where it is not 0: from less than a clock tells to more than a machine lives or moves.
+_TIME, _BANDWIDTH, _RATE, _PERCENT = (1e-6, 1e12), (1e-12, 1e12), (1e-6, 1e15), (1e-6, 1e8)
+NUMBERS = {
+    **dict.fromkeys(("p50_us", "p99_us", "min_us", "mean_us"), _TIME),
+    "bandwidth_MBps": _BANDWIDTH,
+    "messages_per_s": _RATE,
+    "cpu_percent": _PERCENT,
+}
+
+
+class RecordError(ValueError):
+    """A record that cannot be used: the message names the file and line, the field and its value."""
+
+
+def typed(record: object, name: str, kind: Any, wanted: str) -> Any:
+    """The field's value, which must be of this kind; true and false are no numbers."""
+    value = getattr(record, name)
+    right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    check(right, name, value, wanted)
+    return value
+
+
+def number(record: object, name: str) -> None:
+    """A number must be 0, or within the bounds of its field."""
+    value = typed(record, name, int | float, "a number")
+    least, most = NUMBERS[name]
+    check(value == 0 or least <= value <= most, name, value, f"0, or a number from {least:g} to {most:g}")
+
+
+def check_time(value: object) -> None:
+    """A time must be in UTC, as records spell it."""
+    wanted = "a time in UTC such as 2026-11-21T09:30:00Z"
+    try:
+        right = (
+            isinstance(value, str)
+            and value.isprintable()  # between date and time stands any character
+            and datetime.fromisoformat(value).utcoffset() == timedelta(0)
+        )
+    except ValueError:
+        right = False
+    check(right, "time", value, wanted)
+
+
+def check(right: bool, name: str, value: object, wanted: str) -> None:
+    """Raises RecordError unless right; `wanted` is what the field must be."""
+    if not right:
+        raise RecordError(f"field '{shortened(name)}' is {short(value)}, but must be {wanted}")
+
+
+def short(value: object) -> str:
+    """A value as an error shows it."""
+    return shortened(repr(value[:64] if isinstance(value, str) and len(value) > 64 else value))
