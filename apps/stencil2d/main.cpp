@@ -47,10 +47,10 @@ int main_of_rank(int argc, char** argv) {
   variants.insert(variants.end(),
                   {"stream/branch", "graph", "graph/serial", "graph/branch", "none/branch", "in-kernel"});
 #endif
-  Options options;
-  if (!parse(argc, argv, variants, options)) return 0;
-
   auto team = peerway::Team::from_launcher();
+  Options options;
+  if (const auto end = parse_or_say(argc, argv, variants, team.rank(), options)) return *end;
+
   auto context = peerway::Context(team);
   TeamGroup group(team, std::chrono::nanoseconds(static_cast<int64_t>(1e9 * options.timeout_s)));
   const std::unique_ptr<Device> device = make_device_of(options, context);

@@ -177,9 +177,9 @@ int local_rank() {
 
 int main_of_rank(int argc, char** argv) {
   Options options;
-  if (!parse(argc, argv, {"mpi", "mpi-overlap"}, options)) return 0;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MpiGroup group;
+  if (const auto end = parse_or_say(argc, argv, {"mpi", "mpi-overlap"}, group.rank(), options)) return *end;
   const std::unique_ptr<Device> device = make_device(options.cuda, local_rank());
   return run(options, group, *device, [](const Problem& problem) {
     return std::make_unique<MpiVariant>(problem, problem.variant == "mpi-overlap");

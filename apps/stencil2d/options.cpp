@@ -35,8 +35,13 @@ A 2-D 5-point stencil of doubles on a grid of ranks: how fast do the halos come?
   --json                print one JSON object in place of text
 )";
 
+class BadOption : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 [[noreturn]] void refuse(const std::string& option, const std::string& found, const std::string& allowed) {
-  throw std::runtime_error("stencil2d: --" + option + " is " + found + "; give " + allowed + ".");
+  throw BadOption("stencil2d: --" + option + " is " + found + "; give " + allowed + ".");
 }
 
 uint64_t number(const std::string& option, const char* text, uint64_t least, uint64_t most) {
@@ -83,16 +88,8 @@ std::string joined(const std::vector<std::string>& words) {
   return all;
 }
 
-}  // namespace
-
-Overlap overlap_of(const std::string& variant) {
-  if (variant.ends_with("/serial")) return Overlap::serial;
-  return variant.ends_with("/branch") ? Overlap::branch : Overlap::order;
-}
-
-std::string name_of(const std::string& variant) { return variant.substr(0, variant.find('/')); }
-
-bool parse(int argc, char** argv, const std::vector<std::string>& variants, Options& options) {
+/// False for the help. Throws BadOption.
+bool parse(int argc, char** argv, const std::vector<std::string>& variants, int rank, Options& options) {
   static constexpr option kOptions[] = {
       {"grid", 1, nullptr, 0},   {"local", 1, nullptr, 0},      {"global", 1, nullptr, 0},
       {"border", 1, nullptr, 0}, {"iterations", 1, nullptr, 0}, {"batch", 1, nullptr, 0},
@@ -104,10 +101,13 @@ bool parse(int argc, char** argv, const std::vector<std::string>& variants, Opti
   bool has_local = false;
   options.variants = {variants.front()};
   int index = 0;
+  opterr = 0;  // getopt would speak on every rank
   for (int found = 0; (found = getopt_long(argc, argv, "h", kOptions, &index)) != -1;) {
-    if (found == '?') throw std::runtime_error("stencil2d: --help lists the options.");
+    if (found == '?')
+      throw BadOption(std::string("stencil2d: '") + argv[optind - 1] +
+                      "' is no option, or lacks its value; see --help.");
     if (found == 'h') {
-      std::printf(kHelp, argv[0], joined(variants).c_str());
+      if (rank == 0) std::printf(kHelp, argv[0], joined(variants).c_str());
       return false;
     }
     const std::string name = kOptions[index].name;
@@ -126,9 +126,8 @@ bool parse(int argc, char** argv, const std::vector<std::string>& variants, Opti
     if (name == "json") options.json = true;
   }
   if (optind < argc)
-    throw std::runtime_error(std::string("stencil2d: '") + argv[optind] + "' is no option; see --help.");
-  if (has_local && global[Y] != 0)
-    throw std::runtime_error("stencil2d: --local and --global exclude each other.");
+    throw BadOption(std::string("stencil2d: '") + argv[optind] + "' is no option; see --help.");
+  if (has_local && global[Y] != 0) throw BadOption("stencil2d: --local and --global exclude each other.");
   for (const Dim dim : {Y, X}) {
     options.grid[dim] = static_cast<int>(grid[dim]);
     options.global[dim] = global[Y] != 0 ? global[dim] : local[dim] * grid[dim];
@@ -138,6 +137,26 @@ bool parse(int argc, char** argv, const std::vector<std::string>& variants, Opti
     refuse("iterations", std::to_string(options.iterations),
            "a multiple of --batch, which is " + std::to_string(options.batch));
   return true;
+}
+
+}  // namespace
+
+Overlap overlap_of(const std::string& variant) {
+  if (variant.ends_with("/serial")) return Overlap::serial;
+  return variant.ends_with("/branch") ? Overlap::branch : Overlap::order;
+}
+
+std::string name_of(const std::string& variant) { return variant.substr(0, variant.find('/')); }
+
+std::optional<int> parse_or_say(int argc, char** argv, const std::vector<std::string>& variants, int rank,
+                                Options& options) {
+  try {
+    if (parse(argc, argv, variants, rank, options)) return std::nullopt;
+  } catch (const BadOption& why) {
+    if (rank == 0) std::fprintf(stderr, "%s\n", why.what());
+    return kBadOption;
+  }
+  return 0;
 }
 
 }  // namespace stencil

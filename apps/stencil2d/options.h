@@ -3,6 +3,7 @@
 #define STENCIL2D_OPTIONS_H
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,9 +36,12 @@ struct Options {
   bool json = false;
 };
 
-/// Reads the command line. `variants` are those this program has, the first is the default. Returns false
-/// when it printed the help. Throws std::runtime_error with what was given and what may be.
-bool parse(int argc, char** argv, const std::vector<std::string>& variants, Options& options);
+/// Reads the command line, alike on all ranks. `variants` are those this program has, the first is the
+/// default. Returns the status with which to end when rank 0 printed the help, or what was given and what may
+/// be: kBadOption.
+constexpr int kBadOption = 2;
+std::optional<int> parse_or_say(int argc, char** argv, const std::vector<std::string>& variants, int rank,
+                                Options& options);
 
 }  // namespace stencil
 

@@ -33,6 +33,12 @@ class Failed(click.ClickException):
     """The program cannot be started."""
 
 
+class BadOption(Failed):
+    """The program refuses an option; it ends with this status then, and starting it again is in vain."""
+
+    exit_code = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Missing:
     """A variant without a result, and why: it cannot do what was asked, or the program ended before."""
@@ -55,12 +61,23 @@ def measure(arguments: list[str], command: str = "") -> list[records.Record | Mi
     """Run the program with these options; gives a result for each variant.
 
     A record whose field was checked and is wrong is not `validated`. When the program dies or hangs in one
-    variant, it is started again for those after it, unless it has failed twice without any result.
+    variant, it is started again for those after it, unless it has failed twice without any result. Raises
+    BadOption.
     """
     asked = _read(arguments)
     command = command or " ".join(["python apps/stencil2d/run.py", *arguments])
+    # Two programs: Peerway's variants and MPI's. Each is started by its own launcher.
+    results: dict[str, records.Record | Missing] = {}
+    for of_mpi in (False, True):
+        variants = [name for name in dict.fromkeys(asked.variants) if (name in MPI) == of_mpi]
+        results |= zip(variants, _measure(asked, variants, command), strict=True)
+    return [results[name] for name in dict.fromkeys(asked.variants)]
+
+
+def _measure(asked: Asked, variants: list[str], command: str) -> list[records.Record | Missing]:
+    """The results of variants of one program, one for each."""
     results: list[records.Record | Missing] = []
-    left, in_vain = asked.variants, 0
+    left, in_vain = variants, 0
     while left:
         found, why = _launch(asked, left)
         results += [
@@ -75,7 +92,7 @@ def measure(arguments: list[str], command: str = "") -> list[records.Record | Mi
 
 
 def _launch(asked: Asked, variants: list[str]) -> tuple[list[dict[str, Any]], str]:
-    """Start the program once; gives what it printed, and how it ended."""
+    """Start the program once; gives what it printed, and how it ended. Raises BadOption."""
     if {*variants} <= {*MPI}:
         target = Target(asked.device, mpi_compiler())
         job, environment = _mpirun(asked.ranks, asked.device)
@@ -83,6 +100,7 @@ def _launch(asked: Asked, variants: list[str]) -> tuple[list[dict[str, Any]], st
         target = Target(asked.device)
         job, environment = [sys.executable, "-m", "peerway", "run", "-n", str(asked.ranks), "--"], {}
     job += [str(build(target)), *asked.others, "--variant", ",".join(variants), "--json"]
+    status = None
     try:
         done = subprocess.run(
             job,
@@ -92,10 +110,14 @@ def _launch(asked: Asked, variants: list[str]) -> tuple[list[dict[str, Any]], st
             env={**os.environ, **environment},
             check=False,
         )
-        printed, errors, end = done.stdout, done.stderr, f"ended with status {done.returncode}"
+        printed, errors, status = done.stdout, done.stderr, done.returncode
+        end = f"ended with status {status}"
     except subprocess.TimeoutExpired as late:
         printed, errors = (_text(stream) for stream in (late.stdout, late.stderr))
         end = f"did not end within {LIMIT_S:.0f} s"
+    said = [line for line in errors.splitlines() if line.startswith("stencil2d: ")]
+    if status == BadOption.exit_code and said:  # of both programs and all variants
+        raise BadOption(said[0].removeprefix("stencil2d: "))
     last = "\n".join(errors.strip().splitlines()[-6:])
     found = [json.loads(line) for line in printed.splitlines() if line.startswith("{") and line.endswith("}")]
     return found, f"{' '.join(job)}\n{end}\n{last}"

@@ -87,10 +87,7 @@ def main(*, device: str | None, ranks: int | None, edges: str, variants: str, ou
     kept = out / "records.jsonl"
     kept.unlink(missing_ok=True)
     for case in cases(device, ranks, [int(edge) for edge in edges.split(",")]):
-        for of_mpi in (False, True):
-            some = [name for name in chosen if (name in MPI) == of_mpi]
-            if some:
-                _measure(case, device, some, kept)
+        _measure(case, device, chosen, kept)
     if kept.exists():
         write(records.read(kept), out / "stencil2d.html")
         click.echo(f"{kept}\n{out / 'stencil2d.html'}")

@@ -175,3 +175,34 @@ def test_the_persistent_kernel_on_threads_of_the_processor(run: Run, tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(": 0 cells differ") == 8
     assert "a packet that never comes: timeout" in done.stdout
+
+
+def run_py(*options: str) -> list[str]:
+    return [sys.executable, str(APP / "run.py"), *options]
+
+
+def test_planned_and_mpi_variants_in_one_call(run: Run, program: str, tmp_path: Path) -> None:
+    if shutil.which("mpicxx") is None:
+        pytest.skip("no mpicxx")
+    out = tmp_path / "records.jsonl"
+    size = ["--grid", "1x2", "--local", "32x32", "--iterations", "20", "--batch", "10", "--check"]
+    variants = ["mpi-overlap", "stream", "none", "mpi"]
+    environment = clean_environment(PEERWAY_BUILD=str(BUILD))
+    done = run(run_py("--variant", ",".join(variants), *size, "--out", str(out)), env=environment)
+    assert [r.via for r in records.read(out)] == variants, done.stderr
+    assert [r.validated for r in records.read(out)] == [True, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--variant", "fast,mpi"], "--variant is 'fast'; give stream, "),
+        (["--iterations", "7", "--batch", "2"], "a multiple of --batch"),
+        (["--nonsense"], "'--nonsense' is no option"),
+    ],
+)
+def test_a_refused_option_is_said_once(run: Run, program: str, options: list[str], said: str) -> None:
+    done = run(run_py("--grid", "1x2", *options), env=clean_environment(PEERWAY_BUILD=str(BUILD)))
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert said in done.stderr
