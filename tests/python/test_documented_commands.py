@@ -1,0 +1,232 @@
+"""Every command that stands in the documents is one that there is: it runs here, or the real parser takes it.
+
+A command that is new in a document fails the first test until it has a line in CLASSES, which says how it is
+checked.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+from synthetic_records import record
+
+from peerway import _core, records
+from peerway.cli import command as peerway
+
+ROOT = Path(__file__).resolve().parents[2]
+
+RUNS = "runs to its end in a folder with records"
+VERB = "the verb's own parser takes it; it would measure for minutes, or needs a plugin"
+BENCH = "the verb takes it up to the measurement, or refuses it for want of a GPU"
+SCRIPT = "each of its options is in the script's --help"
+STENCIL = "each of its options is one of the program's or of run.py's"
+MAKE = "it is a target of the Makefile"
+FOREIGN = "a program of others; each file of this repository that it names is there"
+
+# One line for each command, and only for those: how it is checked.
+CLASSES = {
+    "make demo": MAKE,
+    "make test": MAKE,
+    "make build": MAKE,
+    "make wheels": MAKE,
+    "PEERWAY_WHEELS=/path/to/wheels make gpu-test": MAKE,
+    ".venv/bin/pre-commit install": FOREIGN,
+    ".venv/bin/python scripts/wheels.py --python 3.11 gpu-test": SCRIPT,
+    ".venv/bin/python scripts/wheels.py --skip numpy scipy": SCRIPT,
+    "peerway doctor": VERB,
+    "peerway explain": VERB,
+    "peerway tune": VERB,
+    "peerway compare before.jsonl after.jsonl": RUNS,
+    "peerway compare before.jsonl after.jsonl --by host": RUNS,
+    "peerway report before.jsonl after.jsonl -o page.html": RUNS,
+    "peerway bench --peers all --out before.jsonl": BENCH,
+    "peerway bench --quick": BENCH,
+    "peerway bench put_bw get_bw --sizes 8:64M --paths peer,staged --out before.jsonl": BENCH,
+    "peerway bench put_latency --peers all --format osu": BENCH,
+    "peerway bench exchange plan_latency kernel_latency --device cuda --sizes 8,1K,8K,64K "
+    "--peers openmpi,nccl,nvshmem": BENCH,
+    "peerway bench halo --grid 2x1 --local 512x512 --element 8 --device host --peers openmpi": BENCH,
+    "peerway bench halo --grid 2x4x1x1 --local 8x4x16x16 --element 192 --device cuda "
+    "--peers openmpi/pack": BENCH,
+    "peerway bench cube --paths route,plan --peers openmpi": BENCH,
+    "peerway bench async_pingpong --device cuda": BENCH,
+    "PEERWAY_NIC=torus peerway bench --device host --paths nic:torus,peer": BENCH,
+    "PEERWAY_NIC=torus peerway bench --paths peer,nic:torus": BENCH,
+    "PEERWAY_NIC=$PWD/libmycard.so peerway bench put_latency put_bw --device host "
+    "--paths nic:example,peer": BENCH,
+    "peerway nic-check ./libmycard.so": VERB,
+    "peerway nic-check libmycard.so": VERB,
+    "peerway mpirun --nic torus -n 8 -- ./program": VERB,
+    "peerway mpirun --nic $PWD/libmycard.so -n 2 -- ./any_mpi_program": VERB,
+    "PEERWAY_NIC=./libexample_nic.so peerway explain": VERB,
+    "PEERWAY_NIC='near=torus?near.json;far=torus?far.json' peerway explain": VERB,
+    "export PEERWAY_NIC='near=torus?near.json;far=torus?far.json'": FOREIGN,
+    "peerway tune --device host --paths nic:near,nic:far --out routes.json": VERB,
+    "PEERWAY_ROUTES=$PWD/routes.json PEERWAY_PATHS=nic:near,nic:far peerway run -n 4 -- ./program": VERB,
+    "PEERWAY_NIC='torus?ring.json' peerway run -n 4 -- ./program": VERB,
+    "peerway run -n 4 -- ./program": VERB,
+    "peerway run -n 4 -- build/stencil2d/host/stencil2d --grid 2x2 --local 256x256 "
+    "--variant stream,host-driven --check": STENCIL,
+    "python apps/stencil2d/run.py --device cuda --grid 2x2 --variant graph,mpi-overlap --check "
+    "--out records.jsonl": STENCIL,
+    "python apps/stencil2d/build.py --device host": SCRIPT,
+    "python apps/stencil2d/study.py --out out/stencil2d": SCRIPT,
+    "python apps/mpi/compare.py --out out/mpi": SCRIPT,
+    "python apps/mpi/compare.py --way nic:torus --way posix --mpirun mpiexec.mpich": SCRIPT,
+    "python apps/scale/scaling.py --out out/scale": SCRIPT,
+    "python apps/scale/scaling.py --quick --out out/scale": SCRIPT,
+    "python apps/scale/simulator.py --machine torus:8x8x4 --pattern halo/put --bytes 65536 "
+    "--shuffle 1": SCRIPT,
+    "sudo .venv/bin/python apps/loss/loss.py --out out/loss.jsonl": SCRIPT,
+    "mpirun -n 4 ./program": FOREIGN,
+    "srun -n 4 ./program": FOREIGN,
+    "cp examples/nic/example.cpp mycard.cpp": FOREIGN,
+    "c++ -std=c++20 -O2 -fPIC -shared -I include mycard.cpp -o libmycard.so": FOREIGN,
+    "jq -sc 'map(select(.link)) | group_by(.link)[] | .[0].link + {bytes: map(.bytes)|add, "
+    "packets: map(.packets)|add}' counters": FOREIGN,
+    "jq -sc 'map(select(.puts) | del(.endpoint, .process)) | group_by(.node)[] | reduce .[1:][] as $one "
+    '(.[0]; with_entries(if .key != "node" then .value += $one[.key] else . end))\' counters': FOREIGN,
+}
+
+
+def documents() -> Iterator[Path]:
+    yield from (ROOT / "README.md", ROOT / "CONTRIBUTING.md")
+    yield from sorted((ROOT / "docs").rglob("*.md"))
+    yield from sorted((ROOT / "apps").glob("*/README*"))
+
+
+def commands(text: str) -> Iterator[str]:
+    """The lines behind a prompt in blocks of kind console, without their remarks."""
+    for block in re.findall(r"^ *```console\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE):
+        for line in re.findall(r"^ *\$ (.*)$", block, re.MULTILINE):
+            yield re.sub(r"\s+# .*$", "", line).strip()
+
+
+def of(*kinds: str) -> list[str]:
+    return [line for line, kind in CLASSES.items() if kind in kinds]
+
+
+def parts(line: str) -> tuple[dict[str, str], list[str]]:
+    """The settings before a command, and its words."""
+    words = shlex.split(line.removeprefix("sudo ").replace("$PWD", str(Path.cwd())))
+    settings = {}
+    while re.match(r"[A-Z_]+=", words[0]):
+        name, _, settings[name] = words.pop(0).partition("=")
+    return settings, words
+
+
+def options_of(words: list[str]) -> list[str]:
+    return [word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+
+
+def test_each_command_in_the_documents_has_its_class() -> None:
+    found = Counter(line for file in documents() for line in commands(file.read_text()))
+    assert set(found) == set(CLASSES)
+
+
+def test_blocks_and_remarks_are_told_apart() -> None:
+    text = "```console\n$ a b    # remark\nprinted\n$ c '#d'\n```\n"
+    text += "```python\n$ no\n```\n  ```console\n  $ e\n  ```\n"
+    assert list(commands(text)) == ["a b", "c '#d'", "e"]
+
+
+@pytest.mark.parametrize("line", of(MAKE))
+def test_the_makefile_has_the_target(line: str) -> None:
+    _, words = parts(line)
+    assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", of(RUNS))
+def test_it_runs_to_its_end(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("before.jsonl", "after.jsonl"):
+        records.write(name, [record(host=host, bytes=size) for host in ("a", "b") for size in (8, 16)])
+    result = CliRunner().invoke(peerway, parts(line)[1][1:])
+    assert result.exit_code == 0, result.output
+    assert "-o" not in line or Path("page.html").stat().st_size > 1 << 20
+
+
+def parsed(words: list[str]) -> None:
+    group = click.Context(peerway, info_name="peerway")
+    verb = peerway.get_command(group, words[1])
+    assert verb is not None
+    verb.make_context(words[1], words[2:], parent=group)
+
+
+@pytest.mark.parametrize("line", of(VERB, BENCH))
+def test_the_verb_takes_its_words_and_the_settings_are_known(line: str) -> None:
+    settings, words = parts(line)
+    assert settings.keys() <= {f"PEERWAY_{setting.name.upper()}" for setting in _core.settings()}
+    parsed(words)
+
+
+@pytest.mark.parametrize("line", of(BENCH))
+def test_bench_takes_it_up_to_the_measurement(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    planned: list[Any] = []
+
+    def plan_only(request: Any, peers: Any, environment: Any, results: Any) -> None:
+        planned.extend(request.plan(results).cases)
+
+    monkeypatch.setattr("peerway.cli.bench._measure", plan_only)
+    result = CliRunner().invoke(peerway, parts(line)[1][1:])
+    assert result.exit_code == 1, result.output
+    no_gpu = "there is no device cuda here" in result.output
+    assert no_gpu == ("--device cuda" in line and len(_core.devices()) == 1)
+    assert no_gpu or (planned and "nothing could be measured" in result.output)
+
+
+@functools.cache
+def help_of(script: str) -> str:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python"), "COLUMNS": "200"}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / script), "--help"],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("line", of(SCRIPT))
+def test_the_script_has_its_options(line: str) -> None:
+    _, words = parts(line)
+    known = re.findall(r"--?[a-z][a-z-]*", help_of(words[1]))
+    assert set(options_of(words[2:])) <= set(known)
+
+
+@pytest.mark.parametrize("line", of(STENCIL))
+def test_stencil2d_has_its_options_and_variants(line: str) -> None:
+    _, words = parts(line)
+    app = ROOT / "apps" / "stencil2d"
+    own = re.findall(r"^  (--[a-z-]+)", (app / "options.cpp").read_text(), re.MULTILINE)
+    program = words[words.index("--") + 2 :] if "--" in words else words[2:]
+    run_py = [] if "--" in words else re.findall(r'"(--[a-z]+)"', (app / "run.py").read_text())
+    assert set(options_of(program)) <= {*own, *run_py}
+    variants = program[program.index("--variant") + 1].split(",")
+    there = re.findall(r'"([a-z/-]+)"', (app / "main.cpp").read_text() + (app / "mpi.cpp").read_text())
+    assert set(variants) <= set(there)
+    if "--" in words:
+        parsed(words)
+
+
+@pytest.mark.parametrize("line", of(FOREIGN))
+def test_what_it_names_of_this_repository_is_there(line: str) -> None:
+    settings, words = parts(line.removeprefix("export ")) if not line.startswith("export") else ({}, [])
+    assert settings == {}
+    for word in words:
+        if word.startswith(("examples/", "include", "apps/", "scripts/")):
+            assert (ROOT / word).exists()
