@@ -151,7 +151,8 @@ class Record:
         kept = {printable(name): _shown(value) for name, value in self.extra.items()}
         if kept == self.extra and all(map(str.isprintable, texts.values())):
             return self
-        return replace(self, **{name: printable(text) for name, text in texts.items()}, extra=kept)
+        texts |= {name: printable(text) for name, text in texts.items()}
+        return replace(self, **texts, extra=kept)
 
 
 _KNOWN = tuple(f.name for f in fields(Record))

@@ -188,7 +188,10 @@ def test_planned_and_mpi_variants_in_one_call(run: Run, program: str, tmp_path: 
     size = ["--grid", "1x2", "--local", "32x32", "--iterations", "20", "--batch", "10", "--check"]
     variants = ["mpi-overlap", "stream", "none", "mpi"]
     environment = clean_environment(PEERWAY_BUILD=str(BUILD))
-    done = run(run_py("--variant", ",".join(variants), *size, "--out", str(out)), env=environment)
+    # It also builds the MPI program, so the guard against a hang is longer.
+    done = run(
+        run_py("--variant", ",".join(variants), *size, "--out", str(out)), env=environment, timeout=600
+    )
     assert [r.via for r in records.read(out)] == variants, done.stderr
     assert [r.validated for r in records.read(out)] == [True, True, False, True]
 
