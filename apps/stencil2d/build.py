@@ -110,6 +110,7 @@ def _make(output: Path, command: list[str], inputs: list[Path] | None = None) ->
     made = output.stat().st_mtime if output.exists() else 0.0
     if note.exists() and note.read_text() == text and made > max(path.stat().st_mtime for path in inputs):
         return
+    note.unlink(missing_ok=True)  # what a killed compiler leaves is not taken for finished
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CannotBuild(f"{' '.join(command)}\n{done.stderr}{done.stdout}")
