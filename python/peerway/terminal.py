@@ -4,8 +4,6 @@ tables, plugins or the system, none of it is obeyed: neither by the terminal nor
 
 from __future__ import annotations
 
-import errno
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,10 +32,6 @@ class Terminal(Console):
     def render_str(self, text: str, **options: Any) -> Text:
         """Plain text, safe to show; rich makes its texts of strings here."""
         return super().render_str(printable(text, lines=True), **options)
-
-    def on_broken_pipe(self) -> None:
-        """Leaves it to the caller, which rich would end."""
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """What rich draws of a renderable; a text is made safe before."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -229,4 +228,4 @@ def test_output_that_takes_no_more_ends_in_no_traceback(evil: tuple[Path, Path])
     os.close(reader)
     done = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
+    assert (done.returncode, done.stderr) == (1, b"")  # as click has it

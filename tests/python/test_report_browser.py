@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from synthetic_records import cube, curves, record
 
+from peerway.printable import printable
 from peerway.report.page import render, write
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ FLAGS = (
 SETTLED = """const plot = arguments[0], svg = plot.querySelector(".main-svg");
     return svg !== null && Math.abs(svg.getBoundingClientRect().width - plot.clientWidth) < 2"""
 EVIL = "<img src=x onerror=alert(1)>"
+OBEYED = "\x1b[31m\u202e\ud800</script><script>document.title=1</script>[red]"  # shown as escapes
 
 
 def missing() -> str:
@@ -46,7 +48,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     some = [
         *curves(), *cube(),
         *[r for pair in pairs for r in curves(("put_bw",), ("peer/copy", "staged"), pair)],
-        *[record(test="signal_latency", via=via) for via in ("peer/store", "openmpi", EVIL)],
+        *[record(test="signal_latency", via=via) for via in ("peer/store", "openmpi", EVIL, OBEYED)],
     ]  # fmt: skip
     path = tmp_path_factory.mktemp("report") / "page.html"
     write(path, render(some))
@@ -131,7 +133,8 @@ def test_every_plot_is_drawn_and_nothing_else_is_fetched(show: Callable[..., Chr
 def test_text_of_records_stays_text(show: Callable[..., Chrome]) -> None:
     browser = show()
     assert browser.find_elements("css selector", "img") == []
-    assert EVIL in [chip.text for chip in browser.find_elements("css selector", ".chip")]
+    chips = [chip.text for chip in browser.find_elements("css selector", ".chip")]
+    assert {EVIL, printable(OBEYED)} <= {*chips}
 
 
 def test_hovering_shows_values(show: Callable[..., Chrome]) -> None:

@@ -11,7 +11,6 @@ import errno
 import importlib
 import io
 import os
-import signal
 import sys
 
 import click
@@ -94,9 +93,8 @@ def main() -> None:
 def _leave_output(error: OSError) -> None:
     """Standard output takes no more: its reader has gone, which is no error of ours, or its disk is full."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is written at the exit
-    if error.errno == errno.EPIPE:
-        sys.exit(128 + signal.SIGPIPE)
-    _say(f"cannot write to standard output: {error.strerror}")
+    if error.errno != errno.EPIPE:
+        _say(f"cannot write to standard output: {error.strerror}")
     sys.exit(1)
 
 
