@@ -90,7 +90,8 @@ PackedKey RegisteredMemory::pack() {
                        span_.bytes, span_.address));
   if (!packed_) --domain_.passing;
   packed_ = true;
-  return uct::pack(reinterpret_cast<uint64_t>(span_.address), span_.bytes, memory_->key(), job_secrets().keys);
+  return uct::pack(reinterpret_cast<uint64_t>(span_.address), span_.bytes, memory_->key(),
+                   job_secrets().keys);
 }
 
 std::unique_ptr<RegisteredMemory> register_memory(Domain& domain, void* address, size_t bytes,

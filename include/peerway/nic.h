@@ -49,8 +49,8 @@ extern "C" {
 typedef enum pw_nic_status {
   PW_NIC_OK = 0,
   /* Of puts, gets and fetch_add(): no room for another operation now. Call progress() and try again. It may
-   * come with nothing under way, as of a queue that several share, but not for ever while progress() is called:
-   * room that an operation had is free once its `done` was called, also of one that failed. */
+   * come with nothing under way, as of a queue that several share, but not for ever while progress() is
+   * called: room that an operation had is free once its `done` was called, also of one that failed. */
   PW_NIC_BUSY = 1,
   PW_NIC_UNREACHABLE = 2, /* the peer, or every route to it, is gone */
   PW_NIC_REFUSED = 3,     /* memory that cannot be registered, a key or address that is not of this kind */

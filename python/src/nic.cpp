@@ -32,7 +32,8 @@ void probe_card(const std::string& text, const std::string& origin, uint64_t job
   const auto plugin = pw::nic::Plugin::load(file);
   if (spec.name.empty()) tell("name", nb::cast(plugin->name()));
   tell("abi", nb::cast(plugin->ops().abi));
-  const pw::nic::Endpoint endpoint(plugin, pw::nic::Job{job, pw::random_bytes<PW_NIC_SECRET_BYTES>()}, spec.options);
+  const pw::nic::Endpoint endpoint(plugin, pw::nic::Job{job, pw::random_bytes<PW_NIC_SECRET_BYTES>()},
+                                   spec.options);
   const pw_nic_info& info = endpoint.info();
   tell("promises", nb::cast(info.promises));
   tell("memory_kinds", nb::cast(info.memory_kinds));

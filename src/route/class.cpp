@@ -39,7 +39,7 @@ bool is_memory_class(std::string_view text) {
 }  // namespace
 
 std::string memory_class(pw_device_kind kind, Handle handle) {
-  const std::string device = kind == PW_HOST ? "host" : "cuda";
+  std::string device = kind == PW_HOST ? "host" : "cuda";
   if (handle == Handle::process) return device + ":malloc";
   if (handle == Handle::none) return device + ":private";
   return device;

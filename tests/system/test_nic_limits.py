@@ -1,5 +1,5 @@
-"""A card at every limit that nic.h allows, and one that has no room at random: nothing hangs, no byte is wrong,
-and nobody asks for more than the card states (limited_card.cpp refuses that, and tells)."""
+"""A NIC at every limit that nic.h allows, and one that has no room at random: nothing hangs, no byte is
+wrong, and nobody asks for more than the NIC states (limited_card.cpp refuses that, and tells)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 // The order of messages: what may be stored when they overtake one another.
-#include "path/ucx/message.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "path/ucx/message.h"
 
 namespace pw::ucx {
 namespace {

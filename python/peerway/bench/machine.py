@@ -41,8 +41,8 @@ def has_cuda() -> bool:
 
 
 def memory_pairs() -> list[tuple[str, str]]:
-    """Every pair of kinds of memory that is here, source first. What Peerway did not allocate (malloc's memory,
-    NumPy's) is a kind of its own: peers can read and write it, but not map it.
+    """Every pair of kinds of memory that is here, source first. What Peerway did not allocate (malloc's
+    memory, NumPy's) is a kind of its own: peers can read and write it, but not map it.
     """
     kinds = ("host", "cuda") if has_cuda() else ("host",)
     return [*((source, target) for source in kinds for target in kinds), ("host:malloc", "host:malloc")]

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/format.h"
@@ -91,7 +92,7 @@ class End {
  private:
   friend struct Done;
   template <typename Body>
-  decltype(auto) timed(const char* entry, double limit_s, Body&& body);
+  auto timed(const char* entry, double limit_s, Body&& body);
   static void look_for_stray_calls();
 
   std::shared_ptr<const Plugin> plugin_;
@@ -115,17 +116,20 @@ inline constexpr double kAtOnce_s = 1, kSetup_s = 10;
 std::string too_long(const char* entry, double took_s, double limit_s);
 
 template <typename Body>
-decltype(auto) End::timed(const char* entry, double limit_s, Body&& body) {
-  struct Watched {
-    const char* entry;
-    double limit_s;
-    explicit Watched(const char* e, double limit) : entry(e), limit_s(limit) { Watchdog::enter(e); }
-    ~Watched() noexcept(false) {
-      const double took = Watchdog::leave();
-      if (took > limit_s) throw Broken{too_long(entry, took, limit_s)};
-    }
-  } const watched(entry, limit_s);
-  return body();
+auto End::timed(const char* entry, double limit_s, Body&& body) {
+  const auto judge = [&] {
+    const double took = Watchdog::leave();
+    if (took > limit_s) throw Broken{too_long(entry, took, limit_s)};
+  };
+  Watchdog::enter(entry);
+  if constexpr (std::is_void_v<decltype(body())>) {
+    body();
+    judge();
+  } else {
+    const auto result = body();
+    judge();
+    return result;
+  }
 }
 
 template <typename Entry>
