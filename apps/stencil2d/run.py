@@ -120,7 +120,18 @@ def _launch(asked: Asked, variants: list[str]) -> tuple[list[dict[str, Any]], st
         raise BadOption(said[0].removeprefix("stencil2d: "))
     last = "\n".join(errors.strip().splitlines()[-6:])
     found = [json.loads(line) for line in printed.splitlines() if line.startswith("{") and line.endswith("}")]
-    return found, f"{' '.join(job)}\n{end}\n{last}"
+    return found, f"{' '.join(job)}\n{end}\n{last}{_remedy(asked.device, variants, status)}"
+
+
+def _remedy(device: str, variants: list[str], status: int | None) -> str:
+    """What to try where MPI was given GPU memory and died of it."""
+    unaware = status is not None and device == "cuda" and variants[0] in MPI and ucx.with_cuda() is None
+    if not unaware:
+        return ""
+    return (
+        "\nNo UCX with CUDA was found for this MPI, which then cannot read GPU memory: "
+        "pip install libucx-cu13, or let UCX_ROOT name a UCX that was built with CUDA"
+    )
 
 
 def _text(stream: bytes | str | None) -> str:

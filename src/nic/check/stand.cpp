@@ -92,9 +92,9 @@ Stand::Stand(const Options& o, uint64_t j, const std::function<void(Stand&)>& ne
   };
   for (uint32_t rank = 1; rank < kRanks; ++rank) {
     auto [mine, theirs] = pair(SOCK_STREAM);
-    process[rank] = spawn([&, socket = theirs.get()] {
+    process[rank] = spawn([&, &here = mine, socket = theirs.get()] {  // clang 14 takes bindings by name only
       for (Descriptor& other : far) other.reset();
-      mine.reset();
+      here.reset();
       serve_far_end(*this, rank, socket);
     });
     far[rank] = std::move(mine);
