@@ -57,9 +57,31 @@ TCP = {"PEERWAY_UCX": "on", "UCX_TLS": "tcp,self,cuda_copy"}
 WAYS = {
     "staged": {"PEERWAY_PATHS": "staged"},
     "ucx/staged": {"PEERWAY_PATHS": "ucx/staged", **TCP},
-    "ucx/direct": {"PEERWAY_PATHS": "ucx/direct", **TCP},
     "nic:torus": {"PEERWAY_PATHS": "nic:torus", "PEERWAY_NIC": "torus"},
 }
+
+
+def exchange(
+    run_program: Callable[..., subprocess.CompletedProcess[str]], settings: dict[str, str], start: str
+) -> subprocess.CompletedProcess[str]:
+    """A halo of GPU memory between two ranks with these settings."""
+    environment = {**os.environ, **settings}
+    if "PEERWAY_UCX" in settings:
+        wheels = list(Path(sys.prefix).glob("lib/python3*/site-packages/libucx/lib/libucp.so.0"))
+        if not wheels:
+            pytest.skip("no UCX with CUDA; install libucx-cu13")
+        environment["PEERWAY_UCX_LIBRARY"] = str(wheels[0])
+    case = json.dumps({**CASES["uneven, with corners"], "memory": "cuda", "start": start, "rounds": 20})
+    command = ["peerway", "run", "-n", "2", "--grace", "60", "--", sys.executable, str(PROGRAM), case]
+    return run_program(*command, env=environment)
+
+
+def test_a_network_without_rdma_refuses_gpu_memory_and_names_the_path_that_takes_it(
+    run_program: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = exchange(run_program, {"PEERWAY_PATHS": "ucx/direct", **TCP}, "host")
+    assert done.returncode != 0
+    assert "that takes an RDMA network, and ucx/staged does without" in done.stderr
 
 
 @pytest.mark.parametrize("start", ["host", "stream", "run"])
@@ -67,15 +89,7 @@ WAYS = {
 def test_halos_that_the_proxy_carries_hold_what_the_neighbours_own(
     way: str, start: str, run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    settings = dict(WAYS[way])
-    if way.startswith("ucx"):
-        wheels = list(Path(sys.prefix).glob("lib/python3*/site-packages/libucx/lib/libucp.so.0"))
-        if not wheels:
-            pytest.skip("no UCX with CUDA; install libucx-cu13")
-        settings["PEERWAY_UCX_LIBRARY"] = str(wheels[0])
-    case = json.dumps({**CASES["uneven, with corners"], "memory": "cuda", "start": start, "rounds": 20})
-    command = ["peerway", "run", "-n", "2", "--grace", "60", "--", sys.executable, str(PROGRAM), case]
-    done = run_program(*command, env={**os.environ, **settings})
+    done = exchange(run_program, WAYS[way], start)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [one["wrong"] for one in found] == [[], []]
