@@ -12,12 +12,14 @@ namespace nb = nanobind;
 namespace {
 
 /// An error becomes the exception class of its status in peerway.errors.
-void raise_python(const char* status, const char* message) {
+void raise_python(const char* status, const char* message) try {
   const nb::object type = nb::module_::import_("peerway.errors").attr("by_status")(status);
   // Messages quote what was given, a file's bytes or name: not all of it needs to be UTF-8.
   const auto length = static_cast<Py_ssize_t>(std::strlen(message));
   const auto text = nb::steal(PyUnicode_DecodeUTF8(message, length, "replace"));
   PyErr_SetObject(type.ptr(), text.ptr());
+} catch (nb::python_error& error) {
+  error.restore();  // of a signal handler that ran meanwhile (KeyboardInterrupt): it goes before
 }
 
 }  // namespace

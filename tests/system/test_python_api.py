@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 from launching import ranks
@@ -149,3 +151,18 @@ def test_every_status_has_its_exception() -> None:
     }
     assert names == {"timeout", "peer_lost", "stale_key", "bad_table", "denied"}
     assert by_status("of the future") is peerway.Error
+
+
+def test_what_a_signal_handler_raises_goes_before_the_error_of_the_call(ctx: peerway.Context) -> None:
+    def handler(*_: object) -> None:
+        raise InterruptedError("by hand")
+
+    waited = ctx.signal()
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        for _ in range(5):
+            signal.setitimer(signal.ITIMER_REAL, 0.003)
+            with pytest.raises(InterruptedError, match="by hand"):
+                waited.wait(1, timeout=0.01)  # too short to look for signals itself
+    finally:
+        signal.signal(signal.SIGALRM, before)
