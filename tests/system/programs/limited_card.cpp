@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <mutex>
+#include <random>
 #include <sstream>
 
 namespace {
@@ -225,9 +227,8 @@ pw_nic_status limited_fetch_add(pw_nic* nic, pw_nic_remote* remote, uint64_t off
 }  // namespace
 
 #if defined(__GNUC__)
-__attribute__((visibility("default")))
 #endif
-extern "C" const pw_nic_ops* pw_nic_plugin(void) {
+extern "C" __attribute__((visibility("default"))) const pw_nic_ops* pw_nic_plugin(void) {
   static const pw_nic_ops ops = [] {
     pw_nic_ops made = *full_card();
     made.name = "limited";
