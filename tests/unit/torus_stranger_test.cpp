@@ -182,6 +182,7 @@ TEST(TorusStranger, WouldWithTheSecret) {
               return std::min(1, answers + stranger.answers());  // it is sent again until it is acknowledged
             }),
             1);
+  (void)attacked.counted();  // its thread, which stores, has ended
   EXPECT_EQ(std::string(attacked.text, 4), "XXXX");
 }
 
