@@ -163,7 +163,7 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   bool settle(Lock& lock, Used& used);  ///< false when something is still under way after a while
   pw_status failure_since_flush(Peer& peer, ucp_abi::ucs_status_t flushed);
   void forget(const Used& used);  ///< what is still under way no longer uses it
-  pw_status move_by_messages(Lock& lock, Peer& peer, Memory& local, RemoteMemory& remote, Piece piece);
+  pw_status move_by_messages(Peer& peer, Memory& local, RemoteMemory& remote, Piece piece);
   pw_status ask(Peer& peer, Line& line, Flight* flight, const MessageHeader& header, const void* data,
                 uint64_t bytes);
   pw_status post(Peer& peer, Flight* flight, const void* data, uint64_t bytes);

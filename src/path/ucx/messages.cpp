@@ -19,11 +19,12 @@ constexpr uint64_t kMostBytes = uint64_t{64} << 10;  ///< of one message
 
 // ---- asking ----
 
-pw_status Engine::move_by_messages(Lock& lock, Peer& peer, Memory& local, RemoteMemory& remote, Piece piece) {
+// All messages of a piece are given to UCX at once: to start a put must not wait for a peer that stands
+// still.
+pw_status Engine::move_by_messages(Peer& peer, Memory& local, RemoteMemory& remote, Piece piece) {
   const bool put = piece.op == Op::put;
   auto* here = static_cast<std::byte*>(piece.local);
   for (uint64_t at = 0; at < piece.bytes;) {
-    if (const pw_status status = wait_for_room(lock, peer); status != PW_OK) return status;
     const uint64_t bytes = std::min(piece.bytes - at, kMostBytes);
     Flight* flight = take_flight(peer, &local, &remote);
     flight->landing = here + at;

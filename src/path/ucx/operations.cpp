@@ -81,9 +81,10 @@ pw_status Engine::wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done
 }
 
 pw_status Engine::wait_for_room(Lock& lock, Peer& peer) {
-  if (peer.flights.load(std::memory_order_relaxed) < kFlights) return PW_OK;
+  const uint64_t most = peer.by_messages ? kMessages : kFlights;
+  if (peer.flights.load(std::memory_order_relaxed) < most) return PW_OK;
   return wait(lock, peer, PW_FOREVER,
-              [&] { return peer.flights.load(std::memory_order_acquire) <= kFlights / 2; });
+              [&] { return peer.flights.load(std::memory_order_acquire) <= most / 2; });
 }
 
 pw_status Engine::move(int rank, Memory& local, RemoteMemory& remote, bool host,
@@ -96,7 +97,7 @@ pw_status Engine::move(int rank, Memory& local, RemoteMemory& remote, bool host,
     hear(peer);
     if (const pw_status status = failure_of(peer); status != PW_OK) return status;
     if (peer.by_messages) {
-      if (const pw_status status = move_by_messages(lock, peer, local, remote, piece); status != PW_OK)
+      if (const pw_status status = move_by_messages(peer, local, remote, piece); status != PW_OK)
         return status;
       continue;
     }

@@ -12,6 +12,7 @@ namespace pw::ucx {
 
 /// Operations that may be under way on one connection at a time.
 inline constexpr uint64_t kFlights = 1024;
+inline constexpr uint64_t kMessages = uint64_t{1} << 16;  ///< the same where 64 KiB are one: of 4 GiB
 
 /// Whether a status of UCX says that the other end is gone.
 inline bool means_lost(ucp_abi::ucs_status_t status) {
