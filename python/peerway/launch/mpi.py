@@ -157,9 +157,9 @@ def _components(launcher: Launcher) -> str:
 def _windows(components: str) -> str:
     """Choose what is under windows.
 
-    Open MPI 4's osc/ucx has no shared windows; osc/sm has them, and takes what ranks of one host allocate. Its
-    osc/pt2pt, made of messages, is no way out for the rest: a flush beside a lock never ends over UCX. Open
-    MPI 5, which has no osc/pt2pt, is right with osc/ucx alone.
+    Open MPI 4's osc/ucx has no shared windows; osc/sm has them, and takes what ranks of one host allocate.
+    Its osc/pt2pt, made of messages, is no way out for the rest: a flush beside a lock never ends over UCX.
+    Open MPI 5, which has no osc/pt2pt, is right with osc/ucx alone.
     """
     return "ucx,sm" if "mca:osc:pt2pt:" in components else "ucx"
 
