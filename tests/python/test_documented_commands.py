@@ -64,12 +64,15 @@ CLASSES = {
     "peerway bench async_pingpong --device cuda": BENCH,
     "PEERWAY_NIC=torus peerway bench --device host --paths nic:torus,peer": BENCH,
     "PEERWAY_NIC=torus peerway bench --paths peer,nic:torus": BENCH,
-    "PEERWAY_NIC=$PWD/libmycard.so peerway bench put_latency put_bw --device host "
+    "PEERWAY_NIC=$PWD/libmynic.so peerway bench put_latency put_bw --device host "
     "--paths nic:example,peer": BENCH,
-    "peerway nic-check ./libmycard.so": VERB,
-    "peerway nic-check libmycard.so": VERB,
+    "peerway nic-check ./libmynic.so": VERB,
+    "peerway nic-check libmynic.so": VERB,
+    "peerway nic-check ./libmynic.so --minutes 30": VERB,
+    "peerway nic-check ./libmynic.so --seed 4711": VERB,
+    'peerway nic-check ./libmynic.so --test "random traffic" --test bounds': VERB,
     "peerway mpirun --nic torus -n 8 -- ./program": VERB,
-    "peerway mpirun --nic $PWD/libmycard.so -n 2 -- ./any_mpi_program": VERB,
+    "peerway mpirun --nic $PWD/libmynic.so -n 2 -- ./any_mpi_program": VERB,
     "PEERWAY_NIC=./libexample_nic.so peerway explain": VERB,
     "PEERWAY_NIC='near=torus?near.json;far=torus?far.json' peerway explain": VERB,
     "export PEERWAY_NIC='near=torus?near.json;far=torus?far.json'": FOREIGN,
@@ -90,10 +93,21 @@ CLASSES = {
     "python apps/scale/simulator.py --machine torus:8x8x4 --pattern halo/put --bytes 65536 "
     "--shuffle 1": SCRIPT,
     "sudo .venv/bin/python apps/loss/loss.py --out out/loss.jsonl": SCRIPT,
+    "python apps/mpi/suite.py /tmp/suite/openmpi --mpirun mpirun.openmpi "
+    "--out results/mpi-suite/openmpi.jsonl": SCRIPT,
+    "python apps/mpi/suite_page.py": SCRIPT,
+    "apt-get source --download-only mpich=4.0.2-3 && tar xf mpich_4.0.2.orig.tar.xz": FOREIGN,
+    "mkdir -p /tmp/suite/openmpi && cd /tmp/suite/openmpi": FOREIGN,
+    'flags="-O1 -w -DOMPI_OMIT_MPI1_COMPAT_DECLS=0"': FOREIGN,
+    '~/mpich-4.0.2/test/mpi/configure CC=gcc MPICC=mpicc.openmpi CFLAGS="$flags" --disable-fortran '
+    "--disable-cxx --disable-spawn --enable-strictmpi": FOREIGN,
+    'make -C dtpools CFLAGS="$flags" && make -C util CFLAGS="$flags"': FOREIGN,
+    "for folder in attr coll comm datatype errhan pt2pt rma; do make -k -C $folder check TESTS= "
+    'CFLAGS="$flags"; done': FOREIGN,
     "mpirun -n 4 ./program": FOREIGN,
     "srun -n 4 ./program": FOREIGN,
-    "cp examples/nic/example.cpp mycard.cpp": FOREIGN,
-    "c++ -std=c++20 -O2 -fPIC -shared -I include mycard.cpp -o libmycard.so": FOREIGN,
+    "cp examples/nic/example.cpp mynic.cpp": FOREIGN,
+    "c++ -std=c++20 -O2 -fPIC -shared -I include mynic.cpp -o libmynic.so": FOREIGN,
     "jq -sc 'map(select(.link)) | group_by(.link)[] | .[0].link + {bytes: map(.bytes)|add, "
     "packets: map(.packets)|add}' counters": FOREIGN,
     "jq -sc 'map(select(.puts) | del(.endpoint, .process)) | group_by(.node)[] | reduce .[1:][] as $one "
@@ -110,7 +124,7 @@ def documents() -> Iterator[Path]:
 def commands(text: str) -> Iterator[str]:
     """The lines behind a prompt in blocks of kind console, without their remarks."""
     for block in re.findall(r"^ *```console\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE):
-        for line in re.findall(r"^ *\$ (.*)$", block, re.MULTILINE):
+        for line in re.findall(r"^ *\$ (.*)$", re.sub(r" *\\\n *", " ", block), re.MULTILINE):
             yield re.sub(r"\s+# .*$", "", line).strip()
 
 

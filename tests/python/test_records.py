@@ -50,7 +50,7 @@ def test_unknown_fields_are_kept_in_extra() -> None:
         ("bytes", 1 << 63, "2^63"),
         ("ranks", 0, "from 1"),
         ("p50_us", "fast", "number"),
-        ("p50_us", -0.1, "at least 0"),
+        ("p50_us", -0.1, "but must be 0, or a number from"),
         ("p99_us", None, "number"),
         ("via", "", "not empty"),
         ("via", 7, "text"),
