@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,8 +14,6 @@ from steps import CORES, ROOT, VENV, environment, run, show_end
 
 OUT = ROOT / "out" / "test"
 PYTHON = VENV / "bin" / "python"
-# A build gives way to the tests beside it, which have limits after which something hangs.
-NICE = 19
 FUZZ_LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]
 # What only ranks of the same job say, or a user's own files: half of the time.
 TRUSTED = {"fuzz_note", "fuzz_offer", "fuzz_rules"}
@@ -24,22 +21,20 @@ TRUSTED = {"fuzz_note", "fuzz_offer", "fuzz_rules"}
 
 @dataclass
 class Totals:
-    """Counts over all checks, from several threads, and why something was skipped or failed."""
+    """Counts over all checks, and why something was skipped or failed."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     remarks: list[str] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, passed: int = 0, failed: int = 0, skipped: int = 0, remark: str = "") -> None:
         """Add counts, with a remark for the end when there is something to say."""
-        with self._lock:
-            self.passed += passed
-            self.failed += failed
-            self.skipped += skipped
-            if remark:
-                self.remarks.append(remark)
+        self.passed += passed
+        self.failed += failed
+        self.skipped += skipped
+        if remark:
+            self.remarks.append(remark)
 
     def line(self) -> str:
         """Give the summary line."""
@@ -57,7 +52,7 @@ def build(totals: Totals, name: str, folder: Path, targets: list[str], settings:
         (f"configure {name}", [*configure, "-DPEERWAY_TESTS=ON", *settings]),
         (f"build {name}", ["cmake", "--build", folder, "--target", *targets]),
     ):
-        if run(title, command, log, nice=NICE) != 0:
+        if run(title, command, log) != 0:
             show_end(log)
             totals.add(failed=1, remark=f"{name}: the build failed, see out/test/{log.name}")
             return False

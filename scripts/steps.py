@@ -44,19 +44,13 @@ def environment(**extra: str) -> dict[str, str]:
     return env
 
 
-def run(
-    title: str, command: Sequence[object], log: Path, env: dict[str, str] | None = None, nice: int = 0
-) -> int:
-    """Run `command` in the root folder, output in `log`, print one line with its times. Returns its status.
-
-    With `nice`, it takes what time of the processors the steps beside it leave.
-    """
+def run(title: str, command: Sequence[object], log: Path, env: dict[str, str] | None = None) -> int:
+    """Run `command` in the root folder, output in `log`, print one line with its times. Returns its status."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    words = [*(["nice", "-n", str(nice)] if nice else []), *map(str, command)]
     started = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(
-            words,
+            [str(word) for word in command],
             cwd=ROOT,
             env=env or environment(),
             stdin=subprocess.DEVNULL,

@@ -2,9 +2,9 @@
 
     python scripts/test.py [--long]
 
-Two lanes run side by side: the C++ unit tests under ASan+UBSan and under TSan, with the fuzzers, which are
-of the same build as ASan's; and the Python tests, the tests between processes and the documentation. With
---long, what takes long comes on top: each fuzzer for a minute, the unit tests as users get the code, and the
+First the C++ unit tests under ASan+UBSan and under TSan, with the fuzzers, which are of the same build as
+ASan's; then the Python tests, the tests between processes and the documentation. Not side by side: both keep
+all cores busy, and ranks that poll miss their turns beside compilers. With --long, what takes long comes on top: each fuzzer for a minute, the unit tests as users get the code, and the
 whole matrices of the tests between processes. Logs, results and times are in out/test; the record of the last
 long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
 """
@@ -18,7 +18,6 @@ import platform
 import shutil
 import signal
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import checks
@@ -77,14 +76,14 @@ def plain(totals: Totals, long: bool) -> None:
 
 
 def cpp(totals: Totals, long: bool) -> None:
-    """The first lane."""
+    """Run what is C++."""
     address_sanitizer(totals, long)
     thread_sanitizer(totals)
     plain(totals, long)
 
 
 def programs(totals: Totals, long: bool) -> None:
-    """The second lane."""
+    """Run what is Python, and whole programs."""
     checks.pytest(totals, "python")
     if long:
         checks.pytest(totals, "system", "--long", PEERWAY_MPI_MATRIX="1")
@@ -118,11 +117,10 @@ def test() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name in [name for name in os.environ if name.startswith("PEERWAY_")]:
         del os.environ[name]  # the tests start from the defaults
-    say("test: C++, beside Python and whole programs")
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        lanes = [pool.submit(lane, totals, long) for lane in (cpp, programs)]
-    for lane in lanes:
-        lane.result()
+    say("test: C++")
+    cpp(totals, long)
+    say("test: Python and whole programs")
+    programs(totals, long)
     for remark in totals.remarks:
         say(f"  {remark}")
     say(f"test: {time.monotonic() - started:.0f} s, logs in out/test")

