@@ -45,7 +45,7 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def run(title: str, command: Sequence[object], log: Path, env: dict[str, str] | None = None) -> int:
-    """Run `command` in the root folder, output in `log`, print one line with its times. Returns its status."""
+    """Run `command` in the root folder, output in `log`, print one line with times. Returns its status."""
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     with log.open("wb") as output:

@@ -4,9 +4,10 @@
 
 First the C++ unit tests under ASan+UBSan and under TSan, with the fuzzers, which are of the same build as
 ASan's; then the Python tests, the tests between processes and the documentation. Not side by side: both keep
-all cores busy, and ranks that poll miss their turns beside compilers. With --long, what takes long comes on top: each fuzzer for a minute, the unit tests as users get the code, and the
-whole matrices of the tests between processes. Logs, results and times are in out/test; the record of the last
-long run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
+all cores busy, and ranks that poll miss their turns beside compilers. With --long, what takes long comes on
+top: each fuzzer for a minute, the unit tests as users get the code, and the whole matrices of the tests
+between processes. Logs, results and times are in out/test; the record of the last long run is
+results/tests/long.jsonl. What cannot run here is skipped with the reason.
 """
 
 from __future__ import annotations
