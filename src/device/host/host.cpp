@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 
@@ -91,9 +92,12 @@ std::byte* map_shared(int descriptor, uint64_t bytes, const char* whose) {
 
 Descriptor make_memfd(const char* purpose, uint64_t bytes, uint64_t held) {
   Descriptor made = make_shared_memory(purpose, bytes, held);
-  if (!made)
-    throw Error(PW_NO_MEMORY, format("peerway: no {} bytes of shared memory for {}{}", bytes, purpose,
-                                     why_no_shared_memory(errno)));
+  if (!made) {
+    const int error = errno;
+    throw Error(error == ENOMEM || error == ENOSPC ? PW_NO_MEMORY : PW_SYSTEM,
+                format("peerway: no {} bytes of shared memory for {}{}", bytes, purpose,
+                       why_no_shared_memory(error)));
+  }
   return made;
 }
 
