@@ -138,8 +138,9 @@ pw_nic_status register_memory(pw_nic* nic, const pw_nic_span* span, pw_nic_memor
 
 void deregister_memory(pw_nic*, pw_nic_memory* memory) {
   memory->generation = 0;
-  for (int ms = 0; memory->users > 0 && ms < 1000; ++ms) usleep(1000);  // a dead peer stays counted in
-  memory->users = 0;
+  int ms = 0;
+  while (memory->users > 0 && ms < 1000) usleep(1000), ++ms;
+  if (ms == 1000) memory->users = 0;  // a peer that died stays counted in
 }
 
 pw_nic_status import_key(pw_nic* nic, pw_nic_peer* peer, const pw_nic_key* wire, pw_nic_remote** remote) {
