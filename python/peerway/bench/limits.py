@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PAGE = 4096
 TARGETS = (0, 64, 1024, 2048)  # bytes: where in its page the target begins; the source begins at 0
 """A CPU compares addresses of loads and stores by their place in a page first, so that a copy to a place just
-behind its source in that respect can take twenty times as long as one to another."""
+behind its source in that respect takes much longer than one to another."""
 
 _MEMCPY_TESTS = ("put_bw", "get_bw", "cube")
 _FLAG_TESTS = ("put_latency", "signal_latency")
