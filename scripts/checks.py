@@ -14,6 +14,8 @@ from steps import CORES, ROOT, VENV, environment, run, show_end
 
 OUT = ROOT / "out" / "test"
 PYTHON = VENV / "bin" / "python"
+# Many times what they take: only what hangs meets them. In seconds.
+UNIT_LIMIT, PYTEST_LIMIT, LONG_LIMIT = 600, 1800, 6 * 3600
 FUZZ_LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]
 # What only ranks of the same job say, or a user's own files: half of the time.
 TRUSTED = {"fuzz_note", "fuzz_offer", "fuzz_rules"}
@@ -69,9 +71,8 @@ def unit_tests(
         *prefix,
         folder / "tests" / "unit" / program,
         f"--gtest_output=json:{result}",
-        "--gtest_brief=1",
     ]
-    status = run(f"run {name}", command, log, environment(**env))
+    status = run(f"run {name}", command, log, environment(**env), limit_s=UNIT_LIMIT)
     if status != 0:
         show_end(log)
     count_gtest(totals, name, result, status)
@@ -136,7 +137,8 @@ def pytest(totals: Totals, folder: str, *options: str, **env: str) -> None:
     result, log = OUT / f"{folder}.xml", OUT / f"{folder}.log"
     result.unlink(missing_ok=True)
     tests = [f"tests/{folder}", "--durations=40", f"--junitxml={result}", *options]
-    status = run(f"pytest tests/{folder}", [PYTHON, "-m", "pytest", *tests], log, environment(**env))
+    limit = LONG_LIMIT if "--long" in options else PYTEST_LIMIT
+    status = run(f"pytest tests/{folder}", [PYTHON, "-m", "pytest", *tests], log, environment(**env), limit)
     if status != 0:
         show_end(log)
     if not result.exists():

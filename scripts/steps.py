@@ -5,10 +5,13 @@ The times of all steps of a script, by the clock and of the processors, are in o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,8 +47,18 @@ def environment(**extra: str) -> dict[str, str]:
     return env
 
 
-def run(title: str, command: Sequence[object], log: Path, env: dict[str, str] | None = None) -> int:
-    """Run `command` in the root folder, output in `log`, print one line with times. Returns its status."""
+def run(
+    title: str,
+    command: Sequence[object],
+    log: Path,
+    env: dict[str, str] | None = None,
+    limit_s: float = float("inf"),
+) -> int:
+    """Run `command` in the root folder, output in `log`, print one line with times. Returns its status.
+
+    Past the limit, which is for what hangs, it gets SIGABRT, so that sanitizers and Python print where they
+    are, and what is left of its session is killed.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     with log.open("wb") as output:
@@ -56,18 +69,33 @@ def run(title: str, command: Sequence[object], log: Path, env: dict[str, str] | 
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
+        guard = threading.Timer(min(limit_s, threading.TIMEOUT_MAX), stop, [process.pid])
+        guard.daemon = True
+        guard.start()
         try:
             _, ended, used = os.wait4(process.pid, 0)
         except KeyboardInterrupt:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             raise
+        finally:
+            guard.cancel()
     status = process.returncode = os.waitstatus_to_exitcode(ended)
     wall, cpu = time.monotonic() - started, used.ru_utime + used.ru_stime
     TIMES.append({"step": title, "wall_s": round(wall, 1), "cpu_s": round(cpu, 1), "status": status})
     outcome = "" if status == 0 else f"  FAILED with status {status}"
+    outcome += f": it hung, and was stopped after {limit_s:.0f} s" if wall > limit_s else ""
     say(f"  {title:<58} {wall:6.1f} s, {cpu:6.1f} s of CPU{outcome}")
     return status
+
+
+def stop(session: int) -> None:
+    """End a session of processes; its leader may say first where it is."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(session, signal.SIGABRT)
+        time.sleep(20)
+        os.killpg(session, signal.SIGKILL)
 
 
 def must(title: str, command: Sequence[object], log: Path, env: dict[str, str] | None = None) -> None:

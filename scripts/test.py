@@ -52,7 +52,7 @@ def address_sanitizer(totals: Totals, long: bool) -> None:
     targets = ["unit", *(["fuzzers"] if fuzzers else [])]
     if not checks.build(totals, "unit-asan", folder, targets, [*SLIM, *settings]):
         return
-    options = {"ASAN_OPTIONS": "detect_leaks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    options = {"ASAN_OPTIONS": "detect_leaks=1:handle_abort=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
     checks.unit_tests(totals, "unit-asan", folder, **options)
     if fuzzers:
         checks.fuzz(totals, folder, FUZZ_RUNS, FUZZ_SECONDS if long else 0)
@@ -64,7 +64,7 @@ def thread_sanitizer(totals: Totals) -> None:
     """
     folder = ROOT / "build" / "tsan"
     if checks.build(totals, "unit-tsan", folder, ["unit"], [*SLIM, "-DPEERWAY_SANITIZE=thread"]):
-        options = {"TSAN_OPTIONS": "second_deadlock_stack=1"}
+        options = {"TSAN_OPTIONS": "second_deadlock_stack=1:handle_abort=1"}
         checks.unit_tests(totals, "unit-tsan", folder, "setarch", "-R", **options)
 
 
