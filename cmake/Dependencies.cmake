@@ -2,15 +2,20 @@
 # (libfmt-dev, nlohmann-json3-dev); otherwise the headers come from the PyPI wheels `cmeel-fmt` and
 # `nlohmann-json`, so that a build needs no root and, from a folder of wheels, no network.
 find_package(Threads REQUIRED)
-find_package(Python 3.11 REQUIRED COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
+find_package(Python 3.11 COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
 
 function(peerway_header_library target header wheel_expression)
-  execute_process(COMMAND ${Python_EXECUTABLE} -c "${wheel_expression}"
-                  OUTPUT_VARIABLE wheel_include OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(Python_EXECUTABLE)
+    execute_process(COMMAND ${Python_EXECUTABLE} -c "${wheel_expression}"
+                    OUTPUT_VARIABLE wheel_include OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
   find_path(${target}_INCLUDE ${header} HINTS ${wheel_include})
   if(NOT ${target}_INCLUDE)
-    message(FATAL_ERROR "peerway: ${header} was not found. Install its Debian package, or its wheel into "
-                        "${Python_EXECUTABLE}: python -m pip install cmeel-fmt nlohmann-json")
+    message(FATAL_ERROR "peerway: ${header} was not found. Install it by one of these, then run cmake again:\n"
+                        "  apt-get install libfmt-dev nlohmann-json3-dev    (Debian, Ubuntu)\n"
+                        "  dnf install fmt-devel json-devel                 (Fedora, RHEL with EPEL)\n"
+                        "  spack install fmt nlohmann-json                  (and -DCMAKE_PREFIX_PATH=...)\n"
+                        "  python3 -m pip install cmeel-fmt nlohmann-json")
   endif()
   add_library(${target} INTERFACE)
   target_include_directories(${target} SYSTEM INTERFACE ${${target}_INCLUDE})

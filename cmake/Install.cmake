@@ -1,12 +1,7 @@
 # Installation: headers, library, CMake package config and pkg-config file. Components: `library` (what programs need
 # to run), `development` (what they need to be compiled), and `python` (the extension module; only in wheels).
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# In a wheel the folders must be the same on every distribution, so no lib64 there.
-if(SKBUILD)
-  set(CMAKE_INSTALL_LIBDIR lib)
-endif()
 set(PEERWAY_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/peerway)
 
 install(TARGETS peerway EXPORT peerwayTargets
@@ -26,6 +21,9 @@ install(FILES ${PROJECT_BINARY_DIR}/peerwayConfig.cmake ${PROJECT_BINARY_DIR}/pe
 
 # The prefix in the .pc file follows the file, so that an installed tree can be moved.
 file(RELATIVE_PATH PEERWAY_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")  # where the loader looks by itself
+  set(PEERWAY_PC_RPATH " -Wl,-rpath,\${libdir}")
+endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/peerway.pc.in ${PROJECT_BINARY_DIR}/peerway.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/peerway.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
         COMPONENT development)

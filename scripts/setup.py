@@ -98,7 +98,8 @@ def install_requirements(extras: list[str], wheels: str | None) -> None:
             f"no such extra: {', '.join(unknown)}; pyproject.toml has {', '.join(sorted(optional))}"
         )
     groups = {
-        "base": project["build-system"]["requires"] + project["project"]["dependencies"] + build_tools()
+        "base": project["build-system"]["requires"] + project["project"]["dependencies"] + build_tools(),
+        "tools": optional["tools"],
     }
     groups.update((name, optional[name]) for name in extras)
     lock = ROOT / "requirements.lock"

@@ -23,7 +23,7 @@ def requirements(extras: list[str]) -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     optional = project["project"]["optional-dependencies"]
     needs = [*project["build-system"]["requires"], *project["project"]["dependencies"], "pip"]
-    return needs + [need for extra in extras for need in optional[extra]]
+    return needs + [need for extra in ("tools", *extras) for need in optional[extra]]
 
 
 def wheels() -> int:

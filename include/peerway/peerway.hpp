@@ -217,7 +217,7 @@ class Team {
   /// Collective. What every rank gave, in rank order; ranks may give different numbers of bytes.
   std::vector<Key> all_gather(std::span<const std::byte> mine, Timeout timeout = forever) {
     const uint64_t length = mine.size();
-    std::vector<uint64_t> lengths(size());
+    std::vector<uint64_t> lengths(static_cast<size_t>(size()));
     check(pw_team_all_gather(handle(), &length, sizeof length, lengths.data(), detail::nanoseconds(timeout)));
     const uint64_t widest = *std::max_element(lengths.begin(), lengths.end());
     Key padded(widest);

@@ -12,7 +12,7 @@ struct InterruptCheck {
   int (*check)(void* user) = nullptr;
   void* user = nullptr;
 };
-inline thread_local InterruptCheck interrupt_check;
+extern constinit thread_local InterruptCheck interrupt_check;
 
 /// PW_INTERRUPTED, with the message for pw_error_message().
 pw_status fail_interrupted(const char* what) noexcept;

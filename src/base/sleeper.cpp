@@ -11,6 +11,8 @@
 
 namespace pw {
 
+constinit std::atomic<bool> detail::wakers_order{true};
+
 void detail::wake_all(Sleepers& sleepers) {
   sleepers.woken.fetch_add(1, std::memory_order_seq_cst);
   syscall(SYS_futex, &sleepers.woken, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

@@ -18,7 +18,7 @@ struct alignas(64) Sleepers {
 namespace detail {
 /// Whether who wakes must order its store before the look at `count` itself. Else the sleeper does it for
 /// all.
-inline std::atomic<bool> wakers_order{true};
+extern std::atomic<bool> wakers_order;
 void wake_all(Sleepers& sleepers);
 }  // namespace detail
 

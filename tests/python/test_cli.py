@@ -14,6 +14,8 @@ from peerway.cli import VERBS, main
 from peerway.cli import command as peerway
 from peerway.errors import BadTable, PeerLost
 
+RESULTS = Path(__file__).resolve().parents[2] / "results" / "cpu-2"
+
 
 def test_help_names_every_verb_and_imports_none_of_them() -> None:
     program = (
@@ -69,3 +71,30 @@ def test_without_a_verb_the_help_is_shown_once() -> None:
     done = subprocess.run([sys.executable, "-m", "peerway"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("Usage:") == 1
+
+
+@pytest.mark.parametrize(("verb", "package"), [("compare", "scipy"), ("report", "jinja2")])
+def test_a_verb_without_its_packages_says_what_to_install(verb: str, package: str, tmp_path: Path) -> None:
+    """As after `pip install peerway`, which brings no packages for statistics and plots."""
+    records = str(next(RESULTS.glob("*.jsonl")))
+    words = ["peerway", verb, *([records, records] if verb == "compare" else [records, "-o", "page.html"])]
+    program = (
+        f"import sys; sys.modules[{package!r}] = None; sys.argv = {words!r};"
+        "import peerway.cli; peerway.cli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert f"needs {package}" in done.stderr
+    assert "pip install 'peerway[tools]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_folders_for_build_systems_hold_what_they_should() -> None:
+    prefix, cmake = (
+        Path(CliRunner().invoke(peerway, [option]).output.strip()) for option in ("--prefix", "--cmakedir")
+    )
+    assert (prefix / "include" / "peerway" / "peerway.h").exists()
+    assert (prefix / "lib" / "pkgconfig" / "peerway.pc").exists()
+    assert (cmake / "peerwayConfig.cmake").exists()

@@ -62,19 +62,22 @@ def test_the_installation_has_what_it_should(prefix: Path) -> None:
     assert not [name for name in files if "_core" in name]
 
 
-def test_the_library_exports_the_c_interface_only(prefix: Path) -> None:
+def test_the_library_shows_the_c_interface_and_its_inside_to_its_python_module_only(prefix: Path) -> None:
     listing = subprocess.run(
-        ["nm", "-D", "--defined-only", prefix / "lib" / "libpeerway.so"],
+        ["nm", "-D", "--defined-only", "--with-symbol-versions", prefix / "lib" / "libpeerway.so"],
         capture_output=True,
         text=True,
         check=True,
     )
-    names = {line.split()[-1] for line in listing.stdout.splitlines()}
+    names = [line.split()[-1].split("@@") for line in listing.stdout.splitlines()]
+    versions = ("PEERWAY_0", "PEERWAY_PRIVATE")
+    of = {version: {one[0] for one in names if one[-1] == version} for version in versions}
     header = (prefix / "include" / "peerway" / "peerway.h").read_text()
     declared = set(re.findall(r"PW_API\s[^;(]*?\b(pw_\w+)\(", header))
     assert declared
-    assert declared <= names
-    assert {name for name in names if name.startswith("pw_")} == declared
+    assert of["PEERWAY_0"] - {"PEERWAY_0"} == declared
+    assert all("2pw" in name for name in of["PEERWAY_PRIVATE"] - {"PEERWAY_PRIVATE"})
+    assert sum(map(len, of.values())) == len(names)
 
 
 def test_find_package(prefix: Path, tmp_path: Path, run_program: Run) -> None:
@@ -118,8 +121,22 @@ def test_pkg_config(prefix: Path, tmp_path: Path, run_program: Run, compiler: st
     program = tmp_path / Path(source).stem
     done = run_program(*compiler.split(), *warnings, ROOT / "examples" / source, *flags, "-o", program)
     assert done.returncode == 0, done.stderr
-    libraries = dict(os.environ, LD_LIBRARY_PATH=str(prefix / "lib"))
-    assert_said(run_program("peerway", "run", "-n", "2", "--", program, env=libraries), program.name)
+    assert_said(run_program("peerway", "run", "-n", "2", "--", program), program.name)
+
+
+@pytest.mark.parametrize(("compiler", "suffix"), [("cc -std=c11", "h"), ("c++ -std=c++20", "hpp")])
+def test_the_headers_are_clean_under_all_that_users_warn_of(
+    prefix: Path, tmp_path: Path, run_program: Run, compiler: str, suffix: str
+) -> None:
+    program = tmp_path / f"all.{'c' if suffix == 'h' else 'cpp'}"
+    headers = sorted((prefix / "include" / "peerway").glob(f"*.{suffix}"))
+    known = [header.name for header in headers if header.name != "peerway_mpi.h"]  # which needs an mpi.h
+    assert f"peerway.{suffix}" in known
+    program.write_text("".join(f"#include <peerway/{name}>\n" for name in known))
+    flags = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Wcast-qual"]
+    include = f"-I{prefix / 'include'}"
+    done = run_program(*compiler.split(), *flags, "-Werror", "-fsyntax-only", include, program)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("example", EXPECTED)

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import errno
 import importlib
+import importlib.util
 import io
 import os
 import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -32,6 +35,8 @@ VERBS = {
 }
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_TOOLS = ("jinja2", "plotly", "scipy")  # of the extra `tools`: the library needs none of them
 _OUTPUT_ENDED = (errno.EPIPE, errno.ENOSPC)
 
 
@@ -56,8 +61,31 @@ class Verbs(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
 
+def _prints(option: str, below: str, what: str) -> Callable[[_Function], _Function]:
+    """An option that prints a folder of the installation and ends, for build systems."""
+
+    def show(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+        if wanted:
+            core = importlib.util.find_spec("peerway._core")
+            assert core is not None
+            assert core.origin is not None
+            click.echo(os.path.join(os.path.dirname(core.origin), *below.split("/")).rstrip("/"))  # noqa: PTH118, PTH120
+            ctx.exit()
+
+    return click.option(
+        option,
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help=f"Print {what}, and exit.",
+    )
+
+
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="peerway", message="%(prog)s %(version)s")
+@_prints("--prefix", "", "the folder with include/ and lib/ of this installation")
+@_prints("--cmakedir", "lib/cmake/peerway", "the folder for CMake's peerway_DIR")
 def command() -> None:
     """Peerway: the direct way between memories. Measure the ways bytes can move, choose, use the fastest."""
 
@@ -82,6 +110,11 @@ def main() -> None:
         sys.exit(error.exit_code)
     except Error as error:
         _say(str(error))
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _TOOLS:
+            raise
+        _say(f"this needs {error.name}, which is not installed; run pip install 'peerway[tools]'")
         sys.exit(1)
     except OSError as error:
         if error.errno not in _OUTPUT_ENDED or error.filename:

@@ -62,7 +62,7 @@ def core_candidates() -> list[str]:
     """
     extension = importlib.util.find_spec("peerway._core")
     package = Path(extension.origin).parent if extension and extension.origin else Path(__file__).parents[2]
-    inside = sorted(map(str, package.glob("lib*/libpeerway.so.[0-9]")))
+    inside = sorted(map(str, package.glob("lib*/libpeerway.so")))
     return [*inside, "libpeerway.so.0", "libpeerway.so"]
 
 

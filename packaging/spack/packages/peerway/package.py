@@ -1,0 +1,51 @@
+"""Spack's recipe of Peerway: `spack repo add packaging/spack`, then `spack install peerway`."""
+
+from spack.package import *
+
+
+class Peerway(CMakePackage):
+    """One-sided communication between GPU memories over the fastest path that was measured."""
+
+    homepage = "https://github.com/peerway/peerway"
+    git = "https://github.com/peerway/peerway.git"
+
+    license("Apache-2.0")
+
+    version("main", branch="main")
+
+    variant("python", default=True, description="The Python package and the command `peerway`")
+    variant("tools", default=True, when="+python", description="`peerway compare` and `peerway report`")
+
+    depends_on("c", type="build")
+    depends_on("cxx", type="build")
+    depends_on("cmake@3.25:", type="build")
+    depends_on("ninja", type="build")
+    depends_on("fmt@9:", type="build")
+    depends_on("nlohmann-json@3.11:", type="build")
+    conflicts("%gcc@:11", msg="Peerway is C++20: GCC 12 or newer")
+    conflicts("platform=darwin", msg="Peerway runs on Linux")
+
+    generator("ninja")
+
+    with when("+python"):
+        extends("python@3.11:")
+        depends_on("py-pip", type="build")
+        depends_on("py-scikit-build-core@1:", type="build")
+        depends_on("py-nanobind@2.8:", type="build")
+        depends_on("py-click@8.1:", type="run")
+        depends_on("py-numpy@1.26:", type="run")
+        depends_on("py-nvidia-ml-py@12:", type="run")
+        depends_on("py-rich@13:", type="run")
+    with when("+tools"):
+        depends_on("py-jinja2@3.1:", type="run")
+        depends_on("py-plotly@6:", type="run")
+        depends_on("py-scipy@1.15:", type="run")
+
+    @run_after("install", when="+python")
+    def install_python_package(self):
+        """As `pip install .` does; fmt and nlohmann-json are Spack's, so their wheels are not asked for."""
+        pip(
+            "install", "--no-deps", "--no-build-isolation", "--no-index", f"--prefix={self.prefix}", ".",
+            "--config-settings=cmake.define.CMAKE_PREFIX_PATH="
+            + ";".join(self.spec[name].prefix for name in ("fmt", "nlohmann-json")),
+        )  # fmt: skip
