@@ -94,7 +94,7 @@ PW_API void pw_team_free(pw_team* team);
 
 typedef struct pw_context pw_context;
 
-/* Collective over the team, which must outlive the context. */
+/* Collective over the team. A team that is freed first is left once its contexts are freed. */
 PW_API pw_status pw_context_create(pw_team* team, pw_context** context);
 
 /* Ends the context without freeing it: the waits of this process's other threads in it, and of peers for this
@@ -102,8 +102,9 @@ PW_API pw_status pw_context_create(pw_team* team, pw_context** context);
  * nothing. */
 PW_API pw_status pw_context_close(pw_context* context);
 
-/* Closes and frees it. All that was made from it must have been closed before, and no thread be in a call
- * with it. */
+/* Closes and frees it; no thread may be in a call with it. What was made from it stays valid until it is
+ * closed itself: memory stays, and calls that would communicate return PW_CLOSED. The threads and connections
+ * of the context end with the last of these objects. */
 PW_API void pw_context_free(pw_context* context);
 
 /* Restricts the operations that follow to the named paths, comma-separated ("peer/copy,staged"); a name
@@ -138,7 +139,8 @@ PW_API pw_status pw_allocate(pw_context* context, pw_device device, uint64_t byt
  * stay allocated until pw_region_close. Registering a span again is cheap. */
 PW_API pw_status pw_register(pw_context* context, void* address, uint64_t bytes, pw_region** region);
 
-/* Ends the region: peers that still use its key get PW_STALE_KEY. */
+/* Ends the region: peers that still use its key get PW_STALE_KEY. A plan or FIFO that uses a region, a remote
+ * or a signal keeps it until it is freed itself. */
 PW_API pw_status pw_region_close(pw_region* region);
 PW_API void* pw_region_address(const pw_region* region);
 PW_API uint64_t pw_region_bytes(const pw_region* region);
@@ -240,7 +242,7 @@ typedef struct pw_stream {
 /* A new stream: on the host a worker thread with a queue, on cuda a non-blocking CUDA stream. */
 PW_API pw_status pw_stream_create(pw_context* context, pw_device device, pw_stream* stream);
 
-/* Waits for all that was enqueued, and frees a stream that pw_stream_create made. */
+/* Waits for all that was enqueued, and frees a stream that pw_stream_create made, before its context. */
 PW_API void pw_stream_free(pw_context* context, pw_stream stream);
 
 /* Runs `call(user)` on a thread of the host in the stream's order. It must not call CUDA. */
@@ -357,8 +359,8 @@ PW_API pw_status pw_signal_status(const pw_signal* signal);
 /* Kernels of `device` post puts of this rank's `regions` to `remotes` (regions of other ranks, and signals to
  * raise behind the data) by their places in these lists; the proxy thread does them over whatever path there
  * is. It serves ranks whose memory the device cannot map, and any other. `entries`, a power of two from 2 to
- * 65536, may be under way at once; then kernels wait. Regions and remotes must outlive the FIFO. An entry
- * that leaves its regions, or a rank that is lost, cancels the FIFO. */
+ * 65536, may be under way at once; then kernels wait. An entry that leaves its regions, or a rank that is
+ * lost, cancels the FIFO. */
 typedef struct pw_fifo pw_fifo;
 struct pw_fifo_handle;
 PW_API pw_status pw_fifo_create(pw_context* context, pw_device device, uint32_t entries,

@@ -8,8 +8,9 @@
 //   peerway::check(ctx.put(remote.span(0, n), region.span(n, n)));
 //
 // Control paths (everything that makes an object, and the exchange) throw peerway::Error; data paths (put,
-// get, raise, wait, flush) return a [[nodiscard]] peerway::Status. An object must not outlive the context it
-// came from, nor a context its team. Sizes, offsets and strides are in bytes.
+// get, raise, wait, flush) return a [[nodiscard]] peerway::Status. Objects may end in any order: what outlives
+// its context answers with Status::closed where it would communicate, and its memory stays. Sizes, offsets and
+// strides are in bytes.
 #ifndef PEERWAY_PEERWAY_HPP
 #define PEERWAY_PEERWAY_HPP
 
@@ -336,12 +337,19 @@ class Context {
   using LocalBlock = Block<pw_region>;
   using FarBlock = Block<pw_remote>;
 
-  /// Collective over `team`, which must outlive the context.
+  /// Collective over `team`, which this rank leaves only once its contexts have ended, too.
   explicit Context(Team& team) {
     pw_context* context = nullptr;
     check(pw_context_create(team.handle(), &context));
-    context_.reset(context);
+    context_.reset(context, pw_context_free);
   }
+  Context(Context&&) noexcept = default;
+  Context& operator=(Context&& other) noexcept {
+    end();
+    context_ = std::move(other.context_);
+    return *this;
+  }
+  ~Context() { end(); }
 
   /// Ends the waits of other threads in this context with Status::closed and refuses what follows.
   void close() { check(pw_context_close(handle())); }
@@ -414,7 +422,7 @@ class Context {
 
   /// Puts that kernels of `device` post and the proxy thread does (peerway/device/fifo.cuh): from `regions`
   /// to `remotes`, regions of others and signals to raise behind the data, named by their places in these
-  /// lists. `entries`, a power of two, may be under way at once. Regions and remotes must outlive it.
+  /// lists. `entries`, a power of two, may be under way at once.
   Fifo fifo(pw_device device, const std::vector<std::reference_wrapper<const Region>>& regions,
             const std::vector<std::reference_wrapper<const Remote>>& remotes, uint32_t entries = 256);
 
@@ -439,7 +447,12 @@ class Context {
     return static_cast<Status>(pw_put_block(handle(), to.handle, &to.block, from.handle, &from.block, raise));
   }
 
-  detail::Owner<pw_context, pw_context_free> context_;
+  void end() {
+    if (context_ != nullptr) static_cast<void>(pw_context_close(context_.get()));
+    context_.reset();
+  }
+
+  std::shared_ptr<pw_context> context_;  // shared with its streams, which may outlive this object
 };
 
 }  // namespace peerway

@@ -31,9 +31,9 @@ inline pw_stream cuda_stream(void* queue, int32_t index = -1) { return {cuda(ind
 /// destructor returns.
 class Stream {
  public:
-  Stream(pw_context* context, pw_stream stream) : context_(context), stream_(stream) {}
-  Stream(Stream&& other) noexcept
-      : context_(std::exchange(other.context_, nullptr)), stream_(other.stream_) {}
+  Stream(std::shared_ptr<pw_context> context, pw_stream stream)
+      : context_(std::move(context)), stream_(stream) {}
+  Stream(Stream&& other) noexcept : context_(std::move(other.context_)), stream_(other.stream_) {}
   Stream& operator=(Stream&& other) noexcept {
     std::swap(context_, other.context_);
     std::swap(stream_, other.stream_);
@@ -48,25 +48,26 @@ class Stream {
       const std::unique_ptr<std::function<void()>> mine(static_cast<std::function<void()>*>(user));
       (*mine)();
     };
-    const auto status = static_cast<Status>(pw_stream_call(context_, stream_, run, owned.get()));
+    const auto status = static_cast<Status>(pw_stream_call(context_.get(), stream_, run, owned.get()));
     if (status == Status::ok) owned.release();
     return status;
   }
 
   /// Returns once all that was enqueued is done. Whether plans in it were cancelled, Plan::status() tells.
   Status wait(Timeout timeout = forever) {
-    return static_cast<Status>(pw_stream_wait(context_, stream_, detail::nanoseconds(timeout)));
+    return static_cast<Status>(pw_stream_wait(context_.get(), stream_, detail::nanoseconds(timeout)));
   }
 
   void close() {
-    if (context_ != nullptr) pw_stream_free(std::exchange(context_, nullptr), stream_);
+    if (context_ != nullptr) pw_stream_free(context_.get(), stream_);
+    context_.reset();
   }
   [[nodiscard]] pw_device device() const { return stream_.device; }
   [[nodiscard]] pw_stream handle() const { return stream_; }
   operator pw_stream() const { return stream_; }  ///< for the calls that take any stream
 
  private:
-  pw_context* context_;
+  std::shared_ptr<pw_context> context_;
   pw_stream stream_;
 };
 
@@ -238,7 +239,7 @@ inline Fifo Context::fifo(pw_device device, const std::vector<std::reference_wra
 inline Stream Context::stream(pw_device device) {
   pw_stream stream{};
   check(pw_stream_create(handle(), device, &stream));
-  return {handle(), stream};
+  return {context_, stream};
 }
 
 inline PlanBuilder Context::plan(pw_device device) {

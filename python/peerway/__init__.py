@@ -41,24 +41,24 @@ from peerway.errors import (
 if TYPE_CHECKING:
     from peerway.context import ANY_RANK, Context, Team
     from peerway.halo import Halo
-    from peerway.memory import Region, Remote, Signal, Span
+    from peerway.memory import Region, Remote, Signal
     from peerway.plan import Fifo, Plan, PlanBuilder, Stream
+    from peerway.views import Span, View
 
     __version__: str
 
 _LAZY = {
     "ANY_RANK": "peerway.context", "Context": "peerway.context", "Team": "peerway.context",
     "Region": "peerway.memory", "Remote": "peerway.memory", "Signal": "peerway.memory",
-    "Span": "peerway.memory",
     "Fifo": "peerway.plan", "Halo": "peerway.halo", "Plan": "peerway.plan", "PlanBuilder": "peerway.plan",
-    "Stream": "peerway.plan",
+    "Span": "peerway.views", "Stream": "peerway.plan", "View": "peerway.views",
 }  # fmt: skip
 
 __all__ = [
     "ANY_RANK", "BadConfig", "BadKey", "BadTable", "Closed", "Context", "Denied", "DeviceFailure", "Error",
     "Fifo", "ForeignKey", "Halo", "Internal", "Interrupted", "InvalidArgument", "NoMemory", "OutOfRange",
     "PeerLost", "Plan", "PlanBuilder", "Region", "Remote", "Signal", "Span", "StaleKey", "Stream",
-    "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported", "__version__",
+    "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported", "View", "__version__",
 ]  # fmt: skip
 
 packages.announce()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import weakref
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -9,8 +10,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from peerway import _core, arrays
 from peerway.errors import InvalidArgument
-from peerway.memory import Region, Remote, Signal, Span, span_of, split_device
+from peerway.given import device as split_device
+from peerway.given import number, of_kind, seconds, shown
+from peerway.memory import Region, Remote, Signal
+from peerway.operands import Far, Near, Registered, far_side, near_side, signal_of
 from peerway.plan import Fifo, Plan, PlanBuilder, Stream
+from peerway.views import blocks_of
 
 if TYPE_CHECKING:
     from peerway.halo import Halo, Sides
@@ -20,6 +25,16 @@ ANY_RANK = _core.ANY_RANK
 POLICIES = ("performance", "economy")
 
 Child = TypeVar("Child", Region, Remote, Signal, Stream, PlanBuilder, Plan, Fifo, "Halo")
+
+
+_open: weakref.WeakSet[Context] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Ends the waits of what a program left open, while the interpreter still runs."""
+    for context in list(_open):
+        context.close()
 
 
 class _Closing:
@@ -77,18 +92,20 @@ class Team(_Closing):
 
     def all_gather(self, mine: bytes, timeout: float | None = None) -> list[bytes]:
         """Collective. What every rank gave, in rank order; lengths may differ."""
-        return self._core.all_gather(mine, timeout)
+        return self._core.all_gather(
+            of_kind("all_gather: `mine`", mine, bytes, "give bytes, such as region.key()."), seconds(timeout)
+        )
 
     def barrier(self, timeout: float | None = None) -> None:
         """Collective. Returns once every rank has called it."""
-        self._core.barrier(timeout)
+        self._core.barrier(seconds(timeout))
 
     def lost(self, rank: int) -> bool:
         """Whether the rank is known to be dead or gone."""
-        return self._core.lost(rank)
+        return self._core.lost(number("lost: `rank`", rank, most=self.size - 1))
 
     def close(self) -> None:
-        """Leaves the team; its contexts must be closed before. Closing twice does nothing."""
+        """Leaves the team, once its contexts are closed, too. Closing twice does nothing."""
         self._core.close()
 
     def __repr__(self) -> str:
@@ -106,8 +123,13 @@ class Context(_Closing):
     """
 
     def __init__(self, team: Team | None = None) -> None:
-        self.team = Team.from_launcher() if team is None else team
+        self.team = (
+            Team.from_launcher()
+            if team is None
+            else of_kind("Context: `team`", team, Team, "give a peerway.Team, or nothing for the launcher's.")
+        )
         self._owns_team = team is None
+        self._rank, self._size = self.team.rank, self.team.size
         try:
             self._core = _core.Context(self.team._core)
         except BaseException:  # Ctrl-C, too
@@ -117,16 +139,18 @@ class Context(_Closing):
         self._children: weakref.WeakSet[Region | Remote | Signal | Stream | PlanBuilder | Plan | Fifo] = (
             weakref.WeakSet()
         )
+        self._registered = Registered()
+        _open.add(self)
 
     @property
     def rank(self) -> int:
         """This process's rank in the team."""
-        return self.team.rank
+        return self._rank
 
     @property
     def size(self) -> int:
         """The number of ranks in the team."""
-        return self.team.size
+        return self._size
 
     @property
     def wait_policy(self) -> str:
@@ -145,24 +169,36 @@ class Context(_Closing):
 
     def allocate(self, device: str, bytes: int) -> Region:
         """New memory on "host", "cuda" (the GPU bound to this rank) or "cuda:1" that peers can map from the
-        start.
+        start. `bytes` is at least 1; the memory is zero on the host, anything on a GPU.
+
+        Raises NoMemory, and Unavailable where there is no such device.
         """
-        return self._keep(Region(self._core.allocate(bytes, *split_device(device))))
+        where = split_device(device)
+        return self._known(Region(self._core.allocate(number("allocate: `bytes`", bytes, 1), *where)))
 
     def register(self, array: object) -> Region:
-        """The memory of an array of any library (NumPy, CuPy, PyTorch, a bytearray, mmap). The region keeps
-        the array alive; nothing is copied.
+        """The memory of an array of any library (NumPy, CuPy, PyTorch, a bytearray, mmap), in C or Fortran
+        order. The region keeps the array alive; nothing is copied. Then the array and its slices can be given
+        to put, get and plans.
+
+        Raises InvalidArgument for arrays with gaps, read-only ones, and those of Python objects.
         """
-        address, size = arrays.span_of(array)
-        return self._keep(Region(self._core.register(address, size), array))
+        address, size, memory = arrays.span_of(array)
+        if size == 0:
+            raise InvalidArgument(f"peerway: register: {shown(array)} has no bytes; a region has at least 1.")
+        return self._known(Region(self._core.register(address, size), memory))
 
     def register_memory(self, address: int, bytes: int) -> Region:
-        """Memory by its address; the caller keeps it until the region is closed."""
-        return self._keep(Region(self._core.register(address, bytes)))
+        """Memory by its address; the caller keeps it until the region and its arrays are gone. Raises
+        InvalidArgument where this process has no such memory.
+        """
+        where = number("register_memory: `address`", address, 1)
+        return self._known(Region(self._core.register(where, number("register_memory: `bytes`", bytes, 1))))
 
     def import_key(self, key: bytes) -> Remote:
         """Another rank's region or signal. Raises BadKey, StaleKey or ForeignKey."""
-        return self._keep(Remote(self._core.import_key(key)))
+        advice = "give the bytes that region.key() or signal.key() gave at its owner."
+        return self._keep(Remote(self._core.import_key(of_kind("import_key: `key`", key, bytes, advice))))
 
     def signal(self, sender: int = ANY_RANK, device: str = "host") -> Signal:
         """A new signal; `sender` is the one rank that will raise it, or ANY_RANK.
@@ -170,7 +206,8 @@ class Context(_Closing):
         With a GPU as `device` its words lie in that GPU's memory: its kernels and plans wait for it without
         leaving the GPU, and only plans and kernels of GPUs raise it.
         """
-        return self._keep(Signal(self._core.signal(sender, *split_device(device))))
+        by = number("signal: `sender`", sender, ANY_RANK, 2**31 - 1)
+        return self._keep(Signal(self._core.signal(by, *split_device(device))))
 
     def use(self, *paths: str) -> None:
         """Restricts the operations that follow to these paths ("peer", "peer/copy", "staged"); none, or
@@ -182,34 +219,53 @@ class Context(_Closing):
         """Every path there is, with whether it can serve this pair of memories and, if not, why."""
         from peerway.paths import paths_for
 
+        of_kind("paths: `remote`", remote, Remote, "give what ctx.import_key made.")
+        of_kind("paths: `region`", region, Region, "give a region of this rank.")
         return paths_for(self._core, remote._core, region._core, op)
 
     def put(
         self,
-        to: Span[Remote] | Remote,
-        source: Span[Region] | Region,
+        to: Far,
+        source: Near,
         signal: Remote | None = None,
         by: int = 1,
     ) -> None:
-        """Starts to move bytes of this rank to another. With `signal`, raises it `by` this much after the
+        """Starts to move memory of this rank to another. With `signal`, raises it `by` this much after the
         data is visible there. The source must not change before flush() returns.
-        """
-        far, near = span_of(to), span_of(source)
-        raised = None if signal is None else signal._core
-        self._core.put(far.of._core, far.block, near.of._core, near.block, raised, by)
 
-    def get(self, to: Span[Region] | Region, source: Span[Remote] | Remote) -> None:
-        """Starts to move bytes of another rank here; flush() completes it."""
-        near, far = span_of(to), span_of(source)
-        self._core.get(near.of._core, near.block, far.of._core, far.block)
+        `to` is a remote, bytes of it (`remote[0:4096]`), or elements (`remote.view(float)[10:20]`). `source`
+        is a region, bytes or elements of it, or an array that lies in a registered region, or a slice of one:
+        `ctx.put(remote.view(float)[10:20], u[10:20])`. Elements have the same shape and type on both sides,
+        and may have gaps; bytes must be as many.
+
+        Raises OutOfRange past the end of either side, InvalidArgument where the two do not fit, StaleKey,
+        PeerLost and Closed.
+        """
+        far = far_side("put", "to", to)
+        near = near_side(self._registered, "put", "source", source, written=False)
+        raised = None if signal is None else signal_of("put", signal)._core
+        far_block, near_block = blocks_of(far, near)
+        self._core.put(far.of._core, far_block, near.of._core, near_block, raised, number("put: `by`", by, 1))
+
+    def get(self, to: Near, source: Far) -> None:
+        """Starts to move memory of another rank here; flush() completes it. Both sides are given as for put,
+        the target first.
+        """
+        near = near_side(self._registered, "get", "to", to, written=True)
+        far = far_side("get", "source", source)
+        near_block, far_block = blocks_of(near, far)
+        self._core.get(near.of._core, near_block, far.of._core, far_block)
 
     def raise_signal(self, signal: Remote, by: int = 1) -> None:
-        """Raises another rank's signal."""
-        self._core.raise_signal(signal._core, by)
+        """Raises another rank's signal by at least 1."""
+        raised = signal_of("raise_signal", signal)
+        self._core.raise_signal(raised._core, number("raise_signal: `by`", by, 1))
 
     def flush(self, rank: int = ANY_RANK, timeout: float | None = None) -> None:
-        """Returns once all that was started towards `rank` is complete at both ends."""
-        self._core.flush(rank, timeout)
+        """Returns once all that was started towards `rank` is complete at both ends. Raises Timeout after
+        `timeout` seconds (None: never), and PeerLost.
+        """
+        self._core.flush(number("flush: `rank`", rank, ANY_RANK, 2**31 - 1), seconds(timeout))
 
     def stream(self, device: str = "host") -> Stream:
         """A new stream: on the host a worker thread with a queue, on "cuda" or "cuda:1" a CUDA stream."""
@@ -230,9 +286,16 @@ class Context(_Closing):
         of others and signals to raise behind the data, named by their places in these lists. `entries`, a
         power of two, may be under way at once.
         """
-        near, far = [region._core for region in regions], [remote._core for remote in remotes]
-        core = _core.make_fifo(self._core, *split_device(device), near, far, entries)
-        return self._keep(Fifo(core, device, (*regions, *remotes)))
+        near = [of_kind("fifo: a region", one, Region, "give regions of this rank.") for one in regions]
+        far = [of_kind("fifo: a remote", one, Remote, "give what ctx.import_key made.") for one in remotes]
+        core = _core.make_fifo(
+            self._core,
+            *split_device(device),
+            [region._core for region in near],
+            [remote._core for remote in far],
+            number("fifo: `entries`", entries, 2, 65536),
+        )
+        return self._keep(Fifo(core, device, [region._memory for region in near]))
 
     def halo(
         self,
@@ -257,19 +320,29 @@ class Context(_Closing):
         return self._keep(make_halo(self, u, grid, shadow, periodic, corners, width, dims))
 
     def close(self) -> None:
-        """Closes the context and all that was made from it. Other threads' waits in it raise Closed.
-        Closing twice does nothing."""
+        """Closes the context and all that was made from it. Other threads' waits in it raise Closed. Arrays
+        of its regions stay as they are. Closing twice does nothing.
+        """
         if not self._core.closed:
             self._core.end_waits()
+        self._registered.close()
         for child in sorted(self._children, key=_closing_order):
             child.close()
         self._core.close()
         if self._owns_team:
             self.team.close()
 
+    def __repr__(self) -> str:
+        state = ", closed" if self._core.closed else f", rank {self.rank} of {self.size}"
+        return f"<peerway.Context{state}>"
+
     def _keep(self, child: Child) -> Child:
         self._children.add(child)
         return child
+
+    def _known(self, region: Region) -> Region:
+        self._registered.add(region)
+        return self._keep(region)
 
 
 def _closing_order(child: object) -> int:

@@ -13,9 +13,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from peerway import _core
-from peerway.arrays import called
 from peerway.errors import Error, InvalidArgument, by_status
-from peerway.layout import Layout, layout_of
+from peerway.given import called
+from peerway.layout import Layout, halo_layout_of
 from peerway.memory import Region
 from peerway.plan import Plan
 
@@ -41,7 +41,7 @@ class Halo(Plan):
         extents: Sequence[tuple[int, ...]],
         device: str,
     ) -> None:
-        super().__init__(core, device, [part.array for part in parts])
+        super().__init__(core, device, [part.layout.keep for part in parts])
         self._regions = [part.region for part in parts if part.region is not None]
         self.grid = grid
         self.extents = tuple(extents)  # of the whole arrays, over all ranks
@@ -96,7 +96,8 @@ def make_halo(
             parts.append(_local(array, places, shadow, periodic, width, dims))
         for part in parts:
             if part.layout.span > 0 and 0 not in part.owned:
-                part.region = Region(context._core.register(part.layout.address, part.layout.span))
+                core_region = context._core.register(part.layout.address, part.layout.span)
+                part.region = Region(core_region, part.layout.keep)
     except Exception as error:  # of another library, too: the other ranks must hear of it
         refusal = error
     try:
@@ -131,7 +132,7 @@ def _local(
     width: Sides | None,
     dims: Sequence[int | None] | None,
 ) -> _Local:
-    layout = layout_of(array)
+    layout = halo_layout_of(array)
     ndim = len(layout.shape)
     if not 1 <= ndim <= _core.MAX_ARRAY_DIMS:
         raise InvalidArgument(

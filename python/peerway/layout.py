@@ -10,23 +10,27 @@ from typing import Any
 import numpy as np
 
 from peerway import _core
-from peerway.arrays import called
 from peerway.errors import InvalidArgument
+from peerway.given import called
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the elements of an array are. Strides in bytes, one for each dimension, all positive."""
+    """Where the elements of an array are. Strides in bytes, one for each dimension."""
 
     address: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     item: int  # bytes of an element
     kind: str  # of an element, as NumPy writes types
+    keep: object  # what keeps the memory
+    read_only: bool = False
 
     @property
     def span(self) -> int:
-        """Bytes from the first element to the end of the last; 0 for an array without elements."""
+        """Bytes from the first element to the end of the last, where strides are positive; 0 for an array
+        without elements.
+        """
         if 0 in self.shape:
             return 0
         return self.item + sum(
@@ -35,13 +39,24 @@ class Layout:
 
 
 def layout_of(array: object) -> Layout:
-    """The layout of an array that may be written to. A view with gaps is fine where its strides are positive.
+    """The layout of any array.
 
-    Raises InvalidArgument for read-only arrays, strides that are negative or in no order, and objects that
-    expose no memory.
+    Raises InvalidArgument for objects that expose no memory, and for elements that are Python objects.
     """
     interface = _interface(array, "__cuda_array_interface__") or _interface(array, "__array_interface__")
-    layout = _by_dlpack(array) if interface is None else _by_interface(array, interface)
+    return _by_dlpack(array) if interface is None else _by_interface(array, interface, array)
+
+
+def halo_layout_of(array: object) -> Layout:
+    """The layout of an array that can hold a halo. A view with gaps is fine where its strides are positive.
+
+    Raises InvalidArgument for read-only arrays, and strides that are negative or in no order.
+    """
+    layout = layout_of(array)
+    if layout.read_only:
+        raise InvalidArgument(
+            f"peerway: {called(array)} is read-only, but its halo is written to; give a writable array."
+        )
     _check_strides(array, layout)
     return layout
 
@@ -72,34 +87,41 @@ def _interface(array: object, name: str) -> dict[str, Any] | None:
     return found
 
 
-def _by_interface(array: object, interface: dict[str, Any]) -> Layout:
+def _by_interface(array: object, interface: dict[str, Any], keep: object) -> Layout:
     shape = tuple(int(count) for count in interface["shape"])
-    item = np.dtype(interface["typestr"]).itemsize
-    address, read_only = interface["data"]
-    if read_only:
+    kind = np.dtype(interface["typestr"])
+    if kind.hasobject or getattr(getattr(array, "dtype", None), "hasobject", False):
         raise InvalidArgument(
-            f"peerway: {called(array)} is read-only, but its halo is written to; give a writable array."
+            f"peerway: {called(array)} holds Python objects, whose addresses mean nothing to a peer; give an "
+            "array of plain numbers, as array.astype(float) makes one."
         )
-    strides = interface.get("strides") or _dense(shape, item)
-    return Layout(int(address or 0), shape, tuple(map(int, strides)), item, str(interface["typestr"]))
+    address, read_only = interface["data"]
+    strides = interface.get("strides") or _dense(shape, kind.itemsize)
+    kept = tuple(map(int, strides))
+    return Layout(
+        int(address or 0), shape, kept, kind.itemsize, str(interface["typestr"]), keep, bool(read_only)
+    )
 
 
 def _by_dlpack(array: object) -> Layout:
     if not hasattr(array, "__dlpack__"):
         try:
-            return layout_of(np.asarray(memoryview(array)))  # type: ignore[arg-type]
+            # It holds the buffer: a bytearray, say, cannot be resized meanwhile.
+            held = np.asarray(memoryview(array))  # type: ignore[arg-type]
         except TypeError:
             raise InvalidArgument(
                 f"peerway: {called(array)} exposes no memory: it has none of __cuda_array_interface__, "
                 "__array_interface__, the buffer protocol and DLPack. Give an array."
             ) from None
+        return _by_interface(array, held.__array_interface__, held)
     try:
         address, shape, strides, item = _core.dlpack_layout(array)
     except TypeError:
         raise InvalidArgument(
-            f"peerway: {called(array)} gives no DLPack view that may be written to, as its halo will be."
+            f"peerway: {called(array)} gives no DLPack view that may be written to, as peers will."
         ) from None
-    return Layout(address, tuple(shape), tuple(strides), item, _kind(getattr(array, "dtype", f"V{item}")))
+    kind = _kind(getattr(array, "dtype", f"V{item}"))
+    return Layout(address, tuple(shape), tuple(strides), item, kind, array)
 
 
 def _kind(dtype: object) -> str:

@@ -2,117 +2,186 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from operator import index
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from peerway import _core, arrays
-from peerway.errors import InvalidArgument
+from peerway.errors import Closed, InvalidArgument
+from peerway.given import device as split_device
+from peerway.given import number, seconds
+from peerway.views import Span, View, view_of
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-Side = TypeVar("Side", bound="_Addressed")
 
-
-@dataclass(frozen=True, slots=True)
-class Span(Generic[Side]):
-    """Bytes of a region or remote that an operation touches: one run, or blocks at regular strides."""
-
-    of: Side
-    block: _core.Block
-
-
-class _Addressed:
-    """What regions and remotes share: bytes that can be sliced."""
+class Addressed:
+    """What regions and remotes share: bytes that can be sliced, and viewed as elements."""
 
     bytes: int
 
     def __len__(self) -> int:
         return self.bytes
 
-    def __getitem__(self: Side, part: slice) -> Span[Side]:
-        """`region[a:b]`: bytes a to b, as one run. Steps are blocks; use `block` for them."""
+    def __getitem__(self, part: slice) -> Span[Self]:
+        """`region[a:b]`: bytes a to b, one contiguous range. Elements: `view`; strides: `block`."""
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise InvalidArgument(
-                f"peerway: [{part}] is not a run of bytes; use [first:end], or block() for strides."
+                f"peerway: [{part}] is no contiguous range of bytes; use [first:end] for bytes, "
+                "view(dtype)[...] for elements, or block() for strides."
             )
-        first, end = part.start or 0, self.bytes if part.stop is None else part.stop
+        try:
+            first = 0 if part.start is None else index(part.start)
+            end = self.bytes if part.stop is None else index(part.stop)
+        except TypeError:
+            raise InvalidArgument(
+                f"peerway: [{part.start}:{part.stop}] is no range of bytes; give whole numbers."
+            ) from None
         if first < 0 or end < first:
             raise InvalidArgument(
-                f"peerway: [{first}:{end}] is not a run of bytes; 0 <= first <= end is needed."
+                f"peerway: [{first}:{end}] is no contiguous range of bytes; 0 <= first <= end is needed."
             )
         return Span(self, _core.Block((), (), end - first, first))
 
+    def __iter__(self) -> None:
+        raise TypeError(
+            f"peerway: {self!r} has no values to go through; region.array() has those of a region here."
+        )
+
     def block(
-        self: Side, counts: Sequence[int], strides: Sequence[int], block_bytes: int, offset: int = 0
-    ) -> Span[Side]:
-        """Blocks of `block_bytes` at regular strides, from `offset` on.
+        self, counts: Sequence[int], strides: Sequence[int], block_bytes: int, offset: int = 0
+    ) -> Span[Self]:
+        """Blocks of `block_bytes` at regular strides, from byte `offset` on.
 
         counts and strides (in bytes) have one entry for each of at most 4 dimensions, the slowest first.
+        Raises InvalidArgument for numbers that are negative.
         """
-        return Span(self, _core.Block(counts, strides, block_bytes, offset))
+        return Span(
+            self,
+            _core.Block(
+                [number("a count of a block", count) for count in counts],
+                [number("a stride of a block", stride, most=2**63 - 1) for stride in strides],
+                number("block_bytes", block_bytes),
+                number("the offset of a block", offset),
+            ),
+        )
+
+    def view(self, dtype: DTypeLike, shape: int | Sequence[int] | None = None, offset: int = 0) -> View[Self]:
+        """The bytes from `offset` on as elements of type `dtype`: all of them as one dimension, or an array
+        of `shape`, the last dimension the fastest. It is sliced as a NumPy array is, and its slices are what
+        put, get and plans take: `ctx.put(remote.view(float)[10:20], u[10:20])`.
+
+        Raises InvalidArgument where the shape needs more bytes than there are.
+        """
+        return view_of(self, dtype, shape, number("the offset of a view", offset, most=self.bytes))
 
 
-def span_of(part: Span[Side] | Side) -> Span[Side]:
-    """A span as it is; a region or remote as the span of all its bytes."""
-    return part if isinstance(part, Span) else part[:]
+class Region(Addressed):
+    """A registered span of this rank's memory. Made by Context.allocate and Context.register.
 
+    It is an array of bytes for other libraries: `numpy.asarray(region)`, `numpy.from_dlpack(region)`, and for
+    memory of a GPU `cupy.asarray(region)`, `torch.from_dlpack(region)`. Nothing is copied. `array()` has the
+    type and shape that you ask for. The memory lives as long as any of these arrays, also when the region or
+    its context is closed before them.
 
-def split_device(device: str) -> tuple[str, int]:
-    """ "cuda:1" as its kind and index; the index is -1 where none is given. Raises InvalidArgument."""
-    kind, colon, index = device.partition(":")
-    if colon and not index.isdecimal():
-        raise InvalidArgument(f"peerway: unknown device '{device}'; there are 'host', 'cuda' and 'cuda:N'.")
-    return kind, int(index) if index else -1
-
-
-class Region(_Addressed):
-    """A registered span of this rank's memory. Made by Context.allocate and Context.register."""
+    Attributes:
+        bytes: its size.
+        address: of its first byte, in this process.
+        device: "host" or "cuda:N".
+    """
 
     def __init__(self, core: _core.Region, keep: object = None) -> None:
         self._core = core
-        self._keep = keep  # the array whose memory this is
+        self._memory = core.memory if keep is None else keep  # what keeps the memory
+        self._shown = False  # by a protocol whose users keep this object
         self.bytes = core.bytes
         self.address = core.address
         self.device = core.device
 
-    def key(self) -> bytes:
-        """The bytes that let a peer import this region."""
+    def key(self) -> builtins.bytes:
+        """The bytes that let a peer import this region. Raises Closed."""
         return self._core.key()
 
     def array(self, dtype: DTypeLike = "u1", shape: int | Sequence[int] | None = None) -> Any:
         """The memory as an array, without a copy: a NumPy array on the host, on a GPU an object that CuPy,
-        PyTorch and others take. It must not be used after the region is closed.
+        PyTorch and others take. The array keeps the memory, also after the region is closed; only memory that
+        was registered by its address (Context.register_memory) is the caller's to keep.
+
+        Raises InvalidArgument where the shape does not fit and for types that hold Python objects, and
+        Closed.
         """
-        whole = arrays.shape_for(self.bytes, dtype, shape)
+        if self._core.closed:
+            raise Closed("peerway: this region was closed before; make arrays of it while it is open.")
+        whole = view_of(self, dtype, shape, 0).shape
+        return arrays.array_over(self._memory, self.address, self.device, np.dtype(dtype), whole)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        if self.device != "host":
+            raise AttributeError(f"memory of {self.device} has no __array_interface__")
+        return self._interface()
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.device == "host":
-            return arrays.host_array(self, dtype, whole)
-        return arrays.CudaView(self, dtype, whole)
+            raise AttributeError("memory of the host has no __cuda_array_interface__")
+        return self._interface()
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
+        """For memory of a GPU, which NumPy asks for in vain; that of the host has __array_interface__."""
+        raise InvalidArgument(
+            f"peerway: this region is memory of {self.device}, which NumPy cannot reach; use "
+            "cupy.asarray(region) or torch.from_dlpack(region), or get its bytes into a region of the host."
+        )
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, place = self.array().__dlpack_device__()
+        return int(kind), int(place)
+
+    def _interface(self) -> dict[str, Any]:
+        if self._core.closed:
+            raise Closed("peerway: this region was closed before; make arrays of it while it is open.")
+        self._shown = True
+        return arrays.interface_of(self.address, np.dtype("u1"), (self.bytes,))
 
     def close(self) -> None:
-        """Ends the region: its key becomes stale. Closing twice does nothing."""
+        """Ends the region: its key becomes stale. Its memory is freed, or the registered array let go, once
+        no array of it is left. A plan, halo or FIFO that uses the region goes on. Closing twice does nothing.
+        """
         self._core.close()
-        self._keep = None
+        if not self._shown:
+            self._memory = None
 
     def __repr__(self) -> str:
         state = "closed" if self._core.closed else f"at {self.address:#x}"
         return f"<peerway.Region of {self.bytes} bytes on {self.device}, {state}>"
 
 
-class Remote(_Addressed):
-    """Another rank's region or signal, made by Context.import_key."""
+class Remote(Addressed):
+    """Another rank's region or signal, made by Context.import_key.
+
+    Attributes:
+        rank: whose it is.
+        bytes: its size.
+    """
 
     def __init__(self, core: _core.Remote) -> None:
         self._core = core
         self.rank = core.rank
         self.bytes = core.bytes
 
-    def handle(self, device: str = "cuda") -> bytes:
+    def handle(self, device: str = "cuda") -> builtins.bytes:
         """The pw_remote_handle with which kernels of a GPU put here (peerway/device.cuh), as bytes."""
         return self._core.handle(*split_device(device))
 
-    def raises(self, device: str = "cuda") -> bytes:
+    def raises(self, device: str = "cuda") -> builtins.bytes:
         """The pw_raise_handle with which kernels of a GPU raise this signal, as bytes: they alone, until
         release_raises() or close().
         """
@@ -123,11 +192,12 @@ class Remote(_Addressed):
         self._core.release_raises()
 
     def close(self) -> None:
-        """Lets go of the mapping. Closing twice does nothing."""
+        """Lets go of the mapping, once no plan or FIFO uses it. Closing twice does nothing."""
         self._core.close()
 
     def __repr__(self) -> str:
-        return f"<peerway.Remote of {self.bytes} bytes on rank {self.rank}>"
+        state = ", closed" if self._core.closed else ""
+        return f"<peerway.Remote of {self.bytes} bytes on rank {self.rank}{state}>"
 
 
 class Signal:
@@ -141,7 +211,7 @@ class Signal:
         """What it is now."""
         return self._core.value
 
-    def key(self) -> bytes:
+    def key(self) -> builtins.bytes:
         """The bytes that let a peer import this signal."""
         return self._core.key()
 
@@ -151,20 +221,20 @@ class Signal:
         Raises Timeout after `timeout` seconds (None: never), PeerLost when its sender is lost, Closed when
         the context is closed meanwhile.
         """
-        self._core.wait(value, timeout)
+        self._core.wait(number("the value to wait for", value), seconds(timeout))
 
     def handle(self, device: str = "cuda", timeout: float | None = None) -> bytes:
         """The pw_signal_handle with which kernels of a GPU wait for it (peerway/device.cuh), as bytes. Each
         wait ends after `timeout` seconds, when the sender is lost, or with the context.
         """
-        return self._core.handle(*split_device(device), timeout)
+        return self._core.handle(*split_device(device), seconds(timeout))
 
     def check(self) -> None:
         """Raises what ended a kernel's wait early, if one was."""
         self._core.check()
 
     def close(self) -> None:
-        """Ends the signal. Closing twice does nothing."""
+        """Ends the signal, once no plan uses it. Closing twice does nothing."""
         self._core.close()
 
     def __repr__(self) -> str:

@@ -12,9 +12,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from peerway import _core
-from peerway.arrays import called
 from peerway.errors import InvalidArgument
-from peerway.memory import Region, Remote, Signal, Span, span_of, split_device
+from peerway.given import device as split_device
+from peerway.given import number, of_kind, seconds, shown
+from peerway.memory import Region, Remote, Signal
+from peerway.operands import Far, Near, far_side, near_side, signal_of
+from peerway.views import Span, View, block_of, blocks_of
 
 if TYPE_CHECKING:
     from peerway.context import Context
@@ -31,11 +34,13 @@ class Stream:
 
     def call(self, body: Callable[[], object]) -> None:
         """Runs `body()` on a thread of the host in the stream's order. It must not use CUDA."""
+        if not callable(body):
+            raise InvalidArgument(f"peerway: call: {shown(body)} cannot be called; give a function.")
         self._core.call(body)
 
     def wait(self, timeout: float | None = None) -> None:
         """Returns once all that was enqueued is done. Plan.check tells whether plans in it were cancelled."""
-        self._core.wait(timeout)
+        self._core.wait(seconds(timeout))
 
     def __cuda_stream__(self) -> tuple[int, int]:
         if self.device == "host":
@@ -82,7 +87,7 @@ class Plan:
         Raises Timeout, PeerLost or Closed.
         """
         if stream is None:
-            self._core.finish(timeout)
+            self._core.finish(seconds(timeout))
         elif timeout is not None:
             raise InvalidArgument(
                 f"peerway: a timeout of {timeout} s for a finish in a stream, which does not wait here; "
@@ -101,7 +106,7 @@ class Plan:
 
     def set_timeout(self, timeout: float | None) -> None:
         """Bounds each wait of the plan in streams and kernels, in seconds; None: only the death of a rank."""
-        self._core.set_timeout(timeout)
+        self._core.set_timeout(seconds(timeout))
 
     @property
     def status(self) -> str:
@@ -122,11 +127,11 @@ class Plan:
 
         Raises Unsupported where the bytes do not go by packets.
         """
-        return self._core.lane(True, rank, tag)
+        return self._core.lane(True, *_lane("send_lane", rank, tag))
 
     def receive_lane(self, rank: int, tag: int) -> bytes:
         """The same of a receive."""
-        return self._core.lane(False, rank, tag)
+        return self._core.lane(False, *_lane("receive_lane", rank, tag))
 
     def close(self) -> None:
         """Ends the plan, which must not be under way. Closing twice does nothing."""
@@ -151,51 +156,60 @@ class PlanBuilder:
 
     def put(
         self,
-        to: Span[Remote] | Remote,
-        source: Span[Region] | Region,
+        to: Far,
+        source: Near,
         signal: Remote | None = None,
         by: int = 1,
     ) -> Self:
-        """Moves bytes of this rank to another and, with `signal`, then raises it."""
-        far, near = span_of(to), span_of(source)
-        raised = None if signal is None else signal._core
-        self._core.put(far.of._core, far.block, near.of._core, near.block, raised, by)
-        return self._using(far.of, near.of, signal)
+        """Moves memory of this rank to another and, with `signal`, then raises it. Both sides are given as
+        for Context.put.
+        """
+        far = far_side("put", "to", to)
+        near = self._near("put", "source", source, written=False)
+        raised = None if signal is None else signal_of("put", signal)._core
+        far_block, near_block = blocks_of(far, near)
+        self._core.put(far.of._core, far_block, near.of._core, near_block, raised, number("put: `by`", by, 1))
+        return self._using(near)
 
-    def get(self, to: Span[Region] | Region, source: Span[Remote] | Remote) -> Self:
-        """Moves bytes of another rank here."""
-        near, far = span_of(to), span_of(source)
-        self._core.get(near.of._core, near.block, far.of._core, far.block)
-        return self._using(near.of, far.of)
+    def get(self, to: Near, source: Far) -> Self:
+        """Moves memory of another rank here."""
+        near = self._near("get", "to", to, written=True)
+        far = far_side("get", "source", source)
+        near_block, far_block = blocks_of(near, far)
+        self._core.get(near.of._core, near_block, far.of._core, far_block)
+        return self._using(near)
 
     def raise_signal(self, signal: Remote, by: int = 1) -> Self:
         """Every start raises the signal, before it waits for anything."""
-        self._core.raise_signal(signal._core, by)
-        return self._using(signal)
+        raised = signal_of("raise_signal", signal)
+        self._core.raise_signal(raised._core, number("raise_signal: `by`", by, 1))
+        return self
 
     def after(self, signal: Signal, lead: int = 0, by: int = 1) -> Self:
         """Start n moves nothing before the signal has grown by (n - lead) * by: the receiver raises it as it
         starts (lead 0), or when it has used what came (lead 1).
         """
-        self._core.after(signal._core, lead, by)
-        return self._using(signal)
+        waited = of_kind("after: `signal`", signal, Signal, "give a signal of this rank, of ctx.signal().")
+        self._core.after(waited._core, number("after: `lead`", lead), number("after: `by`", by, 1))
+        return self
 
     def wait(self, signal: Signal, by: int = 1) -> Self:
         """Finish n waits until the signal has grown by n * by."""
-        self._core.wait(signal._core, by)
-        return self._using(signal)
+        waited = of_kind("wait: `signal`", signal, Signal, "give a signal of this rank, of ctx.signal().")
+        self._core.wait(waited._core, number("wait: `by`", by, 1))
+        return self
 
-    def send(self, rank: int, tag: int, source: Span[Region] | Region) -> Self:
+    def send(self, rank: int, tag: int, source: Near) -> Self:
         """Joined with the receive of the same tag in that rank's plan; one may send to oneself."""
-        near = span_of(source)
-        self._core.send(rank, tag, near.of._core, near.block)
-        return self._using(near.of)
+        near = self._near("send", "source", source, written=False)
+        self._core.send(*_lane("send", rank, tag), near.of._core, block_of(near))
+        return self._using(near)
 
-    def receive(self, rank: int, tag: int, to: Span[Region] | Region) -> Self:
+    def receive(self, rank: int, tag: int, to: Near) -> Self:
         """Joined with the send of the same tag in that rank's plan."""
-        near = span_of(to)
-        self._core.receive(rank, tag, near.of._core, near.block)
-        return self._using(near.of)
+        near = self._near("receive", "to", to, written=True)
+        self._core.receive(*_lane("receive", rank, tag), near.of._core, block_of(near))
+        return self._using(near)
 
     def prepare(self, alone: bool = False) -> Plan:
         """Fixes everything. Collective over the team, also for ranks that have nothing to send or receive;
@@ -210,8 +224,14 @@ class PlanBuilder:
         self._core.close()
         self._keep.clear()
 
-    def _using(self, *things: object) -> Self:
-        self._keep.extend(things)
+    def __repr__(self) -> str:
+        return f"<peerway.PlanBuilder on {self._device}{', closed' if self._core.closed else ''}>"
+
+    def _near(self, call: str, name: str, given: object, written: bool) -> Span[Region] | View[Region]:
+        return near_side(self._context._registered, call, name, given, written)
+
+    def _using(self, near: Span[Region] | View[Region]) -> Self:
+        self._keep.append(near.of._memory)  # which the region lets go of when it is closed
         return self
 
 
@@ -242,6 +262,11 @@ class Fifo:
         return f"<peerway.Fifo on {self._device}{', closed' if self._core.closed else ''}>"
 
 
+def _lane(call: str, rank: int, tag: int) -> tuple[int, int]:
+    least, most = -(2**31), 2**31 - 1
+    return number(f"{call}: `rank`", rank, least, most), number(f"{call}: `tag`", tag, least, most)
+
+
 def stream_handle(stream: object, device: str) -> tuple[str, int, int]:
     """Kind and index of a stream's device, and its handle. A CUDA stream that does not tell its device is
     taken to be of the plan's, `device`.
@@ -263,7 +288,7 @@ def _queue_of(stream: Any) -> int:
     if isinstance(stream, int) and not isinstance(stream, bool):
         return stream
     raise InvalidArgument(
-        f"peerway: {called(stream)} is no stream; give a peerway.Stream, a stream of CuPy or PyTorch, an "
+        f"peerway: {shown(stream)} is no stream; give a peerway.Stream, a stream of CuPy or PyTorch, an "
         "object with __cuda_stream__, or the number of a CUDA stream."
     )
 

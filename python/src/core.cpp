@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "context/inspect.h"
 #include "peerway/peerway.hpp"
 
 namespace pwpy {
@@ -88,8 +89,28 @@ void bind_team(nb::module_& module) {
       .def("close", &Team::close, Release());
 }
 
+/// Keeps memory that allocate() gave, after its region and context.
+struct Memory {
+  explicit Memory(std::shared_ptr<void> memory) : held(std::move(memory)) {}
+  Memory(Memory&&) noexcept = default;
+  ~Memory() {
+    if (held == nullptr) return;
+    const Unlocked unlocked;
+    held.reset();
+  }
+  std::shared_ptr<void> held;
+};
+
+/// None for memory of the caller.
+nb::object memory_of(Region& region) {
+  auto held = pw::memory_of(region->handle());
+  return held == nullptr ? nb::none() : nb::cast(Memory(std::move(held)));
+}
+
 void bind_memory(nb::module_& module) {
+  nb::class_<Memory>(module, "Memory");
   nb::class_<Region>(module, "Region")
+      .def_prop_ro("memory", &memory_of)
       .def_prop_ro("address", [](Region& region) { return reinterpret_cast<uintptr_t>(region->address()); })
       .def_prop_ro("bytes", [](Region& region) { return region->bytes(); })
       .def_prop_ro("device", [](Region& region) { return device_name(region->device()); })

@@ -28,6 +28,19 @@ inline void run_handlers() {
   throw_if_interrupted();
 }
 
+/// Lets go of the interpreter's lock where this thread has it: what ends here may wait for a thread that needs it.
+class Unlocked {
+ public:
+  Unlocked() : state_(PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr) {}
+  ~Unlocked() {
+    if (state_ != nullptr) PyEval_RestoreThread(state_);
+  }
+  Unlocked(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
 /// A C++ owner that Python may close before it is collected; use after that raises Closed. Closing waits for
 /// the calls that other threads are in (Context.close ends their waits first), so that none uses what is
 /// freed.
@@ -36,6 +49,12 @@ class Closable {
  public:
   Closable(Owner&& owner, const char* what)
       : state_(std::make_unique<State>(std::move(owner))), what_(what) {}
+  Closable(Closable&&) noexcept = default;
+  ~Closable() {
+    if (state_ == nullptr) return;
+    const Unlocked unlocked;
+    state_.reset();
+  }
 
   /// The owner stays open as long as the pointer lives. Throws Closed.
   std::shared_ptr<Owner> hold() const {

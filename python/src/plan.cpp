@@ -32,6 +32,17 @@ nb::bytes bytes_of(const Handle& handle) {
   return nb::bytes(&handle, sizeof handle);
 }
 
+/// The stream whose call this thread runs. Waiting for it there would never end.
+thread_local void* calling_stream = nullptr;
+
+void refuse_inside(const Stream& stream, const char* what) {
+  if (calling_stream != nullptr && stream->handle().queue == calling_stream)
+    throw peerway::Error(peerway::Status::invalid_argument,
+                         std::string("peerway: ") + what +
+                             " of a stream from a call in that very stream would wait for itself; do it from "
+                             "another thread.");
+}
+
 /// Runs a Python callable on a thread of the library; what it raises goes where Python reports such errors.
 void call_in(Stream& stream, nb::callable body) {
   const std::shared_ptr<nb::callable> held(new nb::callable(std::move(body)), [](nb::callable* last) {
@@ -39,13 +50,15 @@ void call_in(Stream& stream, nb::callable body) {
     delete last;
   });
   released([&] {
-    return stream->call([held] {
+    return stream->call([held, queue = stream->handle().queue] {
       const nb::gil_scoped_acquire acquire;
+      calling_stream = queue;
       try {
         (*held)();
       } catch (nb::python_error& error) {
         error.discard_as_unraisable("peerway.Stream.call");
       }
+      calling_stream = nullptr;
     });
   });
 }
@@ -60,6 +73,7 @@ void bind_stream(nb::module_& module) {
       .def(
           "wait",
           [](Stream& stream, Seconds seconds) {
+            refuse_inside(stream, "a wait");
             released([&, limit = timeout(seconds)] { return stream->wait(limit); });
           },
           nb::arg("timeout") = nb::none())
@@ -67,7 +81,10 @@ void bind_stream(nb::module_& module) {
           "close",
           [](Stream& stream) {
             // What is left in it ends first, in a wait that can be interrupted; then the stream stays open.
-            if (!stream.closed()) static_cast<void>(stream->wait());
+            if (!stream.closed()) {
+              refuse_inside(stream, "the end");
+              static_cast<void>(stream->wait());
+            }
             throw_if_interrupted();
             stream.close();
           },

@@ -115,11 +115,12 @@ Agreed agree(const Asked& asked, pw::Team& team) {
 }
 
 /// The plan, not yet prepared.
-std::unique_ptr<pw_plan> plan_of(pw::Context& context, const Asked& asked, const Agreed& agreed) {
+std::unique_ptr<pw_plan> plan_of(const std::shared_ptr<pw::Context>& context, const Asked& asked,
+                                 const Agreed& agreed) {
   pw::Device* device = device_of(asked.arrays);
   // A rank that owns nothing still starts the plan as the others do.
   if (device == nullptr)
-    device = &context.device_named({static_cast<pw_device_kind>(agreed.device_kind), -1});
+    device = &context->device_named({static_cast<pw_device_kind>(agreed.device_kind), -1});
   auto made = std::make_unique<pw_plan>(context, *device);
   const auto region_of = [&](const pw::array::Face& face) { return asked.arrays[face.array].region->region; };
   const auto block_in_region = [&](const pw::array::Face& face) {
@@ -150,12 +151,12 @@ pw_status pw_grid_block(uint64_t extent, uint32_t parts, uint32_t index, uint64_
 pw_status pw_halo_create(pw_context* context, const pw_grid* grid, const pw_array* arrays, uint32_t count,
                          int corners, pw_plan** plan) {
   return pw::guard(__func__, given(context, plan), [&] {
-    pw::Team& team = context->context.team();
+    pw::Team& team = context->context->team();
     const Asked asked{grid, {arrays, count}, corners};
     const Agreed agreed = agree(asked, team);
     std::unique_ptr<pw_plan> made;
     pw::Objection objection;
-    pw::attempt(objection, [&] { made = plan_of(context->context, asked, agreed); });
+    pw::attempt(objection, [&] { made = plan_of(context->open(), asked, agreed); });
     pw::agree(team, objection, {}, kMakeHalo);
     made->plan.prepare(false);
     *plan = made.release();

@@ -24,18 +24,34 @@ pw_status copy_key(const std::vector<std::byte>& bytes, void* key, size_t capaci
 
 }  // namespace
 
+pw_context::pw_context(std::shared_ptr<pw::Team> team) {
+  struct Whole {
+    std::shared_ptr<pw::Team> team;  // outlives the context
+    pw::Context context;
+  };
+  pw::Team& used = *team;
+  const std::shared_ptr<Whole> whole(new Whole{std::move(team), pw::Context(used)});
+  context = {whole, &whole->context};
+}
+
+const std::shared_ptr<pw::Context>& pw_context::open() const {
+  if (context->closed())
+    throw pw::Error(PW_CLOSED, "peerway: this context was closed, and nothing is made from it any more");
+  return context;
+}
+
 extern "C" {
 
 pw_status pw_context_create(pw_team* team, pw_context** context) {
   return pw::guard(__func__, given(team, context), [&] {
-    *context = new pw_context(*team->team);
+    *context = new pw_context(team->team);
     return PW_OK;
   });
 }
 
 pw_status pw_context_close(pw_context* context) {
   return pw::guard(__func__, given(context), [&] {
-    context->context.close();
+    context->context->close();
     return PW_OK;
   });
 }
@@ -44,7 +60,7 @@ void pw_context_free(pw_context* context) { delete context; }
 
 pw_status pw_context_use(pw_context* context, const char* paths) {
   return pw::guard(__func__, given(context), [&] {
-    context->context.resolver().use(paths != nullptr ? paths : "");
+    context->context->resolver().use(paths != nullptr ? paths : "");
     return PW_OK;
   });
 }
@@ -57,25 +73,25 @@ pw_status pw_context_set_wait_policy(pw_context* context, pw_wait_policy policy)
                              "PW_WAIT_ECONOMY ({})",
                              static_cast<int>(policy), static_cast<int>(PW_WAIT_PERFORMANCE),
                              static_cast<int>(PW_WAIT_ECONOMY)));
-    context->context.waiting()->set_economy(policy == PW_WAIT_ECONOMY);
+    context->context->waiting()->set_economy(policy == PW_WAIT_ECONOMY);
     return PW_OK;
   });
 }
 
 pw_wait_policy pw_context_wait_policy(const pw_context* context) {
-  return context != nullptr && context->context.waiting()->economy() ? PW_WAIT_ECONOMY : PW_WAIT_PERFORMANCE;
+  return context != nullptr && context->context->waiting()->economy() ? PW_WAIT_ECONOMY : PW_WAIT_PERFORMANCE;
 }
 
 pw_status pw_allocate(pw_context* context, pw_device device, uint64_t bytes, pw_region** region) {
   return pw::guard(__func__, given(context, region), [&] {
-    *region = new pw_region{context->context.allocate(device, bytes), &context->context};
+    *region = new pw_region{context->open(), context->context->allocate(device, bytes)};
     return PW_OK;
   });
 }
 
 pw_status pw_register(pw_context* context, void* address, uint64_t bytes, pw_region** region) {
   return pw::guard(__func__, given(context, region), [&] {
-    *region = new pw_region{context->context.add(address, bytes), &context->context};
+    *region = new pw_region{context->open(), context->context->add(address, bytes)};
     return PW_OK;
   });
 }
@@ -104,7 +120,7 @@ pw_status pw_region_key(const pw_region* region, void* key, size_t capacity, siz
 pw_status pw_import(pw_context* context, const void* key, size_t length, pw_remote** remote) {
   return pw::guard(__func__, given(context, key, remote), [&] {
     *remote = new pw_remote{
-        context->context.import({static_cast<const std::byte*>(key), length}), &context->context, {}};
+        context->open(), context->context->import({static_cast<const std::byte*>(key), length}), nullptr};
     return PW_OK;
   });
 }
@@ -114,15 +130,14 @@ int pw_remote_rank(const pw_remote* remote) { return remote == nullptr ? -1 : re
 uint64_t pw_remote_bytes(const pw_remote* remote) { return remote == nullptr ? 0 : remote->remote->bytes(); }
 
 pw_status pw_signal_create(pw_context* context, int sender, pw_signal** signal) {
-  return pw::guard(__func__, given(context, signal), [&] {
-    *signal = new pw_signal(context->context, sender, pw::host_device());
-    return PW_OK;
-  });
+  return pw_signal_create_on(context, {PW_HOST, 0}, sender, signal);
 }
 
 pw_status pw_signal_create_on(pw_context* context, pw_device device, int sender, pw_signal** signal) {
   return pw::guard(__func__, given(context, signal), [&] {
-    *signal = new pw_signal(context->context, sender, context->context.device_named(device));
+    pw::Context& in = *context->open();
+    *signal = new pw_signal{
+        context->context, std::make_shared<pw::Signal>(in, sender, in.device_named(device)), nullptr};
     return PW_OK;
   });
 }
@@ -134,27 +149,27 @@ pw_status pw_signal_close(pw_signal* signal) {
 
 pw_status pw_signal_key(const pw_signal* signal, void* key, size_t capacity, size_t* length) {
   return pw::guard(__func__, given(signal, length) && (capacity == 0 || given(key)),
-                   [&] { return copy_key(signal->signal.key(), key, capacity, length); });
+                   [&] { return copy_key(signal->signal->key(), key, capacity, length); });
 }
 
 uint64_t pw_signal_value(const pw_signal* signal) {
   uint64_t value = 0;
   static_cast<void>(pw::guard(__func__, given(signal), [&] {
-    value = signal->signal.value();
+    value = signal->signal->value();
     return PW_OK;
   }));
   return value;
 }
 
 pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns) {
-  return pw::guard(__func__, given(signal), [&] { return signal->signal.wait(value, timeout_ns); });
+  return pw::guard(__func__, given(signal), [&] { return signal->signal->wait(value, timeout_ns); });
 }
 
 pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const pw_region* from,
                  uint64_t from_offset, uint64_t bytes, const pw_raise* raise) {
   return pw::guard(__func__, given(context, to, from), [&] {
     const pw::CheckedRaise checked(raise);
-    return context->context.move(
+    return context->context->move(
         {pw::Op::put, &pw::region_of(to), from->region.get(), to_offset, from_offset, bytes}, checked.get());
   });
 }
@@ -162,7 +177,7 @@ pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const p
 pw_status pw_get(pw_context* context, const pw_remote* from, uint64_t from_offset, pw_region* to,
                  uint64_t to_offset, uint64_t bytes) {
   return pw::guard(__func__, given(context, from, to), [&] {
-    return context->context.move(
+    return context->context->move(
         {pw::Op::get, &pw::region_of(from), to->region.get(), from_offset, to_offset, bytes}, nullptr);
   });
 }
@@ -171,25 +186,25 @@ pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_bl
                        const pw_block* from_block, const pw_raise* raise) {
   return pw::guard(__func__, given(context, to, to_block, from, from_block), [&] {
     const pw::CheckedRaise checked(raise);
-    return context->context.put(pw::region_of(to), *to_block, *from->region, *from_block, checked.get());
+    return context->context->put(pw::region_of(to), *to_block, *from->region, *from_block, checked.get());
   });
 }
 
 pw_status pw_get_block(pw_context* context, const pw_remote* from, const pw_block* from_block, pw_region* to,
                        const pw_block* to_block) {
   return pw::guard(__func__, given(context, from, from_block, to, to_block), [&] {
-    return context->context.get(pw::region_of(from), *from_block, *to->region, *to_block);
+    return context->context->get(pw::region_of(from), *from_block, *to->region, *to_block);
   });
 }
 
 pw_status pw_raise_signal(pw_context* context, const pw_raise* raise) {
   return pw::guard(__func__, given(context, raise),
-                   [&] { return context->context.raise(pw::CheckedRaise(raise).value); });
+                   [&] { return context->context->raise(pw::CheckedRaise(raise).value); });
 }
 
 pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns) {
   return pw::guard(__func__, given(context),
-                   [&] { return context->context.flush(rank, pw::deadline_after(timeout_ns)); });
+                   [&] { return context->context->flush(rank, pw::deadline_after(timeout_ns)); });
 }
 
 }  // extern "C"
@@ -197,16 +212,18 @@ pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns) {
 namespace pw {
 
 std::vector<PathInfo> paths_for(pw_context* context, const pw_remote* remote, const pw_region* region) {
-  return context->context.resolver().probe(*region->region, *remote->remote);
+  return context->context->resolver().probe(*region->region, *remote->remote);
 }
+
+std::shared_ptr<void> memory_of(const pw_region* region) { return region->region->memory(); }
 
 std::string explain_for(pw_context* context, const pw_remote* remote, const pw_region* region, Op op,
                         route::ShapeClass shape) {
-  return context->context.resolver().explain(op, shape, *region->region, *remote->remote);
+  return context->context->resolver().explain(op, shape, *region->region, *remote->remote);
 }
 
 void set_staging_chunk_bytes(pw_context* context, uint64_t bytes) {
-  context->context.set_staging_chunk_bytes(bytes);
+  context->context->set_staging_chunk_bytes(bytes);
 }
 
 }  // namespace pw

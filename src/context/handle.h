@@ -1,35 +1,47 @@
 // What the handles of the C interface hold, and the checks of those that functions are given.
+//
+// Each keeps what it was made from: a context its team, all else its context. So handles may be freed in any
+// order. pw_context_free closes the context; its threads and connections end with the last handle.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "context/context.h"
 #include "context/signal.h"
 
 struct pw_context {
-  explicit pw_context(pw::Team& team) : context(team) {}
-  pw::Context context;
+  explicit pw_context(std::shared_ptr<pw::Team> team);
+  ~pw_context() { context->close(); }
+  pw_context(const pw_context&) = delete;
+
+  /// The context, for what makes something from it. Throws Error(PW_CLOSED).
+  [[nodiscard]] const std::shared_ptr<pw::Context>& open() const;
+
+  std::shared_ptr<pw::Context> context;
 };
 
 struct pw_region {
+  std::shared_ptr<pw::Context> context;
   std::shared_ptr<pw::Region> region;
-  pw::Context* context;
 };
 
 struct pw_remote {
-  std::unique_ptr<pw::Remote> remote;
-  pw::Context* context;
-  std::shared_ptr<void> in_kernels;  ///< what kernels that raise it need (plan/in_kernel.h)
+  std::shared_ptr<pw::Context> context;
+  std::shared_ptr<pw::Remote> remote;  ///< shared with the plans and FIFOs that use it
+  std::shared_ptr<void> in_kernels;    ///< what kernels that raise it need (plan/in_kernel.h)
 };
 
 struct pw_signal {
-  pw_signal(pw::Context& in, int sender, pw::Device& device) : signal(in, sender, device), context(&in) {}
-  pw::Signal signal;
-  pw::Context* context;
-  std::shared_ptr<void> in_kernels;  ///< what kernels that wait for it need (plan/in_kernel.h)
+  std::shared_ptr<pw::Context> context;
+  std::shared_ptr<pw::Signal> signal;  ///< shared with the plans that use it
+  std::shared_ptr<void> in_kernels;    ///< what kernels that wait for it need (plan/in_kernel.h)
 };
 
 namespace pw {
+
+/// What a plan or FIFO uses beyond regions, kept for as long as it may.
+using Uses = std::vector<std::shared_ptr<const void>>;
 
 /// The raise as the inside knows it; null stays null. Throws Error for one that cannot be.
 struct CheckedRaise {

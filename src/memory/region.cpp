@@ -9,13 +9,13 @@
 
 namespace pw {
 
-Region::Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes, bool owned,
-               ControlSegment& control)
+Region::Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes,
+               std::shared_ptr<void> memory, ControlSegment& control)
     : device_(device),
       allocation_(std::move(allocation)),
       address_(address),
       bytes_(bytes),
-      owned_(owned),
+      memory_(std::move(memory)),
       control_(control),
       slot_(control.open_slot()),
       generation_(control.control().generation[slot_].load(std::memory_order_relaxed)) {}
@@ -26,7 +26,6 @@ Region::~Region() {
   processor_map.mapping.reset();
   for (Device* device : pinned_for_) device->unpin(address_);
   if (has_export_) device_.forget(export_);
-  if (owned_) device_.release(allocation_);
 }
 
 void Region::retire() {
@@ -69,14 +68,10 @@ Device& owner_of(const void* address, uint64_t bytes, Allocation& allocation) {
 std::shared_ptr<Region> Registry::allocate(Device& device, uint64_t bytes) {
   if (bytes == 0) throw Error(PW_INVALID_ARGUMENT, "peerway: a region of 0 bytes; a region has at least 1");
   const Allocation allocation = device.allocate(bytes);
-  std::shared_ptr<Region> region;
-  try {
-    region = std::make_shared<Region>(device, allocation, allocation.base, bytes, true, control_);
-  } catch (...) {  // no region that would own it
-    device.release(allocation);
-    throw;
-  }
-  return keep(std::move(region));
+  std::shared_ptr<void> memory(allocation.base,
+                               [&device, allocation](void*) { device.release(allocation); });
+  return keep(
+      std::make_shared<Region>(device, allocation, allocation.base, bytes, std::move(memory), control_));
 }
 
 std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
@@ -102,7 +97,7 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
     throw Error(PW_OUT_OF_RANGE,
                 format("peerway: {} bytes at {} leave the allocation of {} bytes at {} on {}", bytes, pointer,
                        allocation.bytes, static_cast<void*>(allocation.base), to_string(device.id())));
-  return keep(std::make_shared<Region>(device, std::move(allocation), address, bytes, false, control_));
+  return keep(std::make_shared<Region>(device, std::move(allocation), address, bytes, nullptr, control_));
 }
 
 std::shared_ptr<Region> Registry::known(std::byte* address, uint64_t bytes) {

@@ -24,8 +24,9 @@ class CpuMapping;
 /// One span, known to peers by slot and generation. Shared by all regions over the same span.
 class Region {
  public:
-  Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes, bool owned,
-         ControlSegment& control);
+  /// `memory` keeps the memory of allocate(); it is null for memory of the caller.
+  Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes,
+         std::shared_ptr<void> memory, ControlSegment& control);
   ~Region();
   Region(const Region&) = delete;
 
@@ -33,6 +34,9 @@ class Region {
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] Device& device() const { return device_; }
   [[nodiscard]] const Allocation& allocation() const { return allocation_; }
+  /// Who holds this may use the memory after the region, and its context, have ended; null for memory of the
+  /// caller.
+  [[nodiscard]] const std::shared_ptr<void>& memory() const { return memory_; }
   [[nodiscard]] uint32_t slot() const { return slot_; }
   [[nodiscard]] uint64_t generation() const { return generation_; }
 
@@ -67,7 +71,7 @@ class Region {
   Allocation allocation_;
   std::byte* address_;
   uint64_t bytes_;
-  bool owned_;
+  std::shared_ptr<void> memory_;
   ControlSegment& control_;
   uint32_t slot_;
   uint64_t generation_;

@@ -14,7 +14,7 @@ using pw::format;
 using pw::given;
 
 pw::Device& device_of(pw_context* context, pw_stream stream) {
-  return context->context.device_named(stream.device);
+  return context->context->device_named(stream.device);
 }
 
 // The same, checked. Throws Error.
@@ -73,7 +73,7 @@ extern "C" {
 
 pw_status pw_stream_create(pw_context* context, pw_device device, pw_stream* stream) {
   return pw::guard(__func__, given(context, stream), [&] {
-    pw::Device& found = context->context.device_named(device);
+    pw::Device& found = context->open()->device_named(device);
     *stream = {{found.id().kind, found.id().index}, found.make_stream()};
     return PW_OK;
   });
@@ -97,13 +97,13 @@ pw_status pw_stream_call(pw_context* context, pw_stream stream, void (*call)(voi
 pw_status pw_stream_wait(pw_context* context, pw_stream stream, uint64_t timeout_ns) {
   return pw::guard(__func__, given(context), [&] {
     pw::Device& device = owner_of(context, stream);
-    return wait_for_stream(context->context, device, stream.queue, pw::deadline_after(timeout_ns));
+    return wait_for_stream(*context->context, device, stream.queue, pw::deadline_after(timeout_ns));
   });
 }
 
 pw_status pw_plan_create(pw_context* context, pw_device device, pw_plan** plan) {
   return pw::guard(__func__, given(context, plan), [&] {
-    *plan = new pw_plan(context->context, context->context.device_named(device));
+    *plan = new pw_plan(context->open(), context->context->device_named(device));
     return PW_OK;
   });
 }
@@ -113,6 +113,8 @@ pw_status pw_plan_put(pw_plan* plan, pw_remote* to, const pw_block* to_block, co
   return pw::guard(__func__, given(plan, to, to_block, from, from_block), [&] {
     const pw::CheckedRaise checked(raise);
     plan->plan.put(pw::region_of(to), *to_block, from->region, *from_block, checked.get());
+    plan->uses.push_back(to->remote);
+    if (raise != nullptr) plan->uses.push_back(raise->signal->remote);
     return PW_OK;
   });
 }
@@ -121,6 +123,7 @@ pw_status pw_plan_get(pw_plan* plan, const pw_remote* from, const pw_block* from
                       const pw_block* to_block) {
   return pw::guard(__func__, given(plan, from, from_block, to, to_block), [&] {
     plan->plan.get(pw::region_of(from), *from_block, to->region, *to_block);
+    plan->uses.push_back(from->remote);
     return PW_OK;
   });
 }
@@ -128,6 +131,7 @@ pw_status pw_plan_get(pw_plan* plan, const pw_remote* from, const pw_block* from
 pw_status pw_plan_raise(pw_plan* plan, const pw_raise* raise) {
   return pw::guard(__func__, given(plan, raise), [&] {
     plan->plan.raise(pw::CheckedRaise(raise).value);
+    plan->uses.push_back(raise->signal->remote);
     return PW_OK;
   });
 }
@@ -135,7 +139,8 @@ pw_status pw_plan_raise(pw_plan* plan, const pw_raise* raise) {
 pw_status pw_plan_after(pw_plan* plan, pw_signal* signal, uint64_t by, uint64_t lead) {
   return pw::guard(__func__, given(plan, signal), [&] {
     check_by(by);
-    plan->plan.after(signal->signal, by, lead);
+    plan->plan.after(*signal->signal, by, lead);
+    plan->uses.push_back(signal->signal);
     return PW_OK;
   });
 }
@@ -143,7 +148,8 @@ pw_status pw_plan_after(pw_plan* plan, pw_signal* signal, uint64_t by, uint64_t 
 pw_status pw_plan_wait(pw_plan* plan, pw_signal* signal, uint64_t by) {
   return pw::guard(__func__, given(plan, signal), [&] {
     check_by(by);
-    plan->plan.wait(signal->signal, by);
+    plan->plan.wait(*signal->signal, by);
+    plan->uses.push_back(signal->signal);
     return PW_OK;
   });
 }
@@ -253,7 +259,7 @@ pw_status pw_signal_get_handle(pw_signal* signal, pw_device device, uint64_t tim
                       format("peerway: kernels of {} have a handle of this signal already; those of {} need "
                              "another signal",
                              to_string(waits->device().id()), to_string(on.id())));
-    if (waits == nullptr) waits = std::make_shared<pw::KernelWaits>(*signal->context, signal->signal, on);
+    if (waits == nullptr) waits = std::make_shared<pw::KernelWaits>(*signal->context, *signal->signal, on);
     signal->in_kernels = waits;
     *handle = waits->handle(timeout_ns);
     return PW_OK;

@@ -5,8 +5,11 @@
 #include "plan/fifo.h"
 
 struct pw_fifo {
-  pw_fifo(pw::Context& context, pw::Device& device, uint32_t count, pw::FifoLists lists)
-      : fifo(context, device, count, std::move(lists)) {}
+  pw_fifo(std::shared_ptr<pw::Context> in, pw::Device& device, uint32_t count, pw::FifoLists lists,
+          pw::Uses used)
+      : context(std::move(in)), uses(std::move(used)), fifo(*context, device, count, std::move(lists)) {}
+  std::shared_ptr<pw::Context> context;
+  pw::Uses uses;
   pw::Fifo fifo;
 };
 
@@ -19,6 +22,7 @@ pw_status pw_fifo_create(pw_context* context, pw_device device, uint32_t entries
                    (remote_count == 0 || remotes != nullptr);
   return pw::guard(__func__, all, [&] {
     pw::FifoLists lists;
+    pw::Uses uses;
     for (uint32_t r = 0; r < region_count; ++r) {
       if (regions[r] == nullptr) return pw::fail_null("pw_fifo_create");
       lists.regions.push_back(regions[r]->region);
@@ -26,8 +30,10 @@ pw_status pw_fifo_create(pw_context* context, pw_device device, uint32_t entries
     for (uint32_t r = 0; r < remote_count; ++r) {
       if (remotes[r] == nullptr) return pw::fail_null("pw_fifo_create");
       lists.remotes.push_back(remotes[r]->remote.get());
+      uses.push_back(remotes[r]->remote);
     }
-    *fifo = new pw_fifo(context->context, context->context.device_named(device), entries, std::move(lists));
+    pw::Device& on = context->open()->device_named(device);
+    *fifo = new pw_fifo(context->context, on, entries, std::move(lists), std::move(uses));
     return PW_OK;
   });
 }

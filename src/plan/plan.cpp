@@ -36,6 +36,8 @@ Plan::Plan(Context& context, Device& device)
       timeout_ns_(config_number("plan_timeout")) {}
 
 Plan::~Plan() {
+  // What is still under way on a stream ends before the memory that it uses.
+  if (program_.guard != nullptr) cancel(*program_.guard, PW_CLOSED, -1);
   on_loss_.reset();
   on_close_.reset();
   if (served_ != nullptr) proxy_->forget(*served_);

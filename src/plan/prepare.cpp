@@ -150,6 +150,8 @@ void Plan::prepare(bool alone) {
   Objection objection;
   Bytes mine;
   attempt(objection, [&] {
+    if (context_.closed())
+      throw Error(PW_CLOSED, "peerway: the context of this plan was closed before the plan was prepared");
     program_.guard = make_guard(device_, timeout_ns_);
     program_.waiting = context_.waiting();
     open_mailbox();

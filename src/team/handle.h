@@ -1,4 +1,4 @@
-// What a pw_team is, for the layers above.
+// What a pw_team is, for the layers above. Contexts share the team: it is left once they and the handle are gone.
 #pragma once
 
 #include <memory>
@@ -7,5 +7,5 @@
 #include "team/team.h"
 
 struct pw_team {
-  std::unique_ptr<pw::Team> team;
+  std::shared_ptr<pw::Team> team;
 };

@@ -115,6 +115,15 @@ def test_plans_raise_and_await_signals_in_gpu_memory(
         assert one["handles"] == [16, 16, 40]
 
 
+def test_nothing_that_has_ended_ends_the_process(
+    doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    program = [sys.executable, "-X", "faulthandler", str(SYSTEM_PROGRAMS / "lifetimes.py"), "cuda"]
+    done = run_program(*program, env={**os.environ, **doubles})
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
 def test_kernels_get_the_ends_of_lanes_and_a_fifo(
     doubles: dict[str, str], run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import numpy as np
 import pytest
-from launching import ranks
+from launching import LIMIT, PROGRAMS, Run, ranks
 
 import peerway
 from peerway.errors import by_status
@@ -143,6 +144,13 @@ def test_closing_the_context_closes_what_was_made_from_it() -> None:
     for call in (region.key, signal.key, context.flush):
         with pytest.raises(peerway.Closed):
             call()
+
+
+def test_nothing_that_has_ended_ends_the_process(run: Run) -> None:
+    done = run([sys.executable, "-X", "faulthandler", str(PROGRAMS / "lifetimes.py")], timeout=4 * LIMIT)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "'raised'" in done.stdout
 
 
 def test_every_status_has_its_exception() -> None:

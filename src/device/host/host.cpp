@@ -219,6 +219,8 @@ void HostDevice::free_stream(void* stream) noexcept {
   if (found == streams_.end()) return;
   freed = std::move(found->second);
   streams_.erase(found);
+  // A call in the stream held its last owner: another thread waits for the end of this one.
+  if (freed->runs_this_thread()) std::thread([held = std::move(freed)] {}).detach();
 }
 
 bool HostDevice::owns_stream(void* stream, std::string& why_not) {

@@ -93,6 +93,15 @@ class State {
     return progress() || give_up();
   }
 
+  // Nothing is touched from here on, whatever streams still hold of it.
+  void end() {
+    std::lock_guard lock(mutex_);
+    if (guard_->report.load(std::memory_order_relaxed) == 0)
+      report(1);
+    else
+      cancel();
+  }
+
   uint64_t epochs(Part part) {
     std::lock_guard lock(mutex_);
     return part == Part::finish ? finish_.epoch() : start_.epoch();
@@ -168,6 +177,7 @@ class State {
 class HostRunner final : public Runner {
  public:
   explicit HostRunner(const Program& program) : state_(std::make_shared<State>(program)) {}
+  ~HostRunner() override { state_->end(); }
 
   pw_status enqueue(void* stream, Part part) override {
     static_cast<HostStream*>(stream)->enqueue([state = state_, part] { state->run(part); });

@@ -17,6 +17,7 @@ class HostStream {
 
   void enqueue(std::function<void()> call);
   [[nodiscard]] bool idle();
+  [[nodiscard]] bool runs_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
  private:
   void run();

@@ -1,0 +1,79 @@
+"""What callers give, checked at the border: numbers, devices and kinds of objects. A mistake is told in the
+words of the call that it was made in.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any, TypeVar
+
+from peerway.errors import InvalidArgument
+
+Kind = TypeVar("Kind")
+
+_LARGEST = 2**64 - 1
+
+
+def number(what: str, value: object, least: int = 0, most: int = _LARGEST) -> int:
+    """A whole number from `least` to `most`; `what` names it in messages. Raises InvalidArgument."""
+    try:
+        found = index(value)  # type: ignore[arg-type]  # NumPy's integers, too
+    except TypeError:
+        raise InvalidArgument(f"peerway: {what} is {shown(value)}; give a whole number.") from None
+    if not least <= found <= most:
+        limit = f"{least} or more" if found < least else f"at most {most}"
+        raise InvalidArgument(f"peerway: {what} is {found}; give {limit}.")
+    return found
+
+
+def seconds(value: float | None) -> float | None:
+    """A timeout. Raises InvalidArgument for what is no number of seconds."""
+    if value is None:
+        return None
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = -1.0
+    if not found >= 0 or isinstance(value, str):
+        raise InvalidArgument(
+            f"peerway: a timeout of {shown(value)}; give seconds, 0 or more, or None to wait for ever."
+        )
+    return found
+
+
+def of_kind(what: str, value: object, kind: type[Kind], advice: str) -> Kind:
+    """The value, which must be of that class; `advice` says where to get one. Raises InvalidArgument."""
+    if isinstance(value, kind):
+        return value
+    raise InvalidArgument(f"peerway: {what} is {shown(value)}; {advice}")
+
+
+def device(name: object) -> tuple[str, int]:
+    """ "cuda:1" as its kind and index; the index is -1 where none is given. Raises InvalidArgument."""
+    if not isinstance(name, str):
+        raise InvalidArgument(
+            f"peerway: the device is {shown(name)}; give its name: 'host', 'cuda' or 'cuda:N'."
+        )
+    kind, colon, place = name.partition(":")
+    if colon and not place.isdecimal():
+        raise InvalidArgument(f"peerway: unknown device '{name}'; there are 'host', 'cuda' and 'cuda:N'.")
+    return kind, number(f"the index of the device '{name}'", int(place), most=2**31 - 1) if place else -1
+
+
+def shown(value: object) -> str:
+    """What messages call a thing: its value where that is short, else what it is."""
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return repr(value if len(value) <= 40 else value[:37] + "...")
+    return called(value)
+
+
+def called(thing: object) -> str:
+    """What messages call an array or another object."""
+    shape: Any = getattr(thing, "shape", None)
+    name = type(thing).__name__
+    try:
+        return f"{name} of shape {tuple(shape)}" if shape is not None else f"a {name}"
+    except TypeError:
+        return f"a {name}"
