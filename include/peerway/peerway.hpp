@@ -8,9 +8,9 @@
 //   peerway::check(ctx.put(remote.span(0, n), region.span(n, n)));
 //
 // Control paths (everything that makes an object, and the exchange) throw peerway::Error; data paths (put,
-// get, raise, wait, flush) return a [[nodiscard]] peerway::Status. Objects may end in any order: what outlives
-// its context answers with Status::closed where it would communicate, and its memory stays. Sizes, offsets and
-// strides are in bytes.
+// get, raise, wait, flush) return a [[nodiscard]] peerway::Status. Objects may end in any order: what
+// outlives its context answers with Status::closed where it would communicate, and its memory stays. Sizes,
+// offsets and strides are in bytes.
 #ifndef PEERWAY_PEERWAY_HPP
 #define PEERWAY_PEERWAY_HPP
 

@@ -192,8 +192,8 @@ class Context(_Closing):
         """Memory by its address; the caller keeps it until the region and its arrays are gone. Raises
         InvalidArgument where this process has no such memory.
         """
-        where = number("register_memory: `address`", address, 1)
-        return self._known(Region(self._core.register(where, number("register_memory: `bytes`", bytes, 1))))
+        where = number("register_memory: `address`", address)
+        return self._known(Region(self._core.register(where, number("register_memory: `bytes`", bytes))))
 
     def import_key(self, key: bytes) -> Remote:
         """Another rank's region or signal. Raises BadKey, StaleKey or ForeignKey."""
@@ -206,7 +206,7 @@ class Context(_Closing):
         With a GPU as `device` its words lie in that GPU's memory: its kernels and plans wait for it without
         leaving the GPU, and only plans and kernels of GPUs raise it.
         """
-        by = number("signal: `sender`", sender, ANY_RANK, 2**31 - 1)
+        by = number("signal: `sender`", sender, -(2**31), 2**31 - 1)
         return self._keep(Signal(self._core.signal(by, *split_device(device))))
 
     def use(self, *paths: str) -> None:
@@ -245,7 +245,7 @@ class Context(_Closing):
         near = near_side(self._registered, "put", "source", source, written=False)
         raised = None if signal is None else signal_of("put", signal)._core
         far_block, near_block = blocks_of(far, near)
-        self._core.put(far.of._core, far_block, near.of._core, near_block, raised, number("put: `by`", by, 1))
+        self._core.put(far.of._core, far_block, near.of._core, near_block, raised, number("put: `by`", by))
 
     def get(self, to: Near, source: Far) -> None:
         """Starts to move memory of another rank here; flush() completes it. Both sides are given as for put,
@@ -259,13 +259,13 @@ class Context(_Closing):
     def raise_signal(self, signal: Remote, by: int = 1) -> None:
         """Raises another rank's signal by at least 1."""
         raised = signal_of("raise_signal", signal)
-        self._core.raise_signal(raised._core, number("raise_signal: `by`", by, 1))
+        self._core.raise_signal(raised._core, number("raise_signal: `by`", by))
 
     def flush(self, rank: int = ANY_RANK, timeout: float | None = None) -> None:
         """Returns once all that was started towards `rank` is complete at both ends. Raises Timeout after
         `timeout` seconds (None: never), and PeerLost.
         """
-        self._core.flush(number("flush: `rank`", rank, ANY_RANK, 2**31 - 1), seconds(timeout))
+        self._core.flush(number("flush: `rank`", rank, -(2**31), 2**31 - 1), seconds(timeout))
 
     def stream(self, device: str = "host") -> Stream:
         """A new stream: on the host a worker thread with a queue, on "cuda" or "cuda:1" a CUDA stream."""

@@ -64,7 +64,7 @@ class Addressed:
             self,
             _core.Block(
                 [number("a count of a block", count) for count in counts],
-                [number("a stride of a block", stride, most=2**63 - 1) for stride in strides],
+                [number("a stride of a block", stride, -(2**63), 2**63 - 1) for stride in strides],
                 number("block_bytes", block_bytes),
                 number("the offset of a block", offset),
             ),

@@ -168,7 +168,7 @@ class PlanBuilder:
         near = self._near("put", "source", source, written=False)
         raised = None if signal is None else signal_of("put", signal)._core
         far_block, near_block = blocks_of(far, near)
-        self._core.put(far.of._core, far_block, near.of._core, near_block, raised, number("put: `by`", by, 1))
+        self._core.put(far.of._core, far_block, near.of._core, near_block, raised, number("put: `by`", by))
         return self._using(near)
 
     def get(self, to: Near, source: Far) -> Self:
@@ -182,7 +182,7 @@ class PlanBuilder:
     def raise_signal(self, signal: Remote, by: int = 1) -> Self:
         """Every start raises the signal, before it waits for anything."""
         raised = signal_of("raise_signal", signal)
-        self._core.raise_signal(raised._core, number("raise_signal: `by`", by, 1))
+        self._core.raise_signal(raised._core, number("raise_signal: `by`", by))
         return self
 
     def after(self, signal: Signal, lead: int = 0, by: int = 1) -> Self:
@@ -190,25 +190,27 @@ class PlanBuilder:
         starts (lead 0), or when it has used what came (lead 1).
         """
         waited = of_kind("after: `signal`", signal, Signal, "give a signal of this rank, of ctx.signal().")
-        self._core.after(waited._core, number("after: `lead`", lead), number("after: `by`", by, 1))
+        self._core.after(waited._core, number("after: `lead`", lead), number("after: `by`", by))
         return self
 
     def wait(self, signal: Signal, by: int = 1) -> Self:
         """Finish n waits until the signal has grown by n * by."""
         waited = of_kind("wait: `signal`", signal, Signal, "give a signal of this rank, of ctx.signal().")
-        self._core.wait(waited._core, number("wait: `by`", by, 1))
+        self._core.wait(waited._core, number("wait: `by`", by))
         return self
 
     def send(self, rank: int, tag: int, source: Near) -> Self:
         """Joined with the receive of the same tag in that rank's plan; one may send to oneself."""
+        lane = _lane("send", rank, tag)
         near = self._near("send", "source", source, written=False)
-        self._core.send(*_lane("send", rank, tag), near.of._core, block_of(near))
+        self._core.send(*lane, near.of._core, block_of(near))
         return self._using(near)
 
     def receive(self, rank: int, tag: int, to: Near) -> Self:
         """Joined with the send of the same tag in that rank's plan."""
+        lane = _lane("receive", rank, tag)
         near = self._near("receive", "to", to, written=True)
-        self._core.receive(*_lane("receive", rank, tag), near.of._core, block_of(near))
+        self._core.receive(*lane, near.of._core, block_of(near))
         return self._using(near)
 
     def prepare(self, alone: bool = False) -> Plan:

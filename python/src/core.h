@@ -28,7 +28,8 @@ inline void run_handlers() {
   throw_if_interrupted();
 }
 
-/// Lets go of the interpreter's lock where this thread has it: what ends here may wait for a thread that needs it.
+/// Lets go of the interpreter's lock where this thread has it: what ends here may wait for a thread that
+/// needs it.
 class Unlocked {
  public:
   Unlocked() : state_(PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr) {}

@@ -119,8 +119,8 @@ pw_status pw_region_key(const pw_region* region, void* key, size_t capacity, siz
 
 pw_status pw_import(pw_context* context, const void* key, size_t length, pw_remote** remote) {
   return pw::guard(__func__, given(context, key, remote), [&] {
-    *remote = new pw_remote{
-        context->open(), context->context->import({static_cast<const std::byte*>(key), length}), nullptr};
+    *remote = new pw_remote{context->open(),
+                            context->context->import({static_cast<const std::byte*>(key), length}), nullptr};
     return PW_OK;
   });
 }
@@ -136,8 +136,8 @@ pw_status pw_signal_create(pw_context* context, int sender, pw_signal** signal) 
 pw_status pw_signal_create_on(pw_context* context, pw_device device, int sender, pw_signal** signal) {
   return pw::guard(__func__, given(context, signal), [&] {
     pw::Context& in = *context->open();
-    *signal = new pw_signal{
-        context->context, std::make_shared<pw::Signal>(in, sender, in.device_named(device)), nullptr};
+    *signal = new pw_signal{context->context,
+                            std::make_shared<pw::Signal>(in, sender, in.device_named(device)), nullptr};
     return PW_OK;
   });
 }

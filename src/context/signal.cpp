@@ -16,6 +16,15 @@ pw_status closed_at(uint64_t now, uint64_t wanted) {
                      wanted, now));
 }
 
+// A wait that ended for lack of time says what it waited for; all else was told by the wait itself.
+pw_status told(pw_status ended, int sender, uint64_t now, uint64_t wanted, uint64_t timeout_ns) {
+  if (ended != PW_TIMEOUT) return ended;
+  const std::string who = sender == PW_ANY_RANK ? "any rank" : format("rank {}", sender);
+  return fail(PW_TIMEOUT, format("peerway: waited {:.3g} s for a signal that {} raises to reach {}; it is at "
+                                 "{}. Has the other end raised it, and as often?",
+                                 static_cast<double>(timeout_ns) * 1e-9, who, wanted, now));
+}
+
 }  // namespace
 
 Signal::Signal(Context& context, int sender, Device& device)
@@ -61,7 +70,7 @@ uint64_t Signal::value() const {
 
 pw_status Signal::wait(uint64_t value, uint64_t timeout_ns) const {
   const uint64_t deadline = deadline_after(timeout_ns);
-  if (on_device()) return wait_on_device(value, deadline);
+  if (on_device()) return wait_on_device(value, timeout_ns);
   if (this->value() >= value) return PW_OK;
   const std::vector<Polled*>& polled = context_.polled();
   StagingHelp help(context_.staging());
@@ -76,13 +85,14 @@ pw_status Signal::wait(uint64_t value, uint64_t timeout_ns) const {
     if (polling && ++looks % kLooks == 0) polling->turn();
     return this->value() >= value || context_.closed();
   });
-  if (status != PW_OK) return status;
   const uint64_t now = this->value();
+  if (status != PW_OK) return told(status, sender_, now, value, timeout_ns);
   return now >= value ? PW_OK : closed_at(now, value);
 }
 
 // Reads by copies follow one another for as long as it takes.
-pw_status Signal::wait_on_device(uint64_t value, uint64_t deadline_ns) const {
+pw_status Signal::wait_on_device(uint64_t value, uint64_t timeout_ns) const {
+  const uint64_t deadline_ns = deadline_after(timeout_ns);
   WordAccess access(device_words_.region->device(), words_);
   StagingHelp help(context_.staging());
   pw_status failed = access.begin(device_words_.address());
@@ -96,7 +106,7 @@ pw_status Signal::wait_on_device(uint64_t value, uint64_t deadline_ns) const {
   };
   const pw_status status = wait_until(
       *context_.waiting(), {context_.team(), sender_, deadline_ns, "a signal"}, look, Wakes::perhaps);
-  if (status != PW_OK) return status;
+  if (status != PW_OK) return told(status, sender_, access.sum(), value, timeout_ns);
   if (failed != PW_OK) return failed;
   return access.sum() >= value ? PW_OK : closed_at(access.sum(), value);
 }

@@ -68,8 +68,7 @@ Device& owner_of(const void* address, uint64_t bytes, Allocation& allocation) {
 std::shared_ptr<Region> Registry::allocate(Device& device, uint64_t bytes) {
   if (bytes == 0) throw Error(PW_INVALID_ARGUMENT, "peerway: a region of 0 bytes; a region has at least 1");
   const Allocation allocation = device.allocate(bytes);
-  std::shared_ptr<void> memory(allocation.base,
-                               [&device, allocation](void*) { device.release(allocation); });
+  std::shared_ptr<void> memory(allocation.base, [&device, allocation](void*) { device.release(allocation); });
   return keep(
       std::make_shared<Region>(device, allocation, allocation.base, bytes, std::move(memory), control_));
 }

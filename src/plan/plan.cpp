@@ -223,6 +223,12 @@ pw_status Plan::finish(uint64_t timeout_ns) {
         return notice->given() || runner_->done(failed);
       },
       [&] { return ask_for(notice); });
+  if (waited == PW_TIMEOUT)
+    return fail(
+        PW_TIMEOUT,
+        format("peerway: waited {:.3g} s for a plan of {} to finish. It goes on: finish it again, and "
+               "see whether the ranks at its other ends have started theirs",
+               static_cast<double>(timeout_ns) * 1e-9, to_string(device_.id())));
   if (waited != PW_OK) return waited;
   std::lock_guard lock(mutex_);
   finishing_ = started_ = false;

@@ -1,4 +1,5 @@
-// What a pw_team is, for the layers above. Contexts share the team: it is left once they and the handle are gone.
+// What a pw_team is, for the layers above. Contexts share the team: it is left once they and the handle are
+// gone.
 #pragma once
 
 #include <memory>

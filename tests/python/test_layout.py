@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from peerway import InvalidArgument
-from peerway.layout import layout_of
+from peerway.layout import halo_layout_of, layout_of
 from peerway.plan import stream_handle
 
 
@@ -119,7 +119,22 @@ def frozen() -> np.ndarray[Any, Any]:
 )
 def test_what_cannot_hold_a_halo_is_refused(given: object, says: str) -> None:
     with pytest.raises(InvalidArgument, match=says):
-        layout_of(given)
+        halo_layout_of(given)
+
+
+def test_python_objects_are_refused() -> None:
+    for holds in (np.array([object()]), np.zeros(3, [("a", "f8"), ("b", "O")])):
+        with pytest.raises(InvalidArgument, match="Python objects"):
+            layout_of(holds)
+
+
+def test_a_buffer_is_held_while_its_layout_is() -> None:
+    text = bytearray(8)
+    found = layout_of(text)
+    with pytest.raises(BufferError):
+        text.extend(b"more")
+    del found
+    text.extend(b"more")
 
 
 class Protocol:

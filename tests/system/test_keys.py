@@ -238,7 +238,7 @@ def test_a_rank_outside_the_team_is_out_of_range(ctx: peerway.Context, rank: int
 def test_regions_that_cannot_be_are_refused(ctx: peerway.Context) -> None:
     with pytest.raises(peerway.InvalidArgument) as error:
         ctx.allocate("host", 0)
-    says(error, "0 bytes", "at least 1")
+    says(error, "`bytes` is 0", "1 or more")
     with pytest.raises(peerway.NoMemory) as error:
         ctx.allocate("host", 2**62)
     says(error, 2**62)
