@@ -91,13 +91,17 @@ class Team(_Closing):
         return self._core.size
 
     def all_gather(self, mine: bytes, timeout: float | None = None) -> list[bytes]:
-        """Collective. What every rank gave, in rank order; lengths may differ."""
+        """Collective. What every rank gave, in rank order; lengths may differ. Raises Timeout after `timeout`
+        seconds (None: never), and PeerLost.
+        """
         return self._core.all_gather(
             of_kind("all_gather: `mine`", mine, bytes, "give bytes, such as region.key()."), seconds(timeout)
         )
 
     def barrier(self, timeout: float | None = None) -> None:
-        """Collective. Returns once every rank has called it."""
+        """Collective. Returns once every rank has called it. Raises Timeout after `timeout` seconds (None:
+        never), and PeerLost.
+        """
         self._core.barrier(seconds(timeout))
 
     def lost(self, rank: int) -> bool:

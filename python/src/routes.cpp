@@ -126,6 +126,7 @@ void bind_routes(nb::module_& module) {
   module.def("worth_keeping", &worth_keeping, nb::arg("trials"), nb::arg("lanes"));
   module.def("config_value", &pw::config, nb::arg("name"));
   module.def("config_home", &pw::config_home);
+  module.def("cache_home", &pw::cache_home);
   module.def(
       "save_table",
       [](const Text& text, const Text& file) {

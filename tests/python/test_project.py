@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import re
 import subprocess
 import sys
@@ -73,8 +74,6 @@ def test_every_setting_is_described() -> None:
 
 def config(**environment: str) -> subprocess.CompletedProcess[str]:
     """Run `peerway config --format json` with these variables."""
-    import os
-
     return subprocess.run(
         [sys.executable, "-m", "peerway", "config", "--format", "json"],
         capture_output=True,
@@ -94,6 +93,39 @@ def test_config_says_where_a_value_came_from(tmp_path: Path, monkeypatch: pytest
     assert (found["log"]["value"], found["log"]["origin"]) == ("debug", "PEERWAY_LOG")
     assert found["strict"]["value"] == "on"
     assert str(tmp_path) in found["strict"]["origin"]
+
+
+def test_config_shows_what_was_derived_and_from_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    done = config(XDG_CACHE_HOME="/nowhere/cache", PEERWAY_RULES=str(tmp_path / "mine.json"))
+    assert done.returncode == 0, done.stderr
+    found = {one["name"]: (one["derived"], one["derived_from"]) for one in json.loads(done.stdout)}
+    assert found["cache"] == ("/nowhere/cache/peerway", "XDG_CACHE_HOME")
+    assert found["routes"][0] == _core.default_table_file()
+    assert "`peerway tune` makes it" in found["routes"][1]
+    assert found["rules"] == ("", "")  # it was given
+    assert found["log"] == ("", "")  # it has a default
+    assert found["cores"][0] == str(len(os.sched_getaffinity(0)))
+    every = [setting for setting in _core.settings() if not setting.default]
+    assert all(found[setting.name][0] for setting in every if setting.name != "rules")
+
+
+def test_config_says_once_that_a_key_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "peerway").mkdir()
+    (tmp_path / "peerway" / "config.json").write_text('{"strikt": true}')
+    done = config()
+    assert done.returncode == 1
+    assert done.stderr.count("strikt") == 1
+    assert "did you mean 'strict'" in done.stderr
+
+
+def test_the_python_reference_has_every_public_class() -> None:
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
+    for name in peerway.__all__:
+        thing = getattr(peerway, name)
+        if isinstance(thing, type) and not issubclass(thing, errors.Error):
+            assert f"::: {thing.__module__}.{name}\n    options: {{heading: peerway.{name}}}" in page, name
 
 
 def test_config_names_a_value_that_cannot_be_used() -> None:
