@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from peerway.printable import shortened
 
@@ -25,8 +25,8 @@ class RecordError(ValueError):
 def typed(record: object, name: str, kind: Any, wanted: str) -> Any:
     """The field's value, which must be of this kind; true and false are no numbers."""
     value = getattr(record, name)
-    right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-    check(right, name, value, wanted)
+    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        refuse(name, value, wanted)
     return value
 
 
@@ -34,7 +34,8 @@ def number(record: object, name: str) -> None:
     """A number must be 0, or within the bounds of its field."""
     value = typed(record, name, int | float, "a number")
     least, most = NUMBERS[name]
-    check(value == 0 or least <= value <= most, name, value, f"0, or a number from {least:g} to {most:g}")
+    if not (value == 0 or least <= value <= most):
+        refuse(name, value, f"0, or a number from {least:g} to {most:g}")
 
 
 def check_time(value: object) -> None:
@@ -54,7 +55,12 @@ def check_time(value: object) -> None:
 def check(right: bool, name: str, value: object, wanted: str) -> None:
     """Raises RecordError unless right; `wanted` is what the field must be."""
     if not right:
-        raise RecordError(f"field '{shortened(name)}' is {short(value)}, but must be {wanted}")
+        refuse(name, value, wanted)
+
+
+def refuse(name: str, value: object, wanted: str) -> NoReturn:
+    """For a `wanted` that takes time to say, and is not needed for most of the many records."""
+    raise RecordError(f"field '{shortened(name)}' is {short(value)}, but must be {wanted}")
 
 
 def short(value: object) -> str:

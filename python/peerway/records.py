@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from peerway import whole_file
 from peerway.printable import json_text, printable
-from peerway.record_fields import NUMBERS, TOLERANCE_US, check, check_time, number, short, typed
+from peerway.record_fields import NUMBERS, TOLERANCE_US, check, check_time, number, refuse, short, typed
 from peerway.record_fields import RecordError as RecordError
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 1 << 20  # bytes; a record of `peerway bench` has fewer than 1,000
 MOST_BYTES = 128 << 20  # of all files that are read together: about 200,000 records
+# Names in the extra of a record that readers know, too.
+RUN = "run"  # which run of the ranks made it
+LOAD = "load"  # how many CPUs other work kept busy
+FIXED = "iterations_fixed"  # true where the iterations were given, not as many as fit the time
 _NAMES = ("test", "via", "op", "shape", "source", "target", "host", "version")
 _TEXTS = (*_NAMES, "device", "driver", "command")
 
@@ -77,7 +81,8 @@ class Record:
             typed(self, name, str, "text")
         for name, least in (("bytes", 0), ("ranks", 1), ("iterations", 1)):
             value = typed(self, name, int, "a whole number")
-            check(least <= value < 1 << 63, name, value, f"a whole number from {least} to 2^63 - 1")
+            if not least <= value < 1 << 63:
+                refuse(name, value, f"a whole number from {least} to 2^63 - 1")
         for name in NUMBERS:
             if name != "cpu_percent" or self.cpu_percent is not None:
                 number(self, name)
@@ -86,7 +91,8 @@ class Record:
         check_time(self.time)
         for low, high in (("min_us", "p50_us"), ("p50_us", "p99_us"), ("min_us", "mean_us")):
             least, most = getattr(self, low), getattr(self, high)
-            check(least <= most + TOLERANCE_US, low, least, f"at most {high} ({most})")
+            if least > most + TOLERANCE_US:
+                refuse(low, least, f"at most {high} ({most})")
 
     @classmethod
     def from_samples(
@@ -132,6 +138,12 @@ class Record:
             time=time or now(),
             **known,
         )
+
+    @property
+    def run(self) -> str:
+        """The run of the ranks that made it, as `peerway bench` names it in `extra`; "" without a name."""
+        name = self.extra.get(RUN, "")
+        return name if isinstance(name, str) else ""
 
     def as_json(self) -> str:
         """The record as one line of JSON, without the newline."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,9 +14,9 @@ from synthetic_records import record
 from peerway import records
 from peerway.cli import command as peerway
 from peerway.compare.changes import changes
-from peerway.compare.groups import pair_up
+from peerway.compare.groups import Key, Pair, pair_up
 from peerway.compare.metric import metric_of
-from peerway.compare.statistics import Comparison, compare
+from peerway.compare.statistics import Comparison, compare_all, runs_needed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,9 +35,7 @@ def bandwidths(*values: float) -> list[Record]:
 
 
 def one(before: Iterable[Record], after: Iterable[Record], metric: str | None = None) -> Comparison:
-    (pair,) = pair_up(before, after)
-    found = compare(pair, metric)
-    assert found is not None
+    (found,) = compare_all(pair_up(before, after), metric)
     return found
 
 
@@ -86,21 +84,119 @@ def test_noise_is_seldom_called_a_difference() -> None:
     assert verdicts.count("no difference") >= 60 * 0.85
 
 
-def test_the_same_records_give_the_same_numbers() -> None:
-    before, after = noisy(1, 8, seed=5), noisy(1.02, 8, seed=6)
-    assert one(before, after) == one(before, after)
-
-
-def test_one_record_has_neither_interval_nor_p_value_nor_spread() -> None:
+def test_too_few_runs_have_neither_interval_nor_p_value() -> None:
     found = one(times(2.0), times(1.0, 1.1))
     assert (found.verdict, found.low, found.high, found.p) == ("unknown", None, None, None)
     assert found.before.spread is None
-    assert found.speedup == pytest.approx(2 / 1.05)
+    assert found.speedup == pytest.approx(np.median([2.0, 2 / 1.1]))
+    assert one(times(2, 2.1, 2.2), times(1, 1.1, 1.2)).verdict == "unknown"  # 1 order of 10 is not rare
 
 
-def test_samples_that_do_not_vary_still_have_an_interval() -> None:
-    assert one(times(2, 2, 2), times(1, 1, 1)).verdict == "faster"
-    assert one(times(2, 2, 2), times(2, 2, 2)).verdict == "no difference"
+def test_runs_that_do_not_vary_still_have_an_interval() -> None:
+    assert one(times(2, 2, 2, 2), times(1, 1, 1, 1)).verdict == "faster"
+    assert one(times(2, 2, 2, 2), times(2, 2, 2, 2)).verdict == "no difference"
+
+
+@pytest.mark.parametrize(("n", "m", "seed"), [(4, 4, 1), (7, 5, 2), (12, 20, 3)])
+def test_the_interval_is_what_the_test_does_not_refuse(n: int, m: int, seed: int) -> None:
+    before, after = noisy(1, n, seed), noisy(1.05, m, seed + 50)
+    found = one(before, after)
+    for end, inward in ((found.low, 1e-6), (found.high, -1e-6)):
+        assert end is not None
+        for step, refused in ((inward, False), (-inward, True)):
+            scaled = times(*(r.p50_us * end * (1 + step) for r in after))
+            p = one(before, scaled).p
+            assert p is not None
+            assert (p <= 0.05) == refused
+
+
+# ---- from run to run
+
+GROUPS = tuple(f"peer/{i}" for i in range(22))
+
+
+class Sample(NamedTuple):
+    """What the statistics look at in a record: a hundred times quicker to make."""
+
+    run: str
+    p50_us: float
+    test: str = "put_latency"
+    host: str = "busy"
+
+
+def runs(rng: np.random.Generator, n: int, slower: dict[str, float]) -> dict[str, list[Sample]]:
+    """As `peerway bench --repeat` measures on a busy machine: a run is in one of two modes from its start to
+    its end, 20 % apart, and a group of it in one of two more, 5 % apart.
+    """
+    found: dict[str, list[Sample]] = {via: [] for via in GROUPS}
+    for run in range(n):
+        mode = 1.2 if rng.random() < 0.5 else 1.0
+        for via, samples in found.items():
+            own = mode * (1.05 if rng.random() < 0.3 else 1.0) * slower.get(via, 1)
+            samples += [Sample(str(run), value) for value in own * rng.lognormal(0, 0.005, 3)]
+    return found
+
+
+def verdicts(before: dict[str, list[Sample]], after: dict[str, list[Sample]]) -> dict[str, str]:
+    pairs = [Pair(Key(("via",), (via,)), before[via], after[via]) for via in GROUPS]  # type: ignore[arg-type]
+    return {str(c.pair.key.get("via")): c.verdict for c in compare_all(pairs)}
+
+
+def called(rng: np.random.Generator, n: int, slower: dict[str, float]) -> set[str]:
+    found = verdicts(runs(rng, n, {}), runs(rng, n, slower))
+    assert len(found) == len(GROUPS)
+    return {via for via, verdict in found.items() if verdict != "no difference"}
+
+
+def test_modes_from_run_to_run_are_no_difference() -> None:
+    """With no change all that is called different is false: in one comparison of twenty, and no more."""
+    rng = np.random.default_rng(16)
+    false = [bool(called(rng, 7, {})) for _ in range(100)]
+    assert sum(false) <= 100 * 0.05 + 2 * np.sqrt(100 * 0.05 * 0.95)
+
+
+def test_of_what_is_called_different_one_in_twenty_is_not() -> None:
+    rng = np.random.default_rng(7)
+    changed = dict.fromkeys(GROUPS[:8], 1.6)
+    rates = []
+    for _ in range(60):
+        found = called(rng, 8, changed)
+        rates.append(len(found - changed.keys()) / max(1, len(found)))
+        assert found >= changed.keys()
+    assert np.mean(rates) <= 0.05 + 2 * np.std(rates) / np.sqrt(len(rates))
+
+
+def test_a_change_of_ten_percent_is_found_between_modes() -> None:
+    """Of a quiet machine, whose runs have two modes 5 % apart: the two groups that changed, and no other."""
+    rng = np.random.default_rng(3)
+
+    def side(slower: dict[str, float]) -> dict[str, list[Sample]]:
+        return {
+            via: [Sample(str(run), slower.get(via, 1) * rng.choice((1, 1.05)) * rng.lognormal(0, 0.005))
+                  for run in range(10)]
+            for via in GROUPS
+        }  # fmt: skip
+
+    found = verdicts(side({}), side({GROUPS[3]: 1.1, GROUPS[9]: 0.9}))
+    told = {via: verdict for via, verdict in found.items() if verdict != "no difference"}
+    assert told == {GROUPS[3]: "slower", GROUPS[9]: "faster"}
+
+
+def test_records_of_one_run_are_one_sample() -> None:
+    before = [r for run in "ab" for r in times(1, 1.1, 1.2, extra={"run": run})]
+    found = one(before, times(1, 1.1, host="other", extra={"run": "a"}) + times(1, extra={"run": "a"}))
+    assert (found.before.runs, found.after.runs) == (2, 2)  # hosts name their runs alike
+
+
+def test_several_groups_are_corrected_for() -> None:
+    before, after = ([r for via in GROUPS for r in times(*values, via=via)] for values in
+                     ((1, 1.01, 1.02, 1.03, 1.04), (0.99, 1.005, 1.015, 1.025, 1.05)))  # fmt: skip
+    slow = times(1.1, 1.11, 1.12, 1.13, 1.14, via="one")
+    several = compare_all(pair_up(before + times(1, 1.01, 1.02, 1.03, 1.04, via="one"), after + slow))
+    alone = compare_all(pair_up(times(1, 1.01, 1.02, 1.03, 1.04), times(1.1, 1.11, 1.12, 1.13, 1.14)))
+    assert (alone[0].verdict, several[-1].verdict) == ("slower", "no difference")
+    assert (several[-1].p, several[-1].p_adjusted) == pytest.approx((2 / 252, 23 * 2 / 252))
+    assert (runs_needed(1), runs_needed(22)) == (4, 6)
 
 
 def test_no_ratio_is_made_of_a_zero() -> None:
@@ -122,8 +218,7 @@ def test_a_test_has_its_own_metric(test: str, field: str) -> None:
 
 
 def test_a_metric_that_was_not_measured_is_not_compared() -> None:
-    (pair,) = pair_up([record(cpu_percent=None)], [record(cpu_percent=5)])
-    assert compare(pair, "cpu_percent") is None
+    assert compare_all(pair_up([record(cpu_percent=None)], [record(cpu_percent=5)]), "cpu_percent") == []
 
 
 # ---- groups and warnings
@@ -137,21 +232,26 @@ def test_records_of_one_thing_are_one_group() -> None:
 
 
 def test_a_field_that_was_meant_to_change_does_not_split_groups() -> None:
-    assert len(pair_up([record(via="staged")], [record(via="ucx")], factor="via")) == 1
+    assert len(pair_up([record(via="staged")], [record(via="ucx")], factors=["via"])) == 1
 
 
-def warned(before: Record, after: Record, factor: str | None = None) -> list[str]:
-    return changes([*pair_up([before], [after], factor=factor)], factor)
+def warned(before: Record, after: Record, *factors: str) -> list[str]:
+    return changes([*pair_up([before], [after], factors=factors)], factors)
 
 
 @pytest.mark.parametrize(("field", "old", "new"), [
     ("host", "node01", "node02"), ("device", "V100", "A100"), ("driver", "550", "580"),
-    ("version", "0.1", "0.2"), ("iterations", 100, 1000), ("extra", {"ucx": "1.13"}, {"ucx": "1.22"}),
+    ("version", "0.1", "0.2"), ("extra", {"ucx": "1.13"}, {"ucx": "1.22"}),
+    ("extra", {"governor": "performance"}, {"governor": "powersave"}),
+    ("extra", {"slurm_job": "17"}, {"slurm_job": "18"}),
 ])  # fmt: skip
 def test_everything_that_changed_is_warned_of(field: str, old: object, new: object) -> None:
     (line,) = warned(record(**{field: old}), record(**{field: new}))
-    shown = (old["ucx"], new["ucx"]) if isinstance(old, dict) and isinstance(new, dict) else (old, new)
-    assert field in line
+    shown: tuple[object, object] = (old, new)
+    if isinstance(old, dict) and isinstance(new, dict):
+        ((field, first),) = old.items()
+        shown = first, new[field]
+    assert line.startswith(f"{field} changed: ")
     assert f"{shown[0]} -> {shown[1]}" in line
 
 
@@ -159,6 +259,32 @@ def test_the_stated_factor_is_not_warned_of_unless_it_stayed() -> None:
     assert warned(record(driver="550"), record(driver="580"), "driver") == []
     (line,) = warned(record(driver="550"), record(driver="550"), "driver")
     assert "driver was to change, but is 550" in line
+
+
+def test_iterations_that_were_chosen_by_time_are_no_change() -> None:
+    assert warned(record(iterations=100), record(iterations=1000)) == []
+    fixed = {"iterations_fixed": True}
+    (line,) = warned(record(iterations=100, extra=fixed), record(iterations=1000, extra=fixed))
+    assert line == "iterations changed: 100 -> 1000"
+
+
+def test_a_run_is_no_setting_and_other_work_is_warned_of_where_it_changed() -> None:
+    extras = [{"run": "a.1", "load": 0.02}, {"run": "b.1", "load": 0.1}, {"run": "b.2", "load": 1.4}]
+    assert warned(record(extra=extras[0]), record(extra=extras[1])) == []
+    (line,) = warned(record(extra=extras[0]), record(extra=extras[2]))
+    assert "other work kept 0.0 -> 1.4 CPUs busy" in line
+
+
+def test_several_factors_are_all_crossed() -> None:
+    before, after = record(via="staged", host="a", driver="1"), record(via="ucx", host="b", driver="2")
+    assert warned(before, after, "via", "host") == ["driver changed: 1 -> 2"]
+    assert warned(before, after, "via", "host", "driver") == []
+
+
+def test_a_factor_with_several_values_on_one_side_is_warned_of() -> None:
+    pairs = pair_up([record(via="a"), record(via="b")], [record(via="c")], factors=["via"])
+    (line,) = changes(pairs, ["via"])
+    assert "several values of via (a, b)" in line
 
 
 def test_other_ranks_are_warned_of_though_no_group_matches() -> None:
@@ -169,7 +295,7 @@ def test_a_mixed_group_and_data_that_were_not_validated_are_warned_of() -> None:
     before = [record(), record(host="other", validated=False)]
     pairs = pair_up(before, [record(), record(host="other")])
     text = "\n".join(changes(pairs))
-    assert "several hosts (other, synthetic01); add --by host" in text
+    assert "several values of host (other, synthetic01); add --by host" in text
     assert "1 records were not validated" in text
 
 
@@ -196,7 +322,7 @@ def test_noise_is_called_no_difference(run: Run) -> None:
 def test_a_single_record_is_told_how_to_get_an_interval(run: Run) -> None:
     output = run(times(2), times(1)).output
     assert "+100 %" in output
-    assert "no interval is possible" in output
+    assert "fewer than 4 runs" in output
     assert "--repeat" in output
 
 
@@ -205,15 +331,16 @@ def test_rows_by_host_name_the_device(run: Run) -> None:
              for m, s in ((2.0, 1), (1.0, 2))]  # fmt: skip
     output = run(*sides, "--by", "host").output
     assert "node41 (8 x A100)" in output
-    assert "several hosts" not in output
+    assert "several values" not in output
 
 
 def test_json_has_every_number(run: Run) -> None:
-    result = run(times(2, 2.1, 2.2), times(1, 1.1, 1.2) + times(1, via="ucx"), "--format", "json")
+    result = run(times(2, 2.1, 2.1, 2.2), times(1, 1.1, 1.1, 1.2) + times(1, via="ucx"), "--format", "json")
     found = json.loads(result.output)
     (group,) = found["groups"]
+    assert group["p"] == group["p_adjusted"] == pytest.approx(2 / 70)
     assert group["via"] == "peer/store"
-    assert group["before"] == {"n": 3, "median": 2.1, "spread": pytest.approx(0.05 / 2.1)}
+    assert group["before"] == {"runs": 4, "median": 2.1, "spread": pytest.approx(0.025 / 2.1)}
     assert group["speedup_percent"] == pytest.approx((2.1 / 1.1 - 1) * 100)
     assert group["interval_percent"][0] > 0
     assert group["verdict"] == "faster"
@@ -239,8 +366,31 @@ def test_sides_with_nothing_in_common_are_an_error(run: Run) -> None:
     result = run([record(via="staged")], [record(via="ucx")])
     assert result.exit_code == 2
     assert "no group in common" in result.output
-    assert "--factor" in result.output
+    assert "via is staged in the one and ucx in the other; to compare across it, write --factor via" in (
+        " ".join(result.output.split())
+    )
     assert run([record(via="staged")], [record(via="ucx")], "--factor", "via").exit_code == 0
+
+
+def test_rows_by_host_of_two_hosts_say_how_to_compare_across(run: Run) -> None:
+    sides = [record(host="a")], [record(host="b")]
+    result = run(*sides, "--by", "host")
+    assert result.exit_code == 2
+    assert "write --factor host in place of --by host" in result.output
+    result = run(*sides, "--factor", "host")
+    assert result.exit_code == 0
+    assert "host: a -> b" in result.output
+
+
+def test_no_factor_replaces_another(run: Run) -> None:
+    sides = [record(host="a", via="staged")], [record(host="b", via="ucx")]
+    result = run(*sides)
+    assert result.exit_code == 2
+    assert "--factor via" in result.output
+    result = run(*sides, "--factor", "via", "--factor", "host")
+    assert result.exit_code == 0
+    assert "via: staged -> ucx; host: a -> b" in result.output
+    assert "warning" not in result.output
 
 
 @pytest.mark.parametrize(("content", "why"), [

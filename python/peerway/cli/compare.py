@@ -10,10 +10,11 @@ import click
 from rich.text import Text
 
 from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
-from peerway.compare.changes import changes, stated
-from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, pair_up
+from peerway.compare.changes import changes, listed, stated
+from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, kept_apart, pair_up
 from peerway.compare.metric import METRICS
-from peerway.compare.statistics import MOST_SAMPLES, Comparison, compare
+from peerway.compare.runs import MOST_RUNS, runs_of
+from peerway.compare.statistics import Comparison, compare_all
 from peerway.compare.table import notes, one_line, show, show_one_sided
 from peerway.printable import json_text
 from peerway.terminal import say, table_console
@@ -31,13 +32,20 @@ _FIELDS = (*IDENTITY, *SURROUNDINGS)
 @click.option(
     "--metric", type=click.Choice(list(METRICS)), help="What to compare [default: as the test says]."
 )
-@click.option("--factor", type=click.Choice(_FIELDS), help="What was meant to change; all else is warned of.")
+@click.option(
+    "--factor",
+    "factors",
+    type=click.Choice(_FIELDS),
+    multiple=True,
+    help="What was meant to change, and so does not tell groups apart; all else that changed is warned of. "
+    "Several are given one by one.",
+)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option(
     "--fail-on-slowdown",
     type=click.FloatRange(min=0),
     metavar="PERCENT",
-    help="Exit with 1 when a group got slower by more than this and its interval excludes no change.",
+    help="Exit with 1 when a group is slower by more than this, and not by chance.",
 )
 @SKIP_TRUNCATED
 @click.pass_context
@@ -47,30 +55,37 @@ def command(
     after: Path,
     by: tuple[str, ...],
     metric: str | None,
-    factor: str | None,
+    factors: tuple[str, ...],
     form: str,
     fail_on_slowdown: float | None,
     skip_truncated: bool,
 ) -> None:
     """Compare the records of BEFORE with those of AFTER (JSON lines, as `peerway bench --out` writes).
 
-    Records of the same test, path, shape, size, ranks and devices are samples of one group. For each group:
-    the median and half the quartile distance of both sides, the speed-up (positive is better), its 95 %
-    bootstrap interval and the p-value of Mann and Whitney. "no difference": the interval includes none.
+    Records of the same test, path, shape, size, ranks and devices are one group. A sample is a run of the
+    ranks: `peerway bench --repeat 7` makes seven. For each group: the number of runs, the median of both
+    sides and half the distance of their quartiles, the speed-up (positive is better) with its 95 % interval,
+    and the p-value of Mann and Whitney, corrected for the number of groups. A group whose corrected p-value
+    is above 0.05 shows "no difference".
     """
-    if factor in by:
-        raise click.UsageError(f"--factor {factor} excludes --by {factor}: a field changed, or it is a row")
-    pairs = pair_up(read_records([before], skip_truncated), read_records([after], skip_truncated), by, factor)
+    for factor in factors:
+        if factor in by:
+            raise click.UsageError(
+                f"--factor {factor} excludes --by {factor}: a field changed, or it is a row"
+            )
+    pairs = pair_up(
+        read_records([before], skip_truncated), read_records([after], skip_truncated), by, factors
+    )
     _refuse_too_many(pairs, before, after)
-    found = [c for pair in pairs if pair.before and pair.after and (c := compare(pair, metric))]
+    found = compare_all(pairs, metric)
     if not found:
         raise BadInput(_nothing_in_common(before, after, pairs, metric))
-    warned = changes(pairs, factor)
+    warned = changes(pairs, factors)
     slow = _slowdowns(found, fail_on_slowdown)
     if form == "json":
         say(json_text(_as_json(pairs, found, warned), indent=1))
     else:
-        _print(pairs, found, warned, by, factor)
+        _print(pairs, found, warned, by, factors)
     if slow:
         say(
             f"peerway: {len(slow)} of {len(found)} groups got slower by more than {fail_on_slowdown:g} %",
@@ -82,10 +97,10 @@ def command(
 def _refuse_too_many(pairs: Sequence[Pair], before: Path, after: Path) -> None:
     for pair in pairs:
         for file, side in ((before, pair.before), (after, pair.after)):
-            if len(side) > MOST_SAMPLES:
+            if len(side) > MOST_RUNS and (runs := len(runs_of(side))) > MOST_RUNS:
                 raise BadInput(
-                    f"{file} has {len(side):,} records of one group ({one_line(pair.key)}), and a comparison "
-                    f"takes at most {MOST_SAMPLES:,}; tell groups apart with --by, or give fewer records"
+                    f"{file} has {runs:,} runs of one group ({one_line(pair.key)}), and a comparison takes "
+                    f"at most {MOST_RUNS:,}; tell groups apart with --by, or give fewer records"
                 )
 
 
@@ -94,11 +109,11 @@ def _print(
     found: Sequence[Comparison],
     warned: Sequence[str],
     by: Sequence[str],
-    factor: str | None,
+    factors: Sequence[str],
 ) -> None:
     console = table_console()
-    if factor:
-        console.print(Text(stated(pairs, factor), style="bold"))
+    if factors:
+        console.print(Text(stated(pairs, factors), style="bold"))
     for line in warned:
         console.print(Text(f"warning: {line}", style="yellow"))
     show(console, found, by)
@@ -106,8 +121,8 @@ def _print(
 
 
 def _slowdowns(found: Sequence[Comparison], percent: float | None) -> list[Comparison]:
-    """Groups slower by more than asked, beyond noise; a single record a side has no noise to weigh it against
-    and counts by its value.
+    """Groups slower by more than asked, beyond noise; with too few runs to know the noise the value alone
+    counts.
     """
     if percent is None:
         return []
@@ -121,10 +136,17 @@ def _nothing_in_common(before: Path, after: Path, pairs: Sequence[Pair], metric:
     if metric and any(pair.before and pair.after for pair in pairs):
         return f"no group of {before} and {after} has {metric} on both sides"
     left = sum(bool(pair.before) for pair in pairs)
+    why = f"{before} ({left} groups) and {after} ({len(pairs) - left} groups) have no group in common"
+    for name, (old, new) in kept_apart(pairs).items():
+        return (
+            f"{why}: {name} is {listed(old)} in the one and {listed(new)} in the other; "
+            f"to compare across it, write --factor {name}"
+            + (f" in place of --by {name}" if name not in IDENTITY else "")
+        )
+    names = list(pairs[0].key.names)
     return (
-        f"{before} ({left} groups) and {after} ({len(pairs) - left} groups) have no group in common: test, "
-        "via, op, shape, bytes, ranks, source and target must be the same; if one of them was meant to "
-        "change, name it with --factor"
+        f"{why}: {', '.join(names[:-1])} and {names[-1]} must be the same, and more than one of them is not; "
+        "name those that were meant to change with --factor, one by one"
     )
 
 
@@ -134,7 +156,8 @@ def _as_json(pairs: Sequence[Pair], found: Sequence[Comparison], warned: Sequenc
         interval = None if c.low is None or c.high is None else [(c.low - 1) * 100, (c.high - 1) * 100]
         return c.pair.key.as_dict() | {
             "metric": c.metric.field, "before": asdict(c.before), "after": asdict(c.after),
-            "speedup_percent": percent, "interval_percent": interval, "p": c.p, "verdict": c.verdict,
+            "speedup_percent": percent, "interval_percent": interval, "p": c.p, "p_adjusted": c.p_adjusted,
+            "verdict": c.verdict,
         }  # fmt: skip
 
     return {

@@ -1,12 +1,14 @@
-"""What else was not the same on the two sides: a comparison is about one factor, so anything more is a
-warning.
+"""What else was not the same on the two sides: a comparison is about the factors that its user names, so
+anything more is a warning.
 """
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 
 from peerway.compare.groups import SURROUNDINGS, Pair
+from peerway.records import FIXED, LOAD, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -14,10 +16,13 @@ if TYPE_CHECKING:
     from peerway.records import Record
 
 _SHOWN = 4  # values of a field that a warning lists
+_EXTRA = "extra."
+_CHOSEN_BY_TIME = ("iterations",)  # unless the record says otherwise
+_BUSY = 0.2  # CPUs of other work, between two sides, that are worth a word
 
 
-def changes(pairs: Sequence[Pair], factor: str | None = None) -> list[str]:
-    """One line for each thing that changed apart from the stated factor, and for a factor that did not
+def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
+    """One line for each thing that changed apart from the stated factors, and for a factor that did not
     change.
     """
     both = [pair for pair in pairs if pair.before and pair.after]
@@ -29,38 +34,60 @@ def changes(pairs: Sequence[Pair], factor: str | None = None) -> list[str]:
     ranks = _move(_all(pairs, "before"), _all(pairs, "after"), "ranks")
     if ranks:
         found["ranks"] = _merged([ranks])
-    lines = [f"{name} changed: {text}" for name, text in found.items() if name != factor]
-    if factor and _values(_all(pairs, "before"), factor) == _values(_all(pairs, "after"), factor):
-        same = _listed(_values(_all(pairs, "before"), factor))
-        lines.append(f"{factor} was to change, but is {same} on both sides")
-    return lines + _mixtures(both, factor) + _not_validated(pairs)
+    lines = [
+        f"{name.removeprefix(_EXTRA)} changed: {text}" for name, text in found.items() if name not in factors
+    ]
+    for factor in factors:
+        before, after = (_values(_all(pairs, side), factor) for side in ("before", "after"))
+        if before == after:
+            lines.append(f"{factor} was to change, but is {listed(before)} on both sides")
+    return lines + _load(both) + _mixtures(both, factors) + _not_validated(pairs)
 
 
-def stated(pairs: Sequence[Pair], factor: str) -> str:
-    """How the stated factor changed: "driver: 550.54 -> 580.65"."""
-    before, after = (_listed(_values(_all(pairs, side), factor)) for side in ("before", "after"))
-    return f"{factor}: {before} -> {after}"
+def stated(pairs: Sequence[Pair], factors: Sequence[str]) -> str:
+    """How the stated factors changed: "driver: 550.54 -> 580.65"."""
+    ends = [[listed(_values(_all(pairs, side), name)) for side in ("before", "after")] for name in factors]
+    return "; ".join(
+        f"{name}: {before} -> {after}" for name, (before, after) in zip(factors, ends, strict=True)
+    )
 
 
 def _names(pairs: Iterable[Pair]) -> list[str]:
     extras = {
-        f"extra.{name}"
+        f"{_EXTRA}{name}"
         for pair in pairs
         for record in (*pair.before, *pair.after)
         for name, value in record.extra.items()
-        if isinstance(value, str | bool)  # settings; numbers in extra are mostly results
+        if isinstance(value, str | bool) and name != RUN  # settings; numbers in extra are mostly results
     }
     return [*SURROUNDINGS, *sorted(extras)]
 
 
-def _mixtures(pairs: Iterable[Pair], factor: str | None) -> list[str]:
+def _load(pairs: Sequence[Pair]) -> list[str]:
+    """Other work on the machine while one side was measured, and not while the other was."""
+    before, after = (_loads(_all(pairs, side)) for side in ("before", "after"))
+    if not (before and after) or abs(median(before) - median(after)) <= _BUSY:
+        return []
+    return [
+        f"load changed: other work kept {median(before):.1f} -> {median(after):.1f} CPUs busy; a difference "
+        "may be its doing, so measure both sides again, in turn"
+    ]
+
+
+def _loads(records: Iterable[Record]) -> list[float]:
+    found = (record.extra.get(LOAD) for record in records)
+    return [float(load) for load in found if isinstance(load, int | float)]
+
+
+def _mixtures(pairs: Iterable[Pair], factors: Sequence[str]) -> list[str]:
     """Samples of one group on one side should differ by chance only."""
     lines = []
-    for name in ("host", "device", "driver", "version"):
+    for name in dict.fromkeys(("host", "device", "driver", "version", *factors)):
         sides = [_values(side, name) for pair in pairs for side in (pair.before, pair.after)]
         mixed = {value for values in sides if len(values) > 1 for value in values}
-        if mixed and name != factor:
-            lines.append(f"one group has samples of several {name}s ({_listed(mixed)}); add --by {name}")
+        if mixed and name not in _CHOSEN_BY_TIME:
+            remedy = f"give files with one {name} each" if name in factors else f"add --by {name}"
+            lines.append(f"one group has samples of several values of {name} ({listed(mixed)}); {remedy}")
     return lines
 
 
@@ -71,7 +98,7 @@ def _not_validated(pairs: Iterable[Pair]) -> list[str]:
 
 def _move(before: Iterable[Record], after: Iterable[Record], name: str) -> tuple[str, str] | None:
     left, right = _values(before, name), _values(after, name)
-    return (_listed(left), _listed(right)) if left != right else None
+    return (listed(left), listed(right)) if left != right else None
 
 
 def _merged(moves: Sequence[tuple[str, str]]) -> str:
@@ -82,14 +109,17 @@ def _merged(moves: Sequence[tuple[str, str]]) -> str:
 
 def _values(records: Iterable[Record], name: str) -> set[str]:
     def value(record: Record) -> object:
-        if name.startswith("extra."):
-            return record.extra.get(name.removeprefix("extra."), "")
+        if name.startswith(_EXTRA):
+            return record.extra.get(name.removeprefix(_EXTRA), "")
+        if name in _CHOSEN_BY_TIME and not record.extra.get(FIXED):
+            return "as many as fit the time"
         return getattr(record, name)
 
     return {str(value(record)) for record in records}
 
 
-def _listed(values: Iterable[str]) -> str:
+def listed(values: Iterable[str]) -> str:
+    """The values of a field in one line, the first few of them."""
     ordered = sorted(value or "none" for value in values)
     more = f" and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else ""
     return ", ".join(ordered[:_SHOWN]) + more

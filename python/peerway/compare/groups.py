@@ -39,15 +39,32 @@ class Pair:
 
 
 def pair_up(
-    before: Iterable[Record], after: Iterable[Record], by: Sequence[str] = (), factor: str | None = None
+    before: Iterable[Record],
+    after: Iterable[Record],
+    by: Sequence[str] = (),
+    factors: Sequence[str] = (),
 ) -> list[Pair]:
     """All groups of both sides in the order of their first record. `by` tells groups apart by more fields;
-    `factor`, what was meant to change, does not tell them apart.
+    the `factors`, what was meant to change, do not tell them apart.
     """
-    names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name != factor))
+    names = tuple(dict.fromkeys(name for name in (*IDENTITY, *by) if name not in factors))
     pairs: dict[Key, Pair] = {}
     for side, records in (("before", before), ("after", after)):
         for record in records:
             key = Key(names, tuple(getattr(record, name) for name in names))
             getattr(pairs.setdefault(key, Pair(key)), side).append(record)
     return list(pairs.values())
+
+
+def kept_apart(pairs: Sequence[Pair]) -> dict[str, tuple[set[str], set[str]]]:
+    """Why two sides have no group in common: the fields, each alone, without which they would have one, with
+    the values of both sides.
+    """
+    sides = [[pair.key for pair in pairs if getattr(pair, side)] for side in ("before", "after")]
+    found = {}
+    for i, name in enumerate(pairs[0].key.names):
+        before, after = ({key.values[:i] + key.values[i + 1 :] for key in keys} for keys in sides)
+        if before & after:
+            old, new = ({str(key.values[i]) for key in keys} for keys in sides)
+            found[name] = (old, new)
+    return found

@@ -1,22 +1,29 @@
-"""Medians, spreads and how sure a difference is.
+"""Medians, spreads and how sure a difference is. A sample is a whole run, not a record: see runs.py.
 
-The interval is a bootstrap of the ratio of the medians (Efron's BCa; the plain percentile interval where BCa
-is not defined), the p-value is Mann and Whitney's. The seed is fixed: the same records give the same numbers.
+The p-value is Mann and Whitney's, on the runs of both sides. The 95 % interval holds every ratio that this
+test does not refuse, and the speed-up is the median of the ratios of all pairs of runs (Hodges and Lehmann,
+1963), so that the three agree. Of many groups some differ by chance: Benjamini and Hochberg's correction
+bounds the share of those among all that are called different.
 """
 
 from __future__ import annotations
 
-import math
-import warnings
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import count
+from math import comb
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import stats
 
 from peerway.compare.metric import Metric, metric_of
+from peerway.compare.runs import by_run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from numpy.typing import NDArray
 
     from peerway.compare.groups import Pair
@@ -24,28 +31,26 @@ if TYPE_CHECKING:
 Verdict = Literal["faster", "slower", "no difference", "unknown"]
 
 CONFIDENCE = 0.95
-FEW = 5  # with fewer samples a side a bootstrap interval comes out too narrow
-_RESAMPLES = 9999
-_SEED = 20261121
-MOST_SAMPLES = 10_000  # a side of a group: what can be resampled in seconds
-_AT_ONCE = 1 << 23  # numbers of one batch of resamples, so that memory stays bounded
+_RISK = 1 - CONFIDENCE
+_EXACT = 8  # runs of the smaller side up to which p is counted out, not approximated
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a group. `spread` is half the distance between the quartiles, relative to the median; None
-    for a single sample.
+    """One side of a group. `spread` is half the distance between the quartiles of the runs, relative to their
+    median; None for a single run.
     """
 
-    n: int
+    runs: int
     median: float
     spread: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One group compared. `speedup` is the ratio of the medians, above 1 when the second side is better;
-    `low` and `high` bound it with 95 % confidence. None where a number cannot be had.
+    """One group compared. `speedup` is above 1 when the second side is better; `low` and `high` bound it with
+    95 % confidence. `p` is of this group alone, `p_adjusted` counts in how many groups there are. None where
+    a number cannot be had: with too few runs no order of them is rare enough.
     """
 
     pair: Pair
@@ -55,37 +60,56 @@ class Comparison:
     speedup: float | None
     low: float | None
     high: float | None
-    p: float | None
+    p: float | None = None
+    p_adjusted: float | None = None
 
     @property
     def verdict(self) -> Verdict:
-        """What the interval says; "unknown" without one."""
-        if self.low is None or self.high is None:
+        """What the numbers say; "unknown" without an interval."""
+        if self.low is None or self.high is None or self.p_adjusted is None:
             return "unknown"
-        if self.low <= 1 <= self.high:
+        if self.low <= 1 <= self.high or self.p_adjusted > _RISK:
             return "no difference"
         return "faster" if self.low > 1 else "slower"
 
 
-def compare(pair: Pair, asked: str | None = None) -> Comparison | None:
-    """Compares a group that both sides have; None where a side did not measure the metric."""
-    metric = metric_of(pair.before[0].test, asked)
-    before, after = (_values(records, metric) for records in (pair.before, pair.after))
-    if before.size == 0 or after.size == 0:
-        return None
-    sides = _side(before), _side(after)
+def compare_all(pairs: Iterable[Pair], asked: str | None = None) -> list[Comparison]:
+    """Compares the groups that both sides have and measured the metric of."""
+    found: list[Comparison] = []
+    sides: list[tuple[Any, Any]] = []
+    for pair in pairs:
+        if not (pair.before and pair.after):
+            continue
+        metric = metric_of(pair.before[0].test, asked)
+        before, after = by_run(pair.before, metric), by_run(pair.after, metric)
+        if before.size and after.size:
+            found.append(_compared(pair, metric, before, after))
+            sides.append((before, after))
+    told = [i for i, c in enumerate(found) if c.low is not None]
+    p = _p_values([sides[i] for i in told])
+    adjusted = stats.false_discovery_control(p) if told else p
+    for i, alone, together in zip(told, p, adjusted, strict=True):
+        found[i] = replace(found[i], p=float(alone), p_adjusted=float(together))
+    return found
+
+
+def runs_needed(groups: int) -> int:
+    """How many runs a side it takes to tell a change of one group among so many."""
+    return next(n for n in count(2) if 2 / comb(2 * n, n) * groups <= _RISK)
+
+
+def _compared(pair: Pair, metric: Metric, before: NDArray[Any], after: NDArray[Any]) -> Comparison:
     slow, fast = (before, after) if metric.more_is_better else (after, before)
-    speedup = _ratio(slow, fast)
-    low, high = _interval(slow, fast) if speedup is not None else (None, None)
-    return Comparison(pair, metric, *sides, speedup, low, high, _p_value(before, after))
+    sides = _side(before), _side(after)
+    if min(s.median for s in sides) <= 0 or slow.min() <= 0:
+        return Comparison(pair, metric, *sides, None, None, None)
+    ratios = np.sort((fast[:, None] / slow).ravel())
+    outside = _refused(before.size, after.size)
+    low, high = (float(ratios[outside - 1]), float(ratios[-outside])) if outside else (None, None)
+    return Comparison(pair, metric, *sides, float(np.median(ratios)), low, high)
 
 
-def _values(records: list[Any], metric: Metric) -> NDArray[np.float64]:
-    values = (metric.of(record) for record in records)
-    return np.array([value for value in values if value is not None], dtype=np.float64)
-
-
-def _side(values: NDArray[np.float64]) -> Side:
+def _side(values: NDArray[Any]) -> Side:
     median = float(np.median(values))
     if values.size < 2 or median == 0:
         return Side(values.size, median, None)
@@ -93,35 +117,35 @@ def _side(values: NDArray[np.float64]) -> Side:
     return Side(values.size, median, float(high - low) / 2 / median)
 
 
-def _ratio(slow: NDArray[np.float64], fast: NDArray[np.float64]) -> float | None:
-    """Fast / slow by their medians, where neither is 0."""
-    over, under = float(np.median(fast)), float(np.median(slow))
-    return over / under if over > 0 and under > 0 else None
+def _p_values(sides: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[Any]:
+    """Of each pair of sides; those with the same numbers of runs in one call, since a call costs more than
+    what it computes.
+    """
+    found = np.empty(len(sides))
+    alike: dict[tuple[int, int], list[int]] = {}
+    for i, (before, after) in enumerate(sides):
+        alike.setdefault((before.size, after.size), []).append(i)
+    for which in alike.values():
+        found[which] = _mann_whitney(*(np.stack([sides[i][side] for i in which]) for side in (0, 1)))
+    return found
 
 
-def _interval(slow: NDArray[np.float64], fast: NDArray[np.float64]) -> tuple[float | None, float | None]:
-    if min(slow.size, fast.size) < 2:
-        return None, None
-
-    def statistic(a: NDArray[Any], b: NDArray[Any], axis: int = -1) -> NDArray[Any]:
-        return np.asarray(np.median(b, axis=axis) / np.median(a, axis=axis))
-
-    methods: tuple[Literal["BCa", "percentile"], ...] = ("BCa", "percentile")
-    for method in methods:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # BCa is not defined for samples that hardly vary
-            found = stats.bootstrap(
-                (slow, fast), statistic, n_resamples=_RESAMPLES, confidence_level=CONFIDENCE, vectorized=True,
-                batch=max(1, _AT_ONCE // max(slow.size, fast.size)), method=method,
-                rng=np.random.default_rng(_SEED),
-            ).confidence_interval  # fmt: skip
-        low, high = float(found.low), float(found.high)
-        if math.isfinite(low) and math.isfinite(high):
-            return low, high
-    return None, None
+def _mann_whitney(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
+    """Two-sided, of the last axis. Where p is counted out, ties make it larger, never smaller."""
+    smaller = min(before.shape[-1], after.shape[-1])
+    method: Literal["exact", "asymptotic"] = "exact" if smaller <= _EXACT else "asymptotic"
+    return np.asarray(stats.mannwhitneyu(before, after, axis=-1, method=method).pvalue)
 
 
-def _p_value(before: NDArray[np.float64], after: NDArray[np.float64]) -> float | None:
-    if min(before.size, after.size) < 2:
-        return None
-    return float(stats.mannwhitneyu(before, after, alternative="two-sided").pvalue)
+@cache
+def _refused(n: int, m: int) -> int:
+    """How many of the ratios between n and m runs lie outside the interval at each end. 0: there is none.
+
+    Any two sides with no ties have the same answer, so these have: all differences between them are distinct.
+    """
+    before, after = np.arange(n) * float(m), np.arange(float(m))
+
+    def p(below: int) -> float:  # when so many runs of `before` and `after` are in the order that is rarer
+        return float(_mann_whitney(before + (m - 1 - below + 0.5), after))
+
+    return bisect_right(range(n * m // 2 + 1), _RISK, key=p)
