@@ -4,9 +4,10 @@ measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from peerway import records
 from peerway.bench.session import Message, PlanRefused
@@ -30,9 +31,13 @@ class Results:
     """(source, target, op) -> what route tables call such a pair."""
     decisions: list[Message] = field(default_factory=list)
     """Decisions that were asked for: source, target, decision (src/route/explain.h)."""
+    stamp: Mapping[str, Any] = field(default_factory=dict)
+    """What the extra of each record tells of its run (surroundings.py)."""
 
     def add(self, record: Record) -> None:
         """Keeps a record and writes it, so that a later failure loses nothing."""
+        if self.stamp:
+            record = replace(record, extra={**record.extra, **self.stamp})
         self.records.append(record)
         if self.out is not None:
             records.append(self.out, record)

@@ -26,7 +26,7 @@ from peerway.bench.sampling import LinkProbe, Outcome, Sampler
 from peerway.context import Context
 from peerway.errors import Error, InvalidArgument, PeerLost
 from peerway.paths import PathInfo, covers
-from peerway.records import Record
+from peerway.records import FIXED, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,8 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
         if context.wait_policy != "performance":
             extra["wait"] = context.wait_policy
         extra["cpu_percents"] = [round(percent, 1) for percent in outcome.cpu_percents]
+    if case.samples:
+        extra[FIXED] = True
     if job.chunk:
         extra["chunk"] = job.chunk
     if kind.all_pairs:

@@ -92,7 +92,11 @@ def _peers(text: str) -> list[Asked]:
     help="Of openmpi, ucx, nccl, nvshmem, cuda; all: those that can be measured here.",
 )
 @click.option(
-    "--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Records of each point."
+    "--repeat",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="Whole runs, each with fresh ranks: a record of each point from every run, for `peerway compare`.",
 )
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the records here, as they come."
@@ -182,14 +186,16 @@ def _halo(asked: dict[str, Any]) -> Halo | None:
 
 
 def _measure(request: Request, peers: Sequence[Asked], environment: dict[str, str], results: Results) -> None:
-    from peerway.bench import progress, runner
+    from peerway.bench import progress, runner, surroundings
 
-    plan = request.plan(results)
-    with progress.shown("measuring") as step:
-        runner.run_paths(plan, results, step, {**request.environment(), **environment})
-    if peers:
-        with progress.shown("peers") as step:
-            runner.run_peers(peers, plan, results, step)
+    whole = request.plan(results)
+    for number, plan in enumerate(surroundings.runs(whole, results), start=1):
+        which = f", run {number} of {whole.repeat}" if whole.repeat > 1 else ""
+        with progress.shown(f"measuring{which}") as step:
+            runner.run_paths(plan, results, step, {**request.environment(), **environment})
+        if peers:
+            with progress.shown(f"peers{which}") as step:
+                runner.run_peers(peers, plan, results, step)
 
 
 def _what_is_wrong(results: Results) -> str:

@@ -1,0 +1,66 @@
+"""What a record says of its run, and that a repeat is a run."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from synthetic_records import record
+
+from peerway.bench.plan import Plan
+from peerway.bench.results import Results
+from peerway.bench.surroundings import runs, surroundings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_each_run_measures_everything_once_and_has_a_name_of_its_own() -> None:
+    results = Results()
+    plan = Plan(2, [], repeat=3)
+    for part in runs(plan, results):
+        assert part.repeat == 1
+        results.add(record(extra={"window": 64}))
+        results.add(record(bytes=16))
+    names = [r.run for r in results.records]
+    assert len(set(names)) == 3
+    assert names[0::2] == names[1::2]
+    assert results.records[0].extra["window"] == 64
+    assert all(r.extra["load"] >= 0 and r.extra["kernel"] for r in results.records)
+
+
+def test_the_surroundings_name_governor_nodes_and_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpus = tmp_path / "sys/devices/system/cpu"
+    for cpu, node, governor in ((0, 0, "performance"), (1, 0, "performance"), (4, 1, "powersave")):
+        (cpus / f"cpu{cpu}/cpufreq").mkdir(parents=True)
+        (cpus / f"cpu{cpu}/cpufreq/scaling_governor").write_text(f"{governor}\n")
+        (tmp_path / f"sys/devices/system/node/node{node}/cpu{cpu}").mkdir(parents=True)
+    (tmp_path / "sys/devices/system/node/node2").mkdir()
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 4})
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    found = surroundings(tmp_path)
+    assert found["governor"] == "performance, powersave"
+    assert found["numa"] == "CPUs 0-1,4 of node 0-1 of 3"
+    assert found["slurm_job"] == "17"
+    assert found["load"] == 0  # such a machine tells nothing of its CPUs
+    monkeypatch.delenv("SLURM_JOB_ID")
+    assert "slurm_job" not in surroundings(tmp_path)
+
+
+def test_other_work_is_counted_and_sleep_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stat = tmp_path / "proc/stat"
+    stat.parent.mkdir()
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    ticks = os.sysconf("SC_CLK_TCK")
+
+    def sleep(_: float) -> None:  # CPU 0 works for an hour, CPU 9 is not ours
+        busy = f"{3600 * ticks} 0 0 9 9 0 0 0 0 0"
+        stat.write_text(f"cpu {busy}\ncpu0 {busy}\ncpu1 0 0 0 9 9 0 0 0 0 0\ncpu9 {busy}\n")
+
+    stat.write_text("cpu0 0 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n")
+    monkeypatch.setattr("peerway.bench.surroundings.time.sleep", sleep)
+    assert surroundings(tmp_path)["load"] == 2  # never more than there are
