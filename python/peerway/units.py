@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+_BINARY = ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"))
+_DECIMAL = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
+_LONGEST = 10_000  # the first number of a unit that is too long to read
+
 
 def size_text(count: int) -> str:
-    """8 -> "8 B", 65536 -> "64 KiB", 1536 -> "1.5 KiB"; other sizes stay exact: "1000 B"."""
-    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if count >= 1 << power:
-            halves = count * 2 / (1 << power)
-            if halves == int(halves):
-                return f"{count / (1 << power):g} {unit}"
-    return f"{count} B"
+    """8 -> "8 B", 65536 -> "64 KiB", 1536 -> "1.5 KiB"; other sizes stay exact, "1000 B" and "80 GB", as long
+    as a short number can say them: 80000000001 -> "≈74.5 GiB".
+    """
+    for power, unit in _BINARY:
+        if count >= 1 << power and count * 2 % (1 << power) == 0 and count >> power < _LONGEST:
+            return f"{count / (1 << power):g} {unit}"
+    for factor, unit in _DECIMAL:
+        if count >= factor and count % factor == 0 and count // factor < _LONGEST:
+            return f"{count // factor} {unit}"
+    return f"{count} B" if count < 1000 * _LONGEST else f"≈{about_text(count)}"
 
 
 def about_text(count: float) -> str:
     """Three digits: 742392 -> "725 KiB", 25233264640 -> "23.5 GiB"."""
-    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+    for power, unit in _BINARY:
         value = count / (1 << power)
         if value >= 1:
             return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"

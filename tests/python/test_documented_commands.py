@@ -61,6 +61,8 @@ CLASSES = {
     "peerway tune": VERB,
     "peerway compare before.jsonl after.jsonl": RUNS,
     "peerway compare before.jsonl after.jsonl --by host": RUNS,
+    "peerway compare before.jsonl after.jsonl --factor driver --factor version": RUNS,
+    "peerway bench put_latency put_bw --repeat 10 --out before.jsonl": BENCH,
     "peerway report before.jsonl after.jsonl -o page.html": RUNS,
     "peerway bench --peers all --out before.jsonl": BENCH,
     "peerway bench --quick": BENCH,

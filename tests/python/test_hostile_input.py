@@ -181,7 +181,7 @@ def test_a_route_table_that_cannot_be_is_refused(tmp_path: Path, table: str) -> 
 def test_too_many_records_of_one_group_are_refused_with_their_count(tmp_path: Path) -> None:
     file = tmp_path / "records.jsonl"
     file.write_text(line() * 10_001)
-    refused(invoke("compare", file, file), "10,001 records of one group (test put_latency")
+    refused(invoke("compare", file, file), "10,001 runs of one group (test put_latency")
 
 
 class Counted(str):
@@ -197,7 +197,7 @@ class Counted(str):
 
 def test_many_values_of_via_are_looked_at_once_each() -> None:
     several = [record(via=Counted(f"path {i}"), bytes=8) for i in range(500)]
-    looks: Any = styles(r.via for r in several)
+    looks: Any = styles(several)
     Counted.compared = 0
     assert len(bars(several, looks)["data"]) == 500
     assert Counted.compared < 20 * 500

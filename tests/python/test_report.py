@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +17,7 @@ from synthetic_records import LINES, cube, curves, record
 from peerway import records
 from peerway.cli import command as peerway
 from peerway.report.axes import size_axis, tick_text, value_axis
-from peerway.report.page import render
+from peerway.report.page import render, together
 from peerway.report.routes import (
     Line,
     Span,
@@ -27,11 +29,12 @@ from peerway.report.routes import (
 )
 from peerway.report.styles import styles
 from peerway.report.summary import summary
+from peerway.units import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">'
 TABLE = {
     "format": "peerway route table", "version": 2,
@@ -88,7 +91,7 @@ def test_each_test_has_its_curves_with_every_point() -> None:
     plots = data(render([*curves()]))["plots"]
     assert len(plots) == 4  # time and bandwidth of two tests
     for plot in plots.values():
-        assert {trace["meta"]["via"] for trace in plot["data"]} == {*LINES, "route"}
+        assert {trace["meta"]["curve"] for trace in plot["data"]} == {*LINES, "route"}
         assert all(len(trace["x"]) == len(trace["y"]) == 24 for trace in plot["data"])
         assert (plot["layout"]["xaxis"]["type"], plot["layout"]["yaxis"]["type"]) == ("log", "log")
 
@@ -117,8 +120,8 @@ def test_the_strip_of_a_split_is_parted() -> None:
 
 def test_limits_of_the_hardware_are_last_and_do_not_compete() -> None:
     some = [record(via="flag", p50_us=0.1, min_us=0.1), record(), record(via="ucx/tag"), record(via="route")]
-    assert list(styles(r.via for r in some)) == ["route", "peer/store", "ucx/tag", "flag"]
-    assert not any(row.fastest or row.widest for row in summary(some, styles(r.via for r in some))[-1:])
+    assert list(styles(some)) == ["route", "peer/store", "ucx/tag", "flag"]
+    assert not any(row.fastest or row.widest for row in summary(some, styles(some))[-1:])
 
 
 @pytest.mark.parametrize(
@@ -259,10 +262,56 @@ def test_a_file_that_is_no_table_is_refused(tmp_path: Path, content: str, why: s
 
 
 def test_a_path_looks_the_same_whatever_else_is_there() -> None:
-    many = styles(f"peer/{i}" for i in range(40))
+    many = styles(record(via=f"peer/{i}") for i in range(40))
     assert len({(s.color, s.dash, s.marker) for s in many.values()}) >= 24
-    assert list(styles(["openmpi", "staged", "route"])) == ["route", "staged", "openmpi"]
-    assert styles(["openmpi"])["openmpi"].dash == "dash"
+    several = styles(record(via=via) for via in ("openmpi", "staged", "route", "flag"))
+    assert list(several) == ["route", "staged", "openmpi", "flag"]
+    assert several["openmpi"].dash == "dash"
+    assert several["route"].color != several["flag"].color
+
+
+def test_several_files_are_several_curves_in_one_plot(tmp_path: Path) -> None:
+    """Once their records were pooled into one median."""
+    files = {tmp_path / "before.jsonl": [record(bytes=b, p50_us=0.4) for b in (8, 16)],
+             tmp_path / "after.jsonl": [record(bytes=b) for b in (8, 16)]}  # fmt: skip
+    page = render(together(files))
+    plot = data(page)["plots"]["section-0-time"]
+    assert {t["meta"]["curve"]: t["y"] for t in plot["data"]} == {
+        "peer/store · before": [0.4, 0.4], "peer/store · after": [0.3, 0.3]
+    }  # fmt: skip
+    old, new = data(page)["styles"].values()
+    assert old["color"] == new["color"]
+    assert (old["dash"], old["marker"]) == ("dot", "circle-open")
+    assert (new["dash"], new["marker"]) == ("solid", "circle")
+    assert "peer/store · after" in without_scripts(page).split('id="summary"')[1]
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders() -> None:
+    files = {Path(folder, "x.jsonl"): [record()] for folder in ("a", "b", "c", "d", "e")}
+    looks = styles(together(files))
+    assert next(iter(looks)) == "peer/store · a/x.jsonl"
+    assert len({(look.dash, look.marker) for look in looks.values()}) >= 4
+    assert [r.extra for r in together({Path("x.jsonl"): [record()]})] == [{}]
+
+
+def test_the_route_that_is_marked_is_that_of_the_last_file() -> None:
+    old, new = ([record(via="route", bytes=b, extra={"chosen": path}) for b in (8, 16)] for path in "xy")
+    plots = data(render(together({Path("old"): old, Path("new"): new})))["plots"]
+    strips = plots["section-0-time"]["layout"]["shapes"]
+    assert {shape["name"] for shape in strips} == {"strip:y"}
+
+
+@pytest.mark.parametrize(("values", "extra", "ends"), [
+    ((1, 2, 3, 4, 5), {}, (1, 1)), ((2, 2), {}, (0, 0)), ((2,), {"spread": 0.1}, (0.2, 0.2)),
+    ((2,), {"spread": "much"}, (0, 0)), ((2,), {"spread": 7}, (1.8, 1.8)),
+])  # fmt: skip
+def test_whiskers_span_the_middle_half(
+    values: tuple[float, ...], extra: dict[str, object], ends: tuple[float, float]
+) -> None:
+    some = [record(p50_us=v, p99_us=9, mean_us=2, bytes=b, extra=extra) for v in values for b in (8, 16)]
+    (trace,) = data(render(some))["plots"]["section-0-time"]["data"]
+    whiskers = trace["error_y"]
+    assert (whiskers["arrayminus"][0], whiskers["array"][0]) == pytest.approx(ends)
 
 
 def test_axes_have_few_ticks_that_people_read() -> None:
@@ -274,6 +323,26 @@ def test_axes_have_few_ticks_that_people_read() -> None:
     assert len(value_axis([1e-3, 1e12], str)["tickvals"]) <= 9
     assert tick_text("1.00 µs") == "1 µs"
     assert value_axis([0, 0], str)["tickvals"]
+    for high in (1.001, 1.5, 2.3, 4.4, 30, 700):  # an axis of any length can be read
+        ticks = value_axis([1.0, high], lambda value: f"{value:.3g}")["ticktext"]
+        assert 3 <= len(ticks) == len(set(ticks)) <= 8
+
+
+@pytest.mark.parametrize(("count", "text"), [
+    (8, "8 B"), (1000, "1000 B"), (1536, "1.5 KiB"), (65536, "64 KiB"), (512 * 512 * 8 * 3, "6 MiB"),
+    (80_000_000_000, "80 GB"), (80_000_000_001, "≈74.5 GiB"), (1_000_000_000, "1 GB"), (3 << 29, "1.5 GiB"),
+])  # fmt: skip
+def test_sizes_are_said_in_short_numbers(count: int, text: str) -> None:
+    assert size_text(count) == text
+
+
+def test_the_script_is_the_one_that_the_lock_names_and_a_page_stays_small() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    version, digest = re.findall(r"npm: plotly.js-basic-dist-min==(\S+) sha256:(\w+)", lock)[0]
+    script = (ROOT / "python/peerway/report/assets/plotly/plotly-basic.min.js").read_bytes()
+    assert hashlib.sha256(script).hexdigest() == digest
+    assert f"v{version}".encode() in script[:200]
+    assert len(render([*curves(), *cube()]).encode()) < 1.5e6
 
 
 # ---- the command

@@ -54,8 +54,8 @@ class Plan:
     route. With `route` off there is only one path at a time: not the route, and of a group its members.
     `staging_chunks` are the chunk sizes with which `staged` is measured, instead of its own. With `explain`
     (classes of shapes) nothing is measured, and the decisions for the cases are told. `policy` is how these
-    ranks wait, of tests that tell policies apart. `repeat` is how many runs there are to be. `known` are the fields of a record that are the same for
-    all.
+    ranks wait, of tests that tell policies apart. `repeat` is how many runs there are to be. `known` are the
+    fields of a record that are the same for all.
     """
 
     ranks: int

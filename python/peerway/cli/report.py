@@ -22,13 +22,14 @@ from peerway.terminal import say
 def command(files: tuple[Path, ...], out: Path, routes: Path | None, skip_truncated: bool) -> None:
     """Make a self-contained page from the records in FILES (JSON lines, as `peerway bench --out` writes).
 
-    Times and bandwidths over the size for every path and peer, route borders, a heat map of the device pairs,
-    the faces of a cube, a summary, and the commands that made the records. It opens offline in any browser.
+    Times and bandwidths over the size for every path and peer, route borders, a map of the device pairs, the
+    faces of a cube, a summary, and the commands that made the records. Several files are drawn as curves
+    beside each other, the last one in solid lines. The page opens offline in any browser.
     """
-    from peerway.report.page import render, write
+    from peerway.report.page import render, together, write
     from peerway.report.routes import TableError, read_table
 
-    records = read_records(files, skip_truncated)
+    records = together({file: read_records([file], skip_truncated) for file in files})
     try:
         lines = read_table(routes) if routes else []
     except TableError as error:

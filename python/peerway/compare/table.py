@@ -59,7 +59,7 @@ def notes(comparisons: Sequence[Comparison]) -> list[str]:
     if few := sum(n < alone for n in fewest):
         lines.append(
             f"{few} of {len(fewest)} groups have fewer than {alone} runs on a side, too few to tell a "
-            f"difference from chance. For {len(fewest)} groups `peerway bench --repeat {needed}` makes enough."
+            f"difference from chance. `peerway bench --repeat {needed}` makes enough for these groups."
         )
     elif few := sum(n < needed for n in fewest):
         lines.append(

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_MOST_TICKS = 8
+_MOST_TICKS, _FEWEST_TICKS = 8, 3
+# The ticks of a decade, few to many. The last are enough for the narrowest axis: from 1 / 1.3 to 1.3.
+_STEPS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8), tuple(tenth / 10 for tenth in range(10, 100)))
 
 
 def size_axis(
@@ -26,16 +28,20 @@ def size_axis(
     return axis | {"unifiedhovertitle": {"text": hover}}
 
 
-def value_axis(values: Iterable[float], text: Callable[[float], str]) -> dict[str, Any]:
-    """An axis of measured numbers: a tick a decade, or at 1, 2 and 5 where there are few decades."""
+def value_axis(values: Iterable[float], text: Callable[[float], str], title: str = "") -> dict[str, Any]:
+    """An axis of measured numbers: a tick a decade, and as many more as it takes to read it."""
     low, high = _ends(values)
     low, high = low / 1.3, high * 1.3
-    steps = (1, 2, 5) if high / low < 100 else (1,)
+    ticks = next(ticks for steps in _STEPS if len(ticks := _ticks(low, high, steps)) >= _FEWEST_TICKS)
+    ticks = ticks[:: math.ceil(len(ticks) / _MOST_TICKS)]
+    return _axis(title, low, high, ticks, [text(tick) for tick in ticks])
+
+
+def _ticks(low: float, high: float, steps: Iterable[float]) -> list[float]:
+    """The ticks of an axis, so many in each decade."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [step * 10.0**decade for decade in decades for step in steps]
-    ticks = [tick for tick in ticks if low <= tick <= high]
-    ticks = ticks[:: max(1, math.ceil(len(ticks) / _MOST_TICKS))]
-    return _axis("", low, high, ticks, [text(tick) for tick in ticks])
+    return [tick for tick in ticks if low <= tick <= high]
 
 
 def tick_text(text: str) -> str:

@@ -1,7 +1,7 @@
 """The plots of a page as plotly's plain JSON: curves over sizes, bars for a single size, faces of a cube.
 
 Records are untrusted: every text that plotly shows goes through `escape`, since plotly reads tags in text.
-Colours are left to the page, which knows light from dark: a trace only names its path or peer in `meta.via`.
+Colours are left to the page, which knows light from dark: a trace only names its curve in `meta.curve`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from peerway.cube import cube_face
 from peerway.report.axes import size_axis, tick_text, value_axis
+from peerway.report.spread import quartiles, spread_text
+from peerway.report.styles import curve
 from peerway.units import bandwidth_text, size_text, time_text
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ _SAME_X = {"hovermode": "x unified", "showlegend": False}
 
 
 def times(records: Sequence[Record], styles: Mapping[str, Style], spans: Sequence[Span] = ()) -> Plot:
-    """Median time of one message, one way, over its size, a curve for each path and peer."""
+    """Median time of one message, one way, over its size. Whiskers span the middle half of it."""
     return _curves(records, styles, "p50_us", spans)
 
 
@@ -39,18 +41,19 @@ def bandwidths(records: Sequence[Record], styles: Mapping[str, Style], spans: Se
 
 def bars(records: Sequence[Record], styles: Mapping[str, Style]) -> Plot:
     """Median times of a single size, a bar with its value for each path and peer."""
-    drawn = dict(reversed(list(_by_via(records, styles).items())))
-    middles = {via: median(r.p50_us for r in rows) for via, rows in drawn.items()}
+    drawn = dict(reversed(list(_by_curve(records, styles).items())))
+    middles = {name: median(r.p50_us for r in rows) for name, rows in drawn.items()}
     data = [
         {
-            "type": "bar", "orientation": "h", "x": [middles[via]], "y": [escape(via)],
-            "text": [time_text(middles[via])], "textposition": "outside", "cliponaxis": False,
-            "customdata": [_hover(via, rows)], "hovertemplate": "%{customdata}<extra></extra>",
-            "meta": {"via": via},
+            "type": "bar", "orientation": "h", "x": [middles[name]], "y": [escape(name)],
+            "text": [time_text(middles[name]) + spread_text(rows, "p50_us")], "textposition": "outside",
+            "cliponaxis": False, "customdata": [_hover(name, rows)],
+            "hovertemplate": "%{customdata}<extra></extra>", "meta": {"curve": name},
+            "marker": {"pattern": {"shape": "/" if styles[name].is_limit else "", "fillmode": "replace"}},
         }
-        for via, rows in drawn.items()
+        for name, rows in drawn.items()
     ]  # fmt: skip
-    room = 1.35  # for the text of the longest
+    room = 1.5  # for the text of the longest
     times = {
         "range": [0, room * max(middles.values()) or 1],
         "ticksuffix": " µs",
@@ -68,8 +71,8 @@ def face(records: Sequence[Record], styles: Mapping[str, Style], value_range: Se
     of the three have one scale.
     """
     data = []
-    for via, rows in _by_via(records, styles).items():
-        data.append(_trace(via, _by_x(rows, _edge), "p50_us", styles[via]))
+    for name, rows in _by_curve(records, styles).items():
+        data.append(_trace(name, _by_x(rows, _edge), "p50_us", styles[name]))
     layout = {
         **_SAME_X,
         "xaxis": size_axis([_edge(r) for r in value_range], "edge N (doubles)", "N = %{x}", str),
@@ -82,39 +85,54 @@ def _curves(
     records: Sequence[Record], styles: Mapping[str, Style], field: str, spans: Sequence[Span]
 ) -> Plot:
     data = []
-    for via, rows in _by_via((r for r in records if r.bytes > 0), styles).items():
-        data.append(_trace(via, _by_x(rows, lambda r: r.bytes), field, styles[via]))
+    for name, rows in _by_curve((r for r in records if r.bytes > 0), styles).items():
+        data.append(_trace(name, _by_x(rows, lambda r: r.bytes), field, styles[name]))
     if field == "p50_us":
         y = _time_axis(records)
     else:
-        y = value_axis((r.bandwidth_MBps for r in records), lambda v: tick_text(bandwidth_text(v)))
+        rates = (r.bandwidth_MBps for r in records)
+        y = value_axis(rates, lambda v: tick_text(bandwidth_text(v)), "bandwidth, log scale")
     x = size_axis((r.bytes for r in records), "message size", "%{x:,} bytes", size_text)
     layout = {**_SAME_X, "xaxis": x, "yaxis": y, "shapes": _borders(spans)}
     return {"data": data, "layout": layout}
 
 
-def _trace(via: str, points: Mapping[int, list[Record]], field: str, style: Style) -> dict[str, Any]:
-    return {
+def _trace(name: str, points: Mapping[int, list[Record]], field: str, style: Style) -> dict[str, Any]:
+    middles = [median(getattr(record, field) for record in rows) for rows in points.values()]
+    ends = [quartiles(rows, field) for rows in points.values()]
+    trace = {
         "type": "scatter",
         "mode": "lines+markers" if style.opacity == 1 else "lines",
         "opacity": style.opacity,
-        "name": escape(via),
+        "name": escape(name),
         "x": list(points),
-        "y": [median(getattr(record, field) for record in rows) or None for rows in points.values()],
-        "customdata": [_hover(via, rows) for rows in points.values()],
+        "y": [middle or None for middle in middles],
+        "customdata": [_hover(name, rows) for rows in points.values()],
         "hovertemplate": "%{customdata}<extra></extra>",
         "line": {"dash": style.dash, "width": style.width},
         "marker": {"symbol": style.marker, "size": 7},
-        "meta": {"via": via},
+        "meta": {"curve": name},
     }
+    if style.opacity == 1:  # a band has no whiskers
+        trace["error_y"] = {
+            "type": "data",
+            "symmetric": False,
+            "array": [_digits(high - middle) for middle, (_, high) in zip(middles, ends, strict=True)],
+            "arrayminus": [_digits(middle - low) for middle, (low, _) in zip(middles, ends, strict=True)],
+        }
+    return trace
 
 
-def _hover(via: str, rows: Sequence[Record]) -> str:
-    """As "<b>staged</b> 5.2 µs · p99 6.1 µs · 12.6 GB/s", by the medians of repeated records."""
+def _digits(value: float) -> float:
+    return float(f"{max(0.0, value):.4g}")
+
+
+def _hover(name: str, rows: Sequence[Record]) -> str:
+    """As "<b>staged</b> 5.2 µs ±2 % · p99 6.1 µs · 12.6 GB/s", by the medians of repeated records."""
     p50, p99, rate = (
-        median(getattr(r, name) for r in rows) for name in ("p50_us", "p99_us", "bandwidth_MBps")
+        median(getattr(r, field) for r in rows) for field in ("p50_us", "p99_us", "bandwidth_MBps")
     )
-    text = f"<b>{escape(via)}</b> {time_text(p50)} · p99 {time_text(p99)}"
+    text = f"<b>{escape(name)}</b> {time_text(p50)}{spread_text(rows, 'p50_us')} · p99 {time_text(p99)}"
     text += f" · {bandwidth_text(rate)}" if rate else ""
     return text + (f" · n={len(rows)}" if len(rows) > 1 else "")
 
@@ -137,7 +155,7 @@ def _borders(spans: Sequence[Span]) -> list[dict[str, Any]]:
 
 
 def _time_axis(records: Sequence[Record]) -> dict[str, Any]:
-    return value_axis((r.p50_us for r in records), lambda v: tick_text(time_text(v)))
+    return value_axis((r.p50_us for r in records), lambda v: tick_text(time_text(v)), "time, log scale")
 
 
 def _edge(record: Record) -> int:
@@ -146,12 +164,12 @@ def _edge(record: Record) -> int:
     return found.n
 
 
-def _by_via(records: Iterable[Record], styles: Mapping[str, Style]) -> dict[str, list[Record]]:
-    """The records of each path or peer that has any, in the order of the styles."""
+def _by_curve(records: Iterable[Record], styles: Mapping[str, Style]) -> dict[str, list[Record]]:
+    """The records of each curve that has any, in the order of the styles."""
     found: dict[str, list[Record]] = {}
     for record in records:
-        found.setdefault(record.via, []).append(record)
-    return {via: found[via] for via in styles if via in found}
+        found.setdefault(curve(record), []).append(record)
+    return {name: found[name] for name in styles if name in found}
 
 
 def _by_x(records: Iterable[Record], x: Callable[[Record], int]) -> dict[int, list[Record]]:

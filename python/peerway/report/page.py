@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from peerway import whole_file
+from peerway.printable import printable
 from peerway.report.pairs import heat_maps
 from peerway.report.sections import Section, sections
-from peerway.report.styles import styles
+from peerway.report.styles import of_file, styles
 from peerway.report.summary import facts, summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from peerway.records import Record
@@ -41,19 +41,19 @@ class Script:
 
 
 def render(records: Sequence[Record], table: Sequence[Line] = ()) -> str:
-    """The whole page as text. `records` must not be empty; `table` has a route table's lines, for its
-    borders.
+    """The whole page as text. `records` must not be empty; of several files they are those of together().
+    `table` has a route table's lines, for its borders.
     """
     records = [record.as_printable() for record in records]
-    looks = styles(r.via for r in records)
+    looks = styles(records)
     parts = sections(records, looks, table)
     maps, unmapped = heat_maps(records)
     data = {
-        "styles": {via: asdict(style) for via, style in looks.items()},
+        "styles": {name: asdict(style) for name, style in looks.items()},
         "plots": {plot.id: plot.spec for section in parts for plot in section.plots},
         "maps": maps,
     }
-    scripts = [_script(get_plotlyjs()), _script(_asset("page.js"))]
+    scripts = [_script(_asset(name)) for name in ("plotly/plotly-basic.min.js", "page.js")]
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     return environment.from_string(_asset("page.html.j2")).render(
         records=records,
@@ -61,7 +61,7 @@ def render(records: Sequence[Record], table: Sequence[Line] = ()) -> str:
         groups=_by_test(parts),
         maps=maps,
         unmapped=unmapped,
-        vias=list(looks),
+        curves=list(looks),
         facts=facts(records),
         summary=[
             (name, list(rows)) for name, rows in groupby(summary(records, looks), lambda row: row.group)
@@ -72,6 +72,23 @@ def render(records: Sequence[Record], table: Sequence[Line] = ()) -> str:
         scripts=scripts,
         data=_json(data),
     )
+
+
+def together(files: Mapping[Path, Sequence[Record]]) -> list[Record]:
+    """The records of several files, each with curves of its own; those of one file as they are."""
+    if len(files) == 1:
+        return [*next(iter(files.values()))]
+    return [
+        record
+        for (_, part), name in zip(files.items(), _names([*files]), strict=True)
+        for record in of_file(part, name)
+    ]
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """Short names that tell the files apart: their stems, or as much of their paths as it takes."""
+    stems = [printable(path.stem) for path in paths]
+    return stems if len(set(stems)) == len(stems) else [printable(str(path)) for path in paths]
 
 
 def write(path: Path, page: str) -> None:

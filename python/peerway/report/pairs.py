@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from html import escape
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from peerway.bench.kinds import LIMITS, ROUTE
 from peerway.cube import cube_face
-from peerway.report.styles import PEERS
+from peerway.report.styles import FILE, PEERS
 from peerway.units import bandwidth_text, size_text, time_text
 
 if TYPE_CHECKING:
@@ -29,16 +28,16 @@ def heat_maps(records: Sequence[Record]) -> tuple[list[dict[str, Any]], list[str
     matrix of values [source][target] and of texts. A pair shows its route, or its best path where the route
     was not measured. Cube faces are left out.
     """
-    groups: dict[tuple[str, str, str], list[Record]] = {}
+    groups: dict[tuple[str, str, str, str], list[Record]] = {}
     for r in records:
         if cube_face(r.shape) is None and r.via not in (*PEERS, *LIMITS):
-            groups.setdefault((r.test, r.shape, r.host), []).append(r)
+            groups.setdefault((r.test, r.shape, r.host, str(r.extra.get(FILE, ""))), []).append(r)
     hosts = {r.host for r in records}
     found, left_out, cells = [], [], 0
-    for (test, shape, host), rows in groups.items():
+    for (test, shape, host, file), rows in groups.items():
         if len({(r.source, r.target) for r in rows}) < 2:
             continue
-        name = " · ".join([test, shape, *([host] if len(hosts) > 1 else [])])
+        name = " · ".join([test, shape, *([host] if len(hosts) > 1 else []), *([file] if file else [])])
         sources, targets = _devices(r.source for r in rows), _devices(r.target for r in rows)
         by_size: dict[int, list[Record]] = {}
         for r in rows:
@@ -50,7 +49,7 @@ def heat_maps(records: Sequence[Record]) -> tuple[list[dict[str, Any]], list[str
             continue
         cells += needed
         found.append({
-            "name": name, "sources": [escape(s) for s in sources], "targets": [escape(t) for t in targets],
+            "name": name, "sources": sources, "targets": targets,
             "sizes": [
                 {"text": size_text(size), **_matrices(several, sources, targets)}
                 for size, several in sorted(by_size.items())
@@ -74,7 +73,7 @@ def _matrices(rows: Iterable[Record], sources: list[str], targets: list[str]) ->
             numbers = [median(getattr(r, field) for r in several) if several else None for several in chosen]
             values.append([number or None for number in numbers])
             texts.append([text(number) if number else "" for number in numbers])
-            vias.append([escape(several[0].via) if several else "" for several in chosen])
+            vias.append([several[0].via if several else "" for several in chosen])
         found[measure] = {"z": values, "text": texts, "via": vias}
     return found
 

@@ -9,6 +9,7 @@ from peerway.bench.kinds import KINDS
 from peerway.cube import cube_face
 from peerway.report import figures
 from peerway.report.routes import Line, Span, in_words, spans_from_records, spans_from_table
+from peerway.report.styles import of_last_file
 from peerway.units import size_text
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _sizes(
         heading = f"{_time_heading(first.test)}, {size_text(sizes[0])}"
         plots = [_plot(f"{name}-time", heading, where, first, figures.bars(rows, styles))]
         return Section(name, first.test, title, where, "", plots)
-    spans = spans_from_records(rows) or spans_from_table(table, first, sizes)
+    spans = spans_from_records(of_last_file(rows)) or spans_from_table(table, first, sizes)
     plots = [
         _plot(f"{name}-time", _time_heading(first.test), where, first, figures.times(rows, styles, spans))
     ]

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from peerway.bench.kinds import LIMITS
 from peerway.cube import shape_class
+from peerway.report.spread import spread_text
+from peerway.report.styles import curve
 from peerway.units import bandwidth_text, size_text, time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from peerway.records import Record
+    from peerway.report.styles import Style
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,9 @@ class Row:
     """
 
     group: str
-    via: str
+    curve: str
     small: str
+    spread: str
     small_at: str
     large: str
     large_at: str
@@ -46,19 +49,19 @@ class Machine:
     when: str
 
 
-def summary(records: Iterable[Record], vias: Iterable[str]) -> list[Row]:
+def summary(records: Iterable[Record], styles: Mapping[str, Style]) -> list[Row]:
     """A row for each curve, in the order of the sections and of the legend."""
-    order = {via: i for i, via in enumerate(vias)}
+    order = {name: i for i, name in enumerate(styles)}
     groups: dict[str, dict[str, list[Record]]] = {}
     several = list(records)
     hosts = {r.host for r in several}
     for r in several:
         name = " · ".join([r.test, shape_class(r.shape), f"{r.source} to {r.target}", f"{r.ranks} ranks"])
         name += f" · {r.host}" if len(hosts) > 1 else ""
-        groups.setdefault(name, {}).setdefault(r.via, []).append(r)
+        groups.setdefault(name, {}).setdefault(curve(r), []).append(r)
     return [
         row for name, curves in groups.items()
-        for row in _rows(name, dict(sorted(curves.items(), key=lambda item: order[item[0]])))
+        for row in _rows(name, dict(sorted(curves.items(), key=lambda item: order[item[0]])), styles)
     ]  # fmt: skip
 
 
@@ -70,26 +73,29 @@ def facts(records: Iterable[Record]) -> list[Machine]:
     return [Machine(*key, len(times), _when(times)) for key, times in groups.items()]
 
 
-def _rows(group: str, curves: dict[str, list[Record]]) -> Iterable[Row]:
+def _rows(group: str, curves: dict[str, list[Record]], styles: Mapping[str, Style]) -> Iterable[Row]:
     least = min(r.bytes for rows in curves.values() for r in rows)
-    small = {via: _median([r for r in rows if r.bytes == least], "p50_us") for via, rows in curves.items()}
-    wide = {via: _widest(rows) for via, rows in curves.items()}
-    fastest = min((t for via, t in small.items() if t is not None and via not in LIMITS), default=None)
-    widest = max((rate for via, (rate, _) in wide.items() if via not in LIMITS), default=0.0)
-    for via, rows in curves.items():
-        time, (rate, at) = small[via], wide[via]
-        several = len(curves) > 1
+    smallest = {name: [r for r in rows if r.bytes == least] for name, rows in curves.items()}
+    small = {name: median(r.p50_us for r in rows) for name, rows in smallest.items() if rows}
+    wide = {name: _widest(rows) for name, rows in curves.items()}
+    competing = [name for name in curves if not styles[name].is_limit]
+    fastest = min((small[name] for name in competing if name in small), default=None)
+    widest = max((wide[name][0] for name in competing), default=0.0)
+    for name, rows in curves.items():
+        time, (rate, at) = small.get(name), wide[name]
+        several = len(curves) > 1 and name in competing
         yield Row(
             group=group,
-            via=via,
-            small=time_text(time) if time is not None else "",
-            small_at=size_text(least) if time is not None else "",
+            curve=name,
+            small="" if time is None else time_text(time),
+            spread="" if time is None else spread_text(smallest[name], "p50_us").strip(),
+            small_at="" if time is None else size_text(least),
             large=bandwidth_text(rate) if rate else "",
             large_at=size_text(at) if rate else "",
             points=len(rows),
             checked=all(r.validated for r in rows),
-            fastest=several and via not in LIMITS and time == fastest,
-            widest=several and via not in LIMITS and rate == widest > 0,
+            fastest=several and time == fastest,
+            widest=several and rate == widest > 0,
         )
 
 
@@ -99,10 +105,6 @@ def _widest(rows: Sequence[Record]) -> tuple[float, int]:
     for r in rows:
         rates.setdefault(r.bytes, []).append(r.bandwidth_MBps)
     return max((median(several), size) for size, several in rates.items())
-
-
-def _median(rows: Sequence[Record], field: str) -> float | None:
-    return median(getattr(r, field) for r in rows) if rows else None
 
 
 def _when(times: Sequence[str]) -> str:

@@ -8,10 +8,9 @@
   const config = { displayModeBar: false, responsive: true };
 
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const colorOf = (via) => {
-    const style = styles[via];
-    return !style || style.color < 0 ? css("--text") : css(`--color-${style.color}`);
-  };
+  const named = { [-1]: "--text", [-2]: "--soft" };
+  const colorOf = (style) => css(style ? named[style.color] || `--color-${style.color}` : "--text");
+  const ofPath = (via) => Object.values(styles).find((style) => style.via === via);
 
   function axis(own) {
     const grid = css("--grid");
@@ -33,19 +32,22 @@
 
   function shape(own) {
     if (own.type === "line") return { ...own, line: { color: css("--soft"), width: 1, dash: "dot" } };
-    return { ...own, fillcolor: colorOf(own.name.slice("strip:".length)) };
+    return { ...own, fillcolor: colorOf(ofPath(own.name.slice("strip:".length))) };
   }
 
   function trace(own) {
-    const color = colorOf(own.meta.via);
-    const marker = { ...own.marker, color };
-    const visible = !hidden.has(own.meta.via);
-    return { ...own, visible, marker, ...(own.line && { line: { ...own.line, color } }) };
+    const color = colorOf(styles[own.meta.curve]);
+    const pattern = own.marker && own.marker.pattern && { ...own.marker.pattern, fgcolor: color, bgcolor: css("--card") };
+    const marker = { ...own.marker, color, ...(pattern && { pattern }) };
+    const visible = !hidden.has(own.meta.curve);
+    const error_y = own.error_y && { ...own.error_y, color, thickness: 1, width: 2 };
+    return { ...own, visible, marker, ...(error_y && { error_y }), ...(own.line && { line: { ...own.line, color } }) };
   }
 
-  // On a narrow screen every second tick, so that none is turned.
+  // On a narrow screen fewer ticks, so that none lies on another.
   function thinned(own) {
-    if (!own.tickvals || own.tickvals.length < 5) return own;
+    if (!own.tickvals) return { ...own, nticks: 2 };
+    if (own.tickvals.length < 5) return own;
     const kept = (_, index) => index % 2 === 0;
     return { ...own, tickvals: own.tickvals.filter(kept), ticktext: own.ticktext.filter(kept) };
   }
@@ -58,29 +60,33 @@
   }
 
   const SHAPES = {
-    "circle": '<circle cx="13" cy="6" r="4"/>', "circle-open": '<circle cx="13" cy="6" r="4" fill="none" stroke-width="2"/>',
-    "square": '<rect x="9" y="2" width="8" height="8"/>', "diamond": '<path d="M13 1l5 5-5 5-5-5z"/>',
-    "triangle-up": '<path d="M13 1.5l4.5 8h-9z"/>', "triangle-down": '<path d="M13 10.5l4.5-8h-9z"/>',
+    "circle": '<circle cx="13" cy="6" r="4"/>', "square": '<rect x="9" y="2" width="8" height="8"/>',
+    "diamond": '<path d="M13 1l5 5-5 5-5-5z"/>', "triangle-up": '<path d="M13 1.5l4.5 8h-9z"/>',
+    "triangle-down": '<path d="M13 10.5l4.5-8h-9z"/>',
     "cross": '<path d="M11.5 2h3v2.5h2.5v3h-2.5v2.5h-3v-2.5h-2.5v-3h2.5z"/>', "x": '<path d="M9.5 2.5l7 7m0-7l-7 7" stroke-width="3"/>',
     "star": '<path d="M13 1l1.5 3.5 3.8.3-2.9 2.5.9 3.7-3.3-2-3.3 2 .9-3.7-2.9-2.5 3.8-.3z"/>',
+    "x-thin": '<path d="M9.5 2.5l7 7m0-7l-7 7" stroke-width="1.5"/>',
   };
-  const DASHES = { solid: "", dash: "6 3", dot: "2 2", dashdot: "6 2 2 2" };
+  const DASHES = { solid: "", dash: "6 3", dot: "2 2", dashdot: "6 2 2 2", longdash: "9 3", longdashdot: "9 2 2 2" };
 
-  function swatch(element, via) {
-    const { dash, marker, width, opacity } = styles[via];
-    const color = colorOf(via);
+  function swatch(element, name) {
+    const { dash, marker, width, opacity } = styles[name];
+    const color = colorOf(styles[name]);
+    const open = marker.includes("-open");
+    const inside = open ? `fill="${css("--card")}" stroke-width="1.5"` : "";
+    const shape = opacity < 1 ? "" : `<g ${inside}>${SHAPES[marker.replace(/-open|-dot/g, "")]}</g>`;
     element.innerHTML = `<svg width="26" height="12" viewBox="0 0 26 12" fill="${color}" stroke="${color}" stroke-width="0" opacity="${opacity}" aria-hidden="true">` +
-      `<path d="M0 6h26" stroke-width="${width}" stroke-dasharray="${DASHES[dash]}"/>${opacity < 1 ? "" : SHAPES[marker]}</svg>`;
+      `<path d="M0 6h26" stroke-width="${width}" stroke-dasharray="${DASHES[dash]}"/>${shape}</svg>`;
   }
 
   function toggle(chip) {
-    const via = chip.dataset.via;
-    if (!hidden.delete(via)) hidden.add(via);
-    chip.setAttribute("aria-pressed", String(!hidden.has(via)));
+    const name = chip.dataset.curve;
+    if (!hidden.delete(name)) hidden.add(name);
+    chip.setAttribute("aria-pressed", String(!hidden.has(name)));
     drawn.forEach(draw);
   }
 
-  const pick = (id) => document.getElementById(`map-${id}`);
+  const pick = (id) => document.getElementById(id ? `map-${id}` : "map");
 
   function fillSizes() {
     const { sizes } = maps[pick("test").selectedIndex];
@@ -88,33 +94,37 @@
     pick("size").selectedIndex = sizes.length - 1;
   }
 
+  // A table, whose cells can be selected and read aloud; the better a value, the deeper its colour.
   function drawMap() {
     const map = maps[pick("test").selectedIndex];
     const measure = pick("measure").value;
     const { z, text, via } = map.sizes[pick("size").selectedIndex][measure];
-    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    const scale = [[0, dark ? "#18304a" : "#e8f1fa"], [1, dark ? "#7cc4ff" : "#0a5c9e"]];
-    const most = Math.max(...z.flat().filter((value) => value !== null));
-    const better = measure === "bandwidth" ? scale : [[0, scale[1][1]], [1, scale[0][1]]];
-    const data = [{
-      type: "heatmap", x: map.targets, y: map.sources, z, text, customdata: via, texttemplate: "%{text}", colorscale: better,
-      zmin: 0, zmax: most, textfont: { size: 14 },
-      hovertemplate: "%{y} to %{x}: <b>%{text}</b> via %{customdata}<extra></extra>", hoverongaps: false, xgap: 2, ygap: 2,
-      showscale: false,
-    }];
-    const names = { type: "category", automargin: true, showgrid: false };
-    const layout = frame({
-      height: 150 + 46 * map.sources.length, margin: { t: 14 },
-      xaxis: { ...names, title: { text: "target" } }, yaxis: { ...names, title: { text: "source" }, autorange: "reversed" },
+    const known = z.flat().filter((value) => value !== null);
+    const least = Math.min(...known), most = Math.max(...known);
+    const share = (value) => (measure === "bandwidth" ? value / most : least / value);
+    const element = (tag, content, scope) => Object.assign(document.createElement(tag), { textContent: content, ...(scope && { scope }) });
+    const head = document.createElement("tr");
+    head.append(element("th", "from \\ to"), ...map.targets.map((target) => element("th", target, "col")));
+    const rows = map.sources.map((source, i) => {
+      const row = document.createElement("tr");
+      row.append(element("th", source, "row"), ...z[i].map((value, j) => {
+        const cell = element("td", text[i][j]);
+        if (value !== null) {
+          cell.title = `${source} to ${map.targets[j]}: ${text[i][j]} via ${via[i][j]}`;
+          cell.style.setProperty("--share", `${Math.round(100 * share(value))}%`);
+          cell.className = share(value) > 0.5 ? "deep" : "light";
+        }
+        return cell;
+      }));
+      return row;
     });
-    return Plotly.react("map", data, layout, config);
+    pick("").replaceChildren(head, ...rows);
   }
 
   function dress() {
-    document.querySelectorAll(".chip .swatch").forEach((e) => swatch(e, e.parentElement.dataset.via));
-    document.querySelectorAll(".swatch.small").forEach((e) => swatch(e, e.dataset.via));
+    document.querySelectorAll(".chip .swatch").forEach((e) => swatch(e, e.parentElement.dataset.curve));
+    document.querySelectorAll(".swatch.small").forEach((e) => swatch(e, e.dataset.curve));
     drawn.forEach(draw);
-    if (maps.length) drawMap();
   }
 
   document.querySelectorAll(".chip").forEach((chip) => chip.addEventListener("click", () => toggle(chip)));
@@ -123,6 +133,7 @@
     pick("test").addEventListener("change", () => { fillSizes(); drawMap(); });
     pick("size").addEventListener("change", drawMap);
     pick("measure").addEventListener("change", drawMap);
+    drawMap();
   }
   dress();
   const watcher = new IntersectionObserver((entries) => {
@@ -132,5 +143,7 @@
   }, { rootMargin: "800px" });
   document.querySelectorAll(".plot").forEach((element) => watcher.observe(element));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", dress);
+  let resized;
+  addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(() => drawn.forEach(draw), 150); });
   addEventListener("beforeprint", () => document.querySelectorAll(".plot").forEach(draw));
 })();
