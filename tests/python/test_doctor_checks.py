@@ -18,7 +18,7 @@ TABLE = [
     ("dgx", "between.nvlink", "ok", "18 links a GPU, every pair joined", ""),
     ("dgx", "between.fabric", "ok", "set up", ""),
     ("dgx", "cpu.gdrcopy", "ok", "gdrdrv 2.5, libgdrapi 2.5", ""),
-    ("dgx", "cpu.dma_buf_mmap", "off", "CUDA 13.0", "nothing while GDRCopy works"),
+    ("dgx", "cpu.dma_buf_mmap", "off", "CUDA 13.0", "nothing to do while GDRCopy works"),
     ("dgx", "cpu.numa", "ok", "node 0: GPUs 0-3; node 1: GPUs 4-7", ""),
     ("dgx", "network.gpudirect_rdma", "ok", "nvidia_peermem and dma-buf", ""),
     ("dgx", "network.distance", "ok", "GPUs 0-7: same PCIe switch", ""),
@@ -305,7 +305,7 @@ def torus(**changes: object) -> NicPlugin:
 @pytest.mark.parametrize(
     ("cards", "status", "found", "todo"),
     [
-        ([], "absent", "PEERWAY_NIC names none", "nothing, unless"),
+        ([], "absent", "PEERWAY_NIC names none", "nothing to do, unless"),
         (
             [torus()],
             "ok",

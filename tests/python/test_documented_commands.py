@@ -64,7 +64,7 @@ CLASSES = {
     "peerway compare before.jsonl after.jsonl --factor driver --factor version": RUNS,
     "peerway bench put_latency put_bw --repeat 10 --out before.jsonl": BENCH,
     "peerway report before.jsonl after.jsonl -o page.html": RUNS,
-    "peerway bench --peers all --out before.jsonl": BENCH,
+    "peerway bench --peers all --repeat 10 --out before.jsonl": BENCH,
     "peerway bench --quick": BENCH,
     "peerway bench put_bw get_bw --sizes 8:64M --paths peer,staged --out before.jsonl": BENCH,
     "peerway bench put_latency --peers all --format osu": BENCH,

@@ -74,7 +74,8 @@ def need_devices(names: Iterable[str]) -> None:
     for name in names:
         kind, _, index = name.partition(":")
         if kind == "cuda" and f"cuda:{index or 0}" not in here:
-            why = "" if len(here) > 1 else f"; no CUDA: {_core.why_no_cuda()}"
+            why = "" if len(here) > 1 else f" CUDA cannot be used: {_core.why_no_cuda()}."
             raise click.ClickException(
-                f"there is no device {name} here, but {', '.join(here)}{why}; `peerway doctor` says more"
+                f"there is no device {name} here. This machine has: {', '.join(here)}.{why} "
+                "`peerway doctor` says more."
             )

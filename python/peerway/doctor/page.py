@@ -99,11 +99,13 @@ def _spread(finding: Finding) -> str:
 
 
 def _indented(todo: str) -> RenderableType:
-    style = "dim" if todo.startswith("nothing") else "cyan"
+    """What to do stands behind an arrow; that there is nothing to do points nowhere."""
+    if todo.startswith("nothing"):
+        return Text(todo, style="dim")
     grid = Table.grid(padding=(0, 1))
     grid.add_column()
     grid.add_column(overflow="fold")
-    grid.add_row(Text("→", style=style), Text(todo, style=style))
+    grid.add_row(Text("→", style="cyan"), Text(todo, style="cyan"))
     return grid
 
 

@@ -38,7 +38,6 @@ class Peerway(CMakePackage):
         depends_on("py-rich@13:", type="run")
     with when("+tools"):
         depends_on("py-jinja2@3.1:", type="run")
-        depends_on("py-plotly@6:", type="run")
         depends_on("py-scipy@1.15:", type="run")
 
     @run_after("install", when="+python")

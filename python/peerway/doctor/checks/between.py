@@ -52,7 +52,7 @@ _REASONS = {
 _TODO = {
     "disabled_by_regkey": "remove NVreg_RegistryDwords settings on peer access from the driver's options",
     "topology_not_supported": "keep ranks that talk most on GPUs with access; the rest is staged",
-    "gpu_not_supported": "nothing: the bytes go through pinned host memory (path staged)",
+    "gpu_not_supported": "nothing to do: the bytes go through pinned host memory (path staged)",
 }
 
 
@@ -97,7 +97,7 @@ def _remedy(facts: Facts, refused: list[GpuPair]) -> str:
             return _TODO[status]
     if _translated(facts):
         return "boot with iommu=pt, see IOMMU; else bytes go through pinned host memory (path staged)"
-    return "nothing on this hardware: the bytes go through pinned host memory (path staged)"
+    return "nothing to do on this hardware: the bytes go through pinned host memory (path staged)"
 
 
 def _translated(facts: Facts) -> bool:
@@ -110,7 +110,7 @@ def nvlink(facts: Facts) -> Finding:
         return _alone(facts, NVLINK)
     links = {len(g.nvlinks) for g in facts.gpus}
     if links == {0}:
-        todo = "nothing, unless bridges or a fabric should be here: then look at nvidia-smi nvlink -s"
+        todo = "nothing to do, unless bridges or a fabric should be here: then look at nvidia-smi nvlink -s"
         return NVLINK.absent("no active link", todo)
     generations = sorted({link.version for g in facts.gpus for link in g.nvlinks if link.version is not None})
     suffix = f", NVLink version {words.ranges(generations)}" if generations else ""
@@ -152,7 +152,7 @@ def fabric(facts: Facts) -> Finding:
         if running is False:
             return FABRIC.warning(f"{found}, no fabric manager", "systemctl start nvidia-fabricmanager")
         return FABRIC.ok(found + (", fabric manager running" if running else ""))
-    return FABRIC.absent("no NVSwitch", "nothing: only NVSwitch machines need it")
+    return FABRIC.absent("no NVSwitch", "nothing to do: only NVSwitch machines need it")
 
 
 def atomics(facts: Facts) -> Finding:
@@ -165,7 +165,7 @@ def atomics(facts: Facts) -> Finding:
     without = [p for p in known if not p.atomics]
     if not without:
         return ATOMICS.ok("every pair")
-    todo = "nothing: PCIe has no full atomics; signals are then raised by stores and stream operations"
+    todo = "nothing to do: PCIe has no full atomics; signals are then raised by stores and stream operations"
     return ATOMICS.absent(f"{len(without)} of {len(known)} directions have none", todo)
 
 
@@ -191,7 +191,7 @@ def handles(facts: Facts) -> Finding:
 
 
 def _alone(facts: Facts, topic: Topic) -> Finding:
-    return topic.absent(ONE_GPU, "nothing: it takes two GPUs") if facts.gpus else topic.no_gpu()
+    return topic.absent(ONE_GPU, "nothing to do: it takes two GPUs") if facts.gpus else topic.no_gpu()
 
 
 CHECKS = (peer_access, nvlink, fabric, atomics, handles)

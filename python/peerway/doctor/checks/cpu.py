@@ -91,13 +91,13 @@ def dma_buf_mmap(facts: Facts) -> Finding:
     current = facts.driver.cuda_version or "unknown"
     gdr = facts.mapping.gdrdrv_usable and facts.mapping.libgdrapi.path
     todo = (
-        "nothing while GDRCopy works"
+        "nothing to do while GDRCopy works"
         if gdr
         else "install a driver for CUDA 13.3 or newer, or GDRCopy (above)"
     )
     if words.version(current) >= (13, 3):
         todo = (
-            "nothing while GDRCopy works"
+            "nothing to do while GDRCopy works"
             if gdr
             else "this GPU or platform has it not: install GDRCopy (above)"
         )
@@ -113,7 +113,7 @@ def host_atomics(facts: Facts) -> Finding:
         return ATOMICS.cuda_silent()
     if all(known):
         return ATOMICS.ok("native")
-    return ATOMICS.absent("not across PCIe", "nothing: plain stores are used for signals to the host")
+    return ATOMICS.absent("not across PCIe", "nothing to do: plain stores are used for signals to the host")
 
 
 def stream_memory_ops(facts: Facts) -> Finding:

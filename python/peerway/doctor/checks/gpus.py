@@ -67,7 +67,7 @@ def driver(facts: Facts) -> Finding:
             "install the NVIDIA driver, or bind the GPUs to it; then load it with modprobe nvidia",
         )
     return DRIVER.absent(
-        "no NVIDIA driver", "nothing, if this node has no NVIDIA GPU; else install the driver"
+        "no NVIDIA driver", "nothing to do, if this node has no NVIDIA GPU; else install the driver"
     )
 
 
@@ -139,7 +139,7 @@ def pcie_link(facts: Facts) -> Finding:
         if g.pcie_width and g.pcie_generation_max
     )
     if not kinds:
-        return LINK.unknown("the driver does not say", "nothing; usual in virtual machines")
+        return LINK.unknown("the driver does not say", "nothing to do; usual in virtual machines")
     return LINK.ok(", ".join(kinds) if len(kinds) == 1 else ", ".join(f"{n} × {k}" for k, n in kinds.items()))
 
 
@@ -150,7 +150,7 @@ def bar1(facts: Facts) -> Finding:
     known = [g for g in facts.gpus if g.bar1 and g.memory]
     if not known:
         return BAR1.unknown(
-            "the driver does not say", "nothing; look at lspci -v for the size of the GPU's regions"
+            "the driver does not say", "nothing to do; look at lspci -v for the size of the GPU's regions"
         )
     least = min(known, key=lambda g: g.bar1 or 0)
     used = max(g.bar1_used or 0 for g in known)

@@ -103,7 +103,8 @@ def cross_attach(facts: Facts) -> Finding:
     scope = f", Yama ptrace_scope {h.ptrace_scope}" if h.ptrace_scope is not None else ""
     found = f"{h.cross_attach_error or 'refused'}{scope}"
     if h.cross_attach_opt_in:
-        todo = "nothing for programs that opt in with PR_SET_PTRACER; else sysctl kernel.yama.ptrace_scope=0"
+        todo = "nothing to do for programs that opt in with PR_SET_PTRACER; for others, "
+        todo += "sysctl kernel.yama.ptrace_scope=0"
         return ATTACH.off(f"{found}; works once the other process allows it", todo)
     if h.container:
         return ATTACH.off(

@@ -104,7 +104,8 @@ def nvrtc(facts: Facts) -> Finding:
     if not library.path:
         if not facts.gpus:
             return NVRTC.absent(
-                "not found", "nothing without a GPU; to compile device code, pip install nvidia-cuda-nvrtc"
+                "not found",
+                "nothing to do without a GPU; to compile device code, pip install nvidia-cuda-nvrtc",
             )
         return NVRTC.off("not found", "pip install nvidia-cuda-nvrtc, or install the CUDA toolkit")
     shown = f"{library.version}, sm_{min(targets)} to sm_{max(targets)}" if targets else library.version
@@ -136,7 +137,7 @@ def openmpi(facts: Facts) -> Finding:
     programs = facts.libraries.openmpi
     if not programs:
         return OPENMPI.absent(
-            "not found", "nothing, unless benchmarks shall compare: apt install openmpi-bin"
+            "not found", "nothing to do, unless benchmarks shall compare: apt install openmpi-bin"
         )
     found = "; ".join(
         f"{m.version} (CUDA {_yes(m.cuda)}, UCX {_yes(m.ucx)}){words.whence(m.origin)}"

@@ -63,7 +63,7 @@ def cards(facts: Facts) -> Finding:
     if not rdma:
         others = ", ".join(f"{n.name} ({n.driver or n.link_layer})" for n in facts.network.nics[:4])
         found = f"none; {others}" if others else "none"
-        todo = "nothing, if this is so by design: traffic between nodes then goes over TCP"
+        todo = "nothing to do, if this is so by design: traffic between nodes then goes over TCP"
         if "ib_core" not in facts.kernel.modules and any(
             n.driver.startswith("mlx5") for n in facts.network.nics
         ):
@@ -150,7 +150,7 @@ def distance(facts: Facts) -> Finding:
         best.setdefault(nearest, []).append(gpu.index)
     found = "; ".join(f"{words.gpus(best[d])}: {DESCRIPTIONS[d]}" for d in DISTANCES if d in best)
     if "unknown" in best:
-        return DISTANCE.unknown(found, "nothing in a virtual machine; else look at lspci -t")
+        return DISTANCE.unknown(found, "nothing to do in a virtual machine; else look at lspci -t")
     if "across" in best:
         return DISTANCE.warning(
             found, "move a card to that socket's slots, or keep network traffic on the other GPUs"
@@ -186,7 +186,7 @@ def plugins(facts: Facts) -> Finding:
         return PLUGINS.warning(wrong, "correct PEERWAY_NIC: [NAME=]PLUGIN[?OPTIONS], several separated by ;")
     if not asked:
         return PLUGINS.absent(
-            "PEERWAY_NIC names none", "nothing, unless a card has a plugin of peerway/nic.h"
+            "PEERWAY_NIC names none", "nothing to do, unless a card has a plugin of peerway/nic.h"
         )
     found = "; ".join(map(_plugin, asked))
     if any(card.untried for card in asked):

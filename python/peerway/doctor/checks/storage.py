@@ -68,7 +68,7 @@ def cufile(facts: Facts) -> Finding:
 def drives(facts: Facts) -> Finding:
     """Say how far NVMe drives are."""
     if not facts.storage.drives:
-        return DRIVES.absent("none", "nothing: files come over the network or a paravirtual disk")
+        return DRIVES.absent("none", "nothing to do: files come over the network or a paravirtual disk")
     total = words.count(len(facts.storage.drives), "drive")
     if not facts.gpus:
         return DRIVES.ok(total)
