@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -30,15 +28,3 @@ def test_what_a_rank_said_before_it_died(lines: list[str], messages: int, finish
         ends.append((yield from session.decoded(lines)))
 
     assert (len(list(read())), ends) == (messages, [finished])
-
-
-def test_a_socket_in_a_folder_with_a_long_name_can_be_bound_and_reached(tmp_path: Path) -> None:
-    folder = tmp_path / ("long" * 40)
-    folder.mkdir()
-    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
-        with session.address(folder) as name:
-            listener.bind(name)
-        listener.listen(1)
-        with session.address(folder) as name:
-            client.connect(name)
-        assert (folder / "socket").is_socket()

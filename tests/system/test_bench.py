@@ -200,8 +200,7 @@ def test_a_table_that_is_broken_is_told_once_and_without_a_traceback(tmp_path: P
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        pytest.param(("--out", "/proc/none/file"), ("cannot write /proc/none/file", "--out"), id="folder"),
-        pytest.param(("--device", "cuda"), ("no device cuda", "This machine has: host", "doctor"), id="device"),
+        pytest.param(("--device", "cuda"), ("no device cuda", "but host", "doctor"), id="device"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_is_measured(
@@ -214,13 +213,6 @@ def test_what_cannot_be_is_told_before_anything_is_measured(
     assert "measuring" not in done.stderr
     assert "tuning" not in done.stderr
     assert all(word in done.stderr for word in words), done.stderr
-
-
-def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
-    done = peerway("bench", "put_latency", "--quick", "--sizes", "8", "--out", "/dev/full", home=tmp_path)
-    assert done.returncode == 1
-    assert "peerway: cannot write /dev/full: No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_nothing_is_said_of_paths_that_are_not_made_for_such_memory(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ processes.
 from __future__ import annotations
 
 import mmap
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +38,7 @@ def limit_of(case: Case) -> str | None:
     return FLAG if case.test in _FLAG_TESTS and small else None
 
 
-def run_memcpy(case: Case, plan: Plan) -> list[Outcome]:
+def run_memcpy(case: Case, plan: Plan, repeat: int) -> list[Outcome]:
     """One core's memcpy between two buffers of its own, the target at its best place. Not collective."""
     extent = case.shape.extent
     rng = np.random.default_rng(case.shape.bytes)
@@ -57,7 +57,7 @@ def run_memcpy(case: Case, plan: Plan) -> list[Outcome]:
     room[:] = 0xA5
     count = int(min(MOST_WINDOWS if case.kind.windowed else MOST_LATENCIES, max(FEWEST, budget / least)))
     outcomes = []
-    for _ in range(plan.repeat):
+    for _ in range(repeat):
         _core.copy_window(target, source, block, window, count // 10 + 1)
         samples, cpu = _core.copy_window(target, source, block, window, count)
         outcomes.append(Outcome(samples, cpu, _same_blocks(target, source, case), target_at=at))
@@ -70,22 +70,35 @@ def _page_aligned(size: int) -> NDArray[np.uint8]:
     return room[start : start + size]
 
 
-def run_flag(context: Context, plan: Plan, file: Path) -> list[Outcome]:
-    """A counter bounced between ranks 0 and 1 in a file that both map; empty on every other rank.
+def run_flag(context: Context, plan: Plan, repeat: int) -> list[Outcome]:
+    """A counter bounced between ranks 0 and 1 in a page that both map; empty on every other rank.
     Collective.
     """
     outcomes: list[Outcome] = []
-    if context.rank < 2:
-        with file.open("r+b") as handle, mmap.mmap(handle.fileno(), 4096) as memory:
+    page = _shared_page(context, plan)
+    with mmap.mmap(page, PAGE) as memory:
+        if context.rank < 2:
             words = np.frombuffer(memory, np.uint64)
-            for _ in range(plan.repeat):
+            for _ in range(repeat):
                 count = MOST_LATENCIES
                 _core.flag_ping_pong(words, context.rank == 0, count // 10, plan.timeout_s)
                 samples, cpu = _core.flag_ping_pong(words, context.rank == 0, count, plan.timeout_s)
                 outcomes.append(Outcome(samples, cpu, True))
             del words
     context.team.barrier(plan.timeout_s)
+    os.close(page)
     return outcomes if context.rank == 0 else []
+
+
+def _shared_page(context: Context, plan: Plan) -> int:
+    """A descriptor of rank 0's page, which has no name and so is left nowhere. Collective."""
+    page = os.memfd_create("flag")
+    os.ftruncate(page, PAGE)
+    first = context.team.all_gather(f"/proc/{os.getpid()}/fd/{page}".encode(), plan.timeout_s)[0]
+    if context.rank == 1:
+        os.close(page)
+        page = os.open(first, os.O_RDWR)
+    return page
 
 
 def _same_blocks(target: NDArray[np.uint8], source: NDArray[np.uint8], case: Case) -> bool:

@@ -54,8 +54,9 @@ class Plan:
     route. With `route` off there is only one path at a time: not the route, and of a group its members.
     `staging_chunks` are the chunk sizes with which `staged` is measured, instead of its own. With `explain`
     (classes of shapes) nothing is measured, and the decisions for the cases are told. `policy` is how these
-    ranks wait, of tests that tell policies apart. `repeat` is how many runs there are to be. `known` are the
-    fields of a record that are the same for all.
+    ranks wait, of tests that tell policies apart. `known` are the fields of a record that are the same for
+    all, `have` the records that there are already (resume.py), `files` the texts of files that settings
+    name, by the setting's variable.
     """
 
     ranks: int
@@ -70,6 +71,8 @@ class Plan:
     explain: list[str] = field(default_factory=list)
     policy: str = ""
     known: dict[str, str] = field(default_factory=dict)
+    have: dict[str, int] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> str:
         """The plan for the ranks."""

@@ -4,14 +4,13 @@ measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from peerway import records
 from peerway.bench.session import Message, PlanRefused
 from peerway.paths import PathInfo
+from peerway.record_output import Output
 from peerway.records import Record
 
 Step = Callable[[str, int, int], None]
@@ -22,7 +21,7 @@ Step = Callable[[str, int, int], None]
 class Results:
     """What a run gave so far."""
 
-    out: Path | None = None
+    outputs: Sequence[Output] = ()
     records: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     paths: dict[tuple[str, str, str], list[PathInfo]] = field(default_factory=dict)
@@ -31,16 +30,17 @@ class Results:
     """(source, target, op) -> what route tables call such a pair."""
     decisions: list[Message] = field(default_factory=list)
     """Decisions that were asked for: source, target, decision (src/route/explain.h)."""
+
     stamp: Mapping[str, Any] = field(default_factory=dict)
     """What the extra of each record tells of its run (surroundings.py)."""
 
     def add(self, record: Record) -> None:
-        """Keeps a record and writes it, so that a later failure loses nothing."""
+        """Keeps a record and writes it, so that a later failure loses nothing. Raises WriteFailed."""
         if self.stamp:
             record = replace(record, extra={**record.extra, **self.stamp})
         self.records.append(record)
-        if self.out is not None:
-            records.append(self.out, record)
+        for output in self.outputs:
+            output.add(record)
 
     def note(self, text: str) -> None:
         """Keeps a remark for the end, once."""
@@ -48,7 +48,7 @@ class Results:
             self.notes.append(text)
 
     def follow(self, messages: Iterable[Message], step: Step) -> None:
-        """Takes all messages of a session. Raises PlanRefused."""
+        """Takes all messages of a session. Raises PlanRefused and WriteFailed."""
         done, total = 0, 0
         for message in messages:
             match message.pop("kind"):

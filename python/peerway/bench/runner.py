@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from peerway.bench import machine, session
+from peerway.bench import machine, resume, session
 from peerway.bench.plan import Case, Plan
 from peerway.bench.results import Results, Step
 from peerway.paths import covers
@@ -15,6 +16,7 @@ from peerway.units import size_text
 
 if TYPE_CHECKING:
     from peerway.bench.peers import Asked, Peer
+    from peerway.bench.peers import Case as PeerCase
     from peerway.bench.peers import Plan as PeerPlan
     from peerway.records import Record
 
@@ -26,7 +28,8 @@ WAIT_SETTING = "PEERWAY_WAIT"
 def run_paths(plan: Plan, results: Results, step: Step, environment: Mapping[str, str] | None = None) -> None:
     """Measures every case of the plan. Raises PlanRefused, or SessionFailed when ranks die."""
     for part, settings in _starts(plan):
-        results.follow(session.run(part, {**(environment or {}), **settings}), step)
+        with session.started(part, {**(environment or {}), **settings}) as messages:
+            results.follow(messages, step)
     _note_unavailable(plan, results)
 
 
@@ -73,8 +76,9 @@ def run_peers(peers: Iterable[Asked], plan: Plan, results: Results, step: Step) 
             if not isinstance(found, Found):
                 results.note(f"{peer.name} on {device} was not measured: {found.reason}; {found.remedy}")
                 continue
-            for record in _peer_records(peer, part, plan, results, step):
-                results.add(record)
+            with closing(_peer_records(peer, part, plan, results, step)) as found_records:
+                for record in found_records:
+                    results.add(record)
 
 
 def _does_any(asked: Asked, part: PeerPlan) -> bool:
@@ -111,21 +115,37 @@ def _peer_plan(plan: Plan, device: str, variants: frozenset[str]) -> PeerPlan:
     return PeerPlan(device, cases, plan.ranks, variants, plan.budget_s, plan.timeout_s)
 
 
-def _peer_records(peer: Peer, asked: PeerPlan, plan: Plan, results: Results, step: Step) -> Iterator[Record]:
+def _peer_records(
+    peer: Peer, asked: PeerPlan, plan: Plan, results: Results, step: Step
+) -> Generator[Record, None, None]:
     from peerway.bench.peers import Failed
     from peerway.bench.peers.record import as_record
 
     known: dict[str, str] = {name: text for name, text in plan.known.items() if name != "version"}
     if asked.device != "host":
         known = known | {"driver": machine.cuda_driver()}
-    for _ in range(plan.repeat):
-        for outcome in peer.run(asked, step):
-            if isinstance(outcome, Failed):
-                case = outcome.case
-                what = f"{case.test} {outcome.via} {case.form.label} of {case.bytes} bytes"
-                results.note(f"{what} was not measured: {outcome.reason}")
-                continue
-            yield as_record(outcome, asked, known)
+    for number in range(plan.repeat):
+        lacking = replace(asked, done=_measured(asked, plan, number))
+        with closing(peer.run(lacking, step)) as outcomes:
+            for outcome in outcomes:
+                if isinstance(outcome, Failed):
+                    case = outcome.case
+                    what = f"{case.test} {outcome.via} {case.form.label} of {case.bytes} bytes"
+                    results.note(f"{what} was not measured: {outcome.reason}")
+                    continue
+                yield as_record(outcome, asked, known)
+
+
+def _measured(asked: PeerPlan, plan: Plan, most: int) -> frozenset[tuple[str, PeerCase]]:
+    """The cases of which a file that is continued has more than `most` records, each with its way."""
+    from peerway.bench.peers.base import OF_ALL_RANKS
+
+    def point(via: str, case: PeerCase) -> str:
+        ranks = asked.ranks if case.test in OF_ALL_RANKS else 2
+        return resume.point(case.test, via, case.form.label, case.bytes, ranks, asked.device, asked.device)
+
+    ways = asked.variants or ()
+    return frozenset((v, c) for v in ways for c in asked.cases if plan.have.get(point(v, c), 0) > most)
 
 
 def _available_memory() -> int:

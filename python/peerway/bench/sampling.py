@@ -77,10 +77,10 @@ class Sampler:
         self._plan = plan
         self._seed = 0
 
-    def run(self, case: Case, probe: Probe) -> list[Outcome]:
+    def run(self, case: Case, probe: Probe, repeat: int) -> list[Outcome]:
         """One outcome for each repeat. Raises CaseFailed, the same on all ranks."""
         count = self._count(case, probe)
-        return [self._once(probe, count) for _ in range(self._plan.repeat)]
+        return [self._once(probe, count) for _ in range(repeat)]
 
     def _once(self, probe: Probe, count: int) -> Outcome:
         self._seed += 1

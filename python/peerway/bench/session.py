@@ -1,25 +1,26 @@
-"""One start of the ranks: launches them with a plan and hands back their messages as they come."""
+"""One start of the ranks: launches them with a plan and hands back their messages as they come.
+
+The plan goes to rank 0's standard input and the messages come by its standard output, one line of JSON each:
+so nothing is put into any folder, and it is the same whichever hosts the ranks are on.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import select
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from peerway.bench.plan import Plan
 
 Message = dict[str, Any]
-POLL_S = 0.2
 LAST_LINES = 12  # of what the ranks wrote, at the end or in the message of a failure
-REFUSED = "refused"  # the file with the reason of a rank that could not start
+GRACE_S = 1  # for the other ranks when one has died: alone they measure nothing
+END_S = 10  # for the launcher to end its ranks
 
 
 class SessionFailed(RuntimeError):
@@ -30,68 +31,41 @@ class PlanRefused(ValueError):
     """The ranks say that the plan cannot be: a path that there is none of, a route table that is broken."""
 
 
-def refuse(folder: Path, why: str) -> None:
-    """Called by a rank that cannot even start: leaves the reason in the folder of the plan."""
-    with contextlib.suppress(FileExistsError), (folder / REFUSED).open("x") as file:
-        file.write(why)
-
-
 @contextlib.contextmanager
-def address(folder: Path) -> Iterator[str]:
-    """The name of the socket in the folder of the plan, for bind and connect: a socket's address has 108
-    bytes, and TMPDIR may be longer.
+def started(plan: Plan, environment: Mapping[str, str] | None = None) -> Iterator[Iterator[Message]]:
+    """Start the ranks; the iterator that is given yields their messages until they are done.
+
+    What the ranks wrote besides comes last, as messages of kind "said". The ranks are gone at the end of the
+    block, however it ends. The iterator raises SessionFailed or PlanRefused.
     """
-    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{descriptor}/socket"
-    finally:
-        os.close(descriptor)
+    with tempfile.TemporaryFile() as said, _start(plan, said, environment or {}) as process:
+        try:
+            yield _messages(plan, process, said)
+        finally:
+            _end(process)
 
 
-def run(plan: Plan, environment: Mapping[str, str] | None = None) -> Iterator[Message]:
-    """Start the ranks and yield their messages until they are done.
-
-    What the ranks wrote besides comes last, as messages of kind "said". Ends the ranks when the caller stops
-    early. Raises SessionFailed or PlanRefused.
-    """
-    with tempfile.TemporaryDirectory(prefix="peerway-bench-") as made:
-        folder = Path(made)
-        (folder / "plan.json").write_text(plan.as_json())
-        (folder / "flag").write_bytes(bytes(4096))
-        with socket.socket(socket.AF_UNIX) as listener, (folder / "output").open("w+b") as output:
-            with address(folder) as name:
-                listener.bind(name)
-            listener.listen(1)
-            with _start(plan, folder, output.fileno(), environment or {}) as process:
-                try:
-                    finished = yield from _messages(listener, process)
-                    if finished:
-                        process.wait(plan.timeout_s)
-                finally:
-                    _end(process)
-        said = (folder / "output").read_text(errors="replace").strip().splitlines()
-        if not finished or process.returncode != 0:
-            if (folder / REFUSED).exists():
-                raise PlanRefused((folder / REFUSED).read_text())
-            raise SessionFailed(_failure(plan, process.returncode, said))
-        yield from ({"kind": "said", "text": line} for line in dict.fromkeys(said[-LAST_LINES:]))
+def _start(plan: Plan, said: IO[bytes], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "peerway", "run", "-n", str(plan.ranks), "--grace", str(GRACE_S), "--"]
+    command += [sys.executable, "-m", "peerway.bench.worker"]
+    asked = os.memfd_create("plan")
+    with os.fdopen(asked, "r+b") as file:
+        file.write(plan.as_json().encode())
+        file.seek(0)
+        return subprocess.Popen(
+            command, stdin=file, stdout=subprocess.PIPE, stderr=said, env={**os.environ, **environment}
+        )
 
 
-def _start(plan: Plan, folder: Path, output: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "peerway", "run", "-n", str(plan.ranks), "--"]
-    command += [sys.executable, "-m", "peerway.bench.worker", str(folder)]
-    return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**os.environ, **environment}
-    )
-
-
-def _messages(listener: socket.socket, process: subprocess.Popen[bytes]) -> Generator[Message, None, bool]:
-    """Yield messages until "done" (then True is returned) or until the ranks are gone (then False)."""
-    connection = _accept(listener, process)
-    if connection is None:
-        return False
-    with connection, connection.makefile("r", encoding="utf-8") as lines:
-        return (yield from decoded(lines))
+def _messages(plan: Plan, process: subprocess.Popen[bytes], said: IO[bytes]) -> Iterator[Message]:
+    assert process.stdout is not None
+    finished = yield from decoded(line.decode(errors="replace") for line in process.stdout)
+    status = _status(process, plan.timeout_s if finished else END_S)
+    said.seek(0)
+    lines = said.read().decode(errors="replace").strip().splitlines()
+    if not finished or status != 0:
+        raise SessionFailed(_failure(plan, status, lines))
+    yield from ({"kind": "said", "text": line} for line in dict.fromkeys(lines[-LAST_LINES:]))
 
 
 def decoded(lines: Iterable[str]) -> Generator[Message, None, bool]:
@@ -105,15 +79,17 @@ def decoded(lines: Iterable[str]) -> Generator[Message, None, bool]:
         message = json.loads(line)
         if message["kind"] == "done":
             return True
+        if message["kind"] == "cannot start":
+            raise PlanRefused(message["message"])
         yield message
     return False
 
 
-def _accept(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket | None:
-    while not select.select([listener], [], [], POLL_S)[0]:
-        if process.poll() is not None:
-            return None
-    return listener.accept()[0]
+def _status(process: subprocess.Popen[bytes], patience: float) -> int | None:
+    """How the launcher ends whose ranks say no more; None when it does not."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(patience)
+    return process.returncode
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -121,7 +97,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.terminate()
     try:
-        process.wait(10)
+        process.wait(END_S)
     except subprocess.TimeoutExpired:
         process.kill()
 

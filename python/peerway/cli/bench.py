@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.exceptions import Exit
 
 from peerway.bench import halo as halos
 from peerway.bench import shapes
 from peerway.bench.kinds import KINDS, LIMITS
 from peerway.cli import output
+from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.input import BadInput
 from peerway.cli.options import memories_option, names, need_devices, parsed, table_environment, table_option
+from peerway.record_output import STANDARD, RecordFile, StandardOutput, Unusable, WriteFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +27,8 @@ if TYPE_CHECKING:
     from peerway.bench.peers import Asked
     from peerway.bench.request import Request
     from peerway.bench.results import Results
+    from peerway.bench.resume import Have
+    from peerway.record_output import Output
 
 
 def _peers(text: str) -> list[Asked]:
@@ -99,10 +107,18 @@ def _peers(text: str) -> list[Asked]:
     help="Whole runs, each with fresh ranks: a record of each point from every run, for `peerway compare`.",
 )
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the records here, as they come."
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the records here, as they come; - is standard output.",
 )
+@click.option("--append", is_flag=True, help="Keep the records of --out, measure what they lack, and add it.")
 @click.option(
-    "--format", "form", type=click.Choice(["table", "osu", "jsonl"]), default="table", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["table", "osu", "jsonl"]),
+    default="table",
+    show_default=True,
+    help="jsonl: the records, as they come.",
 )
 @click.option(
     "--stat",
@@ -122,8 +138,8 @@ def _peers(text: str) -> list[Asked]:
 @click.option("--gpudirect", is_flag=True, help="Four columns: neither, GDRCopy, GPUDirect RDMA, both.")
 @click.option("--quick", is_flag=True, help="Few sizes and short loops: about a minute.")
 def command(
-    peers: list[Asked] | None, out: Path | None, form: str, stat: str, routes: Path | None, pairs: str,
-    **asked: Any,
+    peers: list[Asked] | None, out: Path | None, append: bool, form: str, stat: str, routes: Path | None,
+    pairs: str, **asked: Any,
 ) -> None:  # fmt: skip
     """Measure every path, and the automatic choice, between the ranks of this host.
 
@@ -146,31 +162,89 @@ def command(
     Without TEST: all down to registration. Data is random and checked. Limits of the hardware (one core's
     memcpy, a bare flag) are measured beside. MB = 10^6 bytes.
     """
+    from peerway.bench import machine, resume
     from peerway.bench.request import Request
     from peerway.bench.results import Results
-    from peerway.bench.session import PlanRefused, SessionFailed
 
+    if append and out in (None, STANDARD):
+        raise click.UsageError("--append needs a file to continue; name it with --out")
     try:
         request = Request(all_pairs=pairs == "all", halo=_halo(asked), **asked)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     need_devices(name for pair in request.measured_memories() for name in pair)
-    results = Results(_emptied(out))
-    problem = ""
-    try:
-        _measure(request, peers or [], table_environment(routes), results)
-    except PlanRefused as error:
-        raise BadInput(str(error)) from None
-    except SessionFailed as error:  # what was measured until then is worth showing
-        problem = str(error)
-    except OSError as error:
-        if out is None or error.filename != str(out):
-            raise
-        raise output.cannot_write(out, error) from None
-    _show(results, form, stat, out)
-    problem = problem or _what_is_wrong(results)
+    form = "jsonl" if out == STANDARD else form
+    with ended_by_signals(), closing(_Outputs(out, append, form)) as outputs:
+        results = Results(outputs.all)
+        have = resume.of_records(outputs.before, machine.known())
+        try:
+            problem = _measured(request, peers or [], table_environment(routes), results, have)
+        except Ended as end:
+            with suppress(OSError):
+                _show(results, form, stat)
+            _say(_how_to_go_on(len(results.records), outputs, end))
+            raise Exit(end.code) from None
+        _show(results, form, stat)
+        outputs.tell(len(results.records))
+        problem = problem or _what_is_wrong(results, have)
     if problem:
         raise click.ClickException(problem)
+
+
+class _Outputs:
+    """Where the records go; opened, and tried, before anything is measured."""
+
+    def __init__(self, out: Path | None, append: bool, form: str) -> None:
+        self.file: RecordFile | None = None
+        try:
+            if out is not None and out != STANDARD:
+                self.file = RecordFile(out, append)
+        except Unusable as error:
+            raise BadInput(str(error)) from None
+        except OSError as error:
+            assert out is not None
+            raise output.cannot_write(out, error) from None
+        self.before = self.file.before if self.file else ()
+        self.all: list[Output] = [self.file] if self.file else []
+        self.all += [StandardOutput()] if form == "jsonl" else []
+
+    def tell(self, new: int) -> None:
+        """Say where the records are."""
+        if self.file and (new or self.before):
+            more = f", {new} of them new" if self.before else ""
+            _say(f"{new + len(self.before)} records in {self.file.path}{more}")
+
+    def close(self) -> None:
+        for each in self.all:
+            each.close()
+
+
+def _how_to_go_on(made: int, outputs: _Outputs, end: Ended) -> str:
+    """What is kept of a benchmark that was ended, and the command that measures the rest."""
+    from peerway.bench import machine
+
+    said = f"peerway: ended by {end.name} after {made} records"
+    if not made:
+        return f"peerway: ended by {end.name} before the first record"
+    if outputs.file is None:
+        return f"{said}, which are in no file; with --out they would be, and --append would go on from them"
+    more = "" if "--append" in sys.argv else " --append"
+    return f"{said}; they are in {outputs.file.path}, and this goes on from there:\n{machine.command()}{more}"
+
+
+def _measured(
+    request: Request, peers: Sequence[Asked], environment: dict[str, str], results: Results, have: Have
+) -> str:
+    """Measure everything; what kept that from going to its end, if anything did."""
+    from peerway.bench.session import PlanRefused, SessionFailed
+
+    try:
+        _measure(request, peers, environment, results, have)
+    except PlanRefused as error:
+        raise BadInput(str(error)) from None
+    except (SessionFailed, WriteFailed) as error:  # what was measured until then is worth showing
+        return str(error)
+    return ""
 
 
 def _halo(asked: dict[str, Any]) -> Halo | None:
@@ -185,10 +259,12 @@ def _halo(asked: dict[str, Any]) -> Halo | None:
     return halos.make(**given)
 
 
-def _measure(request: Request, peers: Sequence[Asked], environment: dict[str, str], results: Results) -> None:
+def _measure(
+    request: Request, peers: Sequence[Asked], environment: dict[str, str], results: Results, have: Have
+) -> None:
     from peerway.bench import progress, runner, surroundings
 
-    whole = request.plan(results)
+    whole = replace(request.plan(results), have=dict(have))
     for number, plan in enumerate(surroundings.runs(whole, results), start=1):
         which = f", run {number} of {whole.repeat}" if whole.repeat > 1 else ""
         with progress.shown(f"measuring{which}") as step:
@@ -198,41 +274,36 @@ def _measure(request: Request, peers: Sequence[Asked], environment: dict[str, st
                 runner.run_peers(peers, plan, results, step)
 
 
-def _what_is_wrong(results: Results) -> str:
+def _what_is_wrong(results: Results, have: Have) -> str:
     wrong = sum(not record.validated for record in results.records)
     if wrong:
         return f"{wrong} of {len(results.records)} results moved wrong data; they are marked"
-    if all(record.via in LIMITS for record in results.records):
+    if not have and all(record.via in LIMITS for record in results.records):
         return "nothing could be measured; the notes above say why"
     return ""
 
 
-def _emptied(out: Path | None) -> Path | None:
-    """The file for records, emptied."""
-    if out is not None:
-        output.ensure_writable(out)
-        out.write_bytes(b"")
-    return out
-
-
-def _show(results: Results, form: str, stat: str, out: Path | None) -> None:
+def _show(results: Results, form: str, stat: str) -> None:
+    """The records, unless they were written as they came, and the notes."""
     from rich.text import Text
 
     from peerway.bench.osu import as_osu
     from peerway.terminal import Terminal, say
 
-    if form == "jsonl":
-        for record in results.records:
-            say(record.as_json())
-    elif form == "osu":
+    if form == "osu":
         say(as_osu(results.records).removesuffix("\n"))
-    else:
+    elif form == "table":
         _show_tables(results, None if stat == "p50" else f"{stat}_us")
     notes = Terminal(stderr=True)
     for note in results.notes:
         notes.print(Text(f"note: {note}", style="dim"), soft_wrap=not notes.is_terminal)
-    if out is not None and results.records:
-        notes.print(f"{len(results.records)} records in {out}", soft_wrap=True)
+
+
+def _say(text: str) -> None:
+    from peerway.terminal import say
+
+    with suppress(OSError):  # of a terminal that is gone
+        say(text, err=True)
 
 
 def _show_tables(results: Results, statistic: str | None) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.exceptions import Exit
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.input import BadInput
 from peerway.cli.options import need_devices, table_environment, table_option
 from peerway.printable import json_text
@@ -92,12 +94,14 @@ def _decisions(
     made = cases.make(memories, [contiguous(8)], [f"{op}_latency" for op in ops])
     results = Results()
     try:
-        with progress.shown("asking") as step:
+        with ended_by_signals(), progress.shown("asking") as step:
             runner.run_paths(Plan(2, made, explain=shapes), results, step, environment)
     except PlanRefused as error:
         raise BadInput(str(error)) from None
     except SessionFailed as error:
         raise click.ClickException(str(error)) from None
+    except Ended as end:
+        raise Exit(end.code) from None
     for note in results.notes:
         say(f"note: {note}", err=True)
     return results.decisions

@@ -1,10 +1,15 @@
-"""Writing to a file: what is said when it cannot be written."""
+"""Writing to a file: what is said when it cannot be written, and a try before a long measurement."""
 
 from __future__ import annotations
 
+import os
+import stat
 from typing import TYPE_CHECKING
 
 import click
+
+from peerway.record_output import STANDARD
+from peerway.terminal import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -12,21 +17,49 @@ if TYPE_CHECKING:
 
 def cannot_write(path: Path, error: OSError) -> click.ClickException:
     """The error to raise for a file that cannot be written."""
-    return click.ClickException(
-        f"cannot write {path}: {error.strerror or error}; name another file with --out"
-    )
+    why = error.strerror or error
+    if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
+        why = f"there is no folder {path.parent}"
+    return click.ClickException(f"cannot write {path}: {why}; name another file with --out")
 
 
-def ensure_writable(path: Path) -> None:
-    """Make the folder of a file, and see that the file can be written; one that is there keeps its content.
+def ensure_replaceable(path: Path) -> None:
+    """See that a text can be written in the place of this file, by doing all but that.
 
     Before a long measurement, not after it. Raises click.ClickException.
     """
-    there = path.exists()
+    if path == STANDARD:
+        return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("ab").close()
-        if not there:
-            path.unlink()
+        if _is_special(path):
+            with path.open("wb", buffering=0) as file:
+                file.write(b"\n" if stat.S_ISCHR(path.stat().st_mode) else b"")
+            return
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            draft.write_bytes(b"\n")
+        finally:
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from None
+
+
+def write_directly(path: Path, text: str) -> bool:
+    """Write the text to what is no file that could be replaced: standard output, a device, a pipe.
+
+    False where there is, or can be, a file. Raises click.ClickException.
+    """
+    if path == STANDARD:
+        say(text.removesuffix("\n"))
+        return True
+    if not _is_special(path):
+        return False
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise cannot_write(path, error) from None
+    return True
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file()

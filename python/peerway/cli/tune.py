@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
+from click.exceptions import Exit
 
+from peerway.cli.ending import Ended, ended_by_signals
+from peerway.cli.input import BadInput
 from peerway.cli.options import memories_option, names, need_devices, parsed
-from peerway.cli.output import ensure_writable
+from peerway.cli.output import cannot_write, ensure_replaceable, write_directly
+from peerway.record_output import STANDARD
 from peerway.terminal import say
 
 
@@ -25,7 +30,8 @@ from peerway.terminal import say
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write the table  [default: where every context looks for this machine's]",
+    help="Where to write the table; - is standard output  [default: where every context looks for "
+    "this machine's]",
 )
 def command(
     quick: bool, memories: list[tuple[str, str]] | None, paths: list[str] | None, out: Path | None
@@ -37,39 +43,68 @@ def command(
     from peerway import _core
     from peerway.bench import machine, progress
     from peerway.bench.session import PlanRefused, SessionFailed
-    from peerway.tune import changes
     from peerway.tune.run import Tuner
 
     need_devices(name for pair in memories or () for name in pair)
-    file = out or Path(_core.default_table_file())
-    ensure_writable(file)
-    before = _before(file)
+    file = out or _default_file()
+    ensure_replaceable(file)
+    before = _before(file, named=out is not None)
     try:
-        with progress.shown("tuning") as step:
+        with ended_by_signals(), progress.shown("tuning") as step:
             tuner = Tuner(memories or machine.memory_pairs(), paths or (), quick, step)
             text = tuner.run()
     except (PlanRefused, SessionFailed) as error:
         raise click.ClickException(str(error)) from None
-    _core.save_table(text, str(file))
-    for line in changes.told(before, json.loads(text)):
-        say(line)
-    for note in tuner.results.notes:
+    except Ended as end:
+        with suppress(OSError):
+            say(f"peerway: ended by {end.name}; {file} is as it was", err=True)
+        raise Exit(end.code) from None
+    if not write_directly(file, text):
+        _core.save_table(text, str(file))
+    _tell(json.loads(text), before, file, tuner.results.notes)
+
+
+def _default_file() -> Path:
+    """Where every context looks for this machine's table; its folder is made."""
+    from peerway import _core
+
+    file = Path(_core.default_table_file())
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(file, error) from None
+    return file
+
+
+def _tell(table: dict[str, Any], before: dict[str, Any] | None, file: Path, notes: list[str]) -> None:
+    """What changed and where the table is: beside the table where that goes to standard output."""
+    from peerway.tune import changes
+
+    aside = file == STANDARD
+    for line in changes.told(before, table):
+        say(line, err=aside)
+    for note in notes:
         say(f"note: {note}", err=True)
-    table = json.loads(text)
     what = f"{len(table['costs'])} cost lines and {len(table['splits'])} splits"
-    say(f"{what} in {file}; `peerway explain` shows what they decide")
+    say(what if aside else f"{what} in {file}; `peerway explain` shows what they decide", err=aside)
 
 
-def _before(file: Path) -> dict[str, Any] | None:
-    """The table that will be replaced; none when there is none that can be read."""
+def _before(file: Path, named: bool) -> dict[str, Any] | None:
+    """The table that will be replaced; none when there is none that can be read. What is no table is not
+    replaced where the user named it.
+    """
     from peerway import _core
     from peerway.errors import BadTable
 
-    if not file.exists():
+    if file == STANDARD or not file.is_file() or not file.stat().st_size:
         return None
     try:
         found = json.loads(_core.load_table(str(file)))
     except BadTable as error:
+        if named:
+            raise BadInput(
+                f"{error}; it would be replaced: remove it, or name another file with --out"
+            ) from None
         say(f"the table before cannot be read and is replaced: {error}", err=True)
         return None
     assert isinstance(found, dict)

@@ -5,10 +5,8 @@ choice changes, then splits, then the text.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from peerway import _core
@@ -107,13 +105,8 @@ class Tuner:
 
     def _measure(self, plan: Plan, results: Results, table: dict[str, Any]) -> None:
         """Runs a plan under a table of its own, so that neither the user's table nor rules have a say."""
-        with tempfile.TemporaryDirectory(prefix="peerway-tune-") as folder:
-            file = Path(folder) / "routes.json"
-            file.write_text(json.dumps(table))
-            rules = Path(folder) / "rules.json"
-            rules.write_text('{"rules": []}')
-            environment = {"PEERWAY_ROUTES": str(file), "PEERWAY_RULES": str(rules), "PEERWAY_PATHS": ""}
-            runner.run_paths(plan, results, self._step, environment)
+        files = {"PEERWAY_ROUTES": json.dumps(table), "PEERWAY_RULES": '{"rules": []}'}
+        runner.run_paths(replace(plan, files=files), results, self._step, {"PEERWAY_PATHS": ""})
 
 
 def _memory_of(label: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -90,7 +90,7 @@ class Peer(ABC):
         """Say what any of the variants can do."""
         return frozenset().union(*(self.ability(via, device) for via in self.variants))
 
-    def run(self, plan: Plan, progress: Progress) -> Iterator[Result | Failed]:
+    def run(self, plan: Plan, progress: Progress) -> Generator[Result | Failed, None, None]:
         """Measure each case over every variant that can do it.
 
         Raises RuntimeError where find() says Missing. A case that crashes or falls silent comes back as
@@ -117,7 +117,8 @@ class Peer(ABC):
             if plan.variants is not None and via not in plan.variants:
                 continue
             able = self.ability(via, plan.device)
-            for case in (case for case in plan.cases if (case.test, case.kind) in able):
+            able_cases = [case for case in plan.cases if (case.test, case.kind) in able]
+            for case in (case for case in able_cases if (via, case) not in plan.done):
                 ranks = plan.ranks if case.test in OF_ALL_RANKS else 2
                 like = "" if plan.device == "host" else f"{case.kind} {case.test.startswith('get')}"
                 groups.setdefault((via, ranks, like), []).append(case)

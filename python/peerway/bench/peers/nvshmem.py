@@ -11,7 +11,7 @@ from peerway.bench.peers.base import Ability, Found, Missing, Progress, pairs
 from peerway.bench.peers.nvcc import GpuPeer, compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from peerway.bench.peers.plan import Failed, Plan, Result
 
@@ -48,7 +48,7 @@ class Nvshmem(GpuPeer):
             return program
         return Found(f"NVSHMEM {version}".strip(), program, ENVIRONMENT | library.environment)
 
-    def run(self, plan: Plan, progress: Progress) -> Iterator[Result | Failed]:
+    def run(self, plan: Plan, progress: Progress) -> Generator[Result | Failed, None, None]:
         """As Peer.run(), with a symmetric heap that holds the largest case."""
         found = self.find(plan.device)
         if isinstance(found, Found):

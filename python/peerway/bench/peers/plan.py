@@ -67,7 +67,7 @@ class Plan:
     `variants` restricts a peer to some of its ways; None is all of them. `budget_s` is the time for the
     samples of one case, `timeout_s` how long a program may be silent before it is ended. `ranks` is for
     put_mbw_mr and halo; every other test is between two. `gpus` has the ordinal for each rank; empty: 0, 1,
-    ...
+    ... `done` are cases that need not be measured over some variant.
     """
 
     device: str
@@ -77,6 +77,7 @@ class Plan:
     budget_s: float = 0.1
     timeout_s: float = 60.0
     gpus: tuple[int, ...] = field(default=())
+    done: frozenset[tuple[str, Case]] = frozenset()
 
     def ordinals(self, ranks: int) -> list[int]:
         """Give the GPU of each of the first `ranks` ranks."""

@@ -1,0 +1,49 @@
+"""What a file that is continued has already: points, and how many records of each. A point is all that a run
+of the same command measures again; so that it is the same for a record and for a case not yet measured, GPUs
+count by kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from peerway.bench.peers import PEERS
+
+if TYPE_CHECKING:
+    from peerway.bench.plan import Case
+    from peerway.records import Record
+
+Have = Counter[str]
+
+
+def of_records(records: Iterable[Record], known: Mapping[str, str]) -> Have:
+    """The points of the records that were made on this host, those of Peerway by this version of it."""
+    return Counter(
+        point(r.test, r.via, r.shape, r.bytes, r.ranks, r.source, r.target)
+        for r in records
+        if r.host == known["host"] and (r.version == known["version"] or r.via.partition("/")[0] in PEERS)
+    )
+
+
+def of_case(case: Case, via: str, ranks: int, limit: bool = False) -> str:
+    """The point of a case over one way; a limit's is of host memory."""
+    ends = ("host", "host") if limit else (case.source, case.target)
+    return point(case.test, via, case.shape.label, case.shape.bytes, ranks, *ends)
+
+
+def lacking(have: Have, point: str, wanted: int) -> int:
+    """How many records of a point are still to be made; those that are there are used up by asking."""
+    found = min(have[point], wanted)
+    have[point] -= found
+    return wanted - found
+
+
+def point(test: str, via: str, shape: str, size: int, ranks: int, source: str, target: str) -> str:
+    """How a point is named."""
+    return f"{test} {via} {shape} {size} {ranks} {_kind(source)} {_kind(target)}"
+
+
+def _kind(memory: str) -> str:
+    return "cuda" if memory.startswith("cuda") else memory
