@@ -69,6 +69,8 @@ CLASSES = {
     "peerway bench put_bw get_bw --sizes 8:64M --paths peer,staged --out before.jsonl": BENCH,
     "peerway bench put_latency --peers all --format osu": BENCH,
     "peerway bench put_bw --out before.jsonl --append": BENCH,
+    "peerway bench --time 5m --out before.jsonl": BENCH,
+    "peerway tune --time 2m": VERB,
     "peerway bench exchange plan_latency kernel_latency --device cuda --sizes 8,1K,8K,64K "
     "--peers openmpi,nccl,nvshmem": BENCH,
     "peerway bench halo --grid 2x1 --local 512x512 --element 8 --device host --peers openmpi": BENCH,
@@ -207,7 +209,7 @@ def test_bench_takes_it_up_to_the_measurement(
     monkeypatch.chdir(tmp_path)
     planned: list[Any] = []
 
-    def plan_only(request: Any, peers: Any, environment: Any, results: Any, have: Any) -> None:
+    def plan_only(request: Any, peers: Any, environment: Any, results: Any, changes: Any) -> None:
         planned.extend(request.plan(results).cases)
 
     monkeypatch.setattr("peerway.cli.bench._measure", plan_only)

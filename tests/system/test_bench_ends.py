@@ -4,6 +4,7 @@ nothing is left behind."""
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -134,6 +135,16 @@ def test_a_signal_keeps_the_records_and_leaves_nothing(number: signal.Signals, t
     assert told.startswith(f"peerway: ended by {number.name} after {len(found)} records; they are in {out}")
     assert shlex.split(command) == ["peerway", *map(str, (*LONG, "--out", out)), "--append"]
     assert "Traceback" not in said
+
+
+def test_a_time_is_divided_and_what_did_not_fit_is_named(tmp_path: Path) -> None:
+    ranks = 2 * len(os.sched_getaffinity(0))
+    asked = (*QUICK, "--sizes", "8:1M", "--repeat", "2", "--ranks", ranks, "--time", "5s", "--out", "a.jsonl")
+    done = run(asked, tmp_path)
+    assert f"oversubscribed: {ranks} ranks share" in done.stderr.splitlines()[0]
+    made = len(records.read(tmp_path / "a.jsonl")) if (tmp_path / "a.jsonl").exists() else 0
+    named = re.search(r"no time was left for (\d+) cases: put_latency ", done.stderr)
+    assert made == 2 * (19 - (int(named[1]) if named else 0)), done.stderr
 
 
 def test_tune_that_is_ended_leaves_the_table_as_it_was(tmp_path: Path) -> None:

@@ -38,14 +38,14 @@ def limit_of(case: Case) -> str | None:
     return FLAG if case.test in _FLAG_TESTS and small else None
 
 
-def run_memcpy(case: Case, plan: Plan, repeat: int) -> list[Outcome]:
+def run_memcpy(case: Case, budget_s: float, repeat: int) -> list[Outcome]:
     """One core's memcpy between two buffers of its own, the target at its best place. Not collective."""
     extent = case.shape.extent
     rng = np.random.default_rng(case.shape.bytes)
     source = _page_aligned(extent)
     source[:] = np.frombuffer(rng.bytes(extent), np.uint8)
     block, window = block_of(case), case.kind.window(case.shape.bytes)
-    budget = plan.budget_s * 1e9
+    budget = budget_s * 1e9
     room = _page_aligned(extent + max(TARGETS))
     places = {at: room[at : at + extent] for at in TARGETS}
     fastest = {

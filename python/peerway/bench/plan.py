@@ -56,7 +56,8 @@ class Plan:
     (classes of shapes) nothing is measured, and the decisions for the cases are told. `policy` is how these
     ranks wait, of tests that tell policies apart. `known` are the fields of a record that are the same for
     all, `have` the records that there are already (resume.py), `files` the texts of files that settings
-    name, by the setting's variable.
+    name, by the setting's variable. Where `ends` is given (seconds since 1970), the cases divide the time
+    until then, in place of `budget_s`.
     """
 
     ranks: int
@@ -73,6 +74,7 @@ class Plan:
     known: dict[str, str] = field(default_factory=dict)
     have: dict[str, int] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    ends: float = 0
 
     def as_json(self) -> str:
         """The plan for the ranks."""

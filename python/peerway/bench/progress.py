@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 
 from peerway.terminal import Terminal
 
@@ -14,15 +16,37 @@ if TYPE_CHECKING:
     from peerway.bench.results import Step
 
 
+class _Left(ProgressColumn):
+    """The time that is left: until an end that was asked for, else at the pace of the last cases."""
+
+    def __init__(self, ends: float) -> None:
+        super().__init__()
+        self._ends = ends
+
+    def render(self, task: Task) -> Text:
+        """As the bar shows it."""
+        left = self._ends - time.time() if self._ends else task.time_remaining
+        return Text("" if left is None else f"{time_left(left)} left")
+
+
+def time_left(seconds: float) -> str:
+    """65 -> "1:05", 3700 -> "1:01:40"."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 @contextmanager
-def shown(title: str) -> Iterator[Step]:
-    """Show progress while the block runs; it calls the step that is given."""
+def shown(title: str, ends: float = 0) -> Iterator[Step]:
+    """Show progress while the block runs; it calls the step that is given. `ends` is when it must be over, in
+    seconds since 1970.
+    """
     console = Terminal(stderr=True)
     if not console.is_terminal:
         yield _lines(console, title)
         return
     columns = (
-        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), _Left(ends),
         TextColumn("{task.fields[what]}", style="dim", markup=False),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True) as progress:

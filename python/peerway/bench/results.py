@@ -12,6 +12,9 @@ from peerway.bench.session import Message, PlanRefused
 from peerway.paths import PathInfo
 from peerway.record_output import Output
 from peerway.records import Record
+from peerway.units import size_text
+
+MOST_NAMED = 8
 
 Step = Callable[[str, int, int], None]
 """Called with what is measured now, how many cases are done and how many there are."""
@@ -24,6 +27,8 @@ class Results:
     outputs: Sequence[Output] = ()
     records: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unmeasured: list[str] = field(default_factory=list)
+    """The cases for which there was no time."""
     paths: dict[tuple[str, str, str], list[PathInfo]] = field(default_factory=dict)
     """(source, target, op) -> every path, with the reason of those that cannot be used."""
     pair_classes: dict[tuple[str, str, str], str] = field(default_factory=dict)
@@ -47,6 +52,13 @@ class Results:
         if text not in self.notes:
             self.notes.append(text)
 
+    def note_unmeasured(self) -> None:
+        """Keeps one remark of all cases for which there was no time."""
+        left = self.unmeasured
+        if left:
+            more = f", and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+            self.note(f"no time was left for {len(left)} cases: {', '.join(left[:MOST_NAMED])}{more}")
+
     def follow(self, messages: Iterable[Message], step: Step) -> None:
         """Takes all messages of a session. Raises PlanRefused and WriteFailed."""
         done, total = 0, 0
@@ -65,6 +77,9 @@ class Results:
                     self.paths[key] = [PathInfo(*path) for path in message["paths"]]
                 case "refused":
                     self.note(_refusal(message))
+                case "no time":
+                    self.unmeasured.append(f"{_title(message)} of {size_text(message['bytes'])}")
+                    done += 1
                 case "said":
                     self.note(message["text"])
                 case "explained":

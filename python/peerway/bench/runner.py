@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peerway.bench import machine, resume, session
+from peerway.bench.allowance import LEAST_S, OVERHEAD
 from peerway.bench.plan import Case, Plan
 from peerway.bench.results import Results, Step
 from peerway.paths import covers
@@ -27,10 +29,18 @@ WAIT_SETTING = "PEERWAY_WAIT"
 
 def run_paths(plan: Plan, results: Results, step: Step, environment: Mapping[str, str] | None = None) -> None:
     """Measures every case of the plan. Raises PlanRefused, or SessionFailed when ranks die."""
-    for part, settings in _starts(plan):
+    starts = list(_starts(plan))
+    for number, (each, settings) in enumerate(starts):
+        cases = sum(len(later.cases) for later, _ in starts[number:])
+        part = replace(each, ends=within(plan.ends, len(each.cases) / max(1, cases)))
         with session.started(part, {**(environment or {}), **settings}) as messages:
             results.follow(messages, step)
     _note_unavailable(plan, results)
+
+
+def within(ends: float, part: float) -> float:
+    """The end of a part of the time that is left until `ends`."""
+    return time.time() + (ends - time.time()) * part if ends else 0
 
 
 def _starts(plan: Plan) -> Iterator[tuple[Plan, dict[str, str]]]:
@@ -58,16 +68,17 @@ def _note_unavailable(plan: Plan, results: Results) -> None:
         results.note(f"not measured: {', '.join(names)}: {why}")
 
 
-def run_peers(peers: Iterable[Asked], plan: Plan, results: Results, step: Step) -> None:
+def run_peers(peers: Sequence[Asked], plan: Plan, results: Results, step: Step) -> None:
     """Measures the same cases with each peer that is installed; the rest is noted with what to do."""
     from peerway.bench.peers import Found
 
     devices = list(dict.fromkeys(case.source for case in plan.cases if case.source == case.target))
-    for asked in peers:
+    for number, asked in enumerate(peers):
         peer = asked.peer
+        ends = within(plan.ends, 1 / (len(peers) - number))
         able = [device for device in devices if device in peer.devices]
         for device in able or (devices if asked.by_name else ()):
-            part = _peer_plan(plan, device, asked.variants)
+            part = _peer_plan(replace(plan, ends=ends), device, asked.variants)
             if device in peer.devices and not _does_any(asked, part):
                 if asked.by_name:
                     results.note(f"{peer.name} on {device} was not measured: it does none of these tests")
@@ -79,6 +90,9 @@ def run_peers(peers: Iterable[Asked], plan: Plan, results: Results, step: Step) 
             with closing(_peer_records(peer, part, plan, results, step)) as found_records:
                 for record in found_records:
                     results.add(record)
+                    if ends and time.time() > ends:
+                        results.note(f"no time was left for the rest of {peer.name}")
+                        break
 
 
 def _does_any(asked: Asked, part: PeerPlan) -> bool:
@@ -112,7 +126,9 @@ def _peer_plan(plan: Plan, device: str, variants: frozenset[str]) -> PeerPlan:
         for case in plan.cases
         if case.source == case.target == device
     )
-    return PeerPlan(device, cases, plan.ranks, variants, plan.budget_s, plan.timeout_s)
+    points = max(1, len(cases) * len(variants) * plan.repeat)
+    budget = max(LEAST_S, (plan.ends - time.time()) / points / OVERHEAD) if plan.ends else plan.budget_s
+    return PeerPlan(device, cases, plan.ranks, variants, budget, plan.timeout_s)
 
 
 def _peer_records(

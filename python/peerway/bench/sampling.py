@@ -74,8 +74,8 @@ class Sampler:
 
     def __init__(self, context: Context, plan: Plan) -> None:
         self._context = context
-        self._plan = plan
         self._seed = 0
+        self.budget_s = plan.budget_s
 
     def run(self, case: Case, probe: Probe, repeat: int) -> list[Outcome]:
         """One outcome for each repeat. Raises CaseFailed, the same on all ranks."""
@@ -106,11 +106,11 @@ class Sampler:
             result: list[NDArray[np.float64]] = []
             self._together(lambda: result.append(probe.loop(look)[0]))  # noqa: B023
             least = self._most(float(result[0].min()) if probe.measures else 0.0)
-            if look == SECOND_LOOK or least * look > self._plan.budget_s * 1e9 / 50:
+            if look == SECOND_LOOK or least * look > self.budget_s * 1e9 / 50:
                 break
             look = SECOND_LOOK
         most = MOST_WINDOWS if case.kind.windowed else MOST_LATENCIES
-        return int(min(most, max(FEWEST, self._plan.budget_s * 1e9 / max(least, 1.0))))
+        return int(min(most, max(FEWEST, self.budget_s * 1e9 / max(least, 1.0))))
 
     def _slowest(
         self, probe: Probe, samples: NDArray[np.float64], cpu: float
@@ -128,6 +128,11 @@ class Sampler:
     def _most(self, value: float) -> float:
         parts = self._context.team.all_gather(struct.pack("d", value), EXCHANGE_S)
         return max(float(struct.unpack("d", part)[0]) for part in parts)
+
+    def first_ranks(self, value: float) -> float:
+        """What rank 0 has."""
+        parts = self._context.team.all_gather(struct.pack("d", value), EXCHANGE_S)
+        return float(struct.unpack("d", parts[0])[0])
 
     def _together(self, step: Callable[[], object]) -> None:
         """Does a step on every rank; a failure on one becomes CaseFailed on all."""

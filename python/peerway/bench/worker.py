@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from peerway import _core
 from peerway.bench import limits, machine
+from peerway.bench.allowance import Allowance
 from peerway.bench.jobs import Job, jobs_of
 from peerway.bench.kinds import FLAG, MEMCPY
 from peerway.bench.links import EXCHANGE_S, CaseFailed, Links
@@ -65,8 +67,18 @@ def _carry_out(plan: Plan, context: Context, reporter: Reporter) -> None:
     jobs = [] if plan.explain else jobs_of(plan, links, reporter, context.size)
     reporter.say("plan", jobs=len(jobs))
     sampler = Sampler(context, plan)
-    for job in jobs:
-        _run(job, plan, context, links, sampler, reporter)
+    allowance = Allowance(plan.ends) if plan.ends else None
+    for number, job in enumerate(jobs):
+        start = time.monotonic()
+        if allowance is not None:
+            sampler.budget_s = sampler.first_ranks(allowance.share(len(jobs) - number)) / job.repeat
+        if sampler.budget_s:
+            _run(job, plan, context, links, sampler, reporter)
+        else:
+            case = job.case
+            reporter.say("no time", test=case.test, via=job.via, bytes=case.shape.bytes)
+        if allowance is not None:
+            allowance.note(sampler.budget_s * job.repeat, time.monotonic() - start)
     links.drop()
 
 
@@ -79,7 +91,7 @@ def _run(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler,
         if job.via == FLAG:
             outcomes = limits.run_flag(context, plan, job.repeat)
         elif job.via == MEMCPY:
-            outcomes = limits.run_memcpy(job.case, plan, job.repeat) if context.rank == 0 else []
+            outcomes = limits.run_memcpy(job.case, sampler.budget_s, job.repeat) if context.rank == 0 else []
             context.team.barrier(plan.timeout_s + 60)
         else:
             context.use(job.paths)

@@ -17,7 +17,17 @@ from peerway.bench.kinds import KINDS, LIMITS
 from peerway.cli import output
 from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.input import BadInput
-from peerway.cli.options import memories_option, names, need_devices, parsed, table_environment, table_option
+from peerway.cli.options import (
+    ends_after,
+    memories_option,
+    names,
+    need_devices,
+    parsed,
+    table_environment,
+    table_option,
+    tell_conditions,
+    time_option,
+)
 from peerway.record_output import STANDARD, RecordFile, StandardOutput, Unusable, WriteFailed
 
 if TYPE_CHECKING:
@@ -137,9 +147,10 @@ def _peers(text: str) -> list[Asked]:
 )
 @click.option("--gpudirect", is_flag=True, help="Four columns: neither, GDRCopy, GPUDirect RDMA, both.")
 @click.option("--quick", is_flag=True, help="Few sizes and short loops: about a minute.")
+@time_option()
 def command(
     peers: list[Asked] | None, out: Path | None, append: bool, form: str, stat: str, routes: Path | None,
-    pairs: str, **asked: Any,
+    pairs: str, time_s: float | None, **asked: Any,
 ) -> None:  # fmt: skip
     """Measure every path, and the automatic choice, between the ranks of this host.
 
@@ -174,11 +185,14 @@ def command(
         raise click.UsageError(str(error)) from None
     need_devices(name for pair in request.measured_memories() for name in pair)
     form = "jsonl" if out == STANDARD else form
+    ends = ends_after(time_s)
     with ended_by_signals(), closing(_Outputs(out, append, form)) as outputs:
+        tell_conditions(request.processes)
         results = Results(outputs.all)
         have = resume.of_records(outputs.before, machine.known())
         try:
-            problem = _measured(request, peers or [], table_environment(routes), results, have)
+            changes = {"have": dict(have), "ends": ends}
+            problem = _measured(request, peers or [], table_environment(routes), results, changes)
         except Ended as end:
             with suppress(OSError):
                 _show(results, form, stat)
@@ -233,13 +247,17 @@ def _how_to_go_on(made: int, outputs: _Outputs, end: Ended) -> str:
 
 
 def _measured(
-    request: Request, peers: Sequence[Asked], environment: dict[str, str], results: Results, have: Have
+    request: Request,
+    peers: Sequence[Asked],
+    environment: dict[str, str],
+    results: Results,
+    changes: dict[str, Any],
 ) -> str:
     """Measure everything; what kept that from going to its end, if anything did."""
     from peerway.bench.session import PlanRefused, SessionFailed
 
     try:
-        _measure(request, peers, environment, results, have)
+        _measure(request, peers, environment, results, changes)
     except PlanRefused as error:
         raise BadInput(str(error)) from None
     except (SessionFailed, WriteFailed) as error:  # what was measured until then is worth showing
@@ -260,18 +278,26 @@ def _halo(asked: dict[str, Any]) -> Halo | None:
 
 
 def _measure(
-    request: Request, peers: Sequence[Asked], environment: dict[str, str], results: Results, have: Have
+    request: Request,
+    peers: Sequence[Asked],
+    environment: dict[str, str],
+    results: Results,
+    changes: dict[str, Any],
 ) -> None:
     from peerway.bench import progress, runner, surroundings
 
-    whole = replace(request.plan(results), have=dict(have))
-    for number, plan in enumerate(surroundings.runs(whole, results), start=1):
+    whole = replace(request.plan(results), **changes)
+    for number, run in enumerate(surroundings.runs(whole, results), start=1):
         which = f", run {number} of {whole.repeat}" if whole.repeat > 1 else ""
-        with progress.shown(f"measuring{which}") as step:
-            runner.run_paths(plan, results, step, {**request.environment(), **environment})
+        plan = replace(run, ends=runner.within(whole.ends, 1 / (whole.repeat - number + 1)))
+        part = runner.within(plan.ends, 1 / (1 + len(peers)))
+        with progress.shown(f"measuring{which}", whole.ends) as step:
+            environ = {**request.environment(), **environment}
+            runner.run_paths(replace(plan, ends=part), results, step, environ)
         if peers:
-            with progress.shown(f"peers{which}") as step:
+            with progress.shown(f"peers{which}", whole.ends) as step:
                 runner.run_peers(peers, plan, results, step)
+    results.note_unmeasured()
 
 
 def _what_is_wrong(results: Results, have: Have) -> str:

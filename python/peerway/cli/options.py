@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from peerway.bench import conditions
+from peerway.bench.allowance import parse_time
+from peerway.terminal import say
 
 MEMORIES = ("host", "host:malloc", "cuda")
 
@@ -51,6 +56,25 @@ def memories_option(example: str) -> Callable[[Decorated], Decorated]:
         "--device", "memories", callback=parsed(memories), metavar="LIST",
         help=f"Memory: {example}, or a pair such as host-cuda  [default: all that is here]",
     )  # fmt: skip
+
+
+def time_option() -> Callable[[Decorated], Decorated]:
+    """Give --time, the seconds that a measurement may take."""
+    return click.option(
+        "--time", "time_s", callback=parsed(parse_time), metavar="TIME",
+        help="Divide so much time over all cases: 90s, 5m, 1h  [default: as long as they need]",
+    )  # fmt: skip
+
+
+def ends_after(time_s: float | None) -> float:
+    """When that time is over, in seconds since 1970; 0 when it was not given."""
+    return time.time() + time_s if time_s else 0
+
+
+def tell_conditions(ranks: int) -> None:
+    """Say, before anything is measured, what will disturb it."""
+    if said := conditions.told(conditions.read(), ranks):
+        say(f"note: {'; '.join(said)}", err=True)
 
 
 def table_option(use: str) -> Callable[[Decorated], Decorated]:

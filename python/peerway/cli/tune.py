@@ -12,7 +12,15 @@ from click.exceptions import Exit
 
 from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.input import BadInput
-from peerway.cli.options import memories_option, names, need_devices, parsed
+from peerway.cli.options import (
+    ends_after,
+    memories_option,
+    names,
+    need_devices,
+    parsed,
+    tell_conditions,
+    time_option,
+)
 from peerway.cli.output import cannot_write, ensure_replaceable, write_directly
 from peerway.record_output import STANDARD
 from peerway.terminal import say
@@ -20,6 +28,7 @@ from peerway.terminal import say
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Few sizes and short loops: less than a minute.")
+@time_option()
 @memories_option("host, cuda")
 @click.option(
     "--paths",
@@ -34,7 +43,11 @@ from peerway.terminal import say
     "this machine's]",
 )
 def command(
-    quick: bool, memories: list[tuple[str, str]] | None, paths: list[str] | None, out: Path | None
+    quick: bool,
+    time_s: float | None,
+    memories: list[tuple[str, str]] | None,
+    paths: list[str] | None,
+    out: Path | None,
 ) -> None:
     """Measure every path per operation, shape, size and pair of memories, and write the route table.
 
@@ -43,15 +56,17 @@ def command(
     from peerway import _core
     from peerway.bench import machine, progress
     from peerway.bench.session import PlanRefused, SessionFailed
-    from peerway.tune.run import Tuner
+    from peerway.tune.run import RANKS, Tuner
 
     need_devices(name for pair in memories or () for name in pair)
     file = out or _default_file()
     ensure_replaceable(file)
     before = _before(file, named=out is not None)
+    ends = ends_after(time_s)
+    tell_conditions(RANKS)
     try:
-        with ended_by_signals(), progress.shown("tuning") as step:
-            tuner = Tuner(memories or machine.memory_pairs(), paths or (), quick, step)
+        with ended_by_signals(), progress.shown("tuning", ends) as step:
+            tuner = Tuner(memories or machine.memory_pairs(), paths or (), quick, step, ends)
             text = tuner.run()
     except (PlanRefused, SessionFailed) as error:
         raise click.ClickException(str(error)) from None

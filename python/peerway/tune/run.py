@@ -5,6 +5,7 @@ choice changes, then splits, then the text.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,22 +18,33 @@ from peerway.bench.results import Results, Step
 from peerway.errors import Unavailable
 from peerway.tune import boundaries, cases, draft, splits
 from peerway.tune.draft import Case
+from peerway.units import size_text
 
 QUICK_BUDGET_S, BUDGET_S = 0.02, 0.1
 STAGED = "staged"
+RANKS = 2
+# Of the time that is left, what each part may take: what comes later decides less.
+CHUNK_PART, PATHS_PART, BOUNDARIES_PART, SPLIT_PART = 0.1, 0.6, 0.4, 0.2
+LEAST_S = 2.0  # for a start of the ranks that measures anything
 
 
 class Tuner:
     """Measures the memories given (kinds, from and to) with two ranks, over the paths given or all."""
 
     def __init__(
-        self, memories: Sequence[tuple[str, str]], paths: Sequence[str], quick: bool, step: Step
+        self,
+        memories: Sequence[tuple[str, str]],
+        paths: Sequence[str],
+        quick: bool,
+        step: Step,
+        ends: float = 0,
     ) -> None:
+        self._ends = ends
         self._memories = list(memories)
         self._quick = quick
         self._step = step
         self._plan = Plan(
-            2,
+            RANKS,
             [],
             [Setting(path, path) for path in paths],
             budget_s=QUICK_BUDGET_S if quick else BUDGET_S,
@@ -51,7 +63,10 @@ class Tuner:
         empty = draft.table({}, [], {}, {}, chunk)
         made = cases.make(self._memories, cases.all_shapes(self._quick))
         self._measure(
-            replace(self._plan, cases=runner.fits_memory(made, 2, self.results)), self.results, empty
+            replace(self._plan, cases=runner.fits_memory(made, RANKS, self.results)),
+            self.results,
+            empty,
+            PATHS_PART,
         )
         if not self.results.records:
             raise Unavailable("peerway: no path could be measured; " + "; ".join(self.results.notes))
@@ -62,6 +77,7 @@ class Tuner:
         large = [case for case in costs if case[1] == "contiguous" and len(costs[case]) > 1]
         scales = splits.QUICK_SCALES if self._quick else splits.SCALES
         found = splits.measured(costs, large, self._measure_split, empty, scales)
+        self.results.note_unmeasured()
         return _core.table_text(json.dumps(whole | {"splits": found}))
 
     def _staging_chunk(self) -> int:
@@ -72,7 +88,7 @@ class Tuner:
             self._plan, cases=made, settings=[Setting(STAGED, STAGED)], staging_chunks=cases.CHUNKS
         )
         results = Results()
-        self._measure(plan, results, draft.table({}, [], {}, {}, 0))
+        self._measure(plan, results, draft.table({}, [], {}, {}, 0), CHUNK_PART)
         best = min(results.records, key=lambda record: record.p50_us, default=None)
         return int(best.extra["chunk"]) if best else 0
 
@@ -84,9 +100,9 @@ class Tuner:
         for case, by_path in draft.points_of(self.results.records, self.results.pair_classes).items():
             if case[1] == "contiguous":
                 made += self._contiguous(case, boundaries.sizes_between(by_path))
-        fitting = runner.fits_memory(made, 2, self.results)
+        fitting = runner.fits_memory(made, RANKS, self.results)
         if fitting:
-            self._measure(replace(self._plan, cases=fitting), self.results, table)
+            self._measure(replace(self._plan, cases=fitting), self.results, table, BOUNDARIES_PART)
 
     def _contiguous(self, case: Case, sizes: Sequence[int]) -> list[Measured]:
         """What to measure for a case of the table, at these sizes."""
@@ -99,14 +115,22 @@ class Tuner:
     def _measure_split(self, case: Case, paths: str, table: dict[str, Any]) -> Results:
         made = self._contiguous(case, cases.QUICK_SPLIT_SIZES if self._quick else cases.SPLIT_SIZES)
         results = Results()
-        fitting = runner.fits_memory(made, 2, results)
-        self._measure(replace(self._plan, cases=fitting, settings=[Setting("route", paths)]), results, table)
+        fitting = runner.fits_memory(made, RANKS, results)
+        plan = replace(self._plan, cases=fitting, settings=[Setting("route", paths)])
+        self._measure(plan, results, table, SPLIT_PART)
+        self.results.unmeasured += [f"split {case}" for case in results.unmeasured]
         return results
 
-    def _measure(self, plan: Plan, results: Results, table: dict[str, Any]) -> None:
-        """Runs a plan under a table of its own, so that neither the user's table nor rules have a say."""
+    def _measure(self, plan: Plan, results: Results, table: dict[str, Any], part: float) -> None:
+        """Runs a plan under a table of its own, so that neither the user's table nor rules have a say, in a
+        part of the time that is left. Where none is left, nothing is measured.
+        """
+        if self._ends and self._ends - time.time() < LEAST_S:
+            results.unmeasured += [f"{case.test} of {size_text(case.shape.bytes)}" for case in plan.cases]
+            return
         files = {"PEERWAY_ROUTES": json.dumps(table), "PEERWAY_RULES": '{"rules": []}'}
-        runner.run_paths(replace(plan, files=files), results, self._step, {"PEERWAY_PATHS": ""})
+        asked = replace(plan, files=files, ends=runner.within(self._ends, part))
+        runner.run_paths(asked, results, self._step, {"PEERWAY_PATHS": ""})
 
 
 def _memory_of(label: str) -> str:

@@ -1,0 +1,112 @@
+"""What disturbs a measurement on this host, found before it: load, too few CPUs, a quota, slow clocks."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+WINDOW_S = 0.2  # in which the CPU time of others is counted
+NOTICED = 0.25  # CPUs that others use
+ROOT = Path("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """`busy` is how many of this process's `cpus` others use, `quota` how many a container may; None: all."""
+
+    cpus: int
+    busy: float = 0.0
+    quota: float | None = None
+    governors: frozenset[str] = frozenset()
+
+
+def told(found: Conditions, ranks: int) -> list[str]:
+    """What a user should know before `ranks` ranks are measured."""
+    said = []
+    if found.busy > NOTICED:
+        said.append(
+            f"others use {found.busy:.1f} of {_cpus(found.cpus)} now: times will be longer and spread"
+        )
+    if ranks > found.cpus:
+        said.append(f"oversubscribed: {ranks} ranks share {_cpus(found.cpus)} and take turns")
+    if found.quota is not None and found.quota < min(ranks, found.cpus):
+        said.append(
+            f"this container may use {found.quota:g} CPUs (cgroup), fewer than {ranks} ranks keep busy: they "
+            "are stopped for a part of each period"
+        )
+    if "powersave" in found.governors:
+        said.append(
+            "the CPU frequency governor is powersave; `cpupower frequency-set -g performance` sets it"
+        )
+    return said
+
+
+def read(root: Path = ROOT) -> Conditions:
+    """Those of this host; this process sleeps meanwhile, so that what is busy is others."""
+    allowed = os.sched_getaffinity(0)
+    before = _busy_s(root, allowed)
+    start = time.monotonic()
+    time.sleep(WINDOW_S if before else 0)
+    after = _busy_s(root, allowed)
+    took = max(time.monotonic() - start, 1e-9)
+    busy = sum(max(0.0, after.get(cpu, 0.0) - was) for cpu, was in before.items()) / took
+    return Conditions(len(allowed), min(busy, float(len(allowed))), _quota(root), _governors(root, allowed))
+
+
+def _cpus(count: int) -> str:
+    return f"{count} CPUs" if count > 1 else "1 CPU"
+
+
+def _busy_s(root: Path, allowed: set[int]) -> Mapping[int, float]:
+    """The seconds that each CPU has worked since the start, or was taken by the hypervisor."""
+    found = {}
+    tick = os.sysconf("SC_CLK_TCK")
+    for line in _text(root / "proc/stat").splitlines():
+        name, *numbers = line.split() or [""]
+        if name.startswith("cpu") and name[3:].isdecimal() and int(name[3:]) in allowed:
+            user, nice, system, _idle, _wait, *rest = map(int, numbers)
+            found[int(name[3:])] = (user + nice + system + sum(rest[:3])) / tick
+    return found
+
+
+def _quota(root: Path) -> float | None:
+    """The fewest CPUs that any cgroup around this process allows."""
+    found = []
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        top = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        for folder in _upwards(path):
+            found += _limit(top / folder)
+    return min(found, default=None)
+
+
+def _upwards(path: str) -> Sequence[str]:
+    """A cgroup, and all around it; inside a container its own is the top, whatever it is called."""
+    parts = [part for part in path.split("/") if part not in ("", "..")]
+    return ["/".join(parts[:length]) for length in range(len(parts), -1, -1)]
+
+
+def _limit(folder: Path) -> list[float]:
+    both = _text(folder / "cpu.max").split() or [
+        _text(folder / "cpu.cfs_quota_us").strip(), _text(folder / "cpu.cfs_period_us").strip()
+    ]  # fmt: skip
+    quota, period = (int(text) if text.isdecimal() else 0 for text in [*both, "", ""][:2])
+    return [quota / period] if quota and period else []
+
+
+def _governors(root: Path, allowed: set[int]) -> frozenset[str]:
+    system = root / "sys/devices/system/cpu"
+    found = (_text(system / f"cpu{cpu}/cpufreq/scaling_governor").strip() for cpu in allowed)
+    return frozenset(filter(None, found))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""  # this kernel, or this container, does not have it

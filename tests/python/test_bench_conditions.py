@@ -1,0 +1,109 @@
+"""What is said of a machine before it is measured, and how a budget of time is divided."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from peerway.bench import conditions
+from peerway.bench.allowance import LEAST_S, Allowance, parse_time
+from peerway.bench.conditions import Conditions
+
+
+@pytest.mark.parametrize(
+    ("found", "ranks", "words"),
+    [
+        pytest.param(Conditions(8), 2, [], id="idle"),
+        pytest.param(Conditions(8, busy=0.2), 2, [], id="hardly busy"),
+        pytest.param(Conditions(8, busy=3.14), 2, ["others use 3.1 of 8 CPUs now"], id="busy"),
+        pytest.param(Conditions(1), 2, ["oversubscribed: 2 ranks share 1 CPU and"], id="oversubscribed"),
+        pytest.param(Conditions(8, quota=1.5), 4, ["may use 1.5 CPUs (cgroup), fewer than 4"], id="quota"),
+        pytest.param(Conditions(8, quota=4), 4, [], id="a quota that suffices"),
+        pytest.param(
+            Conditions(2, 2.0, 1, frozenset({"powersave"})), 4,
+            ["others", "oversubscribed", "cgroup", "powersave"], id="all",
+        ),
+    ],
+)  # fmt: skip
+def test_what_disturbs_is_said(found: Conditions, ranks: int, words: list[str]) -> None:
+    said = conditions.told(found, ranks)
+    assert len(said) == len(words)
+    for line, word in zip(said, words, strict=True):
+        assert word in line
+
+
+def machine(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        pytest.param({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/cpu.max": "max 100000\n",
+                      "sys/fs/cgroup/a/cpu.max": "150000 100000\n"}, 1.5, id="of the group around it"),
+        pytest.param({"proc/self/cgroup": "0::/../other\n", "sys/fs/cgroup/cpu.max": "50000 100000\n"},
+                     0.5, id="in a container"),
+        pytest.param({"proc/self/cgroup": "5:cpu,cpuacct:/job\n",
+                      "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "200000\n",
+                      "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n"}, 2.0, id="version 1"),
+        pytest.param({"proc/self/cgroup": "5:cpu,cpuacct:/\n", "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+                      "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n"}, None, id="no quota"),
+        pytest.param({}, None, id="nothing to read"),
+    ],
+)  # fmt: skip
+def test_the_quota_of_a_container(files: dict[str, str], quota: float | None, tmp_path: Path) -> None:
+    assert conditions.read(machine(tmp_path, files)).quota == quota
+
+
+def test_a_busy_process_counts_as_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Half of a CPU's time in the window, told by the kernel's counter."""
+    cpu = min(os.sched_getaffinity(0))
+    tick = os.sysconf("SC_CLK_TCK")
+    line = "cpu {0} 0 0 0\ncpu%d {0} 0 0 0 0 0 0 0 0 0\n" % cpu  # noqa: UP031
+    root = machine(tmp_path, {"proc/stat": line.format(1000)})
+    passed = [0.0]
+
+    def sleep(seconds: float) -> None:
+        passed[0] += seconds
+        machine(tmp_path, {"proc/stat": line.format(1000 + round(seconds * tick / 2))})
+
+    monkeypatch.setattr(conditions.time, "sleep", sleep)
+    monkeypatch.setattr(conditions.time, "monotonic", lambda: passed[0])
+    assert conditions.read(root).busy == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("0.5s", 0.5)]
+)
+def test_times_are_read(text: str, seconds: float) -> None:
+    assert parse_time(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5 m", "m", "-5m", "0", "5x", "100000h"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"time|between"):
+        parse_time(text)
+
+
+def test_the_cases_divide_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes three times what it may sample: after the first the rest is divided by that."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    allowance, asked = Allowance(ends=60.0), []
+    for left in range(10, 0, -1):
+        asked.append(allowance.share(left))
+        now[0] += 3 * asked[-1]
+        allowance.note(asked[-1], 3 * asked[-1])
+    assert asked[0] == pytest.approx(3.0)
+    assert all(share == pytest.approx(17 / 9) for share in asked[1:])
+    assert now[0] == pytest.approx(60.0)
+    assert allowance.share(1) in (0.0, LEAST_S)
+    now[0] = 60.1
+    assert allowance.share(1) == 0.0
