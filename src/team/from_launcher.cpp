@@ -19,11 +19,22 @@
 namespace pw {
 namespace {
 
+/// Of rank 0's host, where ranks on several hosts meet, there may be several.
+std::vector<Address> addresses_of(std::string_view text) {
+  std::vector<Address> found;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    found.push_back(parse_address(text.substr(begin, end - begin), "PEERWAY_RENDEZVOUS"));
+    begin = end + 1;
+  }
+  return found;
+}
+
 /// `peerway run` has put secret and address into the environment of all ranks.
 std::unique_ptr<Team> team_of_peerway_run(const Launch& launch, uint64_t number, uint64_t deadline) {
   Ticket ticket;
   ticket.secret = team_secret(parse_secret(launch.secret, "PEERWAY_SECRET"), number);
-  ticket.addresses.push_back(parse_address(launch.rendezvous, "PEERWAY_RENDEZVOUS"));
+  ticket.addresses = addresses_of(launch.rendezvous);
   // Everybody can read the names of the sockets there are. That of the next team must not follow from them,
   // or a stranger could take it first.
   if (Address& address = ticket.addresses.front(); address.unix_socket && number > 0) {

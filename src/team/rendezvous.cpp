@@ -177,7 +177,7 @@ Opening open_hub(int size, Reach reach, uint64_t deadline) {
 
 Opening open_hub(int size, const Ticket& ticket, uint64_t deadline) {
   std::vector<Descriptor> listeners;
-  listeners.push_back(listen_on(ticket.addresses.front()));
+  for (const Address& address : ticket.addresses) listeners.push_back(listen_on(address));
   return open_at(size, ticket, std::move(listeners), deadline);
 }
 

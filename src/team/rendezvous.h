@@ -25,7 +25,7 @@ struct Opening {
   Descriptor own;  ///< rank 0's own connection
 };
 
-/// Opens a hub with a fresh secret at fresh addresses, or with the secret at the one address given. Throws
+/// Opens a hub with a fresh secret at fresh addresses, or with the secret at the addresses given. Throws
 /// Error.
 Opening open_hub(int size, Reach reach, uint64_t deadline);
 Opening open_hub(int size, const Ticket& ticket, uint64_t deadline);

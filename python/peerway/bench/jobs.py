@@ -9,7 +9,7 @@ from typing import Any
 
 from peerway import _core
 from peerway.bench import limits, resume
-from peerway.bench.kinds import LIMITS, PLAN_WAYS, ROUTE, STARTS
+from peerway.bench.kinds import FLAG, LIMITS, PLAN_WAYS, ROUTE, STARTS
 from peerway.bench.links import CaseFailed, Links
 from peerway.bench.plan import Case, Plan, Setting
 from peerway.bench.reporter import Reporter
@@ -67,6 +67,8 @@ def _path_jobs(
         found[key] = _paths(case, op, links, reporter)
     mark = (case.test, case.shape.bytes, case.shape.label)
     limit = limits.limit_of(case)
+    if limit == FLAG and plan.launch:
+        limit = None  # no page is shared between hosts
     if plan.limits and limit and mark not in limits_done:
         limits_done.add(mark)
         yield Job(case, limit, limit)

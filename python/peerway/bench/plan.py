@@ -57,7 +57,7 @@ class Plan:
     ranks wait, of tests that tell policies apart. `known` are the fields of a record that are the same for
     all, `have` the records that there are already (resume.py), `files` the texts of files that settings
     name, by the setting's variable. Where `ends` is given (seconds since 1970), the cases divide the time
-    until then, in place of `budget_s`.
+    until then, in place of `budget_s`. `launch` are the options of `peerway run` that say on which hosts.
     """
 
     ranks: int
@@ -75,6 +75,7 @@ class Plan:
     have: dict[str, int] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     ends: float = 0
+    launch: list[str] = field(default_factory=list)
 
     def as_json(self) -> str:
         """The plan for the ranks."""

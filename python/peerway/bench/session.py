@@ -46,7 +46,18 @@ def started(plan: Plan, environment: Mapping[str, str] | None = None) -> Iterato
 
 
 def _start(plan: Plan, said: IO[bytes], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "peerway", "run", "-n", str(plan.ranks), "--grace", str(GRACE_S), "--"]
+    command = [
+        sys.executable,
+        "-m",
+        "peerway",
+        "run",
+        "-n",
+        str(plan.ranks),
+        "--grace",
+        str(GRACE_S),
+        *plan.launch,
+        "--",
+    ]
     command += [sys.executable, "-m", "peerway.bench.worker"]
     asked = os.memfd_create("plan")
     with os.fdopen(asked, "r+b") as file:

@@ -16,6 +16,7 @@ from peerway.bench import shapes
 from peerway.bench.kinds import KINDS, LIMITS
 from peerway.cli import output
 from peerway.cli.ending import Ended, ended_by_signals
+from peerway.cli.hosts import Hosts, hosts_options
 from peerway.cli.input import BadInput
 from peerway.cli.options import (
     ends_after,
@@ -148,11 +149,12 @@ def _peers(text: str) -> list[Asked]:
 @click.option("--gpudirect", is_flag=True, help="Four columns: neither, GDRCopy, GPUDirect RDMA, both.")
 @click.option("--quick", is_flag=True, help="Few sizes and short loops: about a minute.")
 @time_option()
+@hosts_options
 def command(
     peers: list[Asked] | None, out: Path | None, append: bool, form: str, stat: str, routes: Path | None,
-    pairs: str, time_s: float | None, **asked: Any,
+    pairs: str, time_s: float | None, hosts: Hosts, **asked: Any,
 ) -> None:  # fmt: skip
-    """Measure every path, and the automatic choice, between the ranks of this host.
+    """Measure every path, and the automatic choice, between the ranks of this host, or of several.
 
     \b
     put_latency     put with signal, there and back, halved
@@ -183,15 +185,19 @@ def command(
         request = Request(all_pairs=pairs == "all", halo=_halo(asked), **asked)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    if peers and hosts.named:
+        raise click.UsageError("--peers are measured on this host alone; leave out --hosts, or --peers")
     need_devices(name for pair in request.measured_memories() for name in pair)
     form = "jsonl" if out == STANDARD else form
     ends = ends_after(time_s)
     with ended_by_signals(), closing(_Outputs(out, append, form)) as outputs:
-        tell_conditions(request.processes)
+        if not hosts.named:  # of others it is not known
+            tell_conditions(request.processes)
         results = Results(outputs.all)
-        have = resume.of_records(outputs.before, machine.known())
+        known = machine.known() | ({"host": hosts.names()} if hosts.named else {})
+        have = resume.of_records(outputs.before, known)
         try:
-            changes = {"have": dict(have), "ends": ends}
+            changes = {"known": known, "have": dict(have), "ends": ends, "launch": hosts.words()}
             problem = _measured(request, peers or [], table_environment(routes), results, changes)
         except Ended as end:
             with suppress(OSError):

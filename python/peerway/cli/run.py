@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from peerway.launch.places import Place, assign, read_host
+from peerway.cli.hosts import Hosts, hosts_options
 from peerway.launch.supervisor import Job
 from peerway.launch.supervisor import run as run_job
 
@@ -43,12 +43,23 @@ class NotExecutable(click.ClickException):
     show_default=True,
     help="auto: each rank to cores of its own, near its GPU or on one NUMA node.",
 )
+@hosts_options
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
-    *, ranks: int, prefix: bool, grace: float, bind: str, program: str, arguments: tuple[str, ...]
+    *,
+    ranks: int,
+    prefix: bool,
+    grace: float,
+    bind: str,
+    hosts: Hosts,
+    program: str,
+    arguments: tuple[str, ...],
 ) -> int:
-    """Start PROGRAM as N ranks on this host: peerway run -n 4 -- ./program its arguments.
+    """Start PROGRAM as N ranks: peerway run -n 4 -- ./program its arguments.
+
+    On this host, on those of --hosts, or on the nodes of the Slurm allocation that this is run in. Ranks on
+    other hosts are started by ssh or srun, in this folder and with this environment.
 
     Rank 0 gets the standard input, the others none. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed
     to all ranks; a second SIGINT or SIGTERM ends them. The exit code is that of the first rank that failed
@@ -56,10 +67,7 @@ def command(
     (PEERWAY_DEVICE).
     """
     executable = find(program)
-    host = read_host(visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
-    places = assign(ranks, host)
-    if bind == "none":
-        places = [Place(gpu=place.gpu) for place in places]
+    places = hosts.places(ranks, bind)
     try:
         return run_job(Job([executable, *arguments], places, prefix, grace))
     except OSError as error:

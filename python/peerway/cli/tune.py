@@ -11,6 +11,7 @@ import click
 from click.exceptions import Exit
 
 from peerway.cli.ending import Ended, ended_by_signals
+from peerway.cli.hosts import Hosts, hosts_options
 from peerway.cli.input import BadInput
 from peerway.cli.options import (
     ends_after,
@@ -29,6 +30,7 @@ from peerway.terminal import say
 @click.command()
 @click.option("--quick", is_flag=True, help="Few sizes and short loops: less than a minute.")
 @time_option()
+@hosts_options
 @memories_option("host, cuda")
 @click.option(
     "--paths",
@@ -45,17 +47,21 @@ from peerway.terminal import say
 def command(
     quick: bool,
     time_s: float | None,
+    hosts: Hosts,
     memories: list[tuple[str, str]] | None,
     paths: list[str] | None,
     out: Path | None,
 ) -> None:
     """Measure every path per operation, shape, size and pair of memories, and write the route table.
 
+    Over --hosts, which must be two, what lies between hosts is measured; the rest of the table stays.
+
     Contexts that start afterwards choose by it. `peerway explain` shows it.
     """
     from peerway import _core
     from peerway.bench import machine, progress
     from peerway.bench.session import PlanRefused, SessionFailed
+    from peerway.tune import merged
     from peerway.tune.run import RANKS, Tuner
 
     need_devices(name for pair in memories or () for name in pair)
@@ -63,11 +69,14 @@ def command(
     ensure_replaceable(file)
     before = _before(file, named=out is not None)
     ends = ends_after(time_s)
-    tell_conditions(RANKS)
+    if not hosts.named:  # of others it is not known
+        tell_conditions(RANKS)
     try:
         with ended_by_signals(), progress.shown("tuning", ends) as step:
-            tuner = Tuner(memories or machine.memory_pairs(), paths or (), quick, step, ends)
+            tuner = Tuner(memories or machine.memory_pairs(), paths or (), quick, step, ends, hosts.words())
             text = tuner.run()
+            if hosts.named and before:
+                text = _core.table_text(json.dumps(merged.with_pairs_of(before, json.loads(text))))
     except (PlanRefused, SessionFailed) as error:
         raise click.ClickException(str(error)) from None
     except Ended as end:

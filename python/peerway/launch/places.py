@@ -28,6 +28,8 @@ class Place:
 
     cores: frozenset[int] = field(default_factory=frozenset)
     gpu: int | None = None
+    through: tuple[str, ...] = ()  # what the rank is started by: words before its program
+    settings: tuple[tuple[str, str], ...] = ()  # variables of this rank alone
 
 
 def assign(ranks: int, host: Host) -> list[Place]:

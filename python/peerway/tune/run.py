@@ -38,6 +38,7 @@ class Tuner:
         quick: bool,
         step: Step,
         ends: float = 0,
+        launch: Sequence[str] = (),
     ) -> None:
         self._ends = ends
         self._memories = list(memories)
@@ -51,6 +52,7 @@ class Tuner:
             limits=False,
             route=False,
             known=machine.known(),
+            launch=list(launch),
         )
         self.results = Results()
 

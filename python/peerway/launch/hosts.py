@@ -1,0 +1,187 @@
+"""Which hosts a job runs on, and how its ranks are spread over them, reached and introduced.
+
+A rank on another host is started through a stand-in on this one (stand_in.py): all else is as on one host.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from peerway.launch.addresses import own_addresses
+from peerway.launch.places import Place, assign, read_host
+from peerway.launch.stand_in import Far, agent_environment, keeper_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+SSH = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")
+# One task of a step of its own, beside whatever else runs in the allocation.
+SRUN = (
+    *("srun", "--quiet", "--overlap", "--nodes=1", "--ntasks=1", "--mpi=none", "--cpu-bind=none"),
+    *("--unbuffered", "--nodelist"),
+)
+ANSWER_S = 60  # for a host to say its addresses
+
+
+class BadHosts(ValueError):
+    """Hosts that a job cannot run on; the message says why."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host and how many ranks it takes; None: as many as fall to it."""
+
+    name: str
+    slots: int | None = None
+
+
+def parse(text: str) -> list[Host]:
+    """Read "a,b:2". Raises BadHosts."""
+    return [_host(part.strip(), part) for part in text.split(",") if part.strip()]
+
+
+def parse_file(text: str) -> list[Host]:
+    """Read a host file: a host a line, as "a", "a:2", "a slots=2"; # begins a remark. Raises BadHosts."""
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    return [_host(re.sub(r"\s+slots\s*=\s*", ":", line), line) for line in lines if line]
+
+
+def _host(text: str, original: str) -> Host:
+    match = re.fullmatch(r"([A-Za-z0-9_][A-Za-z0-9_.@%-]*|\[[0-9A-Fa-f:.]+\])(?::([1-9][0-9]{0,4}))?", text)
+    if not match:
+        raise BadHosts(f"'{original}' is no host; write a name, or a name and its number of ranks as node1:2")
+    return Host(match[1].strip("[]"), int(match[2]) if match[2] else None)
+
+
+def of_slurm(environment: Mapping[str, str], expand: Callable[[str], list[str]]) -> list[Host]:
+    """The nodes of a Slurm allocation of several, with the ranks that each was asked for; else none."""
+    nodes = environment.get("SLURM_JOB_NODELIST", "")
+    if not environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOB_NUM_NODES", "1") in ("", "1"):
+        return []
+    counts: list[int] = []
+    for part in environment.get("SLURM_TASKS_PER_NODE", "").split(","):  # "2(x3),1"
+        if match := re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part):
+            counts += [int(match[1])] * int(match[2] or 1)
+    names = expand(nodes)
+    if len(counts) != len(names):
+        return [Host(name) for name in names]
+    return [Host(name, count) for name, count in zip(names, counts, strict=True)]
+
+
+def slurm_names(nodes: str) -> list[str]:
+    """What "node[01-03]" stands for, as Slurm says. Raises BadHosts."""
+    try:
+        done = subprocess.run(
+            ["scontrol", "show", "hostnames", nodes], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise BadHosts(
+            f"the nodes of this Slurm job are not known: scontrol show hostnames: {error}"
+        ) from error
+    return done.stdout.split()
+
+
+def spread(hosts: Sequence[Host], ranks: int) -> list[str]:
+    """The host of each rank, in blocks; hosts without a number of their own divide what is left. Raises
+    BadHosts.
+    """
+    merged: dict[str, int | None] = {}
+    for host in hosts:
+        before = merged.get(host.name, 0)
+        merged[host.name] = None if host.slots is None or before is None else before + host.slots
+    open_ended = [name for name, slots in merged.items() if slots is None]
+    left = max(0, ranks - sum(slots or 0 for slots in merged.values()))
+    bounds = [-(-left * part // max(1, len(open_ended))) for part in range(len(open_ended) + 1)]
+    merged |= {
+        name: high - low for name, (low, high) in zip(open_ended, itertools.pairwise(bounds), strict=True)
+    }
+    found = [name for name, slots in merged.items() for _ in range(slots or 0)]
+    if len(found) < ranks:
+        raise BadHosts(f"{ranks} ranks were asked for, and the hosts take {len(found)}: " + _listed(merged))
+    return found[:ranks]
+
+
+def _listed(slots: Mapping[str, int | None]) -> str:
+    return ", ".join(f"{name}:{count}" for name, count in slots.items())
+
+
+def places(of_ranks: Sequence[str], agent: Sequence[str], bind: str, visible: str | None) -> list[Place]:
+    """Where and how each rank is started, and where rank 0 is to be found. Raises BadHosts."""
+    counts = Counter(of_ranks)
+    here = {name for name in counts if not agent and is_this_host(name)}
+    numbers = {name: itertools.count() for name in counts}
+    ours = assign(sum(counts[name] for name in here), read_host(visible=visible)) if here else []
+    ordered = iter(ours)
+    found = []
+    rendezvous = (
+        ""
+        if len(counts) == 1 and here
+        else _rendezvous(_far(of_ranks[0], counts, agent), of_ranks[0] in here)
+    )
+    for name in of_ranks:
+        local = next(numbers[name])
+        settings = {"PEERWAY_LOCAL_RANK": str(local), "PEERWAY_LOCAL_SIZE": str(counts[name])}
+        if rendezvous:
+            settings["PEERWAY_RENDEZVOUS"] = rendezvous
+        if name in here:
+            place = next(ordered)
+            cores = place.cores if bind == "auto" else frozenset[int]()
+            found.append(Place(cores, place.gpu, settings=tuple(settings.items())))
+            continue
+        far = Far(name, tuple(agent) or SSH, local, counts[name], bind)
+        through = (sys.executable, "-m", "peerway.launch.stand_in", json.dumps(asdict(far)))
+        found.append(Place(through=through, settings=tuple(settings.items())))
+    return found
+
+
+def _far(host: str, counts: Mapping[str, int], agent: Sequence[str]) -> Far:
+    return Far(host, tuple(agent) or SSH, 0, counts[host], "none")
+
+
+def is_this_host(name: str) -> bool:
+    """Whether no connection is needed."""
+    own = socket.gethostname()
+    return name in ("localhost", own, own.partition(".")[0])
+
+
+def _rendezvous(first: Far, here: bool) -> str:
+    """Where rank 0 will listen: a free port of its host, by each address of it."""
+    if here:
+        with socket.socket() as free:
+            free.bind(("", 0))
+            addresses, port = own_addresses(), free.getsockname()[1]
+    else:
+        addresses, port = _asked(first)
+    return ",".join(f"tcp:[{one}]:{port}" if ":" in one else f"tcp:{one}:{port}" for one in addresses)
+
+
+def _asked(far: Far) -> tuple[list[str], int]:
+    """What a host says of itself, which also shows that it can be reached. Raises BadHosts."""
+    words = keeper_command(far, "--addresses")
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=ANSWER_S,
+            env=agent_environment(),
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BadHosts(f"host {far.host} cannot be reached: {shlex.join(words)}: {error}") from error
+    lines = done.stdout.strip().splitlines()
+    if done.returncode != 0 or not lines or not lines[-1].startswith("{"):
+        said = "\n  ".join(
+            (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-4:]
+        )
+        raise BadHosts(
+            f"no rank can be started on host {far.host}: {shlex.join(words)} ended with status "
+            f"{done.returncode}:\n  {said}"
+        )
+    answer = json.loads(lines[-1])
+    return answer["addresses"], answer["port"]

@@ -1,0 +1,223 @@
+"""`peerway run`, `bench` and `tune` over several hosts, which are network namespaces here. An agent
+reaches them as ssh would, and ranks on different ones share no memory (PEERWAY_HOST_ID)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hosts import Network
+from launching import LIMIT, clean_environment, peerway
+
+from peerway import records
+
+
+class Cluster:
+    """Two hosts, and a launcher on a third."""
+
+    def __init__(self, network: Network, folder: Path) -> None:
+        self.names = network.names[:2]
+        self.folder = folder
+        self._network = network
+        self._agent = folder / "agent"
+        self._agent.write_text(
+            "#!/bin/sh\nhost=$1; shift; export PEERWAY_HOST_ID=$host\n"
+            'exec ip netns exec "$host" unshare --uts sh -c "hostname $host; exec $*"\n'
+        )
+        self._agent.chmod(0o755)
+
+    def command(self, verb: str, *arguments: object, slots: str = "") -> list[str]:
+        hosts = ",".join(name + slots for name in self.names)
+        words = [verb, "--hosts", hosts, "--launch-agent", str(self._agent), *map(str, arguments)]
+        return self._network.from_head(peerway(*words))
+
+    def start(self, verb: str, *arguments: object, **settings: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(verb, *arguments), env=clean_environment(**settings), cwd=self.folder, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def run(self, verb: str, *arguments: object, text: str = "", **settings: str) -> tuple[int, str, str]:
+        with self.start(verb, *arguments, **settings) as process:
+            printed, said = process.communicate(text, timeout=LIMIT)
+        return process.returncode, printed, said
+
+    def processes(self) -> list[str]:
+        """What runs for jobs of this folder, wherever."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                here = (folder / "cwd").resolve() == self.folder
+            except OSError:
+                continue
+            if here and words and int(folder.name) != os.getpid():
+                found.append(f"{folder.name} {words}")
+        return found
+
+    def wait_for(self, condition: Callable[[], object], what: str) -> None:
+        until = time.monotonic() + LIMIT
+        while not condition():
+            assert time.monotonic() < until, f"not in time: {what}; {self.processes()}"
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def cluster(hosts: Network, tmp_path: Path) -> Cluster:
+    return Cluster(hosts, tmp_path)
+
+
+def test_ranks_of_two_hosts_meet(cluster: Cluster, team_program: Path) -> None:
+    status, printed, said = cluster.run(
+        "run", "-n", 4, "--", team_program, "gather", "barrier", "again", "gather"
+    )
+    assert status == 0, said
+    assert sorted(printed.splitlines()) == sorted([f"gathered {rank} of 4" for rank in range(4)] * 2)
+    assert cluster.processes() == []
+
+
+TOLD = """
+import json, os, socket, subprocess, sys
+told = {name: os.environ[f"PEERWAY_{name}"] for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")}
+secret = os.environ["PEERWAY_SECRET"].encode()
+seen = [one for one in os.listdir("/proc") if one.isdigit() and os.path.exists(f"/proc/{one}/cmdline")
+        and secret in open(f"/proc/{one}/cmdline", "rb").read()]
+told |= {"folder": os.getcwd(), "mine": os.environ["MINE"], "host": socket.gethostname(), "seen": seen}
+told |= {"secret": len(secret), "arguments": sys.argv[1:], "input": sys.stdin.read()}
+sys.stdout.write(json.dumps(told) + "\\n")
+"""
+
+
+def test_environment_folder_arguments_and_input_arrive_and_the_secret_is_on_no_command_line(
+    cluster: Cluster,
+) -> None:
+    (cluster.folder / "told.py").write_text(TOLD)
+    words = ("a b", "$HOME", "'", "")
+    text = "line\n" * 100_000  # more than any pipe holds
+    status, printed, said = cluster.run(
+        "run", "-n", 3, "--", sys.executable, "told.py", *words, text=text, MINE="two words\n'"
+    )
+    assert status == 0, said
+    told = sorted((json.loads(line) for line in printed.splitlines()), key=lambda each: each["RANK"])
+    assert [each["host"] for each in told] == [cluster.names[0], cluster.names[0], cluster.names[1]]
+    assert [(each["LOCAL_RANK"], each["LOCAL_SIZE"]) for each in told] == [("0", "2"), ("1", "2"), ("0", "1")]
+    assert [each["input"] == text for each in told] == [True, False, False]
+    for each in told:
+        assert (each["SIZE"], each["secret"], each["seen"]) == ("3", 32, [])
+        assert (each["folder"], each["mine"]) == (str(cluster.folder), "two words\n'")
+        assert each["arguments"] == list(words)
+
+
+# Each rank leaves a child behind, and a daemon that has left its process group.
+SCRIPT = "sleep 600 & setsid sleep 600 & echo ready; "
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        pytest.param("exit 5", 5, id="status"),
+        pytest.param("kill -KILL $$", 128 + signal.SIGKILL, id="signal"),
+        pytest.param("exit 255", 255, id="as ssh fails"),
+    ],
+)
+def test_a_rank_that_fails_ends_the_others_on_all_hosts(cluster: Cluster, script: str, code: int) -> None:
+    script = f"{SCRIPT} [ $PEERWAY_RANK = 1 ] && {script}; wait"
+    status, printed, said = cluster.run("run", "-n", 2, "--grace", "0.2", "--", "sh", "-c", script)
+    assert (status, printed) == (code, "ready\n" * 2), said
+    assert said.startswith("peerway: rank 1 (process ")
+    assert cluster.processes() == []
+
+
+def two_ready(cluster: Cluster, script: str) -> subprocess.Popen[str]:
+    job = cluster.start("run", "-n", 2, "--grace", "0.2", "--", "sh", "-c", script)
+    assert job.stdout is not None
+    assert [job.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
+    return job
+
+
+def test_signals_reach_the_ranks_of_all_hosts(cluster: Cluster) -> None:
+    script = (
+        "trap 'echo got INT; exit 0' INT; trap 'echo got USR1' USR1; echo ready; while :; do sleep 0.05; done"
+    )
+    with two_ready(cluster, script) as job:
+        job.send_signal(signal.SIGUSR1)
+        assert job.stdout is not None
+        assert [job.stdout.readline() for _ in range(2)] == ["got USR1\n"] * 2
+        job.send_signal(signal.SIGINT)
+        assert job.communicate(timeout=LIMIT)[0] == "got INT\n" * 2
+    assert job.returncode == 0
+    assert cluster.processes() == []
+
+
+@pytest.mark.parametrize(
+    ("killed", "script"),
+    [
+        pytest.param(" run --hosts", SCRIPT, id="the launcher"),
+        pytest.param("launch.stand_in", SCRIPT, id="a stand-in"),
+        pytest.param("launch.keeper", "sleep 600 & echo ready; ", id="a keeper"),
+    ],
+)
+def test_whatever_dies_ends_the_ranks_of_all_hosts(cluster: Cluster, killed: str, script: str) -> None:
+    with two_ready(cluster, script + "wait") as job:
+        victim = next(int(each.split()[0]) for each in cluster.processes() if killed in each)
+        os.kill(victim, signal.SIGKILL)
+        _, said = job.communicate(timeout=LIMIT)
+    cluster.wait_for(lambda: not cluster.processes(), "the end of all that was started")
+    assert job.returncode != 0
+    if "keeper" in killed:
+        assert "peerway: the connection to host peerway" in said
+        assert job.returncode == 255
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        pytest.param("false", "no rank can be started on host {host}: false {host} ", id="refuses"),
+        pytest.param("no-such-agent", "host {host} cannot be reached: no-such-agent", id="missing"),
+    ],
+)
+def test_a_host_that_cannot_be_reached_is_named(cluster: Cluster, agent: str, words: str) -> None:
+    command = peerway(
+        "run", "-n", "2", "--hosts", ",".join(cluster.names), "--launch-agent", agent, "--", "true"
+    )
+    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("peerway: " + words.format(host=cluster.names[0]))
+    assert "Traceback" not in done.stderr
+
+
+def test_ssh_is_the_agent_and_asks_nobody(tmp_path: Path) -> None:
+    """What is called as ssh here notes how, and runs the command where it is."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(
+        '#!/bin/sh\necho "$@" >> calls\n'
+        'while [ "$1" != node1 ]; do shift; done; shift\nexec sh -c "exec $*"\n'
+    )
+    ssh.chmod(0o755)
+    environment = clean_environment(PATH=f"{tmp_path}:{os.environ['PATH']}")
+    command = peerway("run", "-n", "1", "--hosts", "node1", "--", "sh", "-c", "echo $PEERWAY_RANK; exit 3")
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "0\n"), done.stderr
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert len(calls) == 2
+    assert all("-o BatchMode=yes" in call and "node1" in call for call in calls)
+
+
+def test_bench_measures_between_hosts(cluster: Cluster) -> None:
+    out = cluster.folder / "a.jsonl"
+    asked = ("put_latency", "--quick", "--device", "host", "--sizes", "8,4K", "--out", out)
+    status, _, said = cluster.run("bench", *asked)
+    assert status == 0, said
+    found = records.read(out)
+    assert all(record.validated for record in found)
+    assert {record.host for record in found} == {",".join(cluster.names)}
+    assert {record.via for record in found} >= {"route"}
+    assert not [record.via for record in found if record.via.startswith("peer/") or record.via == "flag"]
+    assert cluster.processes() == []
