@@ -1,4 +1,5 @@
-"""The same program, unchanged, as a step of a real Slurm of one node that the test starts and stops."""
+"""The same program, unchanged, as a step of a real Slurm of two nodes, both on this host, which the test starts
+and stops; and `peerway run` in an allocation of both."""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from launching import Run, clean_environment
+from launching import Run, clean_environment, peerway
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol", "sinfo")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch", "scontrol", "sinfo")
+NODES = ("node1", "node2")
 PACKAGES = "munge slurmctld slurmd slurm-client"
 
 CONFIGURATION = """
@@ -28,13 +30,12 @@ AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 CredType=cred/munge
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd-%n.log
 SlurmctldPort={controller}
-SlurmdPort={daemon}
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
@@ -48,8 +49,9 @@ AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/none
 MailProg=/bin/true
 SlurmdParameters=config_overrides
-NodeName={host} NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
-PartitionName=debug Nodes={host} Default=YES MaxTime=60 State=UP
+NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=4 State=UNKNOWN
+NodeName=node2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=4 State=UNKNOWN
+PartitionName=debug Nodes=node[1-2] Default=YES MaxTime=60 State=UP
 """
 
 
@@ -68,11 +70,12 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._daemons: list[subprocess.Popen[bytes]] = []
-        for name in ("state", "spool"):
+        for name in ("state", "spool-node1", "spool-node2"):
             (folder / name).mkdir()
         text = CONFIGURATION.format(
-            folder=folder, host=socket.gethostname().split(".")[0], controller=free_port(), daemon=free_port()
-        )
+            folder=folder, host=socket.gethostname().split(".")[0],
+            controller=free_port(), first=free_port(), second=free_port(),
+        )  # fmt: skip
         (folder / "slurm.conf").write_text(text)
         key = folder / "munge.key"
         key.write_bytes(os.urandom(1024))
@@ -95,12 +98,13 @@ class Cluster:
         while not (self.folder / "munge.socket").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         self._daemon("slurmctld", "-D")
-        self._daemon("slurmd", "-D")
+        for node in NODES:
+            self._daemon("slurmd", "-D", "-N", node)
 
     def _daemon(self, program: str, *arguments: str) -> None:
         path = find(program)
         assert path is not None
-        with (self.folder / f"{program}.out").open("wb") as out:
+        with (self.folder / f"{program}{len(self._daemons)}.out").open("wb") as out:
             self._daemons.append(
                 subprocess.Popen(
                     [path, *arguments], env=self.environment, stdout=out, stderr=subprocess.STDOUT
@@ -109,13 +113,13 @@ class Cluster:
 
     def ready(self) -> bool:
         done = subprocess.run(
-            ["timeout", "5", "sinfo", "-h", "-o", "%T"],
+            ["timeout", "5", "sinfo", "-h", "-N", "-o", "%T"],
             env=self.environment,
             capture_output=True,
             text=True,
             check=False,
         )
-        return "idle" in done.stdout
+        return done.stdout.split() == ["idle"] * len(NODES)
 
     def stop(self) -> None:
         for daemon in reversed(self._daemons):
@@ -196,3 +200,24 @@ def test_pmix(cluster: Cluster, team_program: Path, run: Run) -> None:
         pytest.skip("Slurm's plugin finds no libpmix.so (apt-get install libpmix-dev)")
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(done.stdout.splitlines()) == 4
+
+
+def test_peerway_run_starts_its_ranks_on_the_nodes_of_an_allocation(
+    cluster: Cluster, team_program: Path, run: Run
+) -> None:
+    """The secret goes to no command line there either, and a rank that fails ends the other on its node."""
+    allocation = ["salloc", "--quiet", "-N", "2", "--ntasks-per-node=2"]
+    job = peerway("run", "-n", "4", "--", str(team_program), "gather")
+    done = run([*allocation, *job], env=cluster.environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"gathered {rank} of 4" for rank in range(4)]
+    script = (
+        "echo $SLURMD_NODENAME $PEERWAY_LOCAL_RANK;"
+        " printenv PEERWAY_SECRET | grep -las -f - /proc/[0-9]*/cmdline;"
+        "[ $PEERWAY_RANK = 3 ] && { sleep 1; exit 7; }; sleep 600"
+    )
+    job = peerway("run", "-n", "4", "--grace", "0.2", "--", "sh", "-c", script)
+    done = run([*allocation, *job], env=cluster.environment)
+    assert done.returncode == 7, done.stdout + done.stderr
+    assert sorted(done.stdout.splitlines()) == ["node1 0", "node1 1", "node2 0", "node2 1"]
+    assert done.stderr.startswith("peerway: rank 3 (process "), done.stderr
