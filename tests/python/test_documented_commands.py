@@ -96,6 +96,11 @@ CLASSES = {
     "PEERWAY_ROUTES=$PWD/routes.json PEERWAY_PATHS=nic:near,nic:far peerway run -n 4 -- ./program": VERB,
     "PEERWAY_NIC='torus?ring.json' peerway run -n 4 -- ./program": VERB,
     "peerway run -n 4 -- ./program": VERB,
+    "peerway run -n 4 --hosts node1:2,node2:2 -- ./program": VERB,
+    "peerway run -n 4 --hostfile nodes -- ./program": VERB,
+    "salloc -N 2 --ntasks-per-node=2 peerway run -n 4 -- ./program": FOREIGN,
+    "peerway bench put_latency put_bw --hosts node1,node2": BENCH,
+    "peerway tune --hosts node1,node2": VERB,
     "peerway run -n 4 -- build/stencil2d/host/stencil2d --grid 2x2 --local 256x256 "
     "--variant stream,host-driven --check": STENCIL,
     "python apps/stencil2d/run.py --device cuda --grid 2x2 --variant graph,mpi-overlap --check "
@@ -196,7 +201,11 @@ def parsed(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("line", of(VERB, BENCH))
-def test_the_verb_takes_its_words_and_the_settings_are_known(line: str) -> None:
+def test_the_verb_takes_its_words_and_the_settings_are_known(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("nodes").write_text("node1 slots=2\n")
     settings, words = parts(line)
     assert settings.keys() <= {f"PEERWAY_{setting.name.upper()}" for setting in _core.settings()}
     parsed(words)

@@ -11,7 +11,7 @@ from peerway import _core
 from peerway.bench import shapes
 from peerway.paths import PathInfo
 from peerway.records import Record
-from peerway.tune import boundaries, cases, changes, draft, splits
+from peerway.tune import boundaries, cases, changes, draft, merged, splits
 
 PAIRS = {("host", "host", op): "host->host" for op in ("put", "get")}
 
@@ -122,3 +122,21 @@ def test_noise_is_no_change() -> None:
     before, after = (table_of(record("staged", 8, us)) for us in (2.0, 2.05))
     assert changes.told(before, after) == ["Nothing changed by more than the spread."]
     assert changes.told(None, after) == ["There was no table before."]
+
+
+def test_a_table_between_hosts_keeps_what_was_within() -> None:
+    before = table_of(record("staged", 8, 1.0), record("staged", 4096, 2.0))
+    between = {("host", "host", op): "remote:host->host" for op in ("put", "get")}
+    costs = draft.points_of([record("ucx/staged", 8, 9.0), record("ucx/staged", 4096, 11.0)], between)
+    missing = {("host", "host", "put"): [PathInfo("staged", False, "on another host")]}
+    after = json.loads(_core.table_text(json.dumps(draft.table(costs, [], missing, between, 0))))
+    whole = json.loads(_core.table_text(json.dumps(merged.with_pairs_of(before, after))))
+    assert {(cost["pair"], cost["path"]) for cost in whole["costs"]} == {
+        ("host->host", "staged"), ("remote:host->host", "ucx/staged")
+    }  # fmt: skip
+    assert {(each["pair"], each["path"]) for each in whole["unavailable"]} == {
+        ("host->host", "mapped"), ("remote:host->host", "staged")
+    }  # fmt: skip
+    assert whole["staging chunk"] == 65536
+    again = json.loads(_core.table_text(json.dumps(merged.with_pairs_of(whole, after))))
+    assert again["costs"] == whole["costs"]

@@ -16,7 +16,8 @@ import pytest
 from hosts import Network
 from launching import LIMIT, clean_environment, peerway
 
-from peerway import records
+from peerway import _core, records
+from peerway.tune import draft
 
 
 class Cluster:
@@ -220,4 +221,21 @@ def test_bench_measures_between_hosts(cluster: Cluster) -> None:
     assert {record.host for record in found} == {",".join(cluster.names)}
     assert {record.via for record in found} >= {"route"}
     assert not [record.via for record in found if record.via.startswith("peer/") or record.via == "flag"]
+    assert cluster.processes() == []
+
+
+@pytest.mark.long
+def test_tune_adds_what_lies_between_hosts(cluster: Cluster) -> None:
+    """To a table of pairs within a host, which stays."""
+    table = cluster.folder / "routes.json"
+    within = {("put", "contiguous", "host->host"): {"staged": [(8, 1.0, 0.1), (4096, 2.0, 0.1)]}}
+    _core.save_table(_core.table_text(json.dumps(draft.table(within, [], {}, {}, 0))), str(table))
+    with cluster.start("tune", "--quick", "--device", "host", "--paths", "ucx", "--out", table) as job:
+        printed, said = job.communicate()
+    assert job.returncode == 0, said
+    made = json.loads(table.read_text())
+    assert {cost["pair"] for cost in made["costs"]} == {"host->host", "remote:host->host"}
+    kept = [cost for cost in made["costs"] if cost["pair"] == "host->host"]
+    assert [point[:2] for point in kept[0]["points"]] == [[8, 1.0], [4096, 2.0]]
+    assert "is new for remote:host->host" in printed
     assert cluster.processes() == []

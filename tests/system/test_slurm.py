@@ -1,5 +1,5 @@
-"""The same program, unchanged, as a step of a real Slurm of two nodes, both on this host, which the test starts
-and stops; and `peerway run` in an allocation of both."""
+"""The same program, unchanged, as a step of a real Slurm of two nodes on this host, which the test starts and
+stops; and `peerway run` in an allocation of both."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ VERBS = {
     "explain": "Why the route table takes which path for which size.",
     "compare": "What changed between two sets of records, and whether it is more than noise.",
     "report": "Make a page with plots from records; it opens offline.",
-    "run": "Start a program as several ranks on this host.",
+    "run": "Start a program as several ranks, on this host or on several.",
     "nic-check": "Whether a NIC's plugin does what nic.h asks, under load.",
     "mpirun": "Start an unmodified MPI program over any network card with a plugin.",
     "config": "Every setting, its value and where it came from.",

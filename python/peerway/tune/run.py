@@ -71,6 +71,7 @@ class Tuner:
             PATHS_PART,
         )
         if not self.results.records:
+            self.results.note_unmeasured()
             raise Unavailable("peerway: no path could be measured; " + "; ".join(self.results.notes))
         self._measure_boundaries(empty)
         classes = self.results.pair_classes

@@ -1,0 +1,120 @@
+"""Which hosts a job runs on, as data, and what a rank's stand-in and keeper tell each other."""
+
+from __future__ import annotations
+
+import ipaddress
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from peerway.launch import wire
+from peerway.launch.addresses import own_addresses
+from peerway.launch.hosts import BadHosts, Host, of_slurm, parse, parse_file, places, spread
+from peerway.launch.stand_in import carried
+
+
+def test_hosts_are_read_from_a_list_and_from_a_file() -> None:
+    hosts = [Host("node1", 2), Host("10.0.0.7"), Host("user@node3.site"), Host("fd00::2", 4)]
+    assert parse("node1:2, 10.0.0.7,user@node3.site,[fd00::2]:4") == hosts
+    text = "# two kinds\nnode1 slots=2\n\n10.0.0.7\nuser@node3.site # slow\n[fd00::2]:4\n"
+    assert parse_file(text) == hosts
+    assert parse("") == []
+
+
+@pytest.mark.parametrize("text", ["a:0", "a:b", "-oProxyCommand=x", "a b", "a;reboot", "a:1:2", "$(x)"])
+def test_what_is_no_host_is_refused_so_that_no_agent_takes_it_for_an_option(text: str) -> None:
+    with pytest.raises(BadHosts, match="is no host; write"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "ranks", "found"),
+    [
+        ("a,b", 4, "aabb"),
+        ("a,b", 3, "aab"),
+        ("a,b", 1, "a"),
+        ("a:1,b:3", 3, "abb"),
+        ("a:1,b", 4, "abbb"),
+        ("a:1,b:1,a:1", 3, "aab"),
+    ],
+)
+def test_ranks_fill_hosts_in_blocks(hosts: str, ranks: int, found: str) -> None:
+    assert "".join(spread(parse(hosts), ranks)) == found
+
+
+def test_too_few_places_are_told() -> None:
+    with pytest.raises(BadHosts, match=r"5 ranks were asked for, and the hosts take 4: a:1, b:3"):
+        spread(parse("a:1,b:3"), 5)
+
+
+@pytest.mark.parametrize(
+    ("told", "hosts"),
+    [
+        ({"SLURM_TASKS_PER_NODE": "2(x2),1"}, [Host("n1", 2), Host("n2", 2), Host("n3", 1)]),
+        ({"SLURM_TASKS_PER_NODE": "4"}, [Host("n1"), Host("n2"), Host("n3")]),
+        ({"SLURM_JOB_NUM_NODES": "1"}, []),
+        ({"SLURM_JOB_ID": ""}, []),
+    ],
+)
+def test_the_nodes_of_a_slurm_allocation(told: dict[str, str], hosts: list[Host]) -> None:
+    names = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "3", "SLURM_JOB_NODELIST": "n[1-3]"}
+    assert of_slurm(names | told, lambda nodes: ["n1", "n2", "n3"] if nodes == "n[1-3]" else []) == hosts
+
+
+def test_ranks_of_this_host_alone_need_no_agent_and_no_network() -> None:
+    found = places(["localhost"] * 2, (), "none", None)
+    assert [place.through for place in found] == [(), ()]
+    assert [dict(place.settings) for place in found] == [
+        {"PEERWAY_LOCAL_RANK": str(rank), "PEERWAY_LOCAL_SIZE": "2"} for rank in range(2)
+    ]
+
+
+def test_addresses_of_this_host_are_addresses() -> None:
+    assert [str(ipaddress.ip_address(text)) for text in own_addresses()] == own_addresses() != []
+
+
+def test_what_tells_of_a_host_or_a_session_stays_there() -> None:
+    told = {"PATH": "/bin", "PEERWAY_SECRET": "s", "OMP_NUM_THREADS": "4", "XDG_CONFIG_HOME": "/c"}
+    own = {
+        "HOSTNAME": "a",
+        "SSH_CONNECTION": "x",
+        "SLURM_PROCID": "0",
+        "DISPLAY": ":0",
+        "XDG_RUNTIME_DIR": "/r",
+    }
+    assert carried(told | own) == told
+
+
+def pieces(text: bytes, size: int) -> list[bytes]:
+    return [text[low:high] for low, high in pairwise([*range(0, len(text), size), len(text)])]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_notes_are_taken_out_of_what_a_rank_writes(size: int) -> None:
+    mark = b"\x1etoken "
+    text = b"begin" + wire.note("token", "started", process=7) + b"half a line" + wire.note("token", "more")
+    text += mark[:-2] + b"no mark\n" + wire.note("other", "ended") + b"end" + mark[:3]
+    notes, shown, found = wire.Notes("token"), b"", list[Any]()
+    for chunk in pieces(text, size):
+        for piece in notes.feed(chunk):
+            if isinstance(piece, bytes):
+                shown += piece
+            else:
+                found.append(piece)
+    shown += notes.finish()
+    assert found == [{"kind": "started", "process": 7}, {"kind": "more"}]
+    assert (
+        shown
+        == b"beginhalf a line" + mark[:-2] + b"no mark\n" + wire.note("other", "ended") + b"end" + mark[:3]
+    )
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_commands_are_whole_however_they_come(size: int) -> None:
+    data = b"signal 9\ninput 3\n\n\x00"
+    text = wire.command("signal", 2) + wire.command("input", len(data), data) + wire.command("alive")
+    commands, found = wire.Commands(), []
+    for chunk in pieces(text, size):
+        found += commands.feed(chunk)
+    assert found == [("signal", 2, b""), ("input", len(data), data), ("alive", 0, b"")]
