@@ -35,9 +35,13 @@ class Job:
 
 def jobs_of(plan: Plan, links: Links, reporter: Reporter, ranks: int) -> list[Job]:
     """The jobs of which there are not all records already. Collective: the same on all ranks."""
-    have = Counter(plan.have)
+    jobs = list(_all(plan, links, reporter))
+    a_run = Counter(job.point(ranks) for job in jobs)
+    have = Counter(
+        {point: max(0, count - plan.run * plan.repeat * a_run[point]) for point, count in plan.have.items()}
+    )
     found = []
-    for job in _all(plan, links, reporter):
+    for job in jobs:
         if repeat := resume.lacking(have, job.point(ranks), plan.repeat):
             found.append(replace(job, repeat=repeat))
     return found

@@ -55,9 +55,10 @@ class Plan:
     `staging_chunks` are the chunk sizes with which `staged` is measured, instead of its own. With `explain`
     (classes of shapes) nothing is measured, and the decisions for the cases are told. `policy` is how these
     ranks wait, of tests that tell policies apart. `known` are the fields of a record that are the same for
-    all, `have` the records that there are already (resume.py), `files` the texts of files that settings
-    name, by the setting's variable. Where `ends` is given (seconds since 1970), the cases divide the time
-    until then, in place of `budget_s`. `launch` are the options of `peerway run` that say on which hosts.
+    all. `have` are the records that there are already (resume.py) of all runs, of which this is number
+    `run`. `files` are the texts of files that settings name, by the setting's variable. Where `ends` is given
+    (seconds since 1970), the cases divide the time until then, in place of `budget_s`. `launch` are the
+    options of `peerway run` that say on which hosts.
     """
 
     ranks: int
@@ -73,6 +74,7 @@ class Plan:
     policy: str = ""
     known: dict[str, str] = field(default_factory=dict)
     have: dict[str, int] = field(default_factory=dict)
+    run: int = 0
     files: dict[str, str] = field(default_factory=dict)
     ends: float = 0
     launch: list[str] = field(default_factory=list)

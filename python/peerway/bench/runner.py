@@ -141,7 +141,7 @@ def _peer_records(
     if asked.device != "host":
         known = known | {"driver": machine.cuda_driver()}
     for number in range(plan.repeat):
-        lacking = replace(asked, done=_measured(asked, plan, number))
+        lacking = replace(asked, done=_measured(asked, plan, plan.run * plan.repeat + number))
         with closing(peer.run(lacking, step)) as outcomes:
             for outcome in outcomes:
                 if isinstance(outcome, Failed):
