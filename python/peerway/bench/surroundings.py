@@ -29,7 +29,7 @@ def runs(plan: Plan, results: Results) -> Iterator[Plan]:
     began = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     for number in range(1, plan.repeat + 1):
         results.stamp = {RUN: f"{began}-{os.getpid()}.{number}", **surroundings()}
-        yield replace(plan, repeat=1)
+        yield replace(plan, repeat=1, run=number - 1)
 
 
 def surroundings(root: Path = ROOT) -> dict[str, Any]:
