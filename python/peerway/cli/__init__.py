@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import click
 
+from peerway.cli.ending import Ended
 from peerway.errors import Error
 from peerway.printable import printable
 
@@ -100,6 +101,8 @@ def main() -> None:
         sys.stdout.flush()
     except click.Abort:
         sys.exit(130)
+    except Ended as end:  # while there was nothing to say of it
+        sys.exit(end.code)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         sys.exit(error.exit_code)

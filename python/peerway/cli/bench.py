@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from click.exceptions import Exit
 from peerway.bench import halo as halos
 from peerway.bench import shapes
 from peerway.bench.kinds import KINDS, LIMITS
-from peerway.cli import output
 from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.hosts import Hosts, hosts_options
 from peerway.cli.input import BadInput
@@ -29,7 +27,8 @@ from peerway.cli.options import (
     tell_conditions,
     time_option,
 )
-from peerway.record_output import STANDARD, RecordFile, StandardOutput, Unusable, WriteFailed
+from peerway.cli.record_outputs import Outputs
+from peerway.record_output import STANDARD, WriteFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from peerway.bench.request import Request
     from peerway.bench.results import Results
     from peerway.bench.resume import Have
-    from peerway.record_output import Output
 
 
 def _peers(text: str) -> list[Asked]:
@@ -190,7 +188,7 @@ def command(
     need_devices(name for pair in request.measured_memories() for name in pair)
     form = "jsonl" if out == STANDARD else form
     ends = ends_after(time_s)
-    with ended_by_signals(), closing(_Outputs(out, append, form)) as outputs:
+    with ended_by_signals(), closing(Outputs(out, append, form)) as outputs:
         if not hosts.named:  # of others it is not known
             tell_conditions(request.processes)
         results = Results(outputs.all)
@@ -202,54 +200,13 @@ def command(
         except Ended as end:
             with suppress(OSError):
                 _show(results, form, stat)
-            _say(_how_to_go_on(len(results.records), outputs, end))
+            outputs.tell_end(len(results.records), end)
             raise Exit(end.code) from None
         _show(results, form, stat)
         outputs.tell(len(results.records))
         problem = problem or _what_is_wrong(results, have)
     if problem:
         raise click.ClickException(problem)
-
-
-class _Outputs:
-    """Where the records go; opened, and tried, before anything is measured."""
-
-    def __init__(self, out: Path | None, append: bool, form: str) -> None:
-        self.file: RecordFile | None = None
-        try:
-            if out is not None and out != STANDARD:
-                self.file = RecordFile(out, append)
-        except Unusable as error:
-            raise BadInput(str(error)) from None
-        except OSError as error:
-            assert out is not None
-            raise output.cannot_write(out, error) from None
-        self.before = self.file.before if self.file else ()
-        self.all: list[Output] = [self.file] if self.file else []
-        self.all += [StandardOutput()] if form == "jsonl" else []
-
-    def tell(self, new: int) -> None:
-        """Say where the records are."""
-        if self.file and (new or self.before):
-            more = f", {new} of them new" if self.before else ""
-            _say(f"{new + len(self.before)} records in {self.file.path}{more}")
-
-    def close(self) -> None:
-        for each in self.all:
-            each.close()
-
-
-def _how_to_go_on(made: int, outputs: _Outputs, end: Ended) -> str:
-    """What is kept of a benchmark that was ended, and the command that measures the rest."""
-    from peerway.bench import machine
-
-    said = f"peerway: ended by {end.name} after {made} records"
-    if not made:
-        return f"peerway: ended by {end.name} before the first record"
-    if outputs.file is None:
-        return f"{said}, which are in no file; with --out they would be, and --append would go on from them"
-    more = "" if "--append" in sys.argv else " --append"
-    return f"{said}; they are in {outputs.file.path}, and this goes on from there:\n{machine.command()}{more}"
 
 
 def _measured(
@@ -329,13 +286,6 @@ def _show(results: Results, form: str, stat: str) -> None:
     notes = Terminal(stderr=True)
     for note in results.notes:
         notes.print(Text(f"note: {note}", style="dim"), soft_wrap=not notes.is_terminal)
-
-
-def _say(text: str) -> None:
-    from peerway.terminal import say
-
-    with suppress(OSError):  # of a terminal that is gone
-        say(text, err=True)
 
 
 def _show_tables(results: Results, statistic: str | None) -> None:
