@@ -1,4 +1,4 @@
-"""Where ranks are placed and how their lines are prefixed: as data."""
+"""Where ranks are placed, how their output is cut, and whose failure was the first: as data."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peerway.launch.lines import LONGEST, Prefixer
+from peerway.launch.lines import LONGEST, Lines
+from peerway.launch.output import names
 from peerway.launch.places import Host, assign, parse_list, read_host, visible_gpus
+from peerway.launch.tracebacks import Traceback, lost_ranks
+from peerway.launch.verdict import End, asked_for, first_failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,26 +84,139 @@ def test_parse_list() -> None:
     assert parse_list("\n") == set()
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_prefix_does_not_depend_on_how_the_stream_is_cut(size: int) -> None:
-    text = b"one\n\ntwo\rthree\nlast without end"
-    prefixer = Prefixer(b"[3] ")
-    out = (
-        b"".join(prefixer.feed(text[at : at + size]) for at in range(0, len(text), size)) + prefixer.finish()
-    )
-    assert out == b"[3] one\n[3] \n[3] two\rthree\n[3] last without end\n"
+# ---- lines and tracebacks ----
+
+LOGGED = b"""Traceback (most recent call last):
+  File "x.py", line 1, in <module>
+    1 / 0
+    ~~^~~
+ZeroDivisionError: division by zero
+"""
+CHAINED = (
+    LOGGED
+    + b"""
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "x.py", line 3, in <module>
+    ctx.flush(2)
+peerway._core.PeerLost: peerway: rank 2 was lost
+  more of its text
+"""
+)
+GROUP = b"""  + Exception Group Traceback (most recent call last):
+  |   File "x.py", line 1, in <module>
+  | ExceptionGroup: two (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | ValueError: 1
+    +------------------------------------
+"""
 
 
-def test_prefix_of_nothing_and_of_whole_lines() -> None:
-    assert Prefixer(b"x").finish() == b""
-    prefixer = Prefixer(b"[0] ")
-    assert prefixer.feed(b"a\nb\n") == b"[0] a\n[0] b\n"
-    assert prefixer.finish() == b""
+def pieces(text: bytes, size: int) -> tuple[bytes, list[bytes], bytes]:
+    """All that is shown, the tracebacks in it, and what was only shown in the end."""
+    lines = Lines()
+    found = [piece for at in range(0, len(text), size) for piece in lines.feed(text[at : at + size], 0.0)]
+    held = lines.let_go()
+    texts = [piece if isinstance(piece, bytes) else piece.text for piece in found + held]
+    whole = [piece.text for piece in found + held if isinstance(piece, Traceback)]
+    left = b"".join(piece if isinstance(piece, bytes) else piece.text for piece in held)
+    return b"".join(texts), whole, left
 
 
-def test_a_very_long_line_is_passed_on_in_pieces_with_one_prefix() -> None:
-    prefixer = Prefixer(b"[0] ")
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 10_000])
+@pytest.mark.parametrize(
+    ("text", "tracebacks", "held"),
+    [
+        (b"one\n\ntwo\rthree\nlast without end", [], b"last without end"),
+        (b"a\nb\n", [], b""),
+        (LOGGED, [LOGGED], LOGGED),
+        (b"before\n" + LOGGED + b"after\n", [LOGGED], b""),
+        (CHAINED, [CHAINED], CHAINED),
+        (LOGGED * 3, [LOGGED] * 3, LOGGED),
+        (GROUP + b"after\n", [GROUP + b"after\n"], GROUP + b"after\n"),
+        (b"Traceback (most recent\nis a word", [], b"is a word"),
+    ],
+)  # fmt: skip
+def test_lines_and_tracebacks_do_not_depend_on_how_the_stream_is_cut(
+    text: bytes, tracebacks: list[bytes], held: bytes, size: int
+) -> None:
+    assert pieces(text, size) == (text, tracebacks, held)
+
+
+@pytest.mark.parametrize(
+    ("text", "interrupt"),
+    [
+        (LOGGED, False),
+        (CHAINED, True),
+        (LOGGED.replace(b"ZeroDivisionError: division by zero", b"KeyboardInterrupt"), True),
+    ],
+)
+def test_which_tracebacks_are_of_an_interrupt(text: bytes, interrupt: bool) -> None:
+    lines = Lines()
+    lines.feed(text, 0.0)
+    assert lines.traceback is not None
+    assert lines.traceback.of_interrupt == interrupt
+
+
+def test_a_very_long_line_is_passed_on_in_pieces() -> None:
+    lines = Lines()
     long = b"x" * LONGEST
-    assert prefixer.feed(long) == b"[0] " + long
-    assert prefixer.feed(b"y\nz") == b"y\n"
-    assert prefixer.finish() == b"[0] z\n"
+    assert lines.feed(long, 0.0) == [long]
+    assert lines.feed(b"y\n" + LOGGED, 0.0) == [b"y\n"]
+    assert lines.traceback is not None
+    endless = Lines()
+    text = b"Traceback (most recent call last):\n" + b"  deeper\n" * (LONGEST // 9 + 9)
+    assert any(isinstance(piece, Traceback) for piece in endless.feed(text, 0.0))
+
+
+def test_the_last_lines_of_a_stream() -> None:
+    lines = Lines()
+    for number in range(2000):
+        lines.feed(b"line %d\n\n" % number, 0.0)
+    assert lines.last(2) == [b"line 1998", b"line 1999"]
+    assert b"".join(lines.last(10_000)) in b"".join(b"line %d" % number for number in range(2000))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"),
+    [([3], "rank 3"), ([0, 1], "ranks 0, 1"), ([5, 2, 3, 4, 0, 8, 9], "ranks 0, 2-5, 8, 9")],
+)
+def test_names_of_ranks(ranks: list[int], text: str) -> None:
+    assert names(ranks) == text
+
+
+# ---- whose failure was the first ----
+
+
+def end(rank: int, code: int, **more: object) -> End:
+    return End(rank, abs(code), code < 0, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("ends", "first", "asked"),
+    [
+        ([end(0, 0), end(1, 0)], None, 0),
+        ([end(2, 1), end(0, 1)], 2, 0),
+        ([end(1, 0), end(2, -11), end(0, -15, ended=True)], 2, 0),
+        # A rank that noticed the loss of another may be gone before it.
+        ([end(0, 1, lost=frozenset({2})), end(2, 1), end(1, 1, lost=frozenset({0}))], 2, 0),
+        ([end(0, 1, lost=frozenset({7})), end(2, 1)], 0, 0),
+        ([end(0, 1, lost=frozenset({1})), end(1, 1, lost=frozenset({0}))], 0, 0),
+        ([end(1, -2, asked=2), end(0, 1, asked=2)], None, 2),
+        ([end(1, -2, asked=2), end(0, -11, asked=2)], 0, 2),
+        ([end(1, 3), end(0, -2, asked=2)], 1, 2),
+        ([end(0, 0, asked=2), end(1, -9, asked=2, ended=True)], None, 2),
+        ([end(0, 0, asked=2), end(1, 0, asked=2)], None, 0),
+    ],
+)
+def test_the_first_failure(ends: list[End], first: int | None, asked: int) -> None:
+    found = first_failure(ends)
+    assert (found and found.rank) == first
+    assert asked_for(ends) == asked
+
+
+def test_the_last_lines_of_a_rank_say_whose_loss_ended_it() -> None:
+    assert lost_ranks([b"x", b"peerway._core.PeerLost: peerway: rank 12 was lost 0.8 s ago"]) == {12}
+    assert lost_ranks([b"all_gather: rank 3 is lost: its process (7 on here) ended"]) == {3}
+    assert lost_ranks([b"rank 3 was lost", b"but", b"we", b"went on"]) == frozenset()

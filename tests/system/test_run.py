@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import pty
 import re
 import signal
 import socket
+import struct
 import subprocess
+import sys
+import termios
 import time
 from pathlib import Path
 
@@ -285,7 +290,219 @@ def test_asked_twice_ends_what_ignores_the_first() -> None:
     assert job.poll() is None
     job.send_signal(signal.SIGINT)
     job.communicate(timeout=LIMIT)
-    assert job.returncode == 128 + signal.SIGKILL
+    assert job.returncode == 128 + signal.SIGINT
+
+
+# ---- output ----
+
+PROGRAM = """
+import os, sys, time
+rank = int(os.environ["PEERWAY_RANK"])
+def say(text, to=sys.stdout):
+    os.write(to.fileno(), text.encode())
+"""
+
+
+def job_of(script: str, *options: str, count: int = 3, **settings: object) -> subprocess.Popen[str]:
+    """A job of ranks of a Python program."""
+    command = peerway("run", "-n", str(count), *options, "--", sys.executable, "-c", PROGRAM + script)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **settings}
+    return subprocess.Popen(command, env=clean_environment(), **streams)  # type: ignore[call-overload, no-any-return]
+
+
+def test_lines_of_ranks_never_mix_and_nothing_is_lost() -> None:
+    # Lines come in pieces, from all ranks at once, more than pipes and the launcher hold.
+    job = job_of("""
+for i in range(3000):
+    line = f"{rank}:{i}:" + chr(97 + rank) * (i % 700) + "\\n"
+    say(line[: len(line) // 2]); say(line[len(line) // 2 :])
+""")
+    out, err = job.communicate(timeout=LIMIT)
+    assert (job.returncode, err) == (0, "")
+    lines = out.splitlines()
+    for rank in range(3):
+        expected = [f"{rank}:{i}:" + chr(97 + rank) * (i % 700) for i in range(3000)]
+        assert [line for line in lines if line.startswith(f"{rank}:")] == expected
+    assert len(lines) == 9000
+
+
+def test_lines_appear_as_they_come_and_unfinished_ones_soon() -> None:
+    job = job_of("""
+say("first\\n"); sys.stdin.readline(); say("a question? "); sys.stdin.readline(); say("done\\n")
+""", count=1, stdin=subprocess.PIPE)  # fmt: skip
+    assert job.stdout is not None
+    assert job.stdin is not None
+    for shown in ("first\n", "a question? "):
+        assert os.read(job.stdout.fileno(), 100).decode() == shown  # before it is given what it waits for
+        job.stdin.write("\n")
+        job.stdin.flush()
+    assert job.communicate(timeout=LIMIT)[0] == "done\n"
+
+
+def test_what_a_rank_writes_to_both_streams_keeps_its_order() -> None:
+    job = job_of("""
+for i in range(500): say(f"{i}\\n", (sys.stdout, sys.stderr)[i % 2])
+""", count=1, stderr=subprocess.STDOUT)  # fmt: skip
+    assert job.communicate(timeout=LIMIT)[0].split() == [str(i) for i in range(500)]
+
+
+def test_on_a_terminal_ranks_have_terminals() -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 123, 0, 0))
+    job = job_of("""print(sys.stdout.isatty(), os.get_terminal_size().columns)
+time.sleep(0.1 * rank)
+""", count=2, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL)  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while chunk := os.read(ours, 4096):
+            shown += chunk
+    os.close(ours)
+    assert job.wait(LIMIT) == 0
+    assert shown.decode().split("\r\n") == ["True 123", "True 123", ""]
+
+
+RAISES = """
+def deep(n):
+    if n == 0: raise ValueError("the same")
+    deep(n - 1)
+sys.stdin.close()
+"""
+
+
+@pytest.mark.parametrize("prefix", [[], ["--prefix"]])
+def test_equal_tracebacks_are_shown_once_and_whole(prefix: list[str]) -> None:
+    job = job_of(RAISES + "deep(3 if rank != 2 else 1)", *prefix, "--grace", "30", count=4)
+    _, err = job.communicate(timeout=LIMIT)
+    assert job.returncode == 1
+    at = err.rindex("peerway: rank")
+    shown, summary = err[:at], err[at:]
+    mark = r"\[(\d)\] " if prefix else "()"
+    blocks = re.findall(
+        rf"^{mark}Traceback .*\n(?:^(?:\[\d\] )?  .*\n)+^(?:\[\d\] )?ValueError: the same\n", shown, re.M
+    )
+    assert len(blocks) == 2, err
+    assert shown.count("ValueError: the same") == 2
+    others = re.findall(r"peerway: ranks? ([\d, -]+) wrote the same traceback as rank (\d)", shown)
+    named = {int(number) for these, first in others for text in (these, first) for number in ranks_in(text)}
+    assert named == {0, 1, 3}, err
+    assert "exited with status 1" in summary
+    assert "ValueError: the same" in summary
+
+
+def ranks_in(text: str) -> list[int]:
+    """The ranks that "0, 2-4" names."""
+    spans = [part.split("-") for part in text.split(", ")]
+    return [rank for span in spans for rank in range(int(span[0]), int(span[-1]) + 1)]
+
+
+def test_the_rank_that_failed_first_is_reported_and_not_the_lowest(tmp_path: Path) -> None:
+    # The launcher is stopped while the ranks fail, so it finds them all ended at once.
+    job = job_of(f"""
+open("{tmp_path}/ready" + str(rank), "w").close()
+while not os.path.exists(f"{tmp_path}/go{{rank}}"): time.sleep(0.01)
+if rank == 1: os.kill(os.getpid(), 11)
+print("the last of rank", rank, file=sys.stderr)
+sys.exit(rank + 4)
+""")
+    wait_until(lambda: all((tmp_path / f"ready{rank}").exists() for rank in range(3)), "the ranks' start")
+    children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
+    job.send_signal(signal.SIGSTOP)
+    for rank in (2, 1, 0):
+        before = sum(not alive(int(child)) for child in children)
+        (tmp_path / f"go{rank}").touch()
+        wait_until(lambda: sum(not alive(int(child)) for child in children) > before, "the rank's end")  # noqa: B023
+    job.send_signal(signal.SIGCONT)
+    _, err = job.communicate(timeout=LIMIT)
+    assert job.returncode == 6
+    assert re.fullmatch(
+        r"(?:the last of rank [20]\n){2}"
+        r"peerway: rank 2 \(process \d+\) exited with status 6; "
+        r"rank 1 \(process \d+\) was killed by signal 11 \(SIGSEGV\) after that; "
+        r"rank 0 \(process \d+\) exited with status 4 after that; its last lines:\n"
+        r"  \[2\] the last of rank 2\n",
+        err,
+    )
+
+
+def test_who_noticed_a_loss_is_not_the_one_that_failed(tmp_path: Path) -> None:
+    job = job_of(f"""
+if rank == 0:
+    sys.exit("peerway: rank 1 was lost 0.1 s ago")
+while not os.path.exists("{tmp_path}/go"): time.sleep(0.01)
+sys.exit("wrong input")
+""", "--grace", "30", count=2)  # fmt: skip
+    wait_until(lambda: "rank 1 was lost" in (job.stderr.readline() if job.stderr else ""), "rank 0's end")
+    time.sleep(0.3)
+    (tmp_path / "go").touch()
+    _, err = job.communicate(timeout=LIMIT)
+    assert job.returncode == 1
+    assert re.search(
+        r"peerway: rank 1 \(process \d+\) exited with status 1; rank 0 ended because of it", err
+    ), err
+    assert err.splitlines()[-1] == "  [1] wrong input"
+    assert "peerway: rank 0" not in err
+
+
+@pytest.mark.parametrize("options", [[], ["--tracebacks"]])
+def test_an_interrupt_ends_with_one_line(options: list[str]) -> None:
+    job = job_of("""
+try: say("ready\\n"); time.sleep(600)
+finally: say("saved\\n", sys.stderr)
+""", *options)  # fmt: skip
+    assert job.stdout is not None
+    assert [job.stdout.readline() for _ in range(3)] == ["ready\n"] * 3
+    job.send_signal(signal.SIGINT)
+    _, err = job.communicate(timeout=LIMIT)
+    assert job.returncode == 130
+    assert err.count("saved\n") == 3
+    told = err.replace("saved\n", "").splitlines()
+    if options:
+        assert "KeyboardInterrupt" in told
+        assert told[-1] == "peerway: interrupted by SIGINT"
+    else:
+        assert told == ["peerway: interrupted by SIGINT; ranks 0-2 left tracebacks, which --tracebacks shows"]
+
+
+def test_after_an_interrupt_other_errors_are_shown() -> None:
+    job = job_of("""
+try: say("ready\\n"); time.sleep(600)
+finally:
+    if rank == 1: raise OSError("the checkpoint cannot be written")
+""")
+    assert job.stdout is not None
+    assert [job.stdout.readline() for _ in range(3)] == ["ready\n"] * 3
+    job.send_signal(signal.SIGINT)
+    _, err = job.communicate(timeout=LIMIT)
+    assert job.returncode == 130
+    assert "OSError: the checkpoint cannot be written\n" in err
+    assert err.count("Traceback") == 2  # of that rank: the interrupt, and during it the error
+
+
+def test_a_full_disk_is_told() -> None:
+    with Path("/dev/full").open("w") as full:
+        job = job_of("say('x\\n'); time.sleep(0.1)", stdout=full)
+        _, err = job.communicate(timeout=LIMIT)
+    assert job.returncode == 1
+    assert "peerway: standard output cannot be written: No space left on device" in err
+
+
+def test_a_slow_reader_does_not_keep_signals_from_the_ranks() -> None:
+    job = job_of("""
+import signal
+def ended(*_): open(2, "w", closefd=False).write(f"got it\\n"); os._exit(0)
+signal.signal(signal.SIGUSR1, ended)
+say("ready\\n", sys.stderr)
+while True: say("x" * 1000 + "\\n")
+""")
+    assert job.stderr is not None
+    assert [job.stderr.readline() for _ in range(3)] == ["ready\n"] * 3
+    time.sleep(0.5)  # all is full
+    job.send_signal(signal.SIGUSR1)
+    assert [job.stderr.readline() for _ in range(3)] == ["got it\n"] * 3
+    out, _ = job.communicate(timeout=LIMIT)
+    assert set(out.splitlines()[:-1]) == {"x" * 1000}
+    assert job.returncode == 0
 
 
 def test_prefix_keeps_streams_apart_and_lines_whole(run: Run) -> None:

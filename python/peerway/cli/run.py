@@ -44,6 +44,9 @@ class NotExecutable(click.ClickException):
     help="auto: each rank to cores of its own, near its GPU or on one NUMA node.",
 )
 @hosts_options
+@click.option(
+    "--tracebacks", is_flag=True, help="Show also the Python tracebacks with which ranks answer an interrupt."
+)
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -53,6 +56,7 @@ def command(
     grace: float,
     bind: str,
     hosts: Hosts,
+    tracebacks: bool,
     program: str,
     arguments: tuple[str, ...],
 ) -> int:
@@ -63,13 +67,14 @@ def command(
 
     Rank 0 gets the standard input, the others none. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed
     to all ranks; a second SIGINT or SIGTERM ends them. The exit code is that of the first rank that failed
-    (128 and the signal's number for a signal). With GPUs, rank r uses number r modulo their number
+    (128 and the signal's number for a signal; 130 after Ctrl-C). Lines of ranks never mix, and a Python
+    traceback that several ranks write is shown once. With GPUs, rank r uses number r modulo their number
     (PEERWAY_DEVICE).
     """
     executable = find(program)
     places = hosts.places(ranks, bind)
     try:
-        return run_job(Job([executable, *arguments], places, prefix, grace))
+        return run_job(Job([executable, *arguments], places, prefix, grace, tracebacks))
     except OSError as error:
         raise NotExecutable(f"{program} cannot be run: {error.strerror or error}") from error
 

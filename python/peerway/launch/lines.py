@@ -1,47 +1,82 @@
-"""Prefixing the lines of a stream of bytes without changing them."""
+"""Cutting what comes from a stream, in chunks of any size, into whole lines and tracebacks."""
 
 from __future__ import annotations
 
-LONGEST = 1 << 20  # bytes of one line that are held back; a longer line is passed on in pieces
+from peerway.launch.tracebacks import Traceback, begins_one, may_have_one
+
+LONGEST = 1 << 20  # bytes of one line or traceback that are held back; a longer one is passed on in pieces
+KEPT = 4096  # bytes of the end of a stream that are remembered
+
+Piece = bytes | Traceback
 
 
-class Prefixer:
-    """Turns chunks of a stream into whole lines with a prefix each, so that lines of ranks never mix."""
+class Lines:
+    """Of one stream. `since` is when the last of what is held back came."""
 
-    def __init__(self, prefix: bytes) -> None:
-        self._prefix = prefix
-        self._held = bytearray()
-        self._inside = False  # the beginning of the line that is held was passed on already
+    def __init__(self) -> None:
+        self._begun = bytearray()  # a line without its end
+        self._shown = False  # the beginning of that line has been passed on
+        self.traceback: Traceback | None = None
+        self.since = 0.0
+        self._tail = b""
 
-    def feed(self, chunk: bytes) -> bytes:
-        """Take in a chunk and return what can be written now."""
-        self._held += chunk
-        end = self._held.rfind(b"\n") + 1
-        if end == 0 and len(self._held) < LONGEST:
-            return b""
-        if end == 0:
-            end = len(self._held)
-        ready = bytes(self._held[:end])
-        del self._held[:end]
-        return self._mark(ready)
+    @property
+    def holds(self) -> bool:
+        """Whether something is held back."""
+        return bool(self._begun) or self.traceback is not None
 
-    def finish(self) -> bytes:
-        """Return the last line, which had no end; it gets one, so that the next writer starts a line."""
-        ready = bytes(self._held)
-        self._held.clear()
-        if not ready:
-            return b"\n" if self._inside else b""
-        return self._mark(ready) + b"\n"
+    @property
+    def like(self) -> bytes:
+        """A whole traceback that is held back, to be compared with others; b"" when there is none."""
+        return self.traceback.text if self.traceback is not None and self.traceback.whole else b""
 
-    def _mark(self, ready: bytes) -> bytes:
-        # Only \n ends a line: a progress bar's \r stays inside one.
-        lines = ready.split(b"\n")
-        last = lines.pop()
-        marked = b"".join(
-            (b"" if index == 0 and self._inside else self._prefix) + line + b"\n"
-            for index, line in enumerate(lines)
-        )
-        if last:
-            marked += (b"" if self._inside and not lines else self._prefix) + last
-        self._inside = bool(last)
-        return marked
+    def feed(self, chunk: bytes, now: float) -> list[Piece]:
+        """Take in a chunk; return what can be shown at once, in order. Only \\n ends a line."""
+        self.since = now
+        self._tail = (self._tail + chunk)[-KEPT:] if len(chunk) < KEPT else chunk[-KEPT:]
+        self._begun += chunk
+        end = self._begun.rfind(b"\n") + 1
+        ready = bytes(self._begun[:end])
+        del self._begun[:end]
+        pieces: list[Piece] = []
+        if self._shown and ready:  # the rest of a line: no traceback begins in it
+            rest = ready.index(b"\n") + 1
+            pieces.append(ready[:rest])
+            ready = ready[rest:]
+            self._shown = False
+        if self.traceback is None and not may_have_one(ready):
+            pieces.append(ready)
+        else:
+            self._search(ready, pieces)
+        if len(self._begun) >= LONGEST:
+            pieces += self.let_go()
+        return [piece for piece in pieces if piece]
+
+    def _search(self, ready: bytes, pieces: list[Piece]) -> None:
+        for text in ready.split(b"\n")[:-1]:
+            line = text + b"\n"
+            if self.traceback is not None:
+                if self.traceback.bytes < LONGEST and self.traceback.take(line):
+                    continue
+                pieces.append(self.traceback)
+                self.traceback = None
+            if begins_one(line):
+                self.traceback = Traceback(line)
+            else:
+                pieces.append(line)
+
+    def let_go(self) -> list[Piece]:
+        """Return what is held back: it has been for long, or nothing follows."""
+        pieces: list[Piece] = [] if self.traceback is None else [self.traceback]
+        self.traceback = None
+        if self._begun:
+            pieces.append(bytes(self._begun))
+            self._begun.clear()
+            self._shown = True
+        return pieces
+
+    def last(self, count: int) -> list[bytes]:
+        """Return the last lines of the stream that are not empty."""
+        lines = self._tail.split(b"\n")
+        whole = lines if len(self._tail) < KEPT else lines[1:] or lines
+        return [line for line in whole if line.strip()][-count:]

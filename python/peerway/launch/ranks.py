@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import secrets
 import signal
 import subprocess
@@ -17,17 +18,10 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_LIMITS = resource.getrlimit(resource.RLIMIT_NOFILE)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Ending = tuple[int, bool]  # an exit status, or (True) the number of a signal
-
-
-@dataclass(frozen=True)
-class Streams:
-    """What a rank's streams are, as subprocess has it."""
-
-    input: int
-    output: int | None
 
 
 @dataclass
@@ -87,6 +81,13 @@ def adopt_orphans() -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def allow_descriptors(count: int) -> None:
+    """Let this process have so many open descriptors, if it may; the ranks keep the limit that they had."""
+    soft, hard = _LIMITS
+    if soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard) if hard >= 0 else count, hard))
+
+
 def job_environment(base: Mapping[str, str], ranks: int) -> dict[str, str]:
     """Make the environment that all ranks share: where to meet, and the secret to prove."""
     return {
@@ -103,11 +104,12 @@ def start(
     program: Sequence[str],
     shared: Mapping[str, str],
     place: Place,
-    streams: Streams,
+    streams: tuple[int, Mapping[int, int]],
     watch: Callable[[int], None],
 ) -> Rank:
     """Start the rank in a process group of its own, which it has `watch` know before its program runs.
 
+    `streams` is its input as subprocess has it, and its 1 and 2; one that is not named is as the launcher's.
     Raises OSError when the program cannot be run.
     """
     environment = {**shared, "PEERWAY_RANK": str(number), "PEERWAY_LOCAL_RANK": str(number)}
@@ -118,9 +120,9 @@ def start(
     process = subprocess.Popen(
         [*place.through, *program],
         env=environment,
-        stdin=streams.input,
-        stdout=streams.output,
-        stderr=streams.output,
+        stdin=streams[0],
+        stdout=streams[1].get(1),
+        stderr=streams[1].get(2),
         process_group=0,
         preexec_fn=_prepare(os.getpid(), place, watch),  # noqa: PLW1509  (the launcher has one thread)
     )
@@ -134,6 +136,7 @@ def _prepare(launcher: int, place: Place, watch: Callable[[int], None]) -> Calla
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != launcher:  # it died before that took hold
             os._exit(1)
+        resource.setrlimit(resource.RLIMIT_NOFILE, _LIMITS)
         if place.cores:
             os.sched_setaffinity(0, place.cores)
 

@@ -10,13 +10,15 @@ import socket
 import subprocess
 import time
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from peerway.launch import ranks
 from peerway.launch.guardian import Guardian
+from peerway.launch.input import Input
+from peerway.launch.output import Output, names
 from peerway.launch.processes import descendants, reap_orphans
-from peerway.launch.ranks import Streams
-from peerway.launch.streams import Input, Output
+from peerway.launch.tracebacks import lost_ranks
+from peerway.launch.verdict import ENDING, End, asked_for, first_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 LAST_WORDS = 2.0  # seconds between SIGTERM and SIGKILL
+QUOTED = 12  # lines of the rank that failed first
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Job:
     places: Sequence[Place]
     prefix: bool = False
     grace: float = 5.0  # seconds that the others have when a rank has died
+    tracebacks: bool = False  # show also those with which ranks answer an interrupt
 
 
 def run(job: Job) -> int:
@@ -50,7 +54,7 @@ def run(job: Job) -> int:
         with supervisor.signals():
             supervisor.start()
             supervisor.follow()
-            return supervisor.code
+            return supervisor.conclude()
     finally:
         supervisor.clear()
         guardian.dismiss()
@@ -63,11 +67,15 @@ class Supervisor:
         self._job, self._guardian = job, guardian
         self._selector = selectors.DefaultSelector()
         self._ranks: list[Rank] = []
-        self._outputs = 0
+        self._output = Output(self._selector, job.prefix, job.tracebacks)
+        self._unwatched: list[Rank] = []
         self._input: Input | None = None
-        self._passed: set[int] = set()
+        self._passed: list[int] = []
+        self._ended_by_us: set[int] = set()
         self._next: tuple[float, int] | None = None  # when which signal ends what still runs
-        self.code = 0
+        self._impatient = False  # the user asked twice
+        self._ends: list[tuple[Rank, End]] = []  # in the order of time
+        self._announced: int | None = None
 
     # ---- signals ----
 
@@ -99,8 +107,10 @@ class Supervisor:
                 continue
             if number in (signal.SIGINT, signal.SIGTERM) and number in self._passed:
                 self._next = (time.monotonic(), signal.SIGTERM)  # asked twice: the grace is over
+                self._impatient = True
                 continue
-            self._passed.add(number)
+            self._passed.append(number)
+            self._output.interrupted |= number in ENDING
             self._send(number)
 
     def _send(self, number: int) -> None:
@@ -112,16 +122,20 @@ class Supervisor:
     def start(self) -> None:
         """Start all ranks."""
         shared = ranks.job_environment(os.environ, len(self._job.places))
+        ranks.allow_descriptors(4 * len(self._job.places) + 64)
         for number, place in enumerate(self._job.places):
             terminal = number == 0 and os.isatty(0)
             stdin = subprocess.DEVNULL if number else subprocess.PIPE if terminal else 0
-            output = subprocess.PIPE if self._job.prefix else None
-            streams = Streams(stdin, output)
-            rank = ranks.start(number, self._job.program, shared, place, streams, self._guardian.watch)
+            streams = self._output.connect(number)
+            try:
+                rank = ranks.start(
+                    number, self._job.program, shared, place, (stdin, streams), self._guardian.watch
+                )
+            finally:
+                for descriptor in set(streams.values()):
+                    os.close(descriptor)
             self._ranks.append(rank)
-            for stream, target in ((rank.process.stdout, 1), (rank.process.stderr, 2)):
-                if stream is not None:
-                    self._forward(stream, Output(stream.fileno(), target, number))
+            self._watch(rank)
             if rank.process.stdin is not None:
                 signal.signal(
                     signal.SIGTTIN, signal.SIG_IGN
@@ -129,15 +143,20 @@ class Supervisor:
                 self._input = Input(self._selector, 0, os.dup(rank.process.stdin.fileno()))
                 rank.process.stdin.close()
 
-    def _forward(self, stream: IO[bytes], output: Output) -> None:
-        def pump() -> None:
-            if not output.pump():
-                self._selector.unregister(output.source)
-                self._outputs -= 1
-                stream.close()
+    def _watch(self, rank: Rank) -> None:
+        """Learn of the rank's end in the order in which ranks end, which SIGCHLD does not tell."""
+        try:
+            watched = os.pidfd_open(rank.pid)
+        except OSError:  # Linux before 5.3: those that end between two looks are taken in their order
+            self._unwatched.append(rank)
+            return
 
-        self._outputs += 1
-        self._selector.register(output.source, selectors.EVENT_READ, pump)
+        def ended() -> None:
+            self._selector.unregister(watched)
+            os.close(watched)
+            self._note_end(rank)
+
+        self._selector.register(watched, selectors.EVENT_READ, ended)
 
     # ---- follow ----
 
@@ -149,45 +168,102 @@ class Supervisor:
         if self._input is not None:
             self._input.close()
         self.clear()  # what the ranks left running holds their streams open
+        self._impatient = False
         until = time.monotonic() + LAST_WORDS
-        while self._outputs and time.monotonic() < until:
+        while self._output.unfinished and not self._impatient and time.monotonic() < until:
             self._turn(until)
+            if self._output.pending:  # whoever reads the launcher's own streams takes the time that they take
+                until = time.monotonic() + LAST_WORDS
+        self._output.finish()
 
     def _turn(self, until: float | None = None) -> None:
-        wake_at = min((moment for moment in (until, self._next and self._next[0]) if moment), default=None)
+        moments = (until, self._next and self._next[0], self._output.due())
+        wake_at = min((moment for moment in moments if moment), default=None)
         timeout = None if wake_at is None else max(0.0, wake_at - time.monotonic())
         for key, _ in self._selector.select(timeout):
-            call: Callable[[], None] = key.data
-            call()
+            if self._selector.get_map().get(key.fileobj) is key:  # no earlier call of this turn has ended it
+                call: Callable[[], None] = key.data
+                call()
+        self._announce()
         if self._next is not None and time.monotonic() >= self._next[0]:
             number = self._next[1]
             self._next = None if number == signal.SIGKILL else (time.monotonic() + LAST_WORDS, signal.SIGKILL)
+            self._ended_by_us |= {rank.number for rank in self._running()}
             self._send(number)
+        self._output.advance(time.monotonic())
 
     def _running(self) -> list[Rank]:
         return [rank for rank in self._ranks if rank.ending is None]
 
     def _look(self) -> None:
-        for rank in self._running():
-            if rank.look():
-                self._ended(rank)
+        for rank in self._unwatched:
+            self._note_end(rank)
         reap_orphans({rank.pid for rank in self._ranks} | {self._guardian.process})
 
-    def _ended(self, rank: Rank) -> None:
+    def _note_end(self, rank: Rank) -> None:
+        if rank.ending is not None or not rank.look():
+            return
+        assert rank.ending is not None
         if rank.number == 0 and self._input is not None:
             self._input.close()
-        if rank.code == 0 or self.code:
+        self._output.drain(rank.number)
+        last = self._output.last_lines(rank.number, QUOTED)
+        asked = next(
+            (number for number in self._passed if number in ENDING or rank.ending == (number, True)), 0
+        )
+        ended = rank.number in self._ended_by_us
+        self._ends.append((rank, End(rank.number, *rank.ending, ended, asked, lost_ranks(last))))
+        if rank.code:
+            self._next = self._next or (time.monotonic() + self._job.grace, signal.SIGTERM)
+
+    def _announce(self) -> None:
+        """Say who failed while the others may still run for long; the summary comes when they have ended."""
+        running = {rank.number for rank in self._running()}
+        first = first_failure([end for _, end in self._ends])
+        if first is None or self._announced is not None or not running or first.lost & running:
             return
-        self.code = rank.code
-        others = len(self._running())
-        if others and self._next is None:
-            self._next = (time.monotonic() + self._job.grace, signal.SIGTERM)
-        asked = rank.ending is not None and rank.ending[1] and rank.ending[0] in self._passed
-        if not asked and (others or (rank.ending and rank.ending[1])):
-            what = f"; the {others} still running will be ended in {self._job.grace:g} s" if others else ""
-            say(rank.describe() + what)
+        self._announced = first.rank
+        self._output.show_all_of(first.rank)
+        how = self._ranks[first.rank].describe()
+        self._output.say(f"{how}; the {len(running)} still running will be ended in {self._job.grace:g} s")
 
     # ---- end ----
+
+    def conclude(self) -> int:
+        """Say how the job ended; give its exit code: that of the first rank that failed, or 0."""
+        ends = [end for _, end in self._ends]
+        first, asked = first_failure(ends), asked_for(ends)
+        if first is not None:
+            self._summarise(first, [end for end in ends if end.code and end is not first])
+        elif asked in ENDING:
+            left = self._output.left_out
+            whose = f"; {names(left)} left tracebacks, which --tracebacks shows" if left else ""
+            forced = {end.rank for end in ends if end.ended}
+            killed = f"; {names(forced)} did not end in time and had to be ended" if forced else ""
+            self._output.say(f"interrupted by {ranks.signal_name(asked)}{killed}{whose}")
+        errors = self._output.errors()
+        for error in errors:
+            self._output.say(error)
+        while self._output.pending and not self._impatient:
+            self._turn()
+        return first.code if first else 128 + asked if asked else 1 if errors else 0
+
+    def _summarise(self, first: End, others: list[End]) -> None:
+        if len(self._ranks) == 1 and not first.by_signal:
+            return  # as a shell, which leaves it to the program to say why it fails
+        if self._announced == first.rank and self._output.said_last:
+            return
+        text = self._ranks[first.rank].describe()
+        alone = [end.rank for end in others if end.own and not end.lost]
+        caused = [end.rank for end in others if end.rank not in alone]
+        if caused:
+            text += f"; {names(caused)} ended because of it"
+        for rank in alone:
+            text += f"; {self._ranks[rank].describe()} after that"
+        quoted = self._output.last_lines(first.rank, QUOTED) if len(self._ranks) > 1 else []
+        self._output.say(text + ("; its last lines:" if quoted else ""))
+        for line in quoted:
+            self._output.quote(first.rank, line)
 
     def clear(self) -> None:
         """End all that is left of the job, first kindly, then not; reap the ranks."""
@@ -202,9 +278,3 @@ class Supervisor:
                 left = descendants(os.getpid(), {self._guardian.process})
         for rank in self._ranks:
             rank.process.wait()
-
-
-def say(text: str) -> None:
-    """Tell the user on standard error."""
-    with contextlib.suppress(OSError):
-        os.write(2, f"peerway: {text}\n".encode())

@@ -1,37 +1,10 @@
-"""The streams of the ranks: their output with a prefix to each line, and the terminal's input for rank 0."""
+"""The terminal's input for rank 0."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import selectors
-
-from peerway.launch.lines import Prefixer
-
-
-class Output:
-    """What one rank writes to one of its streams goes, line by line, to the launcher's own."""
-
-    def __init__(self, source: int, target: int, rank: int) -> None:
-        self.source = source
-        self._target = target
-        self._lines = Prefixer(f"[{rank}] ".encode())
-
-    def pump(self) -> bool:
-        """Pass on what is there. False at the end of the stream, or when nobody reads the launcher's."""
-        chunk = os.read(self.source, 1 << 16)
-        try:
-            write_all(self._target, self._lines.feed(chunk) if chunk else self._lines.finish())
-        except BrokenPipeError:
-            return False  # the rank will get the same error at its next write
-        return bool(chunk)
-
-
-def write_all(target: int, text: bytes) -> None:
-    """Write everything, however little each call takes."""
-    view = memoryview(text)
-    while view:
-        view = view[os.write(target, view) :]
 
 
 class Input:

@@ -1,0 +1,251 @@
+"""What the ranks write, on its way to the launcher's own streams: as it comes, whole lines and tracebacks."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import select
+import selectors
+import termios
+import time
+import tty
+from typing import TYPE_CHECKING
+
+from peerway.launch.lines import Lines
+from peerway.launch.sink import Sink
+from peerway.launch.tracebacks import Traceback
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+QUIET = 0.2  # seconds without another byte after which what is not whole is shown as it is
+LONGEST_WAIT = 1.0  # seconds that a traceback waits for equal ones of other ranks, as long as they come
+_REMEMBERED = 64  # tracebacks of one sink that are not shown a second time
+
+
+class Stream:
+    """One that a rank writes."""
+
+    def __init__(self, source: int, rank: int, sink: Sink) -> None:
+        self.source, self.rank, self.sink = source, rank, sink
+        self.lines = Lines()
+        self.open = True
+        self.read = False  # the selector has it
+
+    def chunk(self) -> bytes:
+        """Read what there is; b"" at the end."""
+        try:
+            return os.read(self.source, 1 << 16)
+        except OSError as error:  # a terminal whose other side nobody has open any more
+            if error.errno != errno.EIO:
+                raise
+            return b""
+
+
+class Output:
+    """That of all ranks. Where both of the launcher's streams are one file, so are those of each rank: what
+    it wrote to them stays in its order."""
+
+    def __init__(self, selector: selectors.BaseSelector, prefix: bool, tracebacks: bool) -> None:
+        self._selector, self._prefix, self._all = selector, prefix, tracebacks
+        self._streams: list[Stream] = []
+        self._shown: dict[tuple[Sink, bytes], int] = {}
+        self._sinks: dict[int, Sink] = {}
+        for descriptor in (1, 2):
+            with contextlib.suppress(OSError):  # it may be closed
+                same = descriptor == 2 and 1 in self._sinks and os.path.sameopenfile(1, 2)
+                self._sinks[descriptor] = self._sinks[1] if same else Sink(descriptor, selector)
+        self.interrupted = False  # the user asked for the end: that of Python ranks is no news
+        self.left_out: set[int] = set()  # whose tracebacks were not shown
+
+    # ---- streams ----
+
+    def connect(self, rank: int) -> dict[int, int]:
+        """Make the streams of a rank; give what it is to have as its 1 and 2, to be closed here then."""
+        ends: dict[Sink, int] = {}
+        for sink in self._sinks.values():
+            if sink not in ends:
+                source, ends[sink] = _terminal(sink) if os.isatty(sink.descriptor) else os.pipe()
+                stream = Stream(source, rank, sink)
+                self._streams.append(stream)
+                self._listen(stream, not sink.full)
+        return {descriptor: ends[sink] for descriptor, sink in self._sinks.items()}
+
+    def _listen(self, stream: Stream, wanted: bool) -> None:
+        if stream.open and wanted != stream.read:
+            stream.read = wanted
+            if wanted:
+                self._selector.register(stream.source, selectors.EVENT_READ, lambda: self._pump(stream))
+            else:
+                self._selector.unregister(stream.source)
+
+    def _pump(self, stream: Stream) -> None:
+        if not stream.open:
+            return
+        chunk = b"" if stream.sink.error else stream.chunk()
+        if not chunk:
+            self._listen(stream, False)
+            stream.open = False
+            os.close(stream.source)  # where nobody reads the launcher's, the rank's next write fails
+        for piece in stream.lines.feed(chunk, time.monotonic()):
+            self._show(stream, piece)
+
+    def drain(self, rank: int) -> None:
+        """Take in what a rank that has ended left in its streams."""
+        for stream in (one for one in self._of(rank) if one.open):
+            there = select.poll()
+            there.register(stream.source, select.POLLIN)
+            while stream.open and there.poll(0):
+                self._pump(stream)
+
+    def _of(self, rank: int) -> list[Stream]:
+        return [stream for stream in self._streams if stream.rank == rank]
+
+    # ---- showing ----
+
+    def _show(self, stream: Stream, piece: bytes | Traceback) -> None:
+        if isinstance(piece, bytes):
+            stream.sink.write(piece, stream, self._mark(stream))
+            return
+        text = piece.text
+        same = [stream.rank] if text.endswith(b"\n") else []
+        for other in self._streams:
+            held = other.lines.traceback
+            if same and other.sink is stream.sink and held and held.whole and held.text == text:
+                other.lines.traceback = None
+                same.append(other.rank)
+        first = self._shown.get((stream.sink, text)) if same else None
+        if first is None or first == stream.rank:  # what one rank repeats is shown as often
+            stream.sink.write(text, stream, self._mark(stream))
+            if same:
+                self._shown[stream.sink, text] = first = stream.rank
+                if len(self._shown) > _REMEMBERED:
+                    del self._shown[next(iter(self._shown))]
+        others = [rank for rank in same if rank != first]
+        if others:
+            note = f"peerway: {names(others)} wrote the same traceback as rank {first}\n"
+            stream.sink.write(note.encode(), None)
+
+    def _mark(self, stream: Stream) -> bytes:
+        return f"[{stream.rank}] ".encode() if self._prefix else b""
+
+    def say(self, text: str) -> None:
+        """Tell the user something of the launcher itself."""
+        if 2 in self._sinks:
+            self._sinks[2].write(f"peerway: {text}\n".encode(), self)
+
+    def quote(self, rank: int, line: bytes) -> None:
+        """Show once more a line that a rank wrote."""
+        if 2 in self._sinks:
+            self._sinks[2].write(line.rstrip(b"\n") + b"\n", self, f"  [{rank}] ".encode())
+
+    @property
+    def said_last(self) -> bool:
+        """Whether the launcher itself was the last to write an error."""
+        return 2 in self._sinks and self._sinks[2].last_writer is self
+
+    def last_lines(self, rank: int, count: int) -> list[bytes]:
+        """Give the last lines of a rank: those of its errors, or of its output where there are none."""
+        for stream in reversed(self._of(rank)):
+            if lines := stream.lines.last(count):
+                return lines
+        return []
+
+    # ---- time ----
+
+    def due(self) -> float | None:
+        """Tell when to call `advance`."""
+        return min(self._due().values(), default=None)
+
+    def _due(self) -> dict[Stream, float]:
+        """Tell when which streams show what they hold: equal tracebacks together, if they come together."""
+        held = [one for one in self._streams if one.lines.holds and not (self._withheld(one) and one.open)]
+        newest: dict[bytes, float] = {}
+        for stream in held:
+            text = stream.lines.like
+            newest[text] = max(newest.get(text, 0.0), stream.lines.since)
+        return {
+            stream: min(newest[stream.lines.like], stream.lines.since + LONGEST_WAIT) + QUIET
+            if stream.lines.like
+            else stream.lines.since + QUIET
+            for stream in held
+        }
+
+    def _withheld(self, stream: Stream) -> bool:
+        traceback = stream.lines.traceback
+        return self.interrupted and not self._all and traceback is not None and traceback.of_interrupt
+
+    def advance(self, now: float) -> None:
+        """Show what has waited long enough; read again from the ranks where there is room again."""
+        for stream in self._streams:
+            self._listen(stream, not stream.sink.full)
+        for stream, moment in self._due().items():
+            if moment <= now:
+                self._let_go(stream)
+
+    def show_all_of(self, rank: int) -> None:
+        """Show what is held back of a rank: it has ended."""
+        for stream in self._of(rank):
+            self._let_go(stream)
+
+    def _let_go(self, stream: Stream) -> None:
+        if self._withheld(stream):
+            stream.lines.traceback = None
+            self.left_out.add(stream.rank)
+        for piece in stream.lines.let_go():
+            self._show(stream, piece)
+
+    # ---- end ----
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether something is still to be read or written."""
+        return any(stream.open for stream in self._streams) or self.pending
+
+    @property
+    def pending(self) -> bool:
+        """Whether the reader of the launcher's own streams lets it wait."""
+        return any(sink.pending for sink in self._sinks.values())
+
+    def finish(self) -> None:
+        """Show what is left of streams that have ended."""
+        for stream in self._streams:
+            self._let_go(stream)
+
+    def errors(self) -> list[str]:
+        """Say what could not be written, and why. A reader that went away is no error, as for any program."""
+        found = {sink: sink.error for sink in self._sinks.values() if sink.error}
+        return [
+            f"{'standard output' if sink.descriptor == 1 else 'standard error'} cannot be written: "
+            f"{error.strerror}; what the ranks wrote to it from then on is lost"
+            for sink, error in found.items()
+            if not isinstance(error, BrokenPipeError)
+        ]
+
+
+def _terminal(sink: Sink) -> tuple[int, int]:
+    """Make a terminal of the same size: programs write to one line by line, and with colours."""
+    ours, theirs = os.openpty()
+    tty.setraw(theirs)  # nothing is echoed, and \\n stays \\n
+    with contextlib.suppress(OSError):
+        size = fcntl.ioctl(sink.descriptor, termios.TIOCGWINSZ, bytes(8))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, size)
+    return ours, theirs
+
+
+def names(ranks: Iterable[int]) -> str:
+    """Name ranks: "rank 3", "ranks 0, 2-5"."""
+    ordered = sorted(set(ranks))
+    spans: list[list[int]] = []
+    for rank in ordered:
+        if spans and rank == spans[-1][-1] + 1:
+            spans[-1] = [spans[-1][0], rank]
+        else:
+            spans.append([rank, rank])
+    texts = [
+        str(low) if low == high else f"{low}, {high}" if high == low + 1 else f"{low}-{high}"
+        for low, high in spans
+    ]
+    return ("rank " if len(ordered) == 1 else "ranks ") + ", ".join(texts)

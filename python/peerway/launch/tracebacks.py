@@ -1,0 +1,64 @@
+"""Python's tracebacks in the lines of a stream: where one ends, and what its last line says."""
+
+from __future__ import annotations
+
+import re
+
+# Any line that begins one has one of these, so that other output is searched quickly.
+_SIGNS = (b"Traceback (most recent call last):", b"Exception ignored ", b"Exception in thread ")
+_BEGINS = re.compile(
+    rb"(?:  \+ )?(?:Exception Group )?Traceback \(most recent call last\):|Exception (?:ignored |in thread )"
+)
+_CHAINS = (b"During handling of the above exception,", b"The above exception was the direct cause of")
+# What an interrupted rank raises, and what its end makes of the others.
+_INTERRUPTS = re.compile(rb"KeyboardInterrupt\b|(?:[\w.]+\.)?(?:Interrupted|PeerLost): ")
+_LOST = re.compile(rb"\brank (\d+) (?:is|was) lost\b|\brank (\d+) was interrupted in a collective\b")
+
+
+def may_have_one(text: bytes) -> bool:
+    """Tell whether a traceback may begin in these lines."""
+    return any(sign in text for sign in _SIGNS)
+
+
+def begins_one(line: bytes) -> bool:
+    """Tell whether this line begins a traceback."""
+    return _BEGINS.match(line) is not None
+
+
+def lost_ranks(last_lines: list[bytes]) -> frozenset[int]:
+    """Find the ranks whose end these lines, the last that a rank wrote, give as the reason."""
+    found = _LOST.finditer(b"\n".join(last_lines[-3:]))
+    return frozenset(int(one[1] or one[2]) for one in found)
+
+
+class Traceback:
+    """The lines of a traceback, as they come."""
+
+    def __init__(self, line: bytes) -> None:
+        self._lines = [line]
+        self.whole = False  # the line with the exception has come; more lines of its text may follow
+        self.bytes = len(line)
+        self._last = line
+
+    def take(self, line: bytes) -> bool:
+        """Add a line; False when it is not of this traceback, which is whole then."""
+        if line.startswith((*_CHAINS, *_SIGNS[1:])):
+            self.whole = False
+        elif line.strip() and line[:1] not in b" \t":
+            if self.whole:
+                return False
+            if not begins_one(line):
+                self.whole, self._last = True, line
+        self._lines.append(line)
+        self.bytes += len(line)
+        return True
+
+    @property
+    def text(self) -> bytes:
+        """All its lines."""
+        return b"".join(self._lines)
+
+    @property
+    def of_interrupt(self) -> bool:
+        """Whether it says only that the program was interrupted, or that another rank has gone."""
+        return self.whole and _INTERRUPTS.match(self._last) is not None
