@@ -33,6 +33,13 @@ namespace {
 using Seconds = std::optional<double>;
 using Release = nb::call_guard<nb::gil_scoped_release>;
 
+// Closing always ends; what a signal handler raised meanwhile comes after it.
+template <typename Owner>
+void close_interruptibly(Owner& owner) {
+  owner.close();
+  throw_if_interrupted();
+}
+
 nb::bytes to_bytes(const peerway::Key& key) { return nb::bytes(key.data(), key.size()); }
 
 /// A handle for kernels, as the bytes that they take by value.
@@ -84,9 +91,13 @@ void bind_team(nb::module_& module) {
       .def("lost", [](Team& team, int rank) { return team->lost(rank); })
       .def("all_gather", &all_gather, nb::arg("mine"), nb::arg("timeout") = nb::none())
       .def(
-          "barrier", [](Team& team, Seconds seconds) { team->barrier(timeout(seconds)); },
+          "barrier",
+          [](Team& team, Seconds seconds) {
+            team->barrier(timeout(seconds));
+            throw_if_interrupted();
+          },
           nb::arg("timeout") = nb::none(), Release())
-      .def("close", &Team::close, Release());
+      .def("close", &close_interruptibly<Team>, Release());
 }
 
 /// Keeps memory that allocate() gave, after its region and context.
@@ -249,7 +260,7 @@ void bind_context(nb::module_& module) {
           nb::arg("rank") = PW_ANY_RANK, nb::arg("timeout") = nb::none())
       .def(
           "end_waits", [](Context& context) { context->close(); }, Release())
-      .def("close", &Context::close, Release());
+      .def("close", &close_interruptibly<Context>, Release());
 }
 
 /// Address and size of an array that only speaks DLPack.

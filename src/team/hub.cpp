@@ -44,6 +44,14 @@ void Hub::run() {
   }
   door_.close();
   connections_.clear();  // the others see the hub's end at once
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+bool Hub::ends_within(uint64_t ns) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, std::chrono::nanoseconds(ns), [this] { return ended_; });
 }
 
 void Hub::serve() {

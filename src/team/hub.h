@@ -3,9 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +29,8 @@ class Hub {
   ~Hub();
   /// Let it end soon, without waiting for the goodbyes of others.
   void hurry() { hurried_.store(true); }
+  /// Whether it has ended within so much time.
+  [[nodiscard]] bool ends_within(uint64_t ns);
   /// In a forked child, where the thread does not exist.
   void forget() { thread_.detach(); }
 
@@ -68,6 +72,9 @@ class Hub {
   uint64_t linger_until_ = PW_FOREVER;  ///< set when rank 0 has left
   bool over_ = false;
   std::atomic<bool> hurried_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;  ///< under the mutex
   std::thread thread_;
 };
 

@@ -98,7 +98,8 @@ void Member::stop() {
   }
   wake_.ring();
   thread_.join();
-  if (hub_ && hurried_) hub_->hurry();
+  while (hub_ && !hub_->ends_within(Interrupt::kSlice))
+    if (hurried_ = hurried_ || Interrupt::ask(); hurried_) hub_->hurry();
   hub_.reset();
 }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import select
 import signal
 import time
+from pathlib import Path
 
 from ranks import Ranks
 
@@ -44,3 +45,51 @@ def test_sigint_ends_every_wait() -> None:
         assert "rank 0 was interrupted in a collective" in other["message"]
         ranks.tell(0)
         ranks.end()
+
+
+def wait_for_stop(pid: int) -> None:
+    """Until all threads of the process are stopped."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        states = [
+            stat.read_text().rpartition(")")[2].split()[0]
+            for stat in Path(f"/proc/{pid}/task").glob("*/stat")
+        ]
+        if set(states) <= {"T"}:
+            return
+        assert time.monotonic() < deadline, states
+        time.sleep(0.005)
+
+
+LINGER = 2.0  # s that rank 0 leaves the others for their goodbyes
+
+
+def test_sigint_ends_every_wait_for_a_rank_that_is_stopped() -> None:
+    names: list[str] = []
+    with Ranks("interrupts_absent.py", 2, PEERWAY_PATHS="staged", PEERWAY_TIMEOUT="600") as ranks:
+        first, second = ranks.processes
+        while (said := ranks.read(1)) != "end":
+            assert said == "stop me"
+            second.send_signal(signal.SIGSTOP)
+            wait_for_stop(second.pid)
+            ranks.tell(0)
+            name = ranks.read(0)
+            names.append(name)
+            assert first.stdout is not None
+            if name == "close of a context":  # which waits for nobody
+                assert ranks.read(0)["raised"] == "nothing"
+            else:
+                time.sleep(0.1)  # into the wait
+                began = time.monotonic()
+                first.send_signal(signal.SIGINT)
+                assert select.select([first.stdout], [], [], PATIENCE)[0], f"{name}: SIGINT does not end it"
+                found = ranks.read(0)
+                assert found["raised"] == "KeyboardInterrupt", (name, found)
+                assert name != "close of a team" or found["at"] - began < LINGER / 3
+                print(f"{name}: {1000 * (found['at'] - began):.1f} ms")
+            second.send_signal(signal.SIGCONT)
+            for rank in (1, 0):
+                ranks.tell(rank)
+        assert ranks.read(0) == "end"
+        ranks.end()
+    assert len(names) == 10, names

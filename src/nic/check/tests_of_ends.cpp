@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "nic/check/stays.h"
 #include "nic/check/tests.h"
 
 namespace pw::nic::check {
@@ -188,14 +189,17 @@ std::string closed(NearEnd& near) {
   uint64_t count = 0;
   near.renew(2);
   for (int i = 0; i < kRounds; ++i) {
-    std::vector<std::byte> room(near.largest(65536));
+    Stays<std::vector<std::byte>> held(near.largest(65536));
+    std::vector<std::byte>& room = *held;
     pw_nic_span span{};
     span.size = sizeof span;
     span.address = room.data();
     span.bytes = room.size();
     span.descriptor = -1;
     pw_nic_key key{};
-    End end(Plugin::load(near.stand().options.plugin), near.stand().job, near.stand().options.configuration);
+    Stays<End> open(Plugin::load(near.stand().options.plugin), near.stand().job,
+                    near.stand().options.configuration);
+    End& end = *open;
     pw_nic_memory* memory = end.add(span, key);
     pw_nic_peer* peer = end.connect(near.address(2));
     pw_nic_remote* remote = end.import(peer, near.key(2));

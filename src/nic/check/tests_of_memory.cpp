@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "nic/check/stays.h"
 #include "nic/check/tests.h"
 
 namespace pw::nic::check {
@@ -78,7 +79,8 @@ std::string at_the_target(NearEnd& near) {
 std::string at_home(NearEnd& near) {
   near.renew(1);
   std::memset(near.arena(1).at(0), 0x77, NearEnd::kRoom);
-  std::vector<std::byte> room(8 * kPiece);
+  Stays<std::vector<std::byte>> held(8 * kPiece);
+  std::vector<std::byte>& room = *held;
   uint64_t count = 0;
   for (Rounds rounds(near.share_s, 12); rounds.next();) {
     pw_nic_span span{};

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <vector>
 
 #include "base/clock.h"
 #include "nic/check/random.h"
+#include "nic/check/stays.h"
 
 namespace pw::nic::check {
 namespace {
@@ -289,7 +289,8 @@ Places unpack_places(const Bytes& bytes) {
 }
 
 Moved run_traffic(End& end, const Stand& stand, uint32_t rank, const Places& places) {
-  return Traffic(end, stand, rank, places).run();
+  Stays<Traffic> traffic(end, stand, rank, places);
+  return traffic->run();
 }
 
 }  // namespace pw::nic::check

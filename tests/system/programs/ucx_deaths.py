@@ -2,8 +2,8 @@
 
     ucx_deaths.py BYTES
 
-Every rank takes itself for a host of its own, puts BYTES and a signal into each rank that is alive, again and
-again, and tells of each rank that it finds lost. A line on its standard input ends it.
+Every rank takes itself for a host of its own (not with ONE_HOST in the environment), puts BYTES and a signal
+into each rank that is alive, again and again, and tells of each rank that it finds lost. A line on its standard input ends it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import os
 import sys
 import threading
 
-os.environ["PEERWAY_HOST_ID"] = f"host {os.environ['PEERWAY_RANK']}"
+if not os.environ.get("ONE_HOST"):
+    os.environ["PEERWAY_HOST_ID"] = f"host {os.environ['PEERWAY_RANK']}"
 
 import peerway
 
