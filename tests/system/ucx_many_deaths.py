@@ -18,7 +18,7 @@ import sys
 import time
 
 from ranks import Ranks
-from ucx_builds import SYSTEM, TRANSPORTS, WHEEL
+from ucx_builds import DEFAULT, SYSTEM, TRANSPORTS, WHEEL
 
 LIBRARIES = {"system": SYSTEM, "wheel": WHEEL}
 VICTIMS = ((1, 2), (3, 1), (0, 3), (2, 0))
@@ -53,7 +53,7 @@ def main() -> None:
     """Run jobs until so many ranks were killed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--library", choices=LIBRARIES, required=True)
-    parser.add_argument("--transports", choices=[*TRANSPORTS, "default"], required=True)
+    parser.add_argument("--transports", choices=[*TRANSPORTS, DEFAULT], required=True)
     parser.add_argument("--path", choices=["ucx/direct", "ucx/staged"], required=True)
     parser.add_argument("--hosts", choices=["far", "one"], default="far", help="each rank a host of its own?")
     parser.add_argument("--deaths", type=int, default=200)
@@ -65,7 +65,7 @@ def main() -> None:
     settings = {"PEERWAY_UCX": "on", "PEERWAY_UCX_LIBRARY": str(library), "PEERWAY_PATHS": asked.path}
     settings["ONE_HOST"] = "1" if asked.hosts == "one" else ""
     os.environ.pop("UCX_TLS", None)
-    if asked.transports != "default":
+    if asked.transports != DEFAULT:
         settings["UCX_TLS"] = TRANSPORTS[asked.transports]
     bad: list[str] = []
     began, deaths, told = time.monotonic(), 0, 0
