@@ -33,14 +33,14 @@ def job(settings: dict[str, str], size: int, victims: tuple[int, ...]) -> tuple[
         alive = set(range(4))
         for victim in victims:
             ranks.kill(victim)
-            alive.remove(victim)
+            alive.discard(victim)
             for rank in sorted(alive):
                 told += 1
                 try:
                     assert ranks.read(rank) == {"lost": victim}
                 except AssertionError as error:
                     bad.append(str(error)[:2000])
-                    alive.remove(rank)
+                    alive.discard(rank)
         for rank in alive:
             ranks.tell(rank)
         for rank in alive:
