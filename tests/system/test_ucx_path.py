@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 from ranks import Ranks
-from ucx_builds import DEFAULT, LIBRARIES, PATHS, TRANSPORTS, needs_some, settings_of
+from ucx_builds import LIBRARIES, PATHS, TRANSPORTS, needs_some, settings_of
 
 
 def start(
     scenario: str, size: int = 1 << 20, transports: str = "tcp", far: bool = True, **settings: object
 ) -> Ranks:
-    environment = {"PEERWAY_UCX": "on"}
-    if transports != DEFAULT:
-        environment["UCX_TLS"] = TRANSPORTS[transports]
+    environment = {"UCX_TLS": TRANSPORTS[transports], "PEERWAY_UCX": "on"}
     if far:
         environment["FAR_RANKS"] = "1"
     environment |= {name: str(value) for name, value in settings.items()}
@@ -73,19 +71,6 @@ def test_threads_share_the_path(library: Path) -> None:
         assert one == {"failures": [], "arrived": True, "back": True}
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("transports", [DEFAULT, "all"])
-def test_shared_memory_is_left_to_peerway_unless_the_user_names_transports(
-    library: Path, transports: str
-) -> None:
-    with start("paths", transports=transports, PEERWAY_UCX_LIBRARY=library, PEERWAY_LOG="info") as ranks:
-        assert all("ucx/direct" not in one["unavailable"] for one in ranks.read_all())
-        ranks.end()
-        for rank in (0, 1):
-            told = "is started without its shared memory (as with UCX_TLS=^shm)" in ranks.errors(rank)
-            assert told == (transports == DEFAULT)
-
-
 @needs_some
 def test_raises_go_on_after_an_earlier_import() -> None:
     for one in told("signals"):
@@ -122,11 +107,14 @@ def test_no_flush_of_a_stopped_rank_ends_while_another_thread_flushes(library: P
 
 
 # Each path, build and transport with ranks of two hosts and of one, in half of all combinations.
-@pytest.mark.parametrize("transports", [DEFAULT, "tcp"])
+@pytest.mark.parametrize("transports", TRANSPORTS)
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("path", PATHS)
 def test_a_killed_rank_is_told_within_two_seconds(path: str, library: Path, transports: str) -> None:
     far = (path == "ucx/direct") == (transports == "tcp")
+    if transports == "all" and "x86_64-linux-gnu" in str(library):
+        # About 1 in 10 survivors: "Assertion `comp->count > 0' failed", in UCX (docs/concepts/ucx.md).
+        pytest.skip("Debian's UCX 1.13 can end a survivor of a death during large puts")
     options = {"PEERWAY_PATHS": path, "PEERWAY_UCX_LIBRARY": library}
     with start("lost", size=32 << 20, transports=transports, far=far, **options) as ranks:  # type: ignore[arg-type]
         ranks.read_all()

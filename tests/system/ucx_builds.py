@@ -24,7 +24,6 @@ SOME = WHEEL or SYSTEM
 needs_some = pytest.mark.skipif(SOME is None, reason="no UCX here; install libucx0 or libucx-cu13")
 PATHS = ["ucx/direct", "ucx/staged"]
 TRANSPORTS = {"all": "all", "tcp": "tcp,self"}
-DEFAULT = "default"  # the user names none: Peerway leaves shared memory out
 TCP = {"PEERWAY_UCX": "on", "UCX_TLS": TRANSPORTS["tcp"]}
 
 

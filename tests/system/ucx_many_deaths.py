@@ -18,7 +18,7 @@ import sys
 import time
 
 from ranks import Ranks
-from ucx_builds import DEFAULT, SYSTEM, TRANSPORTS, WHEEL
+from ucx_builds import SYSTEM, TRANSPORTS, WHEEL
 
 LIBRARIES = {"system": SYSTEM, "wheel": WHEEL}
 VICTIMS = ((1, 2), (3, 1), (0, 3), (2, 0))
@@ -53,7 +53,7 @@ def main() -> None:
     """Run jobs until so many ranks were killed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--library", choices=LIBRARIES, required=True)
-    parser.add_argument("--transports", choices=[*TRANSPORTS, DEFAULT], required=True)
+    parser.add_argument("--transports", choices=TRANSPORTS, required=True)
     parser.add_argument("--path", choices=["ucx/direct", "ucx/staged"], required=True)
     parser.add_argument("--hosts", choices=["far", "one"], default="far", help="each rank a host of its own?")
     parser.add_argument("--deaths", type=int, default=200)
@@ -64,9 +64,7 @@ def main() -> None:
         sys.exit(f"no UCX of the {asked.library} here")
     settings = {"PEERWAY_UCX": "on", "PEERWAY_UCX_LIBRARY": str(library), "PEERWAY_PATHS": asked.path}
     settings["ONE_HOST"] = "1" if asked.hosts == "one" else ""
-    os.environ.pop("UCX_TLS", None)
-    if asked.transports != DEFAULT:
-        settings["UCX_TLS"] = TRANSPORTS[asked.transports]
+    settings["UCX_TLS"] = TRANSPORTS[asked.transports]
     bad: list[str] = []
     began, deaths, told = time.monotonic(), 0, 0
     while deaths < asked.deaths:
@@ -79,7 +77,7 @@ def main() -> None:
         "command": " ".join(["python", *sys.argv]),
         "library": asked.library,
         "library_file": real[0] if real else library.name,
-        "transports": settings.get("UCX_TLS", "Peerway's default"),
+        "transports": settings["UCX_TLS"],
         "path": asked.path,
         "hosts": asked.hosts,
         "bytes": asked.bytes,

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "path/ucx/peer.h"
-#include "path/ucx/settings.h"
 #include "path/ucx/wait.h"
 
 namespace pw::ucx {
@@ -53,8 +52,7 @@ void Engine::open() {
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   params.estimated_num_eps = static_cast<size_t>(team_.size());
-  const auto settings = read_settings(library_);
-  check(library_.ucp_init_version(1, 13, &params, settings.get(), &context_), "start");
+  check(library_.ucp_init_version(1, 13, &params, nullptr, &context_), "start");
   ucp_context_attr_t context{};
   context.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
   check(library_.ucp_context_query(context_, &context), "say which memory it sees");
@@ -215,8 +213,14 @@ Engine::Peer& Engine::peer_of(int rank) {
 // transports only send; it names them as "lane[0]:  1:tcp/eth0.0 md[1] ...".
 bool Engine::reaches_memory(ucp_ep_h endpoint) const {
   constexpr std::string_view kOnlySend[] = {"tcp", "ud_", "srd", "cuda_", "gdr_copy", "rocm_", "ze_"};
-  const std::string text = printed([&](FILE* out) { library_.ucp_ep_print_info(endpoint, out); });
-  std::string_view left = text;
+  char* text = nullptr;
+  size_t length = 0;
+  FILE* out = open_memstream(&text, &length);
+  if (out == nullptr) return false;
+  library_.ucp_ep_print_info(endpoint, out);
+  fclose(out);
+  const std::unique_ptr<char, decltype(&std::free)> owner(text, std::free);
+  std::string_view left(text, length);
   for (size_t lane = 0; (lane = left.find("lane[")) != std::string_view::npos;) {
     left.remove_prefix(lane + 5);
     const std::string_view line = left.substr(0, left.find('\n'));

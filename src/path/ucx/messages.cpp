@@ -14,9 +14,7 @@ namespace pw::ucx {
 using namespace ucp_abi;
 
 namespace {
-// Of one message. It must go in one piece with all headers, and UCX sends pieces of 64 KiB over TCP: UCX 1.13 ends
-// the process when a peer dies between two pieces of a message (`comp->count > 0').
-constexpr uint64_t kMostBytes = uint64_t{32} << 10;
+constexpr uint64_t kMostBytes = uint64_t{64} << 10;  ///< of one message
 }
 
 // ---- asking ----

@@ -43,7 +43,6 @@ using ucp_rkey_h = ucp_rkey*;
   X(UCS_ERR_FIRST_LINK_FAILURE, -40) \
   X(UCS_ERR_LAST_ENDPOINT_FAILURE, -89) \
   X(UCS_ERR_LAST, -100) \
-  X(UCS_CONFIG_PRINT_CONFIG, 1) \
   X(UCS_THREAD_MODE_SERIALIZED, 1) \
   X(UCS_MEMORY_TYPE_HOST, 0) \
   X(UCS_MEMORY_TYPE_CUDA, 1) \
@@ -207,10 +206,6 @@ struct ucp_am_handler_param_t {
   X(ucs_status_t, ucp_init_version,                                                              \
     (unsigned, unsigned, const ucp_params_t*, const ucp_config_t*, ucp_context_h*))              \
   X(void, ucp_cleanup, (ucp_context_h))                                                          \
-  X(ucs_status_t, ucp_config_read, (const char*, const char*, ucp_config_t**))                   \
-  X(ucs_status_t, ucp_config_modify, (ucp_config_t*, const char*, const char*))                  \
-  X(void, ucp_config_print, (const ucp_config_t*, FILE*, const char*, uint32_t))                 \
-  X(void, ucp_config_release, (ucp_config_t*))                                                   \
   X(ucs_status_t, ucp_context_query, (ucp_context_h, ucp_context_attr_t*))                       \
   X(ucs_status_t, ucp_worker_create, (ucp_context_h, const ucp_worker_params_t*, ucp_worker_h*)) \
   X(void, ucp_worker_destroy, (ucp_worker_h))                                                    \
