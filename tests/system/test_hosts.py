@@ -129,7 +129,8 @@ SCRIPT = "sleep 600 & setsid sleep 600 & echo ready; "
     ],
 )
 def test_a_rank_that_fails_ends_the_others_on_all_hosts(cluster: Cluster, script: str, code: int) -> None:
-    script = f"{SCRIPT} [ $PEERWAY_RANK = 1 ] && {script}; wait"
+    both = "touch $PEERWAY_RANK; until [ -e 0 ] && [ -e 1 ]; do sleep 0.05; done"
+    script = f"{SCRIPT} {both}; [ $PEERWAY_RANK = 1 ] && {script}; wait"
     status, printed, said = cluster.run("run", "-n", 2, "--grace", "0.2", "--", "sh", "-c", script)
     assert (status, printed) == (code, "ready\n" * 2), said
     assert said.startswith("peerway: rank 1 (process ")

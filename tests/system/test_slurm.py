@@ -214,7 +214,7 @@ def test_peerway_run_starts_its_ranks_on_the_nodes_of_an_allocation(
     script = (
         "echo $SLURMD_NODENAME $PEERWAY_LOCAL_RANK;"
         " printenv PEERWAY_SECRET | grep -las -f - /proc/[0-9]*/cmdline;"
-        "[ $PEERWAY_RANK = 3 ] && { sleep 1; exit 7; }; sleep 600"
+        "[ $PEERWAY_RANK = 3 ] && { sleep 2; exit 7; }; sleep 600"
     )
     job = peerway("run", "-n", "4", "--grace", "0.2", "--", "sh", "-c", script)
     done = run([*allocation, *job], env=cluster.environment)

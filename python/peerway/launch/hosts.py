@@ -106,7 +106,10 @@ def spread(hosts: Sequence[Host], ranks: int) -> list[str]:
     }
     found = [name for name, slots in merged.items() for _ in range(slots or 0)]
     if len(found) < ranks:
-        raise BadHosts(f"{ranks} ranks were asked for, and the hosts take {len(found)}: " + _listed(merged))
+        raise BadHosts(
+            f"{ranks} ranks were asked for, and the hosts take {len(found)}: {_listed(merged)}; --hosts says "
+            "where more shall run"
+        )
     return found[:ranks]
 
 
