@@ -203,7 +203,7 @@ def test_pmix(cluster: Cluster, team_program: Path, run: Run) -> None:
 
 
 def test_peerway_run_starts_its_ranks_on_the_nodes_of_an_allocation(
-    cluster: Cluster, team_program: Path, run: Run
+    cluster: Cluster, team_program: Path, run: Run, tmp_path: Path
 ) -> None:
     """The secret goes to no command line there either, and a rank that fails ends the other on its node."""
     allocation = ["salloc", "--quiet", "-N", "2", "--ntasks-per-node=2"]
@@ -214,10 +214,11 @@ def test_peerway_run_starts_its_ranks_on_the_nodes_of_an_allocation(
     script = (
         "echo $SLURMD_NODENAME $PEERWAY_LOCAL_RANK;"
         " printenv PEERWAY_SECRET | grep -las -f - /proc/[0-9]*/cmdline;"
-        "[ $PEERWAY_RANK = 3 ] && { sleep 2; exit 7; }; sleep 600"
+        "touch $PEERWAY_RANK; until [ -e 0 ] && [ -e 1 ] && [ -e 2 ] && [ -e 3 ]; do sleep 0.05; done;"
+        "[ $PEERWAY_RANK = 3 ] && exit 7; sleep 600"
     )
     job = peerway("run", "-n", "4", "--grace", "0.2", "--", "sh", "-c", script)
-    done = run([*allocation, *job], env=cluster.environment)
+    done = run([*allocation, *job], env=cluster.environment, cwd=tmp_path)
     assert done.returncode == 7, done.stdout + done.stderr
     assert sorted(done.stdout.splitlines()) == ["node1 0", "node1 1", "node2 0", "node2 1"]
     assert done.stderr.startswith("peerway: rank 3 (process "), done.stderr
