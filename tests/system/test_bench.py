@@ -192,8 +192,9 @@ def test_a_table_that_is_broken_is_told_once_and_without_a_traceback(tmp_path: P
     for verb in (("bench", "put_latency", "--quick", "--sizes", "8"), ("explain",)):
         done = peerway(*verb, "--table", table, home=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f'peerway: {table}: the key "format" is missing')
-        assert done.stderr.count("\n") == 1
+        said = [line for line in done.stderr.splitlines() if not line.startswith("this host: ")]  # is busy
+        assert len(said) == 1, said
+        assert said[0].startswith(f'peerway: {table}: the key "format" is missing')
 
 
 @pytest.mark.parametrize("verb", [("bench", "--quick"), ("tune", "--quick")])

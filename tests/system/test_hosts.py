@@ -19,6 +19,8 @@ from launching import LIMIT, clean_environment, peerway
 from peerway import _core, records
 from peerway.tune import draft
 
+GUARD = 10 * LIMIT  # against a hang; a busy machine takes long
+
 
 class Cluster:
     """Two hosts, and a launcher on a third."""
@@ -47,7 +49,7 @@ class Cluster:
 
     def run(self, verb: str, *arguments: object, text: str = "", **settings: str) -> tuple[int, str, str]:
         with self.start(verb, *arguments, **settings) as process:
-            printed, said = process.communicate(text, timeout=LIMIT)
+            printed, said = process.communicate(text, timeout=GUARD)
         return process.returncode, printed, said
 
     def processes(self) -> list[str]:
@@ -64,7 +66,7 @@ class Cluster:
         return found
 
     def wait_for(self, condition: Callable[[], object], what: str) -> None:
-        until = time.monotonic() + LIMIT
+        until = time.monotonic() + GUARD
         while not condition():
             assert time.monotonic() < until, f"not in time: {what}; {self.processes()}"
             time.sleep(0.05)
@@ -153,7 +155,7 @@ def test_signals_reach_the_ranks_of_all_hosts(cluster: Cluster) -> None:
         assert job.stdout is not None
         assert [job.stdout.readline() for _ in range(2)] == ["got USR1\n"] * 2
         job.send_signal(signal.SIGINT)
-        assert job.communicate(timeout=LIMIT)[0] == "got INT\n" * 2
+        assert job.communicate(timeout=GUARD)[0] == "got INT\n" * 2
     assert job.returncode == 0
     assert cluster.processes() == []
 
@@ -170,7 +172,7 @@ def test_whatever_dies_ends_the_ranks_of_all_hosts(cluster: Cluster, killed: str
     with two_ready(cluster, script + "wait") as job:
         victim = next(int(each.split()[0]) for each in cluster.processes() if killed in each)
         os.kill(victim, signal.SIGKILL)
-        _, said = job.communicate(timeout=LIMIT)
+        _, said = job.communicate(timeout=GUARD)
     cluster.wait_for(lambda: not cluster.processes(), "the end of all that was started")
     assert job.returncode != 0
     if "keeper" in killed:

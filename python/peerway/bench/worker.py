@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -86,31 +87,37 @@ def _run(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler,
     reporter.say(
         "begin", test=job.case.test, via=job.via, shape=job.case.shape.label, bytes=job.case.shape.bytes
     )
-    outcomes: list[Outcome] = []
     try:
-        if job.via == FLAG:
-            outcomes = limits.run_flag(context, plan, job.repeat)
-        elif job.via == MEMCPY:
-            outcomes = limits.run_memcpy(job.case, sampler.budget_s, job.repeat) if context.rank == 0 else []
-            context.team.barrier(plan.timeout_s + 60)
-        else:
-            context.use(job.paths)
-            if job.chunk:
-                _core.set_staging_chunk_bytes(context._core, job.chunk)
-            outcomes = _sample(job, plan, context, links, sampler)
+        for outcome in _outcomes(job, plan, context, links, sampler):
+            if context.rank == 0:
+                reporter.say("record", record=asdict(_record(job, plan, context, outcome)))
     except CaseFailed as failure:
         links.drop()  # signals may be out of step
         reporter.say("refused", via=job.via, test=job.case.test, bytes=job.case.shape.bytes, why=str(failure))
-    for outcome in outcomes if context.rank == 0 else []:
-        reporter.say("record", record=asdict(_record(job, plan, context, outcome)))
 
 
-def _sample(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler) -> list[Outcome]:
+def _outcomes(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler) -> Iterator[Outcome]:
+    """One for each record, as it is measured. Collective."""
+    if job.via == FLAG:
+        yield from limits.run_flag(context, plan, sampler.budget_s, job.repeat)
+    elif job.via == MEMCPY:
+        if context.rank == 0:
+            yield from limits.run_memcpy(job.case, sampler.budget_s, job.repeat)
+        context.team.barrier(plan.timeout_s + 60)
+    else:
+        context.use(job.paths)
+        if job.chunk:
+            _core.set_staging_chunk_bytes(context._core, job.chunk)
+        yield from _sample(job, plan, context, links, sampler)
+
+
+def _sample(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler) -> Iterator[Outcome]:
     if not job.plans:
-        return sampler.run(job.case, LinkProbe(context, links, job.case, plan.timeout_s), job.repeat)
+        yield from sampler.run(job.case, LinkProbe(context, links, job.case, plan.timeout_s), job.repeat)
+        return
     probe = plan_probe(context, links, job.case, job.plans, plan.timeout_s)
     try:
-        return sampler.run(job.case, probe, job.repeat)
+        yield from sampler.run(job.case, probe, job.repeat)
     finally:
         probe.close()
         links.drop()  # plans raised the signals that others count

@@ -74,7 +74,7 @@ def ends_after(time_s: float | None) -> float:
 def tell_conditions(ranks: int) -> None:
     """Say, before anything is measured, what will disturb it."""
     if said := conditions.told(conditions.read(), ranks):
-        say(f"note: {'; '.join(said)}", err=True)
+        say(f"this host: {'; '.join(said)}", err=True)
 
 
 def table_option(use: str) -> Callable[[Decorated], Decorated]:
