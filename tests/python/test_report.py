@@ -283,6 +283,10 @@ def test_several_files_are_several_curves_in_one_plot(tmp_path: Path) -> None:
     assert old["color"] == new["color"]
     assert (old["dash"], old["marker"]) == ("dot", "circle-open")
     assert (new["dash"], new["marker"]) == ("solid", "circle")
+    chips = [a for tag, a in Elements(page).found if tag == "button"]
+    assert [(a["data-kind"], a["data-name"]) for a in chips] == [
+        ("file", "before"), ("file", "after"), ("via", "peer/store")
+    ]  # fmt: skip
     assert "peer/store · after" in without_scripts(page).split('id="summary"')[1]
 
 

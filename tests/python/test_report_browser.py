@@ -120,7 +120,7 @@ def test_a_press_on_the_legend_hides_a_path_everywhere(show: Callable[..., Chrom
     browser = show()
     count = "return document.getElementById('section-0-time').querySelectorAll('.scatterlayer .trace').length"
     before = browser.execute_script(count)
-    chip = browser.find_element("css selector", ".chip[data-curve='staged']")
+    chip = browser.find_element("css selector", ".chip[data-name='staged']")
     chip.click()
     until(browser, f"{count} === {before - 1}")
     assert chip.get_attribute("aria-pressed") == "false"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from peerway.records import Record
     from peerway.report.routes import Line
+    from peerway.report.styles import Style
 
 _FOLDER = files("peerway.report") / "assets"
 
@@ -61,7 +62,7 @@ def render(records: Sequence[Record], table: Sequence[Line] = ()) -> str:
         groups=_by_test(parts),
         maps=maps,
         unmapped=unmapped,
-        curves=list(looks),
+        legend=_legend(looks),
         facts=facts(records),
         summary=[
             (name, list(rows)) for name, rows in groupby(summary(records, looks), lambda row: row.group)
@@ -97,6 +98,13 @@ def write(path: Path, page: str) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     whole_file.replace(path, page)
+
+
+def _legend(looks: Mapping[str, Style]) -> list[tuple[str, str, str]]:
+    """What can be hidden: (kind, name, a curve that looks like it), the files before the paths and peers."""
+    named = {("file", style.file): curve for curve, style in looks.items() if style.file}
+    named |= {("via", style.via): curve for curve, style in looks.items()}  # the last file's look
+    return [(kind, name, curve) for (kind, name), curve in named.items()]
 
 
 def _by_test(parts: Iterable[Section]) -> dict[str, list[Section]]:

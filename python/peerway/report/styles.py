@@ -36,7 +36,7 @@ _EARLIER = (("dot", "-open"), ("longdash", "-dot"), ("longdashdot", "-open-dot")
 @dataclass(frozen=True, slots=True)
 class Style:
     """How a curve is drawn: index of its colour, plotly's names of its dash and marker, width in pixels.
-    `via` is its path or peer.
+    `via` is its path or peer, `file` the name of its file where there are several.
     """
 
     via: str
@@ -45,6 +45,7 @@ class Style:
     marker: str
     width: float
     opacity: float = 1
+    file: str = ""
 
     @property
     def is_limit(self) -> bool:
@@ -76,7 +77,10 @@ def styles(records: Iterable[Record]) -> dict[str, Style]:
     files = list(dict.fromkeys(file for _, file in curves))
     of_via = _of_vias({via for via, _ in curves})
     ordered = sorted(curves, key=lambda key: (_rank(key[0]), files.index(key[1])))
-    return {curves[key]: _aged(of_via[key[0]], len(files) - 1 - files.index(key[1])) for key in ordered}
+    return {
+        curves[via, file]: replace(_aged(of_via[via], len(files) - 1 - files.index(file)), file=file)
+        for via, file in ordered
+    }
 
 
 def _of_vias(vias: Iterable[str]) -> dict[str, Style]:
@@ -86,7 +90,7 @@ def _of_vias(vias: Iterable[str]) -> dict[str, Style]:
         dash = ("solid", "dot")[i // COLORS % 2] if _is_path(via) else ("dash", "dashdot")[i // COLORS % 2]
         found[via] = Style(via, i % COLORS, dash, _MARKERS[i % len(_MARKERS)], 2)
     route = Style(ROUTE, TEXT, "solid", "circle", 9 if found else 2, opacity=0.3 if found else 1)
-    limits = {via: Style(via, SOFT, "dot", "x-thin-open", 1.5) for via in ordered if via in LIMITS}
+    limits = {via: Style(via, SOFT, "dot", "x", 1.5) for via in ordered if via in LIMITS}
     return {ROUTE: route, **found, **limits}
 
 
@@ -97,8 +101,7 @@ def _aged(style: Style, files_later: int) -> Style:
     dash, mark = _EARLIER[(files_later - 1) % len(_EARLIER)]
     if style.opacity < 1:
         return replace(style, dash=dash)
-    marker = style.marker if style.marker.endswith("-open") else style.marker + mark
-    return replace(style, dash=dash, marker=marker)
+    return replace(style, dash=dash, marker=style.marker + mark)
 
 
 def _is_path(via: str) -> bool:

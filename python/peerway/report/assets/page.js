@@ -39,7 +39,8 @@
     const color = colorOf(styles[own.meta.curve]);
     const pattern = own.marker && own.marker.pattern && { ...own.marker.pattern, fgcolor: color, bgcolor: css("--card") };
     const marker = { ...own.marker, color, ...(pattern && { pattern }) };
-    const visible = !hidden.has(own.meta.curve);
+    const { via, file } = styles[own.meta.curve];
+    const visible = !hidden.has(`via ${via}`) && !hidden.has(`file ${file}`);
     const error_y = own.error_y && { ...own.error_y, color, thickness: 1, width: 2 };
     return { ...own, visible, marker, ...(error_y && { error_y }), ...(own.line && { line: { ...own.line, color } }) };
   }
@@ -63,9 +64,8 @@
     "circle": '<circle cx="13" cy="6" r="4"/>', "square": '<rect x="9" y="2" width="8" height="8"/>',
     "diamond": '<path d="M13 1l5 5-5 5-5-5z"/>', "triangle-up": '<path d="M13 1.5l4.5 8h-9z"/>',
     "triangle-down": '<path d="M13 10.5l4.5-8h-9z"/>',
-    "cross": '<path d="M11.5 2h3v2.5h2.5v3h-2.5v2.5h-3v-2.5h-2.5v-3h2.5z"/>', "x": '<path d="M9.5 2.5l7 7m0-7l-7 7" stroke-width="3"/>',
+    "cross": '<path d="M11.5 2h3v2.5h2.5v3h-2.5v2.5h-3v-2.5h-2.5v-3h2.5z"/>', "x": '<path d="M9.5 2.5l7 7m0-7l-7 7"/>',
     "star": '<path d="M13 1l1.5 3.5 3.8.3-2.9 2.5.9 3.7-3.3-2-3.3 2 .9-3.7-2.9-2.5 3.8-.3z"/>',
-    "x-thin": '<path d="M9.5 2.5l7 7m0-7l-7 7" stroke-width="1.5"/>',
   };
   const DASHES = { solid: "", dash: "6 3", dot: "2 2", dashdot: "6 2 2 2", longdash: "9 3", longdashdot: "9 2 2 2" };
 
@@ -73,14 +73,15 @@
     const { dash, marker, width, opacity } = styles[name];
     const color = colorOf(styles[name]);
     const open = marker.includes("-open");
-    const inside = open ? `fill="${css("--card")}" stroke-width="1.5"` : "";
-    const shape = opacity < 1 ? "" : `<g ${inside}>${SHAPES[marker.replace(/-open|-dot/g, "")]}</g>`;
+    const base = marker.replace(/-open|-dot/g, "");
+    const inside = open ? `fill="${css("--card")}" stroke-width="1.5"` : base === "x" ? 'stroke-width="3"' : "";
+    const shape = opacity < 1 ? "" : `<g ${inside}>${SHAPES[base]}</g>`;
     element.innerHTML = `<svg width="26" height="12" viewBox="0 0 26 12" fill="${color}" stroke="${color}" stroke-width="0" opacity="${opacity}" aria-hidden="true">` +
       `<path d="M0 6h26" stroke-width="${width}" stroke-dasharray="${DASHES[dash]}"/>${shape}</svg>`;
   }
 
   function toggle(chip) {
-    const name = chip.dataset.curve;
+    const name = `${chip.dataset.kind} ${chip.dataset.name}`;
     if (!hidden.delete(name)) hidden.add(name);
     chip.setAttribute("aria-pressed", String(!hidden.has(name)));
     drawn.forEach(draw);
@@ -136,6 +137,8 @@
     drawMap();
   }
   dress();
+  const legend = document.getElementById("legend");  // stays on the screen: what is jumped to goes below it
+  new ResizeObserver(() => { document.documentElement.style.scrollPaddingTop = `${legend.offsetHeight + 8}px`; }).observe(legend);
   const watcher = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
       if (isIntersecting) { watcher.unobserve(target); draw(target); }
