@@ -39,16 +39,17 @@ from peerway.errors import (
 )
 
 if TYPE_CHECKING:
-    from peerway.context import ANY_RANK, Context, Team
+    from peerway.context import ANY_RANK, Context
     from peerway.halo import Halo
     from peerway.memory import Region, Remote, Signal
     from peerway.plan import Fifo, Plan, PlanBuilder, Stream
+    from peerway.team import Team
     from peerway.views import Span, View
 
     __version__: str
 
 _LAZY = {
-    "ANY_RANK": "peerway.context", "Context": "peerway.context", "Team": "peerway.context",
+    "ANY_RANK": "peerway.context", "Context": "peerway.context", "Team": "peerway.team",
     "Region": "peerway.memory", "Remote": "peerway.memory", "Signal": "peerway.memory",
     "Fifo": "peerway.plan", "Halo": "peerway.halo", "Plan": "peerway.plan", "PlanBuilder": "peerway.plan",
     "Span": "peerway.views", "Stream": "peerway.plan", "View": "peerway.views",
