@@ -113,7 +113,7 @@ def test_no_flush_of_a_stopped_rank_ends_while_another_thread_flushes(library: P
 def test_a_killed_rank_is_told_within_two_seconds(path: str, library: Path, transports: str) -> None:
     far = (path == "ucx/direct") == (transports == "tcp")
     if transports == "all" and "x86_64-linux-gnu" in str(library):
-        # About 1 in 10 survivors: "Assertion `comp->count > 0' failed", in UCX (docs/concepts/ucx.md).
+        # Some survivors: "Assertion `comp->count > 0' failed", in UCX (docs/concepts/ucx.md).
         pytest.skip("Debian's UCX 1.13 can end a survivor of a death during large puts")
     options = {"PEERWAY_PATHS": path, "PEERWAY_UCX_LIBRARY": library}
     with start("lost", size=32 << 20, transports=transports, far=far, **options) as ranks:  # type: ignore[arg-type]
