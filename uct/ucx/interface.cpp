@@ -161,6 +161,7 @@ unsigned progress(uct_iface_t* iface) {
   if (!interface.waiting.empty()) happened += dispatch_pending(interface);
   if (interface.turns++ % kLookEvery == 0) look_around(interface);
   report_failures(interface);
+  interface.idle.polled(happened);
   return happened;
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "uct/domain.h"
+#include "uct/idle.h"
 #include "uct/inbox.h"
 #include "uct/memory.h"
 #include "ucx/uct_abi.h"
@@ -38,6 +39,7 @@ struct Interface {
   unsigned failures_seen;
   unsigned turns = 0;
   uint64_t felt_ns = 0;
+  IdlePolls idle;
 
   explicit Interface(Domain& domain_) : domain(domain_), inbox(domain_.endpoint()) {}
   static Interface& of(uct_iface_t* iface) { return *reinterpret_cast<Interface*>(iface); }

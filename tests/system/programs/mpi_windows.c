@@ -1,12 +1,14 @@
-/* An MPI program of what MPICH's test suite found wrong with windows: more gets at once than a NIC has room
- * for registered memory, windows in shared memory, dynamic windows, and atomics of every size. It uses
- * nothing but the MPI standard and says on rank 0 how many values were wrong. Usage: windows [SCENARIO ...]
+/* An MPI program of what MPICH's test suite found wrong: more gets at once than a NIC has room for registered
+ * memory, windows in shared memory, dynamic windows, atomics of every size, and more ranks than CPUs. It says
+ * on rank 0 how many values were wrong. Usage: windows [SCENARIO ...]
  */
 #include <mpi.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static int rank, ranks;
 static long wrong;
@@ -153,6 +155,34 @@ static void dynamic_window(void) {
   MPI_Win_free(&window);
 }
 
+/* Two ranks on one CPU: who waits leaves it to who has the answer. Who polls until the CPU is taken away uses
+ * up that time at every message, and the answer comes no sooner. */
+static void one_cpu(void) {
+  enum { kTrips = 200 };
+  const double most = 0.15e-3 * kTrips; /* s of CPU time, of each rank */
+  cpu_set_t before, one;
+  int number = 0, it = 0, other = 1 - rank;
+  sched_getaffinity(0, sizeof before, &before);
+  while (!CPU_ISSET(number, &before)) ++number;
+  MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  CPU_ZERO(&one);
+  CPU_SET(number, &one);
+  expect(sched_setaffinity(0, sizeof one, &one) == 0, "moving to another CPU");
+  struct timespec begun, ended;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begun);
+  for (int i = 0; i < kTrips && rank < 2; ++i) {
+    if (rank == 0) MPI_Send(&i, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
+    MPI_Recv(&it, 1, MPI_INT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 1) MPI_Send(&i, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
+    expect(it == i, "a message on one CPU");
+  }
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+  const double used = (double)(ended.tv_sec - begun.tv_sec) + 1e-9 * (double)(ended.tv_nsec - begun.tv_nsec);
+  if (used > most) fprintf(stderr, "rank %d: %d round trips took %.3f s of CPU time\n", rank, kTrips, used);
+  expect(used <= most, "the time of round trips on one CPU");
+  sched_setaffinity(0, sizeof before, &before);
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
@@ -161,7 +191,8 @@ int main(int argc, char** argv) {
                    {"shared_window", shared_window},
                    {"atomics_of_all_sizes", atomics_of_all_sizes},
                    {"pairs", pairs},
-                   {"dynamic_window", dynamic_window}};
+                   {"dynamic_window", dynamic_window},
+                   {"one_cpu", one_cpu}};
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
