@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from launching import PROGRAMS, Run, compile_card
+from launching import LIMIT, PROGRAMS, Run, compile_card
 from mpi_stacks import build, environment, over
 from ranks import Ranks
 
@@ -27,6 +28,38 @@ LIMITS = {
         "few bytes, extras": "copied=8,in_flight=2,busy=5,without=arm",
     }.items()
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A program of ranks, and what each of them says."""
+
+    program: tuple[str, ...]
+    answers: tuple[dict[str, object], ...]
+    limits: tuple[str, ...] = ()  # those that it runs at; none: at all that have no room at random
+    more: str = ""  # limits beside
+
+
+ORDER = Job(
+    ("ucx_ranks.py", "order,threads,signals", str(1 << 16)),
+    (
+        {"wrong": 0, "value": 200},
+        {"failures": [], "arrived": True, "back": True},
+        {"reached": "", "beyond": "Timeout", "value": 15},
+    ),
+)
+STRIDED = Job(
+    ("transfers.py", "nic:limited", "put,malloc,allocated,few"),
+    ({"available": True, "wrong": []},),
+    ("promises 3, busy with extras", "promises 0, one at a time"),
+    more="largest=4096,",
+)
+HALO = {"extents": [7, 90], "grid": [2, 1], "corners": True, "start": "ahead", "rounds": 50}
+HALOS = Job(
+    ("far.py", "halo.py", json.dumps(HALO)),
+    ({"wrong": []},),
+    ("promises 0, busy", "promises 1, one at a time"),
+)
 ALWAYS = [
     ("openmpi-debian", "promises 3, busy"),
     ("mpich-debian", "promises 0, one at a time"),
@@ -55,41 +88,26 @@ def test_mpi_runs_at_the_limits(
     program = build(stack, "mpi_verify", mpi_folder)
     stated = f"{LIMITS[limits]},seed={seed}"
     command = over(stack, card, 2, program, "1", "20000", LIMITED_CARD=stated)
-    done = run(command, env=environment(LIMITED_CARD=stated))
+    done = run(command, env=environment(LIMITED_CARD=stated), timeout=5 * LIMIT)  # slow is no hang
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ranks 2 errors 0" in done.stdout
     assert "limited_card" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "limits", [name for name in LIMITS if ROUNDS or name.endswith((", busy", "with extras"))]
-)
-def test_puts_signals_and_threads_run_at_the_limits(limits: str, card: Path) -> None:
-    settings = {"PEERWAY_NIC": str(card), "PEERWAY_PATHS": "nic:limited", "LIMITED_CARD": LIMITS[limits]}
-    with Ranks("ucx_ranks.py", 2, "order,threads,signals", 1 << 18, FAR_RANKS="1", **settings) as ranks:
-        assert ranks.read_all() == [{"wrong": 0, "value": 200}] * 2
-        assert ranks.read_all() == [{"failures": [], "arrived": True, "back": True}] * 2
-        assert ranks.read_all() == [{"reached": "", "beyond": "Timeout", "value": 15}] * 2
-        ranks.end()
-        assert [ranks.errors(rank) for rank in range(2)] == ["", ""]
-
-
-@pytest.mark.parametrize("limits", ["promises 3, busy with extras", "promises 0, one at a time"])
-def test_strided_puts_run_at_the_limits(limits: str, card: Path) -> None:
-    settings = {"PEERWAY_NIC": str(card), "LIMITED_CARD": f"largest=4096,{LIMITS[limits]}"}
-    with Ranks("transfers.py", 2, "nic:limited", "put,malloc,allocated,signal", **settings) as ranks:
-        for one in ranks.read_all():
-            assert one["available"], one
-            assert one["wrong"] == []
-        ranks.end()
-        assert [ranks.errors(rank) for rank in range(2)] == ["", ""]
-
-
-@pytest.mark.parametrize("limits", ["promises 0, busy", "promises 1, one at a time"])
-def test_plans_and_halos_run_at_the_limits(limits: str, card: Path) -> None:
-    settings = {"PEERWAY_NIC": str(card), "PEERWAY_PATHS": "nic:limited", "LIMITED_CARD": LIMITS[limits]}
-    case = {"extents": [7, 90], "grid": [2, 1], "corners": True, "start": "ahead", "rounds": 50}
-    with Ranks("far.py", 2, "halo.py", json.dumps(case), **settings) as ranks:
-        assert [one["wrong"] for one in ranks.read_all()] == [[], []]
+def test_ranks_run_at_the_limits(card: Path) -> None:
+    """Puts, signals, threads, strided puts, plans and halos: all in one set of processes, which open the card
+    anew with the limits of each job."""
+    over_nic = {"PEERWAY_NIC": str(card), "PEERWAY_PATHS": "nic:limited", "FAR_RANKS": "1"}
+    busy = [name for name in LIMITS if ROUNDS or name.endswith((", busy", "with extras"))]
+    jobs = [(job, LIMITS[limits], limits) for job in (ORDER, STRIDED, HALOS) for limits in job.limits or busy]
+    words = [
+        json.dumps([{**over_nic, "LIMITED_CARD": f"{job.more}{stated}"}, *job.program])
+        for job, stated, _ in jobs
+    ]
+    with Ranks("in_turn.py", 2, *words) as ranks:
+        for job, _, limits in jobs:
+            for answer in job.answers:
+                for said in ranks.read_all():
+                    assert said | answer == said, f"{job.program[0]} at {limits}"
         ranks.end()
         assert [ranks.errors(rank) for rank in range(2)] == ["", ""]

@@ -23,24 +23,27 @@ struct Limits {
   std::string without;  // entries, with '+' between them
 };
 
-const Limits& limits() {
-  static const Limits read = [] {
-    Limits limits;
-    const char* text = std::getenv("LIMITED_CARD");
-    std::istringstream words(text == nullptr ? "" : text);
-    const std::map<std::string, uint64_t*> known{
-        {"largest", &limits.largest},   {"copied", &limits.copied}, {"in_flight", &limits.in_flight},
-        {"promises", &limits.promises}, {"names", &limits.names},   {"busy", &limits.busy},
-        {"seed", &limits.seed}};
-    for (std::string word; std::getline(words, word, ',');) {
-      const std::string name = word.substr(0, word.find('=')), value = word.substr(word.find('=') + 1);
-      if (name == "without")
-        limits.without = value;
-      else
-        *known.at(name) = std::stoull(value);
-    }
-    return limits;
-  }();
+Limits read_limits() {
+  Limits limits;
+  const char* text = std::getenv("LIMITED_CARD");
+  std::istringstream words(text == nullptr ? "" : text);
+  const std::map<std::string, uint64_t*> known{
+      {"largest", &limits.largest},   {"copied", &limits.copied}, {"in_flight", &limits.in_flight},
+      {"promises", &limits.promises}, {"names", &limits.names},   {"busy", &limits.busy},
+      {"seed", &limits.seed}};
+  for (std::string word; std::getline(words, word, ',');) {
+    const std::string name = word.substr(0, word.find('=')), value = word.substr(word.find('=') + 1);
+    if (name == "without")
+      limits.without = value;
+    else
+      *known.at(name) = std::stoull(value);
+  }
+  return limits;
+}
+
+/// As they were when the library asked for the table of entries: before it opens anything.
+Limits& limits() {
+  static Limits read;
   return read;
 }
 
@@ -229,7 +232,9 @@ pw_nic_status limited_fetch_add(pw_nic* nic, pw_nic_remote* remote, uint64_t off
 #if defined(__GNUC__)
 #endif
 extern "C" __attribute__((visibility("default"))) const pw_nic_ops* pw_nic_plugin(void) {
-  static const pw_nic_ops ops = [] {
+  static pw_nic_ops ops;
+  limits() = read_limits();
+  ops = [] {
     pw_nic_ops made = *full_card();
     made.name = "limited";
     made.open = limited_open;
