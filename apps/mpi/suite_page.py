@@ -17,7 +17,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "mpi-suite.md"
 FOLDER = ROOT / "results" / "mpi-suite"
 BEGIN, END = "<!-- from the records -->", "<!-- end of the records -->"
-MPIS = {"mpich": "MPICH 4.0.2", "openmpi": "Open MPI 4.1.4"}
+MPIS = {
+    "mpich": "MPICH 4.0.2",
+    "mpich-faults": "MPICH 4.0.2, torus with faults",
+    "openmpi": "Open MPI 4.1.4",
+    "openmpi-faults": "Open MPI 4.1.4, torus with faults",
+}
 
 Record = dict[str, object]
 
@@ -28,10 +33,16 @@ def read() -> dict[str, list[Record]]:
     return {file.stem: [json.loads(line) for line in file.read_text().splitlines()] for file in files}
 
 
-def _passes(record: Record, way: str) -> str:
+def _tries(record: Record, way: str) -> list[dict[str, object]]:
     runs = record["runs"]
     assert isinstance(runs, dict)
     tries = runs.get(way, [])
+    assert isinstance(tries, list)
+    return tries
+
+
+def _passes(record: Record, way: str) -> str:
+    tries = _tries(record, way)
     return f"{sum(run['passed'] for run in tries)} of {len(tries)}" if tries else "not run"
 
 
