@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "nic/plugin.h"
 #include "nic/stream.h"
+#include "uct/memory.h"
 
 namespace pw::uct {
 namespace {
@@ -176,6 +177,7 @@ bool Domain::lend(Operation& operation) {
 }
 
 void Domain::recycle(Operation* operation) {
+  if (operation->memory != nullptr) operation->memory->used(*operation);
   if (operation->bounce.data != nullptr) idle_bounces_.push_back(operation->bounce);
   operation->bounce = {};
   operation->teller = nullptr;
@@ -187,6 +189,11 @@ void Domain::tell(Operation* operation) {
   if (operation->unpack != nullptr && operation->status == PW_NIC_OK)
     operation->unpack(operation->unpack_arg, operation->bounce.data, operation->bytes);
   recycle(operation);
+}
+
+void Domain::forget(const RegisteredMemory& memory) {
+  for (Operation& operation : operations_)
+    if (operation.memory == &memory) operation.memory = nullptr;
 }
 
 void Domain::forget(Ended& teller) {

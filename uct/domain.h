@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -31,8 +32,11 @@ class Domain {
   /// Held for whatever follows, unless it says otherwise.
   SpinLock lock;
 
-  /// Registered memory that no peer knows: it goes when the transfer ends that it was registered for.
-  size_t passing = 0;
+  /// Registered memory that no peer knows and no transfer uses, by its last use: it gives way when the NIC
+  /// has no room for more.
+  std::list<RegisteredMemory*> idle_memory;
+  /// Registered memory that no peer knows, in use: it will give way.
+  size_t passing_memory = 0;
 
   [[nodiscard]] nic::Endpoint& endpoint() { return *endpoint_; }
   [[nodiscard]] const pw_nic_info& info() const { return endpoint_->info(); }
@@ -54,8 +58,9 @@ class Domain {
   void recycle(Operation* operation);
   /// Hands an ended operation to its teller, or recycles it.
   void tell(Operation* operation);
-  /// Drops what is owed to a teller that goes.
+  /// Drops what is owed to a teller that goes, and the use of memory that goes.
   void forget(Ended& teller);
+  void forget(const RegisteredMemory& memory);
 
   /// The card had no room: waiting is better than trying again before the next progress().
   void crowded() { crowded_ = true; }

@@ -20,9 +20,7 @@ class IdlePolls {
       idle_ = 0;
     } else if (++idle_ >= between_) {
       idle_ = 0;
-      const uint64_t before = now_ns();
-      sched_yield();
-      between_ = next(between_, now_ns() - before);
+      if (const uint64_t now = now_ns(); now >= not_before_) offer(now);
     }
   }
 
@@ -35,9 +33,20 @@ class IdlePolls {
  private:
   static constexpr unsigned kLeast = 32, kMost = 4096;  // about what a change of thread costs, and far more
   static constexpr uint64_t kTaken = 5'000;             // ns
+  // Ranks that wait give the CPU back at once. Programs that compute keep it for long, and would leave next
+  // to nothing to one that offers it again at once.
+  static constexpr uint64_t kShare = 16;
+
+  void offer(uint64_t now) {
+    sched_yield();
+    const uint64_t back = now_ns();
+    between_ = next(between_, back - now);
+    not_before_ = back + (back - now) / kShare;
+  }
 
   unsigned idle_ = 0;
   unsigned between_ = kLeast;
+  uint64_t not_before_ = 0;
 };
 
 }  // namespace pw::uct

@@ -58,29 +58,59 @@ PackedKey unpack_key(const void* bytes, const Secret& secret) {
 }
 
 RegisteredMemory::RegisteredMemory(Domain& domain, const pw_nic_span& span, bool may_wait)
-    : domain_(domain), span_(span) {
-  if (!add() && !may_wait)
+    : domain_(domain), span_(span), idle_(domain.idle_memory.end()) {
+  if (!add(Room::left) && !may_wait)
     throw Error(PW_NO_MEMORY,
                 format("peerway: the NIC has no room now for {} bytes at {}", span.bytes, span.address));
 }
 
 RegisteredMemory::~RegisteredMemory() {
-  if (memory_ != nullptr && !packed_) --domain_.passing;
+  if (users_ > 0) {  // of a connection that was given up
+    domain_.forget(*this);
+    if (!packed_) --domain_.passing_memory;
+  }
+  leave_idle();
 }
 
-// There is room again when memory that passes is deregistered, and only then.
-bool RegisteredMemory::add() {
-  try {
-    memory_ = domain_.endpoint().add(span_);
-  } catch (const Error& error) {
-    if (error.status() != PW_NO_MEMORY || domain_.passing == 0) throw;
-    return false;
-  }
-  ++domain_.passing;
+bool RegisteredMemory::add(Room room) {
+  while (memory_ == nullptr) try {
+      memory_ = domain_.endpoint().add(span_);
+    } catch (const Error& error) {
+      auto& idle = domain_.idle_memory;
+      if (error.status() != PW_NO_MEMORY || (idle.empty() && domain_.passing_memory == 0)) throw;
+      if (idle.empty() || room == Room::left) return false;
+      RegisteredMemory& oldest = *idle.front();
+      oldest.leave_idle();
+      oldest.memory_.reset();
+    }
+  become_idle();
   return true;
 }
 
-nic::Memory* RegisteredMemory::memory() { return memory_ != nullptr || add() ? memory_.get() : nullptr; }
+void RegisteredMemory::become_idle() { idle_ = domain_.idle_memory.insert(domain_.idle_memory.end(), this); }
+
+void RegisteredMemory::leave_idle() {
+  if (idle_ != domain_.idle_memory.end()) domain_.idle_memory.erase(idle_);
+  idle_ = domain_.idle_memory.end();
+}
+
+nic::Memory* RegisteredMemory::memory() {
+  return memory_ != nullptr || add(Room::made) ? memory_.get() : nullptr;
+}
+
+void RegisteredMemory::use(Operation& operation) {
+  operation.memory = this;
+  if (users_++ > 0 || packed_) return;
+  leave_idle();
+  ++domain_.passing_memory;
+}
+
+void RegisteredMemory::used(Operation& operation) {
+  operation.memory = nullptr;
+  if (--users_ > 0 || packed_) return;
+  --domain_.passing_memory;
+  become_idle();
+}
 
 PackedKey RegisteredMemory::pack() {
   if (memory() == nullptr)
@@ -88,7 +118,8 @@ PackedKey RegisteredMemory::pack() {
                 format("peerway: the NIC has no room for {} bytes at {}, which a peer is to reach; fewer "
                        "transfers at once leave more",
                        span_.bytes, span_.address));
-  if (!packed_) --domain_.passing;
+  if (!packed_ && users_ > 0) --domain_.passing_memory;
+  leave_idle();
   packed_ = true;
   return uct::pack(reinterpret_cast<uint64_t>(span_.address), span_.bytes, memory_->key(),
                    job_secrets().keys);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -26,9 +27,10 @@ PackedKey pack(uint64_t base, uint64_t bytes, const pw_nic_key& key, const Secre
 /// Throws Error for bytes that are no key that a process of the job made.
 PackedKey unpack_key(const void* bytes, const Secret& secret);
 
-/// Memory that UCX registered. UCX does so for everything that it was asked to move, long before it moves: a
-/// NIC has room for only so much of that. What it had no room for is registered when it is needed, and waits
-/// for those whose transfers end before. Under the domain's lock.
+/// Memory that UCX registered. UCX does so for everything that it was asked to move, long before it moves,
+/// and from 1.20 on keeps it for the next time: a NIC has room for only so much of that. What it had no room
+/// for is registered when it is needed, in the place of what was not needed for the longest time; where all
+/// is in use, it waits for a transfer to end. Under the domain's lock.
 class RegisteredMemory {
  public:
   /// Throws Error when the NIC refuses the memory; for want of room only when it may not wait for that.
@@ -38,15 +40,23 @@ class RegisteredMemory {
 
   /// Null: the NIC has no room until a transfer has ended. Throws Error: until the program frees some.
   nic::Memory* memory();
+  /// It stays registered until the operation is over.
+  void use(Operation& operation);
+  void used(Operation& operation);
   /// Throws Error with what the NIC says.
   PackedKey pack();
 
  private:
-  bool add();
+  enum class Room : uint8_t { left, made };  ///< by what was registered before
+  bool add(Room room);
+  void become_idle();
+  void leave_idle();
 
   Domain& domain_;
   pw_nic_span span_;
   bool packed_ = false;  ///< a peer may use it, for as long as it is registered
+  size_t users_ = 0;
+  std::list<RegisteredMemory*>::iterator idle_;  ///< where it is registered, not packed, and has no users
   std::unique_ptr<nic::Memory> memory_;
 };
 

@@ -19,6 +19,7 @@ struct Bounce {
 };
 
 class Ended;
+class RegisteredMemory;
 
 struct Operation : pw_nic_done {
   enum class Kind : uint8_t { put, get, flush };
@@ -30,7 +31,8 @@ struct Operation : pw_nic_done {
   Kind kind = Kind::put;
   pw_nic_status status = PW_NIC_OK;
   Bounce bounce{};
-  uint64_t mark = 0;  ///< of a flush: the puts that it proves
+  RegisteredMemory* memory = nullptr;  ///< must stay registered until the end
+  uint64_t mark = 0;                   ///< of a flush: the puts that it proves
   // For the interface; this layer only keeps them.
   void* completion = nullptr;
   void (*unpack)(void* arg, const void* data, size_t bytes) = nullptr;

@@ -70,9 +70,11 @@ def test_windows_are_right_and_waits_leave_the_cpu(stack: str, mpi_folder: Path,
     assert "ranks 2 errors 0" in done.stdout
 
 
-def test_more_gets_at_once_than_a_nic_can_register(mpi_folder: Path, run: Run) -> None:
-    program = build("mpich-debian", "mpi_windows", mpi_folder)
-    done = run(over("mpich-debian", "torus", 2, program, "many_gets"), env=environment())
+# UCX 1.13 forgets memory after a transfer; 1.20 keeps it for the next one.
+@pytest.mark.parametrize("stack", ["mpich-debian", "mpich-wheel"])
+def test_more_gets_at_once_than_a_nic_can_register(stack: str, mpi_folder: Path, run: Run) -> None:
+    program = build(stack, "mpi_windows", mpi_folder)
+    done = run(over(stack, "torus", 2, program, "many_gets"), env=environment())
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ranks 2 errors 0" in done.stdout
 

@@ -63,12 +63,10 @@ ucs_status_t query_md(uct_md_t* md, uct_md_attr_t* attributes) {
   return UCS_OK;
 }
 
-// Where UCX wants to hear nothing of errors it does without registration. And later versions keep what they
-// registered for the next time: to wait until it goes could be to wait for ever.
+// Where UCX wants to hear nothing of errors it does without registration.
 ucs_status_t add_memory(uct_md_t* md, void* address, size_t bytes, bool quiet, uct_mem_h* out) {
-  const bool may_wait = !quiet && !PW_UCX_SINCE(20);
   try {
-    *out = register_memory(domain_of(md), address, bytes, may_wait).release();
+    *out = register_memory(domain_of(md), address, bytes, !quiet).release();
     return UCS_OK;
   } catch (const std::exception& error) {
     log(quiet ? LogLevel::debug : LogLevel::error, error.what());

@@ -57,11 +57,12 @@ ucs_status_t start(Connection& connection, const There& there, Post&& post) {
   return remote == nullptr ? UCS_ERR_INVALID_ADDR : started(post(*remote, key.offset_of(there.address)));
 }
 
-/// An operation of whose end the interface is to tell.
-Operation* told(Connection& connection, uct_completion_t* completion) {
+/// An operation of whose end the interface is to tell; until then it uses the memory.
+Operation* told(Connection& connection, uct_completion_t* completion, RegisteredMemory* memory = nullptr) {
   Operation* operation = domain_of(connection).operation(connection.peer());
   operation->teller = &connection.interface->ended;
   operation->completion = completion;
+  if (memory != nullptr) memory->use(*operation);
   return operation;
 }
 
@@ -76,9 +77,9 @@ ucs_status_t get(Connection& connection, const There& there, void* to, nic::Memo
 }
 
 /// The registered memory of the piece that is to be moved, or why it cannot be moved now.
-ucs_status_t find_memory(Connection& connection, const uct_iov_t& piece, nic::Memory*& memory) {
+ucs_status_t find_memory(Connection& connection, RegisteredMemory& registered, nic::Memory*& memory) {
   try {
-    memory = static_cast<RegisteredMemory*>(piece.memh)->memory();
+    memory = registered.memory();
   } catch (const std::exception& error) {
     log(LogLevel::error, error.what());
     return UCS_ERR_NO_MEMORY;
@@ -124,14 +125,16 @@ ucs_status_t put_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_
   return unless<barred>(ep, [&](Connection& connection) {
     const size_t bytes = bytes_of(iov, count);
     if (bytes == 0) return UCS_OK;
+    auto& registered = *static_cast<RegisteredMemory*>(iov[0].memh);
     nic::Memory* memory = nullptr;
-    if (const ucs_status_t status = find_memory(connection, iov[0], memory); status != UCS_OK) return status;
+    if (const ucs_status_t status = find_memory(connection, registered, memory); status != UCS_OK)
+      return status;
     const ucs_status_t status =
         start(connection, {address, key, bytes}, [&](nic::RemoteMemory& remote, uint64_t offset) {
           return connection.peer().put(remote, offset, iov[0].buffer, memory, bytes, nullptr);
         });
     if (status != UCS_OK) return status;
-    connection.peer().settle(told(connection, completion));
+    connection.peer().settle(told(connection, completion, &registered));
     return UCS_INPROGRESS;
   });
 }
@@ -155,9 +158,12 @@ ucs_status_t get_zcopy(uct_ep_t* ep, const uct_iov_t* iov, size_t count, uint64_
   return unless<barred>(ep, [&](Connection& connection) {
     const size_t bytes = bytes_of(iov, count);
     if (bytes == 0) return UCS_OK;
+    auto& registered = *static_cast<RegisteredMemory*>(iov[0].memh);
     nic::Memory* memory = nullptr;
-    if (const ucs_status_t status = find_memory(connection, iov[0], memory); status != UCS_OK) return status;
-    return get(connection, {address, key, bytes}, iov[0].buffer, *memory, told(connection, completion));
+    if (const ucs_status_t status = find_memory(connection, registered, memory); status != UCS_OK)
+      return status;
+    return get(connection, {address, key, bytes}, iov[0].buffer, *memory,
+               told(connection, completion, &registered));
   });
 }
 
