@@ -155,31 +155,41 @@ static void dynamic_window(void) {
   MPI_Win_free(&window);
 }
 
+static double cpu_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 /* Two ranks on one CPU: who waits leaves it to who has the answer. Who polls until the CPU is taken away uses
- * up that time at every message, and the answer comes no sooner. */
+ * up that time at every message, and the answer comes no sooner. One try of many has to be good: in the
+ * others, programs beside this one may have taken the CPU. */
 static void one_cpu(void) {
-  enum { kTrips = 200 };
-  const double most = 0.15e-3 * kTrips; /* s of CPU time, of each rank */
+  enum { kTries = 20, kTrips = 20 };
   cpu_set_t before, one;
   int number = 0, it = 0, other = 1 - rank;
+  const double most = 1e-4; /* s of CPU time */
+  double best = 1e9;
   sched_getaffinity(0, sizeof before, &before);
   while (!CPU_ISSET(number, &before)) ++number;
   MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
   CPU_ZERO(&one);
   CPU_SET(number, &one);
   expect(sched_setaffinity(0, sizeof one, &one) == 0, "moving to another CPU");
-  struct timespec begun, ended;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begun);
-  for (int i = 0; i < kTrips && rank < 2; ++i) {
-    if (rank == 0) MPI_Send(&i, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
-    MPI_Recv(&it, 1, MPI_INT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (rank == 1) MPI_Send(&i, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
-    expect(it == i, "a message on one CPU");
+  for (int try = 0; try < kTries && best > most; ++try) {
+    const double begun = cpu_seconds();
+    for (int i = 0; i < kTrips && rank < 2; ++i) {
+      if (rank == 0) MPI_Send(&i, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
+      MPI_Recv(&it, 1, MPI_INT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (rank == 1) MPI_Send(&i, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
+      expect(it == i, "a message on one CPU");
+    }
+    const double used = (cpu_seconds() - begun) / kTrips;
+    if (used < best) best = used;
+    MPI_Bcast(&best, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   }
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
-  const double used = (double)(ended.tv_sec - begun.tv_sec) + 1e-9 * (double)(ended.tv_nsec - begun.tv_nsec);
-  if (used > most) fprintf(stderr, "rank %d: %d round trips took %.3f s of CPU time\n", rank, kTrips, used);
-  expect(used <= most, "the time of round trips on one CPU");
+  if (best > most) fprintf(stderr, "a round trip took %.6f s of CPU time at best\n", best);
+  expect(best <= most, "the time of a round trip on one CPU");
   sched_setaffinity(0, sizeof before, &before);
 }
 
