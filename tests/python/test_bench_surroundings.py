@@ -49,18 +49,3 @@ def test_the_surroundings_name_governor_nodes_and_job(
     assert found["load"] == 0  # such a machine tells nothing of its CPUs
     monkeypatch.delenv("SLURM_JOB_ID")
     assert "slurm_job" not in surroundings(tmp_path)
-
-
-def test_other_work_is_counted_and_sleep_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stat = tmp_path / "proc/stat"
-    stat.parent.mkdir()
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    ticks = os.sysconf("SC_CLK_TCK")
-
-    def sleep(_: float) -> None:  # CPU 0 works for an hour, CPU 9 is not ours
-        busy = f"{3600 * ticks} 0 0 9 9 0 0 0 0 0"
-        stat.write_text(f"cpu {busy}\ncpu0 {busy}\ncpu1 0 0 0 9 9 0 0 0 0 0\ncpu9 {busy}\n")
-
-    stat.write_text("cpu0 0 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n")
-    monkeypatch.setattr("peerway.bench.surroundings.time.sleep", sleep)
-    assert surroundings(tmp_path)["load"] == 2  # never more than there are

@@ -8,17 +8,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from peerway.bench import conditions
 from peerway.records import LOAD, RUN
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from peerway.bench.plan import Plan
     from peerway.bench.results import Results
-
-ROOT = Path("/")
-_WINDOW_S = 0.2  # in which the CPU time of other work is counted
 
 
 def runs(plan: Plan, results: Results) -> Iterator[Plan]:
@@ -32,23 +31,16 @@ def runs(plan: Plan, results: Results) -> Iterator[Plan]:
         yield replace(plan, repeat=1, run=number - 1)
 
 
-def surroundings(root: Path = ROOT) -> dict[str, Any]:
-    """What of this host the extra of a record tells. What there is none of is left out. This process sleeps
-    meanwhile, so that the CPU time that is used is others'.
-    """
-    cpus = sorted(os.sched_getaffinity(0))
+def surroundings(root: Path = conditions.ROOT) -> dict[str, Any]:
+    """What of this host the extra of a record tells. What there is none of is left out."""
+    now = conditions.read(root)
     found = {
         "kernel": platform.release(),
-        "governor": ", ".join(sorted(_governors(root, cpus))),
-        "numa": _numa(root, cpus),
+        "governor": ", ".join(sorted(now.governors)),
+        "numa": _numa(root, sorted(os.sched_getaffinity(0))),
         "slurm_job": os.environ.get("SLURM_JOB_ID", ""),
     }
-    return {LOAD: _load(root, cpus)} | {name: text for name, text in found.items() if text}
-
-
-def _governors(root: Path, cpus: list[int]) -> set[str]:
-    folder = root / "sys/devices/system/cpu"
-    return {_text(folder / f"cpu{cpu}/cpufreq/scaling_governor").strip() for cpu in cpus} - {""}
+    return {LOAD: round(now.busy, 2)} | {name: text for name, text in found.items() if text}
 
 
 def _numa(root: Path, cpus: list[int]) -> str:
@@ -67,31 +59,3 @@ def _ranges(numbers: list[int]) -> str:
         run = [number for _, number in several]
         parts.append(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}")
     return ",".join(parts)
-
-
-def _load(root: Path, cpus: list[int]) -> float:
-    """How many of the CPUs other work keeps busy."""
-    start, before = time.monotonic(), _busy_s(root, cpus)
-    time.sleep(_WINDOW_S)
-    busy = _busy_s(root, cpus) - before
-    return round(min(max(0.0, busy) / (time.monotonic() - start), len(cpus)), 2)
-
-
-def _busy_s(root: Path, cpus: list[int]) -> float:
-    """The seconds that the CPUs have worked since the start, for whomever: for users, the kernel, interrupts
-    and other guests of the same hardware.
-    """
-    total = 0
-    for line in _text(root / "proc/stat").splitlines():
-        name, *times = line.split() or [""]
-        if name.startswith("cpu") and name[3:].isdecimal() and int(name[3:]) in cpus:
-            user, nice, system, _idle, _wait, *rest = map(int, times)
-            total += user + nice + system + sum(rest[:3])
-    return total / os.sysconf("SC_CLK_TCK")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""  # not on this kernel, or not in this container
