@@ -43,7 +43,7 @@ def _tries(record: Record, way: str) -> list[dict[str, object]]:
 
 def _passes(record: Record, way: str) -> str:
     tries = _tries(record, way)
-    return f"{sum(run['passed'] for run in tries)} of {len(tries)}" if tries else "not run"
+    return f"{sum(bool(run['passed']) for run in tries)} of {len(tries)}" if tries else "not run"
 
 
 def _reason(record: Record, reasons: dict[str, str]) -> str:

@@ -24,9 +24,10 @@ from peerway.bench.plan import Plan
 from peerway.bench.plan_probes import plan_probe
 from peerway.bench.reporter import Reporter
 from peerway.bench.sampling import LinkProbe, Outcome, Sampler
-from peerway.context import Context, Team
+from peerway.context import Context
 from peerway.errors import Error, InvalidArgument, PeerLost
 from peerway.records import FIXED, Record
+from peerway.team import Team
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
     ucx_deaths.py BYTES
 
 Every rank takes itself for a host of its own (not with ONE_HOST in the environment), puts BYTES and a signal
-into each rank that is alive, again and again, and tells of each rank that it finds lost. A line on its standard
-input ends it.
+into each rank that is alive, again and again, and tells of each rank that it finds lost. A line on its
+standard input ends it.
 """
 
 from __future__ import annotations
