@@ -246,7 +246,7 @@ def test_a_rank_that_dies_ends_the_benchmark_with_a_message(tmp_path: Path) -> N
         out,
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        while not (out.exists() and out.stat().st_size):
+        while not (out.exists() and out.stat().st_size > 1):  # more than the try
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
         worker = _workers(process.pid)[-1]

@@ -69,12 +69,15 @@ def command(
     ensure_replaceable(file)
     before = _before(file, named=out is not None)
     ends = ends_after(time_s)
-    if not hosts.named:  # of others it is not known
-        tell_conditions(RANKS)
     try:
-        with ended_by_signals(), progress.shown("tuning", ends) as step:
-            tuner = Tuner(memories or machine.memory_pairs(), paths or (), quick, step, ends, hosts.words())
-            text = tuner.run()
+        with ended_by_signals():
+            if not hosts.named:  # of others it is not known
+                tell_conditions(RANKS)
+            with progress.shown("tuning", ends) as step:
+                tuner = Tuner(
+                    memories or machine.memory_pairs(), paths or (), quick, step, ends, hosts.words()
+                )
+                text = tuner.run()
             if hosts.named and before:
                 text = _core.table_text(json.dumps(merged.with_pairs_of(before, json.loads(text))))
     except (PlanRefused, SessionFailed) as error:
