@@ -129,11 +129,16 @@ def verdict(runs: dict[str, list[Run]]) -> str:
     def never(way: str) -> bool:
         return not any(run.passed for run in runs[way])
 
+    def fails(way: str) -> bool:
+        return never(way) and not all(run.late for run in runs[way])
+
     if all(run.passed for run in runs["nic"]):
         return "passed"
-    if never("nic") and never("alone"):
+    if all(run.late for way in WAYS for run in runs[way]):
+        return "out of time"
+    if never("nic") and fails("alone"):
         return "fails without Peerway"
-    if never("nic") and never("tcp"):
+    if never("nic") and fails("tcp"):
         return "fails over TCP of UCX"
     return "fails over the NIC" if never("nic") else "fails at times over the NIC"
 

@@ -3,7 +3,7 @@
     python apps/mpi/suite_page.py
 
 Reads results/mpi-suite/*.jsonl, and reasons.json beside them: what a person found out about a failure, by the
-start of the program's name.
+start of the program's name, with "late " before it where all runs were out of time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _passes(record: Record, way: str) -> str:
 
 
 def _reason(record: Record, reasons: dict[str, str]) -> str:
-    program = str(record["program"])
+    program = ("late " if record["verdict"] == "out of time" else "") + str(record["program"])
     found = [reasons[start] for start in sorted(reasons, key=len) if program.startswith(start)]
     return found[-1] if found else "not looked into yet"
 
@@ -64,19 +64,20 @@ def _counts(mpi: str, records: list[Record]) -> list[str]:
         here = [record for record in records if _folder(record) == folder]
         verdicts = Counter(str(record["verdict"]) for record in here)
         built = len(here) - verdicts["not built"]
-        lines.append(f"| {MPIS[mpi]} | {folder} | {built} | {verdicts['passed']} | {verdicts['not built']} |")
+        counts = [built, *(verdicts[each] for each in ("passed", "out of time", "not built"))]
+        lines.append(f"| {MPIS[mpi]} | {folder} | " + " | ".join(map(str, counts)) + " |")
     return lines
 
 
 def tables(found: dict[str, list[Record]], reasons: dict[str, str]) -> str:
     """Make the tables of the page."""
     lines = [
-        "| MPI | folder | run | passed over the NIC | not built by this MPI |",
-        "| --- | --- | --- | --- | --- |",
+        "| MPI | folder | run | passed over the NIC | out of time | not built by this MPI |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for mpi, records in found.items():
         lines += _counts(mpi, records)
-    lines += ["", "What failed at least once:", ""]
+    lines += ["", "What failed at least once, or was not done in its time:", ""]
     lines += [
         "| MPI | program | ranks | NIC | TCP of UCX | alone | reason |",
         "| --- | --- | --- | --- | --- | --- | --- |",
