@@ -10,7 +10,6 @@
 
 #include "base/config_value.h"
 #include "base/format.h"
-#include "base/log.h"
 #include "base/status.h"
 
 extern char** environ;
@@ -63,9 +62,11 @@ constexpr ConfigEntry table[] = {
 /// Set by `peerway run` and `peerway mpirun` for their ranks, by the Python package for its children, and by
 /// users for the scripts that build and test Peerway; not settings.
 constexpr std::string_view other_variables[] = {
-    "PEERWAY_RANK",       "PEERWAY_SIZE",    "PEERWAY_LOCAL_RANK", "PEERWAY_LOCAL_SIZE",
-    "PEERWAY_RENDEZVOUS", "PEERWAY_SECRET",  "PEERWAY_PACKAGES",   "PEERWAY_WHEELS",
-    "PEERWAY_BUILD",      "PEERWAY_NIC_JOB", "PEERWAY_NIC_SECRET", "PEERWAY_UCT_LIBRARY"};
+    "PEERWAY_RANK",       "PEERWAY_SIZE",       "PEERWAY_LOCAL_RANK", "PEERWAY_LOCAL_SIZE",
+    "PEERWAY_RENDEZVOUS", "PEERWAY_SECRET",     "PEERWAY_PACKAGES",   "PEERWAY_WHEELS",
+    "PEERWAY_BUILD",      "PEERWAY_NIC_JOB",    "PEERWAY_NIC_SECRET", "PEERWAY_UCT_LIBRARY",
+    "PEERWAY_MPI_MATRIX", "PEERWAY_NIC_LIMITS", "PEERWAY_OPENMPI",    "PEERWAY_MPICH",
+    "PEERWAY_NIC_CHECK_MINUTES"};
 
 struct Value {
   std::string text;
@@ -146,7 +147,8 @@ uint64_t check(const ConfigEntry& entry, const Value& value) {
   return parse_config_value(entry.type, value.text, value.origin);
 }
 
-void warn_of_unknown_variables() {
+/// A misspelt setting would be a setting that is ignored.
+void refuse_unknown_variables() {
   std::vector<std::string> known(std::begin(other_variables), std::end(other_variables));
   for (const ConfigEntry& entry : table) known.push_back(variable_of(entry.name));
   for (char** each = environ; each && *each; ++each) {
@@ -154,8 +156,10 @@ void warn_of_unknown_variables() {
     const std::string_view variable = setting.substr(0, setting.find('='));
     if (!variable.starts_with("PEERWAY_") || std::ranges::find(known, variable) != known.end()) continue;
     const std::string_view near = nearest_name(variable, known);
-    log_once(LogLevel::warning, format("{} in the environment means nothing{}", variable,
-                                       near.empty() ? std::string() : format("; did you mean {}?", near)));
+    throw Error(PW_BAD_CONFIG,
+                format("peerway: {} in the environment is no setting; {}", variable,
+                       near.empty() ? std::string("`peerway config` lists them all; unset it")
+                                    : format("did you mean {}?", near)));
   }
 }
 
@@ -179,7 +183,7 @@ uint64_t config_number(std::string_view name) {
 
 void check_config() {
   for (const ConfigEntry& entry : table) check(entry, value_of(entry));
-  warn_of_unknown_variables();
+  refuse_unknown_variables();
 }
 
 std::string config_home() { return directory("XDG_CONFIG_HOME", ".config"); }

@@ -28,7 +28,7 @@ std::string config_origin(std::string_view name);  ///< "PEERWAY_LOG", "the defa
 uint64_t config_number(std::string_view name);
 
 /// Checks every value now in force, so that a mistake is told at the start and not in the middle. Throws as
-/// config() does; warns once of PEERWAY_ variables that mean nothing.
+/// config() does, and for PEERWAY_ variables that are no settings.
 void check_config();
 
 /// ~/.config/peerway and ~/.cache/peerway, by the XDG rules.
