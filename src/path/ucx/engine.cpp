@@ -33,6 +33,7 @@ Engine::Engine(const Library& library, Team& team, const std::atomic<uint32_t>& 
     open();
   } catch (...) {
     if (worker_ != nullptr) library_.ucp_worker_destroy(worker_);
+    if (copied_ != 0) library_.ucp_dt_destroy(copied_);
     if (context_ != nullptr) library_.ucp_cleanup(context_);
     throw;
   }
@@ -70,6 +71,7 @@ void Engine::open() {
   messages.id = kOperations;
   messages.cb = on_part;
   check(library_.ucp_worker_set_am_recv_handler(worker_, &messages), "listen to operations");
+  check(let_ucx_copy(), "describe messages");
   check(library_.ucp_worker_get_efd(worker_, &event_), "make its events waitable");
   ucp_worker_attr_t worker{};
   worker.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS;
@@ -101,6 +103,7 @@ Engine::~Engine() {
       peer->failed() || team_.lost(peer->rank) ? peer->close_broken() : peer->close_orderly();
   for (ucp_mem_h memory : abandoned_) library_.ucp_mem_unmap(context_, memory);
   library_.ucp_worker_destroy(worker_);
+  library_.ucp_dt_destroy(copied_);
   library_.ucp_cleanup(context_);
 }
 

@@ -167,6 +167,7 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   pw_status ask(Peer& peer, Line& line, Flight* flight, const MessageHeader& header, const void* data,
                 uint64_t bytes);
   pw_status post(Peer& peer, Flight* flight, const void* data, uint64_t bytes);
+  ucp_abi::ucs_status_t let_ucx_copy();
   void take(const MessageHeader& header, ByteView data);
   pw_status store(const MessageHeader& header, ByteView data);
   Memory* find(const MessageHeader& header, uint64_t bytes, pw_status& why_not);
@@ -196,6 +197,7 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   std::mutex mutex_;  ///< of what follows, and of every call of UCX
   ucp_abi::ucp_context_h context_ = nullptr;
   ucp_abi::ucp_worker_h worker_ = nullptr;
+  uint64_t copied_ = 0;                       ///< a datatype: the bytes of a Flight
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use
   std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> free_flights_;

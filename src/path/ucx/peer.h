@@ -83,13 +83,15 @@ struct Engine::Flight {
   Peer* peer = nullptr;
   Used* local = nullptr;
   Used* remote = nullptr;
-  uint64_t word = 0;           ///< source of put_word
-  uint64_t address = 0;        ///< where that goes
-  bool ready = false;          ///< nothing is in its way any more
-  std::shared_ptr<void> kept;  ///< target of get_word, or a message
-  int open = 1;                ///< what is still to come: UCX's word, and the peer's answer to a message
-  MessageHeader header;        ///< of a message
-  void* landing = nullptr;     ///< of a get by messages
+  uint64_t word = 0;                ///< source of put_word
+  uint64_t address = 0;             ///< where that goes
+  bool ready = false;               ///< nothing is in its way any more
+  std::shared_ptr<void> kept;       ///< target of get_word, or a message
+  int open = 1;                     ///< what is still to come: UCX's word, and the peer's answer to a message
+  MessageHeader header;             ///< of a message
+  const std::byte* data = nullptr;  ///< of a message: what UCX copies from
+  uint64_t bytes = 0;               ///< and how many
+  void* landing = nullptr;          ///< of a get by messages
   bool answered = false;
 };
 

@@ -64,6 +64,7 @@ using ucp_rkey_h = ucp_rkey*;
   X(UCP_AM_SEND_FLAG_EAGER, 2) \
   X(UCP_OP_ATTR_FIELD_CALLBACK, 2) \
   X(UCP_OP_ATTR_FIELD_USER_DATA, 4) \
+  X(UCP_OP_ATTR_FIELD_DATATYPE, 8) \
   X(UCP_OP_ATTR_FIELD_FLAGS, 16) \
   X(UCP_OP_ATTR_FIELD_MEMORY_TYPE, 64) \
   X(UCP_OP_ATTR_FIELD_MEMH, 256) \
@@ -184,6 +185,15 @@ struct ucp_request_param_t {
   Appended appended;
 };
 
+struct ucp_generic_dt_ops_t {
+  void* (*start_pack)(void* context, const void* buffer, size_t count);
+  void* (*start_unpack)(void* context, void* buffer, size_t count);
+  size_t (*packed_size)(void* state);
+  size_t (*pack)(void* state, size_t offset, void* dest, size_t max_length);
+  ucs_status_t (*unpack)(void* state, size_t offset, const void* src, size_t length);
+  void (*finish)(void* state);
+};
+
 struct ucp_am_recv_param_t {
   uint64_t recv_attr;
   ucp_ep_h reply_ep;
@@ -234,6 +244,8 @@ struct ucp_am_handler_param_t {
   X(ucs_status_ptr_t, ucp_am_recv_data_nbx,                                                      \
     (ucp_worker_h, void*, void*, size_t, const ucp_request_param_t*))                            \
   X(void, ucp_am_data_release, (ucp_worker_h, void*))                                            \
+  X(ucs_status_t, ucp_dt_create_generic, (const ucp_generic_dt_ops_t*, void*, uint64_t*))        \
+  X(void, ucp_dt_destroy, (uint64_t))                                                            \
   X(ucs_status_t, ucp_request_check_status, (void*))                                             \
   X(void, ucp_request_free, (void*))                                                             \
   X(const char*, ucs_status_string, (ucs_status_t))
