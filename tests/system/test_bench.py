@@ -201,7 +201,7 @@ def test_a_table_that_is_broken_is_told_once_and_without_a_traceback(tmp_path: P
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        pytest.param(("--device", "cuda"), ("no device cuda", "but host", "doctor"), id="device"),
+        pytest.param(("--device", "cuda"), ("no device cuda", "has: host", "doctor"), id="device"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_is_measured(

@@ -155,19 +155,19 @@ static void dynamic_window(void) {
   MPI_Win_free(&window);
 }
 
-static double cpu_seconds(void) {
+static double seconds(clockid_t clock) {
   struct timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(clock, &now);
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* Two ranks on one CPU: who waits leaves it to who has the answer. Who polls until the CPU is taken away uses
- * up that time at every message, and the answer comes no sooner. One try of many has to be good: in the
- * others, programs beside this one may have taken the CPU. */
+ * up that time at every message, and the answer comes no sooner. Only those tries count in which the two had
+ * the CPU for themselves; on a machine that is never quiet there may be none. */
 static void one_cpu(void) {
-  enum { kTries = 20, kTrips = 20 };
+  enum { kTries = 200, kTrips = 20 };
   cpu_set_t before, one;
-  int number = 0, it = 0, other = 1 - rank;
+  int number = 0, it = 0, other = 1 - rank, counted = 0;
   const double most = 1e-4; /* s of CPU time */
   double best = 1e9;
   sched_getaffinity(0, sizeof before, &before);
@@ -177,19 +177,23 @@ static void one_cpu(void) {
   CPU_SET(number, &one);
   expect(sched_setaffinity(0, sizeof one, &one) == 0, "moving to another CPU");
   for (int try = 0; try < kTries && best > most; ++try) {
-    const double begun = cpu_seconds();
+    const double begun = seconds(CLOCK_THREAD_CPUTIME_ID), since = seconds(CLOCK_MONOTONIC);
     for (int i = 0; i < kTrips && rank < 2; ++i) {
       if (rank == 0) MPI_Send(&i, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
       MPI_Recv(&it, 1, MPI_INT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       if (rank == 1) MPI_Send(&i, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
       expect(it == i, "a message on one CPU");
     }
-    const double used = (cpu_seconds() - begun) / kTrips;
-    if (used < best) best = used;
-    MPI_Bcast(&best, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    double wall = seconds(CLOCK_MONOTONIC) - since, both = 0;
+    const double used = rank < 2 ? seconds(CLOCK_THREAD_CPUTIME_ID) - begun : 0;
+    MPI_Allreduce(&used, &both, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Bcast(&wall, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    if (wall > 1.2 * both) continue; /* somebody else had the CPU */
+    ++counted;
+    if (both / 2 / kTrips < best) best = both / 2 / kTrips;
   }
-  if (best > most) fprintf(stderr, "a round trip took %.6f s of CPU time at best\n", best);
-  expect(best <= most, "the time of a round trip on one CPU");
+  if (counted > 0 && best > most) fprintf(stderr, "a round trip took %.6f s of CPU time at best\n", best);
+  expect(counted == 0 || best <= most, "the time of a round trip on one CPU");
   sched_setaffinity(0, sizeof before, &before);
 }
 
