@@ -61,12 +61,23 @@ constexpr ConfigEntry table[] = {
 
 /// Set by `peerway run` and `peerway mpirun` for their ranks, by the Python package for its children, and by
 /// users for the scripts that build and test Peerway; not settings.
-constexpr std::string_view other_variables[] = {
-    "PEERWAY_RANK",       "PEERWAY_SIZE",       "PEERWAY_LOCAL_RANK", "PEERWAY_LOCAL_SIZE",
-    "PEERWAY_RENDEZVOUS", "PEERWAY_SECRET",     "PEERWAY_PACKAGES",   "PEERWAY_WHEELS",
-    "PEERWAY_BUILD",      "PEERWAY_NIC_JOB",    "PEERWAY_NIC_SECRET", "PEERWAY_UCT_LIBRARY",
-    "PEERWAY_MPI_MATRIX", "PEERWAY_NIC_LIMITS", "PEERWAY_OPENMPI",    "PEERWAY_MPICH",
-    "PEERWAY_NIC_CHECK_MINUTES"};
+constexpr std::string_view other_variables[] = {"PEERWAY_RANK",
+                                                "PEERWAY_SIZE",
+                                                "PEERWAY_LOCAL_RANK",
+                                                "PEERWAY_LOCAL_SIZE",
+                                                "PEERWAY_RENDEZVOUS",
+                                                "PEERWAY_SECRET",
+                                                "PEERWAY_PACKAGES",
+                                                "PEERWAY_WHEELS",
+                                                "PEERWAY_BUILD",
+                                                "PEERWAY_NIC_JOB",
+                                                "PEERWAY_NIC_SECRET",
+                                                "PEERWAY_UCT_LIBRARY",
+                                                "PEERWAY_MPI_MATRIX",
+                                                "PEERWAY_NIC_LIMITS",
+                                                "PEERWAY_OPENMPI",
+                                                "PEERWAY_MPICH",
+                                                "PEERWAY_NIC_CHECK_MINUTES"};
 
 struct Value {
   std::string text;
@@ -156,10 +167,9 @@ void refuse_unknown_variables() {
     const std::string_view variable = setting.substr(0, setting.find('='));
     if (!variable.starts_with("PEERWAY_") || std::ranges::find(known, variable) != known.end()) continue;
     const std::string_view near = nearest_name(variable, known);
-    throw Error(PW_BAD_CONFIG,
-                format("peerway: {} in the environment is no setting; {}", variable,
-                       near.empty() ? std::string("`peerway config` lists them all; unset it")
-                                    : format("did you mean {}?", near)));
+    throw Error(PW_BAD_CONFIG, format("peerway: {} in the environment is no setting; {}", variable,
+                                      near.empty() ? std::string("`peerway config` lists them all; unset it")
+                                                   : format("did you mean {}?", near)));
   }
 }
 

@@ -230,7 +230,8 @@ def test_what_the_ranks_say_becomes_a_note(tmp_path: Path) -> None:
     assert done.stderr.startswith("note: ")
     done = peerway("explain", "--op", "put", home=tmp_path, PEERWAY_PATH="peer")
     assert done.returncode != 0
-    assert done.stderr.count("PEERWAY_PATH in the environment is no setting; did you mean PEERWAY_PATHS?") == 1
+    assert done.stderr.count("PEERWAY_PATH in the environment is no setting") == 1
+    assert "did you mean PEERWAY_PATHS?" in done.stderr
 
 
 def test_a_rank_that_dies_ends_the_benchmark_with_a_message(tmp_path: Path) -> None:
