@@ -103,7 +103,7 @@ Engine::~Engine() {
       peer->failed() || team_.lost(peer->rank) ? peer->close_broken() : peer->close_orderly();
   for (ucp_mem_h memory : abandoned_) library_.ucp_mem_unmap(context_, memory);
   library_.ucp_worker_destroy(worker_);
-  library_.ucp_dt_destroy(copied_);
+  if (copied_ != 0) library_.ucp_dt_destroy(copied_);
   library_.ucp_cleanup(context_);
 }
 

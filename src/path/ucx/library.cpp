@@ -73,6 +73,7 @@ std::unique_ptr<Library> use(void* handle, std::string& why) {
   }
   unsigned major = 0, minor = 0, release = 0;
   library->ucp_get_version(&major, &minor, &release);
+  library->minor = minor;
   library->version = format("{}.{}.{}", major, minor, release);
   library->path = file_of(reinterpret_cast<void*>(library->ucp_init_version));
   if (major == 1 && minor >= kOldestMinor) return library;

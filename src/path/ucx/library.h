@@ -12,6 +12,7 @@ namespace pw::ucx {
 struct Library : ucp_abi::Functions {
   std::string path;     ///< where libucp was found
   std::string version;  ///< "1.22.0"
+  unsigned minor = 0;   ///< 22
 };
 
 /// Where libucp is looked for, best first: the file of the setting `ucx_library` alone where it is given;
