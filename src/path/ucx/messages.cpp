@@ -77,7 +77,7 @@ pw_status Engine::post(Peer& peer, Flight* flight, const void* data, uint64_t by
 
 // UCX sends large messages of plain bytes without a copy. Over TCP its 1.13 then ends the process when the
 // peer dies in the middle of one (`comp->count > 0`); what it packs by calls of ours it always copies, which
-// costs half of the bandwidth.
+// costs bandwidth.
 ucs_status_t Engine::let_ucx_copy() {
   static constexpr ucp_generic_dt_ops_t kOps{
       .start_pack = [](void*, const void* flight, size_t) { return const_cast<void*>(flight); },
