@@ -160,16 +160,19 @@ uint64_t check(const ConfigEntry& entry, const Value& value) {
 
 /// A misspelt setting would be a setting that is ignored.
 void refuse_unknown_variables() {
-  std::vector<std::string> known(std::begin(other_variables), std::end(other_variables));
-  for (const ConfigEntry& entry : table) known.push_back(variable_of(entry.name));
+  constexpr std::string_view prefix = "PEERWAY_";  // which all have, so it says nothing of what is near
+  std::vector<std::string> known;
+  for (const std::string_view variable : other_variables) known.emplace_back(variable.substr(prefix.size()));
+  for (const ConfigEntry& entry : table) known.push_back(variable_of(entry.name).substr(prefix.size()));
   for (char** each = environ; each && *each; ++each) {
     const std::string_view setting = *each;
-    const std::string_view variable = setting.substr(0, setting.find('='));
-    if (!variable.starts_with("PEERWAY_") || std::ranges::find(known, variable) != known.end()) continue;
-    const std::string_view near = nearest_name(variable, known);
-    throw Error(PW_BAD_CONFIG, format("peerway: {} in the environment is no setting; {}", variable,
+    if (!setting.starts_with(prefix)) continue;
+    const std::string_view name = setting.substr(prefix.size(), setting.find('=') - prefix.size());
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const std::string_view near = nearest_name(name, known);
+    throw Error(PW_BAD_CONFIG, format("peerway: {}{} in the environment is no setting; {}", prefix, name,
                                       near.empty() ? std::string("`peerway config` lists them all; unset it")
-                                                   : format("did you mean {}?", near)));
+                                                   : format("did you mean {}{}?", prefix, near)));
   }
 }
 
