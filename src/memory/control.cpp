@@ -20,6 +20,8 @@ ControlSegment::ControlSegment()
   if (address == MAP_FAILED)
     throw Error(PW_NO_MEMORY, "peerway: mapping the control segment" + errno_text(errno));
   control_ = {static_cast<Control*>(address), unmap_control};
+  control_->bell_identity.store(bell_.identity(), std::memory_order_relaxed);
+  control_->bell.store(bell_.descriptor(), std::memory_order_release);
   waiting_ = std::make_shared<Waiting>(std::shared_ptr<Sleepers>(control_, &control_->sleepers));
   let_sleepers_order();
   allow_attachment();

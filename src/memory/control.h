@@ -1,6 +1,6 @@
 // The control segment: one small piece of shared memory a rank, which its peers on the same host map. It
 // holds the generations of the rank's regions (so that a stale key is seen by one load, with no message), the
-// words of its signals, and the mailboxes and doorbell of its service thread. It is a memfd: nothing is left
+// words of its signals, and the mailboxes and doorbell of its staging service. It is a memfd: nothing is left
 // behind when a process dies.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/bell.h"
 #include "base/descriptor.h"
 #include "base/waiting.h"
 
@@ -34,10 +35,12 @@ struct alignas(32) Mailbox {
 struct Control {
   std::atomic<uint64_t> generation[kRegionSlots];  ///< odd while the slot's region is open
   alignas(64) std::atomic<uint64_t> signal[kSignalWords];
-  alignas(64) std::atomic<uint32_t> doorbell;  ///< futex: changed when there is staging work for this rank
-  std::atomic<uint32_t> watchers;  ///< threads of this rank that look at it; 0: wake the service's
-  std::atomic<uint32_t> closed;    ///< 1 once the context is closed: it serves nobody any more
-  Sleepers sleepers;               ///< threads of this rank that sleep until a peer does something
+  alignas(64) std::atomic<uint32_t> doorbell;  ///< counted up when there is staging work for this rank
+  std::atomic<uint32_t> watchers;              ///< threads of this rank that look at it; 0: ring the bell
+  std::atomic<int32_t> bell;                   ///< descriptor number in this rank's process
+  std::atomic<uint64_t> bell_identity;
+  std::atomic<uint32_t> closed;  ///< 1 once the context is closed: it serves nobody any more
+  Sleepers sleepers;             ///< threads of this rank that sleep until a peer does something
   alignas(64) Mailbox mailbox[kMailboxes];
 };
 
@@ -51,6 +54,8 @@ class ControlSegment {
   /// How this rank's threads wait; it holds on to the segment.
   [[nodiscard]] const std::shared_ptr<Waiting>& waiting() const { return waiting_; }
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
+  /// Wakes this rank's progress thread.
+  [[nodiscard]] const Bell& bell() const { return bell_; }
 
   /// False in a forked child, which has copies of this rank's objects: what it does to them must not reach
   /// the shared memory.
@@ -69,6 +74,7 @@ class ControlSegment {
 
  private:
   Descriptor descriptor_;
+  Bell bell_;
   int process_;
   std::shared_ptr<Control> control_;
   std::shared_ptr<Waiting> waiting_;
