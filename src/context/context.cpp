@@ -27,18 +27,21 @@ Context::Context(Team& team)
   control_.waiting()->set_crowded(importer_->crowded());
   on_loss_ = team_.on_loss([waiting = control_.waiting()](int) { waiting->wake(); });
   staging_ = std::make_unique<StagingService>(team_, control_, *importer_, registry_);
+  progress_.add(*staging_);
   resolver_ = std::make_unique<Resolver>(
-      make_paths({team_, control_, *importer_, registry_, *staging_}, ucx_, nics_, maps_), *importer_, ucx_,
+      make_paths({team_, control_, *importer_, registry_, progress_}, ucx_, nics_, maps_), *importer_, ucx_,
       nics_, maps_);
-  ucx_.start(team_, control_, several_hosts || resolver_->mentions_ucx());
-  nics_.start(team_, control_);
-  if (ucx_.engine() != nullptr) polled_.push_back(ucx_.engine());
-  for (const auto& nic : nics_.all())
-    if (nic->engine() != nullptr) polled_.push_back(nic->engine());
+  ucx_.start(team_, control_, progress_, several_hosts || resolver_->mentions_ucx());
+  nics_.start(team_, control_, progress_);
   if (const uint64_t chunk = resolver_->staging_chunk_bytes(); chunk > 0) set_staging_chunk_bytes(chunk);
+  progress_.start();
 }
 
-Context::~Context() { close(); }
+Context::~Context() {
+  close();
+  attachment_.reset();
+  progress_.stop();
+}
 
 void Context::close() {
   control_.close_for_all();

@@ -18,9 +18,9 @@
 #include "memory/words.h"
 #include "path/mapped/maps.h"
 #include "path/nic/nics.h"
-#include "path/polled.h"
 #include "path/staged/service.h"
 #include "path/ucx/ucx.h"
+#include "progress/progress.h"
 #include "team/team.h"
 
 namespace pw {
@@ -70,11 +70,8 @@ class Context {
   /// The chunk size of `staged` for what is started from now on.
   void set_staging_chunk_bytes(uint64_t bytes);
 
-  /// UCX and cards, to be polled by whoever waits for what they bring.
-  [[nodiscard]] const std::vector<Polled*>& polled() const { return polled_; }
-
-  /// What this rank does for transfers of peers, to be helped by whoever waits.
-  [[nodiscard]] StagingService& staging() { return *staging_; }
+  /// What its threads wait by.
+  [[nodiscard]] Progress& progress() { return progress_; }
 
   /// Data paths: checked and joined operations.
   pw_status put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
@@ -88,6 +85,8 @@ class Context {
   pw_status start(const Transfer& transfer, const Raise* raise);  ///< checked against the regions and joined
   pw_status raise(const Raise& raise);
   pw_status flush(int rank, uint64_t deadline_ns);
+  /// Adds what was started towards the rank so far, on every path.
+  void add_marks(int rank, Marks& marks);
 
   /// Decides the way of a transfer and makes what it needs there. Throws Error where there is none.
   void prepare(const Transfer& transfer);
@@ -109,7 +108,7 @@ class Context {
   }
   pw_status start_split(const Resolved& resolved, const route::ReadySplit& split, const Transfer& transfer,
                         const Raise* raise);
-  pw_status flush_rank(int rank, uint64_t deadline_ns);
+  pw_status check_touched(int rank) const;
 
   struct CloseBook {  ///< who wants to know when the context is closed; outlives it while a handle is held
     std::mutex mutex;
@@ -120,6 +119,7 @@ class Context {
   const KeySeal seal_;
   std::shared_ptr<CloseBook> close_book_ = std::make_shared<CloseBook>();
   ControlSegment control_;
+  Progress progress_{team_, control_};
   Registry registry_{control_};
   std::mutex words_mutex_;
   std::map<Device*, std::unique_ptr<WordPool>> words_;
@@ -127,7 +127,6 @@ class Context {
   std::unique_ptr<StagingService> staging_;
   ucx::Ucx ucx_;
   nic::Nics nics_;
-  std::vector<Polled*> polled_;
   ProcessorMaps maps_;
   std::unique_ptr<Resolver> resolver_;
   std::vector<std::atomic<bool>> touched_;  ///< ranks that something was started towards

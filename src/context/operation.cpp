@@ -68,7 +68,7 @@ pw_status Context::start(const Transfer& transfer, const Raise* raise) {
   if (raise != nullptr && raise->signal->rank() != remote.rank()) {
     // Paths order a raise after data of the same rank only.
     if (const pw_status status = start(transfer, nullptr); status != PW_OK) return status;
-    if (const pw_status status = flush_rank(remote.rank(), PW_FOREVER); status != PW_OK) return status;
+    if (const pw_status status = flush(remote.rank(), PW_FOREVER); status != PW_OK) return status;
     return this->raise(*raise);
   }
   const Resolved& resolved =
@@ -150,29 +150,35 @@ pw_status Context::raise(const Raise& raise) {
   return resolver_->far_raiser(signal).raise(raise);
 }
 
-pw_status Context::flush_rank(int rank, uint64_t deadline_ns) {
-  if (!touched_[static_cast<size_t>(rank)].load(std::memory_order_relaxed)) return PW_OK;
-  for (const auto& path : resolver_->paths())
-    if (const pw_status status = path->flush(rank, deadline_ns); status != PW_OK) return status;
-  if (team_.lost(rank)) return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));
-  return PW_OK;
+void Context::add_marks(int rank, Marks& marks) {
+  if (!touched_[static_cast<size_t>(rank)].load(std::memory_order_relaxed)) return;
+  for (const auto& path : resolver_->paths()) marks.add(*path, rank);
 }
 
 pw_status Context::flush(int rank, uint64_t deadline_ns) {
   if (rank != PW_ANY_RANK && (rank < 0 || rank >= team_.size()))
     return fail(PW_OUT_OF_RANGE,
                 format("peerway: flush of rank {}; this team has ranks 0 to {}", rank, team_.size() - 1));
-  if (rank != PW_ANY_RANK) return flush_rank(rank, deadline_ns);
-  // Every rank is flushed, whatever happens with another; the first failure is told.
-  pw_status first = PW_OK;
-  std::string message;
-  for (int r = 0; r < team_.size(); ++r) {
-    const pw_status status = flush_rank(r, deadline_ns);
-    if (status == PW_OK || first != PW_OK) continue;
-    first = status;
-    message = last_error_message();
-  }
-  return first == PW_OK ? PW_OK : fail(first, message);
+  Marks marks;
+  if (rank != PW_ANY_RANK)
+    add_marks(rank, marks);
+  else
+    for (int each = 0; each < team_.size(); ++each) add_marks(each, marks);
+  if (const pw_status status = wait_for(marks, progress_, deadline_ns); status != PW_OK) return status;
+  return check_touched(rank);
+}
+
+// A rank that is lost may have been lost with what had arrived there.
+pw_status Context::check_touched(int rank) const {
+  const auto check = [&](int each) {
+    const bool touched = touched_[static_cast<size_t>(each)].load(std::memory_order_relaxed);
+    if (!touched || !team_.lost(each)) return PW_OK;
+    return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(each));
+  };
+  if (rank != PW_ANY_RANK) return check(rank);
+  for (int each = 0; each < team_.size(); ++each)
+    if (const pw_status status = check(each); status != PW_OK) return status;
+  return PW_OK;
 }
 
 }  // namespace pw

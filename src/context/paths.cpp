@@ -20,7 +20,7 @@ std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Uc
   paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::engine));
   paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::kernel));
   paths.push_back(std::make_unique<Mapped>(maps));
-  for (const auto& nic : nics.all()) paths.push_back(std::make_unique<NicDirect>(*nic));
+  for (const auto& nic : nics.all()) paths.push_back(std::make_unique<NicDirect>(surroundings, *nic));
   paths.push_back(std::make_unique<UcxDirect>(surroundings, ucx));
   paths.push_back(std::make_unique<UcxStaged>(surroundings, ucx));
   paths.push_back(std::make_unique<Staged>(surroundings));

@@ -1,11 +1,8 @@
 #include "context/signal.h"
 
-#include <optional>
-
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"
-#include "team/wait.h"
 
 namespace pw {
 namespace {
@@ -72,19 +69,9 @@ pw_status Signal::wait(uint64_t value, uint64_t timeout_ns) const {
   const uint64_t deadline = deadline_after(timeout_ns);
   if (on_device()) return wait_on_device(value, timeout_ns);
   if (this->value() >= value) return PW_OK;
-  const std::vector<Polled*>& polled = context_.polled();
-  StagingHelp help(context_.staging());
-  std::optional<Polling> polling;
-  const Waiting& waiting = *context_.control().waiting();
-  if (!polled.empty() && !waiting.economy()) polling.emplace(polled);  // else their own threads do the work
-  // A look of theirs costs more than a look at the word, which may as well come from this host.
-  constexpr uint64_t kLooks = 16;
-  uint64_t looks = 0;
-  const pw_status status = wait_until(waiting, {context_.team(), sender_, deadline, "a signal"}, [&] {
-    help.look();
-    if (polling && ++looks % kLooks == 0) polling->turn();
-    return this->value() >= value || context_.closed();
-  });
+  const pw_status status =
+      context_.progress().wait({context_.team(), sender_, deadline, "a signal"}, nullptr,
+                               [&] { return this->value() >= value || context_.closed(); });
   const uint64_t now = this->value();
   if (status != PW_OK) return told(status, sender_, now, value, timeout_ns);
   return now >= value ? PW_OK : closed_at(now, value);
@@ -94,18 +81,16 @@ pw_status Signal::wait(uint64_t value, uint64_t timeout_ns) const {
 pw_status Signal::wait_on_device(uint64_t value, uint64_t timeout_ns) const {
   const uint64_t deadline_ns = deadline_after(timeout_ns);
   WordAccess access(device_words_.region->device(), words_);
-  StagingHelp help(context_.staging());
   pw_status failed = access.begin(device_words_.address());
   if (failed != PW_OK) return failed;
   const auto look = [&] {
-    help.look();
     if (!access.done(failed)) return context_.closed();
     if (failed != PW_OK || access.sum() >= value || context_.closed()) return true;
     failed = access.begin(device_words_.address());
     return failed != PW_OK;
   };
-  const pw_status status = wait_until(
-      *context_.waiting(), {context_.team(), sender_, deadline_ns, "a signal"}, look, Wakes::perhaps);
+  const pw_status status = context_.progress().wait({context_.team(), sender_, deadline_ns, "a signal"},
+                                                    nullptr, look, Wakes::perhaps);
   if (status != PW_OK) return told(status, sender_, access.sum(), value, timeout_ns);
   if (failed != PW_OK) return failed;
   return access.sum() >= value ? PW_OK : closed_at(access.sum(), value);

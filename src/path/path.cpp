@@ -68,6 +68,27 @@ pw_status Path::start_run(const Run& run, const Raise* raise) {
   return start(transfer, raise);
 }
 
+pw_status wait_for(Marks& marks, Progress& progress, uint64_t deadline_ns) {
+  if (marks.reached()) return marks.outcome();
+  const uint64_t since = now_ns();
+  const pw_status waited = progress.wait(
+      deadline_ns, "transfers to complete", marks.source(), [&] { return marks.reached(); },
+      [&] { return marks.wakes(); });
+  if (waited == PW_OK) return marks.outcome();
+  if (waited != PW_TIMEOUT) return waited;
+  return fail(
+      PW_TIMEOUT,
+      format("peerway: waited {:.3g} s for transfers with rank {} to complete. They go on: flush again, "
+             "and see whether that rank is at work",
+             static_cast<double>(now_ns() - since) * 1e-9, marks.rank()));
+}
+
+pw_status Path::flush(int rank, uint64_t deadline_ns) {
+  Marks marks;
+  marks.add(*this, rank);
+  return marks.reached() ? marks.outcome() : wait_for(marks, *progress_, deadline_ns);
+}
+
 pw_status Path::raise(const Raise& signal) {
   if (const pw_status status = flush(signal.signal->rank(), PW_FOREVER); status != PW_OK) return status;
   return raise_by_processor(signal, this);

@@ -13,6 +13,8 @@
 #include "memory/importer.h"
 #include "memory/region.h"
 #include "memory/remote.h"
+#include "path/marks.h"
+#include "progress/progress.h"
 #include "team/team.h"
 
 namespace pw {
@@ -94,19 +96,19 @@ struct Run {
   uint64_t bytes;
 };
 
-class StagingService;
-
 /// What paths are built from; all of it outlives them.
 struct Surroundings {
   Team& team;
   ControlSegment& control;
   Importer& importer;
   Registry& registry;
-  StagingService& staging;
+  Progress& progress;
 };
 
 class Path {
  public:
+  /// `progress`: for paths whose transfers may still be under way when start() returns.
+  explicit Path(Progress* progress = nullptr) : progress_(progress) {}
   virtual ~Path() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;  ///< "peer/copy"
   [[nodiscard]] virtual Offer probe(const Pair& pair) const = 0;
@@ -115,8 +117,8 @@ class Path {
   /// Error.
   virtual void prepare(const Transfer&) {}
 
-  /// Starts the transfer. When it returns the transfer may still be under way; flush() completes it. With
-  /// `raise`, the signal is raised after the data is visible at the target.
+  /// Starts the transfer. When it returns the transfer may still be under way, until a mark() is reached.
+  /// With `raise`, the signal is raised after the data is visible at the target.
   virtual pw_status start(const Transfer& transfer, const Raise* raise) = 0;
 
   /// The same for one run of bytes; a path whose own cost is small against building a Transfer overrides it.
@@ -131,9 +133,30 @@ class Path {
   /// True when start() returns while the bytes still move, so that several paths can work at once.
   [[nodiscard]] virtual bool asynchronous() const { return false; }
 
-  /// Completes everything started towards `rank` through this path.
-  virtual pw_status flush(int rank, uint64_t deadline_ns) = 0;
+  /// A mark behind all that was started towards the rank so far; 0: all of it is complete. From here on the
+  /// path sees to it that it is reached, as far as its source is turned. Nothing waits.
+  virtual Mark mark(int) { return 0; }
+  /// Whether all before the mark is complete at both ends, or has failed: because the rank was lost, because
+  /// the context was closed, or in itself.
+  virtual bool reached(int, Mark) { return true; }
+  /// Of a mark that is reached: PW_OK, or how what was before it failed, with the message. Each failure is
+  /// told once.
+  virtual pw_status outcome(int, Mark) { return PW_OK; }
+  /// What brings its marks, where that is a source.
+  [[nodiscard]] virtual Source* source() { return nullptr; }
+  /// Whether this rank's threads are woken when a mark is reached.
+  [[nodiscard]] virtual Wakes wakes(int) { return Wakes::perhaps; }
+
+  /// Completes everything started towards the rank through this path.
+  pw_status flush(int rank, uint64_t deadline_ns);
+
+ private:
+  Progress* progress_;
 };
+
+/// Waits until the marks are reached. Lost ranks and a closed context end that, as failures of the marks; the
+/// deadline ends it early, with everything as it was.
+pw_status wait_for(Marks& marks, Progress& progress, uint64_t deadline_ns);
 
 /// Raises a signal with a store of the processor, after everything that was raised before it. For paths whose
 /// transfers are complete when start() returns.

@@ -49,8 +49,8 @@ pw_status wait_for_stream(pw::Context& context, pw::Device& device, void* stream
     return pw::Wakes::perhaps;
   };
   const pw::Team& team = context.team();
-  const pw_status waited = pw::wait_until(
-      *context.waiting(), {team, team.rank(), deadline_ns, "a stream"},
+  const pw_status waited = context.progress().wait(
+      {team, team.rank(), deadline_ns, "a stream"}, nullptr,
       [&] { return notice->given() || device.stream_idle(stream, failed); }, ask);
   return waited != PW_OK ? waited : failed;
 }

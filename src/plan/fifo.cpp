@@ -37,12 +37,28 @@ Look PostedFifo::look() {
     // What it throws and returns is told alike.
     if (!must(guard([&] { return begin(entry); }))) return Look::progress;
   }
-  if (taken_ == before) return Look::idle;
-  const uint64_t timeout_ns = guard_->timeout_ns;
-  for (const int rank : ranks_)
-    if (!must(guard([&] { return context_.flush(rank, deadline_after(timeout_ns)); }))) return Look::progress;
-  progress_->done.store(taken_, std::memory_order_release);
-  return Look::progress;
+  const bool progress = complete() || taken_ != before;
+  return progress ? Look::progress : taken_ > done_ ? Look::waiting : Look::idle;
+}
+
+// One set of marks at a time, for all entries that were taken when it was made.
+bool PostedFifo::complete() {
+  if (taken_ == done_) return false;
+  if (marked_ <= done_) {
+    for (const int rank : ranks_) context_.add_marks(rank, marks_);
+    deadline_ns_ = deadline_after(guard_->timeout_ns);
+    marked_ = taken_;
+  }
+  if (!marks_.reached()) {
+    if (now_ns() < deadline_ns_) return false;
+    must(fail(PW_TIMEOUT, format("peerway: the transfers of a FIFO with rank {} were not complete in time",
+                                 marks_.rank())));
+    return true;
+  }
+  if (!must(guard([&] { return marks_.outcome(); }))) return true;
+  done_ = marked_;
+  progress_->done.store(done_, std::memory_order_release);
+  return true;
 }
 
 // A kernel that gave up has left a hole in the order of the entries.

@@ -38,6 +38,7 @@ class PostedFifo final : public Served {
   bool take(pw_fifo_entry& entry);
   pw_status begin(const pw_fifo_entry& entry);
   Remote& remote_at(uint64_t place, KeyType type) const;
+  bool complete();
   bool must(pw_status status);
 
   Context& context_;
@@ -49,6 +50,10 @@ class PostedFifo final : public Served {
   pw_fifo_entry* entries_;
   std::vector<int> ranks_;  ///< of the remotes, each once
   uint64_t taken_ = 0;
+  uint64_t done_ = 0;
+  uint64_t marked_ = 0;  ///< entries that `marks_` are about; at most as many as are done: no marks
+  Marks marks_;
+  uint64_t deadline_ns_ = 0;  ///< for them
 };
 
 class Fifo {

@@ -213,16 +213,11 @@ pw_status Plan::finish(uint64_t timeout_ns) {
     finishing_ = true;
   }
   pw_status failed = PW_OK;
-  StagingHelp help(context_.staging());
   // The runner itself ends when a rank that the plan depends on is lost.
   const auto notice = std::make_shared<Notice>(context_.waiting());
-  const pw_status waited = wait_until(
-      *context_.waiting(), {context_.team(), context_.team().rank(), deadline, "a plan"},
-      [&] {
-        help.look();
-        return notice->given() || runner_->done(failed);
-      },
-      [&] { return ask_for(notice); });
+  const pw_status waited = context_.progress().wait(
+      {context_.team(), context_.team().rank(), deadline, "a plan"}, nullptr,
+      [&] { return notice->given() || runner_->done(failed); }, [&] { return ask_for(notice); });
   if (waited == PW_TIMEOUT)
     return fail(
         PW_TIMEOUT,

@@ -67,16 +67,27 @@ bool PostedPlan::begin_open() {
   return progress;
 }
 
-// The sources may change and the targets of gets be used once the finish has seen this.
+// The sources may change and the targets of gets be used once the finish has seen this. Nothing is waited for
+// here, too: behind a rank that stands still another plan may go on.
 bool PostedPlan::complete() {
-  const uint64_t timeout_ns = std::atomic_ref(guard_->timeout_ns).load(std::memory_order_relaxed);
-  for (const int rank : ranks_)
-    if (!must(rank, pw::guard([&] { return context_.flush(rank, deadline_after(timeout_ns)); })))
-      return false;
-  busy_ = false;
+  if (!begun_) {
+    for (const int rank : ranks_) context_.add_marks(rank, marks_);
+    deadline_ns_ = deadline_after(std::atomic_ref(guard_->timeout_ns).load(std::memory_order_relaxed));
+    begun_ = true;
+  }
+  const int rank = marks_.rank();
+  if (!marks_.reached() && now_ns() < deadline_ns_) return false;
+  busy_ = begun_ = false;
+  if (!must(std::max(rank, 0), pw::guard([&] { return completion(); }))) return true;
   guard_->done.store(epoch_, std::memory_order_release);
   context_.waiting()->wake();  // a stream of the host may sleep
   return true;
+}
+
+pw_status PostedPlan::completion() {
+  if (marks_.reached()) return marks_.outcome();
+  return fail(PW_TIMEOUT, format("peerway: the transfers of a plan with rank {} were not complete in time",
+                                 marks_.rank()));
 }
 
 bool PostedPlan::must(int rank, pw_status status) {

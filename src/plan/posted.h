@@ -32,6 +32,7 @@ class PostedPlan final : public Served {
   [[nodiscard]] bool triggered() const;
   bool begin_open();
   bool complete();
+  pw_status completion();
   bool must(int rank, pw_status status);
 
   Context& context_;
@@ -41,6 +42,9 @@ class PostedPlan final : public Served {
   uint64_t epoch_ = 0;        ///< under way, or done
   std::vector<size_t> open_;  ///< operations of it that have not begun
   bool busy_ = false;         ///< the epoch is under way
+  bool begun_ = false;        ///< all of it; `marks_` say when it is complete
+  Marks marks_;
+  uint64_t deadline_ns_ = 0;  ///< for that
 };
 
 }  // namespace pw

@@ -19,7 +19,7 @@ namespace {
 /// policy of waiting.
 class Rest {
  public:
-  explicit Rest(Context& context) : polled_(context.polled()) {}
+  explicit Rest(Context& context) : progress_(context.progress()) {}
 
   void after(Look look) {
     if (look == Look::progress) return pause();
@@ -27,7 +27,8 @@ class Rest {
     if (since_ == 0) since_ = now;
     const uint64_t idle = now - since_;
     if (idle >= kAwake) return nap(idle);
-    poll();
+    if (!turning_) turning_.emplace(progress_, nullptr);
+    turning_->look();  // what is waited for may come by a source
     if (idle < kSpin)
       relax();
     else
@@ -36,7 +37,7 @@ class Rest {
 
   /// The thread is not looking for a while: it works, or sleeps until it is needed.
   void pause() {
-    polling_.reset();
+    turning_.reset();
     since_ = 0;
   }
 
@@ -46,23 +47,14 @@ class Rest {
   static constexpr uint64_t kShortest = 50'000, kLongest = 1'000'000;
 
   void nap(uint64_t idle) {
-    polling_.reset();
+    turning_.reset();
     const timespec time{0, static_cast<long>(std::clamp(idle / 16, kShortest, kLongest))};
     nanosleep(&time, nullptr);
   }
 
-  // What is waited for may come by UCX or a card, which bring it sooner when somebody looks.
-  void poll() {
-    constexpr uint32_t kLooks = 16;
-    if (polled_.empty() || ++looks_ % kLooks != 0) return;
-    if (polling_ == nullptr) polling_ = std::make_unique<Polling>(polled_);
-    polling_->turn();
-  }
-
-  const std::vector<Polled*>& polled_;
-  std::unique_ptr<Polling> polling_;  ///< while the thread looks often
-  uint64_t since_ = 0;                ///< when nothing happened first; 0: something does
-  uint32_t looks_ = 0;
+  Progress& progress_;
+  std::optional<Turning> turning_;  ///< while the thread looks often
+  uint64_t since_ = 0;              ///< when nothing happened first; 0: something does
 };
 
 }  // namespace

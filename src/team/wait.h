@@ -9,7 +9,6 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "base/format.h"
 #include "base/interrupt.h"
 #include "base/relax.h"
 #include "base/status.h"
@@ -26,14 +25,7 @@ struct WaitFor {
   const char* what;  ///< for the message
 
   /// Why to wait no longer, with the message; PW_OK: go on.
-  [[nodiscard]] pw_status ended() const {
-    const int lost = rank == PW_ANY_RANK ? team.any_lost() : (team.lost(rank) ? rank : -1);
-    if (lost >= 0)
-      return fail(PW_PEER_LOST, format("peerway: waiting for {}: {}", what, team.describe_loss(lost)));
-    if (deadline_ns != PW_FOREVER && now_ns() >= deadline_ns)
-      return fail(PW_TIMEOUT, format("peerway: waiting for {}: the time given has passed", what));
-    return PW_OK;
-  }
+  [[nodiscard]] pw_status ended() const;
 };
 
 /// Waits until `done()` holds. `before_sleep` is called once, before the first sleep if there is one, and

@@ -4,6 +4,7 @@ by UCX between ranks that take themselves for different hosts. The host runs far
 from __future__ import annotations
 
 import json
+import signal
 
 import cards
 import pytest
@@ -48,6 +49,28 @@ def test_every_epoch_brings_its_own_data_however_far_the_host_runs_ahead(
     size: int, scenarios: list[str], way: str
 ) -> None:
     expect_own_data(way, size, scenarios)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "staged",
+        pytest.param("ucx/direct", marks=needs_some),
+        pytest.param("ucx/staged", marks=needs_some),
+        "far, nic:torus-udp",
+    ],
+)
+def test_a_plan_whose_target_stands_still_holds_up_no_other(way: str) -> None:
+    rounds = 20
+    with start(way, "stalled.py", 3, 4096, rounds) as ranks:
+        assert ranks.read_all() == [True] * 3
+        ranks.processes[1].send_signal(signal.SIGSTOP)
+        ranks.tell(0)
+        assert ranks.read(0) == rounds
+        ranks.processes[1].send_signal(signal.SIGCONT)
+        assert ranks.read(0) is True
+        assert ranks.read_all() == [True] * 3
+        ranks.end()
 
 
 def test_puts_into_memory_that_cannot_be_mapped_go_by_the_proxy() -> None:

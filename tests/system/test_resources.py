@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 from ranks import Ranks
+from ucx_builds import TCP
 
 MIB = 1 << 20
 
@@ -28,3 +30,13 @@ def test_a_context_of_eight_ranks_takes_little_memory() -> None:
         [(one["empty_bytes"] / MIB, one["used_bytes"] / MIB) for one in found],
     )
     assert max(one["used_bytes"] for one in found) < 64 * MIB
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"PEERWAY_NIC": "near=torus;far=torus"}, TCP], ids=["host", "nics", "ucx"]
+)
+def test_a_context_has_one_thread_whatever_it_communicates_by(more: dict[str, str]) -> None:
+    with Ranks("threads.py", 2, **more) as ranks:
+        for before, after in ranks.read_all():
+            assert [name for name in after if name not in before] == ["pw-progress"]
+        ranks.end()

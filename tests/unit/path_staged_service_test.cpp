@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include "base/status.h"
 #include "device/host/host.h"
 #include "path/staged/service.h"
+#include "progress/progress.h"
 
 namespace pw {
 namespace {
@@ -44,7 +46,7 @@ class Initiator {
     mailbox.rank = rank;
     mailbox.identity = memfd_identity(memfd_.get());
     mailbox.descriptor = memfd_.get() + 1;
-    ring(target);
+    ring(target, bell_);
     while (header().attached == 0) sched_yield();
     end_.use(host_device(), kCut);
   }
@@ -57,7 +59,7 @@ class Initiator {
     posted.cut = kCut;
     end_.begin(true, layout, from_.data());
     header().requested.store(++requested_);
-    ring(target_);
+    ring(target_, bell_);
   }
   void fill(int chunks) {
     for (int i = 0; i < chunks; ++i) ASSERT_EQ(end_.pass(), PW_OK);
@@ -81,6 +83,7 @@ class Initiator {
   }
 
   Control& target_;
+  Bell bell_{getpid(), target_.bell, target_.bell_identity};
   std::vector<std::byte> from_;  ///< before the channel's end, which copies from it
   Descriptor memfd_{make_memfd("peerway-staging-test", kChannelBytes)};
   ChannelEnd end_{map(memfd_.get())};
@@ -89,6 +92,10 @@ class Initiator {
 
 class Staging : public ::testing::Test {
  protected:
+  Staging() {
+    progress.add(service);
+    progress.start();
+  }
   static std::vector<std::byte> pattern(uint64_t bytes) {
     std::vector<std::byte> made(bytes);
     for (uint64_t i = 0; i < bytes; ++i) made[i] = static_cast<std::byte>(1 + i % 251);
@@ -107,6 +114,7 @@ class Staging : public ::testing::Test {
   Importer importer{control, 0, std::vector<Card>(kRanks, make_card(control))};
   std::shared_ptr<Region> region = registry.allocate(host_device(), 16 * kChunk);
   StagingService service{team, control, importer, registry};
+  Progress progress{team, control};
 };
 
 TEST_F(Staging, ServesAPut) {
@@ -142,7 +150,7 @@ TEST_F(Staging, APeerThatDiesIsLetGoByAHelper) {
   Initiator mortal(1, control.control());
   mortal.post_put(*region, pattern(4 * kChunk));
   mortal.fill(1);
-  StagingHelp help(service);
+  Turning help(progress, nullptr);
   while (mortal.header().drained != 1) help.look();
   team.dead[1] = true;
   while (mortal.mappings() != 1) help.look();
@@ -152,7 +160,7 @@ TEST_F(Staging, APeerThatDiesIsLetGoByAHelper) {
 TEST_F(Staging, AHelperServesWhileTheThreadSleeps) {
   Initiator peer(1, control.control());
   wait_until_nobody_watches();
-  StagingHelp help(service);
+  Turning help(progress, nullptr);
   while (control.control().watchers != 1) help.look();
   const auto bytes = pattern(2 * kChunk);
   peer.post_put(*region, bytes);
@@ -166,7 +174,7 @@ TEST_F(Staging, TheThreadGoesOnWhereAHelperLeaves) {
   const auto bytes = pattern(2 * kChunk);
   wait_until_nobody_watches();
   {
-    StagingHelp help(service);
+    Turning help(progress, nullptr);
     while (control.control().watchers != 1) help.look();
     peer.post_put(*region, bytes);
     peer.fill(1);
@@ -180,7 +188,7 @@ TEST_F(Staging, TheThreadGoesOnWhereAHelperLeaves) {
 TEST_F(Staging, AHelperThatNeverHadToWaitLeavesNoTrace) {
   wait_until_nobody_watches();
   {
-    StagingHelp help(service);
+    Turning help(progress, nullptr);
     help.look();
     EXPECT_EQ(control.control().watchers, 0u);
   }

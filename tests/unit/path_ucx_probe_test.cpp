@@ -1,7 +1,6 @@
 // The probes of both paths of UCX are pure: from the facts of a pair to yes, or to a reason.
 #include <gtest/gtest.h>
 
-#include "path/staged/service.h"
 #include "path/ucx/direct.h"
 #include "path/ucx/staged.h"
 #include "team/team.h"
@@ -35,8 +34,8 @@ class UcxProbe : public ::testing::Test {
   Registry registry{control};
   Importer importer{control, 0, {make_card(control)}};
   ucx::Ucx ucx;
-  StagingService staging{team, control, importer, registry};
-  Surroundings surroundings{team, control, importer, registry, staging};
+  Progress progress{team, control};
+  Surroundings surroundings{team, control, importer, registry, progress};
   UcxDirect direct{surroundings, ucx};
   UcxStaged staged{surroundings, ucx};
   Pair pair;

@@ -15,7 +15,6 @@ class Mapped final : public Path {
   [[nodiscard]] std::string_view name() const override { return "mapped"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
   pw_status start(const Transfer& transfer, const Raise* raise) override;
-  pw_status flush(int, uint64_t) override { return PW_OK; }  // complete when start() returns
 
  private:
   ProcessorMaps& maps_;

@@ -77,8 +77,4 @@ pw_status NicDirect::raise(const Raise& raise) {
   });
 }
 
-pw_status NicDirect::flush(int rank, uint64_t deadline_ns) {
-  return nic_.engine() == nullptr ? PW_OK : nic_.engine()->flush(rank, deadline_ns);
-}
-
 }  // namespace pw

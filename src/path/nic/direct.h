@@ -10,14 +10,17 @@ namespace pw {
 
 class NicDirect final : public Path {
  public:
-  explicit NicDirect(nic::Nic& nic) : nic_(nic) {}
+  NicDirect(Surroundings surroundings, nic::Nic& nic) : Path(&surroundings.progress), nic_(nic) {}
   [[nodiscard]] std::string_view name() const override { return nic_.name(); }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
   void prepare(const Transfer& transfer) override;
   pw_status start(const Transfer& transfer, const Raise* raise) override;
   pw_status start_run(const Run& run, const Raise* raise) override;
   pw_status raise(const Raise& raise) override;
-  pw_status flush(int rank, uint64_t deadline_ns) override;
+  Mark mark(int rank) override { return nic_.engine() == nullptr ? 0 : nic_.engine()->mark(rank); }
+  bool reached(int rank, Mark mark) override { return nic_.engine()->reached(rank, mark); }
+  pw_status outcome(int rank, Mark mark) override { return nic_.engine()->outcome(rank, mark); }
+  [[nodiscard]] Source* source() override { return nic_.engine(); }
   [[nodiscard]] bool asynchronous() const override { return true; }
   [[nodiscard]] bool raises(const Remote& signal) const override { return nic_.raises(signal); }
 

@@ -1,9 +1,5 @@
 #include "path/nic/engine.h"
 
-#include <poll.h>
-#include <pthread.h>
-#include <sys/eventfd.h>
-
 #include <algorithm>
 
 #include "base/clock.h"
@@ -17,26 +13,20 @@ namespace pw::nic {
 
 // Two cards of one plugin are two networks, so that each has a job of its own.
 Engine::Engine(std::shared_ptr<const Plugin> plugin, const CardSpec& spec, Team& team,
-               const std::atomic<uint32_t>& closed, const Waiting& waiting)
+               const std::atomic<uint32_t>& closed, Progress& progress)
     : name_(spec.name),
       team_(team),
       closed_(closed),
-      waiting_(waiting),
+      progress_(progress),
       ways_(static_cast<size_t>(team.size())),
       peers_(static_cast<size_t>(team.size())),
       endpoint_(std::move(plugin),
                 nic::Job{hash_of(spec.name, team.job()), team.secret_for("peerway nic:" + spec.name)},
-                spec.options),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+                spec.options) {
   scratch_ = endpoint_.add({sizeof(pw_nic_span), scratch_word_, sizeof scratch_word_, PW_NIC_HOST, 0, -1, 0});
-  thread_ = std::thread([this] { run(); });
-  pthread_setname_np(thread_.native_handle(), "pw-nic");
 }
 
 Engine::~Engine() {
-  stop_.store(true);
-  rouse();
-  thread_.join();
   // What is under way still calls the tallies.
   const uint64_t deadline = deadline_after(500'000'000);
   const auto under_way = [](const auto& peer) {
@@ -115,55 +105,30 @@ bool Engine::puts_strided(int rank) {
 
 // ---- progress ----
 
-void Engine::poll() {
-  if (Lock lock(mutex_, std::try_to_lock); lock.owns_lock()) endpoint_.progress();
+bool Engine::turn() {
+  const Lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  const unsigned happened = endpoint_.progress();
+  if (!unproven_.empty()) prove_all();
+  if (happened == 0) return false;
+  idle_.store(0, std::memory_order_relaxed);
+  return true;
 }
-
-void Engine::rouse() const { eventfd_write(wake_.get(), 1); }
 
 // The card moves what was posted by itself, so that there is only something to do while words or flushes wait
 // for a proof, while peers may ask, or while somebody sleeps until a transfer is done.
-void Engine::run() {
-  constexpr timespec kAway{0, 200'000};  // while somebody polls, this thread only costs
-  uint64_t idle = 0;
-  while (!stop_.load(std::memory_order_relaxed)) {
-    if (is_polled()) {
-      nanosleep(&kAway, nullptr);
-      continue;
-    }
-    unsigned happened = 0;
-    bool waits = false, serves = false;
-    int event = -1;
-    {
-      Lock lock(mutex_);
-      asleep_.store(true);
-      if (endpoint_.ops().arm != nullptr) endpoint_.ops().arm(endpoint_.handle());
-      happened = endpoint_.progress();
-      serves = endpoint_.serves();
-      waits = endpoint_.unfinished() || sleepers_.load() > 0;
-      if (endpoint_.ops().event != nullptr) event = endpoint_.ops().event(endpoint_.handle());
-    }
-    if (happened > 0) {
-      waiting_.wake();
-      idle = 0;
-      sched_yield();
-      continue;
-    }
-    // What peers ask for comes unannounced; the longer nothing came, the seldomer is looked.
-    constexpr uint64_t kShortest = 20'000, kLongest = 1'000'000;
-    idle = std::min(idle + 1, kLongest / kShortest);
-    const uint64_t nap = kShortest * idle;
-    const bool looks = serves || (waits && event < 0);
-    pollfd both[] = {{wake_.get(), POLLIN, 0}, {event, POLLIN, 0}};
-    const timespec time{0, static_cast<long>(nap)}, backstop{0, 100'000'000};
-    ppoll(both, 2, looks ? &time : waits ? &backstop : nullptr, nullptr);
-    asleep_.store(false);
-    if (both[0].revents != 0) {
-      eventfd_t count = 0;
-      eventfd_read(wake_.get(), &count);
-      idle = 0;
-    }
-  }
+Armed Engine::arm(bool sleepers) {
+  // What peers ask for comes unannounced; the longer nothing came, the seldomer is looked.
+  constexpr uint64_t kShortest = 20'000, kLongest = 1'000'000, kBackstop = 100'000'000;
+  const Lock lock(mutex_);
+  if (endpoint_.ops().arm != nullptr) endpoint_.ops().arm(endpoint_.handle());
+  if (endpoint_.progress() > 0) return {-1, 0};
+  const int event = endpoint_.ops().event != nullptr ? endpoint_.ops().event(endpoint_.handle()) : -1;
+  const bool waits = endpoint_.unfinished() || !unproven_.empty() || sleepers;
+  const uint64_t idle = std::min(idle_.load(std::memory_order_relaxed) + 1, kLongest / kShortest);
+  idle_.store(idle, std::memory_order_relaxed);
+  if (endpoint_.serves() || (waits && event < 0)) return {event, kShortest * idle};
+  return {event, waits ? kBackstop : Armed::kNoLimit};
 }
 
 }  // namespace pw::nic

@@ -1,5 +1,5 @@
-// One card for one context: its endpoint, a stream to each rank, and a thread for what must go on when nobody
-// waits. All calls of the card are made under one lock.
+// One card for one context: its endpoint, and a stream to each rank. All calls of the card are made under one
+// lock.
 #pragma once
 
 #include <atomic>
@@ -7,15 +7,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
-#include "base/descriptor.h"
 #include "nic/card_spec.h"
 #include "nic/endpoint.h"
 #include "nic/stream.h"
 #include "path/path.h"
-#include "path/polled.h"
+#include "progress/mark.h"
+#include "progress/progress.h"
 
 namespace pw::nic {
 
@@ -41,12 +40,11 @@ struct RankMemory {
   const uint64_t base;  ///< the address in the rank where the memory begins
 };
 
-class Engine final : public Polled, public std::enable_shared_from_this<Engine> {
+class Engine final : public Source, public std::enable_shared_from_this<Engine> {
  public:
-  /// `spec` with the name. Waits end with PW_CLOSED once `closed` is set, and wait as `waiting` says. Throws
-  /// Error.
+  /// `spec` with the name. Waits end with PW_CLOSED once `closed` is set. Throws Error.
   Engine(std::shared_ptr<const Plugin> plugin, const CardSpec& spec, Team& team,
-         const std::atomic<uint32_t>& closed, const Waiting& waiting);
+         const std::atomic<uint32_t>& closed, Progress& progress);
   ~Engine() override;
 
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -70,23 +68,25 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   /// Gets one word and waits for it.
   pw_status get_word(int rank, RankMemory& remote, uint64_t offset, uint64_t& value);
 
-  /// Completes everything started towards the rank, at both ends.
-  pw_status flush(int rank, uint64_t deadline_ns);
+  /// As those of a Path.
+  Mark mark(int rank);
+  bool reached(int rank, Mark mark);
+  pw_status outcome(int rank, Mark mark);
 
-  void poll() override;
+  bool turn() override;
+  Armed arm(bool sleepers) override;
 
  private:
   friend struct RegionMemory;
   friend struct RankMemory;
   struct Peer;
-  struct Fence;
   enum class Way : uint8_t { unknown, open, none };
   using Lock = std::unique_lock<std::mutex>;
 
-  void run();  ///< the thread
-  void rouse() const;
   Peer& peer(int rank);                                           ///< with the lock; throws Error
   pw_status failure(Lock& lock, int rank, pw_nic_status status);  ///< gives the lock up
+  void prove(Peer& peer);  ///< what is wanted, as far as the card has room
+  void prove_all();
   template <typename Start>
   pw_status start(int rank, Start&& start);
   template <typename Done>
@@ -95,21 +95,18 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   const std::string name_;
   Team& team_;
   const std::atomic<uint32_t>& closed_;
-  const Waiting& waiting_;
+  Progress& progress_;
   std::vector<std::optional<nic::Card>> cards_;
   std::vector<std::atomic<Way>> ways_;  ///< by rank
 
   std::mutex mutex_;                          ///< of what follows
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use
+  std::vector<Peer*> unproven_;               ///< those of which something is wanted
   Endpoint endpoint_;                         ///< goes before what it may still call
   std::unique_ptr<Memory> scratch_;           ///< where single words are got to
   uint64_t scratch_word_[1] = {};
 
-  std::atomic<int> sleepers_{0};  ///< waits that leave the looking to the thread
-  std::atomic<bool> asleep_{false};
-  std::atomic<bool> stop_{false};
-  Descriptor wake_;  ///< eventfd
-  std::thread thread_;
+  std::atomic<uint64_t> idle_{0};  ///< how often in a row the progress thread found nothing to do
 };
 
 }  // namespace pw::nic

@@ -77,15 +77,16 @@ Nics::Nics() {
   }
 }
 
-void Nics::start(Team& team, ControlSegment& control) {
+void Nics::start(Team& team, ControlSegment& control, Progress& progress) {
   ByteWriter writer;
   writer.put(static_cast<uint8_t>(all_.size()));
   for (const auto& nic : all_) {
     Told told{nic->name(), {}, {}};
     nic->rank_ = team.rank();
     if (nic->plugin_ != nullptr) try {
-        nic->engine_ = std::make_shared<Engine>(nic->plugin_, nic->spec_, team, control.control().closed,
-                                                *control.waiting());
+        nic->engine_ =
+            std::make_shared<Engine>(nic->plugin_, nic->spec_, team, control.control().closed, progress);
+        progress.add(*nic->engine_);
         control.control().sleepers.unseen.store(1);  // a card writes words, and wakes nobody
         told.rank.running = true;
         told.card = nic->engine_->card();

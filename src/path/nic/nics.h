@@ -66,7 +66,7 @@ class Nics {
   Nics();
 
   /// Collective. Throws Error when a plugin that the setting names is none; or, being strict, cannot run.
-  void start(Team& team, ControlSegment& control);
+  void start(Team& team, ControlSegment& control, Progress& progress);
 
   [[nodiscard]] const std::vector<std::unique_ptr<Nic>>& all() const { return all_; }
   void facts(Pair& pair, const Remote& remote) const;

@@ -1,42 +1,25 @@
 // What an engine is asked to do: transfers, words, and waiting for them.
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"
 #include "path/nic/peer.h"
-#include "team/wait.h"
 
 namespace pw::nic {
 
-/// Whoever looks leaves the card's thread alone; who sleeps has it look.
 template <typename Done>
 pw_status Engine::wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done) {
-  Polled* const me[] = {this};
-  std::optional<Polling> polling;
-  if (!waiting_.economy()) polling.emplace(me);
-  struct Asleep {
-    std::atomic<int>& count;
-    int mine = 0;
-    ~Asleep() { count.fetch_sub(mine); }
-  } asleep{sleepers_};
   const auto closed = [&] { return closed_.load(std::memory_order_relaxed) != 0; };
   bool happened = false;
-  const pw_status status = wait_until(
-      waiting_, {team_, rank, deadline_ns, what},
+  const pw_status status = progress_.wait(
+      {team_, rank, deadline_ns, what}, this,
       [&] {
-        if (polling) polling->turn();
         happened = done();
         return happened || closed();
       },
-      [&] {
-        asleep.mine = 1;
-        sleepers_.fetch_add(1);
-        rouse();
-        return Wakes::perhaps;
-      });
+      Wakes::perhaps);
   if (status != PW_OK || happened) return status;
   return pw::fail(PW_CLOSED, format("peerway: this context was closed while waiting for {}", what));
 }
@@ -73,7 +56,8 @@ pw_status Engine::start(int rank, Start&& start) {
       endpoint_.progress();
       return false;
     }
-    if (endpoint_.unfinished() && asleep_.load(std::memory_order_relaxed)) rouse();
+    idle_.store(0, std::memory_order_relaxed);
+    if (endpoint_.unfinished()) progress_.wake_if_asleep();
     return true;
   };
   if (!attempt())
@@ -138,52 +122,72 @@ pw_status Engine::get_word(int rank, RankMemory& remote, uint64_t offset, uint64
     if (started == PW_NIC_OK) peer.gets.add(1);
     return started;
   });
-  if (status == PW_OK) status = flush(rank, PW_FOREVER);
+  if (status != PW_OK) return status;
+  const Mark got = mark(rank);
+  const pw_status waited =
+      wait_for(rank, PW_FOREVER, "a word of a signal", [&] { return reached(rank, got); });
+  if (waited != PW_OK) return waited;
   value = scratch_word_[0];
-  return status;
+  return outcome(rank, got);
 }
 
-pw_status Engine::flush(int rank, uint64_t deadline_ns) {
-  Peer* to = nullptr;
-  uint64_t until = 0;
-  {
-    Lock lock(mutex_);
-    to = peers_[static_cast<size_t>(rank)].get();
-    if (to == nullptr || to->complete == to->started) return PW_OK;
-    until = to->started;  // what is started from here on is another flush's
+// ---- marks ----
+
+Mark Engine::mark(int rank) {
+  const Lock lock(mutex_);
+  Peer* peer = peers_[static_cast<size_t>(rank)].get();
+  if (peer == nullptr || (peer->complete == peer->started && peer->failed == PW_NIC_OK)) return 0;
+  if (peer->wanted <= peer->complete) unproven_.push_back(peer);
+  peer->wanted = peer->started;
+  prove_all();
+  progress_.wake_if_asleep();
+  return peer->started;
+}
+
+// A marker's get is behind all gets; where the peer answers instead, they are waited for as well.
+void Engine::prove(Peer& peer) {
+  Proof& proof = peer.proof;
+  if (proof.of != 0) {
+    if (!proof.over || (proof.status == PW_NIC_OK && peer.gets.under_way.load() != 0)) return;
+    if (peer.failed == PW_NIC_OK) peer.failed = proof.status;
+    peer.complete = std::max(peer.complete, std::exchange(proof.of, 0));
   }
-  const auto fence = std::make_shared<Fence>();
-  fence->call = [](pw_nic_done* done, pw_nic_status with) {
-    auto* mine = static_cast<Fence*>(done);
-    const auto held = std::move(mine->self);
-    mine->status = with;
-    mine->over.store(true, std::memory_order_release);
-  };
-  bool begun = false;
-  pw_nic_status refused = PW_NIC_OK;
-  // A marker's get is behind all gets; where the peer answers instead, they are waited for as well.
-  const auto done = [&] {
-    if (!begun) {
-      Lock lock(mutex_);
-      refused = to->stream->flush(fence.get());
-      if (refused == PW_NIC_BUSY) {
-        endpoint_.progress();
-        return false;
-      }
-      if (refused != PW_NIC_OK) return true;
-      fence->self = fence;
-      begun = true;
-      endpoint_.progress();  // it may be over at once
-    }
-    return fence->over.load(std::memory_order_acquire) &&
-           (fence->status != PW_NIC_OK || to->gets.under_way.load(std::memory_order_acquire) == 0);
-  };
-  const pw_status waited = wait_for(rank, deadline_ns, "transfers of a card to complete", done);
+  if (peer.wanted <= peer.complete) return;
+  proof.over = false;
+  proof.of = peer.started;
+  const pw_nic_status status = peer.stream->flush(&proof);
+  if (status == PW_NIC_OK) return;
+  proof.of = 0;
+  if (status == PW_NIC_BUSY) return;  // at the next turn
+  if (peer.failed == PW_NIC_OK) peer.failed = status;
+  peer.complete = peer.wanted;
+}
+
+void Engine::prove_all() {
+  std::erase_if(unproven_, [this](Peer* peer) {
+    prove(*peer);
+    return peer->wanted <= peer->complete || team_.lost(peer->rank);
+  });
+}
+
+bool Engine::reached(int rank, Mark mark) {
+  const Lock lock(mutex_);
+  return peers_[static_cast<size_t>(rank)]->complete >= mark || team_.lost(rank) ||
+         closed_.load(std::memory_order_relaxed) != 0;
+}
+
+pw_status Engine::outcome(int rank, Mark mark) {
   Lock lock(mutex_);
-  pw_nic_status failed = refused != PW_NIC_OK ? refused : fence->status;
-  if (waited != PW_OK) return waited;
-  if (failed == PW_NIC_OK) to->complete = std::max(to->complete, until);
-  for (Tally* tally : {&to->puts, &to->gets}) {  // told once, even where the flush has told it
+  Peer& peer = *peers_[static_cast<size_t>(rank)];
+  if (peer.complete < mark) {
+    lock.unlock();
+    if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));
+    return pw::fail(PW_CLOSED, format("peerway: this context was closed while transfers of the card {} with "
+                                      "rank {} were under way",
+                                      name(), rank));
+  }
+  pw_nic_status failed = std::exchange(peer.failed, PW_NIC_OK);
+  for (Tally* tally : {&peer.puts, &peer.gets}) {  // told once, even where the proof has told it
     const pw_nic_status of = std::exchange(tally->failed, PW_NIC_OK);
     if (failed == PW_NIC_OK) failed = of;
   }

@@ -25,19 +25,29 @@ struct Tally : pw_nic_done {
   pw_nic_status failed = PW_NIC_OK;  ///< with the lock
 };
 
+/// Ends when all puts and words before it are in place.
+struct Proof : pw_nic_done {
+  Proof() {
+    call = [](pw_nic_done* done, pw_nic_status with) {
+      auto* proof = static_cast<Proof*>(done);
+      proof->status = with;
+      proof->over = true;
+    };
+  }
+  uint64_t of = 0;  ///< operations that it proves; 0: none is under way
+  bool over = false;
+  pw_nic_status status = PW_NIC_OK;
+};
+
 struct Engine::Peer {
   int rank = 0;
   std::unique_ptr<Stream> stream;
   Tally puts, gets;
   uint64_t started = 0;   ///< operations
-  uint64_t complete = 0;  ///< the first so many are, at both ends
-};
-
-/// Outlives a caller that gave up waiting for it.
-struct Engine::Fence : pw_nic_done {
-  std::atomic<bool> over{false};
-  pw_nic_status status = PW_NIC_OK;
-  std::shared_ptr<Fence> self;  ///< held by the card
+  uint64_t wanted = 0;    ///< the first so many are to be proven complete
+  uint64_t complete = 0;  ///< the first so many are, at both ends, or have failed
+  Proof proof;
+  pw_nic_status failed = PW_NIC_OK;  ///< of a proof
 };
 
 }  // namespace pw::nic

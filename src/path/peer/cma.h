@@ -14,7 +14,6 @@ class PeerCma final : public Path {
   [[nodiscard]] std::string_view name() const override { return "peer/cma"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
   pw_status start(const Transfer& transfer, const Raise* raise) override;
-  pw_status flush(int, uint64_t) override { return PW_OK; }
 
  private:
   Surroundings surroundings_;

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"
-#include "team/wait.h"
 
 namespace pw {
 
@@ -39,38 +38,55 @@ pw_status PeerGpu::start(const Transfer& transfer, const Raise* raise) {
   Lane& lane = this->lane(remote.rank(), device);
   const Copy copy = copy_between(transfer, local.address() + transfer.local_offset,
                                  remote.address_on(device) + transfer.remote_offset);
-  lane.busy.store(true, std::memory_order_relaxed);
-  if (raise == nullptr) return lane.queue->copy(copy, method_);
+  if (raise == nullptr) {
+    const pw_status status = lane.queue->copy(copy, method_);
+    lane.started.fetch_add(1, std::memory_order_release);
+    return status;
+  }
   uint64_t* word = raise->signal->word_on(device);
   std::unique_lock<SpinLock> raising;
   if (const pw_status status = begin_raise(*raise, this, raising); status != PW_OK) return status;
   uint64_t& raised = raise->signal->sender()->raised;
   const pw_status status = lane.queue->copy_and_write(copy, method_, word, raised + raise->by);
+  lane.started.fetch_add(1, std::memory_order_release);
   if (status == PW_OK) raised += raise->by;
   return status;
 }
 
-pw_status PeerGpu::flush(int rank, uint64_t deadline_ns) {
-  if (!used_.load(std::memory_order_acquire)) return PW_OK;
-  std::vector<Lane*> lanes;
-  {
-    std::lock_guard lock(mutex_);
-    for (auto& [where, lane] : lanes_)
-      if (where.first == rank && lane->busy.load(std::memory_order_relaxed)) lanes.push_back(lane.get());
-  }
-  for (Lane* lane : lanes) {
+Mark PeerGpu::mark(int rank) {
+  if (!used_.load(std::memory_order_acquire)) return 0;
+  std::lock_guard lock(mutex_);
+  for (auto& [where, lane] : lanes_)
+    if (where.first == rank && lane->started.load(std::memory_order_acquire) > lane->complete) return 1;
+  return 0;
+}
+
+// The device finishes what it was given whether or not the peer lives, so neither a loss nor a close ends
+// this: until then it uses the memory. A queue that is idle has done all that was counted before the look.
+bool PeerGpu::reached(int rank, Mark) {
+  std::lock_guard lock(mutex_);
+  bool all = true;
+  for (auto& [where, lane] : lanes_) {
+    const uint64_t started = lane->started.load(std::memory_order_acquire);
+    if (where.first != rank || started == lane->complete.load(std::memory_order_relaxed)) continue;
     pw_status status = PW_OK;
-    lane->busy.store(false, std::memory_order_relaxed);
-    // The device finishes what it was given whether or not the peer lives: only the deadline ends this wait
-    // early.
-    const pw_status waited = wait_until(
-        *surroundings_.control.waiting(),
-        {surroundings_.team, surroundings_.team.rank(), deadline_ns, "copies of a GPU to complete"},
-        [&] { return lane->queue->idle(status); }, Wakes::perhaps);
-    if (waited != PW_OK) lane->busy.store(true, std::memory_order_relaxed);
-    if (waited != PW_OK) return waited;
-    if (status != PW_OK) return status;
+    if (lane->queue->idle(status)) {
+      lane->complete.store(started, std::memory_order_relaxed);
+      if (lane->failed == PW_OK) lane->failed = status;
+      if (status != PW_OK) failure_ = last_error_message();
+    } else {
+      all = false;
+    }
   }
+  return all;
+}
+
+pw_status PeerGpu::outcome(int rank, Mark) {
+  std::lock_guard lock(mutex_);
+  for (auto& [where, lane] : lanes_)
+    if (const pw_status failed = where.first == rank ? std::exchange(lane->failed, PW_OK) : PW_OK;
+        failed != PW_OK)
+      return fail(failed, failure_);
   return PW_OK;
 }
 

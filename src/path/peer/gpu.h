@@ -15,28 +15,32 @@ namespace pw {
 
 class PeerGpu final : public Path {
  public:
-  PeerGpu(Surroundings surroundings, Method method) : surroundings_(surroundings), method_(method) {}
+  PeerGpu(Surroundings surroundings, Method method) : Path(&surroundings.progress), method_(method) {}
   ~PeerGpu() override;
   [[nodiscard]] std::string_view name() const override {
     return method_ == Method::engine ? "peer/copy" : "peer/store";
   }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
   pw_status start(const Transfer& transfer, const Raise* raise) override;
-  pw_status flush(int rank, uint64_t deadline_ns) override;
+  Mark mark(int rank) override;
+  bool reached(int rank, Mark mark) override;
+  pw_status outcome(int rank, Mark mark) override;
   [[nodiscard]] bool asynchronous() const override { return true; }
 
  private:
   struct Lane {  ///< the queue of one device towards one rank
     std::unique_ptr<Queue> queue;
-    std::atomic<bool> busy{false};
+    std::atomic<uint64_t> started{0};   ///< transfers
+    std::atomic<uint64_t> complete{0};  ///< the first so many are
+    pw_status failed = PW_OK;           ///< with the lock
   };
   Lane& lane(int rank, Device& device);
 
-  Surroundings surroundings_;
   Method method_;
-  std::atomic<bool> used_ = false;  ///< by any transfer; spares flush the lock
+  std::atomic<bool> used_ = false;  ///< by any transfer; spares marks the lock
   std::mutex mutex_;
   std::map<std::pair<int, Device*>, std::unique_ptr<Lane>> lanes_;
+  std::string failure_;  ///< the message of the last that failed
 };
 
 }  // namespace pw

@@ -16,7 +16,6 @@ class PeerShm final : public Path {
   [[nodiscard]] Offer probe(const Pair& pair) const override;
   pw_status start(const Transfer& transfer, const Raise* raise) override;
   pw_status start_run(const Run& run, const Raise* raise) override;
-  pw_status flush(int, uint64_t) override { return PW_OK; }  // complete when start() returns
 
  private:
   bool non_temporal_;

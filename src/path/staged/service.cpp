@@ -1,15 +1,7 @@
 #include "path/staged/service.h"
 
-#include <linux/futex.h>
-#include <pthread.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
 
-#include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/reason.h"
@@ -45,95 +37,37 @@ Cut sound(const Cut& posted) {
 
 }  // namespace
 
-void ring(Control& control) {
+void ring(Control& control, const Bell& bell) {
   control.doorbell.fetch_add(1, std::memory_order_seq_cst);
-  if (control.watchers.load(std::memory_order_seq_cst) == 0)
-    syscall(SYS_futex, &control.doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  if (control.watchers.load(std::memory_order_seq_cst) == 0) bell.ring();
 }
 
 StagingService::StagingService(Team& team, ControlSegment& control, Importer& importer, Registry& registry)
-    : team_(team), control_(control), importer_(importer), registry_(registry), thread_([this] { run(); }) {
-  pthread_setname_np(thread_.native_handle(), "pw-staging");
-}
+    : team_(team), control_(control), importer_(importer), registry_(registry) {}
 
-StagingService::~StagingService() {
-  if (!control_.mine()) {  // a forked child: the thread stayed with the parent
-    thread_.detach();
-    return;
-  }
-  stop_.store(true);
-  ring(control_.control());
-  thread_.join();
-}
-
-// ---- who does the work ----
-//
-// Peers ring the doorbell and wake the service's thread only when nobody watches. So whoever stops watching
-// as the last looks once more: either it sees the ring, or the peer sees that it must wake the thread.
-
-void StagingService::watch() { control_.control().watchers.fetch_add(1, std::memory_order_seq_cst); }
-
-bool StagingService::unwatch() {
-  return control_.control().watchers.fetch_sub(1, std::memory_order_seq_cst) == 1 && has_work();
-}
+StagingService::~StagingService() = default;
 
 bool StagingService::has_work() const {
   return busy_.load(std::memory_order_relaxed) ||
          control_.control().doorbell.load(std::memory_order_seq_cst) != seen_.load(std::memory_order_relaxed);
 }
 
-void StagingHelp::help() {
-  if (!helping_) {
-    if (!service_.control_.mine()) return;
-    helping_ = true;
-    service_.helpers_.fetch_add(1, std::memory_order_relaxed);
-    service_.watch();
-  }
-  if (!service_.has_work()) return;
-  if (const std::unique_lock lock(service_.mutex_, std::try_to_lock); lock.owns_lock()) service_.turn();
+Armed StagingService::arm(bool) {
+  if (has_work()) return {-1, 0};
+  std::lock_guard lock(mutex_);
+  std::erase_if(served_, [&](const auto& entry) { return team_.lost(entry.first); });
+  return {};
 }
-
-void StagingHelp::leave() {
-  service_.helpers_.fetch_sub(1, std::memory_order_relaxed);
-  if (service_.unwatch()) ring(service_.control_.control());
-}
-
-void StagingService::run() {
-  constexpr uint64_t kLinger = 100'000;  // ns of looking on: a sleep and a wake cost about as much
-  constexpr uint64_t kEconomyLinger = 5'000;
-  watch();
-  uint64_t idle_since = now_ns();
-  while (!stop_.load(std::memory_order_relaxed)) {
-    uint32_t seen = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      if (turn()) idle_since = now_ns();
-      seen = seen_.load(std::memory_order_relaxed);
-    }
-    const uint64_t linger = control_.waiting()->economy() ? kEconomyLinger : kLinger;
-    if (helpers_.load(std::memory_order_relaxed) == 0 && now_ns() - idle_since <= linger) {
-      sched_yield();
-    } else {
-      sleep(seen);
-      idle_since = now_ns();
-    }
-  }
-  unwatch();
-  served_.clear();
-}
-
-// The kernel compares the doorbell again, so that a ring between the look and the sleep is not missed. The
-// second's limit is for channels of ranks that died.
-void StagingService::sleep(uint32_t doorbell_seen) {
-  const timespec limit{1, 0};
-  if (!unwatch() && !stop_.load())
-    syscall(SYS_futex, &control_.control().doorbell, FUTEX_WAIT, doorbell_seen, &limit, nullptr, 0);
-  watch();
-}
-
-// ---- the work; with the lock ----
 
 bool StagingService::turn() {
+  if (!has_work()) return false;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() && serve_all();
+}
+
+// ---- with the lock ----
+
+bool StagingService::serve_all() {
   const uint32_t rung = control_.control().doorbell.load(std::memory_order_seq_cst);
   if (rung != seen_.load(std::memory_order_relaxed)) attach();
   bool busy = false;

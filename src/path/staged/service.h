@@ -1,7 +1,6 @@
 // The staging service: serves the staging channels that peers announce in this rank's mailboxes. It copies
-// between chunks and this rank's regions, on any device. The work is done by whoever is there: a thread of
-// this rank that waits for something anyway (StagingHelp), which spares waking another one; else the
-// service's own thread, which sleeps on the doorbell while there is nothing to do.
+// between chunks and this rank's regions, on any device. Peers count up this rank's doorbell when they have
+// work, and ring its bell when no thread of it watches that.
 #pragma once
 
 #include <atomic>
@@ -9,31 +8,30 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "memory/importer.h"
 #include "memory/region.h"
 #include "path/staged/channel.h"
+#include "progress/source.h"
 #include "team/team.h"
 
 namespace pw {
 
-class StagingService {
+class StagingService final : public Source {
  public:
   StagingService(Team& team, ControlSegment& control, Importer& importer, Registry& registry);
-  ~StagingService();
+  ~StagingService() override;
+  StagingService(const StagingService&) = delete;
+
+  bool turn() override;
+  Armed arm(bool sleepers) override;
+  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] bool has_work() const override;
 
  private:
-  friend class StagingHelp;
   struct Served;  ///< one announced channel and how far it is
 
-  void run();  ///< the thread
-  void sleep(uint32_t doorbell_seen);
-  void watch();
-  bool unwatch();  ///< true when nobody watches any more although there is work
-  [[nodiscard]] bool has_work() const;
-  bool turn();  ///< a round over all channels; true when there may be more to do at once
-
+  bool serve_all();           ///< a round over all channels; true when there may be more to do at once
   void attach();              ///< looks into the mailboxes
   bool step(Served& served);  ///< moves one chunk or takes one request; true when it did something
   bool take_request(Served& served);
@@ -48,40 +46,9 @@ class StagingService {
   std::map<int, std::unique_ptr<Served>> served_;  ///< by rank
   std::atomic<uint32_t> seen_{0};                  ///< the doorbell at the last turn
   std::atomic<bool> busy_{false};                  ///< the last turn left something to do
-  std::atomic<int> helpers_{0};
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
 };
 
-/// For a loop that waits: does the service's work from one of its looks on until it ends, so that what comes
-/// meanwhile finds a thread awake.
-class StagingHelp {
- public:
-  explicit StagingHelp(StagingService& service)
-      : service_(service), sleeps_(service.control_.waiting()->economy()) {}
-  ~StagingHelp() {
-    if (helping_) leave();
-  }
-  StagingHelp(const StagingHelp&) = delete;
-
-  /// Called at every look of the loop. What is waited for comes mostly before the first few: they cost
-  /// nothing. Who may sleep does not help: the service's thread is woken when there is work.
-  void look() {
-    constexpr uint32_t kLooks = 32;
-    if (!sleeps_ && ++looks_ % kLooks == 0) help();
-  }
-
- private:
-  void help();
-  void leave();
-
-  StagingService& service_;
-  const bool sleeps_;
-  uint32_t looks_ = 0;
-  bool helping_ = false;
-};
-
-/// Tells the service behind `control` that there is work.
-void ring(Control& control);
+/// Tells the service behind `control` that there is work; `bell` is that of its rank.
+void ring(Control& control, const Bell& bell);
 
 }  // namespace pw

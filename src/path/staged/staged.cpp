@@ -11,7 +11,6 @@
 #include "base/status.h"
 #include "device/host/host.h"
 #include "path/staged/service.h"
-#include "team/wait.h"
 
 namespace pw {
 namespace {
@@ -31,11 +30,16 @@ Cut cut_for(const Transfer& transfer, uint64_t chunk_bytes) {
 
 /// The initiator's end of a channel.
 struct Staged::Channel {
-  Channel(int to, std::shared_ptr<Control> control, Descriptor memfd, void* mapped)
-      : rank(to), target(std::move(control)), descriptor(std::move(memfd)), end(mapped) {}
+  Channel(int to, int process, std::shared_ptr<Control> control, Descriptor memfd, void* mapped)
+      : rank(to),
+        target(std::move(control)),
+        bell(process, target->bell.load(std::memory_order_acquire), target->bell_identity),
+        descriptor(std::move(memfd)),
+        end(mapped) {}
 
   const int rank;
   const std::shared_ptr<Control> target;
+  const Bell bell;  ///< the target's
   const Descriptor descriptor;
   std::mutex mutex;  ///< one transfer at a time
   ChannelEnd end;
@@ -47,7 +51,8 @@ struct Staged::Channel {
 };
 
 Staged::Staged(Surroundings surroundings)
-    : surroundings_(surroundings),
+    : Path(&surroundings.progress),
+      surroundings_(surroundings),
       chunk_bytes_(kFirstChunkBytes),
       lines_(std::make_unique<Line[]>(static_cast<size_t>(surroundings.team.size()))) {}
 
@@ -84,16 +89,11 @@ pw_status Staged::fail_closed(const Channel& channel, const char* what) const {
 // target may be waiting for this rank's service meanwhile.
 template <typename Done>
 pw_status Staged::wait(const Channel& channel, uint64_t deadline_ns, const char* what, Done&& done) const {
-  StagingHelp help(surroundings_.staging);
   // The target's service wakes this rank; a GPU at either end, which writes the counters itself, does not.
   const Wakes wakes = channel.by_gpu.load(std::memory_order_relaxed) ? Wakes::perhaps : Wakes::always;
-  const pw_status status = wait_until(
-      *surroundings_.control.waiting(), {surroundings_.team, channel.rank, deadline_ns, what},
-      [&] {
-        help.look();
-        return done() || closed(channel);
-      },
-      wakes);
+  const pw_status status = surroundings_.progress.wait(
+      {surroundings_.team, channel.rank, deadline_ns, what}, nullptr,
+      [&] { return done() || closed(channel); }, wakes);
   return status != PW_OK || done() ? status : fail_closed(channel, what);
 }
 
@@ -116,7 +116,8 @@ std::unique_ptr<Staged::Channel> Staged::make_channel(int rank) {
   void* address = mmap(nullptr, kChannelBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
   if (address == MAP_FAILED)
     throw Error(PW_NO_MEMORY, "peerway: mapping a staging channel" + errno_text(errno));
-  return std::make_unique<Channel>(rank, std::move(target), std::move(memfd), address);
+  return std::make_unique<Channel>(rank, surroundings_.importer.card(rank).process, std::move(target),
+                                   std::move(memfd), address);
 }
 
 // Tells the target of the channel and waits until it serves it. Throws Error; the next transfer tries again.
@@ -127,7 +128,7 @@ void Staged::announce(Channel& channel) {
   mailbox.identity.store(memfd_identity(channel.descriptor.get()), std::memory_order_relaxed);
   mailbox.refused.store(PW_OK, std::memory_order_relaxed);
   mailbox.descriptor.store(channel.descriptor.get() + 1, std::memory_order_release);
-  ring(*channel.target);
+  ring(*channel.target, channel.bell);
   const auto attached = [&] { return channel.end.header().attached.load(std::memory_order_acquire) != 0; };
   const pw_status status = wait(channel, deadline_after(config_number("timeout")), "a staging channel", [&] {
     return attached() || mailbox.refused.load(std::memory_order_acquire) != PW_OK;
@@ -170,7 +171,7 @@ pw_status Staged::post(Channel& channel, const Transfer& transfer, const Raise* 
     posted.signal_generation = raise->signal->key.generation;
   }
   header.requested.store(++channel.requested, std::memory_order_release);
-  ring(*channel.target);
+  ring(*channel.target, channel.bell);
   return PW_OK;
 }
 
@@ -218,17 +219,32 @@ pw_status Staged::start(const Transfer& transfer, const Raise* raise) {
   return channel.broken;
 }
 
-// Without the channel's lock, so that a timeout holds while another thread is in the middle of a transfer.
-pw_status Staged::flush(int rank, uint64_t deadline_ns) {
-  Channel* channel = lines_[static_cast<size_t>(rank)].ready.load(std::memory_order_acquire);
-  if (channel == nullptr) return PW_OK;
-  const ChannelHeader& header = channel->end.header();
-  const uint64_t requested = header.requested.load(std::memory_order_acquire);
-  const pw_status status = wait(*channel, deadline_ns, "staged transfers to complete", [&] {
-    return header.completed.load(std::memory_order_acquire) >= requested;
-  });
-  return status != PW_OK ? status
-                         : tell_failure(header.failed.load(std::memory_order_acquire), channel->told, rank);
+// Without the channel's lock, which a thread in the middle of a transfer has.
+Mark Staged::mark(int rank) {
+  const Channel* channel = lines_[static_cast<size_t>(rank)].ready.load(std::memory_order_acquire);
+  return channel == nullptr ? 0 : channel->end.header().requested.load(std::memory_order_acquire);
+}
+
+bool Staged::reached(int rank, Mark mark) {
+  const Channel& channel = *lines_[static_cast<size_t>(rank)].ready.load(std::memory_order_acquire);
+  return channel.end.header().completed.load(std::memory_order_acquire) >= mark || closed(channel) ||
+         surroundings_.team.lost(rank);
+}
+
+pw_status Staged::outcome(int rank, Mark mark) {
+  Channel& channel = *lines_[static_cast<size_t>(rank)].ready.load(std::memory_order_acquire);
+  const ChannelHeader& header = channel.end.header();
+  if (header.completed.load(std::memory_order_acquire) >= mark)
+    return tell_failure(header.failed.load(std::memory_order_acquire), channel.told, rank);
+  if (surroundings_.team.lost(rank))
+    return fail(PW_PEER_LOST, "peerway: " + surroundings_.team.describe_loss(rank));
+  return fail_closed(channel, "staged transfers to complete");
+}
+
+// The target's service wakes this rank; a GPU at either end, which writes the counters itself, does not.
+Wakes Staged::wakes(int rank) {
+  const Channel& channel = *lines_[static_cast<size_t>(rank)].ready.load(std::memory_order_acquire);
+  return channel.by_gpu.load(std::memory_order_relaxed) ? Wakes::perhaps : Wakes::always;
 }
 
 }  // namespace pw

@@ -21,7 +21,10 @@ class Staged final : public Path {
   [[nodiscard]] Offer probe(const Pair& pair) const override;
   void prepare(const Transfer& transfer) override;
   pw_status start(const Transfer& transfer, const Raise* raise) override;
-  pw_status flush(int rank, uint64_t deadline_ns) override;
+  Mark mark(int rank) override;
+  bool reached(int rank, Mark mark) override;
+  pw_status outcome(int rank, Mark mark) override;
+  [[nodiscard]] Wakes wakes(int rank) override;
 
   /// Bytes of a chunk for the channels used from now on; a multiple of 4096, at most kLargestChunk. Measured
   /// by tune.

@@ -40,8 +40,4 @@ pw_status UcxDirect::start(const Transfer& transfer, const Raise* raise) {
   return this->raise(*raise);
 }
 
-pw_status UcxDirect::flush(int rank, uint64_t deadline_ns) {
-  return ucx_.engine() == nullptr ? PW_OK : ucx_.engine()->flush(rank, deadline_ns);
-}
-
 }  // namespace pw

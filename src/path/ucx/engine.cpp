@@ -1,10 +1,5 @@
 #include "path/ucx/engine.h"
 
-#include <poll.h>
-#include <pthread.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -21,14 +16,12 @@ namespace pw::ucx {
 
 using namespace ucp_abi;
 
-Engine::Engine(const Library& library, Team& team, const std::atomic<uint32_t>& closed,
-               const Waiting& waiting)
+Engine::Engine(const Library& library, Team& team, const std::atomic<uint32_t>& closed, Progress& progress)
     : library_(library),
       team_(team),
       closed_(closed),
-      waiting_(waiting),
-      peers_(static_cast<size_t>(team.size())),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      progress_(progress),
+      peers_(static_cast<size_t>(team.size())) {
   try {
     open();
   } catch (...) {
@@ -37,8 +30,6 @@ Engine::Engine(const Library& library, Team& team, const std::atomic<uint32_t>& 
     if (context_ != nullptr) library_.ucp_cleanup(context_);
     throw;
   }
-  thread_ = std::thread([this] { run(); });
-  pthread_setname_np(thread_.native_handle(), "pw-ucx");
 }
 
 void Engine::open() {
@@ -88,15 +79,12 @@ void Engine::set_addresses(std::vector<Bytes> addresses) {
   }
   losses_ = team_.on_loss([this](int) {
     lost_.store(true);
-    rouse();
+    progress_.wake();
   });
 }
 
 Engine::~Engine() {
   losses_.reset();
-  stop_.store(true);
-  rouse();
-  thread_.join();
   Lock lock(mutex_);
   for (auto& peer : peers_)
     if (peer != nullptr)
@@ -124,7 +112,7 @@ void Engine::hear(const Peer& peer) {
   }
 }
 
-unsigned Engine::turn() {
+unsigned Engine::advance() {
   const unsigned done = library_.ucp_worker_progress(worker_);
   if (lost_.exchange(false, std::memory_order_relaxed)) {
     for (auto& peer : peers_)
@@ -137,7 +125,7 @@ unsigned Engine::turn() {
   if (std::exchange(words_ready_, false))
     for (auto& peer : peers_)
       if (peer != nullptr) send_words(*peer);
-  if (done > 0) waiting_.wake();
+  if (!unproven_.empty()) prove_all();
   return done;
 }
 
@@ -148,40 +136,15 @@ void Engine::close_broken() {
     if (peer != nullptr && peer->failed()) peer->close_broken();
 }
 
-void Engine::poll() {
-  if (Lock lock(mutex_, std::try_to_lock); lock.owns_lock()) turn();
+bool Engine::turn() {
+  const Lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() && advance() > 0;
 }
 
-void Engine::run() {
-  constexpr int kTurns = 64;       // then others get the lock
-  constexpr int kLongest = 1000;   // ms of sleep: UCX has timers of its own to look after
-  const timespec nap{0, 200'000};  // while somebody polls, this thread only costs
-  while (!stop_.load(std::memory_order_relaxed)) {
-    if (is_polled() && !lost_.load(std::memory_order_relaxed)) {
-      nanosleep(&nap, nullptr);
-      continue;
-    }
-    if (Device* device = served_.exchange(nullptr, std::memory_order_acquire)) enter(*device);
-    {
-      Lock lock(mutex_);
-      int turns = 0;
-      while (turns < kTurns && turn() > 0) ++turns;
-      if (turns == kTurns || library_.ucp_worker_arm(worker_) == UCS_ERR_BUSY) {
-        lock.unlock();
-        sched_yield();
-        continue;
-      }
-    }
-    pollfd waits[] = {{event_, POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-    if (::poll(waits, 2, kLongest) > 0 && waits[1].revents != 0) {
-      eventfd_t count = 0;
-      eventfd_read(wake_.get(), &count);
-    }
-  }
-}
-
-void Engine::enter(Device& device) try { device.enter(); } catch (const Error& error) {
-  log(LogLevel::warning, error.what());
+Armed Engine::arm(bool) {
+  constexpr uint64_t kTimers = 1'000'000'000;  // ns: UCX has timers of its own to look after
+  const Lock lock(mutex_);
+  return library_.ucp_worker_arm(worker_) == UCS_ERR_BUSY ? Armed{-1, 0} : Armed{event_, kTimers};
 }
 
 // ---- connections ----

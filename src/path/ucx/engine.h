@@ -1,25 +1,22 @@
-// UCX for one context: a worker, a connection to each rank that is written to, and the thread that keeps it
-// going when nobody waits (without RDMA hardware UCX needs the target's processor for every put and get). All
-// calls of UCX are made under one lock.
+// UCX for one context: a worker, and a connection to each rank that is written to. Without RDMA hardware UCX
+// needs the target's CPU for every put and get, so that somebody must turn it at all times. All calls of UCX
+// are made under one lock.
 #pragma once
-
-#include <sys/eventfd.h>
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/descriptor.h"
 #include "path/path.h"
-#include "path/polled.h"
 #include "path/ucx/library.h"
 #include "path/ucx/message.h"
+#include "progress/mark.h"
+#include "progress/progress.h"
 
 namespace pw::ucx {
 
@@ -77,10 +74,10 @@ struct Piece {
 
 inline constexpr unsigned kOperations = 1;  ///< the messages of message.h; others are notes, 0
 
-class Engine final : public Polled, public std::enable_shared_from_this<Engine> {
+class Engine final : public Source, public std::enable_shared_from_this<Engine> {
  public:
-  /// Waits end with PW_CLOSED once `closed` is set, and wait as `waiting` says. Throws Error.
-  Engine(const Library& library, Team& team, const std::atomic<uint32_t>& closed, const Waiting& waiting);
+  /// Waits end with PW_CLOSED once `closed` is set. Throws Error.
+  Engine(const Library& library, Team& team, const std::atomic<uint32_t>& closed, Progress& progress);
   ~Engine() override;
   Engine(const Engine&) = delete;
 
@@ -120,34 +117,38 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   /// UCX.
   void receive(std::function<void(ByteView)> receiver);
 
-  /// Completes everything started towards the rank, at both ends.
-  pw_status flush(int rank, uint64_t deadline_ns);
+  /// As those of a Path.
+  Mark mark(int rank);
+  bool reached(int rank, Mark mark);
+  pw_status outcome(int rank, Mark mark);
+
+  /// Whether nothing more comes from the rank: it was lost, the connection broke, or the context is closed.
+  /// And why, as a failure.
+  bool over(int rank);
+  pw_status why_over(int rank);
 
   /// Keeps memory that peers knew of mapped for as long as UCX runs: where there is no RDMA hardware, UCX
   /// itself stores what is put, and what a peer had put before it knew better still arrives.
   void keep(std::shared_ptr<void> memory);
 
-  /// The engine's thread will move this device's memory on behalf of peers.
-  void serve(Device& device) { served_.store(&device, std::memory_order_release); }
+  /// The progress thread will move this device's memory on behalf of peers.
+  void serve(Device& device) { progress_.serve(device); }
 
-  void poll() override;
+  bool turn() override;
+  Armed arm(bool sleepers) override;
 
  private:
   friend class Memory;
   friend class RemoteMemory;
   struct Peer;
   struct Flight;
-  struct Fence;
   struct Line;
   using Lock = std::unique_lock<std::mutex>;
 
   void open();
-  void run();                                            ///< the thread
-  void rouse() const { eventfd_write(wake_.get(), 1); }  ///< lets the thread look at UCX again
-  static void enter(Device& device);
   bool reaches_memory(ucp_abi::ucp_ep_h endpoint) const;
   void hear(const Peer& peer);
-  unsigned turn();  ///< one round of UCX's progress, and of connections to close
+  unsigned advance();  ///< one round of UCX's progress, and of connections to close
   void close_broken();
   Peer& peer_of(int rank);
   Peer& connect(int rank);           ///< throws Error
@@ -159,7 +160,8 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   template <typename Done>
   pw_status wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done);
   pw_status wait_for_room(Lock& lock, Peer& peer);  ///< for another operation on the connection
-  pw_status flush_endpoint(Lock& lock, Peer& peer, uint64_t deadline_ns);
+  void prove(Peer& peer);                           ///< what is wanted
+  void prove_all();
   bool settle(Lock& lock, Used& used);  ///< false when something is still under way after a while
   pw_status failure_since_flush(Peer& peer, ucp_abi::ucs_status_t flushed);
   void forget(const Used& used);  ///< what is still under way no longer uses it
@@ -179,7 +181,7 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   ucp_abi::ucp_request_param_t parameters(Flight* flight) const;
   static void on_completion(void* request, ucp_abi::ucs_status_t status, void* flight);
   static void on_word_ready(void* request, ucp_abi::ucs_status_t status, void* flight);
-  static void on_fence(void* request, ucp_abi::ucs_status_t status, void* fence);
+  static void on_proof(void* request, ucp_abi::ucs_status_t status, void* peer);
   static ucp_abi::ucs_status_t on_message(void* engine, const void* header, size_t header_length, void* data,
                                           size_t length, const ucp_abi::ucp_am_recv_param_t* param);
   static ucp_abi::ucs_status_t on_part(void* engine, const void* header, size_t header_length, void* data,
@@ -189,7 +191,7 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   const Library& library_;
   Team& team_;
   const std::atomic<uint32_t>& closed_;
-  const Waiting& waiting_;
+  Progress& progress_;
   Bytes address_;
   bool device_memory_ = false;
   std::vector<Bytes> addresses_;
@@ -199,6 +201,7 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
   ucp_abi::ucp_worker_h worker_ = nullptr;
   uint64_t copied_ = 0;                       ///< a datatype: the bytes of a Flight
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use
+  std::vector<Peer*> unproven_;               ///< those of which something is wanted
   std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> free_flights_;
   std::function<void(ByteView)> receiver_;
@@ -212,12 +215,8 @@ class Engine final : public Polled, public std::enable_shared_from_this<Engine> 
 
   std::atomic<bool> lost_{false};  ///< some rank was lost: look which
   std::atomic<int> failures_{0};   ///< connections that broke
-  std::atomic<Device*> served_{nullptr};
-  std::atomic<bool> stop_{false};
-  int event_ = -1;   ///< UCX's own
-  Descriptor wake_;  ///< eventfd: stop, or a rank was lost
-  std::thread thread_;
-  std::shared_ptr<void> losses_;  ///< last: no callback comes while the rest goes
+  int event_ = -1;                 ///< UCX's own
+  std::shared_ptr<void> losses_;   ///< last: no callback comes while the rest goes
 };
 
 }  // namespace pw::ucx

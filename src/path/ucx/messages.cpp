@@ -152,7 +152,7 @@ ucs_status_t Engine::on_part(void* engine, const void* header, size_t header_len
   return UCS_OK;
 }
 
-// Within UCX's progress: the answer is sent after it, by turn().
+// Within UCX's progress: the answer is sent after it, by advance().
 void Engine::take(const MessageHeader& header, ByteView data) {
   Peer& peer = peer_of(header.rank);
   if (peer.failed()) return;

@@ -197,9 +197,12 @@ pw_status Engine::get_word(int rank, RemoteMemory& remote, uint64_t address, uin
     }
     if (status != PW_OK) return status;
   }
-  if (const pw_status status = flush(rank, PW_FOREVER); status != PW_OK) return status;
+  const Mark got = mark(rank);
+  const pw_status waited =
+      wait_for(rank, PW_FOREVER, "a word of a signal", [&] { return reached(rank, got); });
+  if (waited != PW_OK) return waited;
   value = *landing;
-  return PW_OK;
+  return outcome(rank, got);
 }
 
 void Engine::receive(std::function<void(ByteView)> receiver) {
@@ -228,60 +231,88 @@ pw_status Engine::send(int rank, Bytes message) {
                  flight);
 }
 
-// Outlives a caller that gave up waiting for it.
-struct Engine::Fence {
-  explicit Fence(Engine& made_by) : engine(made_by) {}
-  Engine& engine;
-  std::atomic<bool> done{false};
-  std::shared_ptr<Fence> self;  ///< held by UCX
-};
+// ---- marks ----
 
-// The status tells nothing new: a broken connection is seen by its error handler, a failed transfer by its
-// own status.
-void Engine::on_fence(void* request, ucs_status_t /*status*/, void* argument) {
-  auto* fence = static_cast<Fence*>(argument);
-  fence->engine.library_.ucp_request_free(request);
-  fence->done.store(true, std::memory_order_release);
-  fence->self.reset();
-}
-
-pw_status Engine::flush(int rank, uint64_t deadline_ns) {
-  Lock lock(mutex_);
+Mark Engine::mark(int rank) {
+  const Lock lock(mutex_);
   Peer* peer = peers_[static_cast<size_t>(rank)].get();
-  if (peer == nullptr || peer->complete == peer->started) return PW_OK;
-  if (const pw_status status = failure_of(*peer); status != PW_OK) return status;
-  if (peer->waiting.load(std::memory_order_relaxed) > 0)
-    if (const pw_status status = wait(lock, *peer, deadline_ns,
-                                      [&] { return peer->waiting.load(std::memory_order_acquire) == 0; });
-        status != PW_OK)
-      return status;
-  const uint64_t until = peer->started;  // what is started from here on is another flush's
-  const pw_status status = flush_endpoint(lock, *peer, deadline_ns);
-  if (status == PW_OK) peer->complete = std::max(peer->complete, until);
-  return status;
+  if (peer == nullptr || peer->complete == peer->started) return 0;
+  if (peer->wanted <= peer->complete) unproven_.push_back(peer);
+  peer->wanted = peer->started;
+  prove_all();
+  if (!unproven_.empty()) progress_.wake_if_asleep();
+  return peer->started;
 }
 
-pw_status Engine::flush_endpoint(Lock& lock, Peer& peer, uint64_t deadline_ns) {
+// The status tells nothing new where it comes late: a broken connection is seen by its error handler, a
+// failed transfer by its own status.
+void Engine::on_proof(void* request, ucs_status_t /*status*/, void* argument) {
+  auto& peer = *static_cast<Peer*>(argument);
+  peer.proof.over = true;
+  peer.engine.library_.ucp_request_free(request);
+}
+
+void Engine::prove(Peer& peer) {
+  auto& proof = peer.proof;
+  if (proof.of != 0) {
+    if (!(peer.by_messages ? peer.lines_done(proof.puts, proof.gets) : proof.over)) return;
+    peer.complete = std::max(peer.complete, std::exchange(proof.of, 0));
+  }
+  if (peer.wanted <= peer.complete || peer.endpoint == nullptr) return;
+  if (peer.waiting.load(std::memory_order_relaxed) > 0) return;  // words go first
+  proof.of = peer.started;  // what is started from here on is another proof's
   if (peer.by_messages) {
-    const uint64_t puts = peer.puts.sent, gets = peer.gets.sent;
-    const pw_status status = wait(lock, peer, deadline_ns, [&] { return peer.lines_done(puts, gets); });
-    return status != PW_OK ? status : failure_since_flush(peer, UCS_OK);
-  }
-  auto fence = std::make_shared<Fence>(*this);
-  ucp_request_param_t params{};
-  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  params.cb.send = on_fence;
-  params.user_data = fence.get();
-  fence->self = fence;
-  const ucs_status_ptr_t answer = library_.ucp_ep_flush_nbx(peer.endpoint, &params);
-  if (is_request(answer)) {
-    const pw_status status =
-        wait(lock, peer, deadline_ns, [&] { return fence->done.load(std::memory_order_acquire); });
-    if (status != PW_OK) return status;
+    proof.puts = peer.puts.sent;
+    proof.gets = peer.gets.sent;
+    if (!peer.lines_done(proof.puts, proof.gets)) return;
   } else {
-    fence->self.reset();
+    proof.over = false;
+    ucp_request_param_t params{};
+    params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    params.cb.send = on_proof;
+    params.user_data = &peer;
+    const ucs_status_ptr_t answer = library_.ucp_ep_flush_nbx(peer.endpoint, &params);
+    if (is_request(answer)) return;
+    if (status_of(answer) != UCS_OK) peer.flushed = status_of(answer);
   }
-  return failure_since_flush(peer, status_of(answer));
+  peer.complete = std::max(peer.complete, std::exchange(proof.of, 0));
+}
+
+void Engine::prove_all() {
+  std::erase_if(unproven_, [this](Peer* peer) {
+    prove(*peer);
+    return peer->wanted <= peer->complete || peer->failed();
+  });
+}
+
+bool Engine::reached(int rank, Mark mark) {
+  {
+    const Lock lock(mutex_);
+    if (peers_[static_cast<size_t>(rank)]->complete >= mark) return true;
+  }
+  return over(rank);
+}
+
+pw_status Engine::outcome(int rank, Mark mark) {
+  {
+    const Lock lock(mutex_);
+    Peer& peer = *peers_[static_cast<size_t>(rank)];
+    if (peer.complete >= mark) return failure_since_flush(peer, std::exchange(peer.flushed, UCS_OK));
+  }
+  return why_over(rank);
+}
+
+bool Engine::over(int rank) {
+  return failed(rank) || team_.lost(rank) || closed_.load(std::memory_order_relaxed) != 0;
+}
+
+pw_status Engine::why_over(int rank) {
+  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));
+  if (failed(rank)) return failure(rank);
+  return pw::fail(PW_CLOSED,
+                  format("peerway: this context was closed while transfers of UCX with rank {} were "
+                         "under way",
+                         rank));
 }
 
 // `flushed` is UCX's word on the flush itself. Each failure is told once.
@@ -302,7 +333,7 @@ bool Engine::settle(Lock& lock, Used& used) {
   const uint64_t deadline = deadline_after(2'000'000'000);
   while (used.flights_ > 0) {
     if (now_ns() > deadline) return false;
-    turn();
+    advance();
     lock.unlock();
     sched_yield();
     lock.lock();

@@ -58,11 +58,18 @@ struct Engine::Peer {
   ucp_abi::ucp_ep_h endpoint = nullptr;
   bool connected = false;  ///< once: a connection that broke is not made again
   std::atomic<uint64_t> flights{0};
-  std::deque<Flight*> words;             ///< waiting for what was started before them, in order
-  std::atomic<uint64_t> waiting{0};      ///< how many those are
-  bool unordered = false;                ///< a later word must wait for something
-  uint64_t started = 0;                  ///< operations
-  uint64_t complete = 0;                 ///< the first so many are, at both ends
+  std::deque<Flight*> words;         ///< waiting for what was started before them, in order
+  std::atomic<uint64_t> waiting{0};  ///< how many those are
+  bool unordered = false;            ///< a later word must wait for something
+  uint64_t started = 0;              ///< operations
+  uint64_t wanted = 0;               ///< the first so many are to be proven complete
+  uint64_t complete = 0;             ///< the first so many are, at both ends
+  struct {                           ///< that some are:
+    uint64_t of = 0;                 ///< so many; 0: none is under way
+    bool over = false;               ///< UCX has flushed
+    uint64_t puts = 0, gets = 0;     ///< of messages, that have to be done
+  } proof;
+  ucp_abi::ucs_status_t flushed = 0;     ///< how UCX ended one, where it failed
   ucp_abi::ucs_status_t unreported = 0;  ///< first failure of a transfer since the last flush
   ucp_abi::ucs_status_t failure = 0;     ///< of the connection; set before failure_seen
   std::atomic<bool> failure_seen{false};

@@ -25,10 +25,13 @@ struct UcxStaged::Line {
 };
 
 UcxStaged::UcxStaged(Surroundings surroundings, Ucx& ucx)
-    : surroundings_(surroundings),
+    : Path(&surroundings.progress),
+      surroundings_(surroundings),
       secret_(surroundings.team.secret_for(kNotePurpose)),
       ucx_(ucx),
-      service_(surroundings, ucx, [this](RingNote note) { answered(std::move(note)); }) {}
+      service_(surroundings, ucx, [this](RingNote note) { answered(std::move(note)); }) {
+  surroundings_.progress.add(service_);
+}
 
 UcxStaged::~UcxStaged() = default;
 
@@ -117,23 +120,27 @@ pw_status UcxStaged::raise(const Raise& raise) {
   return ucx_.raise(raise, this);
 }
 
-pw_status UcxStaged::flush(int rank, uint64_t deadline_ns) {
-  Line* line = nullptr;
-  {
-    std::lock_guard lock(mutex_);
-    const auto found = lines_.find(rank);
-    if (found == lines_.end()) return PW_OK;
-    line = found->second.get();
-  }
-  const RingHeader& header = line->ring.header();
-  const uint64_t requested = line->requested.load(std::memory_order_acquire);
-  if (requested == 0) return PW_OK;
-  const pw_status status = ucx_.engine()->wait_for(rank, deadline_ns, "staged transfers to complete", [&] {
-    return header.completed.load(std::memory_order_acquire) >= requested;
-  });
-  if (status != PW_OK) return status;
-  if (const pw_status raised = ucx_.engine()->flush(rank, deadline_ns); raised != PW_OK) return raised;
-  return tell_failure(header.failed.load(std::memory_order_acquire), line->told, rank);
+UcxStaged::Line* UcxStaged::known_line(int rank) {
+  std::lock_guard lock(mutex_);
+  const auto found = lines_.find(rank);
+  return found == lines_.end() ? nullptr : found->second.get();
+}
+
+Mark UcxStaged::mark(int rank) {
+  const Line* line = known_line(rank);
+  return line == nullptr ? 0 : line->requested.load(std::memory_order_acquire);
+}
+
+bool UcxStaged::reached(int rank, Mark mark) {
+  return known_line(rank)->ring.header().completed.load(std::memory_order_acquire) >= mark ||
+         ucx_.engine()->over(rank);
+}
+
+pw_status UcxStaged::outcome(int rank, Mark mark) {
+  Line& line = *known_line(rank);
+  if (line.ring.header().completed.load(std::memory_order_acquire) < mark)
+    return ucx_.engine()->why_over(rank);
+  return tell_failure(line.ring.header().failed.load(std::memory_order_acquire), line.told, rank);
 }
 
 }  // namespace pw

@@ -21,12 +21,16 @@ class UcxStaged final : public Path {
   void prepare(const Transfer& transfer) override;
   pw_status start(const Transfer& transfer, const Raise* raise) override;
   pw_status raise(const Raise& raise) override;
-  pw_status flush(int rank, uint64_t deadline_ns) override;
+  Mark mark(int rank) override;
+  bool reached(int rank, Mark mark) override;
+  pw_status outcome(int rank, Mark mark) override;
+  [[nodiscard]] Source* source() override { return ucx_.engine(); }
 
  private:
   struct Line;  ///< the rings towards one rank
 
   Line& line_to(int rank);
+  Line* known_line(int rank);  ///< null where nothing was ever started
   void open(Line& line);
   void answered(ucx::RingNote note);
   pw_status move(Line& line, const Transfer& transfer);

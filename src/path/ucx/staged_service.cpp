@@ -1,8 +1,5 @@
 #include "path/ucx/staged_service.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include "base/format.h"
 #include "base/log.h"
 #include "base/reason.h"
@@ -35,56 +32,37 @@ StagedService::StagedService(Surroundings surroundings, Ucx& ucx, std::function<
   ucx_.receive([this](ByteView note) { receive(note); });
 }
 
-StagedService::~StagedService() {
-  ucx_.receive(nullptr);  // from here on nobody starts the thread
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
+StagedService::~StagedService() { ucx_.receive(nullptr); }
 
 void StagedService::receive(ByteView note) {
   std::lock_guard lock(mutex_);
   notes_.emplace_back(note.begin(), note.end());
-  if (!thread_.joinable() && !stop_) {
-    thread_ = std::thread([this] { run(); });
-    pthread_setname_np(thread_.native_handle(), "pw-ucx-staged");
-  }
-  changed_.notify_all();
+  work_.store(true, std::memory_order_release);
 }
 
-// False once the service ends.
-bool StagedService::wait_for_notes(std::deque<Bytes>& notes, bool busy) {
-  std::unique_lock lock(mutex_);
-  if (!busy) changed_.wait(lock, [&] { return stop_ || !notes_.empty(); });
-  notes.swap(notes_);
-  return !stop_;
-}
-
-void StagedService::run() {
-  bool busy = false;
+bool StagedService::turn() {
+  if (!has_work()) return false;
+  const std::unique_lock serving(serving_, std::try_to_lock);
+  if (!serving.owns_lock()) return false;
   std::deque<Bytes> notes;
-  while (wait_for_notes(notes, busy)) {
-    for (const Bytes& note : notes) handle(note);
-    notes.clear();
-    busy = false;
-    Polled* const engine[] = {ucx_.engine()};
-    const Polling polling(engine);
-    for (auto entry = served_.begin(); entry != served_.end();) {
-      Served& served = *entry->second;
-      if (surroundings_.team.lost(served.rank)) {
-        entry = served_.erase(entry);
-        continue;
-      }
-      busy |= step(served);
-      ++entry;
-    }
-    polling.turn();
-    if (busy) sched_yield();
+  {
+    std::lock_guard lock(mutex_);
+    notes.swap(notes_);
+    work_.store(false, std::memory_order_relaxed);
   }
-  served_.clear();
+  for (const Bytes& note : notes) handle(note);
+  bool busy = false;
+  for (auto entry = served_.begin(); entry != served_.end();) {
+    Served& served = *entry->second;
+    if (surroundings_.team.lost(served.rank)) {
+      entry = served_.erase(entry);
+      continue;
+    }
+    busy |= step(served);
+    ++entry;
+  }
+  if (busy) work_.store(true, std::memory_order_release);
+  return true;
 }
 
 void StagedService::handle(const Bytes& bytes) try {

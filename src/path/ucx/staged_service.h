@@ -1,14 +1,12 @@
-// The target's half of ucx/staged: a thread that answers the notes of peers and copies between rings and this
-// rank's regions. It sleeps while nobody asks for anything.
+// The target's half of ucx/staged: a source of progress that answers the notes of peers and copies between
+// rings and this rank's regions.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "path/ucx/note.h"
 #include "path/ucx/ring.h"
@@ -16,18 +14,21 @@
 
 namespace pw::ucx {
 
-class StagedService {
+class StagedService final : public Source {
  public:
   /// `answered` gets the answers to this rank's own questions.
   StagedService(Surroundings surroundings, Ucx& ucx, std::function<void(RingNote)> answered);
-  ~StagedService();
+  ~StagedService() override;
+  StagedService(const StagedService&) = delete;
+
+  bool turn() override;
+  Armed arm(bool) override { return has_work() ? Armed{-1, 0} : Armed{}; }
 
  private:
   struct Served;  ///< a peer that has opened its rings, and how far its requests are
 
-  void run();
   void receive(ByteView note);  ///< quick: called by UCX
-  bool wait_for_notes(std::deque<Bytes>& notes, bool busy);
+  [[nodiscard]] bool has_work() const override { return work_.load(std::memory_order_acquire); }
   void handle(const Bytes& bytes);
   void open(const RingNote& note);
   bool step(Served& served);  ///< true while there is work
@@ -38,12 +39,11 @@ class StagedService {
   const Secret secret_;  ///< of notes
   Ucx& ucx_;
   std::function<void(RingNote)> answered_;
-  std::map<int, std::unique_ptr<Served>> served_;  ///< by rank; of the thread
-  std::mutex mutex_;                               ///< of what follows
-  std::condition_variable changed_;
+  std::mutex serving_;
+  std::map<int, std::unique_ptr<Served>> served_;  ///< by rank; with `serving_`
+  std::atomic<bool> work_{false};                  ///< notes have come, or a request is under way
+  std::mutex mutex_;                               ///< of the notes
   std::deque<Bytes> notes_;
-  bool stop_ = false;
-  std::thread thread_;  ///< started with the first note
 };
 
 }  // namespace pw::ucx

@@ -40,7 +40,7 @@ bool any(Team& team, bool mine) {
 
 }  // namespace
 
-void Ucx::start(Team& team, ControlSegment& control, bool wanted) {
+void Ucx::start(Team& team, ControlSegment& control, Progress& progress, bool wanted) {
   rank_ = team.rank();
   const std::string setting = config("ucx"), file = config("ucx_library");
   if (!any(team, setting == "on" || (wanted && setting != "off"))) {
@@ -59,7 +59,8 @@ void Ucx::start(Team& team, ControlSegment& control, bool wanted) {
                   format("no UCX was found: {}. Install the site's UCX (Debian: libucx0) or the wheel "
                          "libucx-cu13, or set PEERWAY_UCX_LIBRARY to its libucp.so.0",
                          why));
-    engine_ = std::make_shared<Engine>(*library, team, control.control().closed, *control.waiting());
+    engine_ = std::make_shared<Engine>(*library, team, control.control().closed, progress);
+    progress.add(*engine_);
     control.control().sleepers.unseen.store(1);  // a network card writes words, and wakes nobody
     address = engine_->address();
     mine.running = true;

@@ -26,7 +26,7 @@ class Ucx {
   /// Collective. `wanted` is this rank's wish; UCX runs as soon as one rank wants it and on every rank that
   /// can. Waits are those of `control`, and end once it is closed. Throws Error when this rank cannot and was
   /// told which library to use, or is strict.
-  void start(Team& team, ControlSegment& control, bool wanted);
+  void start(Team& team, ControlSegment& control, Progress& progress, bool wanted);
 
   [[nodiscard]] Engine* engine() const { return engine_.get(); }
   [[nodiscard]] const std::shared_ptr<Engine>& shared_engine() const { return engine_; }

@@ -1,0 +1,133 @@
+#include "progress/progress.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status.h"
+
+namespace pw {
+namespace {
+
+constexpr uint64_t kBackstop = 1'000'000'000;  // ns: nobody tells that a rank died with its channels open
+constexpr uint64_t kAway = 200'000;            // ns: while others turn the sources, the thread only costs
+
+}  // namespace
+
+void Progress::start() {
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "pw-progress");
+}
+
+void Progress::stop() {
+  if (!thread_.joinable()) return;
+  if (!control_.mine()) {  // a forked child: the thread stayed with the parent
+    thread_.detach();
+    return;
+  }
+  stop_.store(true);
+  wake();
+  thread_.join();
+}
+
+bool Progress::turn(const Source* except) const {
+  bool happened = false;
+  for (Source* source : sources_)
+    if (source != except) happened |= source->turn();
+  return happened;
+}
+
+void Progress::enter(Device& device) try { device.enter(); } catch (const Error& error) {
+  log(LogLevel::warning, error.what());
+}
+
+// Peers count up the doorbell and ring only when nobody watches it. So whoever stops watching as the last
+// looks once more: either it sees the count, or the peer sees that it must ring.
+
+void Progress::watch() const { control_.control().watchers.fetch_add(1, std::memory_order_seq_cst); }
+
+bool Progress::unwatch() const {
+  return control_.control().watchers.fetch_sub(1, std::memory_order_seq_cst) == 1;
+}
+
+void Progress::run() {
+  constexpr int kTurns = 64;             // before others get the CPU
+  constexpr uint64_t kLinger = 100'000;  // ns of turning on: a sleep and a wake cost about as much
+  constexpr uint64_t kEconomyLinger = 5'000;
+  uint64_t idle_since = now_ns();
+  watch();
+  while (!stop_.load(std::memory_order_relaxed)) {
+    if (Device* device = served_.exchange(nullptr, std::memory_order_acquire)) enter(*device);
+    const bool away = turners_.load(std::memory_order_relaxed) > 0;
+    int turns = 0;
+    while (!away && turns < kTurns && turn()) ++turns;
+    if (turns > 0) {
+      waiting().wake();
+      idle_since = now_ns();
+    }
+    if (!away && now_ns() - idle_since <= (waiting().economy() ? kEconomyLinger : kLinger)) {
+      sched_yield();
+    } else {
+      sleep(away);
+      idle_since = now_ns();
+    }
+  }
+  unwatch();
+}
+
+void Progress::sleep(bool away) {
+  const Bell& bell = control_.bell();
+  std::vector<pollfd> events{{bell.descriptor(), POLLIN, 0}};
+  uint64_t longest = kBackstop;
+  asleep_.store(!away, std::memory_order_seq_cst);
+  unwatch();
+  const bool sleepers = sleepers_.load(std::memory_order_seq_cst) > 0;
+  for (Source* source : sources_) {
+    if (away) {  // those who turn it may stop, and need not tell this thread
+      if (!source->rings() || source->has_work()) longest = std::min(longest, kAway);
+      continue;
+    }
+    const Armed armed = source->arm(sleepers);
+    longest = std::min(longest, armed.longest_ns);
+    if (armed.descriptor >= 0) events.push_back({armed.descriptor, POLLIN, 0});
+  }
+  if (longest > 0 && !stop_.load()) {
+    const timespec limit{static_cast<time_t>(longest / 1'000'000'000),
+                         static_cast<long>(longest % 1'000'000'000)};
+    ppoll(events.data(), events.size(), &limit, nullptr);
+  }
+  asleep_.store(false, std::memory_order_relaxed);
+  watch();
+  if (events.front().revents != 0) bell.clear();
+}
+
+Turning::Turning(Progress& progress, Source* mine)
+    : progress_(progress),
+      mine_(mine),
+      sleeps_(progress.waiting().economy() || !progress.control_.mine()),
+      counted_(!sleeps_ && mine != nullptr) {
+  if (counted_) progress_.turners_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Turning::turn_all() {
+  if (!watching_) {
+    watching_ = true;
+    if (!counted_) progress_.turners_.fetch_add(1, std::memory_order_relaxed);
+    counted_ = true;
+    progress_.watch();
+  }
+  progress_.turn(mine_);
+}
+
+void Turning::leave() {
+  const bool last = progress_.unwatch();
+  if (last &&
+      std::ranges::any_of(progress_.sources_, [](const Source* source) { return source->has_work(); }))
+    progress_.wake();
+}
+
+}  // namespace pw

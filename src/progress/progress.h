@@ -1,0 +1,137 @@
+// The progress of one context: all its sources, the one way in which its threads wait, and the one thread
+// that turns the sources while nobody waits.
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "base/waiting.h"
+#include "device/device.h"
+#include "memory/control.h"
+#include "progress/source.h"
+#include "team/wait.h"
+
+namespace pw {
+
+class Progress {
+ public:
+  Progress(Team& team, ControlSegment& control) : team_(team), control_(control) {}
+  ~Progress() { stop(); }
+  Progress(const Progress&) = delete;
+
+  /// Before start(); the source must live until stop().
+  void add(Source& source) { sources_.push_back(&source); }
+
+  /// Starts and ends the thread.
+  void start();
+  void stop();
+
+  /// Lets the thread look at the sources again; any thread may call it.
+  void wake() const { control_.bell().ring(); }
+  /// The same, where it costs nothing while the thread is awake. The caller holds a lock that arm() of its
+  /// source takes.
+  void wake_if_asleep() const {
+    if (asleep_.load(std::memory_order_relaxed)) wake();
+  }
+
+  /// The thread will move this device's memory on behalf of peers.
+  void serve(Device& device) { served_.store(&device, std::memory_order_release); }
+
+  /// Waits until `done()` holds, turning the sources meanwhile; `mine`, if any, is the one that brings it,
+  /// and is turned at every look. Where threads sleep, the progress thread turns them. `before_sleep` as for
+  /// wait_until.
+  template <typename Done, std::invocable BeforeSleep>
+  pw_status wait(const WaitFor& wait, Source* mine, Done&& done, BeforeSleep&& before_sleep);
+  template <typename Done>
+  pw_status wait(const WaitFor& wait, Source* mine, Done&& done, Wakes wakes = Wakes::as_known) {
+    return this->wait(wait, mine, done, [wakes] { return wakes; });
+  }
+
+  /// The same for what no single rank decides: only `done()`, the deadline and an interrupt end it.
+  template <typename Done, std::invocable BeforeSleep>
+  pw_status wait(uint64_t deadline_ns, const char* what, Source* mine, Done&& done,
+                 BeforeSleep&& before_sleep) {
+    return wait({team_, team_.rank(), deadline_ns, what}, mine, done, before_sleep);
+  }
+
+  [[nodiscard]] const Waiting& waiting() const { return *control_.waiting(); }
+
+ private:
+  friend class Turning;
+  void run();
+  void sleep(bool away);
+  bool turn(const Source* except = nullptr) const;
+  void watch() const;
+  bool unwatch() const;
+  static void enter(Device& device);
+
+  Team& team_;
+  ControlSegment& control_;
+  std::vector<Source*> sources_;
+  std::atomic<int> turners_{0};   ///< threads that turn the sources
+  std::atomic<int> sleepers_{0};  ///< threads that leave it to the progress thread, and sleep
+  std::atomic<bool> asleep_{false};
+  std::atomic<Device*> served_{nullptr};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+/// For a loop that waits: turns the sources, and keeps the progress thread away meanwhile.
+class Turning {
+ public:
+  Turning(Progress& progress, Source* mine);
+  ~Turning() {
+    if (counted_) progress_.turners_.fetch_sub(1, std::memory_order_relaxed);
+    if (watching_) leave();
+  }
+  Turning(const Turning&) = delete;
+
+  /// Called at every look of the loop.
+  void look() {
+    // What is waited for comes mostly before the first few looks at it, or by no source at all.
+    constexpr uint32_t kLooks = 16;
+    if (sleeps_) return;
+    if (mine_ != nullptr) mine_->turn();
+    if (++looks_ % kLooks == 0) turn_all();
+  }
+
+ private:
+  void turn_all();
+  void leave();
+
+  Progress& progress_;
+  Source* const mine_;
+  const bool sleeps_;  ///< the loop does, and leaves the work to the progress thread
+  bool counted_ = false;
+  bool watching_ = false;
+  uint32_t looks_ = 0;
+};
+
+template <typename Done, std::invocable BeforeSleep>
+pw_status Progress::wait(const WaitFor& wait, Source* mine, Done&& done, BeforeSleep&& before_sleep) {
+  struct Asleep {
+    std::atomic<int>& count;
+    int mine = 0;
+    ~Asleep() { count.fetch_sub(mine, std::memory_order_relaxed); }
+  } asleep{sleepers_};
+  Turning turning(*this, mine);
+  return wait_until(
+      waiting(), wait,
+      [&] {
+        turning.look();
+        return done();
+      },
+      [&] {
+        if (mine != nullptr) {
+          asleep.mine = 1;
+          sleepers_.fetch_add(1, std::memory_order_relaxed);
+          wake();
+        }
+        return before_sleep();
+      });
+}
+
+}  // namespace pw

@@ -1,0 +1,49 @@
+"""Rank 0 has a plan with rank 1, which stands still, and one with rank 2, which does not.
+
+stalled.py BYTES ROUNDS
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+import peerway
+
+
+def main() -> int:
+    """Rank 0 tells how often the living plan finished meanwhile, and then that the other did, too."""
+    size, rounds = int(sys.argv[1]), int(sys.argv[2])
+    with peerway.Context() as ctx:
+        memory = np.full(size, ctx.rank + 1, np.uint8)
+        region = ctx.register(memory)
+        keys = ctx.team.all_gather(region.key())
+        if ctx.rank == 0:
+            plans = {
+                rank: ctx.plan().put(ctx.import_key(keys[rank]), region).prepare(alone=True)
+                for rank in (1, 2)
+            }
+            for plan in plans.values():  # with all that a first transfer makes
+                plan.start()
+                plan.finish(timeout=30)
+        ctx.team.barrier(60)
+        print("true", flush=True)
+        if ctx.rank == 0:
+            sys.stdin.readline()
+            plans[1].start()
+            for _ in range(rounds):
+                plans[2].start()
+                plans[2].finish(timeout=30)
+            print(rounds, flush=True)
+            plans[1].finish(timeout=30)
+            print("true", flush=True)
+        ctx.team.barrier(60)
+        arrived = bool((memory == 1).all())
+        print("true" if arrived else "false", flush=True)
+        ctx.team.barrier(60)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
