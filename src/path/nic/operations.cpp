@@ -136,10 +136,13 @@ pw_status Engine::get_word(int rank, RankMemory& remote, uint64_t offset, uint64
 Mark Engine::mark(int rank) {
   const Lock lock(mutex_);
   Peer* peer = peers_[static_cast<size_t>(rank)].get();
-  if (peer == nullptr || (peer->complete == peer->started && peer->failed == PW_NIC_OK)) return 0;
+  if (peer == nullptr || (peer->complete == peer->started && !peer->has_failed())) return 0;
   if (peer->wanted <= peer->complete) unproven_.push_back(peer);
   peer->wanted = peer->started;
   prove_all();
+  endpoint_.progress();  // it may be over at once
+  prove_all();
+  if (peer->complete == peer->started && !peer->has_failed()) return 0;
   progress_.wake_if_asleep();
   return peer->started;
 }

@@ -48,6 +48,10 @@ struct Engine::Peer {
   uint64_t complete = 0;  ///< the first so many are, at both ends, or have failed
   Proof proof;
   pw_nic_status failed = PW_NIC_OK;  ///< of a proof
+
+  [[nodiscard]] bool has_failed() const {
+    return failed != PW_NIC_OK || puts.failed != PW_NIC_OK || gets.failed != PW_NIC_OK;
+  }
 };
 
 }  // namespace pw::nic

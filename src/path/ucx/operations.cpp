@@ -240,7 +240,8 @@ Mark Engine::mark(int rank) {
   if (peer->wanted <= peer->complete) unproven_.push_back(peer);
   peer->wanted = peer->started;
   prove_all();
-  if (!unproven_.empty()) progress_.wake_if_asleep();
+  if (!unproven_.empty()) advance();  // it may be over at once
+  progress_.wake_if_asleep();
   return peer->started;
 }
 
