@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steps import CORES, ROOT, VENV, environment, run, show_end
+from steps import CORES, ROOT, VENV, environment, run, show_end, show_lines
 
 OUT = ROOT / "out" / "test"
 PYTHON = VENV / "bin" / "python"
@@ -62,48 +63,68 @@ def build(totals: Totals, name: str, folder: Path, targets: list[str], settings:
 
 
 def unit_tests(
-    totals: Totals, name: str, folder: Path, *prefix: str, program: str = "unit", **env: str
+    totals: Totals, name: str, folder: Path, *prefix: str, program: str = "unit", shards: int = 1, **env: str
 ) -> None:
-    """Run a program of C++ unit tests that was built in the folder, and count."""
+    """Run a program of C++ unit tests from the folder, in so many parts side by side, and count."""
+    parts = [name] if shards == 1 else [f"{name}-{part}" for part in range(shards)]
+    binary = folder / "tests" / "unit" / program
+
+    def run_part(index: int) -> int:
+        result = OUT / f"{parts[index]}.json"
+        result.unlink(missing_ok=True)
+        command = [*prefix, binary, f"--gtest_output=json:{result}"]
+        part = {"GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(index)}
+        log = OUT / f"{parts[index]}.log"
+        return run(f"run {parts[index]}", command, log, environment(**env, **part), limit_s=UNIT_LIMIT)
+
+    with ThreadPoolExecutor(max_workers=shards) as pool:
+        statuses = list(pool.map(run_part, range(shards)))
+    for part, status in zip(parts, statuses, strict=True):
+        count_gtest(totals, part, status)
+
+
+def count_gtest(totals: Totals, name: str, status: int) -> None:
+    """Add the counts of a GoogleTest report, with the name and the end of what each failed test said; a crash
+    leaves no report and counts as one failure, of the test that had begun.
+    """
     result, log = OUT / f"{name}.json", OUT / f"{name}.log"
-    result.unlink(missing_ok=True)
-    command = [
-        *prefix,
-        folder / "tests" / "unit" / program,
-        f"--gtest_output=json:{result}",
-    ]
-    status = run(f"run {name}", command, log, environment(**env), limit_s=UNIT_LIMIT)
-    if status != 0:
-        show_end(log)
-    count_gtest(totals, name, result, status)
-
-
-def count_gtest(totals: Totals, name: str, result: Path, status: int) -> None:
-    """Add the counts of a GoogleTest report; a crash leaves none and counts as one failure."""
+    text, where = log.read_text(errors="replace"), f"see out/test/{name}.log"
     if not result.exists():
-        totals.add(
-            failed=1, remark=f"{name}: ended with status {status} before its report, see out/test/{name}.log"
-        )
+        begun = re.findall(r"^\[ RUN      \] (\S+)$", text, re.MULTILINE)
+        at = f"in {begun[-1]}" if begun else "before its first test"
+        show_end(log)
+        totals.add(failed=1, remark=f"FAILED {name}: ended with status {status} {at}, {where}")
         return
     report = json.loads(result.read_text())
-    tests = [test for suite in report["testsuites"] for test in suite["testsuite"]]
-    failed = sum("failures" in test for test in tests)
-    skipped = sum(test["result"] == "SKIPPED" or test["status"] == "NOTRUN" for test in tests)
-    if status != 0 and failed == 0:
-        failed, remark = 1, f"{name}: all tests passed, but the program ended with status {status}"
-    else:
-        remark = f"{name}: {failed} failed, see out/test/{name}.log" if failed else ""
-    totals.add(len(tests) - failed - skipped, failed, skipped, remark)
+    tests = [(suite["name"], test) for suite in report["testsuites"] for test in suite["testsuite"]]
+    failed = [f"{suite}.{test['name']}" for suite, test in tests if "failures" in test]
+    skipped = sum(test["result"] == "SKIPPED" or test["status"] == "NOTRUN" for _, test in tests)
+    totals.add(len(tests) - len(failed) - skipped, len(failed), skipped)
+    for test in failed:
+        show_lines(f"{name}: {test}", output_of(test, text))
+        totals.add(remark=f"FAILED {name}: {test}, {where}")
+    if status != 0 and not failed:
+        show_end(log)
+        totals.add(
+            failed=1, remark=f"FAILED {name}: all tests passed, but it ended with status {status}, {where}"
+        )
+
+
+def output_of(test: str, log: str) -> list[str]:
+    """Give the lines of a GoogleTest log between the start of a test and its end."""
+    _, _, after = log.partition(f"[ RUN      ] {test}\n")
+    body, _, _ = after.partition(f"[  FAILED  ] {test}")
+    return body.splitlines()
 
 
 def fuzz(totals: Totals, folder: Path, runs: int, seconds: int) -> None:
-    """Run the fuzzers that were built in the folder: each over its seeds and so many changes of them; or so
-    long, where `seconds` are given, as many at a time as there are cores.
+    """Run the fuzzers of the folder, as many at a time as there are cores: each over its seeds
+    and so many changes of them; or so long, where `seconds` are given.
     """
     fuzzers = sorted(
         path for path in (folder / "tests" / "fuzz").iterdir() if path.is_file() and os.access(path, os.X_OK)
     )
-    with ThreadPoolExecutor(max_workers=min(CORES, 4) if seconds else 1) as pool:
+    with ThreadPoolExecutor(max_workers=min(CORES, 4)) as pool:
         statuses = list(pool.map(lambda fuzzer: fuzz_one(fuzzer, runs, seconds), fuzzers))
     for fuzzer, status in zip(fuzzers, statuses, strict=True):
         if status == 0:
@@ -132,20 +153,17 @@ def fuzz_one(fuzzer: Path, runs: int, seconds: int) -> int:
     return run(f"fuzz {fuzzer.name}", [*command, *([seeds] if seeds.is_dir() else [])], log)
 
 
-def pytest(totals: Totals, folder: str, *options: str, **env: str) -> None:
-    """Run one folder of Python tests and count from its JUnit report."""
-    result, log = OUT / f"{folder}.xml", OUT / f"{folder}.log"
+def pytest(totals: Totals, name: str, *options: object, **env: str) -> None:
+    """Run Python tests and count from the JUnit report, with the end of what each failed test said."""
+    result, log = OUT / f"{name}.xml", OUT / f"{name}.log"
     result.unlink(missing_ok=True)
-    # Files of pure Python run side by side; what measures, polls or is killed has the machine to itself.
-    lanes = ["-n", CORES, "--dist=loadfile"] if folder == "python" else []
-    tests = [f"tests/{folder}", *lanes, "--durations=60", f"--junitxml={result}", *options]
+    command = [PYTHON, "-m", "pytest", "--durations=60", f"--junitxml={result}", *options]
     limit = LONG_LIMIT if "--long" in options else PYTEST_LIMIT
-    status = run(f"pytest tests/{folder}", [PYTHON, "-m", "pytest", *tests], log, environment(**env), limit)
-    if status != 0:
-        show_end(log)
+    status = run(f"pytest {name}", command, log, environment(**env), limit)
     if not result.exists():
+        show_end(log)
         totals.add(
-            failed=1, remark=f"tests/{folder}: pytest ended with status {status}, see {log.relative_to(ROOT)}"
+            failed=1, remark=f"FAILED {name}: pytest ended with status {status}, see out/test/{log.name}"
         )
         return
     suite = ElementTree.parse(result).getroot()[0]
@@ -153,17 +171,9 @@ def pytest(totals: Totals, folder: str, *options: str, **env: str) -> None:
         int(suite.get(key, "0")) for key in ("tests", "errors", "failures", "skipped")
     )
     totals.add(tests_run - errors - failures - skipped, errors + failures, skipped)
+    for case in suite.iter("testcase"):
+        for found in [*case.findall("failure"), *case.findall("error")]:
+            show_lines(f"{case.get('classname')}::{case.get('name')}", (found.text or "").splitlines())
     for line in log.read_text(errors="replace").splitlines():
         if line.startswith(("SKIPPED", "FAILED", "ERROR ")):
             totals.add(remark=line)
-
-
-def documentation(totals: Totals) -> None:
-    """Build the documentation; a broken link or an undocumented page fails."""
-    log = OUT / "docs.log"
-    build_site = [PYTHON, "-m", "mkdocs", "build", "--strict"]
-    if run("build the documentation", build_site, log, environment(NO_MKDOCS_2_WARNING="1")) == 0:
-        totals.add(passed=1)
-    else:
-        show_end(log)
-        totals.add(failed=1, remark="docs: the build failed, see out/test/docs.log")

@@ -107,7 +107,13 @@ def must(title: str, command: Sequence[object], log: Path, env: dict[str, str] |
 
 def show_end(log: Path, lines: int = 40) -> None:
     """Print the last lines of a log, indented."""
-    for line in log.read_text(errors="replace").splitlines()[-lines:]:
+    show_lines(log.name, log.read_text(errors="replace").splitlines(), lines)
+
+
+def show_lines(title: str, lines: Sequence[str], most: int = 40) -> None:
+    """Print a title and the last lines of a text, indented."""
+    say(f"    {title}" + (f", the last {most} lines" if len(lines) > most else ""))
+    for line in lines[-most:]:
         say(f"    | {line}")
 
 

@@ -3,10 +3,10 @@
     python scripts/test.py [--long]
 
 First the C++ unit tests under ASan+UBSan and under TSan, with the fuzzers, which are of the same build as
-ASan's; then the Python tests, the tests between processes and the documentation. Not side by side: both keep
-all cores busy, and ranks that poll miss their turns beside compilers. With --long, what takes long comes on
-top: each fuzzer for a minute, the unit tests as users get the code, and the whole matrices of the tests
-between processes. Logs, results and times are in out/test; the record of the last long run is
+ASan's; then the Python tests, with the documentation, and the tests between processes. Not side by side:
+both keep all cores busy, and ranks that poll miss their turns beside compilers. With --long, what takes long
+comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole matrices of the
+tests between processes. Logs, results and times are in out/test; the record of the last long run is
 results/tests/long.jsonl. What cannot run here is skipped with the reason.
 """
 
@@ -53,7 +53,7 @@ def address_sanitizer(totals: Totals, long: bool) -> None:
     if not checks.build(totals, "unit-asan", folder, targets, [*SLIM, *settings]):
         return
     options = {"ASAN_OPTIONS": "detect_leaks=1:handle_abort=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
-    checks.unit_tests(totals, "unit-asan", folder, **options)
+    checks.unit_tests(totals, "unit-asan", folder, shards=CORES, **options)
     if fuzzers:
         checks.fuzz(totals, folder, FUZZ_RUNS, FUZZ_SECONDS if long else 0)
 
@@ -65,7 +65,7 @@ def thread_sanitizer(totals: Totals) -> None:
     folder = ROOT / "build" / "tsan"
     if checks.build(totals, "unit-tsan", folder, ["unit"], [*SLIM, "-DPEERWAY_SANITIZE=thread"]):
         options = {"TSAN_OPTIONS": "second_deadlock_stack=1:handle_abort=1"}
-        checks.unit_tests(totals, "unit-tsan", folder, "setarch", "-R", **options)
+        checks.unit_tests(totals, "unit-tsan", folder, "setarch", "-R", shards=CORES, **options)
 
 
 def plain(totals: Totals, long: bool) -> None:
@@ -85,12 +85,11 @@ def cpp(totals: Totals, long: bool) -> None:
 
 def programs(totals: Totals, long: bool) -> None:
     """Run what is Python, and whole programs."""
-    checks.pytest(totals, "python")
-    if long:
-        checks.pytest(totals, "system", "--long", PEERWAY_MPI_MATRIX="1")
-    else:
-        checks.pytest(totals, "system")
-    checks.documentation(totals)
+    # Files of pure Python run side by side; what measures, polls or is killed has the machine to itself.
+    checks.pytest(totals, "python", "tests/python", "-n", CORES, "--dist=loadfile")
+    everything = ["--long"] if long else []
+    matrix = {"PEERWAY_MPI_MATRIX": "1"} if long else {}
+    checks.pytest(totals, "system", "tests/system", *everything, **matrix)
 
 
 def record(command: str, totals: Totals, started: float) -> str:

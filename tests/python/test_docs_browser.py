@@ -28,6 +28,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_site_is_built_and_every_link_in_it_leads_somewhere(site: Path) -> None:
+    """The one build of the documents in `make test`: strict, so that the fixture fails of a broken link."""
+    assert (site / "index.html").is_file()
+
+
 def opened(browser: Chrome, page: Path, width: int, height: int) -> Chrome:
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
