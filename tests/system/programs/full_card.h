@@ -27,7 +27,7 @@
 #include "peerway/nic.h"
 
 constexpr uint64_t kMagic = 0x466c617765644e49, kLargest = 1 << 20, kCopied = 256;
-constexpr uint32_t kEndpoints = 1024, kSlots = 4096, kQueue = 64;
+constexpr uint32_t kEndpoints = 1024, kSlots = 4096, kQueue = 64, kTurns = 4;
 
 // A registration: its key is good while the generation is the key's. Who moves bytes there is counted in.
 struct Slot {
@@ -86,6 +86,7 @@ struct Operation {
   uint64_t blocks = 1, from_stride = 0, to_stride = 0;
   uint64_t add = 0;
   uint64_t word_address = 0, word = 0;  // what is stored after a put; no address: nothing
+  uint32_t turns = 0;                   // how often it was the next, or overtaken
   pw_nic_status status = PW_NIC_OK;
 
   [[nodiscard]] bool put() const { return kind == Kind::put; }
@@ -192,10 +193,12 @@ inline pw_nic_status move(const pw_nic& nic, Operation& what) {
   return status;
 }
 
-// Which operation is next. With a flaw of order: small puts before large ones, or gets before puts.
+// Which operation is next. With a flaw of order: small puts before large ones, or gets before puts; but not
+// before one that has been overtaken often, which a peer that asks again and again would else keep for ever.
 inline Pointer next(pw_nic& nic) {
   auto chosen = nic.posted.begin();
-  for (auto it = nic.posted.begin(); it != nic.posted.end(); ++it) {
+  const bool waits = ++(*chosen)->turns <= kTurns;
+  for (auto it = nic.posted.begin(); waits && it != nic.posted.end(); ++it) {
     if (nic.has("puts-overtake") && (*it)->put() && (*it)->bytes <= 8 && (*chosen)->put() &&
         (*chosen)->bytes > 8)
       chosen = it;
