@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import rank_server
 from launching import LIMIT, ROOT, Run, clean_environment, compile_double, compile_program
 
 import peerway
@@ -15,6 +16,13 @@ import peerway
 sys.path.insert(0, str(ROOT / "apps" / "mpi"))
 
 from hosts import Network, NoHosts, network
+
+
+@pytest.fixture(scope="session", autouse=True)
+def server_of_ranks() -> Iterator[None]:
+    """Ended with the tests."""
+    yield
+    rank_server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -10,11 +10,11 @@ import secrets
 import select
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
+
+from rank_server import Rank
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 HANG = 60.0  # s without a word from a rank: it hangs, and the test fails instead of never ending
@@ -27,31 +27,23 @@ class Ranks:
         self.secret = secrets.token_hex(16)
         self._shared = {path.name for path in Path("/dev/shm").iterdir()}
         self._unread = [b""] * size
-        job = {
+        self.job = {
             "PEERWAY_SIZE": str(size),
             "PEERWAY_LOCAL_SIZE": str(size),
             "PEERWAY_SECRET": self.secret,
             "PEERWAY_RENDEZVOUS": f"unix:@peerway-test-{secrets.token_hex(8)}",
         }
         self.processes = [
-            self._start(program, arguments, {**job, **self._of(rank), **settings}) for rank in range(size)
+            Rank(
+                [str(PROGRAMS / program), *map(str, arguments)],
+                {**os.environ, **self.job, **self._of(rank), **settings},
+            )
+            for rank in range(size)
         ]
 
     @staticmethod
     def _of(rank: int) -> dict[str, str]:
         return {"PEERWAY_RANK": str(rank), "PEERWAY_LOCAL_RANK": str(rank)}
-
-    @staticmethod
-    def _start(
-        program: str, arguments: tuple[object, ...], settings: Mapping[str, str]
-    ) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, PROGRAMS / program, *map(str, arguments)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **settings},
-        )
 
     def read(self, rank: int) -> Any:
         """The next line of a rank. Fails with the rank's standard error when it ends or hangs instead."""
@@ -102,11 +94,17 @@ class Ranks:
                 raise AssertionError(f"rank {rank} does not end") from None
             expected = -signal.SIGKILL if rank in killed else 0
             assert status == expected, f"rank {rank} ended with {status}:\n{self.errors(rank)}"
-        left = {path.name for path in Path("/dev/shm").iterdir()} - self._shared
-        marks = ["peerway", *(str(process.pid) for process in self.processes)]  # other programs come and go
-        ours = [name for name in left if any(mark in name for mark in marks)]
-        assert [name for name in ours if not mapped(name)] == []
+        deadline = time.monotonic() + HANG
+        while self._left() and time.monotonic() < deadline:
+            time.sleep(0.1)  # what another job has made and not yet mapped; what is of this one stays
+        assert self._left() == []
         assert running_with(self.secret) == []
+
+    def _left(self) -> list[str]:
+        """Files of shared memory that nobody uses."""
+        new = {path.name for path in Path("/dev/shm").iterdir()} - self._shared
+        marks = ["peerway", *(str(process.pid) for process in self.processes)]  # other programs come and go
+        return [name for name in new if any(mark in name for mark in marks) and not mapped(name)]
 
     def __enter__(self) -> Self:
         return self

@@ -61,6 +61,7 @@ def test_the_links_carry_every_byte_and_nothing_else_does(
     carried.check(ranks, said)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("stack", STACKS)
 def test_windows_are_right_and_waits_leave_the_cpu(stack: str, mpi_folder: Path, run: Run) -> None:
     program = build(stack, "mpi_windows", mpi_folder)

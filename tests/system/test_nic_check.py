@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from launching import PROGRAMS, ROOT, Run, clean_environment, compile_card, peerway
 
+pytestmark = pytest.mark.alone  # "unclear" is what a busy machine may make of a test
 AT_A_TIME = 2
 HANGS = 600.0  # seconds
 # What the NIC does wrong -> the test, and what must be said of it. "silent": it states no ordering guarantee.

@@ -10,6 +10,7 @@ from ranks import Ranks
 import peerway
 
 WAITED = 0.5  # s
+pytestmark = pytest.mark.alone
 
 
 def wait(way: str, policy: str) -> dict[str, Any]:
