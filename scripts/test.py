@@ -2,12 +2,12 @@
 
     python scripts/test.py [--long]
 
-First the C++ unit tests under ASan+UBSan and under TSan, with the fuzzers, which are of the same build as
-ASan's; then the Python tests, with the documentation, and the tests between processes. Not side by side:
-both keep all cores busy, and ranks that poll miss their turns beside compilers. With --long, what takes long
-comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole matrices of the
-tests between processes. Logs, results and times are in out/test; the record of the last long run is
-results/tests/long.jsonl. What cannot run here is skipped with the reason.
+First the C++ unit tests under ASan+UBSan, those with threads also under TSan, and the fuzzers, which are of
+the same build as ASan's; then the Python tests, with the documentation, and the tests between processes. Not
+side by side: both keep all cores busy, and ranks that poll miss their turns beside compilers. With --long,
+what takes long comes on top: each fuzzer for a minute, the unit tests as users get the code, and the whole
+matrices of the tests between processes. Logs, results and times are in out/test; the record of the last long
+run is results/tests/long.jsonl. What cannot run here is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -49,18 +49,19 @@ def address_sanitizer(totals: Totals, long: bool) -> None:
             skipped=1, remark="fuzzers: skipped, clang is missing (apt-get install clang libclang-rt-dev)"
         )
     folder = ROOT / "build" / "asan"
-    targets = ["unit", *(["fuzzers"] if fuzzers else [])]
+    targets = ["unit", "unit_pure", *(["fuzzers"] if fuzzers else [])]
     if not checks.build(totals, "unit-asan", folder, targets, [*SLIM, *settings]):
         return
     options = {"ASAN_OPTIONS": "detect_leaks=1:handle_abort=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
-    checks.unit_tests(totals, "unit-asan", folder, shards=CORES, **options)
+    for program in ("unit", "unit_pure"):
+        checks.unit_tests(totals, f"{program}-asan", folder, program=program, shards=CORES, **options)
     if fuzzers:
         checks.fuzz(totals, folder, FUZZ_RUNS, FUZZ_SECONDS if long else 0)
 
 
 def thread_sanitizer(totals: Totals) -> None:
-    """Run the unit tests under TSan, which needs its addresses in place: the randomisation of newer kernels
-    denies it that.
+    """Run the unit tests with threads under TSan, which needs its addresses in place: newer kernels randomise
+    them.
     """
     folder = ROOT / "build" / "tsan"
     if checks.build(totals, "unit-tsan", folder, ["unit"], [*SLIM, "-DPEERWAY_SANITIZE=thread"]):
@@ -70,7 +71,7 @@ def thread_sanitizer(totals: Totals) -> None:
 
 def plain(totals: Totals, long: bool) -> None:
     """Run what calls NVRTC; in a long run all unit tests, optimised as users get the code."""
-    names = ["unit_nvrtc", *(["unit"] if long else [])]
+    names = ["unit_nvrtc", *(["unit", "unit_pure"] if long else [])]
     if checks.build(totals, "unit-plain", BUILD, names, []):
         for name in names:
             checks.unit_tests(totals, name, BUILD, program=name)
@@ -85,11 +86,12 @@ def cpp(totals: Totals, long: bool) -> None:
 
 def programs(totals: Totals, long: bool) -> None:
     """Run what is Python, and whole programs."""
-    # Files of pure Python run side by side; what measures, polls or is killed has the machine to itself.
-    checks.pytest(totals, "python", "tests/python", "-n", CORES, "--dist=loadfile")
-    everything = ["--long"] if long else []
+    side_by_side = ["-n", CORES, "--dist=loadfile"]
+    whole = ["--long"] if long else []
     matrix = {"PEERWAY_MPI_MATRIX": "1"} if long else {}
-    checks.pytest(totals, "system", "tests/system", *everything, **matrix)
+    checks.pytest(totals, "python", "tests/python", *whole, *side_by_side)
+    checks.pytest(totals, "system", "tests/system", *whole, "-m", "not alone", *side_by_side, **matrix)
+    checks.pytest(totals, "system-alone", "tests/system", *whole, "-m", "alone", **matrix)
 
 
 def record(command: str, totals: Totals, started: float) -> str:

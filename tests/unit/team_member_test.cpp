@@ -115,7 +115,7 @@ TEST(Team, GathersInRankOrder) {
 
 TEST(Team, GathersMegabytes) {
   with_team(3, [](std::unique_ptr<Team> team) {
-    const std::vector<std::byte> mine(5 << 20, static_cast<std::byte>(team->rank() + 1));
+    const std::vector<std::byte> mine(2 << 20, static_cast<std::byte>(team->rank() + 1));
     const auto all = team->all_gather(mine, 60 * kSecond);
     ASSERT_EQ(all.size(), 3 * mine.size());
     for (size_t rank = 0; rank < 3; ++rank) {

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "device/host/copy.h"
 #include "device/shape.h"
+#include "rounds.h"
 
 namespace pw {
 namespace {
@@ -192,7 +193,7 @@ uint64_t end_of(const pw_block& b) {
 
 TEST(ChunkCursor, CoversEveryLayoutOnce) {
   std::mt19937 random(7);
-  for (int round = 0; round < 2000; ++round) {
+  for (size_t round = 0; round < rounds(2000); ++round) {
     const Shape shape = random_shape(random);
     const pw_block to = random_block(random, shape), from = random_block(random, shape);
     const Layout layout = join(to, UINT64_MAX, "to", from, UINT64_MAX, "from");

@@ -10,6 +10,7 @@
 #include "held_card.h"
 #include "nic/endpoint.h"
 #include "nic/stream.h"
+#include "rounds.h"
 
 namespace pw::nic {
 namespace {
@@ -241,13 +242,13 @@ class EveryOrder {
 class Promises : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(Promises, WordsAndFlushesAreBehindTheirDataWhateverTheOrder) {
-  for (uint32_t seed = 0; seed < 150; ++seed)
+  for (uint32_t seed = 0; seed < rounds(150); ++seed)
     ASSERT_EQ(run_by_seed(GetParam(), GetParam(), seed), "") << "seed " << seed;
 }
 
 TEST_P(Promises, EveryOrderOfAShortSequenceIsRight) {
   EveryOrder every(GetParam(), GetParam());
-  EXPECT_EQ(every.run(4000), "") << "after " << every.tried();
+  EXPECT_EQ(every.run(rounds(4000)), "") << "after " << every.tried();
   EXPECT_GT(every.tried(), 0u);
 }
 

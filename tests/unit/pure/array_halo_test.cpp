@@ -15,6 +15,7 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "device/shape.h"
+#include "rounds.h"
 
 namespace pw::array {
 namespace {
@@ -326,7 +327,7 @@ pw_array random_array(std::mt19937_64& random, const pw_grid& grid) {
 
 TEST(RandomHalos, HoldWhatTheGlobalArrayHolds) {
   size_t moved = 0;
-  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+  for (uint64_t seed = 1; seed <= rounds(1000); ++seed) {
     std::mt19937_64 random(seed);
     Case c;
     c.seed = seed;
@@ -340,7 +341,7 @@ TEST(RandomHalos, HoldWhatTheGlobalArrayHolds) {
     moved += expect_right(c);
     if (HasFailure()) return;
   }
-  EXPECT_GT(moved, 10000U);
+  EXPECT_GT(moved, rounds(10000));
 }
 
 }  // namespace

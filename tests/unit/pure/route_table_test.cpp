@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/status.h"
+#include "rounds.h"
 #include "route/table.h"
 
 namespace pw::route {
@@ -203,7 +204,7 @@ TEST(RouteTable, EveryTruncationIsRefused) {
 TEST(RouteTable, RandomDamageIsAnErrorOrAReadableTable) {
   const std::string good = print_table(printed_table());
   std::mt19937 random(5);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (size_t trial = 0; trial < rounds(2000); ++trial) {
     std::string text = good;
     for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips)
       text[random() % text.size()] = static_cast<char>(random() % 256);

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/status.h"
+#include "rounds.h"
 #include "route/rules.h"
 
 namespace pw::route {
@@ -109,7 +110,7 @@ TEST(RouteRules, RandomRulesNeverLeaveAHole) {
   std::mt19937_64 random(11);
   const auto choosable = candidates({"peer/copy", "peer/store", "staged", "peer/copy+staged"});
   const char* patterns[] = {"peer", "peer/*", "staged", "*", "mapped", "peer/copy+staged", "nic:toy", "ucx"};
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (size_t trial = 0; trial < rounds(2000); ++trial) {
     Rules rules;
     for (size_t i = 0, n = random() % 12; i < n; ++i) {
       Rule rule;
