@@ -138,13 +138,13 @@ Mark Engine::mark(int rank) {
   Peer* peer = peers_[static_cast<size_t>(rank)].get();
   if (peer == nullptr || (peer->complete == peer->started && !peer->has_failed())) return 0;
   if (peer->wanted <= peer->complete) unproven_.push_back(peer);
-  peer->wanted = peer->started;
+  const Mark mark = peer->wanted = peer->started;
   prove_all();
   endpoint_.progress();  // it may be over at once
   prove_all();
-  if (peer->complete == peer->started && !peer->has_failed()) return 0;
+  if (peer->complete >= mark && !peer->has_failed()) return 0;
   progress_.wake_if_asleep();
-  return peer->started;
+  return mark;
 }
 
 // A marker's get is behind all gets; where the peer answers instead, they are waited for as well.

@@ -238,11 +238,11 @@ Mark Engine::mark(int rank) {
   Peer* peer = peers_[static_cast<size_t>(rank)].get();
   if (peer == nullptr || peer->complete == peer->started) return 0;
   if (peer->wanted <= peer->complete) unproven_.push_back(peer);
-  peer->wanted = peer->started;
+  const Mark mark = peer->wanted = peer->started;
   prove_all();
-  if (!unproven_.empty()) advance();  // it may be over at once
+  if (!unproven_.empty()) advance();  // it may be over at once; and may start answers to the peer
   progress_.wake_if_asleep();
-  return peer->started;
+  return mark;
 }
 
 // The status tells nothing new where it comes late: a broken connection is seen by its error handler, a
