@@ -1,0 +1,51 @@
+"""Which time samples are filed under when a node's clock is wrong or was set. Pure, used by the server.
+
+A batch carries the wall clock of its node and the time since boot (CLOCK_BOOTTIME), which no one sets. A
+POST says both for the moment of sending. Where the node's wall clock agrees with the server's, it is taken
+as it is: late and repeated batches then get the same time whenever they arrive. Where it does not, the age
+of a batch of the same boot is told by the time since boot alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+AGREES_MS = 2_000  # NTP keeps nodes within milliseconds; a network may delay a POST by this
+
+_SENT = re.compile(r"wall_ms=(\d{1,15}), mono_ms=(\d{1,15}), boot=([0-9a-f-]{36})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The header Peerway-Sent: the node's clocks when the POST left it."""
+
+    wall_ms: int
+    mono_ms: int
+    boot: str
+
+    def header(self) -> str:
+        """The header's value."""
+        return f"wall_ms={self.wall_ms}, mono_ms={self.mono_ms}, boot={self.boot}"
+
+    @classmethod
+    def parse(cls, text: str) -> Sent:
+        """Read the header's value. Raises ValueError."""
+        found = _SENT.fullmatch(text)
+        if found is None:
+            raise ValueError("Peerway-Sent is not wall_ms=N, mono_ms=N, boot=UUID")
+        return cls(int(found[1]), int(found[2]), found[3])
+
+
+def correction_ms(wall_ms: int, mono_ms: int, boot: str, sent: Sent, received_ms: int) -> int:
+    """What to add to all times of a batch; 0 for a node whose clock agrees with the server's.
+
+    A batch of an earlier boot cannot be dated by the time since boot: it is shifted by as much as the clock
+    is wrong now, which is the best that is known.
+    """
+    wrong = received_ms - sent.wall_ms
+    if boot != sent.boot:
+        return 0 if abs(wrong) <= AGREES_MS else wrong
+    # The clock may be right now and have been wrong when the batch was made, or the other way round.
+    true_ms = received_ms - (sent.mono_ms - mono_ms)
+    return 0 if abs(true_ms - wall_ms) <= AGREES_MS else true_ms - wall_ms
