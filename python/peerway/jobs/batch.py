@@ -20,7 +20,7 @@ Values = list[float | int | None]
 
 @dataclass(slots=True)
 class Samples:
-    """The samples of one kind of device, as columns: values[metric][i] is of devices[i], None is no figure."""
+    """The samples of one kind of device, as columns: values[metric][i] is of devices[i], None is unknown."""
 
     devices: list[str] = field(default_factory=list)
     values: dict[str, Values] = field(default_factory=dict)

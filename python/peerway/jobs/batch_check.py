@@ -1,4 +1,4 @@
-"""Bytes of an agent, or of somebody who claims to be one, made a Batch; every name, number, length is checked.
+"""Bytes of an agent, or of who claims to be one, made a Batch: every name, number and length is checked.
 
 Fields, metrics and kinds of device that this version does not know are left out and named in `Batch.unknown`,
 so that agents may be newer than the server. All else that is wrong refuses the whole batch.
@@ -16,15 +16,14 @@ from typing import Any, NoReturn, TypeVar
 from peerway.jobs.batch import VERSION, Batch, Facts, Gpu, Interval, Note, Samples, Values
 from peerway.jobs.frames import MOST_PAYLOAD
 from peerway.jobs.metrics import KINDS, METRICS
+from peerway.jobs.untrusted import DEVICE, MOST_NUMBER, MOST_UNKNOWN, BadBatch, Part
 from peerway.printable import shortened
 
 MOST_TEXT = 16 << 20  # bytes of JSON in one batch
-MOST_DEVICES = 4096  # of one kind on a node
+MOSTDEVICES = 4096  # of one kind on a node
 MOST_INTERVALS = 4096
+MOST_GPUS = 512
 MOST_NOTES = 1024
-MOST_LIST = 4096  # cores, GPUs, process numbers
-MOST_UNKNOWN = 16
-MOST_NUMBER = 1 << 63
 
 NOTES = {
     "agent_started": "the agent began, or began anew",
@@ -37,7 +36,6 @@ NOTES = {
 }
 
 _NODE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}", re.ASCII)
-_DEVICE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_:@+!-]|\.(?!\.)){0,127}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,95}", re.ASCII)
 _STEP = re.compile(r"(?:[0-9]{1,10}(?:\+[0-9]{1,5})?|batch|extern|interactive)", re.ASCII)
 _STREAM = re.compile(r"[0-9a-f]{32}", re.ASCII)
@@ -48,10 +46,6 @@ _U32 = (1 << 32) - 1
 _MOST_MS = 1 << 48  # the year 10889
 
 
-class BadBatch(ValueError):
-    """Bytes that are no batch; the message says where and what, made printable."""
-
-
 def is_node_name(text: str) -> bool:
     """Whether this may be a node: no slash, no two dots, no more than 63 letters; safe as a file's name."""
     return _NODE.fullmatch(text) is not None
@@ -59,12 +53,12 @@ def is_node_name(text: str) -> bool:
 
 def is_device_name(text: str) -> bool:
     """Whether this may be a device: as a node's name, and with : @ + and !."""
-    return _DEVICE.fullmatch(text) is not None
+    return DEVICE.fullmatch(text) is not None
 
 
 def decode(payload: bytes) -> Batch:
     """The batch in these bytes. Raises BadBatch."""
-    content = _Part(_parse(_inflate(payload)), "batch")
+    content = Part(_parse(_inflate(payload)), "batch")
     if content.take("version") != VERSION:
         content.refuse("version", f"is not {VERSION}")
     batch = Batch(
@@ -84,7 +78,7 @@ def decode(payload: bytes) -> Batch:
         if _known(part.peek("kind"), NOTES, unknown, "notes")
     ]
     facts = content.take("facts")
-    batch.facts = None if facts is None else _facts(_Part(facts, "facts", unknown))
+    batch.facts = None if facts is None else _facts(Part(facts, "facts", unknown))
     content.rest(unknown)
     batch.unknown = tuple(dict.fromkeys(unknown))[:MOST_UNKNOWN]
     return batch
@@ -115,78 +109,6 @@ def _parse(text: bytes) -> Any:
         raise BadBatch("the text is not JSON, or nested too deeply") from None
 
 
-class _Part:
-    """One object of the JSON, its fields taken one by one; `rest` tells of those that nobody took."""
-
-    def __init__(self, fields: Any, where: str, unknown: list[str] | None = None) -> None:
-        if not isinstance(fields, dict):
-            raise BadBatch(f"{where} is no object")
-        self._fields = fields
-        self.where = where
-        self.unknown = [] if unknown is None else unknown
-
-    def refuse(self, name: str, why: str) -> NoReturn:
-        raise BadBatch(f"{self.where}: {name} {why}")
-
-    def peek(self, name: str) -> Any:
-        return self._fields.get(name)
-
-    def take(self, name: str) -> Any:
-        return self._fields.pop(name, None)
-
-    def rest(self, unknown: list[str]) -> None:
-        unknown.extend(shortened(f"{self.where}.{name}") for name in list(self._fields)[:MOST_UNKNOWN])
-
-    def name(self, name: str, pattern: re.Pattern[str]) -> str:
-        found = self.take(name)
-        if not isinstance(found, str) or pattern.fullmatch(found) is None:
-            self.refuse(name, f"may not be {shortened(repr(found))}")
-        return found
-
-    def maybe_name(self, name: str, pattern: re.Pattern[str]) -> str | None:
-        return None if self.peek(name) is None else self.name(name, pattern)
-
-    def text(self, name: str, most: int = 128) -> str:
-        found = self.take(name)
-        if found is None:
-            return ""
-        if not isinstance(found, str) or len(found) > most or not found.isprintable():
-            self.refuse(name, f"is no printable text of at most {most} characters")
-        return found
-
-    def whole(self, name: str, least: int, most: int) -> int:
-        found = self.take(name)
-        if type(found) is not int or not least <= found <= most:
-            self.refuse(name, f"is no whole number from {least} to {most}")
-        return found
-
-    def maybe(self, name: str, least: int = 0, most: int = MOST_NUMBER - 1) -> int | None:
-        return None if self.peek(name) is None else self.whole(name, least, most)
-
-    def wholes(self, name: str, most: int) -> list[int]:
-        found = self._list(name, MOST_LIST)
-        if not all(type(item) is int and 0 <= item <= most for item in found):
-            self.refuse(name, f"holds something else than whole numbers from 0 to {most}")
-        return found
-
-    def names(self, name: str) -> list[str]:
-        found = self._list(name, MOST_LIST)
-        if not all(isinstance(item, str) and is_device_name(item) for item in found):
-            self.refuse(name, "holds something that may not be a name")
-        return found
-
-    def parts(self, name: str, most: int, unknown: list[str]) -> list[_Part]:
-        return [_Part(item, name, unknown) for item in self._list(name, most)]
-
-    def _list(self, name: str, most: int) -> list[Any]:
-        found = self.take(name)
-        if found is None:
-            return []
-        if not isinstance(found, list) or len(found) > most:
-            self.refuse(name, f"is no list of at most {most:,}")
-        return found
-
-
 def _known(word: Any, known: Iterable[str], unknown: list[str], where: str) -> bool:
     if isinstance(word, str) and word in known:
         return True
@@ -194,18 +116,18 @@ def _known(word: Any, known: Iterable[str], unknown: list[str], where: str) -> b
     return False
 
 
-def _samples(content: _Part, unknown: list[str]) -> dict[str, Samples]:
+def _samples(content: Part, unknown: list[str]) -> dict[str, Samples]:
     found = content.take("samples") or {}
     if not isinstance(found, dict):
         content.refuse("samples", "is no object")
     return {
-        kind: _columns(_Part(part, f"samples of {kind}"), kind, unknown)
+        kind: _columns(Part(part, f"samples of {kind}"), kind, unknown)
         for kind, part in found.items()
         if _known(kind, KINDS, unknown, "samples of")
     }
 
 
-def _columns(part: _Part, kind: str, unknown: list[str]) -> Samples:
+def _columns(part: Part, kind: str, unknown: list[str]) -> Samples:
     devices = part.names("devices")
     if len(set(devices)) != len(devices):
         part.refuse("devices", "names one twice")
@@ -235,7 +157,7 @@ def _all_numbers(column: Values) -> bool:
     )
 
 
-def _interval(part: _Part) -> Interval:
+def _interval(part: Part) -> Interval:
     start = part.whole("start_ms", 0, _MOST_MS)
     found = Interval(
         id=part.name("id", _ID),
@@ -243,7 +165,7 @@ def _interval(part: _Part) -> Interval:
         start_ms=start,
         end_ms=part.maybe("end_ms", start, _MOST_MS),
         step=part.maybe_name("step", _STEP),
-        slot=part.maybe("slot", 0, MOST_DEVICES - 1),
+        slot=part.maybe("slot", 0, MOSTDEVICES - 1),
         restart=part.maybe("restart", 0, _U32),
         uid=part.maybe("uid", 0, _U32),
         user=part.text("user", 64) or None,
@@ -261,7 +183,7 @@ def _interval(part: _Part) -> Interval:
     return _whole(part, found)
 
 
-def _note(part: _Part) -> Note:
+def _note(part: Part) -> Note:
     return _whole(
         part,
         Note(
@@ -269,7 +191,7 @@ def _note(part: _Part) -> Note:
             time_ms=part.whole("time_ms", 0, _MOST_MS),
             job=part.maybe("job", 1, _U32),
             owner=part.maybe("owner", 1, _U32),
-            gpu=part.maybe_name("gpu", _DEVICE),
+            gpu=part.maybe_name("gpu", DEVICE),
             uid=part.maybe("uid", 0, _U32),
             pids=part.wholes("pids", _U32),
             count=part.maybe("count"),
@@ -278,7 +200,7 @@ def _note(part: _Part) -> Note:
     )
 
 
-def _facts(part: _Part) -> Facts:
+def _facts(part: Part) -> Facts:
     return _whole(
         part,
         Facts(
@@ -288,28 +210,28 @@ def _facts(part: _Part) -> Facts:
             cgroup=part.text("cgroup", 8),
             agent=part.text("agent", 64),
             kernel=part.text("kernel"),
-            gpus=[_gpu(each) for each in part.parts("gpus", MOST_LIST, part.unknown)],
+            gpus=[_gpu(each) for each in part.parts("gpus", MOST_GPUS, part.unknown)],
             nics=part.names("nics"),
             filesystems=part.names("filesystems"),
         ),
     )
 
 
-def _gpu(part: _Part) -> Gpu:
+def _gpu(part: Part) -> Gpu:
     return _whole(
         part,
         Gpu(
-            uuid=part.name("uuid", _DEVICE),
+            uuid=part.name("uuid", DEVICE),
             name=part.text("name"),
             memory_bytes=part.maybe("memory_bytes"),
             index=part.maybe("index", 0, 1 << 16),
             minor=part.maybe("minor", 0, 1 << 20),
-            parent=part.maybe_name("parent", _DEVICE),
+            parent=part.maybe_name("parent", DEVICE),
         ),
     )
 
 
-def _whole(part: _Part, found: _T) -> _T:
+def _whole(part: Part, found: _T) -> _T:
     """The object, after what nobody took of its part was noted."""
     part.rest(part.unknown)
     return found

@@ -1,9 +1,9 @@
 """Every metric there is, in one table: the agent measures these, the server stores no others.
 
-A metric belongs to one kind of device. A sample is (node, kind, device, metric, time, value) and names no job.
-Counters end in _total and grow until their device starts anew (a reboot, a new step in a slot; a new agent,
-where the help says "since the agent saw it"): a reader takes a fall for a start from zero. All else is a gauge:
-its value of that moment.
+A metric belongs to one kind of device. A sample is (node, kind, device, metric, time, value), and no job.
+Counters end in _total and grow until their device starts anew (a reboot, a new step in a slot; a new
+agent, where the help says "since the agent saw it"): a reader takes a fall for a start from zero. All else
+is a gauge: its value of that moment.
 """
 
 from __future__ import annotations

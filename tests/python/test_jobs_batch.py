@@ -1,0 +1,266 @@
+"""What an agent sends: it comes back as it was, and nothing else is taken for a batch."""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from typing import Any
+
+import pytest
+
+from peerway.jobs.batch import VERSION, Batch, Facts, Gpu, Interval, Note, Samples, encode
+from peerway.jobs.batch_check import NOTES, BadBatch, decode, is_device_name, is_node_name
+from peerway.jobs.clock import Sent, correction_ms
+from peerway.jobs.frames import (
+    MOST_BODY,
+    MOST_FRAMES,
+    MOST_PAYLOAD,
+    BadFrame,
+    frame,
+    post_payloads,
+    read_frames,
+)
+from peerway.jobs.metrics import KINDS, METRICS, of_kind
+
+BOOT = "6f1c2b3a-0000-4000-8000-0123456789ab"
+OTHER_BOOT = "11111111-0000-4000-8000-0123456789ab"
+
+
+def full_batch() -> Batch:
+    batch = Batch("cpu01", "0123456789abcdef" * 2, 7, BOOT, 1_795_300_000_000, 86_400_000)
+    for kind in KINDS:
+        columns = batch.samples[kind] = Samples()
+        for device in range(3):
+            columns.add(f"d{device}", {metric.name: device * 1.5 for metric in of_kind(kind)[device:]})
+    batch.intervals = [
+        Interval(
+            "4711.1", 4711, 5, end_ms=9, restart=1, uid=1000, user="ann", cpus=2, cores=[0, 1], gpus=["GPU-1"]
+        ),
+        Interval("4711.0.1", 4711, 6, step="0", slot=0, source="processes"),
+    ]
+    batch.notes = [Note("leftover", 10, job=4711, uid=1000, pids=[5, 6], text="python3 <b>")]
+    batch.facts = Facts(64, 1 << 38, 10_000, "v1", "0.1", gpus=[Gpu("GPU-1", "A100", 1 << 36, 0, 0)])
+    return batch
+
+
+def content(**changes: Any) -> bytes:
+    """A batch whose fields are changed after it was made; a dotted name goes into the first of a list."""
+    fields = json.loads(zlib.decompress(encode(full_batch())))
+    for path, value in changes.items():
+        *way, last = path.split("__")
+        inner = fields
+        for step in way:
+            inner = inner[0][step] if isinstance(inner, list) else inner[step]
+        if isinstance(inner, list):
+            inner = inner[0]
+        inner[last] = value
+    return zlib.compress(json.dumps(fields).encode())
+
+
+def test_a_batch_comes_back_as_it_was() -> None:
+    assert decode(encode(full_batch())) == full_batch()
+    least = Batch("n", "0" * 32, 1, BOOT, 0, 0)
+    assert decode(encode(least)) == least
+
+
+def test_a_device_without_a_figure_has_none_and_not_zero() -> None:
+    samples = Samples()
+    samples.add("a", {"gpu_power_watts": 3})
+    samples.add("b", {"gpu_processes": 1})
+    assert samples.values == {"gpu_power_watts": [3, None], "gpu_processes": [None, 1]}
+
+
+HOSTILE: dict[str, dict[str, Any]] = {
+    "another version": {"version": VERSION + 1},
+    "no node": {"node": None},
+    "a path for a node": {"node": "../../etc/cron.d/x"},
+    "two dots": {"node": "a..b"},
+    "a slash": {"node": "a/b"},
+    "an empty node": {"node": ""},
+    "a long node": {"node": "a" * 64},
+    "letters of others": {"node": "сри01"},
+    "a newline after the node": {"node": "cpu01\n"},
+    "a stream of other letters": {"stream": "g" * 32},
+    "seq 0": {"seq": 0},
+    "seq true": {"seq": True},
+    "seq as a fraction": {"seq": 1.0},
+    "a huge seq": {"seq": 1 << 64},
+    "a boot that is no UUID": {"boot": "x"},
+    "time before 1970": {"wall_ms": -1},
+    "samples as a list": {"samples": [1]},
+    "devices as a text": {"samples__core__devices": "abc"},
+    "a device named twice": {"samples__core__devices": ["0", "0", "1"]},
+    "a device with a quote": {"samples__core__devices": ['0"}', "1", "2"]},
+    "a device with a path": {"samples__core__devices": ["../x", "1", "2"]},
+    "a column too short": {"samples__core__values": {"core_busy_seconds_total": [1, 2]}},
+    "a negative value": {"samples__core__values": {"core_busy_seconds_total": [1, 2, -3]}},
+    "a value as a text": {"samples__core__values": {"core_busy_seconds_total": [1, 2, "3"]}},
+    "a value true": {"samples__core__values": {"core_busy_seconds_total": [1, 2, True]}},
+    "a value too large": {"samples__core__values": {"core_busy_seconds_total": [1, 2, 1e300]}},
+    "not a number": {"samples__core__values": {"core_busy_seconds_total": [1, 2, float("nan")]}},
+    "infinity": {"samples__core__values": {"core_busy_seconds_total": [1, 2, float("inf")]}},
+    "a metric of another kind": {"samples__core__values": {"gpu_power_watts": [1, 2, 3]}},
+    "intervals as an object": {"intervals": {"id": 1}},
+    "job 0": {"intervals__job": 0},
+    "a job beyond 32 bits": {"intervals__job": 1 << 32},
+    "a job as a text": {"intervals__job": "4711; drop table"},
+    "an end before its start": {"intervals__end_ms": 4},
+    "an id with a slash": {"intervals__id": "../x"},
+    "a step that is none": {"intervals__step": "1 or 1=1"},
+    "a slot without a step": {"intervals__slot": 3},
+    "a user with a newline": {"intervals__user": "ann\nroot"},
+    "a user with an escape": {"intervals__user": "\x1b[2J"},
+    "a long user": {"intervals__user": "a" * 65},
+    "cores as texts": {"intervals__cores": ["0"]},
+    "too many cores": {"intervals__cores": [0] * 5000},
+    "a GPU that is a path": {"intervals__gpus": ["/dev/nvidia0"]},
+    "an unknown source": {"intervals__source": "rumour"},
+    "pids below 0": {"notes__pids": [-1]},
+    "a note with an escape": {"notes__text": "\u202e"},
+    "a long note": {"notes__text": "a" * 129},
+    "facts as a list": {"facts": [1]},
+    "no CPUs": {"facts__cpus": 0},
+    "a GPU without a UUID": {"facts__gpus": [{"name": "A100"}]},
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=list(HOSTILE))
+def test_what_is_wrong_refuses_the_batch(change: dict[str, Any]) -> None:
+    with pytest.raises(BadBatch) as refused:
+        decode(content(**change))
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 300
+
+
+def test_what_is_new_is_left_out_and_named() -> None:
+    batch = full_batch()
+    changed = decode(content(
+        colour=1, samples__core__values={"core_mood": [1, 2, 3]}, samples__fpga={"devices": [], "values": {}},
+        notes=[{"kind": "aliens", "time_ms": 1}], intervals__shade=3,
+        facts__gpus=[{"uuid": "GPU-1", "smell": 1}],
+    ))  # fmt: skip
+    assert sorted(changed.unknown) == [
+        "batch.colour", "core metric core_mood", "gpus.smell", "intervals.shade", "notes aliens",
+        "samples of fpga",
+    ]  # fmt: skip
+    assert changed.intervals == batch.intervals
+    assert changed.samples["gpu"] == batch.samples["gpu"]
+
+
+BOMBS = {
+    "nothing": b"",
+    "not deflated": b"hello",
+    "cut off": encode(full_batch())[:-8],
+    "followed by more": encode(full_batch()) + b"x",
+    "a bomb": zlib.compress(b" " * (64 << 20)),
+    "too long": b"x" * (MOST_PAYLOAD + 1),
+    "deeply nested": zlib.compress(b"[" * 200_000),
+    "deep in samples": zlib.compress(b'{"version":1,"samples":' + b'{"a":' * 100_000),
+    "a list": zlib.compress(b"[]"),
+    "a number of many digits": zlib.compress(b'{"version":' + b"9" * 100_000 + b"}"),
+    "no text": zlib.compress(b"\xff\xfe"),
+    "a lone surrogate": zlib.compress(b'{"version":1,"node":"\\ud800"}'),
+}
+
+
+@pytest.mark.parametrize("payload", BOMBS.values(), ids=list(BOMBS))
+def test_other_bytes_are_refused(payload: bytes) -> None:
+    with pytest.raises(BadBatch):
+        decode(payload)
+
+
+def test_any_change_of_the_text_is_refused_or_read_as_a_batch() -> None:
+    dice = random.Random(4)
+    text = bytearray(zlib.decompress(encode(full_batch())))
+    for _ in range(300):
+        other = bytearray(text)
+        for _ in range(dice.randint(1, 4)):
+            other[dice.randrange(len(other))] = dice.choice(b'"{}[]:,0919-eE.tfn\\ \x00\xff')
+        try:
+            decode(zlib.compress(bytes(other)))
+        except BadBatch:
+            continue
+
+
+def test_names() -> None:
+    for good in ("cpu01", "a", "node-1.cluster.local", "n_1"):
+        assert is_node_name(good), good
+    for bad in (".", "..", "a/..", "-x", ".x", "a b", "a\0", "%2e%2e"):
+        assert not is_node_name(bad), bad
+    for good in ("net:eth0", "ib:mlx5_0:1", "GPU-0a1b", "0", "eth0.17", "cciss!c0d0", "lustre:scratch"):
+        assert is_device_name(good), good
+    assert not is_device_name('x",job="1')
+
+
+def test_frames_and_where_they_end() -> None:
+    three = [b"a", b"bc", b"d" * 1000]
+    data = b"".join(frame(payload) for payload in three)
+    assert post_payloads(data) == three
+    assert post_payloads(b"") == []
+    for cut in range(len(data)):
+        good: list[bytes] = []
+        ends = [0]
+        where = cut
+        try:
+            for end, payload in read_frames(data[:cut]):
+                good.append(payload)
+                ends.append(end)
+        except BadFrame as bad:
+            where = bad.good
+        assert where == ends[-1]
+        assert good == three[: len(good)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"PWJ2" + frame(b"a")[4:],
+        frame(b"a")[:-1] + b"b",
+        b"PWJ1\xff\xff\xff\xff\0\0\0\0a",
+        frame(b"a") * (MOST_FRAMES + 1),
+        b"x" * (MOST_BODY + 1),
+    ],
+    ids=["magic", "checksum", "length", "too many", "too long"],
+)
+def test_bad_bodies(body: bytes) -> None:
+    with pytest.raises(BadFrame):
+        post_payloads(body)
+
+
+T, HOUR = 1_795_300_000_000, 3_600_000
+
+# the batch's wall clock, time since boot and boot; the node's clocks at sending; when received; what is added
+CLOCKS = {
+    "right": (T, 1000, BOOT, (T + 5, 1005, BOOT), T + 20, 0),
+    "right, an hour late": (T, 1000, BOOT, (T + HOUR, 1000 + HOUR, BOOT), T + HOUR + 20, 0),
+    "an hour fast": (T + HOUR, 1000, BOOT, (T + HOUR, 1000, BOOT), T, -HOUR),
+    "an hour fast, and late": (T + HOUR, 1000, BOOT, (T + 2 * HOUR, 1000 + HOUR, BOOT), T + HOUR, -HOUR),
+    "set right since": (T + HOUR, 1000, BOOT, (T + 60_000, 61_000, BOOT), T + 60_000, -HOUR),
+    "set wrong since": (T, 1000, BOOT, (T + HOUR, 61_000, BOOT), T + 60_000, 0),
+    "of the last boot, right": (T, 9_000_000, OTHER_BOOT, (T + HOUR, 1000, BOOT), T + HOUR, 0),
+    "of the last boot, wrong": (T - HOUR, 9_000_000, OTHER_BOOT, (T, 1000, BOOT), T + HOUR, HOUR),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CLOCKS.values(), ids=list(CLOCKS))
+def test_what_the_server_adds_to_a_nodes_time(case: tuple[Any, ...]) -> None:
+    wall, mono, boot, sent, received, expected = case
+    assert correction_ms(wall, mono, boot, Sent(*sent), received) == expected
+
+
+def test_the_header_of_the_clocks() -> None:
+    sent = Sent(T, 5, BOOT)
+    assert Sent.parse(sent.header()) == sent
+    for bad in ("", "wall_ms=1", f"wall_ms=-1, mono_ms=1, boot={BOOT}", sent.header() + "\n"):
+        with pytest.raises(ValueError, match="Peerway-Sent"):
+            Sent.parse(bad)
+
+
+def test_the_table_of_metrics() -> None:
+    assert {metric.kind for metric in METRICS.values()} == set(KINDS)
+    for metric in METRICS.values():
+        assert metric.help, metric
+        assert not metric.help.endswith("."), metric
+        assert metric.type == ("counter" if metric.name.endswith("_total") else "gauge")
+    assert all(NOTES.values())
