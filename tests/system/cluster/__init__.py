@@ -1,0 +1,18 @@
+"""A real Slurm of several virtual nodes on one machine: a library, and `python -m cluster` (see __main__.py).
+
+    description.py   what the cluster is, read from TOML
+    configuration.py the texts of slurm.conf and its siblings
+    spaces.py        namespaces in which a node, or the head, lives; all in them dies with this process
+    accounting.py    MariaDB and slurmdbd, where they are installed
+    gpus.py          the fake GPUs: device files for Slurm, figures for the agent
+    virtual.py       the cluster as a whole: start, run something as somebody somewhere, kill a node, stop
+
+Needs root, Linux namespaces, and Debian's munge, slurmctld, slurmd, slurm-client; `why_not` says what lacks.
+"""
+
+from __future__ import annotations
+
+from cluster.description import Description, read
+from cluster.virtual import VirtualCluster, why_not
+
+__all__ = ["Description", "VirtualCluster", "read", "why_not"]

@@ -1,0 +1,38 @@
+"""Start a virtual cluster and stay until Ctrl-C:  PYTHONPATH=tests/system python -m cluster [DESCRIPTION.toml]"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+from cluster import VirtualCluster, read, why_not
+from cluster.description import SMALL
+
+
+def main() -> int:
+    description = read(Path(sys.argv[1]) if len(sys.argv) > 1 else SMALL)
+    if why := why_not(description):
+        print(f"cluster: {why}", file=sys.stderr)
+        return 1
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    began = time.monotonic()
+    try:
+        with VirtualCluster(description) as cluster:
+            print(
+                f"up after {time.monotonic() - began:.1f} s: {', '.join(description.types())} in {cluster.folder}"
+            )
+            print(
+                "a shell of ann on the head:",
+                " ".join(cluster.command("head", "bash", user="ann")),
+                flush=True,
+            )
+            signal.pause()
+    except KeyboardInterrupt:
+        print("stopped")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""NVML's functions as pynvml spells them, over the files that gpus.py describes: those that the agent calls.
+
+The environment says where: PEERWAY_FAKE_GPUS is the folder gpus/NODE. A process that has died uses nothing, as
+with a driver, even when its file is left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+NVML_TEMPERATURE_GPU = 0
+NVML_CLOCK_SM = 1
+NVML_ERROR_NOT_SUPPORTED = 3
+NVML_GPM_SUPPORT_VERSION = 1
+nvmlClocksEventReasonSwPowerCap = 0x4  # noqa: N816
+nvmlClocksEventReasonSwThermalSlowdown = 0x20  # noqa: N816
+nvmlClocksThrottleReasonHwSlowdown = 0x8  # noqa: N816
+nvmlClocksThrottleReasonHwThermalSlowdown = 0x40  # noqa: N816
+nvmlClocksThrottleReasonHwPowerBrakeSlowdown = 0x80  # noqa: N816
+IDLE_WATTS, LIMIT_WATTS = 60, 400
+_REASONS = {"": 0, "power": 0x4, "thermal": 0x20, "hardware": 0x8 | 0x80}
+
+
+class NVMLError(Exception):
+    """As pynvml's: `value` is the code."""
+
+    def __init__(self, value: int) -> None:
+        super().__init__(f"NVML error {value}")
+        self.value = value
+
+
+@dataclass
+class _Struct:
+    """A C struct's fields."""
+
+    gpu: float = 0
+    memory: float = 0
+    total: int = 0
+    used: int = 0
+    pid: int = 0
+    usedGpuMemory: int = 0  # noqa: N815
+
+
+def _folder() -> Path:
+    return Path(os.environ["PEERWAY_FAKE_GPUS"])
+
+
+def _uses(device: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    found = []
+    for file in (_folder() / "use").glob(f"{device['uuid']}.*"):
+        pid = int(file.suffix[1:])
+        if Path(f"/proc/{pid}").exists():
+            found.append((pid, json.loads(file.read_text())))
+    return found
+
+
+def nvmlInit() -> None:
+    """Fail as without a driver where the node has no GPU."""
+    if not json.loads((_folder() / "gpus.json").read_text()):
+        raise NVMLError(9)  # NVML_ERROR_DRIVER_NOT_LOADED
+
+
+def nvmlShutdown() -> None:
+    """Nothing to end."""
+
+
+def nvmlDeviceGetCount() -> int:
+    return len(json.loads((_folder() / "gpus.json").read_text()))
+
+
+def nvmlDeviceGetHandleByIndex(index: int) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((_folder() / "gpus.json").read_text())[index]
+    return found
+
+
+def nvmlDeviceGetUUID(device: dict[str, Any]) -> str:
+    return str(device["uuid"])
+
+
+def nvmlDeviceGetName(device: dict[str, Any]) -> str:
+    return str(device["name"])
+
+
+def nvmlDeviceGetMinorNumber(device: dict[str, Any]) -> int:
+    return int(device["minor"])
+
+
+def nvmlDeviceGetMemoryInfo(device: dict[str, Any]) -> _Struct:
+    used = sum(use["memory"] for _, use in _uses(device))
+    return _Struct(total=device["memory"], used=min(used, device["memory"]))
+
+
+def nvmlDeviceGetUtilizationRates(device: dict[str, Any]) -> _Struct:
+    share = min(1.0, sum(use["utilization"] for _, use in _uses(device)))
+    return _Struct(gpu=round(share * 100), memory=round(share * 40))
+
+
+def nvmlDeviceGetPowerUsage(device: dict[str, Any]) -> int:
+    return int(1000 * max([IDLE_WATTS, *(use["power"] for _, use in _uses(device))]))
+
+
+def nvmlDeviceGetEnforcedPowerLimit(_: dict[str, Any]) -> int:
+    return LIMIT_WATTS * 1000
+
+
+def nvmlDeviceGetTemperature(_: dict[str, Any], kind: int) -> int:
+    assert kind == NVML_TEMPERATURE_GPU
+    return 45
+
+
+def nvmlDeviceGetClockInfo(_: dict[str, Any], kind: int) -> int:
+    assert kind == NVML_CLOCK_SM
+    return 1410
+
+
+def nvmlDeviceGetCurrentClocksEventReasons(device: dict[str, Any]) -> int:
+    reasons = 0
+    for _, use in _uses(device):
+        reasons |= _REASONS[use["throttle"]]
+    return reasons
+
+
+def nvmlDeviceGetComputeRunningProcesses(device: dict[str, Any]) -> list[_Struct]:
+    return [_Struct(pid=pid, usedGpuMemory=use["memory"]) for pid, use in _uses(device)]
+
+
+def nvmlDeviceGetTotalEnergyConsumption(_: dict[str, Any]) -> int:
+    raise NVMLError(NVML_ERROR_NOT_SUPPORTED)
+
+
+def nvmlDeviceGetMaxMigDeviceCount(_: dict[str, Any]) -> int:
+    return 0
