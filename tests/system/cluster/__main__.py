@@ -1,4 +1,4 @@
-"""Start a virtual cluster and stay until Ctrl-C:  PYTHONPATH=tests/system python -m cluster [DESCRIPTION.toml]"""
+"""Start a virtual cluster, stay until Ctrl-C: PYTHONPATH=tests/system python -m cluster [DESCRIPTION.toml]"""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def start(
 ) -> None:
     """Start both daemons and wait until slurmdbd answers."""
     daemon("mariadbd", f"--defaults-file={folder / 'my.cnf'}")
-    _wait(folder / "log" / "mysqld.log", lambda: (folder / "private" / "mysql.sock").exists())
+    _wait(folder / "log" / "mysqld.log", (folder / "private" / "mysql.sock").exists)
     daemon("slurmdbd", "-D", environment={"MYSQL_UNIX_PORT": str(folder / "private" / "mysql.sock")})
     log = folder / "log" / "slurmdbd.log"
     _wait(log, lambda: run("timeout", "3", "sacctmgr", "-n", "-P", "show", "cluster").returncode == 0)

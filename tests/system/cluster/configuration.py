@@ -80,7 +80,7 @@ def addresses(description: Description) -> dict[str, str]:
 
 
 def slurm_conf(description: Description, folder: Path, cgroups: bool) -> str:
-    """The whole slurm.conf. `cgroups` puts jobs into cgroups of version 1, else they are followed by /proc."""
+    """The whole slurm.conf. `cgroups` puts jobs into cgroups of version 1, else Slurm follows /proc."""
     text = SLURM.format(
         head=HEAD, address=HEAD_ADDRESS, folder=folder,
         proctrack="proctrack/cgroup" if cgroups else "proctrack/linuxproc",

@@ -1,4 +1,4 @@
-"""What a virtual cluster is: types of nodes with counts, partitions, users. Read from TOML, checked at once."""
+"""What a virtual cluster is: types of nodes with counts, partitions, users. Read from TOML and checked."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """NVML's functions as pynvml spells them, over the files that gpus.py describes: those that the agent calls.
 
-The environment says where: PEERWAY_FAKE_GPUS is the folder gpus/NODE. A process that has died uses nothing, as
-with a driver, even when its file is left.
+The environment says where: PEERWAY_FAKE_GPUS is the folder gpus/NODE. A process that has died uses nothing,
+as with a driver, even when its file is left.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ NVML_TEMPERATURE_GPU = 0
 NVML_CLOCK_SM = 1
 NVML_ERROR_NOT_SUPPORTED = 3
 NVML_GPM_SUPPORT_VERSION = 1
-nvmlClocksEventReasonSwPowerCap = 0x4  # noqa: N816
-nvmlClocksEventReasonSwThermalSlowdown = 0x20  # noqa: N816
-nvmlClocksThrottleReasonHwSlowdown = 0x8  # noqa: N816
-nvmlClocksThrottleReasonHwThermalSlowdown = 0x40  # noqa: N816
-nvmlClocksThrottleReasonHwPowerBrakeSlowdown = 0x80  # noqa: N816
+nvmlClocksEventReasonSwPowerCap = 0x4
+nvmlClocksEventReasonSwThermalSlowdown = 0x20
+nvmlClocksThrottleReasonHwSlowdown = 0x8
+nvmlClocksThrottleReasonHwThermalSlowdown = 0x40
+nvmlClocksThrottleReasonHwPowerBrakeSlowdown = 0x80
 IDLE_WATTS, LIMIT_WATTS = 60, 400
 _REASONS = {"": 0, "power": 0x4, "thermal": 0x20, "hardware": 0x8 | 0x80}
 
@@ -42,7 +42,7 @@ class _Struct:
     total: int = 0
     used: int = 0
     pid: int = 0
-    usedGpuMemory: int = 0  # noqa: N815
+    usedGpuMemory: int = 0
 
 
 def _folder() -> Path:

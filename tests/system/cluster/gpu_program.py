@@ -2,8 +2,8 @@
 
     python3 gpu_program.py FOLDER --seconds 20 --utilization 0.9 --memory-mb 3000 --sm 0.7 --power 300
 
-FOLDER is gpus/NODE of the cluster. A program sees the GPUs whose device file it may open (cgroup "devices"), in
-NVML's order, and of those the ones that CUDA_VISIBLE_DEVICES numbers; --foreign takes any by UUID instead.
+FOLDER is gpus/NODE of the cluster. A program sees the GPUs whose device file it may open (cgroup "devices"),
+in NVML's order, and of those the ones that CUDA_VISIBLE_DEVICES numbers; --foreign takes any by UUID instead.
 """
 
 from __future__ import annotations

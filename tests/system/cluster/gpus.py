@@ -1,4 +1,4 @@
-"""The fake GPUs of the nodes: device files that Slurm hands out, and a folder of figures that fake_nvml reads.
+"""The fake GPUs of the nodes: device files that Slurm hands out, a folder of figures that fake_nvml reads.
 
 dev/nvidia0 ...            character devices 195:N that no driver answers for; shared by all nodes
 gpus/NODE/gpus.json        what the driver would say of each GPU, in NVML's order

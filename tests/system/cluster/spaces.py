@@ -117,7 +117,7 @@ def join(head: Space, place: int, node: Space, address: str) -> None:
 
 
 def _ip(space: Space, lines: list[str], *, pid_space: bool = True) -> None:
-    """Run a batch of ip's commands in the space's network; numbers of processes are the caller's without pid_space."""
+    """Run ip's commands in the space's network; without pid_space the caller's process numbers hold."""
     enter = space.enter() if pid_space else ["nsenter", "-t", str(space.pid), "-n", "--"]
     done = subprocess.run(
         [*enter, "ip", "-batch", "-"], input="\n".join(lines), text=True, capture_output=True, check=False

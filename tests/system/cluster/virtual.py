@@ -63,7 +63,7 @@ class VirtualCluster:
         self, description: Description, prolog: Path | None = None, epilog: Path | None = None,
         environment: dict[str, str] | None = None,
     ) -> None:  # fmt: skip
-        """`prolog` and `epilog` are Slurm's; `environment` is what the daemons, and so these, have besides."""
+        """`prolog` and `epilog` are Slurm's; `environment` is what the daemons, and so they, have besides."""
         self.description = description
         self.cgroups = has_cgroups()
         self.users = {name: FIRST_UID + place for place, name in enumerate(description.users)}
@@ -110,7 +110,7 @@ class VirtualCluster:
         files |= {"log-file": "log/munged.log", "seed-file": "log/munge.seed"}
         options = (f"--{name}={self.folder / file}" for name, file in files.items())
         self._daemon(configuration.HEAD, "munged", "--foreground", "--force", *options)
-        self._wait("munged", lambda: (self.folder / "munge.socket").exists())
+        self._wait("munged", (self.folder / "munge.socket").exists)
         if self.description.accounting:
             accounting.start(
                 self.folder,
@@ -225,7 +225,7 @@ class VirtualCluster:
         """Start a killed node again."""
         (self.folder / "nodes" / name / "ready").unlink(missing_ok=True)
         self.spaces[name] = self._space(name)
-        self._wait(name, lambda: (self.folder / "nodes" / name / "ready").exists())
+        self._wait(name, (self.folder / "nodes" / name / "ready").exists)
         join(
             self.spaces[configuration.HEAD],
             self._places.index(name),
