@@ -158,7 +158,8 @@ def command_line_page() -> str:
     """Give the page of all verbs: their help, word for word."""
     import click
 
-    from peerway.cli import VERBS, command
+    from peerway.cli import command
+    from peerway.cli.verbs import Verbs
 
     lines = [
         "# Command line",
@@ -167,11 +168,19 @@ def command_line_page() -> str:
         "and a status other than 0. This is what `peerway VERB --help` prints.",
         "",
     ]
-    group = click.Context(command, info_name="peerway")
-    for verb, summary in VERBS.items():
-        found = command.get_command(group, verb)
-        if found is None:
-            raise ValueError(f"the verb '{verb}' is announced, but there is no such command")
-        context = click.Context(found, info_name=f"peerway {verb}", terminal_width=80)
-        lines += [f"## {verb}", "", summary, "", "```text", found.get_help(context), "```", ""]
+
+    def add(group: Verbs, name: str, level: str) -> None:
+        parent = click.Context(group, info_name=name)
+        for verb, summary in group.verbs.items():
+            found = group.get_command(parent, verb)
+            if found is None:
+                raise ValueError(f"the verb '{verb}' is announced, but there is no such command")
+            context = click.Context(found, info_name=f"{name} {verb}", terminal_width=80)
+            title = f"{name} {verb}".removeprefix("peerway ")
+            lines.extend([f"{level} {title}", "", summary, "", "```text", found.get_help(context), "```", ""])
+            if isinstance(found, Verbs):
+                add(found, f"{name} {verb}", f"{level}#")
+
+    assert isinstance(command, Verbs)
+    add(command, "peerway", "##")
     return "\n".join(lines)

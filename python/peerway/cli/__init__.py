@@ -8,7 +8,6 @@ and keeps its traceback.
 from __future__ import annotations
 
 import errno
-import importlib
 import importlib.util
 import io
 import os
@@ -19,6 +18,7 @@ from typing import Any, TypeVar
 import click
 
 from peerway.cli.ending import Ended
+from peerway.cli.verbs import Verbs
 from peerway.errors import Error
 from peerway.printable import printable
 
@@ -32,6 +32,7 @@ VERBS = {
     "run": "Start a program as several ranks, on this host or on several.",
     "nic-check": "Whether a NIC's plugin does what nic.h asks, under load.",
     "mpirun": "Start an unmodified MPI program over any network card with a plugin.",
+    "jobs": "Find the inefficient and wrongly started jobs of a Slurm cluster.",
     "config": "Every setting, its value and where it came from.",
 }
 
@@ -39,27 +40,6 @@ VERBS = {
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _TOOLS = ("jinja2", "plotly", "scipy")  # of the extra `tools`: the library needs none of them
 _OUTPUT_ENDED = (errno.EPIPE, errno.ENOSPC)
-
-
-class Verbs(click.Group):
-    """A group that knows its verbs from a table, so that `--help` imports none of them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """All verbs, in the order of the table."""
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a verb, imported now; None for a word that is no verb."""
-        if cmd_name not in VERBS:
-            return None
-        command = importlib.import_module(f"peerway.cli.{cmd_name.replace('-', '_')}").command
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the verbs and what each is for, from the table."""
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(VERBS.items()))
 
 
 def _prints(option: str, below: str, what: str) -> Callable[[_Function], _Function]:
@@ -83,7 +63,9 @@ def _prints(option: str, below: str, what: str) -> Callable[[_Function], _Functi
     )
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Verbs, package=__name__, verbs=VERBS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="peerway", message="%(prog)s %(version)s")
 @_prints("--prefix", "", "the folder with include/ and lib/ of this installation")
 @_prints("--cmakedir", "lib/cmake/peerway", "the folder for CMake's peerway_DIR")

@@ -1,0 +1,33 @@
+"""A group of commands that knows its verbs from a table, so that `--help` imports none of them."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+
+class Verbs(click.Group):
+    """Verbs from a table: name -> what it is for. A verb is `command` in a file of `package` with its name."""
+
+    def __init__(self, package: str, verbs: dict[str, str], **settings: object) -> None:
+        super().__init__(**settings)  # type: ignore[arg-type]
+        self.package = package
+        self.verbs = verbs
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All verbs, in the order of the table."""
+        return list(self.verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a verb, imported now; None for a word that is no verb."""
+        if cmd_name not in self.verbs:
+            return None
+        command = importlib.import_module(f"{self.package}.{cmd_name.replace('-', '_')}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs and what each is for, from the table."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(self.verbs.items()))
