@@ -8,7 +8,7 @@ import click
 
 
 class Verbs(click.Group):
-    """Verbs from a table: name -> what it is for. A verb is `command` in a file of `package` with its name."""
+    """Verbs from a table, name -> what it is for. Each is `command` in a file of `package`."""
 
     def __init__(self, package: str, verbs: dict[str, str], **settings: object) -> None:
         super().__init__(**settings)  # type: ignore[arg-type]

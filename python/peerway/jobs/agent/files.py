@@ -1,0 +1,57 @@
+"""Small files of /proc, /sys and cgroups: read in one go, cheaply, thousands of times a minute."""
+
+from __future__ import annotations
+
+import os
+
+_MOST = 1 << 20
+
+
+def read(path: str, most: int = _MOST) -> bytes:
+    """The file's content, up to `most` bytes. Raises OSError."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        # A short read is not the end: the kernel hands out whole lines, as many as fit its buffer.
+        parts: list[bytes] = []
+        left = most
+        while left > 0 and (data := os.read(file, min(left, 65536))):
+            parts.append(data)
+            left -= len(data)
+        return b"".join(parts)
+    finally:
+        os.close(file)
+
+
+def text(path: str, most: int = _MOST) -> str | None:
+    """The file's text, or None where there is none or it may not be read."""
+    try:
+        return read(path, most).decode(errors="replace")
+    except OSError:
+        return None
+
+
+def number(path: str) -> int | None:
+    """The whole number in a file; None where there is none ("max" in a cgroup)."""
+    found = text(path, 64)
+    try:
+        return None if found is None else int(found)
+    except ValueError:
+        return None
+
+
+def names(path: str) -> list[str]:
+    """The names in a folder, sorted; none where there is no folder."""
+    try:
+        return sorted(os.listdir(path))  # noqa: PTH208 - no Path for each name
+    except OSError:
+        return []
+
+
+def keyed(path: str) -> dict[str, int]:
+    """Lines of "name number" as a dictionary; empty where there is no such file."""
+    found: dict[str, int] = {}
+    for line in (text(path) or "").splitlines():
+        name, _, value = line.partition(" ")
+        if value.isdigit():
+            found[name] = int(value)
+    return found

@@ -1,0 +1,70 @@
+"""What Hopper and later tell of their SMs: NVML's GPU performance monitoring, as means between two samples.
+
+Older GPUs tell this to DCGM alone; there these figures are not sent, and the rules that need them say so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peerway.jobs.agent.system import Figures
+
+# NVML_GPM_METRIC_...: percent of the time, or of what the GPU can do
+_METRICS = {
+    2: "gpu_sm_activity_ratio",
+    3: "gpu_sm_occupancy_ratio",
+    5: "gpu_tensor_activity_ratio",
+    10: "gpu_dram_activity_ratio",
+}
+
+
+class Gpm:
+    """Keeps two samples of each GPU: the last and the one that is being made."""
+
+    def __init__(self, nvml: Any) -> None:
+        self._nvml = nvml
+        self._last: dict[str, Any] = {}
+        self._cannot: set[str] = set()
+
+    def figures(self, uuid: str, handle: Any, parent: Any) -> Figures:
+        """The means since the last call; nothing on the first, and for GPUs that cannot tell."""
+        if uuid in self._cannot or not hasattr(self._nvml, "nvmlGpmSampleAlloc"):
+            return {}
+        try:
+            if uuid not in self._last and not self._supported(handle if parent is None else parent):
+                self._cannot.add(uuid)
+                return {}
+            return self._since_last(uuid, handle, parent)
+        except self._nvml.NVMLError:
+            self._cannot.add(uuid)
+            return {}
+
+    def _supported(self, handle: Any) -> bool:
+        return bool(self._nvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice)
+
+    def _since_last(self, uuid: str, handle: Any, parent: Any) -> Figures:
+        nvml = self._nvml
+        sample = nvml.nvmlGpmSampleAlloc()
+        if parent is None:
+            nvml.nvmlGpmSampleGet(handle, sample)
+        else:
+            nvml.nvmlGpmMigSampleGet(parent, nvml.nvmlDeviceGetGpuInstanceId(handle), sample)
+        last = self._last.get(uuid)
+        self._last[uuid] = sample
+        if last is None:
+            return {}
+        asked = nvml.c_nvmlGpmMetricsGet_t()
+        asked.version = nvml.NVML_GPM_METRICS_GET_VERSION
+        asked.numMetrics = len(_METRICS)
+        asked.sample1, asked.sample2 = last, sample
+        for place, number in enumerate(_METRICS):
+            asked.metrics[place].metricId = number
+        try:
+            nvml.nvmlGpmMetricsGet(asked)
+        finally:
+            nvml.nvmlGpmSampleFree(last)
+        return {
+            name: min(1.0, max(0.0, asked.metrics[place].value / 100))
+            for place, name in enumerate(_METRICS.values())
+            if asked.metrics[place].nvmlReturn == 0
+        }

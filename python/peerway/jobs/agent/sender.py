@@ -1,0 +1,176 @@
+"""The thread that sends the spool to the server, in order, until all is acknowledged (docs/jobs/design.md)."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from peerway.jobs.agent.settings import Settings, read_token
+from peerway.jobs.agent.spool import Spool
+from peerway.jobs.clock import Sent
+from peerway.printable import shortened
+
+PATH = "/api/v1/agent/batches"
+MEDIA_TYPE = "application/x-peerway-batches"
+_TIMEOUT_S = 20
+_MOST_ANSWER = 65536
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 1.0, 60.0
+_NEVER = (400, 413, 422)
+_NOT_OURS = (401, 403)
+
+
+class Sender:
+    """Start it once; `wake` after each batch. What goes wrong is told once for each new reason."""
+
+    def __init__(
+        self, settings: Settings, spool: Spool, sent: Callable[[], Sent], tell: Callable[[str], None]
+    ) -> None:
+        self._settings = settings
+        self._spool = spool
+        self._sent = sent
+        self._tell = tell
+        self._told = ""
+        self._address = urlsplit(settings.server)
+        self._connection: http.client.HTTPConnection | None = None
+        self._work = threading.Condition()
+        self._wanted = self._ended = False
+        self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
+        if self._address.scheme == "https":
+            self._tls = ssl.create_default_context(cafile=settings.ca_file or None)
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There is something to send."""
+        with self._work:
+            self._wanted = True
+            self._work.notify()
+
+    def stop(self) -> None:
+        """End after what is under way; what is not sent stays in the spool."""
+        with self._work:
+            self._ended = True
+            self._work.notify()
+        self._thread.join(2)
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._ended:
+            with self._work:
+                if pause > 0:
+                    self._work.wait_for(lambda: self._ended, pause * random.uniform(0.5, 1.0))
+                elif not self._wanted:
+                    self._work.wait(_LAST_PAUSE_S)
+                self._wanted = False
+            if self._ended:
+                return
+            try:
+                pause = self._send_all(pause)
+            except Exception as error:  # whatever it was, the next try may do; measuring goes on
+                self._close()
+                self._say(f"cannot send to {self._settings.server}: {error.__class__.__name__}: {error}")
+                pause = _longer(pause)
+
+    def _send_all(self, pause: float) -> float:
+        """Send until nothing is left: 0. Or until it fails: the seconds to wait."""
+        while not self._ended:
+            first, frames = self._spool.unsent()
+            if not frames:
+                return 0.0
+            status, answer, retry_after = self._post(b"".join(frames))
+            last = first + len(frames) - 1
+            if status == 200:
+                done = answer.get("acknowledged")
+                if answer.get("stream") != self._spool.stream or type(done) is not int or done < first - 1:
+                    raise ValueError("the server's answer acknowledges nothing of what was sent")
+                self._spool.acknowledge(min(done, last))
+                self._say("")
+                pause = 0.0
+                if done < first:
+                    return _longer(pause)
+            elif status in _NEVER:
+                self._refused(status, answer, first, frames)
+            elif status in _NOT_OURS:
+                self._say(f"the server refuses this node's token ({status}); see token_file in the settings")
+                return _LAST_PAUSE_S
+            else:
+                self._say(f"the server answers {status}")
+                return retry_after or _longer(pause)
+        return 0.0
+
+    def _refused(self, status: int, answer: dict[str, Any], first: int, frames: list[bytes]) -> None:
+        seq = answer.get("seq")
+        if type(seq) is not int or not first <= seq < first + len(frames):
+            if len(frames) > 1:
+                raise ValueError(f"the server answers {status} and does not say to which batch")
+            seq = first
+        self._spool.acknowledge(seq - 1)
+        self._spool.refuse(seq, frames[seq - first])
+        why = shortened(str(answer.get("error", status)), 200)
+        self._say(f"the server refused batch {seq}, which is kept in the spool's folder refused: {why}")
+
+    def _post(self, body: bytes) -> tuple[int, dict[str, Any], float]:
+        token = read_token(Path(self._settings.token_file))  # anew each time: it may have been renewed
+        headers = {
+            "Authorization": f"Bearer {token}", "Content-Type": MEDIA_TYPE,
+            "Peerway-Sent": self._sent().header(), "User-Agent": "peerway-jobs-agent",
+        }  # fmt: skip
+        for fresh in (False, True):
+            kept = self._connection is not None
+            connection = self._connect(fresh)
+            try:
+                connection.request("POST", self._address.path.rstrip("/") + PATH, body, headers)
+                response = connection.getresponse()
+                text = response.read(_MOST_ANSWER)
+                break
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+                # A kept connection may have been closed by the server meanwhile; batches may arrive twice.
+                if fresh or not kept:
+                    raise
+        if response.will_close:
+            self._close()
+        try:
+            answer = json.loads(text)
+        except (ValueError, RecursionError):
+            answer = {}
+        after = response.headers.get("Retry-After", "")
+        seconds = min(600.0, float(after)) if after.isascii() and after.isdigit() else 0.0
+        return response.status, answer if isinstance(answer, dict) else {}, seconds
+
+    def _connect(self, fresh: bool) -> http.client.HTTPConnection:
+        if fresh:
+            self._close()
+        if self._connection is None:
+            host, port = str(self._address.hostname), self._address.port
+            if self._address.scheme == "https":
+                self._connection = http.client.HTTPSConnection(
+                    host, port, timeout=_TIMEOUT_S, context=self._tls
+                )
+            else:
+                self._connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
+        return self._connection
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _say(self, what: str) -> None:
+        """Once for each reason, and once when all is well again."""
+        reason = what.partition(":")[0]
+        if reason != self._told:
+            self._told = reason
+            self._tell(what or f"the server {self._settings.server} takes batches")
+
+
+def _longer(pause: float) -> float:
+    return min(_LAST_PAUSE_S, max(_FIRST_PAUSE_S, pause * 2))
