@@ -20,7 +20,7 @@ from peerway.jobs.untrusted import DEVICE, MOST_NUMBER, MOST_UNKNOWN, BadBatch, 
 from peerway.printable import shortened
 
 MOST_TEXT = 16 << 20  # bytes of JSON in one batch
-MOSTDEVICES = 4096  # of one kind on a node
+MOST_DEVICES = 4096  # of one kind on a node
 MOST_INTERVALS = 4096
 MOST_GPUS = 512
 MOST_NOTES = 1024
@@ -165,7 +165,7 @@ def _interval(part: Part) -> Interval:
         start_ms=start,
         end_ms=part.maybe("end_ms", start, _MOST_MS),
         step=part.maybe_name("step", _STEP),
-        slot=part.maybe("slot", 0, MOSTDEVICES - 1),
+        slot=part.maybe("slot", 0, MOST_DEVICES - 1),
         restart=part.maybe("restart", 0, _U32),
         uid=part.maybe("uid", 0, _U32),
         user=part.text("user", 64) or None,

@@ -134,3 +134,52 @@ def nvmlDeviceGetTotalEnergyConsumption(_: dict[str, Any]) -> int:
 
 def nvmlDeviceGetMaxMigDeviceCount(_: dict[str, Any]) -> int:
     return 0
+
+
+# GPM, which GPUs before Hopper do not have
+
+NVML_GPM_METRICS_GET_VERSION = 1
+
+
+class _Metric:
+    metricId = 0
+    nvmlReturn = 0
+    value = 0.0
+
+
+class c_nvmlGpmMetricsGet_t:
+    """Which metrics of which two samples."""
+
+    def __init__(self) -> None:
+        self.version = self.numMetrics = 0
+        self.sample1: dict[str, float] = {}
+        self.sample2: dict[str, float] = {}
+        self.metrics = [_Metric() for _ in range(16)]
+
+
+@dataclass
+class _Support:
+    isSupportedDevice: int
+
+
+def nvmlGpmQueryDeviceSupport(device: dict[str, Any]) -> _Support:
+    return _Support(int("H100" in device["name"]))
+
+
+def nvmlGpmSampleAlloc() -> dict[str, float]:
+    return {}
+
+
+def nvmlGpmSampleGet(device: dict[str, Any], sample: dict[str, float]) -> None:
+    sample["sm"] = min(1.0, sum(use["sm"] for _, use in _uses(device)))
+
+
+def nvmlGpmSampleFree(sample: dict[str, float]) -> None:
+    sample.clear()
+
+
+def nvmlGpmMetricsGet(asked: c_nvmlGpmMetricsGet_t) -> None:
+    """Of SM activity alone; the rest is not supported."""
+    for metric in asked.metrics[: asked.numMetrics]:
+        metric.nvmlReturn = 0 if metric.metricId == 2 else NVML_ERROR_NOT_SUPPORTED
+        metric.value = 50 * (asked.sample1["sm"] + asked.sample2["sm"])

@@ -59,19 +59,14 @@ def has_cgroups() -> bool:
 class VirtualCluster:
     """Use it in a with statement. Everything lies under `folder`, which is removed at the end."""
 
-    def __init__(
-        self, description: Description, prolog: Path | None = None, epilog: Path | None = None,
-        environment: dict[str, str] | None = None,
-    ) -> None:  # fmt: skip
-        """`prolog` and `epilog` are Slurm's; `environment` is what the daemons, and so they, have besides."""
+    def __init__(self, description: Description) -> None:
         self.description = description
         self.cgroups = has_cgroups()
         self.users = {name: FIRST_UID + place for place, name in enumerate(description.users)}
         self.folder = Path(tempfile.mkdtemp(prefix="peerway-cluster-"))
         self.folder.chmod(0o755)
         self.spaces: dict[str, Space] = {}
-        self._hooks = {"Prolog": prolog, "Epilog": epilog}
-        self._environment = environment or {}
+        self.hooks: dict[str, Path] = {}  # Prolog, Epilog: scripts for slurm.conf, to be set before the start
         self._cgroup = f"peerway-{os.getpid()}"
         self._places = list(description.types())
         self._addresses = configuration.addresses(description)
@@ -254,7 +249,7 @@ class VirtualCluster:
             self.home(name).mkdir()
             os.chown(self.home(name), uid, uid)
         text = configuration.slurm_conf(self.description, self.folder, self.cgroups)
-        text += "".join(f"{name}={path}\n" for name, path in self._hooks.items() if path is not None)
+        text += "".join(f"{name}={path}\n" for name, path in self.hooks.items())
         (self.folder / "slurm.conf").write_text(text)
         (self.folder / "gres.conf").write_text(configuration.gres_conf(self.description, self.folder))
         if self.cgroups:
@@ -274,7 +269,7 @@ class VirtualCluster:
 
     def _daemon(self, host: str, *command: str, environment: dict[str, str] | None = None) -> None:
         log = self.folder / "log" / f"{Path(command[0]).name}-{host}.out"
-        self.popen(host, *command, log=log, **self._environment, **(environment or {}))
+        self.popen(host, *command, log=log, **(environment or {}))
 
     def _wait(self, what: str, ready: Callable[[], bool], seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds

@@ -1,8 +1,9 @@
 """The cgroups of a step, of version 1 or 2, and their figures.
 
-Slurm has named them in three ways: slurm[_NODE]/uid_U/job_J/step_S in version 1, .../job_J/step_S below a scope in
-version 2, and .../SLUID/step_S from 26.05 on. What is sure in all of them is the cgroup that the step's slurmstepd
-is in, so version 2 starts from there; in version 1 the daemon may stand outside, so the path is put together.
+Slurm has named them in three ways: slurm[_NODE]/uid_U/job_J/step_S in version 1, .../job_J/step_S below a
+scope in version 2, and .../SLUID/step_S from 26.05 on. What is sure in all of them is the cgroup that the
+step's slurmstepd is in, so version 2 starts from there; in version 1 the daemon may stand outside, so the
+path is put together.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Cgroups:
         return "v2" if files.text(f"{self._top}/cgroup.controllers") is not None else "none"
 
     def find(self, job: int, step: str, membership: str) -> Cgroup | None:
-        """The cgroup of a step whose slurmstepd has these lines in /proc/PID/cgroup; None where it has none."""
+        """The cgroup of a step whose slurmstepd has these lines in /proc/PID/cgroup; None for none."""
         for line in membership.splitlines():
             _, controllers, path = line.split(":", 2)
             found = _STEP.match(path)

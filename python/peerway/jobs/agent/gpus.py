@@ -1,7 +1,7 @@
 """The GPUs of the node through NVML, by UUID; MIG instances are devices of their own.
 
-What a GPU cannot tell is asked again only when the agent starts: NVML answers "not supported" slowly. The module
-that speaks to the driver is NVIDIA's pynvml, or one with the same functions.
+What a GPU cannot tell is asked once: NVML answers "not supported" slowly. The module that speaks to the
+driver is NVIDIA's pynvml, or one with the same functions.
 """
 
 from __future__ import annotations
@@ -39,13 +39,22 @@ class Gpus:
         self.why_none = ""
         self.devices: list[Device] = []
         self._nvml: Any = importlib.import_module(module)
+        self._gpm = Gpm(self._nvml)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look anew: a driver may be loaded after the agent began, and MIG instances come and go."""
+        before = {device.facts.uuid: device for device in self.devices}
+        self.why_none = ""
         try:
             self._nvml.nvmlInit()
-            self._find()
+            self.devices = self._find()
         except self._nvml.NVMLError as error:
             self.why_none = str(error)
             self.devices = []
-        self._gpm = Gpm(self._nvml)
+        for device in self.devices:
+            if device.facts.uuid in before:
+                device.cannot = before[device.facts.uuid].cannot
 
     def facts(self) -> list[Gpu]:
         """What the GPUs are."""
@@ -64,13 +73,15 @@ class Gpus:
             found.add(device.facts.uuid, figures)
         return found, processes
 
-    def _find(self) -> None:
+    def _find(self) -> list[Device]:
+        found: list[Device] = []
         for index in range(self._nvml.nvmlDeviceGetCount()):
             handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
             whole = self._device(handle, index, None)
             instances = self._instances(handle, whole.facts)
             # A GPU in MIG mode runs nothing by itself; it still has power and temperature.
-            self.devices += [whole, *instances]
+            found += [whole, *instances]
+        return found
 
     def _device(self, handle: Any, index: int | None, parent: Gpu | None) -> Device:
         device = Device(Gpu(_text(self._nvml.nvmlDeviceGetUUID(handle))), handle)

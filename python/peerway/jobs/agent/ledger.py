@@ -1,13 +1,13 @@
 """Who has what of this node: the intervals that are open, and the slots of steps. Survives the agent's end.
 
-Each round it is told the records of prolog and epilog and the steps that run; `changed` is what the server does not
-have yet. `save` after the batch is in the spool: what was not saved is found again, under the same ids.
+Each round it is told the records of prolog and epilog and the steps that run; `changed` is what the server
+does not have yet. `save` after the batch is in the spool: what was not saved is found again, by the same ids.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from peerway.jobs.agent.slurm import Answer
 from peerway.jobs.agent.steps import Step
 from peerway.jobs.agent.system import TICK
 from peerway.jobs.batch import Gpu, Interval
+from peerway.jobs.batch_check import MOST_DEVICES
 
 REST_MS = 600_000  # a slot is free this long after its step ended
 _MOST_STATE = 16 << 20
@@ -39,7 +40,7 @@ class Now:
 class Ledger:
     """The intervals of the node."""
 
-    def __init__(self, file: Path, gpus: list[Gpu]) -> None:
+    def __init__(self, file: Path, gpus: Callable[[], list[Gpu]]) -> None:
         self._file = file
         self._gpus = gpus
         self.open: dict[str, Interval] = {}
@@ -69,7 +70,8 @@ class Ledger:
     def save(self, now: Now) -> None:
         """Keep it for the next agent. Raises OSError."""
         state = {
-            "boot": now.boot, "wall_ms": now.wall_ms, "intervals": [asdict(each) for each in self.open.values()],
+            "boot": now.boot, "wall_ms": now.wall_ms,
+            "intervals": [asdict(each) for each in self.open.values()],
             "steps": [[*key, id_] for key, id_ in self._steps.items()], "resting": self._resting,
             "seen": self._seen_ms, "ended": self._ended,
         }  # fmt: skip
@@ -83,6 +85,14 @@ class Ledger:
         """What changed is in the spool."""
         self._changed.clear()
 
+    def shift(self, by_ms: int) -> None:
+        """The wall clock was set: the times of what is open are told by it as it is now."""
+        for each in self.open.values():
+            each.start_ms = max(0, each.start_ms + by_ms)
+            self._changed[each.id] = each
+        self._seen_ms = {job: at + by_ms for job, at in self._seen_ms.items()}
+        self._ended = {job: (uid, at + by_ms) for job, (uid, at) in self._ended.items()}
+
     # what prolog and epilog said
 
     def record(self, record: Record, now: Now) -> None:
@@ -94,20 +104,25 @@ class Ledger:
                 self._close(before, max(before.start_ms, at))
             return
         id_ = f"{record.job}.{record.wall_ms}"
+        cores = None
         if before is not None:
             if before.id == id_ or before.source == "processes":  # told twice, or seen before it was told
-                id_ = before.id
+                id_, cores = before.id, before.cores
             else:  # requeued, and the epilog of the run before was missed
                 self._close(before, max(before.start_ms, min(at, self._seen_ms.get(record.job, at))))
         self._put(Interval(
             id=id_, job=record.job, start_ms=at, restart=record.restart, uid=record.uid, user=record.user,
-            partition=record.partition, gpus=self._uuids(record), source="prolog",
+            partition=record.partition, cores=cores, gpus=self._uuids(record), source="prolog",
         ))  # fmt: skip
 
     # what runs
 
-    def follow(self, steps: list[Step], now: Now) -> None:
-        """Open an interval for each new step, and close those of steps that have gone."""
+    def follow(self, steps: list[Step], now: Now) -> list[Step]:
+        """Open an interval for each new step, close those of steps that have gone; give those that count.
+
+        Processes are read before records: a new step whose job has ended meanwhile does not count.
+        """
+        steps = [step for step in steps if step.key in self._steps or not self._is_over(step, now)]
         running = {step.key for step in steps}
         for key, id_ in list(self._steps.items()):
             if key not in running:
@@ -120,6 +135,7 @@ class Ledger:
             self._learn_cores(step)
         day = now.wall_ms - 86_400_000
         self._ended = {job: (uid, at) for job, (uid, at) in self._ended.items() if at > day}
+        return steps
 
     def slot(self, step: Step) -> int:
         """The slot of a step that runs."""
@@ -170,20 +186,33 @@ class Ledger:
 
     # within
 
+    def _is_over(self, step: Step, now: Now) -> bool:
+        ended = self._ended.get(step.job)
+        return ended is not None and self.of_job(step.job) is None and ended[1] >= _start(step, now)
+
     def _begin_step(self, step: Step, now: Now) -> None:
-        start = min(now.wall_ms, now.wall_of(step.start * 1000 // TICK))
+        start = _start(step, now)
         mark = f"{step.start}-{now.boot[:8]}"
         if self.of_job(step.job) is None:
             self._put(Interval(f"{step.job}.p{mark}", step.job, start, source="processes"))
-        taken = {each.slot for each in self.open.values()}
-        taken |= {slot for slot, until in self._resting.items() if until > now.mono_ms}
-        slot = next(number for number in range(len(taken) + 1) if number not in taken)
-        self._resting.pop(slot, None)
+        slot = self._free_slot(now)
         id_ = f"{step.job}.{step.step}.{mark}"
         self._steps[step.key] = id_
         self._put(
             Interval(id_, step.job, start, step=step.step, slot=slot, cores=step.cores, source="processes")
         )
+
+    def _free_slot(self, now: Now) -> int:
+        """The lowest that is free and rested; where all rest, the one that rested longest."""
+        taken = {each.slot for each in self.open.values()}
+        resting = {slot for slot, until in self._resting.items() if until > now.mono_ms}
+        for slot in range(MOST_DEVICES):
+            if slot not in taken and slot not in resting:
+                break
+        else:
+            slot = min(resting, key=lambda each: self._resting[each])
+        self._resting.pop(slot, None)
+        return slot
 
     def _end_step(self, interval: Interval | None, now: Now) -> None:
         if interval is not None and interval.slot is not None:
@@ -191,7 +220,7 @@ class Ledger:
             self._close(interval, max(interval.start_ms, now.wall_ms))
 
     def _learn_cores(self, step: Step) -> None:
-        """The cores of a step are told once its first process is there; those of a job are of all its steps."""
+        """A step's cores are told once its first process is there; those of a job are of all its steps."""
         interval = self.open[self._steps[step.key]]
         if step.cores is None or interval.cores == step.cores:
             return
@@ -214,7 +243,7 @@ class Ledger:
             self._seen_ms.pop(interval.job, None)
 
     def _uuids(self, record: Record) -> list[str]:
-        known = {gpu.uuid for gpu in self._gpus}
+        known = {gpu.uuid for gpu in self._gpus()}
         named = [word for word in record.cuda.split(",") if word in known]
         if named:
             return named
@@ -222,8 +251,15 @@ class Ledger:
 
     def _by_number(self, numbers: Iterable[int]) -> list[str]:
         """Slurm counts /dev/nvidiaN, which is NVML's minor number, and not its index."""
-        by_minor = {gpu.minor: gpu.uuid for gpu in self._gpus if gpu.parent is None and gpu.minor is not None}
+        by_minor = {
+            gpu.minor: gpu.uuid for gpu in self._gpus() if gpu.parent is None and gpu.minor is not None
+        }
         return [by_minor[number] for number in numbers if number in by_minor]
+
+
+def _start(step: Step, now: Now) -> int:
+    """When its slurmstepd began."""
+    return min(now.wall_ms, now.wall_of(step.start * 1000 // TICK))
 
 
 def _interval(value: dict[str, Any]) -> Interval:

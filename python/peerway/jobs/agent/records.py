@@ -1,7 +1,7 @@
-"""What prolog and epilog left for the agent: one small file each (peerway/jobs/slurm/interval.sh writes them).
+"""What prolog and epilog left for the agent: one small file each, by peerway/jobs/slurm/interval.sh.
 
-A file is written under another name and renamed, so what is read is whole. It is removed once what it said lies
-in the spool. Slurm's environment is where its values come from; names of users are taken as untrusted.
+A file is written under another name and renamed, so what is read is whole. It is removed once what it said
+lies in the spool. Slurm's environment is where its values come from; names of users are taken as untrusted.
 """
 
 from __future__ import annotations
@@ -57,23 +57,24 @@ class Records:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._taken: list[str] = []
+        self.wrong: list[str] = []
 
-    def take(self) -> tuple[list[Record], list[str]]:
-        """What is new, oldest first, and the names of files that are none. `taken` removes both."""
+    def take(self) -> list[Record]:
+        """What is new, oldest first; `wrong` is the names of files that are none. `taken` removes both."""
         found: list[Record] = []
-        wrong: list[str] = []
+        self.wrong = []
         for name in files.names(self._folder)[:_MOST_RECORDS]:
             path = f"{self._folder}/{name}"
             if name.startswith("."):
                 continue
             record = parse(path, files.text(path, 65536) or "")
             if record is None:
-                wrong.append(name)
+                self.wrong.append(name)
             else:
                 found.append(record)
             self._taken.append(path)
         found.sort(key=lambda record: (record.wall_ms, record.event == "epilog"))
-        return found, wrong
+        return found
 
     def taken(self) -> None:
         """What was taken is in the spool: its files may go."""

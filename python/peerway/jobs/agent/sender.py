@@ -1,4 +1,4 @@
-"""The thread that sends the spool to the server, in order, until all is acknowledged (docs/jobs/design.md)."""
+"""The thread that sends the spool to the server, in order, until all is acknowledged: docs/jobs/design.md."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class BadSettings(ValueError):
 
 @dataclass(slots=True)
 class Settings:
-    """As in peerway/jobs/slurm/jobs-agent.toml. `root` and `nvml` are for tests: other trees, another driver."""
+    """As in jobs/slurm/jobs-agent.toml. `root` and `nvml` are for tests: other trees, another driver."""
 
     server: str = ""
     token_file: str = ""
@@ -54,9 +54,9 @@ def read(file: Path) -> Settings:
     for name, value in content.items():
         if name not in known:
             raise BadSettings(f"{file}: there is no setting '{name}'; there are {', '.join(known)}")
-        wanted = (int, float) if known[name].type == "float" else str
-        if not isinstance(value, wanted) or isinstance(value, bool):
-            raise BadSettings(f"{file}: {name} = {value!r} is no {'number' if wanted != str else 'text'}")
+        kinds, word = ((int, float), "number") if known[name].type == "float" else ((str,), "text")
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise BadSettings(f"{file}: {name} = {value!r} is no {word}")
     found = Settings(**content)
     found.node = found.node or socket.gethostname().partition(".")[0]
     _check(found, file)
@@ -83,7 +83,7 @@ def _check(found: Settings, file: Path) -> None:
         )
     if not found.token_file:
         raise BadSettings(
-            f"{file}: there is a server and no token_file; `peerway jobs token` on the server makes one"
+            f"{file}: there is a server and no token_file; the server's administrator makes one"
         )
 
 

@@ -1,7 +1,7 @@
-"""What scontrol says of one job: asked only for what prolog and epilog missed, one job at a time, never waited for.
+"""What scontrol says of one job: asked for what prolog and epilog missed, one job at a time, not waited for.
 
-A user chooses much of the text (the job's name, its folder), so a field counts only if its name stands once in
-it; a job whose answer is ambiguous is left as it is.
+A user chooses much of the text (the job's name, its folder), so a field counts only if its name stands once
+in it; a job whose answer is ambiguous is left as it is.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Slurm:
 
     def ask(self, job: int) -> str:
         """Begin a question; why not, or nothing."""
-        self._output = tempfile.TemporaryFile()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with the answer
         command = ["scontrol", "-o", "-d", "show", "job", str(job)]
         try:
             self._asked = subprocess.Popen(

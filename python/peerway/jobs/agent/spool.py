@@ -1,12 +1,12 @@
-"""Batches on disk until the server has acknowledged them: bounded, in order, safe against kill -9 and power loss.
+"""Batches on disk until the server has them: bounded, in order, safe against kill -9 and loss of power.
 
     spool/stream              128 random bits that name this spool for ever
     spool/SEQ.frames          frames from batch SEQ on; the newest is appended to
     spool/refused/SEQ.frames  what the server said it will never take
 
-`append` returns after fdatasync: a batch is on the disk before it is sent and before its sources are forgotten. A
-file goes when all in it is acknowledged, or, the oldest first, when the spool is full. After a crash at most one
-file is sent again; the server knows those batches by their numbers.
+`append` returns after fdatasync: a batch is on the disk before it is sent and before its sources are
+forgotten. A file goes when all in it is acknowledged, or, the oldest first, when the spool is full. After a
+crash what is left is sent again; the server knows those batches by their numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Spool:
             return max(0, self.next_seq - max(first, self._acknowledged + 1))
 
     def append(self, payload: bytes) -> None:
-        """Keep a batch as number `next_seq`. Raises OSError when the disk has no room even without the oldest."""
+        """Keep a batch as number `next_seq`. Raises OSError for a disk without room, even for one."""
         data = frame(payload)
         with self._lock:
             if self._sizes[max(self._sizes)] + len(data) > FILE_BYTES and self._counts[max(self._counts)]:
@@ -73,7 +73,7 @@ class Spool:
                     raise
 
     def unsent(self) -> tuple[int, list[bytes]]:
-        """The oldest batches that are not acknowledged, as frames, and the number of the first; as one POST takes."""
+        """The number of the oldest batch that is not acknowledged, and the frames of a POST from it on."""
         with self._lock:
             for first in sorted(self._counts):
                 if first + self._counts[first] - 1 <= self._acknowledged:

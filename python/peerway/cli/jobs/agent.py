@@ -1,0 +1,54 @@
+"""`peerway jobs agent`: measure this node's jobs, and send what was measured."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from peerway.printable import printable
+
+SETTINGS = Path("/etc/peerway/jobs-agent.toml")
+
+
+def settings_option(function: click.decorators.FC) -> click.decorators.FC:
+    """Give --settings, the agent's file."""
+    return click.option(
+        "--settings", "file", type=click.Path(dir_okay=False, path_type=Path), default=SETTINGS,
+        show_default=True, help="The agent's settings.",
+    )(function)  # fmt: skip
+
+
+@click.command("agent")
+@settings_option
+def command(file: Path) -> None:
+    """Measure the jobs of this node every 10 s and send what was measured to the server.
+
+    Until the server has it, it lies in a spool on disk. SIGTERM ends it; nothing is lost by kill -9 either.
+    """
+    from peerway.jobs.agent import privileges, settings
+
+    try:
+        chosen = settings.read(file)
+        if chosen.server:
+            settings.read_token(Path(chosen.token_file))
+    except settings.BadSettings as error:
+        raise click.ClickException(str(error)) from None
+    why_not = privileges.drop()
+
+    from peerway.jobs.agent.loop import Agent
+
+    def tell(text: str) -> None:
+        print(f"peerway jobs agent: {printable(text)}", file=sys.stderr, flush=True)
+
+    if why_not:
+        tell(why_not)
+    try:
+        agent = Agent(chosen, tell)
+    except OSError as error:
+        raise click.ClickException(f"the agent cannot start: {error}") from None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: agent.stop())
+    agent.run()
