@@ -1,4 +1,4 @@
-"""A server for agents that keeps what it gets: as strict as the real one, and does as it is told in a file.
+"""A server for agents that keeps what it gets: as strict as the real one, and does as a file tells it.
 
     python3 jobs_receiver.py FOLDER ADDRESS PORT
 
@@ -77,7 +77,8 @@ def main() -> None:
     server = http.server.ThreadingHTTPServer((sys.argv[2], int(sys.argv[3])), Receiver)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(Receiver.folder / "cert.pem", Receiver.folder / "key.pem")
-    server.socket = tls.wrap_socket(server.socket, server_side=True)
+    # The handshake in the thread of its request: one that stalls keeps no other waiting.
+    server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     server.serve_forever()
 
 

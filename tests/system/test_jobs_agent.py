@@ -1,28 +1,27 @@
-"""Agents on the nodes of a real Slurm, with real jobs: what they send is who had what, and what it did with it.
+"""Agents on the nodes of a real Slurm, with real jobs: what they send is who had what and what it did.
 
 One virtual cluster runs all scenarios. Times are never judged; limits are guards against hangs.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 from cluster import read, why_not
-from cluster.gpus import gpu_uuid
-from jobs_site import ROOT, Site
+from cluster.gpus import PROGRAM, gpu_uuid
+from jobs_site import Site
 
 MIB = 1 << 20
-PROGRAM = ROOT / "tests" / "system" / "cluster" / "gpu_program.py"
-BURN = "import time; end = time.monotonic() + {0}\nwhile time.monotonic() < end: pass"
-HOLD = "import time; data = b'x' * ({0} << 20); time.sleep({1})"
+BURN = "while True: pass"
+HOLD = "import time; data = b'x' * (300 << 20); time.sleep(300)"
 
 
 def python(program: str) -> str:
-    return f'{sys.executable} -c "{program}"'
+    return f'python3 -c "{program}"'
 
 
 @pytest.fixture(scope="module")
@@ -57,30 +56,43 @@ def jobs(site: Site) -> Jobs:
     cluster = site.cluster
 
     def gpu(node: str, more: str) -> str:
-        return f"exec {sys.executable} {PROGRAM} {cluster.gpu_folder(node)} --seconds 3 {more}"
+        return f"exec python3 {cluster.folder / PROGRAM} {cluster.gpu_folder(node)} --seconds 300 {more}"
 
     kinds = {
-        "busy": ("ann", ["-w", "cpu-1", "-c8"], "exec " + python(BURN.format(3))),
-        "idle": ("ann", ["-w", "cpu-1"], "exec sleep 3"),
-        "large": ("ben", ["-w", "cpu-1", "--mem=400"], "exec " + python(HOLD.format(300, 3))),
-        "killed": ("ben", ["-w", "cpu-2", "--mem=100"], python(HOLD.format(300, 3))),
-        "a100": ("ann", ["-w", "a100-1", "-p", "gpu", "--gres=gpu:2"], gpu("a100-1", "--utilization 0.9 --power 300")),
+        "busy": ("cpu-1", "ann", ["-c8"], "exec " + python(BURN)),
+        "idle": ("cpu-1", "ann", [], "exec sleep 300"),
+        "large": ("cpu-1", "ben", ["--mem=400"], "exec " + python(HOLD)),
+        "killed": ("cpu-2", "ben", ["--mem=100"], "sleep 2; " + python(HOLD)),
+        "a100": (
+            "a100-1", "ann", ["-p", "gpu", "--gres=gpu:2"],
+            gpu("a100-1", "--utilization 0.9 --power 300"),
+        ),
         "h100": (
-            "ann", ["-w", "h100-1", "-p", "gpu", "--gres=gpu:3"],
+            "h100-1", "ann", ["-p", "gpu", "--gres=gpu:3"],
             gpu("h100-1", "--only 1 --utilization 1 --sm 0.04 --memory-mb 3000 --throttle thermal"),
         ),
         "foreign": (
-            "ben", ["-w", "h100-1", "-p", "gpu", "--gres=gpu:1"],
+            "h100-1", "ben", ["-p", "gpu", "--gres=gpu:1"],
             gpu("h100-1", f"--foreign {gpu_uuid('h100-1', 1)}"),
         ),
     }  # fmt: skip
     numbers = {}
-    for name, (user, options, script) in kinds.items():
-        numbers[name] = cluster.sbatch(user, *options, script=script)
-        if name == "h100":  # GPUs are given in the order of submission
+    for name, (node, user, options, script) in kinds.items():
+        numbers[name] = cluster.sbatch(user, "-w", node, *options, script=script)
+        if name == "h100":  # GPUs are given in the order of the starts
             site.wait("the start of h100", lambda: cluster.state(numbers["h100"]) == "RUNNING")
-    site.wait_ended(*((kinds[name][1][1], job) for name, job in numbers.items()))
+    lasting = [name for name in kinds if name != "killed"]
+    site.wait(
+        "six samples of each", lambda: all(enough(site, kinds[name][0], numbers[name]) for name in lasting)
+    )
+    cluster.run("scancel", *(str(numbers[name]) for name in lasting))
+    site.wait_ended(*((kinds[name][0], job) for name, job in numbers.items()))
     return Jobs(**numbers)
+
+
+def enough(site: Site, node: str, job: int) -> bool:
+    steps = site.intervals(node, job, steps=True)
+    return bool(steps) and len(site.step_series(node, job, "batch", "step_memory_bytes")) >= 6
 
 
 def grown(values: list[float]) -> float:
@@ -97,7 +109,7 @@ def test_intervals_say_whose_the_node_was(site: Site, jobs: Jobs) -> None:
         (found,) = site.intervals(node, job)
         assert (found.user, found.uid, found.source) == (user, users[user], "prolog")
         assert found.end_ms is not None
-        assert found.end_ms - found.start_ms > 2000
+        assert found.end_ms > found.start_ms
         (step,) = site.intervals(node, job, steps=True)
         assert step.step == "batch"
         assert step.start_ms >= found.start_ms - 20  # two clocks: the wall's milliseconds, ticks since boot
@@ -111,7 +123,7 @@ def test_no_two_steps_have_a_slot_at_once(site: Site, jobs: Jobs) -> None:
             by_slot.setdefault(each.slot, []).append((each.start_ms, each.end_ms or 1 << 60))
         for spans in by_slot.values():
             spans.sort()
-            assert all(before[1] < after[0] for before, after in zip(spans, spans[1:], strict=False))
+            assert all(before[1] < after[0] for before, after in pairwise(spans))
 
 
 def test_cpu_time_is_the_jobs_own(site: Site, jobs: Jobs) -> None:
@@ -119,7 +131,7 @@ def test_cpu_time_is_the_jobs_own(site: Site, jobs: Jobs) -> None:
     for name in ("busy", "idle"):
         job = getattr(jobs, name)
         used[name] = grown(site.step_series("cpu-1", job, "batch", "step_cpu_user_seconds_total"))
-    assert used["idle"] < 0.2 < 0.5 < used["busy"]
+    assert used["busy"] > 0.05 + 10 * used["idle"]  # how much it got depends on what else this machine does
     running = site.step_series("cpu-1", jobs.busy, "batch", "step_running_processes")
     assert sorted(running)[len(running) // 2] == 1  # of the eight cores that it was given
 
@@ -167,7 +179,7 @@ def test_gpus_whose_minor_numbers_are_reversed(site: Site, jobs: Jobs) -> None:
         for uuid in found.gpus
         if max(site.series("h100-1", "gpu", uuid, "gpu_utilization_ratio", found)) == 1
     ]
-    # CUDA's first device of those that the job may open: NVML's order, which is from the last minor to the first.
+    # CUDA numbers the devices that the job may open in NVML's order: from the last minor to the first.
     assert busy == [gpu_uuid("h100-1", 2)]
     assert 0 < max(site.series("h100-1", "gpu", busy[0], "gpu_sm_activity_ratio", found)) <= 0.04
     assert max(site.series("h100-1", "gpu", busy[0], "gpu_memory_used_bytes", found)) == 3000 * MIB
@@ -191,24 +203,25 @@ def test_no_name_of_a_job_is_in_what_is_stored_as_series(site: Site, jobs: Jobs)
 
 
 def test_a_job_that_is_requeued_has_two_intervals(site: Site) -> None:
-    job = site.cluster.sbatch(
-        "ann",
-        "-w",
-        "cpu-2",
-        "--requeue",
-        script=f"[ $SLURM_RESTART_COUNT ] && exit; {python(BURN.format(60))}",
-    )
+    job = site.cluster.sbatch("ann", "-w", "cpu-2", "--requeue", script="exec sleep 300")
     site.wait("its start", lambda: len(site.intervals("cpu-2", job, steps=True)) == 1)
     assert site.cluster.run("scontrol", "requeue", str(job)).returncode == 0
-    # After a requeue Slurm waits two minutes; an administrator need not.
     site.wait("its return to the queue", lambda: site.cluster.state(job) == "PENDING")
+    # Slurm would wait two minutes. A run that follows at once has no prolog: the agent must see it by itself
+    # and ask Slurm whose it is.
     site.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
     site.wait(
-        "its second run", lambda: [bool(each.end_ms) for each in site.intervals("cpu-2", job)] == [True, True]
+        "what Slurm says of its second run",
+        lambda: [each.source for each in site.intervals("cpu-2", job)][1:] == ["slurm"],
     )
+    site.cluster.run("scancel", str(job))
+    site.wait("its end", lambda: all(each.end_ms for each in site.intervals("cpu-2", job)))
     first, second = site.intervals("cpu-2", job)
     assert first.end_ms is not None
     assert first.start_ms < first.end_ms <= second.start_ms
+    assert (first.source, second.restart, second.uid, second.cpus) == ("prolog", 1, 7001, 1)
+    steps = site.intervals("cpu-2", job, steps=True)
+    assert len({each.slot for each in steps}) == 2
 
 
 def numbers(site: Site, node: str) -> list[int]:
@@ -274,8 +287,8 @@ def test_a_process_that_outlives_its_job_is_noted(site: Site) -> None:
     site.wait("the note", lambda: any(note.job == job for note in site.notes("cpu-2", "leftover")))
     (note,) = [note for note in site.notes("cpu-2", "leftover") if note.job == job]
     assert (note.uid, note.text) == (7002, "sleep")  # and not ann's, who only claims that job
-    left.kill()
-    other.kill()
+    for program in (left, other):
+        site.cluster.kill(program)
 
 
 def test_a_node_that_lost_power(site: Site) -> None:
@@ -286,6 +299,9 @@ def test_a_node_that_lost_power(site: Site) -> None:
     seen = max(batch.wall_ms for batch in site.batches("cpu-2"))
     site.cluster.boot_node("cpu-2")
     site.start_agent("cpu-2")
+    # Slurm would find out in half a minute; an administrator need not wait.
+    for state in ("down", "resume"):
+        site.cluster.run("scontrol", "update", "NodeName=cpu-2", f"State={state}", "Reason=power")
     site.wait_ended(("cpu-2", job))
     (found,) = site.intervals("cpu-2", job)
     assert found.end_ms is not None

@@ -20,14 +20,10 @@ def main() -> int:
     began = time.monotonic()
     try:
         with VirtualCluster(description) as cluster:
-            print(
-                f"up after {time.monotonic() - began:.1f} s: {', '.join(description.types())} in {cluster.folder}"
-            )
-            print(
-                "a shell of ann on the head:",
-                " ".join(cluster.command("head", "bash", user="ann")),
-                flush=True,
-            )
+            took, names = time.monotonic() - began, ", ".join(description.types())
+            print(f"up after {took:.1f} s: {names} in {cluster.folder}")
+            shell = cluster.command("head", "bash", user="ann")
+            print("a shell of ann on the head:", " ".join(shell), flush=True)
             signal.pause()
     except KeyboardInterrupt:
         print("stopped")

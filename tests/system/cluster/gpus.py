@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import uuid
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 from cluster.description import Description, NodeType
 
 MAJOR = 195  # NVIDIA's
+PROGRAM = "gpu_program.py"
 _SPACE = uuid.UUID("5a3c1f0e-52cf-4c43-a6a5-1f6f2d1f8e11")
 
 
@@ -27,6 +29,7 @@ def gpu_uuid(node: str, minor: int) -> str:
 def prepare(description: Description, folder: Path) -> None:
     """Make the device files and the folders of figures."""
     (folder / "dev").mkdir()
+    shutil.copy(Path(__file__).with_name(PROGRAM), folder / PROGRAM)  # users may not read this repository
     for minor in range(max(type_.gpus for type_ in description.nodes)):
         path = folder / "dev" / f"nvidia{minor}"
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(MAJOR, minor))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -125,7 +127,7 @@ class VirtualCluster:
         """End everything and remove the folder; safe to call twice."""
         for space in self.spaces.values():
             space.kill()
-        for program in self._running:
+        for program in self._running:  # nsenter; what it ran has ended with its space
             program.kill()
             program.wait()
         self.spaces, self._running = {}, []
@@ -179,6 +181,15 @@ class VirtualCluster:
             )  # fmt: skip
         self._running.append(program)
         return program
+
+    @staticmethod
+    def kill(program: subprocess.Popen[bytes]) -> None:
+        """Kill -9 what `popen` started: nsenter, and what it runs in the space."""
+        inside = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
+        for pid in (*inside, program.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        program.wait()
 
     def sbatch(self, user: str, *options: str, script: str) -> int:
         """Submit a script as a user and give the job's number; its output is job-N.out in the user's home."""

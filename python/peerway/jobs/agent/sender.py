@@ -21,7 +21,7 @@ PATH = "/api/v1/agent/batches"
 MEDIA_TYPE = "application/x-peerway-batches"
 _TIMEOUT_S = 20
 _MOST_ANSWER = 65536
-_FIRST_PAUSE_S, _LAST_PAUSE_S = 1.0, 60.0
+_PAUSE_ROUNDS = 6  # the longest pause after failures: a minute, where a round is 10 s
 _NEVER = (400, 413, 422)
 _NOT_OURS = (401, 403)
 
@@ -37,6 +37,7 @@ class Sender:
         self._sent = sent
         self._tell = tell
         self._told = ""
+        self._longest = max(1.0, _PAUSE_ROUNDS * settings.interval_s)
         self._address = urlsplit(settings.server)
         self._connection: http.client.HTTPConnection | None = None
         self._work = threading.Condition()
@@ -69,7 +70,7 @@ class Sender:
                 if pause > 0:
                     self._work.wait_for(lambda: self._ended, pause * random.uniform(0.5, 1.0))
                 elif not self._wanted:
-                    self._work.wait(_LAST_PAUSE_S)
+                    self._work.wait(self._longest)
                 self._wanted = False
             if self._ended:
                 return
@@ -78,7 +79,7 @@ class Sender:
             except Exception as error:  # whatever it was, the next try may do; measuring goes on
                 self._close()
                 self._say(f"cannot send to {self._settings.server}: {error.__class__.__name__}: {error}")
-                pause = _longer(pause)
+                pause = self._longer(pause)
 
     def _send_all(self, pause: float) -> float:
         """Send until nothing is left: 0. Or until it fails: the seconds to wait."""
@@ -96,15 +97,15 @@ class Sender:
                 self._say("")
                 pause = 0.0
                 if done < first:
-                    return _longer(pause)
+                    return self._longer(pause)
             elif status in _NEVER:
                 self._refused(status, answer, first, frames)
             elif status in _NOT_OURS:
                 self._say(f"the server refuses this node's token ({status}); see token_file in the settings")
-                return _LAST_PAUSE_S
+                return self._longest
             else:
                 self._say(f"the server answers {status}")
-                return retry_after or _longer(pause)
+                return retry_after or self._longer(pause)
         return 0.0
 
     def _refused(self, status: int, answer: dict[str, Any], first: int, frames: list[bytes]) -> None:
@@ -132,7 +133,7 @@ class Sender:
                 response = connection.getresponse()
                 text = response.read(_MOST_ANSWER)
                 break
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
                 # A kept connection may have been closed by the server meanwhile; batches may arrive twice.
                 if fresh or not kept:
                     raise
@@ -164,13 +165,12 @@ class Sender:
             self._connection.close()
             self._connection = None
 
+    def _longer(self, pause: float) -> float:
+        return min(self._longest, max(1.0, pause * 2))
+
     def _say(self, what: str) -> None:
         """Once for each reason, and once when all is well again."""
         reason = what.partition(":")[0]
         if reason != self._told:
             self._told = reason
             self._tell(what or f"the server {self._settings.server} takes batches")
-
-
-def _longer(pause: float) -> float:
-    return min(_LAST_PAUSE_S, max(_FIRST_PAUSE_S, pause * 2))
