@@ -2,8 +2,8 @@
 
     python3 jobs_receiver.py FOLDER ADDRESS PORT
 
-FOLDER has cert.pem, key.pem, tokens.json (token -> node), and perhaps `answer` with a status to give instead of
-200. What was acknowledged is appended to FOLDER/received/NODE.frames first.
+FOLDER has cert.pem, key.pem, tokens.json (token -> node), and perhaps `answer` with a status to give instead
+of 200. What was acknowledged is appended to FOLDER/received/NODE.frames first.
 """
 
 from __future__ import annotations

@@ -1,0 +1,175 @@
+"""What the agent reads of a node, on trees as the kernel and several versions of Slurm make them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from node_tree import add_process, add_step, end, make_node, write
+
+from peerway.jobs.agent.cgroups import Cgroups
+from peerway.jobs.agent.fabric import Fabric
+from peerway.jobs.agent.processes import Processes, cpu_list, parse_stat
+from peerway.jobs.agent.slurm import Answer, expand_hosts, expand_numbers, parse
+from peerway.jobs.agent.steps import Step, Steps
+from peerway.jobs.agent.system import System
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def test_the_node_its_cores_disks_and_nics(tmp_path: Path) -> None:
+    make_node(tmp_path)
+    found = System(str(tmp_path)).sample()
+    node = {name: values[0] for name, values in found["node"].values.items()}
+    assert node["node_cpu_busy_seconds_total"] == 1500 / TICK
+    assert node["node_cpu_iowait_seconds_total"] == 200 / TICK
+    assert node["node_memory_total_bytes"] == 1 << 30
+    assert node["node_memory_available_bytes"] == 1 << 29
+    assert node["node_swap_used_bytes"] == 40 << 10
+    assert node["node_oom_kills_total"] == 2
+    assert node["node_cpu_pressure_seconds_total"] == 1.5
+    assert "node_io_pressure_seconds_total" not in node  # no file, no figure
+    assert found["core"].devices == ["0", "1", "2", "3"]
+    assert found["core"].values["core_busy_seconds_total"] == [375 / TICK] * 4
+    assert found["disk"].devices == ["sda"]
+    assert found["disk"].values["disk_written_bytes_total"] == [4000 * 512]
+    assert found["nic"].devices == ["net:eth0"]
+    assert found["nic"].values["nic_sent_bytes_total"] == [6000]
+    assert found["nic"].values["nic_errors_total"] == [1 + 2 + 3 + 4]
+
+
+def test_infiniband_and_lustre(tmp_path: Path) -> None:
+    make_node(tmp_path)
+    fabric, nics = Fabric(str(tmp_path)), System(str(tmp_path)).sample()["nic"]
+    fabric.add_ports(nics)
+    assert nics.devices == ["net:eth0", "ib:mlx5_0:1"]
+    assert nics.values["nic_received_bytes_total"] == [5000, 4000]  # the port counts words of four bytes
+    assert nics.values["nic_sent_wait_total"] == [None, 9]
+    lustre = fabric.filesystems()
+    assert lustre.devices == ["lustre:scratch"]
+    assert {name: values[0] for name, values in lustre.values.items()} == {
+        "filesystem_read_bytes_total": 5_000_000, "filesystem_written_bytes_total": 3_000_000,
+        "filesystem_data_operations_total": 14, "filesystem_metadata_operations_total": 113,
+        "filesystem_opens_total": 7,
+    }  # fmt: skip
+
+
+def test_a_node_with_nothing_of_all_this(tmp_path: Path) -> None:
+    found = System(str(tmp_path)).sample()
+    assert found["core"].devices == found["disk"].devices == found["nic"].devices == []
+    assert Fabric(str(tmp_path)).filesystems().devices == []
+    assert Cgroups(str(tmp_path)).version() == "none"
+
+
+def sample(root: Path) -> list[Step]:
+    processes = Processes(str(root))
+    processes.scan()
+    return Steps(processes, Cgroups(str(root))).sample()
+
+
+@pytest.mark.parametrize(("version", "name"), [(1, "v1"), (2, "v2"), (26, "v2")])
+def test_a_step_in_cgroups(tmp_path: Path, version: int, name: str) -> None:
+    make_node(tmp_path)
+    pids = add_step(tmp_path, 4711, "0", version=version, tasks=3)
+    assert Cgroups(str(tmp_path)).version() == name
+    (step,) = sample(tmp_path)
+    assert (step.job, step.step, step.pids, step.cores) == (4711, "0", pids, [2, 3])
+    expected = {
+        "step_cpu_user_seconds_total": 7.0, "step_cpu_system_seconds_total": 0.5,
+        "step_memory_bytes": 1_300_000, "step_memory_cache_bytes": 600_000,
+        "step_memory_limit_bytes": 4_000_000, "step_oom_kills_total": 1, "step_processes": 3, "step_threads": 6, "step_running_processes": 3,
+        "step_read_bytes_total": 3000, "step_written_bytes_total": 1500, "step_major_faults_total": 9,
+    }  # fmt: skip
+    assert {key: step.figures[key] for key in expected} == expected
+    assert ("step_cpu_pressure_seconds_total" in step.figures) == (version != 1)
+
+
+def test_a_step_without_cgroups_is_the_tree_of_its_daemon(tmp_path: Path) -> None:
+    make_node(tmp_path)
+    first, *_ = add_step(tmp_path, 5, "batch", version=0, tasks=2)
+    add_process(tmp_path, 900, "child", first, ticks=100)
+    add_process(tmp_path, 901, "stranger", 1, ticks=100)
+    (step,) = sample(tmp_path)
+    assert 900 in step.pids
+    assert 901 not in step.pids
+    # Two tasks with 200 ticks, a child with 100, and 100 of tasks that the daemon has waited for.
+    assert step.figures["step_cpu_user_seconds_total"] == 600 / TICK
+    assert step.figures["step_memory_bytes"] == 3 * (2048 << 10) + (1024 << 10)
+
+
+def test_cpu_time_of_a_tree_never_falls_and_bytes_of_the_ended_stay(tmp_path: Path) -> None:
+    make_node(tmp_path)
+    pids = add_step(tmp_path, 5, "batch", version=0, tasks=2)
+    processes = Processes(str(tmp_path))
+    steps = Steps(processes, Cgroups(str(tmp_path)))
+    processes.scan()
+    (before,) = [dict(step.figures) for step in steps.sample()]
+    end(tmp_path, pids[1])
+    processes.scan()
+    (after,) = [dict(step.figures) for step in steps.sample()]
+    for name in ("step_cpu_user_seconds_total", "step_read_bytes_total"):
+        assert after[name] == before[name], name
+    assert after["step_processes"] == 1
+
+
+def test_a_program_that_calls_itself_a_step_is_none(tmp_path: Path) -> None:
+    make_node(tmp_path)
+    add_step(tmp_path, 5, "batch", version=0)
+    add_process(tmp_path, 800, "slurmstepd", 1, title="slurmstepd: [6.0]")
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "proc/800", 1000, 1000)
+        assert [step.job for step in sample(tmp_path)] == [5]
+    for title in (
+        "slurmstepd: [0.0]",
+        "slurmstepd: [99999999999.0]",
+        "slurmstepd: [5.0;x]",
+        "x slurmstepd: [5.0]",
+    ):
+        write(tmp_path, "proc/801/cmdline", title)
+        add_process(tmp_path, 801, "slurmstepd", 1, title=title)
+        assert 801 not in [step.daemon for step in sample(tmp_path)], title
+
+
+def test_names_of_processes_may_hold_anything() -> None:
+    found = parse_stat("7 (a) R (b) S 1 7 7 0 -1 4 1 2 3 4 50 60 70 80 20 0 9 0 1234 5 6 7\n")
+    assert (found.pid, found.name, found.state, found.parent) == (7, "a) R (b", "S", 1)
+    assert (found.threads, found.start, found.user) == (9, 1234, 50 / TICK)
+
+
+def test_lists_of_the_kernel_and_of_slurm() -> None:
+    assert cpu_list("0-2,8") == expand_numbers("0-2,8") == [0, 1, 2, 8]
+    assert cpu_list("") == expand_numbers("x") == expand_numbers("0-") == []
+    assert expand_hosts("cpu[01-03,7],big,a[1]b") == {"cpu01", "cpu02", "cpu03", "cpu7", "big", "a1b"}
+    assert expand_hosts("n[0-99999999]") == set()
+
+
+LINE = (
+    "JobId=7 JobName={name} UserId=ann(7001) GroupId=ann(7001) JobState={state} Requeue=1 Restarts=2 "
+    "Partition=gpu NumCPUs=6 JOB_GRES=gpu:h100:3 Nodes=h100-[1-2] CPU_IDs=0-2 Mem=3000 "
+    "GRES=gpu:h100:3(IDX:0,2-3) MinCPUsNode=1 Command=/x WorkDir={folder}\n"
+)
+
+
+def test_what_scontrol_says() -> None:
+    found = parse(7, "h100-2", LINE.format(name="a", state="RUNNING", folder="/home/ann"))
+    assert found == Answer(7, True, True, 7001, "gpu", 2, [0, 2, 3], 3, 3000 << 20)
+    assert parse(7, "cpu-1", LINE.format(name="a", state="RUNNING", folder="/")).gpus == []
+    assert not parse(7, "h100-2", LINE.format(name="a", state="NODE_FAIL", folder="/")).running
+    assert parse(7, "h100-2", "") == Answer(7, known=False)
+
+
+@pytest.mark.parametrize("name", ["UserId=root(0)", "x JobState=COMPLETED", "x Restarts=0 UserId=bob(5)"])
+def test_a_jobs_name_cannot_speak_for_slurm(name: str) -> None:
+    for found in (
+        parse(7, "h100-1", LINE.format(name=name, state="RUNNING", folder="/")),
+        parse(7, "h100-1", LINE.format(name="a", state="RUNNING", folder=f"/ {name}")),
+    ):
+        assert found.uid in (7001, None)
+        assert found.running
+        assert found.restart in (2, None)
+
+
+def test_a_jobs_name_cannot_claim_gpus() -> None:
+    name = "x Nodes=h100-1 CPU_IDs=0 Mem=1 GRES=gpu:h100:1(IDX:7)"
+    assert parse(7, "h100-1", LINE.format(name=name, state="RUNNING", folder="/")).gpus == []
