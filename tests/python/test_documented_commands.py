@@ -125,6 +125,14 @@ CLASSES = {
     'make -C dtpools CFLAGS="$flags" && make -C util CFLAGS="$flags"': FOREIGN,
     "for folder in attr coll comm datatype errhan pt2pt rma; do make -k -C $folder check TESTS= "
     'CFLAGS="$flags"; done': FOREIGN,
+    "peerway jobs doctor --self-test": VERB,
+    "pip install 'peerway[jobs-agent]'": FOREIGN,
+    "useradd --system --no-create-home peerway-jobs": FOREIGN,
+    "cp /opt/peerway/lib/python3.11/site-packages/peerway/jobs/slurm/peerway-jobs-agent.service "
+    "/etc/systemd/system/": FOREIGN,
+    "install -m 600 -o peerway-jobs token /etc/peerway/jobs-agent.token": FOREIGN,
+    "cp /opt/peerway/lib/python3.11/site-packages/peerway/jobs/slurm/jobs-agent.toml /etc/peerway/": FOREIGN,
+    "systemctl enable --now peerway-jobs-agent": FOREIGN,
     "mpirun -n 4 ./program": FOREIGN,
     "srun -n 4 ./program": FOREIGN,
     "cp examples/nic/example.cpp mynic.cpp": FOREIGN,

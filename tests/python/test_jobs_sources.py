@@ -78,7 +78,8 @@ def test_a_step_in_cgroups(tmp_path: Path, version: int, name: str) -> None:
     expected = {
         "step_cpu_user_seconds_total": 7.0, "step_cpu_system_seconds_total": 0.5,
         "step_memory_bytes": 1_300_000, "step_memory_cache_bytes": 600_000,
-        "step_memory_limit_bytes": 4_000_000, "step_oom_kills_total": 1, "step_processes": 3, "step_threads": 6, "step_running_processes": 3,
+        "step_memory_limit_bytes": 4_000_000, "step_oom_kills_total": 1, "step_processes": 3,
+        "step_threads": 6, "step_running_processes": 3,
         "step_read_bytes_total": 3000, "step_written_bytes_total": 1500, "step_major_faults_total": 9,
     }  # fmt: skip
     assert {key: step.figures[key] for key in expected} == expected

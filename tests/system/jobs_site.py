@@ -148,7 +148,7 @@ class Site:
 
     def logs(self) -> str:
         """What Slurm, agents and receiver say, for a failed test."""
-        said = []
+        said = [f"{node}: {len(self.batches(node))} batches" for node in self.nodes]
         for command in ("squeue -t all -o '%i %T %r %N'", "sinfo -N -o '%N %T %E'"):
             said.append(self.cluster.run("sh", "-c", command).stdout)
         return "\n".join(

@@ -1,0 +1,80 @@
+"""A job of a few seconds, to see that the whole chain works here: Slurm, prolog, agent, figures, epilog."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from peerway.jobs.agent.checks import Finding
+from peerway.jobs.agent.settings import Settings
+from peerway.jobs.batch import Batch, Interval
+from peerway.jobs.batch_check import decode
+from peerway.jobs.frames import BadFrame, read_frames
+from peerway.jobs.untrusted import BadBatch
+
+_PATIENCE_S = 120
+
+
+def run(settings: Settings) -> Finding:
+    """Submit a job to this node and find it in the agent's spool: its interval, and figures of its step."""
+    if shutil.which("sbatch") is None:
+        return Finding("self-test", "absent", "sbatch is not here")
+    seconds = max(2.0, 4 * settings.interval_s)
+    submitted = subprocess.run(
+        ["sbatch", "--parsable", "-J", "peerway-self-test", "-w", settings.node, "-n1", "-t2",
+         "-o", "/dev/null",
+         "--wrap", f"exec sleep {seconds:g}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if submitted.returncode != 0:
+        return Finding("self-test", "absent", f"sbatch: {submitted.stderr.strip()[:200]}")
+    job = int(submitted.stdout.split(";")[0])
+    seen: dict[str, Interval] = {}
+    figures = 0
+    known: set[tuple[str, int]] = set()
+    deadline = time.monotonic() + seconds + _PATIENCE_S
+    while time.monotonic() < deadline:
+        for batch in _spooled(Path(settings.state) / "spool"):
+            if (batch.stream, batch.seq) in known:
+                continue
+            known.add((batch.stream, batch.seq))
+            seen |= {each.id: each for each in batch.intervals if each.job == job}
+            slots = {str(each.slot) for each in seen.values() if each.step is not None}
+            figures += len(slots & set(batch.samples["step"].devices)) if "step" in batch.samples else 0
+        whole = [each for each in seen.values() if each.step is None]
+        if whole and whole[0].end_ms is not None:
+            return _judge(job, whole[0], figures)
+        time.sleep(min(1.0, settings.interval_s))
+    subprocess.run(["scancel", str(job)], capture_output=True, check=False)
+    if not seen:
+        return Finding(
+            "self-test", "broken", f"job {job} is not in the agent's spool",
+            "see that the agent runs, that the job could start here, and that the prolog is installed",
+        )  # fmt: skip
+    return Finding("self-test", "broken", f"job {job} has no end", "see that the epilog is installed")
+
+
+def _judge(job: int, interval: Interval, figures: int) -> Finding:
+    if interval.source != "prolog":
+        return Finding(
+            "self-test",
+            "warning",
+            f"job {job} was found by its processes, not by the prolog",
+            "install the prolog",
+        )
+    if not figures:
+        return Finding("self-test", "broken", f"job {job} has no figures", "see the agent's messages")
+    return Finding("self-test", "ok", f"job {job}: prolog, epilog, and figures of {figures} rounds")
+
+
+def _spooled(folder: Path) -> list[Batch]:
+    """The newest file is always there, even when all of it was sent."""
+    found: list[Batch] = []
+    for path in sorted(folder.glob("*.frames"))[-2:]:
+        try:
+            found += [decode(payload) for _, payload in read_frames(path.read_bytes())]
+        except (OSError, BadFrame, BadBatch):  # it is being written, or was just removed
+            continue
+    return found

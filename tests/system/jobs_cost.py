@@ -1,0 +1,136 @@
+"""What the agent costs on a node with 50 jobs: CPU time of a round and resident memory, as the agent itself tells.
+
+    python tests/system/jobs_cost.py [ROUNDS]      one JSON line for each way of following steps
+
+"cgroups" is a node in a folder: 50 jobs with 4 tasks each in cgroups of version 2, 256 CPUs, 8 GPUs, 1,500 threads
+of the kernel. "processes" is this machine's own /proc with 50 real trees of a slurmstepd (named so, as root) and 4
+tasks. The first round is left out: it reads what is read once.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from peerway.jobs.batch import Batch
+from peerway.jobs.batch_check import decode
+from peerway.jobs.frames import read_frames
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "tests" / "system")]
+
+from cluster import gpus  # noqa: E402
+from cluster.description import Description, NodeType, Partition  # noqa: E402
+from node_tree import add_process, add_step, make_node  # noqa: E402
+
+JOBS, TASKS, CPUS, KERNEL_THREADS = 50, 4, 256, 1500
+ROUND_S = 0.25
+TREE = (
+    "import ctypes, subprocess, sys, time\n"
+    "ctypes.CDLL(None).prctl(15, b'slurmstepd', 0, 0, 0)\n"
+    f"tasks = [subprocess.Popen(['sleep', '600']) for _ in range({TASKS})]\n"
+    "print(flush=True)\n"
+    "time.sleep(600)\n"
+)
+
+
+def measure(folder: Path, root: str, rounds: int) -> dict[str, float]:
+    """Run the agent so many rounds and give what one costs."""
+    (folder / "state" / "events").mkdir(parents=True)
+    description = Description((NodeType("gpu", gpus=8, gpu_name="NVIDIA H100"),), (Partition("p", ("gpu",)),))
+    if not (folder / "dev").exists():
+        gpus.prepare(description, folder)
+    settings = folder / "agent.toml"
+    settings.write_text(
+        f'node = "n1"\ninterval_s = {ROUND_S}\nstate = "{folder}/state"\nroot = "{root}"\n'
+        'page = ""\nnvml = "cluster.fake_nvml"\n'
+    )
+    agent = subprocess.Popen(
+        [sys.executable, "-m", "peerway", "jobs", "agent", "--settings", str(settings)],
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": str(ROOT / "tests" / "system"),
+            "PEERWAY_FAKE_GPUS": str(folder / "gpus" / "gpu-1"),
+        },
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while len(found := spooled(folder)) < rounds + 1 and time.monotonic() < deadline:
+            time.sleep(0.2)
+    finally:
+        agent.terminate()
+        agent.wait()
+    node = [batch.samples["node"].values for batch in found]
+    cpu = [float(each["agent_cpu_seconds_total"][0] or 0) for each in node]
+    values = sum(len(column) for part in found[-1].samples.values() for column in part.values.values())
+    return {
+        "rounds": len(found) - 1,
+        "steps": len(found[-1].samples["step"].devices),
+        "values": values,
+        "cpu_ms_a_round": round(1000 * (cpu[-1] - cpu[0]) / (len(cpu) - 1), 2),
+        "percent_of_a_core_at_10_s": round(100 * (cpu[-1] - cpu[0]) / (len(cpu) - 1) / 10, 3),
+        "resident_mib": round(
+            max(float(each["agent_resident_bytes"][0] or 0) for each in node) / (1 << 20), 1
+        ),
+        "spool_bytes_a_round": round(sum(path.stat().st_size for path in spool(folder)) / len(found)),
+    }
+
+
+def spool(folder: Path) -> list[Path]:
+    return sorted((folder / "state" / "spool").glob("*.frames"))
+
+
+def spooled(folder: Path) -> list[Batch]:
+    payloads = []
+    for path in spool(folder):
+        try:
+            payloads += [payload for _, payload in read_frames(path.read_bytes())]
+        except ValueError:  # the end is being written
+            continue
+    return [decode(payload) for payload in payloads]
+
+
+def with_cgroups(rounds: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(prefix="peerway-cost-") as name:
+        folder = Path(name)
+        root = folder / "root"
+        make_node(root, CPUS)
+        for job in range(1, JOBS + 1):
+            add_step(root, 1000 + job, "0", version=26 if job == 1 else 2, tasks=TASKS)
+        for pid in range(20_000, 20_000 + KERNEL_THREADS):
+            add_process(root, pid, "kworker", 2)
+        return measure(folder, str(root), rounds)
+
+
+def with_processes(rounds: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(prefix="peerway-cost-") as name:
+        trees = [
+            subprocess.Popen(
+                ["bash", "-c", f'exec -a "slurmstepd: [{1000 + job}.0]" {sys.executable} -c "$0"', TREE],
+                stdout=subprocess.PIPE,
+            )
+            for job in range(JOBS)
+        ]
+        try:
+            for tree in trees:
+                assert tree.stdout is not None
+                tree.stdout.readline()
+            return measure(Path(name), "/", rounds)
+        finally:
+            for tree in trees:
+                for pid in Path(f"/proc/{tree.pid}/task/{tree.pid}/children").read_text().split():
+                    subprocess.run(["kill", "-9", pid], check=False)
+                tree.kill()
+                tree.wait()
+
+
+WAYS = {"cgroups": with_cgroups, "processes": with_processes}
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    for way, run in WAYS.items():
+        print(json.dumps({"way": way, "jobs": JOBS, "tasks": TASKS, **run(count)}), flush=True)
