@@ -1,10 +1,10 @@
-"""What the agent costs on a node with 50 jobs: CPU time of a round and resident memory, as the agent itself tells.
+"""What the agent costs on a node with 50 jobs: CPU time of a round and resident memory, as it tells itself.
 
     python tests/system/jobs_cost.py [ROUNDS]      one JSON line for each way of following steps
 
-"cgroups" is a node in a folder: 50 jobs with 4 tasks each in cgroups of version 2, 256 CPUs, 8 GPUs, 1,500 threads
-of the kernel. "processes" is this machine's own /proc with 50 real trees of a slurmstepd (named so, as root) and 4
-tasks. The first round is left out: it reads what is read once.
+"cgroups" is a node in a folder: 50 jobs with 4 tasks each in cgroups of version 2, 256 CPUs, 8 GPUs, and
+1,500 threads of the kernel. "processes" is this machine's own /proc with 50 real trees of a slurmstepd (named
+so, as root) and 4 tasks. The first round is left out: it reads what is read once.
 """
 
 from __future__ import annotations

@@ -209,8 +209,8 @@ def test_a_job_that_is_requeued_has_two_intervals(site: Site) -> None:
     site.wait("its start", lambda: len(site.intervals("cpu-2", job, steps=True)) == 1)
     assert site.cluster.run("scontrol", "requeue", str(job)).returncode == 0
     site.wait("its return to the queue", lambda: site.cluster.state(job) == "PENDING")
-    # Slurm would wait two minutes. For a run that follows at once it may run no prolog: then the agent sees the
-    # job by itself, and asks Slurm whose it is.
+    # Slurm would wait two minutes. For a run that follows at once it may run no prolog: then the agent sees
+    # the job by itself, and asks Slurm whose it is.
     site.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
     site.wait("its second run", lambda: len(site.intervals("cpu-2", job, steps=True)) == 2)
     site.wait("whose it is", lambda: [each.uid for each in site.intervals("cpu-2", job)] == [7001, 7001])
@@ -324,7 +324,8 @@ def test_agents_keep_only_what_they_need_of_roots_rights(site: Site) -> None:
 def doctor(site: Site, node: str, *options: str) -> dict[str, dict[str, str]]:
     done = site.cluster.run(
         "env", f"PYTHONPATH={ROOT}/tests/system", f"PEERWAY_FAKE_GPUS={site.cluster.gpu_folder(node)}",
-        sys.executable, "-m", "peerway", "jobs", "doctor", "--json", "--settings", str(site.settings(node)), *options,
+        sys.executable, "-m", "peerway", "jobs", "doctor", "--json", "--settings", str(site.settings(node)),
+        *options,
         host=node, timeout=200,
     )  # fmt: skip
     found = [json.loads(line) for line in done.stdout.splitlines()]
