@@ -132,6 +132,20 @@ def test_a_program_that_calls_itself_a_step_is_none(tmp_path: Path) -> None:
         assert 801 not in [step.daemon for step in sample(tmp_path)], title
 
 
+def test_a_daemon_that_was_seen_before_it_had_its_title_is_a_step_later(tmp_path: Path) -> None:
+    make_node(tmp_path)
+    add_step(tmp_path, 5, "batch", version=0)
+    title = (tmp_path / "proc/150/cmdline").read_text()
+    write(tmp_path, "proc/150/cmdline", "/usr/sbin/slurmstepd")  # between its exec and its set-up
+    processes = Processes(str(tmp_path))
+    steps = Steps(processes, Cgroups(str(tmp_path)))
+    processes.scan()
+    assert steps.sample() == []
+    write(tmp_path, "proc/150/cmdline", title)
+    processes.scan()
+    assert [step.job for step in steps.sample()] == [5]
+
+
 def test_names_of_processes_may_hold_anything() -> None:
     found = parse_stat("7 (a) R (b) S 1 7 7 0 -1 4 1 2 3 4 50 60 70 80 20 0 9 0 1234 5 6 7\n")
     assert (found.pid, found.name, found.state, found.parent) == (7, "a) R (b", "S", 1)

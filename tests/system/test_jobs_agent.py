@@ -87,6 +87,10 @@ def jobs(site: Site) -> Jobs:
     site.wait(
         "six samples of each", lambda: all(enough(site, kinds[name][0], numbers[name]) for name in lasting)
     )
+    site.wait(
+        "all the memory of large",
+        lambda: site.step_series("cpu-1", numbers["large"], "batch", "step_memory_bytes")[-1] > 300 * MIB,
+    )
     cluster.run("scancel", *(str(numbers[name]) for name in lasting))
     site.wait_ended(*((kinds[name][0], job) for name, job in numbers.items()))
     return Jobs(**numbers)

@@ -53,7 +53,7 @@ class Processes:
         self._proc = f"{root.rstrip('/')}/proc"
         self._kernel: set[int] = set()
         self._rounds = 0
-        self._stepds: dict[tuple[int, int], tuple[int, str] | None] = {}
+        self._stepds: dict[tuple[int, int], tuple[int, str]] = {}
         self._jobs: dict[tuple[int, int], int | None] = {}
         self.table: dict[int, Process] = {}
         self.children: dict[int, list[int]] = {}
@@ -89,10 +89,9 @@ class Processes:
             if process.name != "slurmstepd" or process.state == "Z":
                 continue
             key = (process.pid, process.start)
-            if key not in self._stepds:
-                self._stepds[key] = self._step_of(process.pid)
-            found = self._stepds[key]
-            if found is not None:
+            found = self._stepds.get(key) or self._step_of(process.pid)
+            if found is not None:  # else it may get its title later
+                self._stepds[key] = found
                 yield process, *found
 
     def below(self, pid: int) -> list[int]:
