@@ -92,6 +92,7 @@ def slurm_conf(description: Description, folder: Path, cgroups: bool) -> str:
         settings |= {
             "AccountingStorageType": "accounting_storage/slurmdbd",
             "AccountingStorageHost": "127.0.0.1",
+            "AccountingStoragePass": f"{folder}/munge.socket",  # for auth/munge this is where munged is
             "AccountingStorageTRES": "gres/gpu",
             "AccountingStoreFlags": "job_comment,job_script",
         }
