@@ -1,0 +1,217 @@
+"""What was measured of a run: the samples of its cores, GPUs and steps, joined by its intervals.
+
+A set of series is named as `gpu.utilization`: the kind of device, and the metric without its kind and unit.
+Counters become rates a second. The figures of a run's steps are added up for each node, so a `step` set has
+one series a node. What a node shares (node, nic, filesystem) is the run's only while no other job was
+there: otherwise these sets have no data. `fabric` is the InfiniBand ports among the NICs.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from peerway.jobs.metrics import KINDS, METRICS, Metric
+from peerway.jobs.series import Series
+from peerway.jobs.store.chunk import Points
+from peerway.jobs.store.jobs import JobStore
+from peerway.jobs.store.runs import Run
+from peerway.jobs.store.samples import Samples
+
+Held = tuple[str, str, float, float]  # node, device, from, to
+Devices = tuple[Series, ...]
+
+_SHARED = frozenset(("node", "nic", "filesystem", "fabric"))
+_UNITS = (
+    "seconds",
+    "bytes",
+    "ratio",
+    "watts",
+    "joules",
+    "celsius",
+    "hertz",
+)  # what is counted stays in a name
+_LEAD_MS = 120_000  # read before a start: a counter's rate needs the value before
+
+
+def _short(metric: Metric) -> str:
+    name = metric.name.removeprefix(f"{metric.kind}_").removesuffix("_total")
+    if metric.unit in _UNITS:
+        name = name.removesuffix(f"_{metric.unit}")
+    return f"{metric.kind}.{name}"
+
+
+SETS: dict[str, Metric] = {_short(metric): metric for metric in METRICS.values() if metric.kind != "disk"}
+assert len(SETS) == sum(metric.kind != "disk" for metric in METRICS.values())  # no two of one name
+SETS |= {f"fabric.{name[4:]}": metric for name, metric in SETS.items() if name.startswith("nic.")}
+SUMS = {
+    "step.cpu": ("step.cpu_user", "step.cpu_system"),
+    "nic.bytes": ("nic.received", "nic.sent"),
+    "fabric.bytes": ("fabric.received", "fabric.sent"),
+    "filesystem.bytes": ("filesystem.read", "filesystem.written"),
+}
+SETS |= {name: SETS[parts[0]] for name, parts in SUMS.items()}
+
+
+class Measured(Mapping[str, Devices | None]):
+    """The sets of a run, each read when it is first asked for; None where nobody had such a device."""
+
+    def __init__(self, run: Run, jobs: JobStore, samples: Samples, now: float) -> None:
+        """`now` is the end of a run that goes on."""
+        self.run, self.now = run, now
+        self._jobs, self._samples = jobs, samples
+        self._kinds: dict[str, dict[tuple[str, str], dict[str, Points]]] = {}
+        self._sets: dict[str, Devices | None] = {}
+
+    def __getitem__(self, name: str) -> Devices | None:
+        """The set of this name. Raises KeyError for one that no metric makes."""
+        if name in SUMS and name not in self._sets:
+            parts = [self[each] for each in SUMS[name]]
+            self._sets[name] = _summed([each for each in parts if each is not None])
+        if name not in self._sets:
+            metric, kind = SETS[name], name.partition(".")[0]
+            series = self._read(kind, metric)
+            self._sets[name] = tuple(series) if any(each.times.size for each in series) else None
+        return self._sets[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """All names there can be."""
+        return iter(SETS)
+
+    def __len__(self) -> int:
+        """How many names there can be."""
+        return len(SETS)
+
+    @cached_property
+    def intervals(self) -> list[sqlite3.Row]:
+        """The run's allocations and steps; what is open goes on until now."""
+        return self._jobs.intervals(self.run)
+
+    @cached_property
+    def alone(self) -> bool:
+        """Whether no other job was on its nodes in its time."""
+        return not any(
+            self._jobs.neighbours(part["node"], self.run.job, part["start"], part["end"])
+            for part in self.intervals
+            if part["step"] is None
+        )
+
+    def held(self, kind: str) -> list[Held]:
+        """The devices of a kind that the run had, and when."""
+        found: list[Held] = []
+        for part in self.intervals:
+            start, end = part["start"] / 1000, min(part["end"] / 1000, self.now)
+            if part["step"] is not None:
+                names = [str(part["slot"])] if kind == "step" else []
+            elif kind == "gpu":
+                names = json.loads(part["gpus"])
+            elif kind == "core":
+                names = [str(core) for core in json.loads(part["cores"] or "[]")]
+            elif kind in _SHARED:
+                names = self._shared(kind, part["node"])
+            else:
+                names = []
+            found += [(part["node"], name, start, end) for name in names]
+        return found
+
+    def labels(self, kind: str) -> list[str]:
+        """What its devices are called on a page, in the order of a set's series."""
+        if kind == "step":
+            return sorted({node for node, *_ in self.held(kind)})
+        return [f"{node} {device}" for node, device, *_ in self.held(kind)]
+
+    # -- reading
+
+    def _shared(self, kind: str, node: str) -> list[str]:
+        facts = self._jobs.facts(node)
+        if kind in ("nic", "fabric"):
+            names = facts.get("nics", [])
+            return [name for name in names if kind == "nic" or name.startswith("ib:")]
+        return ["node"] if kind == "node" else facts.get("filesystems", []) if kind == "filesystem" else []
+
+    def _read(self, kind: str, metric: Metric) -> list[Series]:
+        if kind in _SHARED and not self.alone:
+            return []
+        of_kind = KINDS_READ.get(kind, kind)
+        if of_kind not in self._kinds:
+            self._kinds[of_kind] = self._load(of_kind)
+        held = self.held(kind)
+        series = [
+            _series(metric, self._kinds[of_kind].get((node, device), {}).get(metric.name), start, end)
+            for node, device, start, end in held
+        ]
+        if kind != "step":
+            return series
+        nodes: defaultdict[str, list[Series]] = defaultdict(list)
+        for (node, *_), each in zip(held, series, strict=True):
+            nodes[node].append(each)
+        return [added(several, *self._span(node)) for node, several in sorted(nodes.items())]
+
+    def _span(self, node: str) -> tuple[float, float]:
+        """When the run had a node."""
+        parts = [part for part in self.intervals if part["node"] == node and part["step"] is None]
+        parts = parts or [part for part in self.intervals if part["node"] == node]
+        return (
+            min(part["start"] for part in parts) / 1000,
+            min(max(part["end"] for part in parts) / 1000, self.now),
+        )
+
+    def _load(self, kind: str) -> dict[tuple[str, str], dict[str, Points]]:
+        nodes: defaultdict[str, list[Held]] = defaultdict(list)
+        for each in self.held(kind):
+            nodes[each[0]].append(each)
+        found: defaultdict[tuple[str, str], dict[str, Points]] = defaultdict(dict)
+        for node, several in nodes.items():
+            start = int(min(each[2] for each in several) * 1000) - _LEAD_MS
+            end = int(max(each[3] for each in several) * 1000) + 1000
+            names = {each[1] for each in several}
+            for (device, metric), points in self._samples.read(node, kind, start, end, names).items():
+                found[node, device][metric] = points
+        return found
+
+
+KINDS_READ = {"fabric": "nic"}
+assert {name.partition(".")[0] for name in SETS} <= {*KINDS, *KINDS_READ}
+
+
+def _series(metric: Metric, points: Points | None, start: float, end: float) -> Series:
+    """The samples of one device while it was held, counters as rates."""
+    if points is None:
+        return Series(start, end, 10.0, np.empty(0), np.empty(0))
+    times, values = points.times / 1000, points.values
+    if metric.type == "counter":
+        times, values = _rates(times, values)
+    whole = Series(start, end, points.period / 1000, times, values)
+    return whole.within(start, end)
+
+
+def _rates(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Increase a second since the sample before; after a fall the counter began from zero."""
+    steps, seconds = np.diff(values), np.diff(times)
+    steps = np.where(steps < 0, values[1:], steps)
+    return times[1:], steps / seconds
+
+
+def _summed(parts: list[Devices]) -> Devices | None:
+    """Device by device the sum of several sets; what only one of them has counts alone."""
+    if not parts:
+        return None
+    return tuple(added(list(each), each[0].start, each[0].end) for each in zip(*parts, strict=True))
+
+
+def added(several: list[Series], start: float, end: float) -> Series:
+    """The sum of series that come at the same times while each is there: the steps of a job on one node."""
+    several = [each for each in several if each.times.size]
+    if len(several) == 1:
+        return replace(several[0], start=start, end=end)
+    if not several:
+        return Series(start, end, 10.0, np.empty(0), np.empty(0))
+    times, place = np.unique(np.concatenate([each.times for each in several]), return_inverse=True)
+    values = np.bincount(place, np.concatenate([each.values for each in several]))
+    return Series(start, end, max(each.period for each in several), times, values)

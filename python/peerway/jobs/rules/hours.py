@@ -1,0 +1,70 @@
+"""Idle hours and efficiencies of a run: the definitions of docs/jobs/definitions.md, and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from peerway.jobs.measured import Measured
+from peerway.jobs.series import Series
+
+HOUR = 3600.0
+IDLE_GPU = 0.01  # utilization
+IDLE_WINDOW = 600.0  # seconds
+
+
+@dataclass(frozen=True)
+class Hours:
+    """What a run had, what of it was used, and what lay idle. None where there is no data."""
+
+    core_hours: float
+    gpu_hours: float
+    idle_core_hours: float
+    idle_gpu_hours: float
+    cpu_efficiency: float | None
+    gpu_efficiency: float | None
+    memory_efficiency: float | None
+    cpu_coverage: float
+    gpu_coverage: float | None
+
+
+def hours(measured: Measured) -> Hours:
+    """The hours and efficiencies of a run."""
+    run = measured.run
+    elapsed = run.elapsed(measured.now)
+    cpu, gpu, memory = measured["step.cpu"], measured["gpu.utilization"], measured["step.memory"]
+    used = _sum(cpu, Series.mean)
+    peak = _sum(memory, Series.peak)
+    cpu_coverage = _coverage(cpu, elapsed * max(run.nodes, 1))
+    cpu_efficiency = used / run.cores if used is not None and run.cores else None
+    core_hours = run.cores * elapsed / HOUR
+    return Hours(
+        core_hours=core_hours, gpu_hours=run.gpus * elapsed / HOUR,
+        # Only the time with data can be called idle, and no core is idle less than not at all.
+        idle_core_hours=core_hours * cpu_coverage * max(0.0, 1 - cpu_efficiency) if cpu_efficiency is not None else 0,
+        idle_gpu_hours=idle_seconds(gpu or ()) / HOUR, cpu_efficiency=cpu_efficiency,
+        gpu_efficiency=_mean(gpu), memory_efficiency=peak / run.memory if peak is not None and run.memory else None,
+        cpu_coverage=cpu_coverage, gpu_coverage=_coverage(gpu, elapsed * run.gpus) if run.gpus else None,
+    )  # fmt: skip
+
+
+def idle_seconds(gpus: tuple[Series, ...]) -> float:
+    """The sum over the GPUs of the unbroken times of at least IDLE_WINDOW at or below IDLE_GPU."""
+    runs = (run for series in gpus for run in series.runs_at_most(IDLE_GPU))
+    return sum(to - start for start, to in runs if to - start >= IDLE_WINDOW)
+
+
+def _sum(of: tuple[Series, ...] | None, figure: object) -> float | None:
+    assert callable(figure)
+    values = [figure(series) for series in of or () if series.times.size]
+    return float(sum(values)) if values else None
+
+
+def _mean(of: tuple[Series, ...] | None) -> float | None:
+    values = [series.mean() for series in of or () if series.times.size]
+    return float(np.mean(values)) if values else None
+
+
+def _coverage(of: tuple[Series, ...] | None, expected: float) -> float:
+    return min(1.0, sum(series.covered for series in of or ()) / expected) if expected > 0 else 0.0

@@ -1,0 +1,97 @@
+"""Texts of conclusions: {name:format} is replaced by a figure, written as the language writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+LANGUAGES = ("en", "ru")
+
+_PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)(?::([a-z]+))?\}")
+_BYTES = {
+    "en": ("B", "KiB", "MiB", "GiB", "TiB", "PiB"),
+    "ru": ("Б", "КиБ", "МиБ", "ГиБ", "ТиБ", "ПиБ"),
+}
+_TIME = {"en": ("d", "h", "min", "s"), "ru": ("сут", "ч", "мин", "с")}
+_NO_DATA = {"en": "no data", "ru": "нет данных"}
+
+
+def decimal(value: float, digits: int, language: str) -> str:
+    """A number with so many digits after the sign that the language has there, none of them a needless 0."""
+    text = f"{value:,.{digits}f}"
+    if digits:
+        text = text.rstrip("0").rstrip(".")
+    if language == "ru":
+        text = text.replace(",", "\u00a0").replace(".", ",")
+    return text
+
+
+def number(value: float, language: str) -> str:
+    """A whole number."""
+    return decimal(round(value), 0, language)
+
+
+def figure(value: float, language: str) -> str:
+    """A number with one digit after the sign."""
+    return decimal(value, 1, language)
+
+
+def percent(value: float, language: str) -> str:
+    """A share: 0.123 -> "12 %", and below a hundredth "0.4 %"."""
+    share = value * 100
+    return f"{decimal(share, 1 if 0 < share < 1 else 0, language)}\u00a0%"
+
+
+def size(value: float, language: str) -> str:
+    """Bytes."""
+    units, at = _BYTES[language], 0
+    while abs(value) >= 1024 and at < len(units) - 1:
+        value /= 1024
+        at += 1
+    return f"{decimal(value, 1 if value < 10 and at else 0, language)}\u00a0{units[at]}"
+
+
+def duration(value: float, language: str) -> str:
+    """Seconds, in its two largest units."""
+    seconds = round(value)
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    words = _TIME[language]
+    if days:
+        parts = [(days, words[0]), (hours, words[1])]
+    elif hours:
+        parts = [(hours, words[1]), (minutes, words[2])]
+    elif minutes:
+        parts = [(minutes, words[2]), (0, "")]
+    else:
+        parts = [(seconds, words[3])]
+    return " ".join(f"{count}\u00a0{word}" for count, word in parts if count or len(parts) == 1)
+
+
+FORMATS: dict[str, Callable[[float, str], str]] = {
+    "number": number, "figure": figure, "percent": percent, "bytes": size, "duration": duration, "hours": figure,
+}  # fmt: skip
+
+
+def filled(template: str, figures: Mapping[str, Any], language: str) -> str:
+    """The text with its figures; what has no data says so."""
+
+    def value(place: re.Match[str]) -> str:
+        found, form = figures.get(place[1]), place[2]
+        if found is None:
+            return _NO_DATA[language]
+        return FORMATS[form](float(found), language) if form else str(found)
+
+    return _PLACE.sub(value, template)
+
+
+def wrong(template: str, names: Iterable[str]) -> str | None:
+    """What is wrong with a text, in words; None for nothing."""
+    known = set(names)
+    for place in _PLACE.finditer(template):
+        if place[1] not in known:
+            return f"there is no figure {place[1]}; there are {', '.join(sorted(known)) or 'none'}"
+        if place[2] and place[2] not in FORMATS:
+            return f"there is no format {place[2]}; there are {', '.join(FORMATS)}"
+    rest = _PLACE.sub("", template)
+    return "a place is {name} or {name:format}" if "{" in rest or "}" in rest else None

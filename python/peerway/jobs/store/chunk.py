@@ -1,0 +1,129 @@
+"""Sealed chunks: the samples of one device of one node over a stretch of time, as one compressed block.
+
+    "PWC1" · zstd of: length of the head (u32) · head (JSON) · columns
+
+The metrics of a device are mostly sampled together, so the times are kept once for all metrics that share
+them. Times are whole milliseconds, kept as the differences of differences; values are XORed with the one
+before. Both are cut into planes of bytes, which lets zstd find that most of them are zero.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import zstandard
+
+Times = npt.NDArray[np.int64]  # milliseconds since 1970
+Values = npt.NDArray[np.float64]
+
+MAGIC = b"PWC1"
+_MOST = 256 << 20  # bytes of an unpacked chunk
+
+
+class BadChunk(ValueError):
+    """A block that was not written by `packed`, or was damaged since."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """The samples of one metric of one device: ascending times, no time twice, about one a period (ms)."""
+
+    times: Times
+    values: Values
+    period: int
+
+
+def merged(parts: Iterable[Points]) -> Points:
+    """Several parts as one: in order of time, of two samples of one time the one that came later."""
+    several = [part for part in parts if part.times.size]
+    if not several:
+        return Points(np.empty(0, np.int64), np.empty(0), 0)
+    if len(several) == 1:
+        return several[0]
+    times = np.concatenate([part.times for part in several])
+    values = np.concatenate([part.values for part in several])
+    if (np.diff(times) > 0).all():
+        return Points(times, values, max(part.period for part in several))
+    # A reversed array makes np.unique keep the last of equal times.
+    unique, at = np.unique(times[::-1], return_index=True)
+    return Points(unique, values[::-1][at], max(part.period for part in several))
+
+
+def packed(metrics: Mapping[str, Points]) -> bytes:
+    """One block of all metrics of a device."""
+    columns: list[bytes] = []
+    clocks: dict[bytes, int] = {}
+    rows = []
+    for name, points in metrics.items():
+        clock = _packed_times(points.times)
+        if clock not in clocks:
+            clocks[clock] = len(clocks)
+        rows.append((name, clocks[clock], points.period))
+        columns.append(_packed_values(points.values))
+    head = json.dumps(
+        {"clocks": [_count(clock) for clock in clocks], "metrics": rows}, separators=(",", ":")
+    ).encode()
+    body = b"".join((struct.pack("<I", len(head)), head, *clocks, *columns))
+    return MAGIC + zstandard.ZstdCompressor(level=3).compress(body)
+
+
+def unpacked(block: bytes, wanted: frozenset[str] | None = None) -> dict[str, Points]:
+    """The metrics of a block, or those wanted. Raises BadChunk."""
+    if block[:4] != MAGIC:
+        raise BadChunk(f"a chunk begins with {MAGIC!r}, not {block[:4]!r}")
+    try:
+        body = zstandard.ZstdDecompressor().decompress(block[4:], max_output_size=_MOST)
+        length = struct.unpack_from("<I", body)[0]
+        head = json.loads(body[4 : 4 + length])
+        at = 4 + length
+        clocks = []
+        for count in head["clocks"]:
+            clocks.append(_unpacked_times(body, at, count))
+            at += 8 * count
+        found = {}
+        for name, clock, period in head["metrics"]:
+            times = clocks[clock]
+            if wanted is None or name in wanted:
+                found[name] = Points(times, _unpacked_values(body, at, times.size), period)
+            at += 8 * times.size
+    except (zstandard.ZstdError, ValueError, KeyError, IndexError, struct.error) as error:
+        raise BadChunk(f"a damaged chunk: {error}") from None
+    return found
+
+
+def _count(column: bytes) -> int:
+    return len(column) // 8
+
+
+def _planes(words: npt.NDArray[np.uint64]) -> bytes:
+    return words.view(np.uint8).reshape(-1, 8).T.tobytes()
+
+
+def _words(body: bytes, at: int, count: int) -> npt.NDArray[np.uint64]:
+    planes = np.frombuffer(body, np.uint8, 8 * count, at).reshape(8, count)
+    return np.ascontiguousarray(planes.T).view(np.uint64).ravel()
+
+
+def _packed_times(times: Times) -> bytes:
+    steps = np.diff(times, prepend=np.int64(0))
+    return _planes(np.diff(steps, prepend=np.int64(0)).view(np.uint64))
+
+
+def _unpacked_times(body: bytes, at: int, count: int) -> Times:
+    return np.cumsum(np.cumsum(_words(body, at, count).view(np.int64)))
+
+
+def _packed_values(values: Values) -> bytes:
+    words = np.ascontiguousarray(values, np.float64).view(np.uint64)
+    changed = words.copy()
+    changed[1:] ^= words[:-1]
+    return _planes(changed)
+
+
+def _unpacked_values(body: bytes, at: int, count: int) -> Values:
+    return np.bitwise_xor.accumulate(_words(body, at, count)).view(np.float64)

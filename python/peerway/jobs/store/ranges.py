@@ -1,0 +1,24 @@
+"""Which numbers of a stream have come, as ranges: [[1, 17], [19, 20]]. Streams are long, gaps are few."""
+
+from __future__ import annotations
+
+Ranges = list[list[int]]
+
+
+def has(ranges: Ranges, number: int) -> bool:
+    """Whether the number lies in one of them. The newest come last and are asked for most."""
+    return any(first <= number <= last for first, last in reversed(ranges))
+
+
+def add(ranges: Ranges, number: int) -> bool:
+    """Put a number into the ranges, which stay sorted and apart; False where it was there."""
+    at = len(ranges)
+    while at and ranges[at - 1][0] > number:
+        at -= 1
+    if at and ranges[at - 1][1] >= number:
+        return False
+    ranges.insert(at, [number, number])
+    for left in (at, at - 1):
+        if 0 <= left < len(ranges) - 1 and ranges[left][1] + 1 == ranges[left + 1][0]:
+            ranges[left][1] = ranges.pop(left + 1)[1]
+    return True

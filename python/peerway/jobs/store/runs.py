@@ -1,0 +1,83 @@
+"""A run of a job: one start of it. A job that Slurm requeued keeps its id and has several, told apart by
+time.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+FINISHED = frozenset(
+    ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL",
+     "DEADLINE", "REVOKED", "REQUEUED", "ENDED")
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Run:
+    """What is known of one run. Times are seconds since 1970, `memory` bytes over all its nodes."""
+
+    job: str
+    restart: int = 0
+    user: str = ""
+    account: str = ""
+    name: str = ""
+    partition: str = ""
+    qos: str = ""
+    state: str = "RUNNING"
+    reason: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    out_of_memory: bool = False
+    submitted: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    time_limit: float | None = None
+    nodes: int = 0
+    cores: float = 0
+    gpus: float = 0
+    gpu_type: str = ""
+    memory: float = 0
+    node_list: str = ""
+    node_type: str = ""
+    script: str = ""
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    # what its verdict came to
+    verdict: str = "waiting"
+    tag: str = ""
+    severity: int = 0
+    cpu_efficiency: float | None = None
+    gpu_efficiency: float | None = None
+    memory_efficiency: float | None = None
+    idle_core_hours: float = 0
+    idle_gpu_hours: float = 0
+    freed_core_hours: float = 0
+    freed_gpu_hours: float = 0
+    judged: float = 0
+
+    def elapsed(self, now: float) -> float:
+        """The seconds that it has run."""
+        return max(0.0, (self.ended or now) - self.started) if self.started else 0.0
+
+
+COLUMNS = tuple(each.name for each in fields(Run))
+FROM_SLURM = COLUMNS[2 : COLUMNS.index("verdict")]
+_JSON = ("steps",)
+
+
+def of_row(row: sqlite3.Row) -> Run:
+    """The run in a row of the table of jobs."""
+    values = {name: row[name] for name in COLUMNS}
+    values["steps"] = json.loads(values["steps"])
+    values["out_of_memory"] = bool(values["out_of_memory"])
+    return Run(**values)
+
+
+def row_of(run: Run) -> dict[str, Any]:
+    """The run's columns."""
+    values = asdict(run)
+    for name in _JSON:
+        values[name] = json.dumps(values[name])
+    return values

@@ -1,0 +1,71 @@
+"""Verdicts kept beside their jobs, with the text of the rules that made them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from peerway.jobs.rules.engine import Verdict
+from peerway.jobs.rules.load import SEVERITIES, RuleSet
+from peerway.jobs.store.jobs import JobStore
+from peerway.jobs.store.runs import Run
+from peerway.jobs.store.transaction import transaction
+
+
+def keep_rules(store: JobStore, rules: RuleSet, by: str, now: float) -> None:
+    """Keep this version of the rules, so that an old verdict can be understood."""
+    store.write("INSERT OR IGNORE INTO rulesets VALUES (?,?,?,?)", (rules.hash, now, rules.text, by))
+
+
+def keep(store: JobStore, judged: list[tuple[Run, Verdict]], now: float) -> None:
+    """Keep verdicts: the evidence as a whole, and what lists and sums need beside the jobs."""
+    with store.lock, transaction(store.writer) as base:
+        base.executemany(
+            "INSERT OR REPLACE INTO verdicts VALUES (?,?,?,?,?)",
+            [
+                (run.job, run.restart, v.rules_hash, now, json.dumps(v.body(), separators=(",", ":")))
+                for run, v in judged
+            ],
+        )
+        base.executemany(
+            "UPDATE jobs SET verdict = :state, tag = :tag, severity = :severity, cpu_efficiency = :cpu, "
+            "gpu_efficiency = :gpu, memory_efficiency = :memory, idle_core_hours = :idle_cores, "
+            "idle_gpu_hours = :idle_gpus, freed_core_hours = :freed_cores, freed_gpu_hours = :freed_gpus, "
+            "judged = :now WHERE job = :job AND restart = :restart",
+            [_columns(run, verdict, now) for run, verdict in judged],
+        )
+
+
+def _columns(run: Run, verdict: Verdict, now: float) -> dict[str, Any]:
+    first = verdict.findings[0] if verdict.findings else None
+    spent = verdict.hours
+    return {
+        "job": run.job, "restart": run.restart, "state": verdict.state, "tag": first.rule if first else "",
+        "severity": SEVERITIES.index(first.severity) if first else 0, "cpu": spent.cpu_efficiency,
+        "gpu": spent.gpu_efficiency, "memory": spent.memory_efficiency, "idle_cores": spent.idle_core_hours,
+        "idle_gpus": spent.idle_gpu_hours, "freed_cores": verdict.freed_core_hours,
+        "freed_gpus": verdict.freed_gpu_hours, "now": now,
+    }  # fmt: skip
+
+
+def verdict_of(store: JobStore, run: Run) -> dict[str, Any] | None:
+    """The verdict of a run as it was kept; None before the first."""
+    row = store.reader.execute(
+        "SELECT body, judged FROM verdicts WHERE job = ? AND restart = ?", (run.job, run.restart)
+    ).fetchone()
+    return None if row is None else {**json.loads(row["body"]), "judged": row["judged"]}
+
+
+def due(store: JobStore, now: float, every: float, most: int = 200) -> list[Run]:
+    """Runs to judge: those that ended since, after a moment for late samples, and those that run, now and
+    then.
+    """
+    from peerway.jobs.store.runs import of_row
+
+    rows = store.reader.execute(
+        "SELECT * FROM jobs WHERE ended IS NULL AND started IS NOT NULL AND judged < :running "
+        "UNION ALL SELECT * FROM jobs WHERE ended > :oldest AND ended <= :settled AND judged < ended + 60 "
+        "LIMIT :most",
+        {"running": now - every, "settled": now - 60, "oldest": now - 14 * 86400, "most": most},
+    ).fetchall()
+    return [of_row(row) for row in rows]

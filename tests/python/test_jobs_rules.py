@@ -1,0 +1,253 @@
+"""Each shipped rule on a job that it is for and on one that it is not for; what the language refuses."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jobs_scene import GIB, START, Job, put
+
+from peerway.jobs.batch import Note
+from peerway.jobs.monitor import Monitor
+from peerway.jobs.rules.expression import BadExpression, Expression
+from peerway.jobs.rules.functions import FUNCTIONS, TAKES_NONE
+from peerway.jobs.rules.load import BadRules, read_rules, rules_of
+from peerway.jobs.rules.template import duration, filled, size, wrong
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CPU = "step_cpu_user_seconds_total"
+GPU = "gpu_utilization_ratio"
+MEM = "step_memory_bytes"
+SHORT: dict[str, Any] = {"minutes": 1}
+
+
+def good(job: int, gpus: int = 0, **changes: Any) -> Job:
+    """A job of which nothing can be said."""
+    figures = {CPU: 7.6, MEM: 50 * GIB, "step_running_processes": 8, "core_iowait_seconds_total": 0.0}
+    if gpus:
+        figures |= {GPU: 0.93, "gpu_sm_activity_ratio": 0.6, "gpu_memory_used_bytes": 60 * GIB,
+                    "gpu_memory_total_bytes": 80 * GIB, "gpu_throttled_thermal_ratio": 0.0,
+                    "gpu_throttled_hardware_ratio": 0.0, "gpu_temperature_celsius": 60.0}  # fmt: skip
+    figures |= {"nic_received_bytes_total": 1e6, "nic_sent_bytes_total": 1e6,
+                "filesystem_metadata_operations_total": 3.0, "filesystem_data_operations_total": 300.0}  # fmt: skip
+    figures |= changes.pop("figures", {})
+    settings: dict[str, Any] = {"node_cores": 8 if not gpus else 8 * gpus, "node_gpus": gpus * gpus and gpus}
+    if gpus:
+        settings |= {"cores": 8, "node_cores": 8, "memory": 64 * GIB, "node_memory": 64 * GIB}
+    return Job(job, figures, gpus=gpus, **{**settings, **changes})
+
+
+def until(minute: int, before: float, then: float) -> Any:
+    return lambda device, now: before if now <= minute else then
+
+
+# The rule, a job that it speaks of, one of which it must not.
+CASES: list[tuple[str, Job, Job]] = [
+    ("gpu-idle", good(1, 2, figures={GPU: 0.0}), good(2, 2, figures={GPU: until(60, 0.0, 0.9)})),
+    ("gpu-idle-after-activity", good(3, 2, figures={GPU: until(40, 0.9, 0.0)}),
+     good(4, 2, figures={GPU: until(80, 0.9, 0.0)})),
+    ("gpu-one-used", good(5, 4, figures={GPU: [0.9, 0.0, 0.0, 0.0]}), good(6, 4, figures={GPU: [0.9, 0.1, 0.2, 0.3]})),
+    ("gpu-memory-only", good(7, 1, figures={GPU: 0.005}),
+     good(8, 1, figures={GPU: 0.005, "gpu_memory_used_bytes": 1e6})),
+    ("gpu-low", good(9, 1, figures={GPU: 0.1}), good(10, 1, figures={GPU: 0.3})),
+    ("gpu-busy-looking", good(11, 1, figures={"gpu_sm_activity_ratio": 0.02}), good(12, 1)),
+    ("gpu-unbalanced", good(13, 4, figures={GPU: [0.95, 0.3, 0.3, 0.2]}),
+     good(14, 4, figures={GPU: [0.95, 0.7, 0.8, 0.6]})),
+    ("gpu-too-big", good(15, 1, figures={GPU: 0.1, "gpu_memory_used_bytes": 4 * GIB}),
+     good(16, 1, figures={GPU: 0.1, "gpu_memory_used_bytes": 30 * GIB})),
+    ("cpu-low", good(17, figures={CPU: 3.0}), good(18, figures={CPU: 4.5})),
+    ("serial", good(19, figures={CPU: 1.0}), good(20, figures={CPU: 1.0}, cores=1)),
+    ("nothing-computes", good(21, figures={CPU: 0.01}), good(22, figures={CPU: 1.0})),
+    ("oversubscribed", good(23, figures={"step_running_processes": 40}),
+     good(24, figures={"step_running_processes": 9})),
+    ("memory-over-requested", good(25, figures={MEM: 2 * GIB}), good(26, figures={MEM: 20 * GIB})),
+    ("memory-near-limit", good(27, figures={MEM: 63 * GIB}), good(28, figures={MEM: 58 * GIB})),
+    ("out-of-memory", good(29, slurm={"state": "OUT_OF_MEMORY"}), good(30, slurm={"state": "FAILED"})),
+    ("time-over-requested", good(31, slurm={"time_limit": 86400.0}),
+     good(32, slurm={"time_limit": 86400.0, "state": "FAILED"})),
+    ("short-swarm", good(33, **SHORT, slurm={"user": "swarm"}), good(34, **SHORT, slurm={"user": "calm"})),
+    ("spread", good(35, nodes=4, memory=40 * GIB, figures={CPU: lambda d, m: 7.0 * 60 * m if d == 0 else 0.0}),
+     good(36, nodes=4, memory=250 * GIB)),
+    ("strands-gpus", good(37, 1, cores=64, node_cores=64, node_gpus=8), good(38, 1, node_cores=64, node_gpus=8,
+                                                                             node_memory=1024 * GIB)),
+    ("io-wait", good(39, figures={"core_iowait_seconds_total": 0.5}),
+     good(40, figures={"core_iowait_seconds_total": 0.1})),
+    ("metadata-storm", good(41, figures={"filesystem_metadata_operations_total": 9000.0}),
+     good(42, figures={"filesystem_metadata_operations_total": 9000.0, "filesystem_data_operations_total": 8000.0})),
+    ("communication-bound", good(43, nodes=2, figures={CPU: 2.0, "nic_sent_bytes_total": 9e9}),
+     good(44, nodes=2, figures={"nic_sent_bytes_total": 9e9})),
+    ("cpu-starved-gpu", good(45, 1, figures={GPU: lambda d, m: float(m // 2 % 2)}), good(46, 1, figures={GPU: 0.5})),
+    ("throttled", good(47, 1, figures={"gpu_throttled_thermal_ratio": 0.3}), good(48, 1)),
+    ("foreign-process", good(49, notes=[Note("foreign_process", (START + 60) * 1000, job=49, owner=1)]),
+     good(50, notes=[Note("foreign_process", (START + 60) * 1000, job=1, owner=50)])),
+    ("leftover-processes", good(51, notes=[Note("leftover", (START + 9000) * 1000, job=51, count=3)]), good(52)),
+    ("wrong-node-type", good(53, node_gpus=4), good(54)),
+    ("no-data", good(55, measured=0.2), good(56, measured=0.7)),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def monitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitor]:
+    monitor = Monitor(tmp_path_factory.mktemp("jobs"))
+    put(monitor, *[job for _, one, other in CASES for job in (one, other)])
+    swarm = [good(1000 + n, **SHORT, slurm={"user": "swarm"}) for n in range(220)]
+    monitor.jobs.update(job.run() for job in swarm)
+    yield monitor
+    monitor.close()
+
+
+def test_every_rule_has_a_case() -> None:
+    assert {name for name, _, _ in CASES} == {rule.name for rule in read_rules().rules}
+
+
+@pytest.mark.parametrize(("name", "one", "other"), CASES, ids=[case[0] for case in CASES])
+def test_a_rule_speaks_where_it_should_and_nowhere_else(
+    monitor: Monitor, name: str, one: Job, other: Job
+) -> None:
+    for job, expected in ((one, True), (other, False)):
+        run = monitor.jobs.run(str(job.job))
+        assert run is not None
+        verdict = monitor.judge(run)
+        assert not verdict.broken
+        assert name not in verdict.undecided
+        found = {finding.rule: finding for finding in verdict.findings}
+        assert (name in found) is expected, (verdict.state, list(found))
+        if expected:
+            finding = found[name]
+            for text in (*finding.conclusion.values(), *finding.advice.values()):
+                assert "{" not in text
+            assert "no data" not in finding.conclusion["en"] or name == "no-data"
+            assert finding.rule_hash
+
+
+def test_a_good_job_is_efficient_and_one_without_data_never_is(monitor: Monitor) -> None:
+    run, dark = monitor.jobs.run("48"), monitor.jobs.run("55")
+    assert run is not None
+    assert dark is not None
+    assert monitor.judge(run).state == "efficient"
+    assert monitor.judge(dark).state == "no data"
+
+
+def test_a_rule_says_no_data_where_its_metric_was_not_collected(monitor: Monitor) -> None:
+    job = good(60, 1)
+    job.figures = {key: value for key, value in job.figures.items() if key != "gpu_sm_activity_ratio"}
+    put(monitor, job)
+    run = monitor.jobs.run("60")
+    assert run is not None
+    assert "gpu-busy-looking" in monitor.judge(run).undecided
+
+
+def test_what_a_neighbour_does_with_the_network_is_charged_to_nobody(monitor: Monitor) -> None:
+    job = good(61, figures={"filesystem_metadata_operations_total": 9000.0})
+    put(monitor, job)
+    neighbour = good(62)
+    neighbour.node = lambda number: "n61-0"  # type: ignore[method-assign]
+    put(monitor, neighbour)
+    run = monitor.jobs.run("61")
+    assert run is not None
+    verdict = monitor.judge(run)
+    assert "metadata-storm" in verdict.undecided
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "value"),
+    [
+        ("1 + 2 * 3", {}, 7),
+        ("a / b", {"a": 1, "b": 0}, None),
+        ("a > 1 and b", {"a": 0, "b": None}, False),
+        ("a > 1 and b", {"a": 2, "b": None}, None),
+        ("a > 1 or b", {"a": 2, "b": None}, True),
+        ("not a", {"a": None}, None),
+        ("known(a, 3)", {"a": None}, 3),
+        ("x in ('p', 'q')", {"x": "q"}, True),
+        ("1 if job.gpus == 0 else a", {"job.gpus": 0, "a": None}, 1),
+        ("-a < 0", {"a": math.nan}, None),
+    ],
+)
+def test_values_of_expressions(text: str, names: dict[str, Any], value: object) -> None:
+    assert Expression(text, FUNCTIONS, TAKES_NONE).value(names) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("__import__('os')", 1), ("a.b.c", 1), ("().__class__", 1), ("[x for x in y]", 1), ("a ** 9", 1),
+        ("f'{a}'", 1), ("1 + lambda: 0", 5), ("a[0]", 1), ("mean(*a)", 1), ("a := 1", None), ("1 +", None),
+        ("(" * 300, None), ("x" * 3000, 1), ("a and b.c.d", 7), ("'a'.upper()", 1), ("open('f')", 1), ("None", 1),
+    ],
+)  # fmt: skip
+def test_nothing_else_is_in_the_language(text: str, column: int | None) -> None:
+    with pytest.raises(BadExpression) as told:
+        Expression(text, FUNCTIONS, TAKES_NONE)
+    assert column is None or told.value.column == column
+
+
+RULE = """
+[[rule]]
+name = "one"
+tag = { en = "a", ru = "б" }
+applies = "True"
+values.used = "total(mean(step.cpu))"
+condition = "CONDITION"
+conclusion = { en = "TEXT", ru = "х" }
+advice = { en = "x", ru = "х" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "text", "told"),
+    [
+        (
+            "used < joob.cores",
+            "x",
+            "line 7, column 21, rule one: condition: there is no joob.cores; is job.cores meant?",
+        ),
+        ("used <", "x", "line 7, column"),
+        ("used < 1", "{usd:hours}", "line 8, rule one: conclusion.en: there is no figure usd"),
+        ("used < 1", "{used:furlongs}", "there is no format furlongs"),
+        ("used < 1", "{used!r}", "a place is {name} or {name:format}"),
+    ],
+)
+def test_an_error_says_where(condition: str, text: str, told: str) -> None:
+    with pytest.raises(BadRules) as error:
+        rules_of(RULE.replace("CONDITION", condition).replace("TEXT", text))
+    assert told in str(error.value)
+
+
+def test_a_changed_file_of_rules_is_taken_and_a_broken_one_is_not(monitor: Monitor) -> None:
+    before = monitor.rules.hash
+    monitor.rules_file.write_text(RULE.replace("CONDITION", "used < 1").replace("TEXT", "{used:figure}"))
+    assert monitor.reload()
+    assert [rule.name for rule in monitor.rules.rules] == ["one"]
+    monitor.rules_file.write_text("[[rule]]\nname = 7")
+    assert not monitor.reload()
+    assert "line 1" in monitor.rules_error
+    assert [rule.name for rule in monitor.rules.rules] == ["one"]
+    assert monitor.jobs.reader.execute("SELECT count(*) FROM rulesets").fetchone()[0] == 2
+    monitor.rules, monitor.rules_error = read_rules(), ""
+    assert monitor.rules.hash == before
+
+
+def test_parameters_of_a_partition() -> None:
+    text = RULE.replace("CONDITION", "used < least").replace("TEXT", "x") + "parameters = { least = 1 }\n"
+    rules = rules_of(text + '[[rule.for]]\npartition = "debug"\nleast = 5\n').rules
+    assert rules[0].parameters_of({"job.partition": "debug"}) == {"least": 5}
+    assert rules[0].parameters_of({"job.partition": "gpu"}) == {"least": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "written"),
+    [
+        ("{a:percent}", "en", "12\u00a0%"), ("{a:percent}", "ru", "12\u00a0%"), ("{b:bytes}", "en", "1.5\u00a0GiB"),
+        ("{b:bytes}", "ru", "1,5\u00a0ГиБ"), ("{c:duration}", "en", "1\u00a0d 1\u00a0h"), ("{d:number}", "ru", "нет данных"),
+    ],
+)  # fmt: skip
+def test_texts_are_filled(text: str, language: str, written: str) -> None:
+    figures = {"a": 0.123, "b": 1.5 * GIB, "c": 90_000.0, "d": None}
+    assert wrong(text, figures) is None
+    assert filled(text, figures, language) == written
+    assert duration(59, "en") == "59\u00a0s"
+    assert size(0, "en") == "0\u00a0B"
