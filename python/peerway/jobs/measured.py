@@ -213,5 +213,6 @@ def added(several: list[Series], start: float, end: float) -> Series:
     if not several:
         return Series(start, end, 10.0, np.empty(0), np.empty(0))
     times, place = np.unique(np.concatenate([each.times for each in several]), return_inverse=True)
-    values = np.bincount(place, np.concatenate([each.values for each in several]))
+    values = np.zeros(times.size)
+    np.add.at(values, place, np.concatenate([each.values for each in several]))
     return Series(start, end, max(each.period for each in several), times, values)

@@ -29,6 +29,7 @@ class Finding:
     coverage: float | None
     frees_gpu_hours: float = 0
     frees_core_hours: float = 0
+    script: str = ""  # lines for the job's script
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def judge(rules: RuleSet, measured: Measured, fields: Mapping[str, Any]) -> Verd
         except (BadExpression, ArithmeticError) as error:
             broken.append(f"{rule.name}: {error}")
             continue
-        judged += said is not None and bool(rule.sets)
+        judged += said is not None and "least_elapsed" in rule.applies.names
         if said == "no data":
             undecided.append(rule.name)
         elif finding is not None:
@@ -141,6 +142,7 @@ def _one(rule: Rule, measured: Measured, fields: Mapping[str, Any]) -> tuple[str
         {lang: filled(rule.conclusion[lang], texts, lang) for lang in LANGUAGES},
         {lang: filled(rule.advice[lang], texts, lang) for lang in LANGUAGES},
         figures, dict(names.parameters), coverage, freed.get("gpu_hours", 0), freed.get("core_hours", 0),
+        filled(rule.script, texts, "en"),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from peerway.jobs.measured import SETS
 from peerway.jobs.rules.expression import BadExpression, Expression
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _RULE_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _KEYS = {
     "name", "tag", "severity", "state", "applies", "parameters", "values", "condition", "frees", "conclusion",
-    "advice", "for",
+    "advice", "for", "script",
 }  # fmt: skip
 _CHOOSERS = ("partition", "node_type", "gpu_type")
 
@@ -73,6 +73,7 @@ class Rule:
     variants: tuple[Variant, ...]
     conclusion: Mapping[str, str]
     advice: Mapping[str, str]
+    script: str = ""
 
     @property
     def sets(self) -> frozenset[str]:
@@ -165,7 +166,7 @@ class _Reader:
         inner = self._variants(table, parameters)
         known = set(SETS) | set(FIELDS) | set(parameters)
         applies = self._expression(table, "applies", set(FIELDS) | set(parameters))
-        values = {}
+        values: dict[str, Expression] = {}
         for key in self._table(table, "values"):
             if not _NAME.fullmatch(key) or key in parameters:
                 self._refuse(f"a figure may not be called {key}")
@@ -187,10 +188,15 @@ class _Reader:
             key: self._texts(table, key, set(values) | set(parameters))
             for key in ("tag", "conclusion", "advice")
         }
+        script = table.get("script", "")
+        if not isinstance(script, str):
+            self._refuse("script is a text")
+        if why := wrong(script, set(values) | set(parameters)):
+            self._refuse(f"script: {why}", script)
         digest = _hash(repr((sorted(table.items(), key=lambda item: item[0]), parameters, outer)))
         return Rule(
             name, digest, texts["tag"], severity, state, applies, condition, values, frees, parameters,
-            (*outer, *inner), texts["conclusion"], texts["advice"],
+            (*outer, *inner), texts["conclusion"], texts["advice"], script,
         )  # fmt: skip
 
     # -- parts
@@ -252,7 +258,7 @@ class _Reader:
             self._refuse(f"{key}: {error}", text, error.line, error.column)
         return found
 
-    def _refuse(self, why: str, quoted: str = "", line: int = 1, column: int = 0) -> Any:
+    def _refuse(self, why: str, quoted: str = "", line: int = 1, column: int = 0) -> NoReturn:
         at = self._text.find(f'"{self._rule}"') if self._rule else 0
         if quoted:
             found = self._text.find(quoted, max(at, 0))

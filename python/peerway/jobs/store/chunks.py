@@ -40,9 +40,12 @@ _INCOMING = [
     """
 ]
 _DAY = [
-    """CREATE TABLE chunks ( node TEXT NOT NULL, kind TEXT NOT NULL, device TEXT NOT NULL, start INTEGER NOT
-    NULL, end INTEGER NOT NULL, body BLOB NOT NULL ); CREATE INDEX chunks_of_node ON chunks (node, kind,
-    start);
+    """
+    CREATE TABLE chunks (
+      node TEXT NOT NULL, kind TEXT NOT NULL, device TEXT NOT NULL,
+      start INTEGER NOT NULL, end INTEGER NOT NULL, body BLOB NOT NULL
+    );
+    CREATE INDEX chunks_of_node ON chunks (node, kind, start);
     """
 ]
 Found = defaultdict[tuple[str, str, str], list[Points]]  # (kind, device, metric)

@@ -9,48 +9,74 @@ from pathlib import Path
 
 # Each entry brings a database one version on; none is ever changed once it was released.
 VERSIONS = [
-    """CREATE TABLE jobs ( job TEXT NOT NULL, restart INTEGER NOT NULL, -- a requeued job keeps its id: each
-    start is its own user TEXT NOT NULL, account TEXT NOT NULL DEFAULT '', name TEXT NOT NULL DEFAULT '',
-    partition TEXT NOT NULL DEFAULT '', qos TEXT NOT NULL DEFAULT '', state TEXT NOT NULL DEFAULT 'RUNNING',
-    reason TEXT NOT NULL DEFAULT '', exit_code INTEGER, signal INTEGER, out_of_memory INTEGER NOT NULL
-    DEFAULT 0, submitted REAL, started REAL, ended REAL, time_limit REAL, nodes INTEGER NOT NULL DEFAULT 0,
-    cores REAL NOT NULL DEFAULT 0, gpus REAL NOT NULL DEFAULT 0, gpu_type TEXT NOT NULL DEFAULT '', memory
-    REAL NOT NULL DEFAULT 0, node_list TEXT NOT NULL DEFAULT '', node_type TEXT NOT NULL DEFAULT '', script
-    TEXT NOT NULL DEFAULT '', steps TEXT NOT NULL DEFAULT '[]', -- what lists and sums need of the verdict
-    verdict TEXT NOT NULL DEFAULT 'waiting', tag TEXT NOT NULL DEFAULT '', severity INTEGER NOT NULL DEFAULT
-    0, cpu_efficiency REAL, gpu_efficiency REAL, memory_efficiency REAL, idle_core_hours REAL NOT NULL
-    DEFAULT 0, idle_gpu_hours REAL NOT NULL DEFAULT 0, freed_core_hours REAL NOT NULL DEFAULT 0,
-    freed_gpu_hours REAL NOT NULL DEFAULT 0, judged REAL NOT NULL DEFAULT 0, PRIMARY KEY (job, restart) )
-    WITHOUT ROWID; CREATE INDEX jobs_of_user ON jobs (user, started DESC); CREATE INDEX jobs_of_account ON
-    jobs (account, started DESC); CREATE INDEX jobs_started ON jobs (started DESC); CREATE INDEX jobs_ended
-    ON jobs (ended); CREATE INDEX jobs_open ON jobs (state) WHERE ended IS NULL;
+    """
+    -- a requeued job keeps its id: each start of it is a row of its own
+    CREATE TABLE jobs (
+      job TEXT NOT NULL, restart INTEGER NOT NULL,
+      user TEXT NOT NULL, account TEXT NOT NULL DEFAULT '', name TEXT NOT NULL DEFAULT '',
+      partition TEXT NOT NULL DEFAULT '', qos TEXT NOT NULL DEFAULT '',
+      state TEXT NOT NULL DEFAULT 'RUNNING', reason TEXT NOT NULL DEFAULT '',
+      exit_code INTEGER, signal INTEGER, out_of_memory INTEGER NOT NULL DEFAULT 0,
+      submitted REAL, started REAL, ended REAL, time_limit REAL,
+      nodes INTEGER NOT NULL DEFAULT 0, cores REAL NOT NULL DEFAULT 0, gpus REAL NOT NULL DEFAULT 0,
+      gpu_type TEXT NOT NULL DEFAULT '', memory REAL NOT NULL DEFAULT 0,
+      node_list TEXT NOT NULL DEFAULT '', node_type TEXT NOT NULL DEFAULT '',
+      script TEXT NOT NULL DEFAULT '', steps TEXT NOT NULL DEFAULT '[]',
+      -- what lists and sums need of the verdict
+      verdict TEXT NOT NULL DEFAULT 'waiting', tag TEXT NOT NULL DEFAULT '',
+      severity INTEGER NOT NULL DEFAULT 0,
+      cpu_efficiency REAL, gpu_efficiency REAL, memory_efficiency REAL,
+      idle_core_hours REAL NOT NULL DEFAULT 0, idle_gpu_hours REAL NOT NULL DEFAULT 0,
+      freed_core_hours REAL NOT NULL DEFAULT 0, freed_gpu_hours REAL NOT NULL DEFAULT 0,
+      judged REAL NOT NULL DEFAULT 0,
+      PRIMARY KEY (job, restart)
+    ) WITHOUT ROWID;
+    CREATE INDEX jobs_of_user ON jobs (user, started DESC);
+    CREATE INDEX jobs_of_account ON jobs (account, started DESC);
+    CREATE INDEX jobs_started ON jobs (started DESC);
+    CREATE INDEX jobs_ended ON jobs (ended);
 
-    CREATE TABLE intervals ( -- who had what of a node; an agent may tell of one again and again node TEXT
-    NOT NULL, id TEXT NOT NULL, job TEXT NOT NULL, step TEXT, slot INTEGER, restart INTEGER, start INTEGER
-    NOT NULL, end INTEGER, user TEXT, partition TEXT, cpus INTEGER, cores TEXT, gpus TEXT NOT NULL DEFAULT
-    '[]', memory INTEGER, source TEXT NOT NULL, told INTEGER NOT NULL, PRIMARY KEY (node, id) ) WITHOUT
-    ROWID; CREATE INDEX intervals_of_job ON intervals (job, start); CREATE INDEX intervals_of_node ON
-    intervals (node, start) WHERE step IS NULL; CREATE TABLE seen ( -- what is no figure: batch_check.NOTES
-    node TEXT NOT NULL, kind TEXT NOT NULL, time INTEGER NOT NULL, job TEXT, owner TEXT, gpu TEXT, count
-    INTEGER, pids TEXT NOT NULL DEFAULT '[]', text TEXT NOT NULL DEFAULT '' ); CREATE INDEX seen_of_job ON
-    seen (job, time); CREATE INDEX seen_of_owner ON seen (owner, time);
+    -- who had what of a node; an agent may tell of one again and again
+    CREATE TABLE intervals (
+      node TEXT NOT NULL, id TEXT NOT NULL, job TEXT NOT NULL, step TEXT, slot INTEGER, restart INTEGER,
+      start INTEGER NOT NULL, end INTEGER, user TEXT, partition TEXT, cpus INTEGER, cores TEXT,
+      gpus TEXT NOT NULL DEFAULT '[]', memory INTEGER, source TEXT NOT NULL, told INTEGER NOT NULL,
+      PRIMARY KEY (node, id)
+    ) WITHOUT ROWID;
+    CREATE INDEX intervals_of_job ON intervals (job, start);
+    CREATE INDEX intervals_of_node ON intervals (node, start) WHERE step IS NULL;
+    -- what is no figure: batch_check.NOTES
+    CREATE TABLE seen (
+      node TEXT NOT NULL, kind TEXT NOT NULL, time INTEGER NOT NULL, job TEXT, owner TEXT, gpu TEXT,
+      count INTEGER, pids TEXT NOT NULL DEFAULT '[]', text TEXT NOT NULL DEFAULT ''
+    );
+    CREATE INDEX seen_of_job ON seen (job, time);
+    CREATE INDEX seen_of_owner ON seen (owner, time);
 
-    CREATE TABLE verdicts ( job TEXT NOT NULL, restart INTEGER NOT NULL, rules TEXT NOT NULL, judged REAL
-    NOT NULL, body TEXT NOT NULL, PRIMARY KEY (job, restart) ) WITHOUT ROWID; CREATE TABLE rulesets (hash
-    TEXT PRIMARY KEY, since REAL NOT NULL, text TEXT NOT NULL, by TEXT NOT NULL);
+    CREATE TABLE verdicts (
+      job TEXT NOT NULL, restart INTEGER NOT NULL, rules TEXT NOT NULL, judged REAL NOT NULL,
+      body TEXT NOT NULL, PRIMARY KEY (job, restart)
+    ) WITHOUT ROWID;
+    CREATE TABLE rulesets (hash TEXT PRIMARY KEY, since REAL NOT NULL, text TEXT NOT NULL, by TEXT NOT NULL);
 
-    CREATE TABLE received ( -- which batches of an agent's stream are kept: [[1, 17], [19, 20]] node TEXT
-    NOT NULL, stream TEXT NOT NULL, ranges TEXT NOT NULL, PRIMARY KEY (node, stream) ) WITHOUT ROWID; CREATE
-    TABLE nodes (node TEXT PRIMARY KEY, facts TEXT NOT NULL, told INTEGER NOT NULL) WITHOUT ROWID; CREATE
-    TABLE cluster (one INTEGER PRIMARY KEY CHECK (one = 1), at REAL NOT NULL, body TEXT NOT NULL);
+    -- which batches of an agent's stream are kept: [[1, 17], [19, 20]]
+    CREATE TABLE received (
+      node TEXT NOT NULL, stream TEXT NOT NULL, ranges TEXT NOT NULL, PRIMARY KEY (node, stream)
+    ) WITHOUT ROWID;
+    CREATE TABLE nodes (node TEXT PRIMARY KEY, facts TEXT NOT NULL, told INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE cluster (one INTEGER PRIMARY KEY CHECK (one = 1), at REAL NOT NULL, body TEXT NOT NULL);
 
-    CREATE TABLE people ( name TEXT PRIMARY KEY, password TEXT NOT NULL DEFAULT '', role TEXT NOT NULL
-    DEFAULT 'user', accounts TEXT NOT NULL DEFAULT '[]', mail TEXT NOT NULL DEFAULT '', notices INTEGER NOT
-    NULL DEFAULT 0 ) WITHOUT ROWID; CREATE TABLE sessions (hash TEXT PRIMARY KEY, name TEXT NOT NULL, ends
-    REAL NOT NULL) WITHOUT ROWID; CREATE TABLE tokens ( hash TEXT PRIMARY KEY, name TEXT NOT NULL, scopes
-    TEXT NOT NULL, node TEXT NOT NULL DEFAULT '', made REAL NOT NULL, ends REAL ) WITHOUT ROWID; CREATE
-    TABLE notices (name TEXT NOT NULL, sent REAL NOT NULL, body TEXT NOT NULL); CREATE INDEX notices_of ON
-    notices (name, sent);
+    CREATE TABLE people (
+      name TEXT PRIMARY KEY, password TEXT NOT NULL DEFAULT '', role TEXT NOT NULL DEFAULT 'user',
+      accounts TEXT NOT NULL DEFAULT '[]', mail TEXT NOT NULL DEFAULT '', notices INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE TABLE sessions (hash TEXT PRIMARY KEY, name TEXT NOT NULL, ends REAL NOT NULL) WITHOUT ROWID;
+    CREATE TABLE tokens (
+      hash TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, node TEXT NOT NULL DEFAULT '',
+      made REAL NOT NULL, ends REAL
+    ) WITHOUT ROWID;
+    CREATE TABLE notices (name TEXT NOT NULL, sent REAL NOT NULL, body TEXT NOT NULL);
+    CREATE INDEX notices_of ON notices (name, sent);
     """,
 ]
 

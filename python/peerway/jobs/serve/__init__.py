@@ -1,0 +1,1 @@
+"""The server: takes what agents send, answers the API, shows the pages."""

@@ -1,0 +1,87 @@
+"""The application: routes, what every answer carries, and what runs beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from fastapi import FastAPI, Request, Response
+from fastapi.staticfiles import StaticFiles
+
+from peerway.jobs.monitor import Monitor
+from peerway.jobs.serve import api, pages
+from peerway.jobs.serve.access import Access, Portal
+from peerway.jobs.serve.errors import add_errors
+from peerway.jobs.serve.ingest import Ingest
+from peerway.jobs.serve.live import Live
+from peerway.jobs.serve.oidc import Provider
+from peerway.jobs.serve.people import People
+from peerway.jobs.serve.state import LOG, State
+
+HERE = Path(__file__).parent
+PLOTLY = HERE.parents[1] / "report" / "assets" / "plotly"
+# No script but our own files runs, whatever a job is called. Plotly sets styles of its elements.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
+    "X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
+}  # fmt: skip
+
+
+def create_app(
+    monitor: Monitor, *, portal: Portal | None = None, provider: Provider | None = None, work: bool = True,
+    secure: bool = False,
+) -> FastAPI:  # fmt: skip
+    """The application of a monitor. `work`: also judge and tidy; `secure`: cookies go over TLS alone."""
+    people, live = People(monitor.jobs), Live()
+    ingest = Ingest(monitor, live, _report)
+    state = State(monitor, Access(monitor, people, portal), people, live, ingest)
+    app = FastAPI(
+        title="Peerway jobs", version="1", openapi_url="/api/v1/openapi.json", docs_url=None, redoc_url=None,
+        lifespan=lambda _: _beside(state, work),
+    )  # fmt: skip
+    app.state.peerway = state
+    app.include_router(api.router(state))
+    shown = pages.Pages(state, provider)
+    app.include_router(pages.router(state, shown, provider, secure))
+    add_errors(app, shown, state.access)
+    app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
+    app.mount("/plotly", StaticFiles(directory=PLOTLY), name="plotly")
+
+    @app.middleware("http")
+    async def headers(request: Request, follow: Callable[[Request], Awaitable[Response]]) -> Response:
+        response = await follow(request)
+        response.headers.update(HEADERS)
+        if not request.url.path.startswith(("/static", "/plotly")):
+            response.headers["Cache-Control"] = "no-store"
+        return response
+
+    return app
+
+
+@asynccontextmanager
+async def _beside(state: State, work: bool) -> AsyncIterator[None]:
+    stop = threading.Event()
+    writer = asyncio.create_task(state.ingest.write())
+    worker = threading.Thread(target=state.monitor.work, args=(stop, _report), daemon=True)
+    if work:
+        worker.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writer.cancel()
+        with suppress(asyncio.CancelledError):
+            await writer
+        if work:
+            await asyncio.to_thread(worker.join, 30)
+
+
+def _report(what: str, error: Exception) -> None:
+    LOG.error("%s failed: %s: %s", what, type(error).__name__, error, exc_info=error)

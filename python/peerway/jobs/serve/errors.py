@@ -1,0 +1,47 @@
+"""What is answered when a page or a call cannot be: the API in JSON, pages in HTML."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
+from starlette.exceptions import HTTPException
+
+from peerway.jobs.rules.load import BadRules
+from peerway.jobs.serve.access import Access
+from peerway.jobs.serve.pages import Login, Pages
+
+
+def add_errors(app: FastAPI, pages: Pages, access: Access) -> None:
+    """Tell the application how to answer errors."""
+
+    def page(request: Request, status: int, why: str) -> Response:
+        try:
+            viewer = access.viewer(request)
+        except HTTPException:
+            viewer = None
+        if status == 404:
+            why = ""
+        return pages.show(request, "error.html.j2", viewer, status, code=status, why=why)
+
+    @app.exception_handler(Login)
+    async def login(request: Request, _: Exception) -> Response:
+        return RedirectResponse("/login", 303)
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> Response:
+        if request.url.path.startswith("/api/"):
+            return await http_exception_handler(request, error)
+        return page(request, error.status_code, str(error.detail))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        if request.url.path.startswith("/api/"):
+            return await request_validation_exception_handler(request, error)
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
+        return page(request, 404 if request.url.path.startswith("/jobs/") else 422, wrong)
+
+    @app.exception_handler(BadRules)
+    async def bad_rules(request: Request, error: BadRules) -> Response:
+        return await http_exception_handler(request, HTTPException(422, str(error)))

@@ -1,0 +1,118 @@
+"""What agents POST: checked, written by one thread in as few transactions as come together, then acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from peerway.jobs.batch import Batch
+from peerway.jobs.batch_check import BadBatch, decode
+from peerway.jobs.clock import Sent, correction_ms
+from peerway.jobs.frames import MOST_BODY, BadFrame, post_payloads
+from peerway.jobs.monitor import Monitor
+from peerway.jobs.serve.live import Live
+from peerway.jobs.store.samples import Filed
+
+MOST_WAITING = 256  # posts; more are told to come later
+
+Answer = tuple[int, dict[str, object]]
+
+
+class Refused(Exception):
+    """An answer other than 200."""
+
+    def __init__(self, status: int, error: str, seq: int | None = None) -> None:
+        super().__init__(error)
+        self.status, self.seq = status, seq
+
+    def body(self) -> dict[str, object]:
+        """The answer's body."""
+        return {"error": str(self)} | ({} if self.seq is None else {"seq": self.seq})
+
+
+@dataclass
+class _Post:
+    filed: list[Filed]
+    done: asyncio.Future[None]
+
+
+class Ingest:
+    """The way from a POST's body to the disk."""
+
+    def __init__(self, monitor: Monitor, live: Live, report: Callable[[str, Exception], None]) -> None:
+        self._monitor, self._live, self._report = monitor, live, report
+        self._queue: asyncio.Queue[_Post] = asyncio.Queue(MOST_WAITING)
+        self._periods: dict[str, int] = {}
+
+    async def post(self, node: str, body: bytes, sent: str) -> dict[str, object]:
+        """File the batches of one POST of a node's agent. Raises Refused."""
+        if self._queue.full():
+            raise Refused(503, "the server is behind; try again later")
+        good, refusal = self._checked(node, body, sent)
+        if good:
+            done = asyncio.get_running_loop().create_future()
+            await self._queue.put(_Post(good, done))
+            await done
+            for filed in good:
+                self._live.saw(filed)
+        if refusal:
+            raise refusal
+        return {"stream": good[-1].batch.stream, "acknowledged": good[-1].batch.seq}
+
+    def _checked(self, node: str, body: bytes, sent: str) -> tuple[list[Filed], Refused | None]:
+        """The batches that are good, and why the first that is not is refused."""
+        if len(body) > MOST_BODY:
+            return [], Refused(413, f"a body of {len(body):,} bytes, allowed are {MOST_BODY:,}")
+        try:
+            clocks = Sent.parse(sent)
+            payloads = post_payloads(body)
+        except (BadFrame, ValueError) as error:
+            return [], Refused(400, str(error))
+        if not payloads:
+            return [], Refused(400, "a body without a frame")
+        now = int(self._monitor.clock() * 1000)
+        good: list[Filed] = []
+        for payload in payloads:
+            try:
+                batch = decode(payload)
+            except BadBatch as error:
+                return good, Refused(422, str(error), good[-1].batch.seq + 1 if good else None)
+            if batch.node != node:
+                return good, Refused(403, "the token is not of this node", batch.seq)
+            shift = correction_ms(batch.wall_ms, batch.mono_ms, batch.boot, clocks, now)
+            good.append(Filed(batch, shift, payload, self._period(batch)))
+        return good, None
+
+    def _period(self, batch: Batch) -> int:
+        if batch.facts:
+            self._periods[batch.node] = batch.facts.interval_ms
+        elif batch.node not in self._periods:
+            self._periods[batch.node] = int(self._monitor.jobs.facts(batch.node).get("interval_ms", 10_000))
+        return self._periods[batch.node]
+
+    async def write(self) -> None:
+        """Write what is queued, until cancelled: all that came meanwhile in one transaction."""
+        while True:
+            posts = [await self._queue.get()]
+            while not self._queue.empty():
+                posts.append(self._queue.get_nowait())
+            try:
+                await asyncio.to_thread(self._put, [filed for post in posts for filed in post.filed])
+            except (sqlite3.Error, OSError) as error:  # a full disk: nothing of it was acknowledged
+                self._report("filing", error)
+                for post in posts:
+                    if not post.done.done():
+                        post.done.set_exception(Refused(503, "the server cannot write now; try again later"))
+                continue
+            for post in posts:
+                if not post.done.done():
+                    post.done.set_result(None)
+
+    def _put(self, batches: list[Filed]) -> None:
+        jobs = self._monitor.jobs
+        new = [each for each in batches if not jobs.known(each.batch.node, each.batch.stream, each.batch.seq)]
+        if new:
+            self._monitor.samples.put(new)
+            jobs.file(new)

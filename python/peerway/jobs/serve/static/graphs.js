@@ -1,0 +1,125 @@
+// The graphs of a job: lines by plotly, a strip for each core on a canvas, the steps as SVG.
+"use strict";
+document.addEventListener("DOMContentLoaded", () => {
+  const place = document.getElementById("graphs");
+  const titles = JSON.parse(place.dataset.titles);
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b3589a", "#c98500", "#3d9fd8", "#7a5cc0", "#8a8a00"];
+  const UNITS = {percent: ["%", ""], bytes: ["", "B"], bytes_s: ["", "B/s"], watts: ["", "W"], cores: ["", ""], per_second: ["", "/s"]};
+  let known = "";
+
+  const figure = (title, whole) => {
+    const made = document.createElement("figure");
+    if (whole) made.className = "whole";
+    const caption = document.createElement("figcaption");
+    caption.textContent = title;
+    made.append(caption);
+    place.append(made);
+    return made;
+  };
+
+  const layout = (unit) => ({
+    margin: {l: 56, r: 8, t: 8, b: 32}, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: {color: style("--soft"), size: 12}, hovermode: "x unified", hoverlabel: {bgcolor: style("--card"), font: {color: style("--text")}},
+    xaxis: {type: "date", gridcolor: style("--line"), linecolor: style("--line")},
+    yaxis: {gridcolor: style("--line"), zerolinecolor: style("--line"), rangemode: "tozero", ticksuffix: UNITS[unit][0] || UNITS[unit][1],
+      tickformat: unit === "percent" ? "" : "~s", ...(unit === "percent" ? {range: [0, 102]} : {})},
+    showlegend: false, autosize: true,
+  });
+
+  const lines = (plot) => {
+    const box = document.createElement("div");
+    box.className = "plot";
+    figure(titles[plot.set], false).append(box);
+    const data = plot.lines.map((line, i) => ({
+      type: "scatter", mode: line.x.length === 1 ? "markers" : "lines", name: line.name, x: line.x.map((ms) => new Date(ms)), y: line.y,
+      line: {width: 1.5, color: COLORS[i % COLORS.length], dash: i < COLORS.length ? "solid" : "dot"}, connectgaps: false,
+    }));
+    Plotly.newPlot(box, data, layout(plot.unit), {responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"]});
+  };
+
+  const strips = (cores) => {
+    const holder = figure(place.dataset.cores, true);
+    const ramp = document.createElement("span");
+    ramp.className = "small";
+    ramp.innerHTML = ' 0 %<span class="ramp"></span>100 %';
+    holder.querySelector("figcaption").append(ramp);
+    const box = document.createElement("div");
+    box.className = "strips";
+    const canvas = document.createElement("canvas");
+    const told = document.createElement("output");
+    const high = Math.max(3, Math.min(14, Math.floor(320 / cores.rows.length)));
+    const columns = cores.rows[0].length;
+    canvas.width = columns;
+    canvas.height = cores.rows.length * high;
+    canvas.style.height = `${canvas.height}px`;
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", place.dataset.cores);
+    box.append(canvas, told);
+    holder.append(box);
+    const draw = canvas.getContext("2d");
+    const full = style("--c-busy"), none = style("--none-back");
+    cores.rows.forEach((row, y) => row.forEach((value, x) => {
+      if (value < 0) return;
+      draw.globalAlpha = 1; draw.fillStyle = none; draw.fillRect(x, y * high, 1, high - 1);
+      draw.globalAlpha = value / 100; draw.fillStyle = full; draw.fillRect(x, y * high, 1, high - 1);
+    }));
+    canvas.addEventListener("pointermove", (event) => {
+      const area = canvas.getBoundingClientRect();
+      const x = Math.min(columns - 1, Math.floor((event.clientX - area.left) / area.width * columns));
+      const y = Math.min(cores.rows.length - 1, Math.floor((event.clientY - area.top) / area.height * cores.rows.length));
+      const at = new Date((cores.start + (cores.end - cores.start) * (x + 0.5) / columns) * 1000);
+      const value = cores.rows[y][x];
+      told.textContent = `${cores.labels[y]} · ${at.toLocaleString(place.dataset.language)} · ${value < 0 ? "–" : `${value} %`}`;
+    });
+  };
+
+  const steps = (several) => {
+    const names = [...new Set(several.map((each) => each.step))].slice(0, 200);
+    const start = Math.min(...several.map((each) => each.start)), end = Math.max(...several.map((each) => each.end), start + 1);
+    const NS = "http://www.w3.org/2000/svg", svg = document.createElementNS(NS, "svg");
+    svg.setAttribute("class", "steps");
+    svg.setAttribute("height", String(names.length * 22 + 4));
+    const put = (kind, settings, text) => {
+      const made = document.createElementNS(NS, kind);
+      for (const [name, value] of Object.entries(settings)) made.setAttribute(name, value);
+      if (text) made.textContent = text;
+      svg.append(made);
+      return made;
+    };
+    names.forEach((name, i) => {
+      const mine = several.filter((each) => each.step === name);
+      const from = Math.min(...mine.map((each) => each.start)), to = Math.max(...mine.map((each) => each.end));
+      const share = (time) => 12 + (time - start) / (end - start) * 87;
+      put("text", {x: 0, y: i * 22 + 16}, name);
+      const bar = put("rect", {x: `${share(from)}%`, y: i * 22 + 4, width: `${Math.max(0.2, share(to) - share(from))}%`, height: 15, rx: 3});
+      const hint = document.createElementNS(NS, "title");
+      hint.textContent = `${name}: ${new Date(from * 1000).toLocaleString(place.dataset.language)} – ${new Date(to * 1000).toLocaleString(place.dataset.language)}`;
+      bar.append(hint);
+    });
+    figure(place.dataset.timeline, true).append(svg);
+  };
+
+  const show = async () => {
+    const answer = await fetch(place.dataset.series);
+    if (!answer.ok) return;
+    const text = await answer.text();
+    if (text === known) return;
+    known = text;
+    const data = JSON.parse(text);
+    place.querySelectorAll(".plot").forEach((each) => Plotly.purge(each));
+    place.replaceChildren();
+    if (!data.plots.length && !data.cores) {
+      const none = document.createElement("p");
+      none.className = "note";
+      none.textContent = place.dataset.none;
+      place.append(none);
+    }
+    data.plots.forEach(lines);
+    if (data.cores) strips(data.cores);
+    if (data.steps.length) steps(data.steps);
+    place.setAttribute("aria-busy", "false");
+  };
+  show();
+  if (place.dataset.running) document.addEventListener("peerway-live", show);
+});

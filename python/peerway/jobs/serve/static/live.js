@@ -1,0 +1,31 @@
+// Keeps a page up to date: fetches it anew now and then and replaces the marked parts that changed. What is open stays open.
+"use strict";
+(() => {
+  const EVERY = 10000;
+  const parts = () => [...document.querySelectorAll("[data-live]")];
+  if (!parts().length) return;
+  const opened = (part) => [...part.querySelectorAll("details")].map((each) => each.open);
+  const refresh = async () => {
+    if (document.hidden || window.getSelection().toString()) return;
+    try {
+      const answer = await fetch(location.href, {headers: {"X-Live": "1"}});
+      if (answer.redirected) { location.href = answer.url; return; }
+      if (!answer.ok) throw new Error(String(answer.status));
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      for (const part of parts()) {
+        const fresh = page.querySelector(`[data-live="${part.dataset.live}"]`);
+        if (!fresh) continue;
+        const state = opened(part);
+        fresh.querySelectorAll("details").forEach((each, i) => { if (state[i]) each.open = true; });
+        if (fresh.innerHTML === part.innerHTML || part.contains(document.activeElement)) continue;
+        part.innerHTML = fresh.innerHTML;
+      }
+      document.body.classList.remove("offline");
+      document.dispatchEvent(new Event("peerway-live"));
+    } catch {
+      document.body.classList.add("offline");
+    }
+  };
+  const every = Number(new URLSearchParams(location.search).get("every")) || EVERY;
+  setInterval(refresh, Math.max(500, every));
+})();

@@ -1,0 +1,176 @@
+"""What Slurm says of jobs and nodes: `squeue --json` and `sinfo --json`, asked now and then by the server.
+
+Fields change their type between versions of Slurm: a number may be 7 or {"set": true, "number": 7}, a state a
+word or a list of words. What is read here is read by name and trusted for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from collections import Counter
+from typing import Any
+
+from peerway.jobs.store.jobs import JobStore
+from peerway.jobs.store.runs import FINISHED, Run
+
+TIMEOUT_S = 60
+WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED")
+_GPUS = re.compile(r"gres/gpu(?::([^=,:]+))?[=:](\d+)")
+_GRES = re.compile(r"gpu(?::([a-zA-Z][^:(,]*))?:(\d+)")
+_MEMORY = re.compile(r"(?:^|,)mem=(\d+(?:\.\d+)?)([KMGTP]?)")
+_CPUS = re.compile(r"(?:^|,)cpu=(\d+)")
+_STATES = {  # of a node; the first flag or word that is here decides
+    "DOWN": "off", "POWERED_DOWN": "off", "POWER_DOWN": "off", "NOT_RESPONDING": "off", "FUTURE": "off",
+    "UNKNOWN": "off", "DRAIN": "blocked", "DRAINED": "blocked", "DRAINING": "blocked", "FAIL": "blocked",
+    "MAINT": "reserved", "MAINTENANCE": "reserved", "RESERVED": "reserved", "PLANNED": "reserved",
+    "ALLOCATED": "busy", "MIXED": "partly busy", "IDLE": "free",
+}  # fmt: skip
+
+
+class SlurmFailed(Exception):
+    """Slurm's command could not be run, or gave no JSON."""
+
+
+def asked(*command: str) -> dict[str, Any]:
+    """The JSON of one of Slurm's commands. Raises SlurmFailed."""
+    try:
+        done = subprocess.run([*command, "--json"], capture_output=True, timeout=TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SlurmFailed(f"{command[0]}: {error}") from None
+    if done.returncode:
+        raise SlurmFailed(f"{command[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')[:300]}")
+    try:
+        found = json.loads(done.stdout)
+    except ValueError as error:
+        raise SlurmFailed(f"{command[0]} --json gave no JSON: {error}") from None
+    return found if isinstance(found, dict) else {}
+
+
+def once(store: JobStore, now: float | None = None) -> None:
+    """Bring the store to what Slurm says. Raises SlurmFailed."""
+    now = time.time() if now is None else now
+    jobs = [job for job in asked("squeue", "--all", "--states=all").get("jobs", []) if isinstance(job, dict)]
+    nodes = [node for node in asked("sinfo", "--all").get("nodes", []) if isinstance(node, dict)]
+    take(store, jobs, nodes, now)
+
+
+def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]], now: float) -> None:
+    """File the jobs and nodes of these answers."""
+    runs = [run for job in jobs if (run := run_of(job)) is not None]
+    store.update(run for run in runs if run.started is not None and run.state not in WAITING)
+    body = json.dumps(cluster_of(runs, nodes), separators=(",", ":"))
+    store.write("INSERT OR REPLACE INTO cluster VALUES (1, ?, ?)", (now, body))
+
+
+def run_of(job: dict[str, Any]) -> Run | None:
+    """A run as squeue tells of it; None for what has no number."""
+    number = _number(job.get("job_id"))
+    if not number:
+        return None
+    state = _word(job.get("job_state")) or "UNKNOWN"
+    tres = _text(job.get("tres_alloc_str")) or _text(job.get("tres_req_str"))
+    gpus = _GPUS.findall(tres)
+    typed = [each for each in gpus if each[0]]
+    started, ended = _time(job.get("start_time")), _time(job.get("end_time"))
+    code, signal = _exit(job.get("exit_code"))
+    limit = _number(job.get("time_limit"))
+    return Run(
+        str(int(number)), int(_number(job.get("restart_cnt")) or 0), _text(job.get("user_name")),
+        _text(job.get("account")), _text(job.get("name")), _text(job.get("partition")), _text(job.get("qos")),
+        state, _text(job.get("state_reason")), code, signal, state == "OUT_OF_MEMORY",
+        _time(job.get("submit_time")), started if state not in WAITING else None,
+        ended if state in FINISHED else None, limit * 60 if limit else None,
+        int(_number(job.get("node_count")) or 0), _found(_CPUS, tres) or _number(job.get("cpus")) or 0,
+        # "gres/gpu=4,gres/gpu:h100=4" counts the same GPUs twice
+        max([float(count) for kind, count in gpus if not kind] or [sum(float(count) for _, count in typed)]),
+        typed[0][0] if typed else "", _memory(tres), _text(job.get("nodes")),
+    )  # fmt: skip
+
+
+def cluster_of(runs: list[Run], nodes: list[dict[str, Any]]) -> dict[str, Any]:
+    """The cluster's state, as the live page shows it."""
+    running = [run for run in runs if run.state in ("RUNNING", "COMPLETING")]
+    waiting = [run for run in runs if run.state in WAITING]
+    return {
+        "nodes": [node_of(node) for node in nodes],
+        "running": len(running), "users": len({run.user for run in running}),
+        "waiting": len(waiting), "waiting_cores": sum(run.cores for run in waiting),
+        "waiting_gpus": sum(run.gpus for run in waiting),
+        "reasons": Counter(run.reason or "None" for run in waiting).most_common(5),
+    }  # fmt: skip
+
+
+def node_of(node: dict[str, Any]) -> dict[str, Any]:
+    """A node as sinfo tells of it. Its free GPUs are blocked where no core or no memory is left for them, or
+    where it takes no jobs.
+    """
+    words = [*_words(node.get("state_flags")), *_words(node.get("state"))]
+    state = next((_STATES[word] for key in _STATES for word in words if word.rstrip("*~#!%$@^-+") == key), "off")
+    cores, used = _number(node.get("cpus")) or 0, _number(node.get("alloc_cpus")) or 0
+    memory, taken = _number(node.get("real_memory")) or 0, _number(node.get("alloc_memory")) or 0
+    gres = _GRES.findall(_text(node.get("gres")))
+    gpus, busy = _count(gres), min(_count(gres), _count(_GRES.findall(_text(node.get("gres_used")))))
+    free = gpus - busy
+    full = state in ("busy", "partly busy") and (used >= cores or (memory > 0 and taken >= memory))
+    blocked = free if state in ("blocked", "off", "reserved") or full else 0
+    if state == "busy" and free and not full:
+        state = "partly busy"
+    return {
+        "name": _text(node.get("name"))[:63], "state": state, "cores": cores, "cores_busy": used,
+        "memory": memory * (1 << 20), "memory_busy": taken * (1 << 20), "gpus": gpus, "gpus_busy": busy,
+        "gpus_blocked": blocked, "gpu_type": gres[0][0] if gres else "", "reason": _text(node.get("reason"))[:200],
+        "partitions": _words(node.get("partitions")),
+    }  # fmt: skip
+
+
+def _count(gres: list[tuple[str, str]]) -> int:
+    return sum(int(count) for _, count in gres)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, dict):
+        value = value.get("number") if value.get("set", True) and not value.get("infinite") else None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _time(value: Any) -> float | None:
+    found = _number(value)
+    return float(found) if found else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [part for part in re.split(r"[,+]", value.upper() if value.islower() else value) if part]
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
+def _word(value: Any) -> str:
+    words = _words(value)
+    return words[0] if words else ""
+
+
+def _exit(value: Any) -> tuple[int | None, int | None]:
+    if isinstance(value, dict):
+        signal = value.get("signal")
+        signal = signal.get("id", signal.get("signal_id")) if isinstance(signal, dict) else signal
+        code, killed = _number(value.get("return_code")), _number(signal)
+        return None if code is None else int(code), int(killed) if killed else None
+    found = _number(value)
+    return (None, None) if found is None else (int(found) >> 8, int(found) & 127 or None)
+
+
+def _found(pattern: re.Pattern[str], text: str) -> float | None:
+    found = pattern.search(text)
+    return float(found[1]) if found else None
+
+
+def _memory(tres: str) -> float:
+    found = _MEMORY.search(tres)
+    return float(found[1]) * 1024 ** (" KMGTP".index(found[2] or "M")) if found else 0.0

@@ -1,0 +1,207 @@
+"""The pages of jobs in a real browser, as a user and as an administrator, wide and on a phone, in two languages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browsing import until
+from jobs_server import EVIL, PASSWORD, Server, filed, node_batch, served
+
+from peerway.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from selenium.webdriver import Chrome
+
+PICTURES = Path(__file__).resolve().parents[2] / "out" / "jobs"
+ONLINE = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("jobs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Chrome, server: Server) -> Iterator[Callable[..., Chrome]]:
+    """Open a page of the server as somebody."""
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, **ONLINE})
+    at: dict[str, Any] = {"who": None}
+
+    def open_page(who: str, path: str, width: int = 1280, scheme: str = "light", lang: str = "en") -> Chrome:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        if at["who"] != who:
+            browser.get(server.url + "/login")
+            browser.delete_all_cookies()
+            browser.get(server.url + "/login")
+            browser.find_element("name", "name").send_keys(who)
+            browser.find_element("name", "password").send_keys(PASSWORD + "\n")
+            until(browser, "return location.pathname === '/jobs'")
+            at["who"] = who
+        browser.add_cookie({"name": "peerway_language", "value": lang})
+        browser.get(server.url + path)
+        return browser
+
+    yield open_page
+    browser.get("about:blank")
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions", {**ONLINE, "offline": True})
+
+
+def picture(browser: Chrome, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    high = min(browser.execute_script("return document.documentElement.scrollHeight"), 6000)
+    wide = browser.execute_script("return innerWidth")
+    size = {"width": wide, "height": max(high, 700), "deviceScaleFactor": 1, "mobile": wide < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.save_screenshot(str(PICTURES / f"{name}.png"))
+
+
+def complaints(browser: Chrome) -> list[str]:
+    entries: list[dict[str, Any]] = browser.get_log("browser")  # type: ignore[no-untyped-call]
+    return [e["message"] for e in entries if e["level"] in ("SEVERE", "WARNING") and "favicon" not in e["message"]]
+
+
+def text_of(browser: Chrome) -> str:
+    return str(browser.execute_script("return document.querySelector('main').innerText"))
+
+
+def graphs_drawn(browser: Chrome) -> None:
+    until(browser, "return document.getElementById('graphs').getAttribute('aria-busy') === 'false'")
+    until(browser, "return [...document.querySelectorAll('.plot')].every((p) => p.querySelector('.main-svg'))")
+
+
+def test_a_user_sees_own_jobs_with_their_conclusions(shown: Callable[..., Chrome]) -> None:
+    browser = shown("alice", "/jobs")
+    text = text_of(browser)
+    for job, verdict in (("101", "efficient"), ("102", "inefficient"), ("105", "no data"), ("107", "too short")):
+        row = browser.execute_script(
+            "return [...document.querySelectorAll('tbody tr')].find((r) => r.querySelector('.id').textContent === "
+            "arguments[0]).innerText", job,
+        )  # fmt: skip
+        assert verdict in row, row
+    assert "103" not in text
+    assert browser.find_elements("css selector", "main img") == []
+    assert printable(EVIL) in text
+    picture(browser, "my-jobs")
+    assert complaints(browser) == []
+
+
+def test_a_jobs_page_draws_every_gpu_and_core_and_says_what_to_change(shown: Callable[..., Chrome]) -> None:
+    browser = shown("alice", "/jobs/102")
+    graphs_drawn(browser)
+    text = text_of(browser)
+    assert "Of 4 GPUs only 1 computed" in text
+    assert "#SBATCH --gres=gpu:1" in text
+    lines = "return document.querySelector('.plot').querySelectorAll('.scatterlayer .trace').length"
+    assert browser.execute_script(lines) == 4
+    assert browser.execute_script("return document.querySelector('.strips canvas').height / 3 >= 32")
+    assert browser.find_elements("css selector", ".steps rect")
+    browser.execute_script("document.querySelector('details').open = true")
+    assert "used_share" in browser.execute_script("return document.body.textContent")
+    picture(browser, "job")
+    assert complaints(browser) == []
+
+
+def test_another_users_job_is_not_there(shown: Callable[..., Chrome]) -> None:
+    browser = shown("alice", "/jobs/103")
+    assert "no such page" in text_of(browser)
+    complaints(browser)  # the browser notes the 404
+
+
+def test_the_cluster_page_counts_and_has_a_tile_for_each_node(
+    shown: Callable[..., Chrome], server: Server
+) -> None:
+    server.app.state.peerway.live.saw(filed(node_batch()))
+    browser = shown("alice", "/cluster")
+    assert len(browser.find_elements("css selector", ".tile")) == 10
+    text = text_of(browser)
+    for words in ("GPUs blocked", "Jobs waiting", "640 cores, 9 GPUs", "People computing", "node01"):
+        assert words in text
+    picture(browser, "cluster")
+    assert complaints(browser) == []
+
+
+def test_the_cluster_page_updates_itself(shown: Callable[..., Chrome], server: Server) -> None:
+    browser = shown("alice", "/cluster?every=500")
+    browser.execute_script("window.same = true")
+    server.app.state.peerway.live.saw(filed(node_batch(2, "fresh-node")))
+    until(browser, "return document.querySelector('.tiles').innerText.includes('fresh-node')")
+    assert browser.execute_script("return window.same")
+
+
+def test_an_administrator_sees_what_was_wasted_and_tries_rules(shown: Callable[..., Chrome]) -> None:
+    browser = shown("admin", "/admin/jobs?days=30")
+    ids = [each.text for each in browser.find_elements("css selector", ".id")]
+    assert ids[0] == "102"
+    assert "103" in ids
+    picture(browser, "wasted")
+    browser = shown("admin", "/admin/rules")
+    browser.execute_script("document.getElementById('text').value = arguments[0]", ONE_RULE)
+    browser.find_element("id", "replay").click()
+    until(browser, "return document.querySelector('#replayed table') !== null")
+    assert "everything" in browser.find_element("id", "replayed").text
+    picture(browser, "rules")
+    assert complaints(browser) == []
+    browser.execute_script("document.getElementById('text').value = '[[rule]]\\nname = 7'")
+    browser.find_element("css selector", ".rules .filter button:not([type])").click()
+    until(browser, "return document.querySelector('#wrong') !== null")
+    assert "line 1" in browser.find_element("id", "wrong").text
+    complaints(browser)
+
+
+def test_statistics_and_tokens(shown: Callable[..., Chrome]) -> None:
+    browser = shown("admin", "/statistics?by=account")
+    assert "chem" in text_of(browser)
+    picture(browser, "statistics")
+    browser = shown("admin", "/tokens")
+    browser.find_element("css selector", "main .filter button").click()
+    until(browser, "return document.querySelector('main pre') !== null")
+    assert len(browser.find_element("css selector", "main pre").text) == 43
+    assert complaints(browser) == []
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/jobs/102", "/cluster", "/statistics"])
+def test_on_a_phone_in_russian_and_in_the_dark_it_fits(shown: Callable[..., Chrome], path: str) -> None:
+    browser = shown("alice", path, 390, "dark", "ru")
+    if path == "/jobs/102":
+        graphs_drawn(browser)
+    assert browser.execute_script("return document.documentElement.lang") == "ru"
+    wide = browser.execute_script("return document.documentElement.scrollWidth")
+    picture(browser, f"phone{path.replace('/', '-')}")
+    assert wide <= 390
+    assert complaints(browser) == []
+
+
+def test_it_can_be_used_by_keyboard(shown: Callable[..., Chrome]) -> None:
+    from selenium.webdriver import ActionChains, Keys
+
+    browser = shown("alice", "/jobs")
+    seen = []
+    for _ in range(25):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        seen.append(browser.execute_script("return document.activeElement.textContent.trim()"))
+        if seen[-1] == "102":
+            break
+    assert seen[0] == "To the content"
+    assert seen[-1] == "102"
+    ActionChains(browser).send_keys(Keys.ENTER).perform()
+    until(browser, "return location.pathname === '/jobs/102'")
+    complaints(browser)
+
+
+ONE_RULE = """
+[[rule]]
+name = "everything"
+tag = { en = "all", ru = "всё" }
+applies = "True"
+condition = "job.elapsed > 0"
+conclusion = { en = "x", ru = "х" }
+advice = { en = "x", ru = "х" }
+"""
