@@ -11,6 +11,7 @@ from pathlib import Path
 from fastapi import FastAPI, Request, Response
 from fastapi.staticfiles import StaticFiles
 
+from peerway.jobs import sync
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.serve import api, pages
 from peerway.jobs.serve.access import Access, Portal
@@ -28,6 +29,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+ASK_SLURM_S = 30
 HEADERS = {
     "Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
     "X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
@@ -36,15 +38,16 @@ HEADERS = {
 
 def create_app(
     monitor: Monitor, *, portal: Portal | None = None, provider: Provider | None = None, work: bool = True,
-    secure: bool = False,
+    secure: bool = False, slurm: bool = False,
 ) -> FastAPI:  # fmt: skip
-    """The application of a monitor. `work`: also judge and tidy; `secure`: cookies go over TLS alone."""
+    """The application of a monitor. `work`: also judge and tidy; `secure`: cookies go over TLS alone; `slurm`: ask
+    Slurm for jobs and nodes."""
     people, live = People(monitor.jobs), Live()
     ingest = Ingest(monitor, live, _report)
     state = State(monitor, Access(monitor, people, portal), people, live, ingest)
     app = FastAPI(
         title="Peerway jobs", version="1", openapi_url="/api/v1/openapi.json", docs_url=None, redoc_url=None,
-        lifespan=lambda _: _beside(state, work),
+        lifespan=lambda _: _beside(state, work, slurm),
     )  # fmt: skip
     app.state.peerway = state
     app.include_router(api.router(state))
@@ -66,11 +69,15 @@ def create_app(
 
 
 @asynccontextmanager
-async def _beside(state: State, work: bool) -> AsyncIterator[None]:
+async def _beside(state: State, work: bool, slurm: bool) -> AsyncIterator[None]:
     stop = threading.Event()
     writer = asyncio.create_task(state.ingest.write())
-    worker = threading.Thread(target=state.monitor.work, args=(stop, _report), daemon=True)
+    workers = []
     if work:
+        workers.append(threading.Thread(target=state.monitor.work, args=(stop, _report), daemon=True))
+    if slurm:
+        workers.append(threading.Thread(target=_ask_slurm, args=(state.monitor, stop), daemon=True))
+    for worker in workers:
         worker.start()
     try:
         yield
@@ -79,8 +86,25 @@ async def _beside(state: State, work: bool) -> AsyncIterator[None]:
         writer.cancel()
         with suppress(asyncio.CancelledError):
             await writer
-        if work:
+        for worker in workers:
             await asyncio.to_thread(worker.join, 30)
+
+
+def _ask_slurm(monitor: Monitor, stop: threading.Event) -> None:
+    """Ask now and then; what fails is reported once, until it works again."""
+    told = ""
+    while True:
+        try:
+            sync.once(monitor.jobs)
+            told = ""
+        except sync.SlurmFailed as error:
+            if str(error) != told:
+                LOG.warning("%s", error)
+            told = str(error)
+        except Exception as error:
+            _report("asking Slurm", error)
+        if stop.wait(ASK_SLURM_S):
+            return
 
 
 def _report(what: str, error: Exception) -> None:

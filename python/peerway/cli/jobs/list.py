@@ -1,0 +1,69 @@
+"""`peerway jobs list`: jobs, the newest first or the most wasteful first."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from peerway.bench.allowance import parse_time
+from peerway.cli.options import parsed
+from peerway.jobs.asking import several, source_options
+from peerway.jobs.store.lists import MOST, Filter
+from peerway.jobs.store.runs import Run
+from peerway.printable import json_text
+from peerway.terminal import say, table_console
+
+
+@click.command()
+@click.option("--user", help="Whose  [default: yours]")
+@click.option("--everyone", is_flag=True, help="Of all users that you may see.")
+@click.option("--account", default="", help="Only of this account.")
+@click.option("--inefficient", is_flag=True, help="Only those that the rules found inefficient.")
+@click.option("--running", is_flag=True, help="Only those that run.")
+@click.option("--since", callback=parsed(parse_time), metavar="TIME", help="Only those started since: 12h, 7d.")
+@click.option("-n", "most", type=click.IntRange(1, MOST), default=50, show_default=True, help="At most so many.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@source_options
+def command(
+    user: str | None, everyone: bool, account: str, inefficient: bool, running: bool, since: float | None,
+    most: int, as_json: bool, data: Path, server: str | None,
+) -> None:  # fmt: skip
+    """List jobs, the newest first."""
+    wanted = Filter(
+        user="" if everyone else user or getpass.getuser(), account=account, state="running" if running else "",
+        verdict="inefficient" if inefficient else "", since=time.time() - since if since else 0,
+    )  # fmt: skip
+    tell(several(data, server, wanted, most, "started"), as_json)
+
+
+def tell(runs: list[Run], as_json: bool) -> None:
+    """Print jobs as a table, or as JSON."""
+    from rich.table import Table
+
+    from peerway.jobs.rules.template import duration
+
+    if as_json:
+        say(json_text([{k: v for k, v in asdict(run).items() if k != "script"} for run in runs], indent=2))
+        return
+    if not runs:
+        say("no jobs", err=True)
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("job", "user", "name", "state", "elapsed", "cores", "GPUs", "CPU", "GPU", "idle GPU h", "verdict", "finding"):
+        table.add_column(name, no_wrap=name not in ("name", "finding"))
+    now = time.time()
+    for run in runs:
+        table.add_row(
+            run.job, run.user, run.name[:24], run.state, duration(run.elapsed(now), "en"), f"{run.cores:g}", f"{run.gpus:g}",
+            _share(run.cpu_efficiency), _share(run.gpu_efficiency) if run.gpus else "", f"{run.idle_gpu_hours:.1f}",
+            run.verdict, run.tag,
+        )  # fmt: skip
+    table_console().print(table)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value * 100:.0f} %"

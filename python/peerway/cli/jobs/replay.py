@@ -1,0 +1,53 @@
+"""`peerway jobs replay`: what other rules would have said."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from peerway.bench.allowance import parse_time
+from peerway.cli.options import parsed
+from peerway.jobs.places import data_option, monitor_at
+from peerway.printable import json_text
+from peerway.terminal import say, table_console
+
+
+@click.command()
+@click.option("--rules", "file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="The rules to try.")  # fmt: skip
+@click.option("--since", callback=parsed(parse_time), default="7d", show_default=True, metavar="TIME",
+              help="The jobs that ended since: 12h, 30d.")  # fmt: skip
+@click.option("-n", "most", type=click.IntRange(1), default=1000, show_default=True, help="At most so many jobs.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@data_option
+def command(file: Path, since: float, most: int, as_json: bool, data: Path) -> None:
+    """Judge past jobs by other rules and show what would change. Nothing is changed."""
+    from rich.table import Table
+
+    from peerway.jobs.rules.load import BadRules, read_rules
+    from peerway.jobs.rules.replay import replayed
+
+    try:
+        rules = read_rules(file)
+    except BadRules as error:
+        raise click.ClickException(str(error)) from None
+    with monitor_at(data) as monitor:
+        found = replayed(monitor, rules, time.time() - since, most)
+    if as_json:
+        say(json_text(found, indent=2))
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("rule", "in force", "with these"):
+        table.add_column(name, justify="left" if name == "rule" else "right")
+    for name, (before, after) in found["findings"].items():
+        table.add_row(name, str(before), str(after))
+    for key, name in (("freed_gpu_hours", "GPU-hours that could be freed"), ("freed_core_hours", "core-hours that could be freed")):
+        table.add_row(name, *(f"{value:.1f}" for value in found[key]))
+    table_console().print(table)
+    more = f"; only the newest {most}, there are more" if found["more"] else ""
+    say(f"{found['judged']} jobs judged{more}, {found['changed']} with another verdict")
+    for each in found["jobs"]:
+        gone, new = (", ".join(each[key]) or "-" for key in ("gone", "new"))
+        say(f"  {each['job']} {each['user']}: {each['state'][0]} -> {each['state'][1]}; gone: {gone}; new: {new}")

@@ -1,0 +1,24 @@
+"""`peerway jobs top`: the jobs that waste most now."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from peerway.cli.jobs.list import tell
+from peerway.jobs.asking import several, source_options
+from peerway.jobs.store.lists import Filter
+
+
+@click.command()
+@click.option("--finished", is_flag=True, help="Those of the last 7 days, instead of those that run.")
+@click.option("-n", "most", type=click.IntRange(1, 500), default=20, show_default=True, help="At most so many.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@source_options
+def command(finished: bool, most: int, as_json: bool, data: Path, server: str | None) -> None:
+    """Show the running jobs that waste most, by idle GPU-hours and core-hours."""
+    state = "finished" if finished else "running"
+    wanted = Filter(state=state, since=time.time() - 7 * 86400 if finished else 0)
+    tell(several(data, server, wanted, most, "wasted"), as_json)

@@ -1,0 +1,141 @@
+"""Samples in VictoriaMetrics or Prometheus: written by remote write, read by PromQL.
+
+A series is the metric with the labels node and device; no job's id is ever a label. Retention and thinning are
+that server's own. Prometheus has to be started with --web.enable-remote-write-receiver, and with
+storage.tsdb.out_of_order_time_window in its settings for as long as an agent may be away.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from peerway.jobs.metrics import METRICS
+from peerway.jobs.store.chunk import Points, merged
+from peerway.jobs.store.samples import Filed, Key, Policy, Samples, columns, time_ms
+
+TIMEOUT_S = 60
+_PIECE_MS = 6 * 3_600_000  # of one query: servers bound how many samples an answer has
+_PERIODS = 10_000
+
+
+class StoreFailed(OSError):
+    """The time-series database did not take or give samples."""
+
+
+class PromStore(Samples):
+    """Samples in a server at `url`."""
+
+    def __init__(self, url: str) -> None:
+        """Raises ValueError for what is no address."""
+        if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+            raise ValueError(f"a time-series database is an address such as http://127.0.0.1:8428, not {url!r}")
+        self._url = url.rstrip("/")
+
+    def put(self, batches: Sequence[Filed]) -> None:
+        """Taken by the server when this returns."""
+        import cramjam
+
+        series: defaultdict[tuple[str, str, str], list[tuple[int, float]]] = defaultdict(list)
+        for filed in batches:
+            at = time_ms(filed)
+            for _, device, metric, value in columns(filed):
+                series[metric, filed.batch.node, device].append((at, value))
+        if not series:
+            return
+        body = write_request(series)
+        self._ask(
+            "/api/v1/write", bytes(cramjam.snappy.compress_raw(body)),
+            {"Content-Type": "application/x-protobuf", "Content-Encoding": "snappy",
+             "X-Prometheus-Remote-Write-Version": "0.1.0"},
+        )  # fmt: skip
+
+    def read(
+        self, node: str, kind: str, start_ms: int, end_ms: int,
+        devices: Iterable[str] | None = None, metrics: Iterable[str] | None = None,
+    ) -> dict[Key, Points]:  # fmt: skip
+        """By range selectors, whose answers are the samples as they were written."""
+        only = None if devices is None else frozenset(devices)
+        wanted = [m.name for m in METRICS.values() if m.kind == kind and (metrics is None or m.name in metrics)]
+        selector = f'{{__name__=~"{"|".join(wanted)}",node={quoted(node)}}}'
+        parts: defaultdict[Key, list[Points]] = defaultdict(list)
+        begin = start_ms
+        while begin < end_ms and wanted:
+            end = min(begin + _PIECE_MS, end_ms)
+            # An instant query of a range has the samples within it, its right end included.
+            query = {"query": f"{selector}[{end - begin}ms]", "time": f"{end / 1000:.3f}"}
+            answer = self._ask("/api/v1/query?" + urllib.parse.urlencode(query), None, {})
+            for each in json.loads(answer)["data"]["result"]:
+                labels = each["metric"]
+                if only is None or labels["device"] in only:
+                    parts[labels["device"], labels["__name__"]].append(_points(each["values"], begin, end))
+            begin = end
+        found = {key: merged(several) for key, several in parts.items()}
+        return {key: points for key, points in found.items() if points.times.size}
+
+    def tidy(self, now_ms: int, policy: Policy) -> None:
+        """Nothing: the server does it by its own settings."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _ask(self, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
+        request = urllib.request.Request(self._url + path, data=body, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+                return bytes(answer.read())
+        except urllib.error.HTTPError as error:
+            why = error.read(500).decode(errors="replace")
+            raise StoreFailed(f"{self._url} answered {error.code}: {why}") from None
+        except OSError as error:
+            raise StoreFailed(f"cannot reach {self._url}: {error}") from None
+
+
+def quoted(text: str) -> str:
+    """A text as PromQL writes it: nothing of it is read as a selector."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _points(values: list[list[Any]], begin: int, end: int) -> Points:
+    times = np.array([round(float(value[0]) * 1000) for value in values], np.int64)
+    figures = np.array([float(value[1]) for value in values])
+    inside = (times > begin) & (times <= end)
+    times, figures = times[inside], figures[inside]
+    period = int(np.median(np.diff(times))) if times.size > 1 else _PERIODS
+    return Points(times, figures, period)
+
+
+# -- the protocol buffers of remote write 1.0: three messages of two fields each
+
+
+def write_request(series: dict[tuple[str, str, str], list[tuple[int, float]]]) -> bytes:
+    """WriteRequest{timeseries: [{labels: [{name, value}], samples: [{value, timestamp}]}]}."""
+    return b"".join(_field(1, _series(*key, samples)) for key, samples in series.items())
+
+
+def _series(metric: str, node: str, device: str, samples: list[tuple[int, float]]) -> bytes:
+    labels = (("__name__", metric), ("device", device), ("node", node))  # sorted, as the protocol asks
+    parts = [_field(1, _field(1, name.encode()) + _field(2, value.encode())) for name, value in labels]
+    parts += [_field(2, b"\x09" + struct.pack("<d", value) + b"\x10" + _varint(at)) for at, value in sorted(samples)]
+    return b"".join(parts)
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    found.append(value)
+    return bytes(found)

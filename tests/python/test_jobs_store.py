@@ -1,0 +1,303 @@
+"""The contract of the stores of samples, on the embedded one and on real servers; jobs and what is acknowledged."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from jobs_scene import BOOT, START, Job, filed, put
+
+from peerway.jobs.batch import Batch, Interval, Samples
+from peerway.jobs.monitor import Monitor
+from peerway.jobs.store.chunk import BadChunk, Points, merged, packed, unpacked
+from peerway.jobs.store.chunks import ChunkStore
+from peerway.jobs.store.jobs import JobStore
+from peerway.jobs.store.promql import PromStore, quoted
+from peerway.jobs.store.ranges import add, has
+from peerway.jobs.store.samples import DAY_MS, Policy, thinned
+from peerway.jobs.store.samples import Samples as Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+BASE = int(time.time()) // 3600 * 3600 * 1000 - 4 * 3_600_000  # servers take only what is not too old
+
+
+def batch(seq: int, node: str = "n1", stream: str = "0" * 32, **more: object) -> Batch:
+    at = BASE + seq * 10_000
+    gpu = Samples(["GPU-a", "GPU-b"], {"gpu_utilization_ratio": [seq / 1000, None], "gpu_power_watts": [100.5, seq]})
+    node_part = Samples(["node"], {"node_cpu_busy_seconds_total": [seq * 3.25]})
+    return Batch(node, stream, seq, BOOT, at, seq * 10_000, samples={"gpu": gpu, "node": node_part}, **more)  # type: ignore[arg-type]
+
+
+def prometheus(folder: Path, port: int) -> list[str]:
+    (folder / "p.yml").write_text("storage:\n  tsdb:\n    out_of_order_time_window: 30d\n")
+    return ["prometheus", f"--config.file={folder}/p.yml", f"--storage.tsdb.path={folder}/d",
+            f"--web.listen-address=127.0.0.1:{port}", "--web.enable-remote-write-receiver", "--log.level=error"]  # fmt: skip
+
+
+def victoria(folder: Path, port: int) -> list[str]:
+    return ["victoria-metrics", f"-storageDataPath={folder}/d", f"-httpListenAddr=127.0.0.1:{port}",
+            "-search.latencyOffset=0s", "-loggerLevel=ERROR", "-memory.allowedBytes=64MB"]  # fmt: skip
+
+
+SERVERS: dict[str, Callable[[Path, int], list[str]]] = {"prometheus": prometheus, "victoria-metrics": victoria}
+
+
+@pytest.fixture(scope="module", params=["embedded", *SERVERS])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    folder = tmp_path_factory.mktemp("samples")
+    if request.param == "embedded":
+        found = ChunkStore(folder)
+        yield found
+        found.close()
+        return
+    if not shutil.which(request.param):
+        pytest.skip(f"there is no {request.param}; on Debian: apt-get install {request.param}")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(SERVERS[request.param](folder, port), stdout=log, stderr=log)
+    try:
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=5).close()
+                break
+            except OSError:
+                assert server.poll() is None, (folder / "log").read_text()
+                time.sleep(0.1)
+        yield PromStore(f"http://127.0.0.1:{port}")
+    finally:
+        server.kill()
+        server.wait()
+
+
+def read(store: Store, node: str, start: int, end: int, count: int) -> dict[tuple[str, str], Points]:
+    """What the store gives, once it gives `count` samples: a server shows what it took a moment later."""
+    for _ in range(200):
+        found = store.read(node, "gpu", BASE + start * 10_000, BASE + end * 10_000)
+        if sum(points.times.size for points in found.values()) >= count or isinstance(store, ChunkStore):
+            break
+        time.sleep(0.1)
+    return found
+
+
+def test_what_was_put_is_read_again_exactly(store: Store) -> None:
+    store.put([filed(batch(seq, "exact"), period_ms=10_000) for seq in range(1, 1001)])
+    found = read(store, "exact", 0, 1000, 3000)
+    assert {key for key in found} == {("GPU-a", "gpu_utilization_ratio"), ("GPU-a", "gpu_power_watts"), ("GPU-b", "gpu_power_watts")}
+    use = found["GPU-a", "gpu_utilization_ratio"]
+    assert use.times.tolist() == [BASE + seq * 10_000 for seq in range(1, 1001)]
+    assert use.values.tolist() == [seq / 1000 for seq in range(1, 1001)]
+    assert use.period == 10_000
+    part = store.read("exact", "gpu", BASE + 100_000, BASE + 200_000, ["GPU-b"], ["gpu_power_watts"])
+    assert list(part) == [("GPU-b", "gpu_power_watts")]
+    assert part["GPU-b", "gpu_power_watts"].values.tolist() == [float(seq) for seq in range(11, 21)]
+    assert store.read("exact", "core", BASE, BASE + 10**7) == {}
+    assert store.read("nobody", "gpu", BASE, BASE + 10**7) == {}
+
+
+def test_twice_late_and_out_of_order_is_as_once_and_in_order(store: Store) -> None:
+    batches = [filed(batch(seq, "late"), period_ms=10_000) for seq in range(1, 301)]
+    random.Random(7).shuffle(batches)
+    store.put(batches[:200])
+    read(store, "late", 0, 300, 600)
+    store.tidy(int(time.time() * 1000), Policy())  # seals what is over; the rest comes late
+    store.put(batches[100:])
+    store.tidy(int(time.time() * 1000), Policy())
+    use = read(store, "late", 0, 300, 900)["GPU-a", "gpu_utilization_ratio"]
+    assert use.times.tolist() == [BASE + seq * 10_000 for seq in range(1, 301)]
+    assert use.values.tolist() == [seq / 1000 for seq in range(1, 301)]
+
+
+@pytest.mark.parametrize("name", ['a"} or {node=~".*', "a\\", "a\nb", 'x"}[1d] or vector(1) #'])
+def test_no_name_leaves_its_quotes_in_promql(store: Store, name: str) -> None:
+    assert store.read(name, "gpu", BASE, BASE + 10_000_000) == {}
+    inside = quoted(name)[1:-1].replace("\\\\", "").replace('\\"', "")
+    assert '"' not in inside
+    assert "\n" not in inside
+
+
+# -- the embedded one alone
+
+
+def test_a_chunk_is_exact_and_much_smaller_than_its_samples() -> None:
+    times = BASE + np.arange(0, 3600_000, 10_000)
+    values = np.random.default_rng(1).random(times.size)
+    block = packed({"a": Points(times, values, 10_000), "b": Points(times, np.round(values, 1), 10_000)})
+    found = unpacked(block)
+    assert (found["a"].times == times).all()
+    assert (found["a"].values == values).all()
+    assert list(unpacked(block, frozenset("b"))) == ["b"]
+    assert len(packed({"a": Points(times, np.ones(times.size), 10_000)})) < 300
+    for damaged in (b"", b"PWC1", block[:-9], b"XXXX" + block[4:]):
+        with pytest.raises(BadChunk):
+            unpacked(damaged)
+
+
+def test_of_two_samples_of_one_time_the_later_counts() -> None:
+    one = Points(np.array([1, 2, 3]), np.array([1.0, 2.0, 3.0]), 1)
+    both = merged([one, Points(np.array([2]), np.array([9.0]), 1)])
+    assert both.times.tolist() == [1, 2, 3]
+    assert both.values.tolist() == [1, 9, 3]
+
+
+def test_old_days_are_thinned_to_means_and_older_months_dropped(tmp_path: Path) -> None:
+    store = ChunkStore(tmp_path)
+    store.put([filed(batch(seq), period_ms=10_000) for seq in range(1, 361)])
+    store.tidy(BASE + DAY_MS, Policy())
+    assert sorted(path.name for path in tmp_path.glob("day-*.db"))
+    store.tidy(BASE + 40 * DAY_MS, Policy())
+    assert not [*tmp_path.glob("day-*")]
+    found = store.read("n1", "gpu", BASE, BASE + 3_600_000)["GPU-a", "gpu_utilization_ratio"]
+    assert found.period == 300_000
+    assert found.times.size == 12
+    assert found.values[0] == pytest.approx(sum(range(1, 31)) / 30 / 1000)
+    busy = store.read("n1", "node", BASE, BASE + 3_600_000)["node", "node_cpu_busy_seconds_total"]
+    assert busy.values[-1] == 360 * 3.25  # of a counter the last value
+    store.tidy(BASE + 500 * DAY_MS, Policy())
+    assert store.read("n1", "gpu", BASE, BASE + 3_600_000) == {}
+    assert thinned("gpu_power_watts", Points(np.empty(0, np.int64), np.empty(0), 1), 10).times.size == 0
+    store.close()
+
+
+def test_a_seal_that_was_interrupted_loses_and_doubles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ChunkStore(tmp_path)
+    store.put([filed(batch(seq), period_ms=10_000) for seq in range(1, 181)])
+
+    class Dying:
+        def __getattr__(self, name: str) -> object:
+            if name == "executemany":
+                raise KeyboardInterrupt  # the batches are about to be deleted: the chunks are written
+            return getattr(base, name)
+
+    base = store._incoming
+    store._incoming = Dying()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        store.seal(BASE + DAY_MS)
+    store._incoming = base
+    store.close()
+    store = ChunkStore(tmp_path)
+    for _ in range(2):
+        use = store.read("n1", "gpu", BASE, BASE + DAY_MS)["GPU-a", "gpu_utilization_ratio"]
+        assert use.times.size == 180
+        store.seal(BASE + DAY_MS)
+    store.close()
+
+
+WRITER = """
+import sys, pathlib
+sys.path[:0] = [sys.argv[2]]
+from test_jobs_store import batch, filed
+from peerway.jobs.store.chunks import ChunkStore
+from peerway.jobs.store.jobs import JobStore
+folder = pathlib.Path(sys.argv[1])
+samples, jobs = ChunkStore(folder / "samples"), JobStore(folder / "jobs.db")
+for first in range(1, 100_000, 5):
+    several = [filed(batch(seq), period_ms=10_000) for seq in range(first, first + 5)]
+    samples.put(several)
+    jobs.file(several)
+    print(first + 4, flush=True)
+"""
+
+
+def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    here = os.path.dirname(__file__)  # noqa: PTH120
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path), here], stdout=subprocess.PIPE, text=True
+    )
+    assert writer.stdout is not None
+    told = 0
+    for line in writer.stdout:
+        told = int(line)
+        if told >= 200:
+            writer.send_signal(signal.SIGKILL)
+            break
+    told = max([told, *(int(line) for line in writer.stdout.read().split())])
+    writer.wait()
+    samples, jobs = ChunkStore(tmp_path / "samples"), JobStore(tmp_path / "jobs.db")
+    times = samples.read("n1", "gpu", BASE, BASE + 10**9)["GPU-a", "gpu_utilization_ratio"].times
+    assert set(range(1, told + 1)) <= {int(at - BASE) // 10_000 for at in times}
+    assert all(jobs.known("n1", "0" * 32, seq) for seq in range(1, told + 1))
+    samples.close()
+    jobs.close()
+
+
+# -- jobs and intervals
+
+
+def test_ranges_hold_what_came_in_any_order() -> None:
+    numbers = [*range(1, 60), *range(70, 90)]
+    random.Random(3).shuffle(numbers)
+    ranges: list[list[int]] = []
+    assert all(add(ranges, number) for number in numbers)
+    assert ranges == [[1, 59], [70, 89]]
+    assert not add(ranges, 75)
+    assert has(ranges, 59)
+    assert not has(ranges, 60)
+
+
+def interval(ident: str, start: int, end: int | None, **more: object) -> Interval:
+    return Interval(ident, 7, BASE + start * 1000, None if end is None else BASE + end * 1000, user="alice", cpus=4,
+                    gpus=["GPU-a"], **more)  # type: ignore[arg-type]  # fmt: skip
+
+
+def test_a_requeued_job_has_two_runs_and_neither_gets_the_others_use(tmp_path: Path) -> None:
+    monitor = Monitor(tmp_path, clock=lambda: BASE / 1000 + 4000)
+    first, second = interval("a1", 0, 1000), interval("a2", 1100, 2000)
+    batches = [batch(seq) for seq in range(1, 301)]
+    batches[0].intervals = [first]
+    batches[150].intervals = [second]
+    everything = [filed(each, period_ms=10_000) for each in batches]
+    monitor.samples.put(everything)
+    monitor.jobs.file(reversed(everything))  # even when the second is told of first
+    monitor.jobs.file(everything)
+    assert monitor.jobs.restarts("7") == [0, 1]
+    for run in (monitor.jobs.run("7", 0), monitor.jobs.run("7", 1)):
+        assert run is not None
+        times = [t for series in monitor.measured(run)["gpu.utilization"] or () for t in series.times]
+        assert run.started is not None
+        assert run.ended is not None
+        assert run.started < min(times)
+        assert max(times) <= run.ended
+    monitor.close()
+
+
+def test_an_interval_is_mended_and_an_older_telling_changes_nothing(tmp_path: Path) -> None:
+    store = JobStore(tmp_path / "jobs.db")
+    early, late = batch(1), batch(2)
+    early.intervals, late.intervals = [interval("a1", 0, None)], [interval("a1", 0, 500)]
+    store.file([filed(late)])
+    store.file([filed(early)])
+    run = store.run("7")
+    assert run is not None
+    assert run.ended == BASE / 1000 + 500
+    assert run.state == "ENDED"
+    assert run.cores == 4
+    store.close()
+
+
+def test_a_batch_is_filed_once(tmp_path: Path) -> None:
+    monitor = Monitor(tmp_path, clock=lambda: START + 9000.0)
+    job = Job(9, {"step_cpu_user_seconds_total": 3.0}, minutes=30)
+    put(monitor, job)
+    put(monitor, job)
+    assert monitor.jobs.reader.execute("SELECT count(*) FROM intervals").fetchone()[0] == 2
+    run = monitor.jobs.run("9")
+    assert run is not None
+    cpu = monitor.measured(run)["step.cpu"]
+    assert cpu is not None
+    assert cpu[0].mean() == pytest.approx(3.0)
+    monitor.close()
