@@ -38,7 +38,7 @@ def scene(monitor: Monitor) -> None:
     put(
         monitor,
         Job(101, {cpu: 30.0, memory: 200 * GIB, gpu: wave, **gpus, **busy}, cores=32, gpus=4, node_cores=64,
-            node_gpus=8, memory=256 * GIB, slurm={"name": "train-resnet"}),
+            node_gpus=8, memory=256 * GIB, node_memory=512 * GIB, slurm={"name": "train-resnet"}),
         Job(102, {cpu: 1.0, memory: 3 * GIB, gpu: [0.9, 0.0, 0.0, 0.0], **gpus, **busy}, cores=32, gpus=4, node_cores=64,
             node_gpus=8, memory=256 * GIB, slurm={"name": EVIL, "account": EVIL_QUOTED}),
         Job(103, {cpu: 1.0, memory: 2 * GIB, **busy}, cores=16, slurm={"name": "mesh", "user": "bob", "account": "chem"}),

@@ -56,7 +56,8 @@ def summary(run: Run, verdict: dict[str, Any] | None, now: float, language: str 
         rows.append((words["core_idle"], figure(hours["idle_core_hours"], language)))
     wide = max(len(name) for name, _ in rows)
     lines = [f"{name:<{wide}}  {value}" for name, value in rows]
-    return "\n".join([*lines, "", *_findings(verdict, words, language)]).rstrip() + "\n"
+    text = "\n".join([*lines, "", *_findings(verdict, words, language)])
+    return text.replace("\u00a0", " ").rstrip() + "\n"  # terminals and files have no need of it
 
 
 def _bar(value: float | None, no_data: str) -> str:
@@ -73,10 +74,10 @@ def _findings(verdict: dict[str, Any] | None, words: dict[str, str], language: s
         return [words["nothing"]] if verdict["state"] == "efficient" else []
     lines: list[str] = []
     for each in verdict["findings"]:
-        lines += _wrapped(f"* {printable(each['tag'][language])}: {printable(each['conclusion'][language])}", "  ")
-        lines += _wrapped(f"  {words['change']}: {printable(each['advice'][language])}", "  ")
+        lines += _wrapped(f"* {printable(each['tag'][language])}: {each['conclusion'][language]}", "  ")
+        lines += _wrapped(f"  {words['change']}: {each['advice'][language]}", "  ")
         if each.get("script"):
-            lines.append(f"      {printable(each['script'])}")
+            lines.append(f"      {each['script']}")
     return lines
 
 

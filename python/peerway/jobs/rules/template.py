@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from peerway.printable import printable
+
 LANGUAGES = ("en", "ru")
 
 _PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)(?::([a-z]+))?\}")
@@ -80,7 +82,7 @@ def filled(template: str, figures: Mapping[str, Any], language: str) -> str:
         found, form = figures.get(place[1]), place[2]
         if found is None:
             return _NO_DATA[language]
-        return FORMATS[form](float(found), language) if form else str(found)
+        return FORMATS[form](float(found), language) if form else printable(str(found))
 
     return _PLACE.sub(value, template)
 

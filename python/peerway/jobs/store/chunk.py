@@ -43,7 +43,7 @@ def merged(parts: Iterable[Points]) -> Points:
     several = [part for part in parts if part.times.size]
     if not several:
         return Points(np.empty(0, np.int64), np.empty(0), 0)
-    if len(several) == 1:
+    if len(several) == 1 and (np.diff(several[0].times) > 0).all():
         return several[0]
     times = np.concatenate([part.times for part in several])
     values = np.concatenate([part.values for part in several])

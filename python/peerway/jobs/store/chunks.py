@@ -9,7 +9,6 @@ of its month and its file is removed as a whole.
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
 import threading
 from collections import defaultdict
@@ -236,15 +235,9 @@ def _of_batches(
                 times.append(at)
                 values.append(value)
     return {
-        key: merged([Points(np.array(times[i : i + 1]), np.array(values[i : i + 1]), period) for i in range(len(times))])
-        if _disordered(times)
-        else Points(np.array(times, np.int64), np.array(values), period)
+        key: merged([Points(np.array(times, np.int64), np.array(values), period)])
         for key, (times, values) in lists.items()
-    }  # fmt: skip
-
-
-def _disordered(times: list[int]) -> bool:
-    return any(later <= before for before, later in itertools.pairwise(times))
+    }
 
 
 def _cut(points: Points, start: int, end: int) -> Points:

@@ -23,7 +23,7 @@ document.addEventListener("DOMContentLoaded", () => {
     font: {color: style("--soft"), size: 12}, hovermode: "x unified", hoverlabel: {bgcolor: style("--card"), font: {color: style("--text")}},
     xaxis: {type: "date", gridcolor: style("--line"), linecolor: style("--line")},
     yaxis: {gridcolor: style("--line"), zerolinecolor: style("--line"), rangemode: "tozero", ticksuffix: UNITS[unit][0] || UNITS[unit][1],
-      tickformat: unit === "percent" ? "" : "~s", ...(unit === "percent" ? {range: [0, 102]} : {})},
+      tickformat: unit === "percent" || unit === "cores" ? "" : "~s", ...(unit === "percent" ? {range: [0, 102]} : {})},
     showlegend: false, autosize: true,
   });
 
@@ -31,11 +31,15 @@ document.addEventListener("DOMContentLoaded", () => {
     const box = document.createElement("div");
     box.className = "plot";
     figure(titles[plot.set], false).append(box);
+    return () => draw(box, plot);
+  };
+
+  const draw = (box, plot) => {
     const data = plot.lines.map((line, i) => ({
       type: "scatter", mode: line.x.length === 1 ? "markers" : "lines", name: line.name, x: line.x.map((ms) => new Date(ms)), y: line.y,
       line: {width: 1.5, color: COLORS[i % COLORS.length], dash: i < COLORS.length ? "solid" : "dot"}, connectgaps: false,
     }));
-    Plotly.newPlot(box, data, layout(plot.unit), {responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"]});
+    Plotly.newPlot(box, data, layout(plot.unit), {responsive: true, displayModeBar: false});
   };
 
   const strips = (cores) => {
@@ -115,9 +119,10 @@ document.addEventListener("DOMContentLoaded", () => {
       none.textContent = place.dataset.none;
       place.append(none);
     }
-    data.plots.forEach(lines);
+    const later = data.plots.map(lines); // all places first: they share the width
     if (data.cores) strips(data.cores);
     if (data.steps.length) steps(data.steps);
+    later.forEach((each) => each());
     place.setAttribute("aria-busy", "false");
   };
   show();
