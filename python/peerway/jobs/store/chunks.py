@@ -178,11 +178,11 @@ class ChunkStore(Samples):
 
     def _names(self, start_ms: int, end_ms: int) -> Iterator[str]:
         """The files that may have samples of that time; those of months first, so that raw samples win."""
-        days = range(start_ms // DAY_MS, end_ms // DAY_MS + 1)
-        months = sorted({_day(day * DAY_MS)[:7] for day in days})
-        for name in (*[f"month-{m}" for m in months], *[f"day-{_day(day * DAY_MS)}" for day in days]):
-            if name in self._files or (self._folder / f"{name}.db").exists():
-                yield name
+        for kind, longest in (("month", 31 * DAY_MS), ("day", DAY_MS)):
+            for path in sorted(self._folder.glob(f"{kind}-*.db")):
+                start = _start_ms(path.stem)
+                if start <= end_ms and start + longest >= start_ms:
+                    yield path.stem
 
     def _file(self, name: str) -> sqlite3.Connection:
         base = self._files.pop(name, None)

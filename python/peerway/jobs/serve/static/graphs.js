@@ -19,7 +19,7 @@ document.addEventListener("DOMContentLoaded", () => {
   };
 
   const layout = (unit) => ({
-    margin: {l: 56, r: 8, t: 8, b: 32}, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    margin: {l: 56, r: 8, t: 8, b: 42}, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: {color: style("--soft"), size: 12}, hovermode: "x unified", hoverlabel: {bgcolor: style("--card"), font: {color: style("--text")}},
     xaxis: {type: "date", gridcolor: style("--line"), linecolor: style("--line")},
     yaxis: {gridcolor: style("--line"), zerolinecolor: style("--line"), rangemode: "tozero", ticksuffix: UNITS[unit][0] || UNITS[unit][1],

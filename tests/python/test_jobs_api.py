@@ -1,0 +1,324 @@
+"""The API and the pages against those who should not get in, and against what no honest client sends."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from jobs_server import EVIL, NOW, PASSWORD, Server, node_batch, served
+
+from peerway.jobs import serve
+from peerway.jobs.batch import encode
+from peerway.jobs.clock import Sent
+from peerway.jobs.frames import frame
+from peerway.jobs.serve.access import Portal
+from peerway.jobs.serve.oidc import LoginFailed, Provider
+from peerway.jobs.serve.people import People
+from peerway.jobs.serve.words import LANGUAGES, WORDS
+from peerway.jobs.store.lists import Filter, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BOOT = "00000000-0000-4000-8000-000000000000"
+PORTAL = Portal("Remote-User", (ipaddress.ip_network("127.0.0.0/8"),))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("jobs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def client(server: Server) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        yield client
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def sent(boot: str = BOOT) -> dict[str, str]:
+    return {"Peerway-Sent": Sent(int(NOW * 1000), 60_000, boot).header(), "Content-Type": "application/x-peerway-batches"}
+
+
+# -- who sees what
+
+
+@pytest.mark.parametrize(
+    ("who", "seen"),
+    [("alice", {"101", "102", "105", "107"}), ("bob", {"103", "104"}), ("manager", {"103", "104"}), ("stranger", set()),
+     ("admin", {"101", "102", "103", "104", "105", "106", "107"})],
+)  # fmt: skip
+def test_everybody_sees_own_jobs_a_manager_the_accounts_an_administrator_all(
+    server: Server, client: httpx.Client, who: str, seen: set[str]
+) -> None:
+    head = bearer(server.token(who, "jobs:read", "admin"))
+    assert {job["job"] for job in client.get("/api/v1/jobs", headers=head).json()} == seen
+    missing = client.get("/api/v1/jobs/999", headers=head)
+    for job in range(101, 108):
+        for path in (f"/api/v1/jobs/{job}", f"/api/v1/jobs/{job}/series"):
+            answer = client.get(path, headers=head)
+            assert (answer.status_code == 200) is (str(job) in seen)
+            if str(job) not in seen:  # no difference to a job that there is not
+                assert answer.text == missing.text.replace("999", str(job))
+    sums = client.get("/api/v1/sums/user", headers=head).json()
+    assert sum(row["jobs"] for row in sums) == len(seen - {"106"})  # which runs
+
+
+def test_filters_cannot_widen_what_is_seen_and_are_no_sql(server: Server, client: httpx.Client) -> None:
+    head = bearer(server.token("alice"))
+    for value in ("bob", "' OR 1=1 --", "alice' OR '1'='1", "%", "\x00", "bob\" OR \"\"=\""):
+        for key in ("user", "account", "partition", "tag", "text"):
+            found = client.get("/api/v1/jobs", params={key: value}, headers=head)
+            assert found.status_code == 200
+            assert {job["user"] for job in found.json()} <= {"alice"}
+    assert client.get("/api/v1/jobs", params={"order": "started; DROP TABLE jobs"}, headers=head).status_code == 422
+    assert client.get("/api/v1/sums/user)--", headers=head).status_code == 422
+    assert len(client.get("/api/v1/jobs", headers=head).json()) == 4
+    assert listed(server.monitor.jobs.reader, ("1", []), Filter(text="100%_"), most=5) == []
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/jobs/101", "/api/v1/cluster", "/api/v1/rules", "/api/v1/sums/user"])
+def test_without_a_token_nothing_is_told(client: httpx.Client, path: str) -> None:
+    assert client.get(path).status_code == 401
+
+
+def forged(header: dict[str, Any], claims: dict[str, Any], key: bytes) -> str:
+    import hashlib
+    import hmac
+
+    parts = [base64.urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=") for each in (header, claims)]
+    signature = hmac.new(key, b".".join(parts), hashlib.sha256).digest() if header["alg"] != "none" else b""
+    return b".".join([*parts, base64.urlsafe_b64encode(signature).rstrip(b"=")]).decode()
+
+
+CLAIMS = {"sub": "admin", "preferred_username": "admin", "iss": "https://id", "aud": "peerway", "nonce": "n",
+          "exp": 4_000_000_000}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["", " ", "x" * 43, "A" * 43, "null", forged({"alg": "none"}, CLAIMS, b""), forged({"alg": "HS256"}, CLAIMS, b""),
+     "' OR 1=1 --" + "x" * 32, "é" * 43],
+)  # fmt: skip
+def test_forged_tokens_and_sessions_are_refused(client: httpx.Client, token: str) -> None:
+    raw = f"Bearer {token}".encode("latin-1")
+    assert client.get("/api/v1/jobs", headers={"Authorization": raw}).status_code == 401
+    cookie = f"peerway_session={token}".encode("latin-1")
+    assert client.get("/api/v1/jobs", headers={"Cookie": cookie}).status_code == 401
+
+
+def test_a_token_can_do_no_more_than_its_scopes(server: Server, client: httpx.Client) -> None:
+    head = bearer(server.token("admin", "cluster:read"))
+    assert client.get("/api/v1/cluster", headers=head).status_code == 200
+    assert client.get("/api/v1/jobs", headers=head).status_code == 403
+    reads = bearer(server.token("admin", "jobs:read"))
+    assert client.get("/api/v1/jobs/103", headers=reads).status_code == 404  # an administrator's, but without admin
+    assert client.post("/api/v1/rules/replay", json={"text": ""}, headers=reads).status_code == 403
+    assert client.post("/api/v1/tokens", json={"scopes": ["jobs:read"]}, headers=reads).status_code == 403
+    agent = bearer(server.token("", "agent", node="n1"))
+    assert client.get("/api/v1/jobs", headers=agent).status_code == 403
+    assert client.get("/jobs", headers=agent).headers["location"] == "/login"
+    people = People(server.monitor.jobs)
+    for scopes, node in ((["agent"], ""), (["agent", "admin"], "n1"), (["jobs:read"], "n1"), ([], ""), (["root"], "")):
+        with pytest.raises(ValueError, match="scope"):
+            people.make_token("x", scopes, NOW, node)
+    ended = people.make_token("alice", ["jobs:read"], NOW - 10 * 86400, days=1)
+    assert client.get("/api/v1/jobs", headers=bearer(ended)).status_code == 401
+
+
+# -- the pages
+
+
+def logged_in(server: Server, who: str) -> httpx.Client:
+    client = httpx.Client(base_url=server.url, timeout=60, headers={"Origin": server.url})
+    answer = client.post("/login", data={"name": who, "password": PASSWORD})
+    assert answer.status_code == 303, answer.text
+    return client
+
+
+def test_what_a_job_is_called_is_shown_and_never_obeyed(server: Server) -> None:
+    with logged_in(server, "admin") as client:
+        for path in ("/jobs?everyone=true", "/jobs/102", "/admin/jobs?days=366", "/statistics?by=account&days=366", "/cluster"):
+            page = client.get(path)
+            assert page.status_code == 200
+            assert EVIL not in page.text
+            assert "<img" not in page.text
+            assert "<script>document" not in page.text
+            assert "script-src 'self';" in page.headers["content-security-policy"]
+            assert not re.search(r"\son\w+\s*=", re.sub(r">[^<]*<", "><", page.text))
+        assert "{{7*7}}" in client.get("/jobs/102").text
+
+
+def test_a_page_of_another_site_changes_nothing(server: Server) -> None:
+    with logged_in(server, "admin") as client:
+        for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}, {}):
+            client.headers.pop("origin", None)
+            for path in ("/admin/rules", "/tokens", "/logout", "/language", "/login", "/api/v1/tokens"):
+                data = {"text": "", "name": "a", "password": "b", "to": "ru", "back": "/"}
+                assert client.post(path, data=data, headers=headers).status_code == 403, (path, headers)
+        cookie = client.cookies.jar._cookies["127.0.0.1"]["/"]["peerway_session"]  # type: ignore[attr-defined]
+        assert cookie.has_nonstandard_attr("HttpOnly")
+
+
+def test_only_administrators_reach_their_pages_and_logging_out_ends_the_session(server: Server) -> None:
+    with logged_in(server, "alice") as client:
+        for path in ("/admin/jobs", "/admin/rules"):
+            assert client.get(path).status_code == 403
+        assert client.post("/admin/rules", data={"text": "x"}).status_code == 403
+        assert client.post("/api/v1/tokens", json={"scopes": ["admin"]}).status_code == 403
+        cookies = dict(client.cookies)
+        client.post("/logout")
+        assert client.get("/jobs", cookies=cookies).status_code == 303
+        back = client.post("/language", data={"to": "ru", "back": "//evil.example/"})
+        assert back.headers["location"] == "/jobs"
+
+
+def test_passwords_cannot_be_guessed_for_long(server: Server) -> None:
+    with httpx.Client(base_url=server.url, timeout=60, headers={"Origin": server.url}) as client:
+        answers = [client.post("/login", data={"name": "nobody", "password": "x"}).status_code for _ in range(12)]
+    assert answers[0] == 401
+    assert answers[-1] == 429
+    people = People(server.monitor.jobs)
+    assert not people.check("nobody", "x")
+    assert not people.check("bob", "")
+    people.put("portal-only")
+    assert not people.check("portal-only", "")
+    with pytest.raises(ValueError, match="at least"):
+        people.set_password("bob", "short")
+
+
+def test_a_portals_header_counts_only_from_the_portal(tmp_path: Path) -> None:
+    with served(tmp_path / "a", portal=PORTAL) as near, httpx.Client(base_url=near.url) as client:
+        assert client.get("/api/v1/jobs/103", headers={"Remote-User": "bob"}).status_code == 200
+        assert client.get("/api/v1/jobs/103", headers={"Remote-User": "alice"}).status_code == 404
+        two = [("Remote-User", "alice"), ("Remote-User", "bob")]
+        assert client.get("/api/v1/jobs/103", headers=two).status_code == 401
+        far = Portal("Remote-User", (ipaddress.ip_network("10.0.0.0/8"),))
+        near.app.state.peerway.access._portal = far
+        headers = {"Remote-User": "bob", "X-Forwarded-For": "10.0.0.1"}
+        assert client.get("/api/v1/jobs/103", headers=headers).status_code == 401
+
+
+def test_an_id_token_needs_the_providers_signature() -> None:
+    from joserfc import jwt
+    from joserfc.jwk import RSAKey
+
+    key, other = RSAKey.generate_key(2048, {"kid": "1"}), RSAKey.generate_key(2048, {"kid": "1"})
+    provider = Provider("https://id", "peerway", "secret", "https://jobs/oidc/back")
+    keys = {"keys": [key.as_dict(private=False)]}
+    head = {"alg": "RS256", "kid": "1"}
+    claims = {**CLAIMS, "exp": int(time.time()) + 60}
+    assert provider.name_of(jwt.encode(head, claims, key), keys, "n") == "admin"
+    public = key.as_pem(private=False)
+    wrong = [
+        jwt.encode(head, claims, other), forged({"alg": "none"}, claims, b""), forged({"alg": "HS256", "kid": "1"}, claims, b""),
+        forged({"alg": "HS256", "kid": "1"}, claims, public), "", "a.b.c",
+        *[jwt.encode(head, {**claims, **bad}, key) for bad in (
+            {"nonce": "m"}, {"aud": "other"}, {"iss": "https://evil"}, {"exp": 1}, {"preferred_username": ""},
+            {"preferred_username": 7})],
+    ]  # fmt: skip
+    for token in wrong:
+        with pytest.raises(LoginFailed):
+            provider.name_of(token, keys, "n")
+
+
+# -- agents
+
+
+def test_a_batch_is_acknowledged_once_it_is_kept_and_a_second_time_changes_nothing(server: Server, client: httpx.Client) -> None:
+    head = {**bearer(server.token("", "agent", node="wire1")), **sent()}
+    body = frame(encode(node_batch(1, "wire1"))) + frame(encode(node_batch(2, "wire1")))
+    for _ in range(2):
+        answer = client.post("/api/v1/agent/batches", content=body, headers=head)
+        assert (answer.status_code, answer.json()) == (200, {"stream": "ab" * 16, "acknowledged": 2})
+    assert server.monitor.jobs.known("wire1", "ab" * 16, 2)
+    rows = server.monitor.samples.read("wire1", "gpu", 0, 1 << 50, ["GPU-0"])  # both are of one moment
+    assert [points.times.size for points in rows.values()] == [1]
+
+
+def test_what_is_no_batch_of_this_node_is_refused_and_what_came_before_is_kept(server: Server, client: httpx.Client) -> None:
+    head = {**bearer(server.token("", "agent", node="wire2")), **sent()}
+    good, foreign = frame(encode(node_batch(1, "wire2"))), frame(encode(node_batch(9, "wire1")))
+    bad = node_batch(2, "wire2")
+    bad.node = "../../etc"
+    cases = [(good + foreign, 403), (frame(encode(bad)), 422), (b"", 400), (b"PWJ1xxxx", 400), (good[:-1], 400),
+             (frame(b"junk"), 422), (good * 65, 400)]  # fmt: skip
+    for body, status in cases:
+        answer = client.post("/api/v1/agent/batches", content=body, headers=head)
+        assert answer.status_code == status, answer.text
+        assert "error" in answer.json()
+    assert server.monitor.jobs.known("wire2", "ab" * 16, 1)
+    assert not server.monitor.jobs.known("wire1", "ab" * 16, 9)
+    person = {**bearer(server.token("admin", "jobs:read")), **sent()}
+    assert client.post("/api/v1/agent/batches", content=good, headers=person).status_code == 403
+    no_clock = {key: value for key, value in head.items() if key != "Peerway-Sent"}
+    assert client.post("/api/v1/agent/batches", content=good, headers=no_clock).status_code == 400
+    assert not [path for path in server.monitor.folder.rglob("*") if "etc" in path.name]
+
+
+def test_a_full_disk_is_not_now_and_nothing_of_it_is_acknowledged(
+    server: Server, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = {**bearer(server.token("", "agent", node="wire3")), **sent()}
+    body = frame(encode(node_batch(1, "wire3")))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(server.monitor.samples, "put", full)
+        assert client.post("/api/v1/agent/batches", content=body, headers=head).status_code == 503
+    assert not server.monitor.jobs.known("wire3", "ab" * 16, 1)
+    assert client.post("/api/v1/agent/batches", content=body, headers=head).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/static/../app.py", "/static/%2e%2e/app.py", "/plotly/..%2f..%2fpage.html.j2",
+                                  "/jobs/..%2f..%2fetc", "/jobs/1%27", "/static/%00"])  # fmt: skip
+def test_no_path_leaves_its_folder(client: httpx.Client, path: str) -> None:
+    assert client.get(path).status_code in (303, 404)
+
+
+# -- the whole of it
+
+
+def test_the_api_keeps_what_its_document_says_whatever_is_sent(server: Server) -> None:
+    import schemathesis
+    from hypothesis import HealthCheck, given, settings
+
+    headers = bearer(server.token("admin", "jobs:read", "cluster:read", "admin"))
+    calls = []
+
+    def check(case: Any) -> None:
+        calls.append(case.operation.path)
+        response = case.call(headers=headers, timeout=60)
+        assert response.status_code < 500, response.text
+
+    bounded = settings(
+        max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    )
+    for found in schemathesis.openapi.from_url(f"{server.url}/api/v1/openapi.json").get_all_operations():
+        bounded(given(case=found.ok().as_strategy())(check))()
+    assert len(set(calls)) >= 8
+
+
+def test_no_word_is_missing_in_any_language() -> None:
+    used: set[str] = set()
+    for path in (Path(serve.__file__).parent / "templates").glob("*.j2"):
+        used |= set(re.findall(r'\bt\("([^"]+)"[,)]', path.read_text()))
+    assert len(used) > 60
+    assert used <= set(WORDS)
+    for key, texts in WORDS.items():
+        assert len(texts) == len(LANGUAGES)
+        assert key == "none" or all(texts)
+        assert set(re.findall(r"{\w+}", texts[0])) == set(re.findall(r"{\w+}", texts[1]))
