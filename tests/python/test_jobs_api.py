@@ -7,6 +7,7 @@ import ipaddress
 import json
 import re
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,7 @@ CLAIMS = {"sub": "admin", "preferred_username": "admin", "iss": "https://id", "a
 
 @pytest.mark.parametrize(
     "token",
-    ["", " ", "x" * 43, "A" * 43, "null", forged({"alg": "none"}, CLAIMS, b""), forged({"alg": "HS256"}, CLAIMS, b""),
+    ["x", "x" * 43, "A" * 43, "null", forged({"alg": "none"}, CLAIMS, b""), forged({"alg": "HS256"}, CLAIMS, b""),
      "' OR 1=1 --" + "x" * 32, "é" * 43],
 )  # fmt: skip
 def test_forged_tokens_and_sessions_are_refused(client: httpx.Client, token: str) -> None:
@@ -140,11 +141,12 @@ def test_a_token_can_do_no_more_than_its_scopes(server: Server, client: httpx.Cl
 # -- the pages
 
 
-def logged_in(server: Server, who: str) -> httpx.Client:
-    client = httpx.Client(base_url=server.url, timeout=60, headers={"Origin": server.url})
-    answer = client.post("/login", data={"name": who, "password": PASSWORD})
-    assert answer.status_code == 303, answer.text
-    return client
+@contextmanager
+def logged_in(server: Server, who: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url, timeout=60, headers={"Origin": server.url}) as client:
+        answer = client.post("/login", data={"name": who, "password": PASSWORD})
+        assert answer.status_code == 303, answer.text
+        yield client
 
 
 def test_what_a_job_is_called_is_shown_and_never_obeyed(server: Server) -> None:

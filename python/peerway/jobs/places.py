@@ -25,6 +25,17 @@ def data_option(function: Decorated) -> Decorated:
     )(function)  # fmt: skip
 
 
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def parse_since(text: str) -> float:
+    """Seconds of "90s", "30m", "12h", "7d". Raises ValueError."""
+    number, unit = text[:-1], text[-1:]
+    if not number.isdecimal() or unit not in _UNITS:
+        raise ValueError(f"a time is a number with s, m, h or d, such as 30d, not {text!r}")
+    return float(number) * _UNITS[unit]
+
+
 @contextmanager
 def monitor_at(folder: Path, rules: Path | None = None, *, make: bool = False) -> Iterator[Monitor]:
     """The monitor of a folder, for as long as the block runs."""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from peerway.bench.allowance import parse_time
 from peerway.cli.options import parsed
 from peerway.jobs.asking import several, source_options
+from peerway.jobs.places import parse_since
 from peerway.jobs.store.lists import MOST, Filter
 from peerway.jobs.store.runs import Run
 from peerway.printable import json_text
@@ -24,7 +24,7 @@ from peerway.terminal import say, table_console
 @click.option("--account", default="", help="Only of this account.")
 @click.option("--inefficient", is_flag=True, help="Only those that the rules found inefficient.")
 @click.option("--running", is_flag=True, help="Only those that run.")
-@click.option("--since", callback=parsed(parse_time), metavar="TIME", help="Only those started since: 12h, 7d.")
+@click.option("--since", callback=parsed(parse_since), metavar="TIME", help="Only those started since: 12h, 7d.")
 @click.option("-n", "most", type=click.IntRange(1, MOST), default=50, show_default=True, help="At most so many.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @source_options

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import click
 
-from peerway.bench.allowance import parse_time
 from peerway.cli.options import parsed
-from peerway.jobs.places import data_option, monitor_at
+from peerway.jobs.places import data_option, monitor_at, parse_since
 from peerway.printable import json_text
 from peerway.terminal import say, table_console
 
 
 @click.command()
-@click.option("--rules", "file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+@click.option("--rules", "file", required=True, type=click.Path(path_type=Path),
               help="The rules to try.")  # fmt: skip
-@click.option("--since", callback=parsed(parse_time), default="7d", show_default=True, metavar="TIME",
+@click.option("--since", callback=parsed(parse_since), default="7d", show_default=True, metavar="TIME",
               help="The jobs that ended since: 12h, 30d.")  # fmt: skip
 @click.option("-n", "most", type=click.IntRange(1), default=1000, show_default=True, help="At most so many jobs.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
@@ -33,6 +32,8 @@ def command(file: Path, since: float, most: int, as_json: bool, data: Path) -> N
         rules = read_rules(file)
     except BadRules as error:
         raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"cannot read {file}: {error.strerror or error}") from None
     with monitor_at(data) as monitor:
         found = replayed(monitor, rules, time.time() - since, most)
     if as_json:

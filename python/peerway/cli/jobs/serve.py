@@ -14,16 +14,16 @@ from peerway.terminal import say
 
 @click.command()
 @click.option("--listen", default="127.0.0.1:8740", show_default=True, metavar="HOST:PORT", help="Where it answers.")
-@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Certificate, in PEM.")
-@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Its key, in PEM.")
-@click.option("--rules", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate, in PEM.")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Its key, in PEM.")
+@click.option("--rules", type=click.Path(path_type=Path),
               help="The rules; read anew when they change  [default: rules.toml in the folder, else the shipped ones]")  # fmt: skip
 @click.option("--slurm/--no-slurm", default=True, show_default=True, help="Ask Slurm for jobs and nodes.")
 @click.option("--samples", metavar="URL",
               help="Keep samples in the VictoriaMetrics or Prometheus there  [default: in the folder]")  # fmt: skip
 @click.option("--portal-header", metavar="NAME", help="A portal in front names people in this header.")
 @click.option("--portal-from", multiple=True, metavar="ADDRESS", help="The portal's address; no other is believed.")
-@click.option("--oidc", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML of an OpenID provider.")
+@click.option("--oidc", type=click.Path(path_type=Path), help="TOML of an OpenID provider.")
 @data_option
 def command(
     listen: str, tls_cert: Path | None, tls_key: Path | None, rules: Path | None, slurm: bool, samples: str | None,
@@ -40,6 +40,9 @@ def command(
     from peerway.jobs.serve.oidc import Provider
 
     host, port = _address(listen)
+    for file in (tls_cert, tls_key, rules, oidc):
+        if file and not file.is_file():
+            raise click.ClickException(f"there is no file {file}")
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key belong together")
     if bool(portal_header) != bool(portal_from):

@@ -1,0 +1,277 @@
+"""How much the server of jobs bears: agents of many nodes, a long job's page, a million finished jobs.
+
+    python tests/load/jobs_load.py --out results/jobs/load.jsonl
+
+CPU seconds are the measure: the machine may be shared. Everything runs on loopback and in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import platform
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from peerway.jobs.batch import Batch, Facts, Gpu, Interval, Samples, encode
+from peerway.jobs.clock import Sent
+from peerway.jobs.frames import frame
+from peerway.jobs.metrics import of_kind
+from peerway.jobs.monitor import Monitor
+from peerway.jobs.serve.people import People
+from peerway.jobs.store.chunk import Points, packed
+from peerway.jobs.store.chunks import STRETCH_MS
+from peerway.jobs.store.runs import Run, row_of
+
+BOOT = "00000000-0000-4000-8000-000000000000"
+CORES, GPUS, STEPS = 64, 8, 4
+SERVE = ["-m", "peerway", "jobs", "serve", "--no-slurm", "--listen"]
+
+
+def batch(node: str, seq: int, wall_ms: int) -> Batch:
+    """What an agent of a node with 8 busy GPUs sends each 10 s: all metrics of all devices."""
+    devices = {"node": ["node"], "core": [str(n) for n in range(CORES)], "gpu": [f"GPU-{node}-{n}" for n in range(GPUS)],
+               "nic": ["net:eth0", "ib:mlx5_0:1"], "step": [str(n) for n in range(STEPS)], "filesystem": ["lustre:scratch"]}  # fmt: skip
+    samples = {
+        kind: Samples(names, {m.name: [round(random.random() * 100, 3) for _ in names] for m in of_kind(kind)})
+        for kind, names in devices.items()
+    }
+    return Batch(node, f"{hash(node) & 0xFFFFFFFF:032x}", seq, BOOT, wall_ms, seq * 10_000, samples)
+
+
+def cpu_of(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_of(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def ingest(folder: Path, nodes: int, rounds: int) -> dict[str, Any]:
+    """POSTs of so many nodes, one batch each, in several rounds: the server's CPU time for one round of 10 s."""
+    monitor = Monitor(folder)
+    people = People(monitor.jobs)
+    names = [f"node{n:04}" for n in range(nodes)]
+    tokens = [people.make_token("", ["agent"], time.time(), name) for name in names]
+    monitor.close()
+    port = 18740
+    server = subprocess.Popen([sys.executable, *SERVE, f"127.0.0.1:{port}", "--data", str(folder)])
+    try:
+        connections = [connected(port) for _ in range(20)]
+        begun = time.time()
+        texts = 0
+        spent = 0.0
+        for seq in range(1, rounds + 1):
+            now = int(time.time() * 1000)
+            bodies = [frame(encode(batch(name, seq, now))) for name in names]
+            texts += sum(len(body) for body in bodies)
+            before = cpu_of(server.pid)
+            for number, (body, token) in enumerate(zip(bodies, tokens, strict=True)):
+                post(connections[number % len(connections)], body, token, now, seq)
+            spent += cpu_of(server.pid) - before
+        return {"test": "ingest", "nodes": nodes, "gpus": nodes * GPUS, "rounds": rounds, "cpu_s_a_round": spent / rounds,
+                "of_one_core": spent / rounds / 10, "bytes_a_batch": texts / rounds / nodes,
+                "samples_a_round": nodes * sum(1 for kind in batch("x", 1, 0).samples.values()
+                                               for column in kind.values.values() for _ in column),
+                "peak_bytes": peak_of(server.pid), "wall_s": time.time() - begun}  # fmt: skip
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def connected(port: int) -> http.client.HTTPConnection:
+    for _ in range(600):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            connection.connect()
+            return connection
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit("the server did not start")
+
+
+def post(connection: http.client.HTTPConnection, body: bytes, token: str, now: int, seq: int) -> None:
+    headers = {"Authorization": f"Bearer {token}", "Peerway-Sent": Sent(now, seq * 10_000, BOOT).header()}
+    connection.request("POST", "/api/v1/agent/batches", body, headers)
+    answer = connection.getresponse()
+    told = answer.read()
+    if answer.status != 200:
+        raise SystemExit(f"{answer.status}: {told.decode()}")
+
+
+def sealing(folder: Path) -> dict[str, Any]:
+    """The CPU time to seal half an hour of one node; all nodes need that once in half an hour."""
+    from peerway.jobs.store.chunks import ChunkStore
+    from peerway.jobs.store.samples import Filed
+
+    store, start = ChunkStore(folder), 1_790_000_000_000 // STRETCH_MS * STRETCH_MS
+    batches = [batch("n", seq, start + seq * 10_000) for seq in range(STRETCH_MS // 10_000)]
+    encoded = [Filed(each, 0, encode(each), 10_000) for each in batches]
+    store.put(encoded)
+    before = time.process_time()
+    store.seal(start + 2 * STRETCH_MS)
+    spent = time.process_time() - before
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    store.close()
+    return {"test": "seal", "cpu_s_a_node": spent, "of_one_core_for_1000_nodes": spent * 1000 / (STRETCH_MS / 1000),
+            "bytes_on_disk": size, "bytes_as_sent": sum(len(each.payload) for each in encoded),
+            "note": "values are random, the worst case for compression"}  # fmt: skip
+
+
+def page(folder: Path) -> dict[str, Any]:
+    """The page and the graphs of a job of 24 h on 2 nodes with 8 GPUs and 64 cores each, samples of 10 s."""
+    from fastapi.testclient import TestClient
+
+    from peerway.jobs.serve.app import create_app
+
+    start = 1_790_000_000
+    monitor = Monitor(folder, clock=lambda: start + 86_500.0)
+    for node in ("a", "b"):
+        fill(monitor, node, start)
+    monitor.jobs.update([Run("1", user="admin", name="big", state="COMPLETED", started=float(start), ended=start + 86_400.0,
+                             nodes=2, cores=128, gpus=16, memory=1e12)])  # fmt: skip
+    run = monitor.jobs.run("1")
+    assert run is not None
+    before = time.process_time()
+    verdict = monitor.judge(run)
+    judged = time.process_time() - before
+    people = People(monitor.jobs)
+    people.put("admin", "admin")
+    head = {"Authorization": f"Bearer {people.make_token('admin', ['jobs:read', 'admin'], start + 86_500)}"}
+    with TestClient(create_app(monitor, work=False)) as client:
+        client.get("/jobs/1", headers=head)
+        html = timed(lambda: client.get("/jobs/1", headers=head))
+        series = timed(lambda: client.get("/api/v1/jobs/1/series", headers=head))
+        size = len(client.get("/api/v1/jobs/1/series", headers=head).content)
+    monitor.close()
+    return {"test": "job page", "hours": 24, "gpus": 16, "cores": 128, "page": html, "graphs": series, "graphs_bytes": size,
+            "judge_cpu_s": judged, "verdict": verdict.state}  # fmt: skip
+
+
+def fill(monitor: Monitor, node: str, start: int) -> None:
+    """Sealed chunks of a node over 24 h, as sealing would leave them."""
+    one = batch(node, 1, start * 1000)
+    one.intervals = [
+        Interval("a", 1, start * 1000, (start + 86_400) * 1000, user="admin", cpus=CORES, cores=list(range(CORES)),
+                 gpus=one.samples["gpu"].devices, memory_bytes=1 << 39),
+        Interval("s", 1, start * 1000, (start + 86_400) * 1000, step="0", slot=0),
+    ]  # fmt: skip
+    one.facts = Facts(CORES, 1 << 39, 10_000, "v2", "1", gpus=[Gpu(uuid) for uuid in one.samples["gpu"].devices])
+    from peerway.jobs.store.samples import Filed
+
+    monitor.jobs.file([Filed(one, 0, b"", 10_000)])
+    samples: Any = monitor.samples
+    random_of = np.random.default_rng(1)
+    for first in range(start * 1000, (start + 86_400) * 1000, STRETCH_MS):
+        times = np.arange(first + 10_000, first + STRETCH_MS + 1, 10_000)
+        base = samples._file(f"day-{time.strftime('%Y-%m-%d', time.gmtime(first / 1000))}")
+        rows = []
+        for kind, part in one.samples.items():
+            for device in part.devices:
+                values = {m.name: Points(times, value_of(m.name, times, random_of), 10_000) for m in of_kind(kind)}
+                rows.append((node, kind, device, int(times[0]), int(times[-1]), packed(values)))
+        base.execute("BEGIN")
+        base.executemany("INSERT INTO chunks VALUES (?,?,?,?,?,?)", rows)
+        base.execute("COMMIT")
+
+
+def value_of(metric: str, times: Any, random_of: np.random.Generator) -> Any:
+    noise = np.round(random_of.random(times.size), 3)
+    return times / 1000 + noise if metric.endswith("_total") else noise
+
+
+def million(folder: Path, count: int) -> dict[str, Any]:
+    """My jobs, statistics and the administrator's list with so many finished jobs of 1,192 users."""
+    from fastapi.testclient import TestClient
+
+    from peerway.jobs.serve.app import create_app
+
+    start = 1_790_000_000.0
+    monitor = Monitor(folder, clock=lambda: start)
+    random.seed(1)
+    first = row_of(Run("0"))
+    names = list(first)
+    base = monitor.jobs.writer
+    base.execute("BEGIN")
+    base.executemany(
+        f"INSERT INTO jobs ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+        (list(row.values()) for row in jobs(first, count, start)),
+    )
+    base.execute("COMMIT")
+    people = People(monitor.jobs)
+    people.put("admin", "admin")
+    me = {"Authorization": f"Bearer {people.make_token('user7', ['jobs:read'], start)}"}
+    admin = {"Authorization": f"Bearer {people.make_token('admin', ['jobs:read', 'admin'], start)}"}
+    with TestClient(create_app(monitor, work=False)) as client:
+        client.get("/jobs", headers=me)
+        found = {
+            "my_jobs": timed(lambda: client.get("/jobs", headers=me)),
+            "my_inefficient_jobs": timed(lambda: client.get("/jobs?verdict=inefficient", headers=me)),
+            "all_jobs": timed(lambda: client.get("/jobs?everyone=true", headers=admin)),
+            "wasted_7_days": timed(lambda: client.get("/admin/jobs?days=7", headers=admin)),
+            "statistics_30_days": timed(lambda: client.get("/statistics?days=30", headers=admin)),
+        }
+    monitor.close()
+    size = (folder / "jobs.db").stat().st_size
+    return {"test": "many jobs", "jobs": count, "users": 1192, "bytes_on_disk": size, **found}
+
+
+def jobs(like: dict[str, Any], count: int, now: float) -> Any:
+    for number in range(count):
+        started = now - random.random() * 3 * 365 * 86_400
+        yield {**like, "job": str(number + 1), "user": f"user{random.randrange(1192)}", "account": f"a{number % 90}",
+               "name": f"job-{number}", "state": "COMPLETED", "started": started, "ended": started + random.random() * 86_400,
+               "verdict": random.choice(["efficient", "inefficient"]), "cores": 8, "gpus": number % 3, "nodes": 1,
+               "idle_gpu_hours": random.random() * 9, "idle_core_hours": random.random() * 40}  # fmt: skip
+
+
+def timed(what: Any) -> dict[str, float]:
+    """The least of five: CPU seconds of this process, server and client together, and seconds by the clock."""
+    cpu, wall = [], []
+    for _ in range(5):
+        before, begun = time.process_time(), time.perf_counter()
+        answer = what()
+        cpu.append(time.process_time() - before)
+        wall.append(time.perf_counter() - begun)
+        if answer.status_code != 200:
+            raise SystemExit(f"{answer.status_code}: {answer.text[:300]}")
+    return {"cpu_s": min(cpu), "wall_s": min(wall)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1_000_000)
+    options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    where = {"cpus": os.cpu_count(), "python": platform.python_version(), "machine": platform.machine(),
+             "load": os.getloadavg()[0], "command": " ".join(["python", *sys.argv])}  # fmt: skip
+    steps = (
+        lambda folder: ingest(folder, options.nodes, options.rounds), sealing, page,
+        lambda folder: million(folder, options.jobs),
+    )  # fmt: skip
+    for step in steps:
+        with tempfile.TemporaryDirectory() as folder:
+            record = {**step(Path(folder)), **where, "time": time.time()}
+        print(json.dumps(record, indent=1), flush=True)
+        with options.out.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+    print(f"peak of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
