@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,18 @@ SERVE = ["-m", "peerway", "jobs", "serve", "--no-slurm", "--listen"]
 
 def batch(node: str, seq: int, wall_ms: int) -> Batch:
     """What an agent of a node with 8 busy GPUs sends each 10 s: all metrics of all devices."""
-    devices = {"node": ["node"], "core": [str(n) for n in range(CORES)], "gpu": [f"GPU-{node}-{n}" for n in range(GPUS)],
-               "nic": ["net:eth0", "ib:mlx5_0:1"], "step": [str(n) for n in range(STEPS)], "filesystem": ["lustre:scratch"]}  # fmt: skip
+    devices = {
+        "node": ["node"],
+        "core": [str(n) for n in range(CORES)],
+        "gpu": [f"GPU-{node}-{n}" for n in range(GPUS)],
+        "nic": ["net:eth0", "ib:mlx5_0:1"],
+        "step": [str(n) for n in range(STEPS)],
+        "filesystem": ["lustre:scratch"],
+    }
     samples = {
-        kind: Samples(names, {m.name: [round(random.random() * 100, 3) for _ in names] for m in of_kind(kind)})
+        kind: Samples(
+            names, {m.name: [round(random.random() * 100, 3) for _ in names] for m in of_kind(kind)}
+        )
         for kind, names in devices.items()
     }
     return Batch(node, f"{hash(node) & 0xFFFFFFFF:032x}", seq, BOOT, wall_ms, seq * 10_000, samples)
@@ -60,7 +69,9 @@ def peak_of(pid: int) -> int:
 
 
 def ingest(folder: Path, nodes: int, rounds: int) -> dict[str, Any]:
-    """POSTs of so many nodes, one batch each, in several rounds: the server's CPU time for one round of 10 s."""
+    """POSTs of so many nodes, one batch each, in several rounds: the server's CPU time for one round of 10
+    s.
+    """
     monitor = Monitor(folder)
     people = People(monitor.jobs)
     names = [f"node{n:04}" for n in range(nodes)]
@@ -78,14 +89,33 @@ def ingest(folder: Path, nodes: int, rounds: int) -> dict[str, Any]:
             bodies = [frame(encode(batch(name, seq, now))) for name in names]
             texts += sum(len(body) for body in bodies)
             before = cpu_of(server.pid)
-            for number, (body, token) in enumerate(zip(bodies, tokens, strict=True)):
-                post(connections[number % len(connections)], body, token, now, seq)
+            work = [
+                [*zip(bodies, tokens, strict=True)][n :: len(connections)] for n in range(len(connections))
+            ]
+            with ThreadPoolExecutor(len(connections)) as pool:
+                for done in [
+                    pool.submit(share, *each, now, seq) for each in zip(connections, work, strict=True)
+                ]:
+                    done.result()
             spent += cpu_of(server.pid) - before
-        return {"test": "ingest", "nodes": nodes, "gpus": nodes * GPUS, "rounds": rounds, "cpu_s_a_round": spent / rounds,
-                "of_one_core": spent / rounds / 10, "bytes_a_batch": texts / rounds / nodes,
-                "samples_a_round": nodes * sum(1 for kind in batch("x", 1, 0).samples.values()
-                                               for column in kind.values.values() for _ in column),
-                "peak_bytes": peak_of(server.pid), "wall_s": time.time() - begun}  # fmt: skip
+        return {
+            "test": "ingest",
+            "nodes": nodes,
+            "gpus": nodes * GPUS,
+            "rounds": rounds,
+            "cpu_s_a_round": spent / rounds,
+            "of_one_core": spent / rounds / 10,
+            "bytes_a_batch": texts / rounds / nodes,
+            "samples_a_round": nodes
+            * sum(
+                1
+                for kind in batch("x", 1, 0).samples.values()
+                for column in kind.values.values()
+                for _ in column
+            ),
+            "peak_bytes": peak_of(server.pid),
+            "wall_s": time.time() - begun,
+        }
     finally:
         server.terminate()
         server.wait(60)
@@ -100,6 +130,11 @@ def connected(port: int) -> http.client.HTTPConnection:
         except OSError:
             time.sleep(0.1)
     raise SystemExit("the server did not start")
+
+
+def share(connection: http.client.HTTPConnection, work: list[tuple[bytes, str]], now: int, seq: int) -> None:
+    for body, token in work:
+        post(connection, body, token, now, seq)
 
 
 def post(connection: http.client.HTTPConnection, body: bytes, token: str, now: int, seq: int) -> None:
@@ -117,7 +152,7 @@ def sealing(folder: Path) -> dict[str, Any]:
     from peerway.jobs.store.samples import Filed
 
     store, start = ChunkStore(folder), 1_790_000_000_000 // STRETCH_MS * STRETCH_MS
-    batches = [batch("n", seq, start + seq * 10_000) for seq in range(STRETCH_MS // 10_000)]
+    batches = [batch("n", seq, start + (seq - 1) * 10_000) for seq in range(1, STRETCH_MS // 10_000 + 1)]
     encoded = [Filed(each, 0, encode(each), 10_000) for each in batches]
     store.put(encoded)
     before = time.process_time()
@@ -125,9 +160,14 @@ def sealing(folder: Path) -> dict[str, Any]:
     spent = time.process_time() - before
     size = sum(path.stat().st_size for path in folder.iterdir())
     store.close()
-    return {"test": "seal", "cpu_s_a_node": spent, "of_one_core_for_1000_nodes": spent * 1000 / (STRETCH_MS / 1000),
-            "bytes_on_disk": size, "bytes_as_sent": sum(len(each.payload) for each in encoded),
-            "note": "values are random, the worst case for compression"}  # fmt: skip
+    return {
+        "test": "seal",
+        "cpu_s_a_node": spent,
+        "of_one_core_for_1000_nodes": spent * 1000 / (STRETCH_MS / 1000),
+        "bytes_on_disk": size,
+        "bytes_as_sent": sum(len(each.payload) for each in encoded),
+        "note": "values are random, the worst case for compression",
+    }
 
 
 def page(folder: Path) -> dict[str, Any]:
@@ -140,8 +180,22 @@ def page(folder: Path) -> dict[str, Any]:
     monitor = Monitor(folder, clock=lambda: start + 86_500.0)
     for node in ("a", "b"):
         fill(monitor, node, start)
-    monitor.jobs.update([Run("1", user="admin", name="big", state="COMPLETED", started=float(start), ended=start + 86_400.0,
-                             nodes=2, cores=128, gpus=16, memory=1e12)])  # fmt: skip
+    monitor.jobs.update(
+        [
+            Run(
+                "1",
+                user="admin",
+                name="big",
+                state="COMPLETED",
+                started=float(start),
+                ended=start + 86_400.0,
+                nodes=2,
+                cores=128,
+                gpus=16,
+                memory=1e12,
+            )
+        ]
+    )
     run = monitor.jobs.run("1")
     assert run is not None
     before = time.process_time()
@@ -156,19 +210,39 @@ def page(folder: Path) -> dict[str, Any]:
         series = timed(lambda: client.get("/api/v1/jobs/1/series", headers=head))
         size = len(client.get("/api/v1/jobs/1/series", headers=head).content)
     monitor.close()
-    return {"test": "job page", "hours": 24, "gpus": 16, "cores": 128, "page": html, "graphs": series, "graphs_bytes": size,
-            "judge_cpu_s": judged, "verdict": verdict.state}  # fmt: skip
+    return {
+        "test": "job page",
+        "hours": 24,
+        "gpus": 16,
+        "cores": 128,
+        "page": html,
+        "graphs": series,
+        "graphs_bytes": size,
+        "judge_cpu_s": judged,
+        "verdict": verdict.state,
+    }
 
 
 def fill(monitor: Monitor, node: str, start: int) -> None:
     """Sealed chunks of a node over 24 h, as sealing would leave them."""
     one = batch(node, 1, start * 1000)
     one.intervals = [
-        Interval("a", 1, start * 1000, (start + 86_400) * 1000, user="admin", cpus=CORES, cores=list(range(CORES)),
-                 gpus=one.samples["gpu"].devices, memory_bytes=1 << 39),
+        Interval(
+            "a",
+            1,
+            start * 1000,
+            (start + 86_400) * 1000,
+            user="admin",
+            cpus=CORES,
+            cores=list(range(CORES)),
+            gpus=one.samples["gpu"].devices,
+            memory_bytes=1 << 39,
+        ),
         Interval("s", 1, start * 1000, (start + 86_400) * 1000, step="0", slot=0),
-    ]  # fmt: skip
-    one.facts = Facts(CORES, 1 << 39, 10_000, "v2", "1", gpus=[Gpu(uuid) for uuid in one.samples["gpu"].devices])
+    ]
+    one.facts = Facts(
+        CORES, 1 << 39, 10_000, "v2", "1", gpus=[Gpu(uuid) for uuid in one.samples["gpu"].devices]
+    )
     from peerway.jobs.store.samples import Filed
 
     monitor.jobs.file([Filed(one, 0, b"", 10_000)])
@@ -180,7 +254,9 @@ def fill(monitor: Monitor, node: str, start: int) -> None:
         rows = []
         for kind, part in one.samples.items():
             for device in part.devices:
-                values = {m.name: Points(times, value_of(m.name, times, random_of), 10_000) for m in of_kind(kind)}
+                values = {
+                    m.name: Points(times, value_of(m.name, times, random_of), 10_000) for m in of_kind(kind)
+                }
                 rows.append((node, kind, device, int(times[0]), int(times[-1]), packed(values)))
         base.execute("BEGIN")
         base.executemany("INSERT INTO chunks VALUES (?,?,?,?,?,?)", rows)
@@ -231,14 +307,26 @@ def million(folder: Path, count: int) -> dict[str, Any]:
 def jobs(like: dict[str, Any], count: int, now: float) -> Any:
     for number in range(count):
         started = now - random.random() * 3 * 365 * 86_400
-        yield {**like, "job": str(number + 1), "user": f"user{random.randrange(1192)}", "account": f"a{number % 90}",
-               "name": f"job-{number}", "state": "COMPLETED", "started": started, "ended": started + random.random() * 86_400,
-               "verdict": random.choice(["efficient", "inefficient"]), "cores": 8, "gpus": number % 3, "nodes": 1,
-               "idle_gpu_hours": random.random() * 9, "idle_core_hours": random.random() * 40}  # fmt: skip
+        yield {
+            **like,
+            "job": str(number + 1),
+            "user": f"user{random.randrange(1192)}",
+            "account": f"a{number % 90}",
+            "name": f"job-{number}",
+            "state": "COMPLETED",
+            "started": started,
+            "ended": started + random.random() * 86_400,
+            "verdict": random.choice(["efficient", "inefficient"]),
+            "cores": 8,
+            "gpus": number % 3,
+            "nodes": 1,
+            "idle_gpu_hours": random.random() * 9,
+            "idle_core_hours": random.random() * 40,
+        }
 
 
 def timed(what: Any) -> dict[str, float]:
-    """The least of five: CPU seconds of this process, server and client together, and seconds by the clock."""
+    """The least of five: CPU seconds of this process, server and client together, and seconds passed."""
     cpu, wall = [], []
     for _ in range(5):
         before, begun = time.process_time(), time.perf_counter()
@@ -251,20 +339,31 @@ def timed(what: Any) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1_000_000)
+    parser.add_argument("--only", nargs="*", choices=["ingest", "seal", "page", "jobs"])
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    where = {"cpus": os.cpu_count(), "python": platform.python_version(), "machine": platform.machine(),
-             "load": os.getloadavg()[0], "command": " ".join(["python", *sys.argv])}  # fmt: skip
-    steps = (
-        lambda folder: ingest(folder, options.nodes, options.rounds), sealing, page,
-        lambda folder: million(folder, options.jobs),
-    )  # fmt: skip
-    for step in steps:
+    where = {
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "load": os.getloadavg()[0],
+        "command": " ".join(["python", *sys.argv]),
+    }
+    steps = {
+        "ingest": lambda folder: ingest(folder, options.nodes, options.rounds),
+        "seal": sealing,
+        "page": page,
+        "jobs": lambda folder: million(folder, options.jobs),
+    }
+    for name in options.only or steps:
+        step = steps[name]
         with tempfile.TemporaryDirectory() as folder:
             record = {**step(Path(folder)), **where, "time": time.time()}
         print(json.dumps(record, indent=1), flush=True)

@@ -50,12 +50,21 @@ class Job:
 
     def run(self) -> Run:
         values: dict[str, Any] = {
-            "user": "alice", "account": "phys", "name": "job", "partition": "gpu" if self.gpus else "cpu",
-            "state": "COMPLETED", "submitted": START - 60.0, "started": float(START),
-            "ended": float(START + self.minutes * 60), "time_limit": self.minutes * 120.0, "nodes": self.nodes,
-            "cores": self.cores * self.nodes, "gpus": self.gpus * self.nodes, "memory": self.memory,
+            "user": "alice",
+            "account": "phys",
+            "name": "job",
+            "partition": "gpu" if self.gpus else "cpu",
+            "state": "COMPLETED",
+            "submitted": START - 60.0,
+            "started": float(START),
+            "ended": float(START + self.minutes * 60),
+            "time_limit": self.minutes * 120.0,
+            "nodes": self.nodes,
+            "cores": self.cores * self.nodes,
+            "gpus": self.gpus * self.nodes,
+            "memory": self.memory,
             "node_list": ",".join(self.node(n) for n in range(self.nodes)),
-        }  # fmt: skip
+        }
         return Run(str(self.job), **{**values, **self.slurm})
 
     def batches(self) -> list[Filed]:
@@ -68,16 +77,27 @@ class Job:
     def _batch(self, node: int, minute: int) -> Batch:
         at = (START + minute * 60) * 1000
         batch = Batch(
-            self.node(node), f"{self.job:08x}{node:024x}", minute + 1, BOOT, at, minute * 60_000,
+            self.node(node),
+            f"{self.job:08x}{node:024x}",
+            minute + 1,
+            BOOT,
+            at,
+            minute * 60_000,
             samples=self._samples(node, minute),
-        )  # fmt: skip
+        )
         if minute == 0:
             batch.intervals = self._intervals(node)
             gpus = [Gpu(self.gpu(node, n), "NVIDIA H100", 80 * GIB) for n in range(self.node_gpus)]
             batch.facts = Facts(
-                self.node_cores, self.node_memory, PERIOD * 1000, "v2", "1", gpus=gpus, nics=["ib:mlx5_0:1"],
+                self.node_cores,
+                self.node_memory,
+                PERIOD * 1000,
+                "v2",
+                "1",
+                gpus=gpus,
+                nics=["ib:mlx5_0:1"],
                 filesystems=["lustre:scratch"],
-            )  # fmt: skip
+            )
             batch.notes = list(self.notes)
         return batch
 
@@ -86,16 +106,28 @@ class Job:
         gpus = [self.gpu(node, n) for n in range(self.gpus)]
         memory = int(self.memory / self.nodes)
         whole = Interval(
-            f"a{self.job}", self.job, START * 1000, ends, user="alice", partition="p", cpus=self.cores,
-            cores=list(range(self.cores)), gpus=gpus, memory_bytes=memory,
-        )  # fmt: skip
+            f"a{self.job}",
+            self.job,
+            START * 1000,
+            ends,
+            user="alice",
+            partition="p",
+            cpus=self.cores,
+            cores=list(range(self.cores)),
+            gpus=gpus,
+            memory_bytes=memory,
+        )
         return [whole, Interval(f"s{self.job}", self.job, START * 1000, ends, step="batch", slot=0)]
 
     def _devices(self, kind: str, node: int) -> list[str]:
         return {
-            "gpu": [self.gpu(node, n) for n in range(self.gpus)], "core": [str(n) for n in range(self.cores)],
-            "step": ["0"], "node": ["node"], "nic": ["ib:mlx5_0:1"], "filesystem": ["lustre:scratch"],
-        }[kind]  # fmt: skip
+            "gpu": [self.gpu(node, n) for n in range(self.gpus)],
+            "core": [str(n) for n in range(self.cores)],
+            "step": ["0"],
+            "node": ["node"],
+            "nic": ["ib:mlx5_0:1"],
+            "filesystem": ["lustre:scratch"],
+        }[kind]
 
     def _samples(self, node: int, minute: int) -> dict[str, Samples]:
         found: dict[str, Samples] = {}

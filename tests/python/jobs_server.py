@@ -37,40 +37,99 @@ def scene(monitor: Monitor) -> None:
     gpus = {"gpu_memory_used_bytes": 40 * GIB, "gpu_memory_total_bytes": 80 * GIB, "gpu_power_watts": 400.0}
     put(
         monitor,
-        Job(101, {cpu: 30.0, memory: 200 * GIB, gpu: wave, **gpus, **busy}, cores=32, gpus=4, node_cores=64,
-            node_gpus=8, memory=256 * GIB, node_memory=512 * GIB, slurm={"name": "train-resnet"}),
-        Job(102, {cpu: 1.0, memory: 3 * GIB, gpu: [0.9, 0.0, 0.0, 0.0], **gpus, **busy}, cores=32, gpus=4, node_cores=64,
-            node_gpus=8, memory=256 * GIB, slurm={"name": EVIL, "account": EVIL_QUOTED}),
-        Job(103, {cpu: 1.0, memory: 2 * GIB, **busy}, cores=16, slurm={"name": "mesh", "user": "bob", "account": "chem"}),
-        Job(104, {cpu: 15.5, memory: 50 * GIB, **busy}, cores=16, slurm={"name": "md", "user": "bob", "account": "chem"}),
+        Job(
+            101,
+            {cpu: 30.0, memory: 200 * GIB, gpu: wave, **gpus, **busy},
+            cores=32,
+            gpus=4,
+            node_cores=64,
+            node_gpus=8,
+            memory=256 * GIB,
+            node_memory=512 * GIB,
+            slurm={"name": "train-resnet"},
+        ),
+        Job(
+            102,
+            {cpu: 1.0, memory: 3 * GIB, gpu: [0.9, 0.0, 0.0, 0.0], **gpus, **busy},
+            cores=32,
+            gpus=4,
+            node_cores=64,
+            node_gpus=8,
+            memory=256 * GIB,
+            slurm={"name": EVIL, "account": EVIL_QUOTED},
+        ),
+        Job(
+            103,
+            {cpu: 1.0, memory: 2 * GIB, **busy},
+            cores=16,
+            slurm={"name": "mesh", "user": "bob", "account": "chem"},
+        ),
+        Job(
+            104,
+            {cpu: 15.5, memory: 50 * GIB, **busy},
+            cores=16,
+            slurm={"name": "md", "user": "bob", "account": "chem"},
+        ),
         Job(105, {cpu: 15.5}, cores=16, measured=0.1, slurm={"name": "dark", "user": "alice"}),
-        Job(106, {cpu: 7.0, memory: 50 * GIB, gpu: 0.0, **gpus, **busy}, minutes=170, gpus=1, node_gpus=4,
-            slurm={"name": "notebook", "state": "RUNNING", "ended": None, "user": "carol", "account": "bio"}),
+        Job(
+            106,
+            {cpu: 7.0, memory: 50 * GIB, gpu: 0.0, **gpus, **busy},
+            minutes=170,
+            gpus=1,
+            node_gpus=4,
+            slurm={"name": "notebook", "state": "RUNNING", "ended": None, "user": "carol", "account": "bio"},
+        ),
         Job(107, {cpu: 1.0}, minutes=1, slurm={"name": "hello", "user": "alice"}),
-    )  # fmt: skip
+    )
     monitor.judge_due()
     monitor.jobs.write("INSERT OR REPLACE INTO cluster VALUES (1, ?, ?)", (NOW, json.dumps(cluster())))
     people = People(monitor.jobs)
-    for name, role, accounts in (("alice", "user", []), ("bob", "user", []), ("manager", "user", ["chem"]),
-                                 ("admin", "admin", [])):  # fmt: skip
+    for name, role, accounts in (
+        ("alice", "user", []),
+        ("bob", "user", []),
+        ("manager", "user", ["chem"]),
+        ("admin", "admin", []),
+    ):
         people.put(name, role, accounts)
         people.set_password(name, PASSWORD)
 
 
 def cluster() -> dict[str, Any]:
     """As the synchronisation with Slurm leaves it."""
-    states = ("busy", "partly busy", "free", "reserved", "blocked", "off", "partly busy", "busy", "free", "free")
+    states = (
+        "busy",
+        "partly busy",
+        "free",
+        "reserved",
+        "blocked",
+        "off",
+        "partly busy",
+        "busy",
+        "free",
+        "free",
+    )
     nodes = []
     for number, state in enumerate(states):
         gpus = 8 if number % 2 == 0 else 0
         cores = {"busy": 64, "partly busy": 24}.get(state, 0)
         used = {"busy": gpus, "partly busy": gpus // 2}.get(state, 0)
         blocked = gpus - used if state in ("blocked", "off", "reserved") else 0
-        nodes.append({
-            "name": f"node{number + 1:02}", "state": state, "cores": 64, "cores_busy": cores, "memory": 512 * GIB,
-            "memory_busy": 100 * GIB, "gpus": gpus, "gpus_busy": used, "gpus_blocked": blocked, "gpu_type": "h100",
-            "reason": EVIL if state == "blocked" else "", "partitions": ["gpu"],
-        })  # fmt: skip
+        nodes.append(
+            {
+                "name": f"node{number + 1:02}",
+                "state": state,
+                "cores": 64,
+                "cores_busy": cores,
+                "memory": 512 * GIB,
+                "memory_busy": 100 * GIB,
+                "gpus": gpus,
+                "gpus_busy": used,
+                "gpus_blocked": blocked,
+                "gpu_type": "h100",
+                "reason": EVIL if state == "blocked" else "",
+                "partitions": ["gpu"],
+            }
+        )
     return {"nodes": nodes, "running": 5, "users": 3, "waiting": 12, "waiting_cores": 640, "waiting_gpus": 9}
 
 
@@ -93,7 +152,9 @@ def served(folder: Path, **settings: Any) -> Iterator[Server]:
     monitor = Monitor(folder, clock=lambda: NOW)
     scene(monitor)
     app = create_app(monitor, work=False, **settings)
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", proxy_headers=False))
+    server = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", proxy_headers=False)
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -112,11 +173,20 @@ def node_batch(seq: int = 1, node: str = "node01", **changes: Any) -> Batch:
     """One batch of a node of the cluster, of this moment."""
     at = int(NOW * 1000)
     samples = {
-        "node": Samples(["node"], {"node_memory_total_bytes": [512 * GIB], "node_memory_available_bytes": [400 * GIB]}),
-        "gpu": Samples([f"GPU-{n}" for n in range(8)], {"gpu_utilization_ratio": [0.9, 0.8, 0.95, 0, 0.7, 1, 0.6, 0]}),
+        "node": Samples(
+            ["node"], {"node_memory_total_bytes": [512 * GIB], "node_memory_available_bytes": [400 * GIB]}
+        ),
+        "gpu": Samples(
+            [f"GPU-{n}" for n in range(8)], {"gpu_utilization_ratio": [0.9, 0.8, 0.95, 0, 0.7, 1, 0.6, 0]}
+        ),
     }
-    settings = {"stream": "ab" * 16, "boot": "00000000-0000-4000-8000-000000000000", "wall_ms": at, "mono_ms": 60_000,
-                "samples": samples}  # fmt: skip
+    settings = {
+        "stream": "ab" * 16,
+        "boot": "00000000-0000-4000-8000-000000000000",
+        "wall_ms": at,
+        "mono_ms": 60_000,
+        "samples": samples,
+    }
     return Batch(node, seq=seq, **{**settings, **changes})
 
 

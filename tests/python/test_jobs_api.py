@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import ipaddress
 import json
 import re
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,10 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def sent(boot: str = BOOT) -> dict[str, str]:
-    return {"Peerway-Sent": Sent(int(NOW * 1000), 60_000, boot).header(), "Content-Type": "application/x-peerway-batches"}
+    return {
+        "Peerway-Sent": Sent(int(NOW * 1000), 60_000, boot).header(),
+        "Content-Type": "application/x-peerway-batches",
+    }
 
 
 # -- who sees what
@@ -57,9 +60,14 @@ def sent(boot: str = BOOT) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("who", "seen"),
-    [("alice", {"101", "102", "105", "107"}), ("bob", {"103", "104"}), ("manager", {"103", "104"}), ("stranger", set()),
-     ("admin", {"101", "102", "103", "104", "105", "106", "107"})],
-)  # fmt: skip
+    [
+        ("alice", {"101", "102", "105", "107"}),
+        ("bob", {"103", "104"}),
+        ("manager", {"103", "104"}),
+        ("stranger", set()),
+        ("admin", {"101", "102", "103", "104", "105", "106", "107"}),
+    ],
+)
 def test_everybody_sees_own_jobs_a_manager_the_accounts_an_administrator_all(
     server: Server, client: httpx.Client, who: str, seen: set[str]
 ) -> None:
@@ -78,18 +86,23 @@ def test_everybody_sees_own_jobs_a_manager_the_accounts_an_administrator_all(
 
 def test_filters_cannot_widen_what_is_seen_and_are_no_sql(server: Server, client: httpx.Client) -> None:
     head = bearer(server.token("alice"))
-    for value in ("bob", "' OR 1=1 --", "alice' OR '1'='1", "%", "\x00", "bob\" OR \"\"=\""):
+    for value in ("bob", "' OR 1=1 --", "alice' OR '1'='1", "%", "\x00", 'bob" OR ""="'):
         for key in ("user", "account", "partition", "tag", "text"):
             found = client.get("/api/v1/jobs", params={key: value}, headers=head)
             assert found.status_code == 200
             assert {job["user"] for job in found.json()} <= {"alice"}
-    assert client.get("/api/v1/jobs", params={"order": "started; DROP TABLE jobs"}, headers=head).status_code == 422
+    assert (
+        client.get("/api/v1/jobs", params={"order": "started; DROP TABLE jobs"}, headers=head).status_code
+        == 422
+    )
     assert client.get("/api/v1/sums/user)--", headers=head).status_code == 422
     assert len(client.get("/api/v1/jobs", headers=head).json()) == 4
     assert listed(server.monitor.jobs.reader, ("1", []), Filter(text="100%_"), most=5) == []
 
 
-@pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/jobs/101", "/api/v1/cluster", "/api/v1/rules", "/api/v1/sums/user"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/jobs", "/api/v1/jobs/101", "/api/v1/cluster", "/api/v1/rules", "/api/v1/sums/user"]
+)
 def test_without_a_token_nothing_is_told(client: httpx.Client, path: str) -> None:
     assert client.get(path).status_code == 401
 
@@ -103,15 +116,29 @@ def forged(header: dict[str, Any], claims: dict[str, Any], key: bytes) -> str:
     return b".".join([*parts, base64.urlsafe_b64encode(signature).rstrip(b"=")]).decode()
 
 
-CLAIMS = {"sub": "admin", "preferred_username": "admin", "iss": "https://id", "aud": "peerway", "nonce": "n",
-          "exp": 4_000_000_000}  # fmt: skip
+CLAIMS = {
+    "sub": "admin",
+    "preferred_username": "admin",
+    "iss": "https://id",
+    "aud": "peerway",
+    "nonce": "n",
+    "exp": 4_000_000_000,
+}
 
 
 @pytest.mark.parametrize(
     "token",
-    ["x", "x" * 43, "A" * 43, "null", forged({"alg": "none"}, CLAIMS, b""), forged({"alg": "HS256"}, CLAIMS, b""),
-     "' OR 1=1 --" + "x" * 32, "é" * 43],
-)  # fmt: skip
+    [
+        "x",
+        "x" * 43,
+        "A" * 43,
+        "null",
+        forged({"alg": "none"}, CLAIMS, b""),
+        forged({"alg": "HS256"}, CLAIMS, b""),
+        "' OR 1=1 --" + "x" * 32,
+        "é" * 43,
+    ],
+)
 def test_forged_tokens_and_sessions_are_refused(client: httpx.Client, token: str) -> None:
     raw = f"Bearer {token}".encode("latin-1")
     assert client.get("/api/v1/jobs", headers={"Authorization": raw}).status_code == 401
@@ -124,14 +151,22 @@ def test_a_token_can_do_no_more_than_its_scopes(server: Server, client: httpx.Cl
     assert client.get("/api/v1/cluster", headers=head).status_code == 200
     assert client.get("/api/v1/jobs", headers=head).status_code == 403
     reads = bearer(server.token("admin", "jobs:read"))
-    assert client.get("/api/v1/jobs/103", headers=reads).status_code == 404  # an administrator's, but without admin
+    assert (
+        client.get("/api/v1/jobs/103", headers=reads).status_code == 404
+    )  # an administrator's, but without admin
     assert client.post("/api/v1/rules/replay", json={"text": ""}, headers=reads).status_code == 403
     assert client.post("/api/v1/tokens", json={"scopes": ["jobs:read"]}, headers=reads).status_code == 403
     agent = bearer(server.token("", "agent", node="n1"))
     assert client.get("/api/v1/jobs", headers=agent).status_code == 403
     assert client.get("/jobs", headers=agent).headers["location"] == "/login"
     people = People(server.monitor.jobs)
-    for scopes, node in ((["agent"], ""), (["agent", "admin"], "n1"), (["jobs:read"], "n1"), ([], ""), (["root"], "")):
+    for scopes, node in (
+        (["agent"], ""),
+        (["agent", "admin"], "n1"),
+        (["jobs:read"], "n1"),
+        ([], ""),
+        (["root"], ""),
+    ):
         with pytest.raises(ValueError, match="scope"):
             people.make_token("x", scopes, NOW, node)
     ended = people.make_token("alice", ["jobs:read"], NOW - 10 * 86400, days=1)
@@ -141,7 +176,7 @@ def test_a_token_can_do_no_more_than_its_scopes(server: Server, client: httpx.Cl
 # -- the pages
 
 
-@contextmanager
+@contextlib.contextmanager
 def logged_in(server: Server, who: str) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=server.url, timeout=60, headers={"Origin": server.url}) as client:
         answer = client.post("/login", data={"name": who, "password": PASSWORD})
@@ -151,7 +186,13 @@ def logged_in(server: Server, who: str) -> Iterator[httpx.Client]:
 
 def test_what_a_job_is_called_is_shown_and_never_obeyed(server: Server) -> None:
     with logged_in(server, "admin") as client:
-        for path in ("/jobs?everyone=true", "/jobs/102", "/admin/jobs?days=366", "/statistics?by=account&days=366", "/cluster"):
+        for path in (
+            "/jobs?everyone=true",
+            "/jobs/102",
+            "/admin/jobs?days=366",
+            "/statistics?by=account&days=366",
+            "/cluster",
+        ):
             page = client.get(path)
             assert page.status_code == 200
             assert EVIL not in page.text
@@ -164,11 +205,17 @@ def test_what_a_job_is_called_is_shown_and_never_obeyed(server: Server) -> None:
 
 def test_a_page_of_another_site_changes_nothing(server: Server) -> None:
     with logged_in(server, "admin") as client:
-        for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}, {}):
+        for headers in (
+            {"Origin": "https://evil.example"},
+            {"Origin": "null"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {},
+        ):
             client.headers.pop("origin", None)
             for path in ("/admin/rules", "/tokens", "/logout", "/language", "/login", "/api/v1/tokens"):
-                data = {"text": "", "name": "a", "password": "b", "to": "ru", "back": "/"}
-                assert client.post(path, data=data, headers=headers).status_code == 403, (path, headers)
+                data = {"text": "x", "name": "a", "password": "b", "to": "ru", "back": "/"}
+                body: Any = {"json": {"scopes": ["jobs:read"]}} if path.startswith("/api") else {"data": data}
+                assert client.post(path, **body, headers=headers).status_code == 403, (path, headers)
         cookie = client.cookies.jar._cookies["127.0.0.1"]["/"]["peerway_session"]  # type: ignore[attr-defined]
         assert cookie.has_nonstandard_attr("HttpOnly")
 
@@ -181,14 +228,17 @@ def test_only_administrators_reach_their_pages_and_logging_out_ends_the_session(
         assert client.post("/api/v1/tokens", json={"scopes": ["admin"]}).status_code == 403
         cookies = dict(client.cookies)
         client.post("/logout")
-        assert client.get("/jobs", cookies=cookies).status_code == 303
+        client.cookies.update(cookies)
+        assert client.get("/jobs").status_code == 303
         back = client.post("/language", data={"to": "ru", "back": "//evil.example/"})
         assert back.headers["location"] == "/jobs"
 
 
 def test_passwords_cannot_be_guessed_for_long(server: Server) -> None:
     with httpx.Client(base_url=server.url, timeout=60, headers={"Origin": server.url}) as client:
-        answers = [client.post("/login", data={"name": "nobody", "password": "x"}).status_code for _ in range(12)]
+        answers = [
+            client.post("/login", data={"name": "nobody", "password": "x"}).status_code for _ in range(12)
+        ]
     assert answers[0] == 401
     assert answers[-1] == 429
     people = People(server.monitor.jobs)
@@ -224,12 +274,24 @@ def test_an_id_token_needs_the_providers_signature() -> None:
     assert provider.name_of(jwt.encode(head, claims, key), keys, "n") == "admin"
     public = key.as_pem(private=False)
     wrong = [
-        jwt.encode(head, claims, other), forged({"alg": "none"}, claims, b""), forged({"alg": "HS256", "kid": "1"}, claims, b""),
-        forged({"alg": "HS256", "kid": "1"}, claims, public), "", "a.b.c",
-        *[jwt.encode(head, {**claims, **bad}, key) for bad in (
-            {"nonce": "m"}, {"aud": "other"}, {"iss": "https://evil"}, {"exp": 1}, {"preferred_username": ""},
-            {"preferred_username": 7})],
-    ]  # fmt: skip
+        jwt.encode(head, claims, other),
+        forged({"alg": "none"}, claims, b""),
+        forged({"alg": "HS256", "kid": "1"}, claims, b""),
+        forged({"alg": "HS256", "kid": "1"}, claims, public),
+        "",
+        "a.b.c",
+        *[
+            jwt.encode(head, {**claims, **bad}, key)
+            for bad in (
+                {"nonce": "m"},
+                {"aud": "other"},
+                {"iss": "https://evil"},
+                {"exp": 1},
+                {"preferred_username": ""},
+                {"preferred_username": 7},
+            )
+        ],
+    ]
     for token in wrong:
         with pytest.raises(LoginFailed):
             provider.name_of(token, keys, "n")
@@ -238,7 +300,9 @@ def test_an_id_token_needs_the_providers_signature() -> None:
 # -- agents
 
 
-def test_a_batch_is_acknowledged_once_it_is_kept_and_a_second_time_changes_nothing(server: Server, client: httpx.Client) -> None:
+def test_a_batch_is_acknowledged_once_it_is_kept_and_a_second_time_changes_nothing(
+    server: Server, client: httpx.Client
+) -> None:
     head = {**bearer(server.token("", "agent", node="wire1")), **sent()}
     body = frame(encode(node_batch(1, "wire1"))) + frame(encode(node_batch(2, "wire1")))
     for _ in range(2):
@@ -249,13 +313,22 @@ def test_a_batch_is_acknowledged_once_it_is_kept_and_a_second_time_changes_nothi
     assert [points.times.size for points in rows.values()] == [1]
 
 
-def test_what_is_no_batch_of_this_node_is_refused_and_what_came_before_is_kept(server: Server, client: httpx.Client) -> None:
+def test_what_is_no_batch_of_this_node_is_refused_and_what_came_before_is_kept(
+    server: Server, client: httpx.Client
+) -> None:
     head = {**bearer(server.token("", "agent", node="wire2")), **sent()}
     good, foreign = frame(encode(node_batch(1, "wire2"))), frame(encode(node_batch(9, "wire1")))
     bad = node_batch(2, "wire2")
     bad.node = "../../etc"
-    cases = [(good + foreign, 403), (frame(encode(bad)), 422), (b"", 400), (b"PWJ1xxxx", 400), (good[:-1], 400),
-             (frame(b"junk"), 422), (good * 65, 400)]  # fmt: skip
+    cases = [
+        (good + foreign, 403),
+        (frame(encode(bad)), 422),
+        (b"", 400),
+        (b"PWJ1xxxx", 400),
+        (good[:-1], 400),
+        (frame(b"junk"), 422),
+        (good * 65, 400),
+    ]
     for body, status in cases:
         answer = client.post("/api/v1/agent/batches", content=body, headers=head)
         assert answer.status_code == status, answer.text
@@ -285,8 +358,17 @@ def test_a_full_disk_is_not_now_and_nothing_of_it_is_acknowledged(
     assert client.post("/api/v1/agent/batches", content=body, headers=head).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/static/../app.py", "/static/%2e%2e/app.py", "/plotly/..%2f..%2fpage.html.j2",
-                                  "/jobs/..%2f..%2fetc", "/jobs/1%27", "/static/%00"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/plotly/..%2f..%2fpage.html.j2",
+        "/jobs/..%2f..%2fetc",
+        "/jobs/1%27",
+        "/static/%00",
+    ],
+)
 def test_no_path_leaves_its_folder(client: httpx.Client, path: str) -> None:
     assert client.get(path).status_code in (303, 404)
 
@@ -307,11 +389,47 @@ def test_the_api_keeps_what_its_document_says_whatever_is_sent(server: Server) -
         assert response.status_code < 500, response.text
 
     bounded = settings(
-        max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+        max_examples=8,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
     )
-    for found in schemathesis.openapi.from_url(f"{server.url}/api/v1/openapi.json").get_all_operations():
+    schema = schemathesis.openapi.from_url(f"{server.url}/api/v1/openapi.json")
+    for found in schema.exclude(path="/api/v1/agent/batches").get_all_operations():
         bounded(given(case=found.ok().as_strategy())(check))()
-    assert len(set(calls)) >= 8
+    assert len(set(calls)) >= 7
+
+
+def test_agents_may_send_any_bytes_and_the_server_lives(server: Server, client: httpx.Client) -> None:
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis import strategies as some
+
+    head = {**bearer(server.token("", "agent", node="wire4")), **sent()}
+
+    @settings(
+        max_examples=40,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(some.binary(max_size=200), some.booleans(), some.text(max_size=20))
+    def check(body: bytes, framed: bool, clock: str) -> None:
+        content = frame(body) if framed and body else body
+        answer = client.post("/api/v1/agent/batches", content=content, headers=head)
+        assert answer.status_code in (400, 413, 422)
+        odd = {
+            **head,
+            "Peerway-Sent": clock.encode("ascii", "ignore")
+            .replace(b"\r", b"")
+            .replace(b"\n", b"")
+            .replace(b"\0", b""),
+        }
+        with contextlib.suppress(httpx.LocalProtocolError):
+            assert client.post("/api/v1/agent/batches", content=content, headers=odd).status_code == 400
+
+    check()
 
 
 def test_no_word_is_missing_in_any_language() -> None:

@@ -1,4 +1,6 @@
-"""The pages of jobs in a real browser, as a user and as an administrator, wide and on a phone, in two languages."""
+"""The pages of jobs in a real browser, as a user and as an administrator, wide and on a phone, in two
+languages.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def picture(browser: Chrome, name: str) -> None:
 
 def complaints(browser: Chrome) -> list[str]:
     entries: list[dict[str, Any]] = browser.get_log("browser")  # type: ignore[no-untyped-call]
-    return [e["message"] for e in entries if e["level"] in ("SEVERE", "WARNING") and "favicon" not in e["message"]]
+    return [
+        e["message"] for e in entries if e["level"] in ("SEVERE", "WARNING") and "favicon" not in e["message"]
+    ]
 
 
 def text_of(browser: Chrome) -> str:
@@ -74,17 +78,26 @@ def text_of(browser: Chrome) -> str:
 
 def graphs_drawn(browser: Chrome) -> None:
     until(browser, "return document.getElementById('graphs').getAttribute('aria-busy') === 'false'")
-    until(browser, "return [...document.querySelectorAll('.plot')].every((p) => p.querySelector('.main-svg'))")
+    until(
+        browser, "return [...document.querySelectorAll('.plot')].every((p) => p.querySelector('.main-svg'))"
+    )
 
 
 def test_a_user_sees_own_jobs_with_their_conclusions(shown: Callable[..., Chrome]) -> None:
     browser = shown("alice", "/jobs")
     text = text_of(browser)
-    for job, verdict in (("101", "efficient"), ("102", "inefficient"), ("105", "no data"), ("107", "too short to judge")):
+    for job, verdict in (
+        ("101", "efficient"),
+        ("102", "inefficient"),
+        ("105", "no data"),
+        ("107", "too short to judge"),
+    ):
         badge = browser.execute_script(
-            "return [...document.querySelectorAll('tbody tr')].find((r) => r.querySelector('.id').textContent === "
-            "arguments[0]).querySelector('.verdict').textContent", job,
-        )  # fmt: skip
+            "return [...document.querySelectorAll('tbody tr')]"
+            ".find((r) => r.querySelector('.id').textContent === "
+            "arguments[0]).querySelector('.verdict').textContent",
+            job,
+        )
         assert badge == verdict
     assert "103" not in text
     assert browser.find_elements("css selector", "main img") == []

@@ -28,11 +28,21 @@ def good(job: int, gpus: int = 0, **changes: Any) -> Job:
     """A job of which nothing can be said."""
     figures = {CPU: 7.6, MEM: 50 * GIB, "step_running_processes": 8, "core_iowait_seconds_total": 0.0}
     if gpus:
-        figures |= {GPU: 0.93, "gpu_sm_activity_ratio": 0.6, "gpu_memory_used_bytes": 60 * GIB,
-                    "gpu_memory_total_bytes": 80 * GIB, "gpu_throttled_thermal_ratio": 0.0,
-                    "gpu_throttled_hardware_ratio": 0.0, "gpu_temperature_celsius": 60.0}  # fmt: skip
-    figures |= {"nic_received_bytes_total": 1e6, "nic_sent_bytes_total": 1e6,
-                "filesystem_metadata_operations_total": 3.0, "filesystem_data_operations_total": 300.0}  # fmt: skip
+        figures |= {
+            GPU: 0.93,
+            "gpu_sm_activity_ratio": 0.6,
+            "gpu_memory_used_bytes": 60 * GIB,
+            "gpu_memory_total_bytes": 80 * GIB,
+            "gpu_throttled_thermal_ratio": 0.0,
+            "gpu_throttled_hardware_ratio": 0.0,
+            "gpu_temperature_celsius": 60.0,
+        }
+    figures |= {
+        "nic_received_bytes_total": 1e6,
+        "nic_sent_bytes_total": 1e6,
+        "filesystem_metadata_operations_total": 3.0,
+        "filesystem_data_operations_total": 300.0,
+    }
     figures |= changes.pop("figures", {})
     settings: dict[str, Any] = {"node_cores": 8 if not gpus else 8 * gpus, "node_gpus": gpus * gpus and gpus}
     if gpus:
@@ -47,46 +57,100 @@ def until(minute: int, before: float, then: float) -> Any:
 # The rule, a job that it speaks of, one of which it must not.
 CASES: list[tuple[str, Job, Job]] = [
     ("gpu-idle", good(1, 2, figures={GPU: 0.0}), good(2, 2, figures={GPU: until(60, 0.0, 0.9)})),
-    ("gpu-idle-after-activity", good(3, 2, figures={GPU: until(40, 0.9, 0.0)}),
-     good(4, 2, figures={GPU: until(80, 0.9, 0.0)})),
-    ("gpu-one-used", good(5, 4, figures={GPU: [0.9, 0.0, 0.0, 0.0]}), good(6, 4, figures={GPU: [0.9, 0.1, 0.2, 0.3]})),
-    ("gpu-memory-only", good(7, 1, figures={GPU: 0.005}),
-     good(8, 1, figures={GPU: 0.005, "gpu_memory_used_bytes": 1e6})),
+    (
+        "gpu-idle-after-activity",
+        good(3, 2, figures={GPU: until(40, 0.9, 0.0)}),
+        good(4, 2, figures={GPU: until(80, 0.9, 0.0)}),
+    ),
+    (
+        "gpu-one-used",
+        good(5, 4, figures={GPU: [0.9, 0.0, 0.0, 0.0]}),
+        good(6, 4, figures={GPU: [0.9, 0.1, 0.2, 0.3]}),
+    ),
+    (
+        "gpu-memory-only",
+        good(7, 1, figures={GPU: 0.005}),
+        good(8, 1, figures={GPU: 0.005, "gpu_memory_used_bytes": 1e6}),
+    ),
     ("gpu-low", good(9, 1, figures={GPU: 0.1}), good(10, 1, figures={GPU: 0.3})),
     ("gpu-busy-looking", good(11, 1, figures={"gpu_sm_activity_ratio": 0.02}), good(12, 1)),
-    ("gpu-unbalanced", good(13, 4, figures={GPU: [0.95, 0.3, 0.3, 0.2]}),
-     good(14, 4, figures={GPU: [0.95, 0.7, 0.8, 0.6]})),
-    ("gpu-too-big", good(15, 1, figures={GPU: 0.1, "gpu_memory_used_bytes": 4 * GIB}),
-     good(16, 1, figures={GPU: 0.1, "gpu_memory_used_bytes": 30 * GIB})),
+    (
+        "gpu-unbalanced",
+        good(13, 4, figures={GPU: [0.95, 0.3, 0.3, 0.2]}),
+        good(14, 4, figures={GPU: [0.95, 0.7, 0.8, 0.6]}),
+    ),
+    (
+        "gpu-too-big",
+        good(15, 1, figures={GPU: 0.1, "gpu_memory_used_bytes": 4 * GIB}),
+        good(16, 1, figures={GPU: 0.1, "gpu_memory_used_bytes": 30 * GIB}),
+    ),
     ("cpu-low", good(17, figures={CPU: 3.0}), good(18, figures={CPU: 4.5})),
     ("serial", good(19, figures={CPU: 1.0}), good(20, figures={CPU: 1.0}, cores=1)),
     ("nothing-computes", good(21, figures={CPU: 0.01}), good(22, figures={CPU: 1.0})),
-    ("oversubscribed", good(23, figures={"step_running_processes": 40}),
-     good(24, figures={"step_running_processes": 9})),
+    (
+        "oversubscribed",
+        good(23, figures={"step_running_processes": 40}),
+        good(24, figures={"step_running_processes": 9}),
+    ),
     ("memory-over-requested", good(25, figures={MEM: 2 * GIB}), good(26, figures={MEM: 20 * GIB})),
     ("memory-near-limit", good(27, figures={MEM: 63 * GIB}), good(28, figures={MEM: 58 * GIB})),
     ("out-of-memory", good(29, slurm={"state": "OUT_OF_MEMORY"}), good(30, slurm={"state": "FAILED"})),
-    ("time-over-requested", good(31, slurm={"time_limit": 86400.0}),
-     good(32, slurm={"time_limit": 86400.0, "state": "FAILED"})),
+    (
+        "time-over-requested",
+        good(31, slurm={"time_limit": 86400.0}),
+        good(32, slurm={"time_limit": 86400.0, "state": "FAILED"}),
+    ),
     ("short-swarm", good(33, **SHORT, slurm={"user": "swarm"}), good(34, **SHORT, slurm={"user": "calm"})),
-    ("spread", good(35, nodes=4, memory=40 * GIB, figures={CPU: lambda d, m: 7.0 * 60 * m if d == 0 else 0.0}),
-     good(36, nodes=4, memory=250 * GIB)),
-    ("strands-gpus", good(37, 1, cores=64, node_cores=64, node_gpus=8), good(38, 1, node_cores=64, node_gpus=8,
-                                                                             node_memory=1024 * GIB)),
-    ("io-wait", good(39, figures={"core_iowait_seconds_total": 0.5}),
-     good(40, figures={"core_iowait_seconds_total": 0.1})),
-    ("metadata-storm", good(41, figures={"filesystem_metadata_operations_total": 9000.0}),
-     good(42, figures={"filesystem_metadata_operations_total": 9000.0, "filesystem_data_operations_total": 8000.0})),
-    ("communication-bound", good(43, nodes=2, figures={CPU: 2.0, "nic_sent_bytes_total": 9e9}),
-     good(44, nodes=2, figures={"nic_sent_bytes_total": 9e9})),
-    ("cpu-starved-gpu", good(45, 1, figures={GPU: lambda d, m: float(m // 2 % 2)}), good(46, 1, figures={GPU: 0.5})),
+    (
+        "spread",
+        good(35, nodes=4, memory=40 * GIB, figures={CPU: lambda d, m: 7.0 * 60 * m if d == 0 else 0.0}),
+        good(36, nodes=4, memory=250 * GIB),
+    ),
+    (
+        "strands-gpus",
+        good(37, 1, cores=64, node_cores=64, node_gpus=8),
+        good(38, 1, node_cores=64, node_gpus=8, node_memory=1024 * GIB),
+    ),
+    (
+        "io-wait",
+        good(39, figures={"core_iowait_seconds_total": 0.5}),
+        good(40, figures={"core_iowait_seconds_total": 0.1}),
+    ),
+    (
+        "metadata-storm",
+        good(41, figures={"filesystem_metadata_operations_total": 9000.0}),
+        good(
+            42,
+            figures={
+                "filesystem_metadata_operations_total": 9000.0,
+                "filesystem_data_operations_total": 8000.0,
+            },
+        ),
+    ),
+    (
+        "communication-bound",
+        good(43, nodes=2, figures={CPU: 2.0, "nic_sent_bytes_total": 9e9}),
+        good(44, nodes=2, figures={"nic_sent_bytes_total": 9e9}),
+    ),
+    (
+        "cpu-starved-gpu",
+        good(45, 1, figures={GPU: lambda d, m: float(m // 2 % 2)}),
+        good(46, 1, figures={GPU: 0.5}),
+    ),
     ("throttled", good(47, 1, figures={"gpu_throttled_thermal_ratio": 0.3}), good(48, 1)),
-    ("foreign-process", good(49, notes=[Note("foreign_process", (START + 60) * 1000, job=49, owner=1)]),
-     good(50, notes=[Note("foreign_process", (START + 60) * 1000, job=1, owner=50)])),
-    ("leftover-processes", good(51, notes=[Note("leftover", (START + 9000) * 1000, job=51, count=3)]), good(52)),
+    (
+        "foreign-process",
+        good(49, notes=[Note("foreign_process", (START + 60) * 1000, job=49, owner=1)]),
+        good(50, notes=[Note("foreign_process", (START + 60) * 1000, job=1, owner=50)]),
+    ),
+    (
+        "leftover-processes",
+        good(51, notes=[Note("leftover", (START + 9000) * 1000, job=51, count=3)]),
+        good(52),
+    ),
     ("wrong-node-type", good(53, node_gpus=4), good(54)),
     ("no-data", good(55, measured=0.2), good(56, measured=0.7)),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -174,11 +238,25 @@ def test_values_of_expressions(text: str, names: dict[str, Any], value: object) 
 @pytest.mark.parametrize(
     ("text", "column"),
     [
-        ("__import__('os')", 1), ("a.b.c", 1), ("().__class__", 1), ("[x for x in y]", 1), ("a ** 9", 1),
-        ("f'{a}'", 1), ("1 + lambda: 0", 5), ("a[0]", 1), ("mean(*a)", 1), ("a := 1", None), ("1 +", None),
-        ("(" * 300, None), ("x" * 3000, 1), ("a and b.c.d", 7), ("'a'.upper()", 1), ("open('f')", 1), ("None", 1),
+        ("__import__('os')", 1),
+        ("a.b.c", 1),
+        ("().__class__", 1),
+        ("[x for x in y]", 1),
+        ("a ** 9", 1),
+        ("f'{a}'", 1),
+        ("1 + lambda: 0", 5),
+        ("a[0]", 1),
+        ("mean(*a)", 1),
+        ("a := 1", None),
+        ("1 +", None),
+        ("(" * 300, None),
+        ("x" * 3000, 1),
+        ("a and b.c.d", 7),
+        ("'a'.upper()", 1),
+        ("open('f')", 1),
+        ("None", 1),
     ],
-)  # fmt: skip
+)
 def test_nothing_else_is_in_the_language(text: str, column: int | None) -> None:
     with pytest.raises(BadExpression) as told:
         Expression(text, FUNCTIONS, TAKES_NONE)
@@ -241,10 +319,14 @@ def test_parameters_of_a_partition() -> None:
 @pytest.mark.parametrize(
     ("text", "language", "written"),
     [
-        ("{a:percent}", "en", "12\u00a0%"), ("{a:percent}", "ru", "12\u00a0%"), ("{b:bytes}", "en", "1.5\u00a0GiB"),
-        ("{b:bytes}", "ru", "1,5\u00a0ГиБ"), ("{c:duration}", "en", "1\u00a0d 1\u00a0h"), ("{d:number}", "ru", "нет данных"),
+        ("{a:percent}", "en", "12\u00a0%"),
+        ("{a:percent}", "ru", "12\u00a0%"),
+        ("{b:bytes}", "en", "1.5\u00a0GiB"),
+        ("{b:bytes}", "ru", "1,5\u00a0ГиБ"),
+        ("{c:duration}", "en", "1\u00a0d 1\u00a0h"),
+        ("{d:number}", "ru", "нет данных"),
     ],
-)  # fmt: skip
+)
 def test_texts_are_filled(text: str, language: str, written: str) -> None:
     figures = {"a": 0.123, "b": 1.5 * GIB, "c": 90_000.0, "d": None}
     assert wrong(text, figures) is None

@@ -1,4 +1,6 @@
-"""The contract of the stores of samples, on the embedded one and on real servers; jobs and what is acknowledged."""
+"""The contract of the stores of samples, on the embedded one and on real servers; jobs and what is
+acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -37,23 +39,40 @@ BASE = int(time.time()) // 3600 * 3600 * 1000 - 4 * 3_600_000  # servers take on
 
 def batch(seq: int, node: str = "n1", stream: str = "0" * 32, **more: object) -> Batch:
     at = BASE + seq * 10_000
-    gpu = Samples(["GPU-a", "GPU-b"], {"gpu_utilization_ratio": [seq / 1000, None], "gpu_power_watts": [100.5, seq]})
+    gpu = Samples(
+        ["GPU-a", "GPU-b"], {"gpu_utilization_ratio": [seq / 1000, None], "gpu_power_watts": [100.5, seq]}
+    )
     node_part = Samples(["node"], {"node_cpu_busy_seconds_total": [seq * 3.25]})
     return Batch(node, stream, seq, BOOT, at, seq * 10_000, samples={"gpu": gpu, "node": node_part}, **more)  # type: ignore[arg-type]
 
 
 def prometheus(folder: Path, port: int) -> list[str]:
     (folder / "p.yml").write_text("storage:\n  tsdb:\n    out_of_order_time_window: 30d\n")
-    return ["prometheus", f"--config.file={folder}/p.yml", f"--storage.tsdb.path={folder}/d",
-            f"--web.listen-address=127.0.0.1:{port}", "--web.enable-remote-write-receiver", "--log.level=error"]  # fmt: skip
+    return [
+        "prometheus",
+        f"--config.file={folder}/p.yml",
+        f"--storage.tsdb.path={folder}/d",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--web.enable-remote-write-receiver",
+        "--log.level=error",
+    ]
 
 
 def victoria(folder: Path, port: int) -> list[str]:
-    return ["victoria-metrics", f"-storageDataPath={folder}/d", f"-httpListenAddr=127.0.0.1:{port}",
-            "-search.latencyOffset=0s", "-loggerLevel=ERROR", "-memory.allowedBytes=64MB"]  # fmt: skip
+    return [
+        "victoria-metrics",
+        f"-storageDataPath={folder}/d",
+        f"-httpListenAddr=127.0.0.1:{port}",
+        "-search.latencyOffset=0s",
+        "-loggerLevel=ERROR",
+        "-memory.allowedBytes=64MB",
+    ]
 
 
-SERVERS: dict[str, Callable[[Path, int], list[str]]] = {"prometheus": prometheus, "victoria-metrics": victoria}
+SERVERS: dict[str, Callable[[Path, int], list[str]]] = {
+    "prometheus": prometheus,
+    "victoria-metrics": victoria,
+}
 
 
 @pytest.fixture(scope="module", params=["embedded", *SERVERS])
@@ -101,7 +120,11 @@ def read(store: Store, node: str, start: int, end: int, count: int) -> dict[tupl
 def test_what_was_put_is_read_again_exactly(store: Store) -> None:
     store.put([filed(batch(seq, "exact"), period_ms=10_000) for seq in range(1, 1001)])
     found = read(store, "exact", 0, 1000, 3000)
-    assert {key for key in found} == {("GPU-a", "gpu_utilization_ratio"), ("GPU-a", "gpu_power_watts"), ("GPU-b", "gpu_power_watts")}
+    assert set(found) == {
+        ("GPU-a", "gpu_utilization_ratio"),
+        ("GPU-a", "gpu_power_watts"),
+        ("GPU-b", "gpu_power_watts"),
+    }
     use = found["GPU-a", "gpu_utilization_ratio"]
     assert use.times.tolist() == [BASE + seq * 10_000 for seq in range(1, 1001)]
     assert use.values.tolist() == [seq / 1000 for seq in range(1, 1001)]
@@ -177,7 +200,9 @@ def test_old_days_are_thinned_to_means_and_older_months_dropped(tmp_path: Path) 
     store.close()
 
 
-def test_a_seal_that_was_interrupted_loses_and_doubles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seal_that_was_interrupted_loses_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = ChunkStore(tmp_path)
     store.put([filed(batch(seq), period_ms=10_000) for seq in range(1, 181)])
 
@@ -250,8 +275,16 @@ def test_ranges_hold_what_came_in_any_order() -> None:
 
 
 def interval(ident: str, start: int, end: int | None, **more: object) -> Interval:
-    return Interval(ident, 7, BASE + start * 1000, None if end is None else BASE + end * 1000, user="alice", cpus=4,
-                    gpus=["GPU-a"], **more)  # type: ignore[arg-type]  # fmt: skip
+    return Interval(
+        ident,
+        7,
+        BASE + start * 1000,
+        None if end is None else BASE + end * 1000,
+        user="alice",
+        cpus=4,
+        gpus=["GPU-a"],
+        **more,
+    )  # type: ignore[arg-type]
 
 
 def test_a_requeued_job_has_two_runs_and_neither_gets_the_others_use(tmp_path: Path) -> None:

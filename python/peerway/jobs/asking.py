@@ -25,13 +25,17 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 def source_options(function: Decorated) -> Decorated:
     """Give --server and --data."""
     function = click.option(
-        "--server", envvar="PEERWAY_JOBS_SERVER", metavar="URL",
+        "--server",
+        envvar="PEERWAY_JOBS_SERVER",
+        metavar="URL",
         help="Ask this server, with the token in PEERWAY_JOBS_TOKEN  [default: the folder of --data]",
-    )(function)  # fmt: skip
+    )(function)
     return data_option(function)
 
 
-def one(data: Path, server: str | None, job: str, restart: int | None) -> tuple[Run, dict[str, Any] | None] | None:
+def one(
+    data: Path, server: str | None, job: str, restart: int | None
+) -> tuple[Run, dict[str, Any] | None] | None:
     """A run and its verdict; None where there is no such job."""
     if server:
         query = {} if restart is None else {"restart": restart}

@@ -27,9 +27,13 @@ class Monitor:
     """The stores and the rules."""
 
     def __init__(
-        self, folder: Path, rules: Path | None = None, samples: Samples | None = None,
-        policy: Policy | None = None, clock: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+        self,
+        folder: Path,
+        rules: Path | None = None,
+        samples: Samples | None = None,
+        policy: Policy | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         """Open the folder, or make it. Raises BadRules for rules that cannot be used."""
         self.folder, self.clock = folder, clock
         self.rules_file = rules or folder / "rules.toml"

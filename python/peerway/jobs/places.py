@@ -20,9 +20,13 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 def data_option(function: Decorated) -> Decorated:
     """Give --data, the server's folder."""
     return click.option(
-        "--data", type=click.Path(path_type=Path), envvar="PEERWAY_JOBS_DATA", default=DEFAULT, show_default=True,
+        "--data",
+        type=click.Path(path_type=Path),
+        envvar="PEERWAY_JOBS_DATA",
+        default=DEFAULT,
+        show_default=True,
         help="The server's folder.",
-    )(function)  # fmt: skip
+    )(function)
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -125,7 +125,7 @@ class Series:
 
 
 def thinned(series: Series, points: int) -> tuple[Floats, Floats]:
-    """At most about `points` points for a plot, and no peak lost: of each stretch its smallest and largest."""
+    """At most about `points` points, and no peak lost: of each stretch its smallest and largest."""
     count = series.times.size
     if count <= points:
         return series.times, series.values

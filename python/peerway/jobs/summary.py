@@ -13,21 +13,56 @@ WIDE = 100
 _BAR = 20
 _WORDS = {
     "en": {
-        "job": "Job", "state": "State", "user": "User", "had": "Had", "time": "Time", "of": "of", "limit": "limit",
-        "nodes": "nodes", "cores": "cores", "memory": "memory", "nobody": "not judged yet", "gpu_idle": "Idle GPU-hours",
-        "core_idle": "Idle core-hours", "no data": "no data", "inefficient": "INEFFICIENT", "efficient": "efficient",
-        "short": "too short to judge", "waiting": "not judged yet", "change": "To change", "verdict": "Verdict",
-        "rules": "rules", "covered": "of its time has data", "nothing": "Nothing was found that could be better.",
+        "job": "Job",
+        "state": "State",
+        "user": "User",
+        "had": "Had",
+        "time": "Time",
+        "of": "of",
+        "limit": "limit",
+        "nodes": "nodes",
+        "cores": "cores",
+        "memory": "memory",
+        "nobody": "not judged yet",
+        "gpu_idle": "Idle GPU-hours",
+        "core_idle": "Idle core-hours",
+        "no data": "no data",
+        "inefficient": "INEFFICIENT",
+        "efficient": "efficient",
+        "short": "too short to judge",
+        "waiting": "not judged yet",
+        "change": "To change",
+        "verdict": "Verdict",
+        "rules": "rules",
+        "covered": "of its time has data",
+        "nothing": "Nothing was found that could be better.",
     },
     "ru": {
-        "job": "Задание", "state": "Состояние", "user": "Пользователь", "had": "Выделено", "time": "Время", "of": "из",
-        "limit": "лимит", "nodes": "узлов", "cores": "ядер", "memory": "памяти", "nobody": "ещё не оценено",
-        "gpu_idle": "GPU-часы простоя", "core_idle": "Ядро-часы простоя", "no data": "нет данных",
-        "inefficient": "НЕЭФФЕКТИВНО", "efficient": "эффективно", "short": "слишком коротко", "waiting": "ещё не оценено",
-        "change": "Что изменить", "verdict": "Оценка", "rules": "правила", "covered": "времени с данными",
+        "job": "Задание",
+        "state": "Состояние",
+        "user": "Пользователь",
+        "had": "Выделено",
+        "time": "Время",
+        "of": "из",
+        "limit": "лимит",
+        "nodes": "узлов",
+        "cores": "ядер",
+        "memory": "памяти",
+        "nobody": "ещё не оценено",
+        "gpu_idle": "GPU-часы простоя",
+        "core_idle": "Ядро-часы простоя",
+        "no data": "нет данных",
+        "inefficient": "НЕЭФФЕКТИВНО",
+        "efficient": "эффективно",
+        "short": "слишком коротко",
+        "waiting": "ещё не оценено",
+        "change": "Что изменить",
+        "verdict": "Оценка",
+        "rules": "правила",
+        "covered": "времени с данными",
         "nothing": "Недостатков не обнаружено.",
     },
-}  # fmt: skip
+}
 
 
 def summary(run: Run, verdict: dict[str, Any] | None, now: float, language: str = "en") -> str:
@@ -44,13 +79,25 @@ def summary(run: Run, verdict: dict[str, Any] | None, now: float, language: str 
         (words["had"], f"{run.nodes} {words['nodes']}, {run.cores:g} {words['cores']}{gpus}{memory}"),
         (words["time"], f"{duration(run.elapsed(now), language)}{limit}, {begun}"),
     ]
-    for name, value in (("CPU", run.cpu_efficiency), ("GPU", run.gpu_efficiency), (words["memory"], run.memory_efficiency)):
+    for name, value in (
+        ("CPU", run.cpu_efficiency),
+        ("GPU", run.gpu_efficiency),
+        (words["memory"], run.memory_efficiency),
+    ):
         if name != "GPU" or run.gpus:
-            rows.append((name.capitalize() if name != "CPU" and name != "GPU" else name, _bar(value, words["no data"])))
+            rows.append(
+                (
+                    name.capitalize() if name != "CPU" and name != "GPU" else name,
+                    _bar(value, words["no data"]),
+                )
+            )
     rows.append((words["verdict"], words.get(run.verdict, run.verdict)))
     if verdict:
         hours, covered = verdict["hours"], percent(verdict["hours"]["cpu_coverage"], language)
-        rows[-1] = (words["verdict"], f"{rows[-1][1]}  ({words['rules']} {verdict['rules_hash']}, {covered} {words['covered']})")
+        rows[-1] = (
+            words["verdict"],
+            f"{rows[-1][1]}  ({words['rules']} {verdict['rules_hash']}, {covered} {words['covered']})",
+        )
         if run.gpus:
             rows.append((words["gpu_idle"], figure(hours["idle_gpu_hours"], language)))
         rows.append((words["core_idle"], figure(hours["idle_core_hours"], language)))

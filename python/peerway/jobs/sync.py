@@ -23,11 +23,24 @@ _GRES = re.compile(r"gpu(?::([a-zA-Z][^:(,]*))?:(\d+)")
 _MEMORY = re.compile(r"(?:^|,)mem=(\d+(?:\.\d+)?)([KMGTP]?)")
 _CPUS = re.compile(r"(?:^|,)cpu=(\d+)")
 _STATES = {  # of a node; the first flag or word that is here decides
-    "DOWN": "off", "POWERED_DOWN": "off", "POWER_DOWN": "off", "NOT_RESPONDING": "off", "FUTURE": "off",
-    "UNKNOWN": "off", "DRAIN": "blocked", "DRAINED": "blocked", "DRAINING": "blocked", "FAIL": "blocked",
-    "MAINT": "reserved", "MAINTENANCE": "reserved", "RESERVED": "reserved", "PLANNED": "reserved",
-    "ALLOCATED": "busy", "MIXED": "partly busy", "IDLE": "free",
-}  # fmt: skip
+    "DOWN": "off",
+    "POWERED_DOWN": "off",
+    "POWER_DOWN": "off",
+    "NOT_RESPONDING": "off",
+    "FUTURE": "off",
+    "UNKNOWN": "off",
+    "DRAIN": "blocked",
+    "DRAINED": "blocked",
+    "DRAINING": "blocked",
+    "FAIL": "blocked",
+    "MAINT": "reserved",
+    "MAINTENANCE": "reserved",
+    "RESERVED": "reserved",
+    "PLANNED": "reserved",
+    "ALLOCATED": "busy",
+    "MIXED": "partly busy",
+    "IDLE": "free",
+}
 
 
 class SlurmFailed(Exception):
@@ -41,7 +54,9 @@ def asked(*command: str) -> dict[str, Any]:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SlurmFailed(f"{command[0]}: {error}") from None
     if done.returncode:
-        raise SlurmFailed(f"{command[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')[:300]}")
+        raise SlurmFailed(
+            f"{command[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')[:300]}"
+        )
     try:
         found = json.loads(done.stdout)
     except ValueError as error:
@@ -78,16 +93,30 @@ def run_of(job: dict[str, Any]) -> Run | None:
     code, signal = _exit(job.get("exit_code"))
     limit = _number(job.get("time_limit"))
     return Run(
-        str(int(number)), int(_number(job.get("restart_cnt")) or 0), _text(job.get("user_name")),
-        _text(job.get("account")), _text(job.get("name")), _text(job.get("partition")), _text(job.get("qos")),
-        state, _text(job.get("state_reason")), code, signal, state == "OUT_OF_MEMORY",
-        _time(job.get("submit_time")), started if state not in WAITING else None,
-        ended if state in FINISHED else None, limit * 60 if limit else None,
-        int(_number(job.get("node_count")) or 0), _found(_CPUS, tres) or _number(job.get("cpus")) or 0,
+        str(int(number)),
+        int(_number(job.get("restart_cnt")) or 0),
+        _text(job.get("user_name")),
+        _text(job.get("account")),
+        _text(job.get("name")),
+        _text(job.get("partition")),
+        _text(job.get("qos")),
+        state,
+        _text(job.get("state_reason")),
+        code,
+        signal,
+        state == "OUT_OF_MEMORY",
+        _time(job.get("submit_time")),
+        started if state not in WAITING else None,
+        ended if state in FINISHED else None,
+        limit * 60 if limit else None,
+        int(_number(job.get("node_count")) or 0),
+        _found(_CPUS, tres) or _number(job.get("cpus")) or 0,
         # "gres/gpu=4,gres/gpu:h100=4" counts the same GPUs twice
         max([float(count) for kind, count in gpus if not kind] or [sum(float(count) for _, count in typed)]),
-        typed[0][0] if typed else "", _memory(tres), _text(job.get("nodes")),
-    )  # fmt: skip
+        typed[0][0] if typed else "",
+        _memory(tres),
+        _text(job.get("nodes")),
+    )
 
 
 def cluster_of(runs: list[Run], nodes: list[dict[str, Any]]) -> dict[str, Any]:
@@ -96,11 +125,13 @@ def cluster_of(runs: list[Run], nodes: list[dict[str, Any]]) -> dict[str, Any]:
     waiting = [run for run in runs if run.state in WAITING]
     return {
         "nodes": [node_of(node) for node in nodes],
-        "running": len(running), "users": len({run.user for run in running}),
-        "waiting": len(waiting), "waiting_cores": sum(run.cores for run in waiting),
+        "running": len(running),
+        "users": len({run.user for run in running}),
+        "waiting": len(waiting),
+        "waiting_cores": sum(run.cores for run in waiting),
         "waiting_gpus": sum(run.gpus for run in waiting),
         "reasons": Counter(run.reason or "None" for run in waiting).most_common(5),
-    }  # fmt: skip
+    }
 
 
 def node_of(node: dict[str, Any]) -> dict[str, Any]:
@@ -108,7 +139,9 @@ def node_of(node: dict[str, Any]) -> dict[str, Any]:
     where it takes no jobs.
     """
     words = [*_words(node.get("state_flags")), *_words(node.get("state"))]
-    state = next((_STATES[word] for key in _STATES for word in words if word.rstrip("*~#!%$@^-+") == key), "off")
+    state = next(
+        (_STATES[word] for key in _STATES for word in words if word.rstrip("*~#!%$@^-+") == key), "off"
+    )
     cores, used = _number(node.get("cpus")) or 0, _number(node.get("alloc_cpus")) or 0
     memory, taken = _number(node.get("real_memory")) or 0, _number(node.get("alloc_memory")) or 0
     gres = _GRES.findall(_text(node.get("gres")))
@@ -119,11 +152,19 @@ def node_of(node: dict[str, Any]) -> dict[str, Any]:
     if state == "busy" and free and not full:
         state = "partly busy"
     return {
-        "name": _text(node.get("name"))[:63], "state": state, "cores": cores, "cores_busy": used,
-        "memory": memory * (1 << 20), "memory_busy": taken * (1 << 20), "gpus": gpus, "gpus_busy": busy,
-        "gpus_blocked": blocked, "gpu_type": gres[0][0] if gres else "", "reason": _text(node.get("reason"))[:200],
+        "name": _text(node.get("name"))[:63],
+        "state": state,
+        "cores": cores,
+        "cores_busy": used,
+        "memory": memory * (1 << 20),
+        "memory_busy": taken * (1 << 20),
+        "gpus": gpus,
+        "gpus_busy": busy,
+        "gpus_blocked": blocked,
+        "gpu_type": gres[0][0] if gres else "",
+        "reason": _text(node.get("reason"))[:200],
         "partitions": _words(node.get("partitions")),
-    }  # fmt: skip
+    }
 
 
 def _count(gres: list[tuple[str, str]]) -> int:

@@ -24,19 +24,34 @@ from peerway.terminal import say, table_console
 @click.option("--account", default="", help="Only of this account.")
 @click.option("--inefficient", is_flag=True, help="Only those that the rules found inefficient.")
 @click.option("--running", is_flag=True, help="Only those that run.")
-@click.option("--since", callback=parsed(parse_since), metavar="TIME", help="Only those started since: 12h, 7d.")
-@click.option("-n", "most", type=click.IntRange(1, MOST), default=50, show_default=True, help="At most so many.")
+@click.option(
+    "--since", callback=parsed(parse_since), metavar="TIME", help="Only those started since: 12h, 7d."
+)
+@click.option(
+    "-n", "most", type=click.IntRange(1, MOST), default=50, show_default=True, help="At most so many."
+)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @source_options
 def command(
-    user: str | None, everyone: bool, account: str, inefficient: bool, running: bool, since: float | None,
-    most: int, as_json: bool, data: Path, server: str | None,
-) -> None:  # fmt: skip
+    user: str | None,
+    everyone: bool,
+    account: str,
+    inefficient: bool,
+    running: bool,
+    since: float | None,
+    most: int,
+    as_json: bool,
+    data: Path,
+    server: str | None,
+) -> None:
     """List jobs, the newest first."""
     wanted = Filter(
-        user="" if everyone else user or getpass.getuser(), account=account, state="running" if running else "",
-        verdict="inefficient" if inefficient else "", since=time.time() - since if since else 0,
-    )  # fmt: skip
+        user="" if everyone else user or getpass.getuser(),
+        account=account,
+        state="running" if running else "",
+        verdict="inefficient" if inefficient else "",
+        since=time.time() - since if since else 0,
+    )
     tell(several(data, server, wanted, most, "started"), as_json)
 
 
@@ -53,15 +68,37 @@ def tell(runs: list[Run], as_json: bool) -> None:
         say("no jobs", err=True)
         return
     table = Table(box=None, pad_edge=False)
-    for name in ("job", "user", "name", "state", "elapsed", "cores", "GPUs", "CPU", "GPU", "idle GPU h", "verdict", "finding"):
+    for name in (
+        "job",
+        "user",
+        "name",
+        "state",
+        "elapsed",
+        "cores",
+        "GPUs",
+        "CPU",
+        "GPU",
+        "idle GPU h",
+        "verdict",
+        "finding",
+    ):
         table.add_column(name, no_wrap=name not in ("name", "finding"))
     now = time.time()
     for run in runs:
         table.add_row(
-            run.job, run.user, run.name[:24], run.state, duration(run.elapsed(now), "en"), f"{run.cores:g}", f"{run.gpus:g}",
-            _share(run.cpu_efficiency), _share(run.gpu_efficiency) if run.gpus else "", f"{run.idle_gpu_hours:.1f}",
-            run.verdict, run.tag,
-        )  # fmt: skip
+            run.job,
+            run.user,
+            run.name[:24],
+            run.state,
+            duration(run.elapsed(now), "en"),
+            f"{run.cores:g}",
+            f"{run.gpus:g}",
+            _share(run.cpu_efficiency),
+            _share(run.gpu_efficiency) if run.gpus else "",
+            f"{run.idle_gpu_hours:.1f}",
+            run.verdict,
+            run.tag,
+        )
     table_console().print(table)
 
 

@@ -14,11 +14,18 @@ from peerway.terminal import say, table_console
 
 
 @click.command()
-@click.option("--rules", "file", required=True, type=click.Path(path_type=Path),
-              help="The rules to try.")  # fmt: skip
-@click.option("--since", callback=parsed(parse_since), default="7d", show_default=True, metavar="TIME",
-              help="The jobs that ended since: 12h, 30d.")  # fmt: skip
-@click.option("-n", "most", type=click.IntRange(1), default=1000, show_default=True, help="At most so many jobs.")
+@click.option("--rules", "file", required=True, type=click.Path(path_type=Path), help="The rules to try.")
+@click.option(
+    "--since",
+    callback=parsed(parse_since),
+    default="7d",
+    show_default=True,
+    metavar="TIME",
+    help="The jobs that ended since: 12h, 30d.",
+)
+@click.option(
+    "-n", "most", type=click.IntRange(1), default=1000, show_default=True, help="At most so many jobs."
+)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @data_option
 def command(file: Path, since: float, most: int, as_json: bool, data: Path) -> None:
@@ -44,11 +51,17 @@ def command(file: Path, since: float, most: int, as_json: bool, data: Path) -> N
         table.add_column(name, justify="left" if name == "rule" else "right")
     for name, (before, after) in found["findings"].items():
         table.add_row(name, str(before), str(after))
-    for key, name in (("freed_gpu_hours", "GPU-hours that could be freed"), ("freed_core_hours", "core-hours that could be freed")):
+    for key, name in (
+        ("freed_gpu_hours", "GPU-hours that could be freed"),
+        ("freed_core_hours", "core-hours that could be freed"),
+    ):
         table.add_row(name, *(f"{value:.1f}" for value in found[key]))
     table_console().print(table)
     more = f"; only the newest {most}, there are more" if found["more"] else ""
     say(f"{found['judged']} jobs judged{more}, {found['changed']} with another verdict")
     for each in found["jobs"]:
         gone, new = (", ".join(each[key]) or "-" for key in ("gone", "new"))
-        say(f"  {each['job']} {each['user']}: {each['state'][0]} -> {each['state'][1]}; gone: {gone}; new: {new}")
+        say(
+            f"  {each['job']} {each['user']}: {each['state'][0]} -> {each['state'][1]}; "
+            f"gone: {gone}; new: {new}"
+        )

@@ -13,22 +13,40 @@ from peerway.terminal import say
 
 
 @click.command()
-@click.option("--listen", default="127.0.0.1:8740", show_default=True, metavar="HOST:PORT", help="Where it answers.")
+@click.option(
+    "--listen", default="127.0.0.1:8740", show_default=True, metavar="HOST:PORT", help="Where it answers."
+)
 @click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate, in PEM.")
 @click.option("--tls-key", type=click.Path(path_type=Path), help="Its key, in PEM.")
-@click.option("--rules", type=click.Path(path_type=Path),
-              help="The rules; read anew when they change  [default: rules.toml in the folder, else the shipped ones]")  # fmt: skip
+@click.option(
+    "--rules",
+    type=click.Path(path_type=Path),
+    help="The rules; read anew when they change  [default: rules.toml in the folder, else the shipped ones]",
+)
 @click.option("--slurm/--no-slurm", default=True, show_default=True, help="Ask Slurm for jobs and nodes.")
-@click.option("--samples", metavar="URL",
-              help="Keep samples in the VictoriaMetrics or Prometheus there  [default: in the folder]")  # fmt: skip
+@click.option(
+    "--samples",
+    metavar="URL",
+    help="Keep samples in the VictoriaMetrics or Prometheus there  [default: in the folder]",
+)
 @click.option("--portal-header", metavar="NAME", help="A portal in front names people in this header.")
-@click.option("--portal-from", multiple=True, metavar="ADDRESS", help="The portal's address; no other is believed.")
+@click.option(
+    "--portal-from", multiple=True, metavar="ADDRESS", help="The portal's address; no other is believed."
+)
 @click.option("--oidc", type=click.Path(path_type=Path), help="TOML of an OpenID provider.")
 @data_option
 def command(
-    listen: str, tls_cert: Path | None, tls_key: Path | None, rules: Path | None, slurm: bool, samples: str | None,
-    portal_header: str | None, portal_from: tuple[str, ...], oidc: Path | None, data: Path,
-) -> None:  # fmt: skip
+    listen: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    rules: Path | None,
+    slurm: bool,
+    samples: str | None,
+    portal_header: str | None,
+    portal_from: tuple[str, ...],
+    oidc: Path | None,
+    data: Path,
+) -> None:
     """Take what agents send, judge jobs, show the pages and answer the API.
 
     Over TLS, or on this host alone: put a proxy in front, or give --tls-cert and --tls-key.
@@ -49,7 +67,8 @@ def command(
         raise click.UsageError("--portal-header needs --portal-from: nobody else may name people")
     if not tls_cert and not _loopback(host):
         raise click.ClickException(
-            f"{listen} is open to the network: tokens and passwords need TLS. Give --tls-cert and --tls-key, or "
+            f"{listen} is open to the network: tokens and passwords need TLS. "
+            "Give --tls-cert and --tls-key, or "
             "listen on 127.0.0.1 behind a proxy"
         )
     try:
@@ -66,13 +85,26 @@ def command(
             monitor.samples = PromStore(samples)
         portal = Portal(portal_header, networks) if portal_header else None
         app = create_app(
-            monitor, portal=portal, provider=provider, secure=tls_cert is not None or provider is not None, slurm=slurm
+            monitor,
+            portal=portal,
+            provider=provider,
+            secure=tls_cert is not None or provider is not None,
+            slurm=slurm,
         )
         say(f"http{'s' if tls_cert else ''}://{listen}", err=True)
         uvicorn.run(
-            app, host=host, port=port, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
-            ssl_certfile=tls_cert, ssl_keyfile=tls_key, timeout_keep_alive=75, h11_max_incomplete_event_size=65536,
-        )  # fmt: skip
+            app,
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ssl_certfile=tls_cert,
+            ssl_keyfile=tls_key,
+            timeout_keep_alive=75,
+            h11_max_incomplete_event_size=65536,
+        )
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -27,7 +27,9 @@ def command(
 
     found = one(data, server, job, restart)
     if found is None:
-        raise click.ClickException(f"there is no job {job} here, or it is not yours; `peerway jobs list` shows some")
+        raise click.ClickException(
+            f"there is no job {job} here, or it is not yours; `peerway jobs list` shows some"
+        )
     run, verdict = found
     if as_json:
         say(json_text({**asdict(run), "verdict": verdict}, indent=2))

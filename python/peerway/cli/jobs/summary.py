@@ -14,13 +14,16 @@ from peerway.jobs.asking import one, source_options
 
 @click.command()
 @click.argument("job", metavar="JOBID")
-@click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to append to.")
+@click.option(
+    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to append to."
+)
 @click.option("--language", type=click.Choice(["en", "ru"]), default="en", show_default=True)
 @source_options
 def command(job: str, out: Path, language: str, data: Path, server: str | None) -> None:
     """Append the summary of a job to a file; run it as the job's user.
 
-    In an epilog: `setpriv --reuid=$SLURM_JOB_UID --clear-groups peerway jobs summary $SLURM_JOB_ID --out FILE`.
+    In an epilog: `setpriv --reuid=$SLURM_JOB_UID --clear-groups peerway jobs summary $SLURM_JOB_ID --out
+    FILE`.
     """
     from peerway.jobs.summary import summary
 

@@ -14,11 +14,20 @@ from peerway.terminal import say
 @click.command()
 @click.option("--node", help="For the agent of this node.")
 @click.option("--user", help="For a program that reads in this person's name.")
-@click.option("--scope", "scopes", multiple=True, type=click.Choice(["jobs:read", "cluster:read", "admin"]),
-              help="What it may; may be repeated  [default: jobs:read, cluster:read]")  # fmt: skip
-@click.option("--days", type=click.FloatRange(0, min_open=True), help="How long it holds  [default: for ever]")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(["jobs:read", "cluster:read", "admin"]),
+    help="What it may; may be repeated  [default: jobs:read, cluster:read]",
+)
+@click.option(
+    "--days", type=click.FloatRange(0, min_open=True), help="How long it holds  [default: for ever]"
+)
 @data_option
-def command(node: str | None, user: str | None, scopes: tuple[str, ...], days: float | None, data: Path) -> None:
+def command(
+    node: str | None, user: str | None, scopes: tuple[str, ...], days: float | None, data: Path
+) -> None:
     """Make a token and print it; it is not kept and cannot be shown again."""
     from peerway.jobs.batch_check import is_node_name
     from peerway.jobs.serve.people import People

@@ -14,7 +14,9 @@ from peerway.jobs.store.lists import Filter
 
 @click.command()
 @click.option("--finished", is_flag=True, help="Those of the last 7 days, instead of those that run.")
-@click.option("-n", "most", type=click.IntRange(1, 500), default=20, show_default=True, help="At most so many.")
+@click.option(
+    "-n", "most", type=click.IntRange(1, 500), default=20, show_default=True, help="At most so many."
+)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @source_options
 def command(finished: bool, most: int, as_json: bool, data: Path, server: str | None) -> None:

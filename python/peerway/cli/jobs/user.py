@@ -14,13 +14,23 @@ from peerway.terminal import say
 @click.command()
 @click.argument("name")
 @click.option("--admin", is_flag=True, help="Sees and changes everything.")
-@click.option("--manages", multiple=True, metavar="ACCOUNT", help="Sees the jobs of this account; may be repeated.")
+@click.option(
+    "--manages", multiple=True, metavar="ACCOUNT", help="Sees the jobs of this account; may be repeated."
+)
 @click.option("--mail", default="", help="Where notices go, where these are on.")
-@click.option("--password-stdin", is_flag=True, help="Take the password from standard input, not the terminal.")
+@click.option(
+    "--password-stdin", is_flag=True, help="Take the password from standard input, not the terminal."
+)
 @click.option("--no-password", is_flag=True, help="Somebody who logs in through OIDC or a portal.")
 @data_option
 def command(
-    name: str, admin: bool, manages: tuple[str, ...], mail: str, password_stdin: bool, no_password: bool, data: Path
+    name: str,
+    admin: bool,
+    manages: tuple[str, ...],
+    mail: str,
+    password_stdin: bool,
+    no_password: bool,
+    data: Path,
 ) -> None:
     """Add a person, or change one: role, accounts and password."""
     from peerway.jobs.serve.people import People

@@ -101,9 +101,14 @@ def judge(rules: RuleSet, measured: Measured, fields: Mapping[str, Any]) -> Verd
 
 
 def _verdict(
-    rules: RuleSet, spent: Hours, findings: list[Finding], undecided: list[str], broken: list[str], blind: bool,
+    rules: RuleSet,
+    spent: Hours,
+    findings: list[Finding],
+    undecided: list[str],
+    broken: list[str],
+    blind: bool,
     judged: bool,
-) -> Verdict:  # fmt: skip
+) -> Verdict:
     counted = [each for each in findings if each.severity in ("warning", "serious")]
     if counted:
         state = "inefficient"
@@ -112,11 +117,16 @@ def _verdict(
     else:
         state = "efficient" if judged else "short"
     return Verdict(
-        state, rules.hash, spent, tuple(findings), tuple(undecided), tuple(broken),
+        state,
+        rules.hash,
+        spent,
+        tuple(findings),
+        tuple(undecided),
+        tuple(broken),
         # Acting on two verdicts frees what the larger of them frees, and never more than there was.
         min(spent.gpu_hours, max((each.frees_gpu_hours for each in findings), default=0)),
         min(spent.core_hours, max((each.frees_core_hours for each in findings), default=0)),
-    )  # fmt: skip
+    )
 
 
 def _one(rule: Rule, measured: Measured, fields: Mapping[str, Any]) -> tuple[str | None, Finding | None]:
@@ -138,12 +148,19 @@ def _one(rule: Rule, measured: Measured, fields: Mapping[str, Any]) -> tuple[str
     texts = {**names.parameters, **figures}
     freed = {key: max(0.0, expression.value(names) or 0.0) for key, expression in rule.frees.items()}
     return "yes", Finding(
-        rule.name, rule.hash, rule.severity, dict(rule.tag),
+        rule.name,
+        rule.hash,
+        rule.severity,
+        dict(rule.tag),
         {lang: filled(rule.conclusion[lang], texts, lang) for lang in LANGUAGES},
         {lang: filled(rule.advice[lang], texts, lang) for lang in LANGUAGES},
-        figures, dict(names.parameters), coverage, freed.get("gpu_hours", 0), freed.get("core_hours", 0),
+        figures,
+        dict(names.parameters),
+        coverage,
+        freed.get("gpu_hours", 0),
+        freed.get("core_hours", 0),
         filled(rule.script, texts, "en"),
-    )  # fmt: skip
+    )
 
 
 def _coverage(rule: Rule, measured: Measured) -> float | None:

@@ -40,13 +40,19 @@ def hours(measured: Measured) -> Hours:
     cpu_efficiency = used / run.cores if used is not None and run.cores else None
     core_hours = run.cores * elapsed / HOUR
     return Hours(
-        core_hours=core_hours, gpu_hours=run.gpus * elapsed / HOUR,
+        core_hours=core_hours,
+        gpu_hours=run.gpus * elapsed / HOUR,
         # Only the time with data can be called idle, and no core is idle less than not at all.
-        idle_core_hours=core_hours * cpu_coverage * max(0.0, 1 - cpu_efficiency) if cpu_efficiency is not None else 0,
-        idle_gpu_hours=idle_seconds(gpu or ()) / HOUR, cpu_efficiency=cpu_efficiency,
-        gpu_efficiency=_mean(gpu), memory_efficiency=peak / run.memory if peak is not None and run.memory else None,
-        cpu_coverage=cpu_coverage, gpu_coverage=_coverage(gpu, elapsed * run.gpus) if run.gpus else None,
-    )  # fmt: skip
+        idle_core_hours=core_hours * cpu_coverage * max(0.0, 1 - cpu_efficiency)
+        if cpu_efficiency is not None
+        else 0,
+        idle_gpu_hours=idle_seconds(gpu or ()) / HOUR,
+        cpu_efficiency=cpu_efficiency,
+        gpu_efficiency=_mean(gpu),
+        memory_efficiency=peak / run.memory if peak is not None and run.memory else None,
+        cpu_coverage=cpu_coverage,
+        gpu_coverage=_coverage(gpu, elapsed * run.gpus) if run.gpus else None,
+    )
 
 
 def idle_seconds(gpus: tuple[Series, ...]) -> float:

@@ -35,7 +35,7 @@ FIELDS: dict[str, str] = {
     "job.node_memory": "bytes of memory of its largest node",
     "job.foreign_processes": "processes of it that were seen on GPUs of others",
     "job.leftover_processes": "processes of it that were seen after its end",
-    "job.short_of_user": "jobs of its user that ended in the 24 hours up to its end after less than 2 minutes",
+    "job.short_of_user": "jobs of its user that ended within 24 hours before its end, each below 2 minutes",
 }
 
 
@@ -55,19 +55,31 @@ def job_fields(measured: Measured, jobs: JobStore) -> dict[str, Any]:
         )
 
     found = {
-        "cores": run.cores, "gpus": run.gpus, "nodes": run.nodes, "memory": run.memory or None,
-        "elapsed": run.elapsed(measured.now), "time_limit": run.time_limit,
+        "cores": run.cores,
+        "gpus": run.gpus,
+        "nodes": run.nodes,
+        "memory": run.memory or None,
+        "elapsed": run.elapsed(measured.now),
+        "time_limit": run.time_limit,
         "waited": run.started - run.submitted if run.started and run.submitted else None,
-        "partition": run.partition, "qos": run.qos, "user": run.user, "account": run.account, "state": run.state,
+        "partition": run.partition,
+        "qos": run.qos,
+        "user": run.user,
+        "account": run.account,
+        "state": run.state,
         "finished": run.ended is not None or run.state in FINISHED,
         "interactive": any(part["step"] == "interactive" for part in measured.intervals),
         "out_of_memory": run.out_of_memory or run.state == "OUT_OF_MEMORY" or seen("oom_kill") > 0,
-        "gpu_type": run.gpu_type, "node_type": run.node_type, "alone": measured.alone,
-        "node_cores": largest(lambda node: node["cpus"]), "node_gpus": largest(lambda node: len(node["gpus"])),
+        "gpu_type": run.gpu_type,
+        "node_type": run.node_type,
+        "alone": measured.alone,
+        "node_cores": largest(lambda node: node["cpus"]),
+        "node_gpus": largest(lambda node: len(node["gpus"])),
         "node_memory": largest(lambda node: node["memory_bytes"]),
-        "foreign_processes": seen("foreign_process"), "leftover_processes": seen("leftover"),
+        "foreign_processes": seen("foreign_process"),
+        "leftover_processes": seen("leftover"),
         "short_of_user": _short_jobs(jobs, measured),
-    }  # fmt: skip
+    }
     return {f"job.{name}": value for name, value in found.items()}
 
 
@@ -75,7 +87,8 @@ def _short_jobs(jobs: JobStore, measured: Measured) -> int:
     run = measured.run
     end = run.ended or measured.now
     row = jobs.reader.execute(
-        "SELECT count(*) FROM jobs WHERE user = ? AND started BETWEEN ? AND ? AND ended <= ? AND ended - started < 120",
+        "SELECT count(*) FROM jobs WHERE user = ? AND started BETWEEN ? AND ? AND ended <= ? "
+        "AND ended - started < 120",
         (run.user, end - 24 * HOUR, end, end),
     ).fetchone()
     return int(row[0])

@@ -34,9 +34,20 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d|KiB|MiB|GiB|TiB)")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _RULE_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _KEYS = {
-    "name", "tag", "severity", "state", "applies", "parameters", "values", "condition", "frees", "conclusion",
-    "advice", "for", "script",
-}  # fmt: skip
+    "name",
+    "tag",
+    "severity",
+    "state",
+    "applies",
+    "parameters",
+    "values",
+    "condition",
+    "frees",
+    "conclusion",
+    "advice",
+    "for",
+    "script",
+}
 _CHOOSERS = ("partition", "node_type", "gpu_type")
 
 
@@ -195,9 +206,21 @@ class _Reader:
             self._refuse(f"script: {why}", script)
         digest = _hash(repr((sorted(table.items(), key=lambda item: item[0]), parameters, outer)))
         return Rule(
-            name, digest, texts["tag"], severity, state, applies, condition, values, frees, parameters,
-            (*outer, *inner), texts["conclusion"], texts["advice"], script,
-        )  # fmt: skip
+            name,
+            digest,
+            texts["tag"],
+            severity,
+            state,
+            applies,
+            condition,
+            values,
+            frees,
+            parameters,
+            (*outer, *inner),
+            texts["conclusion"],
+            texts["advice"],
+            script,
+        )
 
     # -- parts
 

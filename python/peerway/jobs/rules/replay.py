@@ -1,4 +1,6 @@
-"""What other rules would have said of jobs that have ended: a change of rules is looked at before it is made."""
+"""What other rules would have said of jobs that have ended: a change of rules is looked at before it is
+made.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ MOST_SHOWN = 100
 
 
 def replayed(monitor: Monitor, rules: RuleSet, since: float, most: int) -> dict[str, Any]:
-    """Judge the jobs that ended since then, the newest first and at most so many, by the rules in force and by
-    the others, on the samples that are still kept. Nothing is changed.
+    """Judge the jobs that ended since then, the newest first and at most so many, by the rules in force and
+    by the others, on the samples that are still kept. Nothing is changed.
     """
     rows = monitor.jobs.reader.execute(
         "SELECT * FROM jobs WHERE ended >= ? ORDER BY ended DESC LIMIT ?", (since, most + 1)
@@ -39,20 +41,28 @@ def replayed(monitor: Monitor, rules: RuleSet, since: float, most: int) -> dict[
         if said["before"] != said["after"]:
             changed.append(_change(run, said))
     return {
-        "judged": len(runs), "more": len(rows) > most, "rules": {"before": monitor.rules.hash, "after": rules.hash},
+        "judged": len(runs),
+        "more": len(rows) > most,
+        "rules": {"before": monitor.rules.hash, "after": rules.hash},
         "states": {when: dict(each) for when, each in states.items()},
-        "findings": {name: [counts["before"][name], counts["after"][name]]
-                     for name in sorted(counts["before"] | counts["after"])},
+        "findings": {
+            name: [counts["before"][name], counts["after"][name]]
+            for name in sorted(counts["before"] | counts["after"])
+        },
         "freed_gpu_hours": [freed["before"][0], freed["after"][0]],
         "freed_core_hours": [freed["before"][1], freed["after"][1]],
-        "changed": len(changed), "jobs": changed[:MOST_SHOWN],
-    }  # fmt: skip
+        "changed": len(changed),
+        "jobs": changed[:MOST_SHOWN],
+    }
 
 
 def _change(run: Run, said: dict[str, tuple[str, list[str]]]) -> dict[str, Any]:
     before, after = said["before"], said["after"]
     return {
-        "job": run.job, "restart": run.restart, "user": run.user, "state": [before[0], after[0]],
+        "job": run.job,
+        "restart": run.restart,
+        "user": run.user,
+        "state": [before[0], after[0]],
         "gone": [name for name in before[1] if name not in after[1]],
         "new": [name for name in after[1] if name not in before[1]],
-    }  # fmt: skip
+    }

@@ -71,8 +71,13 @@ def duration(value: float, language: str) -> str:
 
 
 FORMATS: dict[str, Callable[[float, str], str]] = {
-    "number": number, "figure": figure, "percent": percent, "bytes": size, "duration": duration, "hours": figure,
-}  # fmt: skip
+    "number": number,
+    "figure": figure,
+    "percent": percent,
+    "bytes": size,
+    "duration": duration,
+    "hours": figure,
+}
 
 
 def filled(template: str, figures: Mapping[str, Any], language: str) -> str:

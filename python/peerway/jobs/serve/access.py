@@ -47,7 +47,9 @@ class Access:
         if kind:
             found = self.people.of_token(token.strip(), now) if kind.lower() == "bearer" else None
             if found is None:
-                raise HTTPException(401, "the token is not known here, or has ended", {"WWW-Authenticate": "Bearer"})
+                raise HTTPException(
+                    401, "the token is not known here, or has ended", {"WWW-Authenticate": "Bearer"}
+                )
             return found
         if self._portal and (name := self._portal.name(request)):
             return self._same_site(request, self.people.viewer(name, by_cookie=True))
@@ -90,6 +92,8 @@ def check_same_site(request: Request) -> None:
         return
     origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site")
-    same = urlsplit(origin).netloc == request.headers.get("host") if origin else site in ("same-origin", "none")
+    same = (
+        urlsplit(origin).netloc == request.headers.get("host") if origin else site in ("same-origin", "none")
+    )
     if not same or site in ("cross-site", "same-site"):
         raise HTTPException(403, "this was sent by a page of another site")

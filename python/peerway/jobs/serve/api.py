@@ -53,9 +53,18 @@ def router(state: State) -> APIRouter:
             raise HTTPException(404, f"there is no job {job}, or it is not yours")
         return run
 
-    @api.post("/agent/batches", tags=["agents"], openapi_extra={"requestBody": {
-        "required": True, "content": {"application/x-peerway-batches": {"schema": {"type": "string", "format": "binary"}}},
-    }})  # fmt: skip
+    @api.post(
+        "/agent/batches",
+        tags=["agents"],
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {
+                    "application/x-peerway-batches": {"schema": {"type": "string", "format": "binary"}}
+                },
+            }
+        },
+    )
     async def batches(request: Request, response: Response) -> dict[str, Any]:
         """Take the batches of an agent (docs: How the jobs monitor is built)."""
         node = await run_in_threadpool(access.agent, request)
@@ -64,19 +73,28 @@ def router(state: State) -> APIRouter:
             response.status_code = 413
             return {"error": f"a body has a length of at most {MOST_BODY:,} bytes"}
         try:
-            return await state.ingest.post(node, await request.body(), request.headers.get("peerway-sent", ""))
+            return await state.ingest.post(
+                node, await request.body(), request.headers.get("peerway-sent", "")
+            )
         except Refused as refused:
             response.status_code = refused.status
             return refused.body()
 
     @api.get("/jobs", tags=["jobs"])
     def jobs(
-        request: Request, user: Short = "", account: Short = "", partition: Short = "",
-        state: Literal["", "running", "finished"] = "", tag: Short = "", text: Short = "",
+        request: Request,
+        user: Short = "",
+        account: Short = "",
+        partition: Short = "",
+        state: Literal["", "running", "finished"] = "",
+        tag: Short = "",
+        text: Short = "",
         verdict: Literal["", "inefficient", "efficient", "no data", "short", "waiting"] = "",
-        since: Annotated[float, Query(ge=0, le=1e11)] = 0, before: Annotated[float | None, Query(ge=0, le=1e11)] = None,
-        order: Literal["started", "wasted"] = "started", most: Annotated[int, Query(ge=1, le=MOST)] = 50,
-    ) -> list[dict[str, Any]]:  # fmt: skip
+        since: Annotated[float, Query(ge=0, le=1e11)] = 0,
+        before: Annotated[float | None, Query(ge=0, le=1e11)] = None,
+        order: Literal["started", "wasted"] = "started",
+        most: Annotated[int, Query(ge=1, le=MOST)] = 50,
+    ) -> list[dict[str, Any]]:
         """The jobs that you may see, the newest first."""
         viewer = access.person(request)
         wanted = Filter(user, account, partition, state, verdict, tag, since, text)
@@ -108,9 +126,10 @@ def router(state: State) -> APIRouter:
 
     @api.get("/sums/{by}", tags=["jobs"])
     def usage(
-        request: Request, by: Literal["user", "account", "partition", "tag"],
+        request: Request,
+        by: Literal["user", "account", "partition", "tag"],
         days: Annotated[float, Query(gt=0, le=3660)] = 30,
-    ) -> list[dict[str, Any]]:  # fmt: skip
+    ) -> list[dict[str, Any]]:
         """What users, accounts or partitions had and wasted, of the jobs that you may see."""
         viewer = access.person(request)
         return sums(monitor.jobs.reader, viewer.clause(), by, monitor.clock() - days * 86400)
@@ -135,7 +154,11 @@ def router(state: State) -> APIRouter:
             raise HTTPException(403, "a token is made by a person who logged in, not by a token")
         if "admin" in asked.scopes and viewer.role != "admin":
             raise HTTPException(403, "you are no administrator")
-        return {"token": access.people.make_token(viewer.name, list(asked.scopes), monitor.clock(), days=asked.days)}
+        return {
+            "token": access.people.make_token(
+                viewer.name, list(asked.scopes), monitor.clock(), days=asked.days
+            )
+        }
 
     return api
 
@@ -147,4 +170,3 @@ def state_of(run: Run) -> dict[str, Any]:
     found = asdict(run)
     found.pop("script")
     return found
-

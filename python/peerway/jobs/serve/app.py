@@ -31,24 +31,37 @@ POLICY = (
 )
 ASK_SLURM_S = 30
 HEADERS = {
-    "Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
-    "X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
-}  # fmt: skip
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
 
 
 def create_app(
-    monitor: Monitor, *, portal: Portal | None = None, provider: Provider | None = None, work: bool = True,
-    secure: bool = False, slurm: bool = False,
-) -> FastAPI:  # fmt: skip
-    """The application of a monitor. `work`: also judge and tidy; `secure`: cookies go over TLS alone; `slurm`: ask
-    Slurm for jobs and nodes."""
+    monitor: Monitor,
+    *,
+    portal: Portal | None = None,
+    provider: Provider | None = None,
+    work: bool = True,
+    secure: bool = False,
+    slurm: bool = False,
+) -> FastAPI:
+    """The application of a monitor. `work`: also judge and tidy; `secure`: cookies go over TLS alone;
+    `slurm`: ask Slurm for jobs and nodes.
+    """
     people, live = People(monitor.jobs), Live()
     ingest = Ingest(monitor, live, _report)
     state = State(monitor, Access(monitor, people, portal), people, live, ingest)
     app = FastAPI(
-        title="Peerway jobs", version="1", openapi_url="/api/v1/openapi.json", docs_url=None, redoc_url=None,
+        title="Peerway jobs",
+        version="1",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
         lifespan=lambda _: _beside(state, work, slurm),
-    )  # fmt: skip
+    )
     app.state.peerway = state
     app.include_router(api.router(state))
     shown = pages.Pages(state, provider)

@@ -1,4 +1,6 @@
-"""What agents POST: checked, written by one thread in as few transactions as come together, then acknowledged."""
+"""What agents POST: checked, written by one thread in as few transactions as come together, then
+acknowledged.
+"""
 
 from __future__ import annotations
 

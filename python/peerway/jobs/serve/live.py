@@ -44,9 +44,14 @@ class Live:
             if batch.facts:
                 cores = batch.facts.cpus
             now = NodeNow(
-                batch.node, seen, cores or (before.cores if before else 0), None,
-                None if total is None or free is None or not total else 1 - free / total, _gpus(batch.samples), busy,
-            )  # fmt: skip
+                batch.node,
+                seen,
+                cores or (before.cores if before else 0),
+                None,
+                None if total is None or free is None or not total else 1 - free / total,
+                _gpus(batch.samples),
+                busy,
+            )
             self._nodes[batch.node] = replace(now, cpu=_busy_share(before, now))
 
     def nodes(self) -> dict[str, NodeNow]:

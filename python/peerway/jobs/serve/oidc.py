@@ -1,4 +1,6 @@
-"""Login through OpenID Connect, by Authlib and joserfc: the authorization code flow with PKCE, state and nonce."""
+"""Login through OpenID Connect, by Authlib and joserfc: the authorization code flow with PKCE, state and
+nonce.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +52,12 @@ class Provider:
 
         verifier, nonce = generate_token(48), secrets.token_urlsafe(32)
         async with AsyncOAuth2Client(
-            self.client_id, self.client_secret, scope="openid profile", redirect_uri=self.redirect,
+            self.client_id,
+            self.client_secret,
+            scope="openid profile",
+            redirect_uri=self.redirect,
             code_challenge_method="S256",
-        ) as client:  # fmt: skip
+        ) as client:
             place = (await self._metadata(client))["authorization_endpoint"]
             url, state = client.create_authorization_url(place, code_verifier=verifier, nonce=nonce)
         self._pending = {key: each for key, each in self._pending.items() if each[2] > now - 600}
@@ -67,7 +72,11 @@ class Provider:
         from authlib.integrations.httpx_client import AsyncOAuth2Client
         from httpx import HTTPError
 
-        if not state or not secrets.compare_digest(state.encode(), cookie.encode()) or state not in self._pending:
+        if (
+            not state
+            or not secrets.compare_digest(state.encode(), cookie.encode())
+            or state not in self._pending
+        ):
             raise LoginFailed("this login was not begun in this browser, or took too long")
         verifier, nonce, _ = self._pending.pop(state)
         try:
@@ -90,10 +99,12 @@ class Provider:
         from joserfc.jwk import KeySet
 
         wanted = jwt.JWTClaimsRegistry(
-            leeway=60, iss={"essential": True, "value": self.issuer},
-            aud={"essential": True, "value": self.client_id}, exp={"essential": True},
+            leeway=60,
+            iss={"essential": True, "value": self.issuer},
+            aud={"essential": True, "value": self.client_id},
+            exp={"essential": True},
             nonce={"essential": True, "value": nonce},
-        )  # fmt: skip
+        )
         try:
             claims = jwt.decode(token, KeySet.import_key_set(keys), algorithms=_ALGORITHMS).claims
             wanted.validate(claims)

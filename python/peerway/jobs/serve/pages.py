@@ -53,9 +53,12 @@ class Pages:
     def __init__(self, state: State, provider: Provider | None) -> None:
         self._state, self._provider = state, provider
         self._templates = Environment(
-            loader=PackageLoader("peerway.jobs.serve"), autoescape=select_autoescape(default=True),
-            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        )  # fmt: skip
+            loader=PackageLoader("peerway.jobs.serve"),
+            autoescape=select_autoescape(default=True),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
         self._templates.filters["printable"] = printable
 
     @staticmethod
@@ -79,12 +82,22 @@ class Pages:
             return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M") if value else "–"
 
         page = self._templates.get_template(name).render(
-            lang=lang, t=lambda key, **places: word(key, lang, **places), viewer=viewer, path=request.url.path,
-            percent=form("percent"), size=form("bytes"), duration=form("duration"), hours=form("hours"),
-            number=form("number"), moment=moment, now=self._state.monitor.clock(), oidc=self._provider is not None,
-            tag_of=self._tag(lang), rules_error=self._state.monitor.rules_error if viewer and viewer.is_admin else "",
+            lang=lang,
+            t=lambda key, **places: word(key, lang, **places),
+            viewer=viewer,
+            path=request.url.path,
+            percent=form("percent"),
+            size=form("bytes"),
+            duration=form("duration"),
+            hours=form("hours"),
+            number=form("number"),
+            moment=moment,
+            now=self._state.monitor.clock(),
+            oidc=self._provider is not None,
+            tag_of=self._tag(lang),
+            rules_error=self._state.monitor.rules_error if viewer and viewer.is_admin else "",
             **values,
-        )  # fmt: skip
+        )
         return HTMLResponse(page, status)
 
     def _tag(self, lang: str) -> Any:
@@ -112,9 +125,17 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
 
     @html.get("/jobs")
     def jobs(
-        request: Request, user: Word = "", account: Word = "", partition: Word = "", state: Word = "",
-        verdict: Word = "", text: Word = "", tag: Word = "", before: float | None = None, everyone: bool = False,
-    ) -> Response:  # fmt: skip
+        request: Request,
+        user: Word = "",
+        account: Word = "",
+        partition: Word = "",
+        state: Word = "",
+        verdict: Word = "",
+        text: Word = "",
+        tag: Word = "",
+        before: float | None = None,
+        everyone: bool = False,
+    ) -> Response:
         viewer = asked(request)
         others = everyone or bool(user or account or tag)
         wanted = Filter(user if others else viewer.name, account, partition, state, verdict, tag, 0, text)
@@ -135,9 +156,14 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
             raise HTTPException(404)
         titles = {name: word(name, pages.language(request)) for name, _ in PLOTS}
         return pages.show(
-            request, "job.html.j2", viewer, run=run, verdict=verdict_of(monitor.jobs, run), plot_titles=titles,
+            request,
+            "job.html.j2",
+            viewer,
+            run=run,
+            verdict=verdict_of(monitor.jobs, run),
+            plot_titles=titles,
             restarts=monitor.jobs.restarts(job),
-        )  # fmt: skip
+        )
 
     @html.get("/cluster")
     def cluster(request: Request) -> Response:
@@ -164,7 +190,13 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
     def rules(request: Request) -> Response:
         viewer = asked(request, admin=True)
         return pages.show(
-            request, "rules.html.j2", viewer, text=monitor.rules.text, hash=monitor.rules.hash, error="", saved=False
+            request,
+            "rules.html.j2",
+            viewer,
+            text=monitor.rules.text,
+            hash=monitor.rules.hash,
+            error="",
+            saved=False,
         )
 
     @html.post("/admin/rules")
@@ -175,7 +207,14 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
             new = rules_of(text)
         except BadRules as error:
             return pages.show(
-                request, "rules.html.j2", viewer, 422, text=text, hash=monitor.rules.hash, error=str(error), saved=False
+                request,
+                "rules.html.j2",
+                viewer,
+                422,
+                text=text,
+                hash=monitor.rules.hash,
+                error=str(error),
+                saved=False,
             )
         replace(monitor.rules_file, text)
         monitor.reload()
@@ -187,14 +226,14 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
     @html.get("/tokens")
     def tokens(request: Request) -> Response:
         viewer = asked(request)
-        return pages.show(
-            request, "tokens.html.j2", viewer, tokens=access.people.tokens(viewer.name), new=""
-        )
+        return pages.show(request, "tokens.html.j2", viewer, tokens=access.people.tokens(viewer.name), new="")
 
     @html.post("/tokens")
     def change_tokens(
-        request: Request, revoke: Annotated[str, Form(max_length=8)] = "", days: Annotated[int, Form(ge=1, le=3650)] = 90
-    ) -> Response:  # fmt: skip
+        request: Request,
+        revoke: Annotated[str, Form(max_length=8)] = "",
+        days: Annotated[int, Form(ge=1, le=3650)] = 90,
+    ) -> Response:
         viewer = asked(request)
         if not viewer.by_cookie:
             raise HTTPException(403)
@@ -214,15 +253,18 @@ class Login(Exception):
     """Nobody is logged in."""
 
 
-def _logins(
-    html: APIRouter, pages: Pages, state: State, provider: Provider | None, secure: bool
-) -> None:
+def _logins(html: APIRouter, pages: Pages, state: State, provider: Provider | None, secure: bool) -> None:
     attempts, people, clock = Attempts(), state.people, state.monitor.clock
 
     def entered(name: str) -> Response:
         response = RedirectResponse("/jobs", 303)
         response.set_cookie(
-            COOKIE, people.begin(name, clock()), max_age=int(SESSION_SECONDS), httponly=True, samesite="lax", secure=secure
+            COOKIE,
+            people.begin(name, clock()),
+            max_age=int(SESSION_SECONDS),
+            httponly=True,
+            samesite="lax",
+            secure=secure,
         )
         return response
 
@@ -232,7 +274,9 @@ def _logins(
 
     @html.post("/login")
     def login(
-        request: Request, name: Annotated[str, Form(max_length=64)], password: Annotated[str, Form(max_length=1024)]
+        request: Request,
+        name: Annotated[str, Form(max_length=64)],
+        password: Annotated[str, Form(max_length=1024)],
     ) -> Response:
         check_same_site(request)
         peer = request.client.host if request.client else ""
@@ -251,7 +295,9 @@ def _logins(
         return response
 
     @html.post("/language")
-    def language(request: Request, to: Annotated[str, Form(max_length=2)], back: Annotated[str, Form(max_length=200)]) -> Response:
+    def language(
+        request: Request, to: Annotated[str, Form(max_length=2)], back: Annotated[str, Form(max_length=200)]
+    ) -> Response:
         check_same_site(request)
         inside = back.startswith("/") and not back.startswith(("//", "/\\")) and back.isprintable()
         response = RedirectResponse(back if inside else "/jobs", 303)

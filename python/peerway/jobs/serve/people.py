@@ -1,7 +1,8 @@
-"""People, their sessions and tokens. Of a password its Argon2 hash is kept, of all else that is secret SHA-256.
+"""People, their sessions and tokens. Of a password its Argon2 hash is kept, of all else that is secret
+SHA-256.
 
-Nothing is signed, so there is no key that could be empty or guessed: a session or a token is 32 random bytes
-that the database knows or does not know.
+Nothing is signed, so there is no key that could be empty or guessed: a session or a token is 32 random
+bytes that the database knows or does not know.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class People:
         if not name or len(name) > 64 or not name.isprintable():
             raise ValueError("a name has 1 to 64 printable letters")
         self._store.write(
-            "INSERT INTO people (name, role, accounts, mail) VALUES (?,?,?,?) ON CONFLICT (name) DO UPDATE SET "
+            "INSERT INTO people (name, role, accounts, mail) VALUES (?,?,?,?) "
+            "ON CONFLICT (name) DO UPDATE SET "
             "role = excluded.role, accounts = excluded.accounts, mail = excluded.mail",
             (name, role, json.dumps(accounts or []), mail),
         )
@@ -107,7 +109,9 @@ class People:
         """A session's secret, for the cookie."""
         secret = secrets.token_urlsafe(32)
         self._store.write("DELETE FROM sessions WHERE ends < ?", (now,))
-        self._store.write("INSERT INTO sessions VALUES (?,?,?)", (_digest(secret), name, now + SESSION_SECONDS))
+        self._store.write(
+            "INSERT INTO sessions VALUES (?,?,?)", (_digest(secret), name, now + SESSION_SECONDS)
+        )
         return secret
 
     def of_session(self, secret: str, now: float) -> Viewer | None:
@@ -134,7 +138,14 @@ class People:
         token = secrets.token_urlsafe(32)
         self._store.write(
             "INSERT INTO tokens VALUES (?,?,?,?,?,?)",
-            (_digest(token), name, " ".join(sorted(set(scopes))), node, now, now + days * 86400 if days else None),
+            (
+                _digest(token),
+                name,
+                " ".join(sorted(set(scopes))),
+                node,
+                now,
+                now + days * 86400 if days else None,
+            ),
         )
         return token
 

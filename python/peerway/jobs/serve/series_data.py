@@ -16,11 +16,18 @@ MOST_LINES = 64
 
 # set, key of its title among the words, unit on the axis
 PLOTS = [
-    ("gpu.utilization", "percent"), ("gpu.sm_activity", "percent"), ("gpu.memory_used", "bytes"),
-    ("gpu.power", "watts"), ("step.cpu", "cores"), ("step.memory", "bytes"), ("step.read", "bytes_s"),
-    ("step.written", "bytes_s"), ("fabric.bytes", "bytes_s"), ("nic.bytes", "bytes_s"),
+    ("gpu.utilization", "percent"),
+    ("gpu.sm_activity", "percent"),
+    ("gpu.memory_used", "bytes"),
+    ("gpu.power", "watts"),
+    ("step.cpu", "cores"),
+    ("step.memory", "bytes"),
+    ("step.read", "bytes_s"),
+    ("step.written", "bytes_s"),
+    ("fabric.bytes", "bytes_s"),
+    ("nic.bytes", "bytes_s"),
     ("filesystem.metadata_operations", "per_second"),
-]  # fmt: skip
+]
 
 
 def plots(measured: Measured) -> dict[str, Any]:
@@ -33,7 +40,9 @@ def plots(measured: Measured) -> dict[str, Any]:
             scale = 100.0 if unit == "percent" else 1.0
             several = list(zip(labels, devices, strict=True))[:MOST_LINES]
             lines = [_line(label, each, scale) for label, each in several if each.times.size]
-            found.append({"set": name, "unit": unit, "lines": lines, "left_out": max(0, len(devices) - MOST_LINES)})
+            found.append(
+                {"set": name, "unit": unit, "lines": lines, "left_out": max(0, len(devices) - MOST_LINES)}
+            )
     return {"plots": found, "cores": _strips(measured), "steps": _steps(measured)}
 
 
@@ -79,8 +88,13 @@ def _filled(row: np.ndarray[Any, np.dtype[np.int64]], series: Series, whole: flo
 
 def _steps(measured: Measured) -> list[dict[str, Any]]:
     return [
-        {"step": part["step"], "node": part["node"], "start": part["start"] / 1000,
-         "end": min(part["end"] / 1000, measured.now), "open": bool(part["open"])}
+        {
+            "step": part["step"],
+            "node": part["node"],
+            "start": part["start"] / 1000,
+            "end": min(part["end"] / 1000, measured.now),
+            "open": bool(part["open"]),
+        }
         for part in measured.intervals
         if part["step"] is not None
-    ]  # fmt: skip
+    ]

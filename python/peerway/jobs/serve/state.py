@@ -39,7 +39,11 @@ class State:
         for name, seen in self.live.nodes().items():
             node = nodes.setdefault(name, _unknown_to_slurm(asdict(seen)))
             if now - seen.seen < _STALE_S:
-                node["now"] = {"cpu": seen.cpu, "memory": seen.memory, "gpus": [list(gpu) for gpu in seen.gpus]}
+                node["now"] = {
+                    "cpu": seen.cpu,
+                    "memory": seen.memory,
+                    "gpus": [list(gpu) for gpu in seen.gpus],
+                }
         found["nodes"] = [nodes[name] for name in sorted(nodes, key=_natural)]
         found["counts"] = _counts(found["nodes"])
         return found
@@ -51,10 +55,19 @@ class State:
 
 def _unknown_to_slurm(seen: dict[str, Any]) -> dict[str, Any]:
     return {
-        "name": seen["node"], "state": "unknown", "cores": seen["cores"], "cores_busy": 0, "memory": 0,
-        "memory_busy": 0, "gpus": len(seen["gpus"]), "gpus_busy": 0, "gpus_blocked": 0, "gpu_type": "", "reason": "",
+        "name": seen["node"],
+        "state": "unknown",
+        "cores": seen["cores"],
+        "cores_busy": 0,
+        "memory": 0,
+        "memory_busy": 0,
+        "gpus": len(seen["gpus"]),
+        "gpus_busy": 0,
+        "gpus_blocked": 0,
+        "gpu_type": "",
+        "reason": "",
         "partitions": [],
-    }  # fmt: skip
+    }
 
 
 def _natural(name: str) -> list[Any]:
@@ -72,7 +85,12 @@ def _counts(nodes: list[dict[str, Any]]) -> dict[str, Any]:
     blocked = sum(n["gpus_blocked"] for n in up)
     states = ("busy", "partly busy", "free", "reserved", "blocked", "off", "unknown")
     return {
-        "cores": cores, "cores_busy": busy, "cores_free": sum(n["cores"] - n["cores_busy"] for n in open_to_jobs),
-        "gpus": gpus, "gpus_busy": used, "gpus_blocked": blocked, "gpus_free": gpus - used - blocked,
+        "cores": cores,
+        "cores_busy": busy,
+        "cores_free": sum(n["cores"] - n["cores_busy"] for n in open_to_jobs),
+        "gpus": gpus,
+        "gpus_busy": used,
+        "gpus_blocked": blocked,
+        "gpus_free": gpus - used - blocked,
         "nodes": {state: sum(n["state"] == state for n in nodes) for state in states},
-    }  # fmt: skip
+    }

@@ -19,7 +19,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "name": ("Name", "Имя"),
     "password": ("Password", "Пароль"),
     "wrong_login": ("The name or the password is wrong.", "Неверное имя или пароль."),
-    "too_many_logins": ("Too many attempts. Try again in a minute.", "Слишком много попыток. Повторите через минуту."),
+    "too_many_logins": (
+        "Too many attempts. Try again in a minute.",
+        "Слишком много попыток. Повторите через минуту.",
+    ),
     "skip": ("To the content", "К содержанию"),
     "other_language": ("Русский", "English"),
     "job": ("Job", "Задание"),
@@ -118,8 +121,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "no_agent": ("no figures", "нет показаний"),
     "reason": ("Reason", "Причина"),
     "wasted_lead": (
-        "Jobs of the last {days} days by what they wasted: idle GPU-hours, each counted as {cores} core-hours, and idle core-hours.",
-        "Задания за последние {days} дней по потерям: GPU-часы простоя, каждый как {cores} ядро-часов, и ядро-часы простоя.",
+        "Jobs of the last {days} days by what they wasted: idle GPU-hours, each counted as {cores} "
+        "core-hours, and idle core-hours.",
+        "Задания за последние {days} дней по потерям: GPU-часы простоя, каждый как {cores} ядро-часов, "
+        "и ядро-часы простоя.",
     ),
     "save": ("Put in force", "Ввести в действие"),
     "saved": ("These rules are in force.", "Эти правила действуют."),
@@ -132,10 +137,16 @@ WORDS: dict[str, tuple[str, str]] = {
     "replay_changed": ("Jobs with another verdict", "Заданий с другой оценкой"),
     "before": ("in force", "сейчас"),
     "after": ("with these", "с этими"),
-    "rules_error": ("The file of rules cannot be used; the rules before stay in force", "Файл правил непригоден; действуют прежние правила"),
+    "rules_error": (
+        "The file of rules cannot be used; the rules before stay in force",
+        "Файл правил непригоден; действуют прежние правила",
+    ),
     "make_token": ("Make a token", "Создать токен"),
     "token_once": ("Copy it now: it is not shown again.", "Скопируйте сейчас: больше он показан не будет."),
-    "token_lead": ("A token lets a program read the API in your name.", "Токен позволяет программе читать API от вашего имени."),
+    "token_lead": (
+        "A token lets a program read the API in your name.",
+        "Токен позволяет программе читать API от вашего имени.",
+    ),
     "scopes": ("Scopes", "Права"),
     "until": ("Until", "До"),
     "revoke": ("Take back", "Отозвать"),
@@ -159,7 +170,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "fabric.bytes": ("InfiniBand", "InfiniBand"),
     "nic.bytes": ("Network", "Сеть"),
     "filesystem.metadata_operations": ("File operations", "Операции с файлами"),
-}  # fmt: skip
+}
 
 
 def word(key: str, language: str, **places: object) -> str:

@@ -65,16 +65,29 @@ class ChunkStore(Samples):
     def put(self, batches: Sequence[Filed]) -> None:
         """One transaction for all of them."""
         rows = [
-            (b.batch.node, b.batch.stream, b.batch.seq, time_ms(b) // STRETCH_MS, b.shift_ms, b.period_ms, b.payload)
+            (
+                b.batch.node,
+                b.batch.stream,
+                b.batch.seq,
+                time_ms(b) // STRETCH_MS,
+                b.shift_ms,
+                b.period_ms,
+                b.payload,
+            )
             for b in batches
-        ]  # fmt: skip
+        ]
         with self._lock, transaction(self._incoming) as base:
             base.executemany("INSERT OR IGNORE INTO batches VALUES (?,?,?,?,?,?,?)", rows)
 
     def read(
-        self, node: str, kind: str, start_ms: int, end_ms: int,
-        devices: Iterable[str] | None = None, metrics: Iterable[str] | None = None,
-    ) -> dict[Key, Points]:  # fmt: skip
+        self,
+        node: str,
+        kind: str,
+        start_ms: int,
+        end_ms: int,
+        devices: Iterable[str] | None = None,
+        metrics: Iterable[str] | None = None,
+    ) -> dict[Key, Points]:
         """From the sealed chunks and from what is not sealed yet."""
         only = None if devices is None else frozenset(devices)
         wanted = None if metrics is None else frozenset(metrics)
@@ -195,11 +208,19 @@ class ChunkStore(Samples):
         return base
 
     def _read_chunks(
-        self, base: sqlite3.Connection, found: Found, node: str, kind: str, start: int, end: int,
-        only: frozenset[str] | None, wanted: frozenset[str] | None,
-    ) -> None:  # fmt: skip
+        self,
+        base: sqlite3.Connection,
+        found: Found,
+        node: str,
+        kind: str,
+        start: int,
+        end: int,
+        only: frozenset[str] | None,
+        wanted: frozenset[str] | None,
+    ) -> None:
         rows = base.execute(
-            "SELECT device, body FROM chunks WHERE node = ? AND kind = ? AND start <= ? AND end >= ? ORDER BY rowid",
+            "SELECT device, body FROM chunks WHERE node = ? AND kind = ? AND start <= ? AND end >= ? "
+            "ORDER BY rowid",
             (node, kind, end, start),
         )
         for device, body in rows:
@@ -218,9 +239,11 @@ def _chunk_rows(
 
 
 def _of_batches(
-    rows: Sequence[sqlite3.Row], kind: str | None = None,
-    only: frozenset[str] | None = None, wanted: frozenset[str] | None = None,
-) -> dict[tuple[str, str, str], Points]:  # fmt: skip
+    rows: Sequence[sqlite3.Row],
+    kind: str | None = None,
+    only: frozenset[str] | None = None,
+    wanted: frozenset[str] | None = None,
+) -> dict[tuple[str, str, str], Points]:
     """The samples of batches as they came."""
     lists: defaultdict[tuple[str, str, str], tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
     period = max((row["period"] for row in rows), default=0)
@@ -228,9 +251,11 @@ def _of_batches(
         filed = Filed(decode(row["payload"]), row["shift"], b"", row["period"])
         at = time_ms(filed)
         for of, device, metric, value in columns(filed):
-            if (kind is None or of == kind) and (only is None or device in only) and (
-                wanted is None or metric in wanted
-            ):  # fmt: skip
+            if (
+                (kind is None or of == kind)
+                and (only is None or device in only)
+                and (wanted is None or metric in wanted)
+            ):
                 times, values = lists[of, device, metric]
                 times.append(at)
                 values.append(value)

@@ -94,11 +94,20 @@ class JobStore:
         base.executemany(
             "INSERT INTO seen VALUES (?,?,?,?,?,?,?,?,?)",
             [
-                (batch.node, n.kind, n.time_ms + filed.shift_ms, _text(n.job), _text(n.owner), n.gpu, n.count,
-                 json.dumps(n.pids[:64]), n.text)
+                (
+                    batch.node,
+                    n.kind,
+                    n.time_ms + filed.shift_ms,
+                    _text(n.job),
+                    _text(n.owner),
+                    n.gpu,
+                    n.count,
+                    json.dumps(n.pids[:64]),
+                    n.text,
+                )
                 for n in batch.notes
             ],
-        )  # fmt: skip
+        )
         if batch.facts:
             base.execute(
                 "INSERT INTO nodes VALUES (?,?,?) ON CONFLICT (node) DO UPDATE SET facts = excluded.facts, "
@@ -108,17 +117,34 @@ class JobStore:
 
     def _put_interval(self, base: sqlite3.Connection, node: str, of: Interval, told: int) -> None:
         changed = base.execute(
-            "INSERT INTO intervals VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (node, id) DO UPDATE SET "
+            "INSERT INTO intervals VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
+            "ON CONFLICT (node, id) DO UPDATE SET "
             "job = excluded.job, step = excluded.step, slot = excluded.slot, "
             "restart = coalesce(excluded.restart, restart), start = excluded.start, end = excluded.end, "
             "user = coalesce(excluded.user, user), partition = coalesce(excluded.partition, partition), "
-            "cpus = coalesce(excluded.cpus, cpus), cores = coalesce(excluded.cores, cores), gpus = excluded.gpus, "
+            "cpus = coalesce(excluded.cpus, cpus), cores = coalesce(excluded.cores, cores), "
+            "gpus = excluded.gpus, "
             "memory = coalesce(excluded.memory, memory), source = excluded.source, told = excluded.told "
             "WHERE excluded.told >= told",
-            (node, of.id, str(of.job), of.step, of.slot, of.restart, of.start_ms, of.end_ms, of.user, of.partition,
-             of.cpus, None if of.cores is None else json.dumps(of.cores), json.dumps(of.gpus), of.memory_bytes,
-             of.source, told),
-        ).rowcount  # fmt: skip
+            (
+                node,
+                of.id,
+                str(of.job),
+                of.step,
+                of.slot,
+                of.restart,
+                of.start_ms,
+                of.end_ms,
+                of.user,
+                of.partition,
+                of.cpus,
+                None if of.cores is None else json.dumps(of.cores),
+                json.dumps(of.gpus),
+                of.memory_bytes,
+                of.source,
+                told,
+            ),
+        ).rowcount
         if changed and of.step is None:
             self._run_of_interval(base, of)
 
@@ -155,9 +181,11 @@ class JobStore:
         names = ("job", "restart", *FROM_SLURM)
         kept = ("script", "steps", "node_type", "gpu_type")  # an empty one says nothing
         sets = ", ".join(
-            f"{n} = CASE WHEN excluded.{n} IN ('', '[]') THEN {n} ELSE excluded.{n} END" if n in kept else f"{n} = excluded.{n}"
+            f"{n} = CASE WHEN excluded.{n} IN ('', '[]') THEN {n} ELSE excluded.{n} END"
+            if n in kept
+            else f"{n} = excluded.{n}"
             for n in FROM_SLURM
-        )  # fmt: skip
+        )
         values = row_of(run)
         base.execute(
             f"INSERT INTO jobs ({', '.join(names)}) VALUES ({', '.join(f':{n}' for n in names)}) "
@@ -187,7 +215,8 @@ class JobStore:
         start = int((run.started or 0) * 1000)
         end = int(run.ended * 1000) if run.ended else int(time.time() * 1000) + _SLACK_MS
         return self.reader.execute(
-            "SELECT node, id, step, slot, user, cpus, cores, gpus, memory, source, max(start, :start) AS start, "
+            "SELECT node, id, step, slot, user, cpus, cores, gpus, memory, source, "
+            "max(start, :start) AS start, "
             "min(coalesce(end, :end), :end) AS end, end IS NULL AS open FROM intervals "
             "WHERE job = :job AND start < :end AND coalesce(end, :end) > :start ORDER BY node, start",
             {"job": run.job, "start": start, "end": end},
@@ -247,11 +276,15 @@ def _from_parts(run: Run, parts: Sequence[sqlite3.Row]) -> Run:
         run,
         user=next((part["user"] for part in parts if part["user"]), run.user),
         partition=next((part["partition"] for part in parts if part["partition"]), run.partition),
-        started=min(part["start"] for part in parts) / 1000, ended=ended,
-        state="RUNNING" if ended is None else "ENDED", nodes=len({part["node"] for part in parts}),
-        cores=sum(part["cpus"] or 0 for part in parts), gpus=sum(len(json.loads(part["gpus"])) for part in parts),
-        memory=sum(part["memory"] or 0 for part in parts), node_list=",".join(sorted({part["node"] for part in parts})),
-    )  # fmt: skip
+        started=min(part["start"] for part in parts) / 1000,
+        ended=ended,
+        state="RUNNING" if ended is None else "ENDED",
+        nodes=len({part["node"] for part in parts}),
+        cores=sum(part["cpus"] or 0 for part in parts),
+        gpus=sum(len(json.loads(part["gpus"])) for part in parts),
+        memory=sum(part["memory"] or 0 for part in parts),
+        node_list=",".join(sorted({part["node"] for part in parts})),
+    )
 
 
 assert len(COLUMNS) == len(set(COLUMNS))

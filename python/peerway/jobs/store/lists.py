@@ -1,4 +1,4 @@
-"""Lists and sums of jobs. Every value reaches SQLite as a parameter, every column's name from a table here."""
+"""Lists and sums of jobs. Each value reaches SQLite as a parameter, each column's name from a table here."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 from peerway.jobs.store.runs import COLUMNS, Run, of_row
 
 MOST = 500
-_LISTED = ", ".join(name for name in COLUMNS if name not in ("script", "steps")) + ", '' AS script, '[]' AS steps"
+_LISTED = (
+    ", ".join(name for name in COLUMNS if name not in ("script", "steps")) + ", '' AS script, '[]' AS steps"
+)
 _ORDERS = {"started": "started DESC, job DESC", "wasted": "wasted DESC, job DESC"}
-# A GPU-hour weighs as much as the cores that a node has for each GPU; 16 is usual, and an administrator's list needs one number.
+# A GPU-hour weighs as much as the cores that a node has for each GPU: 16 is usual.
 CORES_A_GPU = 16
 WASTED = f"(idle_gpu_hours * {CORES_A_GPU} + idle_core_hours)"
 
@@ -31,13 +33,25 @@ class Filter:
 
 
 def listed(
-    base: sqlite3.Connection, seen: tuple[str, list[str]], wanted: Filter, *, most: int = 50,
-    before: float | None = None, order: str = "started",
-) -> list[Run]:  # fmt: skip
-    """The jobs that may be seen and are asked for; `before` is the start of the last one of the page before."""
+    base: sqlite3.Connection,
+    seen: tuple[str, list[str]],
+    wanted: Filter,
+    *,
+    most: int = 50,
+    before: float | None = None,
+    order: str = "started",
+) -> list[Run]:
+    """The jobs that may be seen and are asked for; `before` is the start of the last one of the page
+    before.
+    """
     clauses, values = [seen[0]], list[Any](seen[1])
-    for column, value in (("user", wanted.user), ("account", wanted.account), ("partition", wanted.partition),
-                          ("verdict", wanted.verdict), ("tag", wanted.tag)):  # fmt: skip
+    for column, value in (
+        ("user", wanted.user),
+        ("account", wanted.account),
+        ("partition", wanted.partition),
+        ("verdict", wanted.verdict),
+        ("tag", wanted.tag),
+    ):
         if value:
             clauses.append(f"{column} = ?")
             values.append(value)
@@ -68,10 +82,12 @@ def sums(
         raise ValueError(f"sums are by user, account, partition or tag, not {by!r}")
     rows = base.execute(
         f"SELECT {by} AS name, count(*) AS jobs, sum(verdict = 'inefficient') AS inefficient, "
-        "sum(cores * (ended - started)) / 3600 AS core_hours, sum(gpus * (ended - started)) / 3600 AS gpu_hours, "
+        "sum(cores * (ended - started)) / 3600 AS core_hours, "
+        "sum(gpus * (ended - started)) / 3600 AS gpu_hours, "
         "sum(idle_core_hours) AS idle_core_hours, sum(idle_gpu_hours) AS idle_gpu_hours, "
         "sum(freed_core_hours) AS freed_core_hours, sum(freed_gpu_hours) AS freed_gpu_hours, "
-        f"sum{WASTED} AS wasted FROM jobs WHERE {seen[0]} AND ended >= ? AND started IS NOT NULL "
+        f"sum{WASTED} AS wasted FROM jobs WHERE {seen[0]} AND ended >= ? "
+        "AND started IS NOT NULL "
         f"GROUP BY {by} ORDER BY wasted DESC LIMIT ?",
         [*seen[1], since, most],
     )

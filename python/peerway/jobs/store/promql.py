@@ -1,7 +1,7 @@
 """Samples in VictoriaMetrics or Prometheus: written by remote write, read by PromQL.
 
-A series is the metric with the labels node and device; no job's id is ever a label. Retention and thinning are
-that server's own. Prometheus has to be started with --web.enable-remote-write-receiver, and with
+A series is the metric with the labels node and device; no job's id is ever a label. Retention and thinning
+are that server's own. Prometheus has to be started with --web.enable-remote-write-receiver, and with
 storage.tsdb.out_of_order_time_window in its settings for as long as an agent may be away.
 """
 
@@ -37,7 +37,9 @@ class PromStore(Samples):
     def __init__(self, url: str) -> None:
         """Raises ValueError for what is no address."""
         if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-            raise ValueError(f"a time-series database is an address such as http://127.0.0.1:8428, not {url!r}")
+            raise ValueError(
+                f"a time-series database is an address such as http://127.0.0.1:8428, not {url!r}"
+            )
         self._url = url.rstrip("/")
 
     def put(self, batches: Sequence[Filed]) -> None:
@@ -53,18 +55,29 @@ class PromStore(Samples):
             return
         body = write_request(series)
         self._ask(
-            "/api/v1/write", bytes(cramjam.snappy.compress_raw(body)),
-            {"Content-Type": "application/x-protobuf", "Content-Encoding": "snappy",
-             "X-Prometheus-Remote-Write-Version": "0.1.0"},
-        )  # fmt: skip
+            "/api/v1/write",
+            bytes(cramjam.snappy.compress_raw(body)),
+            {
+                "Content-Type": "application/x-protobuf",
+                "Content-Encoding": "snappy",
+                "X-Prometheus-Remote-Write-Version": "0.1.0",
+            },
+        )
 
     def read(
-        self, node: str, kind: str, start_ms: int, end_ms: int,
-        devices: Iterable[str] | None = None, metrics: Iterable[str] | None = None,
-    ) -> dict[Key, Points]:  # fmt: skip
+        self,
+        node: str,
+        kind: str,
+        start_ms: int,
+        end_ms: int,
+        devices: Iterable[str] | None = None,
+        metrics: Iterable[str] | None = None,
+    ) -> dict[Key, Points]:
         """By range selectors, whose answers are the samples as they were written."""
         only = None if devices is None else frozenset(devices)
-        wanted = [m.name for m in METRICS.values() if m.kind == kind and (metrics is None or m.name in metrics)]
+        wanted = [
+            m.name for m in METRICS.values() if m.kind == kind and (metrics is None or m.name in metrics)
+        ]
         selector = f'{{__name__=~"{"|".join(wanted)}",node={quoted(node)}}}'
         parts: defaultdict[Key, list[Points]] = defaultdict(list)
         begin = start_ms
@@ -124,7 +137,9 @@ def write_request(series: dict[tuple[str, str, str], list[tuple[int, float]]]) -
 def _series(metric: str, node: str, device: str, samples: list[tuple[int, float]]) -> bytes:
     labels = (("__name__", metric), ("device", device), ("node", node))  # sorted, as the protocol asks
     parts = [_field(1, _field(1, name.encode()) + _field(2, value.encode())) for name, value in labels]
-    parts += [_field(2, b"\x09" + struct.pack("<d", value) + b"\x10" + _varint(at)) for at, value in sorted(samples)]
+    parts += [
+        _field(2, b"\x09" + struct.pack("<d", value) + b"\x10" + _varint(at)) for at, value in sorted(samples)
+    ]
     return b"".join(parts)
 
 

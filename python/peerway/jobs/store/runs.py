@@ -10,9 +10,21 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 FINISHED = frozenset(
-    ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL",
-     "DEADLINE", "REVOKED", "REQUEUED", "ENDED")
-)  # fmt: skip
+    (
+        "COMPLETED",
+        "FAILED",
+        "CANCELLED",
+        "TIMEOUT",
+        "OUT_OF_MEMORY",
+        "NODE_FAIL",
+        "PREEMPTED",
+        "BOOT_FAIL",
+        "DEADLINE",
+        "REVOKED",
+        "REQUEUED",
+        "ENDED",
+    )
+)
 
 
 @dataclass(slots=True)

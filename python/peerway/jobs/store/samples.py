@@ -49,9 +49,14 @@ class Samples(ABC):
 
     @abstractmethod
     def read(
-        self, node: str, kind: str, start_ms: int, end_ms: int,
-        devices: Iterable[str] | None = None, metrics: Iterable[str] | None = None,
-    ) -> dict[Key, Points]:  # fmt: skip
+        self,
+        node: str,
+        kind: str,
+        start_ms: int,
+        end_ms: int,
+        devices: Iterable[str] | None = None,
+        metrics: Iterable[str] | None = None,
+    ) -> dict[Key, Points]:
         """What there is of a node's devices of one kind within (start, end]; all of them where None is
         given.
         """

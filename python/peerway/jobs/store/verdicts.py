@@ -40,12 +40,20 @@ def _columns(run: Run, verdict: Verdict, now: float) -> dict[str, Any]:
     first = verdict.findings[0] if verdict.findings else None
     spent = verdict.hours
     return {
-        "job": run.job, "restart": run.restart, "state": verdict.state, "tag": first.rule if first else "",
-        "severity": SEVERITIES.index(first.severity) if first else 0, "cpu": spent.cpu_efficiency,
-        "gpu": spent.gpu_efficiency, "memory": spent.memory_efficiency, "idle_cores": spent.idle_core_hours,
-        "idle_gpus": spent.idle_gpu_hours, "freed_cores": verdict.freed_core_hours,
-        "freed_gpus": verdict.freed_gpu_hours, "now": now,
-    }  # fmt: skip
+        "job": run.job,
+        "restart": run.restart,
+        "state": verdict.state,
+        "tag": first.rule if first else "",
+        "severity": SEVERITIES.index(first.severity) if first else 0,
+        "cpu": spent.cpu_efficiency,
+        "gpu": spent.gpu_efficiency,
+        "memory": spent.memory_efficiency,
+        "idle_cores": spent.idle_core_hours,
+        "idle_gpus": spent.idle_gpu_hours,
+        "freed_cores": verdict.freed_core_hours,
+        "freed_gpus": verdict.freed_gpu_hours,
+        "now": now,
+    }
 
 
 def verdict_of(store: JobStore, run: Run) -> dict[str, Any] | None:
