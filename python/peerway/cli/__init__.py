@@ -38,7 +38,10 @@ VERBS = {
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_TOOLS = ("jinja2", "plotly", "scipy")  # of the extra `tools`: the library needs none of them
+_EXTRAS = {  # what only some verbs import; the library needs none of it
+    "tools": ("jinja2", "plotly", "scipy"),
+    "jobs": ("argon2", "authlib", "cramjam", "fastapi", "httpx", "joserfc", "multipart", "uvicorn", "zstandard"),
+}
 _OUTPUT_ENDED = (errno.EPIPE, errno.ENOSPC)
 
 
@@ -97,9 +100,10 @@ def main() -> None:
         _say(str(error))
         sys.exit(1)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in _TOOLS:
+        extra = next((name for name, has in _EXTRAS.items() if (error.name or "").partition(".")[0] in has), None)
+        if extra is None:
             raise
-        _say(f"this needs {error.name}, which is not installed; run pip install 'peerway[tools]'")
+        _say(f"this needs {error.name}, which is not installed; run pip install 'peerway[{extra}]'")
         sys.exit(1)
     except OSError as error:
         if error.errno not in _OUTPUT_ENDED or error.filename:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -62,8 +62,12 @@ SETS |= {name: SETS[parts[0]] for name, parts in SUMS.items()}
 class Measured(Mapping[str, Devices | None]):
     """The sets of a run, each read when it is first asked for; None where nobody had such a device."""
 
-    def __init__(self, run: Run, jobs: JobStore, samples: Samples, now: float) -> None:
-        """`now` is the end of a run that goes on."""
+    def __init__(
+        self, run: Run, jobs: JobStore, samples: Samples, now: float, only: Iterable[str] | None = None
+    ) -> None:
+        """`now` is the end of a run that goes on; `only` are the sets that will be asked for, if not all."""
+        names = None if only is None else [part for name in only for part in SUMS.get(name, (name,))]
+        self._metrics = None if names is None else frozenset(SETS[name].name for name in names)
         self.run, self.now = run, now
         self._jobs, self._samples = jobs, samples
         self._kinds: dict[str, dict[tuple[str, str], dict[str, Points]]] = {}
@@ -171,7 +175,7 @@ class Measured(Mapping[str, Devices | None]):
             start = int(min(each[2] for each in several) * 1000) - _LEAD_MS
             end = int(max(each[3] for each in several) * 1000) + 1000
             names = {each[1] for each in several}
-            for (device, metric), points in self._samples.read(node, kind, start, end, names).items():
+            for (device, metric), points in self._samples.read(node, kind, start, end, names, self._metrics).items():
                 found[node, device][metric] = points
         return found
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -78,9 +78,9 @@ class Monitor:
         keep_rules(self.jobs, self.rules, str(self.rules_file), self.clock())
         return True
 
-    def measured(self, run: Run) -> Measured:
-        """What was measured of a run, up to now."""
-        return Measured(run, self.jobs, self.samples, self.clock())
+    def measured(self, run: Run, only: Iterable[str] | None = None) -> Measured:
+        """What was measured of a run, up to now; `only` are the sets that will be asked for, if not all."""
+        return Measured(run, self.jobs, self.samples, self.clock(), only)
 
     def judge(self, run: Run, rules: RuleSet | None = None) -> Verdict:
         """The verdict on a run; nothing is kept."""

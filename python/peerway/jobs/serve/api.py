@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from peerway.jobs.frames import MOST_BODY
 from peerway.jobs.serve.ingest import Refused
 from peerway.jobs.serve.people import Viewer
-from peerway.jobs.serve.series_data import plots
+from peerway.jobs.serve.series_data import DRAWN, plots
 from peerway.jobs.serve.state import State
 from peerway.jobs.store.lists import MOST, Filter, listed, sums
 from peerway.jobs.store.runs import Run
@@ -115,7 +115,7 @@ def router(state: State) -> APIRouter:
     ) -> Response:
         """What its graphs draw."""
         run = run_for(access.person(request), job, restart)
-        text = json.dumps(plots(monitor.measured(run)), separators=(",", ":"), allow_nan=False)
+        text = json.dumps(plots(monitor.measured(run, DRAWN)), separators=(",", ":"), allow_nan=False)
         return Response(text, media_type="application/json")
 
     @api.get("/cluster", tags=["cluster"])

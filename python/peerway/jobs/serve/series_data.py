@@ -28,6 +28,7 @@ PLOTS = [
     ("nic.bytes", "bytes_s"),
     ("filesystem.metadata_operations", "per_second"),
 ]
+DRAWN = (*(name for name, _ in PLOTS), "core.busy")
 
 
 def plots(measured: Measured) -> dict[str, Any]:
@@ -48,8 +49,9 @@ def plots(measured: Measured) -> dict[str, Any]:
 
 def _line(label: str, series: Series, scale: float) -> dict[str, Any]:
     times, values = thinned(_with_gaps(series), POINTS)
-    shown = [None if not np.isfinite(value) else round(float(value) * scale, 4) for value in values]
-    return {"name": label, "x": np.round(times * 1000).astype(np.int64).tolist(), "y": shown}
+    shown = np.round(values * scale, 4).astype(object)
+    shown[~np.isfinite(values)] = None
+    return {"name": label, "x": np.round(times * 1000).astype(np.int64).tolist(), "y": shown.tolist()}
 
 
 def _with_gaps(series: Series) -> Series:
