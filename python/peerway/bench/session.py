@@ -12,15 +12,32 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from typing import IO, Any
-
-from peerway.bench.plan import Plan
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, Protocol
 
 Message = dict[str, Any]
 LAST_LINES = 12  # of what the ranks wrote, at the end or in the message of a failure
 GRACE_S = 1  # for the other ranks when one has died: alone they measure nothing
 END_S = 10  # for the launcher to end its ranks
+
+
+class Asked(Protocol):
+    """What the ranks are told, and how they are started."""
+
+    @property
+    def ranks(self) -> int:
+        """How many."""
+
+    @property
+    def launch(self) -> Sequence[str]:
+        """Options of `peerway run`."""
+
+    @property
+    def timeout_s(self) -> float:
+        """For them to end after their last word."""
+
+    def as_json(self) -> str:
+        """What rank 0 gets."""
 
 
 class SessionFailed(RuntimeError):
@@ -32,20 +49,24 @@ class PlanRefused(ValueError):
 
 
 @contextlib.contextmanager
-def started(plan: Plan, environment: Mapping[str, str] | None = None) -> Iterator[Iterator[Message]]:
-    """Start the ranks; the iterator that is given yields their messages until they are done.
+def started(
+    plan: Asked, environment: Mapping[str, str] | None = None, module: str = "peerway.bench.worker"
+) -> Iterator[Iterator[Message]]:
+    """Start the ranks as `module`; the iterator that is given yields their messages until they are done.
 
     What the ranks wrote besides comes last, as messages of kind "said". The ranks are gone at the end of the
     block, however it ends. The iterator raises SessionFailed or PlanRefused.
     """
-    with tempfile.TemporaryFile() as said, _start(plan, said, environment or {}) as process:
+    with tempfile.TemporaryFile() as said, _start(plan, said, environment or {}, module) as process:
         try:
             yield _messages(plan, process, said)
         finally:
             _end(process)
 
 
-def _start(plan: Plan, said: IO[bytes], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(
+    plan: Asked, said: IO[bytes], environment: Mapping[str, str], module: str
+) -> subprocess.Popen[bytes]:
     command = [
         sys.executable,
         "-m",
@@ -58,7 +79,7 @@ def _start(plan: Plan, said: IO[bytes], environment: Mapping[str, str]) -> subpr
         *plan.launch,
         "--",
     ]
-    command += [sys.executable, "-m", "peerway.bench.worker"]
+    command += [sys.executable, "-m", module]
     asked = os.memfd_create("plan")
     with os.fdopen(asked, "r+b") as file:
         file.write(plan.as_json().encode())
@@ -68,7 +89,7 @@ def _start(plan: Plan, said: IO[bytes], environment: Mapping[str, str]) -> subpr
         )
 
 
-def _messages(plan: Plan, process: subprocess.Popen[bytes], said: IO[bytes]) -> Iterator[Message]:
+def _messages(plan: Asked, process: subprocess.Popen[bytes], said: IO[bytes]) -> Iterator[Message]:
     assert process.stdout is not None
     finished = yield from decoded(line.decode(errors="replace") for line in process.stdout)
     status = _status(process, plan.timeout_s if finished else END_S)
@@ -113,6 +134,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _failure(plan: Plan, status: int | None, lines: list[str]) -> str:
+def _failure(plan: Asked, status: int | None, lines: list[str]) -> str:
     said = "\n  ".join(lines[-LAST_LINES:]) or "they said nothing"
     return f"the {plan.ranks} ranks of the benchmark ended early (status {status}):\n  {said}"

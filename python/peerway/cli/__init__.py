@@ -26,6 +26,7 @@ VERBS = {
     "doctor": "What direct ways this node has between memories, and what keeps the rest off.",
     "bench": "Measure latency and bandwidth of every path, beside the tools people use today.",
     "tune": "Measure all paths and write the route table.",
+    "storage": "Measure a mounted file system, with the state of its caches proved.",
     "explain": "Why the route table takes which path for which size.",
     "compare": "What changed between two sets of records, and whether it is more than noise.",
     "report": "Make a page with plots from records; it opens offline.",

@@ -1,0 +1,61 @@
+"""What an engine is: it writes and reads files of given names, and says how long that took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from peerway.storage.request import Files
+
+Operation = str  # write, read, random_write, random_read
+
+
+@dataclass(frozen=True)
+class Job:
+    """One operation on the files PATH.0, PATH.1, ... of a stream each, or with `files.shared` on parts of PATH.0."""
+
+    path: Path
+    files: Files
+    seed: int
+    limit_s: float
+    block: int
+    count: int = 0  # random: blocks a stream
+
+    def words(self) -> dict[str, object]:
+        """As the program peerway-storage takes them."""
+        f = self.files
+        return {
+            "path": self.path, "size": f.size, "block": self.block, "streams": f.streams, "depth": f.depth, "direct": f.direct,
+            "fsync": f.mode == "fsync", "shared": f.shared, "seed": self.seed,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How long all streams took together; `times` has that of each random operation, or `quantiles` p50, p99, min and mean of them.
+    `fetched`: bytes from below the page cache, by the process's own count. `right`: None where nothing was checked.
+    """
+
+    ns: int
+    cpu_us: int = 0
+    fetched: int | None = None
+    right: bool | None = None
+    times: Sequence[int] = ()
+    quantiles: Mapping[str, float] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """One way to move bytes between memory and files."""
+
+    name: str
+    memory: str  # where the bytes are that are written: "host", "cuda:0"
+    can: frozenset[Operation]
+
+    def missing(self) -> str:
+        """What to install; "" when all is there."""
+
+    def run(self, operation: Operation, job: Job) -> Outcome:
+        """Do it. Raises OperationFailed."""

@@ -1,0 +1,52 @@
+"""GPU memory to file and back, through KvikIO over NVIDIA's cuFile, in a process of its own (gds_child.py).
+
+    gds/direct  cuFile alone: fails where GPUDirect Storage cannot be used
+    gds/compat  KvikIO's compatibility mode: POSIX reads into a bounce buffer of its own
+    gds/bounce  by hand: POSIX reads into pinned host memory, then one copy
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from dataclasses import asdict
+
+from peerway.storage.engines.base import Job, Outcome
+from peerway.storage.operation import OperationFailed, finished
+
+
+class Gds:
+    """One of the three settings."""
+
+    memory = "cuda:0"
+    can = frozenset(("write", "read"))
+
+    def __init__(self, setting: str) -> None:
+        self.setting = setting
+        self.name = f"gds/{setting}"
+
+    def missing(self) -> str:
+        """What to install; "" when all is there."""
+        from peerway.bench.machine import has_cuda
+
+        if not has_cuda():
+            return "this machine has no GPU that CUDA can use; `peerway doctor` says why"
+        lacking = [name for name in ("kvikio", "cupy") if importlib.util.find_spec(name) is None]
+        if lacking:
+            return f"{' and '.join(lacking)} not installed: pip install kvikio-cu13 cupy-cuda13x (or -cu12, cuda12x)"
+        return ""
+
+    def run(self, operation: str, job: Job) -> Outcome:
+        """Do it. Raises OperationFailed."""
+        asked = json.dumps({"setting": self.setting, "operation": operation, "path": str(job.path), "seed": job.seed, **_files(job)})
+        command = [sys.executable, "-m", "peerway.storage.engines.gds_child", asked]
+        status, out, err = finished(command, job.limit_s, f"{self.name} {operation}")
+        if status or not out.strip():
+            raise OperationFailed(f"{self.name} {operation} ended with status {status}: {err.strip()[-400:]}")
+        answer = json.loads(out.strip().splitlines()[-1])
+        return Outcome(answer["ns"], answer["cpu_us"], right=answer["right"], extra=answer["extra"])
+
+
+def _files(job: Job) -> dict[str, object]:
+    return {name: value for name, value in asdict(job.files).items() if name != "tests"}

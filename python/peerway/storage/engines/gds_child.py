@@ -1,0 +1,115 @@
+"""The process that moves bytes between GPU memory and files for the engine gds: told by one argument, answers with a line of JSON.
+
+It has not yet run on a machine whose file system GPUDirect Storage supports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+
+def main(asked: dict[str, Any]) -> dict[str, Any]:
+    """Do what was asked, and say how long it took and what the library really used."""
+    import cupy  # type: ignore[import-not-found, unused-ignore]
+    import kvikio  # type: ignore[import-not-found, unused-ignore]
+
+    setting, write = asked["setting"], asked["operation"] == "write"
+    if setting != "bounce":
+        mode = kvikio.CompatMode.OFF if setting == "direct" else kvikio.CompatMode.ON
+        kvikio.defaults.set("compat_mode", mode)
+    size, streams, shared = asked["size"], asked["streams"], asked["shared"]
+    random = cupy.random.RandomState(asked["seed"] % (1 << 32))
+    buffers = [random.randint(0, 256, size, dtype=cupy.uint8) if write else cupy.zeros(size, cupy.uint8) for _ in range(streams)]
+    names = [f"{asked['path']}.{0 if shared else stream}" for stream in range(streams)]
+    starts = [stream * size if shared else 0 for stream in range(streams)]
+    ends, together = [0.0] * streams, threading.Barrier(streams + 1)
+    failures: list[BaseException] = []
+
+    def stream(number: int) -> None:
+        try:
+            cupy.cuda.Device(0).use()
+            move = _bounce if setting == "bounce" else _cufile
+            move(buffers[number], names[number], starts[number], asked["block"], write, together)
+        except BaseException as error:
+            failures.append(error)
+            together.abort()
+        ends[number] = time.perf_counter()
+
+    threads = [threading.Thread(target=stream, args=(i,)) for i in range(streams)]
+    for thread in threads:
+        thread.start()
+    before = os.times()
+    with contextlib.suppress(threading.BrokenBarrierError):
+        together.wait()
+    began = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    used = os.times()
+    took = max(ends) - began
+    # Both ways: what the GPU holds must be what POSIX reads from the file.
+    right = all(_on_disk(n, s, size) == cupy.asnumpy(b).tobytes() for n, s, b in zip(names, starts, buffers, strict=True))
+    return {
+        "ns": int(took * 1e9),
+        "cpu_us": int((used.user + used.system - before.user - before.system) * 1e6),
+        "right": right,
+        "extra": {"gds_active": _active(kvikio, setting), "io": f"KvikIO {kvikio.__version__}"},
+    }
+
+
+def _cufile(buffer: Any, name: str, start: int, block: int, write: bool, together: threading.Barrier) -> None:
+    import kvikio  # type: ignore[import-not-found, unused-ignore]
+
+    flags = ("r+" if os.path.exists(name) else "w") if write else "r"  # noqa: PTH110
+    with kvikio.CuFile(name, flags) as file:
+        together.wait()
+        for at in range(0, buffer.size, block):
+            part = buffer[at : at + block]
+            moved = (file.raw_write if write else file.raw_read)(part, file_offset=start + at)
+            if moved != part.size:
+                raise OSError(f"{moved} of {part.size} bytes were moved at {start + at} of {name}")
+
+
+def _bounce(buffer: Any, name: str, start: int, block: int, write: bool, together: threading.Barrier) -> None:
+    import cupy  # type: ignore[import-not-found, unused-ignore]
+
+    pinned = cupy.cuda.alloc_pinned_memory(block)
+    view = memoryview((ctypes.c_char * block).from_address(pinned.ptr)).cast("B")
+    descriptor = os.open(name, (os.O_WRONLY | os.O_CREAT) if write else os.O_RDONLY, 0o600)
+    together.wait()
+    for at in range(0, buffer.size, block):
+        part = buffer[at : at + block]
+        if write:
+            cupy.cuda.runtime.memcpy(pinned.ptr, part.data.ptr, part.size, cupy.cuda.runtime.memcpyDeviceToHost)
+            moved = os.pwrite(descriptor, view[: part.size], start + at)
+        else:
+            moved = os.preadv(descriptor, [view[: part.size]], start + at)
+            cupy.cuda.runtime.memcpy(part.data.ptr, pinned.ptr, part.size, cupy.cuda.runtime.memcpyHostToDevice)
+        if moved != part.size:
+            raise OSError(f"{moved} of {part.size} bytes were moved at {start + at} of {name}")
+    os.close(descriptor)
+
+
+def _on_disk(name: str, start: int, size: int) -> bytes:
+    with open(name, "rb") as file:  # noqa: PTH123
+        file.seek(start)
+        return file.read(size)
+
+
+def _active(kvikio: Any, setting: str) -> bool:
+    """Whether GPUDirect Storage was used, as the library says: never because it was asked for."""
+    if setting == "bounce" or kvikio.defaults.get("compat_mode") == kvikio.CompatMode.ON:
+        return False
+    return bool(kvikio.DriverProperties().is_gds_available)
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(json.loads(sys.argv[1]))))

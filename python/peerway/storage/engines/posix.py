@@ -1,0 +1,34 @@
+"""Our own loop in C++ (src/storage): io_uring, else pread and pwrite."""
+
+from __future__ import annotations
+
+from peerway.storage.engines.base import Job, Outcome
+from peerway.storage.operation import OperationFailed, operate, program
+
+
+class Posix:
+    """The program peerway-storage."""
+
+    name = "posix"
+    memory = "host"
+    can = frozenset(("write", "read", "random_write", "random_read"))
+
+    def missing(self) -> str:
+        """What to install; "" when all is there."""
+        try:
+            program()
+        except OperationFailed as error:
+            return str(error)
+        return ""
+
+    def run(self, operation: str, job: Job) -> Outcome:
+        """Do it. Raises OperationFailed."""
+        words = job.words()
+        if operation.startswith("random"):
+            answer = operate("random", job.limit_s, **words, write=operation == "random_write", count=job.count)
+        else:
+            answer = operate(operation, job.limit_s, **words)
+        return Outcome(
+            answer["ns"], answer["cpu_us"], answer["fetched"], answer.get("right"), tuple(answer.get("times", ())),
+            extra={"io": answer["io"]},
+        )  # fmt: skip

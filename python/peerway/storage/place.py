@@ -1,0 +1,132 @@
+"""What is known of a file system without touching it: its mount, its versions, its client's counters. All is read below a root, so that
+tests can describe clients that nobody has.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path("/")
+_NFS = ("nfs", "nfs4")
+_MEMORY = ("tmpfs", "ramfs", "hugetlbfs")
+_LUSTRE_FOLDERS = ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A mounted file system. `kind` is what its evidence comes from: lustre, nfs, fuse, memory, or local."""
+
+    mount_point: str
+    file_system: str
+    source: str
+    options: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Bytes that the client has fetched from its servers since it was mounted, and where that is said."""
+
+    name: str
+    fetched: int
+
+
+def find(folder: Path, device: str, root: Path = ROOT) -> Place:
+    """The mount of a folder: by its device ("8:1"), else by its path."""
+    mounts = [mount for line in _text(root / "proc/self/mountinfo").splitlines() if (mount := _mount(line))]
+    own = [place for number, place in mounts if number == device] or [place for _, place in mounts]
+    around = [place for place in own if Path(place.mount_point) in (folder, *folder.parents)]
+    if around:  # of several mounts at one point the last one counts
+        return max(reversed(around), key=lambda place: len(place.mount_point))
+    by_link = [place for number, place in mounts if number == device]
+    return by_link[-1] if by_link else Place("", "unknown", "", "", "unknown")
+
+
+def _mount(line: str) -> tuple[str, Place] | None:
+    head, _, tail = line.partition(" - ")
+    words, rest = head.split(), tail.split()
+    if len(words) < 6 or len(rest) < 2:
+        return None
+    options = dict.fromkeys([*words[5].split(","), *(rest[2].split(",") if len(rest) > 2 else [])])
+    found = Place(_unescaped(words[4]), rest[0], _unescaped(rest[1]), ",".join(options), _kind(rest[0], rest[1]))
+    return words[2], found
+
+
+def counter(place: Place, root: Path = ROOT) -> Counter | None:
+    """What the client's counters say now; None where there are none, or not for this user."""
+    if place.kind == "nfs":
+        return _of_nfs(_text(root / "proc/self/mountstats"), place.mount_point)
+    if place.kind == "lustre":
+        return _of_lustre(place, root)
+    return None
+
+
+def versions(place: Place, root: Path = ROOT) -> dict[str, str]:
+    """client_version and server_version, as far as they can be seen."""
+    found = {}
+    if place.kind == "lustre":
+        lines = _text(root / "sys/fs/lustre/version") or _text(root / "proc/fs/lustre/version")
+        found["client_version"] = lines.replace("lustre:", "").strip().partition("\n")[0]
+        imports = [text for file in _lustre_files(place, root, "import") if (text := _text(file))]
+        targets = {m[1] for text in imports if (m := re.search(r"target_version:\s*(\S+)", text))}
+        found["server_version"] = ", ".join(sorted(targets))
+    if place.kind == "nfs" and (match := re.search(r"\bvers=([\d.]+)", place.options)):
+        found["protocol_version"] = f"NFS {match[1]}"
+    return {name: text for name, text in found.items() if text}
+
+
+def _of_nfs(text: str, mount_point: str) -> Counter | None:
+    inside = False
+    for line in text.splitlines():
+        if line.startswith("device "):
+            match = re.fullmatch(r"device .* mounted on (.*) with fstype (\S+).*", line)
+            inside = bool(match and _unescaped(match[1]) == mount_point)
+        elif inside and line.strip().startswith("bytes:"):
+            numbers = line.split()[1:]
+            # normal read and write, direct read and write, then what was read from and written to the server
+            return Counter("NFS mountstats", int(numbers[4])) if len(numbers) > 4 else None
+    return None
+
+
+def _of_lustre(place: Place, root: Path) -> Counter | None:
+    total, seen = 0, False
+    for file in _lustre_files(place, root, "stats"):
+        text = _text(file)
+        seen = seen or bool(text)
+        if match := re.search(r"^read_bytes\s+\d+ samples \[bytes\] \d+ \d+ (\d+)", text, re.MULTILINE):
+            total += int(match[1])
+    return Counter("Lustre osc", total) if seen else None
+
+
+def _lustre_files(place: Place, root: Path, name: str) -> list[Path]:
+    """Of the client's connections to the targets of this file system."""
+    system = place.source.rpartition("/")[2]  # "mgs@tcp:/scratch"
+    for folder in _LUSTRE_FOLDERS:
+        if re.fullmatch(r"[\w-]+", system) and (found := sorted((root / folder / "osc").glob(f"{system}-OST*/{name}"))):
+            return found
+    return []
+
+
+def _kind(file_system: str, source: str) -> str:
+    if file_system in _NFS:
+        return "nfs"
+    if file_system == "lustre":
+        return "lustre"
+    if file_system in _MEMORY:
+        return "memory"
+    if file_system.startswith("fuse") and file_system != "fuseblk":
+        return "fuse"
+    return "local" if source.startswith("/dev/") or file_system in ("overlay", "btrfs", "zfs", "fuseblk") else "unknown"
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

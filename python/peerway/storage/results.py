@@ -1,0 +1,85 @@
+"""From outcomes to records of the one schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from peerway.bench.results import Results
+from peerway.records import FIXED, Record, now
+from peerway.storage.engines.base import Engine, Outcome
+from peerway.storage.request import RANDOM_BLOCK, Files
+
+FILE = "file"  # what a record calls the end that is no memory
+_SMALL_TESTS = ("create", "stat", "open", "rename", "remove")
+
+
+class Sink:
+    """Makes records and hands them on. Those whose data is checked only at the end of their files wait until then."""
+
+    def __init__(self, results: Results, known: Mapping[str, Any], extra: Mapping[str, Any], nodes: int) -> None:
+        self._results, self._known, self._extra = results, known, dict(extra)
+        if nodes > 1:
+            self._extra["nodes"] = nodes
+        self._waiting: list[Callable[[bool], None]] = []
+
+    def note(self, text: str) -> None:
+        """A remark for the end; an empty one is none."""
+        if not text.endswith(":  "):
+            self._results.note(text)
+
+    def later(self, make: Callable[[bool], None]) -> None:
+        """A record that is made once it is known whether the data was right."""
+        self._waiting.append(make)
+
+    def settle(self, right: bool) -> None:
+        """Whether it was."""
+        waiting, self._waiting = self._waiting, []
+        for make in waiting:
+            make(right)
+
+    def moved(
+        self, engine: Engine, test: str, op: str, files: Files, shape: str, outcome: Outcome, state: Mapping[str, Any]
+    ) -> None:
+        """Bytes of whole files in one go."""
+        self._add(engine, [outcome.ns], op, files, outcome, state, test=test, shape=shape, bytes=files.size)
+
+    def latencies(self, engine: Engine, test: str, op: str, files: Files, shape: str, outcome: Outcome) -> None:
+        """Single operations, each with its time."""
+        fields = {"test": test, "shape": shape, "bytes": RANDOM_BLOCK}
+        if outcome.times:
+            self._add(engine, list(outcome.times), op, files, outcome, {}, **fields)
+            return
+        q = outcome.quantiles
+        rate = files.streams * 1e9 / q["p50"]
+        times = {f"{name}_us": round(q[name] / 1e3, 4) for name in ("p50", "p99", "min", "mean")}
+        rates = {"messages_per_s": rate, "bandwidth_MBps": RANDOM_BLOCK * rate / 1e6, "iterations": 1, "time": now()}
+        self._results.add(Record(**self._fields(engine, op, files, outcome, {}), **fields, **times, **rates))
+
+    def rates(self, engine: Engine, streams: int, shape: str, count: int, answer: Mapping[str, Any]) -> None:
+        """Operations a second on small files."""
+        files = Files(0, 0, streams, "buffered", False, frozenset())
+        for name in _SMALL_TESTS:
+            outcome = Outcome(answer[f"{name}_ns"], right=True)
+            self._add(
+                engine, [outcome.ns], name, files, outcome, {"files_a_stream": count}, messages=count,
+                test=f"file_{name}_mr", shape=shape, bytes=0,
+            )  # fmt: skip
+
+    def _add(
+        self, engine: Engine, samples: list[int], op: str, files: Files, outcome: Outcome, state: Mapping[str, Any],
+        messages: int = 1, **fields: Any,
+    ) -> None:  # fmt: skip
+        known = self._fields(engine, op, files, outcome, state) | fields
+        self._results.add(Record.from_samples(samples, messages=messages, streams=files.streams, **known))
+
+    def _fields(
+        self, engine: Engine, op: str, files: Files, outcome: Outcome, state: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        cpu = round(outcome.cpu_us * 1e5 / outcome.ns, 1) if outcome.ns and outcome.cpu_us else None
+        source, target = (FILE, engine.memory) if op in ("read", "stat", "open") else (engine.memory, FILE)
+        return {
+            **self._known, "via": engine.name, "op": op, "ranks": files.streams, "source": source, "target": target,
+            "validated": outcome.right is True, "cpu_percent": cpu,
+            "extra": {**self._extra, **outcome.extra, **state, FIXED: True},
+        }  # fmt: skip

@@ -1,0 +1,60 @@
+"""What the caches held when a file was read: judged by evidence, never assumed. Pure, so that it is tested as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+State = Literal["cold", "warm_here", "warm_elsewhere", "after_drop"]
+STATES: tuple[State, ...] = ("cold", "warm_here", "warm_elsewhere", "after_drop")
+UNKNOWN = "unknown"
+_WHOLE, _NONE = 0.99, 0.01  # shares of a file: read-ahead and neighbours' bytes are in the counters, too
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen. `resident` is the share of the file in this node's page cache before the read, by `residency`; None: cannot be seen.
+    `fetched` bytes came from the network or the device meanwhile, as `counter` says; None: nothing counts them.
+    """
+
+    asked: int
+    resident: float | None
+    residency: str = ""
+    fetched: int | None = None
+    counter: str = ""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The state that the record has, whether it was proved, and by what, or why not."""
+
+    state: str
+    proved: bool
+    why: str
+
+    def extra(self, seen: Evidence) -> dict[str, Any]:
+        """What the extra of the record tells."""
+        found: dict[str, Any] = {"state": self.state, "state_proved": self.proved, "state_proof": self.why}
+        if seen.resident is not None:
+            found["resident_before"] = round(seen.resident, 4)
+        if seen.fetched is not None:
+            found |= {"fetched_bytes": seen.fetched, "fetched_by": seen.counter}
+        return found
+
+
+def judge(state: State, seen: Evidence) -> Judgement:
+    """Whether the evidence proves the state, contradicts it, or does neither."""
+    warm = state == "warm_here"
+    if seen.resident is not None and (seen.resident < _WHOLE if warm else seen.resident > 0):
+        wanted = "all of the file should have been resident" if warm else "nothing of the file should have been resident"
+        return Judgement(UNKNOWN, False, f"{seen.residency} contradicts {state}: {wanted}")
+    if seen.fetched is not None:
+        share = seen.fetched / max(1, seen.asked)
+        if share > _NONE if warm else share < _WHOLE:
+            wanted = "nothing should have been fetched" if warm else "the whole file should have been fetched"
+            return Judgement(UNKNOWN, False, f"{seen.counter} contradicts {state}: {wanted}")
+    if seen.resident is None:
+        return Judgement(state, False, "residency cannot be seen on this file system")
+    if seen.fetched is None:
+        return Judgement(state, False, f"{seen.residency} agrees, but nothing counts the bytes that were fetched")
+    return Judgement(state, True, f"{seen.residency} and {seen.counter}")

@@ -1,0 +1,35 @@
+"""Records of storage on the terminal: a line each, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from peerway.compare.metric import metric_of
+from peerway.records import Record
+
+_HEAD = ("test", "engine", "how", "streams", "n", "median", "cpu", "state proved")
+
+
+def rows(records: Sequence[Record]) -> Iterator[str]:
+    """The lines of the table; repeated records share one."""
+    groups: dict[tuple[object, ...], list[Record]] = {}
+    for r in records:
+        groups.setdefault((r.test, r.via, r.shape, r.ranks, r.bytes), []).append(r)
+    lines = [_HEAD, *(_cells(several) for several in groups.values())]
+    if len(lines) == 1:
+        return
+    widths = [max(len(line[i]) for line in lines) for i in range(len(_HEAD))]
+    for line in lines:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def _cells(several: Sequence[Record]) -> tuple[str, ...]:
+    first = several[0]
+    metric = metric_of(first.test)
+    values = [v for r in several if (v := metric.of(r)) is not None]
+    used = [r.cpu_percent for r in several if r.cpu_percent is not None]
+    proved = {r.extra.get("state_proved") for r in several}
+    told = "" if proved == {None} else "yes" if proved == {True} else "no"
+    cpu = f"{median(used):.0f} %" if used else ""
+    return (first.test, first.via, first.shape, str(first.ranks), str(len(several)), metric.text(median(values)), cpu, told)

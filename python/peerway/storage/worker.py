@@ -1,0 +1,62 @@
+"""A rank of a measurement on several nodes: one on each. All speak to the session through rank 0."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from peerway.bench.reporter import Reporter
+from peerway.bench.results import Results
+from peerway.records import Record
+from peerway.storage.operation import OperationFailed
+from peerway.storage.request import Request
+from peerway.storage.session import one_run, stamps
+from peerway.storage.turns import Several
+from peerway.team import Team
+
+
+def main() -> None:
+    """Take the request from rank 0's input, measure, and report."""
+    line = Reporter()
+    team = Team.from_launcher()
+    line.speaks = team.rank == 0
+    turns = Several(team)
+    told = json.loads(turns.from_first(sys.stdin.read() if team.rank == 0 else ""))
+    request = _request(told["request"])
+    run_names = json.loads(turns.from_first(json.dumps(stamps(request))))
+    line.say("plan", jobs=request.repeat)
+    for number, stamp in enumerate(run_names, start=1):
+        results = Results(stamp=stamp)
+        line.say("begin", test=f"run {number}", via="storage")
+        problem = ""
+        try:
+            one_run(request, turns, results, lambda *_: None)
+        except OperationFailed as error:
+            problem = str(error)
+        own = {"records": [json.loads(r.as_json()) for r in results.records], "notes": results.notes}
+        for part in team.all_gather(json.dumps(own).encode()):
+            _report(line, json.loads(part), told["command"])
+        if problem:
+            line.say("error", message=problem)
+            break
+    line.say("done")
+    team.close()
+
+
+def _report(line: Reporter, part: dict[str, Any], command: str) -> None:
+    for values in part["records"]:
+        values["command"] = command
+        line.say("record", record={f.name: values.get(f.name, {}) for f in fields(Record)})
+    for note in part["notes"]:
+        line.say("said", text=note)
+
+
+def _request(values: dict[str, Any]) -> Request:
+    return Request(**values | {"place": Path(values["place"])})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""What `peerway storage` decides, as data: states of caches, mounts and counters of clients that nobody has here, requests, fio's JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from peerway.storage import place as places
+from peerway.storage.engines.base import Job
+from peerway.storage.engines.fio import command, outcome
+from peerway.storage.facts import parse_stripes
+from peerway.storage.measure import streams_of
+from peerway.storage.request import BadRequest, Request
+from peerway.storage.states import Evidence, State, judge
+
+MB = 10**6
+BY = ("cachestat", "NFS mountstats")
+
+
+@pytest.mark.parametrize(
+    ("state", "resident", "fetched", "name", "proved"),
+    [
+        ("cold", 0.0, 100 * MB, "cold", True),
+        ("cold", 0.0, 130 * MB, "cold", True),  # others read meanwhile, too
+        ("cold", 0.3, 70 * MB, "unknown", False),
+        ("cold", 0.0, 40 * MB, "unknown", False),  # it came from somewhere else
+        ("cold", 0.0, None, "cold", False),  # FUSE
+        ("cold", None, 100 * MB, "cold", False),
+        ("warm_here", 1.0, 0, "warm_here", True),
+        ("warm_here", 0.999, 4096, "warm_here", True),
+        ("warm_here", 0.5, 50 * MB, "unknown", False),
+        ("warm_here", 1.0, 100 * MB, "unknown", False),  # NFS asked the server again, all the same
+        ("warm_here", 1.0, None, "warm_here", False),
+        ("warm_elsewhere", 0.0, 100 * MB, "warm_elsewhere", True),
+        ("warm_elsewhere", 1.0, 0, "unknown", False),
+        ("after_drop", 0.0, 100 * MB, "after_drop", True),
+    ],
+)
+def test_a_state_is_what_the_evidence_says(
+    state: State, resident: float | None, fetched: int | None, name: str, proved: bool
+) -> None:
+    seen = Evidence(100 * MB, resident, BY[0], fetched, BY[1])
+    judged = judge(state, seen)
+    assert (judged.state, judged.proved) == (name, proved)
+    extra = judged.extra(seen)
+    assert extra["state_proved"] is proved
+    assert ("contradicts" in extra["state_proof"]) == (name == "unknown")
+
+
+MOUNTS = """22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 22 0:50 / /scratch rw,noatime - lustre 10.0.0.1@o2ib:/scratch rw,flock,lazystatfs
+31 22 0:51 / /home\\040of\\040all rw - nfs4 nas:/home rw,vers=4.2,rsize=1048576
+32 22 0:52 / /mnt/glu ro - fuse.glusterfs gl:/vol rw,user_id=0
+33 22 0:53 / /dev/shm rw - tmpfs tmpfs rw
+34 22 0:53 / /other/shm rw - tmpfs tmpfs rw
+"""
+MOUNTSTATS = """device sysfs mounted on /sys with fstype sysfs
+device nas:/home mounted on /home\\040of\\040all with fstype nfs4 statvers=1.1
+	opts:	rw,vers=4.2
+	events:	1 2 3
+	bytes:	100 200 0 0 5000 6000 7 8
+device nas:/b mounted on /b with fstype nfs4 statvers=1.1
+	bytes:	1 2 3 4 9 9 9 9
+"""
+OSC = """snapshot_time             1700000000.1 secs.nsecs
+req_waittime              10 samples [usec] 1 2 3 4
+read_bytes                3 samples [bytes] 4096 1048576 {} 99
+write_bytes               1 samples [bytes] 4096 4096 4096 16777216
+"""
+
+
+@pytest.fixture
+def clients(tmp_path: Path) -> Path:
+    files = {
+        "proc/self/mountinfo": MOUNTS,
+        "proc/self/mountstats": MOUNTSTATS,
+        "sys/fs/lustre/version": "2.15.3\n",
+        "proc/fs/lustre/osc/scratch-OST0000-osc-ffff/stats": OSC.format(2_000_000),
+        "proc/fs/lustre/osc/scratch-OST0001-osc-ffff/stats": OSC.format(3_000_000),
+        "proc/fs/lustre/osc/other-OST0000-osc-ffff/stats": OSC.format(7),
+        "proc/fs/lustre/osc/scratch-OST0000-osc-ffff/import": "import:\n  connect_data:\n    target_version: 2.12.8.0\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("folder", "device", "point", "kind", "fetched"),
+    [
+        ("/scratch/me", "0:50", "/scratch", "lustre", 5_000_000),
+        ("/home of all/me", "0:51", "/home of all", "nfs", 5000),
+        ("/mnt/glu/x", "0:52", "/mnt/glu", "fuse", None),
+        ("/other/shm", "0:53", "/other/shm", "memory", None),
+        ("/tmp", "8:1", "/", "local", None),
+        ("/link/to/scratch", "0:50", "/scratch", "lustre", 5_000_000),  # by its device, not by its name
+        ("/scratch/me", "9:99", "/scratch", "lustre", 5_000_000),  # btrfs has device numbers that no mount has
+    ],
+)
+def test_a_place_is_found_with_its_counters(
+    clients: Path, folder: str, device: str, point: str, kind: str, fetched: int | None
+) -> None:
+    found = places.find(Path(folder), device, clients)
+    assert (found.mount_point, found.kind) == (point, kind)
+    counter = places.counter(found, clients)
+    assert (counter.fetched if counter else None) == fetched
+
+
+def test_versions_are_those_that_a_client_sees(clients: Path) -> None:
+    lustre = places.find(Path("/scratch"), "0:50", clients)
+    assert places.versions(lustre, clients) == {"client_version": "2.15.3", "server_version": "2.12.8.0"}
+    nfs = places.find(Path("/home of all"), "0:51", clients)
+    assert places.versions(nfs, clients) == {"protocol_version": "NFS 4.2"}
+    assert places.versions(places.find(Path("/tmp"), "8:1", clients), clients) == {}
+
+
+def test_stripes_are_read_from_both_spellings() -> None:
+    text = "stripe_count:  4 stripe_size:   1048576 pattern:       raid0 stripe_offset: -1\n"
+    assert parse_stripes(text) == {"stripe_count": "4", "stripe_size": "1048576", "pattern": "raid0"}
+    assert parse_stripes("  lmm_stripe_count:  2\n  lmm_stripe_size:   65536\n")["stripe_count"] == "2"
+    assert parse_stripes("not a lustre file system") == {}
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"size": 1000}, "--size is 1000 bytes; it must be a multiple of 4096"),
+        ({"block": 12288}, "must be a power of two"),
+        ({"size": 3 << 19}, "is not a multiple of --block"),
+    ],
+)
+def test_a_bad_request_is_refused_with_its_numbers(changed: dict[str, int], says: str) -> None:
+    with pytest.raises(BadRequest, match=says):
+        Request(place=Path("/x"), **changed)  # type: ignore[arg-type]
+
+
+def test_the_space_that_is_needed_counts_what_lies_there_at_once() -> None:
+    one = Request(place=Path("/x"), tests=("write", "read"), size=1 << 20, block=1 << 20, streams=(1, 4))
+    assert one.most_bytes(nodes=1) == int(4 * (1 << 20) * 1.1)
+    assert one.most_bytes(nodes=3) == int(12 * (1 << 20) * 1.1)
+    assert Request(place=Path("/x"), tests=("write", "random"), size=1 << 20, streams=(1,)).most_bytes(1) == int((2 << 20) * 1.1)
+
+
+def test_streams_are_numbers_or_all() -> None:
+    assert streams_of("1,4,4")[:2] == [1, 4]
+    assert streams_of("all")[0] >= 1
+    for wrong in ("0", "x", "1,,2"):
+        with pytest.raises(ValueError, match="write such as 1,4,all"):
+            streams_of(wrong)
+
+
+def test_fio_is_asked_for_a_job_a_stream() -> None:
+    files = next(iter(Request(place=Path("/x"), tests=("write",), size=1 << 21, streams=(2,), modes=("fsync",)).files()))
+    words = command("write", Job(Path("/x/a:b"), files, 1, 1, 1 << 20))
+    assert [w for w in words if w.startswith("--filename")] == ["--filename=/x/a\\:b.0", "--filename=/x/a\\:b.1"]
+    assert "--end_fsync=1" in words
+    assert "--end_fsync=1" not in command("read", Job(Path("/x/a"), files, 1, 1, 1 << 20))
+
+
+def test_fio_is_as_slow_as_its_slowest_stream() -> None:
+    def job(runtime: int) -> dict[str, object]:
+        return {"write": {"runtime": runtime}, "usr_cpu": 10.0, "sys_cpu": 40.0, "job_runtime": runtime}
+
+    found = outcome("write", {"fio version": "fio-3.33", "jobs": [job(500), job(800)]})
+    assert found.ns == 800_000_000
+    assert found.cpu_us == 650_000
+    assert found.right is None
