@@ -1,0 +1,43 @@
+"""Results of other tools as records: each file is recognised by what it holds. What a tool does not say stays unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from peerway import whole_file
+from peerway.records import Record, RecordError
+from peerway.storage.imports import elbencho, fio, gdsio, ior, mdtest
+from peerway.storage.imports.source import BadResult, Source
+
+MOST_BYTES = 64 << 20
+_READERS: dict[str, Callable[[Source], list[Record] | None]] = {
+    "IOR": ior.records_of,
+    "mdtest": mdtest.records_of,
+    "elbencho": elbencho.records_of,
+    "fio": fio.records_of,
+    "gdsio": gdsio.records_of,
+}
+
+__all__ = ["BadResult", "read"]
+
+
+def read(path: Path, node_type: str = "") -> list[Record]:
+    """The records of one file. Raises BadResult, or OSError."""
+    try:
+        text = whole_file.read(path, MOST_BYTES).decode("utf-8", "replace")
+    except ValueError as error:
+        raise BadResult(str(error)) from None
+    source = Source.of(path, text, node_type)
+    for name, records_of in _READERS.items():
+        try:
+            found = records_of(source)
+        except RecordError as error:
+            raise BadResult(f"its {name} result cannot be a measurement: {error}") from None
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+            raise BadResult(f"it looks like a result of {name}, but is not complete: {type(error).__name__}: {error}") from None
+        if found:
+            return found
+        if found is not None:
+            raise BadResult(f"it is of {name}, and has no result: was the run ended early?")
+    raise BadResult(f"it is no result of {', '.join(_READERS)}")
