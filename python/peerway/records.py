@@ -28,6 +28,8 @@ LONGEST_LINE = 1 << 20  # bytes; a record of `peerway bench` has fewer than 1,00
 MOST_BYTES = 128 << 20  # of all files that are read together: about 200,000 records
 # Names in the extra of a record that readers know, too.
 RUN = "run"  # which run of the ranks made it
+ROUND = "round"  # of a campaign: in which of its passes over all nodes
+NODE_TYPE = "node_type"  # what kind of node made it
 LOAD = "load"  # how many CPUs other work kept busy
 FIXED = "iterations_fixed"  # true where the iterations were given, not as many as fit the time
 _NAMES = ("test", "via", "op", "shape", "source", "target", "host", "version")
@@ -143,6 +145,12 @@ class Record:
     def run(self) -> str:
         """The run of the ranks that made it, as `peerway bench` names it in `extra`; "" without a name."""
         name = self.extra.get(RUN, "")
+        return name if isinstance(name, str) else ""
+
+    @property
+    def node_type(self) -> str:
+        """What kind of node made it, as a campaign or its user says; "" without one."""
+        name = self.extra.get(NODE_TYPE, "")
         return name if isinstance(name, str) else ""
 
     def as_json(self) -> str:

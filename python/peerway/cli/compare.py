@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
 
+from peerway.cli.compare_node_types import show_node_types
 from peerway.cli.input import SKIP_TRUNCATED, BadInput, read_records
 from peerway.compare.changes import changes, listed, stated
 from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair, kept_apart, pair_up
@@ -21,6 +23,8 @@ from peerway.terminal import say, table_console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from peerway.records import Record
 
 _FIELDS = (*IDENTITY, *SURROUNDINGS)
 
@@ -35,12 +39,21 @@ _FIELDS = (*IDENTITY, *SURROUNDINGS)
 @click.option(
     "--factor",
     "factors",
-    type=click.Choice(_FIELDS),
     multiple=True,
+    metavar="NAME",
     help="What was meant to change, and so does not tell groups apart; all else that changed is warned of. "
-    "Several are given one by one.",
+    "A field, or a name in the extra of records, as kernel. Several are given one by one.",
 )
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--table",
+    "kind",
+    type=click.Choice(["groups", "node-type"]),
+    default="groups",
+    show_default=True,
+    help="node-type: a row for each node type, as upgrades are published.",
+)
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="With --table node-type: a page, with all points.")
+@click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 @click.option(
     "--fail-on-slowdown",
     type=click.FloatRange(min=0),
@@ -56,6 +69,8 @@ def command(
     by: tuple[str, ...],
     metric: str | None,
     factors: tuple[str, ...],
+    kind: str,
+    out: Path | None,
     form: str,
     fail_on_slowdown: float | None,
     skip_truncated: bool,
@@ -73,9 +88,14 @@ def command(
             raise click.UsageError(
                 f"--factor {factor} excludes --by {factor}: a field changed, or it is a row"
             )
-    pairs = pair_up(
-        read_records([before], skip_truncated), read_records([after], skip_truncated), by, factors
-    )
+    sides = (read_records([before], skip_truncated), read_records([after], skip_truncated))
+    _check(factors, (*sides[0], *sides[1]))
+    if kind == "node-type":
+        show_node_types(sides[0], sides[1], (before.stem, after.stem), factors, metric, form, out)
+        return
+    if form == "csv" or out:
+        raise click.UsageError("--format csv and -o are of --table node-type")
+    pairs = pair_up(*sides, by, factors)
     _refuse_too_many(pairs, before, after)
     found = compare_all(pairs, metric)
     if not found:
@@ -92,6 +112,17 @@ def command(
             err=True,
         )
         ctx.exit(1)
+
+
+def _check(factors: Sequence[str], records: Sequence[Record]) -> None:
+    """A factor that no record has is a slip of the pen."""
+    known = {*_FIELDS, *(name for record in records for name in record.extra)}
+    for name in factors:
+        if name not in known:
+            near = get_close_matches(name, known)
+            raise click.UsageError(
+                f"--factor {name}: no record has it" + (f"; did you mean {near[0]}?" if near else "")
+            )
 
 
 def _refuse_too_many(pairs: Sequence[Pair], before: Path, after: Path) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from peerway.compare.groups import SURROUNDINGS, Pair
-from peerway.records import FIXED, LOAD, RUN
+from peerway.compare.groups import IDENTITY, SURROUNDINGS, Pair
+from peerway.records import FIXED, LOAD, NODE_TYPE, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,6 +25,7 @@ def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
     """One line for each thing that changed apart from the stated factors, and for a factor that did not
     change.
     """
+    factors = [_full(name) for name in factors]
     both = [pair for pair in pairs if pair.before and pair.after]
     found = {}
     for name in _names(both):
@@ -40,16 +41,31 @@ def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
     for factor in factors:
         before, after = (_values(_all(pairs, side), factor) for side in ("before", "after"))
         if before == after:
-            lines.append(f"{factor} was to change, but is {listed(before)} on both sides")
+            lines.append(f"{factor.removeprefix(_EXTRA)} was to change, but is {listed(before)} on both sides")
     return lines + _load(both) + _mixtures(both, factors) + _not_validated(pairs)
 
 
 def stated(pairs: Sequence[Pair], factors: Sequence[str]) -> str:
     """How the stated factors changed: "driver: 550.54 -> 580.65"."""
-    ends = [[listed(_values(_all(pairs, side), name)) for side in ("before", "after")] for name in factors]
+    ends = [[listed(_values(_all(pairs, side), _full(name))) for side in ("before", "after")] for name in factors]
     return "; ".join(
         f"{name}: {before} -> {after}" for name, (before, after) in zip(factors, ends, strict=True)
     )
+
+
+def moved_besides(pair: Pair, factors: Sequence[str]) -> list[str]:
+    """What else changed between the two sides of one pair: "mount_options changed: rw -> rw,noatime"."""
+    found = []
+    for name in _names([pair]):
+        plain = name.removeprefix(_EXTRA)
+        if plain not in factors and (move := _move(pair.before, pair.after, name)):
+            found.append(f"{plain} changed: {move[0]} -> {move[1]}")
+    return found
+
+
+def _full(name: str) -> str:
+    """A field, or what is in the extra of records under this name."""
+    return name if name in (*IDENTITY, *SURROUNDINGS) else f"{_EXTRA}{name}"
 
 
 def _names(pairs: Iterable[Pair]) -> list[str]:
@@ -58,7 +74,7 @@ def _names(pairs: Iterable[Pair]) -> list[str]:
         for pair in pairs
         for record in (*pair.before, *pair.after)
         for name, value in record.extra.items()
-        if isinstance(value, str | bool) and name != RUN  # settings; numbers in extra are mostly results
+        if isinstance(value, str | bool) and name not in (RUN, NODE_TYPE)  # settings; numbers in extra are mostly results
     }
     return [*SURROUNDINGS, *sorted(extras)]
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from peerway.records import Record
 
 IDENTITY = ("test", "via", "op", "shape", "bytes", "ranks", "source", "target")
-SURROUNDINGS = ("host", "device", "driver", "version", "iterations")
+SURROUNDINGS = ("host", "node_type", "device", "driver", "version", "iterations")
 
 
 class Key(NamedTuple):

@@ -66,11 +66,7 @@ class Comparison:
     @property
     def verdict(self) -> Verdict:
         """What the numbers say; "unknown" without an interval."""
-        if self.low is None or self.high is None or self.p_adjusted is None:
-            return "unknown"
-        if self.low <= 1 <= self.high or self.p_adjusted > _RISK:
-            return "no difference"
-        return "faster" if self.low > 1 else "slower"
+        return _verdict(self.low, self.high, self.p_adjusted)
 
 
 def compare_all(pairs: Iterable[Pair], asked: str | None = None) -> list[Comparison]:
@@ -93,6 +89,24 @@ def compare_all(pairs: Iterable[Pair], asked: str | None = None) -> list[Compari
     return found
 
 
+def judged(
+    sides: Sequence[tuple[NDArray[Any], NDArray[Any]]], more_is_better: Sequence[bool]
+) -> list[tuple[float | None, float | None, float | None, float | None, Verdict]]:
+    """Of each pair of samples: the speed-up with its interval, p corrected for all pairs, and the verdict."""
+    found: list[tuple[float | None, float | None, float | None]] = []
+    for (before, after), more in zip(sides, more_is_better, strict=True):
+        slow, fast = (before, after) if more else (after, before)
+        found.append(_ratios(slow, fast) if slow.min() > 0 else (None, None, None))
+    told = [i for i, (_, low, _) in enumerate(found) if low is not None]
+    p = _p_values([sides[i] for i in told])
+    adjusted = dict(zip(told, stats.false_discovery_control(p) if told else (), strict=True))
+    return [
+        (*numbers, p_of, _verdict(numbers[1], numbers[2], p_of))
+        for i, numbers in enumerate(found)
+        for p_of in [float(adjusted[i]) if i in adjusted else None]
+    ]
+
+
 def runs_needed(groups: int) -> int:
     """How many runs a side it takes to tell a change of one group among so many."""
     return next(n for n in count(2) if 2 / comb(2 * n, n) * groups <= _RISK)
@@ -103,10 +117,23 @@ def _compared(pair: Pair, metric: Metric, before: NDArray[Any], after: NDArray[A
     sides = _side(before), _side(after)
     if min(s.median for s in sides) <= 0 or slow.min() <= 0:
         return Comparison(pair, metric, *sides, None, None, None)
+    return Comparison(pair, metric, *sides, *_ratios(slow, fast))
+
+
+def _ratios(slow: NDArray[Any], fast: NDArray[Any]) -> tuple[float, float | None, float | None]:
+    """The speed-up and its interval, which is None where there are too few samples."""
     ratios = np.sort((fast[:, None] / slow).ravel())
-    outside = _refused(before.size, after.size)
+    outside = _refused(slow.size, fast.size)
     low, high = (float(ratios[outside - 1]), float(ratios[-outside])) if outside else (None, None)
-    return Comparison(pair, metric, *sides, float(np.median(ratios)), low, high)
+    return float(np.median(ratios)), low, high
+
+
+def _verdict(low: float | None, high: float | None, p: float | None) -> Verdict:
+    if low is None or high is None or p is None:
+        return "unknown"
+    if low <= 1 <= high or p > _RISK:
+        return "no difference"
+    return "faster" if low > 1 else "slower"
 
 
 def _side(values: NDArray[Any]) -> Side:

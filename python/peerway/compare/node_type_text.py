@@ -1,0 +1,108 @@
+"""The table by node type as text and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.cells import cell_len
+
+from peerway.compare.node_types import Row, Side
+from peerway.units import size_text
+
+HEAD = ("node type", "n", "before", "after", "speed-up", "median before", "median after", "speed-up", "95 %", "p", "verdict")
+_COLUMNS = (
+    "test", "via", "shape", "bytes", "ranks", "node_type", "n_before", "n_after", "nodes_before", "nodes_after", "unit", "mean_before",
+    "mean_after", "speedup_percent", "median_before", "median_after", "spread_before_percent", "spread_after_percent",
+    "samples_before", "samples_after", "rounds_a_sample", "sample_speedup_percent", "low_percent", "high_percent", "p", "verdict",
+    "besides",
+)  # fmt: skip
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
+
+
+def lines(rows: Sequence[Row]) -> Iterator[str]:
+    """The table of each test, and below it what was besides."""
+    for title, group in groupby(rows, key=title_of):
+        several = list(group)
+        cells = [HEAD, *(cells_of(row) for row in several)]
+        widths = [max(cell_len(line[i]) for line in cells) for i in range(len(HEAD))]
+        yield title
+        for line in cells:
+            yield "  " + "  ".join(c + " " * (w - cell_len(c)) for c, w in zip(line, widths, strict=True)).rstrip()
+        for row in several:
+            yield from (f"  {row.node_type}: {note}" for note in notes_of(row))
+        yield ""
+    yield (
+        "n: measurements. Before, after and the first speed-up are means, as published tables have them. The second speed-up is of "
+        "the samples, with its 95 % interval; p is corrected for all rows."
+    )
+
+
+def title_of(row: Row) -> str:
+    """What the rows of one table share."""
+    first = row.pair.before[0]
+    size = [size_text(first.bytes)] if first.bytes else []
+    return " · ".join([first.test, first.via, first.shape, *size, f"{first.ranks} streams", row.metric.name])
+
+
+def notes_of(row: Row) -> list[str]:
+    """What must be known before a row is believed."""
+    found = []
+    if row.verdict == "not attributable":
+        found.append(f"not called an effect of the upgrade: {'; '.join(row.besides)}")
+    elif row.besides:
+        found.append(f"also changed: {'; '.join(row.besides)}")
+    if row.left_out:
+        found.append(f"only one side has {', '.join(row.left_out)}; the samples are without")
+    if row.joined > 1:
+        found.append(f"{row.joined} neighbouring rounds are one sample: they were alike, as under a load that drifts")
+    return found
+
+
+def cells_of(row: Row) -> tuple[str, ...]:
+    """A row as people read it."""
+    text = row.metric.text
+    n = str(row.before.n) if row.before.n == row.after.n else f"{row.before.n}/{row.after.n}"
+    interval = "none" if row.low is None or row.high is None else f"[{row.low:+.1f}, {row.high:+.1f}]"
+    p = "-" if row.p is None else "<0.001" if row.p < 0.001 else f"{row.p:.3f}"
+    return (
+        row.node_type, n, text(row.before.mean), text(row.after.mean), _signed(row.mean_percent), _middle(row, row.before),
+        _middle(row, row.after), _signed(row.percent), interval, p, row.verdict,
+    )  # fmt: skip
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """All numbers, unrounded, with the columns named in the first line."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for row in rows:
+        r, b, a = row.pair.before[0], row.before, row.after
+        writer.writerow(
+            _inert(value)
+            for value in (
+                r.test, r.via, r.shape, r.bytes, r.ranks, row.node_type, b.n, a.n, b.nodes, a.nodes, row.metric.field, b.mean, a.mean,
+                row.mean_percent, b.median, a.median, _times100(b.spread), _times100(a.spread), *row.samples, row.joined,
+                row.percent, row.low, row.high, row.p, row.verdict, "; ".join(row.besides),
+            )
+        )  # fmt: skip
+    return out.getvalue()
+
+
+def _inert(value: object) -> object:
+    """A text that a spreadsheet takes for a text: names come from others."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def _middle(row: Row, side: Side) -> str:
+    return row.metric.text(side.median) + (f" ±{side.spread * 100:.1f}%" if side.spread is not None else "")
+
+
+def _signed(percent: float | None) -> str:
+    return "-" if percent is None else f"{percent:+.1f} %"
+
+
+def _times100(share: float | None) -> float | None:
+    return None if share is None else share * 100

@@ -1,0 +1,106 @@
+"""The table by node type, in the form in which centres publish an upgrade: node type, n, before, after, speed-up %; and beside it what
+tells an effect from chance.
+
+A sample is a round of a campaign (samples.py). A difference is called an effect of the upgrade only where nothing else changed: whatever
+else did is named, and the row is "not attributable".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from peerway.compare.changes import moved_besides
+from peerway.compare.groups import Pair, pair_up
+from peerway.compare.metric import Metric, metric_of
+from peerway.compare.samples import Samples, samples_of
+from peerway.compare.statistics import Verdict, judged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from peerway.records import Record
+
+Attribution = Verdict | Literal["not attributable"]
+NO_TYPE = "(no type)"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a row: measurements, nodes, their mean and median, and half the distance of the quartiles relative to the median."""
+
+    n: int
+    nodes: int
+    mean: float
+    median: float
+    spread: float | None
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One test of one node type. `mean_percent` is the published number: of the means. `percent`, `low` and `high` are of the samples."""
+
+    pair: Pair
+    metric: Metric
+    node_type: str
+    before: Side
+    after: Side
+    mean_percent: float | None
+    percent: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    samples: tuple[int, int]
+    joined: int
+    besides: tuple[str, ...]
+    left_out: tuple[str, ...]
+    difference: Verdict
+
+    @property
+    def verdict(self) -> Attribution:
+        """What may be said of the upgrade."""
+        if self.difference in ("faster", "slower") and self.besides:
+            return "not attributable"
+        return self.difference
+
+
+def rows(
+    before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = (), asked: str | None = None
+) -> list[Row]:
+    """A row for each test and node type that both sides have, in the order of the types within a test."""
+    pairs = [p for p in pair_up(before, after, ("node_type",), factors) if p.before and p.after]
+    pairs.sort(key=lambda p: str(p.key.get("node_type")))
+    pairs.sort(key=lambda p: tuple(str(v) for n, v in p.key.as_dict().items() if n != "node_type"))
+    drawn = [(p, metric, samples_of(p, metric)) for p in pairs for metric in [metric_of(p.before[0].test, asked)]]
+    drawn = [(p, metric, s) for p, metric, s in drawn if s.before.size and s.after.size]
+    found = judged([(s.before, s.after) for _, _, s in drawn], [metric.more_is_better for _, metric, _ in drawn])
+    return [_row(p, m, s, factors, *numbers) for (p, m, s), numbers in zip(drawn, found, strict=True)]
+
+
+def _row(
+    pair: Pair, metric: Metric, samples: Samples, factors: Sequence[str],
+    speedup: float | None, low: float | None, high: float | None, p: float | None, verdict: Verdict,
+) -> Row:  # fmt: skip
+    old, new = (_side(records, metric) for records in (pair.before, pair.after))
+    good, bad = (new.mean, old.mean) if metric.more_is_better else (old.mean, new.mean)
+    besides = moved_besides(pair, (*factors, *(("host",) if samples.same_nodes else ())))
+    return Row(
+        pair, metric, str(pair.key.get("node_type") or NO_TYPE), old, new, (good / bad - 1) * 100 if bad else None, _percent(speedup),
+        _percent(low), _percent(high), p, (samples.before.size, samples.after.size), samples.joined, tuple(besides),
+        samples.left_out, verdict,
+    )  # fmt: skip
+
+
+def _side(records: Sequence[Record], metric: Metric) -> Side:
+    values = np.array([v for r in records if (v := metric.of(r)) is not None])
+    middle = float(np.median(values))
+    low, high = np.percentile(values, (25, 75))
+    spread = float(high - low) / 2 / middle if values.size > 1 and middle else None
+    return Side(values.size, len({r.host for r in records}), float(values.mean()), middle, spread, tuple(map(float, values)))
+
+
+def _percent(ratio: float | None) -> float | None:
+    return None if ratio is None else (ratio - 1) * 100

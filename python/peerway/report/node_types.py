@@ -1,0 +1,56 @@
+"""The table by node type as a page of its own: the rows, and a plot with all points for each of them. It has no script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import groupby
+
+import jinja2
+from markupsafe import Markup
+
+from peerway.compare.node_type_text import HEAD, cells_of, notes_of, title_of
+from peerway.compare.node_types import Row
+from peerway.printable import printable
+from peerway.report.points import picture
+
+_FOLDER = files("peerway.report") / "assets"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A test: its rows as text, what must be known of them, and their pictures."""
+
+    title: str
+    rows: list[tuple[str, ...]]
+    notes: list[str]
+    pictures: list[tuple[str, Markup]]
+
+
+def render(rows: Sequence[Row], before: str, after: str, factors: Sequence[str]) -> str:
+    """The page; `before` and `after` are the names of the two sides."""
+    parts = [_part(title, list(group)) for title, group in groupby(rows, key=title_of)]
+    return page("node_types.html.j2", parts=parts, head=HEAD, before=printable(before), after=printable(after), factors=factors)
+
+
+def page(template: str, **values: object) -> str:
+    """A page of a template beside the ones of `peerway report`, with their style."""
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, loader=jinja2.FunctionLoader(_asset)
+    )
+    return environment.get_template(template).render(css=Markup(_asset("page.css") + _asset("points.css")), **values)
+
+
+def _part(title: str, rows: list[Row]) -> Part:
+    pictures = []
+    for row in rows:
+        sides = (("before", row.before.values), ("after", row.after.values))
+        label = f"{title}, {row.node_type}: {row.before.n} values before, {row.after.n} after"
+        pictures.append((printable(row.node_type), picture(sides, row.metric.text, printable(label))))
+    notes = [printable(f"{row.node_type}: {note}") for row in rows for note in notes_of(row)]
+    return Part(printable(title), [tuple(map(printable, cells_of(row))) for row in rows], notes, pictures)
+
+
+def _asset(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
