@@ -27,6 +27,7 @@ VERBS = {
     "bench": "Measure latency and bandwidth of every path, beside the tools people use today.",
     "tune": "Measure all paths and write the route table.",
     "storage": "Measure a mounted file system, with the state of its caches proved.",
+    "campaign": "Measure a whole cluster over days, and compare two such campaigns.",
     "explain": "Why the route table takes which path for which size.",
     "compare": "What changed between two sets of records, and whether it is more than noise.",
     "report": "Make a page with plots from records; it opens offline.",

@@ -1,0 +1,99 @@
+"""The keeper: a small process that runs one measurement and brings its records to the disk, also when whoever started it is gone.
+
+It holds a lock as long as it lives, so that no second one measures the same meanwhile. In Slurm it is the job.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from peerway import records
+from peerway.campaign.journal import Journal
+from peerway.printable import printable
+from peerway.records import NODE_TYPE, ROUND, RUN, Record, RecordError
+
+TAKEN = 75  # somebody else measures this, or has
+_LAST_LINES = 6
+
+
+def main(folder: str, told: str) -> int:
+    """Measure, and say by the status whether the records are on the disk."""
+    journal, task = Journal(Path(folder)), json.loads(told)
+    name = task["id"]
+    lock = (journal.running / f"{name}.lock").open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return TAKEN
+    if journal.result(name).exists():
+        return TAKEN
+    began = time.monotonic()  # a clock that jumps does not touch it
+    why = _measure(journal, task)
+    seconds = round(time.monotonic() - began, 3)
+    if why:  # noted before the lock is free, so that a runner sees the one when it sees the other
+        journal.note({"event": "failed", "id": name, "why": why, "seconds": seconds})
+    else:
+        journal.note({"event": "done", "id": name, "seconds": seconds})
+    for end in ("out", "err", "lock"):
+        (journal.running / f"{name}.{end}").unlink(missing_ok=True)
+    return 1 if why else 0
+
+
+def _measure(journal: Journal, task: dict[str, Any]) -> str:
+    """Why there are no records; "" when they are on the disk."""
+    out, err = (journal.running / f"{task['id']}.{end}" for end in ("out", "err"))
+    with out.open("wb") as output, err.open("wb") as errors:
+        try:
+            process = subprocess.Popen(
+                task["argv"], stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True
+            )
+        except OSError as error:
+            return f"{task['argv'][0]} could not be started: {error.strerror}"
+        try:
+            status = process.wait(task["limit_s"])
+        except subprocess.TimeoutExpired:
+            _end(process)
+            return f"it did not end within {task['limit_s']:g} s and was ended"
+    said = " | ".join(err.read_text(errors="replace").strip().splitlines()[-_LAST_LINES:])
+    if status:
+        return printable(f"its command ended with status {status}: {said or 'it said nothing'}")[:2000]
+    try:
+        found = [_stamped(record, task) for record in records.read(out)]
+    except RecordError as error:
+        return printable(f"its command printed what is no record: {error}")[:2000]
+    if not found:
+        return "its command printed no records; tests print them on standard output (--out -)"
+    try:
+        journal.put(task["id"], found)
+    except OSError as error:
+        return f"its records could not be written: {error.strerror}"
+    return ""
+
+
+def _stamped(record: Record, task: dict[str, Any]) -> Record:
+    """With the node as the campaign knows it: a container's host name may be another at each start."""
+    told = {NODE_TYPE: task["type"], ROUND: task["round"], "campaign": task["campaign"], RUN: record.run or task["id"]}
+    return replace(record, host=task["node"], extra={**record.extra, **told})
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:3]))

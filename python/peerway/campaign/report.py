@@ -1,0 +1,97 @@
+"""The page of one campaign: a map of the cluster, each test by node type, the GPUDirect columns, and what could not be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from markupsafe import Markup
+
+from peerway.campaign.journal import Journal
+from peerway.campaign.outliers import LEAST_NODES, Cell, cells, name_of
+from peerway.campaign.plan import Plan
+from peerway.campaign.status import status
+from peerway.compare.metric import metric_of
+from peerway.printable import printable
+from peerway.records import Record
+from peerway.report.node_types import page
+from peerway.report.points import picture
+from peerway.report.spread import spread_text
+
+_MOST_POINTS = 4000  # of one column; more would be one blot
+
+
+@dataclass(frozen=True)
+class Table:
+    """A test: its rows by node type, and their points."""
+
+    title: str
+    rows: list[tuple[str, ...]]
+    pictures: list[tuple[str, Markup]]
+
+
+def render(plan: Plan, journal: Journal) -> str:
+    """The page. Raises RecordError."""
+    records = journal.records()
+    found = cells(records)
+    now = status(plan, journal)
+    return page(
+        "campaign.html.j2", name=printable(plan.name), status=[printable(line) for line in now.lines()[:2]],
+        failed=[printable(f"{name}: {why}") for name, why in now.failed.items()],
+        unmeasured=_unmeasured(plan, records), tests=list(dict.fromkeys(cell.test for cell in found)), map=_map(plan, found),
+        odd=[_odd_line(cell) for cell in found if cell.odd], least=LEAST_NODES, tables=_tables(records), records=len(records),
+    )  # fmt: skip
+
+
+def _map(plan: Plan, found: Sequence[Cell]) -> list[tuple[str, list[tuple[str, list[tuple[str, bool]]]]]]:
+    """For each type its nodes, with their cells in the order of the tests."""
+    tests = list(dict.fromkeys(cell.test for cell in found))
+    at = {(cell.test, cell.node): cell for cell in found}
+    return [
+        (
+            printable(kind),
+            [(node, [(_percent(at[t, node]), at[t, node].odd) if (t, node) in at else ("", False) for t in tests]) for node in nodes],
+        )
+        for kind, nodes in plan.nodes.items()
+    ]
+
+
+def _tables(records: Sequence[Record]) -> list[Table]:
+    tests: dict[str, dict[str, list[Record]]] = {}
+    for record in records:
+        tests.setdefault(name_of(record), {}).setdefault(record.node_type, []).append(record)
+    return [_table(name, dict(sorted(types.items()))) for name, types in tests.items()]
+
+
+def _table(name: str, types: dict[str, list[Record]]) -> Table:
+    metric = metric_of(next(iter(types.values()))[0].test)
+    rows, columns = [], []
+    for kind, several in types.items():
+        values = [v for r in several if (v := metric.of(r)) is not None]
+        proved = {r.extra.get("state_proved") for r in several} - {None}
+        rows.append(
+            (
+                printable(kind), str(len(values)), str(len({r.host for r in several})), metric.text(sum(values) / len(values)),
+                metric.text(median(values)), spread_text(several, metric.field).strip(), metric.text(min(values)), metric.text(max(values)),
+                "" if not proved else "yes" if proved == {True} else "no",
+            )
+        )  # fmt: skip
+        step = -(-len(values) // _MOST_POINTS)
+        columns.append((printable(kind), values[::step]))
+    return Table(printable(f"{name} · {metric.name}"), rows, [("", picture(columns, metric.text, printable(name)))])
+
+
+def _unmeasured(plan: Plan, records: Sequence[Record]) -> list[str]:
+    seen = {record.host for record in records}
+    missing = [node for nodes in plan.nodes.values() for node in nodes if node not in seen]
+    return [f"{node} has no measurement" for node in missing]
+
+
+def _odd_line(cell: Cell) -> str:
+    values = f"{cell.metric.text(cell.value)}, its type {printable(cell.type)} has {cell.metric.text(cell.of_type)}"
+    return printable(f"{cell.node}: {cell.test}: {values} ({_percent(cell)})")
+
+
+def _percent(cell: Cell) -> str:
+    return f"{(cell.ratio - 1) * 100:+.1f} %"

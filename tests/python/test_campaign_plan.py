@@ -1,0 +1,126 @@
+"""A campaign's file: what it means, and how each mistake in it is told, with line and column."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from synthetic_records import record
+
+from peerway.campaign.outliers import cells
+from peerway.campaign.plan import BadPlan, expand, parse
+from peerway.campaign.run import in_window
+
+GOOD = """name = "before"
+repeats = 3
+seed = 5
+
+[nodes]
+v100 = ["node[01-03]", "extra"]
+"a 100" = ["gpu1"]
+
+[launch]
+by = "hosts"
+
+[limits]
+nodes_at_once = 2
+time = "90s"
+window = "20:00-06:00"
+
+[[tests]]
+name = "write"
+command = "peerway storage /x write --out -"
+
+[[tests]]
+name = "bench"
+command = "peerway bench --out -"
+types = ["v100"]
+"""
+
+
+def test_a_round_has_each_test_on_each_node_once() -> None:
+    plan = parse(GOOD)
+    tasks = plan.tasks()
+    assert len(tasks) == 3 * (5 + 4) == len({task.id for task in tasks})
+    assert [task.round for task in tasks] == sorted(task.round for task in tasks)
+    assert Counter(task.node for task in tasks if task.test.name == "bench").keys() == {"node01", "node02", "node03", "extra"}
+    assert (plan.window, plan.time_s, plan.nodes_at_once) == ((1200, 360), 90, 2)
+
+
+def test_each_round_has_an_order_of_its_own_that_the_seed_repeats() -> None:
+    def orders(text: str) -> list[list[str]]:
+        tasks = parse(text).tasks()
+        return [[task.id[5:] for task in tasks if task.round == number] for number in range(3)]
+
+    assert orders(GOOD) == orders(GOOD)
+    assert orders(GOOD)[0] != orders(GOOD)[1]
+    assert orders(GOOD) != orders(GOOD.replace("seed = 5", "seed = 6"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("repeats = 3", "repeat = 3", r":2:1: unknown key 'repeat'; there are name, repeats"),
+        ("nodes_at_once = 2", "  nodes_at_onec = 2", r":13:3: unknown key 'nodes_at_onec'"),
+        ("types =", "type =", r":24:1: unknown key 'type'"),
+        ('types = ["v100"]', 'types = ["h100"]', r":24:1: there is no node type 'h100'"),
+        ('"a 100" = ["gpu1"]', '"a 100" = []', r":7:1: the node type 'a 100' has no node"),
+        ('"a 100" = ["gpu1"]', '"a 100" = ["node02"]', r":7:1: node02 is of v100 already"),
+        ('"gpu1"', '"$(reboot)"', r":7:1: '\$\(reboot\)' is no host"),
+        ('"gpu1"', '"-oProxyCommand=x"', r":7:1: .* is no host"),
+        ('"node[01-03]"', '"node[03-x]"', r":6:1: .* is no host"),
+        ("repeats = 3", "repeats = 0", r":2:1: repeats is 0, but must be from 1 to 10000"),
+        ("repeats = 3", "repeats = true", r":2:1: repeats is True, but must be a number"),
+        ('time = "90s"', 'time = "soon"', r":14:1: "),
+        ('"20:00-06:00"', '"night"', r":15:1: 'night' is no time of the day; write such as 20:00-06:00"),
+        ('by = "hosts"', 'by = "pbs"', r":10:1: 'pbs' is neither hosts nor slurm"),
+        ("nodes_at_once = 2", "busy = 0.5", r":13:1: how busy the cluster is only Slurm says"),
+        ('name = "bench"', 'name = "../../etc"', r":22:1: a name has letters, digits, - and _ only"),
+        ('name = "bench"', 'name = "write"', r":22:1: two tests are called write"),
+        ('name = "bench"', "", r":21:1: a test needs a name"),
+        ("repeats = 3", "repeats = 3 3", r":2:13: "),
+        ("repeats = 3", 'repeats = "3', r":2:"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(old: str, new: str, says: str) -> None:
+    assert old in GOOD
+    with pytest.raises(BadPlan, match=says):
+        parse(GOOD.replace(old, new, 1), "x.toml")
+
+
+@pytest.mark.parametrize("text", ["", "[nodes]\n", "[[tests]]\nname='a'\ncommand='b'\n", "nodes = 3\n", "\x00", "[nodes]\na=['n']\n"])
+def test_what_lacks_the_most_needed_is_refused(text: str) -> None:
+    with pytest.raises(BadPlan):
+        parse(text)
+
+
+def test_ranges_of_nodes() -> None:
+    assert expand("n[08-11,3]-ib") == ["n08-ib", "n09-ib", "n10-ib", "n11-ib", "n3-ib"]
+    assert expand("node7") == ["node7"]
+
+
+@pytest.mark.parametrize(
+    ("window", "minute", "inside"),
+    [
+        (None, 0, True), ((480, 1080), 600, True), ((480, 1080), 1080, False), ((1200, 360), 1439, True), ((1200, 360), 0, True),
+        ((1200, 360), 360, False), ((1200, 360), 720, False),
+    ],
+)  # fmt: skip
+def test_a_window_may_go_over_midnight(window: tuple[int, int] | None, minute: int, inside: bool) -> None:
+    assert in_window(window, minute) is inside
+
+
+@pytest.mark.parametrize(
+    ("rates", "odd"),
+    [
+        ([100, 101, 99, 100, 102], []),
+        ([100, 101, 99, 100, 70], [4]),
+        ([100, 100, 100, 100, 104], []),  # all alike, and 4 % is nobody's business
+        ([100, 100, 100, 100, 120], [4]),  # faster is odd, too
+        ([100, 101, 99, 40], []),  # too few to tell who is odd
+        ([100, 60, 140, 80, 120, 100], []),  # a type that spreads
+    ],
+)
+def test_an_odd_node_is_named_by_a_rule_that_it_does_not_move(rates: list[int], odd: list[int]) -> None:
+    made = [record(test="file_write_bw", host=f"n{i}", bandwidth_MBps=rate, extra={"node_type": "t"}) for i, rate in enumerate(rates)]
+    assert [cell.node for cell in cells(made) if cell.odd] == [f"n{i}" for i in odd]

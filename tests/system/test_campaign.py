@@ -1,0 +1,238 @@
+"""`peerway campaign` as a user runs it: real keepers, real kills. Nodes are names that an agent of the test reaches."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from peerway import records
+from peerway.records import Record
+
+PEERWAY = (sys.executable, "-m", "peerway")
+
+
+class Campaign:
+    """A folder with a campaign, and the agent that reaches its nodes: it counts starts, and prints a record."""
+
+    def __init__(self, folder: Path, nodes: str = '"n[1-3]"', repeats: int = 2, limits: str = "nodes_at_once = 3", body: str = "") -> None:
+        self.folder, self.log = folder / "campaign", folder / "starts"
+        self.folder.mkdir()
+        made = Record.from_samples(
+            [1e6], test="file_write_bw", via="posix", op="write", shape="sequential 1 MiB", bytes=1 << 20, ranks=1, source="host", target="file",
+            validated=True, cpu_percent=None, host="x", device="", driver="", version="0", extra={"run": ""},
+        )  # fmt: skip
+        (folder / "record").write_text(made.as_json() + "\n")
+        self.agent = folder / "agent"
+        self.agent.write_text(
+            f'#!/bin/sh\nnode=$1; shift\necho "$node" >> {self.log}\n{body}\neval "$*"\n'
+        )
+        self.agent.chmod(0o755)
+        self.toml = self.folder / "campaign.toml"
+        self.toml.write_text(
+            f'repeats = {repeats}\n[nodes]\nkind = [{nodes}]\n[launch]\nagent = "{self.agent}"\n[limits]\n{limits}\n'
+            f'[[tests]]\nname = "t"\ncommand = "cat {folder}/record"\n'
+        )
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*PEERWAY, "campaign", "run", str(self.folder), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.verb("run", *words)
+
+    def verb(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [*PEERWAY, "campaign", words[0], str(self.folder), *words[1:]]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+    def starts(self) -> Counter[str]:
+        return Counter(self.log.read_text().split()) if self.log.exists() else Counter()
+
+    def results(self) -> set[str]:
+        return {path.name for path in (self.folder / "results").glob("*.jsonl")}
+
+
+def wait_until(what: object, seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not what():  # type: ignore[operator]
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_all_is_measured_once_and_stamped(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    done = campaign.run()
+    assert done.returncode == 0, done.stderr
+    assert campaign.starts() == {"n1": 2, "n2": 2, "n3": 2}
+    found = [r for path in (campaign.folder / "results").iterdir() for r in records.read(path)]
+    assert Counter((r.host, r.extra["round"]) for r in found) == {(f"n{i}", number): 1 for i in (1, 2, 3) for number in (0, 1)}
+    assert {r.node_type for r in found} == {"kind"}
+    assert list((campaign.folder / "running").iterdir()) == []
+    again = campaign.run()
+    assert again.returncode == 0
+    assert campaign.starts().total() == 6
+    assert "6 of 6 measurements are on the disk" in campaign.verb("status").stdout
+
+
+def test_killed_again_and_again_it_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, repeats=4, body="sleep 0.15")
+    for kill in range(3):
+        running = campaign.start()
+        wait_until(lambda target=2 * (kill + 1): len(campaign.results()) >= target or running.poll() is not None)
+        running.kill()
+        running.communicate()
+    done = campaign.run()
+    assert done.returncode == 0, done.stderr
+    assert len(campaign.results()) == 12
+    assert campaign.starts() == {"n1": 4, "n2": 4, "n3": 4}  # those that ran when the runner was killed went on
+
+
+def test_a_keeper_that_dies_is_a_measurement_to_be_made_again(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, nodes='"n1"', repeats=1, body=f"[ -e {tmp_path}/second ] || sleep 60")
+    running = campaign.start()
+    wait_until(lambda: campaign.starts())
+    keepers = [p for p in Path("/proc").glob("[0-9]*") if _says(p, "peerway.campaign.keep", str(campaign.folder))]
+    (tmp_path / "second").touch()
+    for keeper in keepers:  # as when its host goes down
+        os.kill(int(keeper.name), signal.SIGKILL)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 0, err
+    assert "it ended and told nothing" in err
+    assert len(campaign.results()) == 1
+    for sleeper in [p for p in Path("/proc").glob("[0-9]*") if _says(p, str(campaign.agent))]:
+        os.kill(int(sleeper.name), signal.SIGKILL)  # the test's own
+
+
+def _says(process: Path, *words: str) -> bool:
+    try:
+        text = (process / "cmdline").read_text(errors="replace")
+    except OSError:
+        return False
+    return all(word in text for word in words) and int(process.name) != os.getpid() and "campaign\0run" not in text
+
+
+def test_a_node_that_fails_is_set_aside_and_the_others_go_on(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, repeats=3, limits="nodes_at_once = 3\ntries = 2", body='[ $node = n2 ] && { echo "no route to n2" >&2; exit 255; }')
+    done = campaign.run()
+    assert done.returncode == 1
+    assert "n2 is set aside after 2 failures in a row" in done.stderr
+    assert "status 255: no route to n2" in done.stderr
+    assert len(campaign.results()) == 6
+    assert campaign.starts()["n2"] == 2
+    page = tmp_path / "page.html"
+    assert campaign.verb("report", "-o", str(page)).returncode == 0
+    assert "n2 has no measurement" in page.read_text()
+    assert "no route to n2" in page.read_text()
+
+
+def test_a_measurement_that_hangs_is_ended(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, nodes='"localhost"', repeats=1, limits='time = "1s"\ntries = 1')
+    text = campaign.toml.read_text()
+    campaign.toml.write_text(text.replace(f'[launch]\nagent = "{campaign.agent}"\n', "").replace(f"cat {tmp_path}/record", "sleep 1000"))
+    done = campaign.run()
+    assert done.returncode == 1
+    assert "it did not end within 1 s and was ended" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("echo nonsense", "printed what is no record"),
+        ("true", "printed no records; tests print them on standard output"),
+        ("echo oops >&2; false", "ended with status 1: oops"),
+    ],
+)
+def test_a_command_that_gives_no_records_says_why(tmp_path: Path, command: str, says: str) -> None:
+    campaign = Campaign(tmp_path, nodes='"n1"', repeats=1, limits="tries = 1")
+    campaign.toml.write_text(campaign.toml.read_text().replace(f"cat {tmp_path}/record", command))
+    assert says in campaign.run().stderr
+
+
+def test_two_runners_in_one_folder(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, nodes='"n1"', repeats=1, body="sleep 2")
+    first = campaign.start()
+    wait_until(lambda: campaign.starts())
+    second = campaign.run()
+    assert second.returncode == 2
+    assert f"another `peerway campaign run` has {campaign.folder}: process {first.pid} of" in second.stderr
+    assert first.wait(60) == 0
+    first.communicate()
+
+
+def test_a_plan_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, nodes='"n1"', repeats=1)
+    assert campaign.run().returncode == 0
+    campaign.toml.write_text(campaign.toml.read_text().replace("repeats = 1", "repeats = 2"))
+    done = campaign.run()
+    assert done.returncode == 2
+    assert "was changed after the campaign began" in done.stderr
+
+
+def test_a_journal_that_a_crash_cut_off_is_read(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, nodes='"n1"', repeats=1)
+    assert campaign.run().returncode == 0
+    with (campaign.folder / "journal.jsonl").open("a") as file:
+        file.write('{"event": "fai')
+    (campaign.folder / "results" / ".0000.t.n1.99").write_text("half")
+    assert campaign.run().returncode == 0
+    assert json.loads((campaign.folder / "journal.jsonl").read_text().splitlines()[0])["event"] == "begun"
+
+
+def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, nodes='"n1"', repeats=3, body="sleep 0.3")
+    running = campaign.start()
+    wait_until(lambda: campaign.starts())
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert f"`peerway campaign run {campaign.folder}` goes on from there" in err
+    assert campaign.run().returncode == 0
+    assert campaign.starts() == {"n1": 3}
+
+
+def test_health_says_one_line_a_node(tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    campaign = Campaign(tmp_path, nodes='"n[1-6]"', repeats=9, limits="nodes_at_once = 6", body=f"[ $node = n4 ] && {{ cat {slow}; exit; }}")
+    text = (tmp_path / "record").read_text()
+    made = json.loads(text)
+    slow.write_text(json.dumps({**made, "bandwidth_MBps": made["bandwidth_MBps"] / 2}) + "\n")
+    done = campaign.run("--health")
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1
+    assert [line.split()[:2] for line in lines] == [[f"n{i}", "odd" if i == 4 else "ok"] for i in range(1, 7)]
+    slow.write_text(text)
+    assert campaign.run("--health").returncode == 0
+
+
+def test_two_campaigns_are_a_study(tmp_path: Path) -> None:
+    folders = []
+    for name, rate in (("before", 1.0), ("after", 1.3)):
+        (tmp_path / name).mkdir()
+        campaign = Campaign(tmp_path / name, nodes='"n[1-2]"', repeats=6, limits="nodes_at_once = 2")
+        made = json.loads((tmp_path / name / "record").read_text())
+        (tmp_path / name / "record").write_text(json.dumps({**made, "bandwidth_MBps": made["bandwidth_MBps"] * rate, "kernel": name}) + "\n")
+        assert campaign.run().returncode == 0
+        folders.append(str(campaign.folder))
+    words = [*PEERWAY, "campaign", "compare", *folders]
+    told = subprocess.run([*words, "--factor", "kernel", "-o", tmp_path / "p.html"], capture_output=True, text=True, check=True)
+    assert "+30.0 %" in told.stdout
+    assert "faster" in told.stdout
+    refused = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "not attributable" in refused.stdout
+    assert "kernel changed: before -> after" in refused.stdout
+
+
+def test_init_makes_what_run_takes(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    done = subprocess.run([*PEERWAY, "campaign", "init", folder, "--nodes", "n[1-2] m1"], capture_output=True, text=True, check=True)
+    assert "campaign.toml" in done.stdout
+    status = subprocess.run([*PEERWAY, "campaign", "status", folder], capture_output=True, text=True, check=True)
+    assert "0 of 75 measurements" in status.stdout
