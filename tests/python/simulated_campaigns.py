@@ -1,8 +1,9 @@
 """Campaigns with a known truth, made by seed: what the table by node type finds of it, and what it invents.
 
-46 nodes of four types, 25 rounds over 50 hours, a spread of 5 to 15 % between measurements of one node, 3 % between nodes of a type. Of the
-four types one changes by 30 %, one by 3.8 %, two not at all. The background is calm; or it drifts with the day by 5 %, each side from its own
-hour; or neighbouring rounds are correlated besides (0.5, 2 %). `python tests/python/simulated_campaigns.py` measures 1,000 of each kind.
+46 nodes of four types, 25 rounds over 50 hours, a spread of 5 to 15 % between measurements of one node, 3 %
+between nodes of a type. Of the four types one changes by 30 %, one by 3.8 %, two not at all. The background
+is calm; or it drifts with the day by 5 %, each side from its own hour; or neighbouring rounds are correlated
+besides (0.5, 2 %). `python tests/python/simulated_campaigns.py` measures 1,000 of each kind.
 """
 
 from __future__ import annotations
@@ -19,14 +20,36 @@ import numpy as np
 from peerway.compare.node_types import rows
 from peerway.records import Record
 
-TYPES = {"v100": (22, 0.30), "a100": (12, 0.038), "cpu": (8, 0.0), "big": (4, 0.0)}  # nodes, and what the upgrade changes
+TYPES = {
+    "v100": (22, 0.30),
+    "a100": (12, 0.038),
+    "cpu": (8, 0.0),
+    "big": (4, 0.0),
+}  # nodes, and what the upgrade changes
 ROUNDS, HOURS = 25, 2.0
-BACKGROUNDS = {"calm": (0.0, 0.0), "daily": (0.05, 0.0), "daily and correlated": (0.05, 0.02)}  # amplitudes of the two
+BACKGROUNDS = {
+    "calm": (0.0, 0.0),
+    "daily": (0.05, 0.0),
+    "daily and correlated": (0.05, 0.02),
+}  # amplitudes of the two
 _BASE = {
-    "test": "file_write_bw", "via": "posix", "op": "write", "shape": "sequential 1 MiB", "bytes": 1 << 30, "ranks": 1, "source": "host",
-    "target": "file", "iterations": 1, "messages_per_s": 1.0, "validated": True, "cpu_percent": None, "device": "", "driver": "",
-    "version": "0", "command": "simulated",
-}  # fmt: skip
+    "test": "file_write_bw",
+    "via": "posix",
+    "op": "write",
+    "shape": "sequential 1 MiB",
+    "bytes": 1 << 30,
+    "ranks": 1,
+    "source": "host",
+    "target": "file",
+    "iterations": 1,
+    "messages_per_s": 1.0,
+    "validated": True,
+    "cpu_percent": None,
+    "device": "",
+    "driver": "",
+    "version": "0",
+    "command": "simulated",
+}
 
 
 def sides(seed: int, background: str) -> tuple[list[Record], list[Record]]:
@@ -37,7 +60,9 @@ def sides(seed: int, background: str) -> tuple[list[Record], list[Record]]:
     return _side(random, levels, spread, background, False), _side(random, levels, spread, background, True)
 
 
-def _side(random: np.random.Generator, levels: dict[str, float], spread: float, background: str, after: bool) -> list[Record]:
+def _side(
+    random: np.random.Generator, levels: dict[str, float], spread: float, background: str, after: bool
+) -> list[Record]:
     daily, correlated = BACKGROUNDS[background]
     start = (40 if after else 0) * 86400 + random.uniform(0, 86400)
     times = start + np.arange(ROUNDS) * HOURS * 3600
@@ -55,7 +80,17 @@ def _side(random: np.random.Generator, levels: dict[str, float], spread: float, 
             us = (1 << 30) / rate
             extra = {"run": f"{after}.{number}", "round": number, "node_type": kind}
             found.append(
-                Record(**_BASE, host=node, time=when, p50_us=us, p99_us=us, min_us=us, mean_us=us, bandwidth_MBps=rate, extra=extra)
+                Record(
+                    **_BASE,
+                    host=node,
+                    time=when,
+                    p50_us=us,
+                    p99_us=us,
+                    min_us=us,
+                    mean_us=us,
+                    bandwidth_MBps=rate,
+                    extra=extra,
+                )
             )
     return found
 
@@ -76,6 +111,7 @@ def counted(campaigns: int, background: str, first: int = 0) -> dict[str, Counte
 
 def shares(found: dict[str, Counter[str]]) -> dict[str, float]:
     """The share of true changes that were found, and of types without a change that were called changed."""
+
     def share(kinds: Iterator[str] | list[str], *verdicts: str) -> float:
         several = [found[kind] for kind in kinds]
         return sum(c[v] for c in several for v in verdicts) / sum(c.total() for c in several)
@@ -90,13 +126,22 @@ def shares(found: dict[str, Counter[str]]) -> dict[str, float]:
 
 @click.command()
 @click.option("--campaigns", default=1000, show_default=True)
+@click.option("--first", default=0, show_default=True, help="Seed of the first.")
 @click.option("--out", type=click.File("w"), default="-")
-def main(campaigns: int, out: Any) -> None:
+def main(campaigns: int, first: int, out: Any) -> None:
     """Measure how often the table by node type is right."""
     for background in BACKGROUNDS:
-        found = counted(campaigns, background)
-        line = {"test": "detection", "background": background, "campaigns": campaigns, **shares(found), "verdicts": found}
-        line["command"] = f"python tests/python/simulated_campaigns.py --campaigns {campaigns}"
+        found = counted(campaigns, background, first)
+        line = {
+            "test": "detection",
+            "background": background,
+            "campaigns": campaigns,
+            **shares(found),
+            "verdicts": found,
+        }
+        line["command"] = (
+            f"python tests/python/simulated_campaigns.py --campaigns {campaigns} --first {first}"
+        )
         out.write(json.dumps(line) + "\n")
         out.flush()
 

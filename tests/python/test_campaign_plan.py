@@ -43,7 +43,12 @@ def test_a_round_has_each_test_on_each_node_once() -> None:
     tasks = plan.tasks()
     assert len(tasks) == 3 * (5 + 4) == len({task.id for task in tasks})
     assert [task.round for task in tasks] == sorted(task.round for task in tasks)
-    assert Counter(task.node for task in tasks if task.test.name == "bench").keys() == {"node01", "node02", "node03", "extra"}
+    assert Counter(task.node for task in tasks if task.test.name == "bench").keys() == {
+        "node01",
+        "node02",
+        "node03",
+        "extra",
+    }
     assert (plan.window, plan.time_s, plan.nodes_at_once) == ((1200, 360), 90, 2)
 
 
@@ -88,7 +93,10 @@ def test_a_mistake_is_told_with_its_place(old: str, new: str, says: str) -> None
         parse(GOOD.replace(old, new, 1), "x.toml")
 
 
-@pytest.mark.parametrize("text", ["", "[nodes]\n", "[[tests]]\nname='a'\ncommand='b'\n", "nodes = 3\n", "\x00", "[nodes]\na=['n']\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[nodes]\n", "[[tests]]\nname='a'\ncommand='b'\n", "nodes = 3\n", "\x00", "[nodes]\na=['n']\n"],
+)
 def test_what_lacks_the_most_needed_is_refused(text: str) -> None:
     with pytest.raises(BadPlan):
         parse(text)
@@ -102,10 +110,15 @@ def test_ranges_of_nodes() -> None:
 @pytest.mark.parametrize(
     ("window", "minute", "inside"),
     [
-        (None, 0, True), ((480, 1080), 600, True), ((480, 1080), 1080, False), ((1200, 360), 1439, True), ((1200, 360), 0, True),
-        ((1200, 360), 360, False), ((1200, 360), 720, False),
+        (None, 0, True),
+        ((480, 1080), 600, True),
+        ((480, 1080), 1080, False),
+        ((1200, 360), 1439, True),
+        ((1200, 360), 0, True),
+        ((1200, 360), 360, False),
+        ((1200, 360), 720, False),
     ],
-)  # fmt: skip
+)
 def test_a_window_may_go_over_midnight(window: tuple[int, int] | None, minute: int, inside: bool) -> None:
     assert in_window(window, minute) is inside
 
@@ -122,5 +135,8 @@ def test_a_window_may_go_over_midnight(window: tuple[int, int] | None, minute: i
     ],
 )
 def test_an_odd_node_is_named_by_a_rule_that_it_does_not_move(rates: list[int], odd: list[int]) -> None:
-    made = [record(test="file_write_bw", host=f"n{i}", bandwidth_MBps=rate, extra={"node_type": "t"}) for i, rate in enumerate(rates)]
+    made = [
+        record(test="file_write_bw", host=f"n{i}", bandwidth_MBps=rate, extra={"node_type": "t"})
+        for i, rate in enumerate(rates)
+    ]
     assert [cell.node for cell in cells(made) if cell.odd] == [f"n{i}" for i in odd]

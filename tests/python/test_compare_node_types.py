@@ -1,4 +1,6 @@
-"""The table by node type: the published form, what it refuses to say, and how often it is right on campaigns with a known truth."""
+"""The table by node type: the published form, what it refuses to say, and how often it is right on campaigns
+with a known truth.
+"""
 
 from __future__ import annotations
 
@@ -20,29 +22,49 @@ from peerway.compare.node_types import rows
 from peerway.records import Record
 
 
-def side(rate: float, runs: int = 8, hosts: tuple[str, ...] = ("n1", "n2"), kind: str = "v100", **extra: Any) -> list[Record]:
+def side(
+    rate: float, runs: int = 8, hosts: tuple[str, ...] = ("n1", "n2"), kind: str = "v100", **extra: Any
+) -> list[Record]:
     """A side with a spread of a per cent, by run and host."""
     found = []
     for number in range(runs):
         for i, host in enumerate(hosts):
             value = rate * (1 + 0.01 * ((number * 7 + i * 3) % 8 - 3.5) / 3.5)
             kept = {"run": f"r{number}", "round": number, "node_type": kind, **extra}
-            found.append(record(test="file_write_bw", via="posix", shape="sequential 1 MiB", bytes=1 << 30, host=host, bandwidth_MBps=value, extra=kept))
+            found.append(
+                record(
+                    test="file_write_bw",
+                    via="posix",
+                    shape="sequential 1 MiB",
+                    bytes=1 << 30,
+                    host=host,
+                    bandwidth_MBps=value,
+                    extra=kept,
+                )
+            )
     return found
 
 
 def test_the_published_form() -> None:
-    found = rows(side(1060) + side(1190, kind="a100", hosts=("m1",)), side(1100) + side(1580, kind="a100", hosts=("m1",)))
+    found = rows(
+        side(1060) + side(1190, kind="a100", hosts=("m1",)),
+        side(1100) + side(1580, kind="a100", hosts=("m1",)),
+    )
     text = "\n".join(lines(found))
     assert [row.node_type for row in found] == ["a100", "v100"]
     assert found[1].mean_percent == pytest.approx(3.77, abs=0.01)
     assert found[0].mean_percent == pytest.approx(32.8, abs=0.05)
-    assert re.search(r"v100 +16 +1\.06 GB/s +1\.10 GB/s +\+3\.8 % .* \[\+\d\.\d, \+\d\.\d\] +<?0\.0\d\d +faster", text)
+    assert re.search(
+        r"v100 +16 +1\.06 GB/s +1\.10 GB/s +\+3\.8 % .* \[\+\d\.\d, \+\d\.\d\] +<?0\.0\d\d +faster", text
+    )
     assert {row.verdict for row in found} == {"faster"}
 
 
 def test_nothing_else_may_have_changed() -> None:
-    before, after = side(1000, mount_options="rw", kernel="5.10"), side(1300, mount_options="rw,noatime", kernel="6.1")
+    before, after = (
+        side(1000, mount_options="rw", kernel="5.10"),
+        side(1300, mount_options="rw,noatime", kernel="6.1"),
+    )
     row = rows(before, after)[0]
     assert row.verdict == "not attributable"
     assert row.besides == ("kernel changed: 5.10 -> 6.1", "mount_options changed: rw -> rw,noatime")
@@ -58,7 +80,7 @@ def test_what_changed_beside_no_difference_is_told() -> None:
 
 
 def test_a_node_that_only_one_side_has_is_left_out_and_named() -> None:
-    slow = [r for r in side(400, hosts=("n3",))]
+    slow = side(400, hosts=("n3",))
     row = rows(side(1000), side(1000) + slow)[0]
     assert row.left_out == ("n3",)
     assert row.verdict == "no difference"
@@ -88,7 +110,14 @@ def test_a_missing_node_of_a_round_changes_no_sample() -> None:
 def test_metadata_and_latency_count_in_their_own_way() -> None:
     def timed(us: float) -> list[Record]:
         return [
-            record(test="file_random_read_latency", via="posix", p50_us=us * (1 + i / 100), p99_us=99, mean_us=us * 1.1, extra={"run": str(i)})
+            record(
+                test="file_random_read_latency",
+                via="posix",
+                p50_us=us * (1 + i / 100),
+                p99_us=99,
+                mean_us=us * 1.1,
+                extra={"run": str(i)},
+            )
             for i in range(8)
         ]
 

@@ -1,4 +1,6 @@
-"""What `peerway storage` decides, as data: states of caches, mounts and counters of clients that nobody has here, requests, fio's JSON."""
+"""What `peerway storage` decides, as data: states of caches, mounts and counters of clients that nobody has
+here, requests, fio's JSON.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,7 @@ def clients(tmp_path: Path) -> Path:
         "proc/fs/lustre/osc/scratch-OST0000-osc-ffff/stats": OSC.format(2_000_000),
         "proc/fs/lustre/osc/scratch-OST0001-osc-ffff/stats": OSC.format(3_000_000),
         "proc/fs/lustre/osc/other-OST0000-osc-ffff/stats": OSC.format(7),
-        "proc/fs/lustre/osc/scratch-OST0000-osc-ffff/import": "import:\n  connect_data:\n    target_version: 2.12.8.0\n",
+        "proc/fs/lustre/osc/scratch-OST0000-osc-ffff/import": "import:\n  target_version: 2.12.8.0\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +98,13 @@ def clients(tmp_path: Path) -> Path:
         ("/other/shm", "0:53", "/other/shm", "memory", None),
         ("/tmp", "8:1", "/", "local", None),
         ("/link/to/scratch", "0:50", "/scratch", "lustre", 5_000_000),  # by its device, not by its name
-        ("/scratch/me", "9:99", "/scratch", "lustre", 5_000_000),  # btrfs has device numbers that no mount has
+        (
+            "/scratch/me",
+            "9:99",
+            "/scratch",
+            "lustre",
+            5_000_000,
+        ),  # btrfs has device numbers that no mount has
     ],
 )
 def test_a_place_is_found_with_its_counters(
@@ -140,7 +148,9 @@ def test_the_space_that_is_needed_counts_what_lies_there_at_once() -> None:
     one = Request(place=Path("/x"), tests=("write", "read"), size=1 << 20, block=1 << 20, streams=(1, 4))
     assert one.most_bytes(nodes=1) == int(4 * (1 << 20) * 1.1)
     assert one.most_bytes(nodes=3) == int(12 * (1 << 20) * 1.1)
-    assert Request(place=Path("/x"), tests=("write", "random"), size=1 << 20, streams=(1,)).most_bytes(1) == int((2 << 20) * 1.1)
+    assert Request(place=Path("/x"), tests=("write", "random"), size=1 << 20, streams=(1,)).most_bytes(
+        1
+    ) == int((2 << 20) * 1.1)
 
 
 def test_streams_are_numbers_or_all() -> None:
@@ -152,9 +162,16 @@ def test_streams_are_numbers_or_all() -> None:
 
 
 def test_fio_is_asked_for_a_job_a_stream() -> None:
-    files = next(iter(Request(place=Path("/x"), tests=("write",), size=1 << 21, streams=(2,), modes=("fsync",)).files()))
+    files = next(
+        iter(
+            Request(place=Path("/x"), tests=("write",), size=1 << 21, streams=(2,), modes=("fsync",)).files()
+        )
+    )
     words = command("write", Job(Path("/x/a:b"), files, 1, 1, 1 << 20))
-    assert [w for w in words if w.startswith("--filename")] == ["--filename=/x/a\\:b.0", "--filename=/x/a\\:b.1"]
+    assert [w for w in words if w.startswith("--filename")] == [
+        "--filename=/x/a\\:b.0",
+        "--filename=/x/a\\:b.1",
+    ]
     assert "--end_fsync=1" in words
     assert "--end_fsync=1" not in command("read", Job(Path("/x/a"), files, 1, 1, 1 << 20))
 

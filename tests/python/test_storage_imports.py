@@ -1,4 +1,6 @@
-"""Results of other tools become records. storage_samples holds outputs as their documentation shows them, and two of fio 3.33 itself."""
+"""Results of other tools become records. storage_samples holds outputs as their documentation shows them, and
+two of fio 3.33 itself.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def test_what_a_tool_says_is_what_the_record_says(
 ) -> None:
     found = next(r for r in read(SAMPLES / file, "v100") if (r.via, r.test) == (via, test))
     assert (found.shape, found.bytes, found.ranks) == (shape, size, streams)
-    assert (found.messages_per_s if test.endswith("_mr") else found.bandwidth_MBps) == pytest.approx(rate, rel=1e-5)
+    assert (found.messages_per_s if test.endswith("_mr") else found.bandwidth_MBps) == pytest.approx(
+        rate, rel=1e-5
+    )
     assert found.extra["node_type"] == "v100"
     assert not found.validated
     assert found.extra.get("state") == ("unknown" if found.op == "read" else None)
@@ -55,7 +59,9 @@ def test_fio_itself() -> None:
     assert [(r.test, r.shape, r.bytes) for r in written] == [("file_write_bw", "sequential 256 KiB", 8 << 20)]
     assert written[0].bandwidth_MBps == pytest.approx(raw["jobs"][0]["write"]["bw_bytes"] / 1e6, rel=0.01)
     random = read(SAMPLES / "fio_random.json")
-    assert [(r.test, r.shape, r.bytes, r.iterations) for r in random] == [("file_random_read_latency", "random 4 KiB direct", 4096, 256)]
+    assert [(r.test, r.shape, r.bytes, r.iterations) for r in random] == [
+        ("file_random_read_latency", "random 4 KiB direct", 4096, 256)
+    ]
     assert random[0].p99_us >= random[0].p50_us > 1
 
 
@@ -64,15 +70,26 @@ def test_fio_itself() -> None:
     [
         ("", "it is no result of IOR, mdtest"),
         ("{}", "it is no result of"),
-        ('{"fio version": "fio-3.33", "jobs": [{"read": {}}]}', "looks like a result of fio, but is not complete: KeyError"),
+        (
+            '{"fio version": "fio-3.33", "jobs": [{"read": {}}]}',
+            "looks like a result of fio, but is not complete: KeyError",
+        ),
         ('{"fio version": "fio-3.33", "jobs": []}', "it is of fio, and has no result"),
         ("IOR-4.0.0: MPI\napi : POSIX\nnodes : 1\n", "it is of IOR, and has no result"),
-        ("mdtest-4.0.0 was launched with 4 total task(s) on 2 node(s)\n", "it is of mdtest, and has no result"),
-        ('{"Command line": "ior", "tests": [{"Options": {"api": "P", "nodes": 1, "tasks": 1, "access": "x"}, "Results": '
-         '[{"access": "write", "bwMiB": 1e300, "totalTime": 1e300, "xferKiB": 1}]}]}', "not complete: OverflowError"),
+        (
+            "mdtest-4.0.0 was launched with 4 total task(s) on 2 node(s)\n",
+            "it is of mdtest, and has no result",
+        ),
+        (
+            '{"Command line": "ior", "tests": [{"Options": {"api": "P", "nodes": 1, '
+            ' "tasks": 1, "access": "x"}, '
+            '"Results": '
+            '[{"access": "write", "bwMiB": 1e300, "totalTime": 1e300, "xferKiB": 1}]}]}',
+            "not complete: OverflowError",
+        ),
         ("\x00\xff" * 1000, "it is no result of"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_result_is_refused(tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "x"
     file.write_text(text)
@@ -82,7 +99,9 @@ def test_what_is_no_result_is_refused(tmp_path: Path, text: str, says: str) -> N
 
 def test_the_command_line_imports_and_compare_takes_it(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
-    files = [str(SAMPLES / name) for name in ("ior.json", "mdtest.txt", "elbencho.json", "fio.json", "gdsio.txt")]
+    files = [
+        str(SAMPLES / name) for name in ("ior.json", "mdtest.txt", "elbencho.json", "fio.json", "gdsio.txt")
+    ]
     done = CliRunner().invoke(peerway, ["storage", "import", *files, "--out", str(out), "--node-type", "cpu"])
     assert done.exit_code == 0, done.output
     assert len(records.read(out)) == 3 + 8 + 2 + 1 + 2

@@ -1,4 +1,6 @@
-"""`peerway campaign` as a user runs it: real keepers, real kills. Nodes are names that an agent of the test reaches."""
+"""`peerway campaign` as a user runs it: real keepers, real kills. Nodes are names that an agent of the test
+reaches.
+"""
 
 from __future__ import annotations
 
@@ -20,30 +22,53 @@ PEERWAY = (sys.executable, "-m", "peerway")
 
 
 class Campaign:
-    """A folder with a campaign, and the agent that reaches its nodes: it counts starts, and prints a record."""
+    """A folder with a campaign, and the agent that reaches its nodes: it counts starts and prints a record."""
 
-    def __init__(self, folder: Path, nodes: str = '"n[1-3]"', repeats: int = 2, limits: str = "nodes_at_once = 3", body: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        nodes: str = '"n[1-3]"',
+        repeats: int = 2,
+        limits: str = "nodes_at_once = 3",
+        body: str = "",
+    ) -> None:
         self.folder, self.log = folder / "campaign", folder / "starts"
         self.folder.mkdir()
         made = Record.from_samples(
-            [1e6], test="file_write_bw", via="posix", op="write", shape="sequential 1 MiB", bytes=1 << 20, ranks=1, source="host", target="file",
-            validated=True, cpu_percent=None, host="x", device="", driver="", version="0", extra={"run": ""},
-        )  # fmt: skip
+            [1e6],
+            test="file_write_bw",
+            via="posix",
+            op="write",
+            shape="sequential 1 MiB",
+            bytes=1 << 20,
+            ranks=1,
+            source="host",
+            target="file",
+            validated=True,
+            cpu_percent=None,
+            host="x",
+            device="",
+            driver="",
+            version="0",
+            extra={"run": ""},
+        )
         (folder / "record").write_text(made.as_json() + "\n")
         self.agent = folder / "agent"
-        self.agent.write_text(
-            f'#!/bin/sh\nnode=$1; shift\necho "$node" >> {self.log}\n{body}\neval "$*"\n'
-        )
+        self.agent.write_text(f'#!/bin/sh\nnode=$1; shift\necho "$node" >> {self.log}\n{body}\neval "$*"\n')
         self.agent.chmod(0o755)
         self.toml = self.folder / "campaign.toml"
         self.toml.write_text(
-            f'repeats = {repeats}\n[nodes]\nkind = [{nodes}]\n[launch]\nagent = "{self.agent}"\n[limits]\n{limits}\n'
+            f"repeats = {repeats}\n[nodes]\nkind = [{nodes}]\n[launch]\n"
+            f'agent = "{self.agent}"\n[limits]\n{limits}\n'
             f'[[tests]]\nname = "t"\ncommand = "cat {folder}/record"\n'
         )
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*PEERWAY, "campaign", "run", str(self.folder), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*PEERWAY, "campaign", "run", str(self.folder), *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -73,7 +98,9 @@ def test_all_is_measured_once_and_stamped(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert campaign.starts() == {"n1": 2, "n2": 2, "n3": 2}
     found = [r for path in (campaign.folder / "results").iterdir() for r in records.read(path)]
-    assert Counter((r.host, r.extra["round"]) for r in found) == {(f"n{i}", number): 1 for i in (1, 2, 3) for number in (0, 1)}
+    assert Counter((r.host, r.extra["round"]) for r in found) == {
+        (f"n{i}", number): 1 for i in (1, 2, 3) for number in (0, 1)
+    }
     assert {r.node_type for r in found} == {"kind"}
     assert list((campaign.folder / "running").iterdir()) == []
     again = campaign.run()
@@ -86,24 +113,32 @@ def test_killed_again_and_again_it_loses_nothing_and_does_nothing_twice(tmp_path
     campaign = Campaign(tmp_path, repeats=4, body="sleep 0.15")
     for kill in range(3):
         running = campaign.start()
-        wait_until(lambda target=2 * (kill + 1): len(campaign.results()) >= target or running.poll() is not None)
+        target = 2 * (kill + 1)
+        while len(campaign.results()) < target and running.poll() is None:
+            time.sleep(0.02)
         running.kill()
         running.communicate()
     done = campaign.run()
     assert done.returncode == 0, done.stderr
     assert len(campaign.results()) == 12
-    assert campaign.starts() == {"n1": 4, "n2": 4, "n3": 4}  # those that ran when the runner was killed went on
+    assert campaign.starts() == {
+        "n1": 4,
+        "n2": 4,
+        "n3": 4,
+    }  # those that ran when the runner was killed went on
 
 
 def test_a_keeper_that_dies_is_a_measurement_to_be_made_again(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, nodes='"n1"', repeats=1, body=f"[ -e {tmp_path}/second ] || sleep 60")
     running = campaign.start()
-    wait_until(lambda: campaign.starts())
-    keepers = [p for p in Path("/proc").glob("[0-9]*") if _says(p, "peerway.campaign.keep", str(campaign.folder))]
+    wait_until(campaign.starts)
+    keepers = [
+        p for p in Path("/proc").glob("[0-9]*") if _says(p, "peerway.campaign.keep", str(campaign.folder))
+    ]
     (tmp_path / "second").touch()
     for keeper in keepers:  # as when its host goes down
         os.kill(int(keeper.name), signal.SIGKILL)
-    out, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=60)
     assert running.returncode == 0, err
     assert "it ended and told nothing" in err
     assert len(campaign.results()) == 1
@@ -116,11 +151,20 @@ def _says(process: Path, *words: str) -> bool:
         text = (process / "cmdline").read_text(errors="replace")
     except OSError:
         return False
-    return all(word in text for word in words) and int(process.name) != os.getpid() and "campaign\0run" not in text
+    return (
+        all(word in text for word in words)
+        and int(process.name) != os.getpid()
+        and "campaign\0run" not in text
+    )
 
 
 def test_a_node_that_fails_is_set_aside_and_the_others_go_on(tmp_path: Path) -> None:
-    campaign = Campaign(tmp_path, repeats=3, limits="nodes_at_once = 3\ntries = 2", body='[ $node = n2 ] && { echo "no route to n2" >&2; exit 255; }')
+    campaign = Campaign(
+        tmp_path,
+        repeats=3,
+        limits="nodes_at_once = 3\ntries = 2",
+        body='[ $node = n2 ] && { echo "no route to n2" >&2; exit 255; }',
+    )
     done = campaign.run()
     assert done.returncode == 1
     assert "n2 is set aside after 2 failures in a row" in done.stderr
@@ -136,7 +180,11 @@ def test_a_node_that_fails_is_set_aside_and_the_others_go_on(tmp_path: Path) -> 
 def test_a_measurement_that_hangs_is_ended(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, nodes='"localhost"', repeats=1, limits='time = "1s"\ntries = 1')
     text = campaign.toml.read_text()
-    campaign.toml.write_text(text.replace(f'[launch]\nagent = "{campaign.agent}"\n', "").replace(f"cat {tmp_path}/record", "sleep 1000"))
+    campaign.toml.write_text(
+        text.replace(f'[launch]\nagent = "{campaign.agent}"\n', "").replace(
+            f"cat {tmp_path}/record", "sleep 1000"
+        )
+    )
     done = campaign.run()
     assert done.returncode == 1
     assert "it did not end within 1 s and was ended" in done.stderr
@@ -159,7 +207,7 @@ def test_a_command_that_gives_no_records_says_why(tmp_path: Path, command: str, 
 def test_two_runners_in_one_folder(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, nodes='"n1"', repeats=1, body="sleep 2")
     first = campaign.start()
-    wait_until(lambda: campaign.starts())
+    wait_until(campaign.starts)
     second = campaign.run()
     assert second.returncode == 2
     assert f"another `peerway campaign run` has {campaign.folder}: process {first.pid} of" in second.stderr
@@ -189,7 +237,7 @@ def test_a_journal_that_a_crash_cut_off_is_read(tmp_path: Path) -> None:
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, nodes='"n1"', repeats=3, body="sleep 0.3")
     running = campaign.start()
-    wait_until(lambda: campaign.starts())
+    wait_until(campaign.starts)
     running.send_signal(signal.SIGINT)
     _, err = running.communicate(timeout=60)
     assert running.returncode == 130
@@ -200,7 +248,13 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
 
 def test_health_says_one_line_a_node(tmp_path: Path) -> None:
     slow = tmp_path / "slow"
-    campaign = Campaign(tmp_path, nodes='"n[1-6]"', repeats=9, limits="nodes_at_once = 6", body=f"[ $node = n4 ] && {{ cat {slow}; exit; }}")
+    campaign = Campaign(
+        tmp_path,
+        nodes='"n[1-6]"',
+        repeats=9,
+        limits="nodes_at_once = 6",
+        body=f"[ $node = n4 ] && {{ cat {slow}; exit; }}",
+    )
     text = (tmp_path / "record").read_text()
     made = json.loads(text)
     slow.write_text(json.dumps({**made, "bandwidth_MBps": made["bandwidth_MBps"] / 2}) + "\n")
@@ -218,11 +272,15 @@ def test_two_campaigns_are_a_study(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         campaign = Campaign(tmp_path / name, nodes='"n[1-2]"', repeats=6, limits="nodes_at_once = 2")
         made = json.loads((tmp_path / name / "record").read_text())
-        (tmp_path / name / "record").write_text(json.dumps({**made, "bandwidth_MBps": made["bandwidth_MBps"] * rate, "kernel": name}) + "\n")
+        (tmp_path / name / "record").write_text(
+            json.dumps({**made, "bandwidth_MBps": made["bandwidth_MBps"] * rate, "kernel": name}) + "\n"
+        )
         assert campaign.run().returncode == 0
         folders.append(str(campaign.folder))
     words = [*PEERWAY, "campaign", "compare", *folders]
-    told = subprocess.run([*words, "--factor", "kernel", "-o", tmp_path / "p.html"], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [*words, "--factor", "kernel", "-o", tmp_path / "p.html"], capture_output=True, text=True, check=True
+    )
     assert "+30.0 %" in told.stdout
     assert "faster" in told.stdout
     refused = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -232,7 +290,14 @@ def test_two_campaigns_are_a_study(tmp_path: Path) -> None:
 
 def test_init_makes_what_run_takes(tmp_path: Path) -> None:
     folder = tmp_path / "new"
-    done = subprocess.run([*PEERWAY, "campaign", "init", folder, "--nodes", "n[1-2] m1"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*PEERWAY, "campaign", "init", folder, "--nodes", "n[1-2] m1"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "campaign.toml" in done.stdout
-    status = subprocess.run([*PEERWAY, "campaign", "status", folder], capture_output=True, text=True, check=True)
+    status = subprocess.run(
+        [*PEERWAY, "campaign", "status", folder], capture_output=True, text=True, check=True
+    )
     assert "0 of 75 measurements" in status.stdout

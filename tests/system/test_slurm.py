@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from launching import Run, clean_environment, peerway
 
+from peerway.records import Record
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -222,3 +224,37 @@ def test_peerway_run_starts_its_ranks_on_the_nodes_of_an_allocation(
     assert done.returncode == 7, done.stdout + done.stderr
     assert sorted(done.stdout.splitlines()) == ["node1 0", "node1 1", "node2 0", "node2 1"]
     assert done.stderr.startswith("peerway: rank 3 (process "), done.stderr
+
+
+def test_a_campaign_is_submitted_and_resumed(cluster: Cluster, run: Run, tmp_path: Path) -> None:
+    """Jobs go on when the runner is killed; the next one waits for them, and submits only what is lacking."""
+    made = Record.from_samples(
+        [1e6], test="file_write_bw", via="posix", op="write", shape="one", bytes=8, ranks=1, source="host",
+        target="file", validated=True, cpu_percent=None, host="x", device="", driver="", version="0",
+    )  # fmt: skip
+    (tmp_path / "record").write_text(made.as_json() + "\n")
+    folder = tmp_path / "campaign"
+    init = run(peerway("campaign", "init", str(folder)), env=cluster.environment)
+    text = (folder / "campaign.toml").read_text()
+    assert "debug" in text and '["node1", "node2"]' in text, init.stderr  # noqa: PT018
+    command = f"echo $SLURMD_NODENAME $SLURM_JOB_ID >> {tmp_path}/jobs; sleep 2; cat {tmp_path}/record"
+    text = (
+        text[: text.index("[[tests]]")]
+        .replace("repeats = 25", "repeats = 2")
+        .replace("nodes_at_once = 1", "nodes_at_once = 2")
+    )
+    (folder / "campaign.toml").write_text(f'{text}[[tests]]\nname = "t"\ncommand = "{command}"\n')
+    first = subprocess.Popen(
+        peerway("campaign", "run", str(folder)), env=cluster.environment, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "jobs").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    first.kill()
+    first.wait()
+    done = run(peerway("campaign", "run", str(folder)), env=cluster.environment)
+    assert done.returncode == 0, done.stderr
+    assert "of an earlier pass still run" in done.stderr
+    jobs = [line.split() for line in (tmp_path / "jobs").read_text().splitlines()]
+    assert sorted(node for node, _ in jobs) == ["node1", "node1", "node2", "node2"]
+    assert len(list((folder / "results").glob("*.jsonl"))) == 4

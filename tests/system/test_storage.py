@@ -1,4 +1,6 @@
-"""`peerway storage` as a user runs it, on this machine's file systems: records, proofs, and what is left after each kind of end."""
+"""`peerway storage` as a user runs it, on this machine's file systems: records, proofs, and what is left
+after each kind of end.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ from peerway.storage.operation import GaveUp, OperationFailed, operate
 SMALL = ("--size", "2M", "--block", "256K", "--small-files", "20", "--random-blocks", "20")
 PEERWAY = (sys.executable, "-m", "peerway")
 AS_ROOT = pytest.mark.skipif(
-    os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode != 0,
+    os.geteuid() != 0
+    or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode != 0,
     reason="mounts need root and a mount namespace",
 )
 
@@ -35,11 +37,18 @@ def storage(*words: object, folder: Path, inside: str = "") -> subprocess.Comple
 
 
 def is_disk(folder: Path) -> bool:
-    return "tmpfs" not in subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True, check=True).stdout
+    return (
+        "tmpfs"
+        not in subprocess.run(
+            ["stat", "-f", "-c", "%T", folder], capture_output=True, text=True, check=True
+        ).stdout
+    )
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[records.Record], subprocess.CompletedProcess[str], Path]:
+def run(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[list[records.Record], subprocess.CompletedProcess[str], Path]:
     """One measurement of everything, with each engine that is here."""
     folder = tmp_path_factory.mktemp("place")
     out = tmp_path_factory.mktemp("out") / "r.jsonl"
@@ -47,26 +56,46 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[records.Record],
     done = storage(*words, "--streams", "1,2", "--mode", "buffered,direct", folder=folder)
     assert done.returncode == 0, done.stderr
     if shutil.which("fio"):
-        more = storage("write", "read", *words, "--append", "--engine", "fio", "--streams", "1", "--mode", "fsync", folder=folder)
+        more = storage(
+            "write",
+            "read",
+            *words,
+            "--append",
+            "--engine",
+            "fio",
+            "--streams",
+            "1",
+            "--mode",
+            "fsync",
+            folder=folder,
+        )
         assert more.returncode == 0, more.stderr
     return records.read(out), done, folder
 
 
-def test_all_tests_give_records_and_nothing_is_left(run: tuple[list[records.Record], subprocess.CompletedProcess[str], Path]) -> None:
+def test_all_tests_give_records_and_nothing_is_left(
+    run: tuple[list[records.Record], subprocess.CompletedProcess[str], Path],
+) -> None:
     found, _, folder = run
     assert {r.test for r in found if r.via == "posix"} >= {
         *("file_write_bw", "file_read_warm_here_bw", "file_random_read_latency", "file_random_write_latency"),
         *("file_create_mr", "file_stat_mr", "file_open_mr", "file_rename_mr", "file_remove_mr"),
     }
     assert {r.ranks for r in found} == {1, 2}
-    assert {r.shape for r in found if r.test == "file_write_bw"} >= {"sequential 256 KiB", "sequential 256 KiB direct", "shared 256 KiB"}
+    assert {r.shape for r in found if r.test == "file_write_bw"} >= {
+        "sequential 256 KiB",
+        "sequential 256 KiB direct",
+        "shared 256 KiB",
+    }
     assert all(r.validated for r in found if r.via == "posix" or r.op == "read")
     assert {r.extra["node_type"] for r in found} == {"t1"}
     assert all(r.extra["file_system"] and r.extra["mount_options"] and r.extra["kernel"] for r in found)
     assert list(folder.iterdir()) == []
 
 
-def test_states_are_proved_on_a_local_disk(run: tuple[list[records.Record], subprocess.CompletedProcess[str], Path]) -> None:
+def test_states_are_proved_on_a_local_disk(
+    run: tuple[list[records.Record], subprocess.CompletedProcess[str], Path],
+) -> None:
     found, _, folder = run
     if not is_disk(folder):
         pytest.skip("the tests' folder is in memory")
@@ -78,7 +107,9 @@ def test_states_are_proved_on_a_local_disk(run: tuple[list[records.Record], subp
         assert r.extra["fetched_bytes"] >= whole if "cold" in r.test else r.extra["fetched_bytes"] == 0
 
 
-def test_without_a_state_that_can_be_made_it_says_why(run: tuple[list[records.Record], subprocess.CompletedProcess[str], Path]) -> None:
+def test_without_a_state_that_can_be_made_it_says_why(
+    run: tuple[list[records.Record], subprocess.CompletedProcess[str], Path],
+) -> None:
     assert "O_DIRECT passes the page cache by" in run[1].stderr
 
 
@@ -101,9 +132,24 @@ class Running:
 
     def __init__(self, place: Path, *words: str) -> None:
         self.process = subprocess.Popen(
-            [*PEERWAY, "storage", str(place), "write", "--size", "64M", "--streams", "1", "--repeat", "1000", *words],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
+            [
+                *PEERWAY,
+                "storage",
+                str(place),
+                "write",
+                "--size",
+                "64M",
+                "--streams",
+                "1",
+                "--repeat",
+                "1000",
+                *words,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         until = time.monotonic() + 60
         while not any(p.name.endswith(".0") for f in place.glob("peerway-storage-*") for p in _names(f)):
             assert self.process.poll() is None
@@ -144,7 +190,9 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_else(tmp_path
     assert {p.name for p in left[0].iterdir()} == {"thesis.tex", "link", "manifest.json"}
     foreign.unlink()
     (left[0] / "link").unlink()
-    cleaned = subprocess.run([*PEERWAY, "storage", "clean", tmp_path], capture_output=True, text=True, check=True)
+    cleaned = subprocess.run(
+        [*PEERWAY, "storage", "clean", tmp_path], capture_output=True, text=True, check=True
+    )
     assert "removed" in cleaned.stdout
     assert list(tmp_path.iterdir()) == []
 
@@ -165,19 +213,34 @@ def test_a_run_that_lives_keeps_its_files(tmp_path: Path) -> None:
 def test_of_another_host_it_is_not_known_whether_a_run_lives(tmp_path: Path) -> None:
     manifest = json.dumps(vars(Owner("elsewhere", "b", 1, 1)))
     operate("make", 10, place=tmp_path, token="0123456789ab", manifest=manifest)
-    said = subprocess.run([*PEERWAY, "storage", "clean", tmp_path], capture_output=True, text=True, check=True)
+    said = subprocess.run(
+        [*PEERWAY, "storage", "clean", tmp_path], capture_output=True, text=True, check=True
+    )
     assert "process 1 of elsewhere, which may still run" in said.stdout
-    subprocess.run([*PEERWAY, "storage", "clean", "--others", tmp_path], capture_output=True, text=True, check=True)
+    subprocess.run(
+        [*PEERWAY, "storage", "clean", "--others", tmp_path], capture_output=True, text=True, check=True
+    )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_somebody_changed_is_noticed(tmp_path: Path) -> None:
     folder = RunFolder.make(tmp_path, 10)
-    words = {"size": 1 << 20, "block": 1 << 16, "streams": 1, "depth": 4, "direct": 0, "fsync": 0, "shared": 0, "seed": 5}
+    words = {
+        "size": 1 << 20,
+        "block": 1 << 16,
+        "streams": 1,
+        "depth": 4,
+        "direct": 0,
+        "fsync": 0,
+        "shared": 0,
+        "seed": 5,
+    }
     path = folder.prefix("w1")
     operate("write", 10, path=path, **words)
     assert operate("read", 10, path=path, **words)["right"]
-    with Path(f"{path}.0").open("r+b") as file:  # between two stamps: only the comparison of all bytes sees it
+    with Path(f"{path}.0").open(
+        "r+b"
+    ) as file:  # between two stamps: only the comparison of all bytes sees it
         file.seek(300_000 // 512 * 512 + 100)
         file.write(b"x")
     assert operate("verify", 10, path=path, **words, overwritten=0)["wrong"] == 1
@@ -192,7 +255,15 @@ def test_no_two_sectors_are_alike_and_nothing_compresses(tmp_path: Path) -> None
     import zlib
 
     folder = RunFolder.make(tmp_path, 10)
-    words = {"size": 4 << 20, "block": 1 << 20, "streams": 2, "depth": 1, "direct": 0, "fsync": 0, "shared": 0}
+    words = {
+        "size": 4 << 20,
+        "block": 1 << 20,
+        "streams": 2,
+        "depth": 1,
+        "direct": 0,
+        "fsync": 0,
+        "shared": 0,
+    }
     operate("write", 10, path=folder.prefix("a"), seed=1, **words)
     operate("write", 10, path=folder.prefix("b"), seed=2, **words)
     data = b"".join(Path(f"{folder.prefix(name)}.0").read_bytes() for name in "ab")
@@ -225,7 +296,9 @@ def test_it_never_leaves_the_folder(tmp_path: Path) -> None:
         (("--states", "lukewarm"), "'lukewarm' is none of cold"),
     ],
 )
-def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+def test_what_cannot_be_done_is_refused_before_anything_is_written(
+    tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
     if "gds" in words and Path("/proc/driver/nvidia").exists():
         pytest.skip("this machine has a GPU")
     done = storage(*words, folder=tmp_path)
@@ -238,11 +311,17 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Pat
 @pytest.mark.parametrize(
     ("mount", "words", "says"),
     [
-        ("mount -t tmpfs -o size=6m,nr_inodes=40 tmpfs {}", ("metadata", "--small-files", "300"), "the file system is full"),
+        (
+            "mount -t tmpfs -o size=6m,nr_inodes=40 tmpfs {}",
+            ("metadata", "--small-files", "300"),
+            "the file system is full",
+        ),
         ("mount -t tmpfs -o ro tmpfs {}", ("write",), "is mounted read-only"),
     ],
 )
-def test_a_file_system_that_takes_no_more(tmp_path: Path, mount: str, words: tuple[str, ...], says: str) -> None:
+def test_a_file_system_that_takes_no_more(
+    tmp_path: Path, mount: str, words: tuple[str, ...], says: str
+) -> None:
     done = storage(*SMALL[:4], *words, "--streams", "1", folder=tmp_path, inside=mount.format(tmp_path))
     assert done.returncode != 0
     assert says in done.stderr
@@ -256,7 +335,8 @@ place = pathlib.Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], check=True)
 folder = RunFolder.make(place, 10)
 try:
-    operate("write", 10, path=folder.prefix("w"), size=8 << 20, block=65536, streams=2, depth=4, direct=0, fsync=0, shared=0, seed=1)
+    how = dict(size=8 << 20, block=65536, streams=2, depth=4, direct=0, fsync=0, shared=0, seed=1)
+    operate("write", 10, path=folder.prefix("w"), **how)
 except OperationFailed as error:
     print(error.errno, error)
 print(folder.remove(), list(place.iterdir()))
@@ -265,7 +345,9 @@ print(folder.remove(), list(place.iterdir()))
 
 @AS_ROOT
 def test_a_disk_that_fills_meanwhile_is_cleaned(tmp_path: Path) -> None:
-    done = subprocess.run(["unshare", "-m", sys.executable, "-c", FULL, tmp_path], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["unshare", "-m", sys.executable, "-c", FULL, tmp_path], capture_output=True, text=True, check=True
+    )
     assert done.stdout.startswith("ENOSPC write: write: No space left on device (ENOSPC)")
     assert done.stdout.splitlines()[-1] == "[] []"
 
@@ -290,7 +372,11 @@ sys.exit(done.returncode)
 def test_a_mount_that_hangs_is_given_up(tmp_path: Path) -> None:
     command = [*PEERWAY, "storage", str(tmp_path), "write", "--limit", "0.5", "--streams", "1"]
     done = subprocess.run(
-        ["unshare", "-m", sys.executable, "-c", HANGS, tmp_path, *command], capture_output=True, text=True, check=False, timeout=60
+        ["unshare", "-m", sys.executable, "-c", HANGS, tmp_path, *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert "did not end within 0.5 s, so it was given up: the mount may hang" in done.stderr, done.stderr
     assert done.returncode == 1
@@ -300,16 +386,28 @@ def test_an_operation_that_does_not_end_is_given_up(tmp_path: Path) -> None:
     fifo = tmp_path / "w.0"
     os.mkfifo(fifo)  # opening it waits for a writer
     with pytest.raises(GaveUp, match="did not end within"):
-        operate("read", 0.2, path=tmp_path / "w", size=4096, block=4096, streams=1, depth=0, direct=0, fsync=0, shared=0, seed=1)
+        operate(
+            "read",
+            0.2,
+            path=tmp_path / "w",
+            size=4096,
+            block=4096,
+            streams=1,
+            depth=0,
+            direct=0,
+            fsync=0,
+            shared=0,
+            seed=1,
+        )
 
 
 @pytest.fixture
-def two_nodes(tmp_path: Path) -> Iterator[list[str]]:
+def two_nodes(tmp_path: Path) -> list[str]:
     """Hosts that are this one, each reached by a shell."""
     agent = tmp_path / "agent"
     agent.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
     agent.chmod(0o755)
-    yield ["--hosts", "alpha,beta", "--launch-agent", str(agent)]
+    return ["--hosts", "alpha,beta", "--launch-agent", str(agent)]
 
 
 def test_nodes_measure_together_and_read_each_others_files(tmp_path: Path, two_nodes: list[str]) -> None:
@@ -321,7 +419,9 @@ def test_nodes_measure_together_and_read_each_others_files(tmp_path: Path, two_n
     found = records.read(out)
     assert sum(r.test == "file_write_bw" for r in found) == 2
     assert all(r.validated and r.extra["nodes"] == 2 for r in found)
-    elsewhere = [r for r in found if "warm_elsewhere" in str(r.extra.get("state_proof")) or "warm_elsewhere" in r.test]
+    elsewhere = [
+        r for r in found if "warm_elsewhere" in str(r.extra.get("state_proof")) or "warm_elsewhere" in r.test
+    ]
     assert len(elsewhere) == 2  # here both nodes have one page cache, which the evidence shows
     assert {r.test for r in elsewhere} <= {"file_read_warm_elsewhere_bw", "file_read_unknown_bw"}
     assert list(place.iterdir()) == []

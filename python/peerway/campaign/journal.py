@@ -1,10 +1,11 @@
-"""What a campaign has on the disk. A measurement is finished when its file is in results/, where it arrives whole: that file is the truth, and
-the journal tells how it came to it.
+"""What a campaign has on the disk. A measurement is finished when its file is in results/, where it arrives
+whole: that file is the truth, and the journal tells how it came to it.
 
     campaign.toml    what was asked
     journal.jsonl    a line for each event: begun, started, submitted, done, failed
     results/ID.jsonl the records of a finished measurement
-    running/ID.*     lock, output and errors of one that runs; the lock is held by its keeper, and is free when that dies
+    running/ID.*     lock, output and errors of one that runs; the lock is held by its keeper, and is free
+    when that dies
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Changed(Exception):
 
 @dataclass
 class Past:
-    """What the journal tells: of each measurement how often it failed, why the last time, its seconds, and its job in Slurm."""
+    """What the journal tells: of each measurement how often it failed, why the last time, its seconds, and
+    its job in Slurm.
+    """
 
     failures: dict[str, int] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
@@ -63,7 +66,8 @@ class Journal:
             except BlockingIOError:
                 file.seek(0)
                 raise Busy(
-                    f"another `peerway campaign run` has {self.folder}: process {file.read().strip() or 'unknown'}; "
+                    f"another `peerway campaign run` has {self.folder}: process "
+                    f"{file.read().strip() or 'unknown'}; "
                     "wait for it, or give this campaign a folder of its own"
                 ) from None
             file.truncate(0)
@@ -77,7 +81,8 @@ class Journal:
         before = self.past().digest
         if before and before != digest:
             raise Changed(
-                f"{self.folder}/campaign.toml was changed after the campaign began, and its results would be of two plans; "
+                f"{self.folder}/campaign.toml was changed after the campaign began, and its results would be "
+                "of two plans; "
                 "put it back, or begin another campaign in another folder"
             )
         if not before:
@@ -132,7 +137,11 @@ class Journal:
     def finished(self) -> set[str]:
         """The names of all measurements that are on the disk."""
         with suppress(FileNotFoundError):
-            return {path.name.removesuffix(".jsonl") for path in self.results.iterdir() if not path.name.startswith(".")}
+            return {
+                path.name.removesuffix(".jsonl")
+                for path in self.results.iterdir()
+                if not path.name.startswith(".")
+            }
         return set()
 
     def is_kept(self, name: str) -> bool:

@@ -1,6 +1,8 @@
-"""The keeper: a small process that runs one measurement and brings its records to the disk, also when whoever started it is gone.
+"""The keeper: a small process that runs one measurement and brings its records to the disk, also when whoever
+started it is gone.
 
-It holds a lock as long as it lives, so that no second one measures the same meanwhile. In Slurm it is the job.
+It holds a lock as long as it lives, so that no second one measures the same meanwhile. In Slurm it is the
+job.
 """
 
 from __future__ import annotations
@@ -82,7 +84,12 @@ def _measure(journal: Journal, task: dict[str, Any]) -> str:
 
 def _stamped(record: Record, task: dict[str, Any]) -> Record:
     """With the node as the campaign knows it: a container's host name may be another at each start."""
-    told = {NODE_TYPE: task["type"], ROUND: task["round"], "campaign": task["campaign"], RUN: record.run or task["id"]}
+    told = {
+        NODE_TYPE: task["type"],
+        ROUND: task["round"],
+        "campaign": task["campaign"],
+        RUN: record.run or task["id"],
+    }
     return replace(record, host=task["node"], extra={**record.extra, **told})
 
 

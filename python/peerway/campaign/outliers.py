@@ -1,7 +1,8 @@
 """Which nodes are not like others of their type: by a rule that a few of them do not move.
 
-A node is odd when its median is further from the median of its type than 3.5 robust standard deviations (1.4826 times the median distance;
-Iglewicz and Hoaglin, 1993) and by more than 5 %. With fewer than 5 nodes of a type none is judged.
+A node is odd when its median is further from the median of its type than 3.5 robust standard deviations
+(1.4826 times the median distance; Iglewicz and Hoaglin, 1993) and by more than 5 %. With fewer than 5 nodes
+of a type none is judged.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def cells(records: Iterable[Record]) -> list[Cell]:
         value = metric.of(record)
         if value is not None and value > 0:
             groups.setdefault((name, record.node_type), {}).setdefault(record.host, []).append(value)
-    return [cell for (name, kind), nodes in groups.items() for cell in _judged(name, kind, metrics[name], nodes)]
+    return [
+        cell for (name, kind), nodes in groups.items() for cell in _judged(name, kind, metrics[name], nodes)
+    ]
 
 
 def _judged(name: str, kind: str, metric: Metric, nodes: dict[str, list[float]]) -> list[Cell]:
@@ -58,8 +61,15 @@ def _judged(name: str, kind: str, metric: Metric, nodes: dict[str, list[float]])
     judged = len(values) >= LEAST_NODES
     return [
         Cell(
-            name, node, kind, metric, value, middle, value / middle if metric.more_is_better else middle / value,
-            judged and abs(value - middle) > max(_DEVIATIONS * deviation, _RELATIVE * middle), judged,
+            name,
+            node,
+            kind,
+            metric,
+            value,
+            middle,
+            value / middle if metric.more_is_better else middle / value,
+            judged and abs(value - middle) > max(_DEVIATIONS * deviation, _RELATIVE * middle),
+            judged,
         )
         for node, value in values.items()
-    ]  # fmt: skip
+    ]

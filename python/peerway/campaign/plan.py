@@ -1,4 +1,6 @@
-"""A campaign as its file says: node types, tests, repeats and limits. What is wrong in it is told with line and column."""
+"""A campaign as its file says: node types, tests, repeats and limits. What is wrong in it is told with line
+and column.
+"""
 
 from __future__ import annotations
 
@@ -73,16 +75,18 @@ class Plan:
     text: str = field(default="", repr=False)
 
     def tasks(self) -> list[Task]:
-        """All measurements, in their order: each round has all of them once, shuffled by the seed, so that neither a node nor a test
-        has an hour of its own.
+        """All measurements, in their order: each round has all of them once, shuffled by the seed, so that
+        neither a node nor a test has an hour of its own.
         """
         found = []
         for number in range(self.repeats):
             one = [
                 Task(number, test, node, kind)
-                for kind, nodes in self.nodes.items() for node in nodes for test in self.tests
+                for kind, nodes in self.nodes.items()
+                for node in nodes
+                for test in self.tests
                 if not test.types or kind in test.types
-            ]  # fmt: skip
+            ]
             random.Random(f"{self.seed}.{number}").shuffle(one)
             found += one
         return found
@@ -113,7 +117,7 @@ def parse(text: str, name: str = NAME) -> Plan:
 
 
 def expand(pattern: str) -> list[str]:
-    """"node[01-03,7]" -> node01, node02, node03, node7."""
+    """ "node[01-03,7]" -> node01, node02, node03, node7."""
     match = re.fullmatch(r"([^\[\]]*)\[([\d,-]+)\]([^\[\]]*)", pattern)
     if not match:
         return [pattern]
@@ -122,7 +126,9 @@ def expand(pattern: str) -> list[str]:
         low, _, high = part.partition("-")
         if not low.isdecimal() or (high and not high.isdecimal()) or int(high or low) - int(low) >= 100_000:
             raise ValueError(f"'{pattern}' is no range of nodes; write such as node[01-16]")
-        found += [f"{match[1]}{number:0{len(low)}}{match[3]}" for number in range(int(low), int(high or low) + 1)]
+        found += [
+            f"{match[1]}{number:0{len(low)}}{match[3]}" for number in range(int(low), int(high or low) + 1)
+        ]
     return found
 
 
@@ -141,7 +147,9 @@ class _Reader:
         if by not in ("hosts", "slurm"):
             self._wrong("launch", "by", f"'{printable(by)}' is neither hosts nor slurm")
         if "busy" in limits and by != "slurm":
-            self._wrong("limits", "busy", "how busy the cluster is only Slurm says; it needs launch.by = \"slurm\"")
+            self._wrong(
+                "limits", "busy", 'how busy the cluster is only Slurm says; it needs launch.by = "slurm"'
+            )
         plan = Plan(
             name=self._of("", self._found, "name", str, Path(self._name).parent.name or "campaign"),
             nodes=nodes,
@@ -160,12 +168,16 @@ class _Reader:
         )
         count = plan.repeats * len(plan.tests) * sum(map(len, nodes.values()))
         if count > _MOST_TASKS:
-            self._wrong("", "repeats", f"that makes {count:,} measurements; at most {_MOST_TASKS:,} are taken")
+            self._wrong(
+                "", "repeats", f"that makes {count:,} measurements; at most {_MOST_TASKS:,} are taken"
+            )
         return plan
 
     def _nodes(self, table: dict[str, Any]) -> dict[str, tuple[str, ...]]:
         if not table:
-            raise BadPlan(f"{self._name}: no node type is named; write such as [nodes] and v100 = [\"node[01-16]\"]")
+            raise BadPlan(
+                f'{self._name}: no node type is named; write such as [nodes] and v100 = ["node[01-16]"]'
+            )
         seen: dict[str, str] = {}
         found = {}
         for kind, listed in table.items():
@@ -179,7 +191,11 @@ class _Reader:
                 self._wrong("nodes", kind, f"the node type '{printable(kind)}' has no node")
             for name in names:
                 if name in seen:
-                    self._wrong("nodes", kind, f"{name} is of {printable(seen[name])} already; a node has one type, and is named once")
+                    self._wrong(
+                        "nodes",
+                        kind,
+                        f"{name} is of {printable(seen[name])} already; a node has one type, named once",
+                    )
                 seen[name] = kind
             found[kind] = tuple(names)
         return found
@@ -187,7 +203,9 @@ class _Reader:
     def _tests(self, types: set[str]) -> tuple[Test, ...]:
         listed = self._found.get("tests", [])
         if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
-            raise BadPlan(f"{self._name}: no test is given; write [[tests]], a name and a command that prints records")
+            raise BadPlan(
+                f"{self._name}: no test is given; write [[tests]], a name and a command that prints records"
+            )
         found: list[Test] = []
         for number, one in enumerate(listed):
             self._known("tests", one, number)
@@ -195,7 +213,9 @@ class _Reader:
                 if not isinstance(one.get(key), str) or not one[key].strip():
                     self._wrong("tests", key, f"a test needs a {key}, which is a text", number)
             if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", one["name"]):
-                self._wrong("tests", "name", "a name has letters, digits, - and _ only: files are named by it", number)
+                self._wrong(
+                    "tests", "name", "a name has letters, digits, - and _ only: files are named by it", number
+                )
             if one["name"] in (test.name for test in found):
                 self._wrong("tests", "name", f"two tests are called {one['name']}", number)
             wanted = tuple(self._strings("tests", "types", one.get("types", []), number))
@@ -217,7 +237,9 @@ class _Reader:
             return None
         match = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)", text)
         if not match:
-            self._wrong("limits", "window", f"'{printable(text)}' is no time of the day; write such as 20:00-06:00")
+            self._wrong(
+                "limits", "window", f"'{printable(text)}' is no time of the day; write such as 20:00-06:00"
+            )
         return int(match[1]) * 60 + int(match[2]), int(match[3]) * 60 + int(match[4])
 
     def _table(self, key: str) -> dict[str, Any]:
@@ -234,10 +256,16 @@ class _Reader:
     def _of(self, table: str, values: dict[str, Any], key: str, kind: Any, default: Any) -> Any:
         found = values.get(key, default)
         if found is not default and (not isinstance(found, kind) or isinstance(found, bool)):
-            self._wrong(table, key, f"{key} is {printable(str(found))}, but must be {'a text' if kind is str else 'a number'}")
+            self._wrong(
+                table,
+                key,
+                f"{key} is {printable(str(found))}, but must be {'a text' if kind is str else 'a number'}",
+            )
         return found
 
-    def _number(self, table: str, values: dict[str, Any], key: str, least: int, most: int, default: int) -> int:
+    def _number(
+        self, table: str, values: dict[str, Any], key: str, least: int, most: int, default: int
+    ) -> int:
         found = self._of(table, values, key, int, default)
         if not least <= found <= most:
             self._wrong(table, key, f"{key} is {found}, but must be from {least} to {most}")
@@ -246,26 +274,33 @@ class _Reader:
     def _known(self, table: str, values: dict[str, Any], number: int = 0) -> None:
         for key in values:
             if key not in _KNOWN[table]:
-                self._wrong(table, key, f"unknown key '{printable(key)}'; there are {', '.join(_KNOWN[table])}", number)
+                self._wrong(
+                    table,
+                    key,
+                    f"unknown key '{printable(key)}'; there are {', '.join(_KNOWN[table])}",
+                    number,
+                )
 
     def _wrong(self, table: str, key: str, why: str, number: int = 0) -> NoReturn:
         line, column = self._place(table, key, number)
         raise BadPlan(f"{self._name}:{line}:{column}: {why}")
 
     def _place(self, table: str, key: str, number: int) -> tuple[int, int]:
-        """Line and column of a key, in the given one of several tables of a name; of the table where the key has no line."""
+        """Line and column of a key, in the given one of several tables of a name; of the table where the key
+        has no line.
+        """
         inside, seen, start = table == "", -1, (1, 1)
-        spelled = re.compile(r"""\s*(?:%s\s*\.\s*)?["']?%s["']?\s*[=.]""" % (re.escape(table) or "(?!)", re.escape(key)))
+        bare = rf"""\s*["']?{re.escape(key)}["']?\s*[=.]"""
+        dotted = rf"""\s*{re.escape(table)}\s*\.{bare}"""
         for at, line in enumerate(self._lines, start=1):
             if head := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line):
                 name = head[1].strip("\"'")
                 inside = name == table
                 seen += inside
-                if name == key and table == "" or (inside and seen == number):
+                if (name == key and table == "") or (inside and seen == number):
                     start = (at, line.index("[") + 1)
-                continue
-            if (inside and (table in ("", "nodes", "launch", "limits") or seen == number)) or not table:
-                if spelled.match(line) or re.match(r"""\s*["']?%s["']?\s*[=.]""" % re.escape(key), line):
-                    if inside:
-                        return at, len(line) - len(line.lstrip()) + 1
+            elif (inside and seen in (-1, number) and re.match(bare, line)) or (
+                table and re.match(dotted, line)
+            ):
+                return at, len(line) - len(line.lstrip()) + 1
         return start

@@ -1,4 +1,6 @@
-"""The page of one campaign: a map of the cluster, each test by node type, the GPUDirect columns, and what could not be measured."""
+"""The page of one campaign: a map of the cluster, each test by node type, the GPUDirect columns, and what
+could not be measured.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,18 @@ def render(plan: Plan, journal: Journal) -> str:
     found = cells(records)
     now = status(plan, journal)
     return page(
-        "campaign.html.j2", name=printable(plan.name), status=[printable(line) for line in now.lines()[:2]],
+        "campaign.html.j2",
+        name=printable(plan.name),
+        status=[printable(line) for line in now.lines()[:2]],
         failed=[printable(f"{name}: {why}") for name, why in now.failed.items()],
-        unmeasured=_unmeasured(plan, records), tests=list(dict.fromkeys(cell.test for cell in found)), map=_map(plan, found),
-        odd=[_odd_line(cell) for cell in found if cell.odd], least=LEAST_NODES, tables=_tables(records), records=len(records),
-    )  # fmt: skip
+        unmeasured=_unmeasured(plan, records),
+        tests=list(dict.fromkeys(cell.test for cell in found)),
+        map=_map(plan, found),
+        odd=[_odd_line(cell) for cell in found if cell.odd],
+        least=LEAST_NODES,
+        tables=_tables(records),
+        records=len(records),
+    )
 
 
 def _map(plan: Plan, found: Sequence[Cell]) -> list[tuple[str, list[tuple[str, list[tuple[str, bool]]]]]]:
@@ -51,7 +60,16 @@ def _map(plan: Plan, found: Sequence[Cell]) -> list[tuple[str, list[tuple[str, l
     return [
         (
             printable(kind),
-            [(node, [(_percent(at[t, node]), at[t, node].odd) if (t, node) in at else ("", False) for t in tests]) for node in nodes],
+            [
+                (
+                    node,
+                    [
+                        (_percent(at[t, node]), at[t, node].odd) if (t, node) in at else ("", False)
+                        for t in tests
+                    ],
+                )
+                for node in nodes
+            ],
         )
         for kind, nodes in plan.nodes.items()
     ]
@@ -66,20 +84,29 @@ def _tables(records: Sequence[Record]) -> list[Table]:
 
 def _table(name: str, types: dict[str, list[Record]]) -> Table:
     metric = metric_of(next(iter(types.values()))[0].test)
-    rows, columns = [], []
+    rows: list[tuple[str, ...]] = []
+    columns = []
     for kind, several in types.items():
         values = [v for r in several if (v := metric.of(r)) is not None]
         proved = {r.extra.get("state_proved") for r in several} - {None}
         rows.append(
             (
-                printable(kind), str(len(values)), str(len({r.host for r in several})), metric.text(sum(values) / len(values)),
-                metric.text(median(values)), spread_text(several, metric.field).strip(), metric.text(min(values)), metric.text(max(values)),
+                printable(kind),
+                str(len(values)),
+                str(len({r.host for r in several})),
+                metric.text(sum(values) / len(values)),
+                metric.text(median(values)),
+                spread_text(several, metric.field).strip(),
+                metric.text(min(values)),
+                metric.text(max(values)),
                 "" if not proved else "yes" if proved == {True} else "no",
             )
-        )  # fmt: skip
+        )
         step = -(-len(values) // _MOST_POINTS)
         columns.append((printable(kind), values[::step]))
-    return Table(printable(f"{name} · {metric.name}"), rows, [("", picture(columns, metric.text, printable(name)))])
+    return Table(
+        printable(f"{name} · {metric.name}"), rows, [("", picture(columns, metric.text, printable(name)))]
+    )
 
 
 def _unmeasured(plan: Plan, records: Sequence[Record]) -> list[str]:
@@ -89,7 +116,8 @@ def _unmeasured(plan: Plan, records: Sequence[Record]) -> list[str]:
 
 
 def _odd_line(cell: Cell) -> str:
-    values = f"{cell.metric.text(cell.value)}, its type {printable(cell.type)} has {cell.metric.text(cell.of_type)}"
+    text = cell.metric.text
+    values = f"{text(cell.value)}, its type {printable(cell.type)} has {text(cell.of_type)}"
     return printable(f"{cell.node}: {cell.test}: {values} ({_percent(cell)})")
 
 

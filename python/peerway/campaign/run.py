@@ -1,5 +1,5 @@
-"""The runner: starts keepers, as many as the limits allow, until everything is on the disk or was tried often enough. It may be killed at
-any time: keepers go on, and the next runner finds what they did.
+"""The runner: starts keepers, as many as the limits allow, until everything is on the disk or was tried often
+enough. It may be killed at any time: keepers go on, and the next runner finds what they did.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ class Runner:
             self._left.given_up[task.id] = why
         if self._in_a_row[task.node] >= max(2, self._plan.tries) and task.node not in self._left.aside:
             self._left.aside[task.node] = why
-            self._say(f"{task.node} is set aside after {self._in_a_row[task.node]} failures in a row; the others go on")
+            self._say(
+                f"{task.node} is set aside after {self._in_a_row[task.node]} failures in a row; others go on"
+            )
 
     def _is_lost(self, task: Task) -> bool:
         """Whether it is not tried in this pass any more."""
@@ -92,12 +94,16 @@ class Runner:
         return task.id in self._left.given_up
 
     def _start(self, waiting: dict[str, Task]) -> list[str]:
-        """Start what may be started now, in the order of the plan; what failed waits for the end of its round."""
+        """Start what may be started now, in the order of the plan; what failed waits for the end of its
+        round.
+        """
         if not waiting or len(self._nodes()) >= self._plan.nodes_at_once or not self._may_start():
             return []
         started: list[str] = []
         busy = self._nodes()
-        for name, task in sorted(waiting.items(), key=lambda item: (item[1].round, self._failures.get(item[0], 0))):
+        for name, task in sorted(
+            waiting.items(), key=lambda item: (item[1].round, self._failures.get(item[0], 0))
+        ):
             if len(busy) >= self._plan.nodes_at_once:
                 break
             if task.node in busy:
@@ -120,7 +126,11 @@ class Runner:
         now = time.localtime()
         if not in_window(self._plan.window, now.tm_hour * 60 + now.tm_min):
             why = "the time window is closed"
-        elif self._plan.busy is not None and (share := self._starter.share_busy()) is not None and share > self._plan.busy:
+        elif (
+            self._plan.busy is not None
+            and (share := self._starter.share_busy()) is not None
+            and share > self._plan.busy
+        ):
             why = f"{share:.0%} of the cluster is busy"
         if why and not self._running:
             self._say(f"waiting: {why}")

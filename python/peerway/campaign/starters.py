@@ -39,9 +39,14 @@ def starter(plan: Plan, journal: Journal) -> Starter:
 def words(plan: Plan, journal: Journal, task: Task, argv: list[str]) -> list[str]:
     """The command line of a keeper."""
     told = {
-        "id": task.id, "node": task.node, "type": task.type, "round": task.round, "campaign": plan.name, "argv": argv,
+        "id": task.id,
+        "node": task.node,
+        "type": task.type,
+        "round": task.round,
+        "campaign": plan.name,
+        "argv": argv,
         "limit_s": plan.time_s + (0 if argv[0] == "sh" else _GRACE_S),
-    }  # fmt: skip
+    }
     return [sys.executable, "-m", "peerway.campaign.keep", str(journal.folder.absolute()), json.dumps(told)]
 
 
@@ -78,7 +83,9 @@ class Hosts:
 
 
 class Slurm:
-    """Keepers as jobs, one a measurement, on the node that it is of. The folder must be on a file system that the nodes share."""
+    """Keepers as jobs, one a measurement, on the node that it is of. The folder must be on a file system that
+    the nodes share.
+    """
 
     look_s = 3.0  # the controller has others to serve
 
@@ -92,11 +99,23 @@ class Slurm:
         minutes = int((self._plan.time_s + _GRACE_S) // 60) + 1
         done = subprocess.run(
             [
-                "sbatch", "--parsable", f"--nodelist={task.node}", "--nodes=1", "--ntasks=1", "--no-requeue", f"--time={minutes}",
-                f"--job-name=peerway-{self._plan.name}"[:60], "--output=/dev/null", *self._plan.options, f"--wrap=exec {keeper}",
+                "sbatch",
+                "--parsable",
+                f"--nodelist={task.node}",
+                "--nodes=1",
+                "--ntasks=1",
+                "--no-requeue",
+                f"--time={minutes}",
+                f"--job-name=peerway-{self._plan.name}"[:60],
+                "--output=/dev/null",
+                *self._plan.options,
+                f"--wrap=exec {keeper}",
             ],
-            capture_output=True, text=True, check=False, timeout=_SLURM_S,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SLURM_S,
+        )
         if done.returncode:
             raise OSError(f"sbatch: {done.stderr.strip()[-400:]}")
         self._jobs[task.id] = done.stdout.strip().partition(";")[0]
@@ -108,7 +127,11 @@ class Slurm:
         if not mine:
             return set()
         done = subprocess.run(
-            ["squeue", "--noheader", "--format=%i", "--me"], capture_output=True, text=True, check=False, timeout=_SLURM_S
+            ["squeue", "--noheader", "--format=%i", "--me"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SLURM_S,
         )
         if done.returncode:
             return set(mine)
@@ -119,7 +142,13 @@ class Slurm:
 
     def share_busy(self) -> float | None:
         """Allocated CPUs of all."""
-        done = subprocess.run(["sinfo", "--noheader", "--format=%C"], capture_output=True, text=True, check=False, timeout=_SLURM_S)
+        done = subprocess.run(
+            ["sinfo", "--noheader", "--format=%C"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SLURM_S,
+        )
         allocated, total = 0, 0
         for line in done.stdout.split():
             parts = [int(part) for part in line.split("/") if part.isdecimal()]
@@ -129,18 +158,22 @@ class Slurm:
 
 
 def from_slurm() -> str:
-    """The node types of a cluster, by partition and features, as the lines of a campaign's table. Raises OSError."""
+    """The node types of a cluster, by partition and features, as the lines of a campaign's table. Raises
+    OSError.
+    """
     done = subprocess.run(
-        ["sinfo", "--noheader", "--Node", "--format=%N|%R|%f"], capture_output=True, text=True, check=True, timeout=_SLURM_S
+        ["sinfo", "--noheader", "--Node", "--format=%N|%R|%f"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=_SLURM_S,
     )
     kinds: dict[str, list[str]] = {}
     seen: set[str] = set()
     for line in done.stdout.splitlines():
-        node, partition, features = (line.split("|") + ["", ""])[:3]
+        node, partition, features = [*line.split("|"), "", ""][:3]
         if node and node not in seen:  # a node of two partitions is of the first
             seen.add(node)
             name = partition if features in ("(null)", "") else f"{partition} {features}"
             kinds.setdefault(name, []).append(node)
     return "".join(f"{json.dumps(name)} = {json.dumps(nodes)}\n" for name, nodes in kinds.items())
-
-

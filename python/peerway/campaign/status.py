@@ -12,7 +12,9 @@ from peerway.campaign.plan import Plan
 
 @dataclass(frozen=True)
 class Status:
-    """Counts of measurements, and the seconds that are left by the pace of those that ended; None before the first."""
+    """Counts of measurements, and the seconds that are left by the pace of those that ended; None before the
+    first.
+    """
 
     total: int
     done: int
@@ -23,7 +25,10 @@ class Status:
 
     def lines(self) -> list[str]:
         """For people."""
-        found = [f"{self.done} of {self.total} measurements are on the disk, {self.running} run, {self.rounds} rounds are whole"]
+        found = [
+            f"{self.done} of {self.total} measurements are on the disk, {self.running} run, "
+            f"{self.rounds} rounds are whole"
+        ]
         if self.done < self.total and self.left_s is not None:
             found.append(f"about {time_left(self.left_s)} left, without pauses")
         found += [f"{name} failed: {why}" for name, why in self.failed.items()]
@@ -40,6 +45,10 @@ def status(plan: Plan, journal: Journal) -> Status:
     each = median(past.seconds.values()) if past.seconds else None
     lacking = {task.round for task in waiting}
     return Status(
-        len(tasks), len(tasks) - len(waiting), running, {t.id: past.why[t.id] for t in waiting if t.id in past.why},
-        None if each is None else each * len(waiting) / nodes, plan.repeats - len(lacking),
-    )  # fmt: skip
+        len(tasks),
+        len(tasks) - len(waiting),
+        running,
+        {t.id: past.why[t.id] for t in waiting if t.id in past.why},
+        None if each is None else each * len(waiting) / nodes,
+        plan.repeats - len(lacking),
+    )

@@ -53,9 +53,16 @@ def command() -> None:
 
 @command.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--nodes", default="", metavar="LIST", help="As node[01-16]; several with spaces  [default: as Slurm says, else this host]")
+@click.option(
+    "--nodes",
+    default="",
+    metavar="LIST",
+    help="As node[01-16]; several with spaces  [default: as Slurm says, else this host]",
+)
 def init(folder: Path, nodes: str) -> None:
-    """Make FOLDER with a campaign.toml to edit: node types by the partitions and features of Slurm, or as given."""
+    """Make FOLDER with a campaign.toml to edit: node types by the partitions and features of Slurm, or as
+    given.
+    """
     import shutil
     import subprocess
 
@@ -68,16 +75,24 @@ def init(folder: Path, nodes: str) -> None:
     try:
         listed = from_slurm() if by == "slurm" else f"all = {json.dumps(nodes.split() or ['localhost'])}\n"
     except (OSError, subprocess.SubprocessError) as error:
-        raise click.ClickException(f"sinfo does not tell the nodes ({error}); name them with --nodes") from None
+        raise click.ClickException(
+            f"sinfo does not tell the nodes ({error}); name them with --nodes"
+        ) from None
     folder.mkdir(parents=True, exist_ok=True)
-    text = _BEGINNING.format(folder=folder, name=json.dumps(folder.absolute().name), seed=int(time.time()), nodes=listed, by=by)
+    text = _BEGINNING.format(
+        folder=folder, name=json.dumps(folder.absolute().name), seed=int(time.time()), nodes=listed, by=by
+    )
     path.write_text(text)
     say(f"{path}: edit its tests, then run `peerway campaign run {folder}`")
 
 
 @command.command()
 @_FOLDER
-@click.option("--health", is_flag=True, help="One round, in under five minutes a node: a line for each node, and 1 where one is odd.")
+@click.option(
+    "--health",
+    is_flag=True,
+    help="One round, in under five minutes a node: a line for each node, and 1 where one is odd.",
+)
 def run(folder: Path, health: bool) -> None:
     """Measure what FOLDER lacks. It may be ended at any time, and goes on where it was."""
     plan = _plan(folder)
@@ -88,7 +103,9 @@ def run(folder: Path, health: bool) -> None:
         say(f"not measured: {name}: {why}", err=True)
     _show_status(plan, Journal(folder))
     if left.given_up:
-        raise click.ClickException(f"{len(left.given_up)} measurements are lacking; `peerway campaign run {folder}` tries them again")
+        raise click.ClickException(
+            f"{len(left.given_up)} measurements are lacking; `peerway campaign run {folder}` tries them again"
+        )
 
 
 @command.command()
@@ -100,7 +117,9 @@ def status(folder: Path) -> None:
 
 @command.command()
 @_FOLDER
-@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("campaign.html"), show_default=True)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), default=Path("campaign.html"), show_default=True
+)
 def report(folder: Path, out: Path) -> None:
     """Make a page of what FOLDER has: the cluster as a map, each test by node type, odd nodes by name."""
     from peerway.campaign.report import render
@@ -112,15 +131,25 @@ def report(folder: Path, out: Path) -> None:
     except RecordError as error:
         raise BadInput(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"cannot write {out}: {error.strerror or error}; name another file with -o") from None
+        raise click.ClickException(
+            f"cannot write {out}: {error.strerror or error}; name another file with -o"
+        ) from None
     say(f"{out}: {len(page.encode()) / 1e6:.1f} MB", err=True)
 
 
 @command.command()
 @click.argument("before", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.argument("after", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--factor", "factors", multiple=True, metavar="NAME", help="What the upgrade was meant to change, as kernel or server_version.")
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+@click.option(
+    "--factor",
+    "factors",
+    multiple=True,
+    metavar="NAME",
+    help="What the upgrade was meant to change, as kernel or server_version.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True
+)
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Also a page, with all points.")
 def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out: Path | None) -> None:
     """The study: two campaigns by node type, and what may be called an effect of the upgrade."""
@@ -137,7 +166,10 @@ def _plan(folder: Path) -> plans.Plan:
     except plans.BadPlan as error:
         raise BadInput(str(error)) from None
     except OSError as error:
-        raise BadInput(f"{folder} has no campaign: {plans.NAME}: {error.strerror}; `peerway campaign init {folder}` makes one") from None
+        raise BadInput(
+            f"{folder} has no campaign: {plans.NAME}: {error.strerror}; "
+            f"`peerway campaign init {folder}` makes one"
+        ) from None
 
 
 def _records(folder: Path) -> list[Record]:
@@ -157,7 +189,9 @@ def _told() -> Iterator[None]:
     except (Busy, Changed) as error:
         raise BadInput(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"cannot write {error.filename or 'the journal'}: {error.strerror}") from None
+        raise click.ClickException(
+            f"cannot write {error.filename or 'the journal'}: {error.strerror}"
+        ) from None
 
 
 def _run(plan: plans.Plan, journal: Journal) -> Left:
@@ -169,7 +203,11 @@ def _run(plan: plans.Plan, journal: Journal) -> Left:
             journal.begin(plan.text)
             return Runner(plan, journal, starter(plan, journal), lambda line: say(line, err=True)).run()
     except Ended as end:
-        say(f"ended by {end.name}; measurements that run go on, and `peerway campaign run {journal.folder}` goes on from there", err=True)
+        say(
+            f"ended by {end.name}; measurements that run go on, and "
+            f"`peerway campaign run {journal.folder}` goes on from there",
+            err=True,
+        )
         raise Exit(end.code) from None
 
 
@@ -186,15 +224,25 @@ def _health(folder: Path, plan: plans.Plan) -> int:
 
     place = folder / time.strftime("health-%Y%m%dT%H%M%S", time.gmtime())
     place.mkdir()
-    plan = replace(plan, repeats=1, tries=1, time_s=min(plan.time_s, _HEALTH_S / len(plan.tests)), nodes_at_once=max(plan.nodes_at_once, 1))
+    plan = replace(
+        plan,
+        repeats=1,
+        tries=1,
+        time_s=min(plan.time_s, _HEALTH_S / len(plan.tests)),
+        nodes_at_once=max(plan.nodes_at_once, 1),
+    )
     journal = Journal(place)
     left = _run(plan, journal)
     found = cells(journal.records())
     bad = 0
     for node, kind in plan.type_of().items():
         own = [cell for cell in found if cell.node == node]
-        failed = [f"{name.split('.')[1]}: {why}" for name, why in left.given_up.items() if name.endswith(f".{node}")]
-        odd = [f"{c.test} {c.metric.text(c.value)}, its type {c.metric.text(c.of_type)}" for c in own if c.odd]
+        failed = [
+            f"{name.split('.')[1]}: {why}" for name, why in left.given_up.items() if name.endswith(f".{node}")
+        ]
+        odd = [
+            f"{c.test} {c.metric.text(c.value)}, its type {c.metric.text(c.of_type)}" for c in own if c.odd
+        ]
         bad += bool(failed or odd or not own)
         verdict = "failed" if failed or not own else "odd" if odd else "ok"
         shown = failed + odd or [f"{c.test} {c.metric.text(c.value)}" for c in own[:3]]

@@ -52,8 +52,12 @@ _FIELDS = (*IDENTITY, *SURROUNDINGS)
     show_default=True,
     help="node-type: a row for each node type, as upgrades are published.",
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="With --table node-type: a page, with all points.")
-@click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="With --table node-type: a page, with all points."
+)
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
+)
 @click.option(
     "--fail-on-slowdown",
     type=click.FloatRange(min=0),

@@ -1,4 +1,6 @@
-"""The table by node type on the terminal, as CSV, as JSON or as a page: of `peerway compare` and of `peerway campaign compare`."""
+"""The table by node type on the terminal, as CSV, as JSON or as a page: of `peerway compare` and of `peerway
+campaign compare`.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +43,26 @@ def show_node_types(
         try:
             write(out, render(found, names[0], names[1], factors))
         except OSError as error:
-            raise click.ClickException(f"cannot write {out}: {error.strerror or error}; name another file with -o") from None
+            raise click.ClickException(
+                f"cannot write {out}: {error.strerror or error}; name another file with -o"
+            ) from None
     return found
 
 
 def _as_json(row: Row) -> dict[str, Any]:
     return row.pair.key.as_dict() | {
-        "node_type": row.node_type, "metric": row.metric.field, "n": [row.before.n, row.after.n], "mean": [row.before.mean, row.after.mean],
-        "median": [row.before.median, row.after.median], "spread": [row.before.spread, row.after.spread],
-        "mean_speedup_percent": row.mean_percent, "speedup_percent": row.percent, "interval_percent": [row.low, row.high], "p": row.p,
-        "samples": list(row.samples), "rounds_a_sample": row.joined, "besides": list(row.besides), "verdict": row.verdict,
-    }  # fmt: skip
+        "node_type": row.node_type,
+        "metric": row.metric.field,
+        "n": [row.before.n, row.after.n],
+        "mean": [row.before.mean, row.after.mean],
+        "median": [row.before.median, row.after.median],
+        "spread": [row.before.spread, row.after.spread],
+        "mean_speedup_percent": row.mean_percent,
+        "speedup_percent": row.percent,
+        "interval_percent": [row.low, row.high],
+        "p": row.p,
+        "samples": list(row.samples),
+        "rounds_a_sample": row.joined,
+        "besides": list(row.besides),
+        "verdict": row.verdict,
+    }

@@ -51,11 +51,13 @@ def one_of(allowed: tuple[str, ...]) -> Any:
 
 @click.group(cls=Measures)
 def command() -> None:
-    """Measure a mounted file system: `peerway storage FOLDER [TEST]...`, or `peerway storage import FILE...`."""
+    """Measure a mounted file system: `peerway storage FOLDER [TEST]...`, or import the results of others."""
 
 
 _OUT = click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the records here; - is standard output."
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the records here; - is standard output.",
 )
 _APPEND = click.option("--append", is_flag=True, help="Keep the records of --out and add to them.")
 _NODE_TYPE = click.option(
@@ -66,22 +68,98 @@ _NODE_TYPE = click.option(
 @command.command("measure")
 @click.argument("folder", callback=parsed(Path))  # no click.Path: it would look at a mount that may hang
 @click.argument("tests", nargs=-1, type=click.Choice(TESTS), metavar="[TEST]...")
-@click.option("--engine", "engines", default="posix", show_default=True, callback=parsed(names), metavar="LIST", help="posix, fio, gds.")
-@click.option("--size", default="1G", show_default=True, callback=parsed(shapes.parse_size), metavar="BYTES", help="Of the file of a stream.")
-@click.option("--block", default="1M", show_default=True, callback=parsed(shapes.parse_size), metavar="BYTES", help="Of one read or write.")
-@click.option("--streams", default="1,4,all", show_default=True, callback=parsed(streams_of), metavar="LIST", help="At once on a node.")
-@click.option("--mode", "modes", default="buffered", show_default=True, callback=one_of(MODES), metavar="LIST", help="buffered, fsync, direct.")
-@click.option("--states", default=",".join(STATES), show_default=True, callback=one_of(STATES), metavar="LIST", help="Of the caches, for reads.")
-@click.option("--drop-server", default="", metavar="COMMAND", help="What drops the server's cache, for after_drop; nothing else does.")
-@click.option("--small-files", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="A stream, for metadata.")
-@click.option("--random-blocks", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="A stream, for random.")
-@click.option("--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Whole runs, for `peerway compare`.")
-@click.option("--limit", "limit_s", type=click.FloatRange(0.1), default=600, show_default=True, help="Seconds for one operation.")
+@click.option(
+    "--engine",
+    "engines",
+    default="posix",
+    show_default=True,
+    callback=parsed(names),
+    metavar="LIST",
+    help="posix, fio, gds.",
+)
+@click.option(
+    "--size",
+    default="1G",
+    show_default=True,
+    callback=parsed(shapes.parse_size),
+    metavar="BYTES",
+    help="Of the file of a stream.",
+)
+@click.option(
+    "--block",
+    default="1M",
+    show_default=True,
+    callback=parsed(shapes.parse_size),
+    metavar="BYTES",
+    help="Of one read or write.",
+)
+@click.option(
+    "--streams",
+    default="1,4,all",
+    show_default=True,
+    callback=parsed(streams_of),
+    metavar="LIST",
+    help="At once on a node.",
+)
+@click.option(
+    "--mode",
+    "modes",
+    default="buffered",
+    show_default=True,
+    callback=one_of(MODES),
+    metavar="LIST",
+    help="buffered, fsync, direct.",
+)
+@click.option(
+    "--states",
+    default=",".join(STATES),
+    show_default=True,
+    callback=one_of(STATES),
+    metavar="LIST",
+    help="Of the caches, for reads.",
+)
+@click.option(
+    "--drop-server",
+    default="",
+    metavar="COMMAND",
+    help="What drops the server's cache, for after_drop; nothing else does.",
+)
+@click.option(
+    "--small-files",
+    type=click.IntRange(1, 1_000_000),
+    default=1000,
+    show_default=True,
+    help="A stream, for metadata.",
+)
+@click.option(
+    "--random-blocks",
+    type=click.IntRange(1, 1_000_000),
+    default=1000,
+    show_default=True,
+    help="A stream, for random.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="Whole runs, for `peerway compare`.",
+)
+@click.option(
+    "--limit",
+    "limit_s",
+    type=click.FloatRange(0.1),
+    default=600,
+    show_default=True,
+    help="Seconds for one operation.",
+)
 @_NODE_TYPE
 @_OUT
 @_APPEND
 @hosts_options
-def measure(folder: Path, out: Path | None, append: bool, hosts: Hosts, engines: list[str], **asked: Any) -> None:
+def measure(
+    folder: Path, out: Path | None, append: bool, hosts: Hosts, engines: list[str], **asked: Any
+) -> None:
     """Write and read files below FOLDER, prove what the caches held, and remove everything again.
 
     \b
@@ -127,7 +205,9 @@ def measure(folder: Path, out: Path | None, append: bool, hosts: Hosts, engines:
 @_OUT
 @_APPEND
 def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: bool) -> None:
-    """Make records of the results of IOR, mdtest, elbencho, fio and gdsio; each FILE is recognised by what it holds."""
+    """Make records of the results of IOR, mdtest, elbencho, fio and gdsio; each FILE is recognised by what it
+    holds.
+    """
     from peerway.storage.imports import BadResult, read
 
     with closing(Outputs(out, append, "jsonl" if out in (None, STANDARD) else "table")) as outputs:
@@ -148,8 +228,17 @@ def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: b
 
 @command.command()
 @click.argument("folder", callback=parsed(Path))  # no click.Path: it would look at a mount that may hang
-@click.option("--limit", "limit_s", type=click.FloatRange(0.1), default=600, show_default=True, help="Seconds for one operation.")
-@click.option("--others", is_flag=True, help="Also what runs on other hosts have left: see first that none is running.")
+@click.option(
+    "--limit",
+    "limit_s",
+    type=click.FloatRange(0.1),
+    default=600,
+    show_default=True,
+    help="Seconds for one operation.",
+)
+@click.option(
+    "--others", is_flag=True, help="Also what runs on other hosts have left: see first that none is running."
+)
 def clean(folder: Path, limit_s: float, others: bool) -> None:
     """Remove from FOLDER what runs that were killed have left there: by their manifests, and nothing else."""
     from peerway.storage.folder import clean as clean_place
@@ -184,7 +273,9 @@ def _runs(request: Request, hosts: Hosts, results: Results) -> str:
 
     try:
         if hosts.named:
-            measure_on(replace(request, launch=hosts.words()), len({host.name for host in hosts.named}), results)
+            measure_on(
+                replace(request, launch=hosts.words()), len({host.name for host in hosts.named}), results
+            )
         else:
             measure_here(request, results)
     except (BadRequest, PlanRefused) as error:
@@ -206,5 +297,3 @@ def _show(results: Results, form: str) -> None:
     notes = Terminal(stderr=True)
     for note in results.notes:
         notes.print(Text(f"note: {note}", style="dim"), soft_wrap=True)
-
-

@@ -41,13 +41,17 @@ def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
     for factor in factors:
         before, after = (_values(_all(pairs, side), factor) for side in ("before", "after"))
         if before == after:
-            lines.append(f"{factor.removeprefix(_EXTRA)} was to change, but is {listed(before)} on both sides")
+            lines.append(
+                f"{factor.removeprefix(_EXTRA)} was to change, but is {listed(before)} on both sides"
+            )
     return lines + _load(both) + _mixtures(both, factors) + _not_validated(pairs)
 
 
 def stated(pairs: Sequence[Pair], factors: Sequence[str]) -> str:
     """How the stated factors changed: "driver: 550.54 -> 580.65"."""
-    ends = [[listed(_values(_all(pairs, side), _full(name))) for side in ("before", "after")] for name in factors]
+    ends = [
+        [listed(_values(_all(pairs, side), _full(name))) for side in ("before", "after")] for name in factors
+    ]
     return "; ".join(
         f"{name}: {before} -> {after}" for name, (before, after) in zip(factors, ends, strict=True)
     )
@@ -74,7 +78,8 @@ def _names(pairs: Iterable[Pair]) -> list[str]:
         for pair in pairs
         for record in (*pair.before, *pair.after)
         for name, value in record.extra.items()
-        if isinstance(value, str | bool) and name not in (RUN, NODE_TYPE)  # settings; numbers in extra are mostly results
+        if isinstance(value, str | bool)
+        and name not in (RUN, NODE_TYPE)  # settings; numbers in extra are mostly results
     }
     return [*SURROUNDINGS, *sorted(extras)]
 

@@ -12,13 +12,48 @@ from rich.cells import cell_len
 from peerway.compare.node_types import Row, Side
 from peerway.units import size_text
 
-HEAD = ("node type", "n", "before", "after", "speed-up", "median before", "median after", "speed-up", "95 %", "p", "verdict")
+HEAD = (
+    "node type",
+    "n",
+    "before",
+    "after",
+    "speed-up",
+    "median before",
+    "median after",
+    "speed-up",
+    "95 %",
+    "p",
+    "verdict",
+)
 _COLUMNS = (
-    "test", "via", "shape", "bytes", "ranks", "node_type", "n_before", "n_after", "nodes_before", "nodes_after", "unit", "mean_before",
-    "mean_after", "speedup_percent", "median_before", "median_after", "spread_before_percent", "spread_after_percent",
-    "samples_before", "samples_after", "rounds_a_sample", "sample_speedup_percent", "low_percent", "high_percent", "p", "verdict",
+    "test",
+    "via",
+    "shape",
+    "bytes",
+    "ranks",
+    "node_type",
+    "n_before",
+    "n_after",
+    "nodes_before",
+    "nodes_after",
+    "unit",
+    "mean_before",
+    "mean_after",
+    "speedup_percent",
+    "median_before",
+    "median_after",
+    "spread_before_percent",
+    "spread_after_percent",
+    "samples_before",
+    "samples_after",
+    "rounds_a_sample",
+    "sample_speedup_percent",
+    "low_percent",
+    "high_percent",
+    "p",
+    "verdict",
     "besides",
-)  # fmt: skip
+)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
 
@@ -30,12 +65,16 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
         widths = [max(cell_len(line[i]) for line in cells) for i in range(len(HEAD))]
         yield title
         for line in cells:
-            yield "  " + "  ".join(c + " " * (w - cell_len(c)) for c, w in zip(line, widths, strict=True)).rstrip()
+            yield (
+                "  "
+                + "  ".join(c + " " * (w - cell_len(c)) for c, w in zip(line, widths, strict=True)).rstrip()
+            )
         for row in several:
             yield from (f"  {row.node_type}: {note}" for note in notes_of(row))
         yield ""
     yield (
-        "n: measurements. Before, after and the first speed-up are means, as published tables have them. The second speed-up is of "
+        "n: measurements. Before, after and the first speed-up are means, as published tables have them. The "
+        "second speed-up is of "
         "the samples, with its 95 % interval; p is corrected for all rows."
     )
 
@@ -57,7 +96,9 @@ def notes_of(row: Row) -> list[str]:
     if row.left_out:
         found.append(f"only one side has {', '.join(row.left_out)}; the samples are without")
     if row.joined > 1:
-        found.append(f"{row.joined} neighbouring rounds are one sample: they were alike, as under a load that drifts")
+        found.append(
+            f"{row.joined} neighbouring rounds are one sample: they were alike, as under a load that drifts"
+        )
     return found
 
 
@@ -68,9 +109,18 @@ def cells_of(row: Row) -> tuple[str, ...]:
     interval = "none" if row.low is None or row.high is None else f"[{row.low:+.1f}, {row.high:+.1f}]"
     p = "-" if row.p is None else "<0.001" if row.p < 0.001 else f"{row.p:.3f}"
     return (
-        row.node_type, n, text(row.before.mean), text(row.after.mean), _signed(row.mean_percent), _middle(row, row.before),
-        _middle(row, row.after), _signed(row.percent), interval, p, row.verdict,
-    )  # fmt: skip
+        row.node_type,
+        n,
+        text(row.before.mean),
+        text(row.after.mean),
+        _signed(row.mean_percent),
+        _middle(row, row.before),
+        _middle(row, row.after),
+        _signed(row.percent),
+        interval,
+        p,
+        row.verdict,
+    )
 
 
 def as_csv(rows: Sequence[Row]) -> str:
@@ -83,11 +133,34 @@ def as_csv(rows: Sequence[Row]) -> str:
         writer.writerow(
             _inert(value)
             for value in (
-                r.test, r.via, r.shape, r.bytes, r.ranks, row.node_type, b.n, a.n, b.nodes, a.nodes, row.metric.field, b.mean, a.mean,
-                row.mean_percent, b.median, a.median, _times100(b.spread), _times100(a.spread), *row.samples, row.joined,
-                row.percent, row.low, row.high, row.p, row.verdict, "; ".join(row.besides),
+                r.test,
+                r.via,
+                r.shape,
+                r.bytes,
+                r.ranks,
+                row.node_type,
+                b.n,
+                a.n,
+                b.nodes,
+                a.nodes,
+                row.metric.field,
+                b.mean,
+                a.mean,
+                row.mean_percent,
+                b.median,
+                a.median,
+                _times100(b.spread),
+                _times100(a.spread),
+                *row.samples,
+                row.joined,
+                row.percent,
+                row.low,
+                row.high,
+                row.p,
+                row.verdict,
+                "; ".join(row.besides),
             )
-        )  # fmt: skip
+        )
     return out.getvalue()
 
 

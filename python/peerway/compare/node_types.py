@@ -1,8 +1,8 @@
-"""The table by node type, in the form in which centres publish an upgrade: node type, n, before, after, speed-up %; and beside it what
-tells an effect from chance.
+"""The table by node type, in the form in which centres publish an upgrade: node type, n, before, after,
+speed-up %; and beside it what tells an effect from chance.
 
-A sample is a round of a campaign (samples.py). A difference is called an effect of the upgrade only where nothing else changed: whatever
-else did is named, and the row is "not attributable".
+A sample is a round of a campaign (samples.py). A difference is called an effect of the upgrade only where
+nothing else changed: whatever else did is named, and the row is "not attributable".
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ NO_TYPE = "(no type)"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a row: measurements, nodes, their mean and median, and half the distance of the quartiles relative to the median."""
+    """One side of a row: measurements, nodes, their mean and median, and half the distance of the quartiles
+    relative to the median.
+    """
 
     n: int
     nodes: int
@@ -41,7 +43,9 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One test of one node type. `mean_percent` is the published number: of the means. `percent`, `low` and `high` are of the samples."""
+    """One test of one node type. `mean_percent` is the published number: of the means. `percent`, `low` and
+    `high` are of the samples.
+    """
 
     pair: Pair
     metric: Metric
@@ -74,24 +78,47 @@ def rows(
     pairs = [p for p in pair_up(before, after, ("node_type",), factors) if p.before and p.after]
     pairs.sort(key=lambda p: str(p.key.get("node_type")))
     pairs.sort(key=lambda p: tuple(str(v) for n, v in p.key.as_dict().items() if n != "node_type"))
-    drawn = [(p, metric, samples_of(p, metric)) for p in pairs for metric in [metric_of(p.before[0].test, asked)]]
+    drawn = [
+        (p, metric, samples_of(p, metric)) for p in pairs for metric in [metric_of(p.before[0].test, asked)]
+    ]
     drawn = [(p, metric, s) for p, metric, s in drawn if s.before.size and s.after.size]
-    found = judged([(s.before, s.after) for _, _, s in drawn], [metric.more_is_better for _, metric, _ in drawn])
+    found = judged(
+        [(s.before, s.after) for _, _, s in drawn], [metric.more_is_better for _, metric, _ in drawn]
+    )
     return [_row(p, m, s, factors, *numbers) for (p, m, s), numbers in zip(drawn, found, strict=True)]
 
 
 def _row(
-    pair: Pair, metric: Metric, samples: Samples, factors: Sequence[str],
-    speedup: float | None, low: float | None, high: float | None, p: float | None, verdict: Verdict,
-) -> Row:  # fmt: skip
+    pair: Pair,
+    metric: Metric,
+    samples: Samples,
+    factors: Sequence[str],
+    speedup: float | None,
+    low: float | None,
+    high: float | None,
+    p: float | None,
+    verdict: Verdict,
+) -> Row:
     old, new = (_side(records, metric) for records in (pair.before, pair.after))
     good, bad = (new.mean, old.mean) if metric.more_is_better else (old.mean, new.mean)
     besides = moved_besides(pair, (*factors, *(("host",) if samples.same_nodes else ())))
     return Row(
-        pair, metric, str(pair.key.get("node_type") or NO_TYPE), old, new, (good / bad - 1) * 100 if bad else None, _percent(speedup),
-        _percent(low), _percent(high), p, (samples.before.size, samples.after.size), samples.joined, tuple(besides),
-        samples.left_out, verdict,
-    )  # fmt: skip
+        pair,
+        metric,
+        str(pair.key.get("node_type") or NO_TYPE),
+        old,
+        new,
+        (good / bad - 1) * 100 if bad else None,
+        _percent(speedup),
+        _percent(low),
+        _percent(high),
+        p,
+        (samples.before.size, samples.after.size),
+        samples.joined,
+        tuple(besides),
+        samples.left_out,
+        verdict,
+    )
 
 
 def _side(records: Sequence[Record], metric: Metric) -> Side:
@@ -99,7 +126,14 @@ def _side(records: Sequence[Record], metric: Metric) -> Side:
     middle = float(np.median(values))
     low, high = np.percentile(values, (25, 75))
     spread = float(high - low) / 2 / middle if values.size > 1 and middle else None
-    return Side(values.size, len({r.host for r in records}), float(values.mean()), middle, spread, tuple(map(float, values)))
+    return Side(
+        values.size,
+        len({r.host for r in records}),
+        float(values.mean()),
+        middle,
+        spread,
+        tuple(map(float, values)),
+    )
 
 
 def _percent(ratio: float | None) -> float | None:

@@ -1,11 +1,11 @@
 """Samples of a node type: what is independent of each other among measurements on many nodes over days.
 
-Measurements of one node are alike, and so are those of one hour. So a sample is a round: the median over all nodes of their values, each
-relative to that node's own level. A slow node, or one that is missing for a while, then changes no sample by itself. Nodes that only one
-side has are left out, and named.
+Measurements of one node are alike, and so are those of one hour. So a sample is a round: the median over all
+nodes of their values, each relative to that node's own level. A slow node, or one that is missing for a
+while, then changes no sample by itself. Nodes that only one side has are left out, and named.
 
-A load that goes with the day makes neighbouring rounds alike, too. Where a side covers a day, its daily cycle is fitted and taken out;
-then neighbours are joined as long as they are still correlated.
+A load that goes with the day makes neighbouring rounds alike, too. Where a side covers a day, its daily cycle
+is fitted and taken out; then neighbours are joined as long as they are still correlated.
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ if TYPE_CHECKING:
 
 _DAY_S = 86400
 _LEAST_ROUNDS = 10  # below these, no correlation can be told
-_CORRELATED = 1.0  # in standard errors of a correlation that is none: joining too early costs power, too late costs truth
+# In standard errors of a correlation that is none: joining too early costs power, too late costs truth.
+_CORRELATED = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Those of both sides. `joined`: how many neighbouring rounds one of them is. `same_nodes`: it is about nodes that both sides have."""
+    """Those of both sides. `joined`: how many neighbouring rounds one of them is. `same_nodes`: it is about
+    nodes that both sides have.
+    """
 
     before: NDArray[Any]
     after: NDArray[Any]
@@ -94,7 +97,9 @@ def _without_day(values: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
     angle = 2 * pi * (times % _DAY_S) / _DAY_S
     waves = np.stack([np.ones_like(angle), np.sin(angle), np.cos(angle)], axis=1)
     fitted = np.linalg.lstsq(waves, np.log(values), rcond=None)[0]
-    rest = np.log(values) - waves @ fitted  # which is narrower than the truth, by the freedom that the fit took
+    rest = (
+        np.log(values) - waves @ fitted
+    )  # which is narrower than the truth, by the freedom that the fit took
     return np.asarray(np.exp(fitted[0] + rest * sqrt(values.size / (values.size - 3))))
 
 

@@ -1,4 +1,6 @@
-"""The table by node type as a page of its own: the rows, and a plot with all points for each of them. It has no script."""
+"""The table by node type as a page of its own: the rows, and a plot with all points for each of them. It has
+no script.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +33,27 @@ class Part:
 def render(rows: Sequence[Row], before: str, after: str, factors: Sequence[str]) -> str:
     """The page; `before` and `after` are the names of the two sides."""
     parts = [_part(title, list(group)) for title, group in groupby(rows, key=title_of)]
-    return page("node_types.html.j2", parts=parts, head=HEAD, before=printable(before), after=printable(after), factors=factors)
+    return page(
+        "node_types.html.j2",
+        parts=parts,
+        head=HEAD,
+        before=printable(before),
+        after=printable(after),
+        factors=factors,
+    )
 
 
 def page(template: str, **values: object) -> str:
     """A page of a template beside the ones of `peerway report`, with their style."""
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, loader=jinja2.FunctionLoader(_asset)
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        loader=jinja2.FunctionLoader(_asset),
     )
-    return environment.get_template(template).render(css=Markup(_asset("page.css") + _asset("points.css")), **values)
+    return environment.get_template(template).render(
+        css=Markup(_asset("page.css") + _asset("points.css")), **values
+    )
 
 
 def _part(title: str, rows: list[Row]) -> Part:

@@ -1,4 +1,6 @@
-"""Points of two or more columns as a picture that needs no script: every value is shown, none is summed up in a bar."""
+"""Points of two or more columns as a picture that needs no script: every value is shown, none is summed up in
+a bar.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,10 @@ _TICKS = 5
 _SPREAD = 0.62  # of a column, over which its points are laid out, so that equal ones can be counted
 
 
-def picture(columns: Sequence[tuple[str, Sequence[float]]], text: Callable[[float], str], label: str) -> Markup:
-    """An SVG: a column of points for each (name, values), with a line at its median. `text` writes a value."""
+def picture(
+    columns: Sequence[tuple[str, Sequence[float]]], text: Callable[[float], str], label: str
+) -> Markup:
+    """An SVG: a column of points for each (name, values), with a line at its median; `text` writes one."""
     values = [v for _, several in columns for v in several]
     top = max(values) * 1.05 if values else 1.0
     bottom = max(0.0, min(values) - (top - min(values)) * 0.15) if values else 0.0
@@ -29,12 +33,19 @@ def picture(columns: Sequence[tuple[str, Sequence[float]]], text: Callable[[floa
         parts.append(f'<text x="{_LEFT - 6}" y="{y(at) + 4:.1f}" text-anchor="end">{escape(text(at))}</text>')
     for number, (name, several) in enumerate(columns):
         middle = _LEFT + wide * (number + 0.5)
-        dots = "".join(f"M{middle + wide * _SPREAD * (_place(i) - 0.5):.1f} {y(v):.1f}h0" for i, v in enumerate(several))
+        dots = "".join(
+            f"M{middle + wide * _SPREAD * (_place(i) - 0.5):.1f} {y(v):.1f}h0" for i, v in enumerate(several)
+        )
         parts.append(f'<path class="dots of-{number}" d="{dots}"/>')
         if several:
             half = wide * _SPREAD / 2
-            parts.append(f'<path class="middle" d="M{middle - half:.1f} {y(median(several)):.1f}h{2 * half:.1f}"/>')
-        parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(name)} (n={len(several)})</text>')
+            parts.append(
+                f'<path class="middle" d="M{middle - half:.1f} {y(median(several)):.1f}h{2 * half:.1f}"/>'
+            )
+        parts.append(
+            f'<text x="{middle:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">'
+            f"{escape(name)} (n={len(several)})</text>"
+        )
     return Markup("".join(parts) + "</svg>")  # all text in it was escaped
 
 

@@ -1,4 +1,4 @@
-"""What every record of a place says of it: file system, versions, stripes, fill level, and what else goes on."""
+"""What every record of a place says of it: file system, versions, stripes, fill level and other load."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import platform
 import shutil
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ def gather(request: Request, nodes: int, root: Path = places.ROOT) -> Facts:
     needed = request.most_bytes(nodes)
     if needed > space["free"]:
         raise BadRequest(
-            f"{request.place} has {about_text(space['free'])} free for you, and {about_text(needed)} are needed; "
+            f"{request.place} has {about_text(space['free'])} free for you, and {about_text(needed)} "
+            "are needed; "
             "choose a smaller --size or fewer --streams"
         )
     found = places.find(request.place, space["device"], root)
@@ -85,7 +87,9 @@ def _stripes(folder: Path) -> dict[str, str]:
 
 
 def parse_stripes(text: str) -> dict[str, str]:
-    """"stripe_count:  4 stripe_size: 1048576 ..." -> stripe_count and stripe_size."""
+    """ "stripe_count:  4 stripe_size: 1048576 ..." -> stripe_count and stripe_size."""
     words = text.replace("lmm_", "").split()
-    pairs = dict(zip(words, words[1:], strict=False))
-    return {name: pairs[f"{name}:"] for name in ("stripe_count", "stripe_size", "pattern") if f"{name}:" in pairs}
+    pairs = dict(pairwise(words))
+    return {
+        name: pairs[f"{name}:"] for name in ("stripe_count", "stripe_size", "pattern") if f"{name}:" in pairs
+    }

@@ -1,5 +1,5 @@
-"""The one folder that a run has below the place it was given: made with a manifest, removed at the end, and by a later run if this one
-was killed.
+"""The one folder that a run has below the place it was given: made with a manifest, removed at the end, and
+by a later run if this one was killed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class RunFolder:
         return self.place / f"peerway-storage-{self.token}" / f"{self.token}.{name}"
 
     def remove(self, begins: str = "") -> list[str]:
-        """Remove the files whose names begin so, or all and the folder. What is not ours is left, and named. Raises OperationFailed."""
+        """Remove the files whose names begin so, or all and the folder. What is not ours is left, and named.
+        Raises OperationFailed.
+        """
         answer = operate("remove", self.limit_s, place=self.place, token=self.token, begins=begins)
         foreign = [printable(name) for name in answer["names"]]
         more = answer["foreign"] - len(foreign)
@@ -67,7 +69,9 @@ class RunFolder:
 
 
 def clean(place: Path, limit_s: float, also_others: bool = False) -> list[str]:
-    """Remove what killed runs have left in a place, and say what was done. `also_others`: also of other hosts. Raises OperationFailed."""
+    """Remove what killed runs have left in a place, and say what was done. `also_others`: also of other
+    hosts. Raises OperationFailed.
+    """
     answer = operate("list", limit_s, place=place)
     said = []
     for token, text in zip(answer["tokens"], answer["manifests"], strict=True):

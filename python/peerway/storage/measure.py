@@ -1,4 +1,6 @@
-"""Goes through the cases of a request on one node, in step with the other nodes, and gives an outcome to `results` for each."""
+"""Goes through the cases of a request on one node, in step with the other nodes, and gives an outcome to
+`results` for each.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ class Measurement:
         """Everything that was asked for."""
         engines = [ENGINES[name] for name in self.request.engines]
         cases = [(engine, files) for engine in engines for files in self.request.files()]
-        small = [(n, one) for n in self.request.streams for one in (True, False)] if "metadata" in self.request.tests else []
+        small = (
+            [(n, one) for n in self.request.streams for one in (True, False)]
+            if "metadata" in self.request.tests
+            else []
+        )
         total = len(cases) + len(small)
         for done, (engine, files) in enumerate(cases):
             step(f"{engine.name} {files.name}", done, total)
@@ -71,7 +77,9 @@ class Measurement:
             self.turns.wait()
 
     def _write(self, engine: Engine, job: Job) -> bool:
-        """Write the files that will be read. Only `posix` writes what can be checked; of another engine only the time is taken."""
+        """Write the files that will be read. Only `posix` writes what can be checked; of another engine only
+        the time is taken.
+        """
         own = engine is self._posix
         self.turns.wait()
         try:
@@ -89,7 +97,9 @@ class Measurement:
 
     def _record_write(self, engine: Engine, job: Job, outcome: Outcome) -> None:
         kind = "shared" if job.files.shared else "sequential"
-        self.sink.moved(engine, "file_write_bw", "write", job.files, job.files.shape(kind, job.block), outcome, {})
+        self.sink.moved(
+            engine, "file_write_bw", "write", job.files, job.files.shape(kind, job.block), outcome, {}
+        )
 
     def _read_states(self, engine: Engine, job: Job, written: bool) -> None:
         for state in STATES:
@@ -107,7 +117,9 @@ class Measurement:
                 problem = self._neighbour_reads(job, problem)
             problem = problem or self._read(engine, job, state)
             if problem and written:
-                self.sink.note(f"read {state} by {engine.name} ({job.files.name}) was not measured: {problem}")
+                self.sink.note(
+                    f"read {state} by {engine.name} ({job.files.name}) was not measured: {problem}"
+                )
             self.turns.wait()
 
     def _impossible(self, state: State, files: Files) -> str:
@@ -116,7 +128,11 @@ class Measurement:
         if state == "warm_here" and files.direct:
             return "O_DIRECT passes the page cache by"
         if state == "after_drop" and not self.request.drop_server:
-            return "no command was given that drops the server's cache (--drop-server)" if self._explicit(state) else " "
+            return (
+                "no command was given that drops the server's cache (--drop-server)"
+                if self._explicit(state)
+                else " "
+            )
         return ""
 
     def _explicit(self, state: State) -> bool:
@@ -130,7 +146,9 @@ class Measurement:
             for path in self._paths(job):
                 operate("let-go", self.request.limit_s, path=path)
             if state == "after_drop":
-                status, _, err = finished(shlex.split(self.request.drop_server), self.request.limit_s, "--drop-server")
+                status, _, err = finished(
+                    shlex.split(self.request.drop_server), self.request.limit_s, "--drop-server"
+                )
                 if status:
                     return f"--drop-server ended with status {status}: {err.strip()[-200:]}"
         except (OperationFailed, OSError, ValueError) as error:
@@ -145,7 +163,9 @@ class Measurement:
         """Each node reads the files of the next one, so that the servers have them and this node does not."""
         self.turns.wait()
         following = (self.turns.rank + 1) % self.turns.size
-        theirs = replace(job, path=self.folder.prefix(f"w{self._number}r{following}"), seed=self._seed(following))
+        theirs = replace(
+            job, path=self.folder.prefix(f"w{self._number}r{following}"), seed=self._seed(following)
+        )
         try:
             if not problem:
                 self._plain_read(theirs)
@@ -197,7 +217,9 @@ class Measurement:
             for path in self._paths(job):
                 operate("let-go", self.request.limit_s, path=path)
             read = engine.run("random_read", part)
-            self._posix.run("write", replace(target, block=job.block))  # what is overwritten is a file of its own
+            self._posix.run(
+                "write", replace(target, block=job.block)
+            )  # what is overwritten is a file of its own
             write = engine.run("random_write", target)
         except OperationFailed as error:
             self.sink.note(f"random blocks by {engine.name} ({job.files.name}) were not measured: {error}")
@@ -214,7 +236,10 @@ class Measurement:
     def _verify(self, engine: Engine, job: Job, overwritten: bool) -> None:
         wrong = self._wrong(job, overwritten)
         if wrong:
-            self.sink.note(f"{wrong} blocks of the files were not what was written ({engine.name}, {job.files.name}): changed meanwhile?")
+            self.sink.note(
+                f"{wrong} blocks of the files were not what was written ({engine.name}, {job.files.name}): "
+                "did somebody change them?"
+            )
         self.sink.settle(wrong == 0)
 
     def _wrong(self, job: Job, overwritten: bool) -> int:
@@ -231,9 +256,15 @@ class Measurement:
         self.turns.wait()
         try:
             answer = operate(
-                "small", self.request.limit_s, path=self.folder.prefix(name), count=self.request.small_files, size=_SMALL,
-                streams=streams, shared=one_folder, seed=self._seed(),
-            )  # fmt: skip
+                "small",
+                self.request.limit_s,
+                path=self.folder.prefix(name),
+                count=self.request.small_files,
+                size=_SMALL,
+                streams=streams,
+                shared=one_folder,
+                seed=self._seed(),
+            )
         except OperationFailed as error:
             self.sink.note(f"metadata with {streams} streams was not measured: {error}")
             with suppress(OperationFailed):

@@ -1,5 +1,5 @@
-"""One operation on a file system, by the program peerway-storage in a process of its own: when the mount hangs, that process is given up
-and this one goes on.
+"""One operation on a file system, by the program peerway-storage in a process of its own: when the mount
+hangs, that process is given up and this one goes on.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def program() -> Path:
     assert _core.__file__ is not None
     found = Path(_core.__file__).parent / "libexec" / "peerway-storage"
     if not found.exists():
-        raise OperationFailed(f"{found} is missing; build or install Peerway again (`make build`, `pip install .`)")
+        raise OperationFailed(
+            f"{found} is missing; build or install Peerway again (`make build`, `pip install .`)"
+        )
     return found
 
 
@@ -70,7 +72,12 @@ def finished(command: list[str], limit_s: float, name: str, **options: Any) -> t
     One that hangs in the kernel survives its signal until the mount answers. It is not waited for.
     """
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
     )
     try:
         out, err = process.communicate(timeout=limit_s)
@@ -79,12 +86,15 @@ def finished(command: list[str], limit_s: float, name: str, **options: Any) -> t
         try:
             process.wait(1)
         except subprocess.TimeoutExpired:
-            process.returncode = -9  # nobody will take note of its end; the system does when this process ends
+            process.returncode = (
+                -9
+            )  # nobody will take note of its end; the system does when this process ends
         for pipe in (process.stdout, process.stderr):
             if pipe:
                 pipe.close()
         raise GaveUp(
-            f"{name} did not end within {limit_s:g} s, so it was given up: the mount may hang, or --limit is too short"
+            f"{name} did not end within {limit_s:g} s, so it was given up: the mount may hang, or "
+            "--limit is too short"
         ) from None
     except BaseException:
         process.kill()
@@ -96,4 +106,6 @@ def _failed(name: str, answer: Answer) -> OperationFailed:
     says = f": {answer['says']} ({answer['errno']})" if answer["errno"] else ""
     at = f" after {about_text(answer['at'])}" if answer["at"] else ""
     todo = _WHAT_TO_DO.get(answer["errno"], "")
-    return OperationFailed(f"{name}: {answer['error']}{says}{at}" + (f"; {todo}" if todo else ""), answer["errno"])
+    return OperationFailed(
+        f"{name}: {answer['error']}{says}{at}" + (f"; {todo}" if todo else ""), answer["errno"]
+    )

@@ -1,5 +1,5 @@
-"""What is known of a file system without touching it: its mount, its versions, its client's counters. All is read below a root, so that
-tests can describe clients that nobody has.
+"""What is known of a file system without touching it: its mount, its versions, its client's counters. All is
+read below a root, so that tests can describe clients that nobody has.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def _mount(line: str) -> tuple[str, Place] | None:
     if len(words) < 6 or len(rest) < 2:
         return None
     options = dict.fromkeys([*words[5].split(","), *(rest[2].split(",") if len(rest) > 2 else [])])
-    found = Place(_unescaped(words[4]), rest[0], _unescaped(rest[1]), ",".join(options), _kind(rest[0], rest[1]))
+    found = Place(
+        _unescaped(words[4]), rest[0], _unescaped(rest[1]), ",".join(options), _kind(rest[0], rest[1])
+    )
     return words[2], found
 
 
@@ -104,7 +106,9 @@ def _lustre_files(place: Place, root: Path, name: str) -> list[Path]:
     """Of the client's connections to the targets of this file system."""
     system = place.source.rpartition("/")[2]  # "mgs@tcp:/scratch"
     for folder in _LUSTRE_FOLDERS:
-        if re.fullmatch(r"[\w-]+", system) and (found := sorted((root / folder / "osc").glob(f"{system}-OST*/{name}"))):
+        if re.fullmatch(r"[\w-]+", system) and (
+            found := sorted((root / folder / "osc").glob(f"{system}-OST*/{name}"))
+        ):
             return found
     return []
 
@@ -118,7 +122,11 @@ def _kind(file_system: str, source: str) -> str:
         return "memory"
     if file_system.startswith("fuse") and file_system != "fuseblk":
         return "fuse"
-    return "local" if source.startswith("/dev/") or file_system in ("overlay", "btrfs", "zfs", "fuseblk") else "unknown"
+    return (
+        "local"
+        if source.startswith("/dev/") or file_system in ("overlay", "btrfs", "zfs", "fuseblk")
+        else "unknown"
+    )
 
 
 def _unescaped(text: str) -> str:

@@ -37,7 +37,9 @@ class Files:
 
     @property
     def depth(self) -> int:
-        """How many blocks a stream has under way. Buffered ones go one after the other, as read-ahead expects them."""
+        """How many blocks a stream has under way. Buffered ones go one after the other, as read-ahead expects
+        them.
+        """
         return 8 if self.direct else 1
 
     def shape(self, kind: str, block: int) -> str:
@@ -87,12 +89,16 @@ class Request:
             for streams in self.streams:
                 own = wanted & {"write", "read", "random"}
                 if own or ("shared" in wanted and streams > 1):
-                    yield Files(self.size, self.block, streams, mode, False, own or frozenset({"write", "read"}))
+                    yield Files(
+                        self.size, self.block, streams, mode, False, own or frozenset({"write", "read"})
+                    )
                 if "shared" in wanted and streams > 1:
                     yield Files(self.size, self.block, streams, mode, True, frozenset({"write", "read"}))
 
     def most_bytes(self, nodes: int) -> int:
         """What lies on the file system at the same time, with something to spare."""
-        largest = max((f.size * f.streams * (2 if "random" in f.tests else 1) for f in self.files()), default=0)
+        largest = max(
+            (f.size * f.streams * (2 if "random" in f.tests else 1) for f in self.files()), default=0
+        )
         small = self.small_files * 4096 * max(self.streams, default=1) if "metadata" in self.tests else 0
         return int(max(largest, small) * nodes * SPARE)

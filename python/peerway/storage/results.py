@@ -15,9 +15,13 @@ _SMALL_TESTS = ("create", "stat", "open", "rename", "remove")
 
 
 class Sink:
-    """Makes records and hands them on. Those whose data is checked only at the end of their files wait until then."""
+    """Makes records and hands them on. Those whose data is checked only at the end of their files wait until
+    then.
+    """
 
-    def __init__(self, results: Results, known: Mapping[str, Any], extra: Mapping[str, Any], nodes: int) -> None:
+    def __init__(
+        self, results: Results, known: Mapping[str, Any], extra: Mapping[str, Any], nodes: int
+    ) -> None:
         self._results, self._known, self._extra = results, known, dict(extra)
         if nodes > 1:
             self._extra["nodes"] = nodes
@@ -39,21 +43,37 @@ class Sink:
             make(right)
 
     def moved(
-        self, engine: Engine, test: str, op: str, files: Files, shape: str, outcome: Outcome, state: Mapping[str, Any]
+        self,
+        engine: Engine,
+        test: str,
+        op: str,
+        files: Files,
+        shape: str,
+        outcome: Outcome,
+        state: Mapping[str, Any],
     ) -> None:
         """Bytes of whole files in one go."""
         self._add(engine, [outcome.ns], op, files, outcome, state, test=test, shape=shape, bytes=files.size)
 
-    def latencies(self, engine: Engine, test: str, op: str, files: Files, shape: str, outcome: Outcome) -> None:
+    def latencies(
+        self, engine: Engine, test: str, op: str, files: Files, shape: str, outcome: Outcome
+    ) -> None:
         """Single operations, each with its time."""
-        fields = {"test": test, "shape": shape, "bytes": RANDOM_BLOCK}
+        fields: dict[str, Any] = {"test": test, "shape": shape, "bytes": RANDOM_BLOCK}
         if outcome.times:
             self._add(engine, list(outcome.times), op, files, outcome, {}, **fields)
             return
         q = outcome.quantiles
         rate = files.streams * 1e9 / q["p50"]
-        times = {f"{name}_us": round(q[name] / 1e3, 4) for name in ("p50", "p99", "min", "mean")}
-        rates = {"messages_per_s": rate, "bandwidth_MBps": RANDOM_BLOCK * rate / 1e6, "iterations": 1, "time": now()}
+        times: dict[str, Any] = {
+            f"{name}_us": round(q[name] / 1e3, 4) for name in ("p50", "p99", "min", "mean")
+        }
+        rates: dict[str, Any] = {
+            "messages_per_s": rate,
+            "bandwidth_MBps": RANDOM_BLOCK * rate / 1e6,
+            "iterations": 1,
+            "time": now(),
+        }
         self._results.add(Record(**self._fields(engine, op, files, outcome, {}), **fields, **times, **rates))
 
     def rates(self, engine: Engine, streams: int, shape: str, count: int, answer: Mapping[str, Any]) -> None:
@@ -62,14 +82,29 @@ class Sink:
         for name in _SMALL_TESTS:
             outcome = Outcome(answer[f"{name}_ns"], right=True)
             self._add(
-                engine, [outcome.ns], name, files, outcome, {"files_a_stream": count}, messages=count,
-                test=f"file_{name}_mr", shape=shape, bytes=0,
-            )  # fmt: skip
+                engine,
+                [outcome.ns],
+                name,
+                files,
+                outcome,
+                {"files_a_stream": count},
+                messages=count,
+                test=f"file_{name}_mr",
+                shape=shape,
+                bytes=0,
+            )
 
     def _add(
-        self, engine: Engine, samples: list[int], op: str, files: Files, outcome: Outcome, state: Mapping[str, Any],
-        messages: int = 1, **fields: Any,
-    ) -> None:  # fmt: skip
+        self,
+        engine: Engine,
+        samples: list[int],
+        op: str,
+        files: Files,
+        outcome: Outcome,
+        state: Mapping[str, Any],
+        messages: int = 1,
+        **fields: Any,
+    ) -> None:
         known = self._fields(engine, op, files, outcome, state) | fields
         self._results.add(Record.from_samples(samples, messages=messages, streams=files.streams, **known))
 
@@ -79,7 +114,13 @@ class Sink:
         cpu = round(outcome.cpu_us * 1e5 / outcome.ns, 1) if outcome.ns and outcome.cpu_us else None
         source, target = (FILE, engine.memory) if op in ("read", "stat", "open") else (engine.memory, FILE)
         return {
-            **self._known, "via": engine.name, "op": op, "ranks": files.streams, "source": source, "target": target,
-            "validated": outcome.right is True, "cpu_percent": cpu,
+            **self._known,
+            "via": engine.name,
+            "op": op,
+            "ranks": files.streams,
+            "source": source,
+            "target": target,
+            "validated": outcome.right is True,
+            "cpu_percent": cpu,
             "extra": {**self._extra, **outcome.extra, **state, FIXED: True},
-        }  # fmt: skip
+        }

@@ -1,4 +1,6 @@
-"""A measurement on this node, or on several: each then has a rank of `peerway run`, and rank 0 writes all records."""
+"""A measurement on this node, or on several: each then has a rank of `peerway run`, and rank 0 writes all
+records.
+"""
 
 from __future__ import annotations
 
@@ -68,10 +70,16 @@ def _remove(folder: RunFolder, results: Results) -> None:
     try:
         foreign = folder.remove()
     except OperationFailed as error:
-        results.note(f"{folder.place} could not be cleaned ({error}); `peerway storage clean {folder.place}` does it later")
+        results.note(
+            f"{folder.place} could not be cleaned ({error}); "
+            f"`peerway storage clean {folder.place}` does it later"
+        )
         return
     if foreign:
-        results.note(f"{folder.place}/peerway-storage-{folder.token} has files that are not ours, and was left: {', '.join(foreign)}")
+        results.note(
+            f"{folder.place}/peerway-storage-{folder.token} has files that are not ours, and was "
+            f"left: {', '.join(foreign)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -106,5 +114,3 @@ def measure_on(request: Request, nodes: int, results: Results) -> None:
         sessions.started(asked, module="peerway.storage.worker") as messages,
     ):
         results.follow(messages, step)
-
-

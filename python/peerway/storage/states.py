@@ -1,4 +1,6 @@
-"""What the caches held when a file was read: judged by evidence, never assumed. Pure, so that it is tested as data."""
+"""What the caches held when a file was read: judged by evidence, never assumed. Pure, so that it is tested as
+data.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ _WHOLE, _NONE = 0.99, 0.01  # shares of a file: read-ahead and neighbours' bytes
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was seen. `resident` is the share of the file in this node's page cache before the read, by `residency`; None: cannot be seen.
-    `fetched` bytes came from the network or the device meanwhile, as `counter` says; None: nothing counts them.
+    """What was seen. `resident` is the share of the file in this node's page cache before the read, by
+    `residency`; None: cannot be seen. `fetched` bytes came from the network or the device meanwhile, as
+    `counter` says; None: nothing counts them.
     """
 
     asked: int
@@ -46,7 +49,11 @@ def judge(state: State, seen: Evidence) -> Judgement:
     """Whether the evidence proves the state, contradicts it, or does neither."""
     warm = state == "warm_here"
     if seen.resident is not None and (seen.resident < _WHOLE if warm else seen.resident > 0):
-        wanted = "all of the file should have been resident" if warm else "nothing of the file should have been resident"
+        wanted = (
+            "all of the file should have been resident"
+            if warm
+            else "nothing of the file should have been resident"
+        )
         return Judgement(UNKNOWN, False, f"{seen.residency} contradicts {state}: {wanted}")
     if seen.fetched is not None:
         share = seen.fetched / max(1, seen.asked)
@@ -56,5 +63,7 @@ def judge(state: State, seen: Evidence) -> Judgement:
     if seen.resident is None:
         return Judgement(state, False, "residency cannot be seen on this file system")
     if seen.fetched is None:
-        return Judgement(state, False, f"{seen.residency} agrees, but nothing counts the bytes that were fetched")
+        return Judgement(
+            state, False, f"{seen.residency} agrees, but nothing counts the bytes that were fetched"
+        )
     return Judgement(state, True, f"{seen.residency} and {seen.counter}")

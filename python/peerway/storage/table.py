@@ -32,4 +32,13 @@ def _cells(several: Sequence[Record]) -> tuple[str, ...]:
     proved = {r.extra.get("state_proved") for r in several}
     told = "" if proved == {None} else "yes" if proved == {True} else "no"
     cpu = f"{median(used):.0f} %" if used else ""
-    return (first.test, first.via, first.shape, str(first.ranks), str(len(several)), metric.text(median(values)), cpu, told)
+    return (
+        first.test,
+        first.via,
+        first.shape,
+        str(first.ranks),
+        str(len(several)),
+        metric.text(median(values)),
+        cpu,
+        told,
+    )

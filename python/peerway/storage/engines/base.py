@@ -14,7 +14,9 @@ Operation = str  # write, read, random_write, random_read
 
 @dataclass(frozen=True)
 class Job:
-    """One operation on the files PATH.0, PATH.1, ... of a stream each, or with `files.shared` on parts of PATH.0."""
+    """One operation on the files PATH.0, PATH.1, ... of a stream each, or with `files.shared` on parts of
+    PATH.0.
+    """
 
     path: Path
     files: Files
@@ -27,15 +29,23 @@ class Job:
         """As the program peerway-storage takes them."""
         f = self.files
         return {
-            "path": self.path, "size": f.size, "block": self.block, "streams": f.streams, "depth": f.depth, "direct": f.direct,
-            "fsync": f.mode == "fsync", "shared": f.shared, "seed": self.seed,
-        }  # fmt: skip
+            "path": self.path,
+            "size": f.size,
+            "block": self.block,
+            "streams": f.streams,
+            "depth": f.depth,
+            "direct": f.direct,
+            "fsync": f.mode == "fsync",
+            "shared": f.shared,
+            "seed": self.seed,
+        }
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How long all streams took together; `times` has that of each random operation, or `quantiles` p50, p99, min and mean of them.
-    `fetched`: bytes from below the page cache, by the process's own count. `right`: None where nothing was checked.
+    """How long all streams took together; `times` has that of each random operation, or `quantiles` p50, p99,
+    min and mean of them. `fetched`: bytes from below the page cache, by the process's own count. `right`:
+    None where nothing was checked.
     """
 
     ns: int

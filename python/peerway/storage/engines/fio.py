@@ -1,4 +1,6 @@
-"""fio, read back from its JSON. It reads the files that `posix` wrote, which are compared afterwards; what it writes it fills itself."""
+"""fio, read back from its JSON. It reads the files that `posix` wrote, which are compared afterwards; what it
+writes it fills itself.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,20 @@ class Fio:
         """Do it. Raises OperationFailed."""
         before = getrusage(RUSAGE_CHILDREN).ru_inblock
         status, out, err = finished(command(operation, job), job.limit_s, f"fio {operation}")
-        fetched = (getrusage(RUSAGE_CHILDREN).ru_inblock - before) * 512  # fio is the only child that ended meanwhile
+        fetched = (
+            getrusage(RUSAGE_CHILDREN).ru_inblock - before
+        ) * 512  # fio is the only child that ended meanwhile
         try:
             answer = json.loads(out[out.index("{") :])
         except ValueError:
-            raise OperationFailed(f"fio {operation} ended with status {status}: {err.strip()[-400:]}") from None
+            raise OperationFailed(
+                f"fio {operation} ended with status {status}: {err.strip()[-400:]}"
+            ) from None
         wrong = {j["jobname"]: j["error"] for j in answer["jobs"] if j["error"]}
         if status or wrong:
-            raise OperationFailed(f"fio {operation} ended with status {status}: {err.strip()[-400:] or wrong}")
+            raise OperationFailed(
+                f"fio {operation} ended with status {status}: {err.strip()[-400:] or wrong}"
+            )
         return replace(outcome(operation, answer), fetched=fetched)
 
 
@@ -47,10 +55,22 @@ def command(operation: str, job: Job) -> list[str]:
     f = job.files
     sequential = operation in ("write", "read")
     words = [
-        "fio", "--output-format=json", f"--rw={_RW[operation]}", f"--bs={job.block}", f"--direct={int(f.direct)}",
-        f"--ioengine={_io_engine() if sequential else 'psync'}", f"--iodepth={f.depth if sequential else 1}", "--fallocate=none", "--invalidate=0",
-        "--create_on_open=1", f"--randseed={job.seed}", "--thread", "--allow_file_create=1", "--group_reporting=0", "--fadvise_hint=0",
-    ]  # fmt: skip
+        "fio",
+        "--output-format=json",
+        f"--rw={_RW[operation]}",
+        f"--bs={job.block}",
+        f"--direct={int(f.direct)}",
+        f"--ioengine={_io_engine() if sequential else 'psync'}",
+        f"--iodepth={f.depth if sequential else 1}",
+        "--fallocate=none",
+        "--invalidate=0",
+        "--create_on_open=1",
+        f"--randseed={job.seed}",
+        "--thread",
+        "--allow_file_create=1",
+        "--group_reporting=0",
+        "--fadvise_hint=0",
+    ]
     if operation == "write":
         words += ["--refill_buffers=0", "--scramble_buffers=1", "--fsync_on_close=0"]
     if operation == "write" and f.mode == "fsync":
@@ -59,7 +79,12 @@ def command(operation: str, job: Job) -> list[str]:
         words += ["--fdatasync=1"]
     for stream in range(f.streams):
         number, start = (0, stream * f.size) if f.shared else (stream, 0)
-        words += [f"--name=s{stream}", f"--filename={_escaped(f'{job.path}.{number}')}", f"--offset={start}", f"--size={f.size}"]
+        words += [
+            f"--name=s{stream}",
+            f"--filename={_escaped(f'{job.path}.{number}')}",
+            f"--offset={start}",
+            f"--size={f.size}",
+        ]
         words += [f"--io_size={job.count * job.block}", "--norandommap=1"] if not sequential else []
     return words
 

@@ -1,8 +1,8 @@
 """GPU memory to file and back, through KvikIO over NVIDIA's cuFile, in a process of its own (gds_child.py).
 
-    gds/direct  cuFile alone: fails where GPUDirect Storage cannot be used
-    gds/compat  KvikIO's compatibility mode: POSIX reads into a bounce buffer of its own
-    gds/bounce  by hand: POSIX reads into pinned host memory, then one copy
+gds/direct  cuFile alone: fails where GPUDirect Storage cannot be used
+gds/compat  KvikIO's compatibility mode: POSIX reads into a bounce buffer of its own
+gds/bounce  by hand: POSIX reads into pinned host memory, then one copy
 """
 
 from __future__ import annotations
@@ -34,12 +34,20 @@ class Gds:
             return "this machine has no GPU that CUDA can use; `peerway doctor` says why"
         lacking = [name for name in ("kvikio", "cupy") if importlib.util.find_spec(name) is None]
         if lacking:
-            return f"{' and '.join(lacking)} not installed: pip install kvikio-cu13 cupy-cuda13x (or -cu12, cuda12x)"
+            return f"{' and '.join(lacking)} not installed: pip install kvikio-cu13 cupy-cuda13x (or 12)"
         return ""
 
     def run(self, operation: str, job: Job) -> Outcome:
         """Do it. Raises OperationFailed."""
-        asked = json.dumps({"setting": self.setting, "operation": operation, "path": str(job.path), "seed": job.seed, **_files(job)})
+        asked = json.dumps(
+            {
+                "setting": self.setting,
+                "operation": operation,
+                "path": str(job.path),
+                "seed": job.seed,
+                **_files(job),
+            }
+        )
         command = [sys.executable, "-m", "peerway.storage.engines.gds_child", asked]
         status, out, err = finished(command, job.limit_s, f"{self.name} {operation}")
         if status or not out.strip():

@@ -1,4 +1,5 @@
-"""The process that moves bytes between GPU memory and files for the engine gds: told by one argument, answers with a line of JSON.
+"""The process that moves bytes between GPU memory and files for the engine gds: told by one argument, answers
+with a line of JSON.
 
 It has not yet run on a machine whose file system GPUDirect Storage supports.
 """
@@ -26,7 +27,10 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
         kvikio.defaults.set("compat_mode", mode)
     size, streams, shared = asked["size"], asked["streams"], asked["shared"]
     random = cupy.random.RandomState(asked["seed"] % (1 << 32))
-    buffers = [random.randint(0, 256, size, dtype=cupy.uint8) if write else cupy.zeros(size, cupy.uint8) for _ in range(streams)]
+    buffers = [
+        random.randint(0, 256, size, dtype=cupy.uint8) if write else cupy.zeros(size, cupy.uint8)
+        for _ in range(streams)
+    ]
     names = [f"{asked['path']}.{0 if shared else stream}" for stream in range(streams)]
     starts = [stream * size if shared else 0 for stream in range(streams)]
     ends, together = [0.0] * streams, threading.Barrier(streams + 1)
@@ -56,7 +60,10 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
     used = os.times()
     took = max(ends) - began
     # Both ways: what the GPU holds must be what POSIX reads from the file.
-    right = all(_on_disk(n, s, size) == cupy.asnumpy(b).tobytes() for n, s, b in zip(names, starts, buffers, strict=True))
+    right = all(
+        _on_disk(n, s, size) == cupy.asnumpy(b).tobytes()
+        for n, s, b in zip(names, starts, buffers, strict=True)
+    )
     return {
         "ns": int(took * 1e9),
         "cpu_us": int((used.user + used.system - before.user - before.system) * 1e6),
@@ -88,11 +95,15 @@ def _bounce(buffer: Any, name: str, start: int, block: int, write: bool, togethe
     for at in range(0, buffer.size, block):
         part = buffer[at : at + block]
         if write:
-            cupy.cuda.runtime.memcpy(pinned.ptr, part.data.ptr, part.size, cupy.cuda.runtime.memcpyDeviceToHost)
+            cupy.cuda.runtime.memcpy(
+                pinned.ptr, part.data.ptr, part.size, cupy.cuda.runtime.memcpyDeviceToHost
+            )
             moved = os.pwrite(descriptor, view[: part.size], start + at)
         else:
             moved = os.preadv(descriptor, [view[: part.size]], start + at)
-            cupy.cuda.runtime.memcpy(part.data.ptr, pinned.ptr, part.size, cupy.cuda.runtime.memcpyHostToDevice)
+            cupy.cuda.runtime.memcpy(
+                part.data.ptr, pinned.ptr, part.size, cupy.cuda.runtime.memcpyHostToDevice
+            )
         if moved != part.size:
             raise OSError(f"{moved} of {part.size} bytes were moved at {start + at} of {name}")
     os.close(descriptor)

@@ -25,10 +25,16 @@ class Posix:
         """Do it. Raises OperationFailed."""
         words = job.words()
         if operation.startswith("random"):
-            answer = operate("random", job.limit_s, **words, write=operation == "random_write", count=job.count)
+            answer = operate(
+                "random", job.limit_s, **words, write=operation == "random_write", count=job.count
+            )
         else:
             answer = operate(operation, job.limit_s, **words)
         return Outcome(
-            answer["ns"], answer["cpu_us"], answer["fetched"], answer.get("right"), tuple(answer.get("times", ())),
+            answer["ns"],
+            answer["cpu_us"],
+            answer["fetched"],
+            answer.get("right"),
+            tuple(answer.get("times", ())),
             extra={"io": answer["io"]},
-        )  # fmt: skip
+        )

@@ -1,4 +1,6 @@
-"""Results of other tools as records: each file is recognised by what it holds. What a tool does not say stays unknown."""
+"""Results of other tools as records: each file is recognised by what it holds. What a tool does not say stays
+unknown.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def read(path: Path, node_type: str = "") -> list[Record]:
         except RecordError as error:
             raise BadResult(f"its {name} result cannot be a measurement: {error}") from None
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
-            raise BadResult(f"it looks like a result of {name}, but is not complete: {type(error).__name__}: {error}") from None
+            raise BadResult(
+                f"it looks like a result of {name}, but is not complete: {type(error).__name__}: {error}"
+            ) from None
         if found:
             return found
         if found is not None:

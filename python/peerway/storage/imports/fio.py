@@ -16,7 +16,12 @@ def records_of(source: Source) -> list[Record] | None:
     data = source.data
     if not (isinstance(data, dict) and "fio version" in data and "jobs" in data):
         return None
-    return [record for job in data["jobs"] for op in ("read", "write") if (record := _record(source, data, job, op))]
+    return [
+        record
+        for job in data["jobs"]
+        for op in ("read", "write")
+        if (record := _record(source, data, job, op))
+    ]
 
 
 def _record(source: Source, data: dict[str, Any], job: dict[str, Any], op: str) -> Record | None:
@@ -29,18 +34,34 @@ def _record(source: Source, data: dict[str, Any], job: dict[str, Any], op: str) 
     words = ["random" if str(options.get("rw", "")).startswith("rand") else "sequential", size_text(block)]
     words += ["direct"] if str(options.get("direct", "0")) == "1" else []
     common: dict[str, Any] = {
-        "streams": streams, "time": float(data.get("timestamp", 0)), "host": str(job.get("hostname", "")),
-        "extra": {"tool_version": str(data["fio version"]), "ioengine": str(options.get("ioengine", "")), "iodepth": int(str(options.get("iodepth", "1")))},
-    }  # fmt: skip
+        "streams": streams,
+        "time": float(data.get("timestamp", 0)),
+        "host": str(job.get("hostname", "")),
+        "extra": {
+            "tool_version": str(data["fio version"]),
+            "ioengine": str(options.get("ioengine", "")),
+            "iodepth": int(str(options.get("iodepth", "1"))),
+        },
+    }
     if words[0] == "random":
         clat = side["clat_ns"]
         p99 = clat.get("percentile", {}).get("99.000000", clat["mean"])
         return source.record(
-            "fio", f"file_random_{op}_latency", op, " ".join(words), size=block, seconds=clat["mean"] / 1e9, p99_s=p99 / 1e9,
-            min_s=clat["min"] / 1e9, iterations=int(side["total_ios"]), **common,
-        )  # fmt: skip
+            "fio",
+            f"file_random_{op}_latency",
+            op,
+            " ".join(words),
+            size=block,
+            seconds=clat["mean"] / 1e9,
+            p99_s=p99 / 1e9,
+            min_s=clat["min"] / 1e9,
+            iterations=int(side["total_ios"]),
+            **common,
+        )
     seconds = side["runtime"] / 1e3
-    return source.record("fio", moved(op), op, " ".join(words), size=side["io_bytes"] // streams, seconds=seconds, **common)
+    return source.record(
+        "fio", moved(op), op, " ".join(words), size=side["io_bytes"] // streams, seconds=seconds, **common
+    )
 
 
 def _bytes(text: str) -> int:

@@ -10,10 +10,18 @@ from peerway.units import size_text
 
 _LINE = re.compile(
     r"IoType: (?P<op>READ|WRITE|RANDREAD|RANDWRITE) XferType: (?P<way>\S+) Threads: (?P<threads>\d+) "
-    r"DataSetSize: (?P<moved>\d+)/\d+\(KiB\) IOSize: (?P<io>[\d-]+)\(KiB\) Throughput: (?P<rate>[\d.]+) GiB/sec,? "
+    r"DataSetSize: (?P<moved>\d+)/\d+\(KiB\) IOSize: (?P<io>[\d-]+)\(KiB\) "
+    r"Throughput: (?P<rate>[\d.]+) GiB/sec,? "
     r"Avg_Latency: (?P<latency>[\d.]+) usecs ops: (?P<ops>\d+) total_time (?P<time>[\d.]+) secs"
 )
-_WAYS = {"GPUD": "gds/direct", "CPUONLY": "gds/cpu", "CPU_GPU": "gds/bounce", "CPU_ASYNC_GPU": "gds/bounce-async", "GPU_BATCH": "gds/batch", "GPU_ASYNC": "gds/async"}
+_WAYS = {
+    "GPUD": "gds/direct",
+    "CPUONLY": "gds/cpu",
+    "CPU_GPU": "gds/bounce",
+    "CPU_ASYNC_GPU": "gds/bounce-async",
+    "GPU_BATCH": "gds/batch",
+    "GPU_ASYNC": "gds/async",
+}
 
 
 def records_of(source: Source) -> list[Record] | None:
@@ -30,8 +38,14 @@ def _record(source: Source, match: re.Match[str]) -> Record:
     memory = "host" if match["way"] == "CPUONLY" else "cuda"
     # Whether GPUDirect Storage was really used is in cuFile's log, not in this line.
     extra = {"xfer_type": match["way"], "average_latency_us": float(match["latency"])}
-    record = source.record(
-        _WAYS.get(match["way"], f"gds/{match['way'].lower()}"), moved(op), op, shape, size=int(match["moved"]) * 1024 // threads,
-        streams=threads, seconds=float(match["time"]), source=memory, extra=extra,
-    )  # fmt: skip
-    return record
+    return source.record(
+        _WAYS.get(match["way"], f"gds/{match['way'].lower()}"),
+        moved(op),
+        op,
+        shape,
+        size=int(match["moved"]) * 1024 // threads,
+        streams=threads,
+        seconds=float(match["time"]),
+        source=memory,
+        extra=extra,
+    )

@@ -10,7 +10,9 @@ from peerway.records import Record
 from peerway.storage.imports.source import Source, moved
 from peerway.units import size_text
 
-_ROW = re.compile(r"^(write|read)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\d+)\s*$")
+_ROW = re.compile(
+    r"^(write|read)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+(\d+)\s*$"
+)
 
 
 def records_of(source: Source) -> list[Record] | None:
@@ -24,14 +26,25 @@ def records_of(source: Source) -> list[Record] | None:
 
 def _of_test(source: Source, whole: dict[str, Any], test: dict[str, Any]) -> Iterator[Record]:
     options = test["Options"]
-    extra = {"tool_version": str(whole.get("Version", "")), "api": str(options["api"]), "nodes": int(options["nodes"])}
+    extra = {
+        "tool_version": str(whole.get("Version", "")),
+        "api": str(options["api"]),
+        "nodes": int(options["nodes"]),
+    }
     host = str(whole.get("Machine", "")).partition(" ")[2]
     for row in _flat(test["Results"]):
         if row["access"] in ("write", "read"):
             yield _record(
-                source, row["access"], int(options["tasks"]), str(options["access"]), row["bwMiB"], row["totalTime"],
-                int(row["xferKiB"] * 1024), host, extra,
-            )  # fmt: skip
+                source,
+                row["access"],
+                int(options["tasks"]),
+                str(options["access"]),
+                row["bwMiB"],
+                row["totalTime"],
+                int(row["xferKiB"] * 1024),
+                host,
+                extra,
+            )
 
 
 def _flat(results: list[Any]) -> Iterator[dict[str, Any]]:
@@ -51,12 +64,32 @@ def _of_text(source: Source) -> Iterator[Record]:
     for line in source.text.splitlines():
         if match := _ROW.match(line.strip()):
             op, rate, took, transfer = match[1], float(match[2]), float(match[10]), float(match[6])
-            yield _record(source, op, int(said["tasks"]), said["access"], rate, took, int(transfer * 1024), host, extra)
+            yield _record(
+                source, op, int(said["tasks"]), said["access"], rate, took, int(transfer * 1024), host, extra
+            )
 
 
 def _record(
-    source: Source, op: str, tasks: int, access: str, mib_s: float, seconds: float, transfer: int, host: str, extra: dict[str, Any]
+    source: Source,
+    op: str,
+    tasks: int,
+    access: str,
+    mib_s: float,
+    seconds: float,
+    transfer: int,
+    host: str,
+    extra: dict[str, Any],
 ) -> Record:
     kind = "shared" if "shared" in access else "sequential"
     size = round(mib_s * seconds * (1 << 20) / tasks)
-    return source.record("ior", moved(op), op, f"{kind} {size_text(transfer)}", size=size, streams=tasks, seconds=seconds, host=host, extra=extra)
+    return source.record(
+        "ior",
+        moved(op),
+        op,
+        f"{kind} {size_text(transfer)}",
+        size=size,
+        streams=tasks,
+        seconds=seconds,
+        host=host,
+        extra=extra,
+    )

@@ -36,26 +36,61 @@ class Source:
         return cls(text, _json(text), _spelled(changed), node_type)
 
     def record(
-        self, tool: str, test: str, op: str, shape: str, *, size: int, streams: int, seconds: float, messages: int = 1,
-        source: str = "", host: str = "", time: float = 0, p99_s: float | None = None, min_s: float | None = None,
-        iterations: int = 1, extra: Mapping[str, Any] | None = None,
-    ) -> Record:  # fmt: skip
-        """One result: `streams` streams moved `size` bytes each, or did `messages` operations each, in `seconds`."""
+        self,
+        tool: str,
+        test: str,
+        op: str,
+        shape: str,
+        *,
+        size: int,
+        streams: int,
+        seconds: float,
+        messages: int = 1,
+        source: str = "",
+        host: str = "",
+        time: float = 0,
+        p99_s: float | None = None,
+        min_s: float | None = None,
+        iterations: int = 1,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Record:
+        """One result: `streams` streams moved `size` bytes each, or did `messages` operations each, in
+        `seconds`.
+        """
         each_us = seconds * 1e6 / messages
         rate = streams * 1e6 / each_us if each_us > 0 else 0.0
         memory = source or "host"
         ends = ("file", memory) if op in ("read", "stat", "open") else (memory, "file")
-        kept = {"imported": True} | ({"node_type": self.node_type} if self.node_type else {}) | dict(extra or {})
+        kept = (
+            {"imported": True} | ({"node_type": self.node_type} if self.node_type else {}) | dict(extra or {})
+        )
         if op == "read":
             kept |= {"state": UNKNOWN, "state_proved": False, "state_proof": f"{tool} does not say"}
         return Record(
-            test=test, via=tool, op=op, shape=shape, bytes=size, ranks=streams, source=ends[0], target=ends[1],
-            iterations=iterations, p50_us=each_us, p99_us=max(each_us, (p99_s or 0) * 1e6 / messages),
-            min_us=min(each_us, min_s * 1e6 / messages) if min_s is not None else each_us, mean_us=each_us,
-            bandwidth_MBps=size * rate / 1e6, messages_per_s=rate, validated=False, cpu_percent=None, host=host or UNKNOWN,
-            device="", driver="", version=_core.version(), time=_spelled(datetime.fromtimestamp(time, UTC)) if time else self.time,
+            test=test,
+            via=tool,
+            op=op,
+            shape=shape,
+            bytes=size,
+            ranks=streams,
+            source=ends[0],
+            target=ends[1],
+            iterations=iterations,
+            p50_us=each_us,
+            p99_us=max(each_us, (p99_s or 0) * 1e6 / messages),
+            min_us=min(each_us, min_s * 1e6 / messages) if min_s is not None else each_us,
+            mean_us=each_us,
+            bandwidth_MBps=size * rate / 1e6,
+            messages_per_s=rate,
+            validated=False,
+            cpu_percent=None,
+            host=host or UNKNOWN,
+            device="",
+            driver="",
+            version=_core.version(),
+            time=_spelled(datetime.fromtimestamp(time, UTC)) if time else self.time,
             extra=kept,
-        )  # fmt: skip
+        )
 
 
 def moved(op: str) -> str:
@@ -64,7 +99,9 @@ def moved(op: str) -> str:
 
 
 def _json(text: str) -> Any:
-    """The JSON of a file, or of each of its lines; None where it is none. Lines of text before it are skipped, as fio prints some."""
+    """The JSON of a file, or of each of its lines; None where it is none. Lines of text before it are
+    skipped, as fio prints some.
+    """
     start = text.find("{")
     if start < 0 or text[:start].strip().count("\n") > 20:
         return None
