@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from peerway import whole_file
 from peerway.printable import json_text, printable
-from peerway.record_fields import NUMBERS, TOLERANCE_US, check, check_time, number, refuse, short, typed
+from peerway.record_fields import (
+    NUMBERS,
+    TOLERANCE_US,
+    check,
+    check_time,
+    number,
+    plainly_right,
+    refuse,
+    short,
+    typed,
+)
 from peerway.record_fields import RecordError as RecordError
 
 if TYPE_CHECKING:
@@ -77,6 +87,11 @@ class Record:
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        if not plainly_right(self):
+            self._check()
+
+    def _check(self) -> None:
+        """Find what is wrong and refuse it, or see that it is right all the same."""
         for name in _NAMES:
             check(bool(typed(self, name, str, "text")), name, getattr(self, name), "text that is not empty")
         for name in ("device", "driver", "command"):
@@ -279,7 +294,10 @@ def _record(raw: bytes, where: str, truncated: str) -> Record | None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    found.clear()
     for name, value in pairs:
         check(name not in found, name, value, "given only once")
         found[name] = value

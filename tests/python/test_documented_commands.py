@@ -64,7 +64,8 @@ CLASSES = {
     "peerway storage import ior.json mdtest.txt elbencho.json fio.json gdsio.txt --out others.jsonl "
     "--node-type v100": VERB,
     "peerway compare before.jsonl after.jsonl --by node_type": RUNS,
-    "peerway compare before.jsonl after.jsonl --table node-type --factor kernel --factor server_version": VERB,
+    "peerway compare before.jsonl after.jsonl --table node-type --factor kernel "
+    "--factor server_version": VERB,
     "peerway campaign init before": VERB,
     "peerway campaign run before": VERB,
     "peerway campaign status before": VERB,

@@ -22,7 +22,7 @@ PEERWAY = (sys.executable, "-m", "peerway")
 
 
 class Campaign:
-    """A folder with a campaign, and the agent that reaches its nodes: it counts starts and prints a record."""
+    """A folder with a campaign, and the agent that reaches its nodes, which counts starts."""
 
     def __init__(
         self,
