@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,12 @@ _LIMIT_S = 600
 def main(what: str, folder: Path, **asked: Any) -> None:
     """Measure one of them, and print its record."""
     before = surroundings()
-    found = {"engines": engines, "campaign": campaign, "page": page}[what](folder.absolute(), **asked)
+    measures: dict[str, Callable[..., dict[str, Any]]] = {
+        "engines": engines,
+        "campaign": campaign,
+        "page": page,
+    }
+    found = measures[what](folder.absolute(), **asked)
     program = shlex.join(["python", "apps/storage/speed.py", *sys.argv[1:]])
     line = {
         "test": f"storage_{what}",
@@ -90,7 +96,7 @@ def engines(folder: Path, size: int, rounds: int, mode: str, **_: Any) -> dict[s
 
 
 def campaign(folder: Path, nodes: int, repeats: int, **_: Any) -> dict[str, Any]:
-    """A campaign of virtual nodes, of a command that takes a known time: how much of it is the campaign's own?"""
+    """A campaign of virtual nodes, of a command that takes a known time: what is its own?"""
     seconds = 0.5
     with tempfile.TemporaryDirectory(dir=folder) as name:
         place = Path(name)
