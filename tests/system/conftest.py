@@ -44,6 +44,12 @@ def doubles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
+def peers_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """For PEERWAY_CACHE, so that peers are compiled once: a program is named after all that it is made of."""
+    return str(tmp_path_factory.mktemp("peers"))
+
+
+@pytest.fixture(scope="session")
 def mpi_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where MPI programs are built, once for each stack."""
     return tmp_path_factory.mktemp("mpi")

@@ -94,10 +94,10 @@ def test_plans_move_the_right_data_in_every_way(ranks: int, tmp_path: Path) -> N
     ],
 )  # fmt: skip
 def test_a_halo_is_refreshed_by_plans_and_beside_them_by_open_mpi(
-    options: tuple[str, ...], ranks: int, tmp_path: Path
+    options: tuple[str, ...], ranks: int, peers_cache: str, tmp_path: Path
 ) -> None:
     command = ("bench", "halo", *options, "--quick", "--device", "host", "--peers", "openmpi")
-    done = peerway(*command, "--format", "jsonl", home=tmp_path)
+    done = peerway(*command, "--format", "jsonl", home=tmp_path, PEERWAY_CACHE=peers_cache)
     assert done.returncode == 0, done.stderr
     found = [records.parse(line) for line in done.stdout.splitlines()]
     vias = {record.via for record in found}
@@ -216,9 +216,10 @@ def test_what_cannot_be_is_told_before_anything_is_measured(
     assert all(word in done.stderr for word in words), done.stderr
 
 
-def test_nothing_is_said_of_paths_that_are_not_made_for_such_memory(tmp_path: Path) -> None:
+def test_nothing_is_said_of_paths_that_are_not_made_for_such_memory(tmp_path: Path, peers_cache: str) -> None:
     options = ("bench", "put_latency", "--quick", "--sizes", "8", "--peers", "all")
-    assert "note:" not in peerway(*options, "--paths", "peer,route", home=tmp_path).stderr
+    done = peerway(*options, "--paths", "peer,route", home=tmp_path, PEERWAY_CACHE=peers_cache)
+    assert "note:" not in done.stderr
     named = peerway(*options[:-2], "--paths", "mapped,route", "--peers", "nccl", home=tmp_path)
     assert "mapped (host to host)" in named.stderr
     assert "nccl moves GPU memory only" in named.stderr

@@ -149,6 +149,7 @@ def test_a_signal_keeps_the_records_and_leaves_nothing(number: signal.Signals, t
     assert "Traceback" not in said
 
 
+@pytest.mark.alone
 def test_a_time_is_divided_and_what_did_not_fit_is_named(tmp_path: Path) -> None:
     ranks = 2 * len(os.sched_getaffinity(0))
     asked = (

@@ -14,6 +14,11 @@ SIZES = (1, 8, 4096, 65537, 1 << 20)
 ITERATIONS = 20
 
 
+@pytest.fixture(autouse=True)
+def compiled_once(own_settings: None, peers_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEERWAY_CACHE", peers_cache)
+
+
 @dataclass(frozen=True)
 class Form:
     label: str
