@@ -1,4 +1,4 @@
-"""The virtual cluster itself: what a description may say, and accounting. test_jobs_agent.py uses all the rest."""
+"""The virtual cluster: what a description may say, and accounting. test_jobs_agent.py uses the rest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WRONG = {
 def test_a_wrong_description_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "cluster.toml"
     file.write_text(text)
-    with pytest.raises(BadDescription, match="cluster.toml"):
+    with pytest.raises(BadDescription, match=r"cluster\.toml"):
         read(file)
 
 

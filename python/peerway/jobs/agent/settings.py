@@ -32,7 +32,7 @@ class Settings:
     node: str = ""
     interval_s: float = 10
     spool_mb: float = 256
-    state: str = "/var/lib/peerway-jobs"
+    state: str = "/var/lib/peerway-jobs-agent"
     page: str = "127.0.0.1:9472"
     root: str = "/"
     nvml: str = "pynvml"

@@ -8,7 +8,7 @@ PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH LC_ALL=C
 umask 022
 event=$1
-folder=${PEERWAY_JOBS_EVENTS:-/var/lib/peerway-jobs/events}
+folder=${PEERWAY_JOBS_EVENTS:-/var/lib/peerway-jobs-agent/events}
 case $event in prolog|epilog) ;; *) exit 0 ;; esac
 case $SLURM_JOB_ID in ''|*[!0-9]*) exit 0 ;; esac
 [ -d "$folder" ] || exit 0
