@@ -89,6 +89,7 @@ class Agent:
 
     def close(self) -> None:
         """Let go of the page, the sender and the spool."""
+        self._slurm.close()
         if self._sender is not None:
             self._sender.stop()
         if self._page is not None:

@@ -84,6 +84,14 @@ class Slurm:
             return f"scontrol: {text.strip()[:80]}"
         return parse(self._job, self._node, text if status == 0 else "")
 
+    def close(self) -> None:
+        """Give up a question that is open."""
+        if self._asked is not None and self._output is not None:
+            self._asked.kill()
+            self._asked.wait()
+            self._output.close()
+            self._asked = self._output = None
+
 
 def parse(job: int, node: str, text: str) -> Answer:
     """Read the line of scontrol -o -d. Empty text is a job that Slurm does not know."""
