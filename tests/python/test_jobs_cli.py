@@ -34,11 +34,21 @@ def run(*words: object, **environment: str) -> str:
 
 def test_show_says_what_it_had_used_and_could_do_better(server: Server) -> None:
     text = run("show", 102, "--data", server.monitor.folder)
-    for words in ("102", "4 GPU", "[|", "INEFFICIENT", "Of 4 GPUs only 1 computed", "#SBATCH --gres=gpu:1", printable(EVIL)):
+    for words in (
+        "102",
+        "4 GPU",
+        "[|",
+        "INEFFICIENT",
+        "Of 4 GPUs only 1 computed",
+        "#SBATCH --gres=gpu:1",
+        printable(EVIL),
+    ):
         assert words in text
     assert EVIL not in text
     assert "\\xa0" not in text
-    assert "Из 4 GPU считали только 1" in run("show", 102, "--language", "ru", "--data", server.monitor.folder)
+    assert "Из 4 GPU считали только 1" in run(
+        "show", 102, "--language", "ru", "--data", server.monitor.folder
+    )
     found = json.loads(run("show", 102, "--json", "--data", server.monitor.folder))
     assert found["verdict"]["findings"][0]["figures"]["used"] == 1
 
@@ -55,7 +65,9 @@ def test_the_api_gives_the_same_with_a_token_and_nothing_of_others(server: Serve
 
 def test_list_and_top_choose(server: Server) -> None:
     data = ("--data", server.monitor.folder)
-    ids = [each["job"] for each in json.loads(run("list", "--user", "alice", "--inefficient", "--json", *data))]
+    ids = [
+        each["job"] for each in json.loads(run("list", "--user", "alice", "--inefficient", "--json", *data))
+    ]
     assert ids == ["102"]
     assert "one" in run("list", "--everyone", *data)
     assert [each["job"] for each in json.loads(run("top", "--json", *data))] == ["106"]
@@ -109,19 +121,46 @@ def test_slurms_answers_of_old_and_new_versions_become_jobs_and_nodes(tmp_path: 
         return [value] if new else value
 
     job = {
-        "job_id": 7, "job_state": word("RUNNING"), "user_name": "alice", "account": "phys", "name": EVIL,
-        "partition": "gpu", "start_time": number(1000), "submit_time": number(900), "end_time": number(9000),
-        "time_limit": number(60), "node_count": number(2), "cpus": number(16), "nodes": "n[1-2]", "restart_cnt": 1,
+        "job_id": 7,
+        "job_state": word("RUNNING"),
+        "user_name": "alice",
+        "account": "phys",
+        "name": EVIL,
+        "partition": "gpu",
+        "start_time": number(1000),
+        "submit_time": number(900),
+        "end_time": number(9000),
+        "time_limit": number(60),
+        "node_count": number(2),
+        "cpus": number(16),
+        "nodes": "n[1-2]",
+        "restart_cnt": 1,
         "tres_alloc_str": "cpu=16,mem=64G,node=2,billing=16,gres/gpu=4,gres/gpu:h100=4",
-    }  # fmt: skip
+    }
     waiting = {**job, "job_id": 8, "job_state": word("PENDING"), "state_reason": "Resources"}
     flags = ["IDLE", "DRAIN"] if new else "idle"
     nodes = [
-        {"name": "n1", "state": word("MIXED") if new else "mixed", "cpus": 64, "alloc_cpus": 64, "real_memory": 512000,
-         "alloc_memory": 1000, "gres": "gpu:h100:8(S:0-1)", "gres_used": "gpu:h100:3(IDX:0-2)", "partitions": ["gpu"]},
-        {"name": "n2", "state": flags, "state_flags": ["DRAIN"], "cpus": 64, "alloc_cpus": 0, "gres": "gpu:2"},
+        {
+            "name": "n1",
+            "state": word("MIXED") if new else "mixed",
+            "cpus": 64,
+            "alloc_cpus": 64,
+            "real_memory": 512000,
+            "alloc_memory": 1000,
+            "gres": "gpu:h100:8(S:0-1)",
+            "gres_used": "gpu:h100:3(IDX:0-2)",
+            "partitions": ["gpu"],
+        },
+        {
+            "name": "n2",
+            "state": flags,
+            "state_flags": ["DRAIN"],
+            "cpus": 64,
+            "alloc_cpus": 0,
+            "gres": "gpu:2",
+        },
         {"name": "n3", "state": word("DOWN") if new else "down", "cpus": 4},
-    ]  # fmt: skip
+    ]
     store = JobStore(tmp_path / "jobs.db")
     sync.take(store, [job, waiting, {"job_id": None}], nodes, 2000)
     run = store.run("7")
@@ -131,6 +170,8 @@ def test_slurms_answers_of_old_and_new_versions_become_jobs_and_nodes(tmp_path: 
     assert store.run("8") is None
     body = json.loads(store.reader.execute("SELECT body FROM cluster").fetchone()[0])
     assert (body["running"], body["waiting"], body["waiting_gpus"], body["users"]) == (1, 1, 4, 1)
-    states = {node["name"]: (node["state"], node["gpus_busy"], node["gpus_blocked"]) for node in body["nodes"]}
+    states = {
+        node["name"]: (node["state"], node["gpus_busy"], node["gpus_blocked"]) for node in body["nodes"]
+    }
     assert states == {"n1": ("partly busy", 3, 5), "n2": ("blocked", 0, 2), "n3": ("off", 0, 0)}
     store.close()

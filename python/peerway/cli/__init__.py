@@ -42,7 +42,17 @@ VERBS = {
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _EXTRAS = {  # what only some verbs import; the library needs none of it
     "tools": ("jinja2", "plotly", "scipy"),
-    "jobs": ("argon2", "authlib", "cramjam", "fastapi", "httpx", "joserfc", "multipart", "uvicorn", "zstandard"),
+    "jobs": (
+        "argon2",
+        "authlib",
+        "cramjam",
+        "fastapi",
+        "httpx",
+        "joserfc",
+        "multipart",
+        "uvicorn",
+        "zstandard",
+    ),
 }
 _OUTPUT_ENDED = (errno.EPIPE, errno.ENOSPC)
 
@@ -102,7 +112,9 @@ def main() -> None:
         _say(str(error))
         sys.exit(1)
     except ModuleNotFoundError as error:
-        extra = next((name for name, has in _EXTRAS.items() if (error.name or "").partition(".")[0] in has), None)
+        extra = next(
+            (name for name, has in _EXTRAS.items() if (error.name or "").partition(".")[0] in has), None
+        )
         if extra is None:
             raise
         _say(f"this needs {error.name}, which is not installed; run pip install 'peerway[{extra}]'")
