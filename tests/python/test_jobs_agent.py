@@ -1,4 +1,4 @@
-"""The agent as a whole on a node in a folder: its rounds, page and settings, and the hook that Slurm calls."""
+"""The agent as a whole on a node in a folder: its rounds, page and settings, and the hook of Slurm."""
 
 from __future__ import annotations
 

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from peerway.jobs.batch import Batch
-from peerway.jobs.batch_check import BadBatch, decode
+from peerway.jobs.batch_check import decode
 from peerway.jobs.clock import Sent, correction_ms
 from peerway.jobs.frames import MOST_BODY, BadFrame, post_payloads
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.serve.live import Live
 from peerway.jobs.store.samples import Filed
+from peerway.jobs.untrusted import BadBatch
 
 MOST_WAITING = 256  # posts; more are told to come later
 
