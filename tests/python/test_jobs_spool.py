@@ -1,4 +1,4 @@
-"""The spool: what is in it comes out in order, after a crash too; it keeps its bound and counts its losses."""
+"""The spool: what is in it comes out in order, after a crash too; it keeps its bound and counts losses."""
 
 from __future__ import annotations
 

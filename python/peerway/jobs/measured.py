@@ -175,8 +175,8 @@ class Measured(Mapping[str, Devices | None]):
             start = int(min(each[2] for each in several) * 1000) - _LEAD_MS
             end = int(max(each[3] for each in several) * 1000) + 1000
             names = {each[1] for each in several}
-            found = self._samples.read(node, kind, start, end, names, self._metrics)
-            for (device, metric), points in found.items():
+            read = self._samples.read(node, kind, start, end, names, self._metrics)
+            for (device, metric), points in read.items():
                 found[node, device][metric] = points
         return found
 
