@@ -1,4 +1,4 @@
-"""The agent as a whole on a node in a folder: its rounds, page and settings, and the hook of Slurm."""
+"""The agent as a whole on a node in a folder: rounds, page, settings, and the hook that Slurm calls."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_source_that_fails_takes_nothing_from_the_others(
     assert "core" in batch.samples
     assert len([text for text in told if text.startswith("lustre")]) == 1  # once, not each round
     assert all(text.isprintable() for text in told)
-    assert agent.round().samples["node"].values["agent_failures_total"] == [2]
+    assert agent.round().samples["node"].values["agent_failures_total"] == [3]
 
 
 def test_a_clock_that_is_set_is_noted(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
