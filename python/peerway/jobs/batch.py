@@ -60,7 +60,7 @@ class Interval:
     user: str | None = None
     partition: str | None = None
     cpus: int | None = None
-    cores: list[int] | None = None  # the logical CPUs it may run on; None where it is not bound to any
+    cores: list[int] | None = None  # the logical CPUs it may run on; None until its first process is seen
     gpus: list[str] = field(default_factory=list)
     memory_bytes: int | None = None
     source: str = "prolog"  # what told of it first: prolog, slurm, processes
