@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "tests" / "system")]
 
 from cluster import gpus  # noqa: E402
 from cluster.description import Description, NodeType, Partition  # noqa: E402
-from node_tree import add_process, add_step, make_node  # noqa: E402
+from node_tree import add_step, make_node, stat_line, write  # noqa: E402
 
 JOBS, TASKS, CPUS, KERNEL_THREADS = 50, 4, 256, 1500
 ROUND_S = 0.25
@@ -102,7 +102,7 @@ def with_cgroups(rounds: int) -> dict[str, float]:
         for job in range(1, JOBS + 1):
             add_step(root, 1000 + job, "0", version=26 if job == 1 else 2, tasks=TASKS)
         for pid in range(20_000, 20_000 + KERNEL_THREADS):
-            add_process(root, pid, "kworker", 2)
+            write(root, f"proc/{pid}/stat", stat_line(pid, "kworker", 2).replace(" 500 1844", " 0 1844"))
         return measure(folder, str(root), rounds)
 
 
@@ -125,7 +125,7 @@ def with_processes(rounds: int) -> dict[str, float]:
                 for pid in Path(f"/proc/{tree.pid}/task/{tree.pid}/children").read_text().split():
                     subprocess.run(["kill", "-9", pid], check=False)
                 tree.kill()
-                tree.wait()
+                tree.communicate()
 
 
 WAYS = {"cgroups": with_cgroups, "processes": with_processes}

@@ -11,6 +11,7 @@ ROUND_MS = 100  # of CPU time: 1 % of a core, for rounds of 10 s
 RESIDENT_MIB = 64
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", jobs_cost.WAYS)
 def test_the_agents_cost(way: str) -> None:
     if way == "processes" and os.geteuid() != 0:
