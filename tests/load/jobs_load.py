@@ -158,8 +158,8 @@ def sealing(folder: Path) -> dict[str, Any]:
     before = time.process_time()
     store.seal(start + 2 * STRETCH_MS)
     spent = time.process_time() - before
-    size = sum(path.stat().st_size for path in folder.glob("day-*.db"))
     store.close()
+    size = sum(path.stat().st_size for path in folder.glob("day-*.db"))
     return {
         "test": "seal",
         "cpu_s_a_node": spent,

@@ -88,7 +88,7 @@ def sums(
         "sum(freed_core_hours) AS freed_core_hours, sum(freed_gpu_hours) AS freed_gpu_hours, "
         f"sum{WASTED} AS wasted FROM jobs WHERE {seen[0]} AND ended >= ? "
         "AND started IS NOT NULL "
-        f"GROUP BY {by} ORDER BY wasted DESC LIMIT ?",
+        f"GROUP BY +{by} ORDER BY wasted DESC LIMIT ?",
         [*seen[1], since, most],
     )
     return [dict(row) for row in rows]
