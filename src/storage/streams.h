@@ -18,81 +18,83 @@
 namespace pw::storage {
 
 inline uint64_t now_ns() {
-    using namespace std::chrono;
-    return static_cast<uint64_t>(duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
+  using namespace std::chrono;
+  return static_cast<uint64_t>(duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
 }
 
-// What the kernel says of this process: CPU time, and the bytes that it caused to be fetched from below the page cache.
+// What the kernel says of this process: CPU time, and the bytes that it caused to be fetched from below the
+// page cache.
 struct Usage {
-    uint64_t cpu_us = 0, fetched = 0;
+  uint64_t cpu_us = 0, fetched = 0;
 
-    static Usage now() {
-        rusage used;
-        getrusage(RUSAGE_SELF, &used);
-        Usage found;
-        for (const timeval& time : {used.ru_utime, used.ru_stime})
-            found.cpu_us += static_cast<uint64_t>(time.tv_sec) * 1000000 + static_cast<uint64_t>(time.tv_usec);
-        if (FILE* const file = std::fopen("/proc/self/io", "r")) {
-            char line[128];
-            while (std::fgets(line, sizeof line, file))
-                if (std::sscanf(line, "read_bytes: %lu", &found.fetched) == 1) break;
-            std::fclose(file);
-        }
-        return found;
+  static Usage now() {
+    rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    Usage found;
+    for (const timeval& time : {used.ru_utime, used.ru_stime})
+      found.cpu_us += static_cast<uint64_t>(time.tv_sec) * 1000000 + static_cast<uint64_t>(time.tv_usec);
+    if (FILE* const file = std::fopen("/proc/self/io", "r")) {
+      char line[128];
+      while (std::fgets(line, sizeof line, file))
+        if (std::sscanf(line, "read_bytes: %lu", &found.fetched) == 1) break;
+      std::fclose(file);
     }
+    return found;
+  }
 };
 
 struct Stream {
-    std::barrier<>& together;  // wait on it once all is open
-    int number;
-    uint64_t began = 0, ended = 0;
+  std::barrier<>& together;  // wait on it once all is open
+  int number;
+  uint64_t began = 0, ended = 0;
 
-    void begin() {
-        together.arrive_and_wait();
-        began = now_ns();
-    }
+  void begin() {
+    together.arrive_and_wait();
+    began = now_ns();
+  }
 };
 
 struct Together {
-    uint64_t ns = 0;                   // from the first begin to the last end
-    std::vector<uint64_t> each_ns;     // of each stream
-    uint64_t cpu_us = 0, fetched = 0;  // of the process
+  uint64_t ns = 0;                   // from the first begin to the last end
+  std::vector<uint64_t> each_ns;     // of each stream
+  uint64_t cpu_us = 0, fetched = 0;  // of the process
 };
 
-// Runs `body` once a stream. It must call begin() exactly once, or throw before it. The first failure is thrown here.
+// Runs `body` once a stream. It must call begin() exactly once, or throw before it. The first failure is
+// thrown here.
 inline Together run_streams(int count, const std::function<void(Stream&)>& body) {
-    std::barrier<> together(count);
-    std::vector<Stream> streams;
-    std::vector<std::exception_ptr> failures(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i) streams.push_back({together, i});
-    const Usage before = Usage::now();
-    {
-        std::vector<std::jthread> threads;
-        for (Stream& stream : streams)
-            threads.emplace_back([&] {
-                try {
-                    body(stream);
-                    stream.ended = now_ns();
-                } catch (...) {
-                    failures[static_cast<size_t>(stream.number)] = std::current_exception();
-                    if (!stream.began) together.arrive_and_drop();  // the others must not wait for it
-                }
-            });
-    }
-    const Usage after = Usage::now();
-    for (const auto& failure : failures)
-        if (failure) std::rethrow_exception(failure);
-    Together found;
-    uint64_t first = UINT64_MAX, last = 0;
-    for (const Stream& stream : streams) {
-        first = std::min(first, stream.began);
-        last = std::max(last, stream.ended);
-        found.each_ns.push_back(stream.ended - stream.began);
-    }
-    found.ns = last - first;
-    found.cpu_us = after.cpu_us - before.cpu_us;
-    found.fetched = after.fetched - before.fetched;
-    return found;
+  std::barrier<> together(count);
+  std::vector<Stream> streams;
+  std::vector<std::exception_ptr> failures(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) streams.push_back({together, i});
+  const Usage before = Usage::now();
+  {
+    std::vector<std::jthread> threads;
+    for (Stream& stream : streams)
+      threads.emplace_back([&] {
+        try {
+          body(stream);
+          stream.ended = now_ns();
+        } catch (...) {
+          failures[static_cast<size_t>(stream.number)] = std::current_exception();
+          if (!stream.began) together.arrive_and_drop();  // the others must not wait for it
+        }
+      });
+  }
+  const Usage after = Usage::now();
+  for (const auto& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  Together found;
+  uint64_t first = UINT64_MAX, last = 0;
+  for (const Stream& stream : streams) {
+    first = std::min(first, stream.began);
+    last = std::max(last, stream.ended);
+    found.each_ns.push_back(stream.ended - stream.began);
+  }
+  found.ns = last - first;
+  found.cpu_us = after.cpu_us - before.cpu_us;
+  found.fetched = after.fetched - before.fetched;
+  return found;
 }
 
 }  // namespace pw::storage

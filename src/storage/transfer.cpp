@@ -20,213 +20,230 @@ namespace {
 constexpr uint64_t kPage = 4096;
 
 struct Free {
-    void operator()(void* memory) const { std::free(memory); }
+  void operator()(void* memory) const { std::free(memory); }
 };
 using Buffer = std::unique_ptr<char[], Free>;
 
 Buffer buffer(uint64_t size) {
-    char* const found = static_cast<char*>(std::aligned_alloc(kPage, (size + kPage - 1) / kPage * kPage));
-    if (!found) throw Failed("aligned_alloc", ENOMEM);
-    std::memset(found, 0, size);  // so that no page fault is measured
-    return Buffer(found);
+  char* const found = static_cast<char*>(std::aligned_alloc(kPage, (size + kPage - 1) / kPage * kPage));
+  if (!found) throw Failed("aligned_alloc", ENOMEM);
+  std::memset(found, 0, size);  // so that no page fault is measured
+  return Buffer(found);
 }
 
 // A descriptor that is closed with an answer: network file systems report errors of writes there.
 class File {
-public:
-    File(const std::string& path, int flags, bool direct)
-        : descriptor_(must(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | (direct ? O_DIRECT : 0), 0600),
-                           direct ? "open with O_DIRECT" : "open")) {}
-    ~File() {
-        if (descriptor_ >= 0) close(descriptor_);
-    }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-    int get() const { return descriptor_; }
-    void shut() { must(close(std::exchange(descriptor_, -1)), "close"); }
+ public:
+  File(const std::string& path, int flags, bool direct)
+      : descriptor_(must(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | (direct ? O_DIRECT : 0), 0600),
+                         direct ? "open with O_DIRECT" : "open")) {}
+  ~File() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int get() const { return descriptor_; }
+  void shut() { must(close(std::exchange(descriptor_, -1)), "close"); }
 
-private:
-    int descriptor_;
+ private:
+  int descriptor_;
 };
 
-// What streams have in common. Each has a file of its own, PATH.0, PATH.1, ..., or with `shared` a part of the one file PATH.0.
+// What streams have in common. Each has a file of its own, PATH.0, PATH.1, ..., or with `shared` a part of
+// the one file PATH.0.
 struct Asked {
-    explicit Asked(const Words& words)
-        : path(words.text("path")), size(words.number("size")), block(words.number("block")),
-          streams(static_cast<int>(words.number("streams"))), depth(static_cast<unsigned>(words.number("depth"))),
-          direct(words.number("direct")), fsync(words.number("fsync")), shared(words.number("shared")),
-          data(words.number("seed")) {
-        const bool power = block && (block & (block - 1)) == 0;
-        if (!power || block % kSector || block > 1 << 30 || size % block || size == 0)
-            throw Misuse("block= must be a power of two from 512, and size= a multiple of it");
-        if (streams < 1 || streams > 4096) throw Misuse("streams= must be from 1 to 4096");
-        if (direct && block % kPage) throw Misuse("with direct= a block is a multiple of 4096");
-        if (depth > 1024 || (depth & (depth - 1))) throw Misuse("depth= must be 0 or a power of two up to 1024");
-    }
-    std::string of(int stream) const { return path + "." + std::to_string(shared ? 0 : stream); }
-    uint64_t start(int stream) const { return shared ? static_cast<uint64_t>(stream) * size : 0; }
+  explicit Asked(const Words& words)
+      : path(words.text("path")),
+        size(words.number("size")),
+        block(words.number("block")),
+        streams(static_cast<int>(words.number("streams"))),
+        depth(static_cast<unsigned>(words.number("depth"))),
+        direct(words.number("direct")),
+        fsync(words.number("fsync")),
+        shared(words.number("shared")),
+        data(words.number("seed")) {
+    const bool power = block && (block & (block - 1)) == 0;
+    if (!power || block % kSector || block > 1 << 30 || size % block || size == 0)
+      throw Misuse("block= must be a power of two from 512, and size= a multiple of it");
+    if (streams < 1 || streams > 4096) throw Misuse("streams= must be from 1 to 4096");
+    if (direct && block % kPage) throw Misuse("with direct= a block is a multiple of 4096");
+    if (depth > 1024 || (depth & (depth - 1))) throw Misuse("depth= must be 0 or a power of two up to 1024");
+  }
+  std::string of(int stream) const { return path + "." + std::to_string(shared ? 0 : stream); }
+  uint64_t start(int stream) const { return shared ? static_cast<uint64_t>(stream) * size : 0; }
 
-    std::string path;
-    uint64_t size, block;
-    int streams;
-    unsigned depth;
-    bool direct, fsync, shared;
-    Data data;
+  std::string path;
+  uint64_t size, block;
+  int streams;
+  unsigned depth;
+  bool direct, fsync, shared;
+  Data data;
 };
 
 // The rest of an operation that moved less than it should have.
-void complete(bool write, int file, char* at, uint64_t size, uint64_t offset, int32_t result, uint64_t moved) {
-    for (;;) {
-        if (result < 0 && result != -EINTR && result != -EAGAIN) throw Failed(write ? "write" : "read", -result, moved);
-        if (result == 0) throw Failed(write ? "write (nothing was taken)" : "read (the file is shorter than it was)", EIO, moved);
-        const auto done = static_cast<uint64_t>(std::max(result, 0));
-        if (done >= size) return;
-        at += done, offset += done, size -= done;
-        const auto place = static_cast<off_t>(offset);
-        const ssize_t next = write ? pwrite(file, at, size, place) : pread(file, at, size, place);
-        result = next < 0 ? -errno : static_cast<int32_t>(next);
-    }
+void complete(bool write, int file, char* at, uint64_t size, uint64_t offset, int32_t result,
+              uint64_t moved) {
+  for (;;) {
+    if (result < 0 && result != -EINTR && result != -EAGAIN)
+      throw Failed(write ? "write" : "read", -result, moved);
+    if (result == 0)
+      throw Failed(write ? "write (nothing was taken)" : "read (the file is shorter than it was)", EIO,
+                   moved);
+    const auto done = static_cast<uint64_t>(std::max(result, 0));
+    if (done >= size) return;
+    at += done, offset += done, size -= done;
+    const auto place = static_cast<off_t>(offset);
+    const ssize_t next = write ? pwrite(file, at, size, place) : pread(file, at, size, place);
+    result = next < 0 ? -errno : static_cast<int32_t>(next);
+  }
 }
 
-// Moves [start, start + size) in blocks, `depth` of them under way; a slot is used again when its block has ended. False: a stamp
-// was wrong.
-bool sequential(const Asked& asked, bool write, int file, uint64_t start, Ring& ring, char* memory, uint64_t slots) {
-    const uint64_t depth = ring.uring() ? asked.depth : 1, blocks = asked.size / asked.block;
-    std::vector<bool> busy(slots);
-    bool right = true;
-    uint64_t next = 0, done = 0;
-    while (done < blocks) {
-        while (next < blocks && next - done < depth && !busy[next % slots]) {
-            const uint64_t offset = start + next * asked.block;
-            char* const at = memory + next % slots * asked.block;
-            if (write) asked.data.restamp(at, offset, asked.block);
-            busy[next % slots] = true;
-            ring.start(write, file, at, static_cast<uint32_t>(asked.block), offset, next);
-            ++next;
-        }
-        const Ring::Done end = ring.wait();
-        const uint64_t offset = start + end.tag * asked.block;
-        char* const at = memory + end.tag % slots * asked.block;
-        complete(write, file, at, asked.block, offset, end.result, done * asked.block);
-        if (!write) right = asked.data.stamped(at, offset, asked.block) && right;
-        busy[end.tag % slots] = false;
-        ++done;
+// Moves [start, start + size) in blocks, `depth` of them under way; a slot is used again when its block has
+// ended. False: a stamp was wrong.
+bool sequential(const Asked& asked, bool write, int file, uint64_t start, Ring& ring, char* memory,
+                uint64_t slots) {
+  const uint64_t depth = ring.uring() ? asked.depth : 1, blocks = asked.size / asked.block;
+  std::vector<bool> busy(slots);
+  bool right = true;
+  uint64_t next = 0, done = 0;
+  while (done < blocks) {
+    while (next < blocks && next - done < depth && !busy[next % slots]) {
+      const uint64_t offset = start + next * asked.block;
+      char* const at = memory + next % slots * asked.block;
+      if (write) asked.data.restamp(at, offset, asked.block);
+      busy[next % slots] = true;
+      ring.start(write, file, at, static_cast<uint32_t>(asked.block), offset, next);
+      ++next;
     }
-    return right;
+    const Ring::Done end = ring.wait();
+    const uint64_t offset = start + end.tag * asked.block;
+    char* const at = memory + end.tag % slots * asked.block;
+    complete(write, file, at, asked.block, offset, end.result, done * asked.block);
+    if (!write) right = asked.data.stamped(at, offset, asked.block) && right;
+    busy[end.tag % slots] = false;
+    ++done;
+  }
+  return right;
 }
 
 void add(Answer& answer, const Together& found, bool uring) {
-    answer.add("ns", found.ns).list("stream_ns", found.each_ns).add("cpu_us", found.cpu_us);
-    answer.add("fetched", found.fetched).add("io", uring ? "io_uring" : "pread/pwrite");
+  answer.add("ns", found.ns).list("stream_ns", found.each_ns).add("cpu_us", found.cpu_us);
+  answer.add("fetched", found.fetched).add("io", uring ? "io_uring" : "pread/pwrite");
 }
 
 }  // namespace
 
 Answer write_files(const Words& words) {
-    const Asked asked(words);
-    std::atomic<bool> uring = false;
-    const uint64_t slots = std::max<uint64_t>({asked.depth, kPool / asked.block, 1});
-    const auto found = run_streams(asked.streams, [&](Stream& stream) {
-        const Buffer memory = buffer(slots * asked.block);  // outlives the ring, which may have operations under way in it
-        Ring ring(asked.depth);
-        uring = ring.uring();
-        const uint64_t start = asked.start(stream.number);
-        asked.data.fill(memory.get(), start, slots * asked.block);
-        File file(asked.of(stream.number), O_WRONLY | O_CREAT | (asked.shared ? 0 : O_EXCL), asked.direct);
-        stream.begin();
-        sequential(asked, true, file.get(), start, ring, memory.get(), slots);
-        if (asked.fsync) must(fsync(file.get()), "fsync");
-        file.shut();
-    });
-    Answer answer;
-    add(answer, found, uring);
-    return answer;
+  const Asked asked(words);
+  std::atomic<bool> uring = false;
+  const uint64_t slots = std::max<uint64_t>({asked.depth, kPool / asked.block, 1});
+  const auto found = run_streams(asked.streams, [&](Stream& stream) {
+    const Buffer memory =
+        buffer(slots * asked.block);  // outlives the ring, which may have operations under way in it
+    Ring ring(asked.depth);
+    uring = ring.uring();
+    const uint64_t start = asked.start(stream.number);
+    asked.data.fill(memory.get(), start, slots * asked.block);
+    File file(asked.of(stream.number), O_WRONLY | O_CREAT | (asked.shared ? 0 : O_EXCL), asked.direct);
+    stream.begin();
+    sequential(asked, true, file.get(), start, ring, memory.get(), slots);
+    if (asked.fsync) must(fsync(file.get()), "fsync");
+    file.shut();
+  });
+  Answer answer;
+  add(answer, found, uring);
+  return answer;
 }
 
 Answer read_files(const Words& words) {
-    const Asked asked(words);
-    std::atomic<bool> uring = false, right = true;
-    const uint64_t slots = std::max<uint64_t>(asked.depth, 1);
-    const auto found = run_streams(asked.streams, [&](Stream& stream) {
-        const Buffer memory = buffer(slots * asked.block);  // outlives the ring, which may have operations under way in it
-        Ring ring(asked.depth);
-        uring = ring.uring();
-        File file(asked.of(stream.number), O_RDONLY, asked.direct);
-        stream.begin();
-        if (!sequential(asked, false, file.get(), asked.start(stream.number), ring, memory.get(), slots)) right = false;
-        file.shut();
-    });
-    Answer answer;
-    add(answer, found, uring);
-    answer.add("right", right.load());
-    return answer;
+  const Asked asked(words);
+  std::atomic<bool> uring = false, right = true;
+  const uint64_t slots = std::max<uint64_t>(asked.depth, 1);
+  const auto found = run_streams(asked.streams, [&](Stream& stream) {
+    const Buffer memory =
+        buffer(slots * asked.block);  // outlives the ring, which may have operations under way in it
+    Ring ring(asked.depth);
+    uring = ring.uring();
+    File file(asked.of(stream.number), O_RDONLY, asked.direct);
+    stream.begin();
+    if (!sequential(asked, false, file.get(), asked.start(stream.number), ring, memory.get(), slots))
+      right = false;
+    file.shut();
+  });
+  Answer answer;
+  add(answer, found, uring);
+  answer.add("right", right.load());
+  return answer;
 }
 
 // One block at a time at random places: the time of each.
 Answer random_blocks(const Words& words) {
-    const Asked asked(words);
-    const bool write = words.number("write");
-    const uint64_t count = words.number("count"), blocks = asked.size / asked.block;
-    const Data fresh(words.number("seed") + 1);  // what overwrites must differ from what is there
-    std::vector<std::vector<uint64_t>> times(static_cast<size_t>(asked.streams));
-    std::atomic<bool> right = true;
-    const auto found = run_streams(asked.streams, [&](Stream& stream) {
-        auto& own = times[static_cast<size_t>(stream.number)];
-        own.reserve(count);
-        std::mt19937_64 random(words.number("seed") + static_cast<uint64_t>(stream.number));
-        const Buffer memory = buffer(asked.block);
-        fresh.fill(memory.get(), 0, asked.block);
-        File file(asked.of(stream.number), write ? O_WRONLY : O_RDONLY, asked.direct);
-        stream.begin();
-        for (uint64_t i = 0; i < count; ++i) {
-            const uint64_t offset = asked.start(stream.number) + random() % blocks * asked.block;
-            if (write) fresh.restamp(memory.get(), offset, asked.block);
-            const uint64_t before = now_ns();
-            const auto place = static_cast<off_t>(offset);
-            const ssize_t moved = write ? pwrite(file.get(), memory.get(), asked.block, place)
-                                        : pread(file.get(), memory.get(), asked.block, place);
-            complete(write, file.get(), memory.get(), asked.block, offset, moved < 0 ? -errno : static_cast<int32_t>(moved),
-                     i * asked.block);
-            if (write && asked.fsync) must(fdatasync(file.get()), "fdatasync");
-            own.push_back(now_ns() - before);
-            if (!write && !asked.data.stamped(memory.get(), offset, asked.block)) right = false;
-        }
-        file.shut();
-    });
-    std::vector<uint64_t> all;
-    for (const auto& own : times) all.insert(all.end(), own.begin(), own.end());
-    Answer answer;
-    add(answer, found, false);
-    answer.list("times", all).add("right", right.load());
-    return answer;
+  const Asked asked(words);
+  const bool write = words.number("write");
+  const uint64_t count = words.number("count"), blocks = asked.size / asked.block;
+  const Data fresh(words.number("seed") + 1);  // what overwrites must differ from what is there
+  std::vector<std::vector<uint64_t>> times(static_cast<size_t>(asked.streams));
+  std::atomic<bool> right = true;
+  const auto found = run_streams(asked.streams, [&](Stream& stream) {
+    auto& own = times[static_cast<size_t>(stream.number)];
+    own.reserve(count);
+    std::mt19937_64 random(words.number("seed") + static_cast<uint64_t>(stream.number));
+    const Buffer memory = buffer(asked.block);
+    fresh.fill(memory.get(), 0, asked.block);
+    File file(asked.of(stream.number), write ? O_WRONLY : O_RDONLY, asked.direct);
+    stream.begin();
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t offset = asked.start(stream.number) + random() % blocks * asked.block;
+      if (write) fresh.restamp(memory.get(), offset, asked.block);
+      const uint64_t before = now_ns();
+      const auto place = static_cast<off_t>(offset);
+      const ssize_t moved = write ? pwrite(file.get(), memory.get(), asked.block, place)
+                                  : pread(file.get(), memory.get(), asked.block, place);
+      complete(write, file.get(), memory.get(), asked.block, offset,
+               moved < 0 ? -errno : static_cast<int32_t>(moved), i * asked.block);
+      if (write && asked.fsync) must(fdatasync(file.get()), "fdatasync");
+      own.push_back(now_ns() - before);
+      if (!write && !asked.data.stamped(memory.get(), offset, asked.block)) right = false;
+    }
+    file.shut();
+  });
+  std::vector<uint64_t> all;
+  for (const auto& own : times) all.insert(all.end(), own.begin(), own.end());
+  Answer answer;
+  add(answer, found, false);
+  answer.list("times", all).add("right", right.load());
+  return answer;
 }
 
 // Every byte, beside what was written; with overwritten=1 the stamps alone, each of either writer.
 Answer verify_files(const Words& words) {
-    const Asked asked(words);
-    const bool overwritten = words.number("overwritten");
-    const Data fresh(words.number("seed") + 1);
-    const Buffer memory = buffer(asked.block), wanted = buffer(asked.block);
-    uint64_t wrong = 0;
-    for (int stream = 0; stream < asked.streams; ++stream) {
-        File file(asked.of(stream), O_RDONLY, false);
-        for (uint64_t offset = asked.start(stream), end = offset + asked.size; offset < end; offset += asked.block) {
-            const ssize_t moved = pread(file.get(), memory.get(), asked.block, static_cast<off_t>(offset));
-            complete(false, file.get(), memory.get(), asked.block, offset, moved < 0 ? -errno : static_cast<int32_t>(moved), offset);
-            if (overwritten) {
-                for (uint64_t at = 0; at < asked.block; at += kSector)
-                    wrong += !asked.data.stamped(memory.get() + at, offset + at, kSector) &&
-                             !fresh.stamped(memory.get() + at, offset + at, kSector);
-                continue;
-            }
-            asked.data.fill(wanted.get(), offset, asked.block);
-            wrong += std::memcmp(memory.get(), wanted.get(), asked.block) != 0;
-        }
-        struct stat found;
-        must(fstat(file.get(), &found), "fstat");
-        wrong += static_cast<uint64_t>(found.st_size) != asked.size * static_cast<uint64_t>(asked.shared ? asked.streams : 1);
+  const Asked asked(words);
+  const bool overwritten = words.number("overwritten");
+  const Data fresh(words.number("seed") + 1);
+  const Buffer memory = buffer(asked.block), wanted = buffer(asked.block);
+  uint64_t wrong = 0;
+  for (int stream = 0; stream < asked.streams; ++stream) {
+    File file(asked.of(stream), O_RDONLY, false);
+    for (uint64_t offset = asked.start(stream), end = offset + asked.size; offset < end;
+         offset += asked.block) {
+      const ssize_t moved = pread(file.get(), memory.get(), asked.block, static_cast<off_t>(offset));
+      complete(false, file.get(), memory.get(), asked.block, offset,
+               moved < 0 ? -errno : static_cast<int32_t>(moved), offset);
+      if (overwritten) {
+        for (uint64_t at = 0; at < asked.block; at += kSector)
+          wrong += !asked.data.stamped(memory.get() + at, offset + at, kSector) &&
+                   !fresh.stamped(memory.get() + at, offset + at, kSector);
+        continue;
+      }
+      asked.data.fill(wanted.get(), offset, asked.block);
+      wrong += std::memcmp(memory.get(), wanted.get(), asked.block) != 0;
     }
-    return Answer().add("wrong", wrong);
+    struct stat found;
+    must(fstat(file.get(), &found), "fstat");
+    wrong += static_cast<uint64_t>(found.st_size) !=
+             asked.size * static_cast<uint64_t>(asked.shared ? asked.streams : 1);
+  }
+  return Answer().add("wrong", wrong);
 }
 
 }  // namespace pw::storage

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _DAY_S = 86400
 _LEAST_ROUNDS = 10  # below these, no correlation can be told
 # In standard errors of a correlation that is none: joining too early costs power, too late costs truth.
-_CORRELATED = 0.6
+_CORRELATED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
