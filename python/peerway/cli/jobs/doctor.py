@@ -10,9 +10,7 @@ from pathlib import Path
 import click
 
 from peerway.cli.jobs.agent import settings_option
-from peerway.printable import printable
-
-_STYLES = {"ok": "green", "warning": "yellow", "broken": "red", "absent": "bright_black"}
+from peerway.terminal import say
 
 
 @click.command("doctor")
@@ -40,10 +38,9 @@ def command(file: Path, self_test: bool, as_json: bool) -> None:
     for each in findings:
         broken = broken or each.state == "broken"
         if as_json:
-            click.echo(json.dumps(asdict(each)))
+            say(json.dumps(asdict(each)))
             continue
-        state = click.style(f"{each.state:<8}", fg=_STYLES[each.state])
-        click.echo(f"{state} {each.check:<10} {printable(each.found)}")
+        say(f"{each.state:<8} {each.check:<10} {each.found}")
         if each.advice:
-            click.echo(f"{'':<20}{printable(each.advice)}")
+            say(f"{'':<20}{each.advice}")
     sys.exit(1 if broken else 0)
