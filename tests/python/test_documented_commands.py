@@ -225,12 +225,11 @@ def test_it_runs_to_its_end(line: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def parsed(words: list[str]) -> None:
-    group = click.Context(peerway, info_name="peerway")
-    verb, rest = peerway.get_command(group, words[1]), words[2:]
-    while isinstance(verb, click.Group):  # peerway jobs VERB
-        verb, rest = verb.get_command(group, rest[0]), rest[1:]
-    assert verb is not None
-    verb.make_context(words[1], rest, parent=group)
+    context = peerway.make_context("peerway", words[1:])
+    while isinstance(context.command, click.Group):  # peerway jobs VERB
+        name, verb, rest = context.command.resolve_command(context, [*context._protected_args, *context.args])
+        assert verb is not None
+        context = verb.make_context(name, rest, parent=context)
 
 
 @pytest.mark.parametrize("line", of(VERB, BENCH))
@@ -239,6 +238,8 @@ def test_the_verb_takes_its_words_and_the_settings_are_known(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("nodes").write_text("node1 slots=2\n")
+    for folder in ("before", "after"):
+        Path(folder).mkdir()
     settings, words = parts(line)
     assert settings.keys() <= {f"PEERWAY_{setting.name.upper()}" for setting in _core.settings()}
     parsed(words)

@@ -17,7 +17,6 @@ from peerway.terminal import say
 @click.option(
     "--manages", multiple=True, metavar="ACCOUNT", help="Sees the jobs of this account; may be repeated."
 )
-@click.option("--mail", default="", help="Where notices go, where these are on.")
 @click.option(
     "--password-stdin", is_flag=True, help="Take the password from standard input, not the terminal."
 )
@@ -27,7 +26,6 @@ def command(
     name: str,
     admin: bool,
     manages: tuple[str, ...],
-    mail: str,
     password_stdin: bool,
     no_password: bool,
     data: Path,
@@ -43,7 +41,7 @@ def command(
     with monitor_at(data, make=True) as monitor:
         people = People(monitor.jobs)
         try:
-            people.put(name, "admin" if admin else "user", list(manages), mail)
+            people.put(name, "admin" if admin else "user", list(manages))
             if not no_password:
                 people.set_password(name, password)
         except ValueError as error:

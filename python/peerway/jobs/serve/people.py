@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import Run
@@ -31,7 +31,6 @@ class Viewer:
     scopes: frozenset[str] = frozenset(("jobs:read", "cluster:read", "admin"))
     by_cookie: bool = False
     node: str = ""  # of an agent's token
-    mail: str = field(default="", compare=False)
 
     @property
     def is_admin(self) -> bool:
@@ -61,17 +60,17 @@ class People:
         self._hasher = PasswordHasher()
         self._nobody = self._hasher.hash(secrets.token_urlsafe())  # so that an unknown name takes as long
 
-    def put(self, name: str, role: str = "user", accounts: list[str] | None = None, mail: str = "") -> None:
+    def put(self, name: str, role: str = "user", accounts: list[str] | None = None) -> None:
         """Add a person, or change one; the password stays. Raises ValueError."""
         if role not in ROLES:
             raise ValueError(f"a role is one of {', '.join(ROLES)}, not {role!r}")
         if not name or len(name) > 64 or not name.isprintable():
             raise ValueError("a name has 1 to 64 printable letters")
         self._store.write(
-            "INSERT INTO people (name, role, accounts, mail) VALUES (?,?,?,?) "
+            "INSERT INTO people (name, role, accounts) VALUES (?,?,?) "
             "ON CONFLICT (name) DO UPDATE SET "
-            "role = excluded.role, accounts = excluded.accounts, mail = excluded.mail",
-            (name, role, json.dumps(accounts or []), mail),
+            "role = excluded.role, accounts = excluded.accounts",
+            (name, role, json.dumps(accounts or [])),
         )
 
     def set_password(self, name: str, password: str) -> None:
@@ -101,7 +100,7 @@ class People:
         if row is None:
             return Viewer(name, by_cookie=by_cookie)
         accounts = frozenset(json.loads(row["accounts"]))
-        return Viewer(name, row["role"], accounts, by_cookie=by_cookie, mail=row["mail"])
+        return Viewer(name, row["role"], accounts, by_cookie=by_cookie)
 
     # -- sessions
 

@@ -68,7 +68,7 @@ VERSIONS = [
 
     CREATE TABLE people (
       name TEXT PRIMARY KEY, password TEXT NOT NULL DEFAULT '', role TEXT NOT NULL DEFAULT 'user',
-      accounts TEXT NOT NULL DEFAULT '[]', mail TEXT NOT NULL DEFAULT '', notices INTEGER NOT NULL DEFAULT 0
+      accounts TEXT NOT NULL DEFAULT '[]'
     ) WITHOUT ROWID;
     CREATE TABLE sessions (hash TEXT PRIMARY KEY, name TEXT NOT NULL, ends REAL NOT NULL) WITHOUT ROWID;
     CREATE TABLE tokens (
