@@ -69,12 +69,10 @@ void Progress::run() {
       waiting().wake();
       idle_since = now_ns();
     }
-    if (!away && now_ns() - idle_since <= (waiting().economy() ? kEconomyLinger : kLinger)) {
+    if (!away && now_ns() - idle_since <= (waiting().economy() ? kEconomyLinger : kLinger))
       sched_yield();
-    } else {
+    else
       sleep(away);
-      idle_since = now_ns();
-    }
   }
   unwatch();
 }
