@@ -60,7 +60,7 @@ constexpr ConfigEntry table[] = {
 };
 
 /// Set by `peerway run` and `peerway mpirun` for their ranks, by the Python package for its children, and by
-/// users for the scripts that build and test Peerway; not settings.
+/// users for the scripts that build and test Peerway and for `peerway jobs`; not settings.
 constexpr std::string_view other_variables[] = {"PEERWAY_RANK",
                                                 "PEERWAY_SIZE",
                                                 "PEERWAY_LOCAL_RANK",
@@ -77,7 +77,11 @@ constexpr std::string_view other_variables[] = {"PEERWAY_RANK",
                                                 "PEERWAY_NIC_LIMITS",
                                                 "PEERWAY_OPENMPI",
                                                 "PEERWAY_MPICH",
-                                                "PEERWAY_NIC_CHECK_MINUTES"};
+                                                "PEERWAY_NIC_CHECK_MINUTES",
+                                                "PEERWAY_JOBS_DATA",
+                                                "PEERWAY_JOBS_EVENTS",
+                                                "PEERWAY_JOBS_SERVER",
+                                                "PEERWAY_JOBS_TOKEN"};
 
 struct Value {
   std::string text;

@@ -1,0 +1,37 @@
+"""The variables that Peerway's own programs read. The library refuses a PEERWAY_ variable that it does not
+know, so it has to know them all."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import peerway
+
+PACKAGE = Path(peerway.__file__).parent
+PLACEHOLDERS = {"PEERWAY_NAME"}  # of help texts
+PROGRAM = """
+import os, sys, json, peerway
+refused = []
+for name in sys.argv[1:]:
+    os.environ[name] = "x"
+    try:
+        peerway.Context().close()
+    except peerway.Error as error:
+        if "is no setting" in str(error):
+            refused.append(name)
+    del os.environ[name]
+print(json.dumps(refused))
+"""
+
+
+def test_the_library_knows_every_variable_that_the_package_reads() -> None:
+    files = [path for end in ("py", "sh") for path in PACKAGE.rglob(f"*.{end}")]
+    named = {name for path in files for name in re.findall(r"\bPEERWAY_[A-Z_]+\b", path.read_text())}
+    assert len(named) > 20
+    names = [*sorted(named - PLACEHOLDERS), "PEERWAY_BANANA"]
+    found = subprocess.run([sys.executable, "-c", PROGRAM, *names], capture_output=True, check=True)
+    assert json.loads(found.stdout) == ["PEERWAY_BANANA"]
