@@ -75,7 +75,7 @@ class Answer {
   Answer& list(const std::string& name, const Several& values) {
     std::string text = "[";
     for (const auto& value : values) {
-      if (text.size() > 1) text += ",";
+      if (text.size() > 1) text += ',';
       if constexpr (std::is_convertible_v<decltype(value), std::string>)
         text += quoted(value);
       else

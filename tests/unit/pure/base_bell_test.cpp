@@ -1,10 +1,9 @@
 // Bells between two processes: what wakes a progress thread.
-#include "base/bell.h"
-
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/bell.h"
 #include "base/status.h"
 
 namespace pw {
