@@ -1,5 +1,5 @@
 # Process 1 of a virtual host. In the environment: NAME, FOLDER (the cluster's), CGROUPS (controllers to give it its
-# own part of, may be empty), CGROUP (the part's name).
+# own part of, may be empty), CGROUP (the part's name), TREE (Peerway's, which the agents run from).
 set -eu
 mount --make-rprivate /
 hostname "$NAME"
@@ -17,11 +17,13 @@ for controller in $CGROUPS; do
   mount --bind "/sys/fs/cgroup/$controller/$CGROUP/$NAME" "/sys/fs/cgroup/$controller"
 done
 for file in passwd group; do mount --bind "$FOLDER/$file" "/etc/$file"; done
-# Its own /tmp, as PMIx needs; the cluster's folder stays where it is.
+# Its own /tmp, as PMIx needs; the cluster's folder stays where it is, and so does the tree.
 mount --bind "$FOLDER" /mnt
+mount --bind "$TREE" /media
 mount --bind "$own/tmp" /tmp
-mkdir -p "$FOLDER"
+mkdir -p "$FOLDER" "$TREE"
 mount --move /mnt "$FOLDER"
+mount --move /media "$TREE"
 touch "$own/ready"
 # As init does, reap what is left by others, for ever.
 trap : CHLD

@@ -271,7 +271,7 @@ class VirtualCluster:
 
     def _space(self, name: str) -> Space:
         setting = {
-            "NAME": name, "FOLDER": str(self.folder), "CGROUP": self._cgroup,
+            "NAME": name, "FOLDER": str(self.folder), "CGROUP": self._cgroup, "TREE": str(HERE.parents[2]),
             "CGROUPS": " ".join(CONTROLLERS) if self.cgroups and name != configuration.HEAD else "",
         }  # fmt: skip
         lines = [f"export {key}='{value}'" for key, value in setting.items()]
