@@ -165,13 +165,16 @@ def test_what_a_signal_handler_raises_goes_before_the_error_of_the_call(ctx: pee
     def handler(*_: object) -> None:
         raise InterruptedError("by hand")
 
+    def interrupted_wait() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.003)
+        waited.wait(1, timeout=0.01)  # too short to look for signals itself
+
     waited = ctx.signal()
     before = signal.signal(signal.SIGALRM, handler)
     try:
         for _ in range(5):
-            signal.setitimer(signal.ITIMER_REAL, 0.003)
             with pytest.raises(InterruptedError, match="by hand"):
-                waited.wait(1, timeout=0.01)  # too short to look for signals itself
+                interrupted_wait()
     finally:
         signal.signal(signal.SIGALRM, before)
 
