@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/format.h"
 #include "path/blocks.h"
 
 namespace pw {

@@ -1,7 +1,5 @@
 #include "path/peer/gpu.h"
 
-#include "base/clock.h"
-#include "base/format.h"
 #include "base/status.h"
 
 namespace pw {

@@ -1,7 +1,5 @@
 #include "path/ucx/direct.h"
 
-#include "base/clock.h"
-#include "base/format.h"
 #include "base/status.h"
 #include "path/blocks.h"
 
