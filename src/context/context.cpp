@@ -28,6 +28,7 @@ Context::Context(Team& team)
   on_loss_ = team_.on_loss([waiting = control_.waiting()](int) { waiting->wake(); });
   staging_ = std::make_unique<StagingService>(team_, control_, *importer_, registry_);
   progress_.add(*staging_);
+  progress_.add(raises_);
   resolver_ = std::make_unique<Resolver>(
       make_paths({team_, control_, *importer_, registry_, progress_}, ucx_, nics_, maps_), *importer_, ucx_,
       nics_, maps_);
@@ -118,12 +119,12 @@ void Context::attach_signals(Key& key) {
   if (Bytes bytes = ucx_.key_of(control_); !bytes.empty()) key.attached.emplace_back("ucx", std::move(bytes));
 }
 
-std::unique_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
+std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
   Key key = parse_key(bytes, seal_);
   if (key.rank >= team_.size())
     throw Error(PW_BAD_KEY, format("peerway: the key names rank {}; this team has ranks 0 to {}", key.rank,
                                    team_.size() - 1));
-  auto remote = std::make_unique<Remote>(std::move(key), *importer_, team_.rank());
+  auto remote = std::make_shared<Remote>(std::move(key), *importer_, team_.rank());
   if (remote->same_process()) check_own(remote->key);
   return remote;
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "context/raises.h"
 #include "context/resolver.h"
 #include "memory/control.h"
 #include "memory/importer.h"
@@ -56,7 +57,7 @@ class Context {
   std::shared_ptr<Region> allocate(pw_device where, uint64_t bytes);
   std::shared_ptr<Region> add(void* address, uint64_t bytes);
   std::vector<std::byte> key_of(Region& region);
-  std::unique_ptr<Remote> import(std::span<const std::byte> key);
+  std::shared_ptr<Remote> import(std::span<const std::byte> key);
 
   /// What the keys of this team are made with.
   [[nodiscard]] const KeySeal& seal() const { return seal_; }
@@ -72,6 +73,7 @@ class Context {
 
   /// What its threads wait by.
   [[nodiscard]] Progress& progress() { return progress_; }
+  [[nodiscard]] Raises& raises() { return raises_; }
 
   /// Data paths: checked and joined operations.
   pw_status put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
@@ -106,6 +108,7 @@ class Context {
     auto& touched = touched_[static_cast<size_t>(rank)];
     if (!touched.load(std::memory_order_relaxed)) touched.store(true, std::memory_order_relaxed);
   }
+  pw_status start(Path& path, const Transfer& transfer, const Raise& raise);
   pw_status start_split(const Resolved& resolved, const route::ReadySplit& split, const Transfer& transfer,
                         const Raise* raise);
   pw_status check_touched(int rank) const;
@@ -129,6 +132,8 @@ class Context {
   nic::Nics nics_;
   ProcessorMaps maps_;
   std::unique_ptr<Resolver> resolver_;
+  Raises raises_{team_, progress_,
+                 [this](const Remote& signal) -> Path& { return resolver_->far_raiser(signal); }};
   std::vector<std::atomic<bool>> touched_;  ///< ranks that something was started towards
   std::shared_ptr<void> on_loss_;           ///< wakes who sleeps
   std::mutex attachment_mutex_;

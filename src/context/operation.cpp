@@ -46,14 +46,17 @@ pw_status Context::move(const Run& run, const Raise* raise) {
       run.remote_offset <= run.remote->bytes() && run.bytes <= run.remote->bytes() - run.remote_offset &&
       run.local_offset <= run.local->bytes() && run.bytes <= run.local->bytes() - run.local_offset;
   if (!inside) return refuse_run(run);
-  const bool raise_elsewhere = raise != nullptr && raise->signal->rank() != run.remote->rank();
-  if (run.bytes != 0 && !raise_elsewhere) {
+  if (run.bytes != 0) {
     if (const pw_status status = check(*run.remote, raise); status != PW_OK) return status;
     const Resolved& resolved =
         resolver_->resolve(run.op, route::ShapeClass::contiguous, *run.local, *run.remote);
     touch(run.remote->rank());
     const route::Choice& choice = resolved.route->lookup(run.bytes);
-    if (choice.split < 0) return resolved.paths[choice.path]->start_run(run, raise);
+    Path* const path = choice.split < 0 ? resolved.paths[choice.path] : nullptr;
+    if (path != nullptr && (raise == nullptr || path->completes_at_start())) {
+      const pw_status status = path->start_run(run);
+      return status != PW_OK || raise == nullptr ? status : raises_.after(*path, run.remote->rank(), *raise);
+    }
   }
   return start(
       {run.op, run.remote, run.local, run.remote_offset, run.local_offset, contiguous_layout(run.bytes)},
@@ -65,18 +68,25 @@ pw_status Context::start(const Transfer& transfer, const Raise* raise) {
   if (const pw_status status = check(remote, raise); status != PW_OK) return status;
   const uint64_t bytes = transfer.layout.shape.bytes();
   if (bytes == 0) return raise != nullptr ? this->raise(*raise) : PW_OK;
-  if (raise != nullptr && raise->signal->rank() != remote.rank()) {
-    // Paths order a raise after data of the same rank only.
-    if (const pw_status status = start(transfer, nullptr); status != PW_OK) return status;
-    if (const pw_status status = flush(remote.rank(), PW_FOREVER); status != PW_OK) return status;
-    return this->raise(*raise);
-  }
   const Resolved& resolved =
       resolver_->resolve(transfer.op, route::shape_class(transfer.layout.shape), *transfer.local, remote);
   touch(remote.rank());
   const route::Choice& choice = resolved.route->lookup(bytes);
   if (choice.split >= 0) return start_split(resolved, resolved.route->split(choice), transfer, raise);
-  return resolved.paths[choice.path]->start(transfer, raise);
+  Path& path = *resolved.paths[choice.path];
+  return raise == nullptr ? path.start(transfer) : start(path, transfer, *raise);
+}
+
+pw_status Context::start(Path& path, const Transfer& transfer, const Raise& raise) {
+  const int rank = transfer.remote->rank();
+  touch(raise.signal->rank());
+  if (raise.signal->rank() == rank && path.joins(transfer, *raise.signal)) {
+    RaiseTurn turn;
+    if (const pw_status status = turn.begin(raise, &path); status != PW_OK) return status;
+    if (turn.now()) return path.start_and_store(transfer, turn);
+  }
+  const pw_status status = path.start(transfer);
+  return status == PW_OK ? raises_.after(path, rank, raise) : status;
 }
 
 void Context::prepare(const Transfer& transfer) {
@@ -130,29 +140,26 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
       part.layout = slice(whole, piece.offset / unit, piece.bytes / unit, to, from);
       part.remote_offset += transfer.op == Op::put ? to : from;
       part.local_offset += transfer.op == Op::put ? from : to;
-      if (const pw_status status = path->start(part, nullptr); status != PW_OK) return status;
+      if (const pw_status status = path->start(part); status != PW_OK) return status;
     }
   if (raise == nullptr) return PW_OK;
-  Path* last = nullptr;
-  for (const route::Piece& piece : pieces) {
-    last = resolved.paths[split.path[piece.part]];
-    if (const pw_status status = last->flush(transfer.remote->rank(), PW_FOREVER); status != PW_OK)
-      return status;
-  }
-  return last->raise(*raise);
+  touch(raise->signal->rank());
+  Marks before;
+  for (const uint32_t path : split.path) before.add(*resolved.paths[path], transfer.remote->rank());
+  return raises_.after(std::move(before), *raise);
 }
 
 pw_status Context::raise(const Raise& raise) {
   Remote& signal = *raise.signal;
   if (const pw_status status = check_raise(signal); status != PW_OK) return status;
-  if (signal.word() != nullptr) return raise_by_processor(raise, resolver_->paths().front().get());
   touch(signal.rank());
-  return resolver_->far_raiser(signal).raise(raise);
+  return raises_.after(Marks(), raise);
 }
 
 void Context::add_marks(int rank, Marks& marks) {
   if (!touched_[static_cast<size_t>(rank)].load(std::memory_order_relaxed)) return;
   for (const auto& path : resolver_->paths()) marks.add(*path, rank);
+  marks.add(raises_, rank);
 }
 
 pw_status Context::flush(int rank, uint64_t deadline_ns) {

@@ -16,12 +16,12 @@ std::vector<std::unique_ptr<Path>> make_paths(Surroundings surroundings, ucx::Uc
   std::vector<std::unique_ptr<Path>> paths;
   paths.push_back(std::make_unique<PeerShm>(false));
   paths.push_back(std::make_unique<PeerShm>(true));
-  paths.push_back(std::make_unique<PeerCma>(surroundings));
-  paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::engine));
-  paths.push_back(std::make_unique<PeerGpu>(surroundings, Method::kernel));
+  paths.push_back(std::make_unique<PeerCma>());
+  paths.push_back(std::make_unique<PeerGpu>(Method::engine));
+  paths.push_back(std::make_unique<PeerGpu>(Method::kernel));
   paths.push_back(std::make_unique<Mapped>(maps));
-  for (const auto& nic : nics.all()) paths.push_back(std::make_unique<NicDirect>(surroundings, *nic));
-  paths.push_back(std::make_unique<UcxDirect>(surroundings, ucx));
+  for (const auto& nic : nics.all()) paths.push_back(std::make_unique<NicDirect>(*nic));
+  paths.push_back(std::make_unique<UcxDirect>(ucx));
   paths.push_back(std::make_unique<UcxStaged>(surroundings, ucx));
   paths.push_back(std::make_unique<Staged>(surroundings));
   return paths;

@@ -90,7 +90,7 @@ bool Resolver::uses_mappings() {
 
 Path& Resolver::far_raiser(const Remote& signal) const {
   for (const auto& path : paths_)
-    if (path->raises(signal)) return *path;
+    if (path->stores(signal)) return *path;
   Pair pair;
   ucx_.facts(pair, signal);
   std::string why = "UCX: " + pair.why_no_ucx;

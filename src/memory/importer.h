@@ -17,11 +17,13 @@ namespace pw {
 class Path;
 
 /// This rank's side of one remote signal, shared by all remotes that import it: what was raised in all, and
-/// through which path last. Raises arrive in order, because a change of path first flushes the one before.
+/// through which path last. Raises arrive in order: what may not go yet waits in a queue (context/raises.h),
+/// and the next ones behind it.
 struct SignalSender {
   SpinLock lock;
   uint64_t raised = 0;
-  Path* through = nullptr;
+  uint64_t deferred = 0;           ///< raises that wait in the queue
+  Path* through = nullptr;         ///< null: the processor, whose stores are done at once
   bool planned = false;            ///< a plan or kernels raise it: nobody else does meanwhile
   std::atomic<bool> known{false};  ///< `raised` counts what an earlier import raised, too
 };

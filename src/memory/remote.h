@@ -18,7 +18,7 @@ namespace pw {
 
 struct Resolved;
 
-class Remote {
+class Remote : public std::enable_shared_from_this<Remote> {
  public:
   /// Throws Error when the owner is on this host and its memory cannot be mapped.
   Remote(Key key, Importer& importer, int own_rank);

@@ -2,16 +2,14 @@
 
 #include <string>
 
-#include "path/path.h"
-
 namespace pw {
 
-void Marks::add(Path& path, int rank) {
-  if (const Mark mark = path.mark(rank); mark != 0) all_.push_back({&path, rank, mark});
+void Marks::add(Marker& marker, int rank) {
+  if (const Mark mark = marker.mark(rank); mark != 0) all_.push_back({&marker, rank, mark});
 }
 
 bool Marks::reached() {
-  while (open() && all_[reached_].path->reached(all_[reached_].rank, all_[reached_].mark)) ++reached_;
+  while (open() && all_[reached_].of->reached(all_[reached_].rank, all_[reached_].mark)) ++reached_;
   return !open();
 }
 
@@ -20,7 +18,7 @@ pw_status Marks::outcome() {
   pw_status first = PW_OK;
   std::string message;
   for (const Entry& entry : all_) {
-    const pw_status status = entry.path->outcome(entry.rank, entry.mark);
+    const pw_status status = entry.of->outcome(entry.rank, entry.mark);
     if (status == PW_OK || first != PW_OK) continue;
     first = status;
     message = last_error_message();
@@ -30,11 +28,11 @@ pw_status Marks::outcome() {
   return first == PW_OK ? PW_OK : fail(first, message);
 }
 
-Source* Marks::source() const { return open() ? all_[reached_].path->source() : nullptr; }
+Source* Marks::source() const { return open() ? all_[reached_].of->source() : nullptr; }
 
 Wakes Marks::wakes() const {
   for (size_t i = reached_; i < all_.size(); ++i)
-    if (const Wakes wakes = all_[i].path->wakes(all_[i].rank); wakes != Wakes::always) return wakes;
+    if (const Wakes wakes = all_[i].of->wakes(all_[i].rank); wakes != Wakes::always) return wakes;
   return Wakes::always;
 }
 

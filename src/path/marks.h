@@ -1,4 +1,5 @@
-// Marks of several paths and ranks as one thing: all that was started there, to be looked at or waited for.
+// What gives marks, and marks of several as one thing: all that was started there, to be polled or waited
+// for.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +13,31 @@
 
 namespace pw {
 
-class Path;
+/// Something that is given operations towards ranks, which go on by themselves or by a source. Nothing in it
+/// waits.
+class Marker {
+ public:
+  virtual ~Marker() = default;
+
+  /// A mark behind all that was started towards the rank so far; 0: all of it is complete. From here on the
+  /// marker sees to it that it is reached, as far as its source is turned.
+  virtual Mark mark(int) { return 0; }
+  /// Whether all before the mark is complete at both ends, or has failed: because the rank was lost, because
+  /// the context was closed, or in itself.
+  virtual bool reached(int, Mark) { return true; }
+  /// Of a mark that is reached: PW_OK, or how what was before it failed, with the message. Each failure is
+  /// told once.
+  virtual pw_status outcome(int, Mark) { return PW_OK; }
+  /// What brings its marks, where that is a source.
+  [[nodiscard]] virtual Source* source() { return nullptr; }
+  /// Whether this rank's threads are woken when a mark is reached.
+  [[nodiscard]] virtual Wakes wakes(int) { return Wakes::perhaps; }
+};
 
 class Marks {
  public:
-  /// Adds what the path was given towards the rank so far. Nothing waits.
-  void add(Path& path, int rank);
+  /// Adds what the marker was given towards the rank so far. Nothing waits.
+  void add(Marker& marker, int rank);
 
   /// Whether all of it is complete at both ends, or has failed.
   bool reached();
@@ -33,7 +53,7 @@ class Marks {
 
  private:
   struct Entry {
-    Path* path;
+    Marker* of;
     int rank;
     Mark mark;
   };

@@ -26,38 +26,7 @@ pw_status drain(Queue& queue) {
   return status;
 }
 
-pw_status begin_raise(const Raise& raise, Path* through, std::unique_lock<SpinLock>& lock) {
-  SignalSender& sender = *raise.signal->sender();
-  lock = std::unique_lock(sender.lock);
-  if (sender.planned && !raise.by_plan)
-    return fail(
-        PW_INVALID_ARGUMENT,
-        format("peerway: this signal of rank {} is raised by a plan of this rank; free the plan, or use "
-               "another signal",
-               raise.signal->rank()));
-  if (sender.raised + raise.by < raise.by)
-    return fail(PW_OUT_OF_RANGE,
-                format("peerway: a raise by {} of a signal that this rank has raised to {} goes past 64 bits",
-                       raise.by, sender.raised));
-  if (sender.through == through) return PW_OK;
-  if (sender.through != nullptr)
-    if (const pw_status status = sender.through->flush(raise.signal->rank(), PW_FOREVER); status != PW_OK)
-      return status;
-  sender.through = through;
-  return PW_OK;
-}
-
-pw_status raise_by_processor(const Raise& raise, Path* through) {
-  std::unique_lock<SpinLock> lock;
-  if (const pw_status status = begin_raise(raise, through, lock); status != PW_OK) return status;
-  uint64_t& raised = raise.signal->sender()->raised;
-  raised += raise.by;
-  raise.signal->word()->store(raised, std::memory_order_release);
-  wake(*raise.signal->sleepers());
-  return PW_OK;
-}
-
-pw_status Path::start_run(const Run& run, const Raise* raise) {
+pw_status Path::start_run(const Run& run) {
   Transfer transfer;
   transfer.op = run.op;
   transfer.remote = run.remote;
@@ -65,7 +34,7 @@ pw_status Path::start_run(const Run& run, const Raise* raise) {
   transfer.remote_offset = run.remote_offset;
   transfer.local_offset = run.local_offset;
   transfer.layout.shape.block_bytes = run.bytes;
-  return start(transfer, raise);
+  return start(transfer);
 }
 
 pw_status wait_for(Marks& marks, Progress& progress, uint64_t deadline_ns) {
@@ -83,15 +52,16 @@ pw_status wait_for(Marks& marks, Progress& progress, uint64_t deadline_ns) {
              static_cast<double>(now_ns() - since) * 1e-9, marks.rank()));
 }
 
-pw_status Path::flush(int rank, uint64_t deadline_ns) {
-  Marks marks;
-  marks.add(*this, rank);
-  return marks.reached() ? marks.outcome() : wait_for(marks, *progress_, deadline_ns);
+pw_status Path::start_and_store(const Transfer&, RaiseTurn&) {
+  return fail(PW_INTERNAL, format("peerway: {} raises no signals with its transfers", name()));
 }
 
-pw_status Path::raise(const Raise& signal) {
-  if (const pw_status status = flush(signal.signal->rank(), PW_FOREVER); status != PW_OK) return status;
-  return raise_by_processor(signal, this);
+pw_status Path::store(Remote&, uint64_t) {
+  return fail(PW_INTERNAL, format("peerway: {} stores no words of signals", name()));
+}
+
+std::shared_ptr<const uint64_t> Path::fetch(Remote&) {
+  throw Error(PW_INTERNAL, format("peerway: {} reads no words of signals", name()));
 }
 
 }  // namespace pw

@@ -14,6 +14,7 @@
 #include "memory/region.h"
 #include "memory/remote.h"
 #include "path/marks.h"
+#include "path/raise_turn.h"
 #include "progress/progress.h"
 #include "team/team.h"
 
@@ -105,11 +106,11 @@ struct Surroundings {
   Progress& progress;
 };
 
-class Path {
+class Path : public Marker {
  public:
-  /// `progress`: for paths whose transfers may still be under way when start() returns.
-  explicit Path(Progress* progress = nullptr) : progress_(progress) {}
-  virtual ~Path() = default;
+  enum class Completes : uint8_t { at_start, later };
+  /// `completes`: whether its transfers may still be under way when start() returns.
+  explicit Path(Completes completes) : completes_at_start_(completes == Completes::at_start) {}
   [[nodiscard]] virtual std::string_view name() const = 0;  ///< "peer/copy"
   [[nodiscard]] virtual Offer probe(const Pair& pair) const = 0;
 
@@ -118,53 +119,34 @@ class Path {
   virtual void prepare(const Transfer&) {}
 
   /// Starts the transfer. When it returns the transfer may still be under way, until a mark() is reached.
-  /// With `raise`, the signal is raised after the data is visible at the target.
-  virtual pw_status start(const Transfer& transfer, const Raise* raise) = 0;
+  virtual pw_status start(const Transfer& transfer) = 0;
 
   /// The same for one run of bytes; a path whose own cost is small against building a Transfer overrides it.
-  virtual pw_status start_run(const Run& run, const Raise* raise);
+  virtual pw_status start_run(const Run& run);
 
-  /// Raises a signal after everything this path started towards its owner.
-  virtual pw_status raise(const Raise& raise);
+  /// Whether start_and_store() can do the two as one; made ready here. Throws Error.
+  virtual bool joins(const Transfer&, Remote& /*signal*/) { return false; }
+  /// Starts the transfer, and what stores turn.total() to the signal's word once the data is visible.
+  virtual pw_status start_and_store(const Transfer&, RaiseTurn& turn);
 
-  /// Whether raise() reaches signals on other hosts, this one among them.
-  [[nodiscard]] virtual bool raises(const Remote&) const { return false; }
+  /// Whether store() and fetch() reach the words of signals on other hosts, this one among them.
+  [[nodiscard]] virtual bool stores(const Remote& /*signal*/) const { return false; }
+  /// Starts what stores the signal's word, after everything that this path started towards its owner.
+  virtual pw_status store(Remote& signal, uint64_t value);
+  /// Starts to read the signal's word, which is there once a mark is reached. One at a time. Throws Error.
+  virtual std::shared_ptr<const uint64_t> fetch(Remote& signal);
+
+  [[nodiscard]] bool completes_at_start() const { return completes_at_start_; }
 
   /// True when start() returns while the bytes still move, so that several paths can work at once.
   [[nodiscard]] virtual bool asynchronous() const { return false; }
 
-  /// A mark behind all that was started towards the rank so far; 0: all of it is complete. From here on the
-  /// path sees to it that it is reached, as far as its source is turned. Nothing waits.
-  virtual Mark mark(int) { return 0; }
-  /// Whether all before the mark is complete at both ends, or has failed: because the rank was lost, because
-  /// the context was closed, or in itself.
-  virtual bool reached(int, Mark) { return true; }
-  /// Of a mark that is reached: PW_OK, or how what was before it failed, with the message. Each failure is
-  /// told once.
-  virtual pw_status outcome(int, Mark) { return PW_OK; }
-  /// What brings its marks, where that is a source.
-  [[nodiscard]] virtual Source* source() { return nullptr; }
-  /// Whether this rank's threads are woken when a mark is reached.
-  [[nodiscard]] virtual Wakes wakes(int) { return Wakes::perhaps; }
-
-  /// Completes everything started towards the rank through this path.
-  pw_status flush(int rank, uint64_t deadline_ns);
-
  private:
-  Progress* progress_;
+  const bool completes_at_start_;
 };
 
 /// Waits until the marks are reached. Lost ranks and a closed context end that, as failures of the marks; the
 /// deadline ends it early, with everything as it was.
 pw_status wait_for(Marks& marks, Progress& progress, uint64_t deadline_ns);
-
-/// Raises a signal with a store of the processor, after everything that was raised before it. For paths whose
-/// transfers are complete when start() returns.
-pw_status raise_by_processor(const Raise& raise, Path* through);
-
-/// Locks the sender's side of a signal for a raise through `through`, having flushed the path it was raised
-/// through before when that is another one. The caller adds to sender->raised and stores or enqueues the new
-/// total.
-pw_status begin_raise(const Raise& raise, Path* through, std::unique_lock<SpinLock>& lock);
 
 }  // namespace pw

@@ -42,18 +42,8 @@ KernelRaises::KernelRaises(Context& context, Remote& signal, Device& device)
   access_ = std::make_unique<WordAccess>(device, 1);
   total_ = context.words(device).take(1);
   try {
-    SignalSender& sender = *signal.sender();
-    std::lock_guard lock(sender.lock);
-    if (sender.planned)
-      throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: this signal of rank {} is raised by a plan or other kernels of this rank",
-                         signal.rank()));
-    // What is on its way by a path must not come after what the kernels store.
-    if (sender.through != nullptr &&
-        sender.through->flush(signal.rank(), deadline_after(config_number("timeout"))) != PW_OK)
-      throw Error(PW_TIMEOUT, last_error_message());
-    access_->write(total_.address(), sender.raised);
-    sender.planned = true;
+    context.raises().reserve(signal);
+    access_->write(total_.address(), signal.sender()->raised);
   } catch (...) {
     context.words(device).give(total_);
     throw;
@@ -61,14 +51,12 @@ KernelRaises::KernelRaises(Context& context, Remote& signal, Device& device)
 }
 
 KernelRaises::~KernelRaises() {
-  SignalSender& sender = *signal_.sender();
-  std::lock_guard lock(sender.lock);
   try {
-    sender.raised = access_->read(total_.address());
+    signal_.sender()->raised = access_->read(total_.address());
   } catch (const Error& error) {  // the GPU failed: nothing of it can be used any more
     log_once(LogLevel::warning, error.what());
   }
-  sender.planned = false;
+  Raises::give_back(signal_);
   context_.words(device_).give(total_);
 }
 

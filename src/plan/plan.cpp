@@ -45,10 +45,9 @@ Plan::~Plan() {
     if (runner_ != nullptr) wait.signal->planned += runner_->epochs(Part::finish) * wait.by;
   const uint64_t starts = runner_ == nullptr ? 0 : runner_->epochs(Part::start);
   for (const Owned& owned : owned_) {
-    SignalSender& sender = *owned.raise.signal->sender();
-    std::lock_guard lock(sender.lock);
-    if (owned.by_device) sender.raised += starts * owned.raise.by;
-    sender.planned = false;
+    Remote& signal = *owned.raise.signal;
+    if (owned.by_device) signal.sender()->raised += starts * owned.raise.by;
+    Raises::give_back(signal);
   }
 }
 

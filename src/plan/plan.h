@@ -141,7 +141,7 @@ class Plan {
   uint64_t timeout_ns_;
   Program program_;
   std::shared_ptr<Region> mailbox_;
-  std::vector<std::unique_ptr<Remote>> remotes_;  ///< what lanes write to
+  std::vector<std::shared_ptr<Remote>> remotes_;  ///< what lanes write to
   std::vector<std::unique_ptr<Signal>> signals_;  ///< of posted lanes
   std::vector<PostedOperation> posted_;
   std::shared_ptr<Proxy> proxy_;

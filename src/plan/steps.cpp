@@ -83,13 +83,7 @@ void Plan::add_receive(const Lane& lane) {
 }
 
 void Plan::own(const Raise& raise, bool by_device) {
-  SignalSender& sender = *raise.signal->sender();
-  std::lock_guard lock(sender.lock);
-  if (sender.planned)
-    throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: this signal of rank {} is raised by another plan, or twice by this one",
-                       raise.signal->rank()));
-  sender.planned = true;
+  context_.raises().reserve(*raise.signal);
   owned_.push_back({raise, by_device});
 }
 

@@ -67,7 +67,12 @@ def test_a_plan_whose_target_stands_still_holds_up_no_other(way: str) -> None:
         ranks.processes[1].send_signal(signal.SIGSTOP)
         ranks.tell(0)
         assert ranks.read(0) == rounds
+        assert ranks.read(0) is True, "a put to it is started, and does not wait either"
+        ranks.tell(2)
+        assert ranks.read(2) == 1, "the signal comes after the data"
         ranks.processes[1].send_signal(signal.SIGCONT)
+        ranks.tell(0)
+        assert ranks.read(2) == 2
         assert ranks.read(0) is True
         assert ranks.read_all() == [True] * 3
         ranks.end()

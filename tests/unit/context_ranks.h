@@ -46,10 +46,10 @@ class Ranks {
   }
 
   /// Another rank's region or signal, as rank `at` imports it.
-  std::unique_ptr<Remote> import(int at, int owner, Region& region) {
+  std::shared_ptr<Remote> import(int at, int owner, Region& region) {
     return (*this)[at].import((*this)[owner].key_of(region));
   }
-  std::unique_ptr<Remote> import(int at, const Signal& signal) { return (*this)[at].import(signal.key()); }
+  std::shared_ptr<Remote> import(int at, const Signal& signal) { return (*this)[at].import(signal.key()); }
 
  private:
   void broadcast(int rank, std::span<std::byte> data) {

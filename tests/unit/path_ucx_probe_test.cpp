@@ -36,7 +36,7 @@ class UcxProbe : public ::testing::Test {
   ucx::Ucx ucx;
   Progress progress{team, control};
   Surroundings surroundings{team, control, importer, registry, progress};
-  UcxDirect direct{surroundings, ucx};
+  UcxDirect direct{ucx};
   UcxStaged staged{surroundings, ucx};
   Pair pair;
 };
@@ -72,11 +72,11 @@ TEST_F(UcxProbe, OnlyTheDirectPathNeedsUcxToSeeTheGpu) {
   EXPECT_TRUE(staged.probe(pair).available);
 }
 
-TEST_F(UcxProbe, AContextThatHasNotStartedUcxMakesNoKeysAndFlushesNothing) {
+TEST_F(UcxProbe, AContextThatHasNotStartedUcxMakesNoKeysAndHasNothingUnderWay) {
   EXPECT_EQ(ucx.engine(), nullptr);
   EXPECT_TRUE(ucx.key_of(control).empty());
-  EXPECT_EQ(direct.flush(0, PW_FOREVER), PW_OK);
-  EXPECT_EQ(staged.flush(0, PW_FOREVER), PW_OK);
+  EXPECT_EQ(direct.mark(0), Mark{0});
+  EXPECT_EQ(staged.mark(0), Mark{0});
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ struct Pair {
   Ranks ranks;
   std::shared_ptr<Region> source, target;
   std::unique_ptr<Signal> arrived;
-  std::unique_ptr<Remote> to, raise;
+  std::shared_ptr<Remote> to, raise;
   std::unique_ptr<Fifo> fifo;
 };
 

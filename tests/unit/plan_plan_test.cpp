@@ -53,7 +53,7 @@ TEST(Plan, OneSidedOperationsRaiseAndWait) {
   constexpr uint64_t kBytes = 3000;
   std::vector<std::shared_ptr<Region>> regions(2);
   std::vector<std::unique_ptr<Signal>> arrived(2), ready(2);
-  std::vector<std::unique_ptr<Remote>> to(2), raise_arrived(2), raise_ready(2);
+  std::vector<std::shared_ptr<Remote>> to(2), raise_arrived(2), raise_ready(2);
   for (int rank = 0; rank < 2; ++rank) {
     const auto at = static_cast<size_t>(rank);
     regions[at] = ranks[rank].allocate({PW_HOST, 0}, 2 * kBytes);

@@ -30,7 +30,7 @@ Offer Mapped::probe(const Pair& pair) const {
   return Offer::yes();
 }
 
-pw_status Mapped::start(const Transfer& transfer, const Raise* raise) {
+pw_status Mapped::start(const Transfer& transfer) {
   std::string why_not;
   CpuMapping* mapping = maps_.find(*transfer.local, why_not);
   // The route was found with another region of this kind of memory; this one may be too large for BAR1.
@@ -46,7 +46,7 @@ pw_status Mapped::start(const Transfer& transfer, const Raise* raise) {
     for_each_block(copy, [&](std::byte* to, const std::byte* from) { mapping->load(to, from, bytes); });
   else
     for_each_block(copy, [&](std::byte* to, const std::byte* from) { mapping->store(to, from, bytes); });
-  return raise != nullptr ? raise_by_processor(*raise, this) : PW_OK;
+  return PW_OK;
 }
 
 }  // namespace pw

@@ -11,10 +11,10 @@ namespace pw {
 
 class Mapped final : public Path {
  public:
-  explicit Mapped(ProcessorMaps& maps) : maps_(maps) {}
+  explicit Mapped(ProcessorMaps& maps) : Path(Completes::at_start), maps_(maps) {}
   [[nodiscard]] std::string_view name() const override { return "mapped"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
-  pw_status start(const Transfer& transfer, const Raise* raise) override;
+  pw_status start(const Transfer& transfer) override;
 
  private:
   ProcessorMaps& maps_;

@@ -18,29 +18,40 @@ void NicDirect::prepare(const Transfer& transfer) {
   nic_.memory_of(*transfer.remote);
 }
 
-pw_status NicDirect::start_run(const Run& run, const Raise* raise) {
+pw_status NicDirect::move(const Run& run, const nic::Word* word) {
   Remote& remote = *run.remote;
   nic::RegionMemory& local = nic_.memory_of(*run.local);
   nic::RankMemory& far = nic_.memory_of(remote);
   const uint64_t offset = far.offset_of(remote.key.exported.address) + run.remote_offset;
-  const auto move = [&](const nic::Word* word) {
-    return nic_.engine()->move(run.op, remote.rank(), far, offset, run.local->address() + run.local_offset,
-                               local, run.bytes, word);
-  };
-  if (raise == nullptr) return move(nullptr);
-  if (run.op == Op::put && raises(*raise->signal))
-    return nic_.raise(*raise, this, [&](const nic::Word& word) { return move(&word); });
-  const pw_status status = move(nullptr);
-  return status != PW_OK ? status : this->raise(*raise);
+  return nic_.engine()->move(run.op, remote.rank(), far, offset, run.local->address() + run.local_offset,
+                             local, run.bytes, word);
 }
 
-pw_status NicDirect::start(const Transfer& transfer, const Raise* raise) {
-  if (transfer.layout.shape.contiguous())
-    return start_run({transfer.op, transfer.remote, transfer.local, transfer.remote_offset,
-                      transfer.local_offset, transfer.layout.shape.block_bytes},
-                     raise);
-  const pw_status status = move_blocks(transfer);
-  return status != PW_OK || raise == nullptr ? status : this->raise(*raise);
+namespace {
+
+Run run_of(const Transfer& transfer) {
+  return {transfer.op,           transfer.remote,
+          transfer.local,        transfer.remote_offset,
+          transfer.local_offset, transfer.layout.shape.block_bytes};
+}
+
+}  // namespace
+
+pw_status NicDirect::start_run(const Run& run) { return move(run, nullptr); }
+
+pw_status NicDirect::start(const Transfer& transfer) {
+  return transfer.layout.shape.contiguous() ? move(run_of(transfer), nullptr) : move_blocks(transfer);
+}
+
+bool NicDirect::joins(const Transfer& transfer, Remote& signal) {
+  return transfer.op == Op::put && transfer.layout.shape.contiguous() && stores(signal);
+}
+
+pw_status NicDirect::start_and_store(const Transfer& transfer, RaiseTurn& turn) {
+  const nic::Word word = word_of(turn.signal(), turn.total());
+  const pw_status status = move(run_of(transfer), &word);
+  if (status == PW_OK) turn.made();
+  return status;
 }
 
 pw_status NicDirect::move_blocks(const Transfer& transfer) {
@@ -69,11 +80,18 @@ pw_status NicDirect::move_blocks(const Transfer& transfer) {
   return status;
 }
 
-pw_status NicDirect::raise(const Raise& raise) {
-  if (!raises(*raise.signal)) return Path::raise(raise);
-  return nic_.raise(raise, this, [&](const nic::Word& word) {
-    return nic_.engine()->put_word(raise.signal->rank(), word);
-  });
+nic::Word NicDirect::word_of(Remote& signal, uint64_t value) {
+  nic::RankMemory& memory = nic_.memory_of(signal);
+  return {memory.memory.get(), memory.offset_of(signal.word_address()), value};
+}
+
+pw_status NicDirect::store(Remote& signal, uint64_t value) {
+  return nic_.engine()->put_word(signal.rank(), word_of(signal, value));
+}
+
+std::shared_ptr<const uint64_t> NicDirect::fetch(Remote& signal) {
+  nic::RankMemory& memory = nic_.memory_of(signal);
+  return nic_.engine()->get_word(signal.rank(), memory, memory.offset_of(signal.word_address()));
 }
 
 }  // namespace pw

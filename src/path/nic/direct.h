@@ -10,22 +10,27 @@ namespace pw {
 
 class NicDirect final : public Path {
  public:
-  NicDirect(Surroundings surroundings, nic::Nic& nic) : Path(&surroundings.progress), nic_(nic) {}
+  explicit NicDirect(nic::Nic& nic) : Path(Completes::later), nic_(nic) {}
   [[nodiscard]] std::string_view name() const override { return nic_.name(); }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
   void prepare(const Transfer& transfer) override;
-  pw_status start(const Transfer& transfer, const Raise* raise) override;
-  pw_status start_run(const Run& run, const Raise* raise) override;
-  pw_status raise(const Raise& raise) override;
+  pw_status start(const Transfer& transfer) override;
+  pw_status start_run(const Run& run) override;
+  bool joins(const Transfer& transfer, Remote& signal) override;
+  pw_status start_and_store(const Transfer& transfer, RaiseTurn& turn) override;
   Mark mark(int rank) override { return nic_.engine() == nullptr ? 0 : nic_.engine()->mark(rank); }
   bool reached(int rank, Mark mark) override { return nic_.engine()->reached(rank, mark); }
   pw_status outcome(int rank, Mark mark) override { return nic_.engine()->outcome(rank, mark); }
   [[nodiscard]] Source* source() override { return nic_.engine(); }
   [[nodiscard]] bool asynchronous() const override { return true; }
-  [[nodiscard]] bool raises(const Remote& signal) const override { return nic_.raises(signal); }
+  [[nodiscard]] bool stores(const Remote& signal) const override { return nic_.stores(signal); }
+  pw_status store(Remote& signal, uint64_t value) override;
+  std::shared_ptr<const uint64_t> fetch(Remote& signal) override;
 
  private:
+  pw_status move(const Run& run, const nic::Word* word);
   pw_status move_blocks(const Transfer& transfer);
+  nic::Word word_of(Remote& signal, uint64_t value);
 
   nic::Nic& nic_;
 };

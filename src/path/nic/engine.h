@@ -65,8 +65,8 @@ class Engine final : public Source, public std::enable_shared_from_this<Engine> 
   pw_status put_strided(int rank, RankMemory& remote, uint64_t offset, const std::byte* data,
                         RegionMemory& local, const Blocks& blocks);
   pw_status put_word(int rank, const Word& word);
-  /// Gets one word and waits for it.
-  pw_status get_word(int rank, RankMemory& remote, uint64_t offset, uint64_t& value);
+  /// Starts to get one word, which is there once a mark is reached. One at a time. Throws Error.
+  std::shared_ptr<const uint64_t> get_word(int rank, RankMemory& remote, uint64_t offset);
 
   /// As those of a Path.
   Mark mark(int rank);

@@ -201,23 +201,9 @@ Bytes Nic::key_of(ControlSegment& control) {
   return bytes_of(*signals_);
 }
 
-bool Nic::raises(const Remote& signal) const {
+bool Nic::stores(const Remote& signal) const {
   return engine_ != nullptr && ranks_[static_cast<size_t>(signal.rank())].running &&
          signal.key.attachment(name_) != nullptr && engine_->reaches(signal.rank());
-}
-
-// What this rank raised the signal to through an earlier import, which only the signal's owner still knows.
-// Asked before the first raise.
-pw_status Nic::learn(Remote& signal) const {
-  SignalSender& sender = *signal.sender();
-  if (sender.known.load(std::memory_order_acquire)) return PW_OK;
-  std::lock_guard learning(learning_);
-  if (sender.known.load(std::memory_order_relaxed)) return PW_OK;
-  RankMemory& memory = memory_of(signal);
-  const pw_status status =
-      engine_->get_word(signal.rank(), memory, memory.offset_of(signal.word_address()), sender.raised);
-  sender.known.store(status == PW_OK, std::memory_order_release);
-  return status;
 }
 
 }  // namespace pw::nic

@@ -34,10 +34,8 @@ class Nic {
   Bytes key_of(Region& region) const;
   Bytes key_of(ControlSegment& control);
 
-  [[nodiscard]] bool raises(const Remote& signal) const;
-  /// This rank's side of the signal has the lock, and knows its value: `store` is given the new one.
-  template <typename Store>
-  pw_status raise(const Raise& raise, Path* through, Store&& store) const;
+  /// Whether it reaches the words of the signal.
+  [[nodiscard]] bool stores(const Remote& signal) const;
 
   /// The region's registration and the remote's key, made at the first call. Throw Error.
   RegionMemory& memory_of(Region& region) const;
@@ -45,7 +43,6 @@ class Nic {
 
  private:
   friend class Nics;
-  pw_status learn(Remote& signal) const;
 
   CardSpec spec_;
   std::string name_;
@@ -57,7 +54,6 @@ class Nic {
   int rank_ = 0;
   std::vector<RankCard> ranks_;
   std::shared_ptr<RegionMemory> signals_;
-  mutable std::mutex learning_;
 };
 
 class Nics {
@@ -81,19 +77,5 @@ class Nics {
  private:
   std::vector<std::unique_ptr<Nic>> all_;
 };
-
-template <typename Store>
-pw_status Nic::raise(const Raise& raise, Path* through, Store&& store) const {
-  Remote& signal = *raise.signal;
-  RankMemory& memory = memory_of(signal);
-  if (const pw_status status = learn(signal); status != PW_OK) return status;
-  std::unique_lock<SpinLock> lock;
-  if (const pw_status status = begin_raise(raise, through, lock); status != PW_OK) return status;
-  uint64_t& raised = signal.sender()->raised;
-  const pw_status status =
-      store(Word{memory.memory.get(), memory.offset_of(signal.word_address()), raised + raise.by});
-  if (status == PW_OK) raised += raise.by;
-  return status;
-}
 
 }  // namespace pw::nic

@@ -115,20 +115,15 @@ pw_status Engine::put_word(int rank, const Word& word) {
   return start(rank, [&](Peer& peer) { return peer.stream->word(word); });
 }
 
-pw_status Engine::get_word(int rank, RankMemory& remote, uint64_t offset, uint64_t& value) {
-  pw_status status = start(rank, [&](Peer& peer) {
+std::shared_ptr<const uint64_t> Engine::get_word(int rank, RankMemory& remote, uint64_t offset) {
+  const pw_status status = start(rank, [&](Peer& peer) {
     const pw_nic_status started =
-        peer.stream->get(*remote.memory, offset, scratch_word_, *scratch_, sizeof value, &peer.gets);
+        peer.stream->get(*remote.memory, offset, scratch_word_, *scratch_, sizeof *scratch_word_, &peer.gets);
     if (started == PW_NIC_OK) peer.gets.add(1);
     return started;
   });
-  if (status != PW_OK) return status;
-  const Mark got = mark(rank);
-  const pw_status waited =
-      wait_for(rank, PW_FOREVER, "a word of a signal", [&] { return reached(rank, got); });
-  if (waited != PW_OK) return waited;
-  value = scratch_word_[0];
-  return outcome(rank, got);
+  if (status != PW_OK) throw Error(status, last_error_message());
+  return {shared_from_this(), scratch_word_};
 }
 
 // ---- marks ----

@@ -74,7 +74,7 @@ class Batch {
 
 }  // namespace
 
-PeerCma::PeerCma(Surroundings surroundings) : surroundings_(surroundings), why_not_(find_why_not()) {}
+PeerCma::PeerCma() : Path(Completes::at_start), why_not_(find_why_not()) {}
 
 Offer PeerCma::probe(const Pair& pair) const {
   if (pair.local.kind != PW_HOST || pair.remote.kind != PW_HOST)
@@ -84,7 +84,7 @@ Offer PeerCma::probe(const Pair& pair) const {
   return Offer::yes();
 }
 
-pw_status PeerCma::start(const Transfer& transfer, const Raise* raise) {
+pw_status PeerCma::start(const Transfer& transfer) {
   const Key& key = transfer.remote->key;
   auto* remote = reinterpret_cast<std::byte*>(key.exported.address + transfer.remote_offset);
   std::byte* local = transfer.local->address() + transfer.local_offset;
@@ -98,7 +98,7 @@ pw_status PeerCma::start(const Transfer& transfer, const Raise* raise) {
     error = transfer.op == Op::put ? batch.add(source, to, block) : batch.add(to, source, block);
   });
   if (error == 0) error = batch.send();
-  if (error == 0) return raise != nullptr ? raise_by_processor(*raise, this) : PW_OK;
+  if (error == 0) return PW_OK;
   const int rank = transfer.remote->rank();
   if (error == ESRCH)
     return fail(PW_PEER_LOST, format("peerway: rank {} (process {}) is gone", rank, key.exported.process));

@@ -10,13 +10,12 @@ namespace pw {
 
 class PeerCma final : public Path {
  public:
-  explicit PeerCma(Surroundings surroundings);
+  PeerCma();
   [[nodiscard]] std::string_view name() const override { return "peer/cma"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
-  pw_status start(const Transfer& transfer, const Raise* raise) override;
+  pw_status start(const Transfer& transfer) override;
 
  private:
-  Surroundings surroundings_;
   std::string why_not_;  ///< why this system does not allow it; empty when it does
 };
 

@@ -28,26 +28,35 @@ PeerGpu::Lane& PeerGpu::lane(int rank, Device& device) {
   return *entry;
 }
 
-pw_status PeerGpu::start(const Transfer& transfer, const Raise* raise) {
+/// `give` hands the copy over to the queue.
+template <typename Give>
+pw_status PeerGpu::start(const Transfer& transfer, Give&& give) {
   Remote& remote = *transfer.remote;
   Region& local = *transfer.local;
   Device& device = worker(local, remote);
   if (local.device().id().kind == PW_HOST) local.pin_for(device);
   Lane& lane = this->lane(remote.rank(), device);
-  const Copy copy = copy_between(transfer, local.address() + transfer.local_offset,
-                                 remote.address_on(device) + transfer.remote_offset);
-  if (raise == nullptr) {
-    const pw_status status = lane.queue->copy(copy, method_);
-    lane.started.fetch_add(1, std::memory_order_release);
-    return status;
-  }
-  uint64_t* word = raise->signal->word_on(device);
-  std::unique_lock<SpinLock> raising;
-  if (const pw_status status = begin_raise(*raise, this, raising); status != PW_OK) return status;
-  uint64_t& raised = raise->signal->sender()->raised;
-  const pw_status status = lane.queue->copy_and_write(copy, method_, word, raised + raise->by);
+  const pw_status status =
+      give(*lane.queue, copy_between(transfer, local.address() + transfer.local_offset,
+                                     remote.address_on(device) + transfer.remote_offset));
   lane.started.fetch_add(1, std::memory_order_release);
-  if (status == PW_OK) raised += raise->by;
+  return status;
+}
+
+pw_status PeerGpu::start(const Transfer& transfer) {
+  return start(transfer, [&](Queue& queue, const Copy& copy) { return queue.copy(copy, method_); });
+}
+
+bool PeerGpu::joins(const Transfer& transfer, Remote& signal) {
+  return signal.word_on(worker(*transfer.local, *transfer.remote)) != nullptr;
+}
+
+pw_status PeerGpu::start_and_store(const Transfer& transfer, RaiseTurn& turn) {
+  uint64_t* word = turn.signal().word_on(worker(*transfer.local, *transfer.remote));
+  const pw_status status = start(transfer, [&](Queue& queue, const Copy& copy) {
+    return queue.copy_and_write(copy, method_, word, turn.total());
+  });
+  if (status == PW_OK) turn.made();
   return status;
 }
 

@@ -15,13 +15,15 @@ namespace pw {
 
 class PeerGpu final : public Path {
  public:
-  PeerGpu(Surroundings surroundings, Method method) : Path(&surroundings.progress), method_(method) {}
+  explicit PeerGpu(Method method) : Path(Completes::later), method_(method) {}
   ~PeerGpu() override;
   [[nodiscard]] std::string_view name() const override {
     return method_ == Method::engine ? "peer/copy" : "peer/store";
   }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
-  pw_status start(const Transfer& transfer, const Raise* raise) override;
+  pw_status start(const Transfer& transfer) override;
+  bool joins(const Transfer& transfer, Remote& signal) override;
+  pw_status start_and_store(const Transfer& transfer, RaiseTurn& turn) override;
   Mark mark(int rank) override;
   bool reached(int rank, Mark mark) override;
   pw_status outcome(int rank, Mark mark) override;
@@ -35,6 +37,8 @@ class PeerGpu final : public Path {
     pw_status failed = PW_OK;           ///< with the lock
   };
   Lane& lane(int rank, Device& device);
+  template <typename Give>
+  pw_status start(const Transfer& transfer, Give&& give);
 
   Method method_;
   std::atomic<bool> used_ = false;  ///< by any transfer; spares marks the lock

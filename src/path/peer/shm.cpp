@@ -16,7 +16,7 @@ Offer PeerShm::probe(const Pair& pair) const {
   return Offer::yes();
 }
 
-pw_status PeerShm::start(const Transfer& transfer, const Raise* raise) {
+pw_status PeerShm::start(const Transfer& transfer) {
   std::byte* remote = transfer.remote->host_address() + transfer.remote_offset;
   std::byte* local = transfer.local->address() + transfer.local_offset;
   const Copy copy = copy_between(transfer, local, remote);
@@ -24,10 +24,10 @@ pw_status PeerShm::start(const Transfer& transfer, const Raise* raise) {
     host_copy_streaming(copy);
   else
     host_copy(copy);
-  return raise != nullptr ? raise_by_processor(*raise, this) : PW_OK;
+  return PW_OK;
 }
 
-pw_status PeerShm::start_run(const Run& run, const Raise* raise) {
+pw_status PeerShm::start_run(const Run& run) {
   std::byte* remote = run.remote->host_address() + run.remote_offset;
   std::byte* local = run.local->address() + run.local_offset;
   std::byte* to = run.op == Op::put ? remote : local;
@@ -38,7 +38,7 @@ pw_status PeerShm::start_run(const Run& run, const Raise* raise) {
     host_copy_streaming({to, from, contiguous_layout(run.bytes)});
   else
     std::memcpy(to, from, run.bytes);
-  return raise != nullptr ? raise_by_processor(*raise, this) : PW_OK;
+  return PW_OK;
 }
 
 }  // namespace pw

@@ -11,11 +11,11 @@ namespace pw {
 
 class PeerShm final : public Path {
  public:
-  explicit PeerShm(bool non_temporal) : non_temporal_(non_temporal) {}
+  explicit PeerShm(bool non_temporal) : Path(Completes::at_start), non_temporal_(non_temporal) {}
   [[nodiscard]] std::string_view name() const override { return non_temporal_ ? "peer/shm-nt" : "peer/shm"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
-  pw_status start(const Transfer& transfer, const Raise* raise) override;
-  pw_status start_run(const Run& run, const Raise* raise) override;
+  pw_status start(const Transfer& transfer) override;
+  pw_status start_run(const Run& run) override;
 
  private:
   bool non_temporal_;

@@ -51,7 +51,7 @@ struct Staged::Channel {
 };
 
 Staged::Staged(Surroundings surroundings)
-    : Path(&surroundings.progress),
+    : Path(Completes::later),
       surroundings_(surroundings),
       chunk_bytes_(kFirstChunkBytes),
       lines_(std::make_unique<Line[]>(static_cast<size_t>(surroundings.team.size()))) {}
@@ -154,7 +154,7 @@ pw_status Staged::cut_ring(Channel& channel, const Transfer& transfer) {
   return status;
 }
 
-pw_status Staged::post(Channel& channel, const Transfer& transfer, const Raise* raise) {
+pw_status Staged::post(Channel& channel, const Transfer& transfer, RaiseTurn* turn) {
   ChannelHeader& header = channel.end.header();
   const pw_status room = wait(channel, PW_FOREVER, "room in the staging queue", [&] {
     return channel.requested - header.completed.load(std::memory_order_acquire) < kRequests;
@@ -163,12 +163,13 @@ pw_status Staged::post(Channel& channel, const Transfer& transfer, const Raise* 
   PostedRequest& posted = header.request[channel.requested % kRequests];
   posted.request = request_for(transfer);
   posted.cut = channel.cut;
-  posted.raise = raise != nullptr;
-  if (raise != nullptr) {
-    posted.word = static_cast<uint32_t>(raise->signal->word() - channel.target->signal);
-    posted.raised = raise->signal->sender()->raised += raise->by;
-    posted.signal_slot = raise->signal->key.slot;
-    posted.signal_generation = raise->signal->key.generation;
+  posted.raise = turn != nullptr;
+  if (turn != nullptr) {
+    const Remote& signal = turn->signal();
+    posted.word = static_cast<uint32_t>(signal.word() - channel.target->signal);
+    posted.raised = turn->total();
+    posted.signal_slot = signal.key.slot;
+    posted.signal_generation = signal.key.generation;
   }
   header.requested.store(++channel.requested, std::memory_order_release);
   ring(*channel.target, channel.bell);
@@ -199,13 +200,13 @@ void Staged::prepare(const Transfer& transfer) {
   if (cut_ring(channel, transfer) == PW_OK) channel.end.use(transfer.local->device(), channel.cut);
 }
 
-pw_status Staged::start(const Transfer& transfer, const Raise* raise) {
+bool Staged::joins(const Transfer& transfer, Remote& signal) {
+  channel_to(transfer.remote->rank());
+  return signal.word() != nullptr;
+}
+
+pw_status Staged::start(const Transfer& transfer, RaiseTurn* turn) {
   Channel& channel = channel_to(transfer.remote->rank());
-  // The signal before the channel, as everywhere: begin_raise may flush another path, which another thread
-  // may hold while it waits for the signal.
-  std::unique_lock<SpinLock> raising;
-  if (raise != nullptr)
-    if (const pw_status status = begin_raise(*raise, this, raising); status != PW_OK) return status;
   std::lock_guard lock(channel.mutex);
   if (channel.broken != PW_OK) return refuse_after(channel.broken, channel.rank);
   if (closed(channel)) return fail_closed(channel, "a staged transfer");
@@ -213,8 +214,8 @@ pw_status Staged::start(const Transfer& transfer, const Raise* raise) {
   if (const pw_status status = cut_ring(channel, transfer); status != PW_OK) return status;
   // What this throws must come before the target is asked.
   channel.end.use(transfer.local->device(), channel.cut);
-  if (const pw_status status = post(channel, transfer, raise); status != PW_OK) return status;
-  if (raise != nullptr) raising.unlock();
+  if (const pw_status status = post(channel, transfer, turn); status != PW_OK) return status;
+  if (turn != nullptr) turn->made();
   channel.broken = move_chunks(channel, transfer);
   return channel.broken;
 }

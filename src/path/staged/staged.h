@@ -20,7 +20,11 @@ class Staged final : public Path {
   [[nodiscard]] std::string_view name() const override { return "staged"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
   void prepare(const Transfer& transfer) override;
-  pw_status start(const Transfer& transfer, const Raise* raise) override;
+  pw_status start(const Transfer& transfer) override { return start(transfer, nullptr); }
+  bool joins(const Transfer& transfer, Remote& signal) override;
+  pw_status start_and_store(const Transfer& transfer, RaiseTurn& turn) override {
+    return start(transfer, &turn);
+  }
   Mark mark(int rank) override;
   bool reached(int rank, Mark mark) override;
   pw_status outcome(int rank, Mark mark) override;
@@ -47,7 +51,8 @@ class Staged final : public Path {
   template <typename Done>
   pw_status wait(const Channel& channel, uint64_t deadline_ns, const char* what, Done&& done) const;
   pw_status cut_ring(Channel& channel, const Transfer& transfer);
-  pw_status post(Channel& channel, const Transfer& transfer, const Raise* raise);
+  pw_status start(const Transfer& transfer, RaiseTurn* turn);
+  pw_status post(Channel& channel, const Transfer& transfer, RaiseTurn* turn);
   pw_status move_chunks(Channel& channel, const Transfer& transfer);
 
   Surroundings surroundings_;

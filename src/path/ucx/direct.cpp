@@ -17,7 +17,7 @@ void UcxDirect::prepare(const Transfer& transfer) {
   ucx_.memory_of(*transfer.remote);
 }
 
-pw_status UcxDirect::start(const Transfer& transfer, const Raise* raise) {
+pw_status UcxDirect::start(const Transfer& transfer) {
   Region& region = *transfer.local;
   Remote& remote = *transfer.remote;
   const bool put = transfer.op == Op::put;
@@ -25,17 +25,22 @@ pw_status UcxDirect::start(const Transfer& transfer, const Raise* raise) {
   const uint64_t far = remote.key.exported.address + transfer.remote_offset;
   region.device().enter();
   BlockCursor blocks(transfer.layout);
-  const pw_status status =
-      ucx_.engine()->move(remote.rank(), ucx_.memory_of(region), ucx_.memory_of(remote),
-                          region.device().id().kind == PW_HOST, [&](ucx::Piece& piece) {
-                            uint64_t to = 0, from = 0;
-                            if (!blocks.next(to, from)) return false;
-                            piece = {transfer.op, local + (put ? from : to), far + (put ? to : from),
-                                     transfer.layout.shape.block_bytes};
-                            return true;
-                          });
-  if (status != PW_OK || raise == nullptr) return status;
-  return this->raise(*raise);
+  return ucx_.engine()->move(remote.rank(), ucx_.memory_of(region), ucx_.memory_of(remote),
+                             region.device().id().kind == PW_HOST, [&](ucx::Piece& piece) {
+                               uint64_t to = 0, from = 0;
+                               if (!blocks.next(to, from)) return false;
+                               piece = {transfer.op, local + (put ? from : to), far + (put ? to : from),
+                                        transfer.layout.shape.block_bytes};
+                               return true;
+                             });
+}
+
+pw_status UcxDirect::store(Remote& signal, uint64_t value) {
+  return ucx_.engine()->put_word(signal.rank(), ucx_.memory_of(signal), signal.word_address(), value);
+}
+
+std::shared_ptr<const uint64_t> UcxDirect::fetch(Remote& signal) {
+  return ucx_.engine()->get_word(signal.rank(), ucx_.memory_of(signal), signal.word_address());
 }
 
 }  // namespace pw

@@ -9,18 +9,19 @@ namespace pw {
 
 class UcxDirect final : public Path {
  public:
-  UcxDirect(Surroundings surroundings, ucx::Ucx& ucx) : Path(&surroundings.progress), ucx_(ucx) {}
+  explicit UcxDirect(ucx::Ucx& ucx) : Path(Completes::later), ucx_(ucx) {}
   [[nodiscard]] std::string_view name() const override { return "ucx/direct"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
   void prepare(const Transfer& transfer) override;
-  pw_status start(const Transfer& transfer, const Raise* raise) override;
-  pw_status raise(const Raise& raise) override { return ucx_.raise(raise, this); }
+  pw_status start(const Transfer& transfer) override;
   Mark mark(int rank) override { return ucx_.engine() == nullptr ? 0 : ucx_.engine()->mark(rank); }
   bool reached(int rank, Mark mark) override { return ucx_.engine()->reached(rank, mark); }
   pw_status outcome(int rank, Mark mark) override { return ucx_.engine()->outcome(rank, mark); }
   [[nodiscard]] Source* source() override { return ucx_.engine(); }
   [[nodiscard]] bool asynchronous() const override { return true; }
-  [[nodiscard]] bool raises(const Remote& signal) const override { return ucx_.raises(signal); }
+  [[nodiscard]] bool stores(const Remote& signal) const override { return ucx_.stores(signal); }
+  pw_status store(Remote& signal, uint64_t value) override;
+  std::shared_ptr<const uint64_t> fetch(Remote& signal) override;
 
  private:
   ucx::Ucx& ucx_;

@@ -95,8 +95,8 @@ class Engine final : public Source, public std::enable_shared_from_this<Engine> 
   /// once. (UCX has a fence, but from version 1.22 it waits for the peer inside, without a limit.)
   pw_status put_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t value);
 
-  /// Gets one word and waits for it.
-  pw_status get_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t& value);
+  /// Starts to get one word, which is there once a mark is reached. Throws Error.
+  std::shared_ptr<const uint64_t> get_word(int rank, RemoteMemory& remote, uint64_t address);
 
   /// Waits until `done()` holds, letting UCX work meanwhile (wait.h).
   template <typename Done>

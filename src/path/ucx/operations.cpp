@@ -172,9 +172,9 @@ void Engine::send_words(Peer& peer) {
   }
 }
 
-pw_status Engine::get_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t& value) {
+std::shared_ptr<const uint64_t> Engine::get_word(int rank, RemoteMemory& remote, uint64_t address) {
   const auto landing = std::make_shared<uint64_t>(0);  // outlives a caller that gives up
-  {
+  const auto start = [&] {
     Lock lock(mutex_);
     Peer& peer = connect(rank);
     hear(peer);
@@ -182,27 +182,20 @@ pw_status Engine::get_word(int rank, RemoteMemory& remote, uint64_t address, uin
     Flight* flight = take_flight(peer, nullptr, &remote);
     flight->kept = landing;
     flight->landing = landing.get();
-    pw_status status = PW_OK;
     if (peer.by_messages) {
       const MessageHeader get{
-          .kind = MessageKind::get, .memory = remote.number_, .address = address, .value = sizeof value};
-      status = ask(peer, peer.gets, flight, get, nullptr, 0);
-    } else {
-      ucp_request_param_t params = parameters(flight);
-      params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-      params.memory_type = UCS_MEMORY_TYPE_HOST;
-      status = started(
-          library_.ucp_get_nbx(peer.endpoint, landing.get(), sizeof value, address, remote.handle_, &params),
-          flight);
+          .kind = MessageKind::get, .memory = remote.number_, .address = address, .value = sizeof *landing};
+      return ask(peer, peer.gets, flight, get, nullptr, 0);
     }
-    if (status != PW_OK) return status;
-  }
-  const Mark got = mark(rank);
-  const pw_status waited =
-      wait_for(rank, PW_FOREVER, "a word of a signal", [&] { return reached(rank, got); });
-  if (waited != PW_OK) return waited;
-  value = *landing;
-  return outcome(rank, got);
+    ucp_request_param_t params = parameters(flight);
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    params.memory_type = UCS_MEMORY_TYPE_HOST;
+    return started(
+        library_.ucp_get_nbx(peer.endpoint, landing.get(), sizeof *landing, address, remote.handle_, &params),
+        flight);
+  };
+  if (const pw_status status = start(); status != PW_OK) throw Error(status, last_error_message());
+  return landing;
 }
 
 void Engine::receive(std::function<void(ByteView)> receiver) {

@@ -25,7 +25,7 @@ struct UcxStaged::Line {
 };
 
 UcxStaged::UcxStaged(Surroundings surroundings, Ucx& ucx)
-    : Path(&surroundings.progress),
+    : Path(Completes::later),
       surroundings_(surroundings),
       secret_(surroundings.team.secret_for(kNotePurpose)),
       ucx_(ucx),
@@ -103,21 +103,12 @@ void UcxStaged::prepare(const Transfer& transfer) {
   line.ring.use(transfer.local->device());
 }
 
-pw_status UcxStaged::start(const Transfer& transfer, const Raise* raise) {
+pw_status UcxStaged::start(const Transfer& transfer) {
   Line& line = line_to(transfer.remote->rank());
-  {
-    std::lock_guard lock(line.mutex);
-    if (line.broken != PW_OK) return refuse_after(line.broken, line.rank);
-    open(line);
-    line.broken = move(line, transfer);
-    if (line.broken != PW_OK) return line.broken;
-  }
-  return raise == nullptr ? PW_OK : this->raise(*raise);
-}
-
-pw_status UcxStaged::raise(const Raise& raise) {
-  if (const pw_status status = flush(raise.signal->rank(), PW_FOREVER); status != PW_OK) return status;
-  return ucx_.raise(raise, this);
+  std::lock_guard lock(line.mutex);
+  if (line.broken != PW_OK) return refuse_after(line.broken, line.rank);
+  open(line);
+  return line.broken = move(line, transfer);
 }
 
 UcxStaged::Line* UcxStaged::known_line(int rank) {

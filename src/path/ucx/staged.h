@@ -19,8 +19,7 @@ class UcxStaged final : public Path {
   [[nodiscard]] std::string_view name() const override { return "ucx/staged"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
   void prepare(const Transfer& transfer) override;
-  pw_status start(const Transfer& transfer, const Raise* raise) override;
-  pw_status raise(const Raise& raise) override;
+  pw_status start(const Transfer& transfer) override;
   Mark mark(int rank) override;
   bool reached(int rank, Mark mark) override;
   pw_status outcome(int rank, Mark mark) override;

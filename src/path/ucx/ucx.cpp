@@ -162,32 +162,6 @@ void Ucx::receive(std::function<void(ByteView)> receiver) {
   if (engine_ != nullptr) engine_->receive(receiver_);
 }
 
-// What this rank raised the signal by through an earlier import, which only the signal's owner still knows.
-// Asked before the first raise.
-pw_status Ucx::learn(Remote& signal) const {
-  SignalSender& sender = *signal.sender();
-  if (sender.known.load(std::memory_order_acquire)) return PW_OK;
-  std::lock_guard learning(learning_);
-  if (sender.known.load(std::memory_order_relaxed)) return PW_OK;
-  const pw_status status =
-      engine_->get_word(signal.rank(), memory_of(signal), signal.word_address(), sender.raised);
-  sender.known.store(status == PW_OK, std::memory_order_release);
-  return status;
-}
-
-pw_status Ucx::raise(const Raise& raise, Path* through) const {
-  Remote& signal = *raise.signal;
-  if (!raises(signal)) return through->Path::raise(raise);
-  RemoteMemory& word = memory_of(signal);
-  if (const pw_status status = learn(signal); status != PW_OK) return status;
-  std::unique_lock<SpinLock> lock;
-  if (const pw_status status = begin_raise(raise, through, lock); status != PW_OK) return status;
-  uint64_t& raised = signal.sender()->raised;
-  const pw_status status = engine_->put_word(signal.rank(), word, signal.word_address(), raised + raise.by);
-  if (status == PW_OK) raised += raise.by;
-  return status;
-}
-
 Bytes Ucx::key_of(ControlSegment& control) {
   if (engine_ == nullptr) return {};
   if (signals_ == nullptr) {

@@ -40,10 +40,8 @@ class Ucx {
   /// The same for all signal words of this rank.
   Bytes key_of(ControlSegment& control);
 
-  /// Raises a signal by a put of UCX, after everything that the engine was given for its rank before. Where
-  /// it cannot: flushes `through` and raises by the processor.
-  pw_status raise(const Raise& raise, Path* through) const;
-  [[nodiscard]] bool raises(const Remote& signal) const {
+  /// Whether it reaches the words of the signal.
+  [[nodiscard]] bool stores(const Remote& signal) const {
     return engine_ != nullptr && signal.key.attachment("ucx") != nullptr;
   }
 

@@ -1,4 +1,5 @@
-"""Rank 0 has a plan with rank 1, which stands still, and one with rank 2, which does not.
+"""Rank 0 has a plan with rank 1, which stands still, and one with rank 2, which does not; and it puts into
+memory of rank 1, whereupon rank 2's signal is to be raised.
 
 stalled.py BYTES ROUNDS
 """
@@ -13,13 +14,18 @@ import peerway
 
 
 def main() -> int:
-    """Rank 0 tells how often the living plan finished meanwhile, and then that the other did, too."""
+    """Rank 0 tells how often the living plan finished meanwhile, and that its own put was started; then that
+    all has arrived. Rank 2 tells that its signal was not raised before the data of rank 1 was there.
+    """
     size, rounds = int(sys.argv[1]), int(sys.argv[2])
     with peerway.Context() as ctx:
         memory = np.full(size, ctx.rank + 1, np.uint8)
         region = ctx.register(memory)
         keys = ctx.team.all_gather(region.key())
+        signal = ctx.signal(sender=0)
+        signals = ctx.team.all_gather(signal.key())
         if ctx.rank == 0:
+            far, behind = ctx.import_key(keys[1]), ctx.import_key(signals[2])
             plans = {
                 rank: ctx.plan().put(ctx.import_key(keys[rank]), region).prepare(alone=True)
                 for rank in (1, 2)
@@ -27,6 +33,8 @@ def main() -> int:
             for plan in plans.values():  # with all that a first transfer makes
                 plan.start()
                 plan.finish(timeout=30)
+            ctx.put(far, region, behind)
+            ctx.flush(timeout=30)
         ctx.team.barrier(60)
         print("true", flush=True)
         if ctx.rank == 0:
@@ -36,8 +44,17 @@ def main() -> int:
                 plans[2].start()
                 plans[2].finish(timeout=30)
             print(rounds, flush=True)
-            plans[1].finish(timeout=30)
+            ctx.put(far, region, behind)
             print("true", flush=True)
+            sys.stdin.readline()
+            plans[1].finish(timeout=30)
+            ctx.flush(timeout=30)
+            print("true", flush=True)
+        if ctx.rank == 2:
+            sys.stdin.readline()
+            print(signal.value, flush=True)
+            signal.wait(2, timeout=30)
+            print(signal.value, flush=True)
         ctx.team.barrier(60)
         arrived = bool((memory == 1).all())
         print("true" if arrived else "false", flush=True)

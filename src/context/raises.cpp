@@ -1,0 +1,265 @@
+#include "context/raises.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw {
+
+pw_status Raises::after(Path& path, int rank, const Raise& raise) {
+  Remote& signal = *raise.signal;
+  if (path.completes_at_start() && signal.word() != nullptr) return this->raise({}, raise, nullptr);
+  // Its own stores come after its own transfers.
+  if (rank == signal.rank() && path.stores(signal)) return this->raise({}, raise, &path);
+  Marks before;
+  before.add(path, rank);
+  return after(std::move(before), raise);
+}
+
+pw_status Raises::after(Marks before, const Raise& raise) {
+  Remote& signal = *raise.signal;
+  return this->raise(std::move(before), raise, signal.word() != nullptr ? nullptr : &far_(signal));
+}
+
+pw_status Raises::raise(Marks before, const Raise& raise, Path* by) {
+  RaiseTurn turn;
+  if (const pw_status status = turn.begin(raise, by); status != PW_OK) return status;
+  if (turn.now() && before.reached()) {
+    const pw_status status = before.outcome();
+    return status == PW_OK ? make(turn, by) : status;
+  }
+  defer(turn, std::move(before), raise, by);
+  return PW_OK;
+}
+
+pw_status Raises::make(RaiseTurn& turn, Path* by) {
+  if (by == nullptr) {
+    turn.store();
+    return PW_OK;
+  }
+  const pw_status status = by->store(turn.signal(), turn.total());
+  if (status == PW_OK) turn.made();
+  return status;
+}
+
+// With the turn, so that raises of one signal come here in their order.
+void Raises::defer(RaiseTurn& turn, Marks before, const Raise& raise, Path* by) {
+  std::lock_guard lock(mutex_);
+  const uint64_t number = ++lines_[raise.signal->rank()].deferred;
+  deferred_.push_back(
+      {raise.signal->shared_from_this(), raise.by, by, std::move(before), number, Stage::deferred, nullptr});
+  ++turn.sender().deferred;
+  open_.fetch_add(1, std::memory_order_relaxed);
+  since_.store(now_ns(), std::memory_order_relaxed);
+  progress_.wake_if_asleep();
+}
+
+void Raises::reserve(Remote& signal) {
+  SignalSender& sender = *signal.sender();
+  {
+    std::lock_guard lock(sender.lock);
+    if (sender.planned)
+      throw Error(PW_INVALID_ARGUMENT,
+                  format("peerway: this signal of rank {} is raised by another plan or by kernels of this "
+                         "rank, or twice by this plan",
+                         signal.rank()));
+    sender.planned = true;
+  }
+  try {
+    settle(signal);
+  } catch (...) {
+    give_back(signal);
+    throw;
+  }
+}
+
+void Raises::give_back(Remote& signal) {
+  std::lock_guard lock(signal.sender()->lock);
+  signal.sender()->planned = false;
+}
+
+void Raises::settle(Remote& signal) {
+  SignalSender& sender = *signal.sender();
+  Marks marks;
+  bool added = false;
+  const auto arrived = [&] {
+    if (!added) {
+      std::lock_guard lock(sender.lock);
+      if (sender.deferred > 0) return false;
+      if (sender.through != nullptr) marks.add(*sender.through, signal.rank());
+      added = true;
+    }
+    return marks.reached();
+  };
+  pw_status status = PW_OK;
+  if (!arrived())
+    status = progress_.wait(
+        {team_, signal.rank(), deadline_after(config_number("timeout")), "raises of a signal to arrive"},
+        this, arrived, Wakes::perhaps);
+  if (status == PW_OK) status = marks.outcome();
+  if (status != PW_OK) throw Error(status, last_error_message());
+}
+
+// ---- what waits ----
+
+bool Raises::turn() {
+  if (!has_work()) return false;
+  const std::unique_lock turning(turning_, std::try_to_lock);
+  if (!turning.owns_lock()) return false;
+  std::vector<Deferred*> all;
+  {
+    std::lock_guard lock(mutex_);
+    for (Deferred& deferred : deferred_) all.push_back(&deferred);
+  }
+  std::vector<const SignalSender*> blocked;  // by an earlier raise of the same signal
+  std::vector<const Deferred*> ended;
+  bool happened = false;
+  for (Deferred* deferred : all) {
+    const SignalSender* sender = deferred->signal->sender();
+    const Stage stage = deferred->stage;
+    if (stage < Stage::made && std::ranges::find(blocked, sender) != blocked.end()) continue;
+    if (advance(*deferred)) ended.push_back(deferred);
+    if (deferred->stage < Stage::made) blocked.push_back(sender);
+    happened |= deferred->stage != stage;
+  }
+  if (happened) since_.store(now_ns(), std::memory_order_relaxed);
+  forget(ended);
+  return happened;
+}
+
+void Raises::forget(const std::vector<const Deferred*>& ended) {
+  if (ended.empty()) return;
+  std::list<Deferred> over;  // remotes may go with their entries, without the lock
+  std::lock_guard lock(mutex_);
+  for (auto each = deferred_.begin(); each != deferred_.end();) {
+    const auto next = std::next(each);
+    if (std::ranges::find(ended, &*each) != ended.end()) over.splice(over.end(), deferred_, each);
+    each = next;
+  }
+  open_.fetch_sub(ended.size(), std::memory_order_relaxed);
+}
+
+// Does what can be done now; true when the raise has arrived, or has failed.
+bool Raises::advance(Deferred& deferred) {
+  while (deferred.before.reached()) {
+    const pw_status status = guard([&] {
+      const pw_status so_far = deferred.before.outcome();
+      return so_far == PW_OK ? enter_next(deferred) : so_far;
+    });
+    if (status == PW_OK && deferred.stage != Stage::arrived) continue;
+    end(deferred, status);
+    return true;
+  }
+  return false;
+}
+
+pw_status Raises::enter_next(Deferred& deferred) {
+  Remote& signal = *deferred.signal;
+  SignalSender& sender = *signal.sender();
+  Path* const path = deferred.path;
+  switch (deferred.stage) {
+    case Stage::deferred: {
+      std::lock_guard lock(sender.lock);
+      if (sender.through != nullptr && sender.through != path)
+        deferred.before.add(*sender.through, signal.rank());
+      deferred.stage = Stage::in_line;
+      return PW_OK;
+    }
+    case Stage::in_line:
+      if (!sender.known.load(std::memory_order_relaxed)) {
+        deferred.fetched = path->fetch(signal);
+        deferred.before.add(*path, signal.rank());
+      }
+      deferred.stage = Stage::fetched;
+      return PW_OK;
+    case Stage::fetched:
+      if (const pw_status status = store(deferred); status != PW_OK) return status;
+      if (path != nullptr) deferred.before.add(*path, signal.rank());
+      deferred.stage = Stage::made;
+      return PW_OK;
+    default:
+      deferred.stage = Stage::arrived;
+      return PW_OK;
+  }
+}
+
+pw_status Raises::store(const Deferred& deferred) {
+  Remote& signal = *deferred.signal;
+  SignalSender& sender = *signal.sender();
+  if (team_.lost(signal.rank())) return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(signal.rank()));
+  if (!signal.current())
+    return fail(PW_STALE_KEY,
+                format("peerway: the signal of rank {} was closed before it could be raised", signal.rank()));
+  std::lock_guard lock(sender.lock);
+  if (deferred.fetched != nullptr && !sender.known.load(std::memory_order_relaxed)) {
+    sender.raised = *deferred.fetched;
+    sender.known.store(true, std::memory_order_release);
+  }
+  const uint64_t total = sender.raised + deferred.by;
+  if (total < deferred.by)
+    return fail(PW_OUT_OF_RANGE,
+                format("peerway: a raise by {} of a signal that this rank has raised to {} goes past 64 bits",
+                       deferred.by, sender.raised));
+  if (deferred.path == nullptr) {
+    signal.word()->store(total, std::memory_order_release);
+    wake(*signal.sleepers());
+  } else if (const pw_status status = deferred.path->store(signal, total); status != PW_OK) {
+    return status;
+  }
+  sender.raised = total;
+  sender.through = deferred.path;
+  --sender.deferred;
+  return PW_OK;
+}
+
+// What failed is told by the next flush towards the signal's owner.
+void Raises::end(const Deferred& deferred, pw_status status) {
+  if (deferred.stage < Stage::made) {
+    std::lock_guard lock(deferred.signal->sender()->lock);
+    --deferred.signal->sender()->deferred;
+  }
+  if (status == PW_OK) return;
+  const std::string why = last_error_message();
+  std::lock_guard lock(mutex_);
+  Line& line = lines_[deferred.signal->rank()];
+  if (line.failed != PW_OK) return;
+  line.failed = status;
+  line.why = why;
+}
+
+// What is waited for may be brought by something that wakes nobody.
+Armed Raises::arm(bool) {
+  std::lock_guard lock(mutex_);  // which defer() has while it looks whether somebody sleeps
+  if (!has_work()) return {};
+  const uint64_t waited = now_ns() - since_.load(std::memory_order_relaxed);
+  return {-1, progress_.waiting().nap_ns(Wakes::perhaps, waited)};
+}
+
+// ---- marks ----
+
+Mark Raises::mark(int rank) {
+  std::lock_guard lock(mutex_);
+  const auto line = lines_.find(rank);
+  if (line == lines_.end()) return 0;
+  const auto towards = [&](const Deferred& deferred) { return deferred.signal->rank() == rank; };
+  return line->second.failed != PW_OK || std::ranges::any_of(deferred_, towards) ? line->second.deferred : 0;
+}
+
+bool Raises::reached(int rank, Mark mark) {
+  std::lock_guard lock(mutex_);
+  return std::ranges::none_of(deferred_, [&](const Deferred& deferred) {
+    return deferred.signal->rank() == rank && deferred.number <= mark;
+  });
+}
+
+pw_status Raises::outcome(int rank, Mark) {
+  std::lock_guard lock(mutex_);
+  Line& line = lines_[rank];
+  const pw_status failed = std::exchange(line.failed, PW_OK);
+  return failed == PW_OK ? PW_OK : fail(failed, line.why);
+}
+
+}  // namespace pw

@@ -1,0 +1,91 @@
+// Raises of signals: each once what it follows is complete. What may go at once goes at once; what may not
+// waits here, in order for each signal, and nothing that raises waits.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "path/path.h"
+
+namespace pw {
+
+class Raises final : public Source, public Marker {
+ public:
+  /// `far` finds the path that stores the words of signals on other hosts; throws Error where there is none.
+  Raises(Team& team, Progress& progress, std::function<Path&(const Remote&)> far)
+      : team_(team), progress_(progress), far_(std::move(far)) {}
+
+  /// Raises the signal after all that the path was given towards the rank so far.
+  pw_status after(Path& path, int rank, const Raise& raise);
+  /// The same after whatever the marks stand for.
+  pw_status after(Marks before, const Raise& raise);
+
+  /// Gives the signal to a plan or to kernels, once all that this rank raised it by has arrived: until
+  /// give_back() nobody else of this rank raises it. Throws Error.
+  void reserve(Remote& signal);
+  static void give_back(Remote& signal);
+
+  bool turn() override;
+  Armed arm(bool sleepers) override;
+  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] bool has_work() const override { return open_.load(std::memory_order_relaxed) > 0; }
+
+  /// Of what waits here towards the owners of signals.
+  Mark mark(int rank) override;
+  bool reached(int rank, Mark mark) override;
+  pw_status outcome(int rank, Mark mark) override;
+  [[nodiscard]] Source* source() override { return this; }
+
+ private:
+  /// How far a raise is that could not be made at once. At each stage it waits for the marks of `before`.
+  enum class Stage : uint8_t {
+    deferred,  ///< until what it follows is complete
+    in_line,   ///< until what the signal was raised by before, on another path, is
+    fetched,   ///< until it is known what an earlier import raised it to
+    made,      ///< until the store is
+    arrived,
+  };
+  struct Deferred {
+    std::shared_ptr<Remote> signal;
+    uint64_t by;
+    Path* path;  ///< that stores the word; null: the processor
+    Marks before;
+    uint64_t number;  ///< among those towards its rank
+    Stage stage = Stage::deferred;
+    std::shared_ptr<const uint64_t> fetched;
+  };
+  struct Line {  ///< towards one rank
+    uint64_t deferred = 0;
+    pw_status failed = PW_OK;  ///< the first since the last outcome(), and what it says
+    std::string why;
+  };
+
+  void settle(Remote& signal);
+  pw_status make(RaiseTurn& turn, Path* by);
+  pw_status raise(Marks before, const Raise& raise, Path* by);
+  void defer(RaiseTurn& turn, Marks before, const Raise& raise, Path* by);
+  bool advance(Deferred& deferred);
+  void forget(const std::vector<const Deferred*>& ended);
+  pw_status enter_next(Deferred& deferred);
+  pw_status store(const Deferred& deferred);
+  void end(const Deferred& deferred, pw_status status);
+
+  Team& team_;
+  Progress& progress_;
+  const std::function<Path&(const Remote&)> far_;
+  std::mutex turning_;            ///< one thread at a time; before the lock of a signal
+  std::mutex mutex_;              ///< of what follows; after the lock of a signal
+  std::list<Deferred> deferred_;  ///< what lies in an entry belongs to who turns
+  std::map<int, Line> lines_;
+  std::atomic<uint64_t> open_{0};   ///< entries
+  std::atomic<uint64_t> since_{0};  ///< ns: when something happened last
+};
+
+}  // namespace pw
