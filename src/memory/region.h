@@ -22,7 +22,7 @@ namespace pw {
 class CpuMapping;
 
 /// One span, known to peers by slot and generation. Shared by all regions over the same span.
-class Region {
+class Region : public std::enable_shared_from_this<Region> {
  public:
   /// `memory` keeps the memory of allocate(); it is null for memory of the caller.
   Region(Device& device, Allocation allocation, std::byte* address, uint64_t bytes,

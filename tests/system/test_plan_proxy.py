@@ -62,7 +62,8 @@ def test_every_epoch_brings_its_own_data_however_far_the_host_runs_ahead(
 )
 def test_a_plan_whose_target_stands_still_holds_up_no_other(way: str) -> None:
     rounds = 20
-    with start(way, "stalled.py", 3, 4096, rounds) as ranks:
+    larger_than_any_queue = 12 << 20
+    with start(way, "stalled.py", 3, larger_than_any_queue, rounds) as ranks:
         assert ranks.read_all() == [True] * 3
         ranks.processes[1].send_signal(signal.SIGSTOP)
         ranks.tell(0)

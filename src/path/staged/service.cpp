@@ -11,12 +11,17 @@
 namespace pw {
 
 struct StagingService::Served {
-  Served(int from, void* mapped) : rank(from), end(mapped) {}
+  Served(int from, int process, std::shared_ptr<Control> control, void* mapped)
+      : rank(from),
+        end(mapped),
+        initiator(std::move(control)),
+        bell(process, initiator->bell.load(std::memory_order_acquire), initiator->bell_identity) {}
 
   const int rank;
-  std::shared_ptr<Control> initiator;  ///< whose threads wait for this end
   ChannelEnd end;
-  uint64_t taken = 0;  ///< requests
+  const std::shared_ptr<Control> initiator;  ///< whose threads wait for this end
+  const Bell bell;                           ///< its
+  uint64_t taken = 0;                        ///< requests
   uint64_t failures = 0;
   bool busy = false;  ///< a request is under way:
   PostedRequest posted{};
@@ -100,9 +105,11 @@ void StagingService::attach() {
     if (rank < 0 || rank >= team_.size()) continue;
     try {
       const int process = importer_.card(rank).process;
+      auto initiator = importer_.control(rank);
+      if (initiator == nullptr) continue;  // on another host
       auto served = std::make_unique<Served>(
-          rank, map_memfd_of(process, announced - 1, identity, kChannelBytes, "a staging channel"));
-      served->initiator = importer_.control(rank);
+          rank, process, std::move(initiator),
+          map_memfd_of(process, announced - 1, identity, kChannelBytes, "a staging channel"));
       served->end.header().attached.store(1, std::memory_order_release);
       wake(served->initiator->sleepers);
       served_[rank] = std::move(served);
@@ -149,8 +156,18 @@ bool StagingService::step(Served& served) {
     return false;
   else if (const pw_status status = end.pass(); status != PW_OK)
     served.target.set_status(status);
-  wake(served.initiator->sleepers);
+  tell(served);
   return true;
+}
+
+// The initiator's threads may sleep until something has moved, and its progress thread, too.
+void StagingService::tell(Served& served) {
+  wake(served.initiator->sleepers);
+  ChannelHeader& header = served.end.header();
+  if (header.initiator_waits.load(std::memory_order_seq_cst) != 0) {
+    header.initiator_waits.store(0, std::memory_order_relaxed);
+    ring(*served.initiator, served.bell);
+  }
 }
 
 void StagingService::raise(Served& served) {
@@ -173,6 +190,8 @@ void StagingService::raise(Served& served) {
 
 void StagingService::finish_request(Served& served) {
   ChannelHeader& header = served.end.header();
+  if (header.abandoned.load(std::memory_order_acquire) == served.taken + 1)
+    served.target.set_status(PW_STALE_KEY);
   if (served.target.status() == PW_OK && served.posted.raise) raise(served);
   if (served.target.status() != PW_OK)
     header.failed.store(failure_word(++served.failures, served.target.status()), std::memory_order_release);

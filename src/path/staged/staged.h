@@ -8,56 +8,57 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
-#include "path/staged/channel.h"
+#include "path/staged/initiator.h"
 
 namespace pw {
 
-class Staged final : public Path {
+class Staged final : public Path, public Source {
  public:
   explicit Staged(Surroundings surroundings);
-  ~Staged() override;
   [[nodiscard]] std::string_view name() const override { return "staged"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
-  void prepare(const Transfer& transfer) override;
-  pw_status start(const Transfer& transfer) override { return start(transfer, nullptr); }
-  bool joins(const Transfer& transfer, Remote& signal) override;
+  void prepare(const Transfer& transfer) override { towards(transfer.remote->rank()).prepare(transfer); }
+  pw_status start(const Transfer& transfer) override {
+    return towards(transfer.remote->rank()).start(transfer, nullptr);
+  }
+  bool joins(const Transfer&, Remote& signal) override { return signal.word() != nullptr; }
   pw_status start_and_store(const Transfer& transfer, RaiseTurn& turn) override {
-    return start(transfer, &turn);
+    return towards(transfer.remote->rank()).start(transfer, &turn);
   }
   Mark mark(int rank) override;
-  bool reached(int rank, Mark mark) override;
-  pw_status outcome(int rank, Mark mark) override;
-  [[nodiscard]] Wakes wakes(int rank) override;
+  bool reached(int rank, Mark mark) override { return known(rank)->reached(mark); }
+  pw_status outcome(int rank, Mark mark) override { return known(rank)->outcome(mark); }
+  [[nodiscard]] Source* source() override { return this; }
+  /// The target's service wakes this rank; a GPU does not.
+  [[nodiscard]] Wakes wakes(int rank) override {
+    return known(rank)->by_gpu() ? Wakes::perhaps : Wakes::always;
+  }
 
-  /// Bytes of a chunk for the channels used from now on; a multiple of 4096, at most kLargestChunk. Measured
-  /// by tune.
+  bool turn() override;
+  Armed arm(bool sleepers) override;
+  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] bool has_work() const override { return waiting_.load(std::memory_order_acquire) > 0; }
+
+  /// Bytes of a chunk for what is started from now on; a multiple of 4096, at most kLargestChunk. Measured by
+  /// tune.
   void set_chunk_bytes(uint64_t bytes);
   static constexpr uint64_t kLargestChunk = kRingBytes / 4;
 
  private:
-  struct Channel;
-  struct Line {  ///< towards one rank: its channel is made at the first transfer
-    std::mutex making;
-    std::unique_ptr<Channel> channel;
-    std::atomic<Channel*> ready{nullptr};
-  };
-
-  Channel& channel_to(int rank);
-  std::unique_ptr<Channel> make_channel(int rank);
-  void announce(Channel& channel);
-  [[nodiscard]] bool closed(const Channel& channel) const;  ///< this context, or the target's
-  pw_status fail_closed(const Channel& channel, const char* what) const;
-  template <typename Done>
-  pw_status wait(const Channel& channel, uint64_t deadline_ns, const char* what, Done&& done) const;
-  pw_status cut_ring(Channel& channel, const Transfer& transfer);
-  pw_status start(const Transfer& transfer, RaiseTurn* turn);
-  pw_status post(Channel& channel, const Transfer& transfer, RaiseTurn* turn);
-  pw_status move_chunks(Channel& channel, const Transfer& transfer);
+  StagingInitiator& towards(int rank);  ///< made at the first transfer; throws Error
+  [[nodiscard]] StagingInitiator* known(int rank) const {
+    return by_rank_[static_cast<size_t>(rank)].load(std::memory_order_acquire);
+  }
 
   Surroundings surroundings_;
   std::atomic<uint64_t> chunk_bytes_;
-  std::unique_ptr<Line[]> lines_;  ///< one a rank
+  std::atomic<uint64_t> waiting_{0};      ///< transfers in the queues of all
+  std::atomic<uint64_t> happened_ns_{0};  ///< when one of them went on last
+  std::vector<std::atomic<StagingInitiator*>> by_rank_;
+  std::mutex making_;  ///< of what follows
+  std::vector<std::unique_ptr<StagingInitiator>> all_;
 };
 
 }  // namespace pw

@@ -70,6 +70,9 @@ class Half {
   pw_status step();
   [[nodiscard]] bool done() const { return !walk_.has_chunk() && passed_ == issued_; }
 
+  /// Grows with each chunk that is copied or passed.
+  [[nodiscard]] uint64_t chunks() const { return issued_ + passed_; }
+
   /// Passes the rest without its bytes: on return nothing uses the transfer's memory.
   void leave_memory();
 

@@ -4,42 +4,47 @@
 // way where UCX has no GPU support, and the way to pack small blocks into large messages.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 
+#include "path/ucx/staged_initiator.h"
 #include "path/ucx/staged_service.h"
 
 namespace pw {
 
-class UcxStaged final : public Path {
+class UcxStaged final : public Path, public Source {
  public:
   UcxStaged(Surroundings surroundings, ucx::Ucx& ucx);
-  ~UcxStaged() override;
   [[nodiscard]] std::string_view name() const override { return "ucx/staged"; }
   [[nodiscard]] Offer probe(const Pair& pair) const override;
-  void prepare(const Transfer& transfer) override;
-  pw_status start(const Transfer& transfer) override;
+  void prepare(const Transfer& transfer) override { towards(transfer.remote->rank()).prepare(transfer); }
+  pw_status start(const Transfer& transfer) override {
+    return towards(transfer.remote->rank()).start(transfer, nullptr);
+  }
   Mark mark(int rank) override;
-  bool reached(int rank, Mark mark) override;
-  pw_status outcome(int rank, Mark mark) override;
-  [[nodiscard]] Source* source() override { return ucx_.engine(); }
+  bool reached(int rank, Mark mark) override { return known(rank)->reached(mark); }
+  pw_status outcome(int rank, Mark mark) override { return known(rank)->outcome(mark); }
+  [[nodiscard]] Source* source() override { return this; }
+
+  /// Turns UCX, too, which brings what the queues wait for.
+  bool turn() override;
+  Armed arm(bool sleepers) override;
+  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] bool has_work() const override { return waiting_.load(std::memory_order_acquire) > 0; }
 
  private:
-  struct Line;  ///< the rings towards one rank
-
-  Line& line_to(int rank);
-  Line* known_line(int rank);  ///< null where nothing was ever started
-  void open(Line& line);
-  void answered(ucx::RingNote note);
-  pw_status move(Line& line, const Transfer& transfer);
+  ucx::StagedInitiator& towards(int rank);  ///< made at the first transfer; throws Error
+  ucx::StagedInitiator* known(int rank);    ///< null where nothing was ever started
 
   Surroundings surroundings_;
-  const Secret secret_;  ///< of notes
   ucx::Ucx& ucx_;
+  std::atomic<uint64_t> waiting_{0};      ///< transfers in the queues of all
+  std::atomic<uint64_t> happened_ns_{0};  ///< when one of them went on last
   std::mutex mutex_;
-  std::map<int, std::unique_ptr<Line>> lines_;
-  ucx::StagedService service_;  ///< last: its thread calls answered()
+  std::map<int, std::unique_ptr<ucx::StagedInitiator>> initiators_;  ///< by rank; none is taken away
+  ucx::StagedService service_;                                       ///< last: it answers the initiators
 };
 
 }  // namespace pw

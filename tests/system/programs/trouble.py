@@ -50,7 +50,7 @@ class Pair:
 
 
 def stopped(ctx: peerway.Context) -> None:
-    """The target is stopped: one thread is in the middle of a put, another's flush keeps its timeout."""
+    """The target is stopped: one thread waits for its put, another's flush keeps its timeout."""
     pair = Pair(ctx)
     ctx.use("staged")
     if ctx.rank == 1:
@@ -64,7 +64,12 @@ def stopped(ctx: peerway.Context) -> None:
     say("ready")
     sys.stdin.readline()  # the other rank is stopped now
     ended: list[list[str]] = []
-    thread = threading.Thread(target=lambda: ended.append(outcome(pair.put)))
+
+    def put() -> None:
+        pair.put()
+        ctx.flush(1, timeout=60)
+
+    thread = threading.Thread(target=lambda: ended.append(outcome(put)))
     thread.start()
     while thread.is_alive() and outcome(lambda: ctx.flush(1, timeout=0.2))[0] == "fine":
         pass  # until the put has been posted
@@ -100,10 +105,10 @@ def closes(ctx: peerway.Context) -> None:
 
 
 def no_descriptors(ctx: peerway.Context) -> None:
-    """First the target, then the initiator has no descriptor left when a staging channel is to be made."""
+    """First the initiator, then the target has no descriptor left when a staging channel is to be made."""
     pair = Pair(ctx, 1 << 20)
     ctx.use("staged")
-    for poor in (1, 0):
+    for poor in (0, 1):
         few = next(number for number in itertools.count() if not Path(f"/proc/self/fd/{number}").exists())
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
         if ctx.rank == poor:
