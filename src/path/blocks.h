@@ -33,7 +33,7 @@ class BlockCursor {
     }
   }
 
-  const Layout& layout_;
+  Layout layout_;
   uint32_t dims_;
   uint64_t left_;
   uint64_t to_ = 0, from_ = 0;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "path/blocks.h"
-
 namespace pw {
 
 // A card that is not there is told of where it could have served: it was asked for by its name.
@@ -18,7 +16,7 @@ void NicDirect::prepare(const Transfer& transfer) {
   nic_.memory_of(*transfer.remote);
 }
 
-pw_status NicDirect::move(const Run& run, const nic::Word* word) {
+pw_status NicDirect::move(const Run& run, const std::optional<nic::Word>& word) {
   Remote& remote = *run.remote;
   nic::RegionMemory& local = nic_.memory_of(*run.local);
   nic::RankMemory& far = nic_.memory_of(remote);
@@ -37,10 +35,10 @@ Run run_of(const Transfer& transfer) {
 
 }  // namespace
 
-pw_status NicDirect::start_run(const Run& run) { return move(run, nullptr); }
+pw_status NicDirect::start_run(const Run& run) { return move(run, {}); }
 
 pw_status NicDirect::start(const Transfer& transfer) {
-  return transfer.layout.shape.contiguous() ? move(run_of(transfer), nullptr) : move_blocks(transfer);
+  return transfer.layout.shape.contiguous() ? move(run_of(transfer), {}) : move_blocks(transfer);
 }
 
 bool NicDirect::joins(const Transfer& transfer, Remote& signal) {
@@ -48,36 +46,18 @@ bool NicDirect::joins(const Transfer& transfer, Remote& signal) {
 }
 
 pw_status NicDirect::start_and_store(const Transfer& transfer, RaiseTurn& turn) {
-  const nic::Word word = word_of(turn.signal(), turn.total());
-  const pw_status status = move(run_of(transfer), &word);
+  const pw_status status = move(run_of(transfer), word_of(turn.signal(), turn.total()));
   if (status == PW_OK) turn.made();
   return status;
 }
 
 pw_status NicDirect::move_blocks(const Transfer& transfer) {
-  const Layout& layout = transfer.layout;
-  const uint32_t inner = layout.shape.dims - 1;
-  const bool put = transfer.op == Op::put;
-  const int rank = transfer.remote->rank();
   nic::RegionMemory& local = nic_.memory_of(*transfer.local);
   nic::RankMemory& far = nic_.memory_of(*transfer.remote);
-  std::byte* here = transfer.local->address() + transfer.local_offset;
-  const uint64_t there = far.offset_of(transfer.remote->key.exported.address) + transfer.remote_offset;
-  const uint64_t block_bytes = layout.shape.block_bytes;
-  const bool rows = put && layout.to[inner] > 0 && layout.from[inner] > 0 &&
-                    block_bytes <= nic_.engine()->info().largest && nic_.engine()->puts_strided(rank);
-  BlockCursor cursor(layout, rows ? 1 : 0);
-  pw_status status = PW_OK;
-  for (uint64_t to = 0, from = 0; status == PW_OK && cursor.next(to, from);) {
-    const uint64_t at = there + (put ? to : from);
-    std::byte* data = here + (put ? from : to);
-    status = rows ? nic_.engine()->put_strided(
-                        rank, far, at, data, local,
-                        {layout.shape.count[inner], block_bytes, static_cast<uint64_t>(layout.to[inner]),
-                         static_cast<uint64_t>(layout.from[inner])})
-                  : nic_.engine()->move(transfer.op, rank, far, at, data, local, block_bytes, nullptr);
-  }
-  return status;
+  const uint64_t offset = far.offset_of(transfer.remote->key.exported.address) + transfer.remote_offset;
+  return nic_.engine()->move_blocks(transfer.op, transfer.remote->rank(), far, offset,
+                                    transfer.local->address() + transfer.local_offset, local,
+                                    transfer.layout);
 }
 
 nic::Word NicDirect::word_of(Remote& signal, uint64_t value) {

@@ -1,6 +1,7 @@
 // nic:<name>: a card's own put and get on the memory itself.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "path/nic/nics.h"
@@ -28,7 +29,7 @@ class NicDirect final : public Path {
   std::shared_ptr<const uint64_t> fetch(Remote& signal) override;
 
  private:
-  pw_status move(const Run& run, const nic::Word* word);
+  pw_status move(const Run& run, const std::optional<nic::Word>& word);
   pw_status move_blocks(const Transfer& transfer);
   nic::Word word_of(Remote& signal, uint64_t value);
 

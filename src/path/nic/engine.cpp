@@ -53,6 +53,7 @@ RegionMemory::RegionMemory(std::shared_ptr<Engine> of, const pw_nic_span& span) 
 
 RegionMemory::~RegionMemory() {
   std::lock_guard lock(engine->mutex_);
+  engine->drop(memory.get());
   memory.reset();
 }
 
@@ -64,6 +65,7 @@ RankMemory::RankMemory(std::shared_ptr<Engine> of, int rank, const pw_nic_key& k
 
 RankMemory::~RankMemory() {
   std::lock_guard lock(engine->mutex_);
+  engine->drop(memory.get());
   memory.reset();
 }
 
@@ -109,6 +111,7 @@ bool Engine::turn() {
   const Lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   const unsigned happened = endpoint_.progress();
+  if (!crammed_.empty()) resume_all();
   if (!unproven_.empty()) prove_all();
   if (happened == 0) return false;
   idle_.store(0, std::memory_order_relaxed);
@@ -124,7 +127,7 @@ Armed Engine::arm(bool sleepers) {
   if (endpoint_.ops().arm != nullptr) endpoint_.ops().arm(endpoint_.handle());
   if (endpoint_.progress() > 0) return {-1, 0};
   const int event = endpoint_.ops().event != nullptr ? endpoint_.ops().event(endpoint_.handle()) : -1;
-  const bool waits = endpoint_.unfinished() || !unproven_.empty() || sleepers;
+  const bool waits = endpoint_.unfinished() || !crammed_.empty() || !unproven_.empty() || sleepers;
   const uint64_t idle = std::min(idle_.load(std::memory_order_relaxed) + 1, kLongest / kShortest);
   idle_.store(idle, std::memory_order_relaxed);
   if (endpoint_.serves() || (waits && event < 0)) return {event, kShortest * idle};

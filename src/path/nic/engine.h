@@ -50,7 +50,6 @@ class Engine final : public Source, public std::enable_shared_from_this<Engine> 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const pw_nic_info& info() const { return endpoint_.info(); }
   [[nodiscard]] const nic::Card& card() const { return endpoint_.card(); }
-  [[nodiscard]] bool puts_strided(int rank);
   /// By rank, before the first operation; a rank without one is never asked for.
   void set_cards(std::vector<std::optional<nic::Card>> cards);
 
@@ -58,14 +57,16 @@ class Engine final : public Source, public std::enable_shared_from_this<Engine> 
   bool reaches(int rank);
   std::string why_no_way(int rank);  ///< empty where there is one
 
-  /// Moves a run of bytes to or from `offset` of the rank's memory; with `word`, stores that after a put.
-  /// Returns once all was started.
+  // What follows is started in its order, as far as the NIC has room; the rest waits for progress.
+
+  /// Moves bytes to or from `offset` of the rank's memory; with a word, stores that after a put.
   pw_status move(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data, RegionMemory& local,
-                 uint64_t bytes, const Word* word);
-  pw_status put_strided(int rank, RankMemory& remote, uint64_t offset, const std::byte* data,
-                        RegionMemory& local, const Blocks& blocks);
+                 uint64_t bytes, const std::optional<Word>& word = {});
+  /// The same for the blocks of a layout; `offset` and `data` are those of the first.
+  pw_status move_blocks(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data,
+                        RegionMemory& local, const Layout& layout);
   pw_status put_word(int rank, const Word& word);
-  /// Starts to get one word, which is there once a mark is reached. One at a time. Throws Error.
+  /// Gets one word, which is there once a mark is reached. One at a time. Throws Error.
   std::shared_ptr<const uint64_t> get_word(int rank, RankMemory& remote, uint64_t offset);
 
   /// As those of a Path.
@@ -87,10 +88,15 @@ class Engine final : public Source, public std::enable_shared_from_this<Engine> 
   pw_status failure(Lock& lock, int rank, pw_nic_status status);  ///< gives the lock up
   void prove(Peer& peer);  ///< what is wanted, as far as the card has room
   void prove_all();
-  template <typename Start>
-  pw_status start(int rank, Start&& start);
-  template <typename Done>
-  pw_status wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done);
+  template <typename GoOn>
+  pw_status in_order(int rank, std::initializer_list<const void*> uses, GoOn&& go_on);
+  void resume_all();  ///< what waits for room
+  bool puts_strided(int rank);
+  static pw_nic_status start(Peer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset, std::byte* data,
+                             nic::Memory& local, uint64_t bytes, const Word* word);
+  static pw_nic_status start_row(Peer& peer, nic::RemoteMemory& remote, uint64_t offset,
+                                 const std::byte* data, nic::Memory& local, const Blocks& blocks);
+  void drop(const void* memory);
 
   const std::string name_;
   Team& team_;
@@ -102,6 +108,7 @@ class Engine final : public Source, public std::enable_shared_from_this<Engine> 
   std::mutex mutex_;                          ///< of what follows
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use
   std::vector<Peer*> unproven_;               ///< those of which something is wanted
+  std::vector<Peer*> crammed_;                ///< those with a backlog
   Endpoint endpoint_;                         ///< goes before what it may still call
   std::unique_ptr<Memory> scratch_;           ///< where single words are got to
   uint64_t scratch_word_[1] = {};

@@ -5,24 +5,10 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"
+#include "path/blocks.h"
 #include "path/nic/peer.h"
 
 namespace pw::nic {
-
-template <typename Done>
-pw_status Engine::wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done) {
-  const auto closed = [&] { return closed_.load(std::memory_order_relaxed) != 0; };
-  bool happened = false;
-  const pw_status status = progress_.wait(
-      {team_, rank, deadline_ns, what}, this,
-      [&] {
-        happened = done();
-        return happened || closed();
-      },
-      Wakes::perhaps);
-  if (status != PW_OK || happened) return status;
-  return pw::fail(PW_CLOSED, format("peerway: this context was closed while waiting for {}", what));
-}
 
 // The card may know of a death before the team does, which has more to say of it.
 pw_status Engine::failure(Lock& lock, int rank, pw_nic_status status) {
@@ -43,86 +29,181 @@ pw_status Engine::failure(Lock& lock, int rank, pw_nic_status status) {
                   format("peerway: a transfer of the card {} with rank {} failed: {}", name(), rank, why));
 }
 
-/// Calls `start` with the lock until the card has room for what it starts.
-template <typename Start>
-pw_status Engine::start(int rank, Start&& start) {
-  pw_nic_status status = PW_NIC_BUSY;
-  const auto attempt = [&] {
-    Lock lock(mutex_);
-    Peer& to = peer(rank);
-    status = start(to);
-    if (status != PW_NIC_BUSY) ++to.started;
-    if (status == PW_NIC_BUSY) {
-      endpoint_.progress();
-      return false;
-    }
-    idle_.store(0, std::memory_order_relaxed);
-    if (endpoint_.unfinished()) progress_.wake_if_asleep();
-    return true;
-  };
-  if (!attempt())
-    if (const pw_status waited = wait_for(rank, PW_FOREVER, "room for another transfer of a card", attempt);
-        waited != PW_OK)
-      return waited;
-  if (status == PW_NIC_OK) return PW_OK;
+/// Does what there is room for, and leaves the rest to progress.
+template <typename GoOn>
+pw_status Engine::in_order(int rank, std::initializer_list<const void*> uses, GoOn&& go_on) {
   Lock lock(mutex_);
-  return failure(lock, rank, status);
+  Peer& to = peer(rank);
+  bool done = false;
+  if (!to.backlog.empty()) {
+    endpoint_.progress();
+    resume_all();
+  }
+  if (to.backlog.empty()) {
+    pw_nic_status status = go_on(to, done);
+    if (status == PW_NIC_BUSY && endpoint_.progress() > 0) status = go_on(to, done);
+    if (status != PW_NIC_OK && status != PW_NIC_BUSY) return failure(lock, rank, status);
+  }
+  ++to.accepted;
+  if (done) {
+    ++to.issued;
+  } else {
+    if (to.backlog.empty()) crammed_.push_back(&to);
+    to.backlog.add(
+        [go_on = std::forward<GoOn>(go_on), &to](bool& over) mutable {
+          const pw_nic_status status = go_on(to, over);
+          if (status == PW_NIC_OK || status == PW_NIC_BUSY) return PW_OK;
+          if (to.failed == PW_NIC_OK) to.failed = status;
+          over = true;
+          return PW_OK;
+        },
+        uses);
+  }
+  idle_.store(0, std::memory_order_relaxed);
+  if (endpoint_.unfinished() || !done) progress_.wake_if_asleep();
+  return PW_OK;
+}
+
+void Engine::resume_all() {
+  std::erase_if(crammed_, [this](Peer* peer) {
+    if (team_.lost(peer->rank)) peer->backlog.clear();
+    peer->issued += peer->backlog.resume();
+    return peer->backlog.empty();
+  });
+}
+
+// Memory goes away: what the NIC was not given yet never is.
+void Engine::drop(const void* memory) {
+  for (Peer* peer : crammed_) peer->backlog.drop(memory);
+}
+
+// No more bytes than the NIC takes at once.
+pw_nic_status Engine::start(Peer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset, std::byte* data,
+                            nic::Memory& local, uint64_t bytes, const Word* word) {
+  Stream& stream = *peer.stream;
+  Tally& tally = op == Op::put ? peer.puts : peer.gets;
+  const pw_nic_status status = op == Op::get ? stream.get(remote, offset, data, local, bytes, &tally)
+                               : word != nullptr
+                                   ? stream.put_word(remote, offset, data, &local, bytes, *word, &tally)
+                                   : stream.put(remote, offset, data, &local, bytes, &tally);
+  if (status == PW_NIC_OK) tally.add(1);
+  return status;
 }
 
 pw_status Engine::move(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data,
-                       RegionMemory& local, uint64_t bytes, const Word* word) {
-  for (uint64_t done = 0; done < bytes;) {
-    const uint64_t next = std::min(bytes - done, endpoint_.info().largest);
-    const bool last = done + next == bytes;
-    const pw_status status = start(rank, [&](Peer& peer) {
-      Tally& tally = op == Op::put ? peer.puts : peer.gets;
-      Stream& stream = *peer.stream;
-      const pw_nic_status started =
-          op == Op::get ? stream.get(*remote.memory, offset + done, data + done, *local.memory, next, &tally)
-          : word != nullptr && last
-              ? stream.put_word(*remote.memory, offset + done, data + done, local.memory.get(), next, *word,
-                                &tally)
-              : stream.put(*remote.memory, offset + done, data + done, local.memory.get(), next, &tally);
-      if (started == PW_NIC_OK) tally.add(1);
-      return started;
-    });
-    if (status != PW_OK) return status;
-    done += next;
-  }
-  return PW_OK;
+                       RegionMemory& local, uint64_t bytes, const std::optional<Word>& word) {
+  return in_order(rank, {remote.memory.get(), local.memory.get(), word ? word->remote : nullptr},
+                  [this, op, remote = remote.memory.get(), offset, data, local = local.memory.get(), bytes,
+                   word, moved = uint64_t{0}](Peer& peer, bool& done) mutable {
+                    pw_nic_status status = PW_NIC_OK;
+                    while (status == PW_NIC_OK && moved < bytes) {
+                      const uint64_t next = std::min(bytes - moved, endpoint_.info().largest);
+                      const Word* last = word && moved + next == bytes ? &*word : nullptr;
+                      status = start(peer, op, *remote, offset + moved, data + moved, *local, next, last);
+                      if (status == PW_NIC_OK) moved += next;
+                    }
+                    done = moved == bytes;
+                    return status;
+                  });
 }
 
-pw_status Engine::put_strided(int rank, RankMemory& remote, uint64_t offset, const std::byte* data,
-                              RegionMemory& local, const Blocks& blocks) {
-  const uint64_t at_once = std::max<uint64_t>(endpoint_.info().largest / blocks.bytes, 1);
-  for (uint64_t done = 0; done < blocks.count;) {
-    Blocks next = blocks;
-    next.count = std::min(at_once, blocks.count - done);
-    const pw_status status = start(rank, [&](Peer& peer) {
-      const pw_nic_status started =
-          peer.stream->put_strided(*remote.memory, offset + done * blocks.to_stride,
-                                   data + done * blocks.from_stride, *local.memory, next, &peer.puts);
-      if (started == PW_NIC_OK) peer.puts.add(1);
-      return started;
-    });
-    if (status != PW_OK) return status;
-    done += next.count;
+namespace {
+
+/// A layout as pieces that a NIC takes: rows of blocks where it puts these at once, or parts of single
+/// blocks.
+class Pieces {
+ public:
+  Pieces(Op op, const Layout& layout, uint64_t largest, bool rows)
+      : put_(op == Op::put), layout_(layout), largest_(largest), rows_(rows), cursor_(layout, rows ? 1 : 0) {
+    over_ = !cursor_.next(to_, from_);
   }
-  return PW_OK;
+
+  [[nodiscard]] bool over() const { return over_; }
+  [[nodiscard]] bool rows() const { return rows_; }
+  [[nodiscard]] uint64_t remote() const { return (put_ ? to_ : from_) + moved_ * (rows_ ? stride(put_) : 1); }
+  [[nodiscard]] uint64_t local() const { return (put_ ? from_ : to_) + moved_ * (rows_ ? stride(!put_) : 1); }
+  [[nodiscard]] uint64_t bytes() const { return std::min(layout_.shape.block_bytes - moved_, largest_); }
+  [[nodiscard]] Blocks blocks() const {
+    const uint64_t at_once = std::max<uint64_t>(largest_ / layout_.shape.block_bytes, 1);
+    return {std::min(at_once, whole() - moved_), layout_.shape.block_bytes, stride(true), stride(false)};
+  }
+  /// This one was started.
+  void step() {
+    moved_ += rows_ ? blocks().count : bytes();
+    if (moved_ < whole()) return;
+    moved_ = 0;
+    over_ = !cursor_.next(to_, from_);
+  }
+
+ private:
+  [[nodiscard]] uint32_t inner() const { return layout_.shape.dims - 1; }
+  [[nodiscard]] uint64_t whole() const {
+    return rows_ ? layout_.shape.count[inner()] : layout_.shape.block_bytes;
+  }
+  [[nodiscard]] uint64_t stride(bool to) const {
+    return static_cast<uint64_t>((to ? layout_.to : layout_.from)[inner()]);
+  }
+
+  bool put_;
+  Layout layout_;
+  uint64_t largest_;
+  bool rows_;
+  BlockCursor cursor_;
+  uint64_t to_ = 0, from_ = 0;
+  uint64_t moved_ = 0;  ///< blocks of the row, or bytes of the block
+  bool over_ = false;
+};
+
+}  // namespace
+
+pw_status Engine::move_blocks(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data,
+                              RegionMemory& local, const Layout& layout) {
+  const uint64_t largest = endpoint_.info().largest;
+  const uint32_t inner = layout.shape.dims - 1;
+  const bool rows = op == Op::put && layout.shape.block_bytes <= largest && layout.to[inner] > 0 &&
+                    layout.from[inner] > 0 && puts_strided(rank);
+  return in_order(rank, {remote.memory.get(), local.memory.get()},
+                  [op, remote = remote.memory.get(), offset, data, local = local.memory.get(),
+                   pieces = Pieces(op, layout, largest, rows)](Peer& peer, bool& done) mutable {
+                    pw_nic_status status = PW_NIC_OK;
+                    for (; status == PW_NIC_OK && !pieces.over();) {
+                      const uint64_t at = offset + pieces.remote();
+                      std::byte* from = data + pieces.local();
+                      status = pieces.rows()
+                                   ? start_row(peer, *remote, at, from, *local, pieces.blocks())
+                                   : start(peer, op, *remote, at, from, *local, pieces.bytes(), nullptr);
+                      if (status == PW_NIC_OK) pieces.step();
+                    }
+                    done = pieces.over();
+                    return status;
+                  });
+}
+
+pw_nic_status Engine::start_row(Peer& peer, nic::RemoteMemory& remote, uint64_t offset, const std::byte* data,
+                                nic::Memory& local, const Blocks& blocks) {
+  const pw_nic_status status = peer.stream->put_strided(remote, offset, data, local, blocks, &peer.puts);
+  if (status == PW_NIC_OK) peer.puts.add(1);
+  return status;
 }
 
 pw_status Engine::put_word(int rank, const Word& word) {
-  return start(rank, [&](Peer& peer) { return peer.stream->word(word); });
+  return in_order(rank, {word.remote}, [word](Peer& peer, bool& done) {
+    const pw_nic_status status = peer.stream->word(word);
+    done = status == PW_NIC_OK;
+    return status;
+  });
 }
 
 std::shared_ptr<const uint64_t> Engine::get_word(int rank, RankMemory& remote, uint64_t offset) {
-  const pw_status status = start(rank, [&](Peer& peer) {
-    const pw_nic_status started =
-        peer.stream->get(*remote.memory, offset, scratch_word_, *scratch_, sizeof *scratch_word_, &peer.gets);
-    if (started == PW_NIC_OK) peer.gets.add(1);
-    return started;
-  });
-  if (status != PW_OK) throw Error(status, last_error_message());
+  const auto get = [this, remote = remote.memory.get(), offset](Peer& peer, bool& done) {
+    auto* landing = reinterpret_cast<std::byte*>(scratch_word_);
+    const pw_nic_status status =
+        start(peer, Op::get, *remote, offset, landing, *scratch_, sizeof *scratch_word_, nullptr);
+    done = status == PW_NIC_OK;
+    return status;
+  };
+  if (const pw_status status = in_order(rank, {remote.memory.get()}, get); status != PW_OK)
+    throw Error(status, last_error_message());
   return {shared_from_this(), scratch_word_};
 }
 
@@ -131,9 +212,9 @@ std::shared_ptr<const uint64_t> Engine::get_word(int rank, RankMemory& remote, u
 Mark Engine::mark(int rank) {
   const Lock lock(mutex_);
   Peer* peer = peers_[static_cast<size_t>(rank)].get();
-  if (peer == nullptr || (peer->complete == peer->started && !peer->has_failed())) return 0;
+  if (peer == nullptr || (peer->complete == peer->accepted && !peer->has_failed())) return 0;
   if (peer->wanted <= peer->complete) unproven_.push_back(peer);
-  const Mark mark = peer->wanted = peer->started;
+  const Mark mark = peer->wanted = peer->accepted;
   prove_all();
   endpoint_.progress();  // it may be over at once
   prove_all();
@@ -150,9 +231,9 @@ void Engine::prove(Peer& peer) {
     if (peer.failed == PW_NIC_OK) peer.failed = proof.status;
     peer.complete = std::max(peer.complete, std::exchange(proof.of, 0));
   }
-  if (peer.wanted <= peer.complete) return;
+  if (peer.wanted <= peer.complete || peer.issued < peer.wanted) return;  // the latter for lack of room
   proof.over = false;
-  proof.of = peer.started;
+  proof.of = peer.issued;
   const pw_nic_status status = peer.stream->flush(&proof);
   if (status == PW_NIC_OK) return;
   proof.of = 0;
@@ -184,12 +265,13 @@ pw_status Engine::outcome(int rank, Mark mark) {
                                       "rank {} were under way",
                                       name(), rank));
   }
+  const pw_status late = peer.backlog.outcome();
   pw_nic_status failed = std::exchange(peer.failed, PW_NIC_OK);
   for (Tally* tally : {&peer.puts, &peer.gets}) {  // told once, even where the proof has told it
     const pw_nic_status of = std::exchange(tally->failed, PW_NIC_OK);
     if (failed == PW_NIC_OK) failed = of;
   }
-  return failed == PW_NIC_OK ? PW_OK : failure(lock, rank, failed);
+  return failed == PW_NIC_OK ? late : failure(lock, rank, failed);
 }
 
 }  // namespace pw::nic

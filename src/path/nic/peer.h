@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 
+#include "path/backlog.h"
 #include "path/nic/engine.h"
 
 namespace pw::nic {
@@ -43,14 +44,16 @@ struct Engine::Peer {
   int rank = 0;
   std::unique_ptr<Stream> stream;
   Tally puts, gets;
-  uint64_t started = 0;   ///< operations
+  uint64_t accepted = 0;  ///< operations
+  uint64_t issued = 0;    ///< the first so many were given to the NIC
+  Backlog backlog;        ///< the others
   uint64_t wanted = 0;    ///< the first so many are to be proven complete
   uint64_t complete = 0;  ///< the first so many are, at both ends, or have failed
   Proof proof;
   pw_nic_status failed = PW_NIC_OK;  ///< of a proof
 
   [[nodiscard]] bool has_failed() const {
-    return failed != PW_NIC_OK || puts.failed != PW_NIC_OK || gets.failed != PW_NIC_OK;
+    return backlog.failed() || failed != PW_NIC_OK || puts.failed != PW_NIC_OK || gets.failed != PW_NIC_OK;
   }
 };
 

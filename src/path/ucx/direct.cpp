@@ -24,15 +24,15 @@ pw_status UcxDirect::start(const Transfer& transfer) {
   std::byte* local = region.address() + transfer.local_offset;
   const uint64_t far = remote.key.exported.address + transfer.remote_offset;
   region.device().enter();
-  BlockCursor blocks(transfer.layout);
+  auto next = [put, local, far, op = transfer.op, bytes = transfer.layout.shape.block_bytes,
+               blocks = BlockCursor(transfer.layout)](ucx::Piece& piece) mutable {
+    uint64_t to = 0, from = 0;
+    if (!blocks.next(to, from)) return false;
+    piece = {op, local + (put ? from : to), far + (put ? to : from), bytes};
+    return true;
+  };
   return ucx_.engine()->move(remote.rank(), ucx_.memory_of(region), ucx_.memory_of(remote),
-                             region.device().id().kind == PW_HOST, [&](ucx::Piece& piece) {
-                               uint64_t to = 0, from = 0;
-                               if (!blocks.next(to, from)) return false;
-                               piece = {transfer.op, local + (put ? from : to), far + (put ? to : from),
-                                        transfer.layout.shape.block_bytes};
-                               return true;
-                             });
+                             region.device().id().kind == PW_HOST, std::move(next));
 }
 
 pw_status UcxDirect::store(Remote& signal, uint64_t value) {

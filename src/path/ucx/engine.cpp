@@ -125,6 +125,7 @@ unsigned Engine::advance() {
   if (std::exchange(words_ready_, false))
     for (auto& peer : peers_)
       if (peer != nullptr) send_words(*peer);
+  if (!crammed_.empty()) resume_all();
   if (!unproven_.empty()) prove_all();
   return done;
 }

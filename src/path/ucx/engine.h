@@ -86,10 +86,9 @@ class Engine final : public Source, public std::enable_shared_from_this<Engine> 
   [[nodiscard]] bool device_memory() const { return device_memory_; }  ///< UCX sees the memory of GPUs
   void set_addresses(std::vector<Bytes> addresses);  ///< by rank; before the first operation
 
-  /// Starts the pieces that `next` gives, until it gives no more. Few of them are under way at a time. `host`
-  /// says that the local memory is host memory.
-  pw_status move(int rank, Memory& local, RemoteMemory& remote, bool host,
-                 const std::function<bool(Piece&)>& next);
+  /// Starts the pieces that `next` gives, until it gives no more. Few of them are under way at a time; the
+  /// rest is started as they end. `host` says that the local memory is host memory.
+  pw_status move(int rank, Memory& local, RemoteMemory& remote, bool host, std::function<bool(Piece&)> next);
 
   /// Puts one word once everything that was started towards the rank before is complete there. Returns at
   /// once. (UCX has a fence, but from version 1.22 it waits for the peer inside, without a limit.)
@@ -157,10 +156,15 @@ class Engine final : public Source, public std::enable_shared_from_this<Engine> 
   Flight* take_flight(Peer& peer, Used* local, Used* remote);
   void land(Flight* flight, ucp_abi::ucs_status_t status);
   pw_status started(ucp_abi::ucs_status_ptr_t answer, Flight* flight);
-  template <typename Done>
-  pw_status wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done);
-  pw_status wait_for_room(Lock& lock, Peer& peer);  ///< for another operation on the connection
-  void prove(Peer& peer);                           ///< what is wanted
+  template <typename GoOn>
+  pw_status in_order(Peer& peer, std::initializer_list<const void*> uses, GoOn&& go_on);
+  void resume_all();  ///< what waits for room
+  pw_status start(Peer& peer, Memory& local, RemoteMemory& remote, bool host, const Piece& piece);
+  pw_status start_word(Peer& peer, RemoteMemory& remote, uint64_t address, uint64_t value);
+  pw_status start_get(Peer& peer, RemoteMemory& remote, uint64_t address,
+                      const std::shared_ptr<uint64_t>& landing);
+  void drop(const Used& used);
+  void prove(Peer& peer);  ///< what is wanted
   void prove_all();
   bool settle(Lock& lock, Used& used);  ///< false when something is still under way after a while
   pw_status failure_since_flush(Peer& peer, ucp_abi::ucs_status_t flushed);
@@ -202,6 +206,7 @@ class Engine final : public Source, public std::enable_shared_from_this<Engine> 
   uint64_t copied_ = 0;                       ///< a datatype: the bytes of a Flight
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use
   std::vector<Peer*> unproven_;               ///< those of which something is wanted
+  std::vector<Peer*> crammed_;                ///< those with a backlog
   std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> free_flights_;
   std::function<void(ByteView)> receiver_;

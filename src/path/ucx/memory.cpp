@@ -39,6 +39,7 @@ Memory::Memory(std::shared_ptr<Engine> engine, const void* address, uint64_t byt
 Memory::~Memory() {
   Engine::Lock lock(engine_->mutex_);
   engine_->memories_.erase(number_);  // from here on messages for it are refused
+  engine_->drop(*this);
   if (engine_->settle(lock, *this)) {
     engine_->library_.ucp_mem_unmap(engine_->context_, handle_);
     return;
@@ -67,6 +68,7 @@ RemoteMemory::RemoteMemory(std::shared_ptr<Engine> engine, int rank, ByteView ke
 
 RemoteMemory::~RemoteMemory() {
   Engine::Lock lock(engine_->mutex_);
+  engine_->drop(*this);
   if (engine_->settle(lock, *this))
     engine_->library_.ucp_rkey_destroy(handle_);
   else

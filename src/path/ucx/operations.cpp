@@ -57,7 +57,6 @@ ucp_request_param_t Engine::parameters(Flight* flight) const {
 
 pw_status Engine::started(ucs_status_ptr_t answer, Flight* flight) {
   Peer& peer = *flight->peer;
-  ++peer.started;
   if (is_request(answer)) return PW_OK;
   const ucs_status_t status = status_of(answer);
   land(flight, UCS_OK);
@@ -71,59 +70,86 @@ pw_status Engine::started(ucs_status_ptr_t answer, Flight* flight) {
                                     peer.rank, text_of(library_, status)));
 }
 
-// Waits with the lock given up; ends when the connection breaks, too.
-template <typename Done>
-pw_status Engine::wait(Lock& lock, Peer& peer, uint64_t deadline_ns, Done&& done) {
-  lock.unlock();
-  const pw_status status = wait_for(peer.rank, deadline_ns, "transfers of UCX to complete", done);
-  lock.lock();
-  return status != PW_OK ? status : failure_of(peer);
-}
-
-pw_status Engine::wait_for_room(Lock& lock, Peer& peer) {
-  const uint64_t most = peer.by_messages ? kMessages : kFlights;
-  if (peer.flights.load(std::memory_order_relaxed) < most) return PW_OK;
-  return wait(lock, peer, PW_FOREVER,
-              [&] { return peer.flights.load(std::memory_order_acquire) <= most / 2; });
-}
-
-pw_status Engine::move(int rank, Memory& local, RemoteMemory& remote, bool host,
-                       const std::function<bool(Piece&)>& next) {
-  Lock lock(mutex_);
-  Peer& peer = connect(rank);
-  for (Piece piece; next(piece);) {
-    peer.unordered = true;
-    if (const pw_status status = wait_for_room(lock, peer); status != PW_OK) return status;
+/// Does what there is room for, and leaves the rest to progress. With the lock.
+template <typename GoOn>
+pw_status Engine::in_order(Peer& peer, std::initializer_list<const void*> uses, GoOn&& go_on) {
+  if (!peer.backlog.empty()) advance();
+  bool done = false;
+  if (peer.backlog.empty()) {
     hear(peer);
     if (const pw_status status = failure_of(peer); status != PW_OK) return status;
-    if (peer.by_messages) {
-      if (const pw_status status = move_by_messages(peer, local, remote, piece); status != PW_OK)
-        return status;
-      continue;
-    }
-    Flight* flight = take_flight(peer, &local, &remote);
-    ucp_request_param_t params = parameters(flight);
-    params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
-    params.memh = local.handle_;
-    if (host) {
-      params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-      params.memory_type = UCS_MEMORY_TYPE_HOST;
-    }
-    const ucs_status_ptr_t answer = piece.op == Op::put
-                                        ? library_.ucp_put_nbx(peer.endpoint, piece.local, piece.bytes,
-                                                               piece.remote, remote.handle_, &params)
-                                        : library_.ucp_get_nbx(peer.endpoint, piece.local, piece.bytes,
-                                                               piece.remote, remote.handle_, &params);
-    if (const pw_status status = started(answer, flight); status != PW_OK) return status;
+    if (const pw_status status = go_on(done); status != PW_OK) return status;
   }
+  ++peer.accepted;
+  if (done) {
+    ++peer.issued;
+    return failure_of(peer);
+  }
+  if (peer.backlog.empty()) crammed_.push_back(&peer);
+  peer.backlog.add(std::forward<GoOn>(go_on), uses);
+  progress_.wake_if_asleep();
   return PW_OK;
 }
 
-pw_status Engine::put_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t value) {
-  Lock lock(mutex_);
+void Engine::resume_all() {
+  std::erase_if(crammed_, [](Peer* peer) {
+    if (peer->endpoint != nullptr && peer->flights.load() <= peer->most_flights() / 2)
+      peer->issued += peer->backlog.resume();
+    return peer->backlog.empty();
+  });
+}
+
+// Memory goes away: what has not been given to UCX never is.
+void Engine::drop(const Used& used) {
+  for (Peer* peer : crammed_) peer->backlog.drop(&used);
+}
+
+pw_status Engine::move(int rank, Memory& local, RemoteMemory& remote, bool host,
+                       std::function<bool(Piece&)> next) {
+  const Lock lock(mutex_);
   Peer& peer = connect(rank);
+  return in_order(peer, {&local, &remote},
+                  [this, &peer, &local, &remote, host, next = std::move(next)](bool& done) {
+                    pw_status status = PW_OK;
+                    for (Piece piece; status == PW_OK && !done && peer.has_room();)
+                      if (next(piece))
+                        status = start(peer, local, remote, host, piece);
+                      else
+                        done = true;
+                    return status;
+                  });
+}
+
+pw_status Engine::start(Peer& peer, Memory& local, RemoteMemory& remote, bool host, const Piece& piece) {
+  peer.unordered = true;
   hear(peer);
   if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+  if (peer.by_messages) return move_by_messages(peer, local, remote, piece);
+  Flight* flight = take_flight(peer, &local, &remote);
+  ucp_request_param_t params = parameters(flight);
+  params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+  params.memh = local.handle_;
+  if (host) {
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    params.memory_type = UCS_MEMORY_TYPE_HOST;
+  }
+  return started(piece.op == Op::put ? library_.ucp_put_nbx(peer.endpoint, piece.local, piece.bytes,
+                                                            piece.remote, remote.handle_, &params)
+                                     : library_.ucp_get_nbx(peer.endpoint, piece.local, piece.bytes,
+                                                            piece.remote, remote.handle_, &params),
+                 flight);
+}
+
+pw_status Engine::put_word(int rank, RemoteMemory& remote, uint64_t address, uint64_t value) {
+  const Lock lock(mutex_);
+  Peer& peer = connect(rank);
+  return in_order(peer, {&remote}, [this, &peer, &remote, address, value](bool& done) {
+    done = true;
+    return start_word(peer, remote, address, value);
+  });
+}
+
+pw_status Engine::start_word(Peer& peer, RemoteMemory& remote, uint64_t address, uint64_t value) {
   Flight* flight = take_flight(peer, nullptr, &remote);
   if (peer.by_messages)
     return ask(peer, peer.puts, flight,
@@ -134,14 +160,13 @@ pw_status Engine::put_word(int rank, RemoteMemory& remote, uint64_t address, uin
   flight->ready = true;
   peer.words.push_back(flight);
   peer.waiting.fetch_add(1, std::memory_order_relaxed);
-  ++peer.started;
   if (std::exchange(peer.unordered, false)) {
     ucp_request_param_t params = parameters(flight);
     params.cb.send = on_word_ready;
     flight->ready = !is_request(library_.ucp_ep_flush_nbx(peer.endpoint, &params));
   }
   send_words(peer);
-  return failure_of(peer);
+  return PW_OK;
 }
 
 void Engine::on_word_ready(void* request, ucs_status_t, void* argument) {
@@ -174,28 +199,32 @@ void Engine::send_words(Peer& peer) {
 
 std::shared_ptr<const uint64_t> Engine::get_word(int rank, RemoteMemory& remote, uint64_t address) {
   const auto landing = std::make_shared<uint64_t>(0);  // outlives a caller that gives up
-  const auto start = [&] {
-    Lock lock(mutex_);
-    Peer& peer = connect(rank);
-    hear(peer);
-    if (const pw_status status = failure_of(peer); status != PW_OK) return status;
-    Flight* flight = take_flight(peer, nullptr, &remote);
-    flight->kept = landing;
-    flight->landing = landing.get();
-    if (peer.by_messages) {
-      const MessageHeader get{
-          .kind = MessageKind::get, .memory = remote.number_, .address = address, .value = sizeof *landing};
-      return ask(peer, peer.gets, flight, get, nullptr, 0);
-    }
-    ucp_request_param_t params = parameters(flight);
-    params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-    params.memory_type = UCS_MEMORY_TYPE_HOST;
-    return started(
-        library_.ucp_get_nbx(peer.endpoint, landing.get(), sizeof *landing, address, remote.handle_, &params),
-        flight);
-  };
-  if (const pw_status status = start(); status != PW_OK) throw Error(status, last_error_message());
+  const Lock lock(mutex_);
+  Peer& peer = connect(rank);
+  const pw_status status = in_order(peer, {&remote}, [this, &peer, &remote, address, landing](bool& done) {
+    done = true;
+    return start_get(peer, remote, address, landing);
+  });
+  if (status != PW_OK) throw Error(status, last_error_message());
   return landing;
+}
+
+pw_status Engine::start_get(Peer& peer, RemoteMemory& remote, uint64_t address,
+                            const std::shared_ptr<uint64_t>& landing) {
+  Flight* flight = take_flight(peer, nullptr, &remote);
+  flight->kept = landing;
+  flight->landing = landing.get();
+  if (peer.by_messages)
+    return ask(
+        peer, peer.gets, flight,
+        {.kind = MessageKind::get, .memory = remote.number_, .address = address, .value = sizeof *landing},
+        nullptr, 0);
+  ucp_request_param_t params = parameters(flight);
+  params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  params.memory_type = UCS_MEMORY_TYPE_HOST;
+  return started(
+      library_.ucp_get_nbx(peer.endpoint, landing.get(), sizeof *landing, address, remote.handle_, &params),
+      flight);
 }
 
 void Engine::receive(std::function<void(ByteView)> receiver) {
@@ -229,9 +258,9 @@ pw_status Engine::send(int rank, Bytes message) {
 Mark Engine::mark(int rank) {
   const Lock lock(mutex_);
   Peer* peer = peers_[static_cast<size_t>(rank)].get();
-  if (peer == nullptr || peer->complete == peer->started) return 0;
+  if (peer == nullptr || (peer->complete == peer->accepted && !peer->backlog.failed())) return 0;
   if (peer->wanted <= peer->complete) unproven_.push_back(peer);
-  const Mark mark = peer->wanted = peer->started;
+  const Mark mark = peer->wanted = peer->accepted;
   prove_all();
   if (!unproven_.empty()) advance();  // it may be over at once; and may start answers to the peer
   progress_.wake_if_asleep();
@@ -254,7 +283,8 @@ void Engine::prove(Peer& peer) {
   }
   if (peer.wanted <= peer.complete || peer.endpoint == nullptr) return;
   if (peer.waiting.load(std::memory_order_relaxed) > 0) return;  // words go first
-  proof.of = peer.started;  // what is started from here on is another proof's
+  if (peer.issued < peer.wanted) return;                         // for lack of room
+  proof.of = peer.issued;  // what is started from here on is another proof's
   if (peer.by_messages) {
     proof.puts = peer.puts.sent;
     proof.gets = peer.gets.sent;
@@ -291,7 +321,11 @@ pw_status Engine::outcome(int rank, Mark mark) {
   {
     const Lock lock(mutex_);
     Peer& peer = *peers_[static_cast<size_t>(rank)];
-    if (peer.complete >= mark) return failure_since_flush(peer, std::exchange(peer.flushed, UCS_OK));
+    if (peer.complete >= mark) {
+      const pw_status late = peer.backlog.outcome();
+      const pw_status failed = failure_since_flush(peer, std::exchange(peer.flushed, UCS_OK));
+      return late != PW_OK ? late : failed;
+    }
   }
   return why_over(rank);
 }

@@ -15,6 +15,7 @@ void Engine::Peer::close_broken() {
   params.user_data = const_cast<Library*>(&engine.library_);
   engine.library_.ucp_ep_close_nbx(std::exchange(endpoint, nullptr), &params);
   engine.give_up_answers(*this);
+  backlog.clear();
 }
 
 void Engine::Peer::close_orderly() {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/clock.h"
+#include "path/backlog.h"
 #include "path/ucx/engine.h"
 
 namespace pw::ucx {
@@ -43,6 +44,9 @@ struct Engine::Peer {
     return true;
   }
 
+  [[nodiscard]] uint64_t most_flights() const { return by_messages ? kMessages : kFlights; }
+  [[nodiscard]] bool has_room() const { return flights.load(std::memory_order_relaxed) < most_flights(); }
+
   [[nodiscard]] bool lines_done(uint64_t puts_sent, uint64_t gets_sent) const {
     return puts.done.load(std::memory_order_acquire) >= puts_sent &&
            gets.done.load(std::memory_order_acquire) >= gets_sent;
@@ -61,7 +65,9 @@ struct Engine::Peer {
   std::deque<Flight*> words;         ///< waiting for what was started before them, in order
   std::atomic<uint64_t> waiting{0};  ///< how many those are
   bool unordered = false;            ///< a later word must wait for something
-  uint64_t started = 0;              ///< operations
+  uint64_t accepted = 0;             ///< operations
+  uint64_t issued = 0;               ///< the first so many were given to UCX
+  Backlog backlog;                   ///< the others
   uint64_t wanted = 0;               ///< the first so many are to be proven complete
   uint64_t complete = 0;             ///< the first so many are, at both ends
   struct {                           ///< that some are:

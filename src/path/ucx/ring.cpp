@@ -46,11 +46,14 @@ pw_status Half::pass_copied() {
   const uint64_t copied = walk_.copies() ? own_.header().copied.load(std::memory_order_acquire) : issued_;
   if (copied <= passed_) return PW_OK;
   if (walk_.fills() && walk_.copies()) {
-    const auto next = [&](Piece& piece) {
-      if (passed_ == copied) return false;
-      piece = {Op::put, own_.chunk(passed_), far_.address + Ring::offset(passed_),
-               bytes_of_[passed_ % kChunks]};
-      ++passed_;
+    std::vector<Piece> pieces;  // in their reverse order
+    for (uint64_t number = copied; number-- > passed_;)
+      pieces.push_back(
+          {Op::put, own_.chunk(number), far_.address + Ring::offset(number), bytes_of_[number % kChunks]});
+    const auto next = [pieces = std::move(pieces)](Piece& piece) mutable {
+      if (pieces.empty()) return false;
+      piece = pieces.back();
+      pieces.pop_back();
       return true;
     };
     if (const pw_status status = engine_.move(rank_, own_.memory(), *far_.memory, true, next);

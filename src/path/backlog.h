@@ -1,0 +1,46 @@
+// What a connection was given and has no room for at present, in order: so that a start never waits for room.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace pw {
+
+class Backlog {
+ public:
+  /// Does what there is room for, and sets `done` once that was all.
+  using GoOn = std::function<pw_status(bool& done)>;
+
+  [[nodiscard]] bool empty() const { return waiting_.empty(); }
+
+  /// `uses`: what drop() may be told of while it waits.
+  void add(GoOn go_on, std::vector<const void*> uses) {
+    waiting_.push_back({std::move(go_on), std::move(uses)});
+  }
+
+  /// Goes on as far as there is room, and returns how many ended, done or failed.
+  uint64_t resume();
+
+  /// What uses this ends as a failure when its turn comes.
+  void drop(const void* used);
+  void clear() { waiting_.clear(); }
+
+  /// The first failure of what waited here, told once.
+  [[nodiscard]] bool failed() const { return failed_ != PW_OK; }
+  pw_status outcome();
+
+ private:
+  struct Entry {
+    GoOn go_on;  ///< none: what it uses is closed
+    std::vector<const void*> uses;
+  };
+  std::deque<Entry> waiting_;
+  pw_status failed_ = PW_OK;
+  std::string why_;
+};
+
+}  // namespace pw
