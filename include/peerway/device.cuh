@@ -8,7 +8,7 @@
 //     if (!finish(Block{}, halo, blockIdx.x, gridDim.x)) return;   // the plan was cancelled
 //
 // scope.cuh: who does it together   signal.cuh: put, raise, wait, send, receive   plan.cuh: start, finish
-// fifo.cuh: puts that the proxy thread does
+// fifo.cuh: puts that the proxy does
 #ifndef PEERWAY_DEVICE_CUH
 #define PEERWAY_DEVICE_CUH
 

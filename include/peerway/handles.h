@@ -50,7 +50,7 @@ typedef struct pw_plan_handle {
   pw_guard guard;
 } pw_plan_handle;
 
-/* What a kernel asks of the proxy thread: to put `bytes` bytes at `from_offset` of region number `from` to
+/* What a kernel asks of the proxy: to put `bytes` bytes at `from_offset` of region number `from` to
  * `to_offset` of remote number `to`, and then to raise remote number `signal` by `by`. The numbers are places
  * in the lists that pw_fifo_create was given. */
 #define PW_FIFO_NONE 0xffffffffu /* for `signal`: raise none */
@@ -76,7 +76,7 @@ typedef struct pw_fifo_entry {
   unsigned long long unused;
 } pw_fifo_entry;
 
-/* A FIFO from kernels of one device to the proxy thread (peerway/device/fifo.cuh). */
+/* A FIFO from kernels of one device to the proxy (peerway/device/fifo.cuh). */
 typedef struct pw_fifo_handle {
   pw_fifo_entry* entries;          /* a ring in host memory */
   unsigned long long count;        /* of its entries: a power of two */

@@ -357,7 +357,7 @@ PW_API pw_status pw_signal_status(const pw_signal* signal);
 /* ---- fifo: puts that kernels have done for them ---- */
 
 /* Kernels of `device` post puts of this rank's `regions` to `remotes` (regions of other ranks, and signals to
- * raise behind the data) by their places in these lists; the proxy thread does them over whatever path there
+ * raise behind the data) by their places in these lists; the proxy does them over whatever path there
  * is. It serves ranks whose memory the device cannot map, and any other. `entries`, a power of two from 2 to
  * 65536, may be under way at once; then kernels wait. An entry that leaves its regions, or a rank that is
  * lost, cancels the FIFO. */

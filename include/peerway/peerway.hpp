@@ -420,7 +420,7 @@ class Context {
   /// A new plan, started on `device`: the regions of its operations, on this side, are memory of it.
   PlanBuilder plan(pw_device device = host);
 
-  /// Puts that kernels of `device` post and the proxy thread does (peerway/device/fifo.cuh): from `regions`
+  /// Puts that kernels of `device` post and the proxy does (peerway/device/fifo.cuh): from `regions`
   /// to `remotes`, regions of others and signals to raise behind the data, named by their places in these
   /// lists. `entries`, a power of two, may be under way at once.
   Fifo fifo(pw_device device, const std::vector<std::reference_wrapper<const Region>>& regions,

@@ -200,7 +200,7 @@ class PlanBuilder {
 
 // ---- fifo
 
-/// Puts that kernels have done for them by the proxy thread, over any path; made by Context::fifo. No kernel
+/// Puts that kernels have done for them by the proxy, over any path; made by Context::fifo. No kernel
 /// may use it when it is closed.
 class Fifo {
  public:

@@ -203,7 +203,7 @@ class Context(Closing):
         device: str = "cuda",
         entries: int = 256,
     ) -> Fifo:
-        """Puts that kernels of `device` post and the proxy thread does: from `regions` to `remotes`, regions
+        """Puts that kernels of `device` post and the proxy does: from `regions` to `remotes`, regions
         of others and signals to raise behind the data, named by their places in these lists. `entries`, a
         power of two, may be under way at once.
         """

@@ -238,7 +238,7 @@ class PlanBuilder:
 
 
 class Fifo:
-    """Puts that kernels post and the proxy thread does, over any path; made by Context.fifo."""
+    """Puts that kernels post and the proxy does, over any path; made by Context.fifo."""
 
     def __init__(self, core: _core.Fifo, device: str, keep: object) -> None:
         self._core = core

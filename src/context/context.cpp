@@ -40,8 +40,8 @@ Context::Context(Team& team)
 
 Context::~Context() {
   close();
-  attachment_.reset();
   progress_.stop();
+  attachment_.reset();
 }
 
 void Context::close() {

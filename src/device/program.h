@@ -52,7 +52,7 @@ struct Guard {
   std::atomic<uint64_t> stop;
   alignas(64) std::atomic<uint64_t> report;  ///< peerway::device::detail::report_of
   uint64_t timeout_ns;                       ///< of each wait
-  // Of programs with operations that the proxy thread does:
+  // Of programs with operations that the proxy does:
   alignas(64) std::atomic<uint64_t> trigger;  ///< the epoch that was started, stored by the device
   alignas(64) std::atomic<uint64_t> done;     ///< the epoch whose operations are complete
   std::atomic<int32_t> awaited;               ///< the rank that the proxy waits for, plus 1; 0: none

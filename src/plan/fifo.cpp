@@ -65,7 +65,7 @@ bool PostedFifo::complete() {
 bool PostedFifo::cancelled_by_kernel() {
   const uint64_t report = guard_->report.load(std::memory_order_acquire);
   if (report == 0 || guard_->stop.load(std::memory_order_relaxed) != 0) return false;
-  cancel(PW_TIMEOUT, format("peerway: entry {} of a FIFO waited {:.3g} s in vain for the proxy thread, which "
+  cancel(PW_TIMEOUT, format("peerway: entry {} of a FIFO waited {:.3g} s in vain for the proxy, which "
                             "has taken {} entries of {}",
                             report >> 32, static_cast<double>(guard_->timeout_ns) * 1e-9, taken_, count_));
   return true;

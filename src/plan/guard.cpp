@@ -73,14 +73,14 @@ void cancel(Guard& guard, pw_status why, const std::string& message) {
 
 namespace {
 
-// What waits for the proxy thread does not know for whom the proxy waits.
+// What waits for the proxy does not know for whom the proxy waits.
 std::string text_of_timeout(const Guard& guard, const Ended& end) {
   const int rank = end.rank >= 0 ? end.rank : guard.awaited.load() - 1;
   const std::string waited = format("peerway: epoch {} of a plan waited {:.3g} s in vain for ", end.of,
                                     static_cast<double>(guard.timeout_ns) * 1e-9);
   if (rank < 0)
     return waited +
-           "the proxy thread, which is busy with other transfers; the plan is cancelled. A longer "
+           "the proxy, which is busy with other transfers; the plan is cancelled. A longer "
            "plan_timeout may help";
   return waited + format("rank {}; the plan is cancelled. Has that rank started its plan as often?", rank);
 }

@@ -30,7 +30,7 @@ Ended end_of(const Guard& guard);
 /// The words by which waits on the device see the guard.
 pw_guard seen_by(Device& device, const Guard& guard, uint64_t timeout_ns);
 
-/// The same with a message of its own. Only the proxy thread calls this.
+/// The same with a message of its own. Only the proxy calls this.
 void cancel(Guard& guard, pw_status why, const std::string& message);
 
 /// Whether the plan does nothing any more.

@@ -87,7 +87,7 @@ Bytes get_bytes(ByteReader& from) {
 
 const char* text_of(LaneKind kind, uint8_t device_kind) {
   if (kind == LaneKind::straight) return "straight";
-  if (kind == LaneKind::posted) return "by the proxy thread";
+  if (kind == LaneKind::posted) return "by the proxy";
   return device_kind == PW_HOST ? "through slots" : "by packets";
 }
 

@@ -17,7 +17,7 @@ namespace pw {
 enum class LaneKind : uint8_t {
   slots,     ///< into two slots of the receiver, used in turn, and from there to their place
   straight,  ///< from the source to the target, once the receiver has started the same epoch
-  posted,    ///< by the proxy thread and any path, once the receiver has started the same epoch
+  posted,    ///< by the proxy and any path, once the receiver has started the same epoch
 };
 
 /// How describe() tells it.

@@ -215,7 +215,7 @@ pw_status Plan::finish(uint64_t timeout_ns) {
   // The runner itself ends when a rank that the plan depends on is lost.
   const auto notice = std::make_shared<Notice>(context_.waiting());
   const pw_status waited = context_.progress().wait(
-      {context_.team(), context_.team().rank(), deadline, "a plan"}, nullptr,
+      {context_.team(), context_.team().rank(), deadline, "a plan"}, proxy_.get(),
       [&] { return notice->given() || runner_->done(failed); }, [&] { return ask_for(notice); });
   if (waited == PW_TIMEOUT)
     return fail(

@@ -59,7 +59,7 @@ class Plan {
   };
   struct Owned {  ///< a signal that only this plan raises while it is
     Raise raise;
-    bool by_device;  ///< else by the proxy thread, which counts the raises itself
+    bool by_device;  ///< else by the proxy, which counts the raises itself
   };
   struct Watch {  ///< an after or a wait
     Signal* signal;
@@ -145,7 +145,7 @@ class Plan {
   std::vector<std::unique_ptr<Signal>> signals_;  ///< of posted lanes
   std::vector<PostedOperation> posted_;
   std::shared_ptr<Proxy> proxy_;
-  std::shared_ptr<PostedPlan> served_;  ///< by the proxy thread; null where nothing is posted
+  std::shared_ptr<PostedPlan> served_;  ///< by the proxy; null where nothing is posted
   std::unique_ptr<Runner> runner_;
   std::vector<std::string> description_;
   std::shared_ptr<void> on_loss_, on_close_;

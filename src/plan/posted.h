@@ -1,4 +1,4 @@
-// What a plan has the proxy thread do at each start: transfers and raises that its device cannot do itself.
+// What a plan has the proxy do at each start: transfers and raises that its device cannot do itself.
 #pragma once
 
 #include <cstdint>

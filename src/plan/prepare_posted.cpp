@@ -1,7 +1,7 @@
-// The posted part of Plan::prepare: what the proxy thread does at each start, and the signals by which the
+// The posted part of Plan::prepare: what the proxy does at each start, and the signals by which the
 // two ends of a posted lane tell one another how far they are.
 //
-// The receiver raises the sender's signal when its plan has started ("consent"), the sender's proxy thread
+// The receiver raises the sender's signal when its plan has started ("consent"), the sender's proxy
 // then starts the transfer, and the path raises the receiver's signal behind the data ("arrived").
 #include "base/format.h"
 #include "base/status.h"
@@ -40,11 +40,10 @@ void Plan::meet_signals(const std::vector<Bytes>& opened) {
 void Plan::post(const PostedOperation& operation) {
   if (operation.transfer) context_.prepare(*operation.transfer);
   if (operation.raise && operation.raise->signal->is_device_signal())
-    throw Error(
-        PW_UNSUPPORTED,
-        format("peerway: the proxy thread cannot raise a signal of rank {} in GPU memory; make that signal "
-               "on the host",
-               operation.rank));
+    throw Error(PW_UNSUPPORTED,
+                format("peerway: the proxy cannot raise a signal of rank {} in GPU memory; make that signal "
+                       "on the host",
+                       operation.rank));
   if (operation.raise && operation.raise->signal->word() == nullptr)
     static_cast<void>(context_.resolver().far_raiser(*operation.raise->signal));
   posted_.push_back(operation);
@@ -74,8 +73,8 @@ void Plan::post_receive(const Lane& lane) {
                              .mark = {}});
 }
 
-// The start tells the proxy thread its epoch before it does anything else, and the finish waits until the
-// proxy thread is through it.
+// The start tells the proxy its epoch before it does anything else, and the finish waits until the
+// proxy is through it.
 void Plan::add_trigger() {
   if (posted_.empty()) return;
   Guard& guard = *program_.guard;

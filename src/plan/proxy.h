@@ -1,14 +1,14 @@
-// The proxy thread: does for devices what they cannot do themselves, transfers over paths that need the
-// processor. Devices trigger it by words in host memory, and it answers in such words, so that no host thread
-// of the program is needed between a start and its finish.
+// The proxy: does for devices what they cannot do themselves, transfers over paths that need the CPU. Devices
+// trigger it by words in host memory, and it answers in such words, so that no host thread of the program is
+// needed between a start and its finish: it is a source of the context's progress.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "context/context.h"
@@ -22,50 +22,52 @@ enum class Look : uint8_t {
   progress,  ///< something was done
 };
 
-/// Something that the proxy thread looks at again and again: a plan's posted operations, or a FIFO.
+/// Something that the proxy polls: a plan's posted operations, or a FIFO.
 class Served {
  public:
   virtual ~Served() = default;
 
-  /// Does what can be done now. Transfers may take their time in it; what another rank must do first is not
-  /// waited for.
+  /// Does what can be done now; nothing in it waits.
   virtual Look look() = 0;
 
-  /// Ends it: the proxy thread looks at it no more.
+  /// Ends it: it is polled no more.
   virtual void cancel(pw_status why, const std::string& message) = 0;
 };
 
 /// One a context, made with the first plan that needs it.
-class Proxy {
+class Proxy final : public Source {
  public:
   static std::shared_ptr<Proxy> of(Context& context);
 
   explicit Proxy(Context& context);
-  /// The context must be closed, which ends what the thread waits for.
-  ~Proxy();
   Proxy(const Proxy&) = delete;
 
-  /// Throws Error when the thread has failed.
+  /// Throws Error when the proxy has failed.
   void serve(std::shared_ptr<Served> served);
 
-  /// Returns once the thread is not at it and will not look at it any more.
+  /// Returns once no thread is at it, and none will be.
   void forget(const Served& served);
 
+  bool turn() override;
+  Armed arm(bool sleepers) override;
+  [[nodiscard]] bool has_work() const override { return active_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t awake_ns() const override;
+
  private:
-  void run() noexcept;
-  void work();
   Look look_at_all();
   void fail(const std::string& message) noexcept;
 
   Context& context_;
-  std::mutex mutex_;  ///< of what follows
+  std::mutex turning_;               ///< one thread at a time
+  std::atomic<bool> active_{false};  ///< something is triggered, and not done
+  std::atomic<uint64_t> count_{0};   ///< of what is served
+  std::atomic<uint64_t> since_{0};   ///< ns: when something was done last
+  std::mutex mutex_;                 ///< of what follows
   std::condition_variable changed_;
   std::vector<std::shared_ptr<Served>> served_;
-  std::shared_ptr<Served> current_;  ///< at which the thread is
+  std::shared_ptr<Served> current_;  ///< at which a thread is
   int forgetting_ = 0;               ///< threads that wait for it to leave
-  std::string failure_;              ///< of the thread; empty while it works
-  bool stop_ = false;
-  std::thread thread_;
+  std::string failure_;              ///< of the proxy; empty while it works
 };
 
 }  // namespace pw

@@ -5,8 +5,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -36,9 +38,26 @@ void Progress::stop() {
 
 bool Progress::turn(const Source* except) const {
   bool happened = false;
-  for (Source* source : sources_)
+  for (Source* source : sources())
     if (source != except) happened |= source->turn();
   return happened;
+}
+
+void Progress::add(Source& source) {
+  std::lock_guard lock(adding_);
+  const size_t count = count_.load(std::memory_order_relaxed);
+  if (count == kMostSources)
+    throw Error(PW_UNSUPPORTED, format("peerway: more than {} sources of progress in one context", count));
+  all_[count] = &source;
+  count_.store(count + 1, std::memory_order_release);
+}
+
+// How long the thread turns on when nothing happens any more: a sleep and a wake cost about as much.
+uint64_t Progress::linger_ns() const {
+  constexpr uint64_t kLinger = 100'000, kEconomyLinger = 5'000;
+  uint64_t longest = waiting().economy() ? kEconomyLinger : kLinger;
+  for (const Source* source : sources()) longest = std::max(longest, source->awake_ns());
+  return longest;
 }
 
 void Progress::enter(Device& device) try { device.enter(); } catch (const Error& error) {
@@ -55,9 +74,7 @@ bool Progress::unwatch() const {
 }
 
 void Progress::run() {
-  constexpr int kTurns = 64;             // before others get the CPU
-  constexpr uint64_t kLinger = 100'000;  // ns of turning on: a sleep and a wake cost about as much
-  constexpr uint64_t kEconomyLinger = 5'000;
+  constexpr int kTurns = 64;  // before others get the CPU
   uint64_t idle_since = now_ns();
   watch();
   while (!stop_.load(std::memory_order_relaxed)) {
@@ -69,7 +86,7 @@ void Progress::run() {
       waiting().wake();
       idle_since = now_ns();
     }
-    if (!away && now_ns() - idle_since <= (waiting().economy() ? kEconomyLinger : kLinger))
+    if (!away && now_ns() - idle_since <= linger_ns())
       sched_yield();
     else
       sleep(away);
@@ -84,7 +101,7 @@ void Progress::sleep(bool away) {
   asleep_.store(!away, std::memory_order_seq_cst);
   unwatch();
   const bool sleepers = sleepers_.load(std::memory_order_seq_cst) > 0;
-  for (Source* source : sources_) {
+  for (Source* source : sources()) {
     if (away) {  // those who turn it may stop, and need not tell this thread
       if (!source->rings() || source->has_work()) longest = std::min(longest, kAway);
       continue;
@@ -124,7 +141,7 @@ void Turning::turn_all() {
 void Turning::leave() {
   const bool last = progress_.unwatch();
   if (last &&
-      std::ranges::any_of(progress_.sources_, [](const Source* source) { return source->has_work(); }))
+      std::ranges::any_of(progress_.sources(), [](const Source* source) { return source->has_work(); }))
     progress_.wake();
 }
 

@@ -2,11 +2,13 @@
 // that turns the sources while nobody waits.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <concepts>
 #include <cstdint>
+#include <mutex>
+#include <span>
 #include <thread>
-#include <vector>
 
 #include "base/waiting.h"
 #include "device/device.h"
@@ -22,8 +24,8 @@ class Progress {
   ~Progress() { stop(); }
   Progress(const Progress&) = delete;
 
-  /// Before start(); the source must live until stop().
-  void add(Source& source) { sources_.push_back(&source); }
+  /// At any time; the source must live until stop(). Throws Error.
+  void add(Source& source);
 
   /// Starts and ends the thread.
   void start();
@@ -63,14 +65,21 @@ class Progress {
   friend class Turning;
   void run();
   void sleep(bool away);
+  [[nodiscard]] std::span<Source* const> sources() const {
+    return {all_.data(), count_.load(std::memory_order_acquire)};
+  }
   bool turn(const Source* except = nullptr) const;
+  [[nodiscard]] uint64_t linger_ns() const;
   void watch() const;
   bool unwatch() const;
   static void enter(Device& device);
 
   Team& team_;
   ControlSegment& control_;
-  std::vector<Source*> sources_;
+  static constexpr size_t kMostSources = 32;
+  std::mutex adding_;
+  std::array<Source*, kMostSources> all_{};
+  std::atomic<size_t> count_{0};  ///< the first so many of them are there
   std::atomic<int> turners_{0};   ///< threads that turn the sources
   std::atomic<int> sleepers_{0};  ///< threads that leave it to the progress thread, and sleep
   std::atomic<bool> asleep_{false};

@@ -25,6 +25,10 @@ class Source {
   /// this rank sleeps until something has come.
   virtual Armed arm(bool sleepers) = 0;
 
+  /// How long the progress thread stays awake after the source has done something: as long as more may come
+  /// that nobody tells of.
+  [[nodiscard]] virtual uint64_t awake_ns() const { return 0; }
+
   /// Whether all that gives it work rings this rank's bell, so that nobody need look; and then, whether there
   /// is some.
   [[nodiscard]] virtual bool rings() const { return false; }

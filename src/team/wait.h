@@ -40,8 +40,7 @@ pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, B
   Interrupt interrupt;
   if (!economy) {
     for (const int looks = waiting.looks_between();;) {
-      if (const pw_status status = wait.ended(); status != PW_OK)
-        return done() ? PW_OK : status;  // it may have come just before
+      if (wait.ended() != PW_OK) return done() ? PW_OK : wait.ended();  // it may have come just before
       if (interrupt.wanted()) return fail_interrupted(wait.what);
       sched_yield();
       for (int i = looks; i > 0; --i) {
@@ -56,7 +55,7 @@ pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, B
   for (;;) {
     const uint32_t seen = sleeper.seen();
     if (done()) return PW_OK;
-    if (const pw_status status = wait.ended(); status != PW_OK) return done() ? PW_OK : status;
+    if (wait.ended() != PW_OK) return done() ? PW_OK : wait.ended();
     if (interrupt.wanted()) return fail_interrupted(wait.what);
     const uint64_t now = now_ns();
     const uint64_t left = wait.deadline_ns > now ? wait.deadline_ns - now : 0;

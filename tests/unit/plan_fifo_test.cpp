@@ -1,4 +1,4 @@
-// FIFOs from kernels to the proxy thread: threads of the processor run the device code in the place of
+// FIFOs from kernels to the proxy: threads of the processor run the device code in the place of
 // blocks.
 #include <gtest/gtest.h>
 

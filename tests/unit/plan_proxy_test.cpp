@@ -1,4 +1,4 @@
-// Plans whose ranks do not reach one another's memory: what the proxy thread does for them, and how it ends.
+// Plans whose ranks do not reach one another's memory: what the proxy does for them, and how it ends.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -32,8 +32,7 @@ class PostedSizes : public ::testing::TestWithParam<std::tuple<int, uint64_t>> {
 TEST_P(PostedSizes, EveryEpochBringsItsOwnData) {
   const auto [size, bytes] = GetParam();
   Ring ring({size, bytes, "staged"});
-  EXPECT_NE(ring.plan(0).describe().find("by the proxy thread"), std::string::npos)
-      << ring.plan(0).describe();
+  EXPECT_NE(ring.plan(0).describe().find("by the proxy"), std::string::npos) << ring.plan(0).describe();
   ring.turn(20);
 }
 
@@ -49,7 +48,7 @@ TEST(PlanProxy, OneEndThatRestrictsItsPathsIsEnough) {
     if (rank == 0) plan.send(1, 1, region, run(0, 64));
     if (rank == 1) plan.receive(0, 1, region, run(0, 64));
     plan.prepare(false);
-    EXPECT_NE(plan.describe().find("by the proxy thread"), std::string::npos) << plan.describe();
+    EXPECT_NE(plan.describe().find("by the proxy"), std::string::npos) << plan.describe();
     for (uint64_t epoch = 1; epoch <= 10; ++epoch) {
       if (rank == 0) fill(region->address(), 64, 0, epoch);
       ASSERT_EQ(plan.start(), PW_OK);
@@ -130,7 +129,7 @@ TEST(PlanProxy, OneSidedOperationsRaiseAndWait) {
 TEST(PlanProxy, APlanThatWaitsInVainNamesTheRank) {
   Ring ring({.paths = "staged"});
   ring.expect_timeout(kSecond / 20);
-  ring.free_plan(0);  // while the proxy thread still waits for the other rank's consent
+  ring.free_plan(0);  // while the proxy still waits for the other rank's consent
 }
 
 TEST(PlanProxy, ASenderThatWaitsInVainNamesTheRank) {

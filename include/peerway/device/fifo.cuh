@@ -1,4 +1,4 @@
-// Puts that a kernel has done for it: it posts them into a ring of host memory, and the proxy thread of the
+// Puts that a kernel has done for it: it posts them into a ring of host memory, and the proxy of the
 // context does them, over whatever path leads there.
 #ifndef PEERWAY_DEVICE_FIFO_CUH
 #define PEERWAY_DEVICE_FIFO_CUH

@@ -1,10 +1,12 @@
-"""Tells the names of the threads that a context has besides the program's own."""
+"""Tells the names of the threads that a context has besides the program's own, with a plan for its proxy."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
+
+import numpy as np
 
 import peerway
 
@@ -19,7 +21,13 @@ def main() -> int:
     """With everything that the settings name."""
     with peerway.Team.from_launcher() as team:
         before = names()
-        with peerway.Context(team):
+        with peerway.Context(team) as ctx:
+            ctx.use("staged")
+            region = ctx.register(np.zeros(64, np.uint8))
+            keys = team.all_gather(region.key())
+            plan = ctx.plan().put(ctx.import_key(keys[1 - team.rank]), region).prepare(alone=True)
+            plan.start()
+            plan.finish(timeout=30)
             print(json.dumps([before, names()]), flush=True)
             team.barrier(60)
     return 0
