@@ -223,7 +223,7 @@ std::string explain_for(pw_context* context, const pw_remote* remote, const pw_r
 }
 
 void set_staging_chunk_bytes(pw_context* context, uint64_t bytes) {
-  context->context->set_staging_chunk_bytes(bytes);
+  context->context->set_chunk_bytes(bytes);
 }
 
 }  // namespace pw

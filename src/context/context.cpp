@@ -3,39 +3,78 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bytes.h"
 #include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
 #include "context/binding.h"
-#include "context/paths.h"
-#include "path/staged/staged.h"
 
 namespace pw {
+
+namespace {
+
+constexpr size_t kMostTransports = 16;
+
+/// What a rank tells all others first.
+struct Introduction {
+  Card card;
+  bool wants[kMostTransports];  ///< that transport of the list
+};
+
+}  // namespace
 
 Context::Context(Team& team)
     : team_(team),
       seal_{team.job(), team.secret_for("peerway keys")},
+      importer_(control_, team.rank()),
+      transports_(make_transports({team_, control_, importer_, registry_, progress_, attachment_numbers_})),
       touched_(static_cast<size_t>(team.size())) {
   control_.waiting()->set_economy(config("wait") == "economy");
-  const Card mine = make_card(control_);
-  const auto gathered = team.all_gather(std::as_bytes(std::span(&mine, 1)), config_number("timeout"));
-  std::vector<Card> cards(static_cast<size_t>(team.size()));
-  std::memcpy(cards.data(), gathered.data(), gathered.size());
-  const bool several_hosts =
-      std::any_of(cards.begin(), cards.end(), [&](const Card& card) { return card.host_id != mine.host_id; });
-  importer_ = std::make_unique<Importer>(control_, team.rank(), std::move(cards));
-  control_.waiting()->set_crowded(importer_->crowded());
-  on_loss_ = team_.on_loss([waiting = control_.waiting()](int) { waiting->wake(); });
-  staging_ = std::make_unique<StagingService>(team_, control_, *importer_, registry_);
-  progress_.add(*staging_);
+  resolver_ = std::make_unique<Resolver>(transports_, importer_);
+  meet_others();
+  control_.waiting()->set_crowded(importer_.crowded());
+  on_loss_ = team.on_loss([waiting = control_.waiting()](int) { waiting->wake(); });
   progress_.add(raises_);
-  resolver_ = std::make_unique<Resolver>(
-      make_paths({team_, control_, *importer_, registry_, progress_}, ucx_, nics_, maps_), *importer_, ucx_,
-      nics_, maps_);
-  ucx_.start(team_, control_, progress_, several_hosts || resolver_->mentions_ucx());
-  nics_.start(team_, control_, progress_);
-  if (const uint64_t chunk = resolver_->staging_chunk_bytes(); chunk > 0) set_staging_chunk_bytes(chunk);
+  if (const uint64_t chunk = resolver_->chunk_bytes(); chunk > 0) set_chunk_bytes(chunk);
   progress_.start();
+}
+
+// Two exchanges, however many transports there are: who is where and who wants which, and then what the ranks
+// must know of each.
+void Context::meet_others() {
+  const uint64_t timeout_ns = config_number("timeout");
+  const auto size = static_cast<size_t>(team_.size());
+  if (transports_.size() > kMostTransports)
+    throw Error(PW_INTERNAL, format("peerway: more than {} transports", kMostTransports));
+  Introduction mine{make_card(control_), {}};
+  for (size_t t = 0; t < transports_.size(); ++t)
+    mine.wants[t] = transports_[t]->wanted(resolver_->names_path_of(t));
+  const Bytes gathered = team_.all_gather(std::as_bytes(std::span(&mine, 1)), timeout_ns);
+  std::vector<Introduction> all(size);
+  std::memcpy(all.data(), gathered.data(), gathered.size());
+  std::vector<Card> cards;
+  for (const Introduction& one : all) cards.push_back(one.card);
+  importer_.meet(std::move(cards));
+
+  Together together;
+  together.several_hosts =
+      std::ranges::any_of(all, [&](const auto& one) { return one.card.host_id != mine.card.host_id; });
+  ByteWriter writer;
+  for (size_t t = 0; t < transports_.size(); ++t) {
+    together.wanted = std::ranges::any_of(all, [&](const auto& one) { return one.wants[t]; });
+    const Bytes said = transports_[t]->open(together);
+    writer.put(static_cast<uint32_t>(said.size()));
+    writer.put(ByteView(said));
+  }
+  std::vector<std::vector<Bytes>> said(transports_.size());
+  for (const Bytes& part : team_.all_gather_parts(writer.take(), timeout_ns)) {
+    ByteReader reader(part, "what a rank says of its transports");
+    for (auto& of : said) {
+      const ByteView bytes = reader.take(reader.get<uint32_t>());
+      of.emplace_back(bytes.begin(), bytes.end());
+    }
+  }
+  for (size_t t = 0; t < transports_.size(); ++t) transports_[t]->meet(said[t]);
 }
 
 Context::~Context() {
@@ -67,9 +106,8 @@ std::shared_ptr<void> Context::attachment(const std::function<std::shared_ptr<vo
   return attachment_;
 }
 
-void Context::set_staging_chunk_bytes(uint64_t bytes) {
-  for (const auto& path : resolver_->paths())
-    if (auto* staged = dynamic_cast<Staged*>(path.get())) staged->set_chunk_bytes(bytes);
+void Context::set_chunk_bytes(uint64_t bytes) {
+  for (const auto& path : resolver_->paths()) path->set_chunk_bytes(bytes);
 }
 
 Device& Context::device_named(pw_device where) const {
@@ -77,7 +115,7 @@ Device& Context::device_named(pw_device where) const {
   if (where.index != -1) return device({where.kind, where.index});
   const auto gpus =
       std::ranges::count_if(devices(), [](const Device* device) { return device->id().kind == PW_CUDA; });
-  return device({where.kind, bound_gpu(importer_->local_rank(), static_cast<size_t>(gpus))});
+  return device({where.kind, bound_gpu(importer_.local_rank(), static_cast<size_t>(gpus))});
 }
 
 std::shared_ptr<Region> Context::allocate(pw_device where, uint64_t bytes) {
@@ -108,15 +146,12 @@ std::vector<std::byte> Context::key_of(Region& region) {
   key.bytes = region.bytes();
   key.exported = region.exported();
   key.why_none = region.allocation().why_none;
-  nics_.attach(key, region);
-  if (const Bytes bytes = ucx_.key_of(region, room_in(key)); !bytes.empty())
-    key.attached.emplace_back("ucx", bytes);
+  for (const auto& transport : transports_) transport->attach(key, region);
   return pack(key, seal_);
 }
 
 void Context::attach_signals(Key& key) {
-  nics_.attach(key, control_);
-  if (Bytes bytes = ucx_.key_of(control_); !bytes.empty()) key.attached.emplace_back("ucx", std::move(bytes));
+  for (const auto& transport : transports_) transport->attach_signals(key);
 }
 
 std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
@@ -124,7 +159,7 @@ std::shared_ptr<Remote> Context::import(std::span<const std::byte> bytes) {
   if (key.rank >= team_.size())
     throw Error(PW_BAD_KEY, format("peerway: the key names rank {}; this team has ranks 0 to {}", key.rank,
                                    team_.size() - 1));
-  auto remote = std::make_shared<Remote>(std::move(key), *importer_, team_.rank());
+  auto remote = std::make_shared<Remote>(std::move(key), importer_, team_.rank());
   if (remote->same_process()) check_own(remote->key);
   return remote;
 }

@@ -17,10 +17,7 @@
 #include "memory/region.h"
 #include "memory/remote.h"
 #include "memory/words.h"
-#include "path/mapped/maps.h"
-#include "path/nic/nics.h"
-#include "path/staged/service.h"
-#include "path/ucx/ucx.h"
+#include "path/transport.h"
 #include "progress/progress.h"
 #include "team/team.h"
 
@@ -49,7 +46,7 @@ class Context {
   [[nodiscard]] Team& team() const { return team_; }
   [[nodiscard]] ControlSegment& control() { return control_; }
   [[nodiscard]] Resolver& resolver() { return *resolver_; }
-  [[nodiscard]] Importer& importer() { return *importer_; }
+  [[nodiscard]] Importer& importer() { return importer_; }
 
   /// The device that `where` names; index -1 is the one bound to this rank (context/binding.h). Throws Error.
   [[nodiscard]] Device& device_named(pw_device where) const;
@@ -68,8 +65,8 @@ class Context {
   /// Adds to the key of a signal what peers on other hosts need to raise it.
   void attach_signals(Key& key);
 
-  /// The chunk size of `staged` for what is started from now on.
-  void set_staging_chunk_bytes(uint64_t bytes);
+  /// The chunk size of paths that cut transfers into chunks, for what is started from now on.
+  void set_chunk_bytes(uint64_t bytes);
 
   /// What its threads wait by.
   [[nodiscard]] Progress& progress() { return progress_; }
@@ -93,11 +90,12 @@ class Context {
   /// Decides the way of a transfer and makes what it needs there. Throws Error where there is none.
   void prepare(const Transfer& transfer);
 
-  /// What a layer above keeps here (the proxy thread of plans): made by `make` at the first call, destroyed
+  /// What a layer above keeps here (the proxy of plans): made by `make` at the first call, destroyed
   /// after close() and before all else.
   std::shared_ptr<void> attachment(const std::function<std::shared_ptr<void>()>& make);
 
  private:
+  void meet_others();
   void check_own(const Key& key);
   pw_status check(const Remote& remote) const;
   pw_status check_raise(const Remote& signal) const;
@@ -126,11 +124,9 @@ class Context {
   Registry registry_{control_};
   std::mutex words_mutex_;
   std::map<Device*, std::unique_ptr<WordPool>> words_;
-  std::unique_ptr<Importer> importer_;
-  std::unique_ptr<StagingService> staging_;
-  ucx::Ucx ucx_;
-  nic::Nics nics_;
-  ProcessorMaps maps_;
+  Importer importer_;
+  AttachmentNumbers attachment_numbers_;
+  std::vector<std::unique_ptr<Transport>> transports_;
   std::unique_ptr<Resolver> resolver_;
   Raises raises_{team_, progress_,
                  [this](const Remote& signal) -> Path& { return resolver_->far_raiser(signal); }};

@@ -1,12 +1,9 @@
-// Gathers what probes see of a pair of memories. Everything that looks at the system happens here; the probes
-// only decide.
+// Gathers what is known of a pair of memories whatever path would serve it.
 #include "context/resolver.h"
-#include "path/mapped/mapped.h"
 
 namespace pw {
 
-Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx, const nic::Nics& nics,
-           ProcessorMaps& maps) {
+Pair facts(Region& local, Remote& remote, Importer& importer) {
   Pair pair;
   const Export& exported = remote.key.exported;
   pair.local = local.device().id();
@@ -26,9 +23,6 @@ Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& uc
     pair.reachable = device.reaches(exported, pair.why_not_reachable);
   }
   pair.kernels = device.has_kernels(pair.why_no_kernels);
-  ucx.facts(pair, remote);
-  nics.facts(pair, remote);
-  mapped_facts(pair, local, maps);
   return pair;
 }
 

@@ -130,11 +130,11 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
   const uint64_t slice_bytes = whole.shape.contiguous() ? 0 : bytes / whole.shape.count[0];
   const route::Pieces pieces = split.divide(bytes, slice_bytes);
   const uint64_t unit = slice_bytes == 0 ? 1 : slice_bytes;
-  // Asynchronous paths first, so that all of them are at work while a synchronous one keeps this thread.
-  for (const bool asynchronous : {true, false})
+  // Those first that go on by themselves, so that all are at work while another keeps this thread.
+  for (const bool at_start : {false, true})
     for (const route::Piece& piece : pieces) {
       Path* path = resolved.paths[split.path[piece.part]];
-      if (path->asynchronous() != asynchronous) continue;
+      if (path->completes_at_start() != at_start) continue;
       Transfer part = transfer;
       uint64_t to = 0, from = 0;
       part.layout = slice(whole, piece.offset / unit, piece.bytes / unit, to, from);

@@ -51,9 +51,13 @@ route::PairClass pair_class(Op op, const Pair& pair) {
 
 }  // namespace
 
-Resolver::Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer, const ucx::Ucx& ucx,
-                   const nic::Nics& nics, ProcessorMaps& maps)
-    : paths_(std::move(paths)), importer_(importer), ucx_(ucx), nics_(nics), maps_(maps) {
+Resolver::Resolver(const std::vector<std::unique_ptr<Transport>>& transports, Importer& importer)
+    : importer_(importer) {
+  for (size_t t = 0; t < transports.size(); ++t)
+    for (auto& path : transports[t]->paths()) {
+      paths_.push_back(std::move(path));
+      transport_of_.push_back(t);
+    }
   std::string why_none;
   const std::vector<std::string> known = names();
   std::optional<route::Table> table = find_table(known, why_none);
@@ -68,22 +72,22 @@ std::vector<std::string> Resolver::names() const {
   return all;
 }
 
-bool Resolver::mentions_ucx() const {
-  const auto is_ucx = [](std::string_view path) { return path.starts_with("ucx"); };
-  for (const auto& path : paths_)
-    if (is_ucx(path->name()))
-      for (const route::Rule& rule : used_patterns_)
-        if (rule.names(path->name())) return true;
-  const auto& table = automatic_->table();
-  return table && std::any_of(table->costs.begin(), table->costs.end(),
-                              [&](const route::Cost& cost) { return is_ucx(cost.path); });
+bool Resolver::names_path_of(size_t transport) const {
+  const auto named = [&](std::string_view path) {
+    const auto& table = automatic_->table();
+    return std::ranges::any_of(used_patterns_, [&](const auto& rule) { return rule.names(path); }) ||
+           (table && std::ranges::any_of(table->costs, [&](const auto& cost) { return cost.path == path; }));
+  };
+  for (size_t p = 0; p < paths_.size(); ++p)
+    if (transport_of_[p] == transport && named(paths_[p]->name())) return true;
+  return false;
 }
 
 bool Resolver::uses_mappings() {
   std::lock_guard lock(mutex_);
   if (used_patterns_.empty()) return true;
   return std::ranges::any_of(paths_, [&](const auto& path) {
-    return path->name().starts_with("peer/") &&
+    return path->uses_mappings() &&
            std::ranges::any_of(used_patterns_, [&](const auto& rule) { return rule.names(path->name()); });
   });
 }
@@ -91,18 +95,17 @@ bool Resolver::uses_mappings() {
 Path& Resolver::far_raiser(const Remote& signal) const {
   for (const auto& path : paths_)
     if (path->stores(signal)) return *path;
-  Pair pair;
-  ucx_.facts(pair, signal);
-  std::string why = "UCX: " + pair.why_no_ucx;
-  nics_.facts(pair, signal);
-  for (const NicFacts& nic : pair.nics) why += format("; {}: {}", nic.name, nic.why_not);
+  std::string why;
+  for (const auto& path : paths_)
+    if (const std::string reason = path->why_not_stores(signal); !reason.empty())
+      why += (why.empty() ? "" : "; ") + reason;
   throw Error(PW_UNSUPPORTED,
               format("peerway: a signal of rank {}, which is on another host, is only raised by "
-                     "UCX or a network card. {}",
+                     "UCX or a NIC. {}",
                      signal.rank(), why));
 }
 
-uint64_t Resolver::staging_chunk_bytes() const {
+uint64_t Resolver::chunk_bytes() const {
   return automatic_->table() ? automatic_->table()->staging_chunk_bytes : 0;
 }
 
@@ -132,15 +135,16 @@ void Resolver::classify(Region& region) {
 }
 
 std::vector<PathInfo> Resolver::probe(Region& local, Remote& remote) {
-  const Pair pair = facts(local, remote, importer_, ucx_, nics_, maps_);
+  const Pair pair = facts(local, remote, importer_);
   std::vector<PathInfo> answers;
-  for (const auto& path : paths_) answers.push_back({std::string(path->name()), path->probe(pair)});
+  for (const auto& path : paths_)
+    answers.push_back({std::string(path->name()), path->offer(pair, local, remote)});
   return answers;
 }
 
 route::Request Resolver::request(Op op, route::ShapeClass shape, Region& local, Remote& remote,
                                  std::vector<Path*>* found) {
-  const Pair pair = facts(local, remote, importer_, ucx_, nics_, maps_);
+  const Pair pair = facts(local, remote, importer_);
   route::Request request;
   request.where.op = op;
   request.where.shape = shape;
@@ -148,7 +152,7 @@ route::Request Resolver::request(Op op, route::ShapeClass shape, Region& local, 
   if (pair.same_host) request.where.pair.link = worker(local, remote).link(remote.key.exported);
   for (const auto& path : paths_) {
     const std::string name(path->name());
-    Offer offer = path->probe(pair);
+    Offer offer = path->offer(pair, local, remote);
     const bool asked_for =
         used_patterns_.empty() || std::any_of(used_patterns_.begin(), used_patterns_.end(),
                                               [&](const route::Rule& rule) { return rule.names(name); });

@@ -8,10 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "path/mapped/maps.h"
-#include "path/nic/nics.h"
-#include "path/path.h"
-#include "path/ucx/ucx.h"
+#include "path/transport.h"
 #include "route/router.h"
 
 namespace pw {
@@ -31,8 +28,7 @@ struct PathInfo {
 
 class Resolver {
  public:
-  Resolver(std::vector<std::unique_ptr<Path>> paths, Importer& importer, const ucx::Ucx& ucx,
-           const nic::Nics& nics, ProcessorMaps& maps);
+  Resolver(const std::vector<std::unique_ptr<Transport>>& transports, Importer& importer);
 
   [[nodiscard]] const std::vector<std::unique_ptr<Path>>& paths() const { return paths_; }
 
@@ -59,17 +55,17 @@ class Resolver {
   /// The decision explained, as JSON text (route/explain.h).
   std::string explain(Op op, route::ShapeClass shape, Region& local, Remote& remote);
 
-  /// Whether the paths to be used include those over mapped memory (peer/...).
+  /// Whether the paths to be used include some over mapped memory.
   [[nodiscard]] bool uses_mappings();
 
-  /// Whether the settings or the route table name a path of UCX.
-  [[nodiscard]] bool mentions_ucx() const;
+  /// Whether the settings or the route table name a path of that transport.
+  [[nodiscard]] bool names_path_of(size_t transport) const;
 
   /// The path that raises signals on other hosts; throws Error(PW_UNSUPPORTED) with every path's reason.
   Path& far_raiser(const Remote& signal) const;
 
-  /// The chunk size that the table measured for `staged`; 0 when there is none.
-  [[nodiscard]] uint64_t staging_chunk_bytes() const;
+  /// The chunk size that the table measured; 0 when there is none.
+  [[nodiscard]] uint64_t chunk_bytes() const;
 
  private:
   const Resolved& decide(Op op, route::ShapeClass shape, Region& local, Remote& remote, size_t at);
@@ -78,10 +74,8 @@ class Resolver {
   [[nodiscard]] std::vector<std::string> names() const;
 
   std::vector<std::unique_ptr<Path>> paths_;
+  std::vector<size_t> transport_of_;  ///< of each path: its place in the list
   Importer& importer_;
-  const ucx::Ucx& ucx_;
-  const nic::Nics& nics_;
-  ProcessorMaps& maps_;
   std::unique_ptr<route::Router> automatic_;
   std::string used_;  ///< what use() was given
   std::vector<route::Rule> used_patterns_;
@@ -92,8 +86,7 @@ class Resolver {
   std::vector<std::pair<DeviceId, Handle>> classes_;
 };
 
-/// The facts that probes see.
-Pair facts(Region& local, Remote& remote, Importer& importer, const ucx::Ucx& ucx, const nic::Nics& nics,
-           ProcessorMaps& maps);
+/// What is known of a pair whatever path would serve it.
+Pair facts(Region& local, Remote& remote, Importer& importer);
 
 }  // namespace pw

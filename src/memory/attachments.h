@@ -1,5 +1,5 @@
 // What paths keep with a region or a remote, for as long as that lives: a registration, a key made usable.
-// UCX and each network card have a number of their own.
+// Each has a number of its own in a context.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 
 namespace pw {
 
-inline constexpr size_t kUcxAttachment = 0, kFirstNicAttachment = 1, kMostNics = 7;
-
 class Attachments {
  public:
+  static constexpr size_t kMost = 8;
+
   /// What that number has, made by `make` (a shared_ptr<Kind>) at the first call. May throw what `make` does.
   template <typename Kind, typename Make>
   Kind& get(size_t number, Make&& make) {
@@ -39,7 +39,17 @@ class Attachments {
     std::shared_ptr<void> kept;
   };
   std::mutex mutex_;
-  std::array<Entry, kFirstNicAttachment + kMostNics> entries_;
+  std::array<Entry, kMost> entries_;
+};
+
+/// The numbers of one context.
+class AttachmentNumbers {
+ public:
+  /// One that nobody else has; Attachments::kMost when there is none left.
+  size_t take() { return next_ < Attachments::kMost ? next_++ : Attachments::kMost; }
+
+ private:
+  size_t next_ = 0;
 };
 
 }  // namespace pw

@@ -30,7 +30,9 @@ struct SignalSender {
 
 class Importer {
  public:
-  Importer(ControlSegment& own, int own_rank, std::vector<Card> cards);
+  /// Knows of the other ranks what their cards say, which may come later.
+  Importer(ControlSegment& own, int own_rank, std::vector<Card> cards = {});
+  void meet(std::vector<Card> cards) { cards_ = std::move(cards); }
   ~Importer();
   Importer(const Importer&) = delete;
 

@@ -22,14 +22,7 @@ namespace pw {
 
 enum class Op : uint8_t { put, get };
 
-/// What a network card can do for a pair.
-struct NicFacts {
-  std::string name;  ///< "nic:torus"
-  bool usable = false;
-  std::string why_not;
-};
-
-/// What is known about a pair of memories before any byte moves. `probe` sees nothing else.
+/// What is known about a pair of memories before any byte moves, whatever would move it.
 struct Pair {
   DeviceId local;
   DeviceId remote;
@@ -42,15 +35,6 @@ struct Pair {
   std::string why_not_reachable;
   bool kernels = false;  ///< that device can run copy kernels
   std::string why_no_kernels;
-  bool processor_maps_local = false;  ///< the processor can load and store in the local device memory
-  bool processor_maps_remote = false;
-  std::string why_not_mapped;
-  bool ucx_running = false;        ///< at both ends
-  bool ucx_device_memory = false;  ///< UCX at both ends sees the memory there
-  std::string why_no_ucx_device_memory;
-  bool ucx_key = false;  ///< the remote region came with a UCX key
-  std::string why_no_ucx;
-  std::vector<NicFacts> nics;  ///< of the cards that this rank's setting names
 };
 
 /// A path's answer for a pair.
@@ -104,6 +88,7 @@ struct Surroundings {
   Importer& importer;
   Registry& registry;
   Progress& progress;
+  AttachmentNumbers& attachments;
 };
 
 class Path : public Marker {
@@ -112,7 +97,14 @@ class Path : public Marker {
   /// `completes`: whether its transfers may still be under way when start() returns.
   explicit Path(Completes completes) : completes_at_start_(completes == Completes::at_start) {}
   [[nodiscard]] virtual std::string_view name() const = 0;  ///< "peer/copy"
-  [[nodiscard]] virtual Offer probe(const Pair& pair) const = 0;
+
+  /// Whether it serves the pair. Gathers what it must know besides; the decision itself is the path's
+  /// probe(), a pure function of facts.
+  [[nodiscard]] virtual Offer offer(const Pair& pair, Region& local, Remote& remote) = 0;
+  /// Whether it works through mappings of the peer's memory, which plans and kernels use as well.
+  [[nodiscard]] virtual bool uses_mappings() const { return false; }
+  /// For paths that cut transfers into chunks: how many bytes one has from now on, as tune has measured.
+  virtual void set_chunk_bytes(uint64_t) {}
 
   /// Makes what the first such transfer would make, so that it need not be made while a GPU waits. Throws
   /// Error.
@@ -131,15 +123,14 @@ class Path : public Marker {
 
   /// Whether store() and fetch() reach the words of signals on other hosts, this one among them.
   [[nodiscard]] virtual bool stores(const Remote& /*signal*/) const { return false; }
+  /// Of a path that stores some: why not this one, with its name.
+  [[nodiscard]] virtual std::string why_not_stores(const Remote& /*signal*/) const { return {}; }
   /// Starts what stores the signal's word, after everything that this path started towards its owner.
   virtual pw_status store(Remote& signal, uint64_t value);
   /// Starts to read the signal's word, which is there once a mark is reached. One at a time. Throws Error.
   virtual std::shared_ptr<const uint64_t> fetch(Remote& signal);
 
   [[nodiscard]] bool completes_at_start() const { return completes_at_start_; }
-
-  /// True when start() returns while the bytes still move, so that several paths can work at once.
-  [[nodiscard]] virtual bool asynchronous() const { return false; }
 
  private:
   const bool completes_at_start_;

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "context_ranks.h"
-#include "path/staged/staged.h"
 
 namespace pw {
 namespace {
@@ -108,14 +107,10 @@ TEST(Staged, FollowsAChangingChunkSize) {
   auto source = ranks[0].allocate(kHost, kBytes);
   auto back = ranks[0].allocate(kHost, kBytes);
   const auto remote = ranks.import(0, 1, *target);
-  Staged* staged = nullptr;
-  for (const auto& path : ranks[0].resolver().paths())
-    if (auto* found = dynamic_cast<Staged*>(path.get())) staged = found;
-  ASSERT_NE(staged, nullptr);
   uint64_t seed = 1;
   for (int round = 0; round < 4; ++round)
     for (const uint64_t chunk : {4096u, 1u << 20, 12'288u, 1u, 262'144u, 700'000u}) {
-      staged->set_chunk_bytes(chunk);
+      ranks[0].set_chunk_bytes(chunk);
       for (uint64_t i = 0; i < kBytes; ++i) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         source->address()[i] = static_cast<std::byte>(seed >> 56);

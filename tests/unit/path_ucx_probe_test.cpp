@@ -27,54 +27,58 @@ class UcxProbe : public ::testing::Test {
  protected:
   UcxProbe() {
     pair.same_host = false;
-    pair.ucx_running = pair.ucx_key = pair.ucx_device_memory = true;
+    facts.running = facts.key = facts.device_memory = true;
   }
   Nobody team;
   ControlSegment control;
   Registry registry{control};
   Importer importer{control, 0, {make_card(control)}};
-  ucx::Ucx ucx;
   Progress progress{team, control};
-  Surroundings surroundings{team, control, importer, registry, progress};
+  AttachmentNumbers attachments;
+  Surroundings surroundings{team, control, importer, registry, progress, attachments};
+  ucx::Ucx ucx{surroundings};
   UcxDirect direct{ucx};
   UcxStaged staged{surroundings, ucx};
   Pair pair;
+  ucx::Facts facts;
 };
 
 TEST_F(UcxProbe, BothServeAnyPairWhereUcxRuns) {
-  EXPECT_TRUE(direct.probe(pair).available);
-  EXPECT_TRUE(staged.probe(pair).available);
+  EXPECT_TRUE(UcxDirect::probe(pair, facts).available);
+  EXPECT_TRUE(UcxStaged::probe(pair, facts).available);
   pair.local.kind = pair.remote.kind = PW_CUDA;
-  EXPECT_TRUE(direct.probe(pair).available);
-  EXPECT_TRUE(staged.probe(pair).available);
+  EXPECT_TRUE(UcxDirect::probe(pair, facts).available);
+  EXPECT_TRUE(UcxStaged::probe(pair, facts).available);
 }
 
 TEST_F(UcxProbe, WithoutUcxTheReasonIsGiven) {
-  pair.ucx_running = pair.ucx_key = false;
-  pair.why_no_ucx = "at rank 4: no UCX was found";
-  for (const Path* path : {static_cast<const Path*>(&direct), static_cast<const Path*>(&staged)}) {
-    EXPECT_FALSE(path->probe(pair).available);
-    EXPECT_EQ(path->probe(pair).why_not, pair.why_no_ucx);
+  facts.running = facts.key = false;
+  facts.why_not = "at rank 4: no UCX was found";
+  for (const auto probe : {&UcxDirect::probe, &UcxStaged::probe}) {
+    EXPECT_FALSE(probe(pair, facts).available);
+    EXPECT_EQ(probe(pair, facts).why_not, facts.why_not);
     pair.same_host = false;
-    EXPECT_TRUE(path->probe(pair).suited);
+    EXPECT_TRUE(probe(pair, facts).suited);
     pair.same_host = true;
-    EXPECT_FALSE(path->probe(pair).suited);
+    EXPECT_FALSE(probe(pair, facts).suited);
   }
 }
 
 TEST_F(UcxProbe, OnlyTheDirectPathNeedsUcxToSeeTheGpu) {
   pair.remote.kind = PW_CUDA;
-  pair.ucx_device_memory = pair.ucx_key = false;
-  pair.why_no_ucx = "UCX at rank 1 could not register this memory";
-  pair.why_no_ucx_device_memory = "UCX 1.13.1 has no CUDA support";
-  EXPECT_FALSE(direct.probe(pair).available);
-  EXPECT_EQ(direct.probe(pair).why_not, "UCX 1.13.1 has no CUDA support");
-  EXPECT_TRUE(staged.probe(pair).available);
+  facts.device_memory = facts.key = false;
+  facts.why_not = "UCX at rank 1 could not register this memory";
+  facts.why_no_device_memory = "UCX 1.13.1 has no CUDA support";
+  EXPECT_FALSE(UcxDirect::probe(pair, facts).available);
+  EXPECT_EQ(UcxDirect::probe(pair, facts).why_not, "UCX 1.13.1 has no CUDA support");
+  EXPECT_TRUE(UcxStaged::probe(pair, facts).available);
 }
 
 TEST_F(UcxProbe, AContextThatHasNotStartedUcxMakesNoKeysAndHasNothingUnderWay) {
   EXPECT_EQ(ucx.engine(), nullptr);
-  EXPECT_TRUE(ucx.key_of(control).empty());
+  Key key;
+  ucx.attach_signals(key);
+  EXPECT_TRUE(key.attached.empty());
   EXPECT_EQ(direct.mark(0), Mark{0});
   EXPECT_EQ(staged.mark(0), Mark{0});
 }

@@ -6,28 +6,36 @@
 
 namespace pw {
 
-void mapped_facts(Pair& pair, Region& local, ProcessorMaps& maps) {
+MappedFacts Mapped::facts(const Pair& pair, Region& local) {
+  MappedFacts facts;
   if (pair.remote.kind != PW_HOST) {
-    pair.why_not_mapped =
+    facts.why_not =
         "only the owner of GPU memory can map it for the processor; peer/copy and peer/store reach it, or "
         "its owner moves the bytes (put from there, get to there)";
-    return;
+    return facts;
   }
-  pair.processor_maps_remote = pair.same_host && (pair.same_process || pair.remote_handle == Handle::memfd);
-  if (!pair.processor_maps_remote)
-    pair.why_not_mapped = "the processor reaches host memory of a peer only where it came from pw_allocate";
+  facts.remote = pair.same_host && (pair.same_process || pair.remote_handle == Handle::memfd);
+  if (!facts.remote)
+    facts.why_not = "the processor reaches host memory of a peer only where it came from pw_allocate";
   // Mapping takes some of the GPU's BAR1: only where it is of use.
   else if (pair.local.kind != PW_HOST)
-    pair.processor_maps_local = maps.find(local, pair.why_not_mapped) != nullptr;
+    facts.local = maps_.find(local, facts.why_not) != nullptr;
+  return facts;
 }
 
-Offer Mapped::probe(const Pair& pair) const {
+Offer Mapped::probe(const Pair& pair, const MappedFacts& facts) {
   if (pair.local.kind == PW_HOST && pair.remote.kind == PW_HOST)
     return Offer::unsuited("there is no GPU at either end; the processor copies (peer/shm, peer/cma)");
   if (!pair.same_host) return Offer::unsuited("the peer is on another host");
-  if (pair.remote.kind != PW_HOST) return Offer::unsuited(pair.why_not_mapped);
-  if (!pair.processor_maps_local || !pair.processor_maps_remote) return Offer::hindered(pair.why_not_mapped);
+  if (pair.remote.kind != PW_HOST) return Offer::unsuited(facts.why_not);
+  if (!facts.local || !facts.remote) return Offer::hindered(facts.why_not);
   return Offer::yes();
+}
+
+std::vector<std::unique_ptr<Path>> MappedTransport::paths() {
+  std::vector<std::unique_ptr<Path>> paths;
+  paths.push_back(std::make_unique<Mapped>(maps_));
+  return paths;
 }
 
 pw_status Mapped::start(const Transfer& transfer) {

@@ -5,23 +5,38 @@
 #pragma once
 
 #include "path/mapped/maps.h"
-#include "path/path.h"
+#include "path/transport.h"
 
 namespace pw {
+
+/// What the CPU can reach of a pair.
+struct MappedFacts {
+  bool local = false;  ///< it loads and stores in the local memory, which is of a GPU
+  bool remote = false;
+  std::string why_not;
+};
 
 class Mapped final : public Path {
  public:
   explicit Mapped(ProcessorMaps& maps) : Path(Completes::at_start), maps_(maps) {}
   [[nodiscard]] std::string_view name() const override { return "mapped"; }
-  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  [[nodiscard]] Offer offer(const Pair& pair, Region& local, Remote&) override {
+    return probe(pair, facts(pair, local));
+  }
+  [[nodiscard]] MappedFacts facts(const Pair& pair, Region& local);
+  [[nodiscard]] static Offer probe(const Pair& pair, const MappedFacts& facts);
   pw_status start(const Transfer& transfer) override;
 
  private:
   ProcessorMaps& maps_;
 };
 
-/// What the processor can reach of the pair: fills processor_maps_local, processor_maps_remote and
-/// why_not_mapped. The rest of the pair must be known.
-void mapped_facts(Pair& pair, Region& local, ProcessorMaps& maps);
+class MappedTransport final : public Transport {
+ public:
+  std::vector<std::unique_ptr<Path>> paths() override;
+
+ private:
+  ProcessorMaps maps_;
+};
 
 }  // namespace pw

@@ -4,13 +4,6 @@
 
 namespace pw {
 
-// A card that is not there is told of where it could have served: it was asked for by its name.
-Offer NicDirect::probe(const Pair& pair) const {
-  const auto mine = std::ranges::find(pair.nics, nic_.name(), &NicFacts::name);
-  if (mine == pair.nics.end()) return Offer::hindered("this context has not opened it");
-  return mine->usable ? Offer::yes() : Offer::hindered(mine->why_not);
-}
-
 void NicDirect::prepare(const Transfer& transfer) {
   nic_.memory_of(*transfer.local);
   nic_.memory_of(*transfer.remote);

@@ -13,7 +13,11 @@ class NicDirect final : public Path {
  public:
   explicit NicDirect(nic::Nic& nic) : Path(Completes::later), nic_(nic) {}
   [[nodiscard]] std::string_view name() const override { return nic_.name(); }
-  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  /// A NIC that is not there is told of where it could have served: it was asked for by its name.
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote& remote) override {
+    std::string why_not = nic_.why_not(pair, remote);
+    return why_not.empty() ? Offer::yes() : Offer::hindered(std::move(why_not));
+  }
   void prepare(const Transfer& transfer) override;
   pw_status start(const Transfer& transfer) override;
   pw_status start_run(const Run& run) override;
@@ -23,8 +27,10 @@ class NicDirect final : public Path {
   bool reached(int rank, Mark mark) override { return nic_.engine()->reached(rank, mark); }
   pw_status outcome(int rank, Mark mark) override { return nic_.engine()->outcome(rank, mark); }
   [[nodiscard]] Source* source() override { return nic_.engine(); }
-  [[nodiscard]] bool asynchronous() const override { return true; }
   [[nodiscard]] bool stores(const Remote& signal) const override { return nic_.stores(signal); }
+  [[nodiscard]] std::string why_not_stores(const Remote& signal) const override {
+    return std::string(name()) + ": " + nic_.why_not({}, signal);
+  }
   pw_status store(Remote& signal, uint64_t value) override;
   std::shared_ptr<const uint64_t> fetch(Remote& signal) override;
 

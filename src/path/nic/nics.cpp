@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/reason.h"
 #include "base/status.h"
+#include "path/nic/direct.h"
 #include "path/nic/span.h"
 
 namespace pw::nic {
@@ -63,12 +64,13 @@ Nic::Nic(CardSpec spec, size_t number) : spec_(std::move(spec)), number_(number)
   name_ = "nic:" + spec_.name;
 }
 
-Nics::Nics() {
+Nics::Nics(const Surroundings& surroundings) : surroundings_(surroundings) {
   for (CardSpec& spec : parse_cards(config("nic"), config_origin("nic"))) {
-    if (all_.size() == kMostNics)
-      throw Error(PW_BAD_CONFIG,
-                  format("peerway: {} names more than {} cards", config_origin("nic"), kMostNics));
-    auto nic = std::make_unique<Nic>(std::move(spec), kFirstNicAttachment + all_.size());
+    const size_t number = surroundings.attachments.take();
+    if (number == Attachments::kMost)
+      throw Error(PW_BAD_CONFIG, format("peerway: {} names more than {} NICs; a context has no room for more",
+                                        config_origin("nic"), all_.size()));
+    auto nic = std::make_unique<Nic>(std::move(spec), number);
     for (const auto& other : all_)
       if (other->name() == nic->name())
         throw Error(PW_BAD_CONFIG, format("peerway: {} has two cards {}; give one another name: other={}",
@@ -77,17 +79,24 @@ Nics::Nics() {
   }
 }
 
-void Nics::start(Team& team, ControlSegment& control, Progress& progress) {
+std::vector<std::unique_ptr<Path>> Nics::paths() {
+  std::vector<std::unique_ptr<Path>> paths;
+  for (const auto& nic : all_) paths.push_back(std::make_unique<NicDirect>(*nic));
+  return paths;
+}
+
+Bytes Nics::open(const Together&) {
   ByteWriter writer;
   writer.put(static_cast<uint8_t>(all_.size()));
+  Control& control = surroundings_.control.control();
   for (const auto& nic : all_) {
     Told told{nic->name(), {}, {}};
-    nic->rank_ = team.rank();
+    nic->rank_ = surroundings_.team.rank();
     if (nic->plugin_ != nullptr) try {
-        nic->engine_ =
-            std::make_shared<Engine>(nic->plugin_, nic->spec_, team, control.control().closed, progress);
-        progress.add(*nic->engine_);
-        control.control().sleepers.unseen.store(1);  // a card writes words, and wakes nobody
+        nic->engine_ = std::make_shared<Engine>(nic->plugin_, nic->spec_, surroundings_.team, control.closed,
+                                                surroundings_.progress);
+        surroundings_.progress.add(*nic->engine_);
+        control.sleepers.unseen.store(1);  // a NIC writes words, and wakes nobody
         told.rank.running = true;
         told.card = nic->engine_->card();
         nic->why_not_.clear();
@@ -98,10 +107,12 @@ void Nics::start(Team& team, ControlSegment& control, Progress& progress) {
     told.rank.text = nic->why_not_.substr(0, 2000);
     write(writer, told);
   }
-  // The others are waiting for what this rank has, even where that is nothing.
+  return writer.take();
+}
+
+void Nics::meet(const std::vector<Bytes>& said) {
   std::vector<std::vector<Told>> ranks;
-  for (const Bytes& part : team.all_gather_parts(writer.take(), config_number("timeout")))
-    ranks.push_back(read_all(part));
+  for (const Bytes& part : said) ranks.push_back(read_all(part));
   const bool strict = config("strict") == "on";
   for (const auto& nic : all_) {
     std::vector<std::optional<nic::Card>> cards;
@@ -118,30 +129,20 @@ void Nics::start(Team& team, ControlSegment& control, Progress& progress) {
   }
 }
 
-void Nics::facts(Pair& pair, const Remote& remote) const {
-  for (const auto& nic : all_) nic->facts(pair, remote);
-}
-
 // ---- one card ----
 
-void Nic::facts(Pair& pair, const Remote& remote) const {
-  NicFacts facts{name_, false, {}};
+std::string Nic::why_not(const Pair& pair, const Remote& remote) const {
   const auto at = static_cast<size_t>(remote.rank());
   const auto takes = [&](pw_device_kind kind) {
     return kind == PW_HOST || (engine_->info().memory_kinds >> PW_NIC_CUDA & 1u) != 0;
   };
-  if (engine_ == nullptr)
-    facts.why_not = why_not_;
-  else if (at >= ranks_.size() || !ranks_[at].running)
-    facts.why_not = format("at rank {}: {}", remote.rank(), at < ranks_.size() ? ranks_[at].text : "");
-  else if (!takes(pair.local.kind) || !takes(pair.remote.kind))
-    facts.why_not = "this card does not take memory of GPUs";
-  else if (remote.key.attachment(name_) == nullptr)
-    facts.why_not = format("it could not register this memory at rank {}, whose log says why", remote.rank());
-  else
-    facts.why_not = engine_->why_no_way(remote.rank());
-  facts.usable = facts.why_not.empty();
-  pair.nics.push_back(std::move(facts));
+  if (engine_ == nullptr) return why_not_;
+  if (at >= ranks_.size() || !ranks_[at].running)
+    return format("at rank {}: {}", remote.rank(), at < ranks_.size() ? ranks_[at].text : "");
+  if (!takes(pair.local.kind) || !takes(pair.remote.kind)) return "this card does not take memory of GPUs";
+  if (remote.key.attachment(name_) == nullptr)
+    return format("it could not register this memory at rank {}, whose log says why", remote.rank());
+  return engine_->why_no_way(remote.rank());
 }
 
 RegionMemory& Nic::memory_of(Region& region) const {

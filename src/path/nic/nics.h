@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "nic/card_spec.h"
 #include "path/nic/engine.h"
-#include "path/path.h"
+#include "path/transport.h"
 
 namespace pw::nic {
 
@@ -29,7 +29,8 @@ class Nic {
   [[nodiscard]] Engine* engine() const { return engine_.get(); }   ///< null where it does not run
   [[nodiscard]] const std::string& why_not_loaded() const { return why_not_loaded_; }
 
-  void facts(Pair& pair, const Remote& remote) const;
+  /// Why it cannot serve the pair; empty where it can.
+  [[nodiscard]] std::string why_not(const Pair& pair, const Remote& remote) const;
   /// What peers need to reach the memory; empty where the card does not run or cannot register it.
   Bytes key_of(Region& region) const;
   Bytes key_of(ControlSegment& control);
@@ -56,25 +57,27 @@ class Nic {
   std::shared_ptr<RegionMemory> signals_;
 };
 
-class Nics {
+class Nics final : public Transport {
  public:
   /// Loads the plugins that the setting names. Throws Error where the setting makes no sense.
-  Nics();
+  explicit Nics(const Surroundings& surroundings);
 
-  /// Collective. Throws Error when a plugin that the setting names is none; or, being strict, cannot run.
-  void start(Team& team, ControlSegment& control, Progress& progress);
+  std::vector<std::unique_ptr<Path>> paths() override;
+  Bytes open(const Together&) override;
+  /// Throws Error when a plugin that the setting names is none; or, being strict, cannot run.
+  void meet(const std::vector<Bytes>& ranks) override;
+  void attach(Key& key, Region& region) override { attach_what(key, region); }
+  void attach_signals(Key& key) override { attach_what(key, surroundings_.control); }
 
-  [[nodiscard]] const std::vector<std::unique_ptr<Nic>>& all() const { return all_; }
-  void facts(Pair& pair, const Remote& remote) const;
-  /// Adds what peers need to reach it by each card.
+ private:
   template <typename What>
-  void attach(Key& key, What& what) const {
+  void attach_what(Key& key, What& what) const {
     for (const auto& nic : all_)
       if (Bytes bytes = nic->key_of(what); !bytes.empty())
         key.attached.emplace_back(nic->name(), std::move(bytes));
   }
 
- private:
+  const Surroundings surroundings_;
   std::vector<std::unique_ptr<Nic>> all_;
 };
 

@@ -12,7 +12,9 @@ class PeerCma final : public Path {
  public:
   PeerCma();
   [[nodiscard]] std::string_view name() const override { return "peer/cma"; }
-  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return probe(pair); }
+  [[nodiscard]] Offer probe(const Pair& pair) const;
+  [[nodiscard]] bool uses_mappings() const override { return true; }
   pw_status start(const Transfer& transfer) override;
 
  private:

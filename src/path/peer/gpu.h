@@ -20,14 +20,15 @@ class PeerGpu final : public Path {
   [[nodiscard]] std::string_view name() const override {
     return method_ == Method::engine ? "peer/copy" : "peer/store";
   }
-  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return probe(pair); }
+  [[nodiscard]] Offer probe(const Pair& pair) const;
+  [[nodiscard]] bool uses_mappings() const override { return true; }
   pw_status start(const Transfer& transfer) override;
   bool joins(const Transfer& transfer, Remote& signal) override;
   pw_status start_and_store(const Transfer& transfer, RaiseTurn& turn) override;
   Mark mark(int rank) override;
   bool reached(int rank, Mark mark) override;
   pw_status outcome(int rank, Mark mark) override;
-  [[nodiscard]] bool asynchronous() const override { return true; }
 
  private:
   struct Lane {  ///< the queue of one device towards one rank

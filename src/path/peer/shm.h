@@ -13,7 +13,9 @@ class PeerShm final : public Path {
  public:
   explicit PeerShm(bool non_temporal) : Path(Completes::at_start), non_temporal_(non_temporal) {}
   [[nodiscard]] std::string_view name() const override { return non_temporal_ ? "peer/shm-nt" : "peer/shm"; }
-  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return probe(pair); }
+  [[nodiscard]] static Offer probe(const Pair& pair);
+  [[nodiscard]] bool uses_mappings() const override { return true; }
   pw_status start(const Transfer& transfer) override;
   pw_status start_run(const Run& run) override;
 

@@ -12,6 +12,7 @@
 #include "memory/importer.h"
 #include "memory/region.h"
 #include "path/staged/channel.h"
+#include "path/transport.h"
 #include "progress/source.h"
 #include "team/team.h"
 
@@ -51,5 +52,16 @@ class StagingService final : public Source {
 
 /// Tells the service behind `control` that there is work; `bell` is that of its rank.
 void ring(Control& control, const Bell& bell);
+
+/// The paths over it, and this rank's service of the channels of peers.
+class StagedTransport final : public Transport {
+ public:
+  explicit StagedTransport(const Surroundings& surroundings);
+  std::vector<std::unique_ptr<Path>> paths() override;
+
+ private:
+  const Surroundings surroundings_;
+  StagingService service_;
+};
 
 }  // namespace pw

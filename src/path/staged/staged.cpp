@@ -3,11 +3,24 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "path/staged/service.h"
 
 namespace pw {
 namespace {
 constexpr uint64_t kFirstChunkBytes = uint64_t{256} << 10;  // until a route table brings a measured size
 }  // namespace
+
+StagedTransport::StagedTransport(const Surroundings& surroundings)
+    : surroundings_(surroundings),
+      service_(surroundings.team, surroundings.control, surroundings.importer, surroundings.registry) {
+  surroundings.progress.add(service_);
+}
+
+std::vector<std::unique_ptr<Path>> StagedTransport::paths() {
+  std::vector<std::unique_ptr<Path>> paths;
+  paths.push_back(std::make_unique<Staged>(surroundings_));
+  return paths;
+}
 
 Staged::Staged(Surroundings surroundings)
     : Path(Completes::later),
@@ -17,7 +30,7 @@ Staged::Staged(Surroundings surroundings)
   surroundings_.progress.add(*this);
 }
 
-Offer Staged::probe(const Pair& pair) const {
+Offer Staged::probe(const Pair& pair) {
   if (!pair.same_host) return Offer::unsuited("the peer is on another host");
   return Offer::yes();
 }

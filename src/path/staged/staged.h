@@ -18,7 +18,8 @@ class Staged final : public Path, public Source {
  public:
   explicit Staged(Surroundings surroundings);
   [[nodiscard]] std::string_view name() const override { return "staged"; }
-  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return probe(pair); }
+  [[nodiscard]] static Offer probe(const Pair& pair);
   void prepare(const Transfer& transfer) override { towards(transfer.remote->rank()).prepare(transfer); }
   pw_status start(const Transfer& transfer) override {
     return towards(transfer.remote->rank()).start(transfer, nullptr);
@@ -43,7 +44,7 @@ class Staged final : public Path, public Source {
 
   /// Bytes of a chunk for what is started from now on; a multiple of 4096, at most kLargestChunk. Measured by
   /// tune.
-  void set_chunk_bytes(uint64_t bytes);
+  void set_chunk_bytes(uint64_t bytes) override;
   static constexpr uint64_t kLargestChunk = kRingBytes / 4;
 
  private:

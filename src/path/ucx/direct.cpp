@@ -5,10 +5,10 @@
 
 namespace pw {
 
-Offer UcxDirect::probe(const Pair& pair) const {
-  if (!pair.ucx_running) return ucx::without_ucx(pair);
-  if (!pair.ucx_device_memory) return Offer::hindered(pair.why_no_ucx_device_memory);
-  if (!pair.ucx_key) return Offer::hindered(pair.why_no_ucx);
+Offer UcxDirect::probe(const Pair& pair, const ucx::Facts& facts) {
+  if (!facts.running) return ucx::without_ucx(pair, facts);
+  if (!facts.device_memory) return Offer::hindered(facts.why_no_device_memory);
+  if (!facts.key) return Offer::hindered(facts.why_not);
   return Offer::yes();
 }
 

@@ -20,8 +20,8 @@ UcxStaged::UcxStaged(Surroundings surroundings, Ucx& ucx)
   surroundings_.progress.add(*this);
 }
 
-Offer UcxStaged::probe(const Pair& pair) const {
-  if (!pair.ucx_running) return without_ucx(pair);
+Offer UcxStaged::probe(const Pair& pair, const Facts& facts) {
+  if (!facts.running) return without_ucx(pair, facts);
   return Offer::yes();
 }
 

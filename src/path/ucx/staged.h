@@ -18,7 +18,10 @@ class UcxStaged final : public Path, public Source {
  public:
   UcxStaged(Surroundings surroundings, ucx::Ucx& ucx);
   [[nodiscard]] std::string_view name() const override { return "ucx/staged"; }
-  [[nodiscard]] Offer probe(const Pair& pair) const override;
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote& remote) override {
+    return probe(pair, ucx_.facts(pair, remote));
+  }
+  [[nodiscard]] static Offer probe(const Pair& pair, const ucx::Facts& facts);
   void prepare(const Transfer& transfer) override { towards(transfer.remote->rank()).prepare(transfer); }
   pw_status start(const Transfer& transfer) override {
     return towards(transfer.remote->rank()).start(transfer, nullptr);

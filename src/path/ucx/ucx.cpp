@@ -6,6 +6,8 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "path/ucx/direct.h"
+#include "path/ucx/staged.h"
 
 namespace pw::ucx {
 namespace {
@@ -32,47 +34,60 @@ RankUcx read_card(ByteView card, Bytes& address) {
   return rank;
 }
 
-bool any(Team& team, bool mine) {
-  const std::byte wish{mine};
-  const Bytes wishes = team.all_gather({&wish, 1}, config_number("timeout"));
-  return std::any_of(wishes.begin(), wishes.end(), [](std::byte each) { return each != std::byte{0}; });
-}
-
 }  // namespace
 
-void Ucx::start(Team& team, ControlSegment& control, Progress& progress, bool wanted) {
-  rank_ = team.rank();
-  const std::string setting = config("ucx"), file = config("ucx_library");
-  if (!any(team, setting == "on" || (wanted && setting != "off"))) {
-    why_not_ = setting == "off" ? "PEERWAY_UCX=off"
-                                : "all ranks are on one host, where UCX is only started with PEERWAY_UCX=on";
-    return;
-  }
+Ucx::Ucx(const Surroundings& surroundings)
+    : surroundings_(surroundings), attachment_(surroundings.attachments.take()) {}
+
+std::vector<std::unique_ptr<Path>> Ucx::paths() {
+  std::vector<std::unique_ptr<Path>> paths;
+  paths.push_back(std::make_unique<UcxDirect>(*this));
+  paths.push_back(std::make_unique<UcxStaged>(surroundings_, *this));
+  return paths;
+}
+
+bool Ucx::wanted(bool named) const {
+  const std::string setting = config("ucx");
+  return setting == "on" || (named && setting != "off");
+}
+
+Bytes Ucx::open(const Together& together) {
+  const bool off = config("ucx") == "off";
   RankUcx mine;
   Bytes address;
-  try {
-    if (setting == "off") throw Error(PW_UNAVAILABLE, "PEERWAY_UCX=off");
-    std::string why;
-    const Library* library = load(candidates(file), why);
-    if (library == nullptr)
-      throw Error(PW_UNAVAILABLE,
-                  format("no UCX was found: {}. Install the site's UCX (Debian: libucx0) or the wheel "
-                         "libucx-cu13, or set PEERWAY_UCX_LIBRARY to its libucp.so.0",
-                         why));
-    engine_ = std::make_shared<Engine>(*library, team, control.control().closed, progress);
-    progress.add(*engine_);
-    control.control().sleepers.unseen.store(1);  // a network card writes words, and wakes nobody
-    address = engine_->address();
-    mine.running = true;
-    mine.device_memory = engine_->device_memory();
-    mine.text = format("UCX {} ({})", library->version, library->path);
-  } catch (const Error& error) {
-    mine.text = std::string(error.what()).substr(0, 2000);
+  if (!together.wanted && !together.several_hosts) {
+    mine.text = "all ranks are on one host, where UCX is only started with PEERWAY_UCX=on";
+  } else if (!off) {
+    try {
+      std::string why;
+      const Library* library = load(candidates(config("ucx_library")), why);
+      if (library == nullptr)
+        throw Error(PW_UNAVAILABLE,
+                    format("no UCX was found: {}. Install the site's UCX (Debian: libucx0) or the wheel "
+                           "libucx-cu13, or set PEERWAY_UCX_LIBRARY to its libucp.so.0",
+                           why));
+      ControlSegment& control = surroundings_.control;
+      engine_ = std::make_shared<Engine>(*library, surroundings_.team, control.control().closed,
+                                         surroundings_.progress);
+      surroundings_.progress.add(*engine_);
+      control.control().sleepers.unseen.store(1);  // a network card writes words, and wakes nobody
+      address = engine_->address();
+      mine.running = true;
+      mine.device_memory = engine_->device_memory();
+      mine.text = format("UCX {} ({})", library->version, library->path);
+    } catch (const Error& error) {
+      mine.text = std::string(error.what()).substr(0, 2000);
+    }
+    must_run_ = engine_ == nullptr && (config("strict") == "on" || !config("ucx_library").empty());
   }
-  why_not_ = mine.text;
-  // The others are waiting for this rank's card, whether or not it has UCX.
+  why_not_ = off ? "PEERWAY_UCX=off" : mine.text;
+  if (off) mine.text = why_not_;
+  return card_of(mine, address);
+}
+
+void Ucx::meet(const std::vector<Bytes>& ranks) {
   std::vector<Bytes> addresses;
-  for (const Bytes& card : team.all_gather_parts(card_of(mine, address), config_number("timeout"))) {
+  for (const Bytes& card : ranks) {
     Bytes theirs;
     ranks_.push_back(read_card(card, theirs));
     addresses.push_back(std::move(theirs));
@@ -81,55 +96,61 @@ void Ucx::start(Team& team, ControlSegment& control, Progress& progress, bool wa
     engine_->set_addresses(std::move(addresses));
     engine_->receive(receiver_);
   }
-  const bool strict = config("strict") == "on";
-  if (engine_ == nullptr && setting != "off" && (strict || !file.empty()))
-    throw Error(PW_UNAVAILABLE, format("peerway: UCX is wanted ({}), but {}",
-                                       config_origin(strict ? "strict" : "ucx_library"), why_not_));
+  if (must_run_)
+    throw Error(PW_UNAVAILABLE,
+                format("peerway: UCX is wanted ({}), but {}",
+                       config_origin(config("strict") == "on" ? "strict" : "ucx_library"), why_not_));
 }
 
-Offer without_ucx(const Pair& pair) {
-  return pair.same_host ? Offer::unsuited(pair.why_no_ucx) : Offer::hindered(pair.why_no_ucx);
+Offer without_ucx(const Pair& pair, const Facts& facts) {
+  return pair.same_host ? Offer::unsuited(facts.why_not) : Offer::hindered(facts.why_not);
 }
 
 std::string Ucx::why_no_device_memory(int rank) const {
   const RankUcx& theirs = ranks_[at(rank)];
   return format("{}{} has no CUDA support; install libucx-cu13 or point UCX_ROOT at a build that has it",
-                rank == rank_ ? "" : format("at rank {}: ", rank), theirs.text);
+                rank == surroundings_.team.rank() ? "" : format("at rank {}: ", rank), theirs.text);
 }
 
-void Ucx::facts(Pair& pair, const Remote& remote) const {
+Facts Ucx::facts(const Pair& pair, const Remote& remote) const {
   const int rank = remote.rank();
-  pair.ucx_running = engine_ != nullptr && ranks_[at(rank)].running;
-  pair.ucx_key = engine_ != nullptr && remote.key.attachment("ucx") != nullptr;
-  if (engine_ == nullptr)
-    pair.why_no_ucx = why_not_;
-  else if (!ranks_[at(rank)].running)
-    pair.why_no_ucx = format("at rank {}: {}", rank, ranks_[at(rank)].text);
-  else if (!pair.ucx_key)
-    pair.why_no_ucx = format("UCX at rank {} could not register this memory; its log says why", rank);
-  if (engine_ == nullptr) return;
-  for (const int each : {rank_, rank}) {
-    const pw_device_kind kind = each == rank_ ? pair.local.kind : pair.remote.kind;
-    pair.ucx_device_memory = kind == PW_HOST || ranks_[at(each)].device_memory;
-    if (pair.ucx_device_memory) continue;
-    pair.why_no_ucx_device_memory = why_no_device_memory(each);
-    return;
+  Facts facts;
+  if (engine_ == nullptr) {
+    facts.why_not = why_not_;
+    return facts;
   }
-  if (pair.local.kind == PW_HOST && pair.remote.kind == PW_HOST) return;
+  facts.running = ranks_[at(rank)].running;
+  facts.key = remote.key.attachment("ucx") != nullptr;
+  if (!facts.running)
+    facts.why_not = format("at rank {}: {}", rank, ranks_[at(rank)].text);
+  else if (!facts.key)
+    facts.why_not = format("UCX at rank {} could not register this memory; its log says why", rank);
+  facts.why_no_device_memory = why_no_device_memory(pair, rank);
+  facts.device_memory = facts.why_no_device_memory.empty();
+  return facts;
+}
+
+// Empty where UCX reaches the memory at both ends.
+std::string Ucx::why_no_device_memory(const Pair& pair, int rank) const {
+  const int own = surroundings_.team.rank();
+  for (const int each : {own, rank}) {
+    const pw_device_kind kind = each == own ? pair.local.kind : pair.remote.kind;
+    if (kind != PW_HOST && !ranks_[at(each)].device_memory) return why_no_device_memory(each);
+  }
+  if (pair.local.kind == PW_HOST && pair.remote.kind == PW_HOST) return {};
   try {
-    if (!engine_->by_messages(rank)) return;
-    pair.why_no_ucx_device_memory = format(
+    if (!engine_->by_messages(rank)) return {};
+    return format(
         "UCX has no transport to rank {} that reaches memory there by itself, only some that send messages; "
         "that takes an RDMA network, and ucx/staged does without",
         rank);
   } catch (const Error& error) {
-    pair.why_no_ucx_device_memory = error.what();
+    return error.what();
   }
-  pair.ucx_device_memory = false;
 }
 
 Memory& Ucx::memory_of(Region& region) const {
-  return region.attachments.get<Memory>(kUcxAttachment, [&] {
+  return region.attachments.get<Memory>(attachment_, [&] {
     region.device().enter();
     if (region.device().id().kind != PW_HOST) engine_->serve(region.device());
     return std::make_shared<Memory>(engine_, region.address(), region.bytes(),
@@ -138,7 +159,7 @@ Memory& Ucx::memory_of(Region& region) const {
 }
 
 RemoteMemory& Ucx::memory_of(Remote& remote) const {
-  return remote.attachments.get<RemoteMemory>(kUcxAttachment, [&] {
+  return remote.attachments.get<RemoteMemory>(attachment_, [&] {
     return std::make_shared<RemoteMemory>(engine_, remote.rank(), *remote.key.attachment("ucx"));
   });
 }
@@ -162,14 +183,19 @@ void Ucx::receive(std::function<void(ByteView)> receiver) {
   if (engine_ != nullptr) engine_->receive(receiver_);
 }
 
-Bytes Ucx::key_of(ControlSegment& control) {
-  if (engine_ == nullptr) return {};
+void Ucx::attach(Key& key, Region& region) {
+  if (Bytes bytes = key_of(region, room_in(key)); !bytes.empty())
+    key.attached.emplace_back("ucx", std::move(bytes));
+}
+
+void Ucx::attach_signals(Key& key) {
+  if (engine_ == nullptr) return;
   if (signals_ == nullptr) {
     // The whole segment: a UCX with CUDA pins what it is given, and the GPUs' own pin of the segment, which
     // comes later, is refused over a part that is pinned already.
-    signals_ = std::make_shared<Memory>(engine_, &control.control(), sizeof(Control));
+    signals_ = std::make_shared<Memory>(engine_, &surroundings_.control.control(), sizeof(Control));
   }
-  return signals_->key();
+  key.attached.emplace_back("ucx", signals_->key());
 }
 
 }  // namespace pw::ucx

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "path/path.h"
+#include "path/transport.h"
 #include "path/ucx/engine.h"
 
 namespace pw::ucx {
@@ -18,27 +18,34 @@ struct RankUcx {
   std::string text;            ///< why it is not running; else its version and file
 };
 
-/// The answer for a pair where UCX does not run: it is made for other hosts.
-Offer without_ucx(const Pair& pair);
+/// What UCX can do for a pair.
+struct Facts {
+  bool running = false;        ///< at both ends
+  bool device_memory = false;  ///< UCX at both ends sees the memory there
+  std::string why_no_device_memory;
+  bool key = false;  ///< the remote region came with a key of UCX
+  std::string why_not;
+};
 
-class Ucx {
+/// The answer for a pair where UCX does not run: it is made for other hosts.
+Offer without_ucx(const Pair& pair, const Facts& facts);
+
+class Ucx final : public Transport {
  public:
-  /// Collective. `wanted` is this rank's wish; UCX runs as soon as one rank wants it and on every rank that
-  /// can. Waits are those of `control`, and end once it is closed. Throws Error when this rank cannot and was
-  /// told which library to use, or is strict.
-  void start(Team& team, ControlSegment& control, Progress& progress, bool wanted);
+  explicit Ucx(const Surroundings& surroundings);
+
+  std::vector<std::unique_ptr<Path>> paths() override;
+  /// UCX runs as soon as one rank wants it, or there are several hosts, and on every rank that can.
+  [[nodiscard]] bool wanted(bool named) const override;
+  Bytes open(const Together& together) override;
+  void meet(const std::vector<Bytes>& ranks) override;
+  void attach(Key& key, Region& region) override;
+  void attach_signals(Key& key) override;
 
   [[nodiscard]] Engine* engine() const { return engine_.get(); }
   [[nodiscard]] const std::shared_ptr<Engine>& shared_engine() const { return engine_; }
 
-  /// Fills in the pair's facts about UCX.
-  void facts(Pair& pair, const Remote& remote) const;
-
-  /// What peers need to reach the region by UCX; empty when UCX is not running or cannot register it.
-  /// `room`: bytes that may be left in a key.
-  Bytes key_of(Region& region, size_t room) const;
-  /// The same for all signal words of this rank.
-  Bytes key_of(ControlSegment& control);
+  [[nodiscard]] Facts facts(const Pair& pair, const Remote& remote) const;
 
   /// Whether it reaches the words of the signal.
   [[nodiscard]] bool stores(const Remote& signal) const {
@@ -55,14 +62,18 @@ class Ucx {
  private:
   static size_t at(int rank) { return static_cast<size_t>(rank); }
   [[nodiscard]] std::string why_no_device_memory(int rank) const;
+  [[nodiscard]] std::string why_no_device_memory(const Pair& pair, int rank) const;
 
-  pw_status learn(Remote& signal) const;
+  /// What peers need to reach the region; empty where UCX does not run or cannot register it. `room`: bytes
+  /// that may be left in a key.
+  Bytes key_of(Region& region, size_t room) const;
 
-  mutable std::mutex learning_;
-  int rank_ = 0;
+  const Surroundings surroundings_;
+  const size_t attachment_;  ///< its number
   std::function<void(ByteView)> receiver_;
   std::shared_ptr<Engine> engine_;
   std::string why_not_ = "this context has not started UCX";
+  bool must_run_ = false;  ///< the user has said so, and it does not
   std::vector<RankUcx> ranks_;
   std::shared_ptr<Memory> signals_;
 };

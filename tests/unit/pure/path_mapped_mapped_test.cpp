@@ -17,6 +17,10 @@ Pair pair_of(pw_device_kind local, pw_device_kind remote) {
   return pair;
 }
 
+Offer probe(Mapped& path, const Pair& pair, Region& local) {
+  return Mapped::probe(pair, path.facts(pair, local));
+}
+
 class MappedTest : public testing::FakeGpuTest {
  protected:
   void SetUp() override {
@@ -56,27 +60,23 @@ TEST_F(MappedTest, TheReasonIsKeptForTheRegionAndNotForOthers) {
 }
 
 TEST_F(MappedTest, GpuMemoryHereAndHostMemoryThatIsMappedAreServed) {
-  const Mapped path(maps_);
+  Mapped path(maps_);
   const auto local = region();
   Pair pair = pair_of(PW_CUDA, PW_HOST);
-  mapped_facts(pair, *local, maps_);
-  EXPECT_TRUE(path.probe(pair).available);
+  EXPECT_TRUE(probe(path, pair, *local).available);
   pair = pair_of(PW_CUDA, PW_HOST);
   pair.remote_handle = Handle::process;
-  mapped_facts(pair, *local, maps_);
-  EXPECT_NE(path.probe(pair).why_not.find("pw_allocate"), std::string::npos);
-  EXPECT_TRUE(path.probe(pair).suited);
+  EXPECT_NE(probe(path, pair, *local).why_not.find("pw_allocate"), std::string::npos);
+  EXPECT_TRUE(probe(path, pair, *local).suited);
   pair.same_process = true;
-  mapped_facts(pair, *local, maps_);
-  EXPECT_TRUE(path.probe(pair).available);
+  EXPECT_TRUE(probe(path, pair, *local).available);
 }
 
 TEST_F(MappedTest, EveryOtherPairIsToldWhyNot) {
-  const Mapped path(maps_);
+  Mapped path(maps_);
   bool suited = true;
   const auto reason = [&](Pair pair, Region& local) {
-    mapped_facts(pair, local, maps_);
-    const Offer offer = path.probe(pair);
+    const Offer offer = probe(path, pair, local);
     EXPECT_FALSE(offer.available);
     suited = offer.suited;
     return offer.why_not;
