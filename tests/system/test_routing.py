@@ -25,6 +25,7 @@ EXPLAIN = """
             for op in ("put", "get"):
                 text = _core.explain_for(ctx._core, far._core, mine._core, op, "contiguous")
                 found[f"{op} {kind}"] = json.loads(text)
+            ctx.team.barrier()  # before the region goes
         if ctx.rank == 0:
             print(json.dumps(found))
         ctx.team.barrier()

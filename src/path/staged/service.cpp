@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/reason.h"
@@ -52,16 +53,17 @@ StagingService::StagingService(Team& team, ControlSegment& control, Importer& im
 
 StagingService::~StagingService() = default;
 
-bool StagingService::has_work() const {
-  return busy_.load(std::memory_order_relaxed) ||
-         control_.control().doorbell.load(std::memory_order_seq_cst) != seen_.load(std::memory_order_relaxed);
+bool StagingService::rung() const {
+  return control_.control().doorbell.load(std::memory_order_seq_cst) != seen_.load(std::memory_order_relaxed);
 }
 
+// Peers ring for requests; for the chunks of a request that is under way nobody does.
 Armed StagingService::arm(bool) {
-  if (has_work()) return {-1, 0};
+  if (rung()) return {-1, 0};
   std::lock_guard lock(mutex_);
   std::erase_if(served_, [&](const auto& entry) { return team_.lost(entry.first); });
-  return {};
+  if (!busy_.load(std::memory_order_relaxed)) return {};
+  return {-1, control_.waiting()->nap_ns(Wakes::perhaps, now_ns() - moved_ns_)};
 }
 
 bool StagingService::turn() {
@@ -75,7 +77,7 @@ bool StagingService::turn() {
 bool StagingService::serve_all() {
   const uint32_t rung = control_.control().doorbell.load(std::memory_order_seq_cst);
   if (rung != seen_.load(std::memory_order_relaxed)) attach();
-  bool busy = false;
+  bool moved = false, busy = false;
   for (auto entry = served_.begin(); entry != served_.end();) {
     Served& served = *entry->second;
     const bool left = served.end.header().left.load(std::memory_order_acquire) != 0 && !served.pending();
@@ -83,13 +85,14 @@ bool StagingService::serve_all() {
       entry = served_.erase(entry);
       continue;
     }
-    busy |= step(served);
-    busy |= served.busy;
+    moved |= step(served);
+    busy |= served.pending();
     ++entry;
   }
   seen_.store(rung, std::memory_order_relaxed);
   busy_.store(busy, std::memory_order_relaxed);
-  return busy;
+  if (moved) moved_ns_ = now_ns();
+  return moved;
 }
 
 void StagingService::attach() {

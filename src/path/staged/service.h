@@ -27,12 +27,13 @@ class StagingService final : public Source {
   bool turn() override;
   Armed arm(bool sleepers) override;
   [[nodiscard]] bool rings() const override { return true; }
-  [[nodiscard]] bool has_work() const override;
+  [[nodiscard]] bool has_work() const override { return busy_.load(std::memory_order_relaxed) || rung(); }
 
  private:
   struct Served;  ///< one announced channel and how far it is
 
-  bool serve_all();           ///< a round over all channels; true when there may be more to do at once
+  [[nodiscard]] bool rung() const;
+  bool serve_all();           ///< a round over all channels; true when something moved
   void attach();              ///< looks into the mailboxes
   bool step(Served& served);  ///< moves one chunk or takes one request; true when it did something
   bool take_request(Served& served);
@@ -47,6 +48,7 @@ class StagingService final : public Source {
   std::mutex mutex_;                               ///< of what follows
   std::map<int, std::unique_ptr<Served>> served_;  ///< by rank
   std::atomic<uint32_t> seen_{0};                  ///< the doorbell at the last turn
+  uint64_t moved_ns_ = 0;                          ///< when something moved last
   std::atomic<bool> busy_{false};                  ///< the last turn left something to do
 };
 
