@@ -146,6 +146,24 @@ def test_a_daemon_that_was_seen_before_it_had_its_title_is_a_step_later(tmp_path
     assert [step.job for step in steps.sample()] == [5]
 
 
+def test_a_step_that_was_seen_while_slurm_made_its_cgroups_gets_all_of_them(tmp_path: Path) -> None:
+    make_node(tmp_path)
+    add_step(tmp_path, 5, "batch", version=1)
+    memory = tmp_path / "sys/fs/cgroup/memory/slurm"
+    later, task = memory.rename(tmp_path / "later"), tmp_path / "proc/151"
+    waits = task.rename(tmp_path / "not yet")  # the freezer comes first, and the tasks after all controllers
+    processes = Processes(str(tmp_path))
+    steps = Steps(processes, Cgroups(str(tmp_path)))
+    processes.scan()
+    (step,) = steps.sample()
+    assert "step_memory_limit_bytes" not in step.figures
+    later.rename(memory)
+    waits.rename(task)
+    processes.scan()
+    (step,) = steps.sample()
+    assert step.figures["step_memory_limit_bytes"] == 4_000_000
+
+
 def test_names_of_processes_may_hold_anything() -> None:
     found = parse_stat("7 (a) R (b) S 1 7 7 0 -1 4 1 2 3 4 50 60 70 80 20 0 9 0 1234 5 6 7\n")
     assert (found.pid, found.name, found.state, found.parent) == (7, "a) R (b", "S", 1)

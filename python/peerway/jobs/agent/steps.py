@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from peerway.jobs.agent.cgroups import Cgroup, Cgroups
@@ -20,6 +21,7 @@ class Step:
     daemon: int
     start: int
     cgroup: Cgroup | None = None
+    begun: bool = False  # a task of it was seen
     pids: list[int] = field(default_factory=list)
     cores: list[int] | None = None
     figures: Figures = field(default_factory=dict)
@@ -49,7 +51,9 @@ class Steps:
             if self._is_fork(daemon, job, name):
                 continue
             step = self._known.get((job, name, daemon.start)) or Step(job, name, daemon.pid, daemon.start)
-            if step.cgroup is None:  # the daemon makes it a moment after it began
+            # The daemon makes one cgroup after the other; all are there once its first task runs.
+            if step.cgroup is None or not step.begun:
+                step.begun = bool(self._tasks(step, self._processes.below(daemon.pid)))
                 step.cgroup = self._cgroups.find(job, name, self._processes.cgroup(daemon.pid))
             found[step.key] = step
         self._known = found
@@ -62,13 +66,19 @@ class Steps:
         parent = self._processes.table.get(daemon.parent)
         return parent is not None and parent.name == "slurmstepd"
 
+    def _tasks(self, step: Step, pids: Iterable[int]) -> list[int]:
+        """Those of the processes that are the step's own programs. Before its exec a task is a slurmstepd."""
+        table = self._processes.table
+        return sorted(
+            pid for pid in pids if pid in table and pid != step.daemon and table[pid].name != "slurmstepd"
+        )
+
     def _measure(self, step: Step) -> None:
         table = self._processes.table
         pids = set(self._processes.below(step.daemon))
         if step.cgroup is not None:
             pids.update(step.cgroup.pids())
-        pids.discard(step.daemon)
-        step.pids = sorted(pid for pid in pids if pid in table and table[pid].name != "slurmstepd")
+        step.pids = self._tasks(step, pids)
         inside = [table[pid] for pid in step.pids]
         if step.cores is None and inside:
             step.cores = self._processes.cpus_allowed(inside[0].pid)
