@@ -151,9 +151,8 @@ class Site:
         said = [f"{node}: {len(self.batches(node))} batches" for node in self.nodes]
         for command in ("squeue -t all -o '%i %T %r %N'", "sinfo -N -o '%N %T %E'"):
             said.append(self.cluster.run("sh", "-c", command).stdout)
-        return "\n".join(
-            said + [f"{path.name}: {path.read_text()[-600:]}" for path in self.folder.glob("*.log")]
-        )
+        logs = [*self.folder.glob("*.log"), *sorted((self.cluster.folder / "log").glob("slurm*.log"))]
+        return "\n".join(said + [f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in logs])
 
     # within
 

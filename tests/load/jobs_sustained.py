@@ -1,0 +1,153 @@
+"""The server of jobs under agents that send for minutes: its CPU time, memory and disk, minute by minute.
+
+    nice -n 12 python tests/load/jobs_sustained.py --nodes 250 --minutes 12 --out results/jobs/sustained.jsonl
+
+Each node sends one batch each 10 s, spread over the 10 s, and runs a job with 8 GPUs, so the server judges
+meanwhile. At the end every batch that was acknowledged must be in the database.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from jobs_load import CORES, GPUS, SERVE, STEPS, batch, connected, cpu_of, peak_of, post
+
+from peerway.jobs.batch import Batch, Facts, Gpu, Interval, encode
+from peerway.jobs.frames import frame
+from peerway.jobs.monitor import Monitor
+from peerway.jobs.serve.people import People
+
+PERIOD_S = 10
+PORT = 18741
+SENDERS = 8
+
+
+def first_of(node: str, number: int, made: Batch) -> Batch:
+    """The first batch of a node: what it is, and the job that has all of it."""
+    made.facts = Facts(
+        CORES, 1 << 39, PERIOD_S * 1000, "v2", "1", gpus=[Gpu(each) for each in made.samples["gpu"].devices]
+    )
+    start, job = made.wall_ms - 60_000, 1000 + number
+    made.intervals = [
+        Interval(
+            "a", job, start, user=f"user{number % 50}", cpus=CORES, cores=list(range(CORES)),
+            gpus=made.samples["gpu"].devices, memory_bytes=1 << 38,
+        ),
+        *(Interval(f"s{slot}", job, start, step=str(slot), slot=slot) for slot in range(STEPS)),
+    ]  # fmt: skip
+    return made
+
+
+def send(names: list[str], tokens: list[str], first: int, minutes: float) -> int:
+    """One sender's nodes, one after the other over each 10 s; how many batches were acknowledged."""
+    connection = connected(PORT)
+    begun, done, end = time.monotonic(), 0, minutes * 60
+    seq = 0
+    while time.monotonic() - begun < end:
+        seq += 1
+        for place, (name, token) in enumerate(zip(names, tokens, strict=True)):
+            due = begun + (seq - 1 + place / len(names)) * PERIOD_S
+            time.sleep(max(0.0, due - time.monotonic()))
+            now = int(time.time() * 1000)
+            made = batch(name, seq, now)
+            if seq == 1:
+                made = first_of(name, first + place, made)
+            post(connection, frame(encode(made)), token, now, seq)
+            done += 1
+    return done
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def resident_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def sustained(folder: Path, nodes: int, minutes: float) -> dict[str, Any]:
+    monitor = Monitor(folder)
+    people = People(monitor.jobs)
+    names = [f"node{n:04}" for n in range(nodes)]
+    tokens = [people.make_token("", ["agent"], time.time(), name) for name in names]
+    monitor.close()
+    server = subprocess.Popen([sys.executable, *SERVE, f"127.0.0.1:{PORT}", "--data", str(folder)])
+    try:
+        connected(PORT).close()
+        idle, begun = cpu_of(server.pid), time.time()
+        series = []
+        share = -(-nodes // SENDERS)
+        with ThreadPoolExecutor(SENDERS) as pool:
+            work = [
+                pool.submit(send, names[at : at + share], tokens[at : at + share], at, minutes)
+                for at in range(0, nodes, share)
+            ]
+            before = idle
+            while not all(each.done() for each in work):
+                time.sleep(60)
+                now = cpu_of(server.pid)
+                series.append(
+                    {
+                        "cpu_s": round(now - before, 2),
+                        "resident": resident_of(server.pid),
+                        "disk": size_of(folder),
+                    }
+                )
+                before = now
+                print(json.dumps(series[-1]), flush=True)
+            sent = sum(each.result() for each in work)
+        cpu, wall, peak = cpu_of(server.pid) - idle, time.time() - begun, peak_of(server.pid)
+    finally:
+        server.terminate()
+        server.wait(60)
+    kept = kept_of(folder)
+    if kept != sent:
+        raise SystemExit(f"{sent} batches were acknowledged and {kept} are kept")
+    return {
+        "test": "sustained ingest", "nodes": nodes, "gpus": nodes * GPUS, "wall_s": wall, "batches": sent,
+        "cpu_s": cpu, "of_one_core": cpu / wall, "of_one_core_for_1000_nodes": cpu / wall / nodes * 1000,
+        "peak_bytes": peak, "minutes": series, "note": "values are random, the worst case for compression",
+    }  # fmt: skip
+
+
+def kept_of(folder: Path) -> int:
+    monitor = Monitor(folder)
+    rows = monitor.jobs.reader.execute("SELECT ranges FROM received").fetchall()
+    judged = monitor.jobs.reader.execute("SELECT count(*) FROM verdicts").fetchone()[0]
+    monitor.close()
+    print(f"{judged} jobs were judged")
+    return sum(last - first + 1 for row in rows for first, last in json.loads(row["ranges"]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=250)
+    parser.add_argument("--minutes", type=float, default=12)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        record = sustained(Path(folder), options.nodes, options.minutes)
+    record |= {
+        "cpus": os.cpu_count(), "python": platform.python_version(), "machine": platform.machine(),
+        "load": os.getloadavg()[0], "command": " ".join(["python", *sys.argv]), "time": time.time(),
+    }  # fmt: skip
+    print(json.dumps(record, indent=1))
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with options.out.open("a") as file:
+        file.write(json.dumps(record) + "\n")
+
+
+if __name__ == "__main__":
+    main()
