@@ -17,6 +17,7 @@ from peerway.jobs.rules.template import duration, filled, size, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 CPU = "step_cpu_user_seconds_total"
 GPU = "gpu_utilization_ratio"
@@ -333,3 +334,21 @@ def test_texts_are_filled(text: str, language: str, written: str) -> None:
     assert filled(text, figures, language) == written
     assert duration(59, "en") == "59\u00a0s"
     assert size(0, "en") == "0\u00a0B"
+
+
+@pytest.mark.parametrize(
+    ("defaults", "idle_hours"), [("", 1), ('idle_window = "40m"', 0), ("idle = 0.95", 2)]
+)
+def test_the_rules_say_what_idle_hours_are(tmp_path: Path, defaults: str, idle_hours: float) -> None:
+    monitor = Monitor(tmp_path, clock=lambda: START + 90_000.0)
+    put(monitor, Job(1, {GPU: lambda _, minute: 0.0 if minute % 60 < 30 else 0.9}, gpus=1, node_gpus=4))
+    run = monitor.jobs.run("1")
+    assert run is not None
+    spent = monitor.judge(run, rules_of(f"[defaults]\n{defaults}")).hours
+    assert spent.idle_gpu_hours == pytest.approx(idle_hours, abs=0.1)
+    monitor.close()
+
+
+def test_what_idle_is_must_be_a_figure() -> None:
+    with pytest.raises(BadRules, match="idle_window"):
+        rules_of('[defaults]\nidle_window = "long"')

@@ -334,3 +334,37 @@ def test_a_batch_is_filed_once(tmp_path: Path) -> None:
     assert cpu is not None
     assert cpu[0].mean() == pytest.approx(3.0)
     monitor.close()
+
+
+# -- what is judged when
+
+
+def test_a_verdict_waits_for_agents_that_are_behind_and_late_samples_are_judged(tmp_path: Path) -> None:
+    end = START + 30 * 60
+    job = Job(9, {"step_cpu_user_seconds_total": 3.0}, minutes=30)
+    now = [end + 3000.0]
+    monitor = Monitor(tmp_path, clock=lambda: now[0])
+    early, late = job.batches()[:6], job.batches()[6:]
+    early[0].batch.intervals[0].end_ms = early[0].batch.intervals[1].end_ms = None
+    late[-1].batch.intervals = job.batches()[0].batch.intervals  # the agent learnt the end last
+    monitor.jobs.update([job.run()])
+    for each in early:
+        monitor.samples.put([each])
+        monitor.jobs.file([each], monitor.late_ms())
+    assert monitor.judge_due() == 0  # the server was away, and the agent's spool is on its way
+    now[0] = end + 3700.0  # it seems that the agent is gone
+    assert monitor.judge_due() == 1
+    run = monitor.jobs.run("9")
+    assert run is not None
+    assert run.verdict == "no data"
+    assert monitor.judge_due() == 0
+    monitor.samples.put(late)
+    monitor.jobs.file(late, monitor.late_ms())
+    assert monitor.judge_due() == 1
+    run = monitor.jobs.run("9")
+    assert run is not None
+    assert run.verdict == "inefficient"
+    assert run.cpu_efficiency == pytest.approx(3 / 8)
+    monitor.jobs.file(late, monitor.late_ms())  # once more: nothing new
+    assert monitor.judge_due() == 0
+    monitor.close()

@@ -16,11 +16,10 @@ from peerway.jobs.rules.job_fields import job_fields
 from peerway.jobs.rules.load import SHIPPED, BadRules, RuleSet, read_rules
 from peerway.jobs.store.chunks import ChunkStore
 from peerway.jobs.store.jobs import JobStore
+from peerway.jobs.store.pending import SETTLE, due
 from peerway.jobs.store.runs import Run
 from peerway.jobs.store.samples import Policy, Samples
-from peerway.jobs.store.verdicts import due, keep, keep_rules
-
-JUDGE_EVERY = 300.0  # seconds between the verdicts on a run that goes on
+from peerway.jobs.store.verdicts import keep, keep_rules
 
 
 class Monitor:
@@ -90,10 +89,14 @@ class Monitor:
     def judge_due(self) -> int:
         """Judge what is to be judged and keep it; how many."""
         now = self.clock()
-        judged = [(run, self.judge(run)) for run in due(self.jobs, now, JUDGE_EVERY)]
+        judged = [(run, self.judge(run)) for run in due(self.jobs, now)]
         if judged:
             keep(self.jobs, judged, now)
         return len(judged)
+
+    def late_ms(self) -> int:
+        """Batches that were made before this moment come late: verdicts did not wait for them."""
+        return int((self.clock() - SETTLE * self.jobs.period()) * 1000)
 
     def tidy(self) -> None:
         """Seal, thin and drop samples."""
@@ -102,7 +105,7 @@ class Monitor:
     def work(self, stop: threading.Event, failed: Callable[[str, Exception], None]) -> None:
         """Judge and tidy until told to stop. What fails is reported and tried again."""
         tidied = 0.0
-        while not stop.wait(5):
+        while not stop.wait(self.jobs.period() / 2):
             for what, step in (("rules", self.reload), ("judging", self.judge_due)):
                 try:
                     step()

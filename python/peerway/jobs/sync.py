@@ -11,8 +11,12 @@ import re
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
+from peerway.jobs import vanished
+from peerway.jobs.agent.slurm import expand_hosts
+from peerway.jobs.scripts import Scripts
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import FINISHED, Run
 
@@ -64,20 +68,30 @@ def asked(*command: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def once(store: JobStore, now: float | None = None) -> None:
+def once(store: JobStore, scripts: Scripts) -> None:
     """Bring the store to what Slurm says. Raises SlurmFailed."""
-    now = time.time() if now is None else now
+    now = time.time()
     jobs = [job for job in asked("squeue", "--all", "--states=all").get("jobs", []) if isinstance(job, dict)]
     nodes = [node for node in asked("sinfo", "--all").get("nodes", []) if isinstance(node, dict)]
-    take(store, jobs, nodes, now)
+    scripts.fetch(store, take(store, jobs, nodes, now))
+    if scripts.refused:
+        raise SlurmFailed(scripts.refused)
 
 
-def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]], now: float) -> None:
-    """File the jobs and nodes of these answers."""
+def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]], now: float) -> list[Run]:
+    """File the jobs and nodes of these answers, and give the runs."""
+    known = {node["name"]: node for node in nodes if isinstance(node.get("name"), str)}
     runs = [run for job in jobs if (run := run_of(job)) is not None]
+    for run in runs:
+        held = [known[node] for node in expand_hosts(run.node_list) if node in known]
+        run.node_type = _types(type_of(node) for node in held)
+        if run.gpus and not run.gpu_type:  # where accounting counts GPUs without their types
+            run.gpu_type = _types(gpu_type_of(node) for node in held)
     store.update(run for run in runs if run.started is not None and run.state not in WAITING)
+    vanished.close(store, {(run.job, run.restart) for run in runs}, now)
     body = json.dumps(cluster_of(runs, nodes), separators=(",", ":"))
     store.write("INSERT OR REPLACE INTO cluster VALUES (1, ?, ?)", (now, body))
+    return runs
 
 
 def run_of(job: dict[str, Any]) -> Run | None:
@@ -161,10 +175,27 @@ def node_of(node: dict[str, Any]) -> dict[str, Any]:
         "gpus": gpus,
         "gpus_busy": busy,
         "gpus_blocked": blocked,
-        "gpu_type": gres[0][0] if gres else "",
+        "gpu_type": gpu_type_of(node),
         "reason": _text(node.get("reason"))[:200],
         "partitions": _words(node.get("partitions")),
     }
+
+
+def type_of(node: dict[str, Any]) -> str:
+    """A node's type: its first feature in slurm.conf; without one the type of its GPUs."""
+    told = node.get("features")
+    features = told.split(",") if isinstance(told, str) else told if isinstance(told, list) else []
+    return str(features[0])[:64] if features and features[0] else gpu_type_of(node)
+
+
+def gpu_type_of(node: dict[str, Any]) -> str:
+    """The type of a node's GPUs, as slurm.conf calls it; empty without."""
+    gres = _GRES.findall(_text(node.get("gres")))
+    return gres[0][0] if gres else ""
+
+
+def _types(found: Iterable[str]) -> str:
+    return ",".join(sorted(set(found) - {""}))
 
 
 def _count(gres: list[tuple[str, str]]) -> int:

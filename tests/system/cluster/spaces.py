@@ -10,9 +10,11 @@ import ctypes
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -78,6 +80,17 @@ class Space:
             if Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
                 break
             time.sleep(0.01)
+
+
+def in_network(space: Space) -> ThreadPoolExecutor:
+    """One thread of this process whose sockets are in the space's network."""
+
+    def enter() -> None:
+        with Path(f"/proc/{space.pid}/ns/net").open() as network:
+            if _libc.setns(network.fileno(), _CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), f"cannot enter the network of {space.name}")
+
+    return ThreadPoolExecutor(1, initializer=enter)
 
 
 def connect(head: Space, nodes: dict[str, Space], head_address: str, addresses: dict[str, str]) -> None:

@@ -97,7 +97,9 @@ def judge(rules: RuleSet, measured: Measured, fields: Mapping[str, Any]) -> Verd
     findings.sort(
         key=lambda each: (-SEVERITIES.index(each.severity), -each.frees_gpu_hours, -each.frees_core_hours)
     )
-    return _verdict(rules, hours(measured), findings, undecided, broken, blind, judged > 0)
+    return _verdict(
+        rules, hours(measured, rules.idle, rules.idle_window), findings, undecided, broken, blind, judged > 0
+    )
 
 
 def _verdict(

@@ -10,8 +10,6 @@ from peerway.jobs.measured import Measured
 from peerway.jobs.series import Series
 
 HOUR = 3600.0
-IDLE_GPU = 0.01  # utilization
-IDLE_WINDOW = 600.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -29,8 +27,8 @@ class Hours:
     gpu_coverage: float | None
 
 
-def hours(measured: Measured) -> Hours:
-    """The hours and efficiencies of a run."""
+def hours(measured: Measured, idle: float, window: float) -> Hours:
+    """The hours and efficiencies of a run; a GPU is idle at or below `idle` for at least `window`."""
     run = measured.run
     elapsed = run.elapsed(measured.now)
     cpu, gpu, memory = measured["step.cpu"], measured["gpu.utilization"], measured["step.memory"]
@@ -46,7 +44,7 @@ def hours(measured: Measured) -> Hours:
         idle_core_hours=core_hours * cpu_coverage * max(0.0, 1 - cpu_efficiency)
         if cpu_efficiency is not None
         else 0,
-        idle_gpu_hours=idle_seconds(gpu or ()) / HOUR,
+        idle_gpu_hours=idle_seconds(gpu or (), idle, window) / HOUR,
         cpu_efficiency=cpu_efficiency,
         gpu_efficiency=_mean(gpu),
         memory_efficiency=peak / run.memory if peak is not None and run.memory else None,
@@ -55,10 +53,10 @@ def hours(measured: Measured) -> Hours:
     )
 
 
-def idle_seconds(gpus: tuple[Series, ...]) -> float:
-    """The sum over the GPUs of the unbroken times of at least IDLE_WINDOW at or below IDLE_GPU."""
-    runs = (run for series in gpus for run in series.runs_at_most(IDLE_GPU))
-    return sum(to - start for start, to in runs if to - start >= IDLE_WINDOW)
+def idle_seconds(gpus: tuple[Series, ...], idle: float, window: float) -> float:
+    """The sum over the GPUs of the unbroken times of at least `window` at or below `idle`."""
+    runs = (run for series in gpus for run in series.runs_at_most(idle))
+    return sum(to - start for start, to in runs if to - start >= window)
 
 
 def _sum(of: tuple[Series, ...] | None, figure: object) -> float | None:

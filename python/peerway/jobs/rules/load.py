@@ -34,20 +34,21 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d|KiB|MiB|GiB|TiB)")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _RULE_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _KEYS = {
-    "name",
-    "tag",
-    "severity",
-    "state",
-    "applies",
-    "parameters",
-    "values",
-    "condition",
-    "frees",
-    "conclusion",
-    "advice",
-    "for",
-    "script",
+    *(
+        "name",
+        "tag",
+        "severity",
+        "state",
+        "applies",
+        "parameters",
+        "values",
+        "condition",
+        "frees",
+        "conclusion",
+    ),
+    *("advice", "for", "script"),
 }
+IDLE = {"idle": 0.01, "idle_window": 600.0}  # where a file does not say
 _CHOOSERS = ("partition", "node_type", "gpu_type")
 
 
@@ -103,11 +104,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """All rules of a file; `hash` names this version of it."""
+    """All rules of a file; `hash` names this version of it. `idle` and `idle_window` define idle hours."""
 
     hash: str
     text: str
     rules: tuple[Rule, ...]
+    idle: float
+    idle_window: float
 
 
 def read_rules(path: Path = SHIPPED) -> RuleSet:
@@ -130,7 +133,7 @@ def rules_of(text: str) -> RuleSet:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadRules(str(error)) from None
     reader = _Reader(text, content)
-    return RuleSet(_hash(text), text, tuple(reader.rules()))
+    return RuleSet(_hash(text), text, tuple(reader.rules()), *reader.idle())
 
 
 def _hash(text: str) -> str:
@@ -143,6 +146,14 @@ class _Reader:
     def __init__(self, text: str, content: dict[str, Any]) -> None:
         self._text, self._content = text, content
         self._rule = ""
+
+    def idle(self) -> tuple[float, float]:
+        """The utilization at or below which a GPU is idle, and the seconds from which on that counts."""
+        defaults = IDLE | self._parameters(self._table(self._content, "defaults"), "defaults")
+        for name in IDLE:
+            if not isinstance(defaults[name], (int, float)):
+                self._refuse(f"{name} of the defaults is a number or a duration")
+        return float(defaults["idle"]), float(defaults["idle_window"])
 
     def rules(self) -> Iterator[Rule]:
         unknown = set(self._content) - {"defaults", "for", "rule"}

@@ -105,9 +105,11 @@ def router(state: State) -> APIRouter:
     def one(
         request: Request, job: JobId, restart: Annotated[int | None, Query(ge=0, le=1 << 31)] = None
     ) -> dict[str, Any]:
-        """A job with its verdict and the evidence for it."""
-        run = run_for(access.person(request), job, restart)
-        return {**state_of(run), "verdict": verdict_of(monitor.jobs, run)}
+        """A job with its verdict and the evidence for it; its script for its owner and administrators."""
+        viewer = access.person(request)
+        run = run_for(viewer, job, restart)
+        script = run.script if viewer.may_read_script(run) else ""
+        return {**state_of(run), "script": script, "verdict": verdict_of(monitor.jobs, run)}
 
     @api.get("/jobs/{job}/series", tags=["jobs"])
     def series(
@@ -164,7 +166,7 @@ def router(state: State) -> APIRouter:
 
 
 def state_of(run: Run) -> dict[str, Any]:
-    """A run as the API shows it."""
+    """A run as the API lists it."""
     from dataclasses import asdict
 
     found = asdict(run)

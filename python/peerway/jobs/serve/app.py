@@ -13,6 +13,7 @@ from fastapi.staticfiles import StaticFiles
 
 from peerway.jobs import sync
 from peerway.jobs.monitor import Monitor
+from peerway.jobs.scripts import Scripts
 from peerway.jobs.serve import api, pages
 from peerway.jobs.serve.access import Access, Portal
 from peerway.jobs.serve.errors import add_errors
@@ -29,7 +30,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-ASK_SLURM_S = 30
+ASK_SLURM = 3  # in sampling periods: twice a minute
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -105,10 +106,10 @@ async def _beside(state: State, work: bool, slurm: bool) -> AsyncIterator[None]:
 
 def _ask_slurm(monitor: Monitor, stop: threading.Event) -> None:
     """Ask now and then; what fails is reported once, until it works again."""
-    told = ""
+    told, scripts = "", Scripts()
     while True:
         try:
-            sync.once(monitor.jobs)
+            sync.once(monitor.jobs, scripts)
             told = ""
         except sync.SlurmFailed as error:
             if str(error) != told:
@@ -116,7 +117,7 @@ def _ask_slurm(monitor: Monitor, stop: threading.Event) -> None:
             told = str(error)
         except Exception as error:
             _report("asking Slurm", error)
-        if stop.wait(ASK_SLURM_S):
+        if stop.wait(max(1.0, ASK_SLURM * monitor.jobs.period())):
             return
 
 

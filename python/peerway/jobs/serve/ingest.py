@@ -118,4 +118,4 @@ class Ingest:
         new = [each for each in batches if not jobs.known(each.batch.node, each.batch.stream, each.batch.seq)]
         if new:
             self._monitor.samples.put(new)
-            jobs.file(new)
+            jobs.file(new, self._monitor.late_ms())

@@ -161,6 +161,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
             viewer,
             run=run,
             verdict=verdict_of(monitor.jobs, run),
+            script=printable(run.script, lines=True) if viewer.may_read_script(run) else "",
             plot_titles=titles,
             restarts=monitor.jobs.restarts(job),
         )

@@ -41,6 +41,10 @@ class Viewer:
         """Own jobs, those of accounts that they manage, as an administrator all."""
         return self.is_admin or run.user == self.name or run.account in self.accounts
 
+    def may_read_script(self, run: Run) -> bool:
+        """The owner and administrators, as in Slurm: a script may hold what a manager need not know."""
+        return self.is_admin or run.user == self.name
+
     def clause(self) -> tuple[str, list[str]]:
         """The same as a condition of SQL, with its values."""
         if self.is_admin:

@@ -38,6 +38,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "limit": ("Time limit", "Лимит времени"),
     "waited": ("Waited", "Ожидание"),
     "nodes": ("Nodes", "Узлы"),
+    "node_type": ("Node type", "Тип узла"),
+    "batch_script": ("Batch script", "Скрипт задания"),
     "cores": ("Cores", "Ядра"),
     "gpus": ("GPUs", "GPU"),
     "memory": ("Memory", "Память"),

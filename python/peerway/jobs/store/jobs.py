@@ -13,12 +13,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from peerway.jobs.batch import Interval
+from peerway.jobs.store.pending import judge_again
 from peerway.jobs.store.ranges import Ranges, add, has
 from peerway.jobs.store.runs import COLUMNS, FROM_SLURM, Run, of_row, row_of
-from peerway.jobs.store.samples import Filed
+from peerway.jobs.store.samples import Filed, time_ms
 from peerway.jobs.store.schema import VERSIONS, bring_up, opened
 from peerway.jobs.store.transaction import transaction
 
@@ -35,6 +37,7 @@ class JobStore:
         self.lock = threading.RLock()
         self.writer = opened(path)
         bring_up(self.writer, VERSIONS)
+        self.newest: dict[str, int] = {}  # node -> the time of its newest batch since the server began
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
 
@@ -65,20 +68,28 @@ class JobStore:
         """Whether this batch is kept already."""
         return has(self._ranges(self.reader, node, stream), seq)
 
-    def file(self, batches: Iterable[Filed]) -> None:
-        """Keep the intervals, notes and facts of batches, and that these have come: all or nothing."""
+    def file(self, batches: Iterable[Filed], late_ms: int = 0) -> None:
+        """Keep the intervals, notes and facts of batches, and that these have come: all or nothing. What
+        ended while batches from before `late_ms` were made is judged anew.
+        """
         with self.lock, transaction(self.writer) as base:
             streams: dict[tuple[str, str], Ranges] = {}
+            late: dict[str, list[int]] = {}
             for filed in batches:
                 batch = filed.batch
                 key = (batch.node, batch.stream)
                 ranges = streams.setdefault(key, self._ranges(base, *key))
                 if add(ranges, batch.seq):
                     self._file_one(base, filed)
+                    if time_ms(filed) < late_ms:
+                        late.setdefault(batch.node, []).append(time_ms(filed))
+                self.newest[batch.node] = max(self.newest.get(batch.node, 0), time_ms(filed))
             base.executemany(
                 "INSERT OR REPLACE INTO received VALUES (?,?,?)",
                 [(*key, json.dumps(ranges, separators=(",", ":"))) for key, ranges in streams.items()],
             )
+            for node, times in late.items():
+                judge_again(base, node, min(times), max(times))
 
     @staticmethod
     def _ranges(base: sqlite3.Connection, node: str, stream: str) -> Ranges:
@@ -88,7 +99,7 @@ class JobStore:
         return json.loads(row["ranges"]) if row else []
 
     def _file_one(self, base: sqlite3.Connection, filed: Filed) -> None:
-        batch, told = filed.batch, filed.batch.wall_ms + filed.shift_ms
+        batch, told = filed.batch, time_ms(filed)
         for interval in batch.intervals:
             self._put_interval(base, batch.node, _shifted(interval, filed.shift_ms), told)
         base.executemany(
@@ -239,6 +250,11 @@ class JobStore:
             "AND (time <= :end OR kind = 'leftover') ORDER BY time LIMIT 1000",
             {"job": run.job, "start": start, "end": end},
         ).fetchall()
+
+    def period(self) -> float:
+        """Seconds between the samples of most nodes; 10 before any has told."""
+        rows = self.reader.execute("SELECT json_extract(facts, '$.interval_ms') FROM nodes")
+        return float(median([row[0] for row in rows] or [10_000])) / 1000
 
     def facts(self, node: str) -> dict[str, Any]:
         """What a node is; nothing where it has not said so."""

@@ -62,18 +62,3 @@ def verdict_of(store: JobStore, run: Run) -> dict[str, Any] | None:
         "SELECT body, judged FROM verdicts WHERE job = ? AND restart = ?", (run.job, run.restart)
     ).fetchone()
     return None if row is None else {**json.loads(row["body"]), "judged": row["judged"]}
-
-
-def due(store: JobStore, now: float, every: float, most: int = 200) -> list[Run]:
-    """Runs to judge: those that ended since, after a moment for late samples, and those that run, now and
-    then.
-    """
-    from peerway.jobs.store.runs import of_row
-
-    rows = store.reader.execute(
-        "SELECT * FROM jobs WHERE ended IS NULL AND started IS NOT NULL AND judged < :running "
-        "UNION ALL SELECT * FROM jobs WHERE ended > :oldest AND ended <= :settled AND judged < ended + 60 "
-        "LIMIT :most",
-        {"running": now - every, "settled": now - 60, "oldest": now - 14 * 86400, "most": most},
-    ).fetchall()
-    return [of_row(row) for row in rows]

@@ -1,0 +1,61 @@
+"""Which runs are to be judged now, and which once more."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from peerway.jobs.store.runs import Run, of_row
+
+if TYPE_CHECKING:
+    from peerway.jobs.store.jobs import JobStore
+
+# In sampling periods: between the verdicts on a run that goes on, and from a run's end to its verdict.
+EVERY, SETTLE = 30, 6
+# Seconds that a verdict waits for agents that are behind, as all are when the server was away.
+HOLD = 3600
+_OLDEST = 14 * 86_400  # seconds; what ended before is judged no more
+_MOST = 200  # at once
+
+
+def due(store: JobStore, now: float) -> list[Run]:
+    """Runs to judge: those that ended and whose agents have told all, and those that run, now and then."""
+    period = store.period()
+    rows = store.reader.execute(
+        "SELECT * FROM jobs WHERE ended IS NULL AND started IS NOT NULL AND judged < :running "
+        "UNION ALL SELECT * FROM jobs WHERE ended > :oldest AND ended <= :settled "
+        "AND judged < ended + :settle",
+        {
+            "running": now - EVERY * period,
+            "settle": SETTLE * period,
+            "settled": now - SETTLE * period,
+            "oldest": now - _OLDEST,
+        },
+    )
+    found: list[Run] = []
+    for row in rows:
+        run = of_row(row)
+        if run.ended is None or now >= run.ended + HOLD or not behind(store, run, store.newest):
+            found.append(run)
+            if len(found) == _MOST:
+                break
+    return found
+
+
+def behind(store: JobStore, run: Run, newest: Mapping[str, int]) -> bool:
+    """Whether an agent of an ended run has yet to tell of its last moments."""
+    ended = int((run.ended or 0) * 1000)
+    nodes = {part["node"] for part in store.intervals(run)}
+    return any(newest.get(node, 0) < ended for node in nodes)
+
+
+def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int) -> None:
+    """Runs that were on a node in this time, ended and are judged: their samples have come only now."""
+    base.execute(
+        "UPDATE jobs SET judged = 0 "
+        "WHERE judged > 0 AND started <= :last / 1000.0 AND ended >= :first / 1000.0 "
+        "AND job IN (SELECT job FROM intervals WHERE node = :node AND step IS NULL AND start <= :last "
+        "AND coalesce(end, :last) >= :first)",
+        {"node": node, "first": first_ms, "last": last_ms},
+    )

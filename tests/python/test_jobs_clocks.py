@@ -1,0 +1,155 @@
+"""What reaches the server from nodes whose clocks are wrong or are set, and from nodes that reboot, as data.
+
+A job keeps 3 cores busy for half an hour; whatever the node's clock says, its samples are found in its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from jobs_scene import START, Job
+
+from peerway.jobs.batch import Batch, encode
+from peerway.jobs.clock import Sent
+from peerway.jobs.frames import frame
+from peerway.jobs.measured import Measured
+from peerway.jobs.monitor import Monitor
+from peerway.jobs.serve.ingest import Ingest
+from peerway.jobs.serve.live import Live
+
+CPU = "step_cpu_user_seconds_total"
+MINUTES, USED = 30, 3.0
+BOOTS = [f"{n}0000000-0000-4000-8000-000000000000" for n in range(3)]
+
+
+@dataclass
+class Clocked:
+    """A monitor whose clock the test sets."""
+
+    folder: Path
+    now: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.monitor = Monitor(self.folder, clock=lambda: self.now)
+
+    def deliver(self, *posts: tuple[float, Sent, list[Batch]]) -> None:
+        """POSTs as agents make them: when, what the node's clocks say then, and the batches."""
+
+        async def run() -> None:
+            def failed(what: str, error: Exception) -> None:
+                raise AssertionError(what) from error
+
+            ingest = Ingest(self.monitor, Live(), failed)
+            writer = asyncio.create_task(ingest.write())
+            for self.now, sent, batches in posts:
+                body = b"".join(frame(encode(each)) for each in batches)
+                answer = await ingest.post(batches[0].node, body, sent.header())
+                assert answer["acknowledged"] == batches[-1].seq
+            writer.cancel()
+            with suppress(asyncio.CancelledError):
+                await writer
+
+        asyncio.run(run())
+
+    def run(self, job: int, restart: int = 0) -> Measured:
+        found = self.monitor.jobs.run(str(job), restart)
+        assert found is not None
+        return self.monitor.measured(found)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Clocked]:
+    made = Clocked(tmp_path)
+    yield made
+    made.monitor.close()
+
+
+def at_minutes(job: Job) -> list[tuple[float, Batch]]:
+    """Its batches with the true times at which they are made."""
+    batches = [each.batch for each in job.batches()]
+    whole, step = batches[0].intervals
+    batches[0].intervals = [replace(whole, end_ms=None), replace(step, end_ms=None)]
+    batches[-1].intervals = [whole, step]
+    return [(each.wall_ms / 1000, each) for each in batches]
+
+
+def shifted(batch: Batch, by_s: float) -> Batch:
+    """As a node says it whose clock is wrong by so much."""
+    by = int(by_s * 1000)
+    intervals = [
+        replace(each, start_ms=each.start_ms + by, end_ms=None if each.end_ms is None else each.end_ms + by)
+        for each in batch.intervals
+    ]
+    return replace(batch, wall_ms=batch.wall_ms + by, intervals=intervals)
+
+
+def right(found: Measured, minutes: int = MINUTES, used: float = USED, start: float = START) -> None:
+    """The run has its own time, no gap in it, and no use but its own."""
+    assert found.run.started == pytest.approx(start, abs=1)
+    assert found.run.ended == pytest.approx(start + minutes * 60, abs=1)
+    (cpu,) = found["step.cpu"] or ()
+    assert cpu.mean() == pytest.approx(used)
+    assert cpu.covered > 0.9 * cpu.seconds
+
+
+CLOCKS: dict[str, Callable[[float], float]] = {  # how wrong at which minute
+    "right": lambda minute: 0.0,
+    "an hour fast": lambda minute: 3600.0,
+    "two days slow": lambda minute: -172_800.0,
+    "set forwards": lambda minute: 3600.0 if minute >= 10 else 0.0,
+    "set backwards": lambda minute: -3600.0 if minute >= 10 else 0.0,
+    "set twice": lambda minute: 3600.0 if 10 <= minute < 20 else -900.0 if minute >= 20 else 0.0,
+    "put right": lambda minute: 86_400.0 if minute < 10 else 0.0,
+}
+
+
+@pytest.mark.parametrize("clock", CLOCKS.values(), ids=list(CLOCKS))
+def test_a_clock_that_is_wrong_or_set_moves_no_sample(
+    server: Clocked, clock: Callable[[float], float]
+) -> None:
+    for at, batch in at_minutes(Job(7, {CPU: USED}, minutes=MINUTES)):
+        wrong = clock((at - START) / 60)
+        sent = Sent(int((at + wrong) * 1000), batch.mono_ms, batch.boot)
+        server.deliver((at, sent, [shifted(batch, wrong)]))
+    server.now = START + 7200.0
+    right(server.run(7))
+
+
+@pytest.mark.parametrize("clock", CLOCKS.values(), ids=list(CLOCKS))
+def test_and_none_of_a_spool_that_is_sent_an_hour_later(
+    server: Clocked, clock: Callable[[float], float]
+) -> None:
+    made = at_minutes(Job(7, {CPU: USED}, minutes=MINUTES))
+    batches = [shifted(batch, clock((at - START) / 60)) for at, batch in made]
+    later, wrong = made[-1][0] + 3600, clock(MINUTES + 60)
+    sent = Sent(int((later + wrong) * 1000), made[-1][1].mono_ms + 3_600_000, made[-1][1].boot)
+    server.deliver((later, sent, batches))
+    server.deliver((later + 5, sent, batches))  # its answer was lost
+    right(server.run(7))
+
+
+def test_a_node_that_reboots_counts_from_zero_and_charges_nobody(server: Clocked) -> None:
+    """The first run is cut off by a reboot, told of after it; the job runs again with the same id and slot."""
+    first = at_minutes(Job(7, {CPU: USED}, minutes=MINUTES))
+    again = START + 40 * 60
+    second = [
+        (at + 40 * 60, replace(shifted(batch, 40 * 60), seq=batch.seq + 100, boot=BOOTS[1]))
+        for at, batch in at_minutes(Job(7, {CPU: 1.0}, minutes=MINUTES))
+    ]
+    for _, batch in first:
+        batch.boot = BOOTS[0]
+    for _, batch in second:  # of its own boot
+        batch.intervals = [replace(each, id=f"{each.id}b", restart=1) for each in batch.intervals]
+    told_after = Sent(int(again * 1000), 30_000, BOOTS[1])
+    server.deliver((again, told_after, [batch for _, batch in first]))
+    for at, batch in second:
+        server.deliver((at, Sent(int(at * 1000), batch.mono_ms, batch.boot), [batch]))
+    server.now = START + 2 * 7200.0
+    assert server.monitor.jobs.restarts("7") == [0, 1]
+    right(server.run(7, 0))
+    right(server.run(7, 1), used=1.0, start=again)

@@ -1,0 +1,95 @@
+"""Runs whose end Slurm did not tell, as after the server was away or for a requeued job; types of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs_scene import BOOT, filed
+
+from peerway.jobs import sync
+from peerway.jobs.batch import Batch, Interval
+from peerway.jobs.store.jobs import JobStore
+
+NODES = [{"name": "n1", "state": "mixed", "cpus": 64, "alloc_cpus": 8, "features": ["milan", "ib"]}]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[JobStore]:
+    made = JobStore(tmp_path / "jobs.db")
+    yield made
+    made.close()
+
+
+def job(number: int, state: str = "RUNNING", restart: int = 0, **more: Any) -> dict[str, Any]:
+    return {
+        "job_id": number, "job_state": state, "user_name": "ann", "start_time": 1000, "restart_cnt": restart,
+        "nodes": "n1", "cpus": 8, "node_count": 1, **more,
+    }  # fmt: skip
+
+
+def held(store: JobStore, number: int, start: float, end: float | None, seq: int = 1) -> None:
+    """An agent tells of the job's allocation."""
+    interval = Interval(f"{number}.{start:g}", number, int(start * 1000), int(end * 1000) if end else None)
+    wall = int((end or start) * 1000)
+    store.file([filed(Batch("n1", "a" * 32, seq, BOOT, wall, 1000, intervals=[interval]))])
+
+
+def state_of(store: JobStore, number: int, restart: int = 0) -> tuple[str, float | None]:
+    run = store.run(str(number), restart)
+    assert run is not None
+    return run.state, run.ended
+
+
+def test_a_job_that_slurm_has_forgotten_ended_when_its_agent_says(store: JobStore) -> None:
+    sync.take(store, [job(7), job(8), job(9)], NODES, 1100)
+    held(store, 7, 1000, None)
+    held(store, 9, 1000, None, 2)
+    sync.take(store, [job(9)], NODES, 5000)
+    assert state_of(store, 7) == ("RUNNING", None)  # the agent's word is on its way
+    assert state_of(store, 8) == ("ENDED", 5000)  # nobody will tell more
+    held(store, 7, 1000, 1500, 3)
+    sync.take(store, [job(9)], NODES, 5030)
+    assert state_of(store, 7) == ("ENDED", 1500)
+    assert state_of(store, 9) == ("RUNNING", None)
+
+
+def test_what_slurm_tells_after_all_is_taken(store: JobStore) -> None:
+    sync.take(store, [job(7)], NODES, 1100)
+    sync.take(store, [], NODES, 1200)  # a controller that has just begun
+    sync.take(store, [job(7)], NODES, 1300)
+    assert state_of(store, 7) == ("RUNNING", None)
+
+
+def test_the_run_before_a_requeue_has_ended(store: JobStore) -> None:
+    sync.take(store, [job(7)], NODES, 1100)
+    held(store, 7, 1000, 1400)
+    sync.take(store, [job(7, "PENDING", 1)], NODES, 1410)
+    assert state_of(store, 7) == ("REQUEUED", 1400)
+    sync.take(store, [job(7, "RUNNING", 1, start_time=2000)], NODES, 2010)
+    assert state_of(store, 7) == ("REQUEUED", 1400)
+    assert state_of(store, 7, 1) == ("RUNNING", None)
+
+
+@pytest.mark.parametrize(
+    ("node", "type_"),
+    [
+        ({"features": ["milan", "ib"]}, "milan"),
+        ({"features": "milan,ib", "gres": "gpu:a100:4"}, "milan"),
+        ({"gres": "gpu:a100:4(S:0-1)"}, "a100"),
+        ({"gres": "gpu:4"}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_nodes_type(node: dict[str, Any], type_: str) -> None:
+    assert sync.type_of(node) == type_
+
+
+def test_a_jobs_node_type_is_of_its_nodes(store: JobStore) -> None:
+    nodes = [*NODES, {"name": "g1", "gres": "gpu:h100:8"}]
+    sync.take(store, [job(7, nodes="n1,g[1-2]")], nodes, 1100)
+    run = store.run("7")
+    assert run is not None
+    assert run.node_type == "h100,milan"

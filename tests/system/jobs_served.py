@@ -1,0 +1,122 @@
+"""A virtual cluster with agents on its nodes and the real server on its head: the whole monitor."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from cluster import Description
+from cluster.configuration import HEAD, HEAD_ADDRESS
+from cluster.spaces import in_network
+from jobs_site import PORT, ROOT, Site
+
+from peerway.jobs.monitor import Monitor
+from peerway.jobs.rules.load import SHIPPED
+from peerway.jobs.serve.people import People
+
+MONITOR = "monitor"  # the user that the server runs as
+
+
+def hurried(text: str, minute_s: float) -> str:
+    """Rules in which a minute lasts so many seconds: what the shipped ones say of hours shows in moments."""
+    seconds = {"m": minute_s, "h": 60 * minute_s}
+    return re.sub(r'"(\d+)([mh])"', lambda found: f'"{int(found[1]) * seconds[found[2]]:g}s"', text)
+
+
+class ServedSite(Site):
+    """Started like a Site; the server asks the cluster's Slurm and is reached over TLS."""
+
+    def __init__(self, description: Description, minute_s: float, options: tuple[str, ...] = ()) -> None:
+        super().__init__(description)
+        self.data = self.folder / "data"
+        self.data.mkdir()
+        self.rules = self.folder / "rules.toml"
+        self.rules.write_text(hurried(SHIPPED.read_text(), minute_s))
+        self._options = options
+        self._people: dict[str, str] = {}
+        self._inside: ThreadPoolExecutor | None = None
+        monitor = Monitor(self.data)
+        people = People(monitor.jobs)
+        for name, role in ((MONITOR, "user"), ("root", "admin")):
+            people.put(name, role)
+        self.tokens = {node: people.make_token("", ["agent"], time.time(), node) for node in self.nodes}
+        for name in (*description.users, "root"):
+            scopes = ["jobs:read", "cluster:read", *(["admin"] if name == "root" else [])]
+            self._people[name] = people.make_token(name, scopes, time.time())
+        monitor.close()
+
+    def start(self) -> None:
+        super().start()
+        self.wait("the server's answer", self.answers)
+
+    def start_receiver(self) -> None:
+        """The real server, as an ordinary user who owns its folder."""
+        uid = self.cluster.users[MONITOR]
+        for path in (self.data, *self.data.rglob("*"), self.folder / "key.pem"):
+            _own(path, uid)
+        # An ordinary user; it may read this repository, which in the tests lies in somebody's home.
+        ordinary = (
+            "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--inh-caps=+dac_read_search",
+            "--ambient-caps=+dac_read_search", "--",
+        )  # fmt: skip
+        self._receiver = self.cluster.popen(
+            HEAD, *ordinary, sys.executable, "-m", "peerway", "jobs", "serve", "--data", str(self.data),
+            "--listen", f"{HEAD_ADDRESS}:{PORT}", "--tls-cert", str(self.folder / "cert.pem"),
+            "--tls-key", str(self.folder / "key.pem"), "--rules", str(self.rules), *self._options,
+            log=self.folder / "server.log", PYTHONPATH=str(ROOT / "python"),
+        )  # fmt: skip
+
+    def answers(self) -> bool:
+        try:
+            self.get("root", "rules")
+        except OSError:
+            return False
+        return True
+
+    def get(self, who: str, path: str) -> Any:
+        """What the API answers to somebody; None for 404."""
+        if self._inside is None:
+            self._inside = in_network(self.cluster.spaces[HEAD])
+        return self._inside.submit(self._get, who, path).result()
+
+    def _get(self, who: str, path: str) -> Any:
+        request = urllib.request.Request(
+            f"https://{HEAD_ADDRESS}:{PORT}/api/v1/{path}",
+            headers={"Authorization": f"Bearer {self._people[who]}"},
+        )
+        trust = ssl.create_default_context(cafile=str(self.folder / "cert.pem"))
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=trust) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def job(self, job: int, who: str = "root", restart: int | None = None) -> dict[str, Any]:
+        """What the API says of a job; nothing while there is none."""
+        query = "" if restart is None else f"?restart={restart}"
+        return self.get(who, f"jobs/{job}{query}") or {}
+
+    def found(self, job: int) -> set[str]:
+        """The rules that speak of a job."""
+        verdict = self.job(job).get("verdict") or {}
+        return {each["rule"] for each in verdict.get("findings", [])}
+
+    def finally_judged(self, job: int) -> bool:
+        """Whether there is a verdict on the whole job."""
+        said = self.job(job)
+        return bool(said.get("ended")) and (said["verdict"] or {"judged": 0})["judged"] > said["ended"]
+
+
+def _own(path: Path, uid: int) -> None:
+    os.chown(path, uid, uid)

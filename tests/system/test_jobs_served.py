@@ -1,0 +1,195 @@
+"""Agents and server together on a real Slurm: real jobs come to verdicts that are read over the API.
+
+One virtual cluster runs all scenarios; a minute of the rules lasts 0.3 s there. Times are never judged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from cluster import read, why_not
+from cluster.gpus import PROGRAM, gpu_uuid
+from jobs_served import MONITOR, ServedSite
+from jobs_site import INTERVAL_S
+
+MINUTE_S = 0.3
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[ServedSite]:
+    small = read()
+    kinds = {each.name: each for each in small.nodes}
+    description = dataclasses.replace(
+        small, nodes=(dataclasses.replace(kinds["cpu"], count=1), kinds["h100"]),
+        partitions=tuple(
+            dataclasses.replace(each, nodes=tuple(set(each.nodes) & {"cpu", "h100"}))
+            for each in small.partitions
+        ),
+        users=(*small.users, MONITOR), accounting=True,
+    )  # fmt: skip
+    if why := why_not(description):
+        pytest.skip(why)
+    made = ServedSite(description, MINUTE_S)
+    try:
+        made.start()
+        made.cluster.run("sacctmgr", "-i", "modify", "user", MONITOR, "set", "AdminLevel=Operator")
+        yield made
+    finally:
+        made.cluster.stop()
+
+
+@dataclass
+class Jobs:
+    """One of each kind; all have ended and are judged."""
+
+    good: int
+    idle: int
+    one_of_two: int
+    foreign: int
+    serial: int
+    nothing: int
+    killed: int
+
+
+@pytest.fixture(scope="module")
+def jobs(site: ServedSite) -> Jobs:
+    """They run while the server is killed three times; the third time it is away for some rounds."""
+    cluster = site.cluster
+
+    def gpu(more: str) -> str:
+        return f"exec python3 {cluster.folder / PROGRAM} {cluster.gpu_folder('h100-1')} --seconds 300 {more}"
+
+    loop = "while :; do :; done"
+    kinds = {
+        "good": ("ann", ["--gres=gpu:1"], gpu("--utilization 0.9 --sm 0.7 --memory-mb 60000 --power 350")),
+        "idle": ("ann", ["--gres=gpu:1"], "exec sleep 300"),
+        "one_of_two": ("ben", ["--gres=gpu:2"], gpu("--only 1 --utilization 0.9 --sm 0.7 --memory-mb 60000")),
+        "foreign": ("ben", ["--gres=gpu:1"], gpu(f"--foreign {gpu_uuid('h100-1', 0)} --utilization 0.01")),
+        "serial": ("ann", ["-w", "cpu-1", "-c8"], loop),
+        "nothing": ("ben", ["-w", "cpu-1", "-c2"], "exec sleep 300"),
+        "killed": (
+            "ben", ["-w", "cpu-1", "--mem=100"],
+            "sleep 1; python3 -c \"import time; data = b'x' * (300 << 20); time.sleep(300)\"",
+        ),
+    }  # fmt: skip
+    numbers: dict[str, int] = {}
+    for name, (user, options, script) in kinds.items():
+        where = [] if "-w" in options else ["-p", "gpu", "-w", "h100-1"]
+        numbers[name] = cluster.sbatch(user, *where, *options, script=script)
+        site.wait(f"the start of {name}", lambda name=name: cluster.state(numbers[name]) != "PENDING")  # type: ignore[misc]
+    began = time.monotonic()
+    for pause in (0.0, 0.0, 6 * INTERVAL_S):
+        time.sleep(0.7)
+        site.kill_receiver()
+        time.sleep(pause)
+        site.start_receiver()
+        site.wait("the server's return", site.answers)
+    time.sleep(max(0.0, 40 * MINUTE_S - (time.monotonic() - began)))  # the longest that a rule looks at
+    cluster.run("scancel", *(str(number) for name, number in numbers.items() if name != "killed"))
+    for number in numbers.values():
+        site.wait(f"the verdict on job {number}", lambda number=number: site.finally_judged(number))  # type: ignore[misc]
+    return Jobs(**numbers)
+
+
+def test_each_job_gets_the_conclusion_that_it_should(site: ServedSite, jobs: Jobs) -> None:
+    assert "gpu-idle" in site.found(jobs.idle)
+    assert "gpu-one-used" in site.found(jobs.one_of_two)
+    assert "foreign-process" in site.found(jobs.foreign)
+    assert "serial" in site.found(jobs.serial)
+    assert "nothing-computes" in site.found(jobs.nothing)
+    if site.cluster.cgroups:
+        assert "out-of-memory" in site.found(jobs.killed)
+    assert not site.found(jobs.good) & {"gpu-idle", "gpu-low", "gpu-one-used", "gpu-busy-looking", "no-data"}
+
+
+def test_a_verdict_has_its_evidence(site: ServedSite, jobs: Jobs) -> None:
+    said = site.job(jobs.idle)
+    (idle,) = [each for each in said["verdict"]["findings"] if each["rule"] == "gpu-idle"]
+    assert idle["figures"]["idle_gpus"] == 1
+    assert idle["coverage"] > 0.5
+    assert said["verdict"]["rules_hash"] == site.get("root", "rules")["hash"]
+    assert said["verdict"]["hours"]["idle_gpu_hours"] > 0
+    assert site.job(jobs.good)["gpu_efficiency"] > 0.7
+
+
+def test_what_slurm_and_the_agents_know_is_joined(site: ServedSite, jobs: Jobs) -> None:
+    said = site.job(jobs.serial)
+    assert (said["user"], said["account"], said["partition"], said["cores"]) == (
+        "ann",
+        "project-ann",
+        "cpu",
+        8,
+    )
+    assert (said["node_list"], said["node_type"], said["state"]) == ("cpu-1", "milan", "CANCELLED")
+    gpu = site.job(jobs.one_of_two)
+    assert (gpu["gpus"], gpu["gpu_type"], gpu["node_type"]) == (2, "h100", "h100")
+    series = site.get("root", f"jobs/{jobs.one_of_two}/series")
+    assert json.dumps(series).count("GPU-") >= 2
+
+
+def test_a_script_is_for_its_owner_and_administrators(site: ServedSite, jobs: Jobs) -> None:
+    for who in ("ann", "root"):
+        assert "while :; do :; done" in site.job(jobs.serial, who)["script"]
+    assert site.job(jobs.serial, "ben") == {}  # as a job that there is not
+
+
+def test_what_was_acknowledged_outlives_every_kill(site: ServedSite, jobs: Jobs) -> None:
+    base = sqlite3.connect(f"file:{site.data}/jobs.db?mode=ro", uri=True)
+    streams = base.execute("SELECT node, ranges FROM received").fetchall()
+    base.close()
+    assert sorted(node for node, _ in streams) == sorted(site.nodes)
+    for node, ranges in streams:
+        (one,) = json.loads(ranges)  # from the first batch on, none is missing
+        assert one[0] == 1, node
+    samples = sqlite3.connect(f"file:{site.data}/samples/incoming.db?mode=ro", uri=True)
+    kept = samples.execute("SELECT node, count(*), max(seq) FROM batches GROUP BY node, stream").fetchall()
+    days = list((site.data / "samples").glob("day-*.db"))
+    samples.close()
+    for _, count, most in kept:
+        assert count == most or days  # the half hour may just have been sealed
+    for job in (jobs.good, jobs.serial):  # and so no job has a gap
+        assert site.job(job)["verdict"]["hours"]["cpu_coverage"] > 0.9
+
+
+def test_the_cluster_page_tells_what_slurm_tells(site: ServedSite, jobs: Jobs) -> None:
+    waiting = site.cluster.sbatch(
+        "ann", "-p", "gpu", "--gres=gpu:8", "-c", "32", "--begin=now+3600", script="true"
+    )
+    site.wait("the job that waits", lambda: site.get("ann", "cluster").get("waiting") == 1)
+    told = site.get("ann", "cluster")
+    assert {node["name"]: node["gpus"] for node in told["nodes"]} == {"cpu-1": 0, "h100-1": 8}
+    assert told["waiting_gpus"] == 8
+    assert all("now" in node for node in told["nodes"])
+    site.cluster.run("scancel", str(waiting))
+
+
+def test_runs_of_a_requeued_job_are_told_apart(site: ServedSite, jobs: Jobs) -> None:
+    job = site.cluster.sbatch("ann", "-w", "cpu-1", "--requeue", script="exec sleep 300")
+    site.wait("its start", lambda: site.job(job).get("state") == "RUNNING")
+    assert site.cluster.run("scontrol", "requeue", str(job)).returncode == 0
+    site.wait("its return to the queue", lambda: site.cluster.state(job) == "PENDING")
+    time.sleep(1.05 - time.time() % 1)  # slurmd launches nothing in the second of a kill
+    site.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    site.wait("its second run", lambda: site.job(job, restart=1).get("state") == "RUNNING")
+    site.wait("the end of the first", lambda: bool(site.job(job, restart=0).get("ended")))
+    site.cluster.run("scancel", str(job))
+    first, second = site.job(job, restart=0), site.job(job, restart=1)
+    assert first["state"] == "REQUEUED"
+    assert first["started"] < first["ended"] <= second["started"]
+
+
+def test_a_job_that_ended_while_the_server_was_away(site: ServedSite, jobs: Jobs) -> None:
+    job = site.cluster.sbatch("ann", "-w", "cpu-1", script="exec sleep 300")
+    site.wait("its start", lambda: site.job(job).get("state") == "RUNNING")
+    site.kill_receiver()
+    site.cluster.run("scancel", str(job))
+    site.wait("its end", lambda: site.cluster.state(job) == "CANCELLED")
+    site.start_receiver()
+    site.wait("the server's return", site.answers)
+    site.wait("the end", lambda: bool(site.job(job).get("ended")))
