@@ -153,3 +153,13 @@ def test_a_node_that_reboots_counts_from_zero_and_charges_nobody(server: Clocked
     assert server.monitor.jobs.restarts("7") == [0, 1]
     right(server.run(7, 0))
     right(server.run(7, 1), used=1.0, start=again)
+
+
+def test_a_counter_that_begins_anew_within_a_run_goes_on_from_zero(server: Clocked) -> None:
+    counter: Callable[[int, int], float] = lambda _, minute: (
+        USED * 60 * (minute if minute < 14 else minute - 12)
+    )  # noqa: E731
+    for at, batch in at_minutes(Job(7, {CPU: counter}, minutes=MINUTES)):
+        server.deliver((at, Sent(int(at * 1000), batch.mono_ms, batch.boot), [batch]))
+    server.now = START + 7200.0
+    right(server.run(7))
