@@ -19,6 +19,7 @@ from peerway.jobs import serve
 from peerway.jobs.batch import encode
 from peerway.jobs.clock import Sent
 from peerway.jobs.frames import frame
+from peerway.jobs.mail.settings import Mail
 from peerway.jobs.serve.access import Portal
 from peerway.jobs.serve.oidc import LoginFailed, Provider
 from peerway.jobs.serve.people import People
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BOOT = "00000000-0000-4000-8000-000000000000"
+MAIL = Mail("smtp://127.0.0.1:1", "a@b", "{user}@b", "https://p")  # nobody listens there
 PORTAL = Portal("Remote-User", (ipaddress.ip_network("127.0.0.0/8"),))
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with served(tmp_path_factory.mktemp("jobs")) as server:
+    with served(tmp_path_factory.mktemp("jobs"), mail=MAIL) as server:
         yield server
 
 
@@ -232,6 +234,35 @@ def test_only_administrators_reach_their_pages_and_logging_out_ends_the_session(
         assert client.get("/jobs").status_code == 303
         back = client.post("/language", data={"to": "ru", "back": "//evil.example/"})
         assert back.headers["location"] == "/jobs"
+
+
+def test_a_person_chooses_whether_to_get_mail(server: Server) -> None:
+    with logged_in(server, "bob") as client:
+        chosen = 'name="mail" value="true" checked'
+        assert chosen in client.get("/tokens").text
+        assert client.post("/notices").status_code == 303
+        assert chosen not in client.get("/tokens").text
+        assert (
+            client.post("/notices", data={"mail": "true"}, headers={"Origin": "https://e"}).status_code == 403
+        )
+        assert not People(server.monitor.jobs).wants_mail("bob")
+        assert client.post("/notices", data={"mail": "true"}).status_code == 303
+        assert chosen in client.get("/tokens").text
+
+
+def test_a_script_is_shown_to_its_owner_and_to_administrators_alone(
+    server: Server, client: httpx.Client
+) -> None:
+    secret = "export TOKEN=hush\n</pre><script>alert(1)</script>"
+    server.monitor.jobs.write("UPDATE jobs SET script = ? WHERE job = '103'", (secret,))
+    for who, shown in (("bob", True), ("admin", True), ("manager", False)):
+        head = bearer(server.token(who, "jobs:read", "admin"))
+        assert (client.get("/api/v1/jobs/103", headers=head).json()["script"] == secret) is shown
+        with logged_in(server, who) as person:
+            page = person.get("/jobs/103").text
+        assert ("TOKEN=hush" in page) is shown
+        assert "<script>alert" not in page
+    assert "TOKEN=hush" not in client.get("/api/v1/jobs", headers=bearer(server.token("bob"))).text
 
 
 def test_passwords_cannot_be_guessed_for_long(server: Server) -> None:

@@ -134,7 +134,7 @@ def test_and_none_of_a_spool_that_is_sent_an_hour_later(
 
 
 def test_a_node_that_reboots_counts_from_zero_and_charges_nobody(server: Clocked) -> None:
-    """The first run is cut off by a reboot, told of after it; the job runs again with the same id and slot."""
+    """The first run is cut off by a reboot, told of after it; it runs again with the same id and slot."""
     first = at_minutes(Job(7, {CPU: USED}, minutes=MINUTES))
     again = START + 40 * 60
     second = [
@@ -156,9 +156,9 @@ def test_a_node_that_reboots_counts_from_zero_and_charges_nobody(server: Clocked
 
 
 def test_a_counter_that_begins_anew_within_a_run_goes_on_from_zero(server: Clocked) -> None:
-    counter: Callable[[int, int], float] = lambda _, minute: (
-        USED * 60 * (minute if minute < 14 else minute - 12)
-    )  # noqa: E731
+    def counter(_: int, minute: int) -> float:
+        return USED * 60 * (minute if minute < 14 else minute - 12)
+
     for at, batch in at_minutes(Job(7, {CPU: counter}, minutes=MINUTES)):
         server.deliver((at, Sent(int(at * 1000), batch.mono_ms, batch.boot), [batch]))
     server.now = START + 7200.0

@@ -88,7 +88,7 @@ def test_a_nodes_type(node: dict[str, Any], type_: str) -> None:
 
 
 def test_a_jobs_node_type_is_of_its_nodes(store: JobStore) -> None:
-    nodes = [*NODES, {"name": "g1", "gres": "gpu:h100:8"}]
+    nodes: list[dict[str, Any]] = [*NODES, {"name": "g1", "gres": "gpu:h100:8"}]
     sync.take(store, [job(7, nodes="n1,g[1-2]")], nodes, 1100)
     run = store.run("7")
     assert run is not None

@@ -186,7 +186,7 @@ class VirtualCluster:
     def kill(program: subprocess.Popen[bytes]) -> None:
         """Kill -9 what `popen` started: nsenter, and what it runs in the space."""
         inside = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
-        for pid in (*inside, program.pid):
+        for pid in (*inside, str(program.pid)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
         program.wait()

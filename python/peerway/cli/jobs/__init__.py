@@ -14,6 +14,7 @@ VERBS = {
     "top": "The running jobs that waste most.",
     "replay": "What other rules would have said of past jobs.",
     "summary": "Append the summary of a job to a file, for an epilog.",
+    "notices": "What the server would write to the owners of inefficient jobs now.",
     "user": "Add a person who may log in, or change one.",
     "token": "Make a token for an agent or for a program.",
     "doctor": "Whether everything that the agent needs on this node is there and right.",

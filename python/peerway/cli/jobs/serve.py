@@ -34,6 +34,7 @@ from peerway.terminal import say
     "--portal-from", multiple=True, metavar="ADDRESS", help="The portal's address; no other is believed."
 )
 @click.option("--oidc", type=click.Path(path_type=Path), help="TOML of an OpenID provider.")
+@click.option("--mail", type=click.Path(path_type=Path), help="TOML of notices to owners  [default: none go]")
 @data_option
 def command(
     listen: str,
@@ -45,6 +46,7 @@ def command(
     portal_header: str | None,
     portal_from: tuple[str, ...],
     oidc: Path | None,
+    mail: Path | None,
     data: Path,
 ) -> None:
     """Take what agents send, judge jobs, show the pages and answer the API.
@@ -53,12 +55,13 @@ def command(
     """
     import uvicorn
 
+    from peerway.jobs.mail.settings import read
     from peerway.jobs.serve.access import Portal
     from peerway.jobs.serve.app import create_app
     from peerway.jobs.serve.oidc import Provider
 
     host, port = _address(listen)
-    for file in (tls_cert, tls_key, rules, oidc):
+    for file in (tls_cert, tls_key, rules, oidc, mail):
         if file and not file.is_file():
             raise click.ClickException(f"there is no file {file}")
     if bool(tls_cert) != bool(tls_key):
@@ -74,6 +77,7 @@ def command(
     try:
         networks = tuple(ipaddress.ip_network(each) for each in portal_from)
         provider = Provider.read(oidc) if oidc else None
+        notices = read(mail) if mail else None
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
@@ -90,6 +94,7 @@ def command(
             provider=provider,
             secure=tls_cert is not None or provider is not None,
             slurm=slurm,
+            mail=notices,
         )
         say(f"http{'s' if tls_cert else ''}://{listen}", err=True)
         uvicorn.run(

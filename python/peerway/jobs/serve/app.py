@@ -12,6 +12,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.staticfiles import StaticFiles
 
 from peerway.jobs import sync
+from peerway.jobs.mail.notices import Notices
+from peerway.jobs.mail.settings import Mail
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.scripts import Scripts
 from peerway.jobs.serve import api, pages
@@ -48,9 +50,10 @@ def create_app(
     work: bool = True,
     secure: bool = False,
     slurm: bool = False,
+    mail: Mail | None = None,
 ) -> FastAPI:
     """The application of a monitor. `work`: also judge and tidy; `secure`: cookies go over TLS alone;
-    `slurm`: ask Slurm for jobs and nodes.
+    `slurm`: ask Slurm for jobs and nodes; `mail`: write to owners.
     """
     people, live = People(monitor.jobs), Live()
     ingest = Ingest(monitor, live, _report)
@@ -61,11 +64,11 @@ def create_app(
         openapi_url="/api/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
-        lifespan=lambda _: _beside(state, work, slurm),
+        lifespan=lambda _: _beside(state, work, slurm, mail),
     )
     app.state.peerway = state
     app.include_router(api.router(state))
-    shown = pages.Pages(state, provider)
+    shown = pages.Pages(state, provider, mail is not None)
     app.include_router(pages.router(state, shown, provider, secure))
     add_errors(app, shown, state.access)
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
@@ -83,7 +86,7 @@ def create_app(
 
 
 @asynccontextmanager
-async def _beside(state: State, work: bool, slurm: bool) -> AsyncIterator[None]:
+async def _beside(state: State, work: bool, slurm: bool, mail: Mail | None) -> AsyncIterator[None]:
     stop = threading.Event()
     writer = asyncio.create_task(state.ingest.write())
     workers = []
@@ -91,6 +94,9 @@ async def _beside(state: State, work: bool, slurm: bool) -> AsyncIterator[None]:
         workers.append(threading.Thread(target=state.monitor.work, args=(stop, _report), daemon=True))
     if slurm:
         workers.append(threading.Thread(target=_ask_slurm, args=(state.monitor, stop), daemon=True))
+    if mail:
+        notices = Notices(state.monitor, mail, LOG.warning)
+        workers.append(threading.Thread(target=notices.work, args=(stop,), daemon=True))
     for worker in workers:
         worker.start()
     try:

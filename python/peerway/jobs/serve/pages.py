@@ -50,8 +50,8 @@ class Attempts:
 class Pages:
     """Templates, and what each of them gets."""
 
-    def __init__(self, state: State, provider: Provider | None) -> None:
-        self._state, self._provider = state, provider
+    def __init__(self, state: State, provider: Provider | None, mails: bool = False) -> None:
+        self._state, self._provider, self._mails = state, provider, mails
         self._templates = Environment(
             loader=PackageLoader("peerway.jobs.serve"),
             autoescape=select_autoescape(default=True),
@@ -94,6 +94,7 @@ class Pages:
             moment=moment,
             now=self._state.monitor.clock(),
             oidc=self._provider is not None,
+            mails=self._mails,
             tag_of=self._tag(lang),
             rules_error=self._state.monitor.rules_error if viewer and viewer.is_admin else "",
             **values,
@@ -227,7 +228,26 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
     @html.get("/tokens")
     def tokens(request: Request) -> Response:
         viewer = asked(request)
-        return pages.show(request, "tokens.html.j2", viewer, tokens=access.people.tokens(viewer.name), new="")
+        return tokens_page(request, viewer)
+
+    def tokens_page(request: Request, viewer: Viewer, new: str = "") -> Response:
+        people = access.people
+        return pages.show(
+            request,
+            "tokens.html.j2",
+            viewer,
+            tokens=people.tokens(viewer.name),
+            new=new,
+            mail=people.wants_mail(viewer.name),
+        )
+
+    @html.post("/notices")
+    def notices(request: Request, mail: Annotated[bool, Form()] = False) -> Response:
+        viewer = asked(request)
+        if not viewer.by_cookie:
+            raise HTTPException(403)
+        access.people.set_mail(viewer.name, mail)
+        return RedirectResponse("/tokens", 303)
 
     @html.post("/tokens")
     def change_tokens(
@@ -243,9 +263,7 @@ def router(state: State, pages: Pages, provider: Provider | None, secure: bool) 
             return RedirectResponse("/tokens", 303)
         scopes = ["jobs:read", "cluster:read"]
         new = access.people.make_token(viewer.name, scopes, monitor.clock(), days=days)
-        return pages.show(
-            request, "tokens.html.j2", viewer, tokens=access.people.tokens(viewer.name), new=new
-        )
+        return tokens_page(request, viewer, new)
 
     return html
 

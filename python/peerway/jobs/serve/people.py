@@ -106,6 +106,19 @@ class People:
         accounts = frozenset(json.loads(row["accounts"]))
         return Viewer(name, row["role"], accounts, by_cookie=by_cookie)
 
+    def wants_mail(self, name: str) -> bool:
+        """Whether notices may go to this person; who never said no wants them."""
+        row = self._store.reader.execute("SELECT mail FROM people WHERE name = ?", (name,)).fetchone()
+        return row is None or bool(row["mail"])
+
+    def set_mail(self, name: str, wanted: bool) -> None:
+        """Keep whether notices may go to a person."""
+        self._store.write(
+            "INSERT INTO people (name, mail) VALUES (?,?) "
+            "ON CONFLICT (name) DO UPDATE SET mail = excluded.mail",
+            (name, wanted),
+        )
+
     # -- sessions
 
     def begin(self, name: str, now: float) -> str:

@@ -78,6 +78,8 @@ VERSIONS = [
     CREATE TABLE notices (name TEXT NOT NULL, sent REAL NOT NULL, body TEXT NOT NULL);
     CREATE INDEX notices_of ON notices (name, sent);
     """,
+    # whether a person wants notices
+    "ALTER TABLE people ADD COLUMN mail INTEGER NOT NULL DEFAULT 1",
 ]
 
 

@@ -1,0 +1,38 @@
+"""`peerway jobs notices`: what the server would write to owners now."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from peerway.jobs.places import data_option, monitor_at
+from peerway.terminal import say
+
+
+@click.command()
+@click.option(
+    "--mail",
+    "file",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The settings of mail, as for `peerway jobs serve --mail`.",
+)
+@data_option
+def command(file: Path, data: Path) -> None:
+    """Print the mails that are due now. Nothing is sent, and nothing counts as sent."""
+    from peerway.jobs.mail.digest import digests, message
+    from peerway.jobs.mail.settings import BadMail, read
+
+    try:
+        mail = read(file)
+    except (BadMail, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    count, now = 0, time.time()
+    with monitor_at(data) as monitor:
+        for digest in digests(monitor.jobs, mail, now):
+            made = message(monitor.jobs, mail, digest, now)
+            say(f"To: {made['To']}\nSubject: {made['Subject']}\n\n{made.get_content()}")
+            count += 1
+    say(f"{count} mails are due", err=True)
