@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: help build demo test test-long lint format docs gpu-test wheels clean
+.PHONY: help build demo jobs-demo test test-long lint format docs gpu-test wheels clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -13,6 +13,10 @@ build: ## Make .venv, build the C++ core and install the package in it for devel
 demo: ## Measure this machine: table, route table and report.html in out/demo
 	@$(PYTHON) scripts/setup.py peers ucx
 	@$(RUN) scripts/demo.py
+
+jobs-demo: ## Show the jobs monitor with real jobs on a virtual Slurm of this machine (root)
+	@$(PYTHON) scripts/setup.py --system-packages jobs jobs-agent test
+	@$(RUN) scripts/jobs_demo.py
 
 test: ## Run every test that needs no GPU
 	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda jobs jobs-agent test docs

@@ -35,19 +35,20 @@ def hurried(text: str, minute_s: float) -> str:
 class ServedSite(Site):
     """Started like a Site; the server asks the cluster's Slurm and is reached over TLS."""
 
-    def __init__(self, description: Description, minute_s: float, options: tuple[str, ...] = ()) -> None:
+    def __init__(self, description: Description, minute_s: float, password: str = "") -> None:
         super().__init__(description)
         self.data = self.folder / "data"
         self.data.mkdir()
         self.rules = self.folder / "rules.toml"
         self.rules.write_text(hurried(SHIPPED.read_text(), minute_s))
-        self._options = options
         self._people: dict[str, str] = {}
         self._inside: ThreadPoolExecutor | None = None
         monitor = Monitor(self.data)
         people = People(monitor.jobs)
-        for name, role in ((MONITOR, "user"), ("root", "admin")):
-            people.put(name, role)
+        for name in (*description.users, "root"):
+            people.put(name, "admin" if name == "root" else "user")
+            if password:
+                people.set_password(name, password)
         self.tokens = {node: people.make_token("", ["agent"], time.time(), node) for node in self.nodes}
         for name in (*description.users, "root"):
             scopes = ["jobs:read", "cluster:read", *(["admin"] if name == "root" else [])]
@@ -71,7 +72,7 @@ class ServedSite(Site):
         self._receiver = self.cluster.popen(
             HEAD, *ordinary, sys.executable, "-m", "peerway", "jobs", "serve", "--data", str(self.data),
             "--listen", f"{HEAD_ADDRESS}:{PORT}", "--tls-cert", str(self.folder / "cert.pem"),
-            "--tls-key", str(self.folder / "key.pem"), "--rules", str(self.rules), *self._options,
+            "--tls-key", str(self.folder / "key.pem"), "--rules", str(self.rules),
             log=self.folder / "server.log", PYTHONPATH=str(ROOT / "python"),
         )  # fmt: skip
 
