@@ -38,6 +38,7 @@ FOREIGN = "a program of others; each file of this repository that it names is th
 # One line for each command, and only for those: how it is checked.
 CLASSES = {
     "make demo": MAKE,
+    "make jobs-demo": MAKE,
     "make test": MAKE,
     "make build": MAKE,
     "make wheels": MAKE,
@@ -149,6 +150,7 @@ CLASSES = {
     "pip install 'peerway[jobs]'": FOREIGN,
     "peerway jobs user alice --admin --data ~/jobs": VERB,
     "peerway jobs serve --data ~/jobs": VERB,
+    "peerway jobs notices --mail mail.toml --data /var/lib/peerway-jobs": VERB,
     "peerway jobs show 4242": VERB,
     "peerway jobs list --user alice --inefficient": VERB,
     "peerway jobs top": VERB,

@@ -13,7 +13,7 @@ from cluster.spaces import Space, in_network
 
 
 def relay(space: Space, address: tuple[str, int], certificate: Path, port: int) -> Future[None]:
-    """Listen on 127.0.0.1:`port` and pass everything on, for as long as this process lives. Raises OSError."""
+    """Listen on 127.0.0.1:`port` and pass everything on while this process lives. Raises OSError."""
     listener = socket.create_server(
         ("127.0.0.1", port)
     )  # made here; what is made in the thread is of the space

@@ -1,10 +1,10 @@
 """The jobs monitor on one machine: a virtual Slurm, an agent on each node, the server, good and bad jobs.
 
     sudo make jobs-demo            # until Ctrl-C; the page's address is printed
-    scripts/jobs_demo.py --once    # end as soon as every job that is to be found inefficient was
+    tests/system/jobs_demo.py --once    # end as soon as every job that is to be found inefficient was
 
-A minute of the rules lasts a second here, so that conclusions come within a minute. Everything lives in namespaces
-and in a folder that is removed at the end; root is needed for them.
+A minute of the rules lasts a second here, so that conclusions come within a minute. Everything lives in
+namespaces and in a folder that is removed at the end; root is needed for them.
 """
 
 from __future__ import annotations
@@ -16,36 +16,46 @@ import sys
 import time
 from pathlib import Path
 
-from steps import ROOT, StepError, main, say
+from cluster import read, why_not
+from cluster.configuration import HEAD, HEAD_ADDRESS
+from cluster.gpus import PROGRAM, gpu_uuid
+from cluster.relay import relay
+from jobs_served import MONITOR, ServedSite
+from jobs_site import PORT as INSIDE
 
-sys.path.insert(0, str(ROOT / "tests" / "system"))
 PORT = 8740
 PASSWORD = "correct horse"
 
 
+def say(text: str) -> None:
+    """One line, seen at once."""
+    print(text, flush=True)
+
+
 def jobs(folder: Path) -> dict[str, tuple[str, list[str], str, str]]:
     """Owner, options, script, and the rule that should speak of it."""
-    from cluster.gpus import PROGRAM, gpu_uuid
 
     def gpu(more: str, seconds: int = 3600) -> str:
         return f"exec python3 {folder / PROGRAM} {folder}/gpus/$(hostname) --seconds {seconds} {more}"
 
     h100, a100 = ["-p", "gpu", "-w", "h100-1"], ["-p", "gpu", "-w", "a100-1"]
     good = "--utilization 0.93 --sm 0.7 --memory-mb 60000 --power 650"
+    tiny, others = "--utilization 0.95 --sm 0.03", f"--foreign {gpu_uuid('a100-1', 0)}"
     loop = "while :; do :; done"
     return {
         "train": ("ann", [*h100, "--gres=gpu:2"], gpu(good), ""),
         "forgotten": ("ann", [*h100, "--gres=gpu:1"], "exec sleep 50", "gpu-idle"),
         "notebook": ("ann", [*a100, "--gres=gpu:1"], gpu("--memory-mb 8000"), "gpu-memory-only"),
         "one-of-two": ("ben", [*h100, "--gres=gpu:2"], gpu(f"--only 1 {good}"), "gpu-one-used"),
-        "tiny-kernels": ("ben", [*h100, "--gres=gpu:1"], gpu("--utilization 0.95 --sm 0.03"), "gpu-busy-looking"),
+        "tiny-kernels": ("ben", [*h100, "--gres=gpu:1"], gpu(tiny), "gpu-busy-looking"),
         "hot": ("ben", [*h100, "--gres=gpu:1"], gpu(f"--throttle thermal {good}"), "throttled"),
-        "ordinals": ("ben", [*a100, "--gres=gpu:1"], gpu(f"--foreign {gpu_uuid('a100-1', 0)}"), "foreign-process"),
+        "ordinals": ("ben", [*a100, "--gres=gpu:1"], gpu(others), "foreign-process"),
         "serial": ("ann", ["-w", "cpu-1", "-c8"], loop, "serial"),
         "waits": ("ben", ["-w", "cpu-2", "-c4"], "exec sleep 40", "nothing-computes"),
         "too-large": (
             "ann", ["-w", "cpu-2", "--mem=100"],
-            "sleep 5; python3 -c \"import time; data = b'x' * (300 << 20); time.sleep(300)\"", "out-of-memory",
+            "sleep 5; python3 -c \"import time; data = b'x' * (300 << 20); time.sleep(300)\"",
+            "out-of-memory",
         ),
         "queued": ("ben", [*h100, "--gres=gpu:8"], "sleep 10", ""),
     }  # fmt: skip
@@ -58,16 +68,11 @@ def demo() -> int:
     )
     parser.add_argument("--once", action="store_true", help="end when all conclusions have come")
     once = parser.parse_args().once
-    from cluster import read, why_not
-    from cluster.configuration import HEAD, HEAD_ADDRESS
-    from cluster.relay import relay
-    from jobs_served import MONITOR, ServedSite
-    from jobs_site import PORT as INSIDE
-
     small = read()
     description = dataclasses.replace(small, users=(*small.users, MONITOR), accounting=True)
     if why := why_not(description):
-        raise StepError(f"the demonstration needs a virtual cluster: {why}")
+        print(f"the demonstration needs a virtual cluster: {why}", file=sys.stderr)
+        return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     site = ServedSite(description, minute_s=1, password=PASSWORD)
     began = time.monotonic()
@@ -75,18 +80,16 @@ def demo() -> int:
         site.start()
         site.cluster.run("sacctmgr", "-i", "modify", "user", MONITOR, "set", "AdminLevel=Operator")
         relay(site.cluster.spaces[HEAD], (HEAD_ADDRESS, INSIDE), site.folder / "cert.pem", PORT)
-        say(
-            f"cluster, agents and server are up after {time.monotonic() - began:.0f} s: {', '.join(site.nodes)}"
-        )
+        took = time.monotonic() - began
+        say(f"cluster, agents and server are up after {took:.0f} s: {', '.join(site.nodes)}")
         wanted = {}
         for name, (user, options, script, rule) in jobs(site.cluster.folder).items():
             number = site.cluster.sbatch(user, "-J", name, *options, script=script)
             if rule and (site.cluster.cgroups or rule != "out-of-memory"):
                 wanted[number] = (name, user, rule)
         say(f"{len(wanted)} bad jobs and 2 others are submitted")
-        say(
-            f"\n  http://127.0.0.1:{PORT}   log in as ann, ben, or root (administrator); password: {PASSWORD}\n"
-        )
+        say(f"\n  http://127.0.0.1:{PORT}")
+        say(f"  log in as ann, ben, or root (the administrator); the password is: {PASSWORD}\n")
         _conclusions(site, wanted)
         say(
             f"all conclusions came after {time.monotonic() - began:.0f} s" + ("" if once else "; Ctrl-C ends")
@@ -100,11 +103,8 @@ def demo() -> int:
     return 0
 
 
-def _conclusions(site: object, wanted: dict[int, tuple[str, str, str]]) -> None:
+def _conclusions(site: ServedSite, wanted: dict[int, tuple[str, str, str]]) -> None:
     """Say each conclusion when it comes."""
-    from jobs_served import ServedSite
-
-    assert isinstance(site, ServedSite)
     deadline = time.monotonic() + 600
     while wanted:
         for number, (name, user, rule) in list(wanted.items()):
@@ -112,9 +112,9 @@ def _conclusions(site: object, wanted: dict[int, tuple[str, str, str]]) -> None:
                 say(f"  job {number} {name} of {user}: {rule}")
                 del wanted[number]
         if time.monotonic() > deadline:
-            raise StepError(f"no conclusion came for {wanted}\n{site.logs()}")
+            raise SystemExit(f"no conclusion came for {wanted}\n{site.logs()}")
         time.sleep(0.5)
 
 
 if __name__ == "__main__":
-    main(demo)
+    sys.exit(demo())
