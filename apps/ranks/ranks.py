@@ -1,0 +1,176 @@
+"""What a rank costs: many ranks on one host, each with a context and a 2-D halo.
+
+    python apps/ranks/ranks.py --ranks 2,4,8,16,32,64,128,256 --out results/scale-ranks/before.jsonl
+
+One process imports Peerway and forks itself for each rank, so that what is measured is Peerway's and not the
+interpreter's start. All ranks start at the same moment. A record has the median and the longest of the ranks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import shlex
+import statistics
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+import peerway
+
+LOCAL = 64  # cells of a rank's part, in each dimension
+Numbers = dict[str, float]
+
+
+def grid_of(ranks: int) -> tuple[int, int]:
+    """The most square grid of that many ranks."""
+    rows = max(r for r in range(1, int(ranks**0.5) + 1) if ranks % r == 0)
+    return rows, ranks // rows
+
+
+def memory() -> Numbers:
+    """KiB of this process: its share of what is shared, what is resident, what is shared memory."""
+    said = {}
+    for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]:
+        name, _, rest = line.partition(":")
+        said[name] = float(rest.split()[0])
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return {
+        "pss_kib": said["Pss"],
+        "private_kib": said["Private_Clean"] + said["Private_Dirty"],
+        "rss_kib": said["Rss"],
+        "shared_memory_kib": float(status["RssShmem"].split()[0]),
+        "descriptors": float(len(list(Path("/proc/self/fd").iterdir()))),
+        "threads": float(status["Threads"]),
+    }
+
+
+def rank_main(ranks: int, barrier: int) -> dict[str, float]:
+    """One rank's numbers. `barrier` is a pipe that closes when all ranks may start."""
+    before = memory()
+    os.read(barrier, 1)
+    began, cpu = time.monotonic_ns(), time.process_time_ns()
+    context = peerway.Context()
+    made, cpu_made = time.monotonic_ns(), time.process_time_ns()
+    with_context = memory()
+    cells = numpy.zeros((LOCAL + 2, LOCAL + 2))
+    region = context.register(cells)
+    context.team.barrier()
+    ready, cpu_ready = time.monotonic_ns(), time.process_time_ns()
+    halo = context.halo(cells, grid=grid_of(ranks), shadow=1, periodic=True)
+    prepared, cpu_prepared = time.monotonic_ns(), time.process_time_ns()
+    halo.start()
+    halo.finish()
+    context.team.barrier()
+    after = memory()
+    context.team.barrier()
+    del halo, region
+    context.close()
+    numbers = {
+        "context_ms": (made - began) / 1e6,
+        "context_cpu_ms": (cpu_made - cpu) / 1e6,
+        "prepare_ms": (prepared - ready) / 1e6,
+        "prepare_cpu_ms": (cpu_prepared - cpu_ready) / 1e6,
+    }
+    for name, value in after.items():
+        numbers[name] = value
+        numbers[f"added_{name}"] = value - before[name]
+        numbers[f"context_added_{name}"] = with_context[name] - before[name]
+    return numbers
+
+
+def child(rank: int, ranks: int, job: dict[str, str], barrier: int, out: int) -> None:
+    os.environ.update(job, PEERWAY_RANK=str(rank), PEERWAY_LOCAL_RANK=str(rank))
+    try:
+        said: dict[str, Any] = rank_main(ranks, barrier)
+    except BaseException:
+        said = {"error": traceback.format_exc()}
+    with os.fdopen(out, "w") as stream:
+        json.dump(said, stream)
+
+
+def measure(ranks: int) -> list[Numbers]:
+    """What each rank found."""
+    job = {
+        "PEERWAY_SIZE": str(ranks),
+        "PEERWAY_LOCAL_SIZE": str(ranks),
+        "PEERWAY_SECRET": secrets.token_hex(16),
+        "PEERWAY_RENDEZVOUS": f"unix:@peerway-ranks-{secrets.token_hex(8)}",
+        "PEERWAY_TIMEOUT": "120",
+        "PEERWAY_WAIT": "economy",
+    }
+    wait, go = os.pipe()
+    pipes, children = [], []
+    for rank in range(ranks):
+        read, write = os.pipe()
+        process = os.fork()
+        if process == 0:
+            os.close(go)
+            os.close(read)
+            for other in pipes:
+                os.close(other)
+            child(rank, ranks, job, wait, write)
+            sys.stdout.flush()
+            os._exit(0)
+        os.close(write)
+        pipes.append(read)
+        children.append(process)
+    os.close(wait)
+    os.close(go)
+    found = []
+    for read in pipes:
+        with os.fdopen(read) as stream:
+            found.append(json.loads(stream.read()))
+    for process in children:
+        os.waitpid(process, 0)
+    for rank, numbers in enumerate(found):
+        if "error" in numbers:
+            raise SystemExit(f"rank {rank} of {ranks}: {numbers['error']}")
+    return found
+
+
+def record(ranks: int, found: list[Numbers]) -> dict[str, Any]:
+    summary = {
+        name: {
+            "median": round(statistics.median(each[name] for each in found), 3),
+            "max": round(max(each[name] for each in found), 3),
+            "rank_0": round(found[0][name], 3),
+        }
+        for name in found[0]
+    }
+    return {
+        "test": "ranks",
+        "command": shlex.join(["python", *sys.argv]),
+        "peerway": peerway.__version__,
+        "cpus": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "ranks": ranks,
+        "grid": grid_of(ranks),
+        "local": [LOCAL, LOCAL],
+        "of_ranks": summary,
+    }
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    options.add_argument("--ranks", default="2,4,8,16,32,64,128,256", help="how many, one after the other")
+    options.add_argument("--repeat", type=int, default=1, help="how often each")
+    options.add_argument("--out", type=Path, required=True, help="JSON lines, replaced")
+    given = options.parse_args()
+    with given.out.open("w") as stream:
+        for _ in range(given.repeat):
+            for ranks in map(int, given.ranks.split(",")):
+                line = record(ranks, measure(ranks))
+                stream.write(json.dumps(line) + "\n")
+                stream.flush()
+                print(ranks, {n: v["median"] for n, v in line["of_ranks"].items()}, flush=True)
+
+
+if __name__ == "__main__":
+    main()
