@@ -18,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -40,6 +41,7 @@ class Run:
 
     passed: bool
     seconds: float
+    cpu_seconds: float  # of the launcher and all ranks: whether they worked, or waited for a CPU
     said: str  # the first lines of what it said, when it failed
     late: bool  # it had no time left, which on a busy machine says nothing
 
@@ -83,37 +85,46 @@ class Runner:
     def start(self, way: str, program: Program, file: Path, limit: float) -> Run:
         """Run the program to its end, or to the end of its time."""
         begun = time.monotonic()
-        process = subprocess.Popen(
-            self.command(way, program, file),
-            cwd=file.parent,
-            env=self.environment(way, program, limit),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        late = False
-        try:
-            output = process.communicate(timeout=limit + GRACE_S)[0]
-        except subprocess.TimeoutExpired:
-            late = True
-            output = _stop(process)
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(
+                self.command(way, program, file),
+                cwd=file.parent,
+                env=self.environment(way, program, limit),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            ended = _wait(process, limit + GRACE_S)
+            status, cpu_seconds = ended or _stop(process)
+            output.seek(0)
+            text = output.read().decode(errors="replace")
         seconds = time.monotonic() - begun
-        text = output.decode(errors="replace")
-        late = late or seconds >= limit
-        good = not late and passed(program, process.returncode, text)
-        why = f"not done after {limit:.0f} s: " if late else f"exit status {process.returncode}: "
-        return Run(good, round(seconds, 2), "" if good else why + _gist(text), late)
+        late = ended is None or seconds >= limit
+        good = not late and passed(program, status, text)
+        why = f"not done after {limit:.0f} s: " if late else f"exit status {status}: "
+        return Run(good, round(seconds, 2), round(cpu_seconds, 2), "" if good else why + _gist(text), late)
 
 
-def _stop(process: subprocess.Popen[bytes]) -> bytes:
-    """End a launcher, which ends its ranks; gives what was printed."""
+def _wait(process: subprocess.Popen[bytes], limit: float) -> tuple[int, float] | None:
+    """Give the exit status, and the CPU time of the process and all that it waited for; None at the limit."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        pid, status, used = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode, used.ru_utime + used.ru_stime
+        time.sleep(0.02)
+    return None
+
+
+def _stop(process: subprocess.Popen[bytes]) -> tuple[int, float]:
+    """End a launcher, which ends its ranks."""
     process.terminate()
-    try:
-        return process.communicate(timeout=10)[0]
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        return process.communicate()[0]
+    if ended := _wait(process, 10):
+        return ended
+    os.killpg(process.pid, signal.SIGKILL)
+    return _wait(process, GRACE_S) or (-signal.SIGKILL, 0.0)
 
 
 def _gist(text: str) -> str:

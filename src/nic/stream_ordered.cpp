@@ -3,6 +3,7 @@
 #include <atomic>
 #include <random>
 
+#include "base/clock.h"
 #include "nic/control.h"
 #include "nic/settle.h"
 
@@ -90,7 +91,20 @@ pw_nic_status ProbingStream::flush(pw_nic_done* done) {
 void ProbingStream::landed(Probe&, pw_nic_status status) {
   if (note(status) != PW_NIC_OK) return;
   const uint64_t there = std::atomic_ref(*landing_).load(std::memory_order_acquire) - first_;
-  if (there > seen_ && there <= put_) seen_ = there;
+  if (there > seen_ && there <= put_) {
+    seen_ = there;
+    looking_since_ = next_look_ = 0;
+  } else {
+    const uint64_t now = now_ns();
+    next_look_ = now + (now - looking_since_) / 4;
+  }
+}
+
+void ProbingStream::look() {
+  const uint64_t now = now_ns();
+  if (now < next_look_) return;
+  if (looking_since_ == 0) looking_since_ = now;
+  probe_->under_way = start_get_of_marker(probe_.get()) == PW_NIC_OK;
 }
 
 unsigned ProbingStream::end_flushes(uint64_t until, pw_nic_status status) {
@@ -104,7 +118,7 @@ unsigned ProbingStream::advance(bool& unfinished) {
   happened += failed_ == PW_NIC_OK ? end_flushes(seen_, PW_NIC_OK) : end_flushes(put_, failed_);
   if (ended_ == put_) return happened;
   unfinished = true;
-  if (!probe_->under_way) probe_->under_way = start_get_of_marker(probe_.get()) == PW_NIC_OK;
+  if (!probe_->under_way) look();
   return happened;
 }
 

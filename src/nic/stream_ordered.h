@@ -31,7 +31,8 @@ class OrderedStream : public Stream {
   [[nodiscard]] bool word_waits() const { return waiting_.remote != nullptr; }
 };
 
-/// Gets may overtake puts: a marker whose value grows is put, and got until it is there.
+/// Gets may overtake puts: a marker whose value grows is put, and got until it is there. A NIC that prefers
+/// gets must come to the put, so after gets in vain there is a pause, a quarter of the time since the first.
 class ProbingStream final : public OrderedStream {
  public:
   ProbingStream(Endpoint& endpoint, std::shared_ptr<Connection> connection);
@@ -44,6 +45,7 @@ class ProbingStream final : public OrderedStream {
   using Probe = Debt<ProbingStream>;
 
   unsigned advance(bool& unfinished) override;
+  void look();
   void landed(Probe& probe, pw_nic_status status);
   unsigned end_flushes(uint64_t until, pw_nic_status status);
 
@@ -52,6 +54,8 @@ class ProbingStream final : public OrderedStream {
   uint64_t seen_ = 0;     ///< markers that are known to be there
   uint64_t ended_ = 0;    ///< flushes that were done
   std::array<pw_nic_done*, kFlushes> flushes_{};  ///< flush i waits for marker i + 1
+  uint64_t looking_since_ = 0;                    ///< the first get of those in vain; 0: none
+  uint64_t next_look_ = 0;
   std::shared_ptr<Probe> probe_;
 };
 

@@ -65,7 +65,7 @@ def test_the_links_carry_every_byte_and_nothing_else_does(
 @pytest.mark.parametrize("stack", STACKS)
 def test_windows_are_right_and_waits_leave_the_cpu(stack: str, mpi_folder: Path, run: Run) -> None:
     program = build(stack, "mpi_windows", mpi_folder)
-    kinds = ["shared_window", "atomics_of_all_sizes", "pairs", "dynamic_window", "one_cpu"]
+    kinds = ["shared_window", "atomics_of_all_sizes", "pairs", "dynamic_window", "many_attached", "one_cpu"]
     done = run(over(stack, "torus", 2, program, *kinds), env=environment())
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ranks 2 errors 0" in done.stdout

@@ -99,9 +99,7 @@ def rank_environment(launcher: Launcher, nic: str) -> dict[str, str]:
     if launcher.kind == "openmpi":
         variables |= {
             "OMPI_MCA_pml": "ucx",
-            "OMPI_MCA_osc": _windows(_components(launcher)),
-            # Otherwise Open MPI opens its shared memory and TCP beside UCX, though nothing uses them.
-            "OMPI_MCA_btl": "self",
+            **_windows(_components(launcher)),
             # Otherwise Open MPI takes UCX only with the transports that it knows.
             "OMPI_MCA_opal_common_ucx_tls": "any",
             "OMPI_MCA_opal_common_ucx_devices": "any",
@@ -123,10 +121,7 @@ def command_over_nic(
     environment = {**os.environ, SECRET: secrets.token_hex(16)}
     words = [launcher.path]
     if launcher.kind == "openmpi":
-        ours = {name: value for name, value in variables.items() if name.startswith("OMPI_MCA_")}
-        if "OMPI_MCA_osc" in environment:  # docs/mpi-over-nics.md says what for
-            del ours["OMPI_MCA_osc"]
-        environment |= ours
+        environment |= {name: value for name, value in variables.items() if name.startswith("OMPI_MCA_")}
         for name, value in variables.items():
             if not name.startswith("OMPI_MCA_"):
                 words += ["-x", f"{name}={value}"]
@@ -154,14 +149,17 @@ def _components(launcher: Launcher) -> str:
     return said
 
 
-def _windows(components: str) -> str:
+def _windows(components: str) -> dict[str, str]:
     """Choose what is under windows.
 
-    Open MPI 4's osc/ucx has no shared windows; osc/sm has them, and takes what ranks of one host allocate.
-    Its osc/pt2pt, made of messages, is no way out for the rest: a flush beside a lock never ends over UCX.
-    Open MPI 5, which has no osc/pt2pt, is right with osc/ucx alone.
+    Open MPI 4's osc/ucx gives wrong results (docs/mpi-over-nics.md says of what), and its osc/pt2pt, made of
+    messages, never ends an unlock or a flush over UCX. Its osc/rdma is right, with transports of its own; osc/sm
+    has the windows in shared memory. Open MPI 5, which has no osc/pt2pt, is right with osc/ucx.
+    A component that the user names stands; osc/ucx needs no transport beside.
     """
-    return "ucx,sm" if "mca:osc:pt2pt:" in components else "ucx"
+    osc = os.environ.get("OMPI_MCA_osc") or ("rdma,sm" if "mca:osc:pt2pt:" in components else "ucx")
+    own = "rdma" in osc.split(",")
+    return {"OMPI_MCA_osc": osc, "OMPI_MCA_btl": "self,vader,tcp" if own else "self"}
 
 
 def replace_process(words: list[str], environment: dict[str, str]) -> int:
