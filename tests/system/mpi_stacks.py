@@ -25,8 +25,17 @@ STACKS = {
 }
 
 
+# Over a NIC the windows of Open MPI 4 are its own matter, unless it is told otherwise.
+WINDOWS_OVER_NIC = {"openmpi-debian": {"OMPI_MCA_osc": "ucx,sm"}}
+
+
 def environment(**extra: str) -> dict[str, str]:
     return {**clean_environment(**extra), **AS_ROOT}
+
+
+def over_nic_alone(stack: str) -> dict[str, str]:
+    """The environment in which all windows of a stack go over the NIC, too."""
+    return environment(**WINDOWS_OVER_NIC.get(stack, {}))
 
 
 def build(stack: str, program: str, folder: Path) -> Path:

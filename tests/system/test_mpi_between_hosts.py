@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hosts import Network, address, mpi_words
 from launching import Run
-from mpi_stacks import Carried, build, environment, over
+from mpi_stacks import Carried, build, over, over_nic_alone
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -26,7 +26,7 @@ def test_every_byte_goes_by_datagrams(
     )  # fmt: skip
     before = [hosts.sent(host) for host in range(ranks)]
     with hosts.without_tcp():
-        done = run(hosts.from_head(command), env=environment())
+        done = run(hosts.from_head(command), env=over_nic_alone(stack))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"ranks {ranks} errors 0" in done.stdout
     carried.check(ranks, done.stdout)

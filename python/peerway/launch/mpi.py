@@ -152,12 +152,14 @@ def _components(launcher: Launcher) -> str:
 def _windows(components: str) -> dict[str, str]:
     """Choose what is under windows.
 
-    Open MPI 4's osc/ucx gives wrong results (docs/mpi-over-nics.md says of what), and its osc/pt2pt, made of
-    messages, never ends an unlock or a flush over UCX. Its osc/rdma is right, with transports of its own; osc/sm
-    has the windows in shared memory. Open MPI 5, which has no osc/pt2pt, is right with osc/ucx.
-    A component that the user names stands; osc/ucx needs no transport beside.
+    Open MPI 4's osc/ucx gives wrong results (docs/mpi-over-nics.md says of what). Its osc/rdma is right,
+    with transports of Open MPI's own; osc/sm has the windows in shared memory. Its osc/pt2pt, made of
+    messages, takes those of one rank, and never ends an unlock of another rank over UCX. Open MPI 5, which
+    has no osc/pt2pt, is right with osc/ucx. A component that the user names stands; osc/ucx needs no
+    transport beside.
     """
-    osc = os.environ.get("OMPI_MCA_osc") or ("rdma,sm" if "mca:osc:pt2pt:" in components else "ucx")
+    named = dict(os.environ).get("OMPI_MCA_osc")
+    osc = named or ("rdma,sm,pt2pt" if "mca:osc:pt2pt:" in components else "ucx")
     own = "rdma" in osc.split(",")
     return {"OMPI_MCA_osc": osc, "OMPI_MCA_btl": "self,vader,tcp" if own else "self"}
 
