@@ -9,6 +9,10 @@
  *   pingpong fresh SIZES WINDOWS
  *     The same, each message in memory of its own.
  *
+ *   pingpong put SIZES ITERATIONS
+ *   pingpong get SIZES ITERATIONS
+ *     One at a time to or from a window of rank 1, until it is flushed; rank 1 is in a barrier.
+ *
  * SIZES are bytes with commas between. Times are of each iteration; some, before, are not counted. */
 #include <mpi.h>
 #include <stdint.h>
@@ -104,6 +108,37 @@ static void latency(size_t bytes, int count) {
   free(us);
 }
 
+static void window_latency(size_t bytes, int count, int put) {
+  uint8_t *mine = need(bytes), *there = need(bytes);
+  double* us = need((size_t)count * sizeof *us);
+  MPI_Win window;
+  MPI_Win_create(there, (MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  const int before = count / 10 + 1;
+  if (rank == 1 && !put) fill(there, bytes, 1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock_all(0, window);
+  for (int i = -before; rank == 0 && i < count; ++i) {
+    if (put) fill(mine, bytes, (uint64_t)(i + before));
+    const double start = now_us();
+    if (put)
+      MPI_Put(mine, (int)bytes, MPI_BYTE, 1, 0, (int)bytes, MPI_BYTE, window);
+    else
+      MPI_Get(mine, (int)bytes, MPI_BYTE, 1, 0, (int)bytes, MPI_BYTE, window);
+    MPI_Win_flush(1, window);
+    if (i >= 0) us[i] = now_us() - start;
+    if (!put) check(mine, bytes, 1);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_unlock_all(window);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 1 && put) check(there, bytes, (uint64_t)(count + before - 1));
+  report(put ? "mpi_put" : "mpi_get", bytes, us, count, 1);
+  MPI_Win_free(&window);
+  free(mine);
+  free(there);
+  free(us);
+}
+
 /* `step`: from the buffer of a message to that of the next one. */
 static double window(uint8_t* data, size_t bytes, size_t step, int messages) {
   MPI_Request requests[kMostMessages];
@@ -152,9 +187,10 @@ int main(int argc, char** argv) {
   const char* test = argc == 4 ? argv[1] : "";
   const int count = argc == 4 ? atoi(argv[3]) : 0;
   const int fresh = strcmp(test, "fresh") == 0, late = strcmp(test, "latency") == 0;
-  if (ranks != 2 || count < 1 || (!fresh && !late && strcmp(test, "bandwidth") != 0)) {
+  const int put = strcmp(test, "put") == 0, get = strcmp(test, "get") == 0;
+  if (ranks != 2 || count < 1 || (!fresh && !late && !put && !get && strcmp(test, "bandwidth") != 0)) {
     if (rank == 0)
-      fprintf(stderr, "usage, with 2 ranks: pingpong latency|bandwidth|fresh SIZES ITERATIONS\n");
+      fprintf(stderr, "usage, with 2 ranks: pingpong latency|bandwidth|fresh|put|get SIZES ITERATIONS\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   for (char* at = argv[2]; *at != '\0';) {
@@ -162,6 +198,8 @@ int main(int argc, char** argv) {
     if (bytes < 1 || bytes > 1 << 30 || (*at != ',' && *at != '\0')) MPI_Abort(MPI_COMM_WORLD, 2);
     if (late)
       latency((size_t)bytes, count);
+    else if (put || get)
+      window_latency((size_t)bytes, count, put);
     else
       bandwidth((size_t)bytes, count, fresh);
     if (*at == ',') ++at;
