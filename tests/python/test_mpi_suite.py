@@ -75,7 +75,7 @@ def test_a_run_is_judged(judged_by: str, status: int, output: str, good: bool) -
 )
 def test_a_failure_is_whose(nic: str, tcp: str, alone: str, said: str) -> None:
     def runs(signs: str) -> list[Run]:
-        return [Run(sign == "+", 1.0, "", late=sign == ".") for sign in signs]
+        return [Run(sign == "+", 1.0, 1.0, "", late=sign == ".") for sign in signs]
 
     assert verdict({"nic": runs(nic), "tcp": runs(tcp), "alone": runs(alone)}) == said
 
