@@ -15,6 +15,7 @@ _TIME, _BANDWIDTH, _RATE, _PERCENT = (1e-6, 1e12), (1e-12, 1e12), (1e-6, 1e15), 
 _TIME_TEXT = re.compile(
     r"2\d{3}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", re.ASCII
 )
+_ONLY_TEXT = {str}
 NUMBERS = {
     **dict.fromkeys(("p50_us", "p99_us", "min_us", "mean_us"), _TIME),
     "bandwidth_MBps": _BANDWIDTH,
@@ -31,7 +32,7 @@ def plainly_right(r: Any) -> bool:
     """Whether a record is right at a glance, as nearly all are; if not, the checks say why."""
     texts = (r.test, r.via, r.op, r.shape, r.source, r.target, r.host, r.version)
     return (
-        all(type(text) is str and text != "" for text in texts)
+        {*map(type, texts)} == _ONLY_TEXT and "" not in texts
         and type(r.device) is type(r.driver) is type(r.command) is str
         and type(r.bytes) is type(r.ranks) is type(r.iterations) is int
         and 0 <= r.bytes < 1 << 63 and 1 <= r.ranks < 1 << 63 and 1 <= r.iterations < 1 << 63

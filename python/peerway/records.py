@@ -10,9 +10,11 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import cache
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
@@ -44,6 +46,7 @@ LOAD = "load"  # how many CPUs other work kept busy
 FIXED = "iterations_fixed"  # true where the iterations were given, not as many as fit the time
 _NAMES = ("test", "via", "op", "shape", "source", "target", "host", "version")
 _TEXTS = (*_NAMES, "device", "driver", "command")
+_texts_of: Callable[[Any], tuple[str, ...]] = attrgetter(*_TEXTS)
 
 
 class TruncatedRecordWarning(UserWarning):
@@ -182,16 +185,19 @@ class Record:
 
     def as_printable(self) -> Record:
         """The same with all of its text safe to show, on one line; see printable.py."""
-        texts: dict[str, Any] = {name: getattr(self, name) for name in _TEXTS}
-        kept = {printable(name): _shown(value) for name, value in self.extra.items()}
-        if kept == self.extra and all(map(str.isprintable, texts.values())):
+        texts = _texts_of(self)
+        if "".join(texts).isprintable() and all(map(_is_shown, self.extra.items())):
             return self
-        texts |= {name: printable(text) for name, text in texts.items()}
-        return replace(self, **texts, extra=kept)
+        safe: dict[str, Any] = {name: printable(text) for name, text in zip(_TEXTS, texts, strict=True)}
+        kept = {printable(name): _shown(value) for name, value in self.extra.items()}
+        return replace(self, **safe, extra=kept)
 
 
-_KNOWN = tuple(f.name for f in fields(Record))
+_KNOWN = frozenset(f.name for f in fields(Record))
 _REQUIRED = tuple(f.name for f in fields(Record) if f.default is MISSING and f.default_factory is MISSING)
+_REQUIRED_SET = frozenset(_REQUIRED)
+_in_order: Callable[[Any], tuple[Any, ...]] = itemgetter(*(f.name for f in fields(Record)))
+_PUT = tuple(getattr(Record, f.name).__set__ for f in fields(Record))
 
 
 def read(
@@ -230,22 +236,36 @@ def append(path: str | os.PathLike[str], record: Record) -> None:
 
 def parse(line: str) -> Record:
     """The record of one line of JSON; RecordError names the field and its value."""
-    values = json.loads(line, object_pairs_hook=_object, parse_constant=_no_constant)
+    values = _decoder().decode(line)
     if not isinstance(values, dict):
         raise RecordError(f"found {short(values)}, but a record is a JSON object")
-    missing = [name for name in _REQUIRED if name not in values]
-    if missing:
+    if not values.keys() >= _REQUIRED_SET:
+        missing = [name for name in _REQUIRED if name not in values]
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         raise RecordError(f"field '{missing[0]}' is missing{more}")
     extra = values.pop("extra", {})
     check(isinstance(extra, dict), "extra", extra, "an object")
-    for name in [name for name in values if name not in _KNOWN]:
-        check(name not in extra, name, values[name], "only once, either at the top or in 'extra'")
-        extra[name] = values.pop(name)
+    if not values.keys() <= _KNOWN:
+        for name in [name for name in values if name not in _KNOWN]:
+            check(name not in extra, name, values[name], "only once, either at the top or in 'extra'")
+            extra[name] = values.pop(name)
     for name in _TEXTS:  # thousands of records have a few names among them
-        if isinstance(values.get(name), str):
-            values[name] = sys.intern(values[name])
-    return Record(**values, extra=extra)
+        if type(text := values.get(name)) is str:
+            values[name] = sys.intern(text)
+    values["extra"] = extra
+    values.setdefault("command", "")
+    # A frozen class sets its fields through object.__setattr__, which takes three times as long as its slots.
+    record = object.__new__(Record)
+    for put, value in zip(_PUT, _in_order(values), strict=True):
+        put(record, value)
+    record.__post_init__()
+    return record
+
+
+@cache
+def _decoder() -> json.JSONDecoder:
+    """One for all lines: json.loads makes another for each."""
+    return json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
 
 
 def now() -> str:
@@ -306,6 +326,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> float:
     raise RecordError(f"found {name}, but a record has finite numbers only")
+
+
+def _is_shown(item: tuple[str, object]) -> bool:
+    """Whether a name and value of `extra` can be shown as they are."""
+    name, value = item
+    return name.isprintable() and (type(value) is not str or value.isprintable())
 
 
 def _shown(value: object) -> object:
