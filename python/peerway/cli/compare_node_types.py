@@ -62,7 +62,7 @@ def _as_json(row: Row) -> dict[str, Any]:
         "interval_percent": [row.low, row.high],
         "p": row.p,
         "samples": list(row.samples),
-        "rounds_a_sample": row.joined,
+        "rounds_a_sample": row.widened,
         "besides": list(row.besides),
         "verdict": row.verdict,
     }

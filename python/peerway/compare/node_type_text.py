@@ -46,7 +46,7 @@ _COLUMNS = (
     "spread_after_percent",
     "samples_before",
     "samples_after",
-    "rounds_a_sample",
+    "widened",
     "sample_speedup_percent",
     "low_percent",
     "high_percent",
@@ -54,6 +54,7 @@ _COLUMNS = (
     "verdict",
     "besides",
 )
+_NOTABLE = 1.1  # times as wide
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
 
@@ -95,9 +96,10 @@ def notes_of(row: Row) -> list[str]:
         found.append(f"also changed: {'; '.join(row.besides)}")
     if row.left_out:
         found.append(f"only one side has {', '.join(row.left_out)}; the samples are without")
-    if row.joined > 1:
+    if row.widened > _NOTABLE:
         found.append(
-            f"{row.joined} neighbouring rounds are one sample: they were alike, as under a load that drifts"
+            f"the interval is {row.widened:.1f} times as wide as of independent rounds: neighbouring ones "
+            "were alike, as under a load that drifts"
         )
     return found
 
@@ -152,7 +154,7 @@ def as_csv(rows: Sequence[Row]) -> str:
                 _times100(b.spread),
                 _times100(a.spread),
                 *row.samples,
-                row.joined,
+                row.widened,
                 row.percent,
                 row.low,
                 row.high,

@@ -8,6 +8,7 @@ nothing else changed: whatever else did is named, and the row is "not attributab
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -44,7 +45,7 @@ class Side:
 @dataclass(frozen=True, slots=True)
 class Row:
     """One test of one node type. `mean_percent` is the published number: of the means. `percent`, `low` and
-    `high` are of the samples.
+    `high` are of the samples; `widened`: by which factor the interval is wider as rounds were correlated.
     """
 
     pair: Pair
@@ -58,7 +59,7 @@ class Row:
     high: float | None
     p: float | None
     samples: tuple[int, int]
-    joined: int
+    widened: float
     besides: tuple[str, ...]
     left_out: tuple[str, ...]
     difference: Verdict
@@ -83,7 +84,9 @@ def rows(
     ]
     drawn = [(p, metric, s) for p, metric, s in drawn if s.before.size and s.after.size]
     found = judged(
-        [(s.before, s.after) for _, _, s in drawn], [metric.more_is_better for _, metric, _ in drawn]
+        [(s.before, s.after) for _, _, s in drawn],
+        [metric.more_is_better for _, metric, _ in drawn],
+        [s.alike for _, _, s in drawn],
     )
     return [_row(p, m, s, factors, *numbers) for (p, m, s), numbers in zip(drawn, found, strict=True)]
 
@@ -114,7 +117,7 @@ def _row(
         _percent(high),
         p,
         (samples.before.size, samples.after.size),
-        samples.joined,
+        sqrt(samples.alike.factor) if samples.alike else 1.0,
         tuple(besides),
         samples.left_out,
         verdict,

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
-from math import comb
+from math import comb, floor, sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -89,16 +89,33 @@ def compare_all(pairs: Iterable[Pair], asked: str | None = None) -> list[Compari
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """How samples that follow each other in time depend on each other: the variance of their mean is `factor`
+    times that of as many independent ones, a figure known with so many degrees of `freedom`.
+    """
+
+    factor: float
+    freedom: float
+
+
 def judged(
-    sides: Sequence[tuple[NDArray[Any], NDArray[Any]]], more_is_better: Sequence[bool]
+    sides: Sequence[tuple[NDArray[Any], NDArray[Any]]],
+    more_is_better: Sequence[bool],
+    dependence: Sequence[Dependence | None],
 ) -> list[tuple[float | None, float | None, float | None, float | None, Verdict]]:
-    """Of each pair of samples: the speed-up with its interval, p corrected for all pairs, and the verdict."""
+    """Of each pair of samples: the speed-up with its interval, p corrected for all pairs, and the verdict.
+    `dependence` is None where the samples are independent.
+    """
     found: list[tuple[float | None, float | None, float | None]] = []
-    for (before, after), more in zip(sides, more_is_better, strict=True):
+    for (before, after), more, alike in zip(sides, more_is_better, dependence, strict=True):
         slow, fast = (before, after) if more else (after, before)
-        found.append(_ratios(slow, fast) if slow.min() > 0 else (None, None, None))
+        found.append(_ratios(slow, fast, alike) if slow.min() > 0 else (None, None, None))
     told = [i for i, (_, low, _) in enumerate(found) if low is not None]
     p = _p_values([sides[i] for i in told])
+    for at, i in enumerate(told):
+        if (alike := dependence[i]) is not None:
+            p[at] = _p_of_dependent(*sides[i], alike)
     adjusted = dict(zip(told, stats.false_discovery_control(p) if told else (), strict=True))
     return [
         (*numbers, p_of, _verdict(numbers[1], numbers[2], p_of))
@@ -120,10 +137,12 @@ def _compared(pair: Pair, metric: Metric, before: NDArray[Any], after: NDArray[A
     return Comparison(pair, metric, *sides, *_ratios(slow, fast))
 
 
-def _ratios(slow: NDArray[Any], fast: NDArray[Any]) -> tuple[float, float | None, float | None]:
+def _ratios(
+    slow: NDArray[Any], fast: NDArray[Any], alike: Dependence | None = None
+) -> tuple[float, float | None, float | None]:
     """The speed-up and its interval, which is None where there are too few samples."""
     ratios = np.sort((fast[:, None] / slow).ravel())
-    outside = _refused(slow.size, fast.size)
+    outside = _refused(slow.size, fast.size) if alike is None else _refused_of(slow.size, fast.size, alike)
     low, high = (float(ratios[outside - 1]), float(ratios[-outside])) if outside else (None, None)
     return float(np.median(ratios)), low, high
 
@@ -162,6 +181,24 @@ def _mann_whitney(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
     smaller = min(before.shape[-1], after.shape[-1])
     method: Literal["exact", "asymptotic"] = "exact" if smaller <= _EXACT else "asymptotic"
     return np.asarray(stats.mannwhitneyu(before, after, axis=-1, method=method).pvalue)
+
+
+def _p_of_dependent(before: NDArray[Any], after: NDArray[Any], alike: Dependence) -> float:
+    """Mann and Whitney's test, its statistic as wide as that of dependent samples, and as uncertain."""
+    above = float((after[:, None] > before).sum() + (after[:, None] == before).sum() / 2)
+    far = abs(above - before.size * after.size / 2) - 0.5
+    return min(1.0, 2 * float(stats.t.sf(far / _width(before.size, after.size, alike), alike.freedom)))
+
+
+def _refused_of(n: int, m: int, alike: Dependence) -> int:
+    """As _refused, by the test of dependent samples."""
+    far = float(stats.t.isf(_RISK / 2, alike.freedom)) * _width(n, m, alike)
+    return max(0, floor(n * m / 2 - 0.5 - far) + 1)
+
+
+def _width(n: int, m: int, alike: Dependence) -> float:
+    """The standard deviation of the statistic where nothing changed."""
+    return sqrt(n * m * (n + m + 1) / 12 * alike.factor)
 
 
 @cache
