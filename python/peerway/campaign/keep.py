@@ -28,9 +28,29 @@ TAKEN = 75  # somebody else measures this, or has
 _LAST_LINES = 6
 
 
-def main(folder: str, told: str) -> int:
+def forked(journal: Journal, task: dict[str, Any]) -> int:
+    """The process of a keeper that outlives this one, and shares nothing with it but memory's first content.
+    Raises OSError.
+    """
+    if pid := os.fork():
+        return pid
+    status = 1
+    try:
+        os.setsid()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(nothing, stream)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the runner's lock is among them
+        Path("/proc/self/comm").write_text("peerway-keeper")  # as `ps` and `top` show it
+        status = keep(journal, task)
+    finally:
+        os._exit(status)
+
+
+def keep(journal: Journal, task: dict[str, Any]) -> int:
     """Measure, and say by the status whether the records are on the disk."""
-    journal, task = Journal(Path(folder)), json.loads(told)
     name = task["id"]
     lock = (journal.running / f"{name}.lock").open("a")
     try:
@@ -103,4 +123,4 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:3]))
+    sys.exit(keep(Journal(Path(sys.argv[1])), json.loads(sys.argv[2])))

@@ -49,7 +49,7 @@ class Runner:
             for name in started:
                 del waiting[name]
             if not started:
-                time.sleep(self._starter.look_s)
+                self._starter.wait()
         return self._left
 
     def _waiting(self) -> dict[str, Task]:

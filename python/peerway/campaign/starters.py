@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import shlex
 import subprocess
 import sys
-from typing import Protocol
+import time
+from typing import Any, Protocol
 
+from peerway.campaign import keep
 from peerway.campaign.journal import Journal
 from peerway.campaign.plan import Plan, Task
 from peerway.launch.hosts import SSH, is_this_host
@@ -17,15 +21,16 @@ _SLURM_S = 60
 
 
 class Starter(Protocol):
-    """What starts keepers, and tells of those that run; it may be asked every `look_s` seconds."""
-
-    look_s: float
+    """What starts keepers, and tells of those that run."""
 
     def start(self, task: Task) -> None:
         """Start one. Raises OSError."""
 
     def running(self, names: set[str]) -> set[str]:
         """Which of these have a keeper, or will get one."""
+
+    def wait(self) -> None:
+        """Until one may have ended: soon where that can be told, else as long as it may be asked again."""
 
     def share_busy(self) -> float | None:
         """The share of the cluster's CPUs that is busy; None where it is not known."""
@@ -36,9 +41,9 @@ def starter(plan: Plan, journal: Journal) -> Starter:
     return Slurm(plan, journal) if plan.by == "slurm" else Hosts(plan, journal)
 
 
-def words(plan: Plan, journal: Journal, task: Task, argv: list[str]) -> list[str]:
-    """The command line of a keeper."""
-    told = {
+def told_to_keeper(plan: Plan, task: Task, argv: list[str]) -> dict[str, Any]:
+    """What a keeper must know of its measurement."""
+    return {
         "id": task.id,
         "node": task.node,
         "type": task.type,
@@ -47,35 +52,41 @@ def words(plan: Plan, journal: Journal, task: Task, argv: list[str]) -> list[str
         "argv": argv,
         "limit_s": plan.time_s + (0 if argv[0] == "sh" else _GRACE_S),
     }
-    return [sys.executable, "-m", "peerway.campaign.keep", str(journal.folder.absolute()), json.dumps(told)]
 
 
 class Hosts:
-    """Keepers on this host, in sessions of their own: they outlive the runner."""
+    """Keepers on this host, in sessions of their own: they outlive the runner.
 
-    look_s = 0.05
+    They are forked from it: starting an interpreter for each would be most of a campaign's own work.
+    """
+
+    _POLL_S = 0.05  # for keepers of an earlier runner, whose end only their locks tell
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self._plan, self._journal = plan, journal
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._children: dict[str, tuple[int, int]] = {}  # process, and the descriptor that tells its end
 
     def start(self, task: Task) -> None:
-        """Start one."""
+        """Start one. Raises OSError."""
         argv = ["sh", "-c", task.test.command]
         if self._plan.agent or not is_this_host(task.node):
             # The node ends it, too: what ssh leaves behind when it is killed would go on there.
             there = f"timeout -k 5 {self._plan.time_s:g} sh -c {shlex.quote(task.test.command)}"
             argv = [*(self._plan.agent or SSH), task.node, there]
-        self._children[task.id] = subprocess.Popen(
-            words(self._plan, self._journal, task, argv), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+        pid = keep.forked(self._journal, told_to_keeper(self._plan, task, argv))
+        self._children[task.id] = (pid, os.pidfd_open(pid))
 
     def running(self, names: set[str]) -> set[str]:
         """Those of this runner, and those of an earlier one whose locks are held."""
-        for name in [name for name, child in self._children.items() if child.poll() is not None]:
-            del self._children[name]
+        for name, (pid, end) in [*self._children.items()]:
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                os.close(end)
+                del self._children[name]
         return {name for name in names if name in self._children or self._journal.is_kept(name)}
+
+    def wait(self) -> None:
+        """Until one of this runner's ends."""
+        select.select([end for _, end in self._children.values()], [], [], self._POLL_S)
 
     def share_busy(self) -> float | None:
         """Not known."""
@@ -87,7 +98,7 @@ class Slurm:
     the nodes share.
     """
 
-    look_s = 3.0  # the controller has others to serve
+    _POLL_S = 3.0  # the controller has others to serve
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self._plan, self._journal = plan, journal
@@ -95,7 +106,9 @@ class Slurm:
 
     def start(self, task: Task) -> None:
         """Submit one. Raises OSError when Slurm refuses it."""
-        keeper = shlex.join(words(self._plan, self._journal, task, ["sh", "-c", task.test.command]))
+        told = json.dumps(told_to_keeper(self._plan, task, ["sh", "-c", task.test.command]))
+        folder = str(self._journal.folder.absolute())
+        keeper = shlex.join([sys.executable, "-m", "peerway.campaign.keep", folder, told])
         minutes = int((self._plan.time_s + _GRACE_S) // 60) + 1
         done = subprocess.run(
             [
@@ -139,6 +152,10 @@ class Slurm:
         for name in [name for name, job in mine.items() if job not in there]:
             del self._jobs[name]
         return {name for name, job in mine.items() if job in there}
+
+    def wait(self) -> None:
+        """For a while."""
+        time.sleep(self._POLL_S)
 
     def share_busy(self) -> float | None:
         """Allocated CPUs of all."""
