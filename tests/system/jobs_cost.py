@@ -23,9 +23,10 @@ from peerway.jobs.frames import read_frames
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "tests" / "system")]
 
-from cluster import gpus  # noqa: E402
-from cluster.description import Description, NodeType, Partition  # noqa: E402
 from node_tree import add_step, make_node, stat_line, write  # noqa: E402
+
+from peerway.rehearse.cluster import gpus  # noqa: E402
+from peerway.rehearse.cluster.description import Description, NodeType, Partition  # noqa: E402
 
 JOBS, TASKS, CPUS, KERNEL_THREADS = 50, 4, 256, 1500
 ROUND_S = 0.25
@@ -47,7 +48,7 @@ def measure(folder: Path, root: str, rounds: int) -> dict[str, float]:
     settings = folder / "agent.toml"
     settings.write_text(
         f'node = "n1"\ninterval_s = {ROUND_S}\nstate = "{folder}/state"\nroot = "{root}"\n'
-        'page = ""\nnvml = "cluster.fake_nvml"\n'
+        'page = ""\nnvml = "peerway.rehearse.cluster.fake_nvml"\n'
     )
     agent = subprocess.Popen(
         [sys.executable, "-m", "peerway", "jobs", "agent", "--settings", str(settings)],

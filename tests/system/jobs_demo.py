@@ -16,12 +16,13 @@ import sys
 import time
 from pathlib import Path
 
-from cluster import read, why_not
-from cluster.configuration import HEAD, HEAD_ADDRESS
-from cluster.gpus import PROGRAM, gpu_uuid
-from cluster.relay import relay
 from jobs_served import MONITOR, ServedSite
 from jobs_site import PORT as INSIDE
+
+from peerway.rehearse.cluster import read, why_not
+from peerway.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
+from peerway.rehearse.cluster.gpus import PROGRAM, gpu_uuid
+from peerway.rehearse.cluster.relay import relay
 
 PORT = 8740
 PASSWORD = "correct horse"

@@ -14,14 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from cluster import Description
-from cluster.configuration import HEAD, HEAD_ADDRESS
-from cluster.spaces import in_network
 from jobs_site import PORT, ROOT, Site
 
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.rules.load import SHIPPED
 from peerway.jobs.serve.people import People
+from peerway.rehearse.cluster import Description
+from peerway.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
+from peerway.rehearse.cluster.spaces import in_network
 
 MONITOR = "monitor"  # the user that the server runs as
 

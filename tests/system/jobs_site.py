@@ -10,12 +10,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cluster import Description, VirtualCluster
-from cluster.configuration import HEAD, HEAD_ADDRESS
-
 from peerway.jobs.batch import Batch, Interval, Note
 from peerway.jobs.batch_check import decode
 from peerway.jobs.frames import BadFrame, read_frames
+from peerway.rehearse.cluster import Description, VirtualCluster
+from peerway.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
 
 ROOT = Path(__file__).resolve().parents[2]
 SLURM = ROOT / "python" / "peerway" / "jobs" / "slurm"
@@ -164,7 +163,7 @@ class Site:
             f'server = "https://{HEAD_ADDRESS}:{PORT}"\ntoken_file = "{token}"\n'
             f'ca_file = "{self.folder}/cert.pem"\n'
             f'node = "{node}"\ninterval_s = {INTERVAL_S}\nstate = "{self.folder}/state/{node}"\n'
-            'nvml = "cluster.fake_nvml"\n'
+            'nvml = "peerway.rehearse.cluster.fake_nvml"\n'
         )
 
     def _certificate(self) -> None:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
-from cluster import read, why_not
-from cluster.gpus import PROGRAM, gpu_uuid
 from jobs_site import ROOT, Site
+
+from peerway.rehearse.cluster import read, why_not
+from peerway.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 
 MIB = 1 << 20
 BURN = "while True: pass"

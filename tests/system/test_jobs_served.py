@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from cluster import read, why_not
-from cluster.gpus import PROGRAM, gpu_uuid
 from jobs_served import MONITOR, ServedSite
 from jobs_site import INTERVAL_S
+
+from peerway.rehearse.cluster import read, why_not
+from peerway.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 
 MINUTE_S = 0.3
 

@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-from cluster import VirtualCluster, read, why_not
-from cluster.configuration import addresses, gres_conf, slurm_conf
-from cluster.description import BadDescription
+
+from peerway.rehearse.cluster import VirtualCluster, read, why_not
+from peerway.rehearse.cluster.configuration import addresses, gres_conf, slurm_conf
+from peerway.rehearse.cluster.description import BadDescription
 
 PARTITION = '[[partitions]]\nname = "p"\nnodes = ["n"]\n'
 WRONG = {

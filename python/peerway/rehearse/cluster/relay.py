@@ -9,7 +9,7 @@ import ssl
 from concurrent.futures import Future
 from pathlib import Path
 
-from cluster.spaces import Space, in_network
+from peerway.rehearse.cluster.spaces import Space, in_network
 
 
 def relay(space: Space, address: tuple[str, int], certificate: Path, port: int) -> Future[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster.description import Description, NodeType
+from peerway.rehearse.cluster.description import Description, NodeType
 
 HEAD = "head"
 HEAD_ADDRESS = "10.77.0.1"

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from cluster import accounting, configuration, gpus
-from cluster.description import Description
-from cluster.spaces import Space, connect, die_with_parent, join
+from peerway.rehearse.cluster import accounting, configuration, gpus
+from peerway.rehearse.cluster.description import Description
+from peerway.rehearse.cluster.spaces import Space, connect, die_with_parent, join
 
 HERE = Path(__file__).parent
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sinfo", "squeue", "scancel")

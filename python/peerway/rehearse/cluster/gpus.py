@@ -14,7 +14,7 @@ import stat
 import uuid
 from pathlib import Path
 
-from cluster.description import Description, NodeType
+from peerway.rehearse.cluster.description import Description, NodeType
 
 MAJOR = 195  # NVIDIA's
 PROGRAM = "gpu_program.py"

@@ -1,4 +1,4 @@
-"""A real Slurm of several virtual nodes on one machine: a library, and `python -m cluster` (see __main__.py).
+"""A real Slurm of several virtual nodes on one machine: a library, and `python -m peerway.rehearse.cluster` (see __main__.py).
 
     description.py   what the cluster is, read from TOML
     configuration.py the texts of slurm.conf and its siblings
@@ -12,7 +12,7 @@ Needs root, Linux namespaces, and Debian's munge, slurmctld, slurmd, slurm-clien
 
 from __future__ import annotations
 
-from cluster.description import Description, read
-from cluster.virtual import VirtualCluster, why_not
+from peerway.rehearse.cluster.description import Description, read
+from peerway.rehearse.cluster.virtual import VirtualCluster, why_not
 
 __all__ = ["Description", "VirtualCluster", "read", "why_not"]

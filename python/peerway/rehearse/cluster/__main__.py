@@ -1,4 +1,4 @@
-"""Start a virtual cluster, stay until Ctrl-C: PYTHONPATH=tests/system python -m cluster [DESCRIPTION.toml]"""
+"""Start a virtual cluster, stay until Ctrl-C: python -m peerway.rehearse.cluster [DESCRIPTION.toml]"""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from cluster import VirtualCluster, read, why_not
-from cluster.description import SMALL
+from peerway.rehearse.cluster import VirtualCluster, read, why_not
+from peerway.rehearse.cluster.description import SMALL
 
 
 def main() -> int:

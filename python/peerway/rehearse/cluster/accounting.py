@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cluster.configuration import DBD, HEAD
+from peerway.rehearse.cluster.configuration import DBD, HEAD
 
 PROGRAMS = ("mariadbd", "mariadb-install-db", "slurmdbd", "sacctmgr")
 PACKAGES = "slurmdbd mariadb-server-core mariadb-client-core"
