@@ -28,6 +28,7 @@ VERBS = {
     "tune": "Measure all paths and write the route table.",
     "storage": "Measure a mounted file system, with the state of its caches proved.",
     "campaign": "Measure a whole cluster over days, and compare two such campaigns.",
+    "rehearse": "Rehearse an upgrade on a copy of a cluster, on this machine.",
     "explain": "Why the route table takes which path for which size.",
     "compare": "What changed between two sets of records, and whether it is more than noise.",
     "report": "Make a page with plots from records; it opens offline.",

@@ -1,9 +1,11 @@
-"""A real Slurm of several virtual nodes on one machine: a library, and `python -m peerway.rehearse.cluster` (see __main__.py).
+"""A real Slurm of several virtual nodes on one machine, with a file server where it is asked for: a library, and
+`python -m peerway.rehearse.cluster` (see __main__.py).
 
     description.py   what the cluster is, read from TOML
     configuration.py the texts of slurm.conf and its siblings
     spaces.py        namespaces in which a node, or the head, lives; all in them dies with this process
     accounting.py    MariaDB and slurmdbd, where they are installed
+    servers.py       file servers and their clients: the scripts that start them, made of the description
     gpus.py          the fake GPUs: device files for Slurm, figures for the agent
     virtual.py       the cluster as a whole: start, run something as somebody somewhere, kill a node, stop
 

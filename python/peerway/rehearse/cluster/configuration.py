@@ -72,10 +72,10 @@ StorageLoc=slurm_acct_db
 
 
 def addresses(description: Description) -> dict[str, str]:
-    """The address of each node; HEAD_ADDRESS is the head's."""
+    """The address of each node and file server; HEAD_ADDRESS is the head's."""
     return {
         name: f"10.77.{(place + 10) // 250}.{(place + 10) % 250 + 1}"
-        for place, name in enumerate(description.types())
+        for place, name in enumerate(description.hosts())
     }
 
 

@@ -46,6 +46,31 @@ class Partition:
 
 
 @dataclass(frozen=True)
+class FileSystem:
+    """A file system that a host of its own serves, mounted on the head and all nodes at /NAME. `threads` are the
+    server's, `cache_mb` is the cache of each client; with 0 neither it nor its kernel keeps anything. In the copy
+    /etc/glusterfs/NAME-*.vol and /usr/local/sbin/mount-NAME have them, to be changed.
+    """
+
+    name: str
+    kind: str = "glusterfs"
+    threads: int = 4
+    cache_mb: int = 0
+
+    @property
+    def host(self) -> str:
+        return f"{self.name}-server"
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """What each host's interface is limited to by tc; empty and 0: by nothing."""
+
+    bandwidth: str = ""  # as tc spells it: 1gbit
+    latency_us: int = 0  # needs netem in the kernel
+
+
+@dataclass(frozen=True)
 class Description:
     """The cluster. `accounting` starts MariaDB and slurmdbd (about 5 s)."""
 
@@ -54,10 +79,16 @@ class Description:
     users: tuple[str, ...] = ("ann",)
     accounting: bool = False
     settings: dict[str, str] = field(default_factory=dict)  # more lines of slurm.conf
+    file_systems: tuple[FileSystem, ...] = ()
+    fabric: Fabric = Fabric()
 
     def types(self) -> dict[str, NodeType]:
         """The type of each node by the node's name."""
         return {name: type_ for type_ in self.nodes for name in type_.names()}
+
+    def hosts(self) -> list[str]:
+        """All but the head: nodes, then file servers."""
+        return [*self.types(), *(each.host for each in self.file_systems)]
 
 
 def read(path: Path = SMALL) -> Description:
@@ -68,11 +99,13 @@ def read(path: Path = SMALL) -> Description:
         raise BadDescription(f"{path}: {error}") from None
     nodes = tuple(_make(NodeType, each, path) for each in content.pop("nodes", []))
     partitions = tuple(_make(Partition, each, path) for each in content.pop("partitions", []))
+    content["file_systems"] = tuple(_make(FileSystem, each, path) for each in content.get("file_systems", []))
+    content["fabric"] = _make(Fabric, content.get("fabric", {}), path)
     found: Description = _make(Description, {**content, "nodes": nodes, "partitions": partitions}, path)
     types = {type_.name for type_ in nodes}
     if not nodes or not partitions or len(types) < len(nodes):
         raise BadDescription(f"{path}: there must be nodes, each with its own name, and partitions")
-    for name in (*types, *(p.name for p in partitions), *found.users):
+    for name in (*types, *(p.name for p in partitions), *found.users, *(f.name for f in found.file_systems)):
         if not _NAME.fullmatch(name):
             raise BadDescription(f"{path}: {name!r} is no name; use up to 16 of a-z and 0-9")
     for partition in partitions:
@@ -80,6 +113,15 @@ def read(path: Path = SMALL) -> Description:
             raise BadDescription(
                 f"{path}: partition {partition.name} has nodes {sorted(unknown)}, which are none"
             )
+    for each in found.file_systems:
+        if each.kind != "glusterfs":
+            raise BadDescription(
+                f"{path}: a file system of kind {each.kind!r}; glusterfs is the one there is"
+            )
+        if not (1 <= each.threads <= 64 and 0 <= each.cache_mb <= 4096):
+            raise BadDescription(f"{path}: {each.name} needs 1 to 64 threads and a cache of 0 to 4096 MB")
+        if Path("/", each.name).exists():
+            raise BadDescription(f"{path}: /{each.name} is there on this machine; name {each.name} otherwise")
     return found
 
 

@@ -1,7 +1,18 @@
 # Process 1 of a virtual host. In the environment: NAME, FOLDER (the cluster's), CGROUPS (controllers to give it its
-# own part of, may be empty), CGROUP (the part's name), TREE (Peerway's, which the agents run from).
+# own part of, may be empty), CGROUP (the part's name), TREE (Peerway's, which the agents run from), ROOT (where the
+# copy's own root is mounted; empty: hosts have this machine's).
 set -eu
 mount --make-rprivate /
+if [ -n "$ROOT" ]; then  # a root of the copy's own, over this machine's
+  for each in dev proc sys; do mount --rbind "/$each" "$ROOT/$each"; done
+  mkdir -p "$ROOT$TREE"
+  mount --rbind "$TREE" "$ROOT$TREE"
+  cd "$ROOT"
+  mkdir -p .before
+  pivot_root . .before
+  umount -l /.before
+  cd /
+fi
 hostname "$NAME"
 mount -t proc proc /proc
 mount -t tmpfs tmpfs /dev/shm

@@ -12,6 +12,10 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from peerway.rehearse.cluster.description import Fabric
 
 _PR_SET_PDEATHSIG = 1
 _CLONE_NEWNET = 0x40000000
@@ -127,6 +131,22 @@ def join(head: Space, place: int, node: Space, address: str) -> None:
                 raise
             time.sleep(0.05)
     _ip(node, [f"addr add {address}/16 dev eth0", "link set eth0 up", "link set lo up"])
+
+
+def limit(space: Space, fabric: Fabric) -> None:
+    """Give the interface of a host the bandwidth and latency of the fabric, in both directions at the sender."""
+    words = []
+    if fabric.bandwidth:
+        words.append(f"root handle 1: tbf rate {fabric.bandwidth} burst 256kb latency 50ms")
+    if fabric.latency_us:
+        parent = "parent 1:1 handle 2:" if fabric.bandwidth else "root"
+        words.append(f"{parent} netem delay {fabric.latency_us}us")
+    for each in words:
+        command = space.enter("tc", "qdisc", "add", "dev", "eth0", *each.split())
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            why = "; this kernel has no netem, leave latency_us out" if "netem" in each else ""
+            raise RuntimeError(f"tc in {space.name}: {each}: {done.stderr.strip()}{why}")
 
 
 def _ip(space: Space, lines: list[str], *, pid_space: bool = True) -> None:

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from peerway.rehearse.cluster import accounting, configuration, gpus
+from peerway.rehearse.cluster import accounting, configuration, gpus, servers
 from peerway.rehearse.cluster.description import Description
-from peerway.rehearse.cluster.spaces import Space, connect, die_with_parent, join
+from peerway.rehearse.cluster.spaces import Space, connect, die_with_parent, join, limit
 
 HERE = Path(__file__).parent
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sinfo", "squeue", "scancel")
@@ -34,6 +34,9 @@ def why_not(description: Description | None = None) -> str:
     if description is not None and description.accounting:
         wanted += accounting.PROGRAMS
         packages += f" {accounting.PACKAGES}"
+    if description is not None and description.file_systems:
+        wanted += servers.PROGRAMS
+        packages += f" {servers.PACKAGES}"
     if missing := [name for name in wanted if shutil.which(name, path=_PATH) is None]:
         return f"{', '.join(missing)} not installed (apt-get install {packages})"
     command = [
@@ -59,18 +62,26 @@ def has_cgroups() -> bool:
 
 
 class VirtualCluster:
-    """Use it in a with statement. Everything lies under `folder`, which is removed at the end."""
+    """Use it in a with statement. Everything lies under `folder`, which is removed at the end.
 
-    def __init__(self, description: Description) -> None:
+    With a `root`, hosts live in that tree instead of this machine's, `folder` lies in it under its own name, and
+    is neither made nor removed here: what was there at the last end is there at the next start.
+    """
+
+    def __init__(
+        self, description: Description, folder: Path | None = None, root: Path | None = None
+    ) -> None:
         self.description = description
         self.cgroups = has_cgroups()
         self.users = {name: FIRST_UID + place for place, name in enumerate(description.users)}
-        self.folder = Path(tempfile.mkdtemp(prefix="peerway-cluster-"))
+        self.root = root
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="peerway-cluster-"))
         self.folder.chmod(0o755)
         self.spaces: dict[str, Space] = {}
         self.hooks: dict[str, Path] = {}  # Prolog, Epilog: scripts for slurm.conf, to be set before the start
         self._cgroup = f"peerway-{os.getpid()}"
-        self._places = list(description.types())
+        self._nodes = list(description.types())
+        self._places = description.hosts()
         self._addresses = configuration.addresses(description)
         self._running: list[subprocess.Popen[bytes]] = []
 
@@ -92,7 +103,13 @@ class VirtualCluster:
     def start(self) -> None:
         """Bring everything up, until all nodes are idle."""
         _remove_old_cgroups()
-        self._write_files()
+        if not (self.folder / "slurm.conf").exists():
+            self._write_files()
+        for stale in (
+            "munge.socket",
+            *(f"nodes/{name}/ready" for name in (configuration.HEAD, *self._places)),
+        ):
+            (self.folder / stale).unlink(missing_ok=True)
         hosts = [configuration.HEAD, *self._places]
         self.spaces = {name: self._space(name) for name in hosts}
         self._wait("spaces", lambda: all((self.folder / "nodes" / name / "ready").exists() for name in hosts))
@@ -103,6 +120,9 @@ class VirtualCluster:
             configuration.HEAD_ADDRESS,
             self._addresses,
         )
+        for name in self._places:
+            limit(self.spaces[name], self.description.fabric)
+        self._start_file_systems()
         files = {"socket": "munge.socket", "key-file": "munge.key", "pid-file": "log/munge.pid"}
         files |= {"log-file": "log/munged.log", "seed-file": "log/munge.seed"}
         options = (f"--{name}={self.folder / file}" for name, file in files.items())
@@ -117,11 +137,19 @@ class VirtualCluster:
                 self.run,
             )
         self._daemon(configuration.HEAD, "slurmctld", "-D")
-        for name in self._places:
+        for name in self._nodes:
             self._daemon(name, "slurmd", "-D", "-N", name)
-        self._wait("slurmctld", lambda: self.idle() == sorted(self._places))
+        self._wait("slurmctld", self._answering)
         if self.description.accounting:
             accounting.add_users(self.description.users, self.run)
+
+    def shut_down_slurm(self) -> None:
+        """Let Slurm's controller save its state and end, if it answers."""
+        done = self.run("timeout", "5", "scontrol", "shutdown", "slurmctld")
+        pid = self.folder / "log" / "slurmctld.pid"
+        deadline = time.monotonic() + 10
+        while done.returncode == 0 and pid.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
 
     def stop(self) -> None:
         """End everything and remove the folder; safe to call twice."""
@@ -132,7 +160,8 @@ class VirtualCluster:
             program.wait()
         self.spaces, self._running = {}, []
         _remove_cgroups(self._cgroup)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.root is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     # using it
 
@@ -204,7 +233,7 @@ class VirtualCluster:
         )
         if done.returncode != 0:
             raise RuntimeError(f"sbatch {' '.join(options)}: {done.stderr.strip()}")
-        return int(done.stdout.split(";")[0])
+        return int(str(done.stdout).split(";")[0])
 
     def state(self, job: int) -> str:
         """What squeue says of a job; empty for one that it no longer knows."""
@@ -238,9 +267,47 @@ class VirtualCluster:
             self.spaces[name],
             self._addresses[name],
         )
-        self._daemon(name, "slurmd", "-D", "-N", name)
+        limit(self.spaces[name], self.description.fabric)
+        for system in self.description.file_systems:
+            self._must(name, f"{'serve' if name == system.host else 'mount'}-{system.name}")
+        if name in self._nodes:
+            self._daemon(name, "slurmd", "-D", "-N", name)
 
     # within
+
+    def _answering(self) -> bool:
+        """Whether all nodes take jobs, or would but for an administrator who drained them before a snapshot."""
+        done = self.run("timeout", "5", "sinfo", "-h", "-N", "-o", "%N %T")
+        states = dict(line.split() for line in done.stdout.splitlines())
+        up = {name for name, state in states.items() if state in ("idle", "mixed", "drained", "allocated")}
+        return up == set(self._nodes)
+
+    def _start_file_systems(self) -> None:
+        for system in self.description.file_systems:
+            self._must(system.host, f"serve-{system.name}")
+            for name in (configuration.HEAD, *self._nodes):
+                self._must(name, f"mount-{system.name}")
+
+    def _must(self, host: str, script: str) -> None:
+        done = self.run(script, host=host)
+        if done.returncode:
+            raise RuntimeError(f"{script} on {host}: {(done.stderr or done.stdout).strip()[-600:]}")
+
+    def _write_file_systems(self) -> None:
+        """Into the root, which is the copy's own: without one there is no place for them."""
+        if self.description.file_systems and self.root is None:
+            raise RuntimeError("file systems need a copy with a root of its own: `peerway rehearse start`")
+        for system in self.description.file_systems:
+            assert self.root is not None
+            folder = servers.brick(system, self.folder)
+            folder.mkdir(parents=True)
+            folder.chmod(0o1777)
+            (self.root / system.name).mkdir(exist_ok=True)
+            for place, text in servers.texts(system, self.folder, self._addresses[system.host]).items():
+                path = self.root / place.lstrip("/")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+                path.chmod(0o755 if "sbin" in place else 0o644)
 
     def _cwd(self, user: str | None) -> Path:
         return self.folder if user is None else self.home(user)
@@ -266,12 +333,14 @@ class VirtualCluster:
         if self.cgroups:
             (self.folder / "cgroup.conf").write_text(configuration.CGROUP)
         gpus.prepare(self.description, self.folder)
+        self._write_file_systems()
         if self.description.accounting:
             accounting.prepare(self.folder)
 
     def _space(self, name: str) -> Space:
         setting = {
-            "NAME": name, "FOLDER": str(self.folder), "CGROUP": self._cgroup, "TREE": str(HERE.parents[2]),
+            "NAME": name, "FOLDER": str(self.folder), "CGROUP": self._cgroup, "TREE": str(HERE.parents[3]),
+            "ROOT": str(self.root or ""),
             "CGROUPS": " ".join(CONTROLLERS) if self.cgroups and name != configuration.HEAD else "",
         }  # fmt: skip
         lines = [f"export {key}='{value}'" for key, value in setting.items()]

@@ -1,0 +1,161 @@
+"""`peerway rehearse`: a small copy of a cluster on this machine, to rehearse an upgrade on."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+from click.exceptions import Exit
+
+from peerway.cli.input import BadInput
+from peerway.terminal import say
+
+_FOLDER = click.argument(
+    "folder", type=click.Path(path_type=Path, file_okay=False, exists=True, resolve_path=True)
+)
+
+
+@click.group()
+def command() -> None:
+    """Rehearse an upgrade on a copy of a cluster: real Slurm and a real file server in namespaces of this machine."""
+
+
+@command.command()
+@_FOLDER
+def start(folder: Path) -> None:
+    """Bring up the copy that FOLDER/cluster.toml describes, as it was at its last end."""
+    from peerway.rehearse import holder
+    from peerway.rehearse.cluster import read, why_not
+    from peerway.rehearse.cluster.description import BadDescription
+    from peerway.rehearse.copy import DESCRIPTION
+
+    try:
+        description = read(folder / DESCRIPTION)
+    except (BadDescription, OSError) as error:
+        raise BadInput(str(error)) from None
+    if why := why_not(description):
+        raise click.ClickException(why)
+    if (folder / holder.SOCKET).exists():
+        try:
+            list(holder.ask(folder, verb="status"))
+            raise BadInput(f"the copy in {folder} is up already")
+        except holder.Gone:
+            pass
+    try:
+        holder.start(folder)
+    except RuntimeError as error:
+        raise click.ClickException(str(error)) from None
+    _asked(folder, verb="status")
+    say(f"`peerway rehearse shell {folder}` opens a shell of {description.users[0]} on the head")
+
+
+@command.command()
+@_FOLDER
+def status(folder: Path) -> None:
+    """Its hosts and snapshots."""
+    _asked(folder, verb="status")
+
+
+@command.command(context_settings={"ignore_unknown_options": True})
+@_FOLDER
+@click.option("--host", default="head", show_default=True, help="A node, a file server, or the head.")
+@click.option("--user", default=None, help="One of the copy's users  [default: the first; on a server root]")
+@click.option("--root", "as_root", is_flag=True, help="As root.")
+@click.argument("words", nargs=-1)
+def shell(folder: Path, host: str, user: str | None, as_root: bool, words: tuple[str, ...]) -> None:
+    """Open a shell on a host of the copy, or run WORDS there."""
+    from peerway.rehearse.cluster import read
+    from peerway.rehearse.copy import DESCRIPTION
+
+    description = read(folder / DESCRIPTION)
+    if user is not None and user not in description.users:
+        raise BadInput(f"the copy has no user {user}; there are {', '.join(description.users)}")
+    servers = [each.host for each in description.file_systems]
+    who = None if as_root or (host in servers and user is None) else user or description.users[0]
+    told = _answer(
+        folder, verb="enter", host=host, user=who, command=words, term=os.environ.get("TERM", "dumb")
+    )
+    argv = json.loads(told[0])
+    os.chdir("/")
+    os.execvp(argv[0], argv)
+
+
+@command.command()
+@_FOLDER
+@click.argument("name")
+def snapshot(folder: Path, name: str) -> None:
+    """Keep all that is on the copy's disk under NAME. Its hosts start anew."""
+    _asked(folder, verb="snapshot", name=name)
+
+
+@command.command()
+@_FOLDER
+@click.argument("name")
+def rollback(folder: Path, name: str) -> None:
+    """Go back to the snapshot NAME: files, packages, configuration, Slurm's state."""
+    _asked(folder, verb="rollback", name=name)
+
+
+@command.command()
+@_FOLDER
+@click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False, exists=True, resolve_path=True))
+def upgrade(folder: Path, scenario: Path) -> None:
+    """Do the steps of SCENARIO on the copy; back, and status 1, at the first failed check."""
+    _asked(folder, verb="upgrade", scenario=str(scenario))
+
+
+@command.command()
+@_FOLDER
+def stop(folder: Path) -> None:
+    """End all hosts. The disk stays for the next start."""
+    _asked(folder, verb="stop")
+
+
+@command.command()
+@_FOLDER
+def remove(folder: Path) -> None:
+    """End all hosts and delete the disk. The description and the results of upgrades stay."""
+    from peerway.rehearse import holder
+
+    try:
+        list(holder.ask(folder, verb="stop"))
+    except holder.Gone:
+        pass
+    for name in ("disk.img", "disk.new", "log", holder.SOCKET):
+        (folder / name).unlink(missing_ok=True)
+    for name in ("disk", "root", "cluster"):  # mount points, empty outside of the copy
+        if (folder / name).is_dir():
+            if any((folder / name).iterdir()):
+                raise click.ClickException(f"{folder / name} is not empty; it is not of a copy and stays")
+            (folder / name).rmdir()
+
+
+def _asked(folder: Path, **request: Any) -> None:
+    from peerway.rehearse import holder
+
+    status = 1
+    try:
+        for told in holder.ask(folder, **request):
+            if "say" in told:
+                say(told["say"])
+            status = told.get("status", status)
+    except holder.Gone as error:
+        raise BadInput(str(error)) from None
+    if status:
+        raise Exit(status)
+
+
+def _answer(folder: Path, **request: Any) -> list[str]:
+    from peerway.rehearse import holder
+
+    try:
+        told = list(holder.ask(folder, **request))
+    except holder.Gone as error:
+        raise BadInput(str(error)) from None
+    lines = [one["say"] for one in told if "say" in one]
+    if told[-1].get("status", 1):
+        raise click.ClickException(" ".join(lines))
+    return lines

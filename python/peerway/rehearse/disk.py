@@ -1,0 +1,108 @@
+"""The disk of a copy: one sparse file with a file system of its own, whose layers lie over this machine's root.
+
+A snapshot makes the top layer read-only and begins another; rolling back throws layers away. The file's own limit
+is what a copy can fill, never this machine's disk. Mounts are made in the caller's mount namespace, which must be
+its own (see holder.py): they are gone with its last process, however that ends.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+SIZE_GB = 16  # the most that a copy can write; the file is as large as what was written
+
+
+class DiskError(Exception):
+    """What was asked of the disk cannot be; the message says why."""
+
+
+class Disk:
+    """In `folder`: disk.img, where it is mounted (disk/), and the root that is made of it (root/)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.image, self.at, self.root = folder / "disk.img", folder / "disk", folder / "root"
+
+    def open(self) -> None:
+        """Mount it; make it where there is none."""
+        self.at.mkdir(exist_ok=True)
+        self.root.mkdir(exist_ok=True)
+        if not self.image.exists():
+            draft = self.image.with_suffix(".new")
+            with draft.open("wb") as file:
+                file.truncate(SIZE_GB << 30)
+            run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1", str(draft))
+            draft.rename(self.image)
+        run("mount", "-o", "loop", str(self.image), str(self.at))
+        if not self._list.exists():
+            (self.at / "0").mkdir()
+            self._write({"layers": [0], "snapshots": {}})
+
+    def mount(self) -> None:
+        """Mount the layers over this machine's root."""
+        layers = self._read()["layers"]
+        work = self.at / "work"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+        lower = ":".join([*(str(self.at / str(n)) for n in reversed(layers[:-1])), "/"])
+        options = f"lowerdir={lower},upperdir={self.at / str(layers[-1])},workdir={work}"
+        run("mount", "-t", "overlay", "overlay", "-o", options, str(self.root))
+
+    def unmount(self) -> None:
+        """Let go of the layers; nobody may use them any more."""
+        run("umount", str(self.root))
+
+    def snapshots(self) -> list[str]:
+        """Their names, oldest first."""
+        return list(self._read()["snapshots"])
+
+    def snapshot(self, name: str) -> None:
+        """Keep what there is now under a name. The layers must be unmounted. Raises DiskError."""
+        state = self._read()
+        if name in state["snapshots"]:
+            raise DiskError(f"there is a snapshot {name!r} already; give this one another name")
+        state["snapshots"][name] = state["layers"][-1]
+        self._begin(state)
+
+    def roll_back(self, name: str) -> None:
+        """Go back to a snapshot; later ones are gone. The layers must be unmounted. Raises DiskError."""
+        state = self._read()
+        if name not in state["snapshots"]:
+            known = ", ".join(state["snapshots"]) or "none"
+            raise DiskError(f"there is no snapshot {name!r}; there are: {known}")
+        last = state["snapshots"][name]
+        dropped = [n for n in state["layers"] if n > last]
+        state["layers"] = [n for n in state["layers"] if n <= last]
+        state["snapshots"] = {each: n for each, n in state["snapshots"].items() if n <= last}
+        self._begin(state, above=max(dropped, default=last))
+        for number in dropped:
+            shutil.rmtree(self.at / str(number))
+
+    def _begin(self, state: dict[str, Any], above: int = 0) -> None:
+        """A new top layer, whose number was never used: half of a removed one may still be there."""
+        layers: list[int] = state["layers"]
+        layers.append(max(above, *layers) + 1)
+        (self.at / str(layers[-1])).mkdir()
+        self._write(state)
+
+    @property
+    def _list(self) -> Path:
+        return self.at / "layers.json"
+
+    def _read(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self._list.read_text())
+        return found
+
+    def _write(self, state: object) -> None:
+        draft = self._list.with_suffix(".new")
+        draft.write_text(json.dumps(state))
+        draft.rename(self._list)
+
+
+def run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise DiskError(f"{' '.join(command)}: {done.stderr.strip() or f'status {done.returncode}'}")

@@ -1,0 +1,155 @@
+"""The process in which a copy lives. It has a mount namespace of its own, and all hosts end with it.
+
+Commands reach it through a socket in the copy's folder that only its owner may use: one request a connection, a
+line of JSON; the answer is lines {"say": text}, then {"status": number}.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from peerway.rehearse.copy import Copy
+from peerway.rehearse.disk import DiskError
+from peerway.rehearse.scenario import BadScenario, read
+from peerway.rehearse.upgrade import Failed, upgrade
+
+SOCKET = "socket"
+_CLONE_NEWNS = 0x20000
+_START_S = 180.0
+
+
+class Gone(Exception):
+    """No copy is up in the folder."""
+
+
+def main(folder: Path) -> int:
+    """Bring the copy up and serve requests until one asks for the end."""
+    if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS):
+        raise OSError(ctypes.get_errno(), "no mount namespace of its own")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    path = folder / SOCKET
+    path.unlink(missing_ok=True)
+    copy = Copy(folder)
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        copy.start()
+        os.chdir(folder)  # the name of a socket is short
+        listener.bind(SOCKET)
+        path.chmod(0o600)
+        listener.listen()
+        while True:
+            connection, _ = listener.accept()
+            with connection, connection.makefile("rw") as stream:
+                if _answer(copy, stream) is None:
+                    return 0
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        path.unlink(missing_ok=True)
+        copy.stop()
+
+
+def _answer(copy: Copy, stream: Any) -> int | None:
+    """The status of a request; None when it asks for the end. A command that went away changes nothing."""
+
+    def tell(told: dict[str, Any]) -> None:
+        try:
+            stream.write(json.dumps(told) + "\n")
+            stream.flush()
+        except OSError:
+            pass
+
+    asked = json.loads(stream.readline() or "{}")
+    if asked.get("verb") == "stop":
+        copy.stop()
+        tell({"status": 0})
+        return None
+    try:
+        status = _do(copy, asked, tell)
+    except (DiskError, Failed, BadScenario, ValueError, OSError, RuntimeError) as error:
+        traceback.print_exc()
+        tell({"say": str(error)})
+        status = 1
+    tell({"status": status})
+    return status
+
+
+def _do(copy: Copy, asked: dict[str, Any], tell: Any) -> int:
+    def say(text: str) -> None:
+        tell({"say": text})
+
+    match asked.get("verb"):
+        case "snapshot":
+            copy.snapshot(asked["name"])
+        case "rollback":
+            copy.roll_back(asked["name"])
+        case "status":
+            say("hosts: " + ", ".join(copy.hosts("all")))
+            say("snapshots: " + (", ".join(copy.disk.snapshots()) or "none"))
+        case "enter":
+            assert copy.cluster is not None
+            copy.hosts(asked["host"])
+            command = asked["command"] or ["bash"]
+            say(
+                json.dumps(
+                    copy.cluster.command(asked["host"], *command, user=asked["user"], TERM=asked["term"])
+                )
+            )
+        case "upgrade":
+            scenario = read(Path(asked["scenario"]))
+            place = copy.folder / f"{scenario.name}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
+            say(f"its steps, times and results are in {place}")
+            return 0 if upgrade(copy, scenario, say, place) else 1
+        case other:
+            raise ValueError(f"no such request: {other!r}")
+    return 0
+
+
+def start(folder: Path) -> None:
+    """Start the process, and wait until the copy is up. Raises RuntimeError with what it said."""
+    log = folder / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "peerway.rehearse.holder", str(folder)], stdin=subprocess.DEVNULL,
+            stdout=out, stderr=out, start_new_session=True,
+        )  # fmt: skip
+    until = time.monotonic() + _START_S
+    while not (folder / SOCKET).exists():
+        if process.poll() is not None or time.monotonic() > until:
+            process.terminate()
+            raise RuntimeError(f"the copy does not start: {log.read_text(errors='replace')[-3000:].strip()}")
+        time.sleep(0.1)
+
+
+def ask(folder: Path, **request: Any) -> Any:
+    """Send a request; give its answer's lines as they come, and raise Gone where nobody answers."""
+    connection = socket.socket(socket.AF_UNIX)
+    before = Path.cwd()
+    try:
+        os.chdir(folder)
+        connection.connect(SOCKET)
+    except OSError:
+        raise Gone(f"no copy is up in {folder}; `peerway rehearse start {folder}` starts it") from None
+    finally:
+        os.chdir(before)
+    with connection, connection.makefile("rw") as stream:
+        stream.write(json.dumps(request) + "\n")
+        stream.flush()
+        for line in stream:
+            yield json.loads(line)
+    connection.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,145 @@
+"""Do an upgrade on a copy: a snapshot, the steps with their checks and times, and back where one fails.
+
+What users have is summed up before and after, byte by byte: an upgrade that ends well, and one that was
+rolled back, have to leave it as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from peerway import records
+from peerway.rehearse.copy import Copy
+from peerway.rehearse.scenario import Scenario, Step, Study
+
+Say = Callable[[str], None]
+_SUMS_S = 1800.0
+_KEEP = 2000  # characters of what a command said
+
+
+class Failed(Exception):
+    """A step did not do what it should; the message says which, where and why."""
+
+
+def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
+    """Whether the upgrade went through. `place` gets upgrade.jsonl, a line for each step, and the study."""
+    place.mkdir(parents=True)
+    for step in scenario.steps:
+        copy.hosts(step.on)  # a host that is none is found before anything is touched
+    log = _Log(place / "upgrade.jsonl")
+    if scenario.study is not None:
+        _measure(copy, scenario.study, "before", place, say)
+    files = user_files(copy)
+    snapshot = f"before-{scenario.name}-{int(time.time())}"
+    copy.snapshot(snapshot)
+    say(f"snapshot {snapshot}; {len(files)} files of users are summed up")
+    try:
+        for number, step in enumerate(scenario.steps, start=1):
+            _do(copy, number, step, log, say)
+        _same(files, user_files(copy))
+    except Failed as failure:
+        log.note({"event": "failed", "why": str(failure)})
+        say(f"{failure}")
+        began = time.monotonic()
+        copy.roll_back(snapshot)
+        _same(files, user_files(copy))
+        took = round(time.monotonic() - began, 1)
+        log.note({"event": "rolled back", "snapshot": snapshot, "seconds": took, "files": len(files)})
+        say(f"rolled back to {snapshot} in {took} s; all {len(files)} files of users are as they were")
+        return False
+    log.note({"event": "done", "files": len(files)})
+    say(f"all {len(files)} files of users are as they were; `rollback {snapshot}` undoes the upgrade")
+    if scenario.study is not None:
+        _measure(copy, scenario.study, "after", place, say)
+        _compare(scenario.study, place, say)
+    return True
+
+
+class _Log:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def note(self, event: dict[str, Any]) -> None:
+        with self._path.open("a") as file:
+            file.write(json.dumps({**event, "time": records.now()}) + "\n")
+
+
+def _do(copy: Copy, number: int, step: Step, log: _Log, say: Say) -> None:
+    began = time.monotonic()
+    why = ""
+    for what in (step.run, step.check):
+        for host in copy.hosts(step.on) if what and not why else ():
+            status, said = copy.run(host, what, step.user, step.limit_s)
+            if status:
+                kind = "the check" if what == step.check else "it"
+                why = f"{kind} ended with status {status} on {host}: {said[-_KEEP:] or 'it said nothing'}"
+                break
+    took = round(time.monotonic() - began, 2)
+    log.note({"event": "step", "number": number, "name": step.name, "seconds": took, "failed": why})
+    say(f"step {number} of {step.on}: {step.name}: {took} s{', failed' if why else ''}")
+    if why:
+        raise Failed(f"step {number} ({step.name}): {why}")
+
+
+def user_files(copy: Copy) -> dict[str, str]:
+    """The SHA-256 of each file that users have, as the head sees them. Raises Failed."""
+    assert copy.cluster is not None
+    folders = [f"/{each.name}" for each in copy.description.file_systems]
+    folders.append(str(copy.cluster.folder / "home"))
+    command = f"find {shlex.join(folders)} -xdev -type f -print0 | LC_ALL=C sort -z | xargs -0r sha256sum"
+    status, said = copy.run("head", command, None, _SUMS_S)
+    if status:
+        raise Failed(f"the files of users cannot be read: {said[-_KEEP:]}")
+    return {line[66:]: line[:64] for line in said.splitlines()}
+
+
+def _same(before: dict[str, str], after: dict[str, str]) -> None:
+    odd = {
+        "missing": before.keys() - after.keys(),
+        "changed": {name for name in before.keys() & after.keys() if before[name] != after[name]},
+        "new": after.keys() - before.keys(),
+    }
+    if any(odd.values()):
+        told = "; ".join(f"{len(names)} {kind}: {_few(names)}" for kind, names in odd.items() if names)
+        raise Failed(f"files of users are not as they were: {told}")
+
+
+def _few(names: Iterable[str]) -> str:
+    several = sorted(names)
+    return ", ".join(several[:3]) + (" ..." if len(several) > 3 else "")
+
+
+def _measure(copy: Copy, study: Study, side: str, place: Path, say: Say) -> None:
+    """Run the campaign in the copy as its user, and bring its folder out. Raises Failed."""
+    folder = Path(study.folder, f"study-{side}")
+    inside = (
+        f"mkdir -p {folder} && cat > {folder}/campaign.toml <<'END_OF_CAMPAIGN'\n{study.file.read_text()}\n"
+    )
+    inside += f"END_OF_CAMPAIGN\nexport PATH={Path(sys.executable).parent}:$PATH\nexec {sys.executable} -m peerway campaign run {folder}"
+    say(f"campaign {side}: as {study.user} in {folder}")
+    status, said = copy.run("head", inside, study.user, study.limit_s)
+    if status:
+        raise Failed(f"the campaign {side} the upgrade ended with status {status}: {said[-_KEEP:]}")
+    status, said = copy.run("head", f"cat {folder}/results/*.jsonl", study.user, 60)
+    if status:
+        raise Failed(f"the campaign {side} the upgrade has no results: {said[-_KEEP:]}")
+    (place / side / "results").mkdir(parents=True)
+    (place / side / "results" / "all.jsonl").write_text(said + "\n")
+    (place / side / "campaign.toml").write_text(study.file.read_text())
+    copy.run("head", f"rm -rf {folder}", study.user, 60)
+
+
+def _compare(study: Study, place: Path, say: Say) -> None:
+    from peerway.campaign.journal import Journal
+    from peerway.compare.node_type_text import lines
+    from peerway.compare.node_types import rows
+
+    before, after = (Journal(place / side).records() for side in ("before", "after"))
+    for line in lines(rows(before, after, ("campaign", *study.factors))):
+        say(line)
