@@ -49,6 +49,8 @@ TEST_PACKAGES = {
     "netpipe-openmpi": ("NPopenmpi", "NetPIPE over the plugins of cards"),
     "ucx-utils": ("ucx_info", "what UCX sees of the plugins of cards"),
     "libucx-dev": ("/usr/include/uct/api/uct.h", "the declarations of UCX's transports"),
+    "glusterfs-server": ("glusterfsd", "the file server of `peerway rehearse`"),
+    "glusterfs-client": ("glusterfs", "the file server of `peerway rehearse`"),
     "fio": ("fio", "the engine fio of `peerway storage`"),
     "libsodium23": ("/usr/lib/*/libsodium.so.23", "the keyed hash beside another's"),
     "libucx0": ("/usr/lib/*/libucp.so.0", "the paths over the oldest UCX that is supported"),

@@ -57,7 +57,10 @@ end-volume
 # Each ends with status 0 when what it starts answers, else says why not.
 SERVE = """#!/bin/sh
 # Start the server of /{name}.
-exec glusterfsd -f /etc/glusterfs/{name}-server.vol -l {folder}/log/{name}-server.log -p /run/{name}-server.pid
+log={folder}/log/{name}-server.log
+glusterfsd -f /etc/glusterfs/{name}-server.vol -l "$log" -p /run/{name}-server.pid && exit 0
+echo "the server of /{name} does not start: $(grep ' E ' "$log" | tail -n 3)" >&2
+exit 1
 """
 
 MOUNT = """#!/bin/sh

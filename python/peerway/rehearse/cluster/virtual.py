@@ -7,11 +7,13 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from peerway.rehearse.cluster import accounting, configuration, gpus, servers
 from peerway.rehearse.cluster.description import Description
@@ -187,17 +189,17 @@ class VirtualCluster:
         return self.spaces[host].enter(*who, "env", "-i", *words, *command)
 
     def run(
-        self, *command: str, host: str = configuration.HEAD, user: str | None = None, **options: object
+        self, *command: str, host: str = configuration.HEAD, user: str | None = None, **options: Any
     ) -> subprocess.CompletedProcess[str]:
         """Run to the end and give the output; a hang is ended after a minute."""
-        settings: dict[str, object] = {
+        settings: dict[str, Any] = {
             "capture_output": True,
             "text": True,
             "timeout": 60,
             "cwd": self._cwd(user),
             **options,
         }
-        return subprocess.run(self.command(host, *command, user=user), check=False, **settings)  # type: ignore[call-overload, no-any-return]
+        return subprocess.run(self.command(host, *command, user=user), check=False, **settings)
 
     def popen(
         self, host: str, *command: str, log: Path, user: str | None = None, **environment: str
@@ -293,6 +295,14 @@ class VirtualCluster:
         if done.returncode:
             raise RuntimeError(f"{script} on {host}: {(done.stderr or done.stdout).strip()[-600:]}")
 
+    def _open_interpreter(self) -> None:
+        """Users of the copy run this Python, which may lie in the home of root: in the copy, only there, they may
+        pass through its folders.
+        """
+        for folder in Path(os.path.realpath(sys.executable)).parents if self.root else ():
+            inside = self.root / folder.relative_to("/")  # type: ignore[operator]
+            inside.chmod(inside.stat().st_mode | 0o111)
+
     def _write_file_systems(self) -> None:
         """Into the root, which is the copy's own: without one there is no place for them."""
         if self.description.file_systems and self.root is None:
@@ -334,6 +344,7 @@ class VirtualCluster:
             (self.folder / "cgroup.conf").write_text(configuration.CGROUP)
         gpus.prepare(self.description, self.folder)
         self._write_file_systems()
+        self._open_interpreter()
         if self.description.accounting:
             accounting.prepare(self.folder)
 

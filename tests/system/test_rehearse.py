@@ -1,0 +1,183 @@
+"""`peerway rehearse` as a user runs it: one copy, on which all of these tests work in turn. About half a minute on an
+idle machine; the whole study with its campaigns is long.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from peerway.rehearse import holder
+from peerway.rehearse.cluster import read, why_not
+from peerway.rehearse.scenario import BadScenario
+from peerway.rehearse.scenario import read as read_scenario
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "rehearsal"
+LIMIT_S = 900  # a guard against hangs, no expectation
+
+
+class Rehearsed:
+    """A copy that is up."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def verb(self, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "peerway", "rehearse", verb, str(self.folder), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+
+    def on(self, host: str, command: str, *words: str) -> str:
+        done = self.verb("shell", "--host", host, *words, "sh", "-c", command)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+    def last(self, name: str) -> list[dict[str, object]]:
+        place = max(self.folder.glob(f"{name}-*"))
+        return [json.loads(line) for line in (place / "upgrade.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
+    if why := why_not(read(EXAMPLE / "cluster.toml")):
+        pytest.skip(why)
+    folder = tmp_path_factory.mktemp("rehearsal") / "copy"
+    shutil.copytree(EXAMPLE, folder)
+    found = Rehearsed(folder)
+    try:
+        started = found.verb("start")
+        assert started.returncode == 0, started.stderr
+        found.on("head", "mkdir /scratch/ann; chown ann /scratch/ann", "--root")
+        yield found
+    finally:
+        found.verb("remove")
+        assert not (folder / "disk.img").exists()
+
+
+def test_a_user_writes_on_one_node_and_reads_on_another_over_the_network(copy: Rehearsed) -> None:
+    before = int(copy.on("cpu-2", "cat /sys/class/net/eth0/statistics/rx_bytes"))
+    copy.on(
+        "cpu-1", "head -c 3000000 /dev/urandom > /scratch/ann/data; sha256sum < /scratch/ann/data > ~/sum"
+    )
+    assert copy.on("cpu-2", "sha256sum < /scratch/ann/data") == copy.on("head", "cat ~/sum")
+    assert int(copy.on("cpu-2", "cat /sys/class/net/eth0/statistics/rx_bytes")) - before > 3_000_000
+    assert set(copy.on("head", "srun -N3 hostname").split()) == {"cpu-1", "cpu-2", "gpu-1"}
+    assert not Path("/scratch").exists()  # on this machine
+
+
+def test_a_rollback_brings_back_files_packages_and_configuration(copy: Rehearsed) -> None:
+    copy.on("cpu-1", "echo kept > /scratch/ann/kept")
+    assert copy.verb("snapshot", "clean").returncode == 0
+    copy.on(
+        "head", "rm /usr/bin/dpkg /scratch/ann/kept; echo x >> /etc/hosts; touch /etc/of-the-copy", "--root"
+    )
+    assert not Path("/etc/of-the-copy").exists()
+    assert Path("/usr/bin/dpkg").exists()
+    again = copy.verb("snapshot", "clean")
+    assert again.returncode == 1
+    assert "there is a snapshot 'clean' already" in again.stdout
+    back = copy.verb("rollback", "clean")
+    assert back.returncode == 0, back.stdout
+    assert copy.on(
+        "cpu-2", "cat /scratch/ann/kept; ls /usr/bin/dpkg /etc/of-the-copy 2>/dev/null || true"
+    ) == ("kept\n/usr/bin/dpkg\n")
+    assert "'never'; there are: clean" in copy.verb("rollback", "never").stdout
+
+
+def test_a_fault_at_step_3_rolls_back_and_harms_no_file(copy: Rehearsed) -> None:
+    copy.on("cpu-1", "for i in 1 2 3; do head -c 100000 /dev/urandom > /scratch/ann/file$i; done")
+    sums = copy.on("head", "cd /scratch/ann; sha256sum file*")
+    done = copy.verb("upgrade", str(copy.folder / "fault.toml"))
+    assert done.returncode == 1
+    assert "step 3 (migrate the files and the configuration)" in done.stdout
+    assert "files of users are as they were" in done.stdout
+    assert [event["event"] for event in copy.last("fault")] == [
+        "step",
+        "step",
+        "step",
+        "failed",
+        "rolled back",
+    ]
+    assert copy.on("head", "cd /scratch/ann; sha256sum file*") == sums
+    assert set(copy.on("head", "srun -N3 hostname").split()) == {"cpu-1", "cpu-2", "gpu-1"}
+
+
+def test_an_upgrade_that_changes_a_file_of_a_user_has_failed(copy: Rehearsed) -> None:
+    copy.on("cpu-1", "echo mine > /scratch/ann/mine")
+    sly = copy.folder / "sly.toml"
+    sly.write_text('[[steps]]\nname = "s"\non = "head"\nrun = "echo his > /scratch/ann/mine"\n')
+    done = copy.verb("upgrade", str(sly))
+    assert done.returncode == 1
+    assert "1 changed: /scratch/ann/mine" in done.stdout
+    assert copy.on("head", "cat /scratch/ann/mine") == "mine\n"
+
+
+@pytest.mark.long
+def test_the_study_finds_that_rereads_gained(copy: Rehearsed) -> None:
+    done = copy.verb("upgrade", str(copy.folder / "cache.toml"))
+    assert done.returncode == 0, done.stdout
+    place = max(copy.folder.glob("cache-*"))
+    words = ["campaign", "compare", str(place / "before"), str(place / "after"), "--format", "json"]
+    command = [sys.executable, "-m", "peerway", *words, "--factor", "mount_options"]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert any("faster" in json.dumps(row) and "read" in json.dumps(row) for row in found)
+
+
+def test_a_copy_whose_process_was_killed_starts_where_it_was(copy: Rehearsed) -> None:
+    copy.on("cpu-1", "echo there > /scratch/ann/there; sync")
+    holders = [
+        int(p.name)
+        for p in Path("/proc").glob("[0-9]*")
+        if _line(p).endswith(["peerway.rehearse.holder", str(copy.folder)])
+    ]
+    assert len(holders) == 1
+    os.kill(holders[0], 9)
+    gone = copy.verb("status")
+    assert "no copy is up" in gone.stderr
+    assert copy.verb("start").returncode == 0
+    assert copy.on("cpu-2", "cat /scratch/ann/there") == "there\n"
+
+
+class _Words(list[str]):
+    def endswith(self, words: list[str]) -> bool:
+        return self[-len(words) :] == words
+
+
+def _line(process: Path) -> _Words:
+    try:
+        return _Words((process / "cmdline").read_text(errors="replace").split("\0")[:-1])
+    except OSError:
+        return _Words()
+
+
+STEP = '[[steps]]\nname = "s"\non = "head"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no step is given"),
+        (STEP, "has neither run nor check"),
+        (f'{STEP}run = "true"\ncolour = 1\n', "step 1 has no key 'colour'"),
+        (f"{STEP}run = 3\n", "needs run, which is a text"),
+        (f'{STEP}run = "true"\nlimit = "soon"\n', "limit"),
+        ("[[steps", "line 1"),
+        (f'{STEP}run = "true"\n[campaign]\nuser = "ann"\n', "campaign needs file"),
+    ],
+)
+def test_a_wrong_scenario_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(text)
+    with pytest.raises(BadScenario, match=why):
+        read_scenario(file)
+
+
+def test_where_no_copy_is_up_it_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(holder.Gone, match="peerway rehearse start"):
+        list(holder.ask(tmp_path, verb="status"))
