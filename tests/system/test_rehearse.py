@@ -1,5 +1,5 @@
-"""`peerway rehearse` as a user runs it: one copy, on which all of these tests work in turn. About half a minute on an
-idle machine; the whole study with its campaigns is long.
+"""`peerway rehearse` as a user runs it: one copy, on which all of these tests work in turn. The whole study
+with its campaigns is long.
 """
 
 from __future__ import annotations

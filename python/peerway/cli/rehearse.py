@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -20,7 +21,7 @@ _FOLDER = click.argument(
 
 @click.group()
 def command() -> None:
-    """Rehearse an upgrade on a copy of a cluster: real Slurm and a real file server in namespaces of this machine."""
+    """Rehearse an upgrade on a copy of a cluster: real Slurm and file servers in namespaces here."""
 
 
 @command.command()
@@ -120,10 +121,8 @@ def remove(folder: Path) -> None:
     """End all hosts and delete the disk. The description and the results of upgrades stay."""
     from peerway.rehearse import holder
 
-    try:
+    with contextlib.suppress(holder.Gone):
         list(holder.ask(folder, verb="stop"))
-    except holder.Gone:
-        pass
     for name in ("disk.img", "disk.new", "log", holder.SOCKET):
         (folder / name).unlink(missing_ok=True)
     for name in ("disk", "root", "cluster"):  # mount points, empty outside of the copy

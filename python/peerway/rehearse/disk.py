@@ -1,8 +1,9 @@
-"""The disk of a copy: one sparse file with a file system of its own, whose layers lie over this machine's root.
+"""The disk of a copy: one sparse file with a file system of its own, whose layers lie over this machine's
+root.
 
-A snapshot makes the top layer read-only and begins another; rolling back throws layers away. The file's own limit
-is what a copy can fill, never this machine's disk. Mounts are made in the caller's mount namespace, which must be
-its own (see holder.py): they are gone with its last process, however that ends.
+A snapshot makes the top layer read-only and begins another; rolling back throws layers away. The file's own
+limit is what a copy can fill, never this machine's disk. Mounts are made in the caller's mount namespace,
+which must be its own (see holder.py): they are gone with its last process, however that ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """The process in which a copy lives. It has a mount namespace of its own, and all hosts end with it.
 
-Commands reach it through a socket in the copy's folder that only its owner may use: one request a connection, a
-line of JSON; the answer is lines {"say": text}, then {"status": number}.
+Commands reach it through a socket in the copy's folder that only its owner may use: one request a connection,
+a line of JSON; the answer is lines {"say": text}, then {"status": number}. A thread takes requests, and
+answers those that only ask; all others are for the first thread, in turn, because hosts die with the thread that
+started them.
 """
 
 from __future__ import annotations
@@ -9,10 +11,12 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import queue
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -25,7 +29,8 @@ from peerway.rehearse.upgrade import Failed, upgrade
 
 SOCKET = "socket"
 _CLONE_NEWNS = 0x20000
-_START_S = 180.0
+_START_S = 600.0  # a guard against hangs: it takes seconds on an idle machine
+_ONLY_ASK = ("status", "enter")
 
 
 class Gone(Exception):
@@ -48,10 +53,12 @@ def main(folder: Path) -> int:
         listener.bind(SOCKET)
         path.chmod(0o600)
         listener.listen()
+        work: queue.Queue[tuple[socket.socket, dict[str, Any]]] = queue.Queue()
+        threading.Thread(target=_take, args=(copy, listener, work), daemon=True).start()
         while True:
-            connection, _ = listener.accept()
-            with connection, connection.makefile("rw") as stream:
-                if _answer(copy, stream) is None:
+            connection, asked = work.get()
+            with connection, connection.makefile("w") as stream:
+                if _answer(copy, asked, stream) is None:
                     return 0
     except KeyboardInterrupt:
         return 0
@@ -60,7 +67,25 @@ def main(folder: Path) -> int:
         copy.stop()
 
 
-def _answer(copy: Copy, stream: Any) -> int | None:
+def _take(
+    copy: Copy, listener: socket.socket, work: queue.Queue[tuple[socket.socket, dict[str, Any]]]
+) -> None:
+    """For ever: answer what only asks, hand on all else."""
+    while True:
+        connection, _ = listener.accept()
+        try:
+            with connection.makefile("r") as lines:
+                asked = json.loads(lines.readline())
+            if asked.get("verb") not in _ONLY_ASK:
+                work.put((connection, asked))
+                continue
+            with connection, connection.makefile("w") as stream:
+                _answer(copy, asked, stream)
+        except (ValueError, OSError):  # who asks so gets no answer, and others do
+            connection.close()
+
+
+def _answer(copy: Copy, asked: dict[str, Any], stream: Any) -> int | None:
     """The status of a request; None when it asks for the end. A command that went away changes nothing."""
 
     def tell(told: dict[str, Any]) -> None:
@@ -70,7 +95,6 @@ def _answer(copy: Copy, stream: Any) -> int | None:
         except OSError:
             pass
 
-    asked = json.loads(stream.readline() or "{}")
     if asked.get("verb") == "stop":
         copy.stop()
         tell({"status": 0})
@@ -98,8 +122,8 @@ def _do(copy: Copy, asked: dict[str, Any], tell: Any) -> int:
             say("hosts: " + ", ".join(copy.hosts("all")))
             say("snapshots: " + (", ".join(copy.disk.snapshots()) or "none"))
         case "enter":
-            assert copy.cluster is not None
-            copy.hosts(asked["host"])
+            if copy.cluster is None or asked["host"] not in copy.cluster.spaces:
+                raise ValueError(f"{asked['host']!r} is not up; the hosts are {', '.join(copy.hosts('all'))}")
             command = asked["command"] or ["bash"]
             say(
                 json.dumps(

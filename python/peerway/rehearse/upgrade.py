@@ -121,7 +121,8 @@ def _measure(copy: Copy, study: Study, side: str, place: Path, say: Say) -> None
     inside = (
         f"mkdir -p {folder} && cat > {folder}/campaign.toml <<'END_OF_CAMPAIGN'\n{study.file.read_text()}\n"
     )
-    inside += f"END_OF_CAMPAIGN\nexport PATH={Path(sys.executable).parent}:$PATH\nexec {sys.executable} -m peerway campaign run {folder}"
+    inside += f"END_OF_CAMPAIGN\nexport PATH={Path(sys.executable).parent}:$PATH\n"
+    inside += f"exec {sys.executable} -m peerway campaign run {folder}"
     say(f"campaign {side}: as {study.user} in {folder}")
     status, said = copy.run("head", inside, study.user, study.limit_s)
     if status:

@@ -1,4 +1,4 @@
-"""A real Slurm of several virtual nodes on one machine, with a file server where it is asked for: a library, and
+"""A real Slurm of several virtual nodes on one machine, with file servers where asked for: a library, and
 `python -m peerway.rehearse.cluster` (see __main__.py).
 
     description.py   what the cluster is, read from TOML

@@ -47,9 +47,9 @@ class Partition:
 
 @dataclass(frozen=True)
 class FileSystem:
-    """A file system that a host of its own serves, mounted on the head and all nodes at /NAME. `threads` are the
-    server's, `cache_mb` is the cache of each client; with 0 neither it nor its kernel keeps anything. In the copy
-    /etc/glusterfs/NAME-*.vol and /usr/local/sbin/mount-NAME have them, to be changed.
+    """A file system that a host of its own serves, mounted on the head and all nodes at /NAME. `threads` are
+    the server's, `cache_mb` is the cache of each client; with 0 neither it nor its kernel keeps anything. In
+    the copy /etc/glusterfs/NAME-*.vol and /usr/local/sbin/mount-NAME have them, to be changed.
     """
 
     name: str

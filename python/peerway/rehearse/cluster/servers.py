@@ -1,5 +1,6 @@
-"""File servers of the copy: GlusterFS from a volume file for the server and one for the clients, as an administrator
-writes them, and two scripts that start them. All lie in the copy, where steps of an upgrade change them.
+"""File servers of the copy: GlusterFS from a volume file for the server and one for the clients, as an
+administrator writes them, and two scripts that start them. All lie in the copy, where steps of
+an upgrade change them.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ MOUNT = """#!/bin/sh
 # Mount /{name} on this host, anew where it is mounted.
 umount -l /{name} 2>/dev/null
 log={folder}/log/{name}-$(hostname).log
-glusterfs -f /etc/glusterfs/{name}-client.vol -l "$log" {options} --entry-timeout=0 --attribute-timeout=0 /{name}
+options="{options} --entry-timeout=0 --attribute-timeout=0"
+glusterfs -f /etc/glusterfs/{name}-client.vol -l "$log" $options /{name}
 for turn in $(seq 100); do
   timeout 5 stat -f -c %T /{name} 2>/dev/null | grep -q fuse && timeout 5 ls /{name} >/dev/null 2>&1 && exit 0
   sleep 0.1

@@ -134,7 +134,7 @@ def join(head: Space, place: int, node: Space, address: str) -> None:
 
 
 def limit(space: Space, fabric: Fabric) -> None:
-    """Give the interface of a host the bandwidth and latency of the fabric, in both directions at the sender."""
+    """Give the interface of a host the bandwidth and latency of the fabric, for what it sends."""
     words = []
     if fabric.bandwidth:
         words.append(f"root handle 1: tbf rate {fabric.bandwidth} burst 256kb latency 50ms")

@@ -66,8 +66,8 @@ def has_cgroups() -> bool:
 class VirtualCluster:
     """Use it in a with statement. Everything lies under `folder`, which is removed at the end.
 
-    With a `root`, hosts live in that tree instead of this machine's, `folder` lies in it under its own name, and
-    is neither made nor removed here: what was there at the last end is there at the next start.
+    With a `root`, hosts live in that tree instead of this machine's, `folder` lies in it under its own name,
+    and is neither made nor removed here: what was there at the last end is there at the next start.
     """
 
     def __init__(
@@ -217,9 +217,9 @@ class VirtualCluster:
     def kill(program: subprocess.Popen[bytes]) -> None:
         """Kill -9 what `popen` started: nsenter, and what it runs in the space."""
         inside = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
-        for pid in (*inside, str(program.pid)):
+        for pid in (*map(int, inside), program.pid):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
         program.wait()
 
     def sbatch(self, user: str, *options: str, script: str) -> int:
@@ -278,7 +278,7 @@ class VirtualCluster:
     # within
 
     def _answering(self) -> bool:
-        """Whether all nodes take jobs, or would but for an administrator who drained them before a snapshot."""
+        """Whether all nodes take jobs, or would but for an administrator who drained them earlier."""
         done = self.run("timeout", "5", "sinfo", "-h", "-N", "-o", "%N %T")
         states = dict(line.split() for line in done.stdout.splitlines())
         up = {name for name, state in states.items() if state in ("idle", "mixed", "drained", "allocated")}
@@ -296,8 +296,8 @@ class VirtualCluster:
             raise RuntimeError(f"{script} on {host}: {(done.stderr or done.stdout).strip()[-600:]}")
 
     def _open_interpreter(self) -> None:
-        """Users of the copy run this Python, which may lie in the home of root: in the copy, only there, they may
-        pass through its folders.
+        """Users of the copy run this Python, which may lie in the home of root: in the copy, only there, they
+        may pass through its folders.
         """
         for folder in Path(os.path.realpath(sys.executable)).parents if self.root else ():
             inside = self.root / folder.relative_to("/")  # type: ignore[operator]
