@@ -2,8 +2,8 @@
 
 Commands reach it through a socket in the copy's folder that only its owner may use: one request a connection,
 a line of JSON; the answer is lines {"say": text}, then {"status": number}. A thread takes requests, and
-answers those that only ask; all others are for the first thread, in turn, because hosts die with the thread that
-started them.
+answers those that only ask; all others are for the first thread, in turn, because hosts die with the thread
+that started them.
 """
 
 from __future__ import annotations
