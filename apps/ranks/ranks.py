@@ -106,7 +106,8 @@ def measure(ranks: int) -> list[Numbers]:
         "PEERWAY_WAIT": "economy",
     }
     wait, go = os.pipe()
-    pipes, children = [], []
+    pipes: list[int] = []
+    children: list[int] = []
     for rank in range(ranks):
         read, write = os.pipe()
         process = os.fork()

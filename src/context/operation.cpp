@@ -158,7 +158,8 @@ pw_status Context::raise(const Raise& raise) {
 
 void Context::add_marks(int rank, Marks& marks) {
   if (!touched_[static_cast<size_t>(rank)].load(std::memory_order_relaxed)) return;
-  for (const auto& path : resolver_->paths()) marks.add(*path, rank);
+  for (const auto& path : resolver_->paths())
+    if (!path->completes_at_start()) marks.add(*path, rank);
   marks.add(raises_, rank);
 }
 

@@ -139,7 +139,7 @@ void Raises::forget(const std::vector<const Deferred*>& ended) {
     if (std::ranges::find(ended, &*each) != ended.end()) over.splice(over.end(), deferred_, each);
     each = next;
   }
-  open_.fetch_sub(ended.size(), std::memory_order_relaxed);
+  open_.fetch_sub(ended.size(), std::memory_order_release);
 }
 
 // Does what can be done now; true when the raise has arrived, or has failed.
@@ -228,6 +228,7 @@ void Raises::end(const Deferred& deferred, pw_status status) {
   if (line.failed != PW_OK) return;
   line.failed = status;
   line.why = why;
+  failed_.store(true, std::memory_order_release);
 }
 
 // What is waited for may be brought by something that wakes nobody.
@@ -241,6 +242,7 @@ Armed Raises::arm(bool) {
 // ---- marks ----
 
 Mark Raises::mark(int rank) {
+  if (!has_work() && !failed_.load(std::memory_order_acquire)) return 0;
   std::lock_guard lock(mutex_);
   const auto line = lines_.find(rank);
   if (line == lines_.end()) return 0;

@@ -35,7 +35,7 @@ class Raises final : public Source, public Marker {
   bool turn() override;
   Armed arm(bool sleepers) override;
   [[nodiscard]] bool rings() const override { return true; }
-  [[nodiscard]] bool has_work() const override { return open_.load(std::memory_order_relaxed) > 0; }
+  [[nodiscard]] bool has_work() const override { return open_.load(std::memory_order_acquire) > 0; }
 
   /// Of what waits here towards the owners of signals.
   Mark mark(int rank) override;
@@ -84,8 +84,9 @@ class Raises final : public Source, public Marker {
   std::mutex mutex_;              ///< of what follows; after the lock of a signal
   std::list<Deferred> deferred_;  ///< what lies in an entry belongs to who turns
   std::map<int, Line> lines_;
-  std::atomic<uint64_t> open_{0};   ///< entries
-  std::atomic<uint64_t> since_{0};  ///< ns: when something happened last
+  std::atomic<uint64_t> open_{0};    ///< entries
+  std::atomic<bool> failed_{false};  ///< some raise ever did
+  std::atomic<uint64_t> since_{0};   ///< ns: when something happened last
 };
 
 }  // namespace pw

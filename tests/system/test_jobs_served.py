@@ -21,6 +21,8 @@ from peerway.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 
 MINUTE_S = 0.3
 
+pytestmark = pytest.mark.alone  # a minute in which agents get no CPU is a minute without data
+
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[ServedSite]:

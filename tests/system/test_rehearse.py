@@ -167,7 +167,7 @@ STEP = '[[steps]]\nname = "s"\non = "head"\n'
         (f'{STEP}run = "true"\ncolour = 1\n', "step 1 has no key 'colour'"),
         (f"{STEP}run = 3\n", "needs run, which is a text"),
         (f'{STEP}run = "true"\nlimit = "soon"\n', "limit"),
-        ("[[steps", "line 1"),
+        ("[[steps", "Expected ']]'"),
         (f'{STEP}run = "true"\n[campaign]\nuser = "ann"\n', "campaign needs file"),
     ],
 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -222,7 +222,7 @@ def _health(folder: Path, plan: plans.Plan) -> int:
     """One round in a folder of its own; a line a node."""
     from peerway.campaign.outliers import cells
 
-    place = folder / time.strftime("health-%Y%m%dT%H%M%S", time.gmtime())
+    place = folder / f"{datetime.now(UTC):health-%Y%m%dT%H%M%S.%f}"
     place.mkdir()
     plan = replace(
         plan,

@@ -143,6 +143,7 @@ def _do(copy: Copy, asked: dict[str, Any], tell: Any) -> int:
 def start(folder: Path) -> None:
     """Start the process, and wait until the copy is up. Raises RuntimeError with what it said."""
     log = folder / "log"
+    (folder / SOCKET).unlink(missing_ok=True)  # of a process that was killed
     with log.open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "peerway.rehearse.holder", str(folder)], stdin=subprocess.DEVNULL,
@@ -164,6 +165,7 @@ def ask(folder: Path, **request: Any) -> Any:
         os.chdir(folder)
         connection.connect(SOCKET)
     except OSError:
+        connection.close()
         raise Gone(f"no copy is up in {folder}; `peerway rehearse start {folder}` starts it") from None
     finally:
         os.chdir(before)
