@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -250,6 +251,7 @@ def test_the_verb_takes_its_words_and_the_settings_are_known(
     Path("nodes").write_text("node1 slots=2\n")
     for folder in ("before", "after"):
         Path(folder).mkdir()
+    shutil.copytree(ROOT / "examples" / "rehearsal", "copy")
     settings, words = parts(line)
     assert settings.keys() <= {f"PEERWAY_{setting.name.upper()}" for setting in _core.settings()}
     parsed(words)
