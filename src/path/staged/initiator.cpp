@@ -94,7 +94,7 @@ void StagingInitiator::prepare(const Transfer& transfer) {
       Wakes::always);
   if (status != PW_OK) throw Error(status, last_error_message());
   lock.lock();
-  if (refused() != PW_OK) throw Error(PW_UNAVAILABLE, last_error_message());
+  if (const pw_status no = refused(); no != PW_OK) throw Error(no, last_error_message());
   if (attached() && empty() && cut_ring(transfer)) end_.use(transfer.local->device(), cut_);
 }
 
