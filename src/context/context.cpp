@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "context/binding.h"
+#include "team/agreement.h"
 
 namespace pw {
 
@@ -60,14 +61,17 @@ void Context::meet_others() {
   together.several_hosts =
       std::ranges::any_of(all, [&](const auto& one) { return one.card.host_id != mine.card.host_id; });
   ByteWriter writer;
-  for (size_t t = 0; t < transports_.size(); ++t) {
-    together.wanted = std::ranges::any_of(all, [&](const auto& one) { return one.wants[t]; });
-    const Bytes said = transports_[t]->open(together);
-    writer.put(static_cast<uint32_t>(said.size()));
-    writer.put(ByteView(said));
-  }
+  Objection objection;  // what one rank cannot do ends the context of all alike
+  attempt(objection, [&] {
+    for (size_t t = 0; t < transports_.size(); ++t) {
+      together.wanted = std::ranges::any_of(all, [&](const auto& one) { return one.wants[t]; });
+      const Bytes said = transports_[t]->open(together);
+      writer.put(static_cast<uint32_t>(said.size()));
+      writer.put(ByteView(said));
+    }
+  });
   std::vector<std::vector<Bytes>> said(transports_.size());
-  for (const Bytes& part : team_.all_gather_parts(writer.take(), timeout_ns)) {
+  for (const Bytes& part : agree(team_, objection, writer.take(), "make its context")) {
     ByteReader reader(part, "what a rank says of its transports");
     for (auto& of : said) {
       const ByteView bytes = reader.take(reader.get<uint32_t>());

@@ -27,11 +27,11 @@ class Transport {
   /// Whether this rank wants it on all ranks; `named`: its settings or its route table name one of the paths.
   [[nodiscard]] virtual bool wanted(bool /*named*/) const { return false; }
 
-  /// Opens it, if it is to be, and returns what the other ranks are to know, also where it is not open: they
-  /// wait for it.
+  /// Opens it, if it is to be, and returns what the other ranks are to know, also where it is not open. Throws
+  /// Error where this rank was told to use it, and cannot: then no rank gets its context.
   virtual Bytes open(const Together&) { return {}; }
 
-  /// What the ranks said, by rank. Throws Error where this rank was told to use it, and cannot.
+  /// What the ranks said, by rank.
   virtual void meet(const std::vector<Bytes>& /*ranks*/) {}
 
   /// Adds what peers need to reach the region by it, or the words of this rank's signals.

@@ -173,11 +173,15 @@ void Plan::prepare(bool alone) {
 
 // Three exchanges: what each rank offers, what each can reach of it, and the signals of what neither reaches.
 void Plan::join_lanes(Objection& objection, const Bytes& mine) {
-  std::vector<PlanOffer> offers;
-  for (const Bytes& bytes : agree(context_.team(), objection, mine, kPrepare))
-    offers.push_back(parse_plan_offer(bytes));
-  attempt(objection, [&] { find_partners(offers); });
-  const std::vector<Bytes> all = agree(context_.team(), objection, reach(), kPrepare);
+  const std::vector<Bytes> offered = agree(context_.team(), objection, mine, kPrepare);
+  Bytes reached;
+  attempt(objection, [&] {
+    std::vector<PlanOffer> offers;
+    for (const Bytes& bytes : offered) offers.push_back(parse_plan_offer(bytes));
+    find_partners(offers);
+    reached = reach();
+  });
+  const std::vector<Bytes> all = agree(context_.team(), objection, reached, kPrepare);
   attempt(objection, [&] { choose_ways(all); });
   const bool any_posted = std::ranges::any_of(all, [](const Bytes& rank) {
     return std::ranges::any_of(rank,

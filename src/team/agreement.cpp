@@ -1,5 +1,6 @@
 #include "team/agreement.h"
 
+#include <new>
 #include <string_view>
 
 #include "base/config.h"
@@ -17,6 +18,20 @@ std::string_view bare(std::string_view message) {
 }
 
 }  // namespace
+
+Error error_of(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return {PW_NO_MEMORY, "peerway: no memory is left"};
+  } catch (const std::exception& error) {
+    return {PW_INTERNAL, format("peerway: {}", error.what())};
+  } catch (...) {
+    return {PW_INTERNAL, "peerway: an exception that is no std::exception"};
+  }
+}
 
 Bytes pack_part(const Objection& objection, ByteView mine) {
   ByteWriter to;

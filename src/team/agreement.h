@@ -2,6 +2,7 @@
 // with what the ranks tell one another, and all of them end alike.
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <vector>
 
@@ -11,17 +12,20 @@
 
 namespace pw {
 
+/// The exception as an Error: one of memory that is not there, or of Peerway's own, keeps its status.
+Error error_of(const std::exception_ptr& exception);
+
 /// Why this rank does not go on; the others hear it at the next agree().
 using Objection = std::optional<Error>;
 
-/// Runs `body`, unless the rank objects already; an Error that it throws is the objection.
+/// Runs `body`, unless the rank objects already; what it throws, of whatever type, is the objection.
 template <typename Body>
 void attempt(Objection& objection, Body&& body) {
   if (objection) return;
   try {
     body();
-  } catch (const Error& error) {
-    objection = error;
+  } catch (...) {
+    objection = error_of(std::current_exception());
   }
 }
 

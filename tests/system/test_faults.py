@@ -112,6 +112,15 @@ def test_no_descriptor_left_is_told_and_passes() -> None:
         ranks.end()
 
 
+def test_a_context_that_one_rank_cannot_make_is_made_by_none() -> None:
+    with Ranks("one_objects.py", 3) as ranks:
+        for rank, (kind, message) in enumerate(ranks.read_all()):
+            assert kind == "Unavailable"
+            assert "/nowhere/none.so" in message
+            assert message.startswith("peerway: rank 1 cannot make its context") == (rank != 1)
+        ranks.end()
+
+
 def test_a_sender_that_leaves_ends_the_wait_for_it() -> None:
     with Ranks("trouble.py", 2, "leaves") as ranks:
         kind, message = ranks.read(1)

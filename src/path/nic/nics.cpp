@@ -104,6 +104,9 @@ Bytes Nics::open(const Together&) {
         nic->why_not_ = reason_of(error);
         log(LogLevel::warning, nic->why_not_);
       }
+    if (!nic->why_not_loaded_.empty() || (config("strict") == "on" && nic->engine_ == nullptr))
+      throw Error(PW_UNAVAILABLE,
+                  format("peerway: {} (asked for by {})", nic->why_not_, config_origin("nic")));
     told.rank.text = nic->why_not_.substr(0, 2000);
     write(writer, told);
   }
@@ -113,7 +116,6 @@ Bytes Nics::open(const Together&) {
 void Nics::meet(const std::vector<Bytes>& said) {
   std::vector<std::vector<Told>> ranks;
   for (const Bytes& part : said) ranks.push_back(read_all(part));
-  const bool strict = config("strict") == "on";
   for (const auto& nic : all_) {
     std::vector<std::optional<nic::Card>> cards;
     for (const auto& rank : ranks) {
@@ -123,9 +125,6 @@ void Nics::meet(const std::vector<Bytes>& said) {
       cards.push_back(has && told->rank.running ? std::optional(told->card) : std::nullopt);
     }
     if (nic->engine_ != nullptr) nic->engine_->set_cards(std::move(cards));
-    if (!nic->why_not_loaded_.empty() || (strict && nic->engine_ == nullptr))
-      throw Error(PW_UNAVAILABLE,
-                  format("peerway: {} (asked for by {})", nic->why_not_, config_origin("nic")));
   }
 }
 

@@ -63,8 +63,8 @@ class Nics final : public Transport {
   explicit Nics(const Surroundings& surroundings);
 
   std::vector<std::unique_ptr<Path>> paths() override;
-  Bytes open(const Together&) override;
   /// Throws Error when a plugin that the setting names is none; or, being strict, cannot run.
+  Bytes open(const Together&) override;
   void meet(const std::vector<Bytes>& ranks) override;
   void attach(Key& key, Region& region) override { attach_what(key, region); }
   void attach_signals(Key& key) override { attach_what(key, surroundings_.control); }

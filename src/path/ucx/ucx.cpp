@@ -78,7 +78,10 @@ Bytes Ucx::open(const Together& together) {
     } catch (const Error& error) {
       mine.text = std::string(error.what()).substr(0, 2000);
     }
-    must_run_ = engine_ == nullptr && (config("strict") == "on" || !config("ucx_library").empty());
+    const bool strict = config("strict") == "on";
+    if (engine_ == nullptr && (strict || !config("ucx_library").empty()))
+      throw Error(PW_UNAVAILABLE, format("peerway: UCX is wanted ({}), but {}",
+                                         config_origin(strict ? "strict" : "ucx_library"), mine.text));
   }
   why_not_ = off ? "PEERWAY_UCX=off" : mine.text;
   if (off) mine.text = why_not_;
@@ -96,10 +99,6 @@ void Ucx::meet(const std::vector<Bytes>& ranks) {
     engine_->set_addresses(std::move(addresses));
     engine_->receive(receiver_);
   }
-  if (must_run_)
-    throw Error(PW_UNAVAILABLE,
-                format("peerway: UCX is wanted ({}), but {}",
-                       config_origin(config("strict") == "on" ? "strict" : "ucx_library"), why_not_));
 }
 
 Offer without_ucx(const Pair& pair, const Facts& facts) {

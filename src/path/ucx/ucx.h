@@ -73,7 +73,6 @@ class Ucx final : public Transport {
   std::function<void(ByteView)> receiver_;
   std::shared_ptr<Engine> engine_;
   std::string why_not_ = "this context has not started UCX";
-  bool must_run_ = false;  ///< the user has said so, and it does not
   std::vector<RankUcx> ranks_;
   std::shared_ptr<Memory> signals_;
 };

@@ -1,6 +1,8 @@
 // How ranks end alike when one of them cannot go on.
 #include <gtest/gtest.h>
 
+#include <new>
+#include <stdexcept>
 #include <string>
 
 #include "team/agreement.h"
@@ -51,6 +53,17 @@ TEST(Agreement, ARankWithAnObjectionOfItsOwnGivesThat) {
 TEST(Agreement, ALongObjectionIsCut) {
   const Objection objection = Error(PW_INTERNAL, std::string(50000, 'x'));
   EXPECT_LT(std::string(error_of({pack_part(objection, {})}, {}).what()).size(), 5000u);
+}
+
+TEST(Agreement, AnExceptionOfAnyTypeIsAnObjection) {
+  Objection none_left, foreign, odd;
+  attempt(none_left, [] { throw std::bad_alloc(); });
+  attempt(foreign, [] { throw std::out_of_range("vector"); });
+  attempt(odd, [] { throw 7; });
+  EXPECT_EQ(none_left->status(), PW_NO_MEMORY);
+  EXPECT_EQ(foreign->status(), PW_INTERNAL);
+  EXPECT_STREQ(foreign->what(), "peerway: vector");
+  EXPECT_EQ(odd->status(), PW_INTERNAL);
 }
 
 TEST(Agreement, WhatFailsFirstIsTheObjection) {
