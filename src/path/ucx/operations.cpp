@@ -324,7 +324,7 @@ pw_status Engine::outcome(int rank, Mark mark) {
     if (peer.complete >= mark) {
       const pw_status late = peer.backlog.outcome();
       const pw_status failed = failure_since_flush(peer, std::exchange(peer.flushed, UCS_OK));
-      return late != PW_OK ? late : failed;
+      return failed != PW_OK ? failed : late;
     }
   }
   return why_over(rank);
@@ -352,7 +352,8 @@ pw_status Engine::failure_since_flush(Peer& peer, ucs_status_t flushed) {
                     format("peerway: rank {} refused an operation over UCX: the memory that it was for "
                            "is closed; ask that rank for a new key",
                            peer.rank));
-  if (failed == UCS_OK && flushed >= UCS_OK) return failure_of(peer);
+  if (const pw_status broken = failure_of(peer); broken != PW_OK) return broken;  // and so failed the transfers
+  if (failed == UCS_OK && flushed >= UCS_OK) return PW_OK;
   return pw::fail(PW_SYSTEM, format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version,
                                     peer.rank, text_of(library_, failed != UCS_OK ? failed : flushed)));
 }

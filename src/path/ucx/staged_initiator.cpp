@@ -76,7 +76,7 @@ pw_status StagedInitiator::outcome_there() {
 pw_status StagedInitiator::go_on(Waiting& next, bool& done) {
   if (!next.posted)
     if (const pw_status status = post(next); status != PW_OK || !next.posted) return status;
-  if (const pw_status status = half_->step(); status != PW_OK) return status;
+  if (const pw_status status = half_->step(); status != PW_OK) return over() ? why_over() : status;
   done = half_->done();
   return PW_OK;
 }
