@@ -37,7 +37,7 @@ def demo() -> int:
         *("bench", "--quick", "--table", routes, "--peers", "all", "--out", records),
     )
     peerway(
-        "One page with the curves; it opens offline.", "report", records, "--routes", routes, "-o", report
+        "One page with the curves; it opens offline.", "report", records, "--table", routes, "-o", report
     )
     say(f"\ndemo: done in {time.monotonic() - started:.0f} s")
     say(f"  records      {records}\n  route table  {routes}\n  report       {report} (open it in a browser)")

@@ -174,7 +174,7 @@ def test_a_route_table_that_cannot_be_is_refused(tmp_path: Path, table: str) -> 
     file.write_text(table.replace("{", '{"format": "peerway route table", ', 1))
     (tmp_path / "records.jsonl").write_text(line())
     page = tmp_path / "page.html"
-    refused(invoke("report", tmp_path / "records.jsonl", "--routes", file, "-o", page), str(file))
+    refused(invoke("report", tmp_path / "records.jsonl", "--table", file, "-o", page), str(file))
     assert not page.exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -29,6 +30,7 @@ from peerway.report.routes import (
 )
 from peerway.report.styles import styles
 from peerway.report.summary import summary
+from peerway.report.verdict import verdict
 from peerway.units import size_text
 
 if TYPE_CHECKING:
@@ -293,7 +295,7 @@ def test_several_files_are_several_curves_in_one_plot(tmp_path: Path) -> None:
 def test_files_of_one_name_are_told_apart_by_their_folders() -> None:
     files = {Path(folder, "x.jsonl"): [record()] for folder in ("a", "b", "c", "d", "e")}
     looks = styles(together(files))
-    assert next(iter(looks)) == "peer/store · a/x.jsonl"
+    assert next(iter(looks)) == "peer/store · a/x"
     assert len({(look.dash, look.marker) for look in looks.values()}) >= 4
     assert [r.extra for r in together({Path("x.jsonl"): [record()]})] == [{}]
 
@@ -361,9 +363,51 @@ def test_the_command_writes_the_page(report: Callable[..., Result], tmp_path: Pa
 
 def test_the_command_marks_the_borders_of_a_table(report: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(json.dumps(TABLE))
-    result = report([record(bytes=8), record(bytes=1 << 20)], "--routes", str(tmp_path / "t.json"))
+    result = report([record(bytes=8), record(bytes=1 << 20)], "--table", str(tmp_path / "t.json"))
     assert result.exit_code == 0, result.output
     assert "peer/copy" in without_scripts((tmp_path / "page.html").read_text(encoding="utf-8"))
+
+
+def test_the_page_of_all_published_records_stays_small() -> None:
+    readable = {}
+    for file in sorted((ROOT / "results").glob("*/*.jsonl")):
+        with contextlib.suppress(records.RecordError):
+            readable[file] = records.read(file)
+    assert sum(map(len, readable.values())) > 1000
+    assert len(render(together(readable)).encode()) <= 1.5e6
+
+
+def test_files_are_told_apart_by_as_little_of_their_paths_as_it_takes() -> None:
+    some = [Path("/far/away/old/host.jsonl"), Path("/far/away/new/host.jsonl")]
+    looks = styles(together({file: [record()] for file in some}))
+    assert {style.file for style in looks.values()} == {"old/host", "new/host"}
+
+
+def timed(**times: float) -> list[records.Record]:
+    """A record for each path or tool, with the same time for all its statistics."""
+    return [
+        record(via=via.replace("_", "/"), **dict.fromkeys(("p50_us", "p99_us", "min_us", "mean_us"), time))
+        for via, time in times.items()
+    ]
+
+
+FURTHEST = "At worst it takes 2.0 times as long as peer/shm: put_latency, 8 B, host to host."
+
+
+@pytest.mark.parametrize(("times", "said"), [
+    ({"route": 2.0, "peer_shm": 1.0, "staged": 4.0},
+     ["The automatic choice (route) is within 10 % of the fastest path at 0 of 1 point. " + FURTHEST]),
+    ({"route": 1.0, "peer_shm": 1.0, "openmpi": 2.0},
+     ["The automatic choice (route) is within 10 % of the fastest path at 1 of 1 point.",
+      "Peerway is faster than the best of the other tools (openmpi) at 1 of 1 point, and slower at 0."]),
+    ({"flag": 0.1, "staged": 1.0},
+     ["No automatic choice (route) and no other tool was measured beside the paths."]),
+])  # fmt: skip
+def test_the_page_begins_with_a_verdict(times: dict[str, float], said: list[str]) -> None:
+    some = timed(**times)
+    assert verdict(some) == said
+    page = without_scripts(render(some))
+    assert page.index(said[0].replace("'", "&#39;")) < page.index('id="legend"')
 
 
 def test_an_older_page_survives_a_failure(report: Callable[..., Result], tmp_path: Path) -> None:
@@ -376,7 +420,7 @@ def test_an_older_page_survives_a_failure(report: Callable[..., Result], tmp_pat
     ([], (), "has no records"),
     ([record()], ("-o", "/proc/none/page.html"), "cannot write /proc/none/page.html"),
     ([record()], ("-o", "/"), "cannot write /"),
-    ([record()], ("--routes", "/nowhere.json"), "cannot read /nowhere.json: No such file"),
+    ([record()], ("--table", "/nowhere.json"), "cannot read /nowhere.json: No such file"),
 ])  # fmt: skip
 def test_what_cannot_be_done_is_said(
     report: Callable[..., Result], some: list[records.Record], options: tuple[str, ...], why: str

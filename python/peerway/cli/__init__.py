@@ -23,20 +23,20 @@ from peerway.errors import Error
 from peerway.printable import printable
 
 VERBS = {
-    "doctor": "What direct ways this node has between memories, and what keeps the rest off.",
+    "doctor": "Find the direct ways between memories on this node, and what keeps the rest off.",
     "bench": "Measure latency and bandwidth of every path, beside the tools people use today.",
     "tune": "Measure all paths and write the route table.",
-    "storage": "Measure a mounted file system, with the state of its caches proved.",
+    "storage": "Measure a mounted file system, and prove what its caches held.",
     "campaign": "Measure a whole cluster over days, and compare two such campaigns.",
     "rehearse": "Rehearse an upgrade on a copy of a cluster, on this machine.",
-    "explain": "Why the route table takes which path for which size.",
-    "compare": "What changed between two sets of records, and whether it is more than noise.",
+    "explain": "Show which path a transfer takes for which size, and why.",
+    "compare": "Compare two sets of records, and say whether a difference is more than noise.",
     "report": "Make a page with plots from records; it opens offline.",
     "run": "Start a program as several ranks, on this host or on several.",
-    "nic-check": "Whether a NIC's plugin does what nic.h asks, under load.",
-    "mpirun": "Start an unmodified MPI program over any network card with a plugin.",
+    "nic-check": "Run conformance tests of a NIC plugin: ordering guarantees, faults, load.",
+    "mpirun": "Start an unmodified MPI program over any NIC that has a plugin.",
     "jobs": "Find the inefficient and wrongly started jobs of a Slurm cluster.",
-    "config": "Every setting, its value and where it came from.",
+    "config": "Print every setting, its value and where it came from.",
 }
 
 

@@ -1,4 +1,4 @@
-"""`peerway mpirun`: start an unmodified MPI program over any network card's plugin."""
+"""`peerway mpirun`: start an unmodified MPI program over the plugin of any NIC."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from peerway.launch.mpi import MpiError, command_over_nic, find_launcher, replac
     "--nic",
     required=True,
     metavar="PLUGIN[?OPTIONS]",
-    help="The card: its plugin's short name or its file, and what the plugin is told.",
+    help="The NIC: the short name or the file of its plugin, and options for the plugin.",
 )
 @click.option("-n", "--ranks", type=click.IntRange(1, 4096), required=True, help="How many ranks to start.")
 @click.option(
@@ -40,9 +40,9 @@ def command(
     program: str,
     arguments: tuple[str, ...],
 ) -> int:
-    """Start PROGRAM, built with Open MPI or MPICH, as N ranks over a card's plugin.
+    """Start PROGRAM, built with Open MPI or MPICH, as N ranks over a NIC's plugin.
 
-    All traffic of the ranks goes over the card: peerway mpirun --nic torus -n 8 -- ./program its arguments.
+    All traffic of the ranks goes over the NIC: peerway mpirun --nic torus -n 8 -- ./program its arguments.
     Nothing is rebuilt. The launcher finds out which MPI the mpirun belongs to and sets the environment of the
     ranks, and of them only.
     """

@@ -14,28 +14,29 @@ from peerway.terminal import say
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True)
 @click.option(
-    "--routes",
+    "--table",
     type=click.Path(path_type=Path),
-    help="Mark the borders of this route table (of `peerway tune`).",
+    help="Mark where this route table (of `peerway tune`) changes its path.",
 )
 @SKIP_TRUNCATED
-def command(files: tuple[Path, ...], out: Path, routes: Path | None, skip_truncated: bool) -> None:
+def command(files: tuple[Path, ...], out: Path, table: Path | None, skip_truncated: bool) -> None:
     """Make a self-contained page from the records in FILES (JSON lines, as `peerway bench --out` writes).
 
-    Times and bandwidths over the size for every path and peer, route borders, a map of the device pairs, the
-    faces of a cube, a summary, and the commands that made the records. Several files are drawn as curves
-    beside each other, the last one in solid lines. The page opens offline in any browser.
+    The page begins with a verdict: whether the automatic choice is the fastest, and how other tools compare.
+    Then it plots time and bandwidth over the size for every path and tool, maps the pairs of devices, and
+    lists the machine and the commands that made the records. Several files are drawn as curves beside each
+    other, the last one in solid lines. The page opens offline in any browser.
     """
     from peerway.report.page import render, together, write
     from peerway.report.routes import TableError, read_table
 
     records = together({file: read_records([file], skip_truncated) for file in files})
     try:
-        lines = read_table(routes) if routes else []
+        lines = read_table(table) if table else []
     except TableError as error:
         raise BadInput(str(error)) from None
     except OSError as error:
-        raise BadInput(f"cannot read {routes}: {error.strerror or error}") from None
+        raise BadInput(f"cannot read {table}: {error.strerror or error}") from None
     page = render(records, lines)
     try:
         write(out, page)

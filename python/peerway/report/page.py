@@ -21,6 +21,7 @@ from peerway.report.pairs import heat_maps
 from peerway.report.sections import Section, sections
 from peerway.report.styles import of_file, styles
 from peerway.report.summary import facts, summary
+from peerway.report.verdict import verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,6 +59,7 @@ def render(records: Sequence[Record], table: Sequence[Line] = ()) -> str:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     return environment.from_string(_asset("page.html.j2")).render(
         records=records,
+        verdict=verdict(records),
         sections=parts,
         groups=_by_test(parts),
         maps=maps,
@@ -88,8 +90,12 @@ def together(files: Mapping[Path, Sequence[Record]]) -> list[Record]:
 
 def _names(paths: Sequence[Path]) -> list[str]:
     """Short names that tell the files apart: their stems, or as much of their paths as it takes."""
-    stems = [printable(path.stem) for path in paths]
-    return stems if len(set(stems)) == len(stems) else [printable(str(path)) for path in paths]
+    parts = [path.with_suffix("").parts for path in paths]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(each[-depth:]) for each in parts]
+        if len(set(names)) == len(names):
+            return [printable(name) for name in names]
+    return [printable(str(path)) for path in paths]  # they differ in their suffixes alone
 
 
 def write(path: Path, page: str) -> None:

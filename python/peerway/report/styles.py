@@ -87,7 +87,7 @@ def _of_vias(vias: Iterable[str]) -> dict[str, Style]:
     ordered = sorted(vias, key=_rank)
     found = {}
     for i, via in enumerate(via for via in ordered if via != ROUTE and via not in LIMITS):
-        dash = ("solid", "dot")[i // COLORS % 2] if _is_path(via) else ("dash", "dashdot")[i // COLORS % 2]
+        dash = ("solid", "dot")[i // COLORS % 2] if is_path(via) else ("dash", "dashdot")[i // COLORS % 2]
         found[via] = Style(via, i % COLORS, dash, _MARKERS[i % len(_MARKERS)], 2)
     route = Style(ROUTE, TEXT, "solid", "circle", 9 if found else 2, opacity=0.3 if found else 1)
     limits = {via: Style(via, SOFT, "dot", "x", 1.5) for via in ordered if via in LIMITS}
@@ -104,9 +104,15 @@ def _aged(style: Style, files_later: int) -> Style:
     return replace(style, dash=dash, marker=style.marker + mark)
 
 
-def _is_path(via: str) -> bool:
+def is_path(via: str) -> bool:
+    """Whether it is a path of Peerway, by its name."""
     return _PATH.fullmatch(via) is not None
 
 
+def is_peer(via: str) -> bool:
+    """Whether it is a tool that people use today, in one of its variants (openmpi/rma)."""
+    return via.split("/")[0] in PEERS and not is_path(via)
+
+
 def _rank(via: str) -> tuple[int, str]:
-    return (0 if via == ROUTE else 1 if _is_path(via) else 3 if via in LIMITS else 2, via)
+    return (0 if via == ROUTE else 1 if is_path(via) else 3 if via in LIMITS else 2, via)

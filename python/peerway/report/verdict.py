@@ -1,0 +1,83 @@
+"""The verdict that a page begins with: whether the automatic choice is right, and how other tools compare."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from peerway.bench.kinds import LIMITS, ROUTE
+from peerway.report.styles import is_path, is_peer, of_last_file
+from peerway.units import size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence, Sized
+
+    from peerway.records import Record
+
+_NEAR = 1.1  # less than a tenth apart counts as equal
+
+# What is compared with each other: test, shape, bytes, ranks, source, target, host.
+Point = tuple[str, str, int, int, str, str, str]
+
+
+def verdict(records: Sequence[Record]) -> list[str]:
+    """One or two sentences about the records; of several files, about those of the last."""
+    points = _points(of_last_file(records))
+    said = [*_of_choice(points), *_of_tools(points)]
+    return said or ["No automatic choice (route) and no other tool was measured beside the paths."]
+
+
+def _points(records: Iterable[Record]) -> dict[Point, dict[str, float]]:
+    """The median time of each path and tool at each point; limits of the hardware do not compete."""
+    times: dict[Point, dict[str, list[float]]] = {}
+    for r in records:
+        if r.via not in LIMITS and r.p50_us > 0:
+            point = (r.test, r.shape, r.bytes, r.ranks, r.source, r.target, r.host)
+            times.setdefault(point, {}).setdefault(r.via, []).append(r.p50_us)
+    return {
+        point: {via: median(several) for via, several in vias.items()}
+        for point, vias in times.items()
+    }  # fmt: skip
+
+
+def _of_choice(points: dict[Point, dict[str, float]]) -> list[str]:
+    """How the route compares with the fastest path that was measured by name."""
+    off: dict[Point, tuple[float, str]] = {}
+    for point, vias in points.items():
+        paths = {via: time for via, time in vias.items() if is_path(via)}
+        if ROUTE in vias and paths:
+            best = min(paths, key=paths.__getitem__)
+            off[point] = vias[ROUTE] / paths[best], best
+    if not off:
+        return []
+    near = sum(ratio <= _NEAR for ratio, _ in off.values())
+    text = f"The automatic choice (route) is within 10 % of the fastest path at {near:,} of {_count(off)}."
+    if near < len(off):
+        point = max(off, key=lambda point: off[point][0])
+        test, _, count, _, source, target, _ = point
+        ratio, best = off[point]
+        text += f" At worst it takes {ratio:.1f} times as long as {best}:"
+        text += f" {test}, {size_text(count)}, {source} to {target}."
+    return [text]
+
+
+def _of_tools(points: dict[Point, dict[str, float]]) -> list[str]:
+    """How Peerway's best compares with the best of the tools that were measured beside it."""
+    ratios, names = [], set()
+    for vias in points.values():
+        ours = [time for via, time in vias.items() if via == ROUTE or is_path(via)]
+        tools = {via: time for via, time in vias.items() if is_peer(via)}
+        if ours and tools:
+            ratios.append(min(tools.values()) / min(ours))
+            names |= set(tools)
+    if not ratios:
+        return []
+    faster, slower = sum(r > _NEAR for r in ratios), sum(r < 1 / _NEAR for r in ratios)
+    return [
+        f"Peerway is faster than the best of the other tools ({', '.join(sorted(names))}) at {faster:,} of"
+        f" {_count(ratios)}, and slower at {slower:,}."
+    ]
+
+
+def _count(points: Sized) -> str:
+    return f"{len(points):,} point{'' if len(points) == 1 else 's'}"
