@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import gzip
 import hashlib
 import json
 import re
@@ -66,9 +68,9 @@ class Elements(HTMLParser):
 
 
 def data(page: str) -> dict[str, Any]:
-    text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    text = re.search(r'<script type="application/octet-stream" id="data">(.*?)</script>', page, re.S)
     assert text
-    found: dict[str, Any] = json.loads(text[1])
+    found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(text[1])))
     return found
 
 

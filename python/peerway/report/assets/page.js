@@ -1,8 +1,10 @@
-// Draws the plots of a report from the JSON in #data: colours by the reader's scheme, one legend for the whole page,
+// Draws the plots of a report from #data (JSON, gzip, base64): colours by the reader's scheme, one legend for the whole page,
 // and each plot only when it comes near the screen, so that a page with hundreds of them opens at once.
 "use strict";
-(() => {
-  const { styles, plots, maps } = JSON.parse(document.getElementById("data").textContent);
+(async () => {
+  const packed = Uint8Array.from(atob(document.getElementById("data").textContent), (c) => c.charCodeAt(0));
+  const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const { styles, plots, maps } = await new Response(unpacked).json();
   const hidden = new Set();
   const drawn = new Set();
   const config = { displayModeBar: false, responsive: true };
