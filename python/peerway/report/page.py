@@ -57,7 +57,9 @@ def render(records: Sequence[Record], table: Sequence[Line] = ()) -> str:
         "maps": maps,
     }
     scripts = [_script(_asset(name)) for name in ("plotly/plotly-basic.min.js", "page.js")]
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     return environment.from_string(_asset("page.html.j2")).render(
         records=records,
         verdict=verdict(records),

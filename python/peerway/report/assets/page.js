@@ -126,7 +126,7 @@
 
   function dress() {
     document.querySelectorAll(".chip .swatch").forEach((e) => swatch(e, e.parentElement.dataset.curve));
-    document.querySelectorAll(".swatch.small").forEach((e) => swatch(e, e.dataset.curve));
+    document.querySelectorAll(".swatch.small").forEach((e) => swatch(e, e.parentElement.textContent.trim()));
     drawn.forEach(draw);
   }
 
