@@ -36,9 +36,7 @@ def demo() -> int:
         "The benchmarks: every path, the automatic choice (route), and the peers that are installed.",
         *("bench", "--quick", "--table", routes, "--peers", "all", "--out", records),
     )
-    peerway(
-        "One page with the curves; it opens offline.", "report", records, "--table", routes, "-o", report
-    )
+    peerway("One page with the curves; it opens offline.", "report", records, "--table", routes, "-o", report)
     say(f"\ndemo: done in {time.monotonic() - started:.0f} s")
     say(f"  records      {records}\n  route table  {routes}\n  report       {report} (open it in a browser)")
     return 0

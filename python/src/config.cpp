@@ -55,6 +55,8 @@ void bind_config(nb::module_& module) {
       .def_ro("origin", &Setting::origin)
       .def_ro("problem", &Setting::problem);
   module.def("settings", &settings);
+  module.def(
+      "check_settings", [] { pw::check_config(); }, "Raises Error for the first setting that cannot be.");
 }
 
 }  // namespace pwpy

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import peerway
 
 PACKAGE = Path(peerway.__file__).parent
@@ -35,3 +37,12 @@ def test_the_library_knows_every_variable_that_the_package_reads() -> None:
     names = [*sorted(named - PLACEHOLDERS), "PEERWAY_BANANA"]
     found = subprocess.run([sys.executable, "-c", PROGRAM, *names], capture_output=True, check=True)
     assert json.loads(found.stdout) == ["PEERWAY_BANANA"]
+
+
+def test_config_refuses_a_variable_that_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEERWAY_WIAT", "economy")
+    done = subprocess.run(
+        [sys.executable, "-m", "peerway", "config"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "PEERWAY_WIAT in the environment is no setting; did you mean PEERWAY_WAIT?" in done.stderr

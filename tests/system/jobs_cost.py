@@ -55,7 +55,7 @@ def measure(folder: Path, root: str, rounds: int) -> dict[str, float]:
         env={
             "PATH": "/usr/bin:/bin",
             "PYTHONPATH": str(ROOT / "tests" / "system"),
-            "PEERWAY_FAKE_GPUS": str(folder / "gpus" / "gpu-1"),
+            "FAKE_GPUS": str(folder / "gpus" / "gpu-1"),
         },
     )
     try:

@@ -73,7 +73,7 @@ class Site:
         self._agents[node] = self.cluster.popen(
             node, sys.executable, "-m", "peerway", "jobs", "agent", "--settings", str(self.settings(node)),
             log=self.folder / f"agent-{node}.log", PYTHONPATH=str(ROOT / "tests" / "system"),
-            PEERWAY_FAKE_GPUS=str(self.cluster.gpu_folder(node)),
+            FAKE_GPUS=str(self.cluster.gpu_folder(node)),
         )  # fmt: skip
 
     def kill_agent(self, node: str) -> None:

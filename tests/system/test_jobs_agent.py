@@ -330,7 +330,7 @@ def test_agents_keep_only_what_they_need_of_roots_rights(site: Site) -> None:
 
 def doctor(site: Site, node: str, *options: str) -> dict[str, dict[str, str]]:
     done = site.cluster.run(
-        "env", f"PYTHONPATH={ROOT}/tests/system", f"PEERWAY_FAKE_GPUS={site.cluster.gpu_folder(node)}",
+        "env", f"PYTHONPATH={ROOT}/tests/system", f"FAKE_GPUS={site.cluster.gpu_folder(node)}",
         sys.executable, "-m", "peerway", "jobs", "doctor", "--json", "--settings", str(site.settings(node)),
         *options,
         host=node, timeout=200,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from rich.table import Table
 
+from peerway.errors import Error
 from peerway.printable import json_text
 from peerway.terminal import Terminal, say
 
@@ -36,7 +37,12 @@ def command(ctx: click.Context, form: str) -> None:
         say(json_text(settings, indent=1))
     else:
         Terminal().print(table_of(settings))
-    problems = list(dict.fromkeys(setting["problem"] for setting in settings if setting["problem"]))
+    problems = [setting["problem"] for setting in settings if setting["problem"]]
+    try:
+        _core.check_settings()
+    except Error as error:  # a variable that is no setting stands in no row
+        problems.append(str(error))
+    problems = list(dict.fromkeys(problems))
     for problem in problems:  # a key that is none spoils all settings of its file: it is said once
         say(problem, err=True)
     ctx.exit(1 if problems else 0)

@@ -43,7 +43,7 @@ class Outputs:
 
     def tell_end(self, made: int, end: Ended) -> None:
         """Say what is kept of a benchmark that was ended, and the command that measures the rest."""
-        said = f"peerway: ended by {end.name} after {made} records"
+        said = f"peerway: ended by {end.name} after {made} record{'s' if made > 1 else ''}"
         more = "" if "--append" in sys.argv else " --append"
         if not made:
             _say(f"peerway: ended by {end.name} before the first record")

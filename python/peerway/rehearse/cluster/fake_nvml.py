@@ -1,6 +1,6 @@
 """NVML's functions as pynvml spells them, over the files that gpus.py describes: those that the agent calls.
 
-The environment says where: PEERWAY_FAKE_GPUS is the folder gpus/NODE. A process that has died uses nothing,
+The environment says where: FAKE_GPUS is the folder gpus/NODE. A process that has died uses nothing,
 as with a driver, even when its file is left.
 """
 
@@ -46,7 +46,7 @@ class _Struct:
 
 
 def _folder() -> Path:
-    return Path(os.environ["PEERWAY_FAKE_GPUS"])
+    return Path(os.environ["FAKE_GPUS"])
 
 
 def _uses(device: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
