@@ -371,7 +371,7 @@ def test_the_command_marks_the_borders_of_a_table(report: Callable[..., Result],
 
 
 def test_the_page_of_a_thousand_published_records_can_be_mailed() -> None:
-    readable: dict[Path, list[Record]] = {}
+    readable = {}
     for file in sorted((ROOT / "results").glob("*/*.jsonl")):
         with contextlib.suppress(records.RecordError):
             if sum(map(len, readable.values())) < 1000:

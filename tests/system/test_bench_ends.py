@@ -144,9 +144,8 @@ def test_a_signal_keeps_the_records_and_leaves_nothing(number: signal.Signals, t
     assert not any(map(alive, ranks))
     assert "put_latency" in printed
     *_, told, command = said.splitlines()
-    assert told.startswith(
-        f"peerway: ended by {number.name} after {len(found)} record{'s' if len(found) > 1 else ''}; they are in {out}"
-    )
+    count = f"{len(found)} record{'s' if len(found) > 1 else ''}"
+    assert told.startswith(f"peerway: ended by {number.name} after {count}; they are in {out}")
     assert shlex.split(command) == ["peerway", *map(str, (*LONG, "--out", out)), "--append"]
     assert "Traceback" not in said
 
