@@ -101,10 +101,15 @@ void TransferQueue::go_on_with_all(std::deque<Waiting>& finished, std::vector<Un
   }
 }
 
+// Its raise is not made, so that later ones come to less.
 void TransferQueue::give_up(Waiting& waiting, std::vector<Unstored>& unstored) {
   waiting.given_up = true;
-  if (waiting.signal != nullptr) unstored.push_back({waiting.signal->shared_from_this(), waiting.by});
-  waiting.signal = nullptr;
+  Remote* const signal = std::exchange(waiting.signal, nullptr);
+  if (signal == nullptr) return;
+  unstored.push_back({signal->shared_from_this(), waiting.by});
+  for (Waiting& later : queue_)
+    if (later.signal != nullptr && later.signal->sender() == signal->sender() && later.total > waiting.total)
+      later.total -= waiting.by;
 }
 
 // The owner of a region wants it back, and waits until nobody holds it.

@@ -90,7 +90,7 @@ class TransferQueue {
   void go_on_with_all(std::deque<Waiting>& finished, std::vector<Unstored>& unstored);
   void give_up_closed(std::vector<Unstored>& unstored);
   bool give_up_refused(std::deque<Waiting>& finished, std::vector<Unstored>& unstored);
-  static void give_up(Waiting& waiting, std::vector<Unstored>& unstored);
+  void give_up(Waiting& waiting, std::vector<Unstored>& unstored);
   void drop_all();
   void note(pw_status failed);
   [[nodiscard]] bool done(Mark mark) const;
