@@ -2,6 +2,11 @@
 // and each plot only when it comes near the screen, so that a page with hundreds of them opens at once.
 "use strict";
 (async () => {
+  if (!("DecompressionStream" in window)) {
+    for (const plot of document.querySelectorAll(".plot"))
+      plot.textContent = "This browser is too old to draw the plots (it lacks DecompressionStream); the tables below have the numbers.";
+    return;
+  }
   const packed = Uint8Array.from(atob(document.getElementById("data").textContent), (c) => c.charCodeAt(0));
   const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   const { styles, plots, maps } = await new Response(unpacked).json();
