@@ -27,8 +27,8 @@ class Transport {
   /// Whether this rank wants it on all ranks; `named`: its settings or its route table name one of the paths.
   [[nodiscard]] virtual bool wanted(bool /*named*/) const { return false; }
 
-  /// Opens it, if it is to be, and returns what the other ranks are to know, also where it is not open. Throws
-  /// Error where this rank was told to use it, and cannot: then no rank gets its context.
+  /// Opens it, if it is to be, and returns what the other ranks are to know, also where it is not open.
+  /// Throws Error where this rank was told to use it, and cannot: then no rank gets its context.
   virtual Bytes open(const Together&) { return {}; }
 
   /// What the ranks said, by rank.

@@ -352,7 +352,8 @@ pw_status Engine::failure_since_flush(Peer& peer, ucs_status_t flushed) {
                     format("peerway: rank {} refused an operation over UCX: the memory that it was for "
                            "is closed; ask that rank for a new key",
                            peer.rank));
-  if (const pw_status broken = failure_of(peer); broken != PW_OK) return broken;  // and so failed the transfers
+  if (const pw_status broken = failure_of(peer); broken != PW_OK)
+    return broken;  // and so failed the transfers
   if (failed == UCS_OK && flushed >= UCS_OK) return PW_OK;
   return pw::fail(PW_SYSTEM, format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version,
                                     peer.rank, text_of(library_, failed != UCS_OK ? failed : flushed)));
