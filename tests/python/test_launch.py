@@ -219,4 +219,9 @@ def test_the_first_failure(ends: list[End], first: int | None, asked: int) -> No
 def test_the_last_lines_of_a_rank_say_whose_loss_ended_it() -> None:
     assert lost_ranks([b"x", b"peerway._core.PeerLost: peerway: rank 12 was lost 0.8 s ago"]) == {12}
     assert lost_ranks([b"all_gather: rank 3 is lost: its process (7 on here) ended"]) == {3}
+    assert lost_ranks([b"waiting for a signal: rank 1 left the team 0.0 s ago"]) == {1}
+    assert lost_ranks([b"all_gather: rank 4 has left the team"]) == {4}
+    assert lost_ranks(
+        [b"rank 5 ended 0.2 s ago (process 7 on here); whether it left, because rank 0 had left"]
+    ) == {5}
     assert lost_ranks([b"rank 3 was lost", b"but", b"we", b"went on"]) == frozenset()

@@ -444,6 +444,26 @@ sys.exit("wrong input")
     assert "peerway: rank 0" not in err
 
 
+def test_an_exception_inside_a_context_is_reported_though_the_other_rank_ends_first() -> None:
+    """The context leaves the team in good order before the exception is printed, which the others notice."""
+    job = job_of("""
+import peerway
+try:
+    with peerway.Context() as ctx:
+        signal = ctx.signal()
+        ctx.team.barrier()
+        if rank == 1: raise ValueError("wrong input")
+        signal.wait(1, 30)
+finally:
+    if rank == 1: time.sleep(1)
+""", "--grace", "30", count=2)  # fmt: skip
+    _, err = job.communicate(timeout=LIMIT)
+    assert re.search(
+        r"peerway: rank 1 \(process \d+\) exited with status 1; rank 0 ended because of it", err
+    ), err
+    assert err.splitlines()[-1] == "  [1] ValueError: wrong input"
+
+
 @pytest.mark.parametrize("options", [[], ["--tracebacks"]])
 def test_an_interrupt_ends_with_one_line(options: list[str]) -> None:
     job = job_of("""

@@ -12,7 +12,11 @@ _BEGINS = re.compile(
 _CHAINS = (b"During handling of the above exception,", b"The above exception was the direct cause of")
 # What an interrupted rank raises, and what its end makes of the others.
 _INTERRUPTS = re.compile(rb"KeyboardInterrupt\b|(?:[\w.]+\.)?(?:Interrupted|PeerLost): ")
-_LOST = re.compile(rb"\brank (\d+) (?:is|was) lost\b|\brank (\d+) was interrupted in a collective\b")
+# As losses.cpp says it. A rank that raises leaves the team in good order, before others see that it failed.
+_LOST = re.compile(
+    rb"\brank (\d+) (?:is lost|was lost|left the team|has left the team|ended \d)"
+    rb"|\brank (\d+) was interrupted in a collective\b"
+)
 
 
 def may_have_one(text: bytes) -> bool:
