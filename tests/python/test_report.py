@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import gzip
 import hashlib
 import json
@@ -226,7 +227,7 @@ def test_borders_lie_between_the_sizes_that_took_different_paths() -> None:
 
 def test_borders_come_from_a_table_where_its_lines_cross(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(json.dumps(TABLE))
-    lines = read_table(tmp_path / "t.json")
+    lines = read_table(tmp_path / "t.json").lines
     spans = spans_from_table(lines, record(), [8, 1 << 20])
     assert [span.path for span in spans] == ["peer/store", "peer/copy"]
     border = spans[0].last
@@ -411,6 +412,14 @@ def test_the_page_begins_with_a_verdict(times: dict[str, float], said: list[str]
     assert verdict(some) == said
     page = without_scripts(render(some))
     assert page.index(said[0].replace("'", "&#39;")) < page.index('id="legend"')
+
+
+def test_each_case_is_judged_by_the_last_file_that_has_it() -> None:
+    """Files may hold different tests, and what only an earlier one has counts too."""
+    old, other = timed(route=4.0, openmpi=2.0), timed(route=1.0, openmpi=2.0)
+    halo = [dataclasses.replace(record, test="halo") for record in timed(staged=1.0)]
+    (said,) = verdict(together({Path("old"): old, Path("new"): other, Path("halo"): halo}))
+    assert said.startswith("Peerway is faster than the best of the other tools (openmpi) at 1 of 1 point")
 
 
 def test_an_older_page_survives_a_failure(report: Callable[..., Result], tmp_path: Path) -> None:

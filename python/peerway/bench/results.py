@@ -54,10 +54,11 @@ class Results:
 
     def note_unmeasured(self) -> None:
         """Keeps one remark of all cases for which there was no time."""
-        left = self.unmeasured
+        left = list(dict.fromkeys(self.unmeasured))  # several runs leave the same cases
         if left:
             more = f", and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
-            self.note(f"no time was left for {len(left)} cases: {', '.join(left[:MOST_NAMED])}{more}")
+            named = f"{', '.join(left[:MOST_NAMED])}{more}"
+            self.note(f"no time was left for {len(self.unmeasured)} measurements: {named}")
 
     def follow(self, messages: Iterable[Message], step: Step) -> None:
         """Takes all messages of a session. Raises PlanRefused and WriteFailed."""

@@ -15,8 +15,9 @@ from peerway.terminal import say
 @click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True)
 @click.option(
     "--table",
+    metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Mark where this route table (of `peerway tune`) changes its path.",
+    help="Mark where this route table (of `peerway tune`) changes its path, and say what was unavailable.",
 )
 @SKIP_TRUNCATED
 def command(files: tuple[Path, ...], out: Path, table: Path | None, skip_truncated: bool) -> None:
@@ -32,12 +33,12 @@ def command(files: tuple[Path, ...], out: Path, table: Path | None, skip_truncat
 
     records = together({file: read_records([file], skip_truncated) for file in files})
     try:
-        lines = read_table(table) if table else []
+        routes = read_table(table) if table else None
     except TableError as error:
         raise BadInput(str(error)) from None
     except OSError as error:
         raise BadInput(f"cannot read {table}: {error.strerror or error}") from None
-    page = render(records, lines)
+    page = render(records, routes)
     try:
         write(out, page)
     except OSError as error:

@@ -18,7 +18,9 @@ from markupsafe import Markup
 
 from peerway import whole_file
 from peerway.printable import printable
+from peerway.report.choices import choices, unavailable
 from peerway.report.pairs import heat_maps
+from peerway.report.routes import Table
 from peerway.report.sections import Section, sections
 from peerway.report.styles import of_file, styles
 from peerway.report.summary import facts, summary
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peerway.records import Record
-    from peerway.report.routes import Line
     from peerway.report.styles import Style
 
 _FOLDER = files("peerway.report") / "assets"
@@ -43,13 +44,14 @@ class Script:
     hash: str
 
 
-def render(records: Sequence[Record], table: Sequence[Line] = ()) -> str:
+def render(records: Sequence[Record], table: Table | None = None) -> str:
     """The whole page as text. `records` must not be empty; of several files they are those of together().
-    `table` has a route table's lines, for its borders.
+    `table` is a route table, for its borders and for what it found unavailable.
     """
     records = [record.as_printable() for record in records]
     looks = styles(records)
-    parts = sections(records, looks, table)
+    table = table or Table([], [])
+    parts = sections(records, looks, table.lines)
     maps, unmapped = heat_maps(records)
     data = {
         "styles": {name: asdict(style) for name, style in looks.items()},
@@ -63,6 +65,8 @@ def render(records: Sequence[Record], table: Sequence[Line] = ()) -> str:
     return environment.from_string(_asset("page.html.j2")).render(
         records=records,
         verdict=verdict(records),
+        choices=choices(records),
+        unavailable=unavailable(table.unavailable, records),
         sections=parts,
         groups=_by_test(parts),
         maps=maps,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from peerway import whole_file
 from peerway.bench.kinds import ROUTE
@@ -44,6 +44,16 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Unavailable:
+    """A path that could not be measured for a pair class, and why."""
+
+    source: str
+    target: str
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """The measured cost of one path in one case: corners (bytes, µs) with straight pieces between."""
 
@@ -64,10 +74,24 @@ class Line:
         return y0 + (size - x0) * (y1 - y0) / (x1 - x0)
 
 
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a page shows of a route table."""
+
+    lines: list[Line]
+    unavailable: list[Unavailable]
+
+
 def spans_from_records(records: Iterable[Record]) -> list[Span]:
     """The spans that the route's own records tell."""
     known = {r.bytes: str(r.extra[CHOSEN]) for r in records if r.via == ROUTE and r.extra.get(CHOSEN)}
     return _spans(sorted((size, path) for size, path in known.items() if size > 0))
+
+
+def spans_from_fastest(times: Mapping[int, Mapping[str, float]]) -> list[Span]:
+    """The path with the least time (bytes -> path -> µs) for each size that was measured."""
+    known = {size: min(row, key=row.__getitem__) for size, row in times.items() if size > 0 and row}
+    return _spans(sorted(known.items()))
 
 
 def spans_from_table(lines: Sequence[Line], record: Record, sizes: Sequence[int]) -> list[Span]:
@@ -96,28 +120,46 @@ def in_words(spans: Sequence[Span]) -> str:
     return ", ".join(parts)
 
 
-def read_table(path: Path) -> list[Line]:
-    """The cost lines of a route table. TableError when it is none, OSError when it cannot be read."""
+def read_table(path: Path) -> Table:
+    """The cost lines of a route table, and what was unavailable. TableError when it is none, OSError when it
+    cannot be read.
+    """
     try:
         table = json.loads(whole_file.read(path, _MOST_BYTES))
     except (ValueError, RecursionError) as error:
         raise TableError(f"{path} is not JSON ({error}); a table is made by `peerway tune`") from None
-    if not isinstance(table, Mapping) or table.get("format") != _FORMAT:
+    if not isinstance(table, dict) or table.get("format") != _FORMAT:
         raise TableError(
             f"{path} is no route table (its 'format' is not '{_FORMAT}'); `peerway tune` makes one"
         )
-    lines = []
-    for kind in ("costs", "splits"):
-        entries = table.get(kind)
-        if not isinstance(entries, list):
-            raise TableError(f"{path}: '{kind}' cannot be read: it is not a list")
-        for i, entry in enumerate(entries):
-            try:
-                lines.append(_line(entry))
-            except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-                why = shortened(repr(error), 120)
-                raise TableError(f"{path}: {kind}[{i}] cannot be read ({why})") from None
-    return lines
+    lines = [*_each(path, table, "costs", _line), *_each(path, table, "splits", _line)]
+    return Table(
+        lines, _each(path, table | {"unavailable": table.get("unavailable", [])}, "unavailable", _left)
+    )
+
+
+_Entry = TypeVar("_Entry")
+
+
+def _each(
+    path: Path, table: Mapping[str, Any], kind: str, read: Callable[[Mapping[str, Any]], _Entry]
+) -> list[_Entry]:
+    entries = table.get(kind)
+    if not isinstance(entries, list):
+        raise TableError(f"{path}: '{kind}' cannot be read: it is not a list")
+    found = []
+    for i, entry in enumerate(entries):
+        try:
+            found.append(read(entry))
+        except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            why = shortened(repr(error), 120)
+            raise TableError(f"{path}: {kind}[{i}] cannot be read ({why})") from None
+    return found
+
+
+def _left(entry: Mapping[str, Any]) -> Unavailable:
+    source, target = str(entry["pair"]).split("->")
+    return Unavailable(*(printable(str(word)) for word in (source, target, entry["path"], entry["why"])))
 
 
 def _line(entry: Mapping[str, Any]) -> Line:
@@ -137,10 +179,10 @@ def _line(entry: Mapping[str, Any]) -> Line:
 
 def _fits(line: Line, record: Record) -> bool:
     kinds = (line.source, line.target.split("/")[0])
-    return (line.op, line.shape, *kinds) == (record.op, record.shape, *_memory_classes(record))
+    return (line.op, line.shape, *kinds) == (record.op, record.shape, *memory_classes(record))
 
 
-def _memory_classes(record: Record) -> tuple[str, str]:
+def memory_classes(record: Record) -> tuple[str, str]:
     """Source and target as tables name them: how memory is shared counts at the far end only."""
     source, target = (
         name if name == "host:malloc" else name.partition(":")[0] for name in (record.source, record.target)

@@ -21,8 +21,11 @@ Point = tuple[str, str, int, int, str, str, str]
 
 
 def verdict(records: Sequence[Record]) -> list[str]:
-    """One or two sentences about the records; of several files, about those of the last."""
-    points = _points(of_last_file(records))
+    """One or two sentences about the records; of several files, about the last that has a case."""
+    cases: dict[tuple[object, ...], list[Record]] = {}
+    for r in records:
+        cases.setdefault((r.test, r.shape, r.ranks, r.source, r.target, r.host), []).append(r)
+    points = _points(r for rows in cases.values() for r in of_last_file(rows))
     said = [*_of_choice(points), *_of_tools(points)]
     return said or ["No automatic choice (route) and no other tool was measured beside the paths."]
 
