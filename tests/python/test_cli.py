@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from peerway import _core
 from peerway.cli import VERBS, main
 from peerway.cli import command as peerway
+from peerway.cli.jobs import VERBS as JOBS_VERBS
 from peerway.errors import BadTable, PeerLost
 
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "cpu-2"
@@ -98,3 +102,53 @@ def test_the_folders_for_build_systems_hold_what_they_should() -> None:
     assert (prefix / "include" / "peerway" / "peerway.h").exists()
     assert (prefix / "lib" / "pkgconfig" / "peerway.pc").exists()
     assert (cmake / "peerwayConfig.cmake").exists()
+
+
+@functools.cache
+def every_help() -> dict[str, str]:
+    """The help text of each command, verbs of verbs too."""
+    texts: dict[str, str] = {}
+
+    def visit(command: click.Command, name: str) -> None:
+        context = click.Context(command, info_name=name)
+        texts[name] = command.get_help(context)
+        if isinstance(command, click.Group):
+            for verb in command.list_commands(context):
+                below = command.get_command(context, verb)
+                assert below is not None
+                visit(below, f"{name} {verb}")
+
+    visit(peerway, "peerway")
+    return texts
+
+
+# Words of this house alone, with the field's.
+HOUSE_WORDS = {"card": "NIC", "cards": "NICs", "processor": "CPU", "dice": "seed", "laws": "tests"}
+NO_VERB = {"Whether", "What", "Why", "How", "Every", "The", "A", "All"}  # a sentence does not begin so
+
+
+def test_help_speaks_the_words_of_the_field() -> None:
+    found = [
+        f"{name} --help: {word}, not {better}"
+        for name, text in every_help().items()
+        for word, better in HOUSE_WORDS.items()
+        if re.search(rf"\b{word}\b", text.lower())
+    ]
+    assert not found
+
+
+def test_help_begins_with_a_sentence_that_says_what_the_verb_does() -> None:
+    abouts = {name: " ".join(text.split("\n\n")[1].split()) for name, text in every_help().items()}
+    lists = {f"{verb} in a list": text for verb, text in {**VERBS, **JOBS_VERBS}.items()}
+    odd = [
+        f"{name}: {about}"
+        for name, about in {**abouts, **lists}.items()
+        if about.split()[0] in NO_VERB or not about.endswith((".", ":"))
+    ]
+    assert not odd
+
+
+def test_a_route_table_has_one_name_among_the_options() -> None:
+    reads = {name for name, text in every_help().items() if "--table FILE" in text}
+    assert reads == {"peerway bench", "peerway explain", "peerway report"}
+    assert not [name for name, text in every_help().items() if "--routes" in text]

@@ -35,7 +35,7 @@ VERBS = {
     "run": "Start a program as several ranks, on this host or on several.",
     "nic-check": "Run conformance tests of a NIC plugin: ordering guarantees, faults, load.",
     "mpirun": "Start an unmodified MPI program over any NIC that has a plugin.",
-    "jobs": "Find the inefficient and wrongly started jobs of a Slurm cluster.",
+    "jobs": "Find the inefficient and wrongly submitted jobs of a Slurm cluster.",
     "config": "Print every setting, its value and where it came from.",
 }
 

@@ -92,10 +92,10 @@ def init(folder: Path, nodes: str) -> None:
 @click.option(
     "--health",
     is_flag=True,
-    help="One round, in under five minutes a node: a line for each node, and 1 where one is odd.",
+    help="Measure one round, in under five minutes a node. The exit code is 1 if a node is odd.",
 )
 def run(folder: Path, health: bool) -> None:
-    """Measure what FOLDER lacks. It may be ended at any time, and goes on where it was."""
+    """Measure what FOLDER lacks. It may be stopped at any time, and resumes where it was."""
     plan = _plan(folder)
     if health:
         raise Exit(_health(folder, plan))
@@ -112,7 +112,7 @@ def run(folder: Path, health: bool) -> None:
 @command.command()
 @_FOLDER
 def status(folder: Path) -> None:
-    """How far it is, and when it will end."""
+    """Show how far the campaign is, and when it will end."""
     _show_status(_plan(folder), Journal(folder))
 
 
@@ -153,7 +153,7 @@ def report(folder: Path, out: Path) -> None:
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Also a page, with all points.")
 def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out: Path | None) -> None:
-    """The study: two campaigns by node type, and what may be called an effect of the upgrade."""
+    """Compare two campaigns by node type, and say which differences may be due to the upgrade."""
     from peerway.cli.compare_node_types import show_node_types
 
     sides = (_records(before), _records(after))

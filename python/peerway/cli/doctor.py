@@ -16,15 +16,17 @@ from peerway.doctor.system import System
 from peerway.terminal import Terminal, say
 
 
-@click.command("doctor", short_help="What this node can do, and what keeps the rest off.")
+@click.command(
+    "doctor", short_help="Report which GPUDirect technologies work on this node, and why the others do not."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all facts and findings as JSON.")
-@click.option("--why", is_flag=True, help="Say of each finding why it matters.")
+@click.option("--why", is_flag=True, help="Say for each finding why it matters.")
 @click.option("--strict", is_flag=True, help="End with code 1 if there is a warning.")
 @click.option(
     "--from",
     "saved",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Show the page of a file made with --json, perhaps on another node.",
+    help="Show what --json wrote to this file, perhaps on another node.",
 )
 @click.option(
     "--timeout",
@@ -34,7 +36,7 @@ from peerway.terminal import Terminal, say
     help="Seconds that each driver or program may take to answer.",
 )
 def command(as_json: bool, why: bool, strict: bool, saved: Path | None, timeout: float) -> None:
-    """Say which GPUDirect technology this node has, what keeps the rest off, and what to do about it.
+    """Report which GPUDirect technologies work on this node, why the others do not, and what to do about it.
 
     Needs no GPU, no network and no special rights. Each line has a status: ok; off (could be switched on);
     warning; unknown; absent (not on this node). The exit code is 0 whatever is found, unless --strict is

@@ -27,7 +27,7 @@ from peerway.launch.mpi import MpiError, command_over_nic, find_launcher, replac
     "extra",
     multiple=True,
     metavar="WORD",
-    help="A word more for that mpirun, before the program; may be given several times.",
+    help="An option to pass to that mpirun; may be repeated.",
 )
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -43,8 +43,8 @@ def command(
     """Start PROGRAM, built with Open MPI or MPICH, as N ranks over a NIC's plugin.
 
     All traffic of the ranks goes over the NIC: peerway mpirun --nic torus -n 8 -- ./program its arguments.
-    Nothing is rebuilt. The launcher finds out which MPI the mpirun belongs to and sets the environment of the
-    ranks, and of them only.
+    Nothing is rebuilt. Peerway finds out which MPI the mpirun belongs to, and sets environment variables
+    for the ranks only.
     """
     try:
         found = find_launcher(launcher)

@@ -24,18 +24,23 @@ BROKEN, INCONCLUSIVE = 1, 3  # exit codes
 @click.command("nic-check")
 @click.argument("plugin", metavar="PLUGIN[?OPTIONS]")
 @click.option(
-    "--minutes", type=click.FloatRange(min=0, min_open=True), help="For about so long, for rare faults."
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Test for about this many minutes, to find rare faults.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Throw the same dice as a run that printed it.")
-@click.option("--test", "tests", metavar="NAME", multiple=True, help="Only this test; may be repeated.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), help="Repeat the random choices of the run that printed this seed."
+)
+@click.option("--test", "tests", metavar="NAME", multiple=True, help="Run only this test; may be repeated.")
 def command(plugin: str, minutes: float | None, seed: int | None, tests: tuple[str, ...]) -> None:
-    """Run conformance tests of PLUGIN, in several processes that put, get, register and die.
+    """Run the conformance tests of nic.h on PLUGIN, under load, in several processes that put, get and die.
 
-    Each line is one test: ok, with how often something was exercised; broken, with the evidence and what to
-    do; unclear, where it could not be exercised; absent, where the plugin does not have it. The exit code is
-    1 if one is broken, else 3 if one is unclear. It takes about 15 seconds.
+    Each line is one test: ok, with how often it was exercised; broken, with the evidence and what to do;
+    unclear, where the test could not exercise it; absent, where the plugin does not offer it. Ordering
+    guarantees that the plugin states are tested, too. The exit code is 1 if a test is broken, else 3 if one
+    is unclear. It takes about 15 seconds.
 
-    PLUGIN is a file, or the name of one that comes with Peerway; OPTIONS is what the plugin is told.
+    PLUGIN is a file, or the name of one that comes with Peerway; OPTIONS are passed to it.
     """
     from peerway import _core
 

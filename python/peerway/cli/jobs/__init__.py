@@ -8,19 +8,19 @@ from peerway.cli.verbs import Verbs
 
 VERBS = {
     "agent": "Measure this node's jobs and send what was measured to the server.",
-    "serve": "The server: takes what agents send, judges jobs, shows the pages and answers the API.",
-    "show": "What a job had and used, what the rules say of it and what to change.",
-    "list": "Jobs, the newest first.",
-    "top": "The running jobs that waste most.",
-    "replay": "What other rules would have said of past jobs.",
+    "serve": "Run the server: it stores what agents send, judges jobs, and serves the pages and the API.",
+    "show": "Show what a job requested and used, what the rules say of it, and what to change.",
+    "list": "List jobs, the newest first.",
+    "top": "Show the running jobs that waste most.",
+    "replay": "Judge past jobs by other rules, to see what would change.",
     "summary": "Append the summary of a job to a file, for an epilog.",
-    "notices": "What the server would write to the owners of inefficient jobs now.",
+    "notices": "Show what the server would write to the owners of inefficient jobs now.",
     "user": "Add a person who may log in, or change one.",
     "token": "Make a token for an agent or for a program.",
-    "doctor": "Whether everything that the agent needs on this node is there and right.",
+    "doctor": "Check that this node has everything the agent needs.",
 }
 
 
 @click.command("jobs", cls=Verbs, package=__name__, verbs=VERBS)
 def command() -> None:
-    """Find the inefficient and wrongly started jobs of a Slurm cluster."""
+    """Find the inefficient and wrongly submitted jobs of a Slurm cluster."""
