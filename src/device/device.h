@@ -1,5 +1,5 @@
 // A device is where memory lives and work runs. Above this folder nobody knows which kinds there are: a new
-// kind (HIP) is a new folder here and one line in devices.cpp.
+// kind (HIP) is a new folder here and one line in kinds.cpp.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "device/cpu_mapping.h"
 #include "device/shape.h"
 #include "peerway/peerway.h"
 
@@ -28,16 +30,17 @@ struct DeviceId {
 /// "host" or "cuda:1".
 std::string to_string(DeviceId id);
 
-/// How an allocation can be shown to another process.
+/// How an allocation can be shown to another process. What follows `memfd` each kind of device numbers for
+/// itself, and tells apart by the device that a key names.
 enum class Handle : uint8_t {
-  none,         ///< it cannot; the allocation says why
-  process,      ///< by process id and address: cross-memory attach (host)
-  memfd,        ///< a file descriptor of the owner, which peers open and map (host)
-  cuda_ipc,     ///< legacy CUDA IPC (cudaMalloc)
-  cuda_fd,      ///< a file descriptor of a CUDA VMM allocation
-  cuda_fabric,  ///< a CUDA fabric handle
-  cuda_pool,    ///< a file descriptor of a CUDA memory pool, and which allocation in it
+  none,       ///< it cannot; the allocation says why
+  process,    ///< by process id and address: cross-memory attach (host)
+  memfd,      ///< a file descriptor of the owner, which peers open and map (host)
+  of_device,  ///< the first that the kinds of device number
 };
+constexpr Handle handle_of_device(uint8_t number) {
+  return static_cast<Handle>(static_cast<uint8_t>(Handle::of_device) + number);
+}
 
 /// What an owner sends of an allocation so that a peer can map it. Plain bytes, part of a key.
 struct Export {
@@ -46,10 +49,10 @@ struct Export {
   uint64_t bytes = 0;       ///< of the whole allocation
   uint64_t offset = 0;      ///< of the region in it
   int32_t process = 0;      ///< process id of the owner
-  int32_t descriptor = -1;  ///< memfd, cuda_fd, cuda_pool: the number in the owner
+  int32_t descriptor = -1;  ///< of the handle, where it is one: the number in the owner
   uint64_t address = 0;     ///< the region's address in the owner
   std::array<std::byte, 16> device_uuid{};   ///< which GPU (zeros: host)
-  std::array<std::byte, 64> handle_bytes{};  ///< cuda_ipc, cuda_fabric, cuda_pool
+  std::array<std::byte, 64> handle_bytes{};  ///< of the handle, where it is more than a number
   bool operator==(const Export&) const = default;
 };
 
@@ -70,7 +73,7 @@ struct Copy {
   Layout layout;
 };
 
-/// What does the copying: `engine` is the DMA engine (cuda) or the processor's copy loop (host), `kernel` an
+/// What does the copying: `engine` is the DMA engine (cuda) or the CPU's copy loop (host), `kernel` an
 /// SM kernel (cuda only).
 enum class Method : uint8_t { engine, kernel };
 
@@ -116,7 +119,7 @@ class Device {
  public:
   virtual ~Device() = default;
   [[nodiscard]] virtual DeviceId id() const = 0;
-  [[nodiscard]] virtual std::string name() const = 0;  ///< "NVIDIA H200", the processor's model
+  [[nodiscard]] virtual std::string name() const = 0;  ///< "NVIDIA H200", the CPU's model
   [[nodiscard]] virtual std::array<std::byte, 16> uuid() const = 0;
 
   /// The allocation around the `bytes` bytes at `address`, or nothing when the address is not this device's.
@@ -159,10 +162,15 @@ class Device {
   /// Sets memory that allocate() gave to zeros; returns when it is done. Throws Error.
   virtual void clear(void* address, uint64_t bytes) = 0;
 
-  /// A dma-buf descriptor of the allocation, by which the processor or a NIC maps device memory; the caller
+  /// A dma-buf descriptor of the allocation, by which the CPU or a NIC maps device memory; the caller
   /// closes it. Throws Error with the reason.
   virtual int dma_buf(const Allocation&) {
     throw Error(PW_UNSUPPORTED, "peerway: " + name() + " has no dma-buf");
+  }
+
+  /// Maps memory of this device for the CPU. Throws Error with the reason and what to do.
+  virtual std::unique_ptr<CpuMapping> map_for_cpu(const Allocation&) {
+    throw Error(PW_UNSUPPORTED, "peerway: the CPU cannot map the memory of " + name());
   }
 
   /// Makes this device the current one of the calling thread, where none is: libraries that use it themselves
@@ -192,12 +200,13 @@ class Device {
   static Export describe(const Allocation& allocation, const void* address);
 };
 
-/// The devices of this process: host first. Found once; a missing driver leaves only the host, and
-/// why_no_cuda() says why.
+/// The devices of this process: host first. Found once; of a kind whose driver is missing there is none, and
+/// why_none() says why.
 std::span<Device* const> devices();
 Device& host_device();
 /// Throws Error(PW_UNAVAILABLE) naming the devices there are.
 Device& device(DeviceId id);
-const std::string& why_no_cuda();
+/// Why this process has no device of that kind; empty where it has.
+const std::string& why_none(pw_device_kind kind);
 
 }  // namespace pw

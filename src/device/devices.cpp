@@ -1,14 +1,12 @@
-// The list of devices, the one place that knows which kinds there are, and what all kinds share.
+// The devices of this process, and what all kinds share.
 #include <unistd.h>
 
 #include <utility>
 
-#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
-#include "device/cuda/cuda.h"
 #include "device/device.h"
-#include "device/host/host.h"
+#include "device/kinds.h"
 
 namespace pw {
 namespace {
@@ -16,18 +14,16 @@ namespace {
 struct Devices {
   std::vector<std::unique_ptr<Device>> owned;
   std::vector<Device*> all;
-  std::string why_no_cuda;
+  std::vector<std::string> why_none;  // by kind
 
   Devices() {
-    owned.push_back(std::make_unique<HostDevice>());
-    const std::string cache = config("cache");
-    const cuda::Options options{.driver_library = config("cuda_library"),
-                                .nvrtc_library = config("nvrtc_library"),
-                                .cache_folder = (cache.empty() ? cache_home() : cache) + "/kernels"};
-    try {
-      for (auto& found : cuda::make_devices(options, why_no_cuda)) owned.push_back(std::move(found));
-    } catch (const Error& error) {
-      why_no_cuda = error.what();
+    for (const DeviceKind& kind : device_kinds()) {
+      std::string& why = why_none.emplace_back();
+      try {
+        for (auto& found : kind.find(why)) owned.push_back(std::move(found));
+      } catch (const Error& error) {
+        why = error.what();
+      }
     }
     for (const auto& device : owned) all.push_back(device.get());
   }
@@ -52,13 +48,22 @@ Export Device::describe(const Allocation& allocation, const void* address) {
   return exported;
 }
 
-std::string to_string(DeviceId id) { return id.kind == PW_HOST ? "host" : format("cuda:{}", id.index); }
+std::string to_string(DeviceId id) {
+  if (id.kind == PW_HOST) return "host";
+  const auto kind = static_cast<size_t>(id.kind);  // a program may have given any number
+  return kind < device_kinds().size() ? format("{}:{}", device_kinds()[kind].name, id.index)
+                                      : format("of kind {}", kind);
+}
 
 std::span<Device* const> devices() { return found().all; }
 
 Device& host_device() { return *found().all.front(); }
 
-const std::string& why_no_cuda() { return found().why_no_cuda; }
+const std::string& why_none(pw_device_kind kind) {
+  static const std::string unknown = "this library knows no such kind of device";
+  const auto& reasons = found().why_none;
+  return static_cast<size_t>(kind) < reasons.size() ? reasons[kind] : unknown;
+}
 
 Device& device(DeviceId id) {
   std::string names;
@@ -66,9 +71,9 @@ Device& device(DeviceId id) {
     if (candidate->id() == id) return *candidate;
     names += (names.empty() ? "" : ", ") + to_string(candidate->id());
   }
-  const bool no_cuda = id.kind == PW_CUDA && !why_no_cuda().empty();
+  const std::string& why = why_none(id.kind);
   throw Error(PW_UNAVAILABLE, format("peerway: there is no device {}; this process has {}{}{}", to_string(id),
-                                     names, no_cuda ? ". No CUDA: " : "", no_cuda ? why_no_cuda() : ""));
+                                     names, why.empty() ? "" : ". Why there is none of this kind: ", why));
 }
 
 }  // namespace pw

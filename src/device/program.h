@@ -43,7 +43,7 @@ struct ProgramStep {
   int64_t from_turn = 0;  ///< the same for the source
   GrowingWords gate;
   GrowingWords mark;
-  Sleepers* woken = nullptr;  ///< who may sleep until the mark is made; the processor wakes them
+  Sleepers* woken = nullptr;  ///< who may sleep until the mark is made; the CPU wakes them
 };
 
 /// Host memory by which the host ends a program's waits and is told of those that ended early: one page,
@@ -52,6 +52,7 @@ struct Guard {
   std::atomic<uint64_t> stop;
   alignas(64) std::atomic<uint64_t> report;  ///< peerway::device::detail::report_of
   uint64_t timeout_ns;                       ///< of each wait
+  uint64_t* polled;                          ///< pw_guard::polled, in the device's memory
   // Of programs with operations that the proxy does:
   alignas(64) std::atomic<uint64_t> trigger;  ///< the epoch that was started, stored by the device
   alignas(64) std::atomic<uint64_t> done;     ///< the epoch whose operations are complete
@@ -66,18 +67,18 @@ struct Program {
   std::shared_ptr<const Waiting> waiting;  ///< of the threads that wait for it
 };
 
-enum class Part : uint8_t { start, finish, both };
+enum class PlanPart : uint8_t { start, finish, both };
 
 class Runner {
  public:
   virtual ~Runner() = default;
 
   /// Does the part in the order of a stream of the device.
-  virtual pw_status enqueue(void* stream, Part part) = 0;
+  virtual pw_status enqueue(void* stream, PlanPart part) = 0;
 
   /// Begins the part for the host, which calls done() until it is true; after what `after`, a stream, was
   /// given.
-  virtual pw_status begin(Part part, const std::optional<void*>& after) = 0;
+  virtual pw_status begin(PlanPart part, const std::optional<void*>& after) = 0;
 
   /// True once what begin() began is done; false with a status when the device failed.
   virtual bool done(pw_status& status) = 0;
@@ -86,7 +87,7 @@ class Runner {
   virtual bool notify(void (*call)(void*), void* user) = 0;
 
   /// How often the part was done, by all that started it; to be asked when nothing is under way.
-  virtual uint64_t epochs(Part part) = 0;
+  virtual uint64_t epochs(PlanPart part) = 0;
 
   /// PW_UNSUPPORTED where there are no kernels.
   virtual pw_status handle(pw_plan_handle& handle) = 0;

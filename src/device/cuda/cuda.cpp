@@ -1,20 +1,22 @@
 #include "device/cuda/cuda.h"
 
-#include "base/format.h"
+#include "base/config.h"
 #include "base/status.h"
 #include "device/cuda/cuda_device.h"
 
 namespace pw::cuda {
 
-std::vector<std::unique_ptr<Device>> make_devices(const Options& options, std::string& why_none) {
+std::vector<std::unique_ptr<Device>> find_devices(std::string& why_none) {
   std::vector<std::unique_ptr<Device>> devices;
   // Kept to the end of the process, as the driver itself is: objects that outlive main() may still let memory
   // go.
-  const Driver* driver = Driver::load(options.driver_library, why_none).release();
+  const Driver* driver = Driver::load(config("cuda_library"), why_none).release();
   if (driver == nullptr) return devices;
   auto* pins = new Pins(*driver);
-  const auto image = [options](int capability) {
-    return kernel_image(capability, options.nvrtc_library, options.cache_folder);
+  const std::string cache = config("cache");
+  const auto image = [nvrtc = config("nvrtc_library"),
+                      kernels = (cache.empty() ? cache_home() : cache) + "/kernels"](int capability) {
+    return kernel_image(capability, nvrtc, kernels);
   };
   int count = 0;
   driver->cuDeviceGetCount(&count);

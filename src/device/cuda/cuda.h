@@ -1,4 +1,4 @@
-// The CUDA devices of this node, for src/device/devices.cpp.
+// The CUDA devices of this node, for src/device/kinds.cpp.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,9 @@
 
 namespace pw::cuda {
 
-struct Options {
-  std::string driver_library;  ///< empty: libcuda.so.1
-  std::string nvrtc_library;   ///< empty: searched for
-  std::string cache_folder;    ///< of compiled kernels
-};
-
-/// One device for each GPU that this process may see. Empty when there is none, with the reason in
+/// One device for each GPU that this process may see, by the settings `cuda_library` (the driver),
+/// `nvrtc_library` and `cache` (of compiled kernels). Empty when there is none, with the reason in
 /// `why_none`.
-std::vector<std::unique_ptr<Device>> make_devices(const Options& options, std::string& why_none);
+std::vector<std::unique_ptr<Device>> find_devices(std::string& why_none);
 
 }  // namespace pw::cuda

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
 #include "device/cuda/pointer.h"
@@ -85,7 +86,7 @@ void CudaDevice::enter() {
 std::optional<Allocation> CudaDevice::find(const void* address, uint64_t bytes) {
   const uint64_t number = pointer_to(address);
   auto allocation = allocation_of(describe_pointer(driver_, number), number, bytes, gpu_.ordinal);
-  if (allocation && allocation->handle == Handle::cuda_ipc && !why_no_ipc(*allocation).empty()) {
+  if (allocation && allocation->handle == kIpc && !why_no_ipc(*allocation).empty()) {
     allocation->handle = Handle::none;
     allocation->why_none = why_no_ipc_;
   }
@@ -156,7 +157,7 @@ std::shared_ptr<Mapping> CudaDevice::import(const Export& exported) {
     return own_memory(driver_, exported, gpu_.ordinal, owner < 0 ? gpu_.ordinal : owner);
   }
   MappingKey key{exported.process, exported.allocation, {}};
-  if (exported.handle == Handle::cuda_ipc) std::get<2>(key) = exported.handle_bytes;
+  if (exported.handle == kIpc) std::get<2>(key) = exported.handle_bytes;
   std::lock_guard lock(mutex_);
   auto& entry = mappings_[key];
   if (auto mapping = entry.lock()) return mapping;
@@ -211,6 +212,16 @@ int CudaDevice::dma_buf(const Allocation& allocation) {
                                                       CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
                 format("asking for a dma-buf of {} bytes of cuda:{}", bytes, gpu_.ordinal));
   return descriptor;
+}
+
+std::unique_ptr<CpuMapping> CudaDevice::map_for_cpu(const Allocation& allocation) {
+  std::lock_guard lock(mutex_);
+  if (mappers_.empty()) {
+    if (auto gdrcopy = make_gdrcopy_mapper(config("gdrcopy_library"), why_no_gdrcopy_))
+      mappers_.push_back(std::move(gdrcopy));
+    mappers_.push_back(make_dmabuf_mapper());
+  }
+  return cuda::map_for_cpu(mappers_, why_no_gdrcopy_, *this, allocation);
 }
 
 void CudaDevice::pin(void* address, uint64_t bytes) {

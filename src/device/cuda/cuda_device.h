@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "device/cuda/kernels.h"
+#include "device/cuda/mapper.h"
 #include "device/cuda/pins.h"
 #include "device/cuda/queue.h"
 #include "device/cuda/vmm.h"
@@ -40,6 +41,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Queue> make_queue() override;
   bool has_kernels(std::string& why_not) override;
   int dma_buf(const Allocation& allocation) override;
+  std::unique_ptr<CpuMapping> map_for_cpu(const Allocation& allocation) override;
   void enter() override;
   void pin(void* address, uint64_t bytes) override;
   void unpin(void* address) noexcept override;
@@ -77,6 +79,8 @@ class CudaDevice final : public Device {
   std::atomic<const Kernels*> kernels_ = nullptr;
   std::unique_ptr<const Kernels> own_kernels_;
   std::string why_no_kernels_;
+  std::vector<std::unique_ptr<CpuMapper>> mappers_;  ///< found when the first mapping is asked for
+  std::string why_no_gdrcopy_;
   bool asked_ipc_ = false;
   std::string why_no_ipc_;
   using MappingKey = std::tuple<int32_t, uint64_t, std::array<std::byte, 64>>;

@@ -21,7 +21,7 @@ Kernels::Kernels(const Driver& driver, const std::string& image) : driver_(drive
     find(plan_[next++], format("pw_plan_{}", name));
 }
 
-CUresult Kernels::launch(const Launch& launch, CUstream stream) const {
+CUresult Kernels::launch(const CopyLaunch& launch, CUstream stream) const {
   auto arguments = launch.arguments;
   void* parameters[] = {&arguments};
   return driver_.cuLaunchKernel(function_[static_cast<size_t>(std::countr_zero(launch.word_bytes))],
@@ -44,7 +44,7 @@ std::string kernel_image(int capability, const std::string& nvrtc_setting, const
   const auto options = nvrtc->options(capability);
   std::string key = format("peerway kernels\nnvrtc {}\n", nvrtc->version());
   for (const std::string& option : options) key += option + "\n";
-  for (const Source& source : kernel_sources()) key += format("{}\n{}", source.name, source.text);
+  for (const KernelSource& source : kernel_sources()) key += format("{}\n{}", source.name, source.text);
   return cached_image(folder, key, [&] { return nvrtc->compile(kernel_sources(), options); });
 }
 

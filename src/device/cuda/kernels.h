@@ -31,7 +31,7 @@ class Kernels {
   /// `image` is machine code or PTX. The context must be current. Throws Error.
   Kernels(const Driver& driver, const std::string& image);
 
-  [[nodiscard]] CUresult launch(const Launch& launch, CUstream stream) const;
+  [[nodiscard]] CUresult launch(const CopyLaunch& launch, CUstream stream) const;
   [[nodiscard]] CUresult launch(const PlanLaunch& plan, CUstream stream) const;
 
  private:

@@ -1,75 +1,19 @@
 #include "device/cuda/launch.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace pw::cuda {
-
-using peerway::device::Divisor;
-
 namespace {
-
-uint64_t address_of(const std::byte* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
 // How often the block is cut into words; a whole number by the choice of the word.
 uint64_t words_of(const Copy& copy) { return copy.layout.shape.bytes() / word_bytes(copy); }
 
-void add_level(peerway::device::StridedCopy& strided, uint64_t count, int64_t to, int64_t from) {
-  strided.inner[strided.inner_levels++] = {divisor(static_cast<uint32_t>(count)), to, from};
-}
-
 }  // namespace
-
-Divisor divisor(uint32_t count) {
-  const unsigned shift = static_cast<unsigned>(std::bit_width(count - 1));  // smallest with 2^shift >= count
-  const uint64_t magic = ((uint64_t{1} << 32) * ((uint64_t{1} << shift) - count)) / count + 1;
-  return {count, static_cast<unsigned>(magic), shift};
-}
-
-unsigned word_bytes(const Copy& copy) {
-  const Layout& layout = copy.layout;
-  uint64_t bits = 16;
-  if (layout.shape.contiguous()) {
-    bits |= address_of(copy.to) ^ address_of(copy.from);
-  } else {
-    bits |= address_of(copy.to) | address_of(copy.from) | layout.shape.block_bytes;
-    for (uint32_t d = 0; d < layout.shape.dims; ++d)
-      bits |= static_cast<uint64_t>(layout.to[d]) | static_cast<uint64_t>(layout.from[d]);
-  }
-  return 1u << std::countr_zero(bits);
-}
 
 bool fits_one_launch(const Copy& copy) { return words_of(copy) <= kMaxWords; }
 
-peerway::device::StridedCopy strided(const Copy& copy, unsigned word_bytes) {
-  const Layout& layout = copy.layout;
-  peerway::device::StridedCopy strided{};
-  strided.to = reinterpret_cast<unsigned char*>(copy.to);
-  strided.from = reinterpret_cast<const unsigned char*>(copy.from);
-  if (layout.shape.contiguous()) {
-    const uint64_t bytes = layout.shape.block_bytes;
-    const uint64_t head = std::min<uint64_t>(bytes, -address_of(copy.to) & (word_bytes - 1));
-    strided.to += head;
-    strided.from += head;
-    strided.head = static_cast<unsigned>(head);
-    strided.words = static_cast<unsigned>((bytes - head) / word_bytes);
-    strided.tail = static_cast<unsigned>((bytes - head) % word_bytes);
-    strided.outer_to = strided.outer_from = word_bytes;
-    return strided;
-  }
-  strided.words = static_cast<unsigned>(layout.shape.bytes() / word_bytes);
-  // The words of a block are the innermost level, unless a block is one word.
-  const uint64_t words_in_block = layout.shape.block_bytes / word_bytes;
-  if (words_in_block > 1) add_level(strided, words_in_block, word_bytes, word_bytes);
-  for (uint32_t d = layout.shape.dims; d-- > 1;)
-    add_level(strided, layout.shape.count[d], layout.to[d], layout.from[d]);
-  strided.outer_to = layout.to[0];
-  strided.outer_from = layout.from[0];
-  return strided;
-}
-
-Launch make_launch(const Copy& copy, unsigned sms) {
-  Launch launch{};
+CopyLaunch make_launch(const Copy& copy, unsigned sms) {
+  CopyLaunch launch{};
   launch.word_bytes = word_bytes(copy);
   launch.arguments.copy = strided(copy, launch.word_bytes);
   const unsigned wanted = (launch.arguments.copy.words + kThreads - 1) / kThreads;

@@ -1,35 +1,26 @@
-// How a block-strided copy is put to the copy kernels: word size, levels, size of the grid. A pure decision,
-// tested without a GPU.
+// How a block-strided copy is put to the copy kernels: how many launches, and the size of the grid. A pure
+// decision, tested without a GPU.
 #pragma once
 
 #include <cstdint>
 
 #include "device/cuda/kernels/copy_arguments.h"
 #include "device/device.h"
+#include "device/steps.h"
 
 namespace pw::cuda {
 
-struct Launch {
+struct CopyLaunch {
   CopyArguments arguments;
   unsigned word_bytes;
   unsigned blocks;
 };
 
-/// The divisor for `count`, at least 1 and at most 2^31.
-peerway::device::Divisor divisor(uint32_t count);
-
-/// The widest word (16, 8, 4, 2 or 1 bytes) by which the copy can be made. For contiguous copies only the
-/// distance between the two sides counts, because single bytes can be copied before the first word.
-unsigned word_bytes(const Copy& copy);
-
 /// Whether one launch can count the copy's words.
 bool fits_one_launch(const Copy& copy);
 
-/// The copy in words of that many bytes, by which it must be possible.
-peerway::device::StridedCopy strided(const Copy& copy, unsigned word_bytes);
-
 /// The launch for a copy that fits one, on a GPU of `sms` multiprocessors; without a signal.
-Launch make_launch(const Copy& copy, unsigned sms);
+CopyLaunch make_launch(const Copy& copy, unsigned sms);
 
 /// Calls `body(copy)` for parts of the copy that fit one launch each, in order, until one fails; body returns
 /// whether to go on. False when body did.

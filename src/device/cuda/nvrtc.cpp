@@ -135,9 +135,10 @@ std::vector<std::string> Nvrtc::options(int capability) const {
   return {format("-arch={}_{}", knows ? "sm" : "compute", newest), "--std=c++17"};
 }
 
-std::string Nvrtc::compile(std::span<const Source> sources, std::span<const std::string> options) const {
+std::string Nvrtc::compile(std::span<const KernelSource> sources,
+                           std::span<const std::string> options) const {
   std::vector<const char*> texts, names, flags;
-  for (const Source& header : sources.subspan(1)) {
+  for (const KernelSource& header : sources.subspan(1)) {
     texts.push_back(header.text);
     names.push_back(header.name);
   }

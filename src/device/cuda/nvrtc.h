@@ -11,7 +11,7 @@
 namespace pw::cuda {
 
 /// One file of device code; the first of a list is compiled, the others are what it includes.
-struct Source {
+struct KernelSource {
   const char* name;
   const char* text;
 };
@@ -30,7 +30,7 @@ class Nvrtc {
   [[nodiscard]] std::vector<std::string> options(int capability) const;
 
   /// Machine code or PTX, for cuModuleLoadData. Throws Error with the compiler's log.
-  [[nodiscard]] std::string compile(std::span<const Source> sources,
+  [[nodiscard]] std::string compile(std::span<const KernelSource> sources,
                                     std::span<const std::string> options) const;
 
  private:
@@ -45,6 +45,6 @@ class Nvrtc {
 std::vector<std::string> nvrtc_candidates(const std::string& setting);
 
 /// The text of src/device/cuda/kernels, embedded by the build.
-std::span<const Source> kernel_sources();
+std::span<const KernelSource> kernel_sources();
 
 }  // namespace pw::cuda

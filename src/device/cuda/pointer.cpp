@@ -23,17 +23,17 @@ Handle handle_of(const PointerFacts& facts, std::string& why_none) {
     why_none = format("managed memory (cudaMallocManaged) cannot be shown to another process; {}", otherwise);
     return Handle::none;
   }
-  if (facts.legacy_ipc != 0) return Handle::cuda_ipc;
+  if (facts.legacy_ipc != 0) return kIpc;
   if (facts.pool != 0) {
-    if (by_fd) return Handle::cuda_pool;
+    if (by_fd) return kPool;
     why_none = format(
         "it comes from a memory pool (cudaMallocAsync) made without a shareable handle type; make the pool "
         "with cudaMemPoolProps.handleTypes = cudaMemHandleTypePosixFileDescriptor, or {}",
         otherwise);
     return Handle::none;
   }
-  if (by_fd) return Handle::cuda_fd;
-  if (by_fabric) return Handle::cuda_fabric;
+  if (by_fd) return kFd;
+  if (by_fabric) return kFabric;
   why_none = format(
       "it was made by cuMemCreate without a shareable handle type; ask for "
       "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR in CUmemAllocationProp.requestedHandleTypes, or {}",

@@ -10,6 +10,13 @@
 
 namespace pw::cuda {
 
+/// How CUDA memory is shown to other processes.
+inline constexpr Handle kIpc = handle_of_device(0);     ///< legacy CUDA IPC (cudaMalloc)
+inline constexpr Handle kFd = handle_of_device(1);      ///< a file descriptor of a VMM allocation
+inline constexpr Handle kFabric = handle_of_device(2);  ///< a fabric handle
+inline constexpr Handle kPool =
+    handle_of_device(3);  ///< a file descriptor of a memory pool, and which allocation in it
+
 /// The driver's answers about one address; all zero where CUDA does not know it.
 struct PointerFacts {
   uint64_t memory_type = 0;

@@ -174,7 +174,7 @@ pw_status CudaQueue::by_kernel(const Copy& whole, uint64_t* word, uint64_t value
   const bool fused = fits_one_launch(copy);
   CUresult result = CUDA_SUCCESS;
   for_each_launch(copy, [&](const Copy& part) {
-    Launch launch = make_launch(part, gpu_.sms);
+    CopyLaunch launch = make_launch(part, gpu_.sms);
     if (fused && word != nullptr) {
       launch.arguments.signal = reinterpret_cast<unsigned long long*>(as_seen(word));
       launch.arguments.value = value;

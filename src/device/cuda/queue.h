@@ -19,7 +19,7 @@ struct Gpu {
   unsigned sms = 1;
   uint64_t max_pitch = 0;
   bool writes_words = true;       ///< the stream can store 64-bit words by itself
-  bool same_host_address = true;  ///< pinned host memory has one address for processor and GPU
+  bool same_host_address = true;  ///< pinned host memory has one address for CPU and GPU
 };
 
 /// Where the GPU finds an address of the process: pinned host memory may have another one there.

@@ -7,15 +7,12 @@
 #include "base/status.h"
 #include "device/cuda/launch.h"
 #include "device/device.h"
+#include "device/steps.h"
 
 namespace pw::cuda {
 namespace {
 
-peerway::device::StepWords words_of(const GrowingWords& words, uint64_t address) {
-  return {reinterpret_cast<peerway::device::Word*>(address), words.base, words.by, words.lag};
-}
-
-size_t index_of(Part part) { return static_cast<size_t>(part); }
+size_t index_of(PlanPart part) { return static_cast<size_t>(part); }
 
 // As many as the largest piece has words: fewer threads meet faster.
 unsigned threads_for(std::span<const peerway::device::Step> steps) {
@@ -25,36 +22,6 @@ unsigned threads_for(std::span<const peerway::device::Step> steps) {
 }
 
 }  // namespace
-
-std::vector<peerway::device::Step> make_steps(const Program& program,
-                                              const std::function<uint64_t(const void*)>& seen) {
-  std::vector<peerway::device::Step> steps;
-  unsigned first = 0;
-  const auto add = [&](const ProgramStep& from) {
-    peerway::device::Step step{};
-    step.kind = from.kind;
-    step.first = first;
-    step.pieces = from.pieces;
-    step.rank = from.rank;
-    step.words = std::max(from.gate.word != nullptr ? from.gate.count : 1, from.mark.count);
-    if (from.layout.shape.block_bytes > 0) {
-      const Copy copy{reinterpret_cast<std::byte*>(seen(from.to)),
-                      reinterpret_cast<const std::byte*>(seen(from.from)), from.layout};
-      step.unit = from.kind == StepKind::copy ? word_bytes(copy) : from.unit;
-      step.copy = strided(copy, step.unit);
-      step.share = (step.copy.words + step.pieces - 1) / step.pieces;
-    }
-    step.to_turn = from.to_turn;
-    step.from_turn = from.from_turn;
-    if (from.gate.word != nullptr) step.gate = words_of(from.gate, seen(from.gate.word));
-    if (from.mark.word != nullptr) step.mark = words_of(from.mark, seen(from.mark.word));
-    first += step.pieces;
-    steps.push_back(step);
-  };
-  for (const ProgramStep& step : program.start) add(step);
-  for (const ProgramStep& step : program.finish) add(step);
-  return steps;
-}
 
 std::vector<PacketPiece> make_packet_pieces(std::span<const peerway::device::Step> steps) {
   std::vector<PacketPiece> pieces;
@@ -100,7 +67,7 @@ CudaRunner::CudaRunner(const Gpu& gpu, CUcontext context, Pins& pins, const Kern
     release();
     throw;
   }
-  for (const Part part : {Part::start, Part::finish, Part::both}) prepare(part);
+  for (const PlanPart part : {PlanPart::start, PlanPart::finish, PlanPart::both}) prepare(part);
 }
 
 CudaRunner::~CudaRunner() {
@@ -117,7 +84,7 @@ void CudaRunner::release() noexcept {
 pw_guard CudaRunner::guard() const {
   return {reinterpret_cast<const unsigned long long*>(address_on(gpu_, pins_, &guard_->stop)),
           reinterpret_cast<unsigned long long*>(address_on(gpu_, pins_, &guard_->report)),
-          guard_->timeout_ns};
+          reinterpret_cast<unsigned long long*>(guard_->polled), guard_->timeout_ns};
 }
 
 void CudaRunner::upload() {
@@ -146,14 +113,14 @@ void CudaRunner::upload() {
                  "writing the pieces of a plan");
 }
 
-void CudaRunner::prepare(Part part) {
+void CudaRunner::prepare(PlanPart part) {
   PlanLaunch& launch = launch_[index_of(part)];
-  const unsigned first = part == Part::finish ? start_pieces_ : 0;
-  const unsigned last = part == Part::start ? start_pieces_ : start_pieces_ + finish_pieces_;
+  const unsigned first = part == PlanPart::finish ? start_pieces_ : 0;
+  const unsigned last = part == PlanPart::start ? start_pieces_ : start_pieces_ + finish_pieces_;
   const std::span<const peerway::device::Step> all(steps_);
-  const auto steps = part == Part::start    ? all.first(start_steps_)
-                     : part == Part::finish ? all.subspan(start_steps_)
-                                            : all;
+  const auto steps = part == PlanPart::start    ? all.first(start_steps_)
+                     : part == PlanPart::finish ? all.subspan(start_steps_)
+                                                : all;
   const void* in_memory = reinterpret_cast<const void*>(memory_);
   if (!pieces_.empty()) {
     const auto pieces = std::span<const PacketPiece>(pieces_).subspan(first, last - first);
@@ -174,7 +141,7 @@ void CudaRunner::prepare(Part part) {
   launch.blocks = std::min(last - first, gpu_.sms);
 }
 
-pw_status CudaRunner::enqueue(void* stream, Part part) {
+pw_status CudaRunner::enqueue(void* stream, PlanPart part) {
   PlanLaunch& launch = launch_[index_of(part)];
   if (launch.blocks == 0) return PW_OK;
   launch.head.guard.timeout_ns = guard_->timeout_ns;
@@ -186,7 +153,7 @@ pw_status CudaRunner::enqueue(void* stream, Part part) {
                     format("peerway: cuda:{}: launching a plan: {}", gpu_.ordinal, gpu_.driver.text(result)));
 }
 
-pw_status CudaRunner::begin(Part part, const std::optional<void*>& after) {
+pw_status CudaRunner::begin(PlanPart part, const std::optional<void*>& after) {
   begun_on_ = after ? static_cast<CUstream>(*after) : own_;
   return enqueue(begun_on_, part);
 }
@@ -207,8 +174,8 @@ bool CudaRunner::notify(void (*call)(void*), void* user) {
   return gpu_.driver.cuLaunchHostFunc(begun_on_, call, user) == CUDA_SUCCESS;
 }
 
-uint64_t CudaRunner::epochs(Part part) {
-  const unsigned piece = part == Part::finish ? start_pieces_ : 0;
+uint64_t CudaRunner::epochs(PlanPart part) {
+  const unsigned piece = part == PlanPart::finish ? start_pieces_ : 0;
   uint64_t epoch = 0;
   if (piece == start_pieces_ + finish_pieces_) return 0;
   const Current current(gpu_.driver, context_);
@@ -217,6 +184,7 @@ uint64_t CudaRunner::epochs(Part part) {
 }
 
 pw_status CudaRunner::handle(pw_plan_handle& handle) {
+  handle.version = PW_HANDLE_VERSION;
   handle.steps = reinterpret_cast<const void*>(memory_);
   handle.start_pieces = start_pieces_;
   handle.finish_pieces = finish_pieces_;

@@ -53,7 +53,7 @@ std::shared_ptr<Mapping> import_ipc(const Driver& driver, const Export& exported
 std::shared_ptr<Mapping> import_vmm(const Driver& driver, const Export& exported, int ordinal,
                                     CUcontext context) {
   CUmemGenericAllocationHandle handle = 0;
-  if (exported.handle == Handle::cuda_fd) {
+  if (exported.handle == kFd) {
     const Descriptor own(descriptor_of(exported.process, exported.descriptor));
     driver.check(driver.cuMemImportFromShareableHandle(
                      &handle, reinterpret_cast<void*>(static_cast<intptr_t>(own.get())),
@@ -128,45 +128,33 @@ int export_pool(const Driver& driver, const Allocation& allocation, Export& expo
 }  // namespace
 
 void export_handle(const Driver& driver, const Allocation& allocation, Export& exported) {
-  switch (allocation.handle) {
-    case Handle::cuda_ipc: {
-      CUipcMemHandle handle;
-      driver.check(driver.cuIpcGetMemHandle(&handle, reinterpret_cast<CUdeviceptr>(allocation.base)),
-                   format("making a CUDA IPC handle for {} bytes", allocation.bytes));
-      std::memcpy(exported.handle_bytes.data(), &handle, sizeof handle);
-      return;
-    }
-    case Handle::cuda_fd:
-      allow_attachment();
-      return export_vmm(driver, allocation, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, &exported.descriptor,
-                        "descriptor");
-    case Handle::cuda_pool:
-      allow_attachment();
-      exported.descriptor = export_pool(driver, allocation, exported);
-      return;
-    case Handle::cuda_fabric:
-      return export_vmm(driver, allocation, CU_MEM_HANDLE_TYPE_FABRIC, exported.handle_bytes.data(),
-                        "fabric handle (is nvidia-imex running?)");
-    default:
-      return;  // Handle::none: peers are told why by the key
-  }
+  if (allocation.handle == kIpc) {
+    CUipcMemHandle handle;
+    driver.check(driver.cuIpcGetMemHandle(&handle, reinterpret_cast<CUdeviceptr>(allocation.base)),
+                 format("making a CUDA IPC handle for {} bytes", allocation.bytes));
+    std::memcpy(exported.handle_bytes.data(), &handle, sizeof handle);
+  } else if (allocation.handle == kFd) {
+    allow_attachment();
+    export_vmm(driver, allocation, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, &exported.descriptor,
+               "descriptor");
+  } else if (allocation.handle == kPool) {
+    allow_attachment();
+    exported.descriptor = export_pool(driver, allocation, exported);
+  } else if (allocation.handle == kFabric) {
+    export_vmm(driver, allocation, CU_MEM_HANDLE_TYPE_FABRIC, exported.handle_bytes.data(),
+               "fabric handle (is nvidia-imex running?)");
+  }  // Handle::none: peers are told why by the key
 }
 
 std::shared_ptr<Mapping> import_handle(const Driver& driver, const Export& exported, int ordinal,
                                        CUcontext context) {
-  switch (exported.handle) {
-    case Handle::cuda_ipc:
-      return import_ipc(driver, exported, context);
-    case Handle::cuda_fd:
-    case Handle::cuda_fabric:
-      return import_vmm(driver, exported, ordinal, context);
-    case Handle::cuda_pool:
-      return import_pool(driver, exported, ordinal, context);
-    default:
-      throw Error(PW_UNSUPPORTED,
-                  format("peerway: cuda:{} cannot map {}: its owner could not export it as CUDA memory",
-                         ordinal, whose(exported)));
-  }
+  if (exported.handle == kIpc) return import_ipc(driver, exported, context);
+  if (exported.handle == kFd || exported.handle == kFabric)
+    return import_vmm(driver, exported, ordinal, context);
+  if (exported.handle == kPool) return import_pool(driver, exported, ordinal, context);
+  throw Error(PW_UNSUPPORTED,
+              format("peerway: cuda:{} cannot map {}: its owner could not export it as CUDA memory", ordinal,
+                     whose(exported)));
 }
 
 std::shared_ptr<Mapping> own_memory(const Driver& driver, const Export& exported, int ordinal, int owner) {

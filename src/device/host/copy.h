@@ -1,4 +1,4 @@
-// Copies done by the processor: block-strided, and for large sizes either through the caches or around them.
+// Copies done by the CPU: block-strided, and for large sizes either through the caches or around them.
 // Which of the two is faster at which size is measured (they are two methods of the path `peer`), not decided
 // here.
 #pragma once

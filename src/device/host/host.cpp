@@ -20,7 +20,7 @@
 namespace pw {
 namespace {
 
-// A copy by the processor is complete when the call returns, so this queue is never longer than one entry.
+// A copy by the CPU is complete when the call returns, so this queue is never longer than one entry.
 class HostQueue final : public Queue {
  public:
   pw_status copy(const Copy& copy, Method) override {
@@ -46,11 +46,11 @@ class MemfdMapping final : public Mapping {
   uint64_t bytes_;
 };
 
-std::string processor_model() {
+std::string cpu_model() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)
     if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  return "unknown processor";
+  return "unknown CPU";
 }
 
 // The first and the last page must be there: the service thread of `staged` touches them on behalf of peers.
@@ -121,7 +121,7 @@ std::byte* map_memfd_of(int process, int descriptor, uint64_t identity, uint64_t
   return map_shared(own.get(), bytes, whose);
 }
 
-HostDevice::HostDevice() : name_(processor_model()) {}
+HostDevice::HostDevice() : name_(cpu_model()) {}
 
 HostDevice::~HostDevice() {
   for (const auto& [base, shared] : shared_) munmap(shared.allocation.base, shared.allocation.bytes);
@@ -247,8 +247,14 @@ void HostDevice::clear(void* address, uint64_t bytes) { std::memset(address, 0, 
 
 bool HostDevice::reaches(const Export& exported, std::string& why_not) const {
   if (exported.handle == Handle::memfd || exported.process == getpid()) return true;
-  why_not = "the processor can map only host memory that came from pw_allocate";
+  why_not = "the CPU can map only host memory that came from pw_allocate";
   return false;
+}
+
+std::vector<std::unique_ptr<Device>> find_host(std::string&) {
+  std::vector<std::unique_ptr<Device>> one;
+  one.push_back(std::make_unique<HostDevice>());
+  return one;
 }
 
 }  // namespace pw

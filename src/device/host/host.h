@@ -1,9 +1,11 @@
-// The host device: the processor and its memory. Always there; every test runs on it.
+// The host device: the CPU and its memory. Always there; every test runs on it.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "base/descriptor.h"
 #include "device/device.h"
@@ -55,6 +57,9 @@ class HostDevice final : public Device {
   std::map<void*, std::unique_ptr<HostStream>> streams_;
   uint64_t next_id_ = 1;
 };
+
+/// The one device of the host.
+std::vector<std::unique_ptr<Device>> find_host(std::string& why_none);
 
 /// A piece of shared memory without a name: nothing is left behind when its processes die. Throws Error.
 Descriptor make_memfd(const char* purpose, uint64_t bytes, uint64_t held = 0);

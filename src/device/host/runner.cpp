@@ -15,7 +15,7 @@
 namespace pw {
 namespace {
 
-constexpr uint64_t kLooksBetweenTimes = 1024;
+constexpr uint64_t kPollsBetweenTimes = 1024;
 
 std::atomic_ref<uint64_t> word_of(const GrowingWords& words, uint32_t index) {
   return std::atomic_ref(words.word[index]);
@@ -79,16 +79,16 @@ class State {
   explicit State(const Program& program)
       : start_(program.start), finish_(program.finish), guard_(program.guard), waiting_(program.waiting) {}
 
-  void begin(Part part) {
+  void begin(PlanPart part) {
     std::lock_guard lock(mutex_);
-    if (part != Part::finish) start_.begin();
-    if (part != Part::start) finish_.begin();
+    if (part != PlanPart::finish) start_.begin();
+    if (part != PlanPart::start) finish_.begin();
     if (guard_->report.load(std::memory_order_relaxed) != 0) return cancel();
     progress();
   }
 
   // True once all that was begun is done, or cancelled.
-  bool look() {
+  bool poll() {
     std::lock_guard lock(mutex_);
     return progress() || give_up();
   }
@@ -102,31 +102,31 @@ class State {
       cancel();
   }
 
-  uint64_t epochs(Part part) {
+  uint64_t epochs(PlanPart part) {
     std::lock_guard lock(mutex_);
-    return part == Part::finish ? finish_.epoch() : start_.epoch();
+    return part == PlanPart::finish ? finish_.epoch() : start_.epoch();
   }
 
   // The part in a stream: its steps, and for a finish also what the start has left open.
-  void run(Part part) {
+  void run(PlanPart part) {
     begin(part);
-    if (waiting_->economy()) return sleep_until_done();
-    constexpr int kLooks = 64;
-    for (int looks = 0; !look(); looks = (looks + 1) % kLooks)
-      looks == 0 ? static_cast<void>(sched_yield()) : relax();
+    if (waiting_->blocking()) return sleep_until_done();
+    constexpr int kPolls = 64;
+    for (int polls = 0; !poll(); polls = (polls + 1) % kPolls)
+      polls == 0 ? static_cast<void>(sched_yield()) : relax();
   }
 
  private:
   void sleep_until_done() {
-    for (int looks = waiting_->first_looks(); looks > 0; --looks) {
-      if (look()) return;
+    for (int polls = waiting_->first_polls(); polls > 0; --polls) {
+      if (poll()) return;
       relax();
     }
     const uint64_t since = now_ns();
     const Sleeper sleeper(waiting_->sleepers());
     for (;;) {
       const uint32_t seen = sleeper.seen();
-      if (look()) return;
+      if (poll()) return;
       sleeper.sleep(seen, waiting_->nap_ns(Wakes::always, now_ns() - since));
     }
   }
@@ -138,13 +138,13 @@ class State {
     return all;
   }
 
-  // Looks are rare in economy, so each asks for the time, of a clock that is quick to ask and coarse.
+  // A blocking wait polls rarely, so each asks for the time, of a clock that is quick to ask and coarse.
   bool give_up() {
-    const bool economy = waiting_->economy();
+    const bool blocking = waiting_->blocking();
     const bool stopped = guard_->stop.load(std::memory_order_acquire) != 0;
     if (stopped) return report(1);
-    if (!economy && ++looks_ % kLooksBetweenTimes != 0) return false;
-    const uint64_t now = economy ? coarse_now_ns() : now_ns();
+    if (!blocking && ++polls_ % kPollsBetweenTimes != 0) return false;
+    const uint64_t now = blocking ? coarse_now_ns() : now_ns();
     const uint64_t epoch = start_.epoch() + finish_.epoch();
     if (epoch != waiting_epoch_) {
       waiting_epoch_ = epoch;
@@ -171,7 +171,7 @@ class State {
   Steps start_, finish_;
   std::shared_ptr<Guard> guard_;
   std::shared_ptr<const Waiting> waiting_;
-  uint64_t looks_ = 0, waiting_epoch_ = 0, waiting_since_ = 0;
+  uint64_t polls_ = 0, waiting_epoch_ = 0, waiting_since_ = 0;
 };
 
 class HostRunner final : public Runner {
@@ -179,20 +179,20 @@ class HostRunner final : public Runner {
   explicit HostRunner(const Program& program) : state_(std::make_shared<State>(program)) {}
   ~HostRunner() override { state_->end(); }
 
-  pw_status enqueue(void* stream, Part part) override {
+  pw_status enqueue(void* stream, PlanPart part) override {
     static_cast<HostStream*>(stream)->enqueue([state = state_, part] { state->run(part); });
     return PW_OK;
   }
-  pw_status begin(Part part, const std::optional<void*>&) override {
+  pw_status begin(PlanPart part, const std::optional<void*>&) override {
     state_->begin(part);
     return PW_OK;
   }
   bool done(pw_status& status) override {
     status = PW_OK;
-    return state_->look();
+    return state_->poll();
   }
   bool notify(void (*)(void*), void*) override { return false; }
-  uint64_t epochs(Part part) override { return state_->epochs(part); }
+  uint64_t epochs(PlanPart part) override { return state_->epochs(part); }
   pw_status handle(pw_plan_handle&) override {
     return fail(PW_UNSUPPORTED,
                 "peerway: a plan of the host has no kernels to start it from; start it from the host or on a "

@@ -1,4 +1,4 @@
-// Programs run by the processor: the same steps that a GPU's blocks run, by whichever thread the plan is
+// Programs run by the CPU: the same steps that a GPU's blocks run, by whichever thread the plan is
 // started from. A step that cannot go on is left and looked at again, so that a start from the host never
 // waits.
 #pragma once

@@ -22,8 +22,8 @@ file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/kernel_sources.cpp @ONLY CONTE
 
 namespace pw::cuda {
 
-std::span<const Source> kernel_sources() {
-  static const Source sources[] = {
+std::span<const KernelSource> kernel_sources() {
+  static const KernelSource sources[] = {
 @entries@  };
   return sources;
 }

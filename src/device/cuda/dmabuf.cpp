@@ -1,4 +1,4 @@
-#include "path/mapped/dmabuf.h"
+#include "device/cuda/dmabuf.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include "base/descriptor.h"
 #include "base/format.h"
 #include "base/status.h"
-#include "path/mapped/mapper.h"
+#include "device/cuda/mapper.h"
 
-namespace pw {
+namespace pw::cuda {
 namespace {
 
 constexpr int kNotSupported = 524;  // ENOTSUPP, which the kernel uses and no header of user space has
@@ -51,11 +51,11 @@ std::string why_no_dmabuf_map(int error) {
         "13.3 or newer",
         error);
   if (error == ENOMEM)
-    return format("no room to map GPU memory for the processor{}; the GPU's BAR1 may be full (nvidia-smi -q)",
+    return format("no room to map GPU memory for the CPU{}; the GPU's BAR1 may be full (nvidia-smi -q)",
                   errno_text(error));
-  return format("mapping GPU memory for the processor failed{}", errno_text(error));
+  return format("mapping GPU memory for the CPU failed{}", errno_text(error));
 }
 
 std::unique_ptr<CpuMapper> make_dmabuf_mapper() { return std::make_unique<DmabufMapper>(); }
 
-}  // namespace pw
+}  // namespace pw::cuda

@@ -1,12 +1,12 @@
-#include "path/mapped/gdrcopy.h"
+#include "device/cuda/gdrcopy.h"
 
 #include <dlfcn.h>
 
 #include "base/format.h"
 #include "base/status.h"
-#include "path/mapped/mapper.h"
+#include "device/cuda/mapper.h"
 
-namespace pw {
+namespace pw::cuda {
 namespace {
 
 // The open library. Shared by its mappings, which may outlive the mapper.
@@ -62,7 +62,7 @@ class GdrcopyMapping final : public CpuMapping {
 
  private:
   std::shared_ptr<Library> library_;
-  gdrcopy::Handle handle_{};
+  gdrcopy::MemoryHandle handle_{};
   void* start_ = nullptr;
   uint64_t bytes_ = 0;
 };
@@ -71,9 +71,7 @@ class GdrcopyMapper final : public CpuMapper {
  public:
   explicit GdrcopyMapper(std::shared_ptr<Library> library) : library_(std::move(library)) {}
   [[nodiscard]] std::string_view name() const override { return "gdrcopy"; }
-  std::unique_ptr<CpuMapping> map(Device& device, const Allocation& allocation) override {
-    if (device.id().kind != PW_CUDA)
-      throw Error(PW_UNSUPPORTED, "peerway: GDRCopy maps CUDA memory, not that of " + to_string(device.id()));
+  std::unique_ptr<CpuMapping> map(Device&, const Allocation& allocation) override {
     return std::make_unique<GdrcopyMapping>(library_, allocation);
   }
 
@@ -122,4 +120,4 @@ std::unique_ptr<CpuMapper> make_gdrcopy_mapper(const std::string& setting, std::
   return std::make_unique<GdrcopyMapper>(std::move(library));
 }
 
-}  // namespace pw
+}  // namespace pw::cuda

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace pw::gdrcopy {
+namespace pw::cuda::gdrcopy {
 
-struct Handle {
+struct MemoryHandle {
   unsigned long h;  // NOLINT(google-runtime-int): as the library has it
 };
 
@@ -28,15 +28,15 @@ using Gdr = struct gdr*;
 struct Api {
   Gdr (*gdr_open)() = nullptr;
   int (*gdr_close)(Gdr) = nullptr;
-  int (*gdr_pin_buffer)(Gdr, unsigned long, size_t, uint64_t, uint32_t, Handle*) = nullptr;
-  int (*gdr_unpin_buffer)(Gdr, Handle) = nullptr;
-  int (*gdr_get_info_v2)(Gdr, Handle, Info*) = nullptr;
-  int (*gdr_map)(Gdr, Handle, void**, size_t) = nullptr;
-  int (*gdr_unmap)(Gdr, Handle, void*, size_t) = nullptr;
-  int (*gdr_copy_to_mapping)(Handle, void*, const void*, size_t) = nullptr;
-  int (*gdr_copy_from_mapping)(Handle, void*, const void*, size_t) = nullptr;
+  int (*gdr_pin_buffer)(Gdr, unsigned long, size_t, uint64_t, uint32_t, MemoryHandle*) = nullptr;
+  int (*gdr_unpin_buffer)(Gdr, MemoryHandle) = nullptr;
+  int (*gdr_get_info_v2)(Gdr, MemoryHandle, Info*) = nullptr;
+  int (*gdr_map)(Gdr, MemoryHandle, void**, size_t) = nullptr;
+  int (*gdr_unmap)(Gdr, MemoryHandle, void*, size_t) = nullptr;
+  int (*gdr_copy_to_mapping)(MemoryHandle, void*, const void*, size_t) = nullptr;
+  int (*gdr_copy_from_mapping)(MemoryHandle, void*, const void*, size_t) = nullptr;
 };
 
 inline constexpr uint64_t kGpuPage = 65536;
 
-}  // namespace pw::gdrcopy
+}  // namespace pw::cuda::gdrcopy

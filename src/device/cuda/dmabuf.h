@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace pw {
+namespace pw::cuda {
 
 /// Why mmap of a dma-buf failed with that errno, and what to do.
 std::string why_no_dmabuf_map(int error);
 
-}  // namespace pw
+}  // namespace pw::cuda

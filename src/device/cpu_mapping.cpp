@@ -1,13 +1,10 @@
-#include "path/mapped/mapper.h"
+#include "device/cpu_mapping.h"
 
 #include <cstring>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-
-#include "base/format.h"
-#include "base/status.h"
 
 namespace pw {
 namespace {
@@ -44,24 +41,6 @@ void CpuMapping::load(std::byte* to, const std::byte* from, uint64_t bytes) {
   if (supported) return stream_load(to, from, bytes);
 #endif
   std::memcpy(to, from, bytes);
-}
-
-std::unique_ptr<CpuMapping> map_for_processor(const std::vector<std::unique_ptr<CpuMapper>>& mappers,
-                                              const std::string& before, Device& device,
-                                              const Allocation& allocation) {
-  std::string last, earlier = before;
-  for (const auto& mapper : mappers) {
-    try {
-      return mapper->map(device, allocation);
-    } catch (const Error& error) {
-      if (!last.empty()) earlier += format("{}{}", earlier.empty() ? "" : "; ", last);
-      last = error.what();
-      if (last.starts_with("peerway: ")) last.erase(0, 9);
-    }
-  }
-  // The last way needs least of the system, so that its reason says best what to do.
-  throw Error(PW_UNAVAILABLE, format("peerway: {} ({}{}{})", last, to_string(device.id()),
-                                     earlier.empty() ? "" : "; before that: ", earlier));
 }
 
 }  // namespace pw

@@ -1,0 +1,26 @@
+#include "device/cuda/mapper.h"
+
+#include "base/format.h"
+#include "base/status.h"
+
+namespace pw::cuda {
+
+std::unique_ptr<CpuMapping> map_for_cpu(const std::vector<std::unique_ptr<CpuMapper>>& mappers,
+                                        const std::string& before, Device& device,
+                                        const Allocation& allocation) {
+  std::string last, earlier = before;
+  for (const auto& mapper : mappers) {
+    try {
+      return mapper->map(device, allocation);
+    } catch (const Error& error) {
+      if (!last.empty()) earlier += format("{}{}", earlier.empty() ? "" : "; ", last);
+      last = error.what();
+      if (last.starts_with("peerway: ")) last.erase(0, 9);
+    }
+  }
+  // The last way needs least of the system, so that its reason says best what to do.
+  throw Error(PW_UNAVAILABLE, format("peerway: {} ({}{}{})", last, to_string(device.id()),
+                                     earlier.empty() ? "" : "; before that: ", earlier));
+}
+
+}  // namespace pw::cuda
