@@ -49,3 +49,5 @@ const char* pw_status_name(pw_status status) {
 const char* pw_error_message(void) { return pw::last_error_message(); }
 
 const char* pw_version(void) { return PEERWAY_VERSION; }
+
+int pw_abi_version(void) { return PW_ABI_VERSION; }

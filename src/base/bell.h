@@ -15,7 +15,7 @@ class Bell {
   Bell(int process, int number, uint64_t identity);
 
   void ring() const noexcept;
-  /// To be called before a look at what it may have rung for.
+  /// To be called before a poll of what it may have rung for.
   void clear() const noexcept;
 
   [[nodiscard]] int descriptor() const { return pipe_.get(); }  ///< readable once it has rung

@@ -26,6 +26,7 @@ inline constexpr uint64_t kNever = PW_FOREVER;
 
 /// PW_FOREVER, and a timeout too large for the clock, never pass.
 inline uint64_t deadline_after(uint64_t timeout_ns) noexcept {
+  if (timeout_ns == PW_FOREVER) return PW_FOREVER;  // asking for the time takes as long as a small put
   const uint64_t now = now_ns();
   return timeout_ns > PW_FOREVER - now ? PW_FOREVER : now + timeout_ns;
 }

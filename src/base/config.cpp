@@ -26,8 +26,9 @@ constexpr ConfigEntry table[] = {
      "Bound of each exchange while a team, context, plan or halo is being set up."},
     {"plan_timeout", "seconds", "60",
      "Bound of each wait of a plan in a stream or a kernel; the death of a peer ends it earlier."},
-    {"wait", "choice:performance|economy", "performance",
-     "How the host waits. performance: it looks again and again; economy: it sleeps until it is woken."},
+    {"wait", "choice:busy-poll|blocking", "busy-poll",
+     "How the host waits. busy-poll: for the quickest answer, with a whole core; blocking: it sleeps until "
+     "it is woken."},
     {"launcher", "choice:auto|peerway|pmix|mpirun|slurm|none", "auto",
      "Where rank and size come from. auto: peerway run, then mpirun, then Slurm; none: a team of one."},
     {"strict", "choice:off|on", "off", "on: a faster path that exists but cannot be used is an error."},
@@ -49,7 +50,7 @@ constexpr ConfigEntry table[] = {
      "UCX, the way to other hosts. auto: started with ranks on several hosts, or where paths or the table "
      "name it."},
     {"nic", "text", "",
-     "Network cards, separated by ';', each [NAME=]PLUGIN[?OPTIONS]: the plugin's file, or its name if it "
+     "NICs, separated by ';', each [NAME=]PLUGIN[?OPTIONS]: the plugin's file, or its name if it "
      "comes "
      "with Peerway, and what it is told. Empty: none."},
     {"host_id", "text", "",
@@ -61,27 +62,15 @@ constexpr ConfigEntry table[] = {
 
 /// Set by `peerway run` and `peerway mpirun` for their ranks, by the Python package for its children, and by
 /// users for the scripts that build and test Peerway and for `peerway jobs`; not settings.
-constexpr std::string_view other_variables[] = {"PEERWAY_RANK",
-                                                "PEERWAY_SIZE",
-                                                "PEERWAY_LOCAL_RANK",
-                                                "PEERWAY_LOCAL_SIZE",
-                                                "PEERWAY_RENDEZVOUS",
-                                                "PEERWAY_SECRET",
-                                                "PEERWAY_PACKAGES",
-                                                "PEERWAY_WHEELS",
-                                                "PEERWAY_BUILD",
-                                                "PEERWAY_NIC_JOB",
-                                                "PEERWAY_NIC_SECRET",
-                                                "PEERWAY_UCT_LIBRARY",
-                                                "PEERWAY_MPI_MATRIX",
-                                                "PEERWAY_NIC_LIMITS",
-                                                "PEERWAY_OPENMPI",
-                                                "PEERWAY_MPICH",
-                                                "PEERWAY_NIC_CHECK_MINUTES",
-                                                "PEERWAY_JOBS_DATA",
-                                                "PEERWAY_JOBS_EVENTS",
-                                                "PEERWAY_JOBS_SERVER",
-                                                "PEERWAY_JOBS_TOKEN"};
+constexpr std::string_view other_variables[] = {
+    "PEERWAY_RANK",        "PEERWAY_SIZE",        "PEERWAY_LOCAL_RANK",
+    "PEERWAY_LOCAL_SIZE",  "PEERWAY_RENDEZVOUS",  "PEERWAY_SECRET",
+    "PEERWAY_PACKAGES",    "PEERWAY_WHEELS",      "PEERWAY_BUILD",
+    "PEERWAY_NIC_JOB",     "PEERWAY_NIC_SECRET",  "PEERWAY_MPI_BETWEEN_HOSTS",
+    "PEERWAY_UCT_LIBRARY", "PEERWAY_MPI_MATRIX",  "PEERWAY_NIC_LIMITS",
+    "PEERWAY_OPENMPI",     "PEERWAY_MPICH",       "PEERWAY_NIC_CHECK_MINUTES",
+    "PEERWAY_JOBS_DATA",   "PEERWAY_JOBS_EVENTS", "PEERWAY_JOBS_SERVER",
+    "PEERWAY_JOBS_TOKEN"};
 
 struct Value {
   std::string text;

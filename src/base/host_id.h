@@ -11,6 +11,9 @@ namespace pw {
 /// did not.
 uint64_t host_id(std::string_view simulated = {});
 
+/// The same value in processes of one host that reach one another's abstract Unix sockets.
+uint64_t network_id();
+
 /// Lets processes of the same user read this process's memory and copy its descriptors. Both count as
 /// tracing, which Yama restricts to parents, and the ranks of a job are siblings. The user ids are checked as
 /// before.

@@ -10,6 +10,15 @@
 #include "base/status.h"
 
 namespace pw {
+namespace {
+
+// Who has the file cannot make it shorter, which would end by a signal everybody who touches what was cut
+// off.
+bool seal_size(const Descriptor& shared) {
+  return fcntl(shared.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+}
+
+}  // namespace
 
 Descriptor make_shared_memory(const char* purpose, uint64_t bytes, uint64_t held) {
   rlimit most{};
@@ -17,8 +26,9 @@ Descriptor make_shared_memory(const char* purpose, uint64_t bytes, uint64_t held
     errno = EFBIG;
     return {};
   }
-  Descriptor made(memfd_create(purpose, MFD_CLOEXEC));
-  if (!made || (ftruncate(made.get(), static_cast<off_t>(bytes)) == 0 && hold_memory(made, 0, held)))
+  Descriptor made(memfd_create(purpose, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!made || (ftruncate(made.get(), static_cast<off_t>(bytes)) == 0 && seal_size(made) &&
+                hold_memory(made, 0, held)))
     return made;
   const int error = errno;
   made.reset();

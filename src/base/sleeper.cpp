@@ -27,7 +27,7 @@ void let_sleepers_order() {
   static_cast<void>(registered);
 }
 
-// The barrier is of all processors that run a process which registered. A kernel that has none here has none
+// The barrier is of all CPUs that run a process which registered. A kernel that has none here has none
 // there either (ranks of a host share it), and then wakers order.
 Sleeper::Sleeper(Sleepers& where) : where_(where) {
   where_.count.fetch_add(1, std::memory_order_seq_cst);

@@ -1,5 +1,5 @@
 // Sleeping until another thread, of this process or of another, says that something has changed: what the
-// policy `economy` of waits is made of. Who changes something calls wake() afterwards; while nobody sleeps
+// wait policy `blocking` is made of. Who changes something calls wake() afterwards; while nobody sleeps
 // that costs one load of a line that stays in the cache, and no fence.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace pw {
 struct alignas(64) Sleepers {
   std::atomic<uint32_t> count;   ///< threads that sleep or are about to
   std::atomic<uint32_t> woken;   ///< futex: changed by every wake
-  std::atomic<uint32_t> unseen;  ///< not 0: what cannot wake writes to this rank, too: a GPU, a network card
+  std::atomic<uint32_t> unseen;  ///< not 0: what cannot wake writes to this rank, too: a GPU, a NIC
 };
 
 namespace detail {
@@ -30,7 +30,7 @@ void let_sleepers_order();
 inline void wake(Sleepers& sleepers) {
   // Either the sleeper sees the change, or the change's maker sees the sleeper: for that the store of the
   // change must come before the load here. An exchange with the count orders them; without it the compiler
-  // must keep the order, and the sleeper makes the processors keep it.
+  // must keep the order, and the sleeper makes the CPUs keep it.
   uint32_t count = 0;
   if (detail::wakers_order.load(std::memory_order_relaxed)) {
     count = sleepers.count.fetch_add(0, std::memory_order_seq_cst);
@@ -56,7 +56,7 @@ class Sleeper {
   ~Sleeper() { where_.count.fetch_sub(1, std::memory_order_relaxed); }
   Sleeper(const Sleeper&) = delete;
 
-  /// To be asked before each look at what is waited for.
+  /// To be asked before each poll of what is waited for.
   [[nodiscard]] uint32_t seen() const { return where_.woken.load(std::memory_order_seq_cst); }
 
   /// Sleeps until a wake that came after `seen`, for at most `longest_ns`: false when that has passed.

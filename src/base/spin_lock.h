@@ -1,5 +1,5 @@
 // A lock for a handful of instructions on the hot path, where a mutex would cost as much as the work. Whoever
-// waits gives the processor away after a few looks.
+// waits gives the CPU away after a few polls.
 #pragma once
 
 #include <sched.h>

@@ -1,4 +1,4 @@
-// How the threads of one context wait: the policy, where they sleep, and how often they look before that.
+// How the threads of one context wait: the policy, where they sleep, and how often they poll before that.
 #pragma once
 
 #include <algorithm>
@@ -21,21 +21,23 @@ class Waiting {
  public:
   explicit Waiting(std::shared_ptr<Sleepers> sleepers) : sleepers_(std::move(sleepers)) {}
 
-  [[nodiscard]] bool economy() const { return economy_.load(std::memory_order_relaxed); }
-  void set_economy(bool economy) { economy_.store(economy, std::memory_order_relaxed); }
+  [[nodiscard]] bool blocking() const { return blocking_.load(std::memory_order_relaxed); }
+  void set_blocking(bool blocking) { blocking_.store(blocking, std::memory_order_relaxed); }
 
-  /// Ranks share processors: who spins keeps away the one it waits for.
-  [[nodiscard]] bool crowded() const { return crowded_.load(std::memory_order_relaxed); }
-  void set_crowded(bool crowded) { crowded_.store(crowded, std::memory_order_relaxed); }
+  /// Ranks share CPUs: who spins keeps away the one it waits for.
+  [[nodiscard]] bool oversubscribed() const { return oversubscribed_.load(std::memory_order_relaxed); }
+  void set_oversubscribed(bool oversubscribed) {
+    oversubscribed_.store(oversubscribed, std::memory_order_relaxed);
+  }
 
   [[nodiscard]] Sleepers& sleepers() const { return *sleepers_; }
   void wake() const { pw::wake(*sleepers_); }
 
-  /// Looks before the processor is given away for the first time, and between further times.
-  [[nodiscard]] int first_looks() const {
-    return crowded() ? kCrowdedLooks : economy() ? kLooksBeforeSleep : kIdleLooks;
+  /// Polls before the CPU is given away for the first time, and between further times.
+  [[nodiscard]] int first_polls() const {
+    return oversubscribed() ? kOversubscribedPolls : blocking() ? kPollsBeforeSleep : kIdlePolls;
   }
-  [[nodiscard]] int looks_between() const { return crowded() ? 1 : 16; }
+  [[nodiscard]] int polls_between() const { return oversubscribed() ? 1 : 16; }
 
   /// How long to sleep at most, having waited for `waited_ns`. Where nobody wakes, an eighth of that: so the
   /// end is found late by no more than an eighth, and a long wait costs little.
@@ -47,13 +49,13 @@ class Waiting {
   }
 
  private:
-  static constexpr int kIdleLooks = 4096;        // longer than any wait between processes that both run
-  static constexpr int kLooksBeforeSleep = 256;  // a few microseconds: what going to sleep and waking costs
-  static constexpr int kCrowdedLooks = 32;       // about what giving the processor away costs
+  static constexpr int kIdlePolls = 4096;          // longer than any wait between processes that both run
+  static constexpr int kPollsBeforeSleep = 256;    // a few microseconds: what going to sleep and waking costs
+  static constexpr int kOversubscribedPolls = 32;  // about what giving the CPU away costs
 
   std::shared_ptr<Sleepers> sleepers_;
-  std::atomic<bool> economy_{false};
-  std::atomic<bool> crowded_{false};
+  std::atomic<bool> blocking_{false};
+  std::atomic<bool> oversubscribed_{false};
 };
 
 /// Tells a wait of something by a callback, which may come when nobody waits any more.
