@@ -54,8 +54,8 @@ void Progress::add(Source& source) {
 
 // How long the thread turns on when nothing happens any more: a sleep and a wake cost about as much.
 uint64_t Progress::linger_ns() const {
-  constexpr uint64_t kLinger = 100'000, kEconomyLinger = 5'000;
-  uint64_t longest = waiting().economy() ? kEconomyLinger : kLinger;
+  constexpr uint64_t kLinger = 100'000, kBlockingLinger = 5'000;
+  uint64_t longest = waiting().blocking() ? kBlockingLinger : kLinger;
   for (const Source* source : sources()) longest = std::max(longest, source->awake_ns());
   return longest;
 }
@@ -65,7 +65,7 @@ void Progress::enter(Device& device) try { device.enter(); } catch (const Error&
 }
 
 // Peers count up the doorbell and ring only when nobody watches it. So whoever stops watching as the last
-// looks once more: either it sees the count, or the peer sees that it must ring.
+// polls once more: either it sees the count, or the peer sees that it must ring.
 
 void Progress::watch() const { control_.control().watchers.fetch_add(1, std::memory_order_seq_cst); }
 
@@ -123,7 +123,7 @@ void Progress::sleep(bool away) {
 Turning::Turning(Progress& progress, Source* mine)
     : progress_(progress),
       mine_(mine),
-      sleeps_(progress.waiting().economy() || !progress.control_.mine()),
+      sleeps_(progress.waiting().blocking() || !progress.control_.mine()),
       counted_(!sleeps_ && mine != nullptr) {
   if (counted_) progress_.turners_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -42,8 +42,11 @@ class Progress {
   /// The thread will move this device's memory on behalf of peers.
   void serve(Device& device) { served_.store(&device, std::memory_order_release); }
 
+  /// Turns each source once: for who asks whether something is done and does not wait.
+  void turn_sources() const { turn(); }
+
   /// Waits until `done()` holds, turning the sources meanwhile; `mine`, if any, is the one that brings it,
-  /// and is turned at every look. Where threads sleep, the progress thread turns them. `before_sleep` as for
+  /// and is turned at every poll. Where threads sleep, the progress thread turns them. `before_sleep` as for
   /// wait_until.
   template <typename Done, std::invocable BeforeSleep>
   pw_status wait(const WaitFor& wait, Source* mine, Done&& done, BeforeSleep&& before_sleep);
@@ -98,13 +101,13 @@ class Turning {
   }
   Turning(const Turning&) = delete;
 
-  /// Called at every look of the loop.
-  void look() {
-    // What is waited for comes mostly before the first few looks at it, or by no source at all.
-    constexpr uint32_t kLooks = 16;
+  /// Called at every poll of the loop.
+  void poll() {
+    // What is waited for usually arrives within the first few polls, or by no source at all.
+    constexpr uint32_t kPolls = 16;
     if (sleeps_) return;
     if (mine_ != nullptr) mine_->turn();
-    if (++looks_ % kLooks == 0) turn_all();
+    if (++polls_ % kPolls == 0) turn_all();
   }
 
  private:
@@ -116,7 +119,7 @@ class Turning {
   const bool sleeps_;  ///< the loop does, and leaves the work to the progress thread
   bool counted_ = false;
   bool watching_ = false;
-  uint32_t looks_ = 0;
+  uint32_t polls_ = 0;
 };
 
 template <typename Done, std::invocable BeforeSleep>
@@ -130,7 +133,7 @@ pw_status Progress::wait(const WaitFor& wait, Source* mine, Done&& done, BeforeS
   return wait_until(
       waiting(), wait,
       [&] {
-        turning.look();
+        turning.poll();
         return done();
       },
       [&] {

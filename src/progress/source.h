@@ -29,7 +29,7 @@ class Source {
   /// that nobody tells of.
   [[nodiscard]] virtual uint64_t awake_ns() const { return 0; }
 
-  /// Whether all that gives it work rings this rank's bell, so that nobody need look; and then, whether there
+  /// Whether all that gives it work rings this rank's bell, so that nobody need poll; and then, whether there
   /// is some.
   [[nodiscard]] virtual bool rings() const { return false; }
   [[nodiscard]] virtual bool has_work() const { return false; }

@@ -1,0 +1,52 @@
+// How far what was started towards one rank is known to be complete, where all that can be had is a proof of
+// "everything before this", one at a time: a flush of UCX, a marker behind a NIC's puts. Pure; its owner has
+// the lock.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "progress/mark.h"
+
+namespace pw {
+
+class Proofs {
+ public:
+  /// One more operation, which may still wait for room.
+  void accept() { ++accepted_; }
+  /// The next so many of those accepted were given to the network.
+  void issue(uint64_t more = 1) { issued_ += more; }
+
+  /// A mark behind all that was accepted; from here on it is wanted.
+  Mark want() { return wanted_ = accepted_; }
+  /// Whether something that is wanted is not proven yet.
+  [[nodiscard]] bool wanting() const { return wanted_ > complete_; }
+  [[nodiscard]] Mark accepted() const { return accepted_; }
+  [[nodiscard]] bool all_complete() const { return complete_ == accepted_; }
+  [[nodiscard]] bool reached(Mark mark) const { return complete_ >= mark; }
+
+  [[nodiscard]] bool under_way() const { return proving_ != 0; }
+  /// Whether a proof is to be begun: one is wanted, none is under way, and all that it is wanted of was
+  /// issued.
+  [[nodiscard]] bool due() const { return wanting() && !under_way() && issued_ >= wanted_; }
+  /// A proof of all that was issued so far. What is issued from here on is the next one's.
+  void begin() { proving_ = issued_; }
+  void end() { complete_ = std::max(complete_, std::exchange(proving_, 0)); }
+  /// It could not begin for lack of room: it is due again.
+  void put_off() { proving_ = 0; }
+  /// There is no proof any more: what is wanted is over.
+  void give_up() {
+    proving_ = 0;
+    complete_ = std::max(complete_, wanted_);
+  }
+
+ private:
+  uint64_t accepted_ = 0;  ///< operations
+  uint64_t issued_ = 0;    ///< the first so many were issued
+  uint64_t wanted_ = 0;    ///< the first so many are to be proven complete
+  uint64_t complete_ = 0;  ///< the first so many are, or have failed
+  uint64_t proving_ = 0;   ///< the first so many are what the proof under way is of; 0: none is
+};
+
+}  // namespace pw

@@ -1,0 +1,35 @@
+#include "transport/mapped/maps.h"
+
+#include "base/status.h"
+
+namespace pw {
+namespace {
+
+// The pages of the region and not of its allocation: a small array out of a large pool must not fill BAR1.
+Allocation span_of(const Region& region) {
+  Allocation span = region.allocation();
+  span.base = region.address();
+  span.bytes = region.bytes();
+  return span;
+}
+
+}  // namespace
+
+CpuMapping* CpuMaps::find(Region& region, std::string& why_not) {
+  Region::CpuMap& known = region.cpu_map;
+  if (CpuMapping* mapping = known.ready.load(std::memory_order_acquire)) return mapping;
+  std::lock_guard lock(mutex_);
+  if (known.mapping == nullptr && known.why_not.empty()) {
+    try {
+      known.mapping = region.device().map_for_cpu(span_of(region));
+      known.ready.store(known.mapping.get(), std::memory_order_release);
+    } catch (const Error& error) {
+      known.why_not = error.what();
+      if (known.why_not.starts_with("peerway: ")) known.why_not.erase(0, 9);
+    }
+  }
+  why_not = known.why_not;
+  return known.mapping.get();
+}
+
+}  // namespace pw

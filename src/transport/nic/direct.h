@@ -1,0 +1,45 @@
+// nic:<name>: a NIC's own put and get on the memory itself.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "transport/nic/nics.h"
+#include "transport/path.h"
+
+namespace pw {
+
+class NicDirect final : public Path {
+ public:
+  explicit NicDirect(nic::Nic& nic) : Path(Completes::later), nic_(nic) {}
+  [[nodiscard]] std::string_view name() const override { return nic_.name(); }
+  /// A NIC that is not there is told of where it could have served: it was asked for by its name.
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote& remote) override {
+    std::string why_not = nic_.why_not(pair, remote);
+    return why_not.empty() ? Offer::yes() : Offer::hindered(std::move(why_not));
+  }
+  void prepare(const Transfer& transfer) override;
+  pw_status start(const Transfer& transfer) override;
+  pw_status start_run(const Run& run) override;
+  bool joins(const Transfer& transfer, Remote& signal) override;
+  pw_status start_and_store(const Transfer& transfer, RaiseTurn& turn) override;
+  Mark mark(int rank) override { return nic_.engine() == nullptr ? 0 : nic_.engine()->mark(rank); }
+  bool reached(int rank, Mark mark) override { return nic_.engine()->reached(rank, mark); }
+  pw_status outcome(int rank, Mark mark) override { return nic_.engine()->outcome(rank, mark); }
+  [[nodiscard]] Source* source() override { return nic_.engine(); }
+  [[nodiscard]] bool stores(const Remote& signal) const override { return nic_.stores(signal); }
+  [[nodiscard]] std::string why_not_stores(const Remote& signal) const override {
+    return std::string(name()) + ": " + nic_.why_not({}, signal);
+  }
+  pw_status store(Remote& signal, uint64_t value) override;
+  std::shared_ptr<const uint64_t> fetch(Remote& signal) override;
+
+ private:
+  pw_status move(const Run& run, const std::optional<nic::Word>& word);
+  pw_status move_blocks(const Transfer& transfer);
+  nic::Word word_of(Remote& signal, uint64_t value);
+
+  nic::Nic& nic_;
+};
+
+}  // namespace pw

@@ -1,0 +1,137 @@
+#include "transport/nic/engine.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/hash.h"
+#include "base/reason.h"
+#include "base/status.h"
+#include "transport/nic/peer.h"
+
+namespace pw::nic {
+
+// Two NICs of one plugin are two networks, so that each has a job of its own.
+NicEngine::NicEngine(std::shared_ptr<const Plugin> plugin, const NicSpec& spec, Team& team,
+                     const std::atomic<uint32_t>& closed, Progress& progress)
+    : name_(spec.name),
+      team_(team),
+      closed_(closed),
+      progress_(progress),
+      ways_(static_cast<size_t>(team.size())),
+      peers_(static_cast<size_t>(team.size())),
+      endpoint_(std::move(plugin),
+                nic::Job{hash_of(spec.name, team.job()), team.secret_for("peerway nic:" + spec.name)},
+                spec.options) {
+  scratch_ = endpoint_.add({sizeof(pw_nic_span), scratch_word_, sizeof scratch_word_, PW_NIC_HOST, 0, -1, 0});
+}
+
+NicEngine::~NicEngine() {
+  // What is under way still calls the tallies.
+  const uint64_t deadline = deadline_after(500'000'000);
+  const auto under_way = [](const auto& peer) {
+    return peer != nullptr && peer->puts.under_way + peer->gets.under_way > 0;
+  };
+  while (std::ranges::any_of(peers_, under_way) && now_ns() < deadline)
+    if (endpoint_.progress() == 0) sched_yield();
+  scratch_.reset();
+  for (auto& peer : peers_)
+    if (peer != nullptr) peer->stream.reset();
+}
+
+void NicEngine::set_peers(std::function<std::optional<nic::EndpointFacts>(int)> facts_of) {
+  Lock lock(mutex_);
+  facts_of_ = std::move(facts_of);
+}
+
+// ---- memory ----
+
+RegionMemory::RegionMemory(std::shared_ptr<NicEngine> of, const pw_nic_span& span) : engine(std::move(of)) {
+  std::lock_guard lock(engine->mutex_);
+  memory = engine->endpoint_.add(span);
+}
+
+RegionMemory::~RegionMemory() {
+  std::lock_guard lock(engine->mutex_);
+  engine->drop(memory.get());
+  memory.reset();
+}
+
+RankMemory::RankMemory(std::shared_ptr<NicEngine> of, int rank, const pw_nic_key& key, uint64_t begin)
+    : engine(std::move(of)), base(begin) {
+  std::lock_guard lock(engine->mutex_);
+  memory = engine->peer(rank).stream->import(key);
+}
+
+RankMemory::~RankMemory() {
+  std::lock_guard lock(engine->mutex_);
+  engine->drop(memory.get());
+  memory.reset();
+}
+
+NicEngine::Peer& NicEngine::peer(int rank) {
+  auto& entry = peers_[static_cast<size_t>(rank)];
+  if (entry != nullptr) return *entry;
+  const auto facts = facts_of_(rank);
+  if (!facts) throw Error(PW_UNAVAILABLE, format("peerway: rank {} has no NIC {}", rank, name()));
+  auto made = std::make_unique<Peer>();
+  made->rank = rank;
+  made->stream = endpoint_.open(*facts);
+  entry = std::move(made);
+  return *entry;
+}
+
+bool NicEngine::reaches(int rank) {
+  const Way known = ways_[static_cast<size_t>(rank)].load(std::memory_order_relaxed);
+  return known == Way::unknown ? why_no_way(rank).empty() : known == Way::open;
+}
+
+// What is true at the first check stays: a NIC that loses its way later has lost a peer.
+std::string NicEngine::why_no_way(int rank) {
+  std::atomic<Way>& way = ways_[static_cast<size_t>(rank)];
+  Lock lock(mutex_);
+  try {
+    peer(rank);
+    way.store(Way::open, std::memory_order_relaxed);
+    return {};
+  } catch (const Error& error) {
+    way.store(Way::none, std::memory_order_relaxed);
+    return reason_of(error);
+  }
+}
+
+bool NicEngine::puts_strided(int rank) {
+  Lock lock(mutex_);
+  return peer(rank).stream->has_strided();
+}
+
+// ---- progress ----
+
+bool NicEngine::turn() {
+  const Lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  const unsigned happened = endpoint_.progress();
+  if (!crammed_.empty()) resume_all();
+  if (!unproven_.empty()) prove_all();
+  if (happened == 0) return false;
+  idle_.store(0, std::memory_order_relaxed);
+  return true;
+}
+
+// The NIC moves what was posted by itself, so that there is only something to do while words or flushes wait
+// for a proof, while peers may ask, or while somebody sleeps until a transfer is done.
+Armed NicEngine::arm(bool sleepers) {
+  // What peers ask for comes unannounced; the longer nothing came, the seldomer is looked.
+  constexpr uint64_t kShortest = 20'000, kLongest = 1'000'000, kBackstop = 100'000'000;
+  const Lock lock(mutex_);
+  if (endpoint_.ops().arm != nullptr) endpoint_.ops().arm(endpoint_.handle());
+  if (endpoint_.progress() > 0) return {-1, 0};
+  const int event = endpoint_.ops().event != nullptr ? endpoint_.ops().event(endpoint_.handle()) : -1;
+  const bool waits = endpoint_.unfinished() || !crammed_.empty() || !unproven_.empty() || sleepers;
+  const uint64_t idle = std::min(idle_.load(std::memory_order_relaxed) + 1, kLongest / kShortest);
+  idle_.store(idle, std::memory_order_relaxed);
+  if (endpoint_.serves() || (waits && event < 0)) return {event, kShortest * idle};
+  return {event, waits ? kBackstop : Armed::kNoLimit};
+}
+
+}  // namespace pw::nic

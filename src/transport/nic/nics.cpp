@@ -1,0 +1,214 @@
+#include "transport/nic/nics.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "base/config.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/reason.h"
+#include "base/status.h"
+#include "transport/nic/direct.h"
+#include "transport/nic/span.h"
+
+namespace pw::nic {
+namespace {
+
+// What a plugin that cannot be loaded is called, by its file.
+std::string name_by_file(const std::string& plugin) {
+  std::string name = std::filesystem::path(plugin).stem().string();
+  for (const std::string_view prefix : {"lib", "peerway_nic_"})
+    if (name.starts_with(prefix)) name.erase(0, prefix.size());
+  return name;
+}
+
+// What a rank tells the others of its NICs: name, RankNic and nic::EndpointFacts of each.
+struct Told {
+  std::string name;
+  RankNic rank;
+  nic::EndpointFacts facts;
+};
+
+void write(ByteWriter& writer, const Told& told) {
+  writer.put_text(told.name);
+  writer.put(static_cast<uint8_t>(told.rank.running));
+  writer.put_text(told.rank.text);
+  writer.put(std::as_bytes(std::span(&told.facts, 1)));
+}
+
+std::vector<Told> read_all(ByteView bytes) {
+  ByteReader reader(bytes, "the NICs of a rank");
+  std::vector<Told> all(reader.get<uint8_t>());
+  for (Told& told : all) {
+    told.name = reader.get_text(256);
+    told.rank.running = reader.get<uint8_t>() != 0;
+    told.rank.text = reader.get_text(4096);
+    std::memcpy(&told.facts, reader.take(sizeof told.facts).data(), sizeof told.facts);
+  }
+  return all;
+}
+
+/// What that rank told of the NIC of that name.
+std::optional<Told> told_of(const Said& said, int rank, const std::string& name) {
+  for (Told& told : read_all(said.of(rank)))
+    if (told.name == name) return std::move(told);
+  return std::nullopt;
+}
+
+constexpr size_t kAddressBytes = sizeof(uint64_t);
+
+}  // namespace
+
+Nic::Nic(NicSpec spec, size_t number) : spec_(std::move(spec)), number_(number) {
+  try {
+    plugin_ = Plugin::load(plugin_file(spec_.plugin));
+    if (spec_.name.empty()) spec_.name = plugin_->name();
+  } catch (const Error& error) {
+    why_not_loaded_ = why_not_ = reason_of(error);
+    if (spec_.name.empty()) spec_.name = name_by_file(spec_.plugin);
+  }
+  name_ = "nic:" + spec_.name;
+}
+
+Nics::Nics(const Surroundings& surroundings) : surroundings_(surroundings) {
+  for (NicSpec& spec : parse_nics(config("nic"), config_origin("nic"))) {
+    const size_t number = surroundings.attachments.take();
+    if (number == Attachments::kMost)
+      throw Error(PW_BAD_CONFIG, format("peerway: {} names more than {} NICs; a context has no room for more",
+                                        config_origin("nic"), all_.size()));
+    auto nic = std::make_unique<Nic>(std::move(spec), number);
+    for (const auto& other : all_)
+      if (other->name() == nic->name())
+        throw Error(PW_BAD_CONFIG, format("peerway: {} has two NICs {}; give one another name: other={}",
+                                          config_origin("nic"), nic->name(), nic->spec_.plugin));
+    all_.push_back(std::move(nic));
+  }
+}
+
+std::vector<std::unique_ptr<Path>> Nics::paths() {
+  std::vector<std::unique_ptr<Path>> paths;
+  for (const auto& nic : all_) paths.push_back(std::make_unique<NicDirect>(*nic));
+  return paths;
+}
+
+Bytes Nics::open(const Together&) {
+  ByteWriter writer;
+  writer.put(static_cast<uint8_t>(all_.size()));
+  Control& control = surroundings_.control.control();
+  for (const auto& nic : all_) {
+    Told told{nic->name(), {}, {}};
+    nic->rank_ = surroundings_.team.rank();
+    if (nic->plugin_ != nullptr && nic->engine_ == nullptr) try {
+        nic->engine_ = std::make_shared<NicEngine>(nic->plugin_, nic->spec_, surroundings_.team,
+                                                   control.closed, surroundings_.progress);
+        surroundings_.progress.add(*nic->engine_);
+        control.sleepers.unseen.store(1);  // a NIC writes words, and wakes nobody
+        nic->why_not_.clear();
+      } catch (const Error& error) {
+        nic->why_not_ = reason_of(error);
+        log(LogLevel::warning, nic->why_not_);
+      }
+    if (!nic->why_not_loaded_.empty() || (config("strict") == "on" && nic->engine_ == nullptr))
+      throw Error(PW_UNAVAILABLE,
+                  format("peerway: {} (asked for by {})", nic->why_not_, config_origin("nic")));
+    if (nic->engine_ != nullptr) {
+      told.rank.running = true;
+      told.facts = nic->engine_->facts();
+    }
+    told.rank.text = nic->why_not_.substr(0, 2000);
+    write(writer, told);
+  }
+  return writer.take();
+}
+
+void Nics::meet(const std::vector<Bytes>& ranks) {
+  const auto said = std::make_shared<const Said>(ranks);
+  for (const auto& nic : all_) {
+    nic->said_ = said;
+    if (nic->engine_ != nullptr)
+      nic->engine_->set_peers([said, name = nic->name()](int rank) -> std::optional<nic::EndpointFacts> {
+        const auto told = told_of(*said, rank, name);
+        return told && told->rank.running ? std::optional(told->facts) : std::nullopt;
+      });
+  }
+}
+
+// ---- one NIC ----
+
+std::string Nic::why_not(const Pair& pair, const Remote& remote) const {
+  const auto takes = [&](pw_device_kind kind) {
+    return kind == PW_HOST || (engine_->info().memory_kinds >> kind & 1u) != 0;
+  };
+  if (engine_ == nullptr) return why_not_;
+  const auto theirs = told_of(*said_, remote.rank(), name_);
+  if (!theirs) return format("at rank {}: its setting `nic` does not name this NIC", remote.rank());
+  if (!theirs->rank.running) return format("at rank {}: {}", remote.rank(), theirs->rank.text);
+  if (!takes(pair.local.kind) || !takes(pair.remote.kind)) return "this NIC does not take memory of GPUs";
+  if (remote.key.attachment(name_) == nullptr)
+    return format("it could not register this memory at rank {}, whose log says why", remote.rank());
+  return engine_->why_no_way(remote.rank());
+}
+
+RegionMemory& Nic::memory_of(Region& region) const {
+  return region.attachments.get<RegionMemory>(number_, [&] {
+    region.device().enter();
+    return std::make_shared<RegionMemory>(engine_, Span(region).told());
+  });
+}
+
+RankMemory& Nic::memory_of(Remote& remote) const {
+  return remote.attachments.get<RankMemory>(number_, [&] {
+    const Bytes* bytes = remote.key.attachment(name_);
+    pw_nic_key key{};
+    uint64_t base = 0;
+    if (bytes == nullptr || bytes->size() < kAddressBytes || bytes->size() > kAddressBytes + sizeof key.bytes)
+      throw Error(PW_BAD_KEY,
+                  format("peerway: the key of rank {} has nothing for the NIC {}", remote.rank(), name_));
+    std::memcpy(&base, bytes->data(), kAddressBytes);
+    key.length = static_cast<uint32_t>(bytes->size() - kAddressBytes);
+    std::memcpy(key.bytes, bytes->data() + kAddressBytes, key.length);
+    return std::make_shared<RankMemory>(engine_, remote.rank(), key, base);
+  });
+}
+
+namespace {
+
+Bytes bytes_of(const RegionMemory& memory) {
+  const auto base = reinterpret_cast<uint64_t>(memory.memory->span().address);
+  const pw_nic_key& key = memory.memory->key();
+  Bytes bytes(kAddressBytes + key.length);
+  std::memcpy(bytes.data(), &base, kAddressBytes);
+  std::memcpy(bytes.data() + kAddressBytes, key.bytes, key.length);
+  return bytes;
+}
+
+}  // namespace
+
+Bytes Nic::key_of(Region& region) const {
+  const pw_device_kind kind = region.device().id().kind;
+  if (engine_ == nullptr || (kind != PW_HOST && (engine_->info().memory_kinds >> kind & 1u) == 0)) return {};
+  try {
+    return bytes_of(memory_of(region));
+  } catch (const Error& error) {
+    log(LogLevel::warning, reason_of(error));
+    return {};
+  }
+}
+
+Bytes Nic::key_of(ControlSegment& control) {
+  if (engine_ == nullptr) return {};
+  if (signals_ == nullptr) {
+    auto& words = control.control().signal;
+    signals_ = std::make_shared<RegionMemory>(
+        engine_, pw_nic_span{sizeof(pw_nic_span), words, sizeof words, PW_NIC_HOST, 0, control.descriptor(),
+                             offsetof(Control, signal)});
+  }
+  return bytes_of(*signals_);
+}
+
+bool Nic::stores(const Remote& signal) const {
+  return engine_ != nullptr && signal.key.attachment(name_) != nullptr && engine_->reaches(signal.rank());
+}
+
+}  // namespace pw::nic

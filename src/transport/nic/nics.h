@@ -1,0 +1,85 @@
+// The NICs of a context: those that the setting `nic` names, whether they are in use, why not, and
+// what each rank has. The exchange of addresses is collective, so every rank of a context calls start().
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "nic/nic_spec.h"
+#include "transport/nic/engine.h"
+#include "transport/said.h"
+#include "transport/transport.h"
+
+namespace pw::nic {
+
+/// What a rank says of one of its NICs.
+struct RankNic {
+  bool running = false;
+  std::string text;  ///< why it is not running
+};
+
+/// One NIC and its peers.
+class Nic {
+ public:
+  /// `number`: among the NICs, for what is attached to regions and remotes.
+  Nic(NicSpec spec, size_t number);
+
+  [[nodiscard]] const std::string& name() const { return name_; }    ///< "nic:torus"
+  [[nodiscard]] NicEngine* engine() const { return engine_.get(); }  ///< null where it does not run
+  [[nodiscard]] const std::string& why_not_loaded() const { return why_not_loaded_; }
+
+  /// Why it cannot serve the pair; empty where it can.
+  [[nodiscard]] std::string why_not(const Pair& pair, const Remote& remote) const;
+  /// What peers need to reach the memory; empty where the NIC does not run or cannot register it.
+  Bytes key_of(Region& region) const;
+  Bytes key_of(ControlSegment& control);
+
+  /// Whether it reaches the words of the signal.
+  [[nodiscard]] bool stores(const Remote& signal) const;
+
+  /// The region's registration and the remote's key, made at the first call. Throw Error.
+  RegionMemory& memory_of(Region& region) const;
+  RankMemory& memory_of(Remote& remote) const;
+
+ private:
+  friend class Nics;
+
+  NicSpec spec_;
+  std::string name_;
+  size_t number_;
+  std::shared_ptr<const Plugin> plugin_;
+  std::string why_not_loaded_;
+  std::shared_ptr<NicEngine> engine_;
+  std::string why_not_ = "this context has not opened it";
+  int rank_ = 0;
+  std::shared_ptr<const Said> said_ = std::make_shared<Said>();
+  std::shared_ptr<RegionMemory> signals_;
+};
+
+class Nics final : public Transport {
+ public:
+  /// Loads the plugins that the setting names. Throws Error where the setting makes no sense.
+  explicit Nics(const Surroundings& surroundings);
+
+  std::vector<std::unique_ptr<Path>> paths() override;
+  /// Throws Error when a plugin that the setting names is none; or, being strict, cannot run.
+  Bytes open(const Together&) override;
+  void meet(const std::vector<Bytes>& ranks) override;
+  void attach(Key& key, Region& region) override { attach_what(key, region); }
+  void attach_signals(Key& key) override { attach_what(key, surroundings_.control); }
+
+ private:
+  template <typename What>
+  void attach_what(Key& key, What& what) const {
+    for (const auto& nic : all_)
+      if (Bytes bytes = nic->key_of(what); !bytes.empty())
+        key.attached.emplace_back(nic->name(), std::move(bytes));
+  }
+
+  const Surroundings surroundings_;
+  std::vector<std::unique_ptr<Nic>> all_;
+};
+
+}  // namespace pw::nic

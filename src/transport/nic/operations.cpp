@@ -1,0 +1,276 @@
+// What an engine is asked to do: transfers, words, and waiting for them.
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/status.h"
+#include "transport/blocks.h"
+#include "transport/nic/peer.h"
+
+namespace pw::nic {
+
+// The NIC may know of a death before the team does, which has more to say of it.
+pw_status NicEngine::failure(Lock& lock, int rank, pw_nic_status status) {
+  constexpr uint64_t kWhile = 200'000'000;  // ns
+  const std::string why = endpoint_.why(status);
+  lock.unlock();
+  const uint64_t deadline = deadline_after(status == PW_NIC_UNREACHABLE ? kWhile : 0);
+  while (!team_.lost(rank) && now_ns() < deadline) sched_yield();
+  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));
+  if (status == PW_NIC_UNREACHABLE)
+    return pw::fail(PW_PEER_LOST,
+                    format("peerway: rank {} is out of reach of the NIC {}: {}", rank, name(), why));
+  if (status == PW_NIC_REFUSED)
+    return pw::fail(PW_STALE_KEY, format("peerway: the NIC {} finds memory of rank {} closed ({}); ask that "
+                                         "rank for a new key",
+                                         name(), rank, why));
+  return pw::fail(PW_SYSTEM,
+                  format("peerway: a transfer of the NIC {} with rank {} failed: {}", name(), rank, why));
+}
+
+/// Does what there is room for, and leaves the rest to progress.
+template <typename GoOn>
+pw_status NicEngine::in_order(int rank, std::initializer_list<const void*> uses, GoOn&& go_on) {
+  Lock lock(mutex_);
+  Peer& to = peer(rank);
+  bool done = false;
+  if (!to.backlog.empty()) {
+    endpoint_.progress();
+    resume_all();
+  }
+  if (to.backlog.empty()) {
+    pw_nic_status status = go_on(to, done);
+    if (status == PW_NIC_BUSY && endpoint_.progress() > 0) status = go_on(to, done);
+    if (status != PW_NIC_OK && status != PW_NIC_BUSY) return failure(lock, rank, status);
+  }
+  to.proofs.accept();
+  if (done) {
+    to.proofs.issue();
+  } else {
+    if (to.backlog.empty()) crammed_.push_back(&to);
+    to.backlog.add(
+        [go_on = std::forward<GoOn>(go_on), &to](bool& over) mutable {
+          const pw_nic_status status = go_on(to, over);
+          if (status == PW_NIC_OK || status == PW_NIC_BUSY) return PW_OK;
+          if (to.failed == PW_NIC_OK) to.failed = status;
+          over = true;
+          return PW_OK;
+        },
+        uses);
+  }
+  idle_.store(0, std::memory_order_relaxed);
+  if (endpoint_.unfinished() || !done) progress_.wake_if_asleep();
+  return PW_OK;
+}
+
+void NicEngine::resume_all() {
+  std::erase_if(crammed_, [this](Peer* peer) {
+    if (team_.lost(peer->rank)) peer->backlog.clear();
+    peer->proofs.issue(peer->backlog.resume());
+    return peer->backlog.empty();
+  });
+}
+
+// Memory goes away: what the NIC was not given yet never is.
+void NicEngine::drop(const void* memory) {
+  for (Peer* peer : crammed_) peer->backlog.drop(memory);
+}
+
+// No more bytes than the NIC takes at once.
+pw_nic_status NicEngine::start(Peer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset, std::byte* data,
+                               nic::Memory& local, uint64_t bytes, const Word* word) {
+  Stream& stream = *peer.stream;
+  Tally& tally = op == Op::put ? peer.puts : peer.gets;
+  const pw_nic_status status = op == Op::get ? stream.get(remote, offset, data, local, bytes, &tally)
+                               : word != nullptr
+                                   ? stream.put_word(remote, offset, data, &local, bytes, *word, &tally)
+                                   : stream.put(remote, offset, data, &local, bytes, &tally);
+  if (status == PW_NIC_OK) tally.add(1);
+  return status;
+}
+
+pw_status NicEngine::move(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data,
+                          RegionMemory& local, uint64_t bytes, const std::optional<Word>& word) {
+  return in_order(rank, {remote.memory.get(), local.memory.get(), word ? word->remote : nullptr},
+                  [this, op, remote = remote.memory.get(), offset, data, local = local.memory.get(), bytes,
+                   word, moved = uint64_t{0}](Peer& peer, bool& done) mutable {
+                    pw_nic_status status = PW_NIC_OK;
+                    while (status == PW_NIC_OK && moved < bytes) {
+                      const uint64_t next = std::min(bytes - moved, endpoint_.info().largest);
+                      const Word* last = word && moved + next == bytes ? &*word : nullptr;
+                      status = start(peer, op, *remote, offset + moved, data + moved, *local, next, last);
+                      if (status == PW_NIC_OK) moved += next;
+                    }
+                    done = moved == bytes;
+                    return status;
+                  });
+}
+
+namespace {
+
+/// A layout as pieces that a NIC takes: rows of blocks where it puts these at once, or parts of single
+/// blocks.
+class Pieces {
+ public:
+  Pieces(Op op, const Layout& layout, uint64_t largest, bool rows)
+      : put_(op == Op::put), layout_(layout), largest_(largest), rows_(rows), cursor_(layout, rows ? 1 : 0) {
+    over_ = !cursor_.next(to_, from_);
+  }
+
+  [[nodiscard]] bool over() const { return over_; }
+  [[nodiscard]] bool rows() const { return rows_; }
+  [[nodiscard]] uint64_t remote() const { return (put_ ? to_ : from_) + moved_ * (rows_ ? stride(put_) : 1); }
+  [[nodiscard]] uint64_t local() const { return (put_ ? from_ : to_) + moved_ * (rows_ ? stride(!put_) : 1); }
+  [[nodiscard]] uint64_t bytes() const { return std::min(layout_.shape.block_bytes - moved_, largest_); }
+  [[nodiscard]] Blocks blocks() const {
+    const uint64_t at_once = std::max<uint64_t>(largest_ / layout_.shape.block_bytes, 1);
+    return {std::min(at_once, whole() - moved_), layout_.shape.block_bytes, stride(true), stride(false)};
+  }
+  /// This one was started.
+  void step() {
+    moved_ += rows_ ? blocks().count : bytes();
+    if (moved_ < whole()) return;
+    moved_ = 0;
+    over_ = !cursor_.next(to_, from_);
+  }
+
+ private:
+  [[nodiscard]] uint32_t inner() const { return layout_.shape.dims - 1; }
+  [[nodiscard]] uint64_t whole() const {
+    return rows_ ? layout_.shape.count[inner()] : layout_.shape.block_bytes;
+  }
+  [[nodiscard]] uint64_t stride(bool to) const {
+    return static_cast<uint64_t>((to ? layout_.to : layout_.from)[inner()]);
+  }
+
+  bool put_;
+  Layout layout_;
+  uint64_t largest_;
+  bool rows_;
+  BlockCursor cursor_;
+  uint64_t to_ = 0, from_ = 0;
+  uint64_t moved_ = 0;  ///< blocks of the row, or bytes of the block
+  bool over_ = false;
+};
+
+}  // namespace
+
+pw_status NicEngine::move_blocks(Op op, int rank, RankMemory& remote, uint64_t offset, std::byte* data,
+                                 RegionMemory& local, const Layout& layout) {
+  const uint64_t largest = endpoint_.info().largest;
+  const uint32_t inner = layout.shape.dims - 1;
+  const bool rows = op == Op::put && layout.shape.block_bytes <= largest && layout.to[inner] > 0 &&
+                    layout.from[inner] > 0 && puts_strided(rank);
+  return in_order(rank, {remote.memory.get(), local.memory.get()},
+                  [op, remote = remote.memory.get(), offset, data, local = local.memory.get(),
+                   pieces = Pieces(op, layout, largest, rows)](Peer& peer, bool& done) mutable {
+                    pw_nic_status status = PW_NIC_OK;
+                    for (; status == PW_NIC_OK && !pieces.over();) {
+                      const uint64_t at = offset + pieces.remote();
+                      std::byte* from = data + pieces.local();
+                      status = pieces.rows()
+                                   ? start_row(peer, *remote, at, from, *local, pieces.blocks())
+                                   : start(peer, op, *remote, at, from, *local, pieces.bytes(), nullptr);
+                      if (status == PW_NIC_OK) pieces.step();
+                    }
+                    done = pieces.over();
+                    return status;
+                  });
+}
+
+pw_nic_status NicEngine::start_row(Peer& peer, nic::RemoteMemory& remote, uint64_t offset,
+                                   const std::byte* data, nic::Memory& local, const Blocks& blocks) {
+  const pw_nic_status status = peer.stream->put_strided(remote, offset, data, local, blocks, &peer.puts);
+  if (status == PW_NIC_OK) peer.puts.add(1);
+  return status;
+}
+
+pw_status NicEngine::put_word(int rank, const Word& word) {
+  return in_order(rank, {word.remote}, [word](Peer& peer, bool& done) {
+    const pw_nic_status status = peer.stream->word(word);
+    done = status == PW_NIC_OK;
+    return status;
+  });
+}
+
+std::shared_ptr<const uint64_t> NicEngine::get_word(int rank, RankMemory& remote, uint64_t offset) {
+  const auto get = [this, remote = remote.memory.get(), offset](Peer& peer, bool& done) {
+    auto* landing = reinterpret_cast<std::byte*>(scratch_word_);
+    const pw_nic_status status =
+        start(peer, Op::get, *remote, offset, landing, *scratch_, sizeof *scratch_word_, nullptr);
+    done = status == PW_NIC_OK;
+    return status;
+  };
+  if (const pw_status status = in_order(rank, {remote.memory.get()}, get); status != PW_OK)
+    throw Error(status, last_error_message());
+  return {shared_from_this(), scratch_word_};
+}
+
+// ---- marks ----
+
+Mark NicEngine::mark(int rank) {
+  const Lock lock(mutex_);
+  Peer* peer = peers_[static_cast<size_t>(rank)].get();
+  if (peer == nullptr || (peer->proofs.all_complete() && !peer->has_failed())) return 0;
+  if (!peer->proofs.wanting()) unproven_.push_back(peer);
+  const Mark mark = peer->proofs.want();
+  prove_all();
+  endpoint_.progress();  // it may be over at once
+  prove_all();
+  if (peer->proofs.reached(mark) && !peer->has_failed()) return 0;
+  progress_.wake_if_asleep();
+  return mark;
+}
+
+// A marker's get is behind all gets; where the peer answers instead, they are waited for as well.
+void NicEngine::prove(Peer& peer) {
+  Proof& proof = peer.proof;
+  if (peer.proofs.under_way()) {
+    if (!proof.over || (proof.status == PW_NIC_OK && peer.gets.under_way.load() != 0)) return;
+    if (peer.failed == PW_NIC_OK) peer.failed = proof.status;
+    peer.proofs.end();
+  }
+  if (!peer.proofs.due()) return;
+  proof.over = false;
+  peer.proofs.begin();
+  const pw_nic_status status = peer.stream->flush(&proof);
+  if (status == PW_NIC_OK) return;
+  if (status == PW_NIC_BUSY) return peer.proofs.put_off();  // to the next turn
+  if (peer.failed == PW_NIC_OK) peer.failed = status;
+  peer.proofs.give_up();
+}
+
+void NicEngine::prove_all() {
+  std::erase_if(unproven_, [this](Peer* peer) {
+    prove(*peer);
+    return !peer->proofs.wanting() || team_.lost(peer->rank);
+  });
+}
+
+bool NicEngine::reached(int rank, Mark mark) {
+  const Lock lock(mutex_);
+  return peers_[static_cast<size_t>(rank)]->proofs.reached(mark) || team_.lost(rank) ||
+         closed_.load(std::memory_order_relaxed) != 0;
+}
+
+pw_status NicEngine::outcome(int rank, Mark mark) {
+  Lock lock(mutex_);
+  Peer& peer = *peers_[static_cast<size_t>(rank)];
+  if (!peer.proofs.reached(mark)) {
+    lock.unlock();
+    if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));
+    return pw::fail(PW_CLOSED, format("peerway: this context was closed while transfers of the NIC {} with "
+                                      "rank {} were under way",
+                                      name(), rank));
+  }
+  const pw_status late = peer.backlog.outcome();
+  pw_nic_status failed = std::exchange(peer.failed, PW_NIC_OK);
+  for (Tally* tally : {&peer.puts, &peer.gets}) {  // told once, even where the proof has told it
+    const pw_nic_status of = std::exchange(tally->failed, PW_NIC_OK);
+    if (failed == PW_NIC_OK) failed = of;
+  }
+  return failed == PW_NIC_OK ? late : failure(lock, rank, failed);
+}
+
+}  // namespace pw::nic

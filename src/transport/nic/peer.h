@@ -1,0 +1,57 @@
+// What an engine has for each rank, and what is under way towards it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "progress/proofs.h"
+#include "transport/backlog.h"
+#include "transport/nic/engine.h"
+
+namespace pw::nic {
+
+/// Counts operations that are under way, and keeps the first failure. One is given to all of a kind.
+struct Tally : pw_nic_done {
+  Tally() {
+    call = [](pw_nic_done* done, pw_nic_status with) {
+      auto* tally = static_cast<Tally*>(done);
+      tally->add(-1);
+      if (with != PW_NIC_OK && tally->failed == PW_NIC_OK) tally->failed = with;
+    };
+  }
+  /// With the lock, so that counting costs no more than a store.
+  void add(int64_t by) {
+    under_way.store(under_way.load(std::memory_order_relaxed) + by, std::memory_order_release);
+  }
+  std::atomic<int64_t> under_way{0};
+  pw_nic_status failed = PW_NIC_OK;  ///< with the lock
+};
+
+/// Ends when all puts and words before it are in place.
+struct Proof : pw_nic_done {
+  Proof() {
+    call = [](pw_nic_done* done, pw_nic_status with) {
+      auto* proof = static_cast<Proof*>(done);
+      proof->status = with;
+      proof->over = true;
+    };
+  }
+  bool over = false;
+  pw_nic_status status = PW_NIC_OK;
+};
+
+struct NicEngine::Peer {
+  int rank = 0;
+  std::unique_ptr<Stream> stream;
+  Tally puts, gets;
+  Proofs proofs;
+  Proof proof;                       ///< the one under way
+  Backlog backlog;                   ///< operations that the NIC had no room for
+  pw_nic_status failed = PW_NIC_OK;  ///< of a proof
+
+  [[nodiscard]] bool has_failed() const {
+    return backlog.failed() || failed != PW_NIC_OK || puts.failed != PW_NIC_OK || gets.failed != PW_NIC_OK;
+  }
+};
+
+}  // namespace pw::nic

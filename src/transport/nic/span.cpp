@@ -1,0 +1,35 @@
+#include "transport/nic/span.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "base/status.h"
+
+namespace pw::nic {
+
+Span::Span(Region& region)
+    : told_{sizeof(pw_nic_span), region.address(), region.bytes(), PW_NIC_HOST, 0, -1, 0} {
+  if (region.device().id().kind == PW_HOST) {
+    const Export& exported = region.exported();
+    if (exported.handle != Handle::memfd) return;
+    told_.descriptor = exported.descriptor;
+    told_.descriptor_offset = exported.offset;
+    return;
+  }
+  told_.kind = static_cast<pw_nic_memory_kind>(region.device().id().kind);
+  told_.device = region.device().id().index;
+  const Allocation& allocation = region.allocation();
+  try {
+    dma_buf_ = Descriptor(region.device().dma_buf(allocation));
+  } catch (const Error& error) {  // the plugin may know another way, by the address
+    log_once(LogLevel::info, reason_of(error));
+    return;
+  }
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  told_.descriptor = dma_buf_.get();
+  told_.descriptor_offset = reinterpret_cast<uint64_t>(region.address()) -
+                            reinterpret_cast<uint64_t>(allocation.base) / page * page;  // where it begins
+}
+
+}  // namespace pw::nic

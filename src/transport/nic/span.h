@@ -1,0 +1,21 @@
+// A region as a NIC's plugin is told of it.
+#pragma once
+
+#include "base/descriptor.h"
+#include "memory/region.h"
+#include "peerway/nic.h"
+
+namespace pw::nic {
+
+/// With the file behind the memory, where there is one: of GPU memory a dma-buf, made for this.
+class Span {
+ public:
+  explicit Span(Region& region);
+  [[nodiscard]] const pw_nic_span& told() const { return told_; }
+
+ private:
+  pw_nic_span told_;
+  Descriptor dma_buf_;
+};
+
+}  // namespace pw::nic

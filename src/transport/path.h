@@ -1,0 +1,166 @@
+// A path is one way bytes can move between two regions. The operations layer asks each path whether it can
+// serve a pair (`probe`, a pure function of facts), looks up which is cheapest, and hands it the transfer.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.h"
+#include "device/shape.h"
+#include "memory/importer.h"
+#include "memory/region.h"
+#include "memory/remote.h"
+#include "progress/progress.h"
+#include "team/team.h"
+#include "transport/marks.h"
+#include "transport/raise_turn.h"
+
+namespace pw {
+
+/// What is routed. Paths carry puts and gets; a send is a plan's, which has methods of its own
+/// (plan/methods.h).
+enum class Op : uint8_t { put, get, send };
+
+/// What is known about a pair of memories before any byte moves, whatever would move it.
+struct Pair {
+  DeviceId local;
+  DeviceId remote;
+  Handle local_handle = Handle::none;
+  Handle remote_handle = Handle::none;
+  std::string remote_why_none;  ///< why the remote allocation cannot be exported
+  bool same_host = true;
+  bool same_process = false;
+  bool reachable = true;  ///< queues of the device that would do the work can reach the remote memory
+  std::string why_not_reachable;
+  bool kernels = false;  ///< that device can run copy kernels
+  std::string why_no_kernels;
+};
+
+/// A path's answer for a pair.
+struct Offer {
+  bool available = false;
+  std::string why_not;  ///< what stands in the way and what to do about it; empty when available
+  bool suited = true;   ///< false where the path is not made for such memories, and nothing here could help
+
+  static Offer yes() { return {true, {}}; }
+  static Offer hindered(std::string why) { return {false, std::move(why)}; }
+  static Offer unsuited(std::string why) { return {false, std::move(why), false}; }
+};
+
+/// One put or get, checked and joined: everything a path needs.
+struct Transfer {
+  Op op = Op::put;
+  Remote* remote = nullptr;
+  Region* local = nullptr;
+  uint64_t remote_offset = 0;  ///< of the first byte, in the remote region
+  uint64_t local_offset = 0;
+  Layout layout;  ///< put: `to` is the remote side; get: `to` is the local side
+};
+
+/// The device whose queue does the work between the two: a GPU where one is involved, the local one first.
+Device& worker(Region& local, Remote& remote);
+
+/// Waits until all that the queue was given is done. The device finishes it whether or not a peer lives.
+pw_status drain(Queue& queue);
+
+/// The copy that a transfer is, given where one queue or the CPU reaches the first bytes of both sides.
+inline Copy copy_between(const Transfer& transfer, std::byte* local, std::byte* remote) {
+  const bool put = transfer.op == Op::put;
+  return {put ? remote : local, put ? local : remote, transfer.layout};
+}
+
+/// A put or get of one run of bytes, already checked: what most small operations are, with nothing to build
+/// for it.
+struct Run {
+  Op op;
+  Remote* remote;
+  Region* local;
+  uint64_t remote_offset;
+  uint64_t local_offset;
+  uint64_t bytes;
+};
+
+/// The run as one copy by the CPU between addresses of this process: what Completes::as_copy promises.
+inline void copy_run(const Run& run) {
+  std::byte* remote = run.remote->host_address() + run.remote_offset;
+  std::byte* local = run.local->address() + run.local_offset;
+  const bool put = run.op == Op::put;
+  if (run.bytes == sizeof(uint64_t))  // a size the compiler knows is a load and a store
+    std::memcpy(put ? remote : local, put ? local : remote, sizeof(uint64_t));
+  else
+    std::memcpy(put ? remote : local, put ? local : remote, run.bytes);
+}
+
+/// What paths are built from; all of it outlives them.
+struct Surroundings {
+  Team& team;
+  ControlSegment& control;
+  Importer& importer;
+  Registry& registry;
+  Progress& progress;
+  AttachmentNumbers& attachments;
+};
+
+class Path : public Marker {
+ public:
+  enum class Completes : uint8_t {
+    later,     ///< its transfers may still be under way when start() returns
+    at_start,  ///< they are over then
+    as_copy,   ///< and a Run is what copy_run() does, for which nobody need call the path
+  };
+  explicit Path(Completes completes) : completes_(completes) {}
+  [[nodiscard]] virtual std::string_view name() const = 0;  ///< "peer/copy"
+
+  /// Whether it serves the pair. Gathers what it must know besides; the decision itself is the path's
+  /// probe(), a pure function of facts.
+  [[nodiscard]] virtual Offer offer(const Pair& pair, Region& local, Remote& remote) = 0;
+  /// Whether it works through mappings of the peer's memory, which plans and kernels use as well.
+  [[nodiscard]] virtual bool uses_mappings() const { return false; }
+  /// For paths that cut transfers into chunks: how many bytes one has from now on, as tune has measured.
+  virtual void set_chunk_bytes(uint64_t) {}
+
+  /// Makes what the first such transfer would make, so that it need not be made while a GPU waits. Throws
+  /// Error.
+  virtual void prepare(const Transfer&) {}
+
+  /// Starts the transfer. When it returns the transfer may still be under way, until a mark() is reached.
+  virtual pw_status start(const Transfer& transfer) = 0;
+
+  /// The same for one run of bytes; a path whose own cost is small against building a Transfer overrides it.
+  virtual pw_status start_run(const Run& run);
+
+  /// Whether start_and_store() can do the two as one; made ready here. Throws Error.
+  virtual bool joins(const Transfer&, Remote& /*signal*/) { return false; }
+  /// Starts the transfer, and what stores turn.total() to the signal's word once the data is visible.
+  virtual pw_status start_and_store(const Transfer&, RaiseTurn& turn);
+
+  /// Whether store() and fetch() reach the words of signals on other hosts, this one among them.
+  [[nodiscard]] virtual bool stores(const Remote& /*signal*/) const { return false; }
+  /// Of a path that stores some: why not this one, with its name.
+  [[nodiscard]] virtual std::string why_not_stores(const Remote& /*signal*/) const { return {}; }
+  /// Starts what stores the signal's word, after everything that this path started towards its owner.
+  virtual pw_status store(Remote& signal, uint64_t value);
+  /// Starts to read the signal's word, which is there once a mark is reached. One at a time. Throws Error.
+  virtual std::shared_ptr<const uint64_t> fetch(Remote& signal);
+
+  [[nodiscard]] bool completes_at_start() const { return completes_ != Completes::later; }
+  [[nodiscard]] bool copies() const { return completes_ == Completes::as_copy; }
+
+  /// Its place among the paths of its context.
+  [[nodiscard]] uint32_t number() const { return number_; }
+  void set_number(uint32_t number) { number_ = number; }
+
+ private:
+  const Completes completes_;
+  uint32_t number_ = 0;
+};
+
+/// Waits until the marks are reached. Lost ranks and a closed context end that, as failures of the marks; the
+/// deadline ends it early, with everything as it was. The outcome is the caller's to take.
+pw_status wait_for(Marks& marks, Progress& progress, uint64_t deadline_ns);
+
+}  // namespace pw

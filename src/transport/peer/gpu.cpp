@@ -1,0 +1,100 @@
+#include "transport/peer/gpu.h"
+
+#include "base/status.h"
+
+namespace pw {
+
+PeerGpu::~PeerGpu() {
+  for (auto& [where, lane] : lanes_) drain(*lane->queue);
+}
+
+Offer PeerGpu::probe(const Pair& pair) const {
+  if (pair.local.kind == PW_HOST && pair.remote.kind == PW_HOST)
+    return Offer::unsuited("there is no GPU at either end; the CPU copies (peer/shm, peer/cma)");
+  if (!pair.same_host) return Offer::unsuited("the peer is on another host");
+  if (!pair.reachable) return Offer::hindered(pair.why_not_reachable);
+  if (method_ == Method::kernel && !pair.kernels) return Offer::hindered(pair.why_no_kernels);
+  return Offer::yes();
+}
+
+PeerGpu::Lane& PeerGpu::lane(int rank, Device& device) {
+  std::lock_guard lock(mutex_);
+  auto& entry = lanes_[{rank, &device}];
+  if (entry == nullptr) {
+    entry = std::make_unique<Lane>();
+    entry->queue = device.make_queue();
+    used_.store(true, std::memory_order_release);
+  }
+  return *entry;
+}
+
+/// `give` hands the copy over to the queue.
+template <typename Give>
+pw_status PeerGpu::start(const Transfer& transfer, Give&& give) {
+  Remote& remote = *transfer.remote;
+  Region& local = *transfer.local;
+  Device& device = worker(local, remote);
+  if (local.device().id().kind == PW_HOST) local.pin_for(device);
+  Lane& lane = this->lane(remote.rank(), device);
+  const pw_status status =
+      give(*lane.queue, copy_between(transfer, local.address() + transfer.local_offset,
+                                     remote.address_on(device) + transfer.remote_offset));
+  lane.started.fetch_add(1, std::memory_order_release);
+  return status;
+}
+
+pw_status PeerGpu::start(const Transfer& transfer) {
+  return start(transfer, [&](Queue& queue, const Copy& copy) { return queue.copy(copy, method_); });
+}
+
+bool PeerGpu::joins(const Transfer& transfer, Remote& signal) {
+  return signal.word_on(worker(*transfer.local, *transfer.remote)) != nullptr;
+}
+
+pw_status PeerGpu::start_and_store(const Transfer& transfer, RaiseTurn& turn) {
+  uint64_t* word = turn.signal().word_on(worker(*transfer.local, *transfer.remote));
+  const pw_status status = start(transfer, [&](Queue& queue, const Copy& copy) {
+    return queue.copy_and_write(copy, method_, word, turn.total());
+  });
+  if (status == PW_OK) turn.made();
+  return status;
+}
+
+Mark PeerGpu::mark(int rank) {
+  if (!used_.load(std::memory_order_acquire)) return 0;
+  std::lock_guard lock(mutex_);
+  for (auto& [where, lane] : lanes_)
+    if (where.first == rank && lane->started.load(std::memory_order_acquire) > lane->complete) return 1;
+  return 0;
+}
+
+// The device finishes what it was given whether or not the peer lives, so neither a loss nor a close ends
+// this: until then it uses the memory. A queue that is idle has done all that was counted before the look.
+bool PeerGpu::reached(int rank, Mark) {
+  std::lock_guard lock(mutex_);
+  bool all = true;
+  for (auto& [where, lane] : lanes_) {
+    const uint64_t started = lane->started.load(std::memory_order_acquire);
+    if (where.first != rank || started == lane->complete.load(std::memory_order_relaxed)) continue;
+    pw_status status = PW_OK;
+    if (lane->queue->idle(status)) {
+      lane->complete.store(started, std::memory_order_relaxed);
+      if (lane->failed == PW_OK) lane->failed = status;
+      if (status != PW_OK) failure_ = last_error_message();
+    } else {
+      all = false;
+    }
+  }
+  return all;
+}
+
+pw_status PeerGpu::outcome(int rank, Mark) {
+  std::lock_guard lock(mutex_);
+  for (auto& [where, lane] : lanes_)
+    if (const pw_status failed = where.first == rank ? std::exchange(lane->failed, PW_OK) : PW_OK;
+        failed != PW_OK)
+      return fail(failed, failure_);
+  return PW_OK;
+}
+
+}  // namespace pw

@@ -1,0 +1,13 @@
+// peer: over memory of the peer that this process or its GPU reaches by itself.
+#pragma once
+
+#include "transport/transport.h"
+
+namespace pw {
+
+class PeerTransport final : public Transport {
+ public:
+  std::vector<std::unique_ptr<Path>> paths() override;
+};
+
+}  // namespace pw

@@ -1,0 +1,27 @@
+// peer/shm and peer/shm-nt: the CPU copies straight into host memory of the peer that it has mapped
+// (what pw_allocate gave). `shm` copies through the caches; `shm-nt` with non-temporal stores, which is
+// faster once the data is larger than the caches. The route table knows from which size on.
+#pragma once
+
+#include <cstdint>
+
+#include "transport/path.h"
+
+namespace pw {
+
+class PeerShm final : public Path {
+ public:
+  explicit PeerShm(bool non_temporal)
+      : Path(non_temporal ? Completes::at_start : Completes::as_copy), non_temporal_(non_temporal) {}
+  [[nodiscard]] std::string_view name() const override { return non_temporal_ ? "peer/shm-nt" : "peer/shm"; }
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return probe(pair); }
+  [[nodiscard]] static Offer probe(const Pair& pair);
+  [[nodiscard]] bool uses_mappings() const override { return true; }
+  pw_status start(const Transfer& transfer) override;
+  pw_status start_run(const Run& run) override;
+
+ private:
+  bool non_temporal_;
+};
+
+}  // namespace pw

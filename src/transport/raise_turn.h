@@ -1,0 +1,39 @@
+// A turn at a signal: while one thread has it, no other thread of this rank raises that signal. What peers
+// see is a word that holds the sum of this rank's raises, so that each raise must be stored after the one
+// before.
+#pragma once
+
+#include <mutex>
+
+#include "memory/remote.h"
+
+namespace pw {
+
+class Path;
+
+class RaiseTurn {
+ public:
+  /// Takes the turn for a raise that `by` will store; null: the CPU. Refuses one that cannot be.
+  pw_status begin(const Raise& raise, Path* by);
+
+  /// Whether the raise may be stored at once: nothing that was raised before may be overtaken.
+  [[nodiscard]] bool now() const { return now_; }
+  [[nodiscard]] Remote& signal() const { return *raise_.signal; }
+  [[nodiscard]] uint64_t total() const { return sender().raised + raise_.by; }
+  /// What stores the total has been started, so that the next may follow. Gives the turn up.
+  void made();
+
+  /// The CPU stores it.
+  void store();
+
+  /// This rank's side of the signal, whose lock the turn is.
+  [[nodiscard]] SignalSender& sender() const { return *raise_.signal->sender(); }
+
+ private:
+  Raise raise_;
+  Path* by_ = nullptr;
+  std::unique_lock<SpinLock> lock_;
+  bool now_ = false;
+};
+
+}  // namespace pw

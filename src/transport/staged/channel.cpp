@@ -1,0 +1,36 @@
+#include "transport/staged/channel.h"
+
+#include <sys/mman.h>
+
+namespace pw {
+
+void ChannelEnd::Unmap::operator()(ChannelHeader* header) const { munmap(header, kChannelBytes); }
+
+Queue& ChannelEnd::use(Device& device, const Cut& cut) {
+  queue_ = &queues_.use(device, kRingOffset + cut.ring_bytes);
+  cut_ = cut;
+  return *queue_;
+}
+
+void ChannelEnd::begin(bool fill, const Layout& layout, std::byte* first) {
+  walk_.begin(fill, layout, cut_.chunk_bytes, first, queue_);
+}
+
+bool ChannelEnd::ready() const {
+  return walk_.fills() ? passed_ - header_->drained.load(std::memory_order_acquire) < cut_.slots()
+                       : header_->filled.load(std::memory_order_acquire) > passed_;
+}
+
+std::byte* ChannelEnd::slot() const {
+  return reinterpret_cast<std::byte*>(header_.get()) + kRingOffset +
+         passed_ % cut_.slots() * cut_.chunk_bytes;
+}
+
+pw_status ChannelEnd::pass() {
+  const pw_status copied = walk_.copy(slot());
+  auto& counter = walk_.fills() ? header_->filled : header_->drained;
+  const pw_status told = queue_->write_aside(reinterpret_cast<uint64_t*>(&counter), ++passed_);
+  return copied != PW_OK ? copied : told;
+}
+
+}  // namespace pw

@@ -1,0 +1,65 @@
+#include "transport/staged/chunks.h"
+
+#include "base/status.h"
+#include "transport/path.h"
+
+namespace pw {
+namespace {
+
+// Between a chunk, which is dense, and its place in memory, which is the `to` side of the layout when the
+// ring is emptied into a put's target or a get's, and the `from` side when it is filled.
+Copy copy_of(const Chunk& chunk, std::byte* slot, std::byte* first, bool fill) {
+  const Strides dense = dense_strides(chunk.layout.shape);
+  if (fill) return {slot, first + chunk.from_offset, {chunk.layout.shape, dense, chunk.layout.from}};
+  return {first + chunk.to_offset, slot, {chunk.layout.shape, chunk.layout.to, dense}};
+}
+
+}  // namespace
+
+RingQueues::~RingQueues() {
+  for (auto& [device, lane] : lanes_) {
+    if (lane.queue != nullptr) pw::drain(*lane.queue);
+    if (lane.pinned > 0) device->unpin(ring_);
+  }
+}
+
+Queue& RingQueues::use(Device& device, uint64_t bytes) {
+  Lane& lane = lanes_[&device];
+  if (in_use_ != lane.queue.get() || lane.pinned < bytes)
+    if (const pw_status status = drain(); status != PW_OK) {
+      in_use_ = nullptr;  // it has ended, and its failure is told once
+      throw Error(status, last_error_message());
+    }
+  pin(device, lane, bytes);
+  if (lane.queue == nullptr) lane.queue = device.make_queue();
+  in_use_ = lane.queue.get();
+  return *in_use_;
+}
+
+void RingQueues::pin(Device& device, Lane& lane, uint64_t bytes) {
+  if (lane.pinned >= bytes) return;
+  if (lane.pinned > 0) device.unpin(ring_);
+  lane.pinned = 0;
+  device.pin(ring_, bytes);
+  lane.pinned = bytes;
+}
+
+pw_status RingQueues::drain() { return in_use_ != nullptr ? pw::drain(*in_use_) : PW_OK; }
+
+void ChunkWalk::begin(bool fill, const Layout& layout, uint64_t chunk_bytes, std::byte* first, Queue* queue) {
+  fill_ = fill;
+  first_ = first;
+  queue_ = queue;
+  cursor_ = ChunkCursor(layout, chunk_bytes);
+  has_chunk_ = cursor_.next(chunk_);
+}
+
+pw_status ChunkWalk::copy(std::byte* slot) {
+  pw_status status = PW_OK;
+  if (first_ != nullptr) status = queue_->copy(copy_of(chunk_, slot, first_, fill_), Method::engine);
+  if (status != PW_OK) first_ = nullptr;
+  has_chunk_ = cursor_.next(chunk_);
+  return status;
+}
+
+}  // namespace pw

@@ -1,0 +1,183 @@
+#include "transport/staged/initiator.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/format.h"
+#include "base/status.h"
+#include "device/host/host.h"
+#include "transport/staged/service.h"
+
+namespace pw {
+namespace {
+
+constexpr uint64_t kLeastPinned = uint64_t{2} << 20;
+
+bool by_gpu_of(const Transfer& transfer) {
+  return transfer.local->device().id().kind != PW_HOST || transfer.remote->key.device.kind != PW_HOST;
+}
+
+// A GPU's part of the ring is pinned, and so is in memory whether used or not: no more than keeps both ends
+// at work. Of a ring that only CPUs use, just what they touch is in memory.
+Cut cut_for(const Transfer& transfer, uint64_t chunk_bytes) {
+  return {chunk_bytes,
+          by_gpu_of(transfer) ? std::clamp(4 * chunk_bytes, kLeastPinned, kRingBytes) : kRingBytes};
+}
+
+Mailbox& mailbox_of(Control& target, int initiator) {
+  return target.mailbox[static_cast<uint32_t>(initiator) % kMailboxes];
+}
+
+void* map_ring(const Descriptor& memfd) {
+  void* address = mmap(nullptr, kChannelBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
+  if (address == MAP_FAILED)
+    throw Error(PW_NO_MEMORY, "peerway: mapping a staging channel" + errno_text(errno));
+  return address;
+}
+
+}  // namespace
+
+StagingInitiator::StagingInitiator(const Surroundings& surroundings, int target,
+                                   std::atomic<uint64_t>& waiting, const std::atomic<uint64_t>& chunk_bytes)
+    : TransferQueue(target, surroundings.progress, waiting),
+      surroundings_(surroundings),
+      target_(surroundings.importer.control(target)),
+      memfd_(make_memfd("peerway-staging", kChannelBytes)),
+      bell_(surroundings.importer.process(target), target_->bell.load(std::memory_order_acquire),
+            target_->bell_identity),
+      chunk_bytes_(chunk_bytes),
+      end_(map_ring(memfd_)) {}
+
+StagingInitiator::~StagingInitiator() {
+  if (surroundings_.control.mine()) end_.header().left.store(1, std::memory_order_release);
+}
+
+// ---- the channel ----
+
+// Asks the target to serve the channel.
+void StagingInitiator::announce() {
+  if (announced_) return;
+  const int own_rank = surroundings_.team.rank();
+  Mailbox& mailbox = mailbox_of(*target_, own_rank);
+  mailbox.rank.store(own_rank, std::memory_order_relaxed);
+  mailbox.identity.store(memfd_identity(memfd_.get()), std::memory_order_relaxed);
+  mailbox.refused.store(PW_OK, std::memory_order_relaxed);
+  mailbox.descriptor.store(memfd_.get() + 1, std::memory_order_release);
+  ring(*target_, bell_);
+  announced_ = true;
+}
+
+pw_status StagingInitiator::refused() {
+  if (attached()) return PW_OK;
+  const Mailbox& mailbox = mailbox_of(*target_, surroundings_.team.rank());
+  const auto status = static_cast<pw_status>(mailbox.refused.load(std::memory_order_acquire));
+  if (status == PW_OK) return PW_OK;
+  announced_ = false;
+  return fail(status,
+              format("peerway: rank {} cannot serve a staging channel; its log (PEERWAY_LOG) says why, "
+                     "most often that it has no descriptor left (ulimit -n)",
+                     rank_));
+}
+
+void StagingInitiator::prepare(const Transfer& transfer) {
+  std::unique_lock lock(mutex_);
+  if (ended()) return;  // start() tells
+  announce();
+  lock.unlock();
+  const Mailbox& mailbox = mailbox_of(*target_, surroundings_.team.rank());
+  const pw_status status = surroundings_.progress.wait(
+      {surroundings_.team, rank_, deadline_after(config_number("timeout")), "a staging channel"}, nullptr,
+      [&] { return attached() || over() || mailbox.refused.load(std::memory_order_acquire) != PW_OK; },
+      Wakes::always);
+  if (status != PW_OK) throw Error(status, last_error_message());
+  lock.lock();
+  if (const pw_status no = refused(); no != PW_OK) throw Error(no, last_error_message());
+  if (attached() && empty() && cut_ring(transfer)) end_.use(transfer.local->device(), cut_);
+}
+
+bool StagingInitiator::over() const {
+  return target_->closed.load(std::memory_order_relaxed) != 0 ||
+         surroundings_.control.control().closed.load(std::memory_order_relaxed) != 0 ||
+         surroundings_.team.lost(rank_);
+}
+
+pw_status StagingInitiator::why_over() {
+  if (surroundings_.team.lost(rank_))
+    return fail(PW_PEER_LOST, "peerway: " + surroundings_.team.describe_loss(rank_));
+  if (surroundings_.control.control().closed.load(std::memory_order_relaxed) != 0)
+    return fail(PW_CLOSED, "peerway: this context was closed while waiting for staged transfers to complete");
+  return fail(
+      PW_CLOSED,
+      format("peerway: rank {} closed its context while this rank had staged transfers with it; let it "
+             "wait for all ranks (a barrier) before it closes",
+             rank_));
+}
+
+pw_status StagingInitiator::outcome_there() {
+  return tell_failure(end_.header().failed.load(std::memory_order_acquire), told_, rank_);
+}
+
+// ---- transfers ----
+
+pw_status StagingInitiator::go_on(Waiting& next, bool& done) {
+  if (!next.posted && !post(next)) return PW_OK;
+  while (end_.has_chunk()) {
+    if (!end_.ready()) return PW_OK;
+    if (const pw_status status = end_.pass(); status != PW_OK) return status;
+  }
+  // The chunks of a get are drained by this rank's queue, which nobody else sees.
+  pw_status status = PW_OK;
+  done = next.transfer.op == Op::put || next.given_up || end_.queue().idle(status);
+  return status;
+}
+
+bool StagingInitiator::post(Waiting& next) {
+  const Transfer& transfer = next.transfer;
+  announce();
+  if (by_gpu_of(transfer)) by_gpu_.store(true, std::memory_order_relaxed);
+  const uint64_t under_way = posted_ - end_.header().completed.load(std::memory_order_acquire);
+  if (!attached() || under_way == kRequests) return false;
+  if (!next.given_up) {
+    if (!cut_ring(transfer)) return false;
+    end_.use(transfer.local->device(), cut_);  // what this throws must come before the target is asked
+  }
+  write(end_.header().request[posted_ % kRequests], next);
+  end_.header().requested.store(++posted_, std::memory_order_release);
+  ring(*target_, bell_);
+  next.posted = true;
+  if (!next.given_up)
+    end_.begin(transfer.op == Op::put, transfer.layout, transfer.local->address() + transfer.local_offset);
+  return true;
+}
+
+// Cuts the ring as is wanted, once nothing of the old cut is in use.
+bool StagingInitiator::cut_ring(const Transfer& transfer) {
+  const Cut wanted = cut_for(transfer, chunk_bytes_.load(std::memory_order_relaxed));
+  if (cut_ == wanted) return true;
+  if (end_.header().drained.load(std::memory_order_acquire) != end_.passed()) return false;
+  cut_ = wanted;
+  return true;
+}
+
+void StagingInitiator::write(PostedRequest& posted, const Waiting& next) const {
+  posted.request = request_for(next.transfer);
+  if (next.given_up) posted.request.layout = contiguous_layout(0);
+  posted.cut = cut_;
+  posted.raise = next.signal != nullptr;
+  if (next.signal == nullptr) return;
+  posted.word = static_cast<uint32_t>(next.signal->word() - target_->signal);
+  posted.raised = next.total;
+  posted.signal_slot = next.signal->key.slot;
+  posted.signal_generation = next.signal->key.generation;
+}
+
+void StagingInitiator::leave_memory() {
+  end_.drain();
+  end_.leave_memory();
+  end_.header().abandoned.store(posted_, std::memory_order_release);
+}
+
+}  // namespace pw

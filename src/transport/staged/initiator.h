@@ -1,0 +1,61 @@
+// The initiator's half of the staged transfers with one target, over a ring in shared memory.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "base/descriptor.h"
+#include "transport/staged/channel.h"
+#include "transport/transfer_queue.h"
+
+namespace pw {
+
+class StagingInitiator final : public TransferQueue {
+ public:
+  /// Makes the ring; the target is asked to serve it with the first transfer. Chunks have `chunk_bytes` at
+  /// the time of a transfer's start. Throws Error.
+  StagingInitiator(const Surroundings& surroundings, int target, std::atomic<uint64_t>& waiting,
+                   const std::atomic<uint64_t>& chunk_bytes);
+  ~StagingInitiator() override;
+
+  /// Waits until the target serves the ring, and pins it for the device of such a transfer. Throws Error.
+  void prepare(const Transfer& transfer);
+
+  /// Memory of a GPU has passed the ring: a GPU writes its counters, and wakes nobody.
+  [[nodiscard]] bool by_gpu() const { return by_gpu_.load(std::memory_order_relaxed); }
+
+ private:
+  pw_status go_on(Waiting& next, bool& done) override;
+  void leave_memory() override;
+  void drain() override { end_.drain(); }
+  pw_status refused() override;
+  void blocked() override { end_.header().initiator_waits.store(1, std::memory_order_seq_cst); }
+  [[nodiscard]] uint64_t chunks() const override { return end_.passed(); }
+  [[nodiscard]] bool over() const override;
+  pw_status why_over() override;
+  [[nodiscard]] bool served(uint64_t count) const override {
+    return end_.header().completed.load(std::memory_order_acquire) >= count;
+  }
+  pw_status outcome_there() override;
+
+  void announce();
+  [[nodiscard]] bool attached() const { return end_.header().attached.load(std::memory_order_acquire) != 0; }
+  bool post(Waiting& next);
+  bool cut_ring(const Transfer& transfer);
+  void write(PostedRequest& posted, const Waiting& next) const;
+
+  const Surroundings surroundings_;
+  const std::shared_ptr<Control> target_;
+  const Descriptor memfd_;
+  const Bell bell_;  ///< the target's
+  const std::atomic<uint64_t>& chunk_bytes_;
+
+  ChannelEnd end_;
+  bool announced_ = false;
+  uint64_t posted_ = 0;            ///< requests
+  Cut cut_;                        ///< how the ring is cut
+  std::atomic<uint64_t> told_{0};  ///< failures of the target
+  std::atomic<bool> by_gpu_{false};
+};
+
+}  // namespace pw

@@ -1,0 +1,206 @@
+#include "transport/staged/service.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/reason.h"
+#include "base/status.h"
+#include "device/host/host.h"
+
+namespace pw {
+
+struct StagingService::Served {
+  Served(int from, int process, std::shared_ptr<Control> control, void* mapped)
+      : rank(from),
+        end(mapped),
+        initiator(std::move(control)),
+        bell(process, initiator->bell.load(std::memory_order_acquire), initiator->bell_identity) {}
+
+  const int rank;
+  ChannelEnd end;
+  const std::shared_ptr<Control> initiator;  ///< whose threads wait for this end
+  const Bell bell;                           ///< its
+  uint64_t taken = 0;                        ///< requests
+  uint64_t failures = 0;
+  bool busy = false;  ///< a request is under way:
+  PostedRequest posted{};
+  Target target;
+
+  [[nodiscard]] bool pending() const {
+    return busy || end.header().requested.load(std::memory_order_acquire) != taken;
+  }
+};
+
+namespace {
+
+// Whatever the initiator wrote, chunks stay inside the ring.
+Cut sound(const Cut& posted) {
+  const uint64_t chunk_bytes = std::clamp<uint64_t>(posted.chunk_bytes, 1, kRingBytes);
+  return {chunk_bytes, std::clamp(posted.ring_bytes, chunk_bytes, kRingBytes)};
+}
+
+}  // namespace
+
+void ring(Control& control, const Bell& bell) {
+  control.doorbell.fetch_add(1, std::memory_order_seq_cst);
+  if (control.watchers.load(std::memory_order_seq_cst) == 0) bell.ring();
+}
+
+StagingService::StagingService(Team& team, ControlSegment& control, Importer& importer, Registry& registry)
+    : team_(team), control_(control), importer_(importer), registry_(registry) {}
+
+StagingService::~StagingService() = default;
+
+bool StagingService::rung() const {
+  return control_.control().doorbell.load(std::memory_order_seq_cst) != seen_.load(std::memory_order_relaxed);
+}
+
+// Peers ring for requests; for the chunks of a request that is under way nobody does.
+Armed StagingService::arm(bool) {
+  if (rung()) return {-1, 0};
+  std::lock_guard lock(mutex_);
+  std::erase_if(served_, [&](const auto& entry) { return team_.lost(entry.first); });
+  if (!busy_.load(std::memory_order_relaxed)) return {};
+  return {-1, control_.waiting()->nap_ns(Wakes::perhaps, now_ns() - moved_ns_)};
+}
+
+bool StagingService::turn() {
+  if (!has_work()) return false;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() && serve_all();
+}
+
+// ---- with the lock ----
+
+bool StagingService::serve_all() {
+  const uint32_t rung = control_.control().doorbell.load(std::memory_order_seq_cst);
+  if (rung != seen_.load(std::memory_order_relaxed)) attach();
+  bool moved = false, busy = false;
+  for (auto entry = served_.begin(); entry != served_.end();) {
+    Served& served = *entry->second;
+    const bool left = served.end.header().left.load(std::memory_order_acquire) != 0 && !served.pending();
+    if (left || team_.lost(served.rank)) {
+      entry = served_.erase(entry);
+      continue;
+    }
+    moved |= step(served);
+    busy |= served.pending();
+    ++entry;
+  }
+  seen_.store(rung, std::memory_order_relaxed);
+  busy_.store(busy, std::memory_order_relaxed);
+  if (moved) moved_ns_ = now_ns();
+  return moved;
+}
+
+void StagingService::attach() {
+  Control& control = control_.control();
+  const int mailboxes = std::min<int>(team_.size(), kMailboxes);
+  for (int i = 0; i < mailboxes; ++i) {
+    Mailbox& mailbox = control.mailbox[i];
+    const int32_t announced = mailbox.descriptor.load(std::memory_order_acquire);
+    if (announced == 0) continue;
+    mailbox.descriptor.store(0, std::memory_order_relaxed);
+    const int rank = mailbox.rank.load(std::memory_order_relaxed);
+    const uint64_t identity = mailbox.identity.load(std::memory_order_relaxed);
+    if (rank < 0 || rank >= team_.size()) continue;
+    try {
+      const int process = importer_.process(rank);
+      auto initiator = importer_.control(rank);
+      if (initiator == nullptr) continue;  // on another host
+      auto served = std::make_unique<Served>(
+          rank, process, std::move(initiator),
+          map_memfd_of(process, announced - 1, identity, kChannelBytes, "a staging channel"));
+      served->end.header().attached.store(1, std::memory_order_release);
+      wake(served->initiator->sleepers);
+      served_[rank] = std::move(served);
+    } catch (const Error& error) {
+      log(LogLevel::warning,
+          format("cannot serve the staging channel of rank {}: {}", rank, reason_of(error)));
+      mailbox.refused.store(error.status(), std::memory_order_release);
+    }
+  }
+}
+
+bool StagingService::take_request(Served& served) {
+  const ChannelHeader& header = served.end.header();
+  if (header.requested.load(std::memory_order_acquire) == served.taken) return false;
+  served.busy = true;
+  served.posted = header.request[served.taken % kRequests];
+  const StagedRequest& request = served.posted.request;
+  const Cut cut = sound(served.posted.cut);
+  Target& target = served.target = Target(request, registry_);
+  try {
+    served.end.use(target.status() == PW_OK ? target.device() : host_device(), cut);
+  } catch (const Error& error) {
+    log(LogLevel::warning, error.what());
+    target.set_status(error.status());
+    served.end.use(host_device(), cut);
+  }
+  // A request that failed passes its chunks all the same, so that the initiator does not wait.
+  std::byte* first = target.status() == PW_OK ? target.address() : nullptr;
+  served.end.begin(request.op == Op::get, request.layout, first);
+  return true;
+}
+
+bool StagingService::step(Served& served) {
+  if (!served.busy && !take_request(served)) return false;
+  ChannelEnd& end = served.end;
+  if (served.target.wanted_back()) {
+    end.drain();
+    end.leave_memory();
+    served.target.let_go();
+  }
+  if (!end.has_chunk())
+    finish_request(served);
+  else if (!end.ready())
+    return false;
+  else if (const pw_status status = end.pass(); status != PW_OK)
+    served.target.set_status(status);
+  tell(served);
+  return true;
+}
+
+// The initiator's threads may sleep until something has moved, and its progress thread, too.
+void StagingService::tell(Served& served) {
+  wake(served.initiator->sleepers);
+  ChannelHeader& header = served.end.header();
+  if (header.initiator_waits.load(std::memory_order_seq_cst) != 0) {
+    header.initiator_waits.store(0, std::memory_order_relaxed);
+    ring(*served.initiator, served.bell);
+  }
+}
+
+void StagingService::raise(Served& served) {
+  const PostedRequest& posted = served.posted;
+  Control& control = control_.control();
+  if (posted.word >= kSignalWords || posted.signal_slot >= kRegionSlots ||
+      control.generation[posted.signal_slot].load(std::memory_order_acquire) != posted.signal_generation)
+    return served.target.set_status(PW_STALE_KEY);  // the word may count for another signal by now
+  try {
+    Device& device = served.target.device();
+    if (device.id().kind != PW_HOST) importer_.pin_control(team_.rank(), device);
+    served.target.set_status(
+        served.end.queue().write(reinterpret_cast<uint64_t*>(&control.signal[posted.word]), posted.raised));
+    control_.waiting()->wake();
+  } catch (const Error& error) {
+    log(LogLevel::warning, error.what());
+    served.target.set_status(error.status());
+  }
+}
+
+void StagingService::finish_request(Served& served) {
+  ChannelHeader& header = served.end.header();
+  if (header.abandoned.load(std::memory_order_acquire) == served.taken + 1)
+    served.target.set_status(PW_STALE_KEY);
+  if (served.target.status() == PW_OK && served.posted.raise) raise(served);
+  if (served.target.status() != PW_OK)
+    header.failed.store(failure_word(++served.failures, served.target.status()), std::memory_order_release);
+  served.end.queue().write(reinterpret_cast<uint64_t*>(&header.completed), ++served.taken);
+  served.busy = false;
+  served.target = {};
+}
+
+}  // namespace pw

@@ -1,0 +1,65 @@
+// staged: through bounce buffers in shared host memory, pipelined. The initiator copies chunk after chunk
+// into (or out of) a ring, the target's staging service does the other half. It needs nothing of either
+// memory, so it serves every pair on one host, also memory that cannot be exported; and it moves a share of
+// large transfers over PCIe while another path moves the rest over NVLink.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "transport/staged/initiator.h"
+
+namespace pw {
+
+class Staged final : public Path, public Source {
+ public:
+  explicit Staged(Surroundings surroundings);
+  [[nodiscard]] std::string_view name() const override { return "staged"; }
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override { return probe(pair); }
+  [[nodiscard]] static Offer probe(const Pair& pair);
+  void prepare(const Transfer& transfer) override { towards(transfer.remote->rank()).prepare(transfer); }
+  pw_status start(const Transfer& transfer) override {
+    return towards(transfer.remote->rank()).start(transfer, nullptr);
+  }
+  bool joins(const Transfer&, Remote& signal) override { return signal.word() != nullptr; }
+  pw_status start_and_store(const Transfer& transfer, RaiseTurn& turn) override {
+    return towards(transfer.remote->rank()).start(transfer, &turn);
+  }
+  Mark mark(int rank) override;
+  bool reached(int rank, Mark mark) override { return known(rank)->reached(mark); }
+  pw_status outcome(int rank, Mark mark) override { return known(rank)->outcome(mark); }
+  [[nodiscard]] Source* source() override { return this; }
+  /// The target's service wakes this rank; a GPU does not.
+  [[nodiscard]] Wakes wakes(int rank) override {
+    return known(rank)->by_gpu() ? Wakes::perhaps : Wakes::always;
+  }
+
+  bool turn() override;
+  Armed arm(bool sleepers) override;
+  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] bool has_work() const override { return waiting_.load(std::memory_order_acquire) > 0; }
+
+  /// Bytes of a chunk for what is started from now on; a multiple of 4096, at most kLargestChunk. Measured by
+  /// tune.
+  void set_chunk_bytes(uint64_t bytes) override;
+  static constexpr uint64_t kLargestChunk = kRingBytes / 4;
+
+ private:
+  StagingInitiator& towards(int rank);  ///< made at the first transfer; throws Error
+  [[nodiscard]] StagingInitiator* known(int rank) const {
+    return by_rank_[static_cast<size_t>(rank)].load(std::memory_order_acquire);
+  }
+
+  Surroundings surroundings_;
+  std::atomic<uint64_t> chunk_bytes_;
+  std::atomic<uint64_t> waiting_{0};      ///< transfers in the queues of all
+  std::atomic<uint64_t> happened_ns_{0};  ///< when one of them went on last
+  std::vector<std::atomic<StagingInitiator*>> by_rank_;
+  std::mutex making_;  ///< of what follows
+  std::vector<std::unique_ptr<StagingInitiator>> all_;
+};
+
+}  // namespace pw

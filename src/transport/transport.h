@@ -1,0 +1,46 @@
+// A transport: one way to reach the memory of other ranks, by mappings, bounce buffers or a network. It is
+// made with a context, tells the other ranks of itself, puts into keys what they need, and offers paths.
+// Nothing above knows a transport by its type or its name; the list of them is in transports.cpp.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/bytes.h"
+#include "transport/path.h"
+
+namespace pw {
+
+/// What a rank takes to hold for all when it opens its transports.
+struct Together {
+  bool several_hosts = false;
+  bool wanted = false;  ///< some rank wants this transport
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  /// Its paths, in order of preference where nothing was measured. Called once, first.
+  virtual std::vector<std::unique_ptr<Path>> paths() = 0;
+
+  /// Whether this rank wants it on all ranks; `named`: its settings or its route table name one of the paths.
+  [[nodiscard]] virtual bool wanted(bool /*named*/) const { return false; }
+
+  /// Opens it, if it is to be, and returns what the other ranks are to know, also where it is not open.
+  /// Called again where the ranks turn out to be otherwise; what is open then stays open. Throws Error where
+  /// this rank was told to use it, and cannot: then no rank gets its context.
+  virtual Bytes open(const Together&) { return {}; }
+
+  /// What the ranks said, by rank.
+  virtual void meet(const std::vector<Bytes>& /*ranks*/) {}
+
+  /// Adds what peers need to reach the region by it, or the words of this rank's signals.
+  virtual void attach(Key&, Region&) {}
+  virtual void attach_signals(Key&) {}
+};
+
+/// The transports of this build, in order of preference where nothing was measured.
+std::vector<std::unique_ptr<Transport>> make_transports(const Surroundings& surroundings);
+
+}  // namespace pw

@@ -1,0 +1,35 @@
+// ucx/direct: UCX's own put and get on the memory itself, whichever device it is on; with GPUDirect RDMA
+// where the fabric has it. The way to other hosts.
+#pragma once
+
+#include "transport/path.h"
+#include "transport/ucx/ucx.h"
+
+namespace pw {
+
+class UcxDirect final : public Path {
+ public:
+  explicit UcxDirect(ucx::Ucx& ucx) : Path(Completes::later), ucx_(ucx) {}
+  [[nodiscard]] std::string_view name() const override { return "ucx/direct"; }
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote& remote) override {
+    return probe(pair, ucx_.facts(pair, remote));
+  }
+  [[nodiscard]] static Offer probe(const Pair& pair, const ucx::Facts& facts);
+  void prepare(const Transfer& transfer) override;
+  pw_status start(const Transfer& transfer) override;
+  Mark mark(int rank) override { return ucx_.engine() == nullptr ? 0 : ucx_.engine()->mark(rank); }
+  bool reached(int rank, Mark mark) override { return ucx_.engine()->reached(rank, mark); }
+  pw_status outcome(int rank, Mark mark) override { return ucx_.engine()->outcome(rank, mark); }
+  [[nodiscard]] Source* source() override { return ucx_.engine(); }
+  [[nodiscard]] bool stores(const Remote& signal) const override { return ucx_.stores(signal); }
+  [[nodiscard]] std::string why_not_stores(const Remote& signal) const override {
+    return "UCX: " + ucx_.facts({}, signal).why_not;
+  }
+  pw_status store(Remote& signal, uint64_t value) override;
+  std::shared_ptr<const uint64_t> fetch(Remote& signal) override;
+
+ private:
+  ucx::Ucx& ucx_;
+};
+
+}  // namespace pw

@@ -1,0 +1,252 @@
+#include "transport/ucx/engine.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "device/kinds.h"
+#include "transport/ucx/peer.h"
+#include "transport/ucx/wait.h"
+
+namespace pw::ucx {
+
+using namespace ucp_abi;
+
+namespace {
+
+// The kinds of device by whose name UCX has a kind of memory, among those of the mask.
+uint32_t kinds_of(uint64_t memory_types, const char* const* names) {
+  uint32_t found = 0;
+  if (names == nullptr) return found;
+  const auto kinds = device_kinds();
+  for (int type = 0; type < 64; ++type)
+    for (size_t kind = 0; kind < kinds.size(); ++kind)
+      if ((memory_types >> type & 1) != 0 && kinds[kind].name == names[type]) found |= 1u << kind;
+  return found;
+}
+
+}  // namespace
+
+UcxEngine::UcxEngine(const Library& library, Team& team, const std::atomic<uint32_t>& closed,
+                     Progress& progress)
+    : library_(library),
+      team_(team),
+      closed_(closed),
+      progress_(progress),
+      peers_(static_cast<size_t>(team.size())) {
+  try {
+    open();
+  } catch (...) {
+    if (worker_ != nullptr) library_.ucp_worker_destroy(worker_);
+    if (copied_ != 0) library_.ucp_dt_destroy(copied_);
+    if (context_ != nullptr) library_.ucp_cleanup(context_);
+    throw;
+  }
+}
+
+void UcxEngine::open() {
+  const auto check = [&](ucs_status_t status, const char* what) {
+    if (status != UCS_OK)
+      throw Error(PW_UNAVAILABLE,
+                  format("peerway: UCX {} ({}) could not {}: {}; `ucx_info -d` shows what it finds, UCX_TLS "
+                         "and UCX_NET_DEVICES restrict it",
+                         library_.version, library_.path, what, text_of(library_, status)));
+  };
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
+  params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.estimated_num_eps = static_cast<size_t>(team_.size());
+  check(library_.ucp_init_version(1, 13, &params, nullptr, &context_), "start");
+  ucp_context_attr_t context{};
+  context.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  check(library_.ucp_context_query(context_, &context), "say which memory it sees");
+  memory_kinds_ = kinds_of(context.memory_types, library_.memory_types);
+  ucp_worker_params_t how{};
+  how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  how.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  check(library_.ucp_worker_create(context_, &how, &worker_), "make a worker");
+  ucp_am_handler_param_t messages{};
+  messages.field_mask =
+      UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  messages.cb = on_message;
+  messages.arg = this;
+  check(library_.ucp_worker_set_am_recv_handler(worker_, &messages), "listen to messages");
+  messages.id = kOperations;
+  messages.cb = on_part;
+  check(library_.ucp_worker_set_am_recv_handler(worker_, &messages), "listen to operations");
+  check(let_ucx_copy(), "describe messages");
+  check(library_.ucp_worker_get_efd(worker_, &event_), "make its events waitable");
+  ucp_worker_attr_t worker{};
+  worker.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS;
+  check(library_.ucp_worker_query(worker_, &worker), "give its address");
+  const auto* bytes = reinterpret_cast<const std::byte*>(worker.address);
+  address_.assign(bytes, bytes + worker.address_length);
+  library_.ucp_worker_release_address(worker_, worker.address);
+}
+
+void UcxEngine::set_addresses(std::function<Bytes(int)> address_of) {
+  {
+    Lock lock(mutex_);
+    address_of_ = std::move(address_of);
+  }
+  losses_ = team_.on_loss([this](int) {
+    lost_.store(true);
+    progress_.wake();
+  });
+}
+
+UcxEngine::~UcxEngine() {
+  losses_.reset();
+  Lock lock(mutex_);
+  for (auto& peer : peers_)
+    if (peer != nullptr)
+      peer->failed() || team_.lost(peer->rank) ? peer->close_broken() : peer->close_orderly();
+  for (ucp_mem_h memory : abandoned_) library_.ucp_mem_unmap(context_, memory);
+  library_.ucp_worker_destroy(worker_);
+  if (copied_ != 0) library_.ucp_dt_destroy(copied_);
+  library_.ucp_cleanup(context_);
+}
+
+void UcxEngine::keep(std::shared_ptr<void> memory) {
+  Lock lock(mutex_);
+  kept_.push_back(std::move(memory));
+}
+
+// ---- progress ----
+
+// UCX closes a broken connection in one turn and calls its error handler in a later one. A send in between
+// ends the process ("Fatal: unexpected error: Endpoint timeout", seen with UCX 1.22), so what is to be told
+// is told first.
+void UcxEngine::hear(const Peer& peer) {
+  constexpr int kMostTurns = 16;
+  if (peer.by_messages) return;
+  for (int turns = 0; turns < kMostTurns && library_.ucp_worker_progress(worker_) > 0; ++turns) {
+  }
+}
+
+unsigned UcxEngine::advance() {
+  const unsigned done = library_.ucp_worker_progress(worker_);
+  if (lost_.exchange(false, std::memory_order_relaxed)) {
+    for (auto& peer : peers_)
+      if (peer != nullptr && team_.lost(peer->rank)) broken_ |= peer->fail(UCS_ERR_CONNECTION_RESET);
+  }
+  if (broken_) close_broken();
+  if (std::exchange(answers_due_, false))
+    for (auto& peer : peers_)
+      if (peer != nullptr) answer(*peer);
+  if (std::exchange(words_ready_, false))
+    for (auto& peer : peers_)
+      if (peer != nullptr) send_words(*peer);
+  if (!crammed_.empty()) resume_all();
+  if (!unproven_.empty()) prove_all();
+  return done;
+}
+
+// A broken connection is closed by force, so that UCX gives back what was under way on it.
+void UcxEngine::close_broken() {
+  broken_ = false;
+  for (auto& peer : peers_)
+    if (peer != nullptr && peer->failed()) peer->close_broken();
+}
+
+bool UcxEngine::turn() {
+  const Lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() && advance() > 0;
+}
+
+Armed UcxEngine::arm(bool) {
+  constexpr uint64_t kTimers = 1'000'000'000;  // ns: UCX has timers of its own to look after
+  const Lock lock(mutex_);
+  return library_.ucp_worker_arm(worker_) == UCS_ERR_BUSY ? Armed{-1, 0} : Armed{event_, kTimers};
+}
+
+// ---- connections ----
+
+UcxEngine::Peer& UcxEngine::connect(int rank) {
+  Peer& peer = peer_of(rank);
+  if (peer.connected) return peer;
+  ucp_ep_params_t params{};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  const Bytes address = address_of_(rank);
+  params.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  params.err_handler = {on_error, &peer};
+  const ucs_status_t status = library_.ucp_ep_create(worker_, &params, &peer.endpoint);
+  if (status != UCS_OK)
+    throw Error(PW_UNAVAILABLE,
+                format("peerway: UCX {} found no way to rank {}: {}; both ends need a transport in common "
+                       "(`ucx_info -d`, UCX_TLS, UCX_NET_DEVICES)",
+                       library_.version, rank, text_of(library_, status)));
+  peer.connected = true;
+  peer.by_messages = !reaches_memory(peer.endpoint);
+  return peer;
+}
+
+UcxEngine::Peer& UcxEngine::peer_of(int rank) {
+  auto& entry = peers_[static_cast<size_t>(rank)];
+  if (entry == nullptr) entry = std::make_unique<Peer>(*this, rank);
+  return *entry;
+}
+
+// UCX does not say whether it emulates remote access on a connection. It does where all of the connection's
+// transports only send; it names them as "lane[0]:  1:tcp/eth0.0 md[1] ...".
+bool UcxEngine::reaches_memory(ucp_ep_h endpoint) const {
+  constexpr std::string_view kOnlySend[] = {"tcp", "ud_", "srd", "cuda_", "gdr_copy", "rocm_", "ze_"};
+  char* text = nullptr;
+  size_t length = 0;
+  FILE* out = open_memstream(&text, &length);
+  if (out == nullptr) return false;
+  library_.ucp_ep_print_info(endpoint, out);
+  fclose(out);
+  const std::unique_ptr<char, decltype(&std::free)> owner(text, std::free);
+  std::string_view left(text, length);
+  for (size_t lane = 0; (lane = left.find("lane[")) != std::string_view::npos;) {
+    left.remove_prefix(lane + 5);
+    const std::string_view line = left.substr(0, left.find('\n'));
+    const size_t slash = line.find('/');
+    const size_t name = slash == std::string_view::npos ? slash : line.rfind(':', slash);
+    if (name == std::string_view::npos) continue;
+    const std::string_view transport = line.substr(name + 1, slash - name - 1);
+    if (std::ranges::none_of(kOnlySend, [&](std::string_view start) { return transport.starts_with(start); }))
+      return true;
+  }
+  return false;
+}
+
+bool UcxEngine::by_messages(int rank) {
+  Lock lock(mutex_);
+  return connect(rank).by_messages;
+}
+
+void UcxEngine::on_error(void* argument, ucp_ep_h, ucs_status_t status) {
+  Peer& peer = *static_cast<Peer*>(argument);
+  peer.engine.broken_ |= peer.fail(status);
+}
+
+bool UcxEngine::failed(int rank) {
+  if (failures_.load(std::memory_order_relaxed) == 0) return false;
+  Lock lock(mutex_);
+  const auto& peer = peers_[static_cast<size_t>(rank)];
+  return peer != nullptr && peer->failed();
+}
+
+pw_status UcxEngine::failure(int rank) {
+  Lock lock(mutex_);
+  const auto& peer = peers_[static_cast<size_t>(rank)];
+  return peer != nullptr ? failure_of(*peer) : PW_OK;
+}
+
+pw_status UcxEngine::failure_of(Peer& peer) {
+  if (team_.lost(peer.rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(peer.rank));
+  if (!peer.failed()) return PW_OK;
+  return pw::fail(PW_PEER_LOST, format("peerway: the connection of UCX to rank {} broke: {}", peer.rank,
+                                       text_of(library_, peer.failure)));
+}
+
+}  // namespace pw::ucx

@@ -1,0 +1,229 @@
+// UCX for one context: a worker, and a connection to each rank that is written to. Without RDMA hardware UCX
+// needs the target's CPU for every put and get, so that somebody must turn it at all times. All calls of UCX
+// are made under one lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bytes.h"
+#include "progress/mark.h"
+#include "progress/progress.h"
+#include "transport/path.h"
+#include "transport/ucx/library.h"
+#include "transport/ucx/message.h"
+
+namespace pw::ucx {
+
+class UcxEngine;
+
+/// Something that operations under way use: it may not be given back to UCX before they are done.
+class Used {
+ public:
+  Used() = default;
+  Used(const Used&) = delete;
+
+ private:
+  friend class UcxEngine;
+  uint64_t flights_ = 0;  ///< under the engine's lock
+};
+
+/// UcxMemory of this rank, registered with UCX. Shared, and attached to its region.
+class UcxMemory : public Used {
+ public:
+  /// `host` says that it is host memory. Throws Error.
+  UcxMemory(std::shared_ptr<UcxEngine> engine, const void* address, uint64_t bytes, bool host = true);
+  ~UcxMemory();
+  [[nodiscard]] const Bytes& key() const { return key_; }  ///< what peers need to reach it
+
+ private:
+  friend class UcxEngine;
+  std::shared_ptr<UcxEngine> engine_;
+  const uint64_t address_, bytes_;
+  const bool host_;
+  uint64_t number_ = 0;  ///< by which messages name it
+  ucp_abi::ucp_mem_h handle_ = nullptr;
+  Bytes key_;
+};
+
+/// A key of a peer, made usable over the connection to it. Attached to a remote.
+class UcxRemoteMemory : public Used {
+ public:
+  UcxRemoteMemory(std::shared_ptr<UcxEngine> engine, int rank, ByteView key);  ///< Throws Error
+  ~UcxRemoteMemory();
+
+ private:
+  friend class UcxEngine;
+  std::shared_ptr<UcxEngine> engine_;
+  uint64_t number_ = 0;  ///< of the UcxMemory at the peer
+  ucp_abi::ucp_rkey_h handle_ = nullptr;
+};
+
+/// One contiguous put or get.
+struct Piece {
+  Op op;
+  void* local;
+  uint64_t remote;  ///< address in the peer
+  uint64_t bytes;
+};
+
+inline constexpr unsigned kOperations = 1;  ///< the messages of message.h; others are notes, 0
+
+class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEngine> {
+ public:
+  /// Waits end with PW_CLOSED once `closed` is set. Throws Error.
+  UcxEngine(const Library& library, Team& team, const std::atomic<uint32_t>& closed, Progress& progress);
+  ~UcxEngine() override;
+  UcxEngine(const UcxEngine&) = delete;
+
+  [[nodiscard]] const Library& library() const { return library_; }
+  [[nodiscard]] const Bytes& address() const { return address_; }  ///< for the peers
+  /// The kinds of device whose memory UCX sees: a bit for each pw_device_kind.
+  [[nodiscard]] uint32_t memory_kinds() const { return memory_kinds_; }
+  void set_addresses(std::function<Bytes(int rank)> address_of);  ///< before the first operation
+
+  /// Starts the pieces that `next` gives, until it gives no more. Few of them are under way at a time; the
+  /// rest is started as they end. `host` says that the local memory is host memory.
+  pw_status move(int rank, UcxMemory& local, UcxRemoteMemory& remote, bool host,
+                 std::function<bool(Piece&)> next);
+
+  /// Puts one word once everything that was started towards the rank before is complete there. Returns at
+  /// once. (UCX has a fence, but from version 1.22 it waits for the peer inside, without a limit.)
+  pw_status put_word(int rank, UcxRemoteMemory& remote, uint64_t address, uint64_t value);
+
+  /// Starts to get one word, which is there once a mark is reached. Throws Error.
+  std::shared_ptr<const uint64_t> get_word(int rank, UcxRemoteMemory& remote, uint64_t address);
+
+  /// Waits until `done()` holds, letting UCX work meanwhile (wait.h).
+  template <typename Done>
+  pw_status wait_for(int rank, uint64_t deadline_ns, const char* what, Done&& done);
+
+  /// Whether operations with the rank go as messages (message.h), which are for host memory at both ends.
+  /// Throws Error.
+  bool by_messages(int rank);
+
+  /// Whether the connection to the rank broke; failure() says how.
+  bool failed(int rank);
+  pw_status failure(int rank);
+
+  /// Sends a short message, which the peer's receiver gets. Messages may overtake one another, and what was
+  /// put.
+  pw_status send(int rank, Bytes message);
+  /// From now on `receiver` gets the messages of peers, on any thread; it must be quick and call nothing of
+  /// UCX.
+  void receive(std::function<void(ByteView)> receiver);
+
+  /// As those of a Path.
+  Mark mark(int rank);
+  bool reached(int rank, Mark mark);
+  pw_status outcome(int rank, Mark mark);
+
+  /// Whether nothing more comes from the rank: it was lost, the connection broke, or the context is closed.
+  /// And why, as a failure.
+  bool over(int rank);
+  pw_status why_over(int rank);
+
+  /// Keeps memory that peers knew of mapped for as long as UCX runs: where there is no RDMA hardware, UCX
+  /// itself stores what is put, and what a peer had put before it knew better still arrives.
+  void keep(std::shared_ptr<void> memory);
+
+  /// The progress thread will move this device's memory on behalf of peers.
+  void serve(Device& device) { progress_.serve(device); }
+
+  bool turn() override;
+  Armed arm(bool sleepers) override;
+
+ private:
+  friend class UcxMemory;
+  friend class UcxRemoteMemory;
+  struct Peer;
+  struct Flight;
+  struct Line;
+  using Lock = std::unique_lock<std::mutex>;
+
+  void open();
+  bool reaches_memory(ucp_abi::ucp_ep_h endpoint) const;
+  void hear(const Peer& peer);
+  unsigned advance();  ///< one round of UCX's progress, and of connections to close
+  void close_broken();
+  Peer& peer_of(int rank);
+  Peer& connect(int rank);           ///< throws Error
+  pw_status failure_of(Peer& peer);  ///< PW_OK while the connection stands
+  void send_words(Peer& peer);       ///< those whose turn has come
+  Flight* take_flight(Peer& peer, Used* local, Used* remote);
+  void land(Flight* flight, ucp_abi::ucs_status_t status);
+  pw_status started(ucp_abi::ucs_status_ptr_t answer, Flight* flight);
+  template <typename GoOn>
+  pw_status in_order(Peer& peer, std::initializer_list<const void*> uses, GoOn&& go_on);
+  void resume_all();  ///< what waits for room
+  pw_status start(Peer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host, const Piece& piece);
+  pw_status start_word(Peer& peer, UcxRemoteMemory& remote, uint64_t address, uint64_t value);
+  pw_status start_get(Peer& peer, UcxRemoteMemory& remote, uint64_t address,
+                      const std::shared_ptr<uint64_t>& landing);
+  void drop(const Used& used);
+  void prove(Peer& peer);  ///< what is wanted
+  void prove_all();
+  bool settle(Lock& lock, Used& used);  ///< false when something is still under way after a while
+  pw_status failure_since_flush(Peer& peer, ucp_abi::ucs_status_t flushed);
+  void forget(const Used& used);  ///< what is still under way no longer uses it
+  pw_status move_by_messages(Peer& peer, UcxMemory& local, UcxRemoteMemory& remote, Piece piece);
+  pw_status ask(Peer& peer, Line& line, Flight* flight, const MessageHeader& header, const void* data,
+                uint64_t bytes);
+  pw_status post(Peer& peer, Flight* flight, const void* data, uint64_t bytes);
+  ucp_abi::ucs_status_t let_ucx_copy();
+  void take(const MessageHeader& header, ByteView data);
+  pw_status store(const MessageHeader& header, ByteView data);
+  UcxMemory* find(const MessageHeader& header, uint64_t bytes, pw_status& why_not);
+  void done_up_to(Line& line, uint64_t number);
+  void take_data(Peer& peer, const MessageHeader& header, ByteView data);
+  void answer(Peer& peer);
+  void answer_get(Peer& peer, const MessageHeader& get);
+  void give_up_answers(Peer& peer);
+  ucp_abi::ucp_request_param_t parameters(Flight* flight) const;
+  static void on_completion(void* request, ucp_abi::ucs_status_t status, void* flight);
+  static void on_word_ready(void* request, ucp_abi::ucs_status_t status, void* flight);
+  static void on_proof(void* request, ucp_abi::ucs_status_t status, void* peer);
+  static ucp_abi::ucs_status_t on_message(void* engine, const void* header, size_t header_length, void* data,
+                                          size_t length, const ucp_abi::ucp_am_recv_param_t* param);
+  static ucp_abi::ucs_status_t on_part(void* engine, const void* header, size_t header_length, void* data,
+                                       size_t length, const ucp_abi::ucp_am_recv_param_t* param);
+  static void on_error(void* peer, ucp_abi::ucp_ep_h endpoint, ucp_abi::ucs_status_t status);
+
+  const Library& library_;
+  Team& team_;
+  const std::atomic<uint32_t>& closed_;
+  Progress& progress_;
+  Bytes address_;
+  uint32_t memory_kinds_ = 0;
+  std::function<Bytes(int rank)> address_of_;
+
+  std::mutex mutex_;  ///< of what follows, and of every call of UCX
+  ucp_abi::ucp_context_h context_ = nullptr;
+  ucp_abi::ucp_worker_h worker_ = nullptr;
+  uint64_t copied_ = 0;                       ///< a datatype: the bytes of a Flight
+  std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use
+  std::vector<Peer*> unproven_;               ///< those of which something is wanted
+  std::vector<Peer*> crammed_;                ///< those with a backlog
+  std::vector<std::unique_ptr<Flight>> flights_;
+  std::vector<Flight*> free_flights_;
+  std::function<void(ByteView)> receiver_;
+  std::unordered_map<uint64_t, UcxMemory*> memories_;  ///< what messages may reach
+  uint64_t numbered_ = 0;                              ///< the last number given to one
+  bool answers_due_ = false;                           ///< some peer is to be answered
+  bool words_ready_ = false;                           ///< some peer has words to send
+  bool broken_ = false;                                ///< some connection broke and is to be closed
+  std::vector<ucp_abi::ucp_mem_h> abandoned_;  ///< registrations that could not be undone while in use
+  std::vector<std::shared_ptr<void>> kept_;    ///< no longer used here, but peers may still put there
+
+  std::atomic<bool> lost_{false};  ///< some rank was lost: look which
+  std::atomic<int> failures_{0};   ///< connections that broke
+  int event_ = -1;                 ///< UCX's own
+  std::shared_ptr<void> losses_;   ///< last: no callback comes while the rest goes
+};
+
+}  // namespace pw::ucx

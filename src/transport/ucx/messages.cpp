@@ -1,0 +1,244 @@
+// Operations as messages: this end asks, the other stores or gives, and answers.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "base/reason.h"
+#include "base/status.h"
+#include "transport/ucx/peer.h"
+
+namespace pw::ucx {
+
+using namespace ucp_abi;
+
+namespace {
+constexpr uint64_t kMostBytes = uint64_t{64} << 10;  ///< of one message
+constexpr unsigned kSendsSoundly = 22;  ///< the oldest 1.x whose process no death of a peer was seen to end
+}  // namespace
+
+// ---- asking ----
+
+// All messages of a piece are given to UCX at once: to start a put must not wait for a peer that stands
+// still.
+pw_status UcxEngine::move_by_messages(Peer& peer, UcxMemory& local, UcxRemoteMemory& remote, Piece piece) {
+  const bool put = piece.op == Op::put;
+  auto* here = static_cast<std::byte*>(piece.local);
+  for (uint64_t at = 0; at < piece.bytes;) {
+    const uint64_t bytes = std::min(piece.bytes - at, kMostBytes);
+    Flight* flight = take_flight(peer, &local, &remote);
+    flight->landing = here + at;
+    const MessageHeader header{.kind = put ? MessageKind::put : MessageKind::get,
+                               .memory = remote.number_,
+                               .address = piece.remote + at,
+                               .value = bytes};
+    const pw_status status =
+        ask(peer, put ? peer.puts : peer.gets, flight, header, put ? here + at : nullptr, put ? bytes : 0);
+    if (status != PW_OK) return status;
+    at += bytes;
+  }
+  return PW_OK;
+}
+
+pw_status UcxEngine::ask(Peer& peer, Line& line, Flight* flight, const MessageHeader& header,
+                         const void* data, uint64_t bytes) {
+  flight->header = header;
+  flight->header.number = ++line.sent;
+  flight->open = 2;
+  flight->answered = false;
+  line.open.push_back(flight);
+  const pw_status status = post(peer, flight, data, bytes);
+  if (status == PW_OK) return PW_OK;
+  line.open.pop_back();
+  --line.sent;
+  land(flight, UCS_OK);  // the answer's part: none will come
+  return status;
+}
+
+// Never by rendezvous, whose answers UCX sends itself.
+pw_status UcxEngine::post(Peer& peer, Flight* flight, const void* data, uint64_t bytes) {
+  flight->header.rank = team_.rank();
+  ucp_request_param_t params = parameters(flight);
+  params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  params.flags = UCP_AM_SEND_FLAG_EAGER;
+  params.memory_type = UCS_MEMORY_TYPE_HOST;
+  if (copied_ != 0 && bytes != 0) {
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    params.datatype = copied_;
+    flight->data = static_cast<const std::byte*>(data);
+    flight->bytes = bytes;
+    data = flight;
+  }
+  return started(library_.ucp_am_send_nbx(peer.endpoint, kOperations, &flight->header, sizeof(MessageHeader),
+                                          data, bytes, &params),
+                 flight);
+}
+
+// UCX sends large messages of plain bytes without a copy. Over TCP its 1.13 then ends the process when the
+// peer dies in the middle of one (`comp->count > 0`); what it packs by calls of ours it always copies, which
+// costs bandwidth.
+ucs_status_t UcxEngine::let_ucx_copy() {
+  static constexpr ucp_generic_dt_ops_t kOps{
+      .start_pack = [](void*, const void* flight, size_t) { return const_cast<void*>(flight); },
+      .start_unpack = [](void*, void* buffer, size_t) { return buffer; },
+      .packed_size = [](void* flight) -> size_t { return static_cast<const Flight*>(flight)->bytes; },
+      .pack = [](void* argument, size_t offset, void* to, size_t most) -> size_t {
+        const auto* flight = static_cast<const Flight*>(argument);
+        const size_t bytes = std::min<size_t>(most, flight->bytes - offset);
+        if (flight->data != nullptr)
+          std::memcpy(to, flight->data + offset, bytes);
+        else
+          std::memset(to, 0, bytes);  // the memory was closed meanwhile
+        return bytes;
+      },
+      .unpack = [](void*, size_t, const void*, size_t) -> ucs_status_t { return UCS_ERR_UNSUPPORTED; },
+      .finish = [](void*) {}};
+  if (library_.minor >= kSendsSoundly) return UCS_OK;
+  return library_.ucp_dt_create_generic(&kOps, nullptr, &copied_);
+}
+
+void UcxEngine::done_up_to(Line& line, uint64_t number) {
+  while (!line.open.empty() && line.open.front()->header.number <= number) {
+    Flight* flight = line.open.front();
+    line.open.pop_front();
+    line.done.store(flight->header.number, std::memory_order_release);
+    land(flight, UCS_OK);
+  }
+}
+
+void UcxEngine::take_data(Peer& peer, const MessageHeader& header, ByteView data) {
+  Line& line = peer.gets;
+  const uint64_t place = line.open.empty() ? 0 : header.number - line.open.front()->header.number;
+  if (place >= line.open.size()) return;
+  Flight* flight = line.open[place];
+  const auto status = static_cast<pw_status>(header.status);
+  if (status == PW_OK && flight->landing != nullptr && data.size() == flight->header.value)
+    std::memcpy(flight->landing, data.data(), data.size());
+  else if (status != PW_OK && peer.refused == PW_OK)
+    peer.refused = status;
+  flight->answered = true;
+  while (!line.open.empty() && line.open.front()->answered)
+    done_up_to(line, line.open.front()->header.number);
+}
+
+// The connection is closed: what it was to bring will not come.
+void UcxEngine::give_up_answers(Peer& peer) {
+  for (Line* line : {&peer.puts, &peer.gets})
+    for (; !line->open.empty(); line->open.pop_front()) land(line->open.front(), UCS_ERR_CANCELED);
+  peer.asked.clear();
+  peer.early_words.clear();
+  peer.ack_due = false;
+}
+
+void UcxEngine::forget(const Used& used) {
+  for (const auto& flight : flights_) {
+    if (flight->local == &used) flight->local = nullptr, flight->landing = nullptr, flight->data = nullptr;
+    if (flight->remote == &used) flight->remote = nullptr;
+  }
+}
+
+// ---- serving ----
+
+ucs_status_t UcxEngine::on_part(void* engine, const void* header, size_t header_length, void* data,
+                                size_t length, const ucp_am_recv_param_t* param) {
+  auto& self = *static_cast<UcxEngine*>(engine);
+  if (header_length != sizeof(MessageHeader) || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
+    return UCS_OK;  // none of ours
+  MessageHeader copy;
+  std::memcpy(&copy, header, sizeof copy);
+  if (copy.rank < 0 || copy.rank >= self.team_.size()) return UCS_OK;
+  self.take(copy, {static_cast<const std::byte*>(data), length});
+  return UCS_OK;
+}
+
+// Within UCX's progress: the answer is sent after it, by advance().
+void UcxEngine::take(const MessageHeader& header, ByteView data) {
+  Peer& peer = peer_of(header.rank);
+  if (peer.failed()) return;
+  switch (header.kind) {
+    case MessageKind::ack:
+      if (header.status != PW_OK && peer.refused == PW_OK)
+        peer.refused = static_cast<pw_status>(header.status);
+      return done_up_to(peer.puts, header.number);
+    case MessageKind::data:
+      return take_data(peer, header, data);
+    case MessageKind::get:
+      peer.asked.push_back(header);
+      answers_due_ = true;
+      return;
+    case MessageKind::word:
+      peer.early_words.emplace(header.number, header);
+      break;
+    case MessageKind::put:
+      if (const pw_status status = store(header, data); status != PW_OK) peer.refusal = status;
+      peer.order.done(header.number);
+  }
+  while (!peer.early_words.empty() && peer.early_words.begin()->first == peer.order.reached() + 1) {
+    const MessageHeader word = peer.early_words.begin()->second;
+    peer.early_words.erase(peer.early_words.begin());
+    if (const pw_status status = store(word, {}); status != PW_OK) peer.refusal = status;
+    peer.order.done(word.number);
+  }
+  peer.ack_due = answers_due_ = true;
+}
+
+UcxMemory* UcxEngine::find(const MessageHeader& header, uint64_t bytes, pw_status& why_not) {
+  const auto found = memories_.find(header.memory);
+  why_not = found == memories_.end() ? PW_STALE_KEY : PW_OK;
+  if (why_not != PW_OK) return nullptr;
+  UcxMemory& memory = *found->second;
+  const uint64_t offset = header.address - memory.address_;
+  if (!memory.host_ || offset > memory.bytes_ || bytes > memory.bytes_ - offset) why_not = PW_OUT_OF_RANGE;
+  return why_not == PW_OK ? &memory : nullptr;
+}
+
+pw_status UcxEngine::store(const MessageHeader& header, ByteView data) {
+  const bool word = header.kind == MessageKind::word;
+  pw_status status = PW_OK;
+  if (find(header, word ? sizeof(uint64_t) : data.size(), status) == nullptr) return status;
+  auto* to = reinterpret_cast<std::byte*>(header.address);
+  if (!word)
+    std::memcpy(to, data.data(), data.size());
+  else if (header.address % sizeof(uint64_t) == 0)
+    std::atomic_ref(*reinterpret_cast<uint64_t*>(to)).store(header.value, std::memory_order_release);
+  else
+    status = PW_OUT_OF_RANGE;
+  return status;
+}
+
+void UcxEngine::answer(Peer& peer) try {
+  if (peer.asked.empty() && !peer.ack_due) return;
+  if (!address_of_) {  // the peer was quicker with the exchange of addresses
+    answers_due_ = true;
+    return;
+  }
+  connect(peer.rank);
+  while (!peer.asked.empty() && !peer.failed()) {
+    const MessageHeader get = peer.asked.front();
+    peer.asked.pop_front();
+    answer_get(peer, get);
+  }
+  if (!std::exchange(peer.ack_due, false) || peer.failed()) return;
+  Flight* flight = take_flight(peer, nullptr, nullptr);
+  flight->header = {
+      .kind = MessageKind::ack, .status = std::exchange(peer.refusal, PW_OK), .number = peer.order.reached()};
+  if (post(peer, flight, nullptr, 0) != PW_OK) log(LogLevel::debug, last_error_message());
+} catch (const Error& error) {
+  give_up_answers(peer);
+  log(LogLevel::warning, format("rank {} cannot be answered over UCX: {}", peer.rank, reason_of(error)));
+}
+
+void UcxEngine::answer_get(Peer& peer, const MessageHeader& get) {
+  pw_status status = PW_OK;
+  const uint64_t bytes = std::min(get.value, kMostBytes);
+  UcxMemory* memory = find(get, bytes, status);
+  Flight* flight = take_flight(peer, memory, nullptr);
+  flight->header = {.kind = MessageKind::data, .status = status, .number = get.number};
+  const bool good = memory != nullptr;
+  if (post(peer, flight, good ? reinterpret_cast<const void*>(get.address) : nullptr, good ? bytes : 0) !=
+      PW_OK)
+    log(LogLevel::debug, last_error_message());
+}
+
+}  // namespace pw::ucx

@@ -1,0 +1,374 @@
+// What the engine is asked to do: transfers, words, messages, and waiting for them.
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/status.h"
+#include "transport/ucx/peer.h"
+#include "transport/ucx/wait.h"
+
+namespace pw::ucx {
+
+using namespace ucp_abi;
+
+UcxEngine::Flight* UcxEngine::take_flight(Peer& peer, Used* local, Used* remote) {
+  if (free_flights_.empty()) {
+    flights_.push_back(std::make_unique<Flight>());
+    free_flights_.push_back(flights_.back().get());
+  }
+  Flight* flight = free_flights_.back();
+  free_flights_.pop_back();
+  flight->peer = &peer;
+  flight->local = local;
+  flight->remote = remote;
+  flight->open = 1;
+  peer.flights.fetch_add(1, std::memory_order_relaxed);
+  for (Used* used : {local, remote})
+    if (used != nullptr) ++used->flights_;
+  return flight;
+}
+
+void UcxEngine::land(Flight* flight, ucs_status_t status) {
+  Peer& peer = *flight->peer;
+  if (status != UCS_OK && peer.unreported == UCS_OK) peer.unreported = status;
+  if (--flight->open > 0) return;
+  for (Used* used : {flight->local, flight->remote})
+    if (used != nullptr) --used->flights_;
+  flight->kept.reset();
+  free_flights_.push_back(flight);
+  peer.flights.fetch_sub(1, std::memory_order_release);
+}
+
+void UcxEngine::on_completion(void* request, ucs_status_t status, void* argument) {
+  auto* flight = static_cast<Flight*>(argument);
+  UcxEngine& engine = flight->peer->engine;
+  engine.land(flight, status);
+  engine.library_.ucp_request_free(request);
+}
+
+ucp_request_param_t UcxEngine::parameters(Flight* flight) const {
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = on_completion;
+  params.user_data = flight;
+  return params;
+}
+
+pw_status UcxEngine::started(ucs_status_ptr_t answer, Flight* flight) {
+  Peer& peer = *flight->peer;
+  if (is_request(answer)) return PW_OK;
+  const ucs_status_t status = status_of(answer);
+  land(flight, UCS_OK);
+  if (status == UCS_OK) return PW_OK;
+  if (const pw_status broken = failure_of(peer); broken != PW_OK) return broken;
+  if (means_lost(status)) {
+    broken_ |= peer.fail(status);
+    return failure_of(peer);
+  }
+  return pw::fail(PW_SYSTEM, format("peerway: UCX {} refused a transfer with rank {}: {}", library_.version,
+                                    peer.rank, text_of(library_, status)));
+}
+
+/// Does what there is room for, and leaves the rest to progress. With the lock.
+template <typename GoOn>
+pw_status UcxEngine::in_order(Peer& peer, std::initializer_list<const void*> uses, GoOn&& go_on) {
+  if (!peer.backlog.empty()) advance();
+  bool done = false;
+  if (peer.backlog.empty()) {
+    hear(peer);
+    if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+    if (const pw_status status = go_on(done); status != PW_OK) return status;
+  }
+  peer.proofs.accept();
+  if (done) {
+    peer.proofs.issue();
+    return failure_of(peer);
+  }
+  if (peer.backlog.empty()) crammed_.push_back(&peer);
+  peer.backlog.add(std::forward<GoOn>(go_on), uses);
+  progress_.wake_if_asleep();
+  return PW_OK;
+}
+
+void UcxEngine::resume_all() {
+  std::erase_if(crammed_, [](Peer* peer) {
+    if (peer->endpoint != nullptr && peer->flights.load() <= peer->most_flights() / 2)
+      peer->proofs.issue(peer->backlog.resume());
+    return peer->backlog.empty();
+  });
+}
+
+// UcxMemory goes away: what has not been given to UCX never is.
+void UcxEngine::drop(const Used& used) {
+  for (Peer* peer : crammed_) peer->backlog.drop(&used);
+}
+
+pw_status UcxEngine::move(int rank, UcxMemory& local, UcxRemoteMemory& remote, bool host,
+                          std::function<bool(Piece&)> next) {
+  const Lock lock(mutex_);
+  Peer& peer = connect(rank);
+  return in_order(peer, {&local, &remote},
+                  [this, &peer, &local, &remote, host, next = std::move(next)](bool& done) {
+                    pw_status status = PW_OK;
+                    for (Piece piece; status == PW_OK && !done && peer.has_room();)
+                      if (next(piece))
+                        status = start(peer, local, remote, host, piece);
+                      else
+                        done = true;
+                    return status;
+                  });
+}
+
+pw_status UcxEngine::start(Peer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host,
+                           const Piece& piece) {
+  peer.unordered = true;
+  hear(peer);
+  if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+  if (peer.by_messages) return move_by_messages(peer, local, remote, piece);
+  Flight* flight = take_flight(peer, &local, &remote);
+  ucp_request_param_t params = parameters(flight);
+  params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+  params.memh = local.handle_;
+  if (host) {
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    params.memory_type = UCS_MEMORY_TYPE_HOST;
+  }
+  return started(piece.op == Op::put ? library_.ucp_put_nbx(peer.endpoint, piece.local, piece.bytes,
+                                                            piece.remote, remote.handle_, &params)
+                                     : library_.ucp_get_nbx(peer.endpoint, piece.local, piece.bytes,
+                                                            piece.remote, remote.handle_, &params),
+                 flight);
+}
+
+pw_status UcxEngine::put_word(int rank, UcxRemoteMemory& remote, uint64_t address, uint64_t value) {
+  const Lock lock(mutex_);
+  Peer& peer = connect(rank);
+  return in_order(peer, {&remote}, [this, &peer, &remote, address, value](bool& done) {
+    done = true;
+    return start_word(peer, remote, address, value);
+  });
+}
+
+pw_status UcxEngine::start_word(Peer& peer, UcxRemoteMemory& remote, uint64_t address, uint64_t value) {
+  Flight* flight = take_flight(peer, nullptr, &remote);
+  if (peer.by_messages)
+    return ask(peer, peer.puts, flight,
+               {.kind = MessageKind::word, .memory = remote.number_, .address = address, .value = value},
+               nullptr, 0);
+  flight->word = value;  // stays where it is until the put is done
+  flight->address = address;
+  flight->ready = true;
+  peer.words.push_back(flight);
+  peer.waiting.fetch_add(1, std::memory_order_relaxed);
+  if (std::exchange(peer.unordered, false)) {
+    ucp_request_param_t params = parameters(flight);
+    params.cb.send = on_word_ready;
+    flight->ready = !is_request(library_.ucp_ep_flush_nbx(peer.endpoint, &params));
+  }
+  send_words(peer);
+  return PW_OK;
+}
+
+void UcxEngine::on_word_ready(void* request, ucs_status_t, void* argument) {
+  auto* flight = static_cast<Flight*>(argument);
+  UcxEngine& engine = flight->peer->engine;
+  flight->ready = true;
+  engine.words_ready_ = true;
+  engine.library_.ucp_request_free(request);
+}
+
+void UcxEngine::send_words(Peer& peer) {
+  hear(peer);
+  while (!peer.words.empty() && peer.words.front()->ready) {
+    Flight* flight = peer.words.front();
+    peer.words.pop_front();
+    const auto* remote = static_cast<const UcxRemoteMemory*>(flight->remote);
+    if (peer.endpoint == nullptr || peer.failed()) {
+      land(flight, UCS_ERR_CANCELED);
+    } else {
+      ucp_request_param_t params = parameters(flight);
+      params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+      params.memory_type = UCS_MEMORY_TYPE_HOST;
+      const ucs_status_ptr_t answer = library_.ucp_put_nbx(peer.endpoint, &flight->word, sizeof flight->word,
+                                                           flight->address, remote->handle_, &params);
+      if (!is_request(answer)) land(flight, status_of(answer));
+    }
+    peer.waiting.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+std::shared_ptr<const uint64_t> UcxEngine::get_word(int rank, UcxRemoteMemory& remote, uint64_t address) {
+  const auto landing = std::make_shared<uint64_t>(0);  // outlives a caller that gives up
+  const Lock lock(mutex_);
+  Peer& peer = connect(rank);
+  const pw_status status = in_order(peer, {&remote}, [this, &peer, &remote, address, landing](bool& done) {
+    done = true;
+    return start_get(peer, remote, address, landing);
+  });
+  if (status != PW_OK) throw Error(status, last_error_message());
+  return landing;
+}
+
+pw_status UcxEngine::start_get(Peer& peer, UcxRemoteMemory& remote, uint64_t address,
+                               const std::shared_ptr<uint64_t>& landing) {
+  Flight* flight = take_flight(peer, nullptr, &remote);
+  flight->kept = landing;
+  flight->landing = landing.get();
+  if (peer.by_messages)
+    return ask(
+        peer, peer.gets, flight,
+        {.kind = MessageKind::get, .memory = remote.number_, .address = address, .value = sizeof *landing},
+        nullptr, 0);
+  ucp_request_param_t params = parameters(flight);
+  params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  params.memory_type = UCS_MEMORY_TYPE_HOST;
+  return started(
+      library_.ucp_get_nbx(peer.endpoint, landing.get(), sizeof *landing, address, remote.handle_, &params),
+      flight);
+}
+
+void UcxEngine::receive(std::function<void(ByteView)> receiver) {
+  Lock lock(mutex_);
+  receiver_ = std::move(receiver);
+}
+
+ucs_status_t UcxEngine::on_message(void* engine, const void*, size_t, void* data, size_t length,
+                                   const ucp_am_recv_param_t* param) {
+  const auto& receiver = static_cast<UcxEngine*>(engine)->receiver_;
+  const bool here =
+      (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;  // ours are short enough to come whole
+  if (here && receiver) receiver({static_cast<const std::byte*>(data), length});
+  return UCS_OK;
+}
+
+pw_status UcxEngine::send(int rank, Bytes message) {
+  const auto kept = std::make_shared<Bytes>(std::move(message));
+  Lock lock(mutex_);
+  Peer& peer = connect(rank);
+  if (const pw_status status = failure_of(peer); status != PW_OK) return status;
+  Flight* flight = take_flight(peer, nullptr, nullptr);
+  flight->kept = kept;
+  ucp_request_param_t params = parameters(flight);
+  return started(library_.ucp_am_send_nbx(peer.endpoint, 0, nullptr, 0, kept->data(), kept->size(), &params),
+                 flight);
+}
+
+// ---- marks ----
+
+Mark UcxEngine::mark(int rank) {
+  const Lock lock(mutex_);
+  Peer* peer = peers_[static_cast<size_t>(rank)].get();
+  if (peer == nullptr || (peer->proofs.all_complete() && !peer->backlog.failed())) return 0;
+  if (!peer->proofs.wanting()) unproven_.push_back(peer);
+  const Mark mark = peer->proofs.want();
+  prove_all();
+  if (!unproven_.empty()) advance();  // it may be over at once; and may start answers to the peer
+  progress_.wake_if_asleep();
+  return mark;
+}
+
+// The status tells nothing new where it comes late: a broken connection is seen by its error handler, a
+// failed transfer by its own status.
+void UcxEngine::on_proof(void* request, ucs_status_t /*status*/, void* argument) {
+  auto& peer = *static_cast<Peer*>(argument);
+  peer.proof.over = true;
+  peer.engine.library_.ucp_request_free(request);
+}
+
+void UcxEngine::prove(Peer& peer) {
+  auto& proof = peer.proof;
+  if (peer.proofs.under_way()) {
+    if (!(peer.by_messages ? peer.lines_done(proof.puts, proof.gets) : proof.over)) return;
+    peer.proofs.end();
+  }
+  if (!peer.proofs.due() || peer.endpoint == nullptr) return;
+  if (peer.waiting.load(std::memory_order_relaxed) > 0) return;  // words go first
+  peer.proofs.begin();
+  if (peer.by_messages) {
+    proof.puts = peer.puts.sent;
+    proof.gets = peer.gets.sent;
+    if (!peer.lines_done(proof.puts, proof.gets)) return;
+  } else {
+    proof.over = false;
+    ucp_request_param_t params{};
+    params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    params.cb.send = on_proof;
+    params.user_data = &peer;
+    const ucs_status_ptr_t answer = library_.ucp_ep_flush_nbx(peer.endpoint, &params);
+    if (is_request(answer)) return;
+    if (status_of(answer) != UCS_OK) peer.flushed = status_of(answer);
+  }
+  peer.proofs.end();
+}
+
+void UcxEngine::prove_all() {
+  std::erase_if(unproven_, [this](Peer* peer) {
+    prove(*peer);
+    return !peer->proofs.wanting() || peer->failed();
+  });
+}
+
+bool UcxEngine::reached(int rank, Mark mark) {
+  {
+    const Lock lock(mutex_);
+    if (peers_[static_cast<size_t>(rank)]->proofs.reached(mark)) return true;
+  }
+  return over(rank);
+}
+
+pw_status UcxEngine::outcome(int rank, Mark mark) {
+  {
+    const Lock lock(mutex_);
+    Peer& peer = *peers_[static_cast<size_t>(rank)];
+    if (peer.proofs.reached(mark)) {
+      const pw_status late = peer.backlog.outcome();
+      const pw_status failed = failure_since_flush(peer, std::exchange(peer.flushed, UCS_OK));
+      return failed != PW_OK ? failed : late;
+    }
+  }
+  return why_over(rank);
+}
+
+bool UcxEngine::over(int rank) {
+  return failed(rank) || team_.lost(rank) || closed_.load(std::memory_order_relaxed) != 0;
+}
+
+pw_status UcxEngine::why_over(int rank) {
+  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));
+  if (failed(rank)) return failure(rank);
+  return pw::fail(PW_CLOSED,
+                  format("peerway: this context was closed while transfers of UCX with rank {} were "
+                         "under way",
+                         rank));
+}
+
+// `flushed` is UCX's word on the flush itself. Each failure is told once.
+pw_status UcxEngine::failure_since_flush(Peer& peer, ucs_status_t flushed) {
+  const ucs_status_t failed = std::exchange(peer.unreported, static_cast<ucs_status_t>(UCS_OK));
+  const pw_status refused = std::exchange(peer.refused, PW_OK);
+  if (refused != PW_OK)
+    return pw::fail(refused,
+                    format("peerway: rank {} refused an operation over UCX: the memory that it was for "
+                           "is closed; ask that rank for a new key",
+                           peer.rank));
+  if (const pw_status broken = failure_of(peer); broken != PW_OK)
+    return broken;  // and so failed the transfers
+  if (failed == UCS_OK && flushed >= UCS_OK) return PW_OK;
+  return pw::fail(PW_SYSTEM, format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version,
+                                    peer.rank, text_of(library_, failed != UCS_OK ? failed : flushed)));
+}
+
+bool UcxEngine::settle(Lock& lock, Used& used) {
+  const uint64_t deadline = deadline_after(2'000'000'000);
+  while (used.flights_ > 0) {
+    if (now_ns() > deadline) return false;
+    advance();
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+  }
+  return true;
+}
+
+}  // namespace pw::ucx

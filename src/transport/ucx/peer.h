@@ -1,0 +1,108 @@
+// A connection to one rank, and what is under way on it.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+
+#include "base/clock.h"
+#include "progress/proofs.h"
+#include "transport/backlog.h"
+#include "transport/ucx/engine.h"
+
+namespace pw::ucx {
+
+/// Operations that may be under way on one connection at a time.
+inline constexpr uint64_t kFlights = 1024;
+inline constexpr uint64_t kMessages = uint64_t{1} << 16;  ///< the same where 64 KiB are one: of 4 GiB
+
+/// Whether a status of UCX says that the other end is gone.
+inline bool means_lost(ucp_abi::ucs_status_t status) {
+  using namespace ucp_abi;
+  return status == UCS_ERR_CONNECTION_RESET || status == UCS_ERR_NOT_CONNECTED ||
+         status == UCS_ERR_UNREACHABLE ||
+         (status <= UCS_ERR_FIRST_LINK_FAILURE && status >= UCS_ERR_LAST_ENDPOINT_FAILURE);
+}
+
+/// Messages to one rank that it is to answer, in the order of their numbers.
+struct UcxEngine::Line {
+  std::deque<Flight*> open;
+  uint64_t sent = 0;
+  std::atomic<uint64_t> done{0};  ///< the first so many are
+};
+
+struct UcxEngine::Peer {
+  Peer(UcxEngine& of, int to) : engine(of), rank(to) {}
+
+  [[nodiscard]] bool failed() const { return failure_seen.load(std::memory_order_acquire); }
+
+  /// True when this is news.
+  bool fail(ucp_abi::ucs_status_t status) {
+    if (failed()) return false;
+    failure = status;
+    failure_seen.store(true, std::memory_order_release);
+    engine.failures_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+
+  [[nodiscard]] uint64_t most_flights() const { return by_messages ? kMessages : kFlights; }
+  [[nodiscard]] bool has_room() const { return flights.load(std::memory_order_relaxed) < most_flights(); }
+
+  [[nodiscard]] bool lines_done(uint64_t puts_sent, uint64_t gets_sent) const {
+    return puts.done.load(std::memory_order_acquire) >= puts_sent &&
+           gets.done.load(std::memory_order_acquire) >= gets_sent;
+  }
+
+  /// By force: what is under way is given back as failed.
+  void close_broken();
+  /// What is under way is completed first, as far as the peer answers.
+  void close_orderly();
+
+  UcxEngine& engine;
+  const int rank;
+  ucp_abi::ucp_ep_h endpoint = nullptr;
+  bool connected = false;  ///< once: a connection that broke is not made again
+  std::atomic<uint64_t> flights{0};
+  std::deque<Flight*> words;         ///< waiting for what was started before them, in order
+  std::atomic<uint64_t> waiting{0};  ///< how many those are
+  bool unordered = false;            ///< a later word must wait for something
+  Backlog backlog;                   ///< operations that UCX had no room for
+  Proofs proofs;
+  struct {                        ///< the proof under way:
+    bool over = false;            ///< UCX has flushed
+    uint64_t puts = 0, gets = 0;  ///< of messages, that have to be done
+  } proof;
+  ucp_abi::ucs_status_t flushed = 0;     ///< how UCX ended one, where it failed
+  ucp_abi::ucs_status_t unreported = 0;  ///< first failure of a transfer since the last flush
+  ucp_abi::ucs_status_t failure = 0;     ///< of the connection; set before failure_seen
+  std::atomic<bool> failure_seen{false};
+
+  // Where operations go as messages:
+  bool by_messages = false;
+  Line puts, gets;            ///< to the peer; words are among the puts
+  pw_status refused = PW_OK;  ///< why the peer did not do one of them, since the last flush
+  Order order;                ///< of those from the peer
+  std::map<uint64_t, MessageHeader> early_words;
+  std::deque<MessageHeader> asked;  ///< gets of the peer, to be answered
+  bool ack_due = false;
+  pw_status refusal = PW_OK;  ///< for the next ack
+};
+
+/// What UCX hands back when an operation is done.
+struct UcxEngine::Flight {
+  Peer* peer = nullptr;
+  Used* local = nullptr;
+  Used* remote = nullptr;
+  uint64_t word = 0;                ///< source of put_word
+  uint64_t address = 0;             ///< where that goes
+  bool ready = false;               ///< nothing is in its way any more
+  std::shared_ptr<void> kept;       ///< target of get_word, or a message
+  int open = 1;                     ///< what is still to come: UCX's word, and the peer's answer to a message
+  MessageHeader header;             ///< of a message
+  const std::byte* data = nullptr;  ///< of a message: what UCX copies from
+  uint64_t bytes = 0;               ///< and how many
+  void* landing = nullptr;          ///< of a get by messages
+  bool answered = false;
+};
+
+}  // namespace pw::ucx

@@ -1,0 +1,97 @@
+// A ring of chunks in host memory at each end of a staged transfer, which UCX reaches from the other end and
+// the queues of devices from this one; and one end's half of the work.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "transport/staged/chunks.h"
+#include "transport/ucx/engine.h"
+
+namespace pw::ucx {
+
+inline constexpr uint64_t kChunkBytes = uint64_t{256} << 10;
+inline constexpr uint64_t kChunks = 8;
+
+/// Before the chunks. Counters only grow; a chunk's number is its place in the sequence of all that ever
+/// passed.
+struct RingHeader {
+  alignas(64) std::atomic<uint64_t> far;        ///< chunks that the other end has passed; written by UCX
+  alignas(64) std::atomic<uint64_t> completed;  ///< initiator: requests served; written by UCX
+  alignas(64) std::atomic<uint64_t> failed;     ///< initiator: failure_word; written by UCX
+  alignas(64) std::atomic<uint64_t> copied;     ///< chunks copied at this end; written by its queue
+};
+
+class Ring {
+ public:
+  explicit Ring(const std::shared_ptr<UcxEngine>& engine);  ///< Throws Error
+  ~Ring();
+  Ring(const Ring&) = delete;
+
+  [[nodiscard]] RingHeader& header() const { return *static_cast<RingHeader*>(pages_.get()); }
+  [[nodiscard]] uint64_t address() const { return reinterpret_cast<uint64_t>(pages_.get()); }
+  [[nodiscard]] std::byte* chunk(uint64_t number) const {
+    return static_cast<std::byte*>(pages_.get()) + offset(number);
+  }
+  [[nodiscard]] static uint64_t offset(uint64_t number) { return kFirst + number % kChunks * kChunkBytes; }
+  [[nodiscard]] UcxMemory& memory() { return *memory_; }
+
+  /// The queue that copies between the chunks and memory of `device`. Throws Error.
+  Queue& use(Device& device) { return queues_->use(device, kBytes); }
+  pw_status drain() { return queues_->drain(); }
+
+ private:
+  static constexpr uint64_t kFirst = 4096;
+  static constexpr uint64_t kBytes = kFirst + kChunks * kChunkBytes;
+  std::shared_ptr<UcxEngine> engine_;
+  std::shared_ptr<void> pages_;
+  std::unique_ptr<UcxMemory> memory_;
+  std::unique_ptr<RingQueues> queues_;
+};
+
+/// The ring at the other end.
+struct FarRing {
+  std::unique_ptr<UcxRemoteMemory> memory;
+  uint64_t address = 0;
+};
+
+/// One end's half of the transfers over a pair of rings: fills chunks and sends them into the other ring over
+/// UCX, or empties those that arrive. What ChannelEnd is in shared memory; but a queue cannot tell the other
+/// end of a chunk here, so that each passes in two steps: it is copied, and when that is done it is sent.
+class Half {
+ public:
+  Half(UcxEngine& engine, Ring& own, int rank, FarRing far)
+      : engine_(engine), own_(own), rank_(rank), far_(std::move(far)) {}
+
+  /// As ChunkWalk::begin.
+  void begin(bool fill, const Layout& layout, std::byte* first, Queue* queue);
+
+  /// Does what can be done now. After a failure chunks are still passed, without their bytes.
+  pw_status step();
+  [[nodiscard]] bool done() const { return !walk_.has_chunk() && passed_ == issued_; }
+
+  /// Grows with each chunk that is copied or passed.
+  [[nodiscard]] uint64_t chunks() const { return issued_ + passed_; }
+
+  /// Passes the rest without its bytes: on return nothing uses the transfer's memory.
+  void leave_memory();
+
+  /// Writes one of the other ring's counters, after all that was passed.
+  pw_status tell(std::atomic<uint64_t> RingHeader::* counter, uint64_t value);
+
+ private:
+  pw_status copy_next();
+  pw_status pass_copied();
+
+  UcxEngine& engine_;
+  Ring& own_;
+  const int rank_;
+  FarRing far_;
+  Queue* queue_ = nullptr;
+  ChunkWalk walk_;
+  uint64_t issued_ = 0;  ///< chunks whose copy was started
+  uint64_t passed_ = 0;  ///< chunks that the other end was told of
+  uint64_t bytes_of_[kChunks] = {};
+};
+
+}  // namespace pw::ucx

@@ -1,0 +1,53 @@
+// ucx/staged: through pinned host memory at both ends, pipelined. The device's queue copies chunk after chunk
+// into (or out of) a ring of host memory, UCX moves them between the rings and the target's service thread
+// does the other half. UCX never sees the memory itself, so this is what GPUDirect RDMA is compared with, the
+// way where UCX has no GPU support, and the way to pack small blocks into large messages.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "transport/ucx/staged_initiator.h"
+#include "transport/ucx/staged_service.h"
+
+namespace pw {
+
+class UcxStaged final : public Path, public Source {
+ public:
+  UcxStaged(Surroundings surroundings, ucx::Ucx& ucx);
+  [[nodiscard]] std::string_view name() const override { return "ucx/staged"; }
+  [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote& remote) override {
+    return probe(pair, ucx_.facts(pair, remote));
+  }
+  [[nodiscard]] static Offer probe(const Pair& pair, const ucx::Facts& facts);
+  void prepare(const Transfer& transfer) override { towards(transfer.remote->rank()).prepare(transfer); }
+  pw_status start(const Transfer& transfer) override {
+    return towards(transfer.remote->rank()).start(transfer, nullptr);
+  }
+  Mark mark(int rank) override;
+  bool reached(int rank, Mark mark) override { return known(rank)->reached(mark); }
+  pw_status outcome(int rank, Mark mark) override { return known(rank)->outcome(mark); }
+  [[nodiscard]] Source* source() override { return this; }
+
+  /// Turns UCX, too, which brings what the queues wait for.
+  bool turn() override;
+  Armed arm(bool sleepers) override;
+  [[nodiscard]] bool rings() const override { return true; }
+  [[nodiscard]] bool has_work() const override { return waiting_.load(std::memory_order_acquire) > 0; }
+
+ private:
+  ucx::StagedInitiator& towards(int rank);  ///< made at the first transfer; throws Error
+  ucx::StagedInitiator* known(int rank);    ///< null where nothing was ever started
+
+  Surroundings surroundings_;
+  ucx::Ucx& ucx_;
+  std::atomic<uint64_t> waiting_{0};      ///< transfers in the queues of all
+  std::atomic<uint64_t> happened_ns_{0};  ///< when one of them went on last
+  std::mutex mutex_;
+  std::map<int, std::unique_ptr<ucx::StagedInitiator>> initiators_;  ///< by rank; none is taken away
+  ucx::StagedService service_;                                       ///< last: it answers the initiators
+};
+
+}  // namespace pw

@@ -1,0 +1,54 @@
+// The initiator's half of the transfers of ucx/staged with one target.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "transport/transfer_queue.h"
+#include "transport/ucx/note.h"
+#include "transport/ucx/ring.h"
+
+namespace pw::ucx {
+
+class StagedInitiator final : public TransferQueue {
+ public:
+  /// Makes the ring; the target is asked for its own with the first transfer. Throws Error.
+  StagedInitiator(const Surroundings& surroundings, const std::shared_ptr<UcxEngine>& engine, int target,
+                  std::atomic<uint64_t>& waiting);
+
+  /// Waits until both rings are there, and makes what moves memory of such a transfer. Throws Error.
+  void prepare(const Transfer& transfer);
+
+  /// What the target says of its ring; from any thread.
+  void answer(RingNote note);
+
+ private:
+  pw_status go_on(Waiting& next, bool& done) override;
+  void leave_memory() override { half_->leave_memory(); }
+  void drain() override { ring_.drain(); }
+  pw_status refused() override;
+  [[nodiscard]] uint64_t chunks() const override { return half_ == nullptr ? 0 : half_->chunks(); }
+  [[nodiscard]] bool over() const override { return engine_->over(rank_); }
+  pw_status why_over() override { return engine_->why_over(rank_); }
+  [[nodiscard]] bool served(uint64_t count) const override {
+    return ring_.header().completed.load(std::memory_order_acquire) >= count;
+  }
+  pw_status outcome_there() override;
+
+  pw_status open();
+  pw_status post(Waiting& next);
+  [[nodiscard]] bool answered() const { return answered_.load(std::memory_order_acquire); }
+
+  const Surroundings surroundings_;
+  const Secret secret_;  ///< of notes
+  const std::shared_ptr<UcxEngine> engine_;
+  Ring ring_;
+  bool asked_ = false;          ///< for the target's ring
+  std::unique_ptr<Half> half_;  ///< once that is there
+  uint64_t requested_ = 0;
+  RingNote answer_;  ///< before answered_ is set
+  std::atomic<bool> answered_{false};
+  std::atomic<uint64_t> told_{0};  ///< failures of the target
+};
+
+}  // namespace pw::ucx
