@@ -85,21 +85,20 @@ void ControlSegment::give_words(uint32_t first, uint32_t words) {
     used_units_[unit] = false;
 }
 
-Card make_card(const ControlSegment& segment) {
-  Card card{};
-  gethostname(card.host, sizeof card.host - 1);
-  card.host_id = host_id(config("host_id"));
-  card.process = getpid();
-  card.control = segment.descriptor();
-  card.control_identity = memfd_identity(segment.descriptor());
-  sched_getaffinity(0, sizeof card.processors, &card.processors);
-  return card;
+ProcessFacts facts_of_process(const ControlSegment& segment) {
+  ProcessFacts facts{};
+  facts.host_id = host_id(config("host_id"));
+  facts.process = getpid();
+  facts.control = segment.descriptor();
+  facts.control_identity = memfd_identity(segment.descriptor());
+  sched_getaffinity(0, sizeof facts.cpus, &facts.cpus);
+  return facts;
 }
 
-Control* map_control(const Card& card) {
-  const std::string whose = format("process {} on {}", card.process, card.host);
+Control* map_control(const Neighbour& of) {
+  const std::string whose = format("process {} (rank {})", of.process, of.rank);
   return reinterpret_cast<Control*>(
-      map_memfd_of(card.process, card.control, card.control_identity, sizeof(Control), whose.c_str()));
+      map_memfd_of(of.process, of.control, of.control_identity, sizeof(Control), whose.c_str()));
 }
 
 void unmap_control(Control* control) noexcept { munmap(control, sizeof(Control)); }

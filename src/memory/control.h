@@ -86,20 +86,27 @@ class ControlSegment {
 };
 
 /// What a rank tells the others about itself when a context is made.
-struct Card {
-  char host[64];     ///< host name, for messages
+struct ProcessFacts {
   uint64_t host_id;  ///< equal where processes share a running kernel and a process-id namespace
   int32_t process;
   int32_t control;            ///< memfd number of the control segment
   uint64_t control_identity;  ///< of that memfd
-  cpu_set_t processors;       ///< that it may run on
+  cpu_set_t cpus;             ///< that it may run on
 };
 
-/// This process's card.
-Card make_card(const ControlSegment& segment);
+/// Those of this process.
+ProcessFacts facts_of_process(const ControlSegment& segment);
+
+/// What a rank keeps of another one of its host.
+struct Neighbour {
+  int32_t rank = 0;
+  int32_t process = 0;
+  uint64_t control_identity = 0;
+  int32_t control = -1;
+};
 
 /// Maps the control segment of another process of this host. Throws Error.
-Control* map_control(const Card& card);
+Control* map_control(const Neighbour& of);
 void unmap_control(Control* control) noexcept;
 
 }  // namespace pw

@@ -33,31 +33,36 @@ void sweep(Map& map, size_t& limit) {
 
 }  // namespace
 
-Importer::Importer(ControlSegment& own, int own_rank, std::vector<Card> cards)
-    : own_(own), own_rank_(own_rank), cards_(std::move(cards)) {}
+Importer::Importer(ControlSegment& own, int own_rank, std::span<const ProcessFacts> processes)
+    : own_(own), own_rank_(own_rank) {
+  if (!processes.empty()) meet(processes);
+}
+
+void Importer::meet(std::span<const ProcessFacts> processes) {
+  const uint64_t host = processes[static_cast<size_t>(own_rank_)].host_id;
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  neighbours_.clear();
+  for (size_t rank = 0; rank < processes.size(); ++rank) {
+    const ProcessFacts& process = processes[rank];
+    if (process.host_id != host) continue;
+    if (static_cast<int>(rank) == own_rank_) local_rank_ = static_cast<int>(neighbours_.size());
+    neighbours_.push_back(
+        {static_cast<int32_t>(rank), process.process, process.control_identity, process.control});
+    CPU_OR(&cpus, &cpus, &process.cpus);
+  }
+  neighbours_.shrink_to_fit();
+  // No CPU: the machine has more than the set can tell.
+  oversubscribed_ = static_cast<int>(neighbours_.size()) > std::max(CPU_COUNT(&cpus), 1);
+}
+
+const Neighbour* Importer::neighbour(int rank) const {
+  const auto found = std::ranges::lower_bound(neighbours_, rank, {}, &Neighbour::rank);
+  return found != neighbours_.end() && found->rank == rank ? &*found : nullptr;
+}
 
 Importer::~Importer() {
   for (auto& [where, segment] : pinned_controls_) where.second->unpin(segment.get());
-}
-
-bool Importer::same_host(int rank) const { return card(rank).host_id == card(own_rank_).host_id; }
-
-bool Importer::crowded() const {
-  cpu_set_t processors;
-  CPU_ZERO(&processors);
-  int ranks = 0;
-  for (int rank = 0; rank < static_cast<int>(cards_.size()); ++rank) {
-    if (!same_host(rank)) continue;
-    ++ranks;
-    CPU_OR(&processors, &processors, &card(rank).processors);
-  }
-  return ranks > std::max(CPU_COUNT(&processors), 1);  // none: the machine has more than the set can tell
-}
-
-int Importer::local_rank() const {
-  int before = 0;
-  for (int rank = 0; rank < own_rank_; ++rank) before += same_host(rank) ? 1 : 0;
-  return before;
 }
 
 std::shared_ptr<Control> Importer::control(int rank) {
@@ -68,7 +73,7 @@ std::shared_ptr<Control> Importer::control(int rank) {
     if (same_process(rank))
       entry = {&own_.control(), [](Control*) {}};
     else
-      entry = {map_control(card(rank)), unmap_control};
+      entry = {map_control(*neighbour(rank)), unmap_control};
   }
   return entry;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -23,28 +24,30 @@ struct SignalSender {
   SpinLock lock;
   uint64_t raised = 0;
   uint64_t deferred = 0;           ///< raises that wait in the queue
-  Path* through = nullptr;         ///< null: the processor, whose stores are done at once
+  Path* through = nullptr;         ///< null: the CPU, whose stores are done at once
   bool planned = false;            ///< a plan or kernels raise it: nobody else does meanwhile
   std::atomic<bool> known{false};  ///< `raised` counts what an earlier import raised, too
 };
 
 class Importer {
  public:
-  /// Knows of the other ranks what their cards say, which may come later.
-  Importer(ControlSegment& own, int own_rank, std::vector<Card> cards = {});
-  void meet(std::vector<Card> cards) { cards_ = std::move(cards); }
+  /// Knows of the other ranks what their NICs say, which may come later.
+  Importer(ControlSegment& own, int own_rank, std::span<const ProcessFacts> processes = {});
+  /// By rank. Of ranks of other hosts nothing is kept.
+  void meet(std::span<const ProcessFacts> processes);
   ~Importer();
   Importer(const Importer&) = delete;
 
-  [[nodiscard]] const Card& card(int rank) const { return cards_[static_cast<size_t>(rank)]; }
-  [[nodiscard]] bool same_host(int rank) const;
+  /// The process id of a rank of this host.
+  [[nodiscard]] int process(int rank) const { return neighbour(rank)->process; }
+  [[nodiscard]] bool same_host(int rank) const { return neighbour(rank) != nullptr; }
   [[nodiscard]] bool same_process(int rank) const { return rank == own_rank_; }
 
-  /// Whether the ranks of this host have fewer processors than there are of them.
-  [[nodiscard]] bool crowded() const;
+  /// Whether the ranks of this host have fewer CPUs than there are of them.
+  [[nodiscard]] bool oversubscribed() const { return oversubscribed_; }
 
   /// How many ranks of this host come before this one.
-  [[nodiscard]] int local_rank() const;
+  [[nodiscard]] int local_rank() const { return local_rank_; }
 
   /// The rank's control segment; null when it lives on another host. Throws Error when it cannot be mapped.
   std::shared_ptr<Control> control(int rank);
@@ -57,7 +60,7 @@ class Importer {
   std::shared_ptr<SignalSender> sender(int rank, uint32_t slot, uint64_t generation,
                                        const std::atomic<uint64_t>* word);
 
-  /// The same for a signal in device memory, whose words the processor does not see: kept for as long as the
+  /// The same for a signal in device memory, whose words the CPU does not see: kept for as long as the
   /// owner has the signal, because later imports go on from where earlier ones were.
   std::shared_ptr<SignalSender> device_sender(int rank, uint32_t slot, uint64_t generation);
 
@@ -65,9 +68,13 @@ class Importer {
   void pin_control(int rank, Device& device);
 
  private:
+  [[nodiscard]] const Neighbour* neighbour(int rank) const;  ///< null: on another host
+
   ControlSegment& own_;
   int own_rank_;
-  std::vector<Card> cards_;
+  std::vector<Neighbour> neighbours_;  ///< in the order of their ranks, this one too
+  bool oversubscribed_ = false;
+  int local_rank_ = 0;
   std::mutex mutex_;
   std::map<int, std::shared_ptr<Control>> controls_;
   std::map<std::pair<int, Device*>, std::shared_ptr<Control>> pinned_controls_;

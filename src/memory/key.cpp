@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/format.h"
 #include "base/status.h"
+#include "device/kinds.h"
 
 namespace pw {
 namespace {
@@ -129,7 +130,7 @@ std::vector<std::byte> pack_body(const Key& key, uint64_t job) {
   const size_t size = sizeof wire + attached.size() + why.size();
   if (size + sizeof(Digest) > PW_KEY_MAX)
     throw Error(PW_INTERNAL,
-                format("peerway: {} bytes of UCX and network cards do not fit into a key", attached.size()));
+                format("peerway: {} bytes of UCX and NICs do not fit into a key", attached.size()));
   wire.body_bytes = static_cast<uint32_t>(size);
   std::vector<std::byte> bytes(size);
   std::memcpy(bytes.data(), &wire, sizeof wire);
@@ -169,9 +170,9 @@ Key parse_key(std::span<const std::byte> bytes, const KeySeal& seal) {
 Key parse_body(std::span<const std::byte> bytes) {
   const Wire wire = wire_of(bytes);
   if (wire.type != 1 && wire.type != 2) throw refusal(format("unknown key type {}", wire.type));
-  if (wire.device_kind > PW_CUDA) throw refusal(format("unknown device kind {}", wire.device_kind));
-  if (wire.handle > static_cast<uint32_t>(Handle::cuda_pool))
-    throw refusal(format("unknown handle type {}", wire.handle));
+  if (wire.device_kind >= device_kinds().size())
+    throw refusal(format("unknown device kind {}", wire.device_kind));
+  if (wire.handle > UINT8_MAX) throw refusal(format("unknown handle type {}", wire.handle));
   if (wire.rank < 0) throw refusal(format("negative rank {}", wire.rank));
   if (wire.allocation_bytes != 0 &&
       (wire.offset > wire.allocation_bytes || wire.bytes > wire.allocation_bytes - wire.offset))

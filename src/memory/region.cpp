@@ -23,7 +23,7 @@ Region::Region(Device& device, Allocation allocation, std::byte* address, uint64
 Region::~Region() {
   retire();  // first of all: from here on peers are refused
   attachments.drop();
-  processor_map.mapping.reset();
+  cpu_map.mapping.reset();
   for (Device* device : pinned_for_) device->unpin(address_);
   if (has_export_) device_.forget(export_);
 }

@@ -56,12 +56,12 @@ class Region : public std::enable_shared_from_this<Region> {
   /// What paths keep with it (a registration with UCX), destroyed with the region.
   Attachments attachments;
 
-  /// This region of device memory as the processor sees it, or why it cannot; kept here by ProcessorMaps.
-  struct ProcessorMap {
+  /// This region of device memory as the CPU sees it, or why it cannot; kept here by CpuMaps.
+  struct CpuMap {
     std::shared_ptr<CpuMapping> mapping;
     std::string why_not;
     std::atomic<CpuMapping*> ready{nullptr};  ///< the mapping, once there
-  } processor_map;
+  } cpu_map;
 
   /// Small number of this kind of memory (device, handle), by which routes are looked up. Set by the context.
   std::atomic<uint32_t> memory_class = 0;

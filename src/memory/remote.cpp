@@ -8,10 +8,10 @@ namespace pw {
 Remote::Remote(Key imported, Importer& importer, int own_rank)
     : key(std::move(imported)), importer_(importer) {
   const bool names_memory = key.type == KeyType::region || is_device_signal();
-  if (names_memory && importer.same_host(key.rank) && key.exported.process != importer.card(key.rank).process)
+  if (names_memory && importer.same_host(key.rank) && key.exported.process != importer.process(key.rank))
     throw Error(PW_BAD_KEY,
                 format("peerway: the key of rank {} names memory of process {}; that rank is process {}",
-                       key.rank, key.exported.process, importer.card(key.rank).process));
+                       key.rank, key.exported.process, importer.process(key.rank)));
   control_ = importer.control(key.rank);
   if (key.slot >= kRegionSlots)
     throw Error(PW_BAD_KEY, format("peerway: the key names slot {} of {}", key.slot, kRegionSlots));
@@ -61,7 +61,7 @@ std::byte* Remote::address_on(Device& device) {
 
 uint64_t* Remote::word_on(Device& device) {
   if (is_device_signal() && same_host()) {
-    std::string why_not = "the processor reaches no GPU memory";
+    std::string why_not = "the CPU reaches no GPU memory";
     if (device.id().kind == PW_HOST || !device.reaches(key.exported, why_not))
       throw Error(
           PW_UNSUPPORTED,

@@ -36,7 +36,7 @@ class Remote : public std::enable_shared_from_this<Remote> {
     return generation_ == nullptr || generation_->load(std::memory_order_acquire) == key.generation;
   }
 
-  /// Where the processor reaches the region, or null.
+  /// Where the CPU reaches the region, or null.
   [[nodiscard]] std::byte* host_address() const noexcept { return host_address_; }
 
   /// Where queues of `device` reach the region; mapped at the first call. Throws Error with the reason when
@@ -48,7 +48,7 @@ class Remote : public std::enable_shared_from_this<Remote> {
   /// queues; null when the owner is on another host. Throws Error when the device cannot reach it.
   [[nodiscard]] std::atomic<uint64_t>* word() const noexcept { return word_; }
   uint64_t* word_on(Device& device);
-  /// The word's address in the owner, for paths that reach it by UCX or a network card.
+  /// The word's address in the owner, for paths that reach it by UCX or a NIC.
   [[nodiscard]] uint64_t word_address() const noexcept { return word_address_; }
 
   /// Where its owner's threads sleep, to be woken after something that they may wait for; null when the

@@ -5,13 +5,14 @@
 
 namespace pw::nic {
 
-Connection::Connection(Endpoint& endpoint, const Card& card) : endpoint_(endpoint), card_(card) {
+Connection::Connection(Endpoint& endpoint, const EndpointFacts& facts) : endpoint_(endpoint), facts_(facts) {
   const pw_nic_ops& ops = endpoint.ops();
-  pw_nic_status status = ops.connect(endpoint.handle(), &card_.address, &peer_);
-  if (status != PW_NIC_OK) throw endpoint.failure(format("found no way to endpoint {}", card.number), status);
-  status = ops.import_key(endpoint.handle(), peer_, &card_.control, &control_);
+  pw_nic_status status = ops.connect(endpoint.handle(), &facts_.address, &peer_);
+  if (status != PW_NIC_OK)
+    throw endpoint.failure(format("found no way to endpoint {}", facts.number), status);
+  status = ops.import_key(endpoint.handle(), peer_, &facts_.control, &control_);
   if (status == PW_NIC_OK) return;
-  const Error failure = endpoint.failure(format("cannot use the key of endpoint {}", card.number), status);
+  const Error failure = endpoint.failure(format("cannot use the key of endpoint {}", facts.number), status);
   ops.disconnect(endpoint.handle(), peer_);
   throw Error(failure.status(), failure.what());
 }

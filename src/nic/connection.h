@@ -10,18 +10,18 @@ namespace pw::nic {
 
 class Connection {
  public:
-  /// Throws Error with what the card says.
-  Connection(Endpoint& endpoint, const Card& card);
+  /// Throws Error with what the NIC says.
+  Connection(Endpoint& endpoint, const EndpointFacts& facts);
   ~Connection();
   Connection(const Connection&) = delete;
 
-  [[nodiscard]] const Card& card() const { return card_; }
+  [[nodiscard]] const EndpointFacts& facts() const { return facts_; }
   [[nodiscard]] pw_nic_peer* peer() const { return peer_; }
   [[nodiscard]] pw_nic_remote* control() const { return control_; }
 
  private:
   Endpoint& endpoint_;
-  Card card_;
+  EndpointFacts facts_;
   pw_nic_peer* peer_ = nullptr;
   pw_nic_remote* control_ = nullptr;
 };

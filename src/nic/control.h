@@ -9,7 +9,7 @@
 
 namespace pw::nic {
 
-/// For any card. The peer of that number puts `marker`; what this end gets of that peer's comes to `landing`.
+/// For any NIC. The peer of that number puts `marker`; what this end gets of that peer's comes to `landing`.
 struct alignas(16) Place {
   uint64_t marker;
   uint64_t landing;
@@ -18,11 +18,11 @@ struct alignas(16) Place {
 /// Requests that one endpoint can have under way with another, and the sizes of one.
 inline constexpr uint32_t kSlots = 16, kSlotWords = 64, kBounceBytes = 1024;
 
-/// For cards without promises (nic/message.h). The peer of that number puts requests and answers.
+/// For NICs without guarantees (nic/message.h). The peer of that number puts requests and answers.
 struct alignas(64) Box {
   uint64_t request[kSlots][kSlotWords];
   uint64_t answer[kSlots];
-  uint64_t out[kSlots][kSlotWords];  ///< this end's requests, while the card reads them
+  uint64_t out[kSlots][kSlotWords];  ///< this end's requests, while the NIC reads them
   std::byte bounce[kSlots][kBounceBytes];
 };
 

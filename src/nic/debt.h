@@ -1,5 +1,5 @@
 // Operations whose completion a stream waits for itself. They live on the heap: a stream that goes before the
-// card has called them leaves them with its endpoint.
+// NIC has called them leaves them with its endpoint.
 #pragma once
 
 #include "nic/stream.h"
@@ -13,7 +13,7 @@ struct Debt : pw_nic_done {
   bool under_way = false;
 };
 
-/// Calls (owner->*Method)(debt, status) when the card is done with it.
+/// Calls (owner->*Method)(debt, status) when the NIC is done with it.
 template <typename Owner, typename Kind, auto Method>
 void on_done(pw_nic_done* done, pw_nic_status status) {
   auto* debt = static_cast<Kind*>(done);

@@ -34,7 +34,7 @@ std::string with_reason(const char* reason, pw_nic_status status) {
   return reason != nullptr && *reason != '\0' ? format("{} ({})", reason, name_of(status)) : name_of(status);
 }
 
-bool same_card(const Card& a, const Card& b) {
+bool same_endpoint(const EndpointFacts& a, const EndpointFacts& b) {
   return a.number == b.number && equal(a.control, b.control) && a.address.length == b.address.length &&
          std::memcmp(a.address.bytes, b.address.bytes, a.address.length) == 0;
 }
@@ -51,25 +51,25 @@ Endpoint::Endpoint(std::shared_ptr<const Plugin> plugin, const Job& job, const s
   const pw_nic_options options{sizeof options, job.number, configuration.c_str(), secret};
   const pw_nic_status status = ops().open(&options, &handle_);
   if (status != PW_NIC_OK)
-    throw Error(PW_UNAVAILABLE, format("peerway: the card {} ({}) could not be opened: {}", plugin_->name(),
+    throw Error(PW_UNAVAILABLE, format("peerway: the NIC {} ({}) could not be opened: {}", plugin_->name(),
                                        plugin_->path(), with_reason(ops().why(nullptr), status)));
   try {
     query();
-    const bool promises_nothing = (info_.promises & (PW_NIC_PUTS_IN_ORDER | PW_NIC_GETS_BEHIND_PUTS)) == 0;
-    control_ = std::make_unique<ControlSpan>(info_.endpoints, promises_nothing);
+    const bool guarantees_nothing =
+        (info_.guarantees & (PW_NIC_PUTS_IN_ORDER | PW_NIC_GETS_BEHIND_PUTS)) == 0;
+    control_ = std::make_unique<ControlSpan>(info_.endpoints, guarantees_nothing);
     control_memory_ = add({sizeof(pw_nic_span), control_->address(), control_->bytes(), PW_NIC_HOST, 0,
                            control_->descriptor(), 0});
-    ops().address(handle_, &card_.address);
-    if (card_.address.length > PW_NIC_ADDRESS_BYTES)
-      throw Error(PW_UNAVAILABLE,
-                  format("peerway: the card {} gave an address of {} bytes; addresses have at "
-                         "most {}",
-                         plugin_->name(), card_.address.length, PW_NIC_ADDRESS_BYTES));
-    card_.control = control_memory_->key();
-    card_.number = info_.number;
-    card_.endpoints = info_.endpoints;
-    card_.promises = info_.promises;
-    if (promises_nothing) service_ = std::make_unique<Service>(*this);
+    ops().address(handle_, &facts_.address);
+    if (facts_.address.length > PW_NIC_ADDRESS_BYTES)
+      throw Error(PW_UNAVAILABLE, format("peerway: the NIC {} gave an address of {} bytes; addresses have at "
+                                         "most {}",
+                                         plugin_->name(), facts_.address.length, PW_NIC_ADDRESS_BYTES));
+    facts_.control = control_memory_->key();
+    facts_.number = info_.number;
+    facts_.endpoints = info_.endpoints;
+    facts_.guarantees = info_.guarantees;
+    if (guarantees_nothing) service_ = std::make_unique<Service>(*this);
   } catch (...) {
     control_memory_.reset();
     ops().close(handle_);
@@ -87,7 +87,7 @@ void Endpoint::query() {
   info_.size = sizeof info_;
   ops().query(handle_, &info_);
   const auto breaks = [&](const std::string& what) {
-    return Error(PW_UNAVAILABLE, format("peerway: the card {} ({}) says of itself {}", plugin_->name(),
+    return Error(PW_UNAVAILABLE, format("peerway: the NIC {} ({}) says of itself {}", plugin_->name(),
                                         plugin_->path(), what));
   };
   if (info_.largest < 4096)
@@ -107,7 +107,7 @@ Error Endpoint::failure(const std::string& what, pw_nic_status status) const {
   const pw_status kind = status == PW_NIC_UNREACHABLE ? PW_PEER_LOST
                          : status == PW_NIC_BUSY      ? PW_NO_MEMORY
                                                       : PW_UNAVAILABLE;
-  return Error(kind, format("peerway: the card {} {}: {}", plugin_->name(), what, why(status)));
+  return Error(kind, format("peerway: the NIC {} {}: {}", plugin_->name(), what, why(status)));
 }
 
 uint64_t Endpoint::copied() const {
@@ -119,7 +119,7 @@ uint64_t Endpoint::copied() const {
 
 std::unique_ptr<Memory> Endpoint::add(const pw_nic_span& span) {
   if ((info_.memory_kinds >> span.kind & 1u) == 0 && span.kind != PW_NIC_HOST)
-    throw Error(PW_UNAVAILABLE, format("peerway: the card {} does not take memory of GPUs", plugin_->name()));
+    throw Error(PW_UNAVAILABLE, format("peerway: the NIC {} does not take memory of GPUs", plugin_->name()));
   std::unique_ptr<Memory> memory(new Memory());
   memory->span_ = span;
   memory->span_.size = sizeof(pw_nic_span);
@@ -129,7 +129,7 @@ std::unique_ptr<Memory> Endpoint::add(const pw_nic_span& span) {
     throw failure(format("could not register {} bytes at {}", span.bytes, span.address), status);
   memory->endpoint_ = this;
   if (memory->key_.length > PW_NIC_KEY_BYTES)
-    throw Error(PW_UNAVAILABLE, format("peerway: the card {} gave a key of {} bytes; keys have at most {}",
+    throw Error(PW_UNAVAILABLE, format("peerway: the NIC {} gave a key of {} bytes; keys have at most {}",
                                        plugin_->name(), memory->key_.length, PW_NIC_KEY_BYTES));
   memories_.push_back(memory.get());
   return memory;
@@ -152,37 +152,40 @@ Memory* Endpoint::find(const pw_nic_key& key) const {
 
 // What a peer says of itself is bounded before a plugin reads it. And both ends must speak alike: what proves
 // an arrival for one must be understood by the other.
-void Endpoint::check_card(const Card& peer) const {
+void Endpoint::check_peer(const EndpointFacts& peer) const {
   if (peer.address.length > PW_NIC_ADDRESS_BYTES || peer.control.length > PW_NIC_KEY_BYTES)
     throw Error(
         PW_BAD_KEY,
-        format("peerway: endpoint {} of the card {} names an address of {} bytes and a key of {}; they "
+        format("peerway: endpoint {} of the NIC {} names an address of {} bytes and a key of {}; they "
                "have at most {} and {}",
                peer.number, plugin_->name(), peer.address.length, peer.control.length, PW_NIC_ADDRESS_BYTES,
                PW_NIC_KEY_BYTES));
-  if (peer.promises != info_.promises)
-    throw Error(PW_UNAVAILABLE,
-                format("peerway: the card {} promises {:#x} here and {:#x} at endpoint {}; use one build and "
-                       "one configuration of the plugin in a job",
-                       plugin_->name(), info_.promises, peer.promises, peer.number));
+  if (peer.guarantees != info_.guarantees)
+    throw Error(
+        PW_UNAVAILABLE,
+        format("peerway: the NIC {} guarantees {:#x} here and {:#x} at endpoint {}; use one build and "
+               "one configuration of the plugin in a job",
+               plugin_->name(), info_.guarantees, peer.guarantees, peer.number));
   if (peer.number >= info_.endpoints || info_.number >= peer.endpoints)
     throw Error(PW_UNAVAILABLE,
-                format("peerway: the card {} has endpoint {} of {} here and {} of {} there; use one "
+                format("peerway: the NIC {} has endpoint {} of {} here and {} of {} there; use one "
                        "configuration of the plugin in a job",
                        plugin_->name(), info_.number, info_.endpoints, peer.number, peer.endpoints));
 }
 
-std::shared_ptr<Connection> Endpoint::connect(const Card& peer) {
-  check_card(peer);
+std::shared_ptr<Connection> Endpoint::connect(const EndpointFacts& peer) {
+  check_peer(peer);
   std::weak_ptr<Connection>& known = connections_[peer.number];
   std::shared_ptr<Connection> connection = known.lock();
-  if (connection != nullptr && same_card(connection->card(), peer)) return connection;
+  if (connection != nullptr && same_endpoint(connection->facts(), peer)) return connection;
   connection = std::make_shared<Connection>(*this, peer);
   known = connection;
   return connection;
 }
 
-std::unique_ptr<Stream> Endpoint::open(const Card& peer) { return make_stream(*this, connect(peer)); }
+std::unique_ptr<Stream> Endpoint::open(const EndpointFacts& peer) {
+  return make_stream(*this, connect(peer));
+}
 
 // ---- progress ----
 

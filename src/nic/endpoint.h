@@ -1,4 +1,4 @@
-// An open endpoint of a card, the memory it knows, and the streams to its peers. Like the plugin's, its calls
+// An open endpoint of a NIC, the memory it knows, and the streams to its peers. Like the plugin's, its calls
 // are made one at a time: the owner has the lock.
 #pragma once
 
@@ -20,7 +20,7 @@ class Endpoint;
 class Service;
 class Stream;
 
-/// Memory of this process that the card knows. Must be destroyed before the endpoint.
+/// Memory of this process that the NIC knows. Must be destroyed before the endpoint.
 class Memory {
  public:
   ~Memory();
@@ -56,19 +56,19 @@ class RemoteMemory {
 };
 
 /// What an endpoint tells others so that they can open a stream to it. Plain bytes.
-struct Card {
+struct EndpointFacts {
   pw_nic_address address;
   pw_nic_key control;  ///< of its markers and mailboxes
   uint32_t number;
   uint32_t endpoints;
-  uint32_t promises;
+  uint32_t guarantees;
 };
 
 bool equal(const pw_nic_key& a, const pw_nic_key& b);
 
 class Endpoint {
  public:
-  /// Throws Error with what the card says.
+  /// Throws Error with what the NIC says.
   Endpoint(std::shared_ptr<const Plugin> plugin, const Job& job, const std::string& configuration);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
@@ -77,27 +77,27 @@ class Endpoint {
   [[nodiscard]] const pw_nic_ops& ops() const { return plugin_->ops(); }
   [[nodiscard]] pw_nic* handle() const { return handle_; }
   [[nodiscard]] const pw_nic_info& info() const { return info_; }
-  [[nodiscard]] const Card& card() const { return card_; }
+  [[nodiscard]] const EndpointFacts& facts() const { return facts_; }
 
-  /// Whether the puts of peers are done by this end's progress(), because the card promises nothing.
+  /// Whether the puts of peers are done by this end's progress(), because the NIC guarantees nothing.
   [[nodiscard]] bool serves() const { return service_ != nullptr; }
   /// Bytes that a put of a stream copies from memory that is not registered.
   [[nodiscard]] uint64_t copied() const;
 
-  /// Throws Error with what the card says.
+  /// Throws Error with what the NIC says.
   std::unique_ptr<Memory> add(const pw_nic_span& span);
 
   /// The only stream to that peer. Throws Error.
-  std::unique_ptr<Stream> open(const Card& peer);
+  std::unique_ptr<Stream> open(const EndpointFacts& peer);
 
-  /// Lets the card call what is done, words whose turn has come go, and requests of peers be served. Returns
+  /// Lets the NIC call what is done, words whose turn has come go, and requests of peers be served. Returns
   /// how many things happened.
   unsigned progress();
 
   /// Whether something waits for progress().
   [[nodiscard]] bool unfinished() const { return !active_.empty(); }
 
-  /// "PW_NIC_REFUSED: <what the card says>".
+  /// "PW_NIC_REFUSED: <what the NIC says>".
   [[nodiscard]] std::string why(pw_nic_status status) const;
 
  private:
@@ -108,21 +108,21 @@ class Endpoint {
 
   [[nodiscard]] Error failure(const std::string& what, pw_nic_status status) const;
   void query();
-  void check_card(const Card& peer) const;
-  std::shared_ptr<Connection> connect(const Card& peer);
+  void check_peer(const EndpointFacts& peer) const;
+  std::shared_ptr<Connection> connect(const EndpointFacts& peer);
   [[nodiscard]] Memory* find(const pw_nic_key& key) const;
   void activate(Stream& stream);
 
   std::shared_ptr<const Plugin> plugin_;
   pw_nic* handle_ = nullptr;
   pw_nic_info info_{};
-  Card card_{};
+  EndpointFacts facts_{};
   std::unique_ptr<ControlSpan> control_;
   std::vector<Memory*> memories_;
   std::unique_ptr<Memory> control_memory_;
   std::map<uint32_t, std::weak_ptr<Connection>> connections_;  ///< by number
   std::vector<Stream*> active_;                                ///< with something to do at progress()
-  std::vector<std::shared_ptr<void>> abandoned_;               ///< the card may still call what lies in them
+  std::vector<std::shared_ptr<void>> abandoned_;               ///< the NIC may still call what lies in them
   std::unique_ptr<Service> service_;
 };
 

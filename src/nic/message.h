@@ -1,4 +1,4 @@
-// What endpoints of a card without promises tell one another, in memory whose words may arrive in any order:
+// What endpoints of a NIC without guarantees tell one another, in memory whose words may arrive in any order:
 // every word carries the tag of its message, so that it is known when all of them are there. A slot is used
 // again, with the next tag, once its answer was seen: by then all of its words had arrived.
 //
@@ -27,7 +27,7 @@ inline uint32_t tag_of(uint32_t first, uint64_t request) {
   return first + static_cast<uint32_t>(request / kSlots);
 }
 
-struct Message {
+struct NicMessage {
   Ask kind = Ask::hello;
   uint32_t count = 1;  ///< of words, the head among them
   std::array<uint32_t, kSlotWords> content{};
@@ -70,7 +70,7 @@ struct Message {
 /// Reads what add*() added, in the same order. What is not there is zero.
 class MessageReader {
  public:
-  explicit MessageReader(const Message& message) : message_(message) {}
+  explicit MessageReader(const NicMessage& message) : message_(message) {}
   uint32_t next() { return at_ < message_.count ? message_.content[at_++] : 0; }
   uint64_t next_long() {
     const uint64_t low = next();
@@ -88,7 +88,7 @@ class MessageReader {
   }
 
  private:
-  const Message& message_;
+  const NicMessage& message_;
   uint32_t at_ = 1;
 };
 

@@ -9,12 +9,12 @@
 
 #include "base/format.h"
 #include "base/status.h"
-#include "nic/card_spec.h"
+#include "nic/nic_spec.h"
 
 namespace pw::nic {
 namespace {
 
-// The entries that every card has, as far as they are missing: "put, get".
+// The entries that every NIC has, as far as they are missing: "put, get".
 std::string missing_entries(const pw_nic_ops& ops) {
   const std::pair<const char*, bool> entries[] = {
       {"open", ops.open != nullptr},
@@ -43,7 +43,7 @@ std::string missing_entries(const pw_nic_ops& ops) {
 // An older plugin was built with a shorter struct: what it does not have stays null.
 void Plugin::take(const pw_nic_ops* ops) {
   const auto refuse = [this](const std::string& why) {
-    return Error(PW_UNAVAILABLE, format("peerway: the card plugin {}: {}", path_, why));
+    return Error(PW_UNAVAILABLE, format("peerway: the NIC plugin {}: {}", path_, why));
   };
   if (ops == nullptr) throw refuse(PW_NIC_PLUGIN_SYMBOL "() returned NULL; it must return its pw_nic_ops");
   if (ops->abi != PW_NIC_ABI)
@@ -59,10 +59,10 @@ void Plugin::take(const pw_nic_ops* ops) {
   if (const std::string missing = missing_entries(ops_); !missing.empty())
     throw refuse(
         format("its pw_nic_ops has no {}; only the entries from put_strided on may be left out", missing));
-  if (ops_.name != nullptr) name_.assign(ops_.name, strnlen(ops_.name, 2 * kLongestCardName));
-  if (!is_card_name(name_))
+  if (ops_.name != nullptr) name_.assign(ops_.name, strnlen(ops_.name, 2 * kLongestNicName));
+  if (!is_nic_name(name_))
     throw refuse(format("its name is '{}'; a name has 1 to {} lower-case letters, digits and '-'", name_,
-                        kLongestCardName));
+                        kLongestNicName));
 }
 
 std::shared_ptr<const Plugin> Plugin::of(const pw_nic_ops* ops, const std::string& path) {
@@ -75,13 +75,13 @@ std::shared_ptr<const Plugin> Plugin::load(const std::string& path) {
   const std::shared_ptr<Plugin> plugin(new Plugin(path));
   plugin->library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (plugin->library_ == nullptr)
-    throw Error(PW_UNAVAILABLE, format("peerway: the card plugin {} cannot be loaded: {}", path, dlerror()));
+    throw Error(PW_UNAVAILABLE, format("peerway: the NIC plugin {} cannot be loaded: {}", path, dlerror()));
   const auto function =
       reinterpret_cast<pw_nic_plugin_function>(dlsym(plugin->library_, PW_NIC_PLUGIN_SYMBOL));
   if (function == nullptr)
     throw Error(
         PW_UNAVAILABLE,
-        format("peerway: {} is no card plugin: it has no function " PW_NIC_PLUGIN_SYMBOL "() (peerway/nic.h)",
+        format("peerway: {} is no NIC plugin: it has no function " PW_NIC_PLUGIN_SYMBOL "() (peerway/nic.h)",
                path));
   plugin->take(function());
   return plugin;

@@ -1,4 +1,4 @@
-// A plugin of a network card (peerway/nic.h), loaded and checked.
+// A plugin of a NIC (peerway/nic.h), loaded and checked.
 #pragma once
 
 #include <memory>

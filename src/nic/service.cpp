@@ -19,7 +19,7 @@ bool Service::idle(const Client& client) {
   return std::ranges::none_of(client.tasks, [](const Task& task) { return task.state == State::getting; });
 }
 
-// False when the card still has something of it.
+// False when the NIC still has something of it.
 bool Service::release(Client& client) {
   const bool done = settle(endpoint_.ops(), endpoint_.handle(), [&] { return idle(client); });
   for (const auto& [key, remote] : client.imported) endpoint_.ops().release_key(endpoint_.handle(), remote);
@@ -46,10 +46,10 @@ unsigned Service::turn() {
 
 // Those that are known are looked at every time; that somebody new asks is seen within a few turns.
 unsigned Service::look_for_clients() {
-  constexpr uint32_t kLooks = 128;
+  constexpr uint32_t kPolls = 128;
   unsigned found = 0;
   const auto endpoints = static_cast<uint32_t>(known_.size());
-  for (uint32_t i = 0; i < std::min(kLooks, endpoints); ++i) {
+  for (uint32_t i = 0; i < std::min(kPolls, endpoints); ++i) {
     const uint32_t number = next_look_;
     next_look_ = next_look_ + 1 == endpoints ? 0 : next_look_ + 1;
     const uint64_t marker =
@@ -89,7 +89,7 @@ unsigned Service::serve(Client& client) {
 
 bool Service::take(Client& client) {
   const uint64_t number = client.taken;
-  Message message;
+  NicMessage message;
   uint64_t* slot = endpoint_.control_->box(client.number).request[number % kSlots];
   if (client.broken || !message.read(slot, tag_of(client.first, number))) return false;
   Task& task = client.tasks[number % kSlots];
@@ -112,15 +112,15 @@ bool Service::take(Client& client) {
 }
 
 void Service::hello(Client& client, MessageReader& reader) try {
-  Card card{};
-  card.address = reader.next_name<pw_nic_address>();
-  card.control = reader.next_name<pw_nic_key>();
-  card.number = reader.next();
-  if (card.number != client.number)
-    throw Error(PW_BAD_KEY, format("it says that it is endpoint {}", card.number));
-  card.endpoints = reader.next();
-  card.promises = reader.next();
-  client.connection = endpoint_.connect(card);
+  EndpointFacts facts{};
+  facts.address = reader.next_name<pw_nic_address>();
+  facts.control = reader.next_name<pw_nic_key>();
+  facts.number = reader.next();
+  if (facts.number != client.number)
+    throw Error(PW_BAD_KEY, format("it says that it is endpoint {}", facts.number));
+  facts.endpoints = reader.next();
+  facts.guarantees = reader.next();
+  client.connection = endpoint_.connect(facts);
 } catch (const Error& error) {
   log(LogLevel::warning, format("endpoint {} asks, but {}", client.number, reason_of(error)));
   client.broken = true;
@@ -160,7 +160,7 @@ void Service::read_store(Task& task, MessageReader& reader) {
 // Few keys are used again and again.
 pw_nic_remote* Service::import(Client& client, const pw_nic_key& key, pw_nic_status& status) {
   constexpr size_t kKept = 64;
-  if (equal(key, client.connection->card().control)) return client.connection->control();
+  if (equal(key, client.connection->facts().control)) return client.connection->control();
   for (const auto& [known, remote] : client.imported)
     if (equal(known, key)) return remote;
   if (client.imported.size() >= kKept && client.taken == client.ended) {
@@ -218,7 +218,7 @@ void Service::landed(pw_nic_done* done, pw_nic_status status) {
 bool Service::answer(Task& task) {
   Client& client = *task.client;
   const uint64_t word = answer_word(tag_of(client.first, task.request), task.status);
-  const uint64_t there = ControlSpan::box_at(client.connection->card().endpoints, endpoint_.info().number) +
+  const uint64_t there = ControlSpan::box_at(client.connection->facts().endpoints, endpoint_.info().number) +
                          offsetof(Box, answer) + task.request % kSlots * sizeof word;
   const pw_nic_status status = endpoint_.ops().put(endpoint_.handle(), client.connection->control(), there,
                                                    &word, nullptr, sizeof word, nullptr);

@@ -1,4 +1,4 @@
-// What an endpoint of a card without promises does for peers that ask (nic/stream_asking.h): it gets their
+// What an endpoint of a NIC without guarantees does for peers that ask (nic/stream_asking.h): it gets their
 // bytes, stores their words in order, and answers.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Waiting, for a short while, for what the card still has of somebody who goes.
+// Waiting, for a short while, for what the NIC still has of somebody who goes.
 #pragma once
 
 #include <sched.h>

@@ -12,13 +12,13 @@
 namespace pw::nic {
 
 std::unique_ptr<Stream> make_stream(Endpoint& endpoint, std::shared_ptr<Connection> connection) {
-  const uint32_t promises = endpoint.info().promises;
-  if ((promises & PW_NIC_PUTS_IN_ORDER) != 0) {
-    if ((promises & PW_NIC_GETS_BEHIND_PUTS) != 0)
+  const uint32_t guarantees = endpoint.info().guarantees;
+  if ((guarantees & PW_NIC_PUTS_IN_ORDER) != 0) {
+    if ((guarantees & PW_NIC_GETS_BEHIND_PUTS) != 0)
       return std::make_unique<OrderedStream>(endpoint, std::move(connection));
     return std::make_unique<ProbingStream>(endpoint, std::move(connection));
   }
-  if ((promises & PW_NIC_GETS_BEHIND_PUTS) != 0)
+  if ((guarantees & PW_NIC_GETS_BEHIND_PUTS) != 0)
     return std::make_unique<UnorderedStream>(endpoint, std::move(connection));
   return std::make_unique<AskingStream>(endpoint, std::move(connection));
 }
@@ -31,20 +31,20 @@ Stream::Stream(Endpoint& endpoint, std::shared_ptr<Connection> connection)
       connection_(std::move(connection)),
       peer_control_(connection_->control()),
       control_memory_(endpoint.control_memory_->handle()),
-      landing_(&control_.place(connection_->card().number).landing) {}
+      landing_(&control_.place(connection_->facts().number).landing) {}
 
 Stream::~Stream() { std::erase(endpoint_.active_, this); }
 
 std::unique_ptr<RemoteMemory> Stream::import(const pw_nic_key& key) {
   if (key.length > PW_NIC_KEY_BYTES)
-    throw Error(PW_BAD_KEY, format("peerway: a key of {} bytes of endpoint {}; keys of cards have at most {}",
-                                   key.length, connection_->card().number, PW_NIC_KEY_BYTES));
+    throw Error(PW_BAD_KEY, format("peerway: a key of {} bytes of endpoint {}; keys of NICs have at most {}",
+                                   key.length, connection_->facts().number, PW_NIC_KEY_BYTES));
   std::unique_ptr<RemoteMemory> remote(new RemoteMemory());
   remote->key_ = key;
   const pw_nic_status status = ops_.import_key(nic_, connection_->peer(), &key, &remote->handle_);
   if (status != PW_NIC_OK)
     throw endpoint_.failure(
-        format("cannot use a key of {} bytes of endpoint {}", key.length, connection_->card().number),
+        format("cannot use a key of {} bytes of endpoint {}", key.length, connection_->facts().number),
         status);
   remote->stream_ = this;
   return remote;

@@ -1,6 +1,6 @@
-// Operations of one endpoint towards one peer, with what a card of put and get does not have: words that are
-// stored after everything before them, and a flush that tells of arrival. Both are built from the promises of
-// the plugin (peerway/nic.h) and nothing more:
+// Operations of one endpoint towards one peer, with what a NIC of put and get does not have: words that are
+// stored after everything before them, and a flush that tells of arrival. Both are built from the guarantees
+// of the plugin (peerway/nic.h) and nothing more:
 //
 //   puts in order | gets behind puts | a word                          | a flush
 //   yes           | yes              | put                             | get of a marker
@@ -40,7 +40,7 @@ class Stream {
   virtual ~Stream();
   Stream(const Stream&) = delete;
 
-  /// A key of this peer, made usable. Throws Error with what the card says.
+  /// A key of this peer, made usable. Throws Error with what the NIC says.
   std::unique_ptr<RemoteMemory> import(const pw_nic_key& key);
 
   /// As the entry of the plugin: `memory` null copies the bytes, at most Endpoint::copied(). `done`: `data`
@@ -50,12 +50,12 @@ class Stream {
   virtual pw_nic_status get(RemoteMemory& remote, uint64_t offset, void* data, Memory& memory, uint64_t bytes,
                             pw_nic_done* done);
 
-  /// The same with many blocks, where the card can (has_strided()).
+  /// The same with many blocks, where the NIC can (has_strided()).
   [[nodiscard]] virtual bool has_strided() const { return ops_.put_strided != nullptr; }
   virtual pw_nic_status put_strided(RemoteMemory& remote, uint64_t offset, const void* data, Memory& memory,
                                     const Blocks& blocks, pw_nic_done* done);
 
-  /// A put and a word after it, both started or neither; where the card can, as one operation.
+  /// A put and a word after it, both started or neither; where the NIC can, as one operation.
   virtual pw_nic_status put_word(RemoteMemory& remote, uint64_t offset, const void* data, Memory* memory,
                                  uint64_t bytes, const Word& word, pw_nic_done* done) = 0;
 
@@ -78,7 +78,7 @@ class Stream {
   pw_nic_status start_word(const Word& word);
   pw_nic_status start_get_of_marker(pw_nic_done* done);
   void activate() { endpoint_.activate(*this); }
-  /// What the card may still call, once this stream is gone.
+  /// What the NIC may still call, once this stream is gone.
   void keep(std::shared_ptr<void> debts) { endpoint_.abandoned_.push_back(std::move(debts)); }
   static void call(pw_nic_done* done, pw_nic_status status) {
     if (done != nullptr) done->call(done, status);
@@ -101,7 +101,7 @@ class Stream {
   bool active_ = false;  ///< in the endpoint's list
 };
 
-/// Makes the stream that the card's promises allow.
+/// Makes the stream that the NIC's guarantees allow.
 std::unique_ptr<Stream> make_stream(Endpoint& endpoint, std::shared_ptr<Connection> connection);
 
 }  // namespace pw::nic

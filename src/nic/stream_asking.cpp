@@ -11,8 +11,8 @@ namespace pw::nic {
 
 AskingStream::AskingStream(Endpoint& endpoint, std::shared_ptr<Connection> connection)
     : Stream(endpoint, std::move(connection)),
-      box_(control_.box(connection_->card().number)),
-      there_(ControlSpan::box_at(connection_->card().endpoints, endpoint.info().number)),
+      box_(control_.box(connection_->facts().number)),
+      there_(ControlSpan::box_at(connection_->facts().endpoints, endpoint.info().number)),
       first_(std::random_device{}() | 1u << 31),
       debts_(std::make_shared<Debts>()) {
   for (Request& each : debts_->request) {
@@ -48,17 +48,17 @@ pw_nic_status AskingStream::greet() {
     announced_ = true;
   }
   if (asked_ > 0) return PW_NIC_OK;
-  Message hello;
-  const Card& mine = endpoint_.card();
+  NicMessage hello;
+  const EndpointFacts& mine = endpoint_.facts();
   hello.add_name(mine.address);
   hello.add_name(mine.control);
   hello.add(mine.number);
   hello.add(mine.endpoints);
-  hello.add(mine.promises);
+  hello.add(mine.guarantees);
   return ask(hello, nullptr);
 }
 
-pw_nic_status AskingStream::ask(const Message& message, pw_nic_done* asker) {
+pw_nic_status AskingStream::ask(const NicMessage& message, pw_nic_done* asker) {
   Request& next = request(asked_);
   const uint64_t slot = asked_ % kSlots;
   uint64_t* out = box_.out[slot];
@@ -90,12 +90,12 @@ pw_nic_status AskingStream::put(RemoteMemory& remote, uint64_t offset, const voi
     std::memcpy(bounce, data, bytes);
     from = control_.offset_of(bounce);
   }
-  Message take;
+  NicMessage take;
   take.kind = Ask::take;
   take.add_name(remote.key());
   take.add_long(offset);
   take.add_long(bytes);
-  take.add_name(memory != nullptr ? memory->key() : endpoint_.card().control);
+  take.add_name(memory != nullptr ? memory->key() : endpoint_.facts().control);
   take.add_long(from);
   return ask(take, done);
 }
@@ -108,9 +108,9 @@ pw_nic_status AskingStream::word(const Word& word) {
 
 pw_nic_status AskingStream::ask_to_store(const Word& word) {
   if (!has_room(1)) return PW_NIC_BUSY;
-  std::byte* bounce = box_.bounce[asked_ % kSlots];  // for memory that only the card reaches
+  std::byte* bounce = box_.bounce[asked_ % kSlots];  // for memory that only the NIC reaches
   std::memcpy(bounce, &word.value, sizeof word.value);
-  Message store;
+  NicMessage store;
   store.kind = Ask::store;
   store.add_name(word.remote->key());
   store.add_long(word.offset);
@@ -126,7 +126,7 @@ pw_nic_status AskingStream::put_word(RemoteMemory& remote, uint64_t offset, cons
   if (!has_room(2) || word_.remote != nullptr) return PW_NIC_BUSY;
   const pw_nic_status status = put(remote, offset, data, memory, bytes, done);
   if (status != PW_NIC_OK) return status;
-  if (ask_to_store(word) == PW_NIC_BUSY) word_ = word;  // the card's own want of room
+  if (ask_to_store(word) == PW_NIC_BUSY) word_ = word;  // the NIC's own want of room
   return PW_NIC_OK;
 }
 

@@ -1,4 +1,4 @@
-// The stream of a card without promises: the peer is asked to get the bytes and to store the words, and
+// The stream of a NIC without guarantees: the peer is asked to get the bytes and to store the words, and
 // answers when that is done (nic/service.h is the other end).
 #pragma once
 
@@ -46,7 +46,7 @@ class AskingStream final : public Stream {
   void forget(const RemoteMemory& remote) override;
   pw_nic_status greet();
   pw_nic_status ask_to_store(const Word& word);
-  pw_nic_status ask(const Message& message, pw_nic_done* asker);
+  pw_nic_status ask(const NicMessage& message, pw_nic_done* asker);
   [[nodiscard]] bool has_room(uint64_t requests) const { return asked_ + requests - ended_ <= kSlots; }
   Request& request(uint64_t number) { return debts_->request[number % kSlots]; }
   void left(Request& request, pw_nic_status status);
@@ -60,7 +60,7 @@ class AskingStream final : public Stream {
   uint64_t there_;  ///< offset of this end's box in the peer's control memory
   const uint32_t first_;
   bool announced_ = false;  ///< the marker was put
-  Word word_{};             ///< whose put was asked for, and that the card had no room for
+  Word word_{};             ///< whose put was asked for, and that the NIC had no room for
   uint64_t asked_ = 0;
   uint64_t ended_ = 0;  ///< requests that were answered, and all before them
   uint64_t flushed_ = 0, flushes_ended_ = 0;

@@ -100,7 +100,7 @@ void ProbingStream::landed(Probe&, pw_nic_status status) {
   }
 }
 
-void ProbingStream::look() {
+void ProbingStream::poll() {
   const uint64_t now = now_ns();
   if (now < next_look_) return;
   if (looking_since_ == 0) looking_since_ = now;
@@ -118,7 +118,7 @@ unsigned ProbingStream::advance(bool& unfinished) {
   happened += failed_ == PW_NIC_OK ? end_flushes(seen_, PW_NIC_OK) : end_flushes(put_, failed_);
   if (ended_ == put_) return happened;
   unfinished = true;
-  if (!probe_->under_way) look();
+  if (!probe_->under_way) poll();
   return happened;
 }
 

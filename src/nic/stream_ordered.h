@@ -1,4 +1,4 @@
-// Streams of cards whose puts arrive in order: a word is a put.
+// Streams of NICs whose puts arrive in order: a word is a put.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class OrderedStream : public Stream {
   unsigned advance(bool& unfinished) override;
   void forget(const RemoteMemory& remote) override;
 
-  /// A word whose put was started and that the card had no room for. Words and flushes wait behind it.
+  /// A word whose put was started and that the NIC had no room for. Words and flushes wait behind it.
   Word waiting_{};
   [[nodiscard]] bool word_waits() const { return waiting_.remote != nullptr; }
 };
@@ -45,7 +45,7 @@ class ProbingStream final : public OrderedStream {
   using Probe = Debt<ProbingStream>;
 
   unsigned advance(bool& unfinished) override;
-  void look();
+  void poll();
   void landed(Probe& probe, pw_nic_status status);
   unsigned end_flushes(uint64_t until, pw_nic_status status);
 

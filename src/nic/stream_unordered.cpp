@@ -41,7 +41,7 @@ pw_nic_status UnorderedStream::put_strided(RemoteMemory& remote, uint64_t offset
 pw_nic_status UnorderedStream::put_word(RemoteMemory& remote, uint64_t offset, const void* data,
                                         Memory* memory, uint64_t bytes, const Word& word, pw_nic_done* done) {
   if (failed_ != PW_NIC_OK) return failed_;
-  // The card orders the word after these bytes; before them there must be nothing to wait for.
+  // The NIC orders the word after these bytes; before them there must be nothing to wait for.
   if (ops_.put_with_word != nullptr && all_in_place() && waiting() == 0) {
     const pw_nic_status status = started(ops_.put_with_word(
         nic_, remote.handle(), offset, data, memory == nullptr ? nullptr : memory->handle(), bytes,

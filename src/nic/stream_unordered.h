@@ -1,4 +1,4 @@
-// The stream of a card whose puts may overtake one another, with gets behind all of them: what a marker's get
+// The stream of a NIC whose puts may overtake one another, with gets behind all of them: what a marker's get
 // has proven to be in place, a word may follow.
 #pragma once
 

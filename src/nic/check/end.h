@@ -55,7 +55,7 @@ class End {
   [[nodiscard]] pw_nic* nic() const { return nic_; }
   [[nodiscard]] const pw_nic_info& info() const { return info_; }
   [[nodiscard]] const pw_nic_address& address() const { return address_; }
-  [[nodiscard]] bool states(uint32_t guarantee) const { return (info_.promises & guarantee) != 0; }
+  [[nodiscard]] bool states(uint32_t guarantee) const { return (info_.guarantees & guarantee) != 0; }
   [[nodiscard]] std::string why() const;  ///< what the plugin says of the last failure, in quotes
 
   /// Throw Broken where the plugin refuses.

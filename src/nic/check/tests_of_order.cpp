@@ -56,7 +56,7 @@ struct Seen {
   std::atomic<bool> overtaken{false}, back{false};
 };
 
-void look(const Arena& arena, uint64_t words, uint64_t& last, Seen& seen) {
+void poll(const Arena& arena, uint64_t words, uint64_t& last, Seen& seen) {
   const auto at = [&](uint64_t offset) {
     return std::atomic_ref(*arena.word(offset)).load(std::memory_order_acquire);
   };
@@ -86,7 +86,7 @@ std::string puts_in_order(NearEnd& near) {
     uint64_t last = 0;
     std::array<bool, kSources> busy{};
     const uint64_t stride = NearEnd::kRoom / kSources;
-    const Beside watcher([&] { look(near.arena(1), bytes / 8, last, seen); });
+    const Beside watcher([&] { poll(near.arena(1), bytes / 8, last, seen); });
     uint64_t v = 0;
     for (Rounds rounds(near.share_s / 3, 200); rounds.next(!stated || seen.rounds >= 300);) {
       const uint64_t source = ++v % kSources, word = word_of(v);

@@ -1,4 +1,4 @@
-#include "nic/card_spec.h"
+#include "nic/nic_spec.h"
 
 #include <dlfcn.h>
 
@@ -15,12 +15,12 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "libpeerway_nic_", kSuffix = ".so";
 
-CardSpec parse_entry(std::string_view entry, std::string_view origin) {
+NicSpec parse_entry(std::string_view entry, std::string_view origin) {
   const auto refuse = [&](const std::string& why) {
     return Error(PW_BAD_CONFIG,
-                 format("peerway: {}: '{}' {}; a card is [NAME=]PLUGIN[?OPTIONS]", origin, entry, why));
+                 format("peerway: {}: '{}' {}; a NIC is [NAME=]PLUGIN[?OPTIONS]", origin, entry, why));
   };
-  CardSpec spec;
+  NicSpec spec;
   const size_t question = entry.find('?');
   if (question != std::string_view::npos) spec.options = entry.substr(question + 1);
   std::string_view plugin = entry.substr(0, question);
@@ -28,10 +28,10 @@ CardSpec parse_entry(std::string_view entry, std::string_view origin) {
   if (equals < plugin.find('/')) {  // else it is part of a file's name
     spec.name = plugin.substr(0, equals);
     plugin.remove_prefix(equals + 1);
-    if (!is_card_name(spec.name))
+    if (!is_nic_name(spec.name))
       throw refuse(
-          format("gives the card the name '{}'; a name has 1 to {} lower-case letters, digits and '-'",
-                 spec.name, kLongestCardName));
+          format("gives the NIC the name '{}'; a name has 1 to {} lower-case letters, digits and '-'",
+                 spec.name, kLongestNicName));
   }
   if (plugin.empty()) throw refuse("names no plugin");
   spec.plugin = plugin;
@@ -66,14 +66,14 @@ std::string plugins_in(const std::vector<fs::path>& folders) {
 
 }  // namespace
 
-bool is_card_name(std::string_view name) {
-  return !name.empty() && name.size() <= kLongestCardName && std::ranges::all_of(name, [](char c) {
+bool is_nic_name(std::string_view name) {
+  return !name.empty() && name.size() <= kLongestNicName && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   });
 }
 
-std::vector<CardSpec> parse_cards(std::string_view text, std::string_view origin) {
-  std::vector<CardSpec> all;
+std::vector<NicSpec> parse_nics(std::string_view text, std::string_view origin) {
+  std::vector<NicSpec> all;
   while (!text.empty()) {
     const size_t end = std::min(text.find(';'), text.size());
     if (end > 0) all.push_back(parse_entry(text.substr(0, end), origin));
@@ -82,10 +82,10 @@ std::vector<CardSpec> parse_cards(std::string_view text, std::string_view origin
   return all;
 }
 
-CardSpec parse_card(std::string_view text, std::string_view origin) {
-  std::vector<CardSpec> all = parse_cards(text, origin);
+NicSpec parse_nic(std::string_view text, std::string_view origin) {
+  std::vector<NicSpec> all = parse_nics(text, origin);
   if (all.size() == 1) return std::move(all.front());
-  throw Error(PW_BAD_CONFIG, format("peerway: {}: '{}' names {} cards; name one", origin, text, all.size()));
+  throw Error(PW_BAD_CONFIG, format("peerway: {}: '{}' names {} NICs; name one", origin, text, all.size()));
 }
 
 std::string plugin_file(const std::string& plugin) {
@@ -96,7 +96,7 @@ std::string plugin_file(const std::string& plugin) {
     if (fs::exists(file)) return file.string();
   }
   throw Error(PW_UNAVAILABLE,
-              format("peerway: no plugin of a network card is called '{}'; {} here; or give a plugin's file, "
+              format("peerway: no plugin of a NIC is called '{}'; {} here; or give a plugin's file, "
                      "with a '/' in its path",
                      plugin, plugins_in(folders)));
 }

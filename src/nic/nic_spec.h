@@ -1,4 +1,4 @@
-// How people name network cards: [NAME=]PLUGIN[?OPTIONS], several separated by ';'.
+// How people name NICs: [NAME=]PLUGIN[?OPTIONS], several separated by ';'.
 #pragma once
 
 #include <string>
@@ -7,23 +7,23 @@
 
 namespace pw::nic {
 
-struct CardSpec {
-  std::string name;     ///< of the card; empty: what its plugin calls itself
+struct NicSpec {
+  std::string name;     ///< of the NIC; empty: what its plugin calls itself
   std::string plugin;   ///< a file, or TORUS for the libpeerway_nic_TORUS.so that comes with Peerway
   std::string options;  ///< the plugin's own text
 };
 
 /// `origin`: where the text stands. Throws Error.
-std::vector<CardSpec> parse_cards(std::string_view text, std::string_view origin);
+std::vector<NicSpec> parse_nics(std::string_view text, std::string_view origin);
 
 /// The same of a text that may name only one. Throws Error.
-CardSpec parse_card(std::string_view text, std::string_view origin);
+NicSpec parse_nic(std::string_view text, std::string_view origin);
 
 /// The file of a plugin. Throws Error where a short name has none.
 std::string plugin_file(const std::string& plugin);
 
-/// Of a card or a plugin: 1 to 32 lower-case letters, digits and '-'.
-bool is_card_name(std::string_view name);
-inline constexpr size_t kLongestCardName = 32;
+/// Of a NIC or a plugin: 1 to 32 lower-case letters, digits and '-'.
+bool is_nic_name(std::string_view name);
+inline constexpr size_t kLongestNicName = 32;
 
 }  // namespace pw::nic
