@@ -1,5 +1,6 @@
 #include "team/agreement.h"
 
+#include <algorithm>
 #include <new>
 #include <string_view>
 
@@ -31,6 +32,21 @@ Error error_of(const std::exception_ptr& exception) {
   } catch (...) {
     return {PW_INTERNAL, "peerway: an exception that is no std::exception"};
   }
+}
+
+Error objection_of(const Error& own, int rank, const char* do_what) {
+  return {own.status(), format("peerway: rank {} cannot {}: {}", rank, do_what,
+                               bare(own.what()).substr(0, kLongestMessage - 128))};
+}
+
+void end_meeting(Meeting& meeting, const Error& own, int rank, const char* do_what) {
+  meeting.object(objection_of(own, rank, do_what));
+  throw Error(own);
+}
+
+ByteView letter_of(const Letters& letters, int rank) {
+  const auto found = std::ranges::find(letters, rank, &Letters::value_type::first);
+  return found == letters.end() ? ByteView() : ByteView(found->second);
 }
 
 Bytes pack_part(const Objection& objection, ByteView mine) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -34,7 +35,36 @@ void attempt(Objection& objection, Body&& body) {
 /// after the time of the setting `timeout`.
 std::vector<Bytes> agree(Team& team, const Objection& objection, ByteView mine, const char* do_what);
 
-/// The two halves of it, pure: a rank's part, and the parts of all as a rank with this objection takes them.
+/// What the other ranks are told of an objection. Pure.
+Error objection_of(const Error& own, int rank, const char* do_what);
+
+/// Ends the meeting with this rank's error, and throws it; where another rank has ended it before, throws
+/// what that one said, because it may be why this rank failed.
+[[noreturn]] void end_meeting(Meeting& meeting, const Error& own, int rank, const char* do_what);
+
+/// A meeting: `body(meeting)` is this rank's part of it. Collective, but each rank talks to its partners
+/// alone; who has none returns as soon as its body does. What the body throws, of whatever type, ends the
+/// meeting at all ranks at once, as "rank 2 cannot <do what>: ...". A rank whose partners had all they wanted
+/// before may have returned; it hears of it by on_objection(), for as long as it keeps the meeting that this
+/// returns.
+template <typename Body>
+std::unique_ptr<Meeting> hold(Team& team, const char* do_what, Body&& body) {
+  std::unique_ptr<Meeting> meeting = team.meet();
+  try {
+    body(*meeting);
+  } catch (const OtherObjected&) {
+    throw;
+  } catch (...) {
+    end_meeting(*meeting, error_of(std::current_exception()), team.rank(), do_what);
+  }
+  return meeting;
+}
+
+/// The letter of that rank; empty where there is none. Pure.
+ByteView letter_of(const Letters& letters, int rank);
+
+/// The two halves of agree(), pure: a rank's part, and the parts of all as a rank with this objection takes
+/// them.
 Bytes pack_part(const Objection& objection, ByteView mine);
 std::vector<Bytes> open_parts(const std::vector<Bytes>& parts, const Objection& objection,
                               const char* do_what);

@@ -29,8 +29,8 @@ pw_status pw_team_create(int rank, int size, pw_broadcast broadcast, void* user,
 int pw_team_rank(const pw_team* team) { return team ? team->team->rank() : -1; }
 int pw_team_size(const pw_team* team) { return team ? team->team->size() : -1; }
 
-pw_status pw_team_all_gather(pw_team* team, const void* mine, size_t bytes, void* all, uint64_t timeout_ns) {
-  return pw::guard(__func__, pw::given(team) && (bytes == 0 || pw::given(mine, all)), [&] {
+pw_status pw_team_all_gather(pw_team* team, void* all, const void* mine, size_t bytes, uint64_t timeout_ns) {
+  return pw::guard(__func__, pw::given(team) && (bytes == 0 || pw::given(all, mine)), [&] {
     const auto result = team->team->all_gather({static_cast<const std::byte*>(mine), bytes}, timeout_ns);
     if (bytes) std::memcpy(all, result.data(), result.size());
     return PW_OK;
@@ -38,11 +38,21 @@ pw_status pw_team_all_gather(pw_team* team, const void* mine, size_t bytes, void
 }
 
 pw_status pw_team_barrier(pw_team* team, uint64_t timeout_ns) {
-  return pw_team_all_gather(team, nullptr, 0, nullptr, timeout_ns);
+  return pw_team_all_gather(team, nullptr, nullptr, 0, timeout_ns);
 }
 
-int pw_team_lost(const pw_team* team, int rank) {
-  return team && rank >= 0 && rank < team->team->size() && team->team->lost(rank);
+pw_status pw_team_lost(const pw_team* team, int rank, int* lost) {
+  return pw::guard(__func__, pw::given(team, lost), [&] {
+    if (rank < 0 || rank >= team->team->size())
+      return pw::fail(PW_OUT_OF_RANGE,
+                      pw::format("peerway: pw_team_lost: asked for rank {}; this team has ranks 0 to {}",
+                                 rank, team->team->size() - 1));
+    *lost = team->team->lost(rank) ? 1 : 0;
+    return PW_OK;
+  });
 }
 
-void pw_team_free(pw_team* team) { delete team; }
+pw_status pw_team_free(pw_team* team) {
+  delete team;
+  return PW_OK;
+}

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 namespace pw {
@@ -40,19 +41,33 @@ bool Channel::write() {
   return true;
 }
 
-bool Channel::read(size_t most) {
-  constexpr size_t piece = size_t{64} << 10;
-  incoming_.erase(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(consumed_));
-  consumed_ = 0;
-  for (size_t left = most; left > 0;) {
-    // The buffer grows by what arrives, never by what a header announces.
-    const size_t before = incoming_.size(), now = std::min(piece, left);
-    incoming_.resize(before + now);
-    const ssize_t count = ::recv(socket_.get(), incoming_.data() + before, now, 0);
-    incoming_.resize(before + static_cast<size_t>(std::max<ssize_t>(count, 0)));
-    left -= static_cast<size_t>(std::max<ssize_t>(count, 0));
+void Channel::finish() { ::shutdown(socket_.get(), SHUT_WR); }
+
+bool Channel::drain() {
+  std::array<std::byte, 4096> piece;
+  while (true) {
+    const ssize_t count = ::recv(socket_.get(), piece.data(), piece.size(), 0);
     if (count == 0) return false;
     if (count < 0 && errno != EINTR) return errno == EAGAIN || errno == EWOULDBLOCK;
+  }
+}
+
+bool Channel::read(size_t most) {
+  // A connection with nothing to read keeps no memory: rank 0 has one with every rank.
+  if (consumed_ == incoming_.size())
+    incoming_ = {};
+  else
+    incoming_.erase(incoming_.begin(), incoming_.begin() + static_cast<ptrdiff_t>(consumed_));
+  consumed_ = 0;
+  std::array<std::byte, size_t{64} << 10> piece;
+  for (size_t left = most; left > 0;) {
+    // The buffer grows by what arrives, never by what a header announces.
+    const ssize_t count = ::recv(socket_.get(), piece.data(), std::min(piece.size(), left), 0);
+    if (count == 0) return false;
+    if (count < 0 && errno != EINTR) return errno == EAGAIN || errno == EWOULDBLOCK;
+    if (count < 0) continue;
+    incoming_.insert(incoming_.end(), piece.begin(), piece.begin() + count);
+    left -= static_cast<size_t>(count);
   }
   return true;
 }

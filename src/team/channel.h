@@ -55,6 +55,11 @@ class Channel {
   bool opens_with(const Message& message, const Secret& key);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
+  /// The other end reads the end of what is sent; it can still be read from. A socket that is closed with
+  /// something unread takes back, on TCP, what it has sent and has not arrived.
+  void finish();
+  /// Reads what has arrived and forgets it. False: the other end has ended.
+  bool drain();
   void close() { socket_.reset(); }
 
  private:

@@ -121,6 +121,10 @@ void Door::make_room() {
   note("others came, and it had said nothing yet");
 }
 
+void Door::keep_first_listener() {
+  if (listeners_.size() > 1) listeners_.resize(1);
+}
+
 void Door::close() {
   listeners_.clear();
   strangers_.clear();

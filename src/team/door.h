@@ -38,6 +38,8 @@ class Door {
   /// Counts one more that was refused, for refusals().
   void note(const std::string& why);
 
+  /// The others are closed.
+  void keep_first_listener();
   /// Nobody is taken in any more, and who waits is sent away.
   void close();
   /// ". 7 connections were refused, the last because: ..."; empty when there was none.
@@ -46,7 +48,7 @@ class Door {
  private:
   struct Stranger {
     Channel channel;
-    Source source;
+    Origin source;
     bool gone = false;
   };
 

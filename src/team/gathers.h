@@ -26,7 +26,8 @@ class Gathers {
 
   /// A rank's part arrives. Throws Error(PW_INVALID_ARGUMENT) when it is not the one that is next for this
   /// rank.
-  std::vector<Answer> contribute(int rank, const wire::Part& part);
+  /// With `varied` lengths, the result has the length of each in front of it.
+  std::vector<Answer> contribute(int rank, const wire::Part& part, bool varied = false);
 
   /// A rank is gone, or takes part no more; `why` describes it. All it has not given to will fail.
   std::vector<Answer> lose(int rank, const std::string& why, pw_status status = PW_PEER_LOST);
@@ -37,10 +38,13 @@ class Gathers {
     std::vector<bool> given;
     size_t count = 0;
     size_t bytes = 0;
-    int first = 0;  ///< the rank that gave first
+    bool varied = false;
+    std::vector<Bytes> parts;  ///< where lengths are varied
+    int first = 0;             ///< the rank that gave first
     std::optional<wire::Refusal> failure;
   };
-  Gather& open(int rank, const wire::Part& part);
+  Gather& open(int rank, const wire::Part& part, bool varied);
+  static void join_parts(uint64_t sequence, Gather& gather);
   void fail(uint64_t sequence, Gather& gather, wire::Refusal refusal, std::vector<Answer>& answers);
   bool over(uint64_t sequence, const Gather& gather) const;
 

@@ -18,6 +18,7 @@ namespace {
 /// Most ranks leave at about the same time: so long do the goodbyes of the others find a hub after that of
 /// rank 0.
 constexpr uint64_t kLinger = 2'000'000'000;
+constexpr int kPoll = 20;  // ms: rank 0, which waits for a hub that lingers, may be in a hurry
 }  // namespace
 
 Hub::Hub(int size, const Secret& secret, std::vector<Descriptor> listeners, Descriptor own, uint64_t deadline)
@@ -73,7 +74,6 @@ void Hub::poll_once() {
   const size_t count = polled.size();
   door_.add_to(polled);
   const uint64_t until = complete_ ? linger_until_ : deadline_;
-  constexpr int kPoll = 20;  // ms: rank 0, which waits for a hub that lingers, may be in a hurry
   const int longest = poll_milliseconds(until);
   if (::poll(polled.data(), polled.size(),
              complete_ && until != PW_FOREVER ? std::min(longest, kPoll) : longest) <= 0)
@@ -128,6 +128,13 @@ void Hub::handle(Connection& connection, const Message& message) {
     join(connection, message);
   } else if (joined && message.type == Type::contribute) {
     send(gathers_.contribute(static_cast<int>(connection.hello.rank), parse_part(message.payload)));
+  } else if (joined && message.type == Type::contribute_part) {
+    send(gathers_.contribute(static_cast<int>(connection.hello.rank), parse_part(message.payload), true));
+  } else if (joined && message.type == Type::object) {
+    parse_failure(message.payload);
+    const auto payload = std::make_shared<const Bytes>(message.payload);
+    for (const auto& [rank, member] : members_)
+      if (member != &connection) member->channel.queue(Type::object, payload);
   } else if (joined && message.type == Type::lost) {
     lose(parse_loss(message.payload, size_).rank, How::died);
   } else if (joined && message.type == Type::abandon) {
@@ -242,21 +249,28 @@ void Hub::fail_late() {
   over_ = true;
 }
 
-/// Sends what is still to be sent, but not to somebody who does not read.
+/// Sends what is still to be sent, and lets the others read it: they end their connections then. Who does not
+/// read is not waited for.
 void Hub::finish() {
   door_.close();
-  for (const uint64_t deadline = now_ns() + kFarewell; now_ns() < deadline;) {
+  const uint64_t deadline = now_ns() + kFarewell;
+  do {
     std::vector<pollfd> polled;
-    for (const auto& each : connections_)
-      if (each->channel.descriptor() >= 0 && each->channel.unsent()) {
-        if (!each->channel.write())
-          each->channel = Channel(Descriptor());
-        else if (each->channel.unsent())
-          polled.push_back({each->channel.descriptor(), POLLOUT, 0});
-      }
+    for (const auto& each : connections_) {
+      Channel& channel = each->channel;
+      if (channel.descriptor() < 0) continue;
+      if (!channel.write())
+        channel.close();
+      else if (!channel.unsent())
+        channel.finish();
+      polled.push_back(
+          {channel.descriptor(), static_cast<short>(POLLIN | (channel.unsent() ? POLLOUT : 0)), 0});
+    }
     if (polled.empty()) return;
-    ::poll(polled.data(), polled.size(), poll_milliseconds(deadline));
-  }
+    ::poll(polled.data(), polled.size(), std::min(poll_milliseconds(deadline), kPoll));
+    for (const auto& each : connections_)
+      if (each->channel.descriptor() >= 0 && !each->channel.drain()) each->channel.close();
+  } while (now_ns() < deadline && !hurried_.load());
 }
 
 }  // namespace pw

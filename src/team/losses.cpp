@@ -9,12 +9,23 @@ bool Losses::add(int rank, wire::How how) {
   const auto index = static_cast<size_t>(rank);
   std::lock_guard lock(book_->mutex);
   if (how_[index].load(std::memory_order_relaxed) != 0) return false;
-  since_ns_[index] = now_ns();
+  {
+    const std::lock_guard times(times_);
+    since_ns_[rank] = now_ns();
+  }
   how_[index].store(static_cast<uint8_t>(how), std::memory_order_release);
+  some_.store(true, std::memory_order_release);
   int none = -1;
   first_.compare_exchange_strong(none, rank);
   book_->order.push_back(rank);
   return true;
+}
+
+std::vector<wire::Loss> Losses::known() const {
+  const std::lock_guard lock(book_->mutex);
+  std::vector<wire::Loss> losses;
+  for (const int rank : book_->order) losses.push_back({static_cast<uint32_t>(rank), how(rank)});
+  return losses;
 }
 
 void Losses::deliver() {
@@ -41,7 +52,12 @@ std::shared_ptr<void> Losses::subscribe(std::function<void(int)> callback) {
 std::string Losses::describe(int rank, const wire::Identity& identity) const {
   const wire::How how = this->how(rank);  // before the time, which is written first
   if (how == wire::How::none) return format("rank {} is not lost", rank);
-  const double seconds = static_cast<double>(now_ns() - since_ns_[static_cast<size_t>(rank)]) / 1e9;
+  uint64_t since = 0;
+  {
+    const std::lock_guard times(times_);
+    since = since_ns_.at(rank);
+  }
+  const double seconds = static_cast<double>(now_ns() - since) / 1e9;
   if (how == wire::How::left) return format("rank {} left the team {:.1f} s ago", rank, seconds);
   if (how == wire::How::died)
     return format("rank {} was lost {:.1f} s ago: its process ({} on {}) ended without leaving the team",

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,7 +17,8 @@ namespace pw {
 
 class Losses {
  public:
-  explicit Losses(int size) : how_(static_cast<size_t>(size)), since_ns_(static_cast<size_t>(size)) {}
+  /// Sets `some` with the first loss.
+  Losses(int size, std::atomic<bool>& some) : some_(some), how_(static_cast<size_t>(size)) {}
 
   [[nodiscard]] bool lost(int rank) const noexcept {
     return how_[static_cast<size_t>(rank)].load(std::memory_order_relaxed) != 0;
@@ -26,6 +28,7 @@ class Losses {
     return static_cast<wire::How>(how_[static_cast<size_t>(rank)].load(std::memory_order_acquire));
   }
   [[nodiscard]] int any() const noexcept { return first_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::vector<wire::Loss> known() const;
 
   /// "rank 2 was lost 0.8 s ago: its process (4711 on node01) ended without leaving the team".
   [[nodiscard]] std::string describe(int rank, const wire::Identity& identity) const;
@@ -50,8 +53,10 @@ class Losses {
     std::vector<int> order;
     std::list<std::shared_ptr<Subscription>> subscriptions;
   };
+  std::atomic<bool>& some_;
   std::vector<std::atomic<uint8_t>> how_;  ///< a wire::How
-  std::vector<uint64_t> since_ns_;         ///< written before how_
+  mutable std::mutex times_;               ///< of what follows
+  std::map<int, uint64_t> since_ns_;       ///< written before how_
   std::atomic<int> first_{-1};
   std::shared_ptr<Book> book_ = std::make_shared<Book>();
 };

@@ -5,14 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/clock.h"
+#include "base/config.h"
 #include "base/format.h"
 #include "base/host_id.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/reason.h"
+#include "team/change.h"
 
 namespace pw {
 
@@ -24,41 +25,24 @@ namespace {
 /// later.
 constexpr uint64_t kGrace = 200'000'000;
 
-/// PW_OK once `done()` holds; PW_TIMEOUT; PW_INTERRUPTED. The check runs without the lock.
-pw_status wait_for_change(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
-                          uint64_t deadline, auto&& done) {
-  const uint64_t slice = interrupt_check.check != nullptr ? Interrupt::kSlice : uint64_t{60'000'000'000};
-  while (!done()) {
-    const uint64_t now = now_ns();
-    if (now >= deadline) return PW_TIMEOUT;
-    const std::chrono::nanoseconds part(std::min(deadline - now, slice));
-    if (changed.wait_for(lock, part, done)) break;
-    lock.unlock();
-    const bool interrupted = Interrupt::ask();
-    lock.lock();
-    if (interrupted && !done()) return PW_INTERRUPTED;
-  }
-  return PW_OK;
-}
-
 }  // namespace
 
-Identity own_identity() {
+Identity own_identity(std::string addresses) {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
-  return {::getpid(), host_id(), name};
+  return {::getpid(), host_id(config("host_id")), network_id(), name, std::move(addresses)};
 }
 
-Member::Member(int rank, int size, const Secret& secret, Channel channel, std::unique_ptr<Hub> hub,
-               uint64_t deadline)
+Member::Member(int rank, int size, const Secret& secret, Channel channel, Listening listening,
+               std::unique_ptr<Hub> hub, uint64_t deadline)
     : rank_(rank),
       size_(size),
       job_(first_word(siphash(secret, view_of("peerway job")))),
       secret_(derive_secret(secret, "peerway ranks")),
       process_(::getpid()),
       hub_(std::move(hub)),
-      losses_(size),
-      roster_(static_cast<size_t>(size)),
+      losses_(size, some_lost_),
+      mesh_(rank, size, secret_, std::move(listening)),
       channel_(std::move(channel)),
       thread_([this] { run(); }) {
   std::unique_lock lock(mutex_);
@@ -89,7 +73,6 @@ void Member::stop() {
   {
     std::lock_guard lock(mutex_);
     leaving_ = true;
-    if (hub_alive_) channel_.queue(Type::goodbye);
   }
   wake_.ring();
   {
@@ -109,6 +92,29 @@ std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint6
                 format("peerway: all_gather of {} bytes by {} ranks; at most {} bytes a rank and {} "
                        "in all are allowed",
                        mine.size(), size_, kMaxContribution, kMaxResult));
+  Bytes all = gather(Type::contribute, mine, timeout_ns);
+  if (all.size() != mine.size() * static_cast<size_t>(size_))
+    throw Error(PW_INTERNAL, format("peerway: all_gather returned {} bytes for {} ranks of {}", all.size(),
+                                    size_, mine.size()));
+  return all;
+}
+
+std::vector<std::vector<std::byte>> Member::all_gather_parts(std::span<const std::byte> mine,
+                                                             uint64_t timeout_ns) {
+  if (mine.size() > kMaxContribution)
+    throw Error(PW_INVALID_ARGUMENT, format("peerway: all_gather of {} bytes; at most {} a rank are allowed",
+                                            mine.size(), kMaxContribution));
+  const Bytes all = gather(Type::contribute_part, mine, timeout_ns);
+  ByteReader reader(all, "what all_gather returned");
+  std::vector<std::vector<std::byte>> parts;
+  for (int rank = 0; rank < size_; ++rank) {
+    const ByteView part = reader.take(reader.get<uint32_t>());
+    parts.emplace_back(part.begin(), part.end());
+  }
+  return parts;
+}
+
+Bytes Member::gather(Type type, std::span<const std::byte> mine, uint64_t timeout_ns) {
   const uint64_t deadline = deadline_after(timeout_ns);
   const auto late = [&] {
     return Error(PW_TIMEOUT,
@@ -131,7 +137,7 @@ std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint6
     }
   } end_of_turn{*this};
   if (hub_alive_) {
-    channel_.queue(Type::contribute, pack(Part{sequence_, mine}));
+    channel_.queue(type, pack(Part{sequence_, mine}));
     wake_.ring();
     if (wait_for_change(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; }) ==
         PW_INTERRUPTED) {
@@ -146,9 +152,6 @@ std::vector<std::byte> Member::all_gather(std::span<const std::byte> mine, uint6
   Answer answer = std::move(*answer_);
   answer_.reset();
   if (answer.status != PW_OK) throw Error(answer.status, answer.text);
-  if (answer.data.size() != mine.size() * static_cast<size_t>(size_))
-    throw Error(PW_INTERNAL, format("peerway: all_gather returned {} bytes for {} ranks of {}",
-                                    answer.data.size(), size_, mine.size()));
   return std::move(answer.data);
 }
 
@@ -180,7 +183,9 @@ void Member::run() {
     log(LogLevel::error, format("rank {} stops following its team: {}", rank_, reason_of(error)));
     hub_ended();
   }
+  mesh_.close();
   std::lock_guard lock(mutex_);
+  channel_.close();
   ended_ = true;
   changed_.notify_all();
 }
@@ -190,32 +195,52 @@ void Member::serve() {
   std::vector<pollfd> polled;
   while (true) {
     polled.assign({{wake_.descriptor(), POLLIN, 0}});
+    mesh_.write();
     {
       std::lock_guard lock(mutex_);
+      changed_.notify_all();  // of what the last turn brought, and of what is written now
+      if (leaving_ && until == PW_FOREVER) until = now_ns() + kFarewell;
+      if (leaving_) say_goodbye(until);
       if (hub_alive_) channel_.write();  // a broken connection is told by the read that follows
       const bool unsent = hub_alive_ && channel_.unsent();
-      if (leaving_ && until == PW_FOREVER) until = now_ns() + kFarewell;
       // The hub closes the connection when it has read the goodbye. Closing it first could lose that.
-      if (leaving_ && (!hub_alive_ || hurried_ || now_ns() >= until)) break;
+      if (leaving_ && (hurried_ || now_ns() >= until || (said_goodbye_ && !hub_alive_))) break;
       polled.push_back(
           {hub_alive_ ? channel_.descriptor() : -1, static_cast<short>(POLLIN | (unsent ? POLLOUT : 0)), 0});
     }
-    uint64_t wake_at = until;
+    uint64_t wake_at = until == PW_FOREVER || said_goodbye_ ? until : until - kFarewell / 2;
     for (const Watch& watch : watches_) {
       polled.push_back({watch.report_at ? -1 : watch.process.get(), POLLIN, 0});
       if (watch.report_at) wake_at = std::min(wake_at, watch.report_at);
     }
+    wake_at = std::min(wake_at, mesh_.due());
+    const size_t watched = watches_.size();
+    mesh_.add_to(polled);
     ::poll(polled.data(), polled.size(), wake_at == PW_FOREVER ? -1 : poll_milliseconds(wake_at));
 
     if (polled[0].revents) wake_.clear();
     if (polled[1].revents) receive();
-    for (size_t i = 2; i < polled.size() && i - 2 < watches_.size(); ++i)
-      if (polled[i].revents) watches_[i - 2].report_at = now_ns() + kGrace;
+    for (size_t i = 0; i < watched; ++i)
+      if (polled[2 + i].revents) watches_[i].report_at = now_ns() + kGrace;
+    for (const Mesh::Heard& heard : mesh_.serve(std::span(polled).subspan(2 + watched))) hear(heard);
     check_watches();
+    follow_next();
     losses_.deliver();
   }
-  std::lock_guard lock(mutex_);
-  channel_.close();
+}
+
+/// To the hub last: who hears from it that this rank has left has all that this rank wrote. The others end
+/// their connections once they have read all. A rank that takes nothing any more is not waited for to the
+/// end.
+void Member::say_goodbye(uint64_t until) {
+  const auto in_time = [&] { return now_ns() + kFarewell / 2 < until; };
+  if (said_goodbye_ || (mesh_.unsent() && in_time())) return;
+  if (!std::exchange(left_mesh_, true)) mesh_.leave();
+  if (mesh_.unsent() && in_time()) return;
+  mesh_.finish();
+  if (mesh_.linked() && in_time()) return;
+  said_goodbye_ = true;
+  if (hub_alive_) channel_.queue(Type::goodbye);
 }
 
 /// A process that ended without a word from the hub: its socket may live on in a child that it forked. Rank
@@ -237,6 +262,7 @@ void Member::check_watches() {
     if (watch.rank == 0) hub_ended();
     return true;
   });
+  watch_next();
 }
 
 void Member::receive() {
@@ -262,8 +288,18 @@ void Member::receive() {
 void Member::handle(const Message& message) {
   switch (message.type) {
     case Type::welcome: {
-      roster_ = parse_welcome(message.payload, static_cast<uint32_t>(size_));
-      watch_peers();
+      const auto roster = parse_welcome(message.payload, static_cast<uint32_t>(size_));
+      const uint64_t host = roster[static_cast<size_t>(rank_)].host, network = network_id();
+      several_hosts_ = std::ranges::any_of(roster, [&](const Identity& each) { return each.host != host; });
+      if (std::ranges::all_of(
+              roster, [&](const Identity& each) { return each.host == host && each.network == network; }))
+        mesh_.leave_network();
+      for (int step = 1; step < size_; ++step)
+        if (const int rank = (rank_ + step) % size_; roster[static_cast<size_t>(rank)].host == host)
+          mates_.push_back(rank);
+      roster_ = message.payload;
+      if (roster.front().host == host) watch(0);
+      watch_next();
       std::lock_guard lock(mutex_);
       welcomed_ = true;
       changed_.notify_all();
@@ -284,6 +320,8 @@ void Member::handle(const Message& message) {
       Failure failure = parse_failure(message.payload);
       return answer(failure.sequence, {failure.refusal.status, std::move(failure.refusal.text), {}});
     }
+    case Type::object:
+      return hear_objection(message);
     case Type::lost: {
       const Loss loss = parse_loss(message.payload, static_cast<uint32_t>(size_));
       return lose(static_cast<int>(loss.rank), loss.how);
@@ -301,32 +339,55 @@ void Member::answer(uint64_t sequence, Answer given) {
   changed_.notify_all();
 }
 
-void Member::watch_peers() {
-  const Identity& own = roster_[static_cast<size_t>(rank_)];
-  for (int rank = 0; rank < size_; ++rank) {
-    const Identity& peer = roster_[static_cast<size_t>(rank)];
-    if (peer.host != own.host || peer.process == own.process) continue;
-    Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, peer.process, 0)));
-    if (process)
-      watches_.push_back({rank, std::move(process)});
-    else if (errno == ESRCH)
-      watches_.push_back({rank, {}, now_ns() + kGrace});
-    else  // no descriptor left, or an old kernel: the hub alone tells
-      log(LogLevel::debug,
-          format("rank {} cannot watch the process of rank {}{}", rank_, rank, errno_text(errno)));
-  }
+Identity Member::identity_of(int rank) const {
+  return wire::parse_welcome_of(roster_, static_cast<uint32_t>(rank));
+}
+
+void Member::watch(int rank) {
+  const Identity peer = identity_of(rank);
+  if (peer.process == process_ ||
+      std::ranges::any_of(watches_, [&](const Watch& watch) { return watch.rank == rank; }))
+    return;
+  Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, peer.process, 0)));
+  if (process)
+    watches_.push_back({rank, std::move(process)});
+  else if (errno == ESRCH)
+    watches_.push_back({rank, {}, now_ns() + kGrace});
+  else  // no descriptor left, or an old kernel: connections that break must tell
+    log(LogLevel::debug,
+        format("rank {} cannot watch the process of rank {}{}", rank_, rank, errno_text(errno)));
+}
+
+/// The next rank of this host, and of those that are lost none.
+void Member::watch_next() {
+  if (watched_ >= 0 && !losses_.lost(watched_)) return;
+  watched_ = -1;
+  for (size_t i = 0; i < mates_.size() && watched_ < 0; ++i)
+    if (!losses_.lost(mates_[i])) watched_ = mates_[i];
+  if (watched_ >= 0) watch(watched_);
 }
 
 void Member::hub_ended() {
-  std::lock_guard lock(mutex_);
-  if (!leaving_) lose(0, How::died);
-  hub_alive_ = false;
-  if (!welcomed_ && !refused_)
-    refused_ =
-        Answer{PW_PEER_LOST, "peerway: rank 0 closed the connection while the team was being made", {}};
-  changed_.notify_all();
+  {
+    std::lock_guard lock(mutex_);
+    if (!hub_alive_) return;
+    if (!leaving_) lose(0, How::died);
+    hub_alive_ = false;
+    channel_.close();  // it waits for that, so that nothing that it has sent is lost
+    if (!welcomed_ && !refused_)
+      refused_ =
+          Answer{PW_PEER_LOST, "peerway: rank 0 closed the connection while the team was being made", {}};
+    changed_.notify_all();
+    if (leaving_) return;
+  }
+  for (const auto& [type, payload] : news()) mesh_.send_all(type, payload);
 }
 
-void Member::lose(int rank, How how) { losses_.add(rank, how); }
+/// Without a hub, the news goes on along all connections.
+void Member::lose(int rank, How how) {
+  if (!losses_.add(rank, how)) return;
+  if (!hub_alive_)
+    mesh_.send_all(Type::lost, std::make_shared<const Bytes>(pack(Loss{static_cast<uint32_t>(rank), how})));
+}
 
 }  // namespace pw

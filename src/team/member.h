@@ -1,10 +1,17 @@
-// A rank's end of the team: its connection to the hub and the one thread that serves it and watches the
-// processes of the other ranks on this host.
+// A rank's end of the team: its connections to the hub and to other ranks, and the one thread that serves
+// them and watches a process of this host. Each watches the next one alone, and tells all of its death.
+//
+// While there is a hub, it tells all ranks who is lost and which meetings failed. When it is gone because
+// rank 0 left or died, the ranks form a ring: each keeps a connection to the next one, and such news goes on
+// along all connections. The hub may have ended between telling one rank and the next, and a connection may
+// be younger than the news: so a rank says all it knows once it finds the hub gone, and to whom it meets
+// later.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,20 +22,22 @@
 #include "team/channel.h"
 #include "team/hub.h"
 #include "team/losses.h"
+#include "team/meetings.h"
+#include "team/mesh.h"
 #include "team/team.h"
 #include "team/wake.h"
 
 namespace pw {
 
-/// This process, as other ranks see it.
-wire::Identity own_identity();
+/// This process, as other ranks see it; it listens to them at these addresses.
+wire::Identity own_identity(std::string addresses);
 
 class Member final : public Team {
  public:
   /// `channel` has been challenged and has the join message queued; `hub` is there on rank 0 only. Waits
   /// until all ranks are in. Throws Error.
-  Member(int rank, int size, const Secret& secret, Channel channel, std::unique_ptr<Hub> hub,
-         uint64_t deadline);
+  Member(int rank, int size, const Secret& secret, Channel channel, Listening listening,
+         std::unique_ptr<Hub> hub, uint64_t deadline);
   ~Member() override;
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -38,10 +47,14 @@ class Member final : public Team {
     return derive_secret(secret_, purpose);
   }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine, uint64_t timeout_ns) override;
+  std::vector<std::vector<std::byte>> all_gather_parts(std::span<const std::byte> mine,
+                                                       uint64_t timeout_ns) override;
+  std::unique_ptr<Meeting> meet() override;
+  [[nodiscard]] bool several_hosts() const override { return several_hosts_; }
   [[nodiscard]] bool lost(int rank) const noexcept override { return losses_.lost(rank); }
   [[nodiscard]] int any_lost() const noexcept override { return losses_.any(); }
   [[nodiscard]] std::string describe_loss(int rank) const override {
-    return losses_.describe(rank, roster_[static_cast<size_t>(rank)]);
+    return losses_.describe(rank, identity_of(rank));
   }
   [[nodiscard]] std::shared_ptr<void> on_loss(std::function<void(int)> callback) override;
 
@@ -57,11 +70,36 @@ class Member final : public Team {
     uint64_t report_at = 0;  ///< once it is: when to believe it, if the hub has said nothing; 0 before
   };
 
+  class Attended;
+
+  /// This rank's part of the next exchange through the hub; the hub's answer.
+  Bytes gather(wire::Type type, std::span<const std::byte> mine, uint64_t timeout_ns);
+
+  [[nodiscard]] wire::Identity identity_of(int rank) const;
+  Letters exchange(uint64_t meeting, const Letters& mine, uint64_t timeout_ns);
+  void write_to(int rank, uint64_t meeting, ByteView letter, uint64_t deadline);
+  void object(uint64_t meeting, const Error& why);
+  [[nodiscard]] int gone_without(const std::vector<int>& missing) const;
+  [[nodiscard]] int not_reached(const std::vector<int>& partners) const;
+  [[nodiscard]] int not_written_to(const std::vector<int>& partners) const;
+  using News = std::vector<std::pair<wire::Type, SharedBytes>>;
+  [[nodiscard]] News news();
+  void tell(int rank);
+  void hear_out(uint64_t meeting);
+  bool spread(uint64_t meeting, const Error& why);
+
   void run();
   void serve();
+  void hear(const Mesh::Heard& heard);
+  void hear_end(const Mesh::Heard& heard);
+  void hear_message(int rank, const Message& message);
+  void hear_objection(const Message& message);
+  void follow_next();
   void receive();
   void handle(const Message& message);
-  void watch_peers();
+  void watch(int rank);
+  void watch_next();
+  void say_goodbye(uint64_t until);
   void hub_ended();
   void lose(int rank, wire::How how);
   void check_watches();
@@ -75,20 +113,29 @@ class Member final : public Team {
   const int process_;    ///< a forked child is not this rank
   std::unique_ptr<Hub> hub_;
   Losses losses_;
-  std::vector<wire::Identity> roster_;  ///< written before `welcomed_`
-  std::vector<Watch> watches_;          ///< of the thread
+  Bytes roster_;  ///< as the hub sent it, which takes the least room; written before `welcomed_`
+  bool several_hosts_ = false;
+  std::vector<Watch> watches_;  ///< of the thread: rank 0's process, and that of the next rank of this host
+  std::vector<int> mates_;      ///< the other ranks of this host, from the next one on
+  int watched_ = -1;            ///< the latter
+  Mesh mesh_;
 
   std::mutex mutex_;  ///< what follows
   std::condition_variable changed_;
   Channel channel_;
   bool welcomed_ = false, hub_alive_ = true, leaving_ = false;
-  bool ended_ = false;      ///< the thread has nothing more to do
-  bool hurried_ = false;    ///< leave without waiting for the hub
+  bool left_mesh_ = false, said_goodbye_ = false;  ///< to the other ranks; to the hub
+  bool ended_ = false;                             ///< the thread has nothing more to do
+  bool hurried_ = false;                           ///< leave without waiting for the hub
   bool abandoned_ = false;  ///< an all_gather was interrupted: there will be none any more
   std::optional<Answer> refused_;
   bool gathering_ = false;  ///< some thread is in all_gather(): one at a time
   uint64_t sequence_ = 0;   ///< of the all_gather under way, or the next
   std::optional<Answer> answer_;
+  Meetings meetings_;
+  std::map<int, std::string> unreached_;  ///< by rank: why what was for it could not be sent
+  uint64_t fence_ = 0;                    ///< of the last hear_out()
+  std::map<int, uint64_t> fenced_;        ///< by rank: the last that came back
 
   Wake wake_;
   std::thread thread_;

@@ -10,6 +10,7 @@ namespace {
 constexpr uint16_t kMagic = 0x5750;  // "PW"
 constexpr size_t kMaxText = 4096;
 constexpr size_t kMaxHostName = 255;
+constexpr size_t kMaxAddresses = 512;
 
 [[noreturn]] void refuse(std::string text) {
   throw Error(PW_INVALID_ARGUMENT, "peerway: " + std::move(text));
@@ -18,14 +19,18 @@ constexpr size_t kMaxHostName = 255;
 void write(ByteWriter& writer, const Identity& identity) {
   writer.put(identity.process);
   writer.put(identity.host);
+  writer.put(identity.network);
   writer.put_text(std::string_view(identity.host_name).substr(0, kMaxHostName));
+  writer.put_text(identity.addresses);
 }
 
 Identity read_identity(ByteReader& reader) {
   Identity identity;
   identity.process = reader.get<int32_t>();
   identity.host = reader.get<uint64_t>();
+  identity.network = reader.get<uint64_t>();
   identity.host_name = reader.get_text(kMaxHostName);
+  identity.addresses = reader.get_text(kMaxAddresses);
   if (identity.process <= 0) refuse(format("process id {} in a join message", identity.process));
   return identity;
 }
@@ -90,7 +95,7 @@ Header parse_header(const HeaderBytes& bytes, size_t limit) {
         "version of Peerway",
         version, kVersion));
   const auto type = reader.get<uint8_t>();
-  if (type < static_cast<uint8_t>(Type::hello) || type > static_cast<uint8_t>(Type::abandon))
+  if (type < static_cast<uint8_t>(Type::hello) || type > static_cast<uint8_t>(Type::fenced))
     refuse(format("a message of the unknown type {} arrived", type));
   header.type = static_cast<Type>(type);
   if (header.bytes > limit)
@@ -138,6 +143,12 @@ std::vector<Identity> parse_welcome(ByteView payload, uint32_t size) {
   return roster;
 }
 
+Identity parse_welcome_of(ByteView payload, uint32_t rank) {
+  ByteReader reader(payload, "a welcome message");
+  for (uint32_t before = 0; before < rank; ++before) read_identity(reader);
+  return read_identity(reader);
+}
+
 Bytes pack(const Refusal& refusal) { return packed(refusal); }
 
 Refusal parse_refuse(ByteView payload) { return parse_whole(payload, "a refusal", read_refusal); }
@@ -169,6 +180,16 @@ Failure parse_failure(ByteView payload) {
   });
 }
 
+Bytes pack_fence(uint64_t number) {
+  ByteWriter writer;
+  writer.put(number);
+  return writer.take();
+}
+
+uint64_t parse_fence(ByteView payload) {
+  return parse_whole(payload, "a fence", [](ByteReader& reader) { return reader.get<uint64_t>(); });
+}
+
 Bytes pack(const Loss& loss) {
   ByteWriter writer;
   writer.put(loss.rank);
@@ -182,7 +203,7 @@ Loss parse_loss(ByteView payload, uint32_t size) {
   const auto how = reader.get<uint8_t>();
   reader.end();
   if (rank >= size) refuse(format("rank {} of {} in a loss message", rank, size));
-  if (how != static_cast<uint8_t>(How::left) && how != static_cast<uint8_t>(How::died))
+  if (how < static_cast<uint8_t>(How::left) || how > static_cast<uint8_t>(How::ended))
     refuse(format("kind {} in a loss message", how));
   return {rank, static_cast<How>(how)};
 }

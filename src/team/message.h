@@ -7,6 +7,7 @@
 //   hub -> member  challenge  the hub's nonce                  sealed with both nonces: the hub knows it now
 //   member -> hub  join       who I am                         the same: the member knows it now
 // The hub answers a hello that proves nothing with a refusal that is not sealed, and hangs up.
+// Between two ranks (team/mesh.h) it is the same, with another secret, and an empty join.
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@
 
 namespace pw::wire {
 
-inline constexpr uint8_t kVersion = 2;
+inline constexpr uint8_t kVersion = 3;
 inline constexpr size_t kHeaderBytes = 8;
 inline constexpr size_t kSealBytes = sizeof(Digest);
 inline constexpr size_t kHelloBytes = 24;  ///< payload of a hello
@@ -43,7 +44,12 @@ enum class Type : uint8_t {
   failure,
   lost,
   goodbye,
-  abandon
+  abandon,
+  letter,           ///< between ranks: a Part, of a meeting
+  object,           ///< a Failure: a meeting ends for all ranks
+  contribute_part,  ///< a Part that may have another length than those of others
+  fence,            ///< between ranks: a number, which comes back behind all that was said before
+  fenced,           ///< the answer: that number
 };
 
 struct Header {
@@ -63,8 +69,10 @@ struct Hello {
 /// Who a rank is: what others need to watch it and to name it.
 struct Identity {
   int32_t process = 0;
-  uint64_t host = 0;  ///< same value: same boot of the same kernel and the same process-id namespace
+  uint64_t host = 0;     ///< same value: same boot of the same kernel and the same process-id namespace
+  uint64_t network = 0;  ///< on one host, same value: the same network namespace
   std::string host_name;
+  std::string addresses;  ///< where it listens to other ranks, with spaces between
 };
 
 /// Why something failed, for the ranks it failed for.
@@ -88,7 +96,7 @@ enum class How : uint8_t {
   none = 0,  ///< not lost. Never sent
   left = 1,
   died = 2,
-  ended = 3  ///< after the hub had: in good order or not, nobody could say. Never sent
+  ended = 3  ///< after the hub had: in good order or not, nobody could say
 };
 
 struct Loss {
@@ -108,12 +116,16 @@ Bytes pack(const Identity& identity);
 Identity parse_join(ByteView payload);
 Bytes pack(const std::vector<Identity>& roster);
 std::vector<Identity> parse_welcome(ByteView payload, uint32_t size);
+/// The identity of one rank in it, which has been parsed before.
+Identity parse_welcome_of(ByteView payload, uint32_t rank);
 Bytes pack(const Refusal& refusal);
 Refusal parse_refuse(ByteView payload);
 Bytes pack(const Part& part);
 Part parse_part(ByteView payload);
 Bytes pack(const Failure& failure);
 Failure parse_failure(ByteView payload);
+Bytes pack_fence(uint64_t number);
+uint64_t parse_fence(ByteView payload);
 Bytes pack(const Loss& loss);
 Loss parse_loss(ByteView payload, uint32_t size);
 

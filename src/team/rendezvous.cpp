@@ -85,9 +85,9 @@ Message await(Channel& channel, size_t limit, uint64_t deadline, const std::stri
 }
 
 /// Proves to the hub that this rank knows the secret, and has the hub prove it to us.
-Channel introduce(Descriptor socket, int rank, int size, const Secret& secret, uint64_t deadline,
-                  const std::string& where) {
-  if (const auto user = peer_user(socket); user && *user != ::geteuid())
+Channel introduce(Descriptor socket, int rank, int size, const Secret& secret, const std::string& addresses,
+                  uint64_t deadline, const std::string& where) {
+  if (const auto user = peer_user(socket.get()); user && *user != ::geteuid())
     throw Error(PW_DENIED, format("peerway: the process at {} belongs to user {}, not to user {}", where,
                                   *user, ::geteuid()));
   Channel channel(std::move(socket));
@@ -104,8 +104,13 @@ Channel introduce(Descriptor socket, int rank, int size, const Secret& secret, u
                        "the address of another job",
                        where));
   channel.seal_outgoing(session_key(secret, "member", hello, nonce));
-  channel.queue(Type::join, pack(own_identity()));
+  channel.queue(Type::join, pack(own_identity(addresses)));
   return channel;
+}
+
+/// Whether the ranks may be on several hosts.
+bool spans_hosts(const Ticket& ticket) {
+  return std::ranges::any_of(ticket.addresses, [](const Address& address) { return !address.unix_socket; });
 }
 
 uint64_t later(uint64_t deadline, uint64_t by) {
@@ -113,14 +118,15 @@ uint64_t later(uint64_t deadline, uint64_t by) {
 }
 
 /// Tries the addresses in turn. Throws what the most telling attempt met.
-Channel reach_hub(const Ticket& ticket, int rank, int size, const Patience& patience, uint64_t deadline) {
+Channel reach_hub(const Ticket& ticket, int rank, int size, const std::string& own, const Patience& patience,
+                  uint64_t deadline) {
   std::optional<Error> telling;
   const auto within = [&](uint64_t span) { return std::min(deadline, deadline_after(span)); };
   for (const Address& address : ticket.addresses) {
     const std::string where = to_string(address);
     try {
       Descriptor socket = connect_to(address, within(address.unix_socket ? kTurn : patience.connect));
-      return introduce(std::move(socket), rank, size, ticket.secret, within(patience.answer), where);
+      return introduce(std::move(socket), rank, size, ticket.secret, own, within(patience.answer), where);
     } catch (const Error& error) {
       if (error.status() == PW_INTERRUPTED) throw;
       const bool told = telling && telling->status() == PW_DENIED;
@@ -182,9 +188,11 @@ Opening open_hub(int size, const Ticket& ticket, uint64_t deadline) {
 }
 
 std::unique_ptr<Team> join_own(int size, Opening opening, uint64_t deadline) {
-  Channel channel = introduce(std::move(opening.own), 0, size, opening.ticket.secret, deadline, "rank 0");
-  return std::make_unique<Member>(0, size, opening.ticket.secret, std::move(channel), std::move(opening.hub),
-                                  later(deadline, kHubSlack));
+  Listening own = Listening::open(spans_hosts(opening.ticket));
+  Channel channel =
+      introduce(std::move(opening.own), 0, size, opening.ticket.secret, own.addresses, deadline, "rank 0");
+  return std::make_unique<Member>(0, size, opening.ticket.secret, std::move(channel), std::move(own),
+                                  std::move(opening.hub), later(deadline, kHubSlack));
 }
 
 std::unique_ptr<Team> join(int rank, int size, bool trusted,
@@ -192,20 +200,22 @@ std::unique_ptr<Team> join(int rank, int size, bool trusted,
                            uint64_t deadline) {
   std::string why = "rank 0 has not opened the team";
   Patience patience;
+  Listening own;
   for (useconds_t pause = 1000;; pause = std::min<useconds_t>(2 * pause, 50'000)) {
     std::optional<Channel> channel;
     std::optional<Ticket> ticket = find(why);
     if (ticket && ticket->status != PW_OK) throw Error(ticket->status, ticket->problem);
     try {
-      if (ticket) channel = reach_hub(*ticket, rank, size, patience, deadline);
+      if (ticket && own.listeners.empty()) own = Listening::open(spans_hosts(*ticket));
+      if (ticket) channel = reach_hub(*ticket, rank, size, own.addresses, patience, deadline);
     } catch (const Error& error) {
       if ((trusted && error.status() == PW_DENIED) || error.status() == PW_INTERRUPTED) throw;
       why = error.what();
       if (error.status() == PW_TIMEOUT) patience.grow();
     }
     if (channel)
-      return std::make_unique<Member>(rank, size, ticket->secret, std::move(*channel), nullptr,
-                                      later(deadline, kHubSlack));
+      return std::make_unique<Member>(rank, size, ticket->secret, std::move(*channel), std::move(own),
+                                      nullptr, later(deadline, kHubSlack));
     if (now_ns() >= deadline)
       throw Error(PW_TIMEOUT,
                   format("peerway: rank {} of {} found no way to rank 0 in time (PEERWAY_TIMEOUT bounds the "

@@ -175,21 +175,21 @@ Descriptor listen_on_any_port(std::vector<Address>& reachable) {
     sockaddr_in any4{};
     any4.sin_family = AF_INET;
     if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&any4), sizeof any4) != 0)
-      throw Error(PW_SYSTEM, "peerway: rank 0 finds no free TCP port" + errno_text(errno));
+      throw Error(PW_SYSTEM, "peerway: no TCP port is free" + errno_text(errno));
   }
   if (::listen(socket.get(), kBacklog) != 0)
-    throw Error(PW_SYSTEM, "peerway: rank 0 cannot listen on TCP" + errno_text(errno));
+    throw Error(PW_SYSTEM, "peerway: this rank cannot listen on TCP" + errno_text(errno));
   reachable = interface_addresses(std::to_string(port_of(socket)), family == AF_INET6);
   return socket;
 }
 
-Descriptor accept_from(const Descriptor& listener, Source& source) {
+Descriptor accept_from(const Descriptor& listener, Origin& source) {
   sockaddr_storage from{};
   socklen_t length = sizeof from;
   Descriptor socket(
       ::accept4(listener.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!socket) return socket;
-  source = {host_of(from), from.ss_family == AF_UNIX ? peer_user(socket) : std::nullopt};
+  source = {host_of(from), from.ss_family == AF_UNIX ? peer_user(socket.get()) : std::nullopt};
   return socket;
 }
 
@@ -222,19 +222,38 @@ Descriptor connect_to(const Address& address, uint64_t deadline) {
     ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
   }
   if (error != 0)
-    throw Error(PW_SYSTEM,
-                format("peerway: cannot connect to rank 0 at {}{}", to_string(address), errno_text(error)));
+    throw Error(PW_SYSTEM, format("peerway: cannot connect to {}{}", to_string(address), errno_text(error)));
   return socket;
 }
 
-std::optional<uid_t> peer_user(const Descriptor& socket) {
+Descriptor begin_connect(const Address& address, bool& connected) {
+  const SocketAddress to = resolve(address, AI_NUMERICHOST);
+  Descriptor socket = open_socket(to.family());
+  if (!address.unix_socket) tune_tcp(socket.get());
+  connected = ::connect(socket.get(), to.get(), to.length) == 0;
+  if (const int error = connected ? 0 : errno; error == EAGAIN)
+    throw Error(PW_TIMEOUT, format("peerway: too many others wait at {}", to_string(address)));
+  else if (error != 0 && error != EINPROGRESS)
+    throw Error(PW_SYSTEM, format("peerway: cannot connect to {}{}", to_string(address), errno_text(error)));
+  return socket;
+}
+
+void check_connected(int socket, const Address& address) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0)
+    throw Error(PW_SYSTEM, format("peerway: cannot connect to {}{}", to_string(address), errno_text(error)));
+}
+
+std::optional<uid_t> peer_user(int socket) {
   int domain = 0;
   socklen_t length = sizeof domain;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 || domain != AF_UNIX)
+  if (::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 || domain != AF_UNIX)
     return std::nullopt;
   ucred credentials{};
   length = sizeof credentials;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0)
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0)
     return static_cast<uid_t>(-1);  // nobody's: refused by every caller
   return credentials.uid;
 }

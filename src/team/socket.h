@@ -22,13 +22,13 @@ Descriptor listen_on(const Address& address);
 Descriptor listen_on_any_port(std::vector<Address>& reachable);
 
 /// Where a connection comes from.
-struct Source {
+struct Origin {
   std::array<std::byte, 16> host{};  ///< TCP: the address, of IPv6 the network; Unix: this host, all zero
   std::optional<uid_t> user;         ///< Unix: whose process it is
 };
 
 /// The next waiting connection; none, with the reason in errno.
-Descriptor accept_from(const Descriptor& listener, Source& source);
+Descriptor accept_from(const Descriptor& listener, Origin& source);
 
 /// Prepares an accepted connection for long use, once it is known to be a rank's: it is not worth it before.
 void trust(int socket);
@@ -37,8 +37,14 @@ void trust(int socket);
 /// queue of a Unix socket, it waits for its turn.
 Descriptor connect_to(const Address& address, uint64_t deadline);
 
+/// Begins to connect to a numeric address and does not wait. Once the socket can be written to, or at once
+/// where `connected`, check_connected() tells whether somebody listens there. Throws Error(PW_SYSTEM) where
+/// nobody does, or Error(PW_TIMEOUT) where others fill the queue.
+Descriptor begin_connect(const Address& address, bool& connected);
+void check_connected(int socket, const Address& address);
+
 /// The user of the process at the other end of a Unix socket; nothing for TCP.
-std::optional<uid_t> peer_user(const Descriptor& socket);
+std::optional<uid_t> peer_user(int socket);
 
 /// A connected pair of Unix sockets.
 std::pair<Descriptor, Descriptor> socket_pair();

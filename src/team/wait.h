@@ -1,5 +1,5 @@
 // Waiting for something that another rank will do, as the context's policy says: spin first, then give the
-// processor away between looks (performance) or sleep until woken (economy). It always ends: when it
+// CPU away between polls (busy-poll) or sleep until woken (blocking). It always ends: when it
 // happened, when the deadline passed, when the rank is lost, when the program interrupts it.
 #pragma once
 
@@ -29,21 +29,21 @@ struct WaitFor {
 };
 
 /// Waits until `done()` holds. `before_sleep` is called once, before the first sleep if there is one, and
-/// says whether wake() will be called when it is time to look again.
+/// says whether wake() will be called when it is time to poll again.
 template <typename Done, typename BeforeSleep>
 pw_status wait_until(const Waiting& waiting, const WaitFor& wait, Done&& done, BeforeSleep&& before_sleep) {
-  const bool economy = waiting.economy();
-  for (int i = waiting.first_looks(); i > 0; --i) {
+  const bool blocking = waiting.blocking();
+  for (int i = waiting.first_polls(); i > 0; --i) {
     if (done()) return PW_OK;
     relax();
   }
   Interrupt interrupt;
-  if (!economy) {
-    for (const int looks = waiting.looks_between();;) {
+  if (!blocking) {
+    for (const int polls = waiting.polls_between();;) {
       if (wait.ended() != PW_OK) return done() ? PW_OK : wait.ended();  // it may have come just before
       if (interrupt.wanted()) return fail_interrupted(wait.what);
       sched_yield();
-      for (int i = looks; i > 0; --i) {
+      for (int i = polls; i > 0; --i) {
         if (done()) return PW_OK;
         if (i > 1) relax();
       }
