@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "device/kinds.h"
 #include "route/suggest.h"
 
 namespace pw::route {
@@ -39,7 +40,7 @@ bool is_memory_class(std::string_view text) {
 }  // namespace
 
 std::string memory_class(pw_device_kind kind, Handle handle) {
-  std::string device = kind == PW_HOST ? "host" : "cuda";
+  std::string device(device_kinds()[kind].name);
   if (handle == Handle::process) return device + ":malloc";
   if (handle == Handle::none) return device + ":private";
   return device;
@@ -51,7 +52,9 @@ ShapeClass shape_class(const Shape& shape) {
   return std::find_if(std::begin(kClasses) + 1, std::end(kClasses), fits)->shape;
 }
 
-std::string to_string(Op op) { return op == Op::put ? "put" : "get"; }
+constexpr std::array<std::string_view, 3> kOps = {"put", "get", "send"};  // in the order of Op
+
+std::string to_string(Op op) { return std::string(kOps.at(static_cast<size_t>(op))); }
 
 std::string to_string(ShapeClass shape) {
   for (const Class& each : kClasses)
@@ -71,10 +74,10 @@ std::string to_string(const Case& where) {
 }
 
 Op parse_op(std::string_view text) {
-  if (text == "put") return Op::put;
-  if (text == "get") return Op::get;
+  if (const auto found = std::ranges::find(kOps, text); found != kOps.end())
+    return static_cast<Op>(found - kOps.begin());
   throw Error(PW_INVALID_ARGUMENT,
-              format("{} is not an operation; allowed are put and get", in_quotes(text)));
+              format("{} is not an operation; allowed are put, get and send", in_quotes(text)));
 }
 
 ShapeClass parse_shape_class(std::string_view text) {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "device/shape.h"
-#include "path/path.h"
+#include "transport/path.h"
 
 namespace pw::route {
 
@@ -45,7 +45,7 @@ struct Case {
   bool operator==(const Case&) const = default;
 };
 
-std::string to_string(Op op);             ///< "put", "get"
+std::string to_string(Op op);             ///< "put", "get", "send"
 std::string to_string(ShapeClass shape);  ///< "contiguous", "blocks-16", ... "blocks-large"
 std::string to_string(const PairClass& pair);
 std::string to_string(const Case& where);  ///< "put contiguous host->host"
@@ -54,6 +54,10 @@ std::string to_string(const Case& where);  ///< "put contiguous host->host"
 Op parse_op(std::string_view text);
 ShapeClass parse_shape_class(std::string_view text);
 PairClass parse_pair_class(std::string_view text);
+
+/// The methods by which a plan's send reaches its receive, named as paths are, in order of preference.
+inline constexpr std::array<std::string_view, 4> kPlanMethods = {"plan/packets", "plan/slots",
+                                                                 "plan/straight", "plan/posted"};
 
 /// "peer/copy", "staged", "nic:toy": letters, digits and _ . : / - , at most 64 of them.
 bool is_path_name(std::string_view text);

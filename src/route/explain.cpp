@@ -44,18 +44,32 @@ uint64_t largest_measured(const std::vector<Option>& options) {
   return largest;
 }
 
-/// Fills in by how much the next best is dearer, at the measured sizes of the row or, where it has none, in
-/// its middle.
-void compare(Row& row, const Candidate& chosen, const Candidate& next, uint64_t middle) {
+/// Where a row compares its path with another: at the row's measured sizes or, where it has none, in its
+/// middle.
+std::vector<uint64_t> compared_sizes(const Row& row, const Candidate& other, uint64_t middle) {
   std::vector<uint64_t> sizes;
   for (const Point& point : row.points)
-    if (point.bytes >= next.from) sizes.push_back(point.bytes);
-  if (sizes.empty()) sizes.push_back(std::max(middle, next.from));
+    if (point.bytes >= other.from) sizes.push_back(point.bytes);
+  if (sizes.empty()) sizes.push_back(std::max(middle, other.from));
+  return sizes;
+}
+
+/// Fills in by how much the next best is dearer.
+void fill_margins(Row& row, const Candidate& chosen, const Candidate& next, uint64_t middle) {
   std::vector<double> margins;
-  for (uint64_t bytes : sizes) margins.push_back(next.at(bytes) / chosen.at(bytes) - 1);
+  for (uint64_t bytes : compared_sizes(row, next, middle))
+    margins.push_back(next.at(bytes) / chosen.at(bytes) - 1);
   const auto [least, most] = std::ranges::minmax(margins);
   row.next->least_margin = least;
   row.next->most_margin = most;
+}
+
+/// Whether the other is dearer by more than the spread at any of the sizes.
+bool is_clear(const Row& row, const Candidate& chosen, const Candidate& other, uint64_t middle) {
+  return std::ranges::any_of(compared_sizes(row, other, middle), [&](uint64_t bytes) {
+    return clearly_below(chosen.at(bytes), chosen.line.spread(bytes), other.at(bytes),
+                         other.line.spread(bytes));
+  });
 }
 
 Row make_row(const Route& route, const Decision& decision) {
@@ -82,7 +96,8 @@ Row make_row(const Route& route, const Decision& decision) {
       row.points.push_back(point);
       row.spread = std::max(row.spread.value_or(0), chosen.candidate.line.spread(point.bytes));
     }
-  const double middle = std::sqrt(static_cast<double>(row.from) * static_cast<double>(row.shown_to));
+  const auto middle =
+      static_cast<uint64_t>(std::sqrt(static_cast<double>(row.from) * static_cast<double>(row.shown_to)));
 
   // Against all options, also those a rule took out of the contest: that is what the rule costs.
   std::vector<Candidate> candidates;
@@ -91,13 +106,19 @@ Row make_row(const Route& route, const Decision& decision) {
     all.push_back(all.size());
     candidates.push_back(option.candidate);
   }
-  const size_t next = runner_up(candidates, all, decision.range.choice, static_cast<uint64_t>(middle));
+  const size_t next = runner_up(candidates, all, decision.range.choice, middle);
   if (next != decision.range.choice) {
     const uint64_t from = std::max(row.from, options[next].candidate.from);
     row.next = NextBest{shown_name(options[next]), options[next].candidate.at(from),
                         options[next].candidate.at(row.shown_to), 0, 0};
-    compare(row, chosen.candidate, options[next].candidate, static_cast<uint64_t>(middle));
+    fill_margins(row, chosen.candidate, options[next].candidate, middle);
   }
+  // Only among those that the rules left is the lowest cost what decided.
+  const size_t rival = runner_up(candidates, decision.contested, decision.range.choice, middle);
+  if (decision.why == Why::cheapest && rival != decision.range.choice &&
+      !is_clear(row, chosen.candidate, options[rival].candidate, middle))
+    row.why += ", but not by more than the spread";
+  if (!decision.forbids.empty()) row.why += "; " + decision.forbids;
   return row;
 }
 
@@ -105,7 +126,7 @@ json cost(const std::optional<double>& value) { return value ? json(*value) : js
 
 json row_json(const Row& row) {
   json parts = json::array(), points = json::array(), next = nullptr;
-  for (const Part& part : row.parts)
+  for (const SplitPart& part : row.parts)
     parts.push_back({{"path", part.path}, {"share", static_cast<double>(part.share) / kShares}});
   for (const Point& p : row.points)
     points.push_back({{"bytes", p.bytes}, {"microseconds", p.microseconds}, {"spread", p.spread}});
@@ -129,14 +150,15 @@ json row_json(const Row& row) {
 
 }  // namespace
 
-Explanation explain(const Router& router, const Request& request) {
-  const auto route = router.route(request);
-  Explanation out{.where = request.where,
+Explanation explain(const Router& router, const Query& query) {
+  const auto route = router.route(query);
+  Explanation out{.where = query.where,
                   .measured = {},
                   .tool = {},
+                  .builtin = false,
                   .machine = {},
                   .rows = {},
-                  .unavailable = request.unavailable,
+                  .unavailable = query.unavailable,
                   .notes = route->notes()};
   for (const Decision& decision : route->decisions()) out.rows.push_back(make_row(*route, decision));
   if (!router.table()) return out;
@@ -146,9 +168,9 @@ Explanation explain(const Router& router, const Request& request) {
   for (const MissingPath& missing : router.table()->missing) {
     const auto same = [&](const Unavailable& entry) { return entry.path == missing.path; };
     const bool told = std::any_of(out.unavailable.begin(), out.unavailable.end(), same);
-    const bool here = std::find(request.available.begin(), request.available.end(), missing.path) !=
-                      request.available.end();
-    if (missing.pair == request.where.pair && !told && !here)
+    const bool here =
+        std::find(query.available.begin(), query.available.end(), missing.path) != query.available.end();
+    if (missing.pair == query.where.pair && !told && !here)
       out.unavailable.push_back({missing.path, missing.why});
   }
   return out;
@@ -164,6 +186,7 @@ std::string to_json(const Explanation& explanation) {
                     {"pair", to_string(explanation.where.pair)},
                     {"measured", explanation.measured},
                     {"tool", explanation.tool},
+                    {"builtin", explanation.builtin},
                     {"machine", explanation.machine},
                     {"rows", rows},
                     {"unavailable", unavailable},

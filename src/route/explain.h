@@ -27,7 +27,7 @@ struct Row {
   uint64_t shown_to =
       0;  ///< the size that `us_to` is for: the last of the row or, in an open row, the largest measured
   std::string via;  ///< "peer/copy", or for a split "peer/copy 90 % + staged 10 %"
-  std::vector<Part> parts;
+  std::vector<SplitPart> parts;
   std::optional<double> us_from, us_to;  ///< nothing when it was not measured
   std::optional<double> spread;          ///< relative, the largest of the row
   std::optional<NextBest> next;
@@ -39,19 +39,21 @@ struct Explanation {
   Case where;
   std::string measured;  ///< the table's date; empty without a table
   std::string tool;
+  bool builtin = false;  ///< the table came with Peerway
   Machine machine;
   std::vector<Row> rows;
   std::vector<Unavailable> unavailable;
   std::vector<std::string> notes;
 };
 
-/// What Router::route decides for the request, explained. Throws as it does. To the reasons that come with
-/// the request, those that the table has for the same pair are added.
-Explanation explain(const Router& router, const Request& request);
+/// What Router::route decides for the query, explained. Throws as it does. To the reasons that come with
+/// the query, those that the table has for the same pair are added.
+Explanation explain(const Router& router, const Query& query);
 
-/// {"op", "shape", "pair", "measured", "tool", "machine": {name: text}, "rows": [{"from", "to", "shown_to",
-/// "via", "parts": [{"path", "share"}], "us_from", "us_to", "spread", "next": {"via", "us_from", "us_to",
-/// "margin": [least, most]} or null, "why", "points": [{"bytes", "microseconds", "spread"}]}], "unavailable":
+/// {"op", "shape", "pair", "measured", "tool", "builtin", "machine": {name: text}, "rows": [{"from", "to",
+/// "shown_to", "via", "parts": [{"path", "share"}], "us_from", "us_to", "spread", "next": {"via", "us_from",
+/// "us_to", "margin": [least, most]} or null, "why", "points": [{"bytes", "microseconds", "spread"}]}],
+/// "unavailable":
 /// [{"path", "why"}], "notes": [text]}. "to" is null in the open last row; costs are null when not measured;
 /// shares, spreads and margins are parts of one.
 std::string to_json(const Explanation& explanation);

@@ -2,6 +2,7 @@
 #include "route/json_reader.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
@@ -51,9 +52,10 @@ std::string without_prefix(std::string_view what) {
 
 }  // namespace
 
-json parse_json(std::string_view text, const std::string& file, const std::string& remedy) {
+std::shared_ptr<const json> parse_json(std::string_view text, const std::string& file,
+                                       const std::string& remedy) {
   try {
-    return json::parse(text, Guard(file, remedy));
+    return std::make_shared<json>(json::parse(text, Guard(file, remedy)));
   } catch (const json::exception& error) {
     throw Error(
         PW_BAD_TABLE,
@@ -73,14 +75,22 @@ std::string Reader::shown() const {
   return value_.dump();
 }
 
+bool Reader::is_object() const { return value_.is_object(); }
+
 void Reader::object() const {
-  if (!value_.is_object()) refuse(format("must be an object, not {}", shown()));
+  if (!is_object()) refuse(format("must be an object, not {}", shown()));
 }
 
-void Reader::only(std::initializer_list<std::string_view> keys) const {
+std::vector<std::string> Reader::keys() const {
   object();
-  const std::vector<std::string> words(keys.begin(), keys.end());
-  for (const auto& [key, value] : value_.items())
+  std::vector<std::string> all;
+  for (const auto& [key, value] : value_.items()) all.push_back(key);
+  return all;
+}
+
+void Reader::only(std::initializer_list<std::string_view> allowed_keys) const {
+  const std::vector<std::string> words(allowed_keys.begin(), allowed_keys.end());
+  for (const std::string& key : keys())
     if (std::find(words.begin(), words.end(), key) == words.end())
       refuse(format("has no key {}{}", in_quotes(key), allowed(key, words)));
 }
@@ -115,6 +125,11 @@ std::string Reader::text(size_t longest) const {
   if (out.size() > longest)
     refuse(format("is a text of {} bytes; at most {} are allowed", out.size(), longest));
   return out;
+}
+
+bool Reader::flag() const {
+  if (!value_.is_boolean()) refuse(format("must be true or false, not {}", shown()));
+  return value_.get<bool>();
 }
 
 uint64_t Reader::whole(uint64_t least, uint64_t most) const {

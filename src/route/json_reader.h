@@ -4,16 +4,19 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>  // all of it takes a compiler seconds in each place
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pw::route {
 
 /// Parses the text. Throws Error(PW_BAD_TABLE), with line and column, for text that is not JSON, nests too
 /// deeply, or says one thing twice. `remedy` ends every message: what to do about a bad file.
-nlohmann::json parse_json(std::string_view text, const std::string& file, const std::string& remedy);
+std::shared_ptr<const nlohmann::json> parse_json(std::string_view text, const std::string& file,
+                                                 const std::string& remedy);
 
 /// One value and where it is. All reading functions throw Error(PW_BAD_TABLE).
 class Reader {
@@ -23,19 +26,21 @@ class Reader {
       : value_(value), file_(file), remedy_(remedy), place_(std::move(place)) {}
 
   /// Refuses keys other than these, with a did-you-mean.
-  void only(std::initializer_list<std::string_view> keys) const;
+  void only(std::initializer_list<std::string_view> allowed_keys) const;
   [[nodiscard]] Reader at(std::string_view key) const;                   ///< must be there
   [[nodiscard]] std::optional<Reader> find(std::string_view key) const;  ///< may be there
   [[nodiscard]] Reader item(size_t index) const;
   /// The length of a list of between `least` and `most` items.
   [[nodiscard]] size_t items(size_t least, size_t most) const;
 
-  void object() const;  ///< refuses anything that is no object
+  [[nodiscard]] std::vector<std::string> keys() const;  ///< of an object
+  void object() const;                                  ///< refuses anything that is no object
+  [[nodiscard]] bool is_object() const;
 
   [[nodiscard]] std::string text(size_t longest = 4096) const;
   [[nodiscard]] uint64_t whole(uint64_t least, uint64_t most) const;
   [[nodiscard]] double number(double least, double most) const;
-  [[nodiscard]] const nlohmann::json& value() const { return value_; }
+  [[nodiscard]] bool flag() const;  ///< true or false
 
   /// Throws: `FILE: PLACE: problem; remedy`.
   [[noreturn]] void refuse(const std::string& problem) const;

@@ -12,17 +12,17 @@ namespace pw::route {
 namespace {
 
 /// All that a decision depends on, as text: the key of the cache. No name contains a line break.
-std::string cache_key(const Request& request) {
-  std::string key = to_string(request.where);
-  for (const std::string& path : request.available) key += "\n+" + path;
-  for (const Unavailable& entry : request.unavailable) key += "\n-" + entry.path + " " + entry.why;
+std::string cache_key(const Query& query) {
+  std::string key = to_string(query.where);
+  for (const std::string& path : query.available) key += "\n+" + path;
+  for (const Unavailable& entry : query.unavailable) key += "\n-" + entry.path + " " + entry.why;
   return key;
 }
 
-[[noreturn]] void nothing_available(const Request& request) {
+[[noreturn]] void nothing_available(const Query& query) {
   std::string reasons;
-  for (const Unavailable& entry : request.unavailable) reasons += format("\n  {}: {}", entry.path, entry.why);
-  throw Error(PW_UNSUPPORTED, format("peerway: no path can do {}{}", to_string(request.where),
+  for (const Unavailable& entry : query.unavailable) reasons += format("\n  {}: {}", entry.path, entry.why);
+  throw Error(PW_UNSUPPORTED, format("peerway: no path can do {}{}", to_string(query.where),
                                      reasons.empty() ? "; none was offered" : ":" + reasons));
 }
 
@@ -38,39 +38,39 @@ int distance(ShapeClass a, ShapeClass b) {
   return b == ShapeClass::contiguous && high == ShapeClass::blocks_large ? 10 : kUnlike;
 }
 
-bool offers(const Request& request, const std::string& path) {
-  return std::find(request.available.begin(), request.available.end(), path) != request.available.end();
+bool offers(const Query& query, const std::string& path) {
+  return std::find(query.available.begin(), query.available.end(), path) != query.available.end();
 }
 
-bool offers(const Request& request, const Split& split) {
+bool offers(const Query& query, const Split& split) {
   return std::all_of(split.parts.begin(), split.parts.end(),
-                     [&](const Part& part) { return offers(request, part.path); });
+                     [&](const SplitPart& part) { return offers(query, part.path); });
 }
 
 /// The class nearest to `where.shape` for which the table has a cost of a path, or of a split over paths,
 /// that is available.
-std::optional<ShapeClass> measured_class(const Table& table, const Request& request) {
+std::optional<ShapeClass> measured_class(const Table& table, const Query& query) {
   std::optional<ShapeClass> best;
   int least = kUnlike;
   const auto consider = [&](const Case& where, bool offered) {
-    if (where.op != request.where.op || !(where.pair == request.where.pair) || !offered) return;
-    const int apart = distance(request.where.shape, where.shape);
+    if (where.op != query.where.op || !(where.pair == query.where.pair) || !offered) return;
+    const int apart = distance(query.where.shape, where.shape);
     if (apart < least) least = apart, best = where.shape;
   };
-  for (const Cost& cost : table.costs) consider(cost.where, offers(request, cost.path));
-  for (const SplitCost& split : table.splits) consider(split.where, offers(request, split.split));
+  for (const Cost& cost : table.costs) consider(cost.where, offers(query, cost.path));
+  for (const SplitCost& split : table.splits) consider(split.where, offers(query, split.split));
   return best;
 }
 
-/// The cards for which the table has a cost in a case, and which this context lacks: its probe never spoke of
+/// The NICs for which the table has a cost in a case, and which this context lacks: its probe never spoke of
 /// them.
-std::set<std::string> missing_cards(const Table& table, const Request& request) {
+std::set<std::string> missing_nics(const Table& table, const Query& query) {
   std::set<std::string> missing;
   const auto told = [&](const std::string& path) {
-    return std::ranges::find(request.unavailable, path, &Unavailable::path) != request.unavailable.end();
+    return std::ranges::find(query.unavailable, path, &Unavailable::path) != query.unavailable.end();
   };
   for (const Cost& cost : table.costs)
-    if (cost.where == request.where && cost.path.starts_with("nic:") && !offers(request, cost.path) &&
+    if (cost.where == query.where && cost.path.starts_with("nic:") && !offers(query, cost.path) &&
         !told(cost.path))
       missing.insert(cost.path);
   return missing;
@@ -82,7 +82,7 @@ uint16_t index_of(std::span<const std::string> names, const std::string& name) {
 
 ReadySplit ready(const Split& split, std::span<const std::string> available) {
   ReadySplit out;
-  for (const Part& part : split.parts) {
+  for (const SplitPart& part : split.parts) {
     out.path[out.parts] = index_of(available, part.path);
     out.share[out.parts++] = part.share;
   }
@@ -100,43 +100,52 @@ Why reason(const Allowance& allowance, std::span<const Candidate> candidates, co
 
 }  // namespace
 
-Router::Router(std::optional<Table> table, Rules rules, bool strict, std::string why_no_table)
+Router::Router(std::optional<Table> table, Rules rules, bool strict, std::string why_no_table,
+               std::string of_table)
     : table_(std::move(table)),
       rules_(std::move(rules)),
       strict_(strict),
-      why_no_table_(std::move(why_no_table)) {}
+      why_no_table_(std::move(why_no_table)),
+      of_table_(std::move(of_table)) {}
 
-std::shared_ptr<const Route> Router::route(const Request& request) const {
-  const std::string key = cache_key(request);
+bool Router::measured(Op op, const PairClass& pair) const {
+  return table_ && std::ranges::any_of(table_->costs, [&](const Cost& cost) {
+           return cost.where.op == op && cost.where.pair == pair;
+         });
+}
+
+std::shared_ptr<const Route> Router::route(const Query& query) const {
+  const std::string key = cache_key(query);
   std::lock_guard lock(mutex_);
   if (const auto found = made_.find(key); found != made_.end()) return found->second;
-  return made_[key] = decide(request);
+  return made_[key] = decide(query);
 }
 
 void Router::add_options(Route& route) const {
-  const Request& request = route.request_;
-  for (const std::string& path : request.available)
+  const Query& query = route.query_;
+  for (const std::string& path : query.available)
     route.options_.push_back({{.name = path, .line = {}}, {{path, kShares}}});
   if (!table_) {
     route.notes_.push_back(format("no route table{}{}: the order of preference decides; run `peerway tune`",
                                   why_no_table_.empty() ? "" : ": ", why_no_table_));
     return;
   }
-  const auto shape = measured_class(*table_, request);
+  const auto shape = measured_class(*table_, query);
   if (!shape) {
     route.notes_.push_back(
         format("the route table has no cost for {}: the order of preference decides; run "
                "`peerway tune`",
-               to_string(request.where)));
+               to_string(query.where)));
     return;
   }
-  if (*shape != request.where.shape)
+  if (*shape != query.where.shape)
     route.notes_.push_back(format("{} was not measured: the costs are those of {}; run `peerway tune`",
-                                  to_string(request.where), to_string(*shape)));
-  const Case measured{request.where.op, *shape, request.where.pair};
+                                  to_string(query.where), to_string(*shape)));
+  if (!of_table_.empty()) route.notes_.push_back(of_table_);
+  const Case measured{query.where.op, *shape, query.where.pair};
   for (const Cost& cost : table_->costs) {
-    const size_t index = index_of(request.available, cost.path);
-    if (cost.where == measured && index < request.available.size())
+    const size_t index = index_of(query.available, cost.path);
+    if (cost.where == measured && index < query.available.size())
       route.options_[index].candidate.line = cost.line;
   }
   for (const Option& option : route.options_)
@@ -144,18 +153,18 @@ void Router::add_options(Route& route) const {
       route.notes_.push_back(format("{} is available but was not measured for {}; run `peerway tune`",
                                     option.candidate.name, to_string(measured)));
   for (const SplitCost& split : table_->splits) {
-    if (!(split.where == measured) || !offers(request, split.split)) continue;
+    if (!(split.where == measured) || !offers(query, split.split)) continue;
     const uint64_t from = split.line.points().front().bytes;
     route.options_.push_back(
         {{.name = name_of(split.split), .line = split.line, .from = from}, split.split.parts});
-    route.splits_.push_back(ready(split.split, request.available));
+    route.splits_.push_back(ready(split.split, query.available));
   }
 }
 
-std::shared_ptr<const Route> Router::decide(const Request& request) const {
-  if (request.available.empty()) nothing_available(request);
+std::shared_ptr<const Route> Router::decide(const Query& query) const {
+  if (query.available.empty()) nothing_available(query);
   auto route = std::make_shared<Route>();
-  route->request_ = request;
+  route->query_ = query;
   add_options(*route);
 
   std::vector<Candidate> candidates;
@@ -163,26 +172,26 @@ std::shared_ptr<const Route> Router::decide(const Request& request) const {
   for (const Option& option : route->options_) {
     candidates.push_back(option.candidate);
     choosable.emplace_back();
-    for (const Part& part : option.parts) choosable.back().paths.push_back(part.path);
+    for (const SplitPart& part : option.parts) choosable.back().paths.push_back(part.path);
   }
   std::vector<std::string> unmet;
   if (table_)
-    for (const std::string& path : missing_cards(*table_, request))
+    for (const std::string& path : missing_nics(*table_, query))
       unmet.push_back(
-          format("the route table has costs of {}, and this context has no such card: set PEERWAY_NIC as "
+          format("the route table has costs of {}, and this context has no such NIC: set PEERWAY_NIC as "
                  "when it was measured; left out",
                  path));
-  for (const Allowance& allowance : rules_.apply(request.where, choosable, request.unavailable, unmet))
+  for (const Allowance& allowance : rules_.apply(query.where, choosable, query.unavailable, unmet))
     for (const Range& range : lower_envelope(candidates, allowance.allowed, allowance.sizes))
       route->decisions_.push_back(
-          {range, reason(allowance, candidates, range), allowance.why, allowance.allowed});
+          {range, reason(allowance, candidates, range), allowance.why, allowance.forbids, allowance.allowed});
   if (strict_ && !unmet.empty())
     throw Error(
         PW_BAD_TABLE,
         format("peerway: {}; strict mode allows no fallback: correct that or unset strict", unmet.front()));
   route->notes_.insert(route->notes_.end(), unmet.begin(), unmet.end());
 
-  const size_t singles = request.available.size();
+  const size_t singles = query.available.size();
   for (const Decision& decision : route->decisions_) {
     const size_t option = decision.range.choice;
     Choice choice{.max_bytes = decision.range.to - 1};

@@ -20,7 +20,7 @@
 namespace pw::route {
 
 /// What is asked. Path indices in the answer count in `available`.
-struct Request {
+struct Query {
   Case where;
   std::vector<std::string> available;  ///< names of the paths whose probe succeeded, in order of preference
   std::vector<Unavailable> unavailable;
@@ -29,7 +29,7 @@ struct Request {
 /// Sizes up to and including `max_bytes` (and above the entry before) go by this.
 struct Choice {
   uint64_t max_bytes = 0;
-  uint16_t path = 0;   ///< index in Request::available; meaningless for a split
+  uint16_t path = 0;   ///< index in Query::available; meaningless for a split
   int16_t split = -1;  ///< index in Route::splits(), or -1
 };
 
@@ -39,9 +39,9 @@ struct ReadySplit {
   uint32_t parts = 0;
   uint64_t minimum_part = 0, align = 1;
 
-  /// Cuts a transfer; Piece::part indexes `path`. `slice_bytes`: for a strided shape, the bytes of one index
-  /// of its slowest dimension, so that it is cut between those; 0 for a contiguous one.
-  [[nodiscard]] Pieces divide(uint64_t bytes, uint64_t slice_bytes = 0) const noexcept {
+  /// Cuts a transfer; SplitPiece::part indexes `path`. `slice_bytes`: for a strided shape, the bytes of one
+  /// index of its slowest dimension, so that it is cut between those; 0 for a contiguous one.
+  [[nodiscard]] SplitPieces divide(uint64_t bytes, uint64_t slice_bytes = 0) const noexcept {
     return route::divide({share.data(), parts}, minimum_part, slice_bytes ? slice_bytes : align, bytes);
   }
 };
@@ -52,7 +52,7 @@ enum class Why : uint8_t { cheapest, within_spread, rule, only_one, preference }
 /// A candidate of a decision, with what explain tells about it.
 struct Option {
   Candidate candidate;
-  std::vector<Part> parts;  ///< one part of all shares for a single path
+  std::vector<SplitPart> parts;  ///< one part of all shares for a single path
 };
 
 /// One range of a decision, for explain.
@@ -60,10 +60,11 @@ struct Decision {
   Range range;
   Why why = Why::cheapest;
   std::string rule;               ///< for Why::rule: which
+  std::string forbids;            ///< for the others: which rules took paths away, as Allowance has it
   std::vector<size_t> contested;  ///< the options the rules left
 };
 
-/// The answer to one request. Immutable.
+/// The answer to one query. Immutable.
 class Route {
  public:
   /// A short walk over the array: no allocation, no lock.
@@ -78,14 +79,14 @@ class Route {
 
   [[nodiscard]] std::span<const Choice> choices() const { return choices_; }
   [[nodiscard]] std::span<const ReadySplit> splits() const { return splits_; }
-  [[nodiscard]] const Request& request() const { return request_; }
+  [[nodiscard]] const Query& query() const { return query_; }
   [[nodiscard]] const std::vector<Option>& options() const { return options_; }
   [[nodiscard]] const std::vector<Decision>& decisions() const { return decisions_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   friend class Router;
-  Request request_;
+  Query query_;
   std::vector<Choice> choices_;
   std::vector<ReadySplit> splits_;
   std::vector<Option> options_;
@@ -98,23 +99,28 @@ class Router {
  public:
   /// Without a table the order of preference decides; `why_no_table` is noted ("~/.config/... does not
   /// exist").
-  Router(std::optional<Table> table, Rules rules, bool strict, std::string why_no_table = "");
+  /// `of_table` is noted where the table has a say.
+  Router(std::optional<Table> table, Rules rules, bool strict, std::string why_no_table = "",
+         std::string of_table = "");
+
+  /// Whether the table has a cost of that operation between such memories; of any shape.
+  [[nodiscard]] bool measured(Op op, const PairClass& pair) const;
 
   /// Throws Error(PW_UNSUPPORTED) when no path is available, naming all reasons; in strict mode
   /// Error(PW_BAD_TABLE) when a rule could not be followed.
-  [[nodiscard]] std::shared_ptr<const Route> route(const Request& request) const;
+  [[nodiscard]] std::shared_ptr<const Route> route(const Query& query) const;
 
   [[nodiscard]] const std::optional<Table>& table() const { return table_; }
   [[nodiscard]] const Rules& rules() const { return rules_; }
 
  private:
-  [[nodiscard]] std::shared_ptr<const Route> decide(const Request& request) const;
+  [[nodiscard]] std::shared_ptr<const Route> decide(const Query& query) const;
   void add_options(Route& route) const;
 
   std::optional<Table> table_;
   Rules rules_;
   bool strict_ = false;
-  std::string why_no_table_;
+  std::string why_no_table_, of_table_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::shared_ptr<const Route>> made_;
 };

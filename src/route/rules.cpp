@@ -66,6 +66,19 @@ std::string why_unavailable(const Rule& rule, std::span<const Unavailable> unava
   return reasons.empty() ? "no such path serves this pair" : reasons;
 }
 
+/// The rules that forbid what is still forbidden in the end.
+std::string what_was_taken(std::span<const Rule* const> rules, std::span<const Choosable> candidates,
+                           const std::vector<bool>& forbidden) {
+  std::string told;
+  for (const Rule* rule : rules) {
+    if (!rule->forbid) continue;
+    bool any = false;
+    for (size_t i = 0; i < candidates.size(); ++i) any |= forbidden[i] && covers(*rule, candidates[i]);
+    if (any) told += format("{}{} forbids {}", told.empty() ? "" : "; ", rule->origin, joined(rule->paths));
+  }
+  return told;
+}
+
 /// The rules in force at one range of sizes, applied in order.
 Allowance decide(SizeRange sizes, std::span<const Rule* const> rules, const Case& where,
                  std::span<const Choosable> candidates, std::span<const Unavailable> unavailable,
@@ -90,7 +103,7 @@ Allowance decide(SizeRange sizes, std::span<const Rule* const> rules, const Case
                          joined(rule->paths), to_string(where), why_unavailable(*rule, unavailable)));
     }
   }
-  Allowance out{.sizes = sizes, .allowed = {}, .why = {}};
+  Allowance out{.sizes = sizes, .allowed = {}, .why = {}, .forbids = {}};
   const auto collect = [&](const auto& take) {
     for (size_t i = 0; i < candidates.size(); ++i)
       if (take(i)) out.allowed.push_back(i);
@@ -101,7 +114,10 @@ Allowance decide(SizeRange sizes, std::span<const Rule* const> rules, const Case
     return out;
   }
   collect([&](size_t i) { return !forbidden[i]; });
-  if (!out.allowed.empty()) return out;
+  if (!out.allowed.empty()) {
+    out.forbids = what_was_taken(rules, candidates, forbidden);
+    return out;
+  }
   collect([](size_t) { return true; });
   note(
       notes,
@@ -145,7 +161,8 @@ std::vector<Allowance> Rules::apply(const Case& where, std::span<const Choosable
     for (const Rule* rule : relevant)
       if (rule->bytes.from <= cuts[i] && cuts[i] < rule->bytes.to) here.push_back(rule);
     Allowance next = decide({cuts[i], cuts[i + 1]}, here, where, candidates, unavailable, notes);
-    if (!out.empty() && out.back().allowed == next.allowed && out.back().why == next.why)
+    if (!out.empty() && out.back().allowed == next.allowed && out.back().why == next.why &&
+        out.back().forbids == next.forbids)
       out.back().sizes.to = next.sizes.to;
     else
       out.push_back(std::move(next));

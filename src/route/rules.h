@@ -45,6 +45,8 @@ struct Allowance {
   SizeRange sizes;
   std::vector<size_t> allowed;
   std::string why;  ///< the rule that forced the choice; empty where the costs decide
+  std::string
+      forbids;  ///< where the costs decide: which rules took what away, "rules[0] forbids staged; ..."
 };
 
 class Rules {

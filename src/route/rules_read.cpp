@@ -27,10 +27,10 @@ std::vector<std::string> split_at(std::string_view text, char separator) {
   }
 }
 
-constexpr std::string_view kCard = "nic:";
+constexpr std::string_view kNic = "nic:";
 
-/// Whether a name has the form of a card's path.
-bool of_card(const std::string& path) { return path.starts_with(kCard) && is_path_name(path); }
+/// Whether a name has the form of a NIC's path.
+bool of_nic(const std::string& path) { return path.starts_with(kNic) && is_path_name(path); }
 
 /// Whether the pattern stands for a path that exists: itself, all methods of it, or a glob that matches some.
 bool known(const std::string& pattern, std::span<const std::string> paths) {
@@ -41,26 +41,26 @@ bool known(const std::string& pattern, std::span<const std::string> paths) {
 
 /// What is wrong with a path that is not known, and what to do.
 std::string why_not(const std::string& path, std::span<const std::string> known_paths) {
-  if (!of_card(path)) return format("{} is not a path{}", in_quotes(path), allowed(path, known_paths));
-  const std::string card = path.substr(kCard.size());
-  std::vector<std::string> cards;
+  if (!of_nic(path)) return format("{} is not a path{}", in_quotes(path), allowed(path, known_paths));
+  const std::string nic = path.substr(kNic.size());
+  std::vector<std::string> nics;
   for (const std::string& other : known_paths)
-    if (other.starts_with(kCard)) cards.push_back(other);
-  const std::string near = nearest(path, cards);
+    if (other.starts_with(kNic)) nics.push_back(other);
+  const std::string near = nearest(path, nics);
   return format(
-      "no network card '{}' in this context; {}set PEERWAY_NIC={} (a plugin's file, or the name of one that "
+      "no NIC '{}' in this context; {}set PEERWAY_NIC={} (a plugin's file, or the name of one that "
       "comes with Peerway)",
-      card, near.empty() ? "" : format("did you mean {}? Else ", in_quotes(near)), card);
+      nic, near.empty() ? "" : format("did you mean {}? Else ", in_quotes(near)), nic);
 }
 
-/// The comma-separated patterns; a split is its paths joined by +. Throws Error(PW_INVALID_ARGUMENT). Cards
+/// The comma-separated patterns; a split is its paths joined by +. Throws Error(PW_INVALID_ARGUMENT). NICs
 /// differ between the jobs that share a rules file, so there each name of one is good.
 std::vector<std::string> path_patterns(std::string_view text, std::span<const std::string> known_paths,
-                                       bool any_card) {
+                                       bool any_nic) {
   std::vector<std::string> patterns = split_at(text, ',');
   for (const std::string& pattern : patterns)
     for (const std::string& path : split_at(pattern, '+'))
-      if (!known(path, known_paths) && !(any_card && of_card(path)))
+      if (!known(path, known_paths) && !(any_nic && of_nic(path)))
         throw Error(PW_INVALID_ARGUMENT, why_not(path, known_paths));
   return patterns;
 }
@@ -130,8 +130,8 @@ Rule use_rule(std::string_view paths, std::span<const std::string> known_paths) 
 }
 
 Rules parse_rules(std::string_view text, const std::string& file, std::span<const std::string> known_paths) {
-  const nlohmann::json json = parse_json(text, file, kRulesRemedy);
-  const Reader top(json, file, kRulesRemedy);
+  const auto json = parse_json(text, file, kRulesRemedy);
+  const Reader top(*json, file, kRulesRemedy);
   top.only({"rules", "comment"});
   if (const auto comment = top.find("comment")) (void)comment->text();
   const Reader list = top.at("rules");

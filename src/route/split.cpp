@@ -44,7 +44,7 @@ double finish_time(std::span<const Affine> lanes, const std::vector<bool>& used,
 
 std::set<std::string> paths_of(const Split& split) {
   std::set<std::string> paths;
-  for (const Part& part : split.parts) paths.insert(part.path);
+  for (const SplitPart& part : split.parts) paths.insert(part.path);
   return paths;
 }
 
@@ -52,19 +52,19 @@ std::set<std::string> paths_of(const Split& split) {
 
 std::string name_of(const Split& split) {
   std::string name;
-  for (const Part& part : split.parts) name += (name.empty() ? "" : "+") + part.path;
+  for (const SplitPart& part : split.parts) name += (name.empty() ? "" : "+") + part.path;
   return name;
 }
 
 std::string describe(const Split& split) {
   std::string text;
-  for (const Part& part : split.parts)
+  for (const SplitPart& part : split.parts)
     text += format("{}{} {:.0f} %", text.empty() ? "" : " + ", part.path, 100.0 * part.share / kShares);
   return text;
 }
 
-Pieces divide(std::span<const uint16_t> shares, uint64_t minimum_part, uint64_t align,
-              uint64_t bytes) noexcept {
+SplitPieces divide(std::span<const uint16_t> shares, uint64_t minimum_part, uint64_t align,
+                   uint64_t bytes) noexcept {
   align = std::max<uint64_t>(1, align);
   const size_t parts = std::min(shares.size(), kMaxParts);
   // In units of `align`: the bytes that fill no unit go to the last piece, so that no piece after them is
@@ -81,7 +81,7 @@ Pieces divide(std::span<const uint16_t> shares, uint64_t minimum_part, uint64_t 
   }
   size[largest] += units - given;
 
-  Pieces out;
+  SplitPieces out;
   uint64_t offset = 0;
   for (size_t i = 0; i < parts; ++i) {
     if (size[i] == 0) continue;
@@ -93,10 +93,10 @@ Pieces divide(std::span<const uint16_t> shares, uint64_t minimum_part, uint64_t 
   return out;
 }
 
-std::optional<Split> propose(std::span<const Lane> lanes, uint64_t bytes) {
+std::optional<Split> propose(std::span<const SplitLane> lanes, uint64_t bytes) {
   std::vector<Affine> cost;
   std::vector<bool> used;
-  for (const Lane& lane : lanes) {
+  for (const SplitLane& lane : lanes) {
     cost.push_back(lane.line.piece(bytes));
     cost.back().fixed = std::max(0.0, cost.back().fixed);
     used.push_back(lane.line.measured() && cost.back().per_byte > 0);
@@ -131,14 +131,14 @@ std::optional<Split> propose(std::span<const Lane> lanes, uint64_t bytes) {
   return split;
 }
 
-std::vector<size_t> worth_keeping(std::span<const Trial> trials, std::span<const Lane> lanes) {
+std::vector<size_t> worth_keeping(std::span<const Trial> trials, std::span<const SplitLane> lanes) {
   std::map<std::set<std::string>, std::pair<double, size_t>>
       best;  // paths -> cost per byte at the largest size
   for (size_t t = 0; t < trials.size(); ++t) {
     if (trials[t].points.empty() || trials[t].split.parts.size() < 2) continue;
     const CostLine line(trials[t].points);
     const bool wins = std::ranges::any_of(line.points(), [&](const Point& point) {
-      return std::ranges::all_of(lanes, [&](const Lane& lane) {
+      return std::ranges::all_of(lanes, [&](const SplitLane& lane) {
         return clearly_below(point.microseconds, line.spread(point.bytes), lane.line.at(point.bytes),
                              lane.line.spread(point.bytes));
       });

@@ -1,5 +1,6 @@
 // The table's text: written one line a path and case, and read with every value checked.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/format.h"
@@ -71,7 +72,7 @@ Split read_split(const Reader& entry, Paths known) {
   for (size_t i = 0; i < count; ++i) {
     const Reader item = list.item(i);
     (void)item.items(2, 2);
-    Part part{read_path(item.item(0), known), static_cast<uint16_t>(item.item(1).whole(1, kShares - 1))};
+    SplitPart part{read_path(item.item(0), known), static_cast<uint16_t>(item.item(1).whole(1, kShares - 1))};
     if (!seen.insert(part.path).second) item.refuse(format("names the path {} twice", in_quotes(part.path)));
     sum += part.share;
     split.parts.push_back(std::move(part));
@@ -86,10 +87,10 @@ Machine read_machine(const Reader& reader) {
   reader.only({"hash", "fields"});
   const Reader fields = reader.at("fields");
   Machine machine;
-  fields.object();
-  if (fields.value().size() > kMostMachineFields)
-    fields.refuse(format("has {} fields; at most {} are allowed", fields.value().size(), kMostMachineFields));
-  for (const auto& [name, value] : fields.value().items()) machine[name] = fields.at(name).text();
+  const auto names = fields.keys();
+  if (names.size() > kMostMachineFields)
+    fields.refuse(format("has {} fields; at most {} are allowed", names.size(), kMostMachineFields));
+  for (const std::string& name : names) machine[name] = fields.at(name).text();
   if (const auto hash = reader.find("hash"); hash && hash->text() != machine_hash(machine))
     hash->refuse(format("is {}, but the fields give {}: the file was changed by hand",
                         in_quotes(hash->text()), in_quotes(machine_hash(machine))));
@@ -153,8 +154,8 @@ std::string print_list(const std::string& name, const std::vector<std::string>& 
 }  // namespace
 
 Table parse_table(std::string_view text, const std::string& name, std::span<const std::string> known_paths) {
-  const json parsed = parse_json(text, name, kTableRemedy);
-  const Reader top(parsed, name, kTableRemedy);
+  const auto parsed = parse_json(text, name, kTableRemedy);
+  const Reader top(*parsed, name, kTableRemedy);
   // Format and version first: nothing else is worth reading about a file of another kind.
   if (const Reader kind = top.at("format"); kind.text() != kFormat)
     kind.refuse(
@@ -183,7 +184,7 @@ std::string print_table(const Table& table) {
     costs.push_back(print_entry(cost, format("\"path\": {}", dump(cost.path))));
   for (const SplitCost& split : table.splits) {
     json parts = json::array();
-    for (const Part& part : split.split.parts) parts.push_back(json{part.path, part.share});
+    for (const SplitPart& part : split.split.parts) parts.push_back(json{part.path, part.share});
     splits.push_back(print_entry(split, format("\"parts\": {}, \"minimum part\": {}, \"align\": {}",
                                                dump(parts), split.split.minimum_part, split.split.align)));
   }

@@ -1,0 +1,67 @@
+#include "plan/methods.h"
+
+#include "base/status.h"
+#include "context/handle.h"
+
+namespace pw {
+namespace {
+
+constexpr const char* kBySlots = "plan/slots";
+constexpr const char* kByPackets = "plan/packets";
+constexpr const char* kByStraight = "plan/straight";
+constexpr const char* kByProxy = "plan/posted";
+
+Offer offer(bool available, const char* why_not) {
+  return available ? Offer::yes() : Offer::hindered(why_not);
+}
+
+}  // namespace
+
+std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach, bool has_slots) {
+  const bool host = device_kind == PW_HOST;
+  std::vector<PathInfo> methods;
+  Offer slots =
+      offer(reach.mailbox, "this rank does not map memory of the receiver's; the proxy moves the bytes");
+  if (reach.mailbox) slots = offer(has_slots, "so many bytes have no slots at the receiver");
+  methods.push_back({host ? kBySlots : kByPackets, std::move(slots)});
+  Offer straight = offer(reach.mailbox && reach.region,
+                         "this rank does not map the receiver's region, which pw_allocate did not make or "
+                         "another host has");
+  methods.push_back({kByStraight, std::move(straight)});
+  methods.push_back({kByProxy, Offer::yes()});
+  return methods;
+}
+
+LaneKind kind_of_method(std::string_view name) {
+  if (name == kBySlots || name == kByPackets) return LaneKind::slots;
+  return name == kByStraight ? LaneKind::straight : LaneKind::posted;
+}
+
+// Where the program restricts the paths to others, memory of other ranks counts as out of reach.
+bool reaches(Context& context, Device& device, Remote& remote) {
+  std::string why_not;
+  if (remote.rank() != context.team().rank() && !context.resolver().uses_mappings()) return false;
+  if (!remote.same_host() || !device.reaches(remote.key.exported, why_not)) return false;
+  try {
+    remote.address_on(device);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// The receiver's mailbox is memory of Peerway's own on the same kind of device: on this host it is in reach.
+std::vector<PathInfo> methods_for(pw_context* context, const pw_remote* remote, const pw_region* region) {
+  Context& of = *context->context;
+  Device& device = region->region->device();
+  const bool region_in_reach = reaches(of, device, *remote->remote);
+  const LaneReach reach{remote->remote->same_host() && of.resolver().uses_mappings(), region_in_reach};
+  return methods_of(static_cast<uint8_t>(device.id().kind), reach, true);
+}
+
+std::string explain_send_for(pw_context* context, const pw_remote* remote, const pw_region* region) {
+  return context->context->resolver().explain_send(*region->region, *remote->remote,
+                                                   methods_for(context, remote, region));
+}
+
+}  // namespace pw

@@ -1,0 +1,30 @@
+// The methods by which a plan's send can reach its receive, and which of them the route takes: the sender
+// asks and tells its partner, so that tables may differ between ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "context/context.h"
+#include "peerway/peerway.h"
+#include "plan/lanes.h"
+
+namespace pw {
+
+/// Every method on a device of that kind, in order of preference, with why one cannot be (has_slots: for so
+/// many bytes). `reach` is that of the sender.
+std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach, bool has_slots);
+
+/// The reverse: what route::kPlanMethods names.
+LaneKind kind_of_method(std::string_view name);
+
+/// Whether the device reaches what the remote names, which this maps for it.
+bool reaches(Context& context, Device& device, Remote& remote);
+
+/// The methods of sends from the region to the remote, for any number of bytes; and the route's decision
+/// among them, explained (JSON; route/explain.h). For the Python module.
+std::vector<PathInfo> methods_for(pw_context* context, const pw_remote* remote, const pw_region* region);
+std::string explain_send_for(pw_context* context, const pw_remote* remote, const pw_region* region);
+
+}  // namespace pw
