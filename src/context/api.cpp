@@ -56,7 +56,10 @@ pw_status pw_context_close(pw_context* context) {
   });
 }
 
-void pw_context_free(pw_context* context) { delete context; }
+pw_status pw_context_free(pw_context* context) {
+  delete context;
+  return PW_OK;
+}
 
 pw_status pw_context_use(pw_context* context, const char* paths) {
   return pw::guard(__func__, given(context), [&] {
@@ -67,19 +70,19 @@ pw_status pw_context_use(pw_context* context, const char* paths) {
 
 pw_status pw_context_set_wait_policy(pw_context* context, pw_wait_policy policy) {
   return pw::guard(__func__, given(context), [&] {
-    if (policy != PW_WAIT_PERFORMANCE && policy != PW_WAIT_ECONOMY)
+    if (policy != PW_WAIT_BUSY_POLL && policy != PW_WAIT_BLOCKING)
       return pw::fail(PW_INVALID_ARGUMENT,
-                      format("peerway: {} is no wait policy; there are PW_WAIT_PERFORMANCE ({}) and "
-                             "PW_WAIT_ECONOMY ({})",
-                             static_cast<int>(policy), static_cast<int>(PW_WAIT_PERFORMANCE),
-                             static_cast<int>(PW_WAIT_ECONOMY)));
-    context->context->waiting()->set_economy(policy == PW_WAIT_ECONOMY);
+                      format("peerway: {} is no wait policy; there are PW_WAIT_BUSY_POLL ({}) and "
+                             "PW_WAIT_BLOCKING ({})",
+                             static_cast<int>(policy), static_cast<int>(PW_WAIT_BUSY_POLL),
+                             static_cast<int>(PW_WAIT_BLOCKING)));
+    context->context->waiting()->set_blocking(policy == PW_WAIT_BLOCKING);
     return PW_OK;
   });
 }
 
 pw_wait_policy pw_context_wait_policy(const pw_context* context) {
-  return context != nullptr && context->context->waiting()->economy() ? PW_WAIT_ECONOMY : PW_WAIT_PERFORMANCE;
+  return context != nullptr && context->context->waiting()->blocking() ? PW_WAIT_BLOCKING : PW_WAIT_BUSY_POLL;
 }
 
 pw_status pw_allocate(pw_context* context, pw_device device, uint64_t bytes, pw_region** region) {
@@ -96,7 +99,7 @@ pw_status pw_register(pw_context* context, void* address, uint64_t bytes, pw_reg
   });
 }
 
-pw_status pw_region_close(pw_region* region) {
+pw_status pw_region_free(pw_region* region) {
   delete region;
   return PW_OK;
 }
@@ -125,15 +128,14 @@ pw_status pw_import(pw_context* context, const void* key, size_t length, pw_remo
   });
 }
 
-void pw_remote_close(pw_remote* remote) { delete remote; }
+pw_status pw_remote_free(pw_remote* remote) {
+  delete remote;
+  return PW_OK;
+}
 int pw_remote_rank(const pw_remote* remote) { return remote == nullptr ? -1 : remote->remote->rank(); }
 uint64_t pw_remote_bytes(const pw_remote* remote) { return remote == nullptr ? 0 : remote->remote->bytes(); }
 
-pw_status pw_signal_create(pw_context* context, int sender, pw_signal** signal) {
-  return pw_signal_create_on(context, {PW_HOST, 0}, sender, signal);
-}
-
-pw_status pw_signal_create_on(pw_context* context, pw_device device, int sender, pw_signal** signal) {
+pw_status pw_signal_create(pw_context* context, int sender, pw_device device, pw_signal** signal) {
   return pw::guard(__func__, given(context, signal), [&] {
     pw::Context& in = *context->open();
     *signal = new pw_signal{context->context,
@@ -142,7 +144,7 @@ pw_status pw_signal_create_on(pw_context* context, pw_device device, int sender,
   });
 }
 
-pw_status pw_signal_close(pw_signal* signal) {
+pw_status pw_signal_free(pw_signal* signal) {
   delete signal;
   return PW_OK;
 }
@@ -152,13 +154,11 @@ pw_status pw_signal_key(const pw_signal* signal, void* key, size_t capacity, siz
                    [&] { return copy_key(signal->signal->key(), key, capacity, length); });
 }
 
-uint64_t pw_signal_value(const pw_signal* signal) {
-  uint64_t value = 0;
-  static_cast<void>(pw::guard(__func__, given(signal), [&] {
-    value = signal->signal->value();
+pw_status pw_signal_value(const pw_signal* signal, uint64_t* value) {
+  return pw::guard(__func__, given(signal, value), [&] {
+    *value = signal->signal->value();
     return PW_OK;
-  }));
-  return value;
+  });
 }
 
 pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns) {
@@ -168,17 +168,17 @@ pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns)
 pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const pw_region* from,
                  uint64_t from_offset, uint64_t bytes, const pw_raise* raise) {
   return pw::guard(__func__, given(context, to, from), [&] {
-    const pw::CheckedRaise checked(raise);
-    return context->context->move(
-        {pw::Op::put, &pw::region_of(to), from->region.get(), to_offset, from_offset, bytes}, checked.get());
+    const pw::Run run{pw::Op::put, &pw::region_of(to), from->region.get(), to_offset, from_offset, bytes};
+    if (raise == nullptr) return context->context->move(run);
+    return context->context->move(run, pw::CheckedRaise(raise).value());
   });
 }
 
-pw_status pw_get(pw_context* context, const pw_remote* from, uint64_t from_offset, pw_region* to,
-                 uint64_t to_offset, uint64_t bytes) {
-  return pw::guard(__func__, given(context, from, to), [&] {
+pw_status pw_get(pw_context* context, pw_region* to, uint64_t to_offset, const pw_remote* from,
+                 uint64_t from_offset, uint64_t bytes) {
+  return pw::guard(__func__, given(context, to, from), [&] {
     return context->context->move(
-        {pw::Op::get, &pw::region_of(from), to->region.get(), from_offset, to_offset, bytes}, nullptr);
+        {pw::Op::get, &pw::region_of(from), to->region.get(), from_offset, to_offset, bytes});
   });
 }
 
@@ -186,25 +186,26 @@ pw_status pw_put_block(pw_context* context, pw_remote* to, const pw_block* to_bl
                        const pw_block* from_block, const pw_raise* raise) {
   return pw::guard(__func__, given(context, to, to_block, from, from_block), [&] {
     const pw::CheckedRaise checked(raise);
-    return context->context->put(pw::region_of(to), *to_block, *from->region, *from_block, checked.get());
+    return context->context->put(pw::region_of(to), *pw::CheckedBlock(to_block), *from->region,
+                                 *pw::CheckedBlock(from_block), checked.get());
   });
 }
 
-pw_status pw_get_block(pw_context* context, const pw_remote* from, const pw_block* from_block, pw_region* to,
-                       const pw_block* to_block) {
-  return pw::guard(__func__, given(context, from, from_block, to, to_block), [&] {
-    return context->context->get(pw::region_of(from), *from_block, *to->region, *to_block);
+pw_status pw_get_block(pw_context* context, pw_region* to, const pw_block* to_block, const pw_remote* from,
+                       const pw_block* from_block) {
+  return pw::guard(__func__, given(context, to, to_block, from, from_block), [&] {
+    return context->context->get(pw::region_of(from), *pw::CheckedBlock(from_block), *to->region,
+                                 *pw::CheckedBlock(to_block));
   });
 }
 
 pw_status pw_raise_signal(pw_context* context, const pw_raise* raise) {
   return pw::guard(__func__, given(context, raise),
-                   [&] { return context->context->raise(pw::CheckedRaise(raise).value); });
+                   [&] { return context->context->raise(pw::CheckedRaise(raise).value()); });
 }
 
 pw_status pw_flush(pw_context* context, int rank, uint64_t timeout_ns) {
-  return pw::guard(__func__, given(context),
-                   [&] { return context->context->flush(rank, pw::deadline_after(timeout_ns)); });
+  return pw::guard(__func__, given(context), [&] { return context->context->flush(rank, timeout_ns); });
 }
 
 }  // extern "C"

@@ -6,7 +6,7 @@
 
 namespace pw {
 
-/// The ordinal of the CUDA device bound to a rank: the one that the setting `device` names, else the rank's
+/// The ordinal of the GPU bound to a rank: the one that the setting `device` names, else the rank's
 /// place among those of its host modulo the number of GPUs this process sees. Throws Error(PW_BAD_CONFIG).
 int32_t bound_gpu(int local_rank, size_t gpus);
 

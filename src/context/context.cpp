@@ -14,13 +14,57 @@ namespace pw {
 
 namespace {
 
-constexpr size_t kMostTransports = 16;
+constexpr size_t kMostTransports = 32;
 
-/// What a rank tells all others first.
-struct Introduction {
-  Card card;
-  bool wants[kMostTransports];  ///< that transport of the list
+/// What a rank assumes of all before it has heard of any: the transports that are wanted, and the hosts.
+struct Assumed {
+  uint32_t wanted = 0;  ///< a bit each
+  uint8_t several_hosts = 0;
+  bool operator==(const Assumed&) const = default;
 };
+
+/// What a rank tells all others.
+struct Introduction {
+  ProcessFacts facts{};
+  Assumed assumed;
+  std::vector<Bytes> said;  ///< by its transports
+};
+
+Bytes pack(const Introduction& one) {
+  ByteWriter to;
+  to.put(std::as_bytes(std::span(&one.facts, 1)));
+  to.put(one.assumed.wanted);
+  to.put(one.assumed.several_hosts);
+  for (const Bytes& said : one.said) {
+    to.put(static_cast<uint32_t>(said.size()));
+    to.put(ByteView(said));
+  }
+  return to.take();
+}
+
+Introduction parse_introduction(ByteView bytes, size_t transports) {
+  ByteReader from(bytes, "what a rank says of its context");
+  Introduction one;
+  std::memcpy(&one.facts, from.take(sizeof one.facts).data(), sizeof one.facts);
+  one.assumed.wanted = from.get<uint32_t>();
+  one.assumed.several_hosts = from.get<uint8_t>();
+  for (size_t t = 0; t < transports; ++t) {
+    const ByteView said = from.take(from.get<uint32_t>());
+    one.said.emplace_back(said.begin(), said.end());
+  }
+  from.end();
+  return one;
+}
+
+/// What holds for all.
+Assumed truth_of(std::span<const Introduction> all) {
+  Assumed truth;
+  for (const Introduction& one : all) {
+    truth.wanted |= one.assumed.wanted;
+    truth.several_hosts |= one.facts.host_id != all.front().facts.host_id;
+  }
+  return truth;
+}
 
 }  // namespace
 
@@ -29,56 +73,62 @@ Context::Context(Team& team)
       seal_{team.job(), team.secret_for("peerway keys")},
       importer_(control_, team.rank()),
       transports_(make_transports({team_, control_, importer_, registry_, progress_, attachment_numbers_})),
+      failures_(team.size()),
       touched_(static_cast<size_t>(team.size())) {
-  control_.waiting()->set_economy(config("wait") == "economy");
+  control_.waiting()->set_blocking(config("wait") == "blocking");
   resolver_ = std::make_unique<Resolver>(transports_, importer_);
+  if (resolver_->paths().size() > kMostPaths)
+    throw Error(PW_UNSUPPORTED,
+                format("peerway: {} paths; a context has at most {}: name fewer NICs in PEERWAY_NIC",
+                       resolver_->paths().size(), kMostPaths));
+  for (const auto& path : resolver_->paths())
+    if (!path->completes_at_start()) later_paths_ |= bit_of(*path);
   meet_others();
-  control_.waiting()->set_crowded(importer_.crowded());
+  control_.waiting()->set_oversubscribed(importer_.oversubscribed());
   on_loss_ = team.on_loss([waiting = control_.waiting()](int) { waiting->wake(); });
   progress_.add(raises_);
   if (const uint64_t chunk = resolver_->chunk_bytes(); chunk > 0) set_chunk_bytes(chunk);
   progress_.start();
 }
 
-// Two exchanges, however many transports there are: who is where and who wants which, and then what the ranks
-// must know of each.
+// One exchange, however many transports there are: the team knows whether there are several hosts, and what
+// one rank wants the others want, too, as a rule. Where some rank has assumed something else of all, those
+// that did open their transports again, and all exchange what they say once more.
 void Context::meet_others() {
-  const uint64_t timeout_ns = config_number("timeout");
-  const auto size = static_cast<size_t>(team_.size());
   if (transports_.size() > kMostTransports)
     throw Error(PW_INTERNAL, format("peerway: more than {} transports", kMostTransports));
-  Introduction mine{make_card(control_), {}};
-  for (size_t t = 0; t < transports_.size(); ++t)
-    mine.wants[t] = transports_[t]->wanted(resolver_->names_path_of(t));
-  const Bytes gathered = team_.all_gather(std::as_bytes(std::span(&mine, 1)), timeout_ns);
-  std::vector<Introduction> all(size);
-  std::memcpy(all.data(), gathered.data(), gathered.size());
-  std::vector<Card> cards;
-  for (const Introduction& one : all) cards.push_back(one.card);
-  importer_.meet(std::move(cards));
-
-  Together together;
-  together.several_hosts =
-      std::ranges::any_of(all, [&](const auto& one) { return one.card.host_id != mine.card.host_id; });
-  ByteWriter writer;
+  Introduction mine{facts_of_process(control_), {}, std::vector<Bytes>(transports_.size())};
   Objection objection;  // what one rank cannot do ends the context of all alike
-  attempt(objection, [&] {
-    for (size_t t = 0; t < transports_.size(); ++t) {
-      together.wanted = std::ranges::any_of(all, [&](const auto& one) { return one.wants[t]; });
-      const Bytes said = transports_[t]->open(together);
-      writer.put(static_cast<uint32_t>(said.size()));
-      writer.put(ByteView(said));
-    }
-  });
-  std::vector<std::vector<Bytes>> said(transports_.size());
-  for (const Bytes& part : agree(team_, objection, writer.take(), "make its context")) {
-    ByteReader reader(part, "what a rank says of its transports");
-    for (auto& of : said) {
-      const ByteView bytes = reader.take(reader.get<uint32_t>());
-      of.emplace_back(bytes.begin(), bytes.end());
-    }
+  const auto open = [&](const Assumed& assumed) {
+    attempt(objection, [&] {
+      for (size_t t = 0; t < transports_.size(); ++t)
+        mine.said[t] = transports_[t]->open({assumed.several_hosts != 0, (assumed.wanted >> t & 1) != 0});
+    });
+  };
+  const auto exchange = [&] {
+    std::vector<Introduction> all;
+    for (const Bytes& part : pw::agree(team_, objection, pack(mine), "make its context"))
+      all.push_back(parse_introduction(part, transports_.size()));
+    return all;
+  };
+  mine.assumed.several_hosts = team_.several_hosts();
+  for (size_t t = 0; t < transports_.size(); ++t)
+    mine.assumed.wanted |= uint32_t{transports_[t]->wanted(resolver_->names_path_of(t))} << t;
+  open(mine.assumed);
+  std::vector<Introduction> all = exchange();
+  const Assumed truth = truth_of(all);
+  if (std::ranges::any_of(all, [&](const Introduction& one) { return one.assumed != truth; })) {
+    if (mine.assumed != truth) open(truth);
+    all = exchange();
   }
-  for (size_t t = 0; t < transports_.size(); ++t) transports_[t]->meet(said[t]);
+  std::vector<ProcessFacts> processes;
+  for (const Introduction& one : all) processes.push_back(one.facts);
+  importer_.meet(processes);
+  for (size_t t = 0; t < transports_.size(); ++t) {
+    std::vector<Bytes> said;
+    for (Introduction& one : all) said.push_back(std::move(one.said[t]));
+    transports_[t]->meet(said);
+  }
 }
 
 Context::~Context() {
@@ -118,7 +168,7 @@ Device& Context::device_named(pw_device where) const {
   if (where.kind == PW_HOST) return host_device();
   if (where.index != -1) return device({where.kind, where.index});
   const auto gpus =
-      std::ranges::count_if(devices(), [](const Device* device) { return device->id().kind == PW_CUDA; });
+      std::ranges::count_if(devices(), [&](const Device* device) { return device->id().kind == where.kind; });
   return device({where.kind, bound_gpu(importer_.local_rank(), static_cast<size_t>(gpus))});
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "context/failures.h"
 #include "context/raises.h"
 #include "context/resolver.h"
 #include "memory/control.h"
@@ -17,9 +18,9 @@
 #include "memory/region.h"
 #include "memory/remote.h"
 #include "memory/words.h"
-#include "path/transport.h"
 #include "progress/progress.h"
 #include "team/team.h"
+#include "transport/transport.h"
 
 namespace pw {
 
@@ -74,18 +75,42 @@ class Context {
 
   /// Data paths: checked and joined operations.
   pw_status put(Remote& to, const pw_block& to_block, Region& from, const pw_block& from_block,
-                const Raise* raise) {
-    return move_blocks(Op::put, to, to_block, from, from_block, raise);
+                const Raise* raise, Marks* marks = nullptr) {
+    return move_blocks(Op::put, to, to_block, from, from_block, raise, marks);
   }
-  pw_status get(Remote& from, const pw_block& from_block, Region& to, const pw_block& to_block) {
-    return move_blocks(Op::get, from, from_block, to, to_block, nullptr);
+  pw_status get(Remote& from, const pw_block& from_block, Region& to, const pw_block& to_block,
+                Marks* marks = nullptr) {
+    return move_blocks(Op::get, from, from_block, to, to_block, nullptr, marks);
   }
-  pw_status move(const Run& run, const Raise* raise);             ///< one run of bytes, not yet checked
-  pw_status start(const Transfer& transfer, const Raise* raise);  ///< checked against the regions and joined
+  /// A contiguous range, not yet checked. In line, because here its numbers are still in registers, and what
+  /// is no more than a copy by the CPU is done here.
+  pw_status move(const Run& run) {
+    if (!is_inside(run)) return refuse(run);
+    if (is_usable(*run.remote)) {
+      const Resolved* known = resolver_->find(run.op, route::ShapeClass::contiguous, *run.local, *run.remote);
+      if (known != nullptr && run.bytes <= known->copied_bytes) {
+        touch(run.remote->rank(), kAtStart);
+        copy_run(run);
+        return PW_OK;
+      }
+    }
+    return move_inside(run, nullptr);
+  }
+  pw_status move(const Run& run, const Raise& raise) {
+    return is_inside(run) ? move_inside(run, &raise) : refuse(run);
+  }
+  /// Checked against the regions and joined. `marks`: where the marks go that it is complete with, if wanted.
+  pw_status start(const Transfer& transfer, const Raise* raise, Marks* marks = nullptr);
   pw_status raise(const Raise& raise);
-  pw_status flush(int rank, uint64_t deadline_ns);
-  /// Adds what was started towards the rank so far, on every path.
+  pw_status flush(int rank, uint64_t timeout_ns);
+  /// Adds what was started towards the rank so far, on every path; PW_ANY_RANK: towards all. The latter
+  /// refuses ranks that the team does not have.
   void add_marks(int rank, Marks& marks);
+  pw_status add_marks_of(int rank, Marks& marks);
+  /// A rank that is lost may have been lost with what had arrived there. PW_ANY_RANK: any to which something
+  /// was started.
+  pw_status check_touched(int rank) const;
+  [[nodiscard]] Failures& failures() { return failures_; }
 
   /// Decides the way of a transfer and makes what it needs there. Throws Error where there is none.
   void prepare(const Transfer& transfer);
@@ -97,19 +122,38 @@ class Context {
  private:
   void meet_others();
   void check_own(const Key& key);
-  pw_status check(const Remote& remote) const;
+  static bool is_inside(const Run& run) {
+    return run.remote_offset <= run.remote->bytes() && run.bytes <= run.remote->bytes() - run.remote_offset &&
+           run.local_offset <= run.local->bytes() && run.bytes <= run.local->bytes() - run.local_offset;
+  }
+  /// As far as can be told at once.
+  bool is_usable(const Remote& remote) const { return remote.current() && team_.none_lost() && !closed(); }
+  pw_status check(const Remote& remote) const { return is_usable(remote) ? PW_OK : why_not(remote); }
+  pw_status why_not(const Remote& remote) const;  ///< PW_OK where it is another rank that is lost
   pw_status check_raise(const Remote& signal) const;
   pw_status move_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
-                        const pw_block& local_block, const Raise* raise);
-  pw_status check(const Remote& remote, const Raise* raise) const;
-  void touch(int rank) {
+                        const pw_block& local_block, const Raise* raise, Marks* marks);
+  pw_status check(const Remote& remote, const Raise* raise) const {
+    const pw_status status = check(remote);
+    return status != PW_OK || raise == nullptr ? status : check_raise(*raise->signal);
+  }
+  static pw_status refuse(const Run& run);  ///< says which side it leaves
+  pw_status move_inside(const Run& run, const Raise* raise);
+  /// Notes that something was started towards the rank, which a flush asks `by` about.
+  void touch(int rank, uint64_t by) {
     auto& touched = touched_[static_cast<size_t>(rank)];
-    if (!touched.load(std::memory_order_relaxed)) touched.store(true, std::memory_order_relaxed);
+    if ((touched.load(std::memory_order_relaxed) & by) != by) touched.fetch_or(by, std::memory_order_relaxed);
+  }
+  /// Of a raise; on another host any path may store it.
+  void touch(const Remote& signal) {
+    touch(signal.rank(), signal.same_host() ? kRaised : kRaised | later_paths_);
+  }
+  static uint64_t bit_of(const Path& path) {
+    return path.completes_at_start() ? kAtStart : uint64_t{1} << path.number();
   }
   pw_status start(Path& path, const Transfer& transfer, const Raise& raise);
   pw_status start_split(const Resolved& resolved, const route::ReadySplit& split, const Transfer& transfer,
                         const Raise* raise);
-  pw_status check_touched(int rank) const;
 
   struct CloseBook {  ///< who wants to know when the context is closed; outlives it while a handle is held
     std::mutex mutex;
@@ -130,8 +174,13 @@ class Context {
   std::unique_ptr<Resolver> resolver_;
   Raises raises_{team_, progress_,
                  [this](const Remote& signal) -> Path& { return resolver_->far_raiser(signal); }};
-  std::vector<std::atomic<bool>> touched_;  ///< ranks that something was started towards
-  std::shared_ptr<void> on_loss_;           ///< wakes who sleeps
+  Failures failures_;
+  static constexpr uint64_t kAtStart = uint64_t{1} << 63, kRaised = uint64_t{1} << 62;
+  static constexpr size_t kMostPaths = 62;
+  uint64_t later_paths_ = 0;  ///< the bits of all that do not complete at the start
+  std::vector<std::atomic<uint64_t>>
+      touched_;                    ///< of each rank: the bits of what was started towards it, and by
+  std::shared_ptr<void> on_loss_;  ///< wakes who sleeps
   std::mutex attachment_mutex_;
   std::shared_ptr<void> attachment_;  ///< last: it uses all of the above
 };

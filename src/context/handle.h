@@ -9,6 +9,7 @@
 
 #include "context/context.h"
 #include "context/signal.h"
+#include "context/sized.h"
 
 struct pw_context {
   explicit pw_context(std::shared_ptr<pw::Team> team);
@@ -44,20 +45,41 @@ namespace pw {
 using Uses = std::vector<std::shared_ptr<const void>>;
 
 /// The raise as the inside knows it; null stays null. Throws Error for one that cannot be.
-struct CheckedRaise {
+class CheckedRaise {
+ public:
   explicit CheckedRaise(const pw_raise* raise) {
-    if (raise == nullptr) return;
-    if (raise->signal == nullptr) throw Error(PW_INVALID_ARGUMENT, "peerway: a raise without a signal");
-    if (raise->signal->remote->key.type != KeyType::signal)
-      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise of a region; import the key of a signal instead");
-    if (raise->by == 0)
-      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise by 0; a signal only grows, by at least 1");
-    value = {raise->signal->remote.get(), raise->by};
-    given = true;
+    if (raise != nullptr) take(*raise);
   }
-  [[nodiscard]] const Raise* get() const { return given ? &value : nullptr; }
-  Raise value;
-  bool given = false;
+  [[nodiscard]] const Raise* get() const { return given_ ? &value_ : nullptr; }
+  [[nodiscard]] const Raise& value() const { return value_; }
+
+ private:
+  void take(const pw_raise& given) {
+    std::optional<pw_raise> room;
+    const pw_raise& raise = *sized(&given, room, "pw_raise");
+    if (raise.signal == nullptr) throw Error(PW_INVALID_ARGUMENT, "peerway: a raise without a signal");
+    if (raise.signal->remote->key.type != KeyType::signal)
+      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise of a region; import the key of a signal instead");
+    if (raise.by == 0)
+      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise by 0; a signal only grows, by at least 1");
+    value_ = {raise.signal->remote.get(), raise.by};
+    given_ = true;
+  }
+
+  Raise value_;
+  bool given_ = false;
+};
+
+/// A block that a C function was given. Throws Error.
+class CheckedBlock {
+ public:
+  explicit CheckedBlock(const pw_block* given) : block_(sized(given, room_, "pw_block")) {}
+  CheckedBlock(const CheckedBlock&) = delete;
+  const pw_block& operator*() const { return *block_; }
+
+ private:
+  std::optional<pw_block> room_;
+  const pw_block* block_;
 };
 
 inline Remote& region_of(const pw_remote* remote) {

@@ -12,7 +12,7 @@ namespace pw {
 
 std::map<std::string, std::string> machine() {
   std::map<std::string, std::string> facts;
-  facts["processor"] = host_device().name();
+  facts["cpu"] = host_device().name();
   facts["cores"] = std::to_string(sysconf(_SC_NPROCESSORS_ONLN));
   for (Device* device : devices())
     if (device->id().kind != PW_HOST) facts[to_string(device->id())] = device->name();

@@ -7,7 +7,7 @@
 
 namespace pw {
 
-/// "processor" -> "...", "cores" -> "2", "cuda:0" -> "NVIDIA H200", ...
+/// "cpu" -> "...", "cores" -> "2", "cuda:0" -> "NVIDIA H200", ...
 std::map<std::string, std::string> machine();
 
 /// Where this machine's route table is looked for when no other is named.

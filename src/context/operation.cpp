@@ -1,5 +1,7 @@
 // Put, get, raise and flush: checks, finds the route and hands over to paths. The hot path of a small
 // transfer is two range checks, two loads and one virtual call.
+#include <bit>
+
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"
@@ -22,8 +24,10 @@ Described described(const Region& region) {
           }};
 }
 
-// Says which side a run leaves, in the words of join().
-pw_status refuse_run(const Run& run) {
+}  // namespace
+
+// In the words of join().
+pw_status Context::refuse(const Run& run) {
   pw_block remote{}, local{};
   remote.offset = run.remote_offset;
   local.offset = run.local_offset;
@@ -32,30 +36,25 @@ pw_status refuse_run(const Run& run) {
   return PW_OK;  // not reached: the above throws
 }
 
-}  // namespace
-
 pw_status Context::move_blocks(Op op, Remote& remote, const pw_block& remote_block, Region& local,
-                               const pw_block& local_block, const Raise* raise) {
+                               const pw_block& local_block, const Raise* raise, Marks* marks) {
   const Layout layout = op == Op::put ? join(remote_block, described(remote), local_block, described(local))
                                       : join(local_block, described(local), remote_block, described(remote));
-  return start({op, &remote, &local, remote_block.offset, local_block.offset, layout}, raise);
+  return start({op, &remote, &local, remote_block.offset, local_block.offset, layout}, raise, marks);
 }
 
-pw_status Context::move(const Run& run, const Raise* raise) {
-  const bool inside =
-      run.remote_offset <= run.remote->bytes() && run.bytes <= run.remote->bytes() - run.remote_offset &&
-      run.local_offset <= run.local->bytes() && run.bytes <= run.local->bytes() - run.local_offset;
-  if (!inside) return refuse_run(run);
+pw_status Context::move_inside(const Run& run, const Raise* raise) {
   if (run.bytes != 0) {
     if (const pw_status status = check(*run.remote, raise); status != PW_OK) return status;
     const Resolved& resolved =
         resolver_->resolve(run.op, route::ShapeClass::contiguous, *run.local, *run.remote);
-    touch(run.remote->rank());
-    const route::Choice& choice = resolved.route->lookup(run.bytes);
-    Path* const path = choice.split < 0 ? resolved.paths[choice.path] : nullptr;
+    Path* const path = resolved.path_of(run.bytes);
     if (path != nullptr && (raise == nullptr || path->completes_at_start())) {
+      touch(run.remote->rank(), bit_of(*path));
       const pw_status status = path->start_run(run);
-      return status != PW_OK || raise == nullptr ? status : raises_.after(*path, run.remote->rank(), *raise);
+      if (status != PW_OK || raise == nullptr) return status;
+      touch(*raise->signal);
+      return raises_.after(*path, run.remote->rank(), *raise);
     }
   }
   return start(
@@ -63,23 +62,31 @@ pw_status Context::move(const Run& run, const Raise* raise) {
       raise);
 }
 
-pw_status Context::start(const Transfer& transfer, const Raise* raise) {
+pw_status Context::start(const Transfer& transfer, const Raise* raise, Marks* marks) {
   Remote& remote = *transfer.remote;
   if (const pw_status status = check(remote, raise); status != PW_OK) return status;
   const uint64_t bytes = transfer.layout.shape.bytes();
   if (bytes == 0) return raise != nullptr ? this->raise(*raise) : PW_OK;
   const Resolved& resolved =
       resolver_->resolve(transfer.op, route::shape_class(transfer.layout.shape), *transfer.local, remote);
-  touch(remote.rank());
-  const route::Choice& choice = resolved.route->lookup(bytes);
-  if (choice.split >= 0) return start_split(resolved, resolved.route->split(choice), transfer, raise);
-  Path& path = *resolved.paths[choice.path];
-  return raise == nullptr ? path.start(transfer) : start(path, transfer, *raise);
+  Path* const found = resolved.path_of(bytes);
+  if (found == nullptr) {
+    const route::ReadySplit& split = resolved.route->split(resolved.route->lookup(bytes));
+    const pw_status status = start_split(resolved, split, transfer, raise);
+    if (marks != nullptr)
+      for (const uint32_t path : split.path) marks->add(*resolved.paths[path], remote.rank());
+    return status;
+  }
+  touch(remote.rank(), bit_of(*found));
+  const pw_status status = raise == nullptr ? found->start(transfer) : start(*found, transfer, *raise);
+  if (marks != nullptr) marks->add(*found, remote.rank());
+  return status;
 }
 
 pw_status Context::start(Path& path, const Transfer& transfer, const Raise& raise) {
   const int rank = transfer.remote->rank();
-  touch(raise.signal->rank());
+  touch(*raise.signal);
+  touch(raise.signal->rank(), bit_of(path));
   if (raise.signal->rank() == rank && path.joins(transfer, *raise.signal)) {
     RaiseTurn turn;
     if (const pw_status status = turn.begin(raise, &path); status != PW_OK) return status;
@@ -99,11 +106,6 @@ void Context::prepare(const Transfer& transfer) {
   for (const uint32_t path : resolved.route->split(choice).path) resolved.paths[path]->prepare(transfer);
 }
 
-pw_status Context::check(const Remote& remote, const Raise* raise) const {
-  if (const pw_status status = check(remote); status != PW_OK) return status;
-  return raise == nullptr ? PW_OK : check_raise(*raise->signal);
-}
-
 pw_status Context::check_raise(const Remote& signal) const {
   if (signal.is_device_signal())
     return fail(PW_UNSUPPORTED,
@@ -113,7 +115,7 @@ pw_status Context::check_raise(const Remote& signal) const {
   return check(signal);
 }
 
-pw_status Context::check(const Remote& remote) const {
+pw_status Context::why_not(const Remote& remote) const {
   if (!remote.current())
     return fail(PW_STALE_KEY,
                 format("peerway: the {} of rank {} behind this key was closed; ask that rank for a new key",
@@ -128,13 +130,14 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
   const Layout& whole = transfer.layout;
   const uint64_t bytes = whole.shape.bytes();
   const uint64_t slice_bytes = whole.shape.contiguous() ? 0 : bytes / whole.shape.count[0];
-  const route::Pieces pieces = split.divide(bytes, slice_bytes);
+  const route::SplitPieces pieces = split.divide(bytes, slice_bytes);
   const uint64_t unit = slice_bytes == 0 ? 1 : slice_bytes;
   // Those first that go on by themselves, so that all are at work while another keeps this thread.
   for (const bool at_start : {false, true})
-    for (const route::Piece& piece : pieces) {
+    for (const route::SplitPiece& piece : pieces) {
       Path* path = resolved.paths[split.path[piece.part]];
       if (path->completes_at_start() != at_start) continue;
+      touch(transfer.remote->rank(), bit_of(*path));
       Transfer part = transfer;
       uint64_t to = 0, from = 0;
       part.layout = slice(whole, piece.offset / unit, piece.bytes / unit, to, from);
@@ -143,7 +146,7 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
       if (const pw_status status = path->start(part); status != PW_OK) return status;
     }
   if (raise == nullptr) return PW_OK;
-  touch(raise->signal->rank());
+  touch(*raise->signal);
   Marks before;
   for (const uint32_t path : split.path) before.add(*resolved.paths[path], transfer.remote->rank());
   return raises_.after(std::move(before), *raise);
@@ -152,35 +155,44 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
 pw_status Context::raise(const Raise& raise) {
   Remote& signal = *raise.signal;
   if (const pw_status status = check_raise(signal); status != PW_OK) return status;
-  touch(signal.rank());
+  touch(signal);
   return raises_.after(Marks(), raise);
 }
 
-void Context::add_marks(int rank, Marks& marks) {
-  if (!touched_[static_cast<size_t>(rank)].load(std::memory_order_relaxed)) return;
-  for (const auto& path : resolver_->paths())
-    if (!path->completes_at_start()) marks.add(*path, rank);
-  marks.add(raises_, rank);
-}
-
-pw_status Context::flush(int rank, uint64_t deadline_ns) {
+pw_status Context::add_marks_of(int rank, Marks& marks) {
   if (rank != PW_ANY_RANK && (rank < 0 || rank >= team_.size()))
     return fail(PW_OUT_OF_RANGE,
                 format("peerway: flush of rank {}; this team has ranks 0 to {}", rank, team_.size() - 1));
-  Marks marks;
   if (rank != PW_ANY_RANK)
     add_marks(rank, marks);
   else
     for (int each = 0; each < team_.size(); ++each) add_marks(each, marks);
-  if (const pw_status status = wait_for(marks, progress_, deadline_ns); status != PW_OK) return status;
-  return check_touched(rank);
+  return PW_OK;
 }
 
-// A rank that is lost may have been lost with what had arrived there.
+void Context::add_marks(int rank, Marks& marks) {
+  const uint64_t touched = touched_[static_cast<size_t>(rank)].load(std::memory_order_relaxed);
+  for (uint64_t paths = touched & ~(kAtStart | kRaised); paths != 0; paths &= paths - 1)
+    marks.add(*resolver_->paths()[static_cast<size_t>(std::countr_zero(paths))], rank);
+  if ((touched & kRaised) != 0) marks.add(raises_, rank);
+}
+
+pw_status Context::flush(int rank, uint64_t timeout_ns) {
+  Marks marks;
+  if (const pw_status status = add_marks_of(rank, marks); status != PW_OK) return status;
+  if (!marks.reached())  // else the time need not be asked for
+    if (const pw_status waited = wait_for(marks, progress_, deadline_after(timeout_ns)); waited != PW_OK)
+      return waited;
+  const pw_status ended = failures_.outcome(marks);
+  const pw_status told = failures_.flushed(rank);  // also what a request was told
+  if (ended != PW_OK) return ended;
+  return told != PW_OK ? told : check_touched(rank);
+}
+
 pw_status Context::check_touched(int rank) const {
   const auto check = [&](int each) {
-    const bool touched = touched_[static_cast<size_t>(each)].load(std::memory_order_relaxed);
-    if (!touched || !team_.lost(each)) return PW_OK;
+    if (touched_[static_cast<size_t>(each)].load(std::memory_order_relaxed) == 0 || !team_.lost(each))
+      return PW_OK;
     return fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(each));
   };
   if (rank != PW_ANY_RANK) return check(rank);

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "path/path.h"
+#include "transport/path.h"
 
 namespace pw {
 
@@ -55,7 +55,7 @@ class Raises final : public Source, public Marker {
   struct Deferred {
     std::shared_ptr<Remote> signal;
     uint64_t by;
-    Path* path;  ///< that stores the word; null: the processor
+    Path* path;  ///< that stores the word; null: the CPU
     Marks before;
     uint64_t number;  ///< among those towards its rank
     Stage stage = Stage::deferred;

@@ -1,6 +1,7 @@
 #include "context/resolver.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/config.h"
@@ -8,6 +9,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "context/machine.h"
+#include "route/defaults.h"
 #include "route/explain.h"
 #include "route/table.h"
 
@@ -55,14 +57,19 @@ Resolver::Resolver(const std::vector<std::unique_ptr<Transport>>& transports, Im
     : importer_(importer) {
   for (size_t t = 0; t < transports.size(); ++t)
     for (auto& path : transports[t]->paths()) {
+      path->set_number(static_cast<uint32_t>(paths_.size()));
       paths_.push_back(std::move(path));
       transport_of_.push_back(t);
     }
   std::string why_none;
-  const std::vector<std::string> known = names();
+  std::vector<std::string> known = names();
+  known.insert(known.end(), route::kPlanMethods.begin(), route::kPlanMethods.end());
   std::optional<route::Table> table = find_table(known, why_none);
-  automatic_ = std::make_unique<route::Router>(std::move(table), find_rules(known), config("strict") == "on",
-                                               why_none);
+  const bool strict = config("strict") == "on";
+  automatic_ = std::make_unique<route::Router>(std::move(table), find_rules(known), strict, why_none);
+  defaults_ = std::make_unique<route::Router>(
+      route::parse_table(route::default_table(), "route/defaults.json", known), automatic_->rules(), strict,
+      "", "the costs come with Peerway and are of other machines; run `peerway tune`");
   if (const std::string only = config("paths"); !only.empty()) use(only);
 }
 
@@ -83,9 +90,15 @@ bool Resolver::names_path_of(size_t transport) const {
   return false;
 }
 
+bool Resolver::restricted_among(std::span<const std::string> names) const {
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    return std::ranges::any_of(used_patterns_, [&](const auto& rule) { return rule.names(name); });
+  });
+}
+
 bool Resolver::uses_mappings() {
   std::lock_guard lock(mutex_);
-  if (used_patterns_.empty()) return true;
+  if (!restricted_among(names())) return true;
   return std::ranges::any_of(paths_, [&](const auto& path) {
     return path->uses_mappings() &&
            std::ranges::any_of(used_patterns_, [&](const auto& rule) { return rule.names(path->name()); });
@@ -111,14 +124,16 @@ uint64_t Resolver::chunk_bytes() const {
 
 void Resolver::use(const std::string& given) {
   std::vector<route::Rule> patterns;
-  if (!given.empty() && given != "route") patterns.push_back(route::use_rule(given, names()));
+  std::vector<std::string> known = names();
+  known.insert(known.end(), route::kPlanMethods.begin(), route::kPlanMethods.end());
+  if (!given.empty() && given != "route") patterns.push_back(route::use_rule(given, known));
   std::lock_guard lock(mutex_);
   used_ = given;
   used_patterns_ = std::move(patterns);
   // One epoch a choice, however often it is made: what was resolved under it is found again, and never grows.
-  auto known = std::find(choices_.begin(), choices_.end(), given);
-  if (known == choices_.end()) known = choices_.insert(choices_.end(), given);
-  epoch_.store(static_cast<uint64_t>(known - choices_.begin()) + 1, std::memory_order_relaxed);
+  auto choice = std::find(choices_.begin(), choices_.end(), given);
+  if (choice == choices_.end()) choice = choices_.insert(choices_.end(), given);
+  epoch_.store(static_cast<uint64_t>(choice - choices_.begin()) + 1, std::memory_order_relaxed);
 }
 
 void Resolver::classify(Region& region) {
@@ -142,50 +157,102 @@ std::vector<PathInfo> Resolver::probe(Region& local, Remote& remote) {
   return answers;
 }
 
-route::Request Resolver::request(Op op, route::ShapeClass shape, Region& local, Remote& remote,
-                                 std::vector<Path*>* found) {
+route::Query Resolver::query(Op op, route::ShapeClass shape, Region& local, Remote& remote,
+                             std::vector<Path*>* found) {
   const Pair pair = facts(local, remote, importer_);
-  route::Request request;
-  request.where.op = op;
-  request.where.shape = shape;
-  request.where.pair = pair_class(op, pair);
-  if (pair.same_host) request.where.pair.link = worker(local, remote).link(remote.key.exported);
+  route::Query query;
+  query.where.op = op;
+  query.where.shape = shape;
+  query.where.pair = pair_class(op, pair);
+  if (pair.same_host) query.where.pair.link = worker(local, remote).link(remote.key.exported);
+  const bool restricted = restricted_among(names());
   for (const auto& path : paths_) {
-    const std::string name(path->name());
-    Offer offer = path->offer(pair, local, remote);
-    const bool asked_for =
-        used_patterns_.empty() || std::any_of(used_patterns_.begin(), used_patterns_.end(),
-                                              [&](const route::Rule& rule) { return rule.names(name); });
-    if (offer.available && asked_for) {
-      request.available.push_back(name);
-      if (found != nullptr) found->push_back(path.get());
-    } else {
-      request.unavailable.push_back(
-          {name, offer.available ? format("only {} may be used (pw_context_use or PEERWAY_PATHS)", used_)
-                                 : offer.why_not});
-    }
+    const size_t before = query.available.size();
+    add(query, std::string(path->name()), path->offer(pair, local, remote), restricted);
+    if (found != nullptr && query.available.size() > before) found->push_back(path.get());
   }
-  return request;
+  return query;
 }
 
-const Resolved& Resolver::decide(Op op, route::ShapeClass shape, Region& local, Remote& remote, size_t at) {
+// Where use() names paths only, plans have all their methods, and the other way round.
+void Resolver::add(route::Query& query, std::string name, Offer offer, bool restricted) {
+  const std::array names{name};
+  if (!offer.available)
+    query.unavailable.push_back({std::move(name), std::move(offer.why_not)});
+  else if (restricted && !restricted_among(names))
+    query.unavailable.push_back(
+        {std::move(name), format("only {} may be used (pw_context_use or PEERWAY_PATHS)", used_)});
+  else
+    query.available.push_back(std::move(name));
+}
+
+// By its bytes alone: what decides between one copy and two is how many there are, not how they lie.
+route::Query Resolver::query_send(Region& local, Remote& remote, std::span<const PathInfo> methods) {
+  const Pair pair = facts(local, remote, importer_);
+  route::Query query;
+  query.where = {Op::send, route::ShapeClass::contiguous, pair_class(Op::put, pair)};
+  if (pair.same_host) query.where.pair.link = worker(local, remote).link(remote.key.exported);
+  std::vector<std::string> names;
+  for (const PathInfo& method : methods) names.push_back(method.name);
+  const bool restricted = restricted_among(names);
+  for (const PathInfo& method : methods) add(query, method.name, method.offer, restricted);
+  return query;
+}
+
+// Of the costs that come with Peerway, those over another link are nearer than none.
+const route::Router& Resolver::router_of_sends(route::Query& query) const {
+  route::PairClass& pair = query.where.pair;
+  if (automatic_->measured(Op::send, pair) || pair.remote) return *automatic_;
+  const std::string link = pair.link;
+  for (const char* other : {link.c_str(), "nvlink", ""}) {
+    pair.link = other;
+    if (defaults_->measured(Op::send, pair)) return *defaults_;
+  }
+  pair.link = link;
+  return *automatic_;
+}
+
+std::shared_ptr<const route::Route> Resolver::route_send(Region& local, Remote& remote,
+                                                         std::span<const PathInfo> methods) {
+  std::lock_guard lock(mutex_);
+  route::Query query = query_send(local, remote, methods);
+  const route::Router& router = router_of_sends(query);
+  return router.route(query);
+}
+
+std::string Resolver::explain_send(Region& local, Remote& remote, std::span<const PathInfo> methods) {
+  std::lock_guard lock(mutex_);
+  route::Query query = query_send(local, remote, methods);
+  const route::PairClass pair = query.where.pair;
+  const route::Router& router = router_of_sends(query);
+  route::Explanation explained = route::explain(router, query);
+  explained.where.pair = pair;
+  explained.builtin = &router == defaults_.get();
+  return route::to_json(explained);
+}
+
+const Resolved& Resolver::decide(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
   std::lock_guard lock(mutex_);
   auto resolved = std::make_unique<Resolved>();
   resolved->epoch = epoch_.load(std::memory_order_relaxed);
-  resolved->route = automatic_->route(request(op, shape, local, remote, &resolved->paths));
+  resolved->route = automatic_->route(query(op, shape, local, remote, &resolved->paths));
+  const route::Choice& first = resolved->route->choices().front();
+  resolved->small_bytes = first.max_bytes;
+  resolved->small = first.split < 0 ? resolved->paths[first.path] : nullptr;
+  if (resolved->small != nullptr && resolved->small->copies()) resolved->copied_bytes = first.max_bytes;
   for (const std::string& note : resolved->route->notes()) log_once(LogLevel::info, note);
   // The router gives one answer for equal questions; many remotes share it.
   auto known = std::find_if(made_.begin(), made_.end(), [&](const auto& other) {
     return other->epoch == resolved->epoch && other->route == resolved->route;
   });
   if (known == made_.end()) known = made_.insert(made_.end(), std::move(resolved));
-  remote.routes[at].store(known->get(), std::memory_order_release);
+  remote.routes[place(op, shape, local)].store(known->get(), std::memory_order_release);
   return **known;
 }
 
 std::string Resolver::explain(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
   std::lock_guard lock(mutex_);
-  return route::to_json(route::explain(*automatic_, request(op, shape, local, remote, nullptr)));
+  return route::to_json(route::explain(*automatic_, query(op, shape, local, remote, nullptr)));
 }
 
 }  // namespace pw

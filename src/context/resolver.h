@@ -8,16 +8,26 @@
 #include <string>
 #include <vector>
 
-#include "path/transport.h"
 #include "route/router.h"
+#include "transport/transport.h"
 
 namespace pw {
 
 /// A decision with the paths themselves. Immutable once published.
 struct Resolved {
-  uint64_t epoch;  ///< of the resolver when it was made; an older one is made anew
+  uint64_t epoch;             ///< of the resolver when it was made; an older one is made anew
+  uint64_t small_bytes = 0;   ///< up to so many `small` is the path: beside the epoch, with nothing to walk
+  uint64_t copied_bytes = 0;  ///< the same where that path copies by the CPU (Path::copies), else 0
+  Path* small = nullptr;      ///< null where they are split
   std::shared_ptr<const route::Route> route;
   std::vector<Path*> paths;  ///< in the order of the route's indices
+
+  /// The path of so many bytes; null where they are split.
+  [[nodiscard]] Path* path_of(uint64_t bytes) const noexcept {
+    if (bytes <= small_bytes) return small;
+    const route::Choice& choice = route->lookup(bytes);
+    return choice.split < 0 ? paths[choice.path] : nullptr;
+  }
 };
 
 /// One path's answer for one pair, for people.
@@ -37,14 +47,21 @@ class Resolver {
 
   /// The route for an operation between the two. Throws Error(PW_UNSUPPORTED) with every path's reason.
   const Resolved& resolve(Op op, route::ShapeClass shape, Region& local, Remote& remote) {
-    const size_t at =
-        (local.memory_class.load(std::memory_order_relaxed) * Remote::kOps + static_cast<uint32_t>(op)) *
-            Remote::kShapeClasses +
-        static_cast<uint32_t>(shape);
-    const Resolved* known = remote.routes[at].load(std::memory_order_acquire);
-    if (known != nullptr && known->epoch == epoch_.load(std::memory_order_relaxed)) return *known;
-    return decide(op, shape, local, remote, at);
+    const Resolved* known = find(op, shape, local, remote);
+    return known != nullptr ? *known : decide(op, shape, local, remote);
   }
+  /// The same where it was asked for before, else null.
+  [[nodiscard]] const Resolved* find(Op op, route::ShapeClass shape, const Region& local,
+                                     const Remote& remote) const noexcept {
+    const Resolved* known = remote.routes[place(op, shape, local)].load(std::memory_order_acquire);
+    return known != nullptr && known->epoch == epoch_.load(std::memory_order_relaxed) ? known : nullptr;
+  }
+
+  /// The route of a plan's sends from `local` to `remote`, by which of the methods given are available. What
+  /// the table does not have, the costs that come with Peerway decide (route/defaults.json).
+  std::shared_ptr<const route::Route> route_send(Region& local, Remote& remote,
+                                                 std::span<const PathInfo> methods);
+  std::string explain_send(Region& local, Remote& remote, std::span<const PathInfo> methods);
 
   /// Every path's answer, in order of preference.
   std::vector<PathInfo> probe(Region& local, Remote& remote);
@@ -68,15 +85,26 @@ class Resolver {
   [[nodiscard]] uint64_t chunk_bytes() const;
 
  private:
-  const Resolved& decide(Op op, route::ShapeClass shape, Region& local, Remote& remote, size_t at);
-  route::Request request(Op op, route::ShapeClass shape, Region& local, Remote& remote,
-                         std::vector<Path*>* found);
+  /// Where a remote keeps the answer.
+  static size_t place(Op op, route::ShapeClass shape, const Region& local) noexcept {
+    return (local.memory_class.load(std::memory_order_relaxed) * Remote::kOps + static_cast<uint32_t>(op)) *
+               Remote::kShapeClasses +
+           static_cast<uint32_t>(shape);
+  }
+  const Resolved& decide(Op op, route::ShapeClass shape, Region& local, Remote& remote);
+  route::Query query(Op op, route::ShapeClass shape, Region& local, Remote& remote,
+                     std::vector<Path*>* found);
+  route::Query query_send(Region& local, Remote& remote, std::span<const PathInfo> methods);
+  const route::Router& router_of_sends(route::Query& query) const;
+  void add(route::Query& query, std::string name, Offer offer, bool restricted);
+  [[nodiscard]] bool restricted_among(std::span<const std::string> names) const;
   [[nodiscard]] std::vector<std::string> names() const;
 
   std::vector<std::unique_ptr<Path>> paths_;
   std::vector<size_t> transport_of_;  ///< of each path: its place in the list
   Importer& importer_;
   std::unique_ptr<route::Router> automatic_;
+  std::unique_ptr<route::Router> defaults_;
   std::string used_;  ///< what use() was given
   std::vector<route::Rule> used_patterns_;
   std::vector<std::string> choices_{""};  ///< all that use() was given; the epoch is a place in it, plus 1

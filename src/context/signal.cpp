@@ -83,14 +83,14 @@ pw_status Signal::wait_on_device(uint64_t value, uint64_t timeout_ns) const {
   WordAccess access(device_words_.region->device(), words_);
   pw_status failed = access.begin(device_words_.address());
   if (failed != PW_OK) return failed;
-  const auto look = [&] {
+  const auto poll = [&] {
     if (!access.done(failed)) return context_.closed();
     if (failed != PW_OK || access.sum() >= value || context_.closed()) return true;
     failed = access.begin(device_words_.address());
     return failed != PW_OK;
   };
   const pw_status status = context_.progress().wait({context_.team(), sender_, deadline_ns, "a signal"},
-                                                    nullptr, look, Wakes::perhaps);
+                                                    nullptr, poll, Wakes::perhaps);
   if (status != PW_OK) return told(status, sender_, access.sum(), value, timeout_ns);
   if (failed != PW_OK) return failed;
   return access.sum() >= value ? PW_OK : closed_at(access.sum(), value);

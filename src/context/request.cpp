@@ -1,0 +1,208 @@
+// The C functions of requests.
+#include "context/request.h"
+
+#include <algorithm>
+#include <span>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/status.h"
+#include "context/handle.h"
+
+namespace pw {
+
+bool MarksRequest::complete(pw_status& ended) {
+  if (!marks_.reached()) return false;
+  ended = context_.failures().outcome(marks_);
+  for (const On& on : on_) {
+    if (ended == PW_OK) ended = context_.failures().since(on.rank, on.failures);
+    if (ended == PW_OK) ended = context_.check_touched(on.rank);
+  }
+  return true;
+}
+
+}  // namespace pw
+
+bool pw_request::complete() {
+  std::lock_guard lock(mutex);
+  if (over || !request->complete(ended)) return over;
+  over = true;
+  if (ended != PW_OK) why = pw::last_error_message();
+  return true;
+}
+
+pw_status pw_request::ending() {
+  std::lock_guard lock(mutex);
+  return ended == PW_OK ? PW_OK : pw::fail(ended, why);
+}
+
+pw::Source* pw_request::source() {
+  std::lock_guard lock(mutex);
+  return over ? nullptr : request->source();
+}
+
+pw::Wakes pw_request::wakes() {
+  std::lock_guard lock(mutex);
+  return over ? pw::Wakes::always : request->wakes();
+}
+
+namespace {
+
+using pw::given;
+
+using Requests = std::span<pw_request* const>;
+
+// Waits until `done()`, which looks at the requests. They are of one context, at least one of them open.
+template <typename Done>
+pw_status wait_for_requests(Requests requests, uint64_t timeout_ns, Done&& done) {
+  pw::Context& context = *requests.front()->context;
+  pw::Source* source = nullptr;  // that of the first; all are turned, this one most often
+  for (pw_request* one : requests)
+    if (source == nullptr) source = one->source();
+  const auto wakes = [&] {
+    const bool always =
+        std::ranges::all_of(requests, [](pw_request* one) { return one->wakes() == pw::Wakes::always; });
+    return always ? pw::Wakes::always : pw::Wakes::perhaps;
+  };
+  const pw_status waited =
+      context.progress().wait(pw::deadline_after(timeout_ns), "requests to complete", source, done, wakes);
+  if (waited != PW_TIMEOUT) return waited;
+  const auto left = std::ranges::count_if(requests, [](pw_request* one) { return !one->complete(); });
+  return pw::fail(PW_TIMEOUT,
+                  pw::format("peerway: waited {:.3g} s for requests; {} of {} are not complete. "
+                             "They go on: wait again, and see whether the other ranks are at work",
+                             static_cast<double>(timeout_ns) * 1e-9, left, requests.size()));
+}
+
+// Throws Error.
+void check_list(Requests requests) {
+  if (requests.empty())
+    throw pw::Error(PW_INVALID_ARGUMENT, "peerway: a wait for none of no requests; give at least one");
+  for (size_t r = 0; r < requests.size(); ++r) {
+    if (requests[r] == nullptr)
+      throw pw::Error(PW_INVALID_ARGUMENT,
+                      pw::format("peerway: request {} of {} is null", r, requests.size()));
+    if (requests[r]->context != requests.front()->context)
+      throw pw::Error(PW_INVALID_ARGUMENT,
+                      pw::format("peerway: requests 0 and {} are of two contexts; wait for those of each "
+                                 "context by themselves",
+                                 r));
+  }
+}
+
+// `start` starts the operation, given where its marks go; the request stands for it and for a raise with it.
+template <typename Start>
+pw_status start_request(pw_context* context, int rank, const pw::Raise* raise, pw_request** request,
+                        Start&& start) {
+  auto made = std::make_unique<pw_request>(context->context);
+  auto marks = std::make_unique<pw::MarksRequest>(*context->context, rank);
+  if (raise != nullptr) marks->depend(raise->signal->rank());
+  if (const pw_status status = start(marks->marks()); status != PW_OK) return status;
+  if (raise != nullptr) context->context->add_marks(raise->signal->rank(), marks->marks());
+  made->request = std::move(marks);
+  *request = made.release();
+  return PW_OK;
+}
+
+}  // namespace
+
+extern "C" {
+
+pw_status pw_start_put(pw_context* context, pw_remote* to, const pw_block* to_block, const pw_region* from,
+                       const pw_block* from_block, const pw_raise* raise, pw_request** request) {
+  return pw::guard(__func__, given(context, to, to_block, from, from_block, request), [&] {
+    const pw::CheckedRaise checked(raise);
+    pw::Remote& target = pw::region_of(to);
+    return start_request(context, target.rank(), checked.get(), request, [&](pw::Marks& marks) {
+      return context->context->put(target, *pw::CheckedBlock(to_block), *from->region,
+                                   *pw::CheckedBlock(from_block), checked.get(), &marks);
+    });
+  });
+}
+
+pw_status pw_start_get(pw_context* context, pw_region* to, const pw_block* to_block, const pw_remote* from,
+                       const pw_block* from_block, pw_request** request) {
+  return pw::guard(__func__, given(context, to, to_block, from, from_block, request), [&] {
+    pw::Remote& source = pw::region_of(from);
+    return start_request(context, source.rank(), nullptr, request, [&](pw::Marks& marks) {
+      return context->context->get(source, *pw::CheckedBlock(from_block), *to->region,
+                                   *pw::CheckedBlock(to_block), &marks);
+    });
+  });
+}
+
+pw_status pw_start_raise(pw_context* context, const pw_raise* raise, pw_request** request) {
+  return pw::guard(__func__, given(context, raise, request), [&] {
+    const pw::CheckedRaise checked(raise);
+    return start_request(context, checked.value().signal->rank(), checked.get(), request,
+                         [&](pw::Marks&) { return context->context->raise(checked.value()); });
+  });
+}
+
+pw_status pw_start_flush(pw_context* context, int rank, pw_request** request) {
+  return pw::guard(__func__, given(context, request), [&] {
+    pw::Context& in = *context->context;
+    if (rank < PW_ANY_RANK || rank >= in.team().size()) {
+      pw::Marks none;
+      return in.add_marks_of(rank, none);  // which says so
+    }
+    return start_request(context, rank, nullptr, request,
+                         [&](pw::Marks& marks) { return in.add_marks_of(rank, marks); });
+  });
+}
+
+pw_status pw_request_test(pw_request* request, int* complete) {
+  return pw::guard(__func__, given(request, complete), [&] {
+    if (!request->complete()) request->context->progress().turn_sources();
+    *complete = request->complete() ? 1 : 0;
+    return *complete != 0 ? request->ending() : PW_OK;
+  });
+}
+
+pw_status pw_request_wait(pw_request* request, uint64_t timeout_ns) {
+  return pw::guard(__func__, given(request), [&] {
+    const pw_status waited = request->complete() ? PW_OK
+                                                 : wait_for_requests(Requests(&request, 1), timeout_ns,
+                                                                     [&] { return request->complete(); });
+    return waited == PW_OK ? request->ending() : waited;
+  });
+}
+
+pw_status pw_request_wait_any(pw_request* const* requests, size_t count, uint64_t timeout_ns, size_t* index) {
+  return pw::guard(__func__, given(index) && (count == 0 || given(requests)), [&] {
+    const Requests all(requests, count);
+    check_list(all);
+    const auto find = [&] {
+      const auto found = std::ranges::find_if(all, [](pw_request* one) { return one->complete(); });
+      *index = static_cast<size_t>(found - all.begin());
+      return found != all.end();
+    };
+    const pw_status waited = find() ? PW_OK : wait_for_requests(all, timeout_ns, find);
+    return waited == PW_OK ? requests[*index]->ending() : waited;
+  });
+}
+
+pw_status pw_request_wait_all(pw_request* const* requests, size_t count, uint64_t timeout_ns) {
+  return pw::guard(__func__, count == 0 || given(requests), [&] {
+    if (count == 0) return PW_OK;
+    const Requests all(requests, count);
+    check_list(all);
+    size_t reached = 0;  // the first so many
+    const auto done = [&] {
+      while (reached < count && all[reached]->complete()) ++reached;
+      return reached == count;
+    };
+    if (!done())
+      if (const pw_status waited = wait_for_requests(all, timeout_ns, done); waited != PW_OK) return waited;
+    for (pw_request* one : all)
+      if (const pw_status ended = one->ending(); ended != PW_OK) return ended;
+    return PW_OK;
+  });
+}
+
+pw_status pw_request_free(pw_request* request) {
+  delete request;
+  return PW_OK;
+}
+
+}  // extern "C"
