@@ -3,8 +3,10 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "context/handle.h"
+#include "context/request.h"
 #include "plan/handle.h"
 #include "plan/in_kernel.h"
+#include "plan/plan_request.h"
 #include "team/wait.h"
 
 namespace {
@@ -27,15 +29,15 @@ pw::Device& owner_of(pw_context* context, pw_stream stream) {
   return device;
 }
 
-pw_status enqueue(pw_plan* plan, pw_stream stream, pw::Part part) {
-  const pw::DeviceId id = plan->plan.device().id();
+pw_status enqueue(pw_plan* plan, pw_stream stream, pw::PlanPart part) {
+  const pw::DeviceId id = plan->plan->device().id();
   const bool same =
       stream.device.kind == id.kind && (stream.device.index == id.index || stream.device.index == -1);
   if (!same)
     return pw::fail(PW_INVALID_ARGUMENT,
                     format("peerway: a plan of {} was given a stream of {}", to_string(id),
                            to_string(pw::DeviceId{stream.device.kind, stream.device.index})));
-  return plan->plan.enqueue(stream.queue, part);
+  return plan->plan->enqueue(stream.queue, part);
 }
 
 // Who sleeps is woken by a call in the stream, which comes when all before it is done.
@@ -79,12 +81,11 @@ pw_status pw_stream_create(pw_context* context, pw_device device, pw_stream* str
   });
 }
 
-void pw_stream_free(pw_context* context, pw_stream stream) {
-  if (context == nullptr) return;
-  static_cast<void>(pw::guard([&] {
+pw_status pw_stream_free(pw_context* context, pw_stream stream) {
+  return pw::guard(__func__, given(context), [&] {
     device_of(context, stream).free_stream(stream.queue);
     return PW_OK;
-  }));
+  });
 }
 
 pw_status pw_stream_call(pw_context* context, pw_stream stream, void (*call)(void* user), void* user) {
@@ -101,121 +102,142 @@ pw_status pw_stream_wait(pw_context* context, pw_stream stream, uint64_t timeout
   });
 }
 
-pw_status pw_plan_create(pw_context* context, pw_device device, pw_plan** plan) {
-  return pw::guard(__func__, given(context, plan), [&] {
-    *plan = new pw_plan(context->open(), context->context->device_named(device));
+pw_status pw_plan_builder_create(pw_context* context, pw_device device, pw_plan_builder** builder) {
+  return pw::guard(__func__, given(context, builder), [&] {
+    *builder = new pw_plan_builder(context->open(), context->context->device_named(device));
     return PW_OK;
   });
 }
 
-pw_status pw_plan_put(pw_plan* plan, pw_remote* to, const pw_block* to_block, const pw_region* from,
-                      const pw_block* from_block, const pw_raise* raise) {
-  return pw::guard(__func__, given(plan, to, to_block, from, from_block), [&] {
+pw_status pw_plan_builder_put(pw_plan_builder* builder, pw_remote* to, const pw_block* to_block,
+                              const pw_region* from, const pw_block* from_block, const pw_raise* raise) {
+  return pw::guard(__func__, given(builder, to, to_block, from, from_block), [&] {
     const pw::CheckedRaise checked(raise);
-    plan->plan.put(pw::region_of(to), *to_block, from->region, *from_block, checked.get());
-    plan->uses.push_back(to->remote);
-    if (raise != nullptr) plan->uses.push_back(raise->signal->remote);
+    builder->open().put(pw::region_of(to), *pw::CheckedBlock(to_block), from->region,
+                        *pw::CheckedBlock(from_block), checked.get());
+    builder->uses.push_back(to->remote);
+    if (raise != nullptr) builder->uses.push_back(raise->signal->remote);
     return PW_OK;
   });
 }
 
-pw_status pw_plan_get(pw_plan* plan, const pw_remote* from, const pw_block* from_block, pw_region* to,
-                      const pw_block* to_block) {
-  return pw::guard(__func__, given(plan, from, from_block, to, to_block), [&] {
-    plan->plan.get(pw::region_of(from), *from_block, to->region, *to_block);
-    plan->uses.push_back(from->remote);
+pw_status pw_plan_builder_get(pw_plan_builder* builder, pw_region* to, const pw_block* to_block,
+                              const pw_remote* from, const pw_block* from_block) {
+  return pw::guard(__func__, given(builder, to, to_block, from, from_block), [&] {
+    builder->open().get(pw::region_of(from), *pw::CheckedBlock(from_block), to->region,
+                        *pw::CheckedBlock(to_block));
+    builder->uses.push_back(from->remote);
     return PW_OK;
   });
 }
 
-pw_status pw_plan_raise(pw_plan* plan, const pw_raise* raise) {
-  return pw::guard(__func__, given(plan, raise), [&] {
-    plan->plan.raise(pw::CheckedRaise(raise).value);
-    plan->uses.push_back(raise->signal->remote);
+pw_status pw_plan_builder_raise(pw_plan_builder* builder, const pw_raise* raise) {
+  return pw::guard(__func__, given(builder, raise), [&] {
+    builder->open().raise(pw::CheckedRaise(raise).value());
+    builder->uses.push_back(raise->signal->remote);
     return PW_OK;
   });
 }
 
-pw_status pw_plan_after(pw_plan* plan, pw_signal* signal, uint64_t by, uint64_t lead) {
-  return pw::guard(__func__, given(plan, signal), [&] {
+pw_status pw_plan_builder_after(pw_plan_builder* builder, pw_signal* signal, uint64_t lead, uint64_t by) {
+  return pw::guard(__func__, given(builder, signal), [&] {
     check_by(by);
-    plan->plan.after(*signal->signal, by, lead);
-    plan->uses.push_back(signal->signal);
+    builder->open().after(*signal->signal, lead, by);
+    builder->uses.push_back(signal->signal);
     return PW_OK;
   });
 }
 
-pw_status pw_plan_wait(pw_plan* plan, pw_signal* signal, uint64_t by) {
-  return pw::guard(__func__, given(plan, signal), [&] {
+pw_status pw_plan_builder_wait(pw_plan_builder* builder, pw_signal* signal, uint64_t by) {
+  return pw::guard(__func__, given(builder, signal), [&] {
     check_by(by);
-    plan->plan.wait(*signal->signal, by);
-    plan->uses.push_back(signal->signal);
+    builder->open().wait(*signal->signal, by);
+    builder->uses.push_back(signal->signal);
     return PW_OK;
   });
 }
 
-pw_status pw_plan_send(pw_plan* plan, int rank, int tag, const pw_region* from, const pw_block* block) {
-  return pw::guard(__func__, given(plan, from, block), [&] {
-    plan->plan.send(rank, tag, from->region, *block);
+pw_status pw_plan_builder_send(pw_plan_builder* builder, int rank, int tag, const pw_region* from,
+                               const pw_block* block) {
+  return pw::guard(__func__, given(builder, from, block), [&] {
+    builder->open().send(rank, tag, from->region, *pw::CheckedBlock(block));
     return PW_OK;
   });
 }
 
-pw_status pw_plan_receive(pw_plan* plan, int rank, int tag, pw_region* to, const pw_block* block) {
-  return pw::guard(__func__, given(plan, to, block), [&] {
-    plan->plan.receive(rank, tag, to->region, *block);
+pw_status pw_plan_builder_receive(pw_plan_builder* builder, int rank, int tag, pw_region* to,
+                                  const pw_block* block) {
+  return pw::guard(__func__, given(builder, to, block), [&] {
+    builder->open().receive(rank, tag, to->region, *pw::CheckedBlock(block));
     return PW_OK;
   });
 }
 
-pw_status pw_plan_prepare(pw_plan* plan, int alone) {
-  return pw::guard(__func__, given(plan), [&] {
-    plan->plan.prepare(alone != 0);
+pw_status pw_plan_builder_prepare(pw_plan_builder* builder, int alone, pw_plan** plan) {
+  return pw::guard(__func__, given(builder, plan), [&] {
+    *plan = builder->prepare(alone != 0).release();
     return PW_OK;
   });
+}
+
+pw_status pw_plan_builder_free(pw_plan_builder* builder) {
+  delete builder;
+  return PW_OK;
 }
 
 pw_status pw_plan_set_timeout(pw_plan* plan, uint64_t timeout_ns) {
   return pw::guard(__func__, given(plan), [&] {
-    plan->plan.set_timeout(timeout_ns);
+    plan->plan->set_timeout(timeout_ns);
     return PW_OK;
   });
 }
 
-pw_status pw_plan_start(pw_plan* plan) {
-  return pw::guard(__func__, given(plan), [&] { return plan->plan.start(); });
+pw_status pw_plan_start(pw_plan* plan, pw_request** request) {
+  return pw::guard(__func__, given(plan), [&] {
+    std::unique_ptr<pw_request> made;  // before the start, which cannot be taken back
+    if (request != nullptr) made = std::make_unique<pw_request>(plan->context);
+    uint64_t number = 0;
+    const pw_status status = plan->plan->start(&number);
+    if (status != PW_OK || request == nullptr) return status;
+    made->request = std::make_unique<pw::PlanRequest>(plan->plan, number);
+    *request = made.release();
+    return PW_OK;
+  });
 }
 
 pw_status pw_plan_finish(pw_plan* plan, uint64_t timeout_ns) {
-  return pw::guard(__func__, given(plan), [&] { return plan->plan.finish(timeout_ns); });
+  return pw::guard(__func__, given(plan), [&] { return plan->plan->finish(timeout_ns); });
 }
 
 pw_status pw_plan_start_on(pw_plan* plan, pw_stream stream) {
-  return pw::guard(__func__, given(plan), [&] { return enqueue(plan, stream, pw::Part::start); });
+  return pw::guard(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::start); });
 }
 
 pw_status pw_plan_finish_on(pw_plan* plan, pw_stream stream) {
-  return pw::guard(__func__, given(plan), [&] { return enqueue(plan, stream, pw::Part::finish); });
+  return pw::guard(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::finish); });
 }
 
 pw_status pw_plan_run_on(pw_plan* plan, pw_stream stream) {
-  return pw::guard(__func__, given(plan), [&] { return enqueue(plan, stream, pw::Part::both); });
+  return pw::guard(__func__, given(plan), [&] { return enqueue(plan, stream, pw::PlanPart::both); });
 }
 
 pw_status pw_plan_status(pw_plan* plan) {
-  return pw::guard(__func__, given(plan), [&] { return plan->plan.status(); });
+  return pw::guard(__func__, given(plan), [&] { return plan->plan->status(); });
 }
 
 pw_status pw_plan_get_handle(pw_plan* plan, pw_plan_handle* handle) {
-  return pw::guard(__func__, given(plan, handle), [&] { return plan->plan.handle(*handle); });
+  return pw::guard(__func__, given(plan, handle), [&] { return plan->plan->handle(*handle); });
 }
 
 pw_status pw_plan_get_lane(pw_plan* plan, int sends, int rank, int tag, pw_lane_handle* handle) {
   return pw::guard(__func__, given(plan, handle),
-                   [&] { return plan->plan.lane(sends != 0, rank, tag, *handle); });
+                   [&] { return plan->plan->lane(sends != 0, rank, tag, *handle); });
 }
 
-void pw_plan_free(pw_plan* plan) { delete plan; }
+pw_status pw_plan_free(pw_plan* plan) {
+  delete plan;
+  return PW_OK;
+}
 
 pw_status pw_remote_get_handle(pw_remote* remote, pw_device device, pw_remote_handle* handle) {
   return pw::guard(__func__, given(remote, handle), [&] {
@@ -224,7 +246,7 @@ pw_status pw_remote_get_handle(pw_remote* remote, pw_device device, pw_remote_ha
   });
 }
 
-pw_status pw_raise_get_handle(pw_remote* signal, pw_device device, pw_raise_handle* handle) {
+pw_status pw_remote_get_raise_handle(pw_remote* signal, pw_device device, pw_raise_handle* handle) {
   return pw::guard(__func__, given(signal, handle), [&] {
     pw::Remote& raised = signal_of(signal);
     pw::Device& on = signal->context->device_named(device);
@@ -232,7 +254,7 @@ pw_status pw_raise_get_handle(pw_remote* signal, pw_device device, pw_raise_hand
     if (raises != nullptr && &raises->device() != &on)
       return pw::fail(PW_INVALID_ARGUMENT,
                       format("peerway: kernels of {} have the handle of this signal of rank {}; give it back "
-                             "with pw_raise_release_handle before those of {} get one",
+                             "with pw_remote_release_raise_handle before those of {} get one",
                              to_string(raises->device().id()), raised.rank(), to_string(on.id())));
     if (raises == nullptr) raises = std::make_shared<pw::KernelRaises>(*signal->context, raised, on);
     signal->in_kernels = raises;
@@ -241,7 +263,7 @@ pw_status pw_raise_get_handle(pw_remote* signal, pw_device device, pw_raise_hand
   });
 }
 
-pw_status pw_raise_release_handle(pw_remote* signal) {
+pw_status pw_remote_release_raise_handle(pw_remote* signal) {
   return pw::guard(__func__, given(signal), [&] {
     signal_of(signal);
     signal->in_kernels.reset();

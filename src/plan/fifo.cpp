@@ -29,16 +29,16 @@ PostedFifo::PostedFifo(Context& context, Device& device, uint32_t count, FifoLis
     if (std::ranges::find(ranks_, remote->rank()) == ranks_.end()) ranks_.push_back(remote->rank());
 }
 
-Look PostedFifo::look() {
-  if (cancelled_by_kernel() || cancelled(*guard_)) return Look::idle;
+Poll PostedFifo::poll() {
+  if (cancelled_by_kernel() || cancelled(*guard_)) return Poll::idle;
   const uint64_t before = taken_;
   pw_fifo_entry entry;
   while (taken_ - before < count_ && take(entry)) {
     // What it throws and returns is told alike.
-    if (!must(guard([&] { return begin(entry); }))) return Look::progress;
+    if (!must(guard([&] { return begin(entry); }))) return Poll::progress;
   }
   const bool progress = complete() || taken_ != before;
-  return progress ? Look::progress : taken_ > done_ ? Look::waiting : Look::idle;
+  return progress ? Poll::progress : taken_ > done_ ? Poll::waiting : Poll::idle;
 }
 
 // One set of marks at a time, for all entries that were taken when it was made.
@@ -107,16 +107,16 @@ pw_status PostedFifo::begin(const pw_fifo_entry& entry) {
                   format("peerway: entry {} of a FIFO raises a signal by 0; it only grows", taken_));
     raise = {&remote_at(entry.signal, KeyType::signal), entry.by};
   }
-  const Raise* const raised = raise.signal != nullptr ? &raise : nullptr;
-  if (entry.bytes == 0) return raised != nullptr ? context_.raise(raise) : PW_OK;
+  const bool raises = raise.signal != nullptr;
+  if (entry.bytes == 0) return raises ? context_.raise(raise) : PW_OK;
   const uint64_t from = entry.to_from >> 32;
   if (from >= lists_.regions.size())
     throw Error(PW_OUT_OF_RANGE, format("peerway: entry {} of a FIFO names region {}; it was made with {}",
                                         taken_, from, lists_.regions.size()));
   Remote& to = remote_at(entry.to_from & 0xffffffff, KeyType::region);
   // It is checked there against both regions.
-  return context_.move(
-      {Op::put, &to, lists_.regions[from].get(), entry.to_offset, entry.from_offset, entry.bytes}, raised);
+  const Run run{Op::put, &to, lists_.regions[from].get(), entry.to_offset, entry.from_offset, entry.bytes};
+  return raises ? context_.move(run, raise) : context_.move(run);
 }
 
 bool PostedFifo::must(pw_status status) {
@@ -135,6 +135,7 @@ void PostedFifo::cancel(pw_status why, const std::string& message) { pw::cancel(
 
 void PostedFifo::fill(Device& device, pw_fifo_handle& handle) const {
   const auto seen = [&](void* address) { return static_cast<unsigned long long*>(device.as_seen(address)); };
+  handle.version = PW_HANDLE_VERSION;
   handle.entries = static_cast<pw_fifo_entry*>(device.as_seen(entries_));
   handle.count = count_;
   handle.taken = seen(&progress_->taken);
@@ -149,7 +150,7 @@ Fifo::Fifo(Context& context, Device& device, uint32_t count, FifoLists lists)
                 format("peerway: a FIFO of {} entries; a power of two from 2 to {}", count, kMostEntries));
   std::vector<bool> depends(static_cast<size_t>(context.team().size()));
   for (const Remote* remote : lists.remotes) depends[static_cast<size_t>(remote->rank())] = true;
-  guard_ = make_guard(device, config_number("plan_timeout"));
+  guard_ = make_guard(device, context.words(device), config_number("plan_timeout"));
   counters_ = context.allocate({device.id().kind, device.id().index}, kCounterBytes);
   device.clear(counters_->address(), kCounterBytes);
   served_ = std::make_shared<PostedFifo>(context, device, count, std::move(lists), guard_);

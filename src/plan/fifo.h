@@ -21,7 +21,7 @@ class PostedFifo final : public Served {
  public:
   PostedFifo(Context& context, Device& device, uint32_t count, FifoLists lists, std::shared_ptr<Guard> guard);
 
-  Look look() override;
+  Poll poll() override;
   void cancel(pw_status why, const std::string& message) override;
   /// The part of the handle that lies in host memory, as the device sees it.
   void fill(Device& device, pw_fifo_handle& handle) const;

@@ -15,8 +15,8 @@ struct pw_fifo {
 
 extern "C" {
 
-pw_status pw_fifo_create(pw_context* context, pw_device device, uint32_t entries, pw_region* const* regions,
-                         uint32_t region_count, pw_remote* const* remotes, uint32_t remote_count,
+pw_status pw_fifo_create(pw_context* context, pw_remote* const* remotes, uint32_t remote_count,
+                         pw_region* const* regions, uint32_t region_count, pw_device device, uint32_t entries,
                          pw_fifo** fifo) {
   const bool all = pw::given(context, fifo) && (region_count == 0 || regions != nullptr) &&
                    (remote_count == 0 || remotes != nullptr);
@@ -49,6 +49,9 @@ pw_status pw_fifo_status(pw_fifo* fifo) {
   return pw::guard(__func__, pw::given(fifo), [&] { return fifo->fifo.status(); });
 }
 
-void pw_fifo_free(pw_fifo* fifo) { delete fifo; }
+pw_status pw_fifo_free(pw_fifo* fifo) {
+  delete fifo;
+  return PW_OK;
+}
 
 }  // extern "C"

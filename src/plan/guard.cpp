@@ -36,11 +36,13 @@ std::shared_ptr<void> pinned_memory(Device& device, uint64_t bytes) {
           }};
 }
 
-std::shared_ptr<Guard> make_guard(Device& device, uint64_t timeout_ns) {
+std::shared_ptr<Guard> make_guard(Device& device, WordPool& words, uint64_t timeout_ns) {
   const std::shared_ptr<void> page = pinned_memory(device, kPage);
   auto* guard = new (page.get()) Guard{};
   guard->timeout_ns = timeout_ns;
-  return {page, guard};
+  const DeviceWords polled = words.take(1);
+  guard->polled = polled.address();
+  return {guard, [page, polled, &words](Guard*) { words.give(polled); }};
 }
 
 void cancel(Guard& guard, pw_status why, int rank) {
@@ -60,7 +62,7 @@ pw_guard seen_by(Device& device, const Guard& guard, uint64_t timeout_ns) {
   const auto at = [&device](const void* word) {
     return static_cast<unsigned long long*>(device.as_seen(const_cast<void*>(word)));
   };
-  return {at(&guard.stop), at(&guard.report), timeout_ns};
+  return {at(&guard.stop), at(&guard.report), at(guard.polled), timeout_ns};
 }
 
 void cancel(Guard& guard, pw_status why, const std::string& message) {

@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "device/program.h"
+#include "memory/words.h"
 #include "team/team.h"
 
 namespace pw {
@@ -13,8 +14,8 @@ namespace pw {
 /// Zero-filled host memory, pinned for the device. Throws Error.
 std::shared_ptr<void> pinned_memory(Device& device, uint64_t bytes);
 
-/// One page of it. Throws Error.
-std::shared_ptr<Guard> make_guard(Device& device, uint64_t timeout_ns);
+/// One page of it, and a word of the pool for device code; the pool must outlive the guard. Throws Error.
+std::shared_ptr<Guard> make_guard(Device& device, WordPool& words, uint64_t timeout_ns);
 
 /// Ends all waits of the plan. The first reason counts.
 void cancel(Guard& guard, pw_status why, int rank);

@@ -1,16 +1,41 @@
-// What the plan handle of the C interface holds.
+// What plans and their builders of the C interface hold.
 #pragma once
 
 #include <memory>
 #include <utility>
 
+#include "base/status.h"
 #include "context/handle.h"
 #include "plan/plan.h"
 
 struct pw_plan {
-  pw_plan(std::shared_ptr<pw::Context> in, pw::Device& device)
-      : context(std::move(in)), plan(*context, device) {}
   std::shared_ptr<pw::Context> context;
   pw::Uses uses;
-  pw::Plan plan;
+  std::shared_ptr<pw::Plan> plan;  ///< requests know it weakly
+};
+
+struct pw_plan_builder {
+  pw_plan_builder(std::shared_ptr<pw::Context> in, pw::Device& device)
+      : context(std::move(in)), plan(std::make_shared<pw::Plan>(*context, device)) {}
+
+  /// What operations are added to. Throws Error once it has made its plan.
+  [[nodiscard]] pw::Plan& open() const {
+    if (plan == nullptr)
+      throw pw::Error(PW_INVALID_ARGUMENT,
+                      "peerway: this builder has made its plan and is of no more use; create another one");
+    return *plan;
+  }
+  /// Throws Error.
+  std::unique_ptr<pw_plan> prepare(bool alone) {
+    open().prepare(alone);
+    return prepared();
+  }
+  /// The plan, which has been prepared.
+  std::unique_ptr<pw_plan> prepared() {
+    return std::unique_ptr<pw_plan>(new pw_plan{context, std::move(uses), std::move(plan)});
+  }
+
+  std::shared_ptr<pw::Context> context;
+  pw::Uses uses;
+  std::shared_ptr<pw::Plan> plan;
 };

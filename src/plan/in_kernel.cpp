@@ -5,7 +5,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "path/path.h"
+#include "transport/path.h"
 
 namespace pw {
 namespace {
@@ -28,7 +28,7 @@ pw_remote_handle handle_of(Remote& remote, Device& device) {
     throw Error(PW_UNSUPPORTED, format("peerway: kernels of {} cannot reach the region of rank {}: {}",
                                        to_string(device.id()), remote.rank(), why_not));
   const void* address = device.as_seen(remote.address_on(device));
-  return {static_cast<unsigned char*>(const_cast<void*>(address)), remote.bytes()};
+  return {PW_HANDLE_VERSION, static_cast<unsigned char*>(const_cast<void*>(address)), remote.bytes()};
 }
 
 KernelRaises::KernelRaises(Context& context, Remote& signal, Device& device)
@@ -61,14 +61,14 @@ KernelRaises::~KernelRaises() {
 }
 
 pw_raise_handle KernelRaises::handle() const {
-  return {as_word(device_, word_), as_word(device_, total_.address())};
+  return {PW_HANDLE_VERSION, as_word(device_, word_), as_word(device_, total_.address())};
 }
 
 KernelWaits::KernelWaits(Context& context, const Signal& signal, Device& device)
     : context_(context), signal_(signal), device_(device) {
   check_has_kernels(device);
   words_ = signal.words_on(device, count_);
-  guard_ = make_guard(device, config_number("plan_timeout"));
+  guard_ = make_guard(device, context.words(device), config_number("plan_timeout"));
   const int sender = signal.sender();
   on_close_ = context.on_close([guard = guard_] { cancel(*guard, PW_CLOSED, -1); });
   on_loss_ = context.team().on_loss([guard = guard_, sender](int rank) {
@@ -79,7 +79,8 @@ KernelWaits::KernelWaits(Context& context, const Signal& signal, Device& device)
 pw_signal_handle KernelWaits::handle(uint64_t timeout_ns) {
   timeout_ns_ = timeout_ns;
   guard_->report.store(0, std::memory_order_release);
-  return {as_word(device_, words_), count_, signal_.sender(), seen_by(device_, *guard_, timeout_ns)};
+  return {PW_HANDLE_VERSION, count_, as_word(device_, words_), signal_.sender(),
+          seen_by(device_, *guard_, timeout_ns)};
 }
 
 pw_status KernelWaits::status() const {

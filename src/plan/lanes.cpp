@@ -8,10 +8,6 @@
 namespace pw {
 namespace {
 
-// Between GPUs, data with flags beats waiting for the receiver and for the data's arrival up to about this
-// many bytes, and on the host a second copy beats waiting for the receiver (docs/measured.md).
-constexpr uint64_t kMostInPackets = 262144;
-constexpr uint64_t kMostThroughHostSlots = 16384;
 constexpr uint64_t kLargestSlot = uint64_t{1} << 28;
 constexpr uint64_t kThreadsOfPiece = 256;
 constexpr uint64_t kBytesOfStraightPiece = 16384;
@@ -143,14 +139,8 @@ uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit) {
   return (of_data + kLine - 1) / kLine * kLine;
 }
 
-bool must_post(bool sends, Reach reach, bool has_slots) {
+bool must_post(bool sends, LaneReach reach, bool has_slots) {
   return !reach.mailbox || (sends && !reach.region && !has_slots);
-}
-
-LaneKind choose(uint8_t device_kind, uint64_t bytes, bool reaches_region, bool has_slots) {
-  const uint64_t most = device_kind == PW_HOST ? kMostThroughHostSlots : kMostInPackets;
-  if (reaches_region && bytes > most) return LaneKind::straight;
-  return has_slots ? LaneKind::slots : LaneKind::straight;
 }
 
 uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint32_t unit) {

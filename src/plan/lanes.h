@@ -56,16 +56,16 @@ PlanOffer parse_plan_offer(ByteView bytes);
 void check_inside(const LaneOffer& lane, uint64_t mailbox_bytes);
 
 /// What the two ends can reach of one another, told in a second round.
-struct Reach {
+struct LaneReach {
   bool mailbox = false;  ///< of the other end
   bool region = false;   ///< send: the target's region
 };
 
-/// What an end tells of a lane in the second round: bits.
-enum ToldReach : uint8_t { kReachesRegion = 1, kMustPost = 2 };
+/// What an end reports of a lane in the second round: bits. A sender, which asks the route, sets kStraight.
+enum ReportedLane : uint8_t { kStraight = 1, kPost = 2 };
 
 /// Whether a lane must be posted, as one of its ends sees it; one end is enough.
-bool must_post(bool sends, Reach reach, bool has_slots);
+bool must_post(bool sends, LaneReach reach, bool has_slots);
 
 /// The largest word of at most 8 bytes in which one side of a layout can be moved.
 uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& strides);
@@ -73,9 +73,6 @@ uint32_t unit_of(const std::byte* address, const Shape& shape, const Strides& st
 /// Bytes of a slot for `bytes` bytes in words of `unit` on a device of that kind: packets on a GPU carry
 /// flags, the host's slots only data.
 uint64_t slot_bytes(uint8_t device_kind, uint64_t bytes, uint32_t unit);
-
-/// The way of a lane that need not be posted. `reaches_region`: the sender, the target's.
-LaneKind choose(uint8_t device_kind, uint64_t bytes, bool reaches_region, bool has_slots);
 
 /// How many workers share a lane.
 uint32_t pieces_of(uint8_t device_kind, LaneKind kind, uint64_t bytes, uint32_t unit);

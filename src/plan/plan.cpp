@@ -30,20 +30,18 @@ void check_device(const Device& device, const Region& region) {
 }  // namespace
 
 Plan::Plan(Context& context, Device& device)
-    : context_(context),
-      device_(device),
-      depends_(static_cast<size_t>(context.team().size()) + 1),
-      timeout_ns_(config_number("plan_timeout")) {}
+    : context_(context), device_(device), timeout_ns_(config_number("plan_timeout")) {}
 
 Plan::~Plan() {
   // What is still under way on a stream ends before the memory that it uses.
   if (program_.guard != nullptr) cancel(*program_.guard, PW_CLOSED, -1);
+  meeting_.reset();
   on_loss_.reset();
   on_close_.reset();
   if (served_ != nullptr) proxy_->forget(*served_);
   for (const Watch& wait : waits_)
-    if (runner_ != nullptr) wait.signal->planned += runner_->epochs(Part::finish) * wait.by;
-  const uint64_t starts = runner_ == nullptr ? 0 : runner_->epochs(Part::start);
+    if (runner_ != nullptr) wait.signal->planned += runner_->epochs(PlanPart::finish) * wait.by;
+  const uint64_t starts = runner_ == nullptr ? 0 : runner_->epochs(PlanPart::start);
   for (const Owned& owned : owned_) {
     Remote& signal = *owned.raise.signal;
     if (owned.by_device) signal.sender()->raised += starts * owned.raise.by;
@@ -57,9 +55,7 @@ void Plan::change() {
                 "peerway: this plan is prepared and cannot be changed; make another one");
 }
 
-void Plan::depend(int rank) {
-  depends_[rank == PW_ANY_RANK ? depends_.size() - 1 : static_cast<size_t>(rank)] = true;
-}
+void Plan::depend(int rank) { depends_.insert(rank); }
 
 void Plan::put(Remote& to, const pw_block& to_block, std::shared_ptr<Region> from, const pw_block& from_block,
                const Raise* raise) {
@@ -90,7 +86,7 @@ void Plan::raise(const Raise& raise) {
   raises_.push_back(raise);
 }
 
-void Plan::after(Signal& signal, uint64_t by, uint64_t lead) {
+void Plan::after(Signal& signal, uint64_t lead, uint64_t by) {
   change();
   depend(signal.sender());
   afters_.push_back({&signal, by, lead});
@@ -156,7 +152,7 @@ void Plan::guard_losses() {
     waiting->wake();
   });
   on_loss_ = context_.team().on_loss([guard, waiting, depends = depends_](int rank) {
-    if (!depends.back() && !depends[static_cast<size_t>(rank)]) return;
+    if (!depends.contains(PW_ANY_RANK) && !depends.contains(rank)) return;
     cancel(*guard, PW_PEER_LOST, rank);
     waiting->wake();
   });
@@ -172,26 +168,30 @@ pw_status Plan::status() const {
 
 // A start comes after the finish of the one before: from that it follows that what a rank sends proves that
 // it has used all that it was sent in earlier epochs.
-pw_status Plan::note(Part part, std::optional<void*> stream) {
+pw_status Plan::note(PlanPart part, std::optional<void*> stream) {
   std::lock_guard lock(mutex_);
-  if (part != Part::finish && started_ && !(in_kernels_ && stream_))
+  if (part != PlanPart::finish && started_ && !(in_kernels_ && stream_))
     return fail(
         PW_INVALID_ARGUMENT,
         format("peerway: this plan was started {} and is not finished; finish it before the next start",
                stream_ ? "on a stream" : "from the host"));
-  started_ = part == Part::start;
-  if (part != Part::finish) stream_ = stream;
+  started_ = part == PlanPart::start;
+  if (part != PlanPart::finish) stream_ = stream;
   return PW_OK;
 }
 
-pw_status Plan::start() {
+pw_status Plan::start(uint64_t* number) {
   if (runner_ == nullptr) return refuse_unprepared("a start");
   if (const pw_status cancelled = status(); cancelled != PW_OK) return cancelled;
-  if (const pw_status noted = note(Part::start, std::nullopt); noted != PW_OK) return noted;
-  return runner_->begin(Part::start, std::nullopt);
+  if (const pw_status noted = note(PlanPart::start, std::nullopt); noted != PW_OK) return noted;
+  if (number != nullptr) {
+    std::lock_guard lock(mutex_);
+    *number = ++number_;
+  }
+  return runner_->begin(PlanPart::start, std::nullopt);
 }
 
-// What the processor runs is done by this thread's looks, and whoever makes them worthwhile wakes it. A GPU
+// What the CPU runs is done by the polls of this thread, and whoever makes them worthwhile wakes it. A GPU
 // wakes nobody unless it is asked to.
 Wakes Plan::ask_for(const std::shared_ptr<Notice>& notice) {
   if (device_kind() == PW_HOST) return Wakes::as_known;
@@ -201,15 +201,35 @@ Wakes Plan::ask_for(const std::shared_ptr<Notice>& notice) {
   return Wakes::perhaps;
 }
 
+// With the lock.
+pw_status Plan::begin_finish() {
+  if (finishing_) return PW_OK;
+  const pw_status begun = runner_->begin(PlanPart::finish, stream_);
+  finishing_ = begun == PW_OK;
+  return begun;
+}
+
+// A finish on a stream, or by pw_plan_finish, has done it as well.
+bool Plan::finished(uint64_t number, pw_status& ended) {
+  std::lock_guard lock(mutex_);
+  if (number != number_ || !started_) {
+    ended = status();
+    return true;
+  }
+  if (ended = begin_finish(); ended != PW_OK) return true;
+  if (!runner_->done(ended)) return false;
+  finishing_ = started_ = false;
+  if (ended == PW_OK) ended = status();
+  return true;
+}
+
 pw_status Plan::finish(uint64_t timeout_ns) {
   if (runner_ == nullptr) return refuse_unprepared("a finish");
   const uint64_t deadline = deadline_after(timeout_ns);
   {
     std::lock_guard lock(mutex_);
     if (!started_) return fail(PW_INVALID_ARGUMENT, "peerway: a finish of a plan that was not started");
-    if (!finishing_)
-      if (const pw_status begun = runner_->begin(Part::finish, stream_); begun != PW_OK) return begun;
-    finishing_ = true;
+    if (const pw_status begun = begin_finish(); begun != PW_OK) return begun;
   }
   pw_status failed = PW_OK;
   // The runner itself ends when a rank that the plan depends on is lost.
@@ -229,7 +249,7 @@ pw_status Plan::finish(uint64_t timeout_ns) {
   return failed != PW_OK ? failed : status();
 }
 
-pw_status Plan::enqueue(void* stream, Part part) {
+pw_status Plan::enqueue(void* stream, PlanPart part) {
   if (runner_ == nullptr) return refuse_unprepared("a start or finish");
   if (const pw_status cancelled = status(); cancelled != PW_OK) return cancelled;
   std::string why_not;
@@ -261,7 +281,8 @@ pw_status Plan::lane(bool sends, int rank, int tag, pw_lane_handle& handle) {
                                        found->offer.bytes, rank, tag));
   std::byte* slots = sends ? found->mailbox->address_on(device_) + found->theirs.slots
                            : mailbox_->address() + found->offer.slots;
-  handle = {reinterpret_cast<unsigned char*>(slots), found->slot_bytes, found->unit, rank, whole.guard};
+  handle = {PW_HANDLE_VERSION, found->unit, reinterpret_cast<unsigned char*>(slots),
+            found->slot_bytes, rank,        whole.guard};
   return PW_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,19 +32,27 @@ class Plan {
            const Raise* raise);
   void get(Remote& from, const pw_block& from_block, std::shared_ptr<Region> to, const pw_block& to_block);
   void raise(const Raise& raise);
-  void after(Signal& signal, uint64_t by, uint64_t lead);
+  void after(Signal& signal, uint64_t lead, uint64_t by);
   void wait(Signal& signal, uint64_t by);
   void send(int rank, int tag, std::shared_ptr<Region> from, const pw_block& block);
   void receive(int rank, int tag, std::shared_ptr<Region> to, const pw_block& block);
 
-  /// Collective unless `alone`. Throws Error, at every rank when one of them cannot.
+  /// Collective unless `alone`. Throws Error, at every rank when one of them cannot (team/agreement.h,
+  /// hold()).
   void prepare(bool alone);
+  /// The two steps of it, for who has told the partners more in the same meeting.
+  void prepare_in(Meeting& meeting);
+  void set_meeting(std::unique_ptr<Meeting> meeting);
   void set_timeout(uint64_t timeout_ns);
 
   // Data paths.
-  pw_status start();
+  pw_status start(uint64_t* number = nullptr);  ///< `number`: of this start, from 1
   pw_status finish(uint64_t timeout_ns);
-  pw_status enqueue(void* stream, Part part);
+  /// Finishes start `number` if that can be done without waiting, or was done: then `ended` is how.
+  bool finished(uint64_t number, pw_status& ended);
+  /// What brings the end nearer while somebody waits for it.
+  [[nodiscard]] Source* source() const { return proxy_.get(); }
+  pw_status enqueue(void* stream, PlanPart part);
   [[nodiscard]] pw_status status() const;
   pw_status handle(pw_plan_handle& handle);
   pw_status lane(bool sends, int rank, int tag, pw_lane_handle& handle);
@@ -74,10 +83,10 @@ class Plan {
         layout;  ///< between the block and dense bytes: `from` is the block of a send, `to` that of a receive
     // Once its other end is known:
     LaneOffer theirs;
-    size_t place = 0;  ///< of that among the other rank's sends and receives
+    size_t place = 0;  ///< of that among the other rank's sends and receives with this one
     Remote* mailbox = nullptr;
     Remote* target = nullptr;  ///< send: the region it goes to
-    Reach reach;
+    LaneReach reach;
     bool has_slots = false;        ///< that are large enough
     Signal* signal = nullptr;      ///< posted: a receive's arrivals here, or a send's consents
     Remote* far_signal = nullptr;  ///< posted: the one of the other end
@@ -93,16 +102,22 @@ class Plan {
                  const std::vector<Lane>& others, const char* what);
   [[nodiscard]] uint8_t device_kind() const;
   [[nodiscard]] bool is_own(const Lane& lane) const { return lane.offer.rank == context_.team().rank(); }
-  [[nodiscard]] bool reaches(Remote& remote) const;  ///< the device, which this maps the remote for
+  [[nodiscard]] LaneKind routed(const Lane& lane) const;  ///< of a send
   void open_mailbox();
-  PlanOffer offer();
-  void join_lanes(Objection& objection, const Bytes& mine);
+  [[nodiscard]] std::set<int> partners() const;
+  PlanOffer offer_to(int rank);
+  void begin_program();
+  void end_program();
+  template <typename Write>
+  Letters exchange(Meeting& meeting, Write&& write);
+  void join_lanes(Meeting& meeting);
   Remote* import_of(int rank, KeyType type, ByteView key);
-  void find_partners(const std::vector<PlanOffer>& offers);
-  [[nodiscard]] Bytes reach() const;
-  void choose_ways(const std::vector<Bytes>& reach);
-  Bytes open_signals();
-  void meet_signals(const std::vector<Bytes>& opened);
+  void find_partners(const Letters& told);
+  [[nodiscard]] Bytes report_lanes_to(int rank);
+  void settle_kinds(const Letters& reported);
+  void open_signals();
+  [[nodiscard]] Bytes signals_for(int rank) const;
+  void meet_signals(const Letters& opened);
   [[nodiscard]] Layout straight_layout(const Lane& lane) const;
   void describe_lane(const Lane& lane, bool sends);
   [[nodiscard]] uint64_t* own_words(const Lane& lane) const;
@@ -126,7 +141,8 @@ class Plan {
   void guard_losses();
   pw_status refuse_unprepared(const char* what) const;
   Wakes ask_for(const std::shared_ptr<Notice>& notice);  ///< before finish() sleeps
-  pw_status note(Part part, std::optional<void*> stream);
+  pw_status note(PlanPart part, std::optional<void*> stream);
+  pw_status begin_finish();
   [[nodiscard]] bool in_step_with(int rank) const;
 
   Context& context_;
@@ -136,7 +152,7 @@ class Plan {
   std::vector<Watch> afters_, waits_;
   std::vector<Lane> sends_, receives_;
   std::vector<Owned> owned_;
-  std::vector<bool> depends_;  ///< on that rank; the last: on all of them
+  std::set<int> depends_;  ///< on these ranks; with PW_ANY_RANK on all
 
   uint64_t timeout_ns_;
   Program program_;
@@ -149,11 +165,13 @@ class Plan {
   std::unique_ptr<Runner> runner_;
   std::vector<std::string> description_;
   std::shared_ptr<void> on_loss_, on_close_;
-  std::mutex mutex_;               ///< what follows
-  bool started_ = false;           ///< from the host or on a stream, and not finished there
-  bool finishing_ = false;         ///< the host's finish has begun
-  bool in_kernels_ = false;        ///< kernels may finish what was started on a stream
-  std::optional<void*> stream_{};  ///< of the start; none: from the host
+  std::unique_ptr<Meeting> meeting_;  ///< that prepared it; null where it was prepared alone
+  std::mutex mutex_;                  ///< what follows
+  bool started_ = false;              ///< from the host or on a stream, and not finished there
+  bool finishing_ = false;            ///< the host's finish has begun
+  uint64_t number_ = 0;               ///< of the last start from the host
+  bool in_kernels_ = false;           ///< kernels may finish what was started on a stream
+  std::optional<void*> stream_{};     ///< of the start; none: from the host
 };
 
 }  // namespace pw

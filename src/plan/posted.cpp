@@ -31,18 +31,18 @@ PostedPlan::PostedPlan(Context& context, std::vector<PostedOperation> operations
 
 bool PostedPlan::triggered() const { return guard_->trigger.load(std::memory_order_acquire) > epoch_; }
 
-Look PostedPlan::look() {
-  if (cancelled(*guard_)) return Look::idle;
+Poll PostedPlan::poll() {
+  if (cancelled(*guard_)) return Poll::idle;
   bool progress = false;
   if (!busy_) {
-    if (!triggered()) return Look::idle;
+    if (!triggered()) return Poll::idle;
     ++epoch_;
     busy_ = progress = true;
     for (size_t i = 0; i < operations_.size(); ++i) open_.push_back(i);
   }
   progress |= begin_open();
   if (open_.empty() && !cancelled(*guard_)) progress |= complete();
-  return progress ? Look::progress : Look::waiting;
+  return progress ? Poll::progress : Poll::waiting;
 }
 
 // Never waits for a gate: behind one that stays closed another may be open, for which some rank waits.

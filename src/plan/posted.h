@@ -25,7 +25,7 @@ class PostedPlan final : public Served {
  public:
   PostedPlan(Context& context, std::vector<PostedOperation> operations, std::shared_ptr<Guard> guard);
 
-  Look look() override;
+  Poll poll() override;
   void cancel(pw_status why, const std::string& message) override;
 
  private:

@@ -1,10 +1,13 @@
 // Plan::prepare: what ranks tell one another, and which way each lane goes.
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
 #include "plan/guard.h"
+#include "plan/methods.h"
 #include "plan/plan.h"
 
 namespace pw {
@@ -15,19 +18,6 @@ constexpr const char* kPrepare = "prepare its plan";
 }  // namespace
 
 uint8_t Plan::device_kind() const { return static_cast<uint8_t>(device_.id().kind); }
-
-// Where the program restricts the paths to others, memory of other ranks counts as out of reach.
-bool Plan::reaches(Remote& remote) const {
-  std::string why_not;
-  if (remote.rank() != context_.team().rank() && !context_.resolver().uses_mappings()) return false;
-  if (!remote.same_host() || !device_.reaches(remote.key.exported, why_not)) return false;
-  try {
-    remote.address_on(device_);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
 
 void Plan::open_mailbox() {
   uint64_t bytes = 0;
@@ -47,13 +37,23 @@ void Plan::open_mailbox() {
   device_.clear(mailbox_->address(), bytes);
 }
 
-PlanOffer Plan::offer() {
+// The other ends of the lanes: whom a prepare talks to.
+std::set<int> Plan::partners() const {
+  std::set<int> ranks;
+  for (const auto* lanes : {&sends_, &receives_})
+    for (const Lane& lane : *lanes) ranks.insert(lane.offer.rank);
+  return ranks;
+}
+
+PlanOffer Plan::offer_to(int rank) {
   PlanOffer offer;
   offer.device_kind = device_kind();
-  if (mailbox_ != nullptr) offer.mailbox = context_.key_of(*mailbox_);
-  for (const Lane& lane : sends_) offer.sends.push_back(lane.offer);
+  offer.mailbox = context_.key_of(*mailbox_);
+  for (const Lane& lane : sends_)
+    if (lane.offer.rank == rank) offer.sends.push_back(lane.offer);
   std::vector<const Region*> known;
   for (Lane& lane : receives_) {
+    if (lane.offer.rank != rank) continue;
     const auto found = std::ranges::find(known, lane.region.get());
     lane.offer.region = static_cast<uint32_t>(found - known.begin());
     if (found == known.end()) {
@@ -76,10 +76,24 @@ Remote* Plan::import_of(int rank, KeyType type, ByteView key) {
                      type == KeyType::region ? "region" : "signal"));
 }
 
-void Plan::find_partners(const std::vector<PlanOffer>& offers) {
+void Plan::find_partners(const Letters& told) {
+  std::map<int, PlanOffer> offers;
+  const std::set<int> mine = partners();
+  for (const auto& [rank, text] : told) {
+    const PlanOffer& offer = offers[rank] = parse_plan_offer(text);
+    if (mine.contains(rank)) continue;
+    const bool sends = !offer.sends.empty();
+    const LaneOffer& lane = sends ? offer.sends.front() : offer.receives.at(0);
+    throw Error(
+        PW_INVALID_ARGUMENT,
+        format("peerway: the {} of {} bytes with rank {} and tag {} in the plan of rank {} has no {} in "
+               "this rank's plan",
+               sends ? "send" : "receive", lane.bytes, lane.rank, lane.tag, rank,
+               sends ? "receive" : "send"));
+  }
   std::map<int, Remote*> mailboxes;
   const auto meet = [&](Lane& lane, bool sends) {
-    const PlanOffer& theirs = offers[static_cast<size_t>(lane.offer.rank)];
+    const PlanOffer& theirs = offers.at(lane.offer.rank);
     const std::vector<LaneOffer>& side = sends ? theirs.receives : theirs.sends;
     const LaneOffer& found = partner(lane.offer, context_.team().rank(), side, sends);
     if (theirs.device_kind != device_kind())
@@ -93,44 +107,57 @@ void Plan::find_partners(const std::vector<PlanOffer>& offers) {
     if (mailbox == nullptr) mailbox = import_of(lane.offer.rank, KeyType::region, theirs.mailbox);
     lane.mailbox = mailbox;
     check_inside(found, mailbox->bytes());
-    lane.reach.mailbox = reaches(*mailbox);
+    lane.reach.mailbox = reaches(context_, device_, *mailbox);
     lane.unit = std::min(lane.offer.unit, lane.theirs.unit);
     lane.slot_bytes = slot_bytes(device_kind(), lane.offer.bytes, lane.unit);
     const uint64_t room = sends ? lane.theirs.slot_bytes : lane.offer.slot_bytes;
     lane.has_slots = lane.slot_bytes > 0 && lane.slot_bytes <= room;
     if (!sends) return;
     lane.target = import_of(lane.offer.rank, KeyType::region, theirs.regions.at(found.region));
-    lane.reach.region = reaches(*lane.target);
+    lane.reach.region = reaches(context_, device_, *lane.target);
   };
   for (Lane& lane : sends_) meet(lane, true);
   for (Lane& lane : receives_) meet(lane, false);
 }
 
+// A rank's own lane needs no partner that is ready.
+LaneKind Plan::routed(const Lane& lane) const {
+  if (must_post(true, lane.reach, lane.has_slots)) return LaneKind::posted;
+  if (is_own(lane)) return LaneKind::straight;
+  const auto methods = methods_of(device_kind(), lane.reach, lane.has_slots);
+  const auto route = context_.resolver().route_send(*lane.region, *lane.target, methods);
+  return kind_of_method(route->query().available.at(route->lookup(lane.offer.bytes).path));
+}
+
 // In the order of the offer's lanes: the sends, then the receives.
-Bytes Plan::reach() const {
+Bytes Plan::report_lanes_to(int rank) {
   ByteWriter to;
-  for (const auto* lanes : {&sends_, &receives_})
-    for (const Lane& lane : *lanes)
-      to.put(static_cast<uint8_t>((lane.reach.region ? kReachesRegion : 0) |
-                                  (must_post(lanes == &sends_, lane.reach, lane.has_slots) ? kMustPost : 0)));
+  for (Lane& lane : sends_) {
+    if (lane.offer.rank != rank) continue;
+    lane.kind = routed(lane);
+    to.put(static_cast<uint8_t>((lane.kind == LaneKind::straight ? kStraight : 0) |
+                                (lane.kind == LaneKind::posted ? kPost : 0)));
+  }
+  for (const Lane& lane : receives_)
+    if (lane.offer.rank == rank)
+      to.put(static_cast<uint8_t>(must_post(false, lane.reach, lane.has_slots) ? kPost : 0));
   return to.take();
 }
 
-void Plan::choose_ways(const std::vector<Bytes>& reach) {
-  const auto decide = [&](Lane& lane, bool sends) {
-    const auto there = static_cast<uint8_t>(reach[static_cast<size_t>(lane.offer.rank)].at(lane.place));
-    const bool region = sends ? lane.reach.region : (there & kReachesRegion) != 0;
-    if (must_post(sends, lane.reach, lane.has_slots) || (there & kMustPost) != 0)
+// The sender has chosen; that an end must post overrules it.
+void Plan::settle_kinds(const Letters& reported) {
+  const auto settle = [&](Lane& lane, bool sends) {
+    ByteReader told(letter_of(reported, lane.offer.rank), "what a rank reports of its lanes");
+    told.take(lane.place);
+    const auto there = told.get<uint8_t>();
+    if (!sends) lane.kind = (there & kStraight) != 0 ? LaneKind::straight : LaneKind::slots;
+    if ((there & kPost) != 0 || (!sends && must_post(false, lane.reach, lane.has_slots)))
       lane.kind = LaneKind::posted;
-    else if (is_own(lane))
-      lane.kind = LaneKind::straight;
-    else
-      lane.kind = choose(device_kind(), lane.offer.bytes, region, lane.has_slots);
     lane.pieces = pieces_of(device_kind(), lane.kind, lane.offer.bytes, lane.unit);
     describe_lane(lane, sends);
   };
-  for (Lane& lane : sends_) decide(lane, true);
-  for (Lane& lane : receives_) decide(lane, false);
+  for (Lane& lane : sends_) settle(lane, true);
+  for (Lane& lane : receives_) settle(lane, false);
 }
 
 void Plan::describe_lane(const Lane& lane, bool sends) {
@@ -141,62 +168,71 @@ void Plan::describe_lane(const Lane& lane, bool sends) {
 }
 
 void Plan::prepare(bool alone) {
-  change();
-  if (alone && !(sends_.empty() && receives_.empty()))
+  if (!alone) {
+    set_meeting(hold(context_.team(), kPrepare, [&](Meeting& meeting) { prepare_in(meeting); }));
+    return;
+  }
+  if (!(sends_.empty() && receives_.empty()))
     throw Error(PW_INVALID_ARGUMENT,
                 format("peerway: a plan with {} sends and {} receives cannot be prepared alone",
                        sends_.size(), receives_.size()));
-  // What goes wrong here is told to the others in the next exchange, so that all ranks end alike.
-  Objection objection;
-  Bytes mine;
-  attempt(objection, [&] {
-    if (context_.closed())
-      throw Error(PW_CLOSED, "peerway: the context of this plan was closed before the plan was prepared");
-    program_.guard = make_guard(device_, timeout_ns_);
-    program_.waiting = context_.waiting();
-    open_mailbox();
-    add_signals();
-    add_moves();
-    mine = pack(offer());
-  });
-  if (!alone) join_lanes(objection, mine);
-  attempt(objection, [&] {
-    if (device_kind() == PW_HOST) add_wakes();
-    add_trigger();
-    runner_ = device_.make_runner(program_);
-    guard_losses();
-    serve();
-  });
-  if (!alone) agree(context_.team(), objection, {}, kPrepare);
-  if (objection) throw Error(*objection);
+  begin_program();
+  end_program();
 }
 
-// Three exchanges: what each rank offers, what each can reach of it, and the signals of what neither reaches.
-void Plan::join_lanes(Objection& objection, const Bytes& mine) {
-  const std::vector<Bytes> offered = agree(context_.team(), objection, mine, kPrepare);
-  Bytes reached;
-  attempt(objection, [&] {
-    std::vector<PlanOffer> offers;
-    for (const Bytes& bytes : offered) offers.push_back(parse_plan_offer(bytes));
-    find_partners(offers);
-    reached = reach();
+// What this throws ends the meeting at all ranks. The last exchange tells the partners that this rank can go
+// on: what they start from then on may write to it.
+void Plan::prepare_in(Meeting& meeting) {
+  begin_program();
+  join_lanes(meeting);
+  end_program();
+  exchange(meeting, [](int) { return Bytes(); });
+}
+
+// An objection of a rank further away may come when this plan is prepared and even started.
+void Plan::set_meeting(std::unique_ptr<Meeting> meeting) {
+  meeting_ = std::move(meeting);
+  meeting_->on_objection([guard = program_.guard, waiting = program_.waiting](const Error& why) {
+    cancel(*guard, why.status(), std::string(why.what()));
+    waiting->wake();
   });
-  const std::vector<Bytes> all = agree(context_.team(), objection, reached, kPrepare);
-  attempt(objection, [&] { choose_ways(all); });
-  const bool any_posted = std::ranges::any_of(all, [](const Bytes& rank) {
-    return std::ranges::any_of(rank,
-                               [](std::byte lane) { return (static_cast<uint8_t>(lane) & kMustPost) != 0; });
-  });
-  if (any_posted) {
-    Bytes signals;
-    attempt(objection, [&] { signals = open_signals(); });
-    const std::vector<Bytes> opened = agree(context_.team(), objection, signals, kPrepare);
-    attempt(objection, [&] { meet_signals(opened); });
-  }
-  attempt(objection, [&] {
-    for (const Lane& lane : sends_) add_send(lane);
-    for (const Lane& lane : receives_) add_receive(lane);
-  });
+}
+
+void Plan::begin_program() {
+  change();
+  if (context_.closed())
+    throw Error(PW_CLOSED, "peerway: the context of this plan was closed before the plan was prepared");
+  program_.guard = make_guard(device_, context_.words(device_), timeout_ns_);
+  program_.waiting = context_.waiting();
+  open_mailbox();
+  add_signals();
+  add_moves();
+}
+
+void Plan::end_program() {
+  if (device_kind() == PW_HOST) add_wakes();
+  add_trigger();
+  runner_ = device_.make_runner(program_);
+  guard_losses();
+  serve();
+}
+
+template <typename Write>
+Letters Plan::exchange(Meeting& meeting, Write&& write) {
+  Letters letters;
+  for (const int rank : partners()) letters.emplace_back(rank, write(rank));
+  return meeting.exchange(letters, config_number("timeout"));
+}
+
+// What each rank offers a partner, how it would send to the partner (and what must be posted), and the
+// signals of what is posted.
+void Plan::join_lanes(Meeting& meeting) {
+  find_partners(exchange(meeting, [&](int rank) { return pack(offer_to(rank)); }));
+  settle_kinds(exchange(meeting, [&](int rank) { return report_lanes_to(rank); }));
+  open_signals();
+  meet_signals(exchange(meeting, [&](int rank) { return signals_for(rank); }));
+  for (const Lane& lane : sends_) add_send(lane);
+  for (const Lane& lane : receives_) add_receive(lane);
 }
 
 }  // namespace pw

@@ -45,28 +45,28 @@ bool Proxy::turn() {
   if (count_.load(std::memory_order_relaxed) == 0) return false;
   const std::unique_lock turning(turning_, std::try_to_lock);
   if (!turning.owns_lock()) return false;
-  Look most = Look::idle;
+  Poll most = Poll::idle;
   try {
-    most = look_at_all();
+    most = poll_all();
   } catch (const std::exception& error) {
     fail(format("peerway: the proxy of this context failed: {}", error.what()));
   } catch (...) {
     fail("peerway: the proxy of this context failed: an exception that is no std::exception");
   }
-  active_.store(most != Look::idle, std::memory_order_relaxed);
-  if (most == Look::progress) since_.store(now_ns(), std::memory_order_relaxed);
-  return most == Look::progress;
+  active_.store(most != Poll::idle, std::memory_order_relaxed);
+  if (most == Poll::progress) since_.store(now_ns(), std::memory_order_relaxed);
+  return most == Poll::progress;
 }
 
-// The lock is not held during a look: plans come and go meanwhile.
-Look Proxy::look_at_all() {
-  Look most = Look::idle;
+// The lock is not held during a poll: plans come and go meanwhile.
+Poll Proxy::poll_all() {
+  Poll most = Poll::idle;
   std::unique_lock lock(mutex_);
   for (size_t i = 0; i < served_.size(); ++i) {
     current_ = served_[i];
     Served& served = *current_;
     lock.unlock();
-    most = std::max(most, served.look());
+    most = std::max(most, served.poll());
     lock.lock();
     current_ = nullptr;
     if (forgetting_ > 0) changed_.notify_all();

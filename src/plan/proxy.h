@@ -15,8 +15,8 @@
 
 namespace pw {
 
-/// What a look has found.
-enum class Look : uint8_t {
+/// What a poll has found.
+enum class Poll : uint8_t {
   idle,      ///< nothing was triggered
   waiting,   ///< something was, and waits for another rank
   progress,  ///< something was done
@@ -28,7 +28,7 @@ class Served {
   virtual ~Served() = default;
 
   /// Does what can be done now; nothing in it waits.
-  virtual Look look() = 0;
+  virtual Poll poll() = 0;
 
   /// Ends it: it is polled no more.
   virtual void cancel(pw_status why, const std::string& message) = 0;
@@ -54,7 +54,7 @@ class Proxy final : public Source {
   [[nodiscard]] uint64_t awake_ns() const override;
 
  private:
-  Look look_at_all();
+  Poll poll_all();
   void fail(const std::string& message) noexcept;
 
   Context& context_;

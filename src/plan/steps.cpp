@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "plan/methods.h"
 #include "plan/plan.h"
 
 namespace pw {
@@ -59,7 +60,7 @@ void Plan::add_receive(const Lane& lane) {
   ProgramStep step;
   step.rank = lane.offer.rank;
   if (lane.kind == LaneKind::straight) {
-    step.kind = StepKind::consent;
+    step.kind = StepKind::ready;
     step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
     if (!is_own(lane)) program_.start.insert(program_.start.begin(), step);
     step.kind = StepKind::wait;
@@ -161,7 +162,7 @@ void Plan::add_moves() {
   for (const Move& move : moves_) {
     const Transfer& transfer = move.transfer;
     const int rank = transfer.remote->rank();
-    const bool mapped = reaches(*transfer.remote);
+    const bool mapped = reaches(context_, device_, *transfer.remote);
     const GrowingWords gate = gate_of(move, used);
     if (mapped)
       add_move(move, gate);
@@ -180,7 +181,7 @@ void Plan::add_moves() {
                                 .mark = {}});
 }
 
-// A mark of the processor is followed by a look whether its owner sleeps.
+// A mark of the CPU is followed by a check whether its owner sleeps.
 void Plan::add_wakes() {
   for (auto* steps : {&program_.start, &program_.finish})
     for (ProgramStep& step : *steps)
