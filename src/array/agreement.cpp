@@ -1,90 +1,116 @@
 #include "array/agreement.h"
 
+#include <algorithm>
 #include <cstring>
+#include <set>
 #include <string>
 
 #include "array/grid.h"
+#include "array/halo.h"
 #include "base/format.h"
+#include "base/status.h"
 
 namespace pw::array {
 namespace {
 
-[[noreturn]] void differ(const std::string& what, uint64_t here, uint64_t first, size_t rank) {
-  throw Error(PW_INVALID_ARGUMENT,
-              format("peerway: ranks ask for different halos: {} is {} on rank 0, but {} on rank {}", what,
-                     first, here, rank));
+/// The two ranks that are compared, the lower one first.
+struct Pair {
+  int first, second;
+};
+
+[[noreturn]] void differ(const std::string& text) {
+  throw Error(PW_INVALID_ARGUMENT, "peerway: ranks ask for different halos: " + text);
 }
 
-void same(const std::string& what, uint64_t here, uint64_t first, size_t rank) {
-  if (here != first) differ(what, here, first, rank);
+template <typename Value>
+void same(const std::string& what, const Value& first, const Value& second, Pair ranks) {
+  if (first != second)
+    differ(format("{} is {} on rank {}, but {} on rank {}", what, first, ranks.first, second, ranks.second));
 }
 
-void check_dimension(const pw_array_dim& here, const pw_array_dim& first, const std::string& where,
-                     size_t rank) {
-  same("the extent of " + where, here.extent, first.extent, rank);
-  if (here.grid_dim != first.grid_dim)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: ranks ask for different halos: {} is distributed over "
-                                            "dimension {} of the grid on rank 0, but over {} on rank {}",
-                                            where, first.grid_dim, here.grid_dim, rank));
-  same("periodic of " + where, here.periodic, first.periodic, rank);
-  same("the shadow below of " + where, here.shadow[0], first.shadow[0], rank);
-  same("the shadow above of " + where, here.shadow[1], first.shadow[1], rank);
-  same("the width below of " + where, here.width[0], first.width[0], rank);
-  same("the width above of " + where, here.width[1], first.width[1], rank);
+void check_dimension(const pw_array_dim& first, const pw_array_dim& second, const std::string& where,
+                     Pair ranks) {
+  same("the extent of " + where, first.extent, second.extent, ranks);
+  if (first.grid_dim != second.grid_dim)
+    differ(format("{} is distributed over dimension {} of the grid on rank {}, but over {} on rank {}", where,
+                  first.grid_dim, ranks.first, second.grid_dim, ranks.second));
+  same("periodic of " + where, first.periodic, second.periodic, ranks);
+  same("the shadow below of " + where, first.shadow[0], second.shadow[0], ranks);
+  same("the shadow above of " + where, first.shadow[1], second.shadow[1], ranks);
+  same("the width below of " + where, first.width[0], second.width[0], ranks);
+  same("the width above of " + where, first.width[1], second.width[1], ranks);
 }
 
-void check_array(const pw_array& here, const pw_array& first, size_t number, size_t rank) {
-  same(format("the element size of array {} in bytes", number), here.element_bytes, first.element_bytes,
-       rank);
-  same(format("the number of dimensions of array {}", number), here.dims, first.dims, rank);
-  for (uint32_t d = 0; d < here.dims && d < PW_MAX_ARRAY_DIMS; ++d)
-    check_dimension(here.dim[d], first.dim[d], format("dimension {} of array {}", d, number), rank);
+void check_array(const pw_array& first, const pw_array& second, size_t number, Pair ranks) {
+  same(format("the element size of array {} in bytes", number), first.element_bytes, second.element_bytes,
+       ranks);
+  same(format("the number of dimensions of array {}", number), first.dims, second.dims, ranks);
+  for (uint32_t d = 0; d < first.dims && d < PW_MAX_ARRAY_DIMS; ++d)
+    check_dimension(first.dim[d], second.dim[d], format("dimension {} of array {}", d, number), ranks);
+}
+
+bool owns_nothing(std::span<const Distribution> arrays, int rank) {
+  return std::ranges::all_of(
+      arrays, [&](const Distribution& array) { return array.empty(array.grid().coordinates(rank)); });
+}
+
+void add_neighbours(std::set<int>& ranks, const Grid& grid, int rank) {
+  for (uint32_t d = 0; d < grid.dims(); ++d)
+    for (const uint32_t step : {1u, grid.extent(d) - 1}) {
+      Coordinates at = grid.coordinates(rank);
+      at[d] = (at[d] + step) % grid.extent(d);
+      ranks.insert(grid.rank(at));
+    }
 }
 
 }  // namespace
 
-void check_openings(std::span<const Opening> openings) {
-  const Opening& first = openings[0];
-  for (size_t who = 1; who < openings.size(); ++who) {
-    const Opening& here = openings[who];
-    const std::string mine = text_of(first.grid), theirs = text_of(here.grid);
-    if (mine != theirs)
-      throw Error(
-          PW_INVALID_ARGUMENT,
-          format("peerway: ranks ask for different halos: the grid is {} on rank 0, but {} on rank {}", mine,
-                 theirs, who));
-    same("the number of arrays", here.arrays, first.arrays, who);
-    same("corners", here.corners, first.corners, who);
-  }
-}
-
-void check_arrays(std::span<const pw_array> all, uint32_t arrays) {
-  for (size_t i = arrays; i < all.size(); ++i) check_array(all[i], all[i % arrays], i % arrays, i / arrays);
-}
-
-Told exchange(Team& team, const Objection& objection, const Opening& mine, std::span<const pw_array> arrays) {
+Bytes pack(const HaloAsk& ask) {
   ByteWriter to;
-  to.put(std::as_bytes(std::span(&mine, 1)));
-  if (!objection)  // else the arrays may be nonsense
-    for (pw_array array : arrays) {
-      array.region = nullptr;
-      to.put(std::as_bytes(std::span(&array, 1)));
-    }
-  const std::vector<Bytes> parts = agree(team, objection, to.take(), kMakeHalo);
-  Told told;
-  for (const Bytes& part : parts) {
-    ByteReader from(part, "what a rank asks for");
-    std::memcpy(&told.openings.emplace_back(), from.take(sizeof(Opening)).data(), sizeof(Opening));
+  to.put(std::as_bytes(std::span(&ask.opening, 1)));
+  for (pw_array array : ask.arrays) {
+    array.region = nullptr;
+    to.put(std::as_bytes(std::span(&array, 1)));
   }
-  check_openings(told.openings);
-  for (const Bytes& part : parts) {
-    ByteReader from(part, "what a rank asks for");
-    from.take(sizeof(Opening));
-    for (size_t a = 0; a < arrays.size(); ++a)
-      std::memcpy(&told.arrays.emplace_back(), from.take(sizeof(pw_array)).data(), sizeof(pw_array));
-  }
-  check_arrays(told.arrays, static_cast<uint32_t>(arrays.size()));
-  return told;
+  return to.take();
+}
+
+HaloAsk parse_ask(ByteView bytes) {
+  ByteReader from(bytes, "what a rank asks for");
+  HaloAsk ask;
+  std::memcpy(&ask.opening, from.take(sizeof(HaloOpening)).data(), sizeof(HaloOpening));
+  for (uint32_t left = ask.opening.arrays; left > 0; --left)
+    std::memcpy(&ask.arrays.emplace_back(), from.take(sizeof(pw_array)).data(), sizeof(pw_array));
+  from.end();
+  return ask;
+}
+
+void check_same(int rank, const HaloAsk& ask, int other_rank, const HaloAsk& other) {
+  if (other_rank < rank) return check_same(other_rank, other, rank, ask);
+  const Pair ranks{rank, other_rank};
+  same("the grid", text_of(ask.opening.grid), text_of(other.opening.grid), ranks);
+  same("the number of arrays", ask.opening.arrays, other.opening.arrays, ranks);
+  same("corners", ask.opening.corners, other.opening.corners, ranks);
+  for (size_t a = 0; a < ask.arrays.size(); ++a) check_array(ask.arrays[a], other.arrays[a], a, ranks);
+}
+
+std::vector<int> listeners(std::span<const Distribution> arrays, int rank, bool corners) {
+  // Who shares a face does not depend on the strides.
+  const auto dense = [&](int of, uint32_t a) {
+    return arrays[a].strides({}, arrays[a].grid().coordinates(of));
+  };
+  const Halo halo = halo_of(arrays, dense, rank, corners);
+  std::set<int> ranks;
+  for (const auto* faces : {&halo.sends, &halo.receives})
+    for (const Face& face : *faces) ranks.insert(face.rank);
+  const Grid& grid = arrays[0].grid();
+  add_neighbours(ranks, grid, rank);
+  if (owns_nothing(arrays, rank)) ranks.insert(0);
+  if (rank == 0)
+    for (int other = 1; other < grid.size(); ++other)
+      if (owns_nothing(arrays, other)) ranks.insert(other);
+  ranks.erase(rank);
+  return {ranks.begin(), ranks.end()};
 }
 
 }  // namespace pw::array

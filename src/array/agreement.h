@@ -1,12 +1,13 @@
-// All ranks of a halo must mean the same arrays: what each asks for is gathered and compared first.
+// All ranks of a halo must mean the same arrays: each tells its neighbours what it asks for, and compares.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "array/distribution.h"
+#include "base/bytes.h"
 #include "peerway/peerway.h"
-#include "team/agreement.h"
 
 namespace pw::array {
 
@@ -14,27 +15,30 @@ namespace pw::array {
 inline constexpr const char* kMakeHalo = "make this halo";
 
 /// What a rank tells the others beside the arrays themselves. Plain bytes.
-struct Opening {
+struct HaloOpening {
   int32_t device_kind = -1;  ///< of its arrays; -1: it owns no part of any
   uint32_t arrays = 0;
   uint32_t corners = 0;
   pw_grid grid{};
 };
 
-/// What all ranks told, in rank order. Their arrays are without regions, which mean nothing elsewhere.
-struct Told {
-  std::vector<Opening> openings;
-  std::vector<pw_array> arrays;  ///< as many of each rank as of rank 0
+/// What a rank asks for. Its arrays are without regions, which mean nothing elsewhere.
+struct HaloAsk {
+  HaloOpening opening;
+  std::vector<pw_array> arrays;
 };
 
-/// Throws Error where some rank asks for another grid, number of arrays, or corners than rank 0. Pure.
-void check_openings(std::span<const Opening> openings);
+Bytes pack(const HaloAsk& ask);
+/// Throws Error for bytes that are no such thing.
+HaloAsk parse_ask(ByteView bytes);
 
-/// Throws Error where the arrays of some rank are not those of rank 0: all but strides, offsets and regions
-/// must be equal. `all` has `arrays` of each rank. Pure.
-void check_arrays(std::span<const pw_array> all, uint32_t arrays);
+/// Throws Error where two ranks ask for different grids, numbers of arrays, corners, or arrays: all but
+/// strides, offsets and regions must be equal. Pure.
+void check_same(int rank, const HaloAsk& ask, int other_rank, const HaloAsk& other);
 
-/// Collective. Throws Error at every rank where one refuses, or they ask for different halos.
-Told exchange(Team& team, const Objection& objection, const Opening& mine, std::span<const pw_array> arrays);
+/// Whom a rank tells what it asks for: those that it shares faces with; its neighbours in the grid, round the
+/// ends, so that every rank is compared with all by way of others; and rank 0, if this one owns nothing, from
+/// which it takes the kind of device. Pure.
+std::vector<int> listeners(std::span<const Distribution> arrays, int rank, bool corners);
 
 }  // namespace pw::array

@@ -1,4 +1,5 @@
 // The C functions of distributed arrays. A halo is a plan of sends and receives.
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -7,12 +8,14 @@
 #include "array/distribution.h"
 #include "array/grid.h"
 #include "array/halo.h"
+#include "base/config.h"
 #include "base/format.h"
 #include "base/status.h"
 #include "context/context.h"
 #include "context/handle.h"
 #include "plan/handle.h"
 #include "plan/plan.h"
+#include "team/agreement.h"
 
 namespace {
 
@@ -24,8 +27,24 @@ using pw::array::kMakeHalo;
 /// A halo as this rank was asked for it.
 struct Asked {
   const pw_grid* grid;
-  std::span<const pw_array> arrays;
+  const pw_array* given;
+  uint32_t count;
   int corners;
+  std::optional<pw_grid> grid_room{};
+  std::vector<pw_array> arrays{};  ///< as this library knows them
+
+  /// Throws Error.
+  void take() {
+    if (grid == nullptr || (given == nullptr && count > 0))
+      throw Error(PW_INVALID_ARGUMENT, "peerway: pw_halo_create was given a null pointer");
+    grid = pw::sized(grid, grid_room, "pw_grid");
+    const auto* bytes = reinterpret_cast<const std::byte*>(given);
+    for (uint32_t a = 0; a < count; ++a) {
+      std::optional<pw_array> room;
+      const auto* array = reinterpret_cast<const pw_array*>(bytes + a * given->size);
+      arrays.push_back(*pw::sized(array, room, "pw_array"));
+    }
+  }
 };
 
 // Whether this rank's part fits into the region. A rank that owns nothing needs none.
@@ -61,9 +80,8 @@ pw::Device* device_of(std::span<const pw_array> arrays) {
 }
 
 /// All that one rank can find wrong by itself.
-pw::array::Opening opening_of(const Asked& asked, pw::Team& team) {
-  if (asked.grid == nullptr || (asked.arrays.data() == nullptr && !asked.arrays.empty()))
-    throw Error(PW_INVALID_ARGUMENT, "peerway: pw_halo_create was given a null pointer");
+pw::array::HaloOpening opening_of(Asked& asked, pw::Team& team) {
+  asked.take();
   if (asked.arrays.empty())
     throw Error(PW_INVALID_ARGUMENT, "peerway: a halo of 0 arrays; give at least one");
   if (asked.corners != 0 && asked.corners != 1)
@@ -77,7 +95,7 @@ pw::array::Opening opening_of(const Asked& asked, pw::Team& team) {
     check_region(array, distribution.span_bytes(strides, at), a);
   }
   const pw::Device* device = device_of(asked.arrays);
-  pw::array::Opening opening;
+  pw::array::HaloOpening opening;
   opening.device_kind = device == nullptr ? -1 : device->id().kind;
   opening.arrays = static_cast<uint32_t>(asked.arrays.size());
   opening.corners = static_cast<uint32_t>(asked.corners);
@@ -85,43 +103,45 @@ pw::array::Opening opening_of(const Asked& asked, pw::Team& team) {
   return opening;
 }
 
-/// What all ranks have agreed on, as it is for this one.
+/// What the ranks have agreed on, as it is for this one.
 struct Agreed {
   pw::array::Halo halo;
-  int32_t device_kind;  ///< of the arrays of the first rank that holds a part
+  int32_t device_kind;  ///< of the arrays of this rank, or of rank 0 where this one holds no part
 };
 
-/// Collective. Throws Error at every rank when they cannot agree.
-Agreed agree(const Asked& asked, pw::Team& team) {
-  pw::Objection objection;
-  pw::array::Opening mine;
-  pw::attempt(objection, [&] { mine = opening_of(asked, team); });
-  const pw::array::Told told = pw::array::exchange(team, objection, mine, asked.arrays);
-  int32_t kind = PW_HOST;
-  for (const auto& opening : told.openings)
-    if (opening.device_kind >= 0) {
-      kind = opening.device_kind;
-      break;
-    }
+/// Tells the neighbours what this rank asks for. Throws Error where they ask for something else.
+Agreed agree(Asked& asked, pw::Team& team, pw::Meeting& meeting) {
+  const pw::array::HaloOpening opening = opening_of(asked, team);
+  const pw::array::HaloAsk mine{opening, asked.arrays};
   const pw::array::Grid grid(*asked.grid, team.size());
   std::vector<pw::array::Distribution> arrays;
   for (size_t a = 0; a < asked.arrays.size(); ++a)
     arrays.emplace_back(grid, asked.arrays[a], static_cast<uint32_t>(a));
+  const bool corners = asked.corners != 0;
+  pw::Letters letters;
+  for (const int rank : pw::array::listeners(arrays, team.rank(), corners))
+    letters.emplace_back(rank, pack(mine));
+  std::map<int, pw::array::HaloAsk> asks{{team.rank(), mine}};
+  for (const auto& [rank, text] : meeting.exchange(letters, pw::config_number("timeout")))
+    check_same(team.rank(), mine, rank, asks[rank] = pw::array::parse_ask(text));
   const auto strides_of = [&](int rank, uint32_t a) {
-    const pw_array& array = told.arrays[static_cast<size_t>(rank) * arrays.size() + a];
-    return arrays[a].strides(pw::array::given_strides(array), grid.coordinates(rank));
+    return arrays[a].strides(pw::array::given_strides(asks.at(rank).arrays.at(a)), grid.coordinates(rank));
   };
-  return {pw::array::halo_of(arrays, strides_of, team.rank(), asked.corners != 0), kind};
+  int32_t kind = mine.opening.device_kind;
+  for (const auto& [rank, ask] : asks)
+    if (kind < 0) kind = ask.opening.device_kind;
+  return {pw::array::halo_of(arrays, strides_of, team.rank(), corners),
+          kind < 0 ? static_cast<int32_t>(PW_HOST) : kind};
 }
 
 /// The plan, not yet prepared.
-std::unique_ptr<pw_plan> plan_of(const std::shared_ptr<pw::Context>& context, const Asked& asked,
-                                 const Agreed& agreed) {
+std::unique_ptr<pw_plan_builder> builder_of(const std::shared_ptr<pw::Context>& context, const Asked& asked,
+                                            const Agreed& agreed) {
   pw::Device* device = device_of(asked.arrays);
   // A rank that owns nothing still starts the plan as the others do.
   if (device == nullptr)
     device = &context->device_named({static_cast<pw_device_kind>(agreed.device_kind), -1});
-  auto made = std::make_unique<pw_plan>(context, *device);
+  auto made = std::make_unique<pw_plan_builder>(context, *device);
   const auto region_of = [&](const pw::array::Face& face) { return asked.arrays[face.array].region->region; };
   const auto block_in_region = [&](const pw::array::Face& face) {
     pw_block block = face.block;
@@ -129,9 +149,9 @@ std::unique_ptr<pw_plan> plan_of(const std::shared_ptr<pw::Context>& context, co
     return block;
   };
   for (const auto& face : agreed.halo.sends)
-    made->plan.send(face.rank, face.tag, region_of(face), block_in_region(face));
+    made->plan->send(face.rank, face.tag, region_of(face), block_in_region(face));
   for (const auto& face : agreed.halo.receives)
-    made->plan.receive(face.rank, face.tag, region_of(face), block_in_region(face));
+    made->plan->receive(face.rank, face.tag, region_of(face), block_in_region(face));
   return made;
 }
 
@@ -141,25 +161,25 @@ extern "C" {
 
 pw_status pw_grid_block(uint64_t extent, uint32_t parts, uint32_t index, uint64_t* first, uint64_t* count) {
   return pw::guard(__func__, given(first, count), [&] {
-    const pw::array::Part part = pw::array::block_of(extent, parts, index);
+    const pw::array::Interval part = pw::array::block_of(extent, parts, index);
     *first = part.first;
     *count = part.count;
     return PW_OK;
   });
 }
 
-pw_status pw_halo_create(pw_context* context, const pw_grid* grid, const pw_array* arrays, uint32_t count,
+pw_status pw_halo_create(pw_context* context, const pw_array* arrays, uint32_t count, const pw_grid* grid,
                          int corners, pw_plan** plan) {
   return pw::guard(__func__, given(context, plan), [&] {
     pw::Team& team = context->context->team();
-    const Asked asked{grid, {arrays, count}, corners};
-    const Agreed agreed = agree(asked, team);
-    std::unique_ptr<pw_plan> made;
-    pw::Objection objection;
-    pw::attempt(objection, [&] { made = plan_of(context->open(), asked, agreed); });
-    pw::agree(team, objection, {}, kMakeHalo);
-    made->plan.prepare(false);
-    *plan = made.release();
+    Asked asked{grid, arrays, count, corners};
+    std::unique_ptr<pw_plan_builder> made;
+    auto meeting = pw::hold(team, kMakeHalo, [&](pw::Meeting& with) {
+      made = builder_of(context->open(), asked, agree(asked, team, with));
+      made->plan->prepare_in(with);
+    });
+    made->plan->set_meeting(std::move(meeting));
+    *plan = made->prepared().release();
     return PW_OK;
   });
 }

@@ -21,7 +21,7 @@ std::string text_of(const pw_grid& grid) {
   return sizes;
 }
 
-Part block_of(uint64_t extent, uint32_t parts, uint32_t index) {
+Interval block_of(uint64_t extent, uint32_t parts, uint32_t index) {
   if (index >= parts)
     throw Error(PW_OUT_OF_RANGE,
                 format("peerway: part {} of {} parts of {} elements; parts are counted from 0", index, parts,

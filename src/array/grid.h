@@ -13,14 +13,14 @@ namespace pw::array {
 /// One of the two neighbours in a dimension: as in shadow[2] and width[2], 0 is below and 1 above.
 enum Side : uint8_t { below = 0, above = 1 };
 
-struct Part {
+struct Interval {
   uint64_t first = 0;
   uint64_t count = 0;
 };
 
 /// The part of `extent` elements that is `index`'s of `parts`: all are ceil(extent / parts) long but the last
 /// ones, which are shorter or empty. Throws Error.
-Part block_of(uint64_t extent, uint32_t parts, uint32_t index);
+Interval block_of(uint64_t extent, uint32_t parts, uint32_t index);
 
 /// How many of the parts are not empty: they come first.
 uint32_t used_parts(uint64_t extent, uint32_t parts);
