@@ -85,7 +85,7 @@ void AsyncPingPong::receive() {
     need(pw_plan_run_on(wait_.get(), stream_.get()));
     return;
   }
-  need(pw_plan_start(wait_.get()));
+  need(pw_plan_start(wait_.get(), nullptr));
   need(pw_plan_finish(wait_.get(), timeout_ns_));
 }
 
@@ -106,7 +106,7 @@ void AsyncPingPong::send() {
     need(pw_plan_run_on(put_.get(), stream_.get()));
     return;
   }
-  need(pw_plan_start(put_.get()));
+  need(pw_plan_start(put_.get(), nullptr));
   need(pw_plan_finish(put_.get(), timeout_ns_));
 }
 
@@ -136,7 +136,7 @@ Samples AsyncPingPong::run_in_one(uint64_t samples) {
 void AsyncPingPong::loop(void* self) {
   auto* made = static_cast<AsyncPingPong*>(self);
   const auto both = [made](pw_plan* plan) {
-    need(pw_plan_start(plan));
+    need(pw_plan_start(plan, nullptr));
     need(pw_plan_finish(plan, made->timeout_ns_));
   };
   try {

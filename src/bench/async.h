@@ -1,4 +1,4 @@
-// Receive, compute, send, on each of two ranks in turn: the application that takes the processor off the path
+// Receive, compute, send, on each of two ranks in turn: the application that takes the CPU off the path
 // between GPU and network, in the ways that there are of doing so.
 #pragma once
 

@@ -14,13 +14,13 @@ std::string bench_kernels(int capability) {
   std::string why;
   const auto nvrtc = cuda::Nvrtc::load(cuda::nvrtc_candidates(config("nvrtc_library")), why);
   if (nvrtc == nullptr) throw Error(PW_UNAVAILABLE, "peerway: " + why);
-  std::vector<cuda::Source> sources{{"bench.cu", kernel_text()}};
+  std::vector<cuda::KernelSource> sources{{"bench.cu", kernel_text()}};
   const auto library = cuda::kernel_sources();  // its headers are what this text includes
   sources.insert(sources.end(), library.begin() + 1, library.end());
   const auto options = nvrtc->options(capability);
   std::string key = format("benchmark kernels\nnvrtc {}\n", nvrtc->version());
   for (const std::string& option : options) key += option + "\n";
-  for (const cuda::Source& source : sources) key += format("{}\n{}", source.name, source.text);
+  for (const cuda::KernelSource& source : sources) key += format("{}\n{}", source.name, source.text);
   const std::string home = config("cache");
   const std::string folder = (home.empty() ? cache_home() : home) + "/kernels";
   return cuda::cached_image(folder, key, [&] { return nvrtc->compile(sources, options); });

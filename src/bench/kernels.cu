@@ -5,6 +5,7 @@
 namespace {
 
 using peerway::device::Block;
+using peerway::device::Result;
 
 /// Reads and writes each of `count` words once: adds 1 to each of its four numbers. By `threads` threads.
 __device__ void compute(uint4* words, unsigned long long count, unsigned long long thread,
@@ -18,8 +19,8 @@ __device__ void compute(uint4* words, unsigned long long count, unsigned long lo
 
 /// Starts the plan and finishes it; false when it was cancelled.
 __device__ bool both(const pw_plan_handle& plan) {
-  return peerway::device::start(Block{}, plan, blockIdx.x, gridDim.x) &&
-         peerway::device::finish(Block{}, plan, blockIdx.x, gridDim.x);
+  return peerway::device::start(Block{}, plan, blockIdx.x, gridDim.x) == Result::ok &&
+         peerway::device::finish(Block{}, plan, blockIdx.x, gridDim.x) == Result::ok;
 }
 
 }  // namespace
@@ -64,9 +65,9 @@ extern "C" __global__ void __launch_bounds__(512)
     const long long start = clock64();
     for (unsigned long long turn = 0; turn < batch; ++turn) {
       ++epoch;
-      if (leads && !send(Block{}, out, epoch, from, bytes)) return;
-      if (!receive(Block{}, in, epoch, to, bytes)) return;
-      if (!leads && !send(Block{}, out, epoch, from, bytes)) return;
+      if (leads && send(Block{}, out, epoch, from, bytes) != Result::ok) return;
+      if (receive(Block{}, in, epoch, to, bytes) != Result::ok) return;
+      if (!leads && send(Block{}, out, epoch, from, bytes) != Result::ok) return;
     }
     if (threadIdx.x == 0) took[s] = clock64() - start;
   }

@@ -27,7 +27,7 @@ void touch_block(const pw_region* region, const pw_block& block) {
 }  // namespace
 
 void Pair::put(const Work& work, bool raise) {
-  const pw_raise raised{ends_.far_arrived, 1};
+  const pw_raise raised{.signal = ends_.far_arrived, .by = 1};
   const pw_raise* after = raise ? &raised : nullptr;
   const pw_block& block = work.block;
   if (block.dims == 0) {
@@ -42,9 +42,9 @@ void Pair::get(const Work& work) {
   const pw_block& block = work.block;
   if (block.dims == 0) {
     check(
-        pw_get(ends_.context, ends_.far_source, block.offset, ends_.target, block.offset, block.block_bytes));
+        pw_get(ends_.context, ends_.target, block.offset, ends_.far_source, block.offset, block.block_bytes));
   } else {
-    check(pw_get_block(ends_.context, ends_.far_source, &block, ends_.target, &block));
+    check(pw_get_block(ends_.context, ends_.target, &block, ends_.far_source, &block));
   }
 }
 
@@ -53,7 +53,7 @@ void Pair::flush(const Work& work) { check(pw_flush(ends_.context, ends_.partner
 void Pair::wait_next(const Work& work) { check(pw_signal_wait(ends_.arrived, ++seen_, work.timeout_ns)); }
 
 void Pair::raise_next() {
-  const pw_raise raised{ends_.far_arrived, 1};
+  const pw_raise raised{.signal = ends_.far_arrived, .by = 1};
   check(pw_raise_signal(ends_.context, &raised));
 }
 
@@ -111,7 +111,7 @@ Samples Pair::register_again(const Work& work) {
   return timed(work.iterations, [&] {
     pw_region* region = nullptr;
     check(pw_register(ends_.context, address, work.block.block_bytes, &region));
-    regions.emplace_back(region, pw_region_close);
+    regions.emplace_back(region, pw_region_free);
   });
 }
 

@@ -7,15 +7,26 @@
 namespace pw::bench {
 namespace {
 
-Plan empty_plan(const Ends& ends) {
+struct FreeBuilder {
+  void operator()(pw_plan_builder* builder) const { pw_plan_builder_free(builder); }
+};
+using Builder = std::unique_ptr<pw_plan_builder, FreeBuilder>;
+
+Builder builder_of(const Ends& ends) {
+  pw_plan_builder* builder = nullptr;
+  need(pw_plan_builder_create(ends.context, pw_region_device(ends.source), &builder));
+  return Builder(builder);
+}
+
+Plan prepared(const Builder& builder, bool alone) {
   pw_plan* plan = nullptr;
-  need(pw_plan_create(ends.context, pw_region_device(ends.source), &plan));
+  need(pw_plan_builder_prepare(builder.get(), alone ? 1 : 0, &plan));
   return Plan(plan);
 }
 
-void add_put(pw_plan* plan, const Ends& ends, const pw_block& block) {
-  const pw_raise raise{ends.far_arrived, 1};
-  need(pw_plan_put(plan, ends.far_target, &block, ends.source, &block, &raise));
+void add_put(const Builder& builder, const Ends& ends, const pw_block& block) {
+  const pw_raise raise{.signal = ends.far_arrived, .by = 1};
+  need(pw_plan_builder_put(builder.get(), ends.far_target, &block, ends.source, &block, &raise));
 }
 
 Trip alone(Plan plan) {
@@ -26,22 +37,21 @@ Trip alone(Plan plan) {
 
 /// A plan that sends, or receives, or (without a partner) only takes part in preparing.
 Plan message_plan(const Ends& ends, const pw_block& block, bool sends, bool receives) {
-  Plan plan = empty_plan(ends);
-  if (ends.partner >= 0 && sends) need(pw_plan_send(plan.get(), ends.partner, kTag, ends.source, &block));
+  const Builder builder = builder_of(ends);
+  if (ends.partner >= 0 && sends)
+    need(pw_plan_builder_send(builder.get(), ends.partner, kTag, ends.source, &block));
   if (ends.partner >= 0 && receives)
-    need(pw_plan_receive(plan.get(), ends.partner, kTag, ends.target, &block));
-  need(pw_plan_prepare(plan.get(), 0));
-  return plan;
+    need(pw_plan_builder_receive(builder.get(), ends.partner, kTag, ends.target, &block));
+  return prepared(builder, false);
 }
 
 }  // namespace
 
 Trip exchange_trip(const Ends& ends, const pw_block& block) {
-  Plan plan = empty_plan(ends);
-  add_put(plan.get(), ends, block);
-  need(pw_plan_wait(plan.get(), ends.arrived, 1));
-  need(pw_plan_prepare(plan.get(), 1));
-  return alone(std::move(plan));
+  const Builder builder = builder_of(ends);
+  add_put(builder, ends, block);
+  need(pw_plan_builder_wait(builder.get(), ends.arrived, 1));
+  return alone(prepared(builder, true));
 }
 
 Trip sendrecv_trip(const Ends& ends, const pw_block& block) {
@@ -56,12 +66,11 @@ Trip message_trip(const Ends& ends, const pw_block& block) {
 }
 
 Trip latency_trip(const Ends& ends, const pw_block& block) {
-  Plan put = empty_plan(ends);
-  Plan wait = empty_plan(ends);
-  add_put(put.get(), ends, block);
-  need(pw_plan_wait(wait.get(), ends.arrived, 1));
-  need(pw_plan_prepare(put.get(), 1));
-  need(pw_plan_prepare(wait.get(), 1));
+  const Builder puts = builder_of(ends), waits = builder_of(ends);
+  add_put(puts, ends, block);
+  need(pw_plan_builder_wait(waits.get(), ends.arrived, 1));
+  Plan put = prepared(puts, true);
+  Plan wait = prepared(waits, true);
   Trip trip;
   trip.push_back(std::move(ends.leads ? put : wait));
   trip.push_back(std::move(ends.leads ? wait : put));
@@ -70,7 +79,7 @@ Trip latency_trip(const Ends& ends, const pw_block& block) {
 
 Trip halo_trip(pw_context* context, const pw_grid& grid, const pw_array& array, int corners) {
   pw_plan* plan = nullptr;
-  need(pw_halo_create(context, &grid, &array, 1, corners, &plan));
+  need(pw_halo_create(context, &array, 1, &grid, corners, &plan));
   return alone(Plan(plan));
 }
 
@@ -113,7 +122,7 @@ Samples PlanLoop::run(uint64_t samples) {
 
 void PlanLoop::trip_on_host() {
   for (const Plan& plan : trip_) {
-    need(pw_plan_start(plan.get()));
+    need(pw_plan_start(plan.get(), nullptr));
     need(pw_plan_finish(plan.get(), timeout_ns_));
   }
 }

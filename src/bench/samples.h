@@ -1,4 +1,4 @@
-// Samples of a timed loop and the processor time it took. One reading of the clock an iteration: the end of
+// Samples of a timed loop and the CPU time it took. One reading of the clock an iteration: the end of
 // one is the start of the next.
 #pragma once
 
