@@ -5,10 +5,10 @@
 //   __global__ void step(pw_plan_handle halo, ...) {
 //     start(Block{}, halo, blockIdx.x, gridDim.x);
 //     ...                                                          // what needs no halo
-//     if (!finish(Block{}, halo, blockIdx.x, gridDim.x)) return;   // the plan was cancelled
+//     if (finish(Block{}, halo, blockIdx.x, gridDim.x) != Result::ok) return;   // cancelled, or a timeout
 //
-// scope.cuh: who does it together   signal.cuh: put, raise, wait, send, receive   plan.cuh: start, finish
-// fifo.cuh: puts that the proxy does
+// scope.cuh: who does it together   result.cuh: how it ended   signal.cuh: put, raise, wait, send, receive
+// plan.cuh: start, finish   fifo.cuh: puts that the proxy does
 #ifndef PEERWAY_DEVICE_CUH
 #define PEERWAY_DEVICE_CUH
 

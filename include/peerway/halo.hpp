@@ -1,13 +1,11 @@
-// Distributed arrays and their halos for C++20. Part of peerway.hpp, which includes it.
+// Distributed arrays and their halos for C++20. Part of peerway.hpp.
 //
 //   // ny x nx doubles over a grid of 2 x 2 ranks, one layer of shadow all round
 //   auto u = peerway::Array(region, sizeof(double),
 //                           {{.extent = ny, .grid_dim = 0, .periodic = true, .shadow = {1, 1}},
 //                            {.extent = nx, .grid_dim = 1, .periodic = true, .shadow = {1, 1}}});
-//   auto halo = ctx.halo(peerway::Grid{2, 2}, {u});
+//   auto halo = ctx.halo({u}, peerway::Grid{2, 2});
 //   check(halo.start());  interior();  check(halo.finish());  boundary();
-#include "peerway/plan.hpp"  // before the guard: peerway.hpp includes this file at its end
-
 #ifndef PEERWAY_HALO_HPP
 #define PEERWAY_HALO_HPP
 
@@ -18,6 +16,8 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include "peerway/plan.hpp"
 
 namespace peerway {
 
@@ -45,7 +45,7 @@ class Grid {
       at[d] = rest % std::max(grid_.extent[d], 1U);
     return at;
   }
-  [[nodiscard]] const pw_grid& handle() const { return grid_; }
+  [[nodiscard]] const pw_grid& get() const { return grid_; }
 
  private:
   pw_grid grid_{};
@@ -84,13 +84,13 @@ class Array {
   /// `offset` is that of the part's first byte in the region, which must stay open as long as halos of it.
   Array(const Region& region, uint64_t element_bytes, std::initializer_list<ArrayDim> dims,
         uint64_t offset = 0)
-      : Array(region.handle(), element_bytes, std::span(dims.begin(), dims.size()), offset) {}
+      : Array(region.get(), element_bytes, std::span(dims.begin(), dims.size()), offset) {}
   Array(const Region& region, uint64_t element_bytes, std::span<const ArrayDim> dims, uint64_t offset = 0)
-      : Array(region.handle(), element_bytes, dims, offset) {}
+      : Array(region.get(), element_bytes, dims, offset) {}
   /// The part of a rank that owns nothing, and so needs no memory.
   Array(uint64_t element_bytes, std::span<const ArrayDim> dims) : Array(nullptr, element_bytes, dims, 0) {}
 
-  [[nodiscard]] const pw_array& handle() const { return array_; }
+  [[nodiscard]] const pw_array& get() const { return array_; }
 
  private:
   Array(pw_region* region, uint64_t element_bytes, std::span<const ArrayDim> dims, uint64_t offset) {
@@ -115,17 +115,17 @@ class Array {
   pw_array array_{};
 };
 
-inline Plan Context::halo(const Grid& grid, std::span<const Array> arrays, bool corners) {
-  std::vector<pw_array> handles;
-  for (const Array& array : arrays) handles.push_back(array.handle());
+inline Plan Context::halo(std::span<const Array> arrays, const Grid& grid, bool corners) {
+  std::vector<pw_array> all;
+  for (const Array& array : arrays) all.push_back(array.get());
   pw_plan* plan = nullptr;
-  check(pw_halo_create(handle(), &grid.handle(), handles.data(), static_cast<uint32_t>(handles.size()),
-                       corners ? 1 : 0, &plan));
+  check(pw_halo_create(get(), all.data(), static_cast<uint32_t>(all.size()), &grid.get(), corners ? 1 : 0,
+                       &plan));
   return Plan(plan);
 }
 
-inline Plan Context::halo(const Grid& grid, std::initializer_list<Array> arrays, bool corners) {
-  return halo(grid, std::span(arrays.begin(), arrays.size()), corners);
+inline Plan Context::halo(std::initializer_list<Array> arrays, const Grid& grid, bool corners) {
+  return halo(std::span(arrays.begin(), arrays.size()), grid, corners);
 }
 
 }  // namespace peerway

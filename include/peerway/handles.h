@@ -1,51 +1,60 @@
 /* What kernels are given, by value: plain structs with addresses as the GPU sees them, made by the functions
  * of peerway.h and used by peerway/device.cuh. Read by C, C++, nvcc and NVRTC, so it includes nothing. The
- * members are Peerway's own. */
+ * members are Peerway's own. Every handle begins with the version of this file that the library was built
+ * with; device code of another version refuses it with Result::other_version. */
 #ifndef PEERWAY_HANDLES_H
 #define PEERWAY_HANDLES_H
+
+#define PW_HANDLE_VERSION 1u
 
 /* How a wait in a kernel ends when what it waits for does not come. */
 typedef struct pw_guard {
   const unsigned long long* stop; /* in host memory: not 0 once the host has cancelled the waits */
   unsigned long long* report;     /* in host memory: what ended a wait early is stored here */
+  unsigned long long* polled;     /* in device memory: when `stop` was last polled, and what it said */
   unsigned long long timeout_ns;  /* of each wait */
 } pw_guard;
 
 /* A remote region that this GPU has mapped. */
 typedef struct pw_remote_handle {
+  unsigned version; /* PW_HANDLE_VERSION; likewise in all that follow */
   unsigned char* address;
   unsigned long long bytes;
 } pw_remote_handle;
 
 /* A remote signal that kernels of this GPU raise: they alone, while the handle is in use. */
 typedef struct pw_raise_handle {
+  unsigned version;
   unsigned long long* word;  /* at the owner; this rank stores its total there */
   unsigned long long* total; /* in device memory: what this rank has raised in all */
 } pw_raise_handle;
 
 /* A signal of this rank that kernels of this GPU wait for. */
 typedef struct pw_signal_handle {
-  const unsigned long long* word;
+  unsigned version;
   unsigned words; /* one a sender; the value is their sum */
-  int sender;     /* -1: any rank */
+  const unsigned long long* word;
+  int sender; /* -1: any rank */
   pw_guard guard;
 } pw_signal_handle;
 
 /* One end of a way for packets between two ranks, part of a plan: the sender's with the receiver's slots, or
  * the receiver's with its own. */
 typedef struct pw_lane_handle {
+  unsigned version;
+  unsigned unit;                 /* bytes of data of a packet: 8 or 4 */
   unsigned char* slots;          /* two, used in turn */
   unsigned long long slot_bytes; /* of one: twice the data that fits */
-  unsigned unit;                 /* bytes of data of a packet: 8 or 4 */
   int rank;                      /* at the other end */
   pw_guard guard;
 } pw_lane_handle;
 
 /* A prepared plan: peerway::device::start() and finish() take it. */
 typedef struct pw_plan_handle {
-  const void* steps;     /* in device memory: those of the start, then those of the finish */
+  unsigned version;
   unsigned start_pieces; /* pieces of work, which blocks share */
   unsigned finish_pieces;
+  const void* steps;         /* in device memory: those of the start, then those of the finish */
   unsigned long long* epoch; /* in device memory, one for each piece of work */
   pw_guard guard;
 } pw_plan_handle;
@@ -78,6 +87,7 @@ typedef struct pw_fifo_entry {
 
 /* A FIFO from kernels of one device to the proxy (peerway/device/fifo.cuh). */
 typedef struct pw_fifo_handle {
+  unsigned version;
   pw_fifo_entry* entries;          /* a ring in host memory */
   unsigned long long count;        /* of its entries: a power of two */
   const unsigned long long* taken; /* in host memory: the last number that was read */

@@ -89,11 +89,12 @@ typedef struct pw_nic_key {
 #define PW_NIC_PUTS_IN_ORDER 1u    /* of one endpoint to one peer: a put is in place before a later one */
 #define PW_NIC_GETS_BEHIND_PUTS 2u /* of one endpoint to one peer: a get reads what earlier puts stored */
 
+/* As pw_device_kind numbers them. */
 typedef enum pw_nic_memory_kind { PW_NIC_HOST = 0, PW_NIC_CUDA = 1, PW_NIC_HIP = 2 } pw_nic_memory_kind;
 
 typedef struct pw_nic_info {
   size_t size;
-  uint32_t promises;     /* the ordering guarantees */
+  uint32_t guarantees;   /* the ordering guarantees */
   uint32_t memory_kinds; /* 1 << kind: what register_memory() takes; host always */
   uint64_t largest;      /* of one put or get; at least 4096 */
   uint64_t copied;       /* of a put from memory that is not registered; at least 8 */

@@ -1,5 +1,5 @@
 // Streams and plans for C++20: communication that is prepared once and started many times. Part of
-// peerway.hpp, which includes it.
+// peerway.hpp.
 //
 //   auto plan = ctx.plan(peerway::host)
 //                   .put(remote.span(0, n), region.span(n, n), peerway::raise(right_arrived))
@@ -8,8 +8,6 @@
 //   check(plan.start());        check(plan.finish(2s));        // from the host,
 //   check(plan.start(stream));  check(plan.finish(stream));    // in the order of a stream,
 //   kernel<<<grid, block, 0, queue>>>(plan.handle());          // or inside a kernel (peerway/device.cuh)
-#include "peerway/peerway.hpp"  // before the guard: peerway.hpp includes this file at its end
-
 #ifndef PEERWAY_PLAN_HPP
 #define PEERWAY_PLAN_HPP
 
@@ -18,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "peerway/context.hpp"
 #include "peerway/handles.h"
 
 namespace peerway {
@@ -39,7 +38,7 @@ class Stream {
     std::swap(stream_, other.stream_);
     return *this;
   }
-  ~Stream() { close(); }
+  ~Stream() { static_cast<void>(free()); }
 
   /// Runs `body()` on a thread of the host in the stream's order. It must not throw and must not call CUDA.
   Status call(std::function<void()> body) {
@@ -58,15 +57,18 @@ class Stream {
     return static_cast<Status>(pw_stream_wait(context_.get(), stream_, detail::nanoseconds(timeout)));
   }
 
-  void close() {
-    if (context_ != nullptr) pw_stream_free(context_.get(), stream_);
-    context_.reset();
-  }
+  /// Throws Error where something in it failed; it is closed all the same.
+  void close() { check(free()); }
   [[nodiscard]] pw_device device() const { return stream_.device; }
-  [[nodiscard]] pw_stream handle() const { return stream_; }
+  [[nodiscard]] pw_stream get() const { return stream_; }
   operator pw_stream() const { return stream_; }  ///< for the calls that take any stream
 
  private:
+  pw_status free() {
+    const std::shared_ptr<pw_context> context = std::move(context_);
+    return context == nullptr ? PW_OK : pw_stream_free(context.get(), stream_);
+  }
+
   std::shared_ptr<pw_context> context_;
   pw_stream stream_;
 };
@@ -81,9 +83,17 @@ class Plan {
   explicit Plan(pw_plan* plan) : plan_(plan) {}
 
   /// From the host. A start while an earlier one is not finished is refused.
-  Status start() { return static_cast<Status>(pw_plan_start(get())); }
+  Status start() { return static_cast<Status>(pw_plan_start(get(), nullptr)); }
   Status finish(Timeout timeout = forever) {
     return static_cast<Status>(pw_plan_finish(get(), detail::nanoseconds(timeout)));
+  }
+
+  /// The same with a request, which stands for the finish: testing or waiting for it finishes the plan,
+  /// unless finish() did. Throws Error where the plan was not started.
+  Request start_request() {
+    pw_request* request = nullptr;
+    check(pw_plan_start(get(), &request));
+    return Request(request);
   }
 
   /// In the order of a stream of the plan's device; returns at once. A stream that is being captured into a
@@ -112,7 +122,7 @@ class Plan {
   [[nodiscard]] pw_lane_handle send_lane(int rank, int tag) const { return lane(1, rank, tag); }
   [[nodiscard]] pw_lane_handle receive_lane(int rank, int tag) const { return lane(0, rank, tag); }
 
-  void close() { plan_.reset(); }
+  void close() { check(pw_plan_free(plan_.release())); }
   [[nodiscard]] pw_plan* get() const { return plan_.get(); }
 
  private:
@@ -134,43 +144,45 @@ class PlanBuilder {
   using LocalBlock = Context::LocalBlock;
   using FarBlock = Context::FarBlock;
 
-  explicit PlanBuilder(pw_plan* plan) : plan_(plan) {}
+  explicit PlanBuilder(pw_plan_builder* builder) : builder_(builder) {}
 
-  PlanBuilder& put(Far to, Local from) { return put(whole(to), whole(from)); }
-  PlanBuilder& put(Far to, Local from, pw_raise raise) { return put(whole(to), whole(from), raise); }
+  PlanBuilder& put(Far to, Local from) { return put(detail::whole(to), detail::whole(from)); }
+  PlanBuilder& put(Far to, Local from, pw_raise raise) {
+    return put(detail::whole(to), detail::whole(from), raise);
+  }
   PlanBuilder& put(const FarBlock& to, const LocalBlock& from) {
-    return added(pw_plan_put(get(), to.handle, &to.block, from.handle, &from.block, nullptr));
+    return added(pw_plan_builder_put(get(), to.of, &to.block, from.of, &from.block, nullptr));
   }
   PlanBuilder& put(const FarBlock& to, const LocalBlock& from, pw_raise raise) {
-    return added(pw_plan_put(get(), to.handle, &to.block, from.handle, &from.block, &raise));
+    return added(pw_plan_builder_put(get(), to.of, &to.block, from.of, &from.block, &raise));
   }
-  PlanBuilder& get(Local to, Far from) { return get(whole(to), whole(from)); }
+  PlanBuilder& get(Local to, Far from) { return get(detail::whole(to), detail::whole(from)); }
   PlanBuilder& get(const LocalBlock& to, const FarBlock& from) {
-    return added(pw_plan_get(get(), from.handle, &from.block, to.handle, &to.block));
+    return added(pw_plan_builder_get(get(), to.of, &to.block, from.of, &from.block));
   }
 
   /// Every start raises the signal, before it waits for anything.
-  PlanBuilder& raise(pw_raise raise) { return added(pw_plan_raise(get(), &raise)); }
+  PlanBuilder& raise(pw_raise raise) { return added(pw_plan_builder_raise(get(), &raise)); }
 
   /// Start n moves nothing before the signal has grown by (n - lead) * by: the receiver raises it as it
   /// starts (lead 0), or when it has used what came (lead 1).
   PlanBuilder& after(const Signal& signal, uint64_t lead = 0, uint64_t by = 1) {
-    return added(pw_plan_after(get(), signal.handle(), by, lead));
+    return added(pw_plan_builder_after(get(), signal.get(), lead, by));
   }
 
   /// Finish n waits until the signal has grown by n * by.
   PlanBuilder& wait(const Signal& signal, uint64_t by = 1) {
-    return added(pw_plan_wait(get(), signal.handle(), by));
+    return added(pw_plan_builder_wait(get(), signal.get(), by));
   }
 
   /// Joined with the receive of the same tag in that rank's plan; one may send to oneself.
-  PlanBuilder& send(int rank, int tag, Local from) { return send(rank, tag, whole(from)); }
+  PlanBuilder& send(int rank, int tag, Local from) { return send(rank, tag, detail::whole(from)); }
   PlanBuilder& send(int rank, int tag, const LocalBlock& from) {
-    return added(pw_plan_send(get(), rank, tag, from.handle, &from.block));
+    return added(pw_plan_builder_send(get(), rank, tag, from.of, &from.block));
   }
-  PlanBuilder& receive(int rank, int tag, Local to) { return receive(rank, tag, whole(to)); }
+  PlanBuilder& receive(int rank, int tag, Local to) { return receive(rank, tag, detail::whole(to)); }
   PlanBuilder& receive(int rank, int tag, const LocalBlock& to) {
-    return added(pw_plan_receive(get(), rank, tag, to.handle, &to.block));
+    return added(pw_plan_builder_receive(get(), rank, tag, to.of, &to.block));
   }
 
   /// Fixes everything. Collective over the team, also for ranks that have nothing to send or receive.
@@ -179,23 +191,21 @@ class PlanBuilder {
   /// part.
   [[nodiscard]] Plan prepare_alone() { return prepared(1); }
 
-  [[nodiscard]] pw_plan* get() const { return plan_.get(); }
+  void close() { check(pw_plan_builder_free(builder_.release())); }
+  [[nodiscard]] pw_plan_builder* get() const { return builder_.get(); }
 
  private:
-  template <typename Handle>
-  static Block<Handle> whole(Span<Handle> span) {
-    return {span.handle, pw_block{span.offset, span.bytes, 0, {}, {}}};
-  }
   PlanBuilder& added(pw_status status) {
     check(status);
     return *this;
   }
   Plan prepared(int alone) {
-    check(pw_plan_prepare(get(), alone));
-    return Plan(plan_.release());
+    pw_plan* plan = nullptr;
+    check(pw_plan_builder_prepare(get(), alone, &plan));
+    return Plan(plan);
   }
 
-  detail::Owner<pw_plan, pw_plan_free> plan_;
+  detail::Owner<pw_plan_builder, pw_plan_builder_free> builder_;
 };
 
 // ---- fifo
@@ -216,36 +226,36 @@ class Fifo {
   /// ok, or why it was cancelled.
   [[nodiscard]] Status status() const { return static_cast<Status>(pw_fifo_status(get())); }
 
-  void close() { fifo_.reset(); }
+  void close() { check(pw_fifo_free(fifo_.release())); }
   [[nodiscard]] pw_fifo* get() const { return fifo_.get(); }
 
  private:
   detail::Owner<pw_fifo, pw_fifo_free> fifo_;
 };
 
-inline Fifo Context::fifo(pw_device device, const std::vector<std::reference_wrapper<const Region>>& regions,
-                          const std::vector<std::reference_wrapper<const Remote>>& remotes,
+inline Fifo Context::fifo(const std::vector<std::reference_wrapper<const Remote>>& remotes,
+                          const std::vector<std::reference_wrapper<const Region>>& regions, pw_device device,
                           uint32_t entries) {
-  std::vector<pw_region*> from;
-  for (const Region& region : regions) from.push_back(region.handle());
   std::vector<pw_remote*> to;
-  for (const Remote& remote : remotes) to.push_back(remote.handle());
+  for (const Remote& remote : remotes) to.push_back(remote.get());
+  std::vector<pw_region*> from;
+  for (const Region& region : regions) from.push_back(region.get());
   pw_fifo* fifo = nullptr;
-  check(pw_fifo_create(handle(), device, entries, from.data(), static_cast<uint32_t>(from.size()), to.data(),
-                       static_cast<uint32_t>(to.size()), &fifo));
+  check(pw_fifo_create(get(), to.data(), static_cast<uint32_t>(to.size()), from.data(),
+                       static_cast<uint32_t>(from.size()), device, entries, &fifo));
   return Fifo(fifo);
 }
 
 inline Stream Context::stream(pw_device device) {
   pw_stream stream{};
-  check(pw_stream_create(handle(), device, &stream));
+  check(pw_stream_create(get(), device, &stream));
   return {context_, stream};
 }
 
 inline PlanBuilder Context::plan(pw_device device) {
-  pw_plan* plan = nullptr;
-  check(pw_plan_create(handle(), device, &plan));
-  return PlanBuilder(plan);
+  pw_plan_builder* builder = nullptr;
+  check(pw_plan_builder_create(get(), device, &builder));
+  return PlanBuilder(builder);
 }
 
 }  // namespace peerway

@@ -10,8 +10,8 @@ namespace peerway::device {
 namespace detail {
 
 /// Waits until fewer than all entries of the ring come before `number`. What kernels saw of the proxy's
-/// progress is kept in device memory, so that mostly nobody looks past the link. An older look only makes
-/// somebody look again.
+/// progress is kept in device memory, so that a poll rarely crosses the link. An older value only makes
+/// somebody poll again.
 PW_ON_DEVICE bool wait_for_room(const pw_fifo_handle& fifo, Word number) {
   if (number <= load_relaxed(fifo.room) + fifo.count) return true;
   Patience patience(fifo.guard, -1, number);
@@ -40,10 +40,12 @@ PW_ON_DEVICE void write_entry(const pw_fifo_handle& fifo, Word number, const pw_
 
 /// Posts a put, after all that the threads of the scope stored before; all of them give the same. The source
 /// must not change before wait() for its number. Any number of scopes may post at once. Entries are begun in
-/// the order of their numbers. False when the FIFO was cancelled or no room came in time. The number is
+/// the order of their numbers. Cancelled with the FIFO; a timeout when no room came in time. The number is
 /// stored for the first thread of the scope only, which is the one that wait() asks.
 template <class Scope>
-PW_ON_DEVICE bool post(const Scope& scope, const pw_fifo_handle& fifo, const pw_fifo_put& put, Word* number) {
+PW_ON_DEVICE Result post(const Scope& scope, const pw_fifo_handle& fifo, const pw_fifo_put& put,
+                         Word* number) {
+  if (!detail::is_of_this_version(fifo)) return Result::other_version;
   scope.sync();
   bool posted = true;
   if (scope.index() == 0) {
@@ -51,19 +53,19 @@ PW_ON_DEVICE bool post(const Scope& scope, const pw_fifo_handle& fifo, const pw_
     posted = detail::wait_for_room(fifo, *number);
     if (posted) detail::write_entry(fifo, *number, put);
   }
-  return scope.all(posted);
+  return detail::result_of(scope, posted, fifo.guard);
 }
 
-/// Returns true once the put with this number, and all before it, are complete at both ends. False as for
-/// post().
+/// Returns ok once the put with this number, and all before it, are complete at both ends; else as post().
 template <class Scope>
-PW_ON_DEVICE bool wait(const Scope& scope, const pw_fifo_handle& fifo, Word number) {
+PW_ON_DEVICE Result wait(const Scope& scope, const pw_fifo_handle& fifo, Word number) {
+  if (!detail::is_of_this_version(fifo)) return Result::other_version;
   bool done = true;
   if (scope.index() == 0) {
     detail::Patience patience(fifo.guard, -1, number);
     done = detail::wait_at_least(fifo.done, number, patience);
   }
-  return scope.all(done);
+  return detail::result_of(scope, done, fifo.guard);
 }
 
 }  // namespace peerway::device

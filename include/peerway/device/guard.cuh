@@ -3,13 +3,34 @@
 #define PEERWAY_DEVICE_GUARD_CUH
 
 #include "peerway/device/memory.cuh"
+#include "peerway/device/result.cuh"
 #include "peerway/handles.h"
 
 namespace peerway::device {
 namespace detail {
 
-/// Looks past the link are rare: the words that are waited for come mostly long before the first.
-constexpr unsigned kPollsBetweenLooks = 512;
+/// The flag usually arrives before the first check, which is why that is rare.
+constexpr unsigned kPollsBetweenChecks = 512;
+
+/// Nanoseconds between two polls of host memory by all waits under one guard. A GPU's reads of one word of
+/// host memory are served one after another, about 1 us each: if every warp polled it, a plan of 64 blocks
+/// would stand for half a millisecond, its peer would therefore wait as long and do the same, and the two
+/// would never get out of it.
+constexpr long long kBetweenHostPolls = 1000000;
+
+/// In pw_guard::polled: the host has cancelled the waits.
+constexpr Word kStopped = Word{1} << 63;
+
+/// Whether the host has cancelled the waits, as far as the last poll of host memory knows. Who comes first
+/// when the next poll is due does it for all.
+PW_ON_DEVICE bool stopped(const pw_guard& guard, Word now) {
+  const Word polled = load_relaxed(guard.polled);
+  if ((polled & kStopped) != 0) return true;
+  if (static_cast<long long>(now - polled) < kBetweenHostPolls) return false;
+  if (!replace(guard.polled, polled, now) || load_relaxed(guard.stop) == 0) return false;
+  set_bits(guard.polled, kStopped);
+  return true;
+}
 
 /// What pw_guard::report holds: why (1: cancelled, 2: timeout), the rank waited for plus 1, and the epoch.
 PW_ON_DEVICE Word report_of(unsigned why, int rank, Word epoch) {
@@ -22,13 +43,13 @@ class Patience {
   PW_ON_DEVICE Patience(const pw_guard& guard, int rank, Word epoch)
       : guard_(guard), rank_(rank), epoch_(epoch) {}
 
-  /// False once the wait must end; called after each look in vain.
+  /// False once the wait must end; called after each poll in vain.
   PW_ON_DEVICE bool left() {
-    if (++polls_ % kPollsBetweenLooks != 0) return true;
-    if (load_relaxed(guard_.stop) != 0) return give_up(1);
+    if (++polls_ % kPollsBetweenChecks != 0) return true;
     const Word now = clock_ns();
+    if (stopped(guard_, now)) return give_up(kCancelledByHost);
     if (started_ == 0) started_ = now;
-    return now - started_ <= guard_.timeout_ns || give_up(2);
+    return now - started_ <= guard_.timeout_ns || give_up(kTimedOut);
   }
 
  private:

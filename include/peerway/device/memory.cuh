@@ -1,4 +1,4 @@
-// Loads and stores that other GPUs and the host take part in, and the clock. The processor's versions serve
+// Loads and stores that other GPUs and the host take part in, and the clock. The CPU's versions serve
 // tests, which run the same device code with no GPU.
 #ifndef PEERWAY_DEVICE_MEMORY_CUH
 #define PEERWAY_DEVICE_MEMORY_CUH
@@ -52,6 +52,15 @@ PW_ON_DEVICE Word fetch_increment(Word* word) {
   asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(word) : "memory");
   return before;
 }
+/// Stores `value` where `before` is still there.
+PW_ON_DEVICE bool replace(Word* word, Word before, Word value) {
+  Word found;
+  asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(found)
+               : "l"(word), "l"(before), "l"(value)
+               : "memory");
+  return found == before;
+}
 PW_ON_DEVICE void set_bits(Word* word, Word bits) {
   asm volatile("red.relaxed.gpu.global.or.b64 [%0], %1;" ::"l"(word), "l"(bits) : "memory");
 }
@@ -95,6 +104,9 @@ inline Word load_acquire(const Word* word) { return __atomic_load_n(word, __ATOM
 inline void store_relaxed(Word* word, Word value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
 inline void store_release(Word* word, Word value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 inline Word fetch_increment(Word* word) { return __atomic_fetch_add(word, Word{1}, __ATOMIC_ACQ_REL); }
+inline bool replace(Word* word, Word before, Word value) {
+  return __atomic_compare_exchange_n(word, &before, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
 inline void set_bits(Word* word, Word bits) { __atomic_fetch_or(word, bits, __ATOMIC_RELAXED); }
 inline void store_packet(SmallPacket* to, const SmallPacket& packet) {
   __atomic_store_n(reinterpret_cast<Word*>(to), packet.data | Word{packet.flag} << 32, __ATOMIC_RELAXED);

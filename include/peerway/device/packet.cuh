@@ -1,5 +1,5 @@
 // Packets: small data that carries its flag in the same store, so that it needs no fence and no signal after
-// it. The receiver looks at each packet until its flag is that of the epoch. Twice the bytes travel; below
+// it. The receiver polls each packet until its flag is that of the epoch. Twice the bytes travel; below
 // some ten KiB that is faster than waiting for the data to arrive before the signal may go.
 #ifndef PEERWAY_DEVICE_PACKET_CUH
 #define PEERWAY_DEVICE_PACKET_CUH

@@ -9,10 +9,10 @@
 namespace peerway::device {
 
 enum class StepKind : unsigned {
-  raise,            ///< store the mark's words, after all that came before
-  consent,          ///< store the mark's words: what came before only read what may now be written
-  wait,             ///< wait for the gate's words
-  copy,             ///< wait for the gate, copy, store the mark
+  raise,  ///< store the mark's words, after all that came before
+  ready,  ///< ready to receive: store the mark's words: what came before only read what may now be written
+  wait,   ///< wait for the gate's words
+  copy,   ///< wait for the gate, copy, store the mark
   send_packets,     ///< wait for the gate, send by packets
   receive_packets,  ///< wait for packets, store the mark
 };
@@ -94,7 +94,7 @@ PW_ON_DEVICE bool run_copy(const Scope& scope, const Step& step, unsigned piece,
   return true;
 }
 
-/// A piece's count of its epochs. `before` is what it was when the piece was taken up; the first look at it
+/// A piece's count of its epochs. `before` is what it was when the piece was taken up; the first poll of it
 /// waits for its load.
 struct Epoch {
   Word* word;
@@ -220,10 +220,10 @@ PW_ON_DEVICE bool run_piece(const Scope& scope, const Step& step, unsigned piece
   Patience patience(guard, step.rank, now);
   if (step.kind == StepKind::wait) return run_wait(scope, step, now, patience);
   if (step.kind == StepKind::copy) return run_copy(scope, step, piece, now, patience);
-  const bool consents = step.kind == StepKind::consent;
+  const bool ready = step.kind == StepKind::ready;
   for (unsigned w = scope.index(); w < step.words; w += scope.count())
-    consents ? store_relaxed(step.mark.word + w, value_in(step.mark, now))
-             : store_release(step.mark.word + w, value_in(step.mark, now));
+    ready ? store_relaxed(step.mark.word + w, value_in(step.mark, now))
+          : store_release(step.mark.word + w, value_in(step.mark, now));
   return true;
 }
 
@@ -248,22 +248,26 @@ PW_ON_DEVICE bool run_pieces(const Scope& scope, const Step* steps, unsigned fir
 
 /// Does this worker's part of the plan's next start. A plan is started once all `workers` have called it;
 /// each worker is a block (or, on its own, a warp or a thread) of one running kernel, and must keep its
-/// number from start to start. False when the plan was cancelled.
+/// number from start to start. A plan that was cancelled, or whose wait timed out, does nothing any more.
 template <class Scope>
-PW_ON_DEVICE bool start(const Scope& scope, const pw_plan_handle& plan, unsigned worker = 0,
-                        unsigned workers = 1) {
-  return scope.all(detail::run_pieces(scope, static_cast<const Step*>(plan.steps), 0, plan.start_pieces,
-                                      plan.epoch, plan.guard, worker, workers));
+PW_ON_DEVICE Result start(const Scope& scope, const pw_plan_handle& plan, unsigned worker = 0,
+                          unsigned workers = 1) {
+  if (!detail::is_of_this_version(plan)) return Result::other_version;
+  const bool whole = detail::run_pieces(scope, static_cast<const Step*>(plan.steps), 0, plan.start_pieces,
+                                        plan.epoch, plan.guard, worker, workers);
+  return detail::result_of(scope, whole, plan.guard);
 }
 
 /// Does this worker's part of the finish that belongs to it: what the worker received is then visible to its
 /// scope.
 template <class Scope>
-PW_ON_DEVICE bool finish(const Scope& scope, const pw_plan_handle& plan, unsigned worker = 0,
-                         unsigned workers = 1) {
-  return scope.all(detail::run_pieces(scope, static_cast<const Step*>(plan.steps), plan.start_pieces,
-                                      plan.start_pieces + plan.finish_pieces, plan.epoch, plan.guard, worker,
-                                      workers));
+PW_ON_DEVICE Result finish(const Scope& scope, const pw_plan_handle& plan, unsigned worker = 0,
+                           unsigned workers = 1) {
+  if (!detail::is_of_this_version(plan)) return Result::other_version;
+  const bool whole =
+      detail::run_pieces(scope, static_cast<const Step*>(plan.steps), plan.start_pieces,
+                         plan.start_pieces + plan.finish_pieces, plan.epoch, plan.guard, worker, workers);
+  return detail::result_of(scope, whole, plan.guard);
 }
 
 }  // namespace peerway::device

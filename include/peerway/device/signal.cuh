@@ -8,39 +8,42 @@
 namespace peerway::device {
 
 /// Starts to store `bytes` bytes at `offset` of a peer's region. They are visible there once a raise() that
-/// comes after has arrived. False, and nothing is stored, past the end of the region.
+/// comes after has arrived. Past the end of the region it is out_of_range, and nothing is stored.
 template <class Scope>
-PW_ON_DEVICE bool put(const Scope& scope, const pw_remote_handle& to, unsigned long long offset,
-                      const void* from, unsigned long long bytes) {
-  if (offset > to.bytes || bytes > to.bytes - offset) return false;
+PW_ON_DEVICE Result put(const Scope& scope, const pw_remote_handle& to, unsigned long long offset,
+                        const void* from, unsigned long long bytes) {
+  if (!detail::is_of_this_version(to)) return Result::other_version;
+  if (offset > to.bytes || bytes > to.bytes - offset) return Result::out_of_range;
   copy(scope, to.address + offset, from, bytes);
-  return true;
+  return Result::ok;
 }
 
 /// Raises a peer's signal, after all that the threads of the scope stored before.
 template <class Scope>
-PW_ON_DEVICE void raise(const Scope& scope, const pw_raise_handle& signal, unsigned long long by = 1) {
+PW_ON_DEVICE Result raise(const Scope& scope, const pw_raise_handle& signal, unsigned long long by = 1) {
+  if (!detail::is_of_this_version(signal)) return Result::other_version;
   scope.sync();
-  if (scope.index() != 0) return;
+  if (scope.index() != 0) return Result::ok;
   const Word total = *signal.total + by;
   *signal.total = total;
   detail::store_release(signal.word, total);
+  return Result::ok;
 }
 
 /// put() and then raise().
 template <class Scope>
-PW_ON_DEVICE bool put(const Scope& scope, const pw_remote_handle& to, unsigned long long offset,
-                      const void* from, unsigned long long bytes, const pw_raise_handle& signal,
-                      unsigned long long by = 1) {
-  if (!put(scope, to, offset, from, bytes)) return false;
-  raise(scope, signal, by);
-  return true;
+PW_ON_DEVICE Result put(const Scope& scope, const pw_remote_handle& to, unsigned long long offset,
+                        const void* from, unsigned long long bytes, const pw_raise_handle& signal,
+                        unsigned long long by = 1) {
+  const Result done = put(scope, to, offset, from, bytes);
+  return done == Result::ok ? raise(scope, signal, by) : done;
 }
 
-/// Returns true once the signal is at least `value`: what was put before it was raised is then visible to the
-/// scope. False when its sender is lost, the time is up, or the host has cancelled.
+/// Returns ok once the signal is at least `value`: what was put before it was raised is then visible to the
+/// scope. Cancelled when its sender is lost or the context is closed.
 template <class Scope>
-PW_ON_DEVICE bool wait(const Scope& scope, const pw_signal_handle& signal, unsigned long long value) {
+PW_ON_DEVICE Result wait(const Scope& scope, const pw_signal_handle& signal, unsigned long long value) {
+  if (!detail::is_of_this_version(signal)) return Result::other_version;
   bool there = true;
   if (scope.index() == 0) {
     detail::Patience patience(signal.guard, signal.sender, value);
@@ -50,7 +53,7 @@ PW_ON_DEVICE bool wait(const Scope& scope, const pw_signal_handle& signal, unsig
       if (sum >= value || !(there = patience.left())) break;
     }
   }
-  return scope.all(there);
+  return detail::result_of(scope, there, signal.guard);
 }
 
 namespace detail {
@@ -60,12 +63,14 @@ PW_ON_DEVICE unsigned char* slot_of(const pw_lane_handle& lane, unsigned long lo
   return lane.slots + (epoch & 1) * lane.slot_bytes + 2 * offset;
 }
 
-/// Whether that part fits the lane, in whole words of it.
-PW_ON_DEVICE bool fits(const pw_lane_handle& lane, const void* address, unsigned long long bytes,
-                       unsigned long long offset) {
+/// Whether the lane can carry that part, in whole words of it.
+PW_ON_DEVICE Result check(const pw_lane_handle& lane, const void* address, unsigned long long bytes,
+                          unsigned long long offset) {
+  if (!is_of_this_version(lane)) return Result::other_version;
   const auto bits = reinterpret_cast<unsigned long long>(address) | bytes | offset;
-  return (bits & (lane.unit - 1)) == 0 && 2 * bytes <= lane.slot_bytes &&
-         2 * offset <= lane.slot_bytes - 2 * bytes;
+  if ((bits & (lane.unit - 1)) != 0) return Result::misaligned;
+  const unsigned long long room = lane.slot_bytes / 2;
+  return bytes <= room && offset <= room - bytes ? Result::ok : Result::out_of_range;
 }
 
 }  // namespace detail
@@ -73,27 +78,27 @@ PW_ON_DEVICE bool fits(const pw_lane_handle& lane, const void* address, unsigned
 /// Sends `bytes` bytes to the other end of the lane, as the part of its data that begins at `offset`, in the
 /// lane's epoch number `epoch`, which counts from 1. Several blocks may send and receive a part each. A part
 /// of epoch n + 2 may be sent only once it is known that the part of epoch n was received: in an exchange,
-/// once the part of epoch n + 1 has come from the other end. False when it does not fit the lane, or address,
-/// length and offset are no multiples of its unit (8 or 4 bytes).
+/// once the part of epoch n + 1 has come from the other end. out_of_range when it does not fit the lane,
+/// misaligned when address, length and offset are no multiples of its unit (8 or 4 bytes).
 template <class Scope>
-PW_ON_DEVICE bool send(const Scope& scope, const pw_lane_handle& lane, unsigned long long epoch,
-                       const void* from, unsigned long long bytes, unsigned long long offset = 0) {
-  if (!detail::fits(lane, from, bytes, offset)) return false;
+PW_ON_DEVICE Result send(const Scope& scope, const pw_lane_handle& lane, unsigned long long epoch,
+                         const void* from, unsigned long long bytes, unsigned long long offset = 0) {
+  if (const Result fits = detail::check(lane, from, bytes, offset); fits != Result::ok) return fits;
   StridedCopy words{};
   words.from = static_cast<const unsigned char*>(from);
   words.outer_from = lane.unit;
   const auto count = static_cast<unsigned>(lane.unit == 8 ? bytes >> 3 : bytes >> 2);
   detail::Slots to{detail::slot_of(lane, epoch, offset), static_cast<unsigned>(epoch)};
-  return lane.unit == 8 ? detail::send_words<Word>(scope, words, 0, count, to)
-                        : detail::send_words<unsigned>(scope, words, 0, count, to);
+  lane.unit == 8 ? detail::send_words<Word>(scope, words, 0, count, to)
+                 : detail::send_words<unsigned>(scope, words, 0, count, to);
+  return Result::ok;  // these slots are always open
 }
 
-/// Receives that part: returns true once all of it has come and is stored at `to`. False as for send() and
-/// wait().
+/// Receives that part: returns ok once all of it has come and is stored at `to`; else as send() and wait().
 template <class Scope>
-PW_ON_DEVICE bool receive(const Scope& scope, const pw_lane_handle& lane, unsigned long long epoch, void* to,
-                          unsigned long long bytes, unsigned long long offset = 0) {
-  if (!detail::fits(lane, to, bytes, offset)) return false;
+PW_ON_DEVICE Result receive(const Scope& scope, const pw_lane_handle& lane, unsigned long long epoch,
+                            void* to, unsigned long long bytes, unsigned long long offset = 0) {
+  if (const Result fits = detail::check(lane, to, bytes, offset); fits != Result::ok) return fits;
   StridedCopy words{};
   words.to = static_cast<unsigned char*>(to);
   words.outer_to = lane.unit;
@@ -104,7 +109,7 @@ PW_ON_DEVICE bool receive(const Scope& scope, const pw_lane_handle& lane, unsign
   const bool there = lane.unit == 8
                          ? detail::receive_words<Word>(scope, words, slots, 0, count, flag, patience)
                          : detail::receive_words<unsigned>(scope, words, slots, 0, count, flag, patience);
-  return scope.all(there);
+  return detail::result_of(scope, there, lane.guard);
 }
 
 }  // namespace peerway::device

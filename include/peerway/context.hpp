@@ -1,0 +1,184 @@
+// Devices, routes and connections of one team, and the operations. Part of peerway.hpp.
+#ifndef PEERWAY_CONTEXT_HPP
+#define PEERWAY_CONTEXT_HPP
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "peerway/memory.hpp"
+#include "peerway/request.hpp"
+#include "peerway/team.hpp"
+
+namespace peerway {
+
+class Stream;
+class PlanBuilder;
+class Plan;
+class Fifo;
+class Grid;
+class Array;
+
+class Context {
+ public:
+  using Local = Span<pw_region>;
+  using Far = Span<pw_remote>;
+  using LocalBlock = Block<pw_region>;
+  using FarBlock = Block<pw_remote>;
+
+  /// Collective over `team`, which this rank leaves only once its contexts have ended, too.
+  explicit Context(Team& team) {
+    pw_context* context = nullptr;
+    check(pw_context_create(team.get(), &context));
+    context_.reset(context, [](pw_context* last) { static_cast<void>(pw_context_free(last)); });
+  }
+  Context(Context&&) noexcept = default;
+  Context& operator=(Context&& other) noexcept {
+    end();
+    context_ = std::move(other.context_);
+    return *this;
+  }
+  ~Context() { end(); }
+
+  /// Ends the waits of other threads in this context with Status::closed and refuses what follows.
+  void close() { check(pw_context_close(get())); }
+
+  /// Restricts what follows to these paths, comma-separated; "route" gives the choice back to the route
+  /// table.
+  void use(const std::string& paths) { check(pw_context_use(get(), paths.c_str())); }
+
+  /// How the waits that begin from now on wait, in place of the setting `wait`.
+  void set_wait_policy(WaitPolicy policy) {
+    check(pw_context_set_wait_policy(get(), static_cast<pw_wait_policy>(policy)));
+  }
+  [[nodiscard]] WaitPolicy wait_policy() const {
+    return static_cast<WaitPolicy>(pw_context_wait_policy(get()));
+  }
+
+  /// New memory that peers on this host can map from the start.
+  Region allocate(pw_device device, uint64_t bytes) {
+    pw_region* region = nullptr;
+    check(pw_allocate(get(), device, bytes, &region));
+    return Region(region);
+  }
+  /// Memory the caller owns and keeps until the region is closed.
+  Region register_memory(void* address, uint64_t bytes) {
+    pw_region* region = nullptr;
+    check(pw_register(get(), address, bytes, &region));
+    return Region(region);
+  }
+  Remote import(std::span<const std::byte> key) {
+    pw_remote* remote = nullptr;
+    check(pw_import(get(), key.data(), key.size(), &remote));
+    return Remote(remote);
+  }
+  /// `sender` is the one rank that will raise it, or any_rank. In the memory of a GPU its kernels and plans
+  /// wait for it without leaving it, and only plans and kernels of GPUs raise it.
+  Signal signal(int sender = any_rank, pw_device device = host) {
+    pw_signal* signal = nullptr;
+    check(pw_signal_create(get(), sender, device, &signal));
+    return Signal(signal);
+  }
+
+  // The target comes first, as in memcpy; a region and a remote cannot be mixed up. Spans of different sizes
+  // are refused by the library.
+  Status put(Far to, Local from) { return put_spans(to, from, nullptr); }
+  Status put(Far to, Local from, pw_raise raise) { return put_spans(to, from, &raise); }
+  Status put(const FarBlock& to, const LocalBlock& from) { return put_blocks(to, from, nullptr); }
+  Status put(const FarBlock& to, const LocalBlock& from, pw_raise raise) {
+    return put_blocks(to, from, &raise);
+  }
+  Status get(Local to, Far from) {
+    if (to.bytes != from.bytes) return get(detail::whole(to), detail::whole(from));
+    return static_cast<Status>(pw_get(get(), to.of, to.offset, from.of, from.offset, to.bytes));
+  }
+  Status get(const LocalBlock& to, const FarBlock& from) {
+    return static_cast<Status>(pw_get_block(get(), to.of, &to.block, from.of, &from.block));
+  }
+  Status raise(pw_raise raise) { return static_cast<Status>(pw_raise_signal(get(), &raise)); }
+
+  /// Returns once all that was started towards `rank` is complete at both ends.
+  Status flush(int rank = any_rank, Timeout timeout = forever) {
+    return static_cast<Status>(pw_flush(get(), rank, detail::nanoseconds(timeout)));
+  }
+
+  // The same with a request, which stands for the operation and its raise. They throw Error where nothing was
+  // started. Complete once the operation is, perhaps only after what was started before it on the same paths.
+  Request start_put(Far to, Local from) { return start_put(detail::whole(to), detail::whole(from)); }
+  Request start_put(Far to, Local from, pw_raise raise) {
+    return start_put(detail::whole(to), detail::whole(from), raise);
+  }
+  Request start_put(const FarBlock& to, const LocalBlock& from) { return started_put(to, from, nullptr); }
+  Request start_put(const FarBlock& to, const LocalBlock& from, pw_raise raise) {
+    return started_put(to, from, &raise);
+  }
+  Request start_get(Local to, Far from) { return start_get(detail::whole(to), detail::whole(from)); }
+  Request start_get(const LocalBlock& to, const FarBlock& from) {
+    return requested([&](pw_request** request) {
+      return pw_start_get(get(), to.of, &to.block, from.of, &from.block, request);
+    });
+  }
+  Request start_raise(pw_raise raise) {
+    return requested([&](pw_request** request) { return pw_start_raise(get(), &raise, request); });
+  }
+  /// For all that was started towards `rank` so far: a flush that does not wait.
+  Request start_flush(int rank = any_rank) {
+    return requested([&](pw_request** request) { return pw_start_flush(get(), rank, request); });
+  }
+
+  /// A new stream of a device (peerway/plan.hpp).
+  Stream stream(pw_device device);
+
+  /// A new plan, started on `device`: the regions of its operations, on this side, are memory of it.
+  PlanBuilder plan(pw_device device = host);
+
+  /// Puts that kernels of `device` post and the proxy does (peerway/device/fifo.cuh): to `remotes`, regions
+  /// of others and signals to raise behind the data, from `regions`, named by their places in these lists.
+  /// `entries`, a power of two, may be under way at once.
+  Fifo fifo(const std::vector<std::reference_wrapper<const Remote>>& remotes,
+            const std::vector<std::reference_wrapper<const Region>>& regions, pw_device device = cuda(),
+            uint32_t entries = 256);
+
+  /// Collective. A plan that refreshes the halos of all these arrays at once (peerway/halo.hpp); `corners`:
+  /// edges and corners, too.
+  Plan halo(std::span<const Array> arrays, const Grid& grid, bool corners = false);
+  Plan halo(std::initializer_list<Array> arrays, const Grid& grid, bool corners = false);
+
+  [[nodiscard]] pw_context* get() const { return context_.get(); }
+
+ private:
+  template <typename Start>
+  static Request requested(Start&& start) {
+    pw_request* request = nullptr;
+    check(start(&request));
+    return Request(request);
+  }
+  Request started_put(const FarBlock& to, const LocalBlock& from, const pw_raise* raise) {
+    return requested([&](pw_request** request) {
+      return pw_start_put(get(), to.of, &to.block, from.of, &from.block, raise, request);
+    });
+  }
+  Status put_spans(Far to, Local from, const pw_raise* raise) {
+    if (to.bytes != from.bytes) return put_blocks(detail::whole(to), detail::whole(from), raise);
+    return static_cast<Status>(pw_put(get(), to.of, to.offset, from.of, from.offset, to.bytes, raise));
+  }
+  Status put_blocks(const FarBlock& to, const LocalBlock& from, const pw_raise* raise) {
+    return static_cast<Status>(pw_put_block(get(), to.of, &to.block, from.of, &from.block, raise));
+  }
+
+  void end() {
+    if (context_ != nullptr) static_cast<void>(pw_context_close(context_.get()));
+    context_.reset();
+  }
+
+  std::shared_ptr<pw_context> context_;  // shared with its streams, which may outlive this object
+};
+
+}  // namespace peerway
+
+#endif

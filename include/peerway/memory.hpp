@@ -1,0 +1,166 @@
+// What is moved, where to, and when it has arrived: regions, remotes and signals. Part of peerway.hpp.
+#ifndef PEERWAY_MEMORY_HPP
+#define PEERWAY_MEMORY_HPP
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "peerway/handles.h"
+#include "peerway/status.hpp"
+
+namespace peerway {
+
+/// `bytes` bytes from `offset` on.
+template <typename Object>
+struct Span {
+  Object* of;
+  uint64_t offset;
+  uint64_t bytes;
+};
+
+/// Blocks at regular strides in up to PW_MAX_DIMS dimensions.
+template <typename Object>
+struct Block {
+  Object* of;
+  pw_block block;
+};
+
+/// Blocks of `block_bytes` from `offset` on; counts[0] and strides[0] (bytes) are the slowest dimension.
+/// Throws Error when counts and strides differ in number or are more than PW_MAX_DIMS.
+inline pw_block make_block(std::span<const uint64_t> counts, std::span<const int64_t> strides,
+                           uint64_t block_bytes, uint64_t offset = 0) {
+  if (counts.size() != strides.size() || counts.size() > PW_MAX_DIMS) {
+    throw Error(Status::invalid_argument, "peerway: a block with " + std::to_string(counts.size()) +
+                                              " counts and " + std::to_string(strides.size()) +
+                                              " strides; give the same number of both, at most " +
+                                              std::to_string(PW_MAX_DIMS) + ".");
+  }
+  pw_block block{};
+  block.offset = offset;
+  block.block_bytes = block_bytes;
+  block.dims = static_cast<uint32_t>(counts.size());
+  std::copy(counts.begin(), counts.end(), block.count);
+  std::copy(strides.begin(), strides.end(), block.stride);
+  return block;
+}
+
+namespace detail {
+template <typename Object>
+Block<Object> whole(Span<Object> span) {
+  return {span.of, make_block({}, {}, span.bytes, span.offset)};
+}
+
+/// span() and block() for Region and Remote: both are an object of the C interface and a size.
+template <typename Self, typename Object>
+class Addressed {
+ private:
+  Object* mine() const { return static_cast<const Self*>(this)->get(); }
+
+ public:
+  [[nodiscard]] Span<Object> span(uint64_t offset, uint64_t bytes) const { return {mine(), offset, bytes}; }
+  [[nodiscard]] Span<Object> all() const { return {mine(), 0, static_cast<const Self*>(this)->bytes()}; }
+  [[nodiscard]] Block<Object> block(std::initializer_list<uint64_t> counts,
+                                    std::initializer_list<int64_t> strides, uint64_t block_bytes,
+                                    uint64_t offset = 0) const {
+    return {mine(), make_block({counts.begin(), counts.size()}, {strides.begin(), strides.size()},
+                               block_bytes, offset)};
+  }
+  [[nodiscard]] Block<Object> block(const pw_block& block) const { return {mine(), block}; }
+};
+}  // namespace detail
+
+/// A registered span of this rank's memory. Closing it makes its key stale.
+class Region : public detail::Addressed<Region, pw_region> {
+ public:
+  explicit Region(pw_region* region) : region_(region) {}
+  [[nodiscard]] void* address() const { return pw_region_address(get()); }
+  [[nodiscard]] uint64_t bytes() const { return pw_region_bytes(get()); }
+  [[nodiscard]] pw_device device() const { return pw_region_device(get()); }
+  [[nodiscard]] Key key() const {
+    return detail::key_of(
+        [&](void* to, size_t room, size_t* length) { return pw_region_key(get(), to, room, length); });
+  }
+  void close() { check(pw_region_free(region_.release())); }
+  [[nodiscard]] pw_region* get() const { return region_.get(); }
+
+ private:
+  detail::Owner<pw_region, pw_region_free> region_;
+};
+
+/// Another rank's region or signal.
+class Remote : public detail::Addressed<Remote, pw_remote> {
+ public:
+  explicit Remote(pw_remote* remote) : remote_(remote) {}
+  [[nodiscard]] int rank() const { return pw_remote_rank(get()); }
+  [[nodiscard]] uint64_t bytes() const { return pw_remote_bytes(get()); }
+  /// What kernels of a GPU put by (peerway/device.cuh).
+  [[nodiscard]] pw_remote_handle handle(pw_device device) const {
+    pw_remote_handle made{};
+    check(pw_remote_get_handle(get(), device, &made));
+    return made;
+  }
+  /// What kernels of a GPU raise this signal by, they alone until release_raise_handle().
+  [[nodiscard]] pw_raise_handle raise_handle(pw_device device) {
+    pw_raise_handle made{};
+    check(pw_remote_get_raise_handle(get(), device, &made));
+    return made;
+  }
+  /// Once no kernel runs that has the handle.
+  void release_raise_handle() { check(pw_remote_release_raise_handle(get())); }
+
+  void close() { check(pw_remote_free(remote_.release())); }
+  [[nodiscard]] pw_remote* get() const { return remote_.get(); }
+
+ private:
+  detail::Owner<pw_remote, pw_remote_free> remote_;
+};
+
+/// A 64-bit counter in this rank's memory that peers raise; it only grows.
+class Signal {
+ public:
+  explicit Signal(pw_signal* signal) : signal_(signal) {}
+  /// Throws Error where words in the memory of a GPU cannot be read.
+  [[nodiscard]] uint64_t value() const {
+    uint64_t value = 0;
+    check(pw_signal_value(get(), &value));
+    return value;
+  }
+  [[nodiscard]] Key key() const {
+    return detail::key_of(
+        [&](void* to, size_t room, size_t* length) { return pw_signal_key(get(), to, room, length); });
+  }
+  /// Returns once the counter is at least `value`; else timeout, peer_lost or closed.
+  Status wait(uint64_t value, Timeout timeout = forever) {
+    return static_cast<Status>(pw_signal_wait(get(), value, detail::nanoseconds(timeout)));
+  }
+  /// What kernels of a GPU wait by (peerway/device.cuh); `timeout` bounds each wait.
+  [[nodiscard]] pw_signal_handle handle(pw_device device, Timeout timeout = forever) {
+    pw_signal_handle made{};
+    check(pw_signal_get_handle(get(), device, detail::nanoseconds(timeout), &made));
+    return made;
+  }
+  /// ok, or what ended a kernel's wait early: peer_lost, timeout or closed.
+  [[nodiscard]] Status status() const { return static_cast<Status>(pw_signal_status(get())); }
+
+  void close() { check(pw_signal_free(signal_.release())); }
+  [[nodiscard]] pw_signal* get() const { return signal_.get(); }
+
+ private:
+  detail::Owner<pw_signal, pw_signal_free> signal_;
+};
+
+/// Raise a remote signal after the data of the same operation is visible at the target.
+inline pw_raise raise(const Remote& signal, uint64_t by = 1) {
+  pw_raise raise{};
+  raise.signal = signal.get();
+  raise.by = by;
+  return raise;
+}
+
+}  // namespace peerway
+
+#endif

@@ -1,0 +1,88 @@
+// The processes that communicate. Part of peerway.hpp.
+#ifndef PEERWAY_TEAM_HPP
+#define PEERWAY_TEAM_HPP
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "peerway/status.hpp"
+
+namespace peerway {
+
+class Team {
+ public:
+  /// The team that `peerway run`, mpirun or srun started this process in; a team of one when none did.
+  static Team from_launcher() {
+    pw_team* team = nullptr;
+    check(pw_team_from_launcher(&team));
+    return Team(team);
+  }
+
+  /// Collective. `broadcast(data, bytes)` gives every rank what rank 0 has in `data`, by any means (an
+  /// MPI_Bcast, a file), and throws or returns; an exception it throws is thrown again from here.
+  template <typename Broadcast>
+  static Team create(int rank, int size, Broadcast&& broadcast) {
+    struct Call {
+      std::remove_reference_t<Broadcast>* body;
+      std::exception_ptr failure;
+    } call{&broadcast, nullptr};
+    const pw_broadcast forward = [](void* user, void* data, size_t bytes) -> int {
+      auto* self = static_cast<Call*>(user);
+      try {
+        (*self->body)(data, bytes);
+        return 0;
+      } catch (...) {
+        self->failure = std::current_exception();
+        return 1;
+      }
+    };
+    pw_team* team = nullptr;
+    const pw_status status = pw_team_create(rank, size, forward, &call, &team);
+    if (call.failure) std::rethrow_exception(call.failure);
+    check(status);
+    return Team(team);
+  }
+
+  [[nodiscard]] int rank() const { return pw_team_rank(get()); }
+  [[nodiscard]] int size() const { return pw_team_size(get()); }
+  /// Whether the rank is known to be dead or gone. Throws Error for one that the team does not have.
+  [[nodiscard]] bool lost(int rank) const {
+    int lost = 0;
+    check(pw_team_lost(get(), rank, &lost));
+    return lost != 0;
+  }
+
+  /// Collective. What every rank gave, in rank order; ranks may give different numbers of bytes.
+  std::vector<Key> all_gather(std::span<const std::byte> mine, Timeout timeout = forever) {
+    const uint64_t length = mine.size();
+    std::vector<uint64_t> lengths(static_cast<size_t>(size()));
+    check(pw_team_all_gather(get(), lengths.data(), &length, sizeof length, detail::nanoseconds(timeout)));
+    const uint64_t widest = *std::max_element(lengths.begin(), lengths.end());
+    Key padded(widest);
+    std::copy(mine.begin(), mine.end(), padded.begin());
+    Key all(widest * lengths.size());
+    check(pw_team_all_gather(get(), all.data(), padded.data(), widest, detail::nanoseconds(timeout)));
+    std::vector<Key> parts;
+    for (size_t rank = 0; rank < lengths.size(); ++rank) {
+      const auto first = all.begin() + static_cast<std::ptrdiff_t>(rank * widest);
+      parts.emplace_back(first, first + static_cast<std::ptrdiff_t>(lengths[rank]));
+    }
+    return parts;
+  }
+  void barrier(Timeout timeout = forever) { check(pw_team_barrier(get(), detail::nanoseconds(timeout))); }
+
+  [[nodiscard]] pw_team* get() const { return team_.get(); }
+
+ private:
+  explicit Team(pw_team* team) : team_(team) {}
+  detail::Owner<pw_team, pw_team_free> team_;
+};
+
+}  // namespace peerway
+
+#endif
