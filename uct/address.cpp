@@ -28,12 +28,12 @@ void get(ByteReader& reader, Named& named) {
 
 Address parse(ByteView body) {
   Address address{};
-  ByteReader reader(body, "the address of an endpoint of a card");
-  address.card.number = reader.get<uint32_t>();
-  address.card.endpoints = reader.get<uint32_t>();
-  address.card.promises = reader.get<uint8_t>();
-  get(reader, address.card.address);
-  get(reader, address.card.control);
+  ByteReader reader(body, "the address of an endpoint of a NIC");
+  address.facts.number = reader.get<uint32_t>();
+  address.facts.endpoints = reader.get<uint32_t>();
+  address.facts.guarantees = reader.get<uint8_t>();
+  get(reader, address.facts.address);
+  get(reader, address.facts.control);
   get(reader, address.inbox);
   reader.end();
   return address;
@@ -43,11 +43,11 @@ Address parse(ByteView body) {
 
 std::string pack(const Address& address, const Secret& secret) {
   ByteWriter writer;
-  writer.put(address.card.number);
-  writer.put(address.card.endpoints);
-  writer.put(static_cast<uint8_t>(address.card.promises));
-  put(writer, address.card.address);
-  put(writer, address.card.control);
+  writer.put(address.facts.number);
+  writer.put(address.facts.endpoints);
+  writer.put(static_cast<uint8_t>(address.facts.guarantees));
+  put(writer, address.facts.address);
+  put(writer, address.facts.control);
   put(writer, address.inbox);
   const Bytes body = writer.take();
   const Digest digest = siphash(secret, body);

@@ -1,4 +1,4 @@
-// How an interface tells others where it is: the card of its endpoint and the key of its inbox, as few bytes
+// How an interface tells others where it is: the NIC of its endpoint and the key of its inbox, as few bytes
 // as there are (UCX has room for 255).
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace pw::uct {
 
 struct Address {
-  nic::Card card;
+  nic::EndpointFacts facts;
   pw_nic_key inbox;
 };
 

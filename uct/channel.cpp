@@ -10,7 +10,7 @@ Channel::Channel(Domain& domain, Peer& peer, const pw_nic_key& inbox)
     : domain_(domain),
       peer_(peer),
       inbox_(peer.stream().import(inbox)),
-      ring_(ring_at(peer.card().endpoints, domain.endpoint().info().number)) {
+      ring_(ring_at(peer.facts().endpoints, domain.endpoint().info().number)) {
   room();
 }
 

@@ -12,7 +12,7 @@ namespace pw::uct {
 
 class Channel {
  public:
-  /// Throws Error with what the card says.
+  /// Throws Error with what the NIC says.
   Channel(Domain& domain, Peer& peer, const pw_nic_key& inbox);
   Channel(const Channel&) = delete;
 
@@ -25,7 +25,7 @@ class Channel {
   pw_nic_status send(uint8_t id, const void* data, size_t bytes, nic::Memory* memory, Operation* operation);
   /// Gets a word of the receiver, so that its death is noticed though nothing is sent.
   void feel();
-  /// Tells the receiver that nothing follows. False: the card had no room, try again.
+  /// Tells the receiver that nothing follows. False: the NIC had no room, try again.
   bool leave();
 
  private:

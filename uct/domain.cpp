@@ -15,7 +15,7 @@
 namespace pw::uct {
 namespace {
 
-bool same_card(const nic::Card& a, const nic::Card& b) {
+bool same_endpoint(const nic::EndpointFacts& a, const nic::EndpointFacts& b) {
   return a.number == b.number && nic::equal(a.control, b.control) && a.address.length == b.address.length &&
          std::memcmp(a.address.bytes, b.address.bytes, a.address.length) == 0;
 }
@@ -23,8 +23,8 @@ bool same_card(const nic::Card& a, const nic::Card& b) {
 }  // namespace
 
 Domain::Domain(const Settings& settings)
-    : endpoint_(std::make_unique<nic::Endpoint>(nic::Plugin::load(nic::plugin_file(settings.card.plugin)),
-                                                settings.job, settings.card.options)) {
+    : endpoint_(std::make_unique<nic::Endpoint>(nic::Plugin::load(nic::plugin_file(settings.nic.plugin)),
+                                                settings.job, settings.nic.options)) {
   // The program's signals are for the program's threads.
   sigset_t all, before;
   sigfillset(&all);
@@ -55,14 +55,14 @@ void Domain::say_goodbye() {
   }
 }
 
-Peer& Domain::peer(const nic::Card& card) {
+Peer& Domain::peer(const nic::EndpointFacts& facts) {
   for (const auto& peer : peers_)
-    if (same_card(peer->card(), card) && !peer->failed()) return *peer;
-  return *peers_.emplace_back(std::make_unique<Peer>(*this, card));
+    if (same_endpoint(peer->facts(), facts) && !peer->failed()) return *peer;
+  return *peers_.emplace_back(std::make_unique<Peer>(*this, facts));
 }
 
 Channel& Domain::channel(const Address& address) {
-  Peer& to = peer(address.card);
+  Peer& to = peer(address.facts);
   for (const auto& channel : channels_)
     if (&channel->peer() == &to && nic::equal(channel->inbox(), address.inbox)) return *channel;
   return *channels_.emplace_back(std::make_unique<Channel>(*this, to, address.inbox));
@@ -76,7 +76,7 @@ unsigned Domain::progress() {
 }
 
 unsigned Domain::work() {
-  crowded_ = false;
+  out_of_room_ = false;
   const unsigned happened = endpoint_->progress();
   if (!restless_.empty()) {
     std::vector<Peer*> now;
@@ -87,11 +87,11 @@ unsigned Domain::work() {
 }
 
 // A message that UCX was told is sent may have its word still to come: once the puts before it are proven to
-// be in place, or the card has room again. And a card that promises nothing lets the receiver fetch the puts.
-// Both must go on while the program computes, or waits in another context of UCX (Open MPI has two). Cards
+// be in place, or the NIC has room again. And a NIC that guarantees nothing lets the receiver fetch the puts.
+// Both must go on while the program computes, or waits in another context of UCX (Open MPI has two). NICs
 // that order puts need it hardly ever.
 void Domain::serve() {
-  const bool seldom = (info().promises & PW_NIC_PUTS_IN_ORDER) != 0;
+  const bool seldom = (info().guarantees & PW_NIC_PUTS_IN_ORDER) != 0;
   const auto pause = std::chrono::microseconds(seldom ? 1000 : 50);
   while (!closing_) {
     if (progress() == 0 || seldom)
@@ -107,7 +107,7 @@ void Domain::restless(Peer& peer) {
 
 void Domain::departed(uint32_t number) {
   for (const auto& peer : peers_)
-    if (peer->card().number == number) peer->left = true;
+    if (peer->facts().number == number) peer->left = true;
 }
 
 void Domain::feel() {
@@ -143,9 +143,8 @@ Operation* Domain::operation(Peer& peer) {
     ended->status = status;
     Peer& from = *ended->peer;
     const Operation::Kind kind = ended->kind;
-    const uint64_t mark = ended->mark;
     ended->domain->tell(ended);  // before a flush that waited for it
-    from.ended(kind, mark, status);
+    from.ended(kind, status);
   };
   return operation;
 }
@@ -167,7 +166,7 @@ bool Domain::more_bounces() {
 
 bool Domain::lend(Operation& operation) {
   if (idle_bounces_.empty() && !more_bounces()) {
-    crowded();
+    set_out_of_room();
     recycle(&operation);
     return false;
   }

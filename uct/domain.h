@@ -1,6 +1,6 @@
-// An open endpoint of the card with all that its interfaces share: peers, channels, registered memory to copy
+// An open endpoint of the NIC with all that its interfaces share: peers, channels, registered memory to copy
 // through, and the lock. UCX calls the interfaces of one context from several threads, each under a lock of
-// its own; the card wants one call at a time.
+// its own; the NIC wants one call at a time.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace pw::uct {
 
 class Domain {
  public:
-  /// Throws Error with what is wrong with the settings or what the card says.
+  /// Throws Error with what is wrong with the settings or what the NIC says.
   explicit Domain(const Settings& settings);
   ~Domain();
   Domain(const Domain&) = delete;
@@ -41,14 +41,14 @@ class Domain {
   [[nodiscard]] nic::Endpoint& endpoint() { return *endpoint_; }
   [[nodiscard]] const pw_nic_info& info() const { return endpoint_->info(); }
 
-  /// The largest message, and the largest put or get that goes through a bounce buffer: what the card moves
+  /// The largest message, and the largest put or get that goes through a bounce buffer: what the NIC moves
   /// at once may be less than a slot of the inbox has.
   [[nodiscard]] size_t message_bytes() const { return std::min<uint64_t>(kMessageBytes, info().largest); }
 
-  /// Throws Error with what the card says.
+  /// Throws Error with what the NIC says.
   Channel& channel(const Address& address);
 
-  /// Takes the lock itself, if it is free, and lets the card work; what ended goes to the tellers. Returns
+  /// Takes the lock itself, if it is free, and lets the NIC work; what ended goes to the tellers. Returns
   /// how many things happened.
   unsigned progress();
 
@@ -62,9 +62,9 @@ class Domain {
   void forget(Ended& teller);
   void forget(const RegisteredMemory& memory);
 
-  /// The card had no room: waiting is better than trying again before the next progress().
-  void crowded() { crowded_ = true; }
-  [[nodiscard]] bool is_crowded() const { return crowded_; }
+  /// The NIC had no room: waiting is better than trying again before the next progress().
+  void set_out_of_room() { out_of_room_ = true; }
+  [[nodiscard]] bool is_out_of_room() const { return out_of_room_; }
 
   void restless(Peer& peer);
   void peer_failed() { failures_.fetch_add(1, std::memory_order_relaxed); }
@@ -85,13 +85,13 @@ class Domain {
     std::unique_ptr<nic::Memory> memory;
   };
 
-  Peer& peer(const nic::Card& card);
+  Peer& peer(const nic::EndpointFacts& facts);
   bool more_bounces();
   unsigned work();
   void serve();
   void say_goodbye();
 
-  std::deque<Operation> operations_;  ///< the card may call them until it is closed
+  std::deque<Operation> operations_;  ///< the NIC may call them until it is closed
   std::unique_ptr<nic::Endpoint> endpoint_;
   std::vector<Operation*> idle_operations_;
   std::vector<Chunk> chunks_;
@@ -99,7 +99,7 @@ class Domain {
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<Peer*> restless_;
-  bool crowded_ = false;
+  bool out_of_room_ = false;
   std::atomic<unsigned> failures_ = 0;
   std::atomic<bool> closing_ = false;
   std::thread server_;  ///< sees to what must go on while the program does not call UCX

@@ -1,4 +1,4 @@
-// Memory that the card knows, here and at a peer, as UCX hands it around.
+// Memory that the NIC knows, here and at a peer, as UCX hands it around.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +72,7 @@ class RemoteKey {
   ~RemoteKey();
   RemoteKey(const RemoteKey&) = delete;
 
-  /// Under the domain's lock. Null when the bytes lie outside of the memory or the card refuses the key.
+  /// Under the domain's lock. Null when the bytes lie outside of the memory or the NIC refuses the key.
   nic::RemoteMemory* reach(Domain& domain, Peer& peer, uint64_t address, size_t bytes);
   [[nodiscard]] uint64_t offset_of(uint64_t address) const { return address - packed_.base; }
 

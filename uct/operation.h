@@ -1,4 +1,4 @@
-// An operation that the card has accepted, from then until its end was told to whoever started it.
+// An operation that the NIC has accepted, from then until its end was told to whoever started it.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,6 @@ struct Operation : pw_nic_done {
   pw_nic_status status = PW_NIC_OK;
   Bounce bounce{};
   RegisteredMemory* memory = nullptr;  ///< must stay registered until the end
-  uint64_t mark = 0;                   ///< of a flush: the puts that it proves
   // For the interface; this layer only keeps them.
   void* completion = nullptr;
   void (*unpack)(void* arg, const void* data, size_t bytes) = nullptr;

@@ -1,5 +1,5 @@
-// Another process' endpoint: the stream to it, what was started there and what of that is proven to be in
-// place. Under the domain's lock.
+// Another process' endpoint: the stream to it, and how far what was started there is proven to be in place.
+// Under the domain's lock.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,18 @@
 #include <memory>
 
 #include "nic/stream.h"
+#include "progress/proofs.h"
 #include "uct/operation.h"
 
 namespace pw::uct {
 
 class Peer {
  public:
-  /// Throws Error with what the card says.
-  Peer(Domain& domain, const nic::Card& card);
+  /// Throws Error with what the NIC says.
+  Peer(Domain& domain, const nic::EndpointFacts& facts);
   Peer(const Peer&) = delete;
 
-  [[nodiscard]] const nic::Card& card() const { return card_; }
+  [[nodiscard]] const nic::EndpointFacts& facts() const { return facts_; }
   [[nodiscard]] nic::Stream& stream() { return *stream_; }
   [[nodiscard]] bool failed() const { return failed_ != PW_NIC_OK; }
 
@@ -39,39 +40,40 @@ class Peer {
   void fence();
   [[nodiscard]] bool held_back() const { return !reached(barrier_); }
 
-  /// The card told of the end of an operation.
-  void ended(Operation::Kind kind, uint64_t mark, pw_nic_status status);
+  /// The NIC told of the end of an operation.
+  void ended(Operation::Kind kind, pw_nic_status status);
   void fail(pw_nic_status status);
-  /// Does what settle() asked for and the card had no room for.
+  /// Does what settle() asked for and the NIC had no room for.
   void advance();
 
   bool left = false;      ///< it said that it closes: its silence is no failure
   unsigned channels = 0;  ///< in use
 
  private:
-  struct Mark {
-    uint64_t puts, gets;
+  /// Puts and words are proven, each get tells of its own end.
+  struct Point {
+    Mark puts, gets;
   };
   struct Waiter {
-    Mark mark;
+    Point point;
     Operation* operation;
   };
 
-  [[nodiscard]] Mark now() const { return {puts_, gets_}; }
-  [[nodiscard]] bool reached(const Mark& mark) const {
-    return failed() || (proven_ >= mark.puts && gets_ended_ >= mark.gets);
+  [[nodiscard]] Point now() const { return {puts_.accepted(), gets_}; }
+  [[nodiscard]] bool reached(const Point& point) const {
+    return failed() || (puts_.reached(point.puts) && gets_ended_ >= point.gets);
   }
-  pw_nic_status note(pw_nic_status status, uint64_t& counter);
+  pw_nic_status note_put(pw_nic_status status);
+  pw_nic_status note(pw_nic_status status);
   void release();
 
   Domain& domain_;
-  nic::Card card_;
+  nic::EndpointFacts facts_;
   pw_nic_status failed_ = PW_NIC_OK;
-  uint64_t puts_ = 0, proven_ = 0, wanted_ = 0;  ///< puts and words: started, in place, to be proven
-  uint64_t gets_ = 0, gets_ended_ = 0;
-  Mark barrier_{0, 0};
+  Proofs puts_;
+  Mark gets_ = 0, gets_ended_ = 0;
+  Point barrier_{0, 0};
   std::deque<Waiter> waiters_;
-  bool flushing_ = false;
   std::unique_ptr<nic::Stream> stream_;
 };
 

@@ -36,14 +36,13 @@ uint64_t job_of_launcher() {
 bool wanted() { return environment("PEERWAY_NIC") != nullptr; }
 
 Settings settings_from_environment() {
-  const char* card = environment("PEERWAY_NIC");
-  if (card == nullptr)
-    throw Error(
-        PW_BAD_CONFIG,
-        "peerway: PEERWAY_NIC is not set; set it to the name or the file of a card's plugin, or start "
-        "the program with peerway mpirun --nic");
+  const char* nic = environment("PEERWAY_NIC");
+  if (nic == nullptr)
+    throw Error(PW_BAD_CONFIG,
+                "peerway: PEERWAY_NIC is not set; set it to the name or the file of a NIC's plugin, or start "
+                "the program with peerway mpirun --nic");
   const char* job = environment("PEERWAY_NIC_JOB");
-  return {nic::parse_card(card, "PEERWAY_NIC"),
+  return {nic::parse_nic(nic, "PEERWAY_NIC"),
           {job == nullptr ? job_of_launcher() : parse_job(job), nic::secret_from_environment()}};
 }
 

@@ -54,7 +54,7 @@ ucs_status_t query_md(uct_md_t* md, uct_md_attr_t* attributes) {
   capabilities.max_reg = SIZE_MAX;
   capabilities.flags = flags;
   capabilities.reg_mem_types = kinds;
-  // What the processor packs and unpacks: UCX would do that to memory of GPUs by puts and gets to itself.
+  // What the CPU packs and unpacks: UCX would do that to memory of GPUs by puts and gets to itself.
   capabilities.access_mem_types = 1u << UCS_MEMORY_TYPE_HOST;
   attributes->reg_cost = {1e-6, 0};
   attributes->rkey_packed_size = sizeof(PackedKey);
@@ -138,7 +138,7 @@ ucs_status_t release_rkey(uct_component_t*, uct_rkey_t key, void*) {
   return UCS_OK;
 }
 
-// The device has the name of the card.
+// The device has the name of the NIC.
 ucs_status_t query_devices(uct_md_t* md, uct_tl_device_resource_t** devices, unsigned* count) {
   return ucx.uct_single_device_resource(md, domain_of(md).endpoint().plugin().name().c_str(),
                                         UCT_DEVICE_TYPE_NET, UCS_SYS_DEVICE_ID_UNKNOWN, devices, count);

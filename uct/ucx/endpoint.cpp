@@ -85,7 +85,7 @@ ucs_status_t find_memory(Connection& connection, RegisteredMemory& registered, n
     return UCS_ERR_NO_MEMORY;
   }
   if (memory != nullptr) return UCS_OK;
-  domain_of(connection).crowded();
+  domain_of(connection).set_out_of_room();
   return UCS_ERR_NO_RESOURCE;
 }
 
@@ -209,7 +209,7 @@ ssize_t am_bcopy(uct_ep_t* ep, uint8_t id, uct_pack_callback_t pack, void* arg, 
 
 // ---- order and arrival ----
 
-// A get that the card has ended is not over for UCX before the interface has told so, and unpacked it: the
+// A get that the NIC has ended is not over for UCX before the interface has told so, and unpacked it: the
 // domain's thread may have heard of it meanwhile.
 ucs_status_t flush(uct_ep_t* ep, unsigned, uct_completion_t* completion) {
   Connection& connection = Connection::of(ep);

@@ -1,4 +1,4 @@
-// The interface: what a worker of UCX has of the card. Its address, what it can do, and progress: what ended
+// The interface: what a worker of UCX has of the NIC. Its address, what it can do, and progress: what ended
 // is told, what arrived is delivered, what waits tries again, who failed is reported.
 #include <algorithm>
 #include <cstdlib>
@@ -14,12 +14,12 @@
 namespace pw::uct::PW_UCX {
 namespace {
 
-// Turns of progress between looks for new senders, and time between signs of life of peers.
+// Turns of progress between polls for new senders, and time between signs of life of peers.
 constexpr unsigned kLookEvery = 64;
 constexpr uint64_t kFeelEvery = 250'000'000;
 
 std::string address_of(Interface& interface) {
-  return uct::pack({interface.domain.endpoint().card(), interface.inbox.key()}, job_secrets().addresses);
+  return uct::pack({interface.domain.endpoint().facts(), interface.inbox.key()}, job_secrets().addresses);
 }
 
 // UCX ends the process when an address is longer than its older form of addresses holds.
@@ -28,7 +28,7 @@ void check_room(size_t bytes) {
   const char* form = std::getenv("UCX_ADDRESS_VERSION");
   if (bytes > kOlderForm && (form == nullptr || std::strcmp(form, "v2") != 0))
     throw Error(PW_UNAVAILABLE,
-                format("peerway: the addresses of this card have {} bytes, UCX has room for {}; set "
+                format("peerway: the addresses of this NIC have {} bytes, UCX has room for {}; set "
                        "UCX_ADDRESS_VERSION=v2, as peerway mpirun does",
                        bytes, kOlderForm));
 }
@@ -73,7 +73,7 @@ ucs_status_t get_address(uct_iface_t* iface, void* out) {
   return UCS_OK;
 }
 
-// The same for all endpoints of a card: its name.
+// The same for all endpoints of a NIC: its name.
 uint64_t device_address(Interface& interface) {
   uint64_t address = 0;
   for (const char c : interface.domain.endpoint().plugin().name())
@@ -121,7 +121,7 @@ unsigned tell_ended(Interface& interface) {
   return told;
 }
 
-// UCX's handler may destroy connections: each look starts from the beginning.
+// UCX's handler may destroy connections: each search starts from the beginning.
 void report_failures(Interface& interface) {
   const unsigned failures = interface.domain.failures();
   if (failures == interface.failures_seen) return;

@@ -12,7 +12,7 @@ ucs_status_t pending_add(uct_ep_t* ep, uct_pending_req_t* request, unsigned) {
     Domain& domain = connection.interface->domain;
     const std::scoped_lock held(domain.lock);
     const bool room =
-        connection.peer().failed() || (connection.pending.empty() && !domain.is_crowded() &&
+        connection.peer().failed() || (connection.pending.empty() && !domain.is_out_of_room() &&
                                        !connection.peer().held_back() && connection.channel->room());
     if (room) return UCS_ERR_BUSY;
   }
