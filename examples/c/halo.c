@@ -44,8 +44,9 @@ int main(void) {
   double (*u)[PITCH] = pw_region_address(region), (*next)[PITCH] = calloc(1, bytes);
   if (first <= CELLS / 2 && CELLS / 2 < first + rows) u[CELLS / 2 - first + 1][CELLS / 2 + 1] = 100;
 
-  const pw_grid grid = {.dims = 1, .extent = {(uint32_t)size}};
+  const pw_grid grid = {.size = sizeof grid, .dims = 1, .extent = {(uint32_t)size}};
   const pw_array array = {
+      .size = sizeof array,
       .region = region,
       .element_bytes = sizeof(double),
       .dims = 2,
@@ -53,9 +54,9 @@ int main(void) {
               {.extent = CELLS, .grid_dim = -1, .periodic = 1, .shadow = {1, 1}, .width = {1, 1}}},
   };
   pw_plan* halo;
-  check(pw_halo_create(context, &grid, &array, 1, 0, &halo));
+  check(pw_halo_create(context, &array, 1, &grid, 0, &halo));
   for (int step = 0; step < STEPS; ++step) {
-    check(pw_plan_start(halo));
+    check(pw_plan_start(halo, NULL));
     for (uint64_t row = 2; row < rows; ++row) spread(u, next, row); /* needs no halo */
     check(pw_plan_finish(halo, 10 * SECOND));
     spread(u, next, 1);
@@ -69,10 +70,10 @@ int main(void) {
   printf("rank %d has %.6f of the heat\n", rank, heat);
 
   check(pw_team_barrier(team, 10 * SECOND)); /* nobody closes what a neighbour still uses */
-  pw_plan_free(halo);
-  check(pw_region_close(region));
-  pw_context_free(context);
-  pw_team_free(team);
+  check(pw_plan_free(halo));
+  check(pw_region_free(region));
+  check(pw_context_free(context));
+  check(pw_team_free(team));
   free(next);
   return 0;
 }

@@ -15,7 +15,7 @@ static void check(pw_status status) {
 }
 
 /* What a rank tells the others: the keys of its region and of its signal. */
-struct card {
+struct keys {
   size_t region_length, signal_length;
   char region[PW_KEY_MAX], signal[PW_KEY_MAX];
 };
@@ -31,12 +31,12 @@ int main(void) {
   pw_region* region; /* two halves: what I send, what I receive */
   pw_signal* arrived;
   check(pw_allocate(context, (pw_device){.kind = PW_HOST}, 128, &region));
-  check(pw_signal_create(context, left, &arrived));
+  check(pw_signal_create(context, left, (pw_device){.kind = PW_HOST}, &arrived));
 
-  struct card mine = {0}, *all = calloc((size_t)size, sizeof mine);
+  struct keys mine = {0}, *all = calloc((size_t)size, sizeof mine);
   check(pw_region_key(region, mine.region, PW_KEY_MAX, &mine.region_length));
   check(pw_signal_key(arrived, mine.signal, PW_KEY_MAX, &mine.signal_length));
-  check(pw_team_all_gather(team, &mine, sizeof mine, all, 10 * SECOND));
+  check(pw_team_all_gather(team, all, &mine, sizeof mine, 10 * SECOND));
 
   pw_remote *target, *their_signal;
   check(pw_import(context, all[right].region, all[right].region_length, &target));
@@ -45,15 +45,16 @@ int main(void) {
   char *sent = pw_region_address(region), *received = sent + 64, expected[64];
   snprintf(sent, 64, "hello from rank %d", rank);
   snprintf(expected, 64, "hello from rank %d", left);
-  check(pw_put(context, target, 64, region, 0, 64, &(pw_raise){.signal = their_signal, .by = 1}));
+  const pw_raise raise = {.size = sizeof raise, .signal = their_signal, .by = 1};
+  check(pw_put(context, target, 64, region, 0, 64, &raise));
   check(pw_signal_wait(arrived, 1, 10 * SECOND));
   const int right_message = strcmp(received, expected) == 0;
   printf("rank %d received \"%s\"%s\n", rank, received, right_message ? "" : ": that is wrong");
 
   check(pw_flush(context, PW_ANY_RANK, 10 * SECOND));
   check(pw_team_barrier(team, 10 * SECOND)); /* nobody frees what a neighbour still uses */
-  pw_context_free(context);
-  pw_team_free(team);
+  check(pw_context_free(context));
+  check(pw_team_free(team));
   free(all);
   return right_message ? 0 : 1;
 }

@@ -35,8 +35,8 @@ int simulate() {
 
   const peerway::ArrayDim rows{.extent = kCells, .grid_dim = 0, .periodic = true, .shadow = {1, 1}};
   const peerway::ArrayDim columns{.extent = kCells, .periodic = true, .shadow = {1, 1}};
-  auto halo = context.halo(peerway::Grid{static_cast<uint32_t>(team.size())},
-                           {peerway::Array(region, sizeof(double), {rows, columns})});
+  auto halo = context.halo({peerway::Array(region, sizeof(double), {rows, columns})},
+                           peerway::Grid{static_cast<uint32_t>(team.size())});
   for (int step = 0; step < kSteps; ++step) {
     check(halo.start());
     for (uint64_t row = 2; row < mine.count; ++row) spread(u, next.data(), row);  // needs no halo

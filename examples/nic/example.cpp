@@ -180,7 +180,7 @@ unsigned progress(pw_nic* nic) {
 }
 
 void query(pw_nic* nic, pw_nic_info* info) {
-  info->promises = PW_NIC_PUTS_IN_ORDER | PW_NIC_GETS_BEHIND_PUTS;
+  info->guarantees = PW_NIC_PUTS_IN_ORDER | PW_NIC_GETS_BEHIND_PUTS;
   info->memory_kinds = 1u << PW_NIC_HOST;
   info->largest = kLargest;
   info->copied = kCopied;

@@ -12,7 +12,7 @@ namespace pw::torus {
 
 struct Counters {
   uint64_t puts = 0, put_bytes = 0, gets = 0, get_bytes = 0;  ///< posted and accepted
-  uint64_t by_memory = 0;  ///< operations that a processor moved by shared memory or cross-memory attach
+  uint64_t by_memory = 0;  ///< operations that a CPU moved by shared memory or cross-memory attach
   uint64_t unreachable = 0, refused = 0;
   uint64_t delayed = 0, reordered = 0;
   uint64_t datagrams = 0, datagram_bytes = 0;           ///< sent

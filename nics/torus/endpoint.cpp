@@ -184,7 +184,7 @@ void Endpoint::sit_down(uint64_t job) {
 }
 
 void Endpoint::query(pw_nic_info& info) const {
-  info.promises = file_.stated;
+  info.guarantees = file_.stated;
   info.memory_kinds = 1u << PW_NIC_HOST | (gpu_there() ? 1u << PW_NIC_CUDA : 0u);
   info.largest = kLargest;
   info.copied = kCopied;
@@ -215,7 +215,7 @@ std::shared_ptr<Peer> Endpoint::connect(const pw_nic_address& address) {
   if (place.fingerprint != self_.fingerprint)
     throw Failure(PW_NIC_REFUSED,
                   format("torus: endpoint {} read another torus file; give all the same one", place.number));
-  auto peer = std::make_shared<Peer>(place, file_.promises);
+  auto peer = std::make_shared<Peer>(place, file_.guarantees);
   peer->node = place.number / file_.contexts;
   if (place.host == self_.host) {
     peer->seat = &board_->shared().seat[place.number];

@@ -1,4 +1,4 @@
-// The card's processor: a thread that moves what was posted when its time has come, answers peers, and
+// The NIC's CPU: a thread that moves what was posted when its time has come, answers peers, and
 // notices those that died, while the host does something else.
 #pragma once
 

@@ -51,7 +51,7 @@ void Exchange::take_acknowledgement(Flow& flow, const Header& header, uint64_t n
   });
 }
 
-// What is stored by the processor does not overtake what goes to a GPU.
+// What is stored by the CPU does not overtake what goes to a GPU.
 void Exchange::store(Flow& flow, const std::shared_ptr<Memory>& memory, std::byte* to,
                      std::span<const std::byte> bytes) {
   if (memory->kind == PW_NIC_CUDA) return flow.staged.store(memory, to, bytes);

@@ -1,4 +1,4 @@
-// How things fail inside the card: set-up throws, operations return a status. At the C boundary both become a
+// How things fail inside the NIC: set-up throws, operations return a status. At the C boundary both become a
 // status and a line for people.
 #pragma once
 

@@ -29,25 +29,24 @@ double number_or(const Reader& reader, std::string_view key, double least, doubl
 
 bool flag_or(const Reader& reader, std::string_view key, bool otherwise) {
   const auto found = reader.find(key);
-  if (!found) return otherwise;
-  if (!found->value().is_boolean()) found->refuse("must be true or false");
-  return found->value().get<bool>();
+  return found ? found->flag() : otherwise;
 }
 
-uint32_t promises_or(const Reader& reader, std::string_view key, uint32_t otherwise) {
+uint32_t guarantees_or(const Reader& reader, std::string_view key, uint32_t otherwise) {
   const auto found = reader.find(key);
   if (!found) return otherwise;
-  uint32_t promises = 0;
+  uint32_t guarantees = 0;
   for (size_t i = 0; i < found->items(0, 2); ++i) {
     const std::string word = found->item(i).text();
     if (word == "puts_in_order")
-      promises |= PW_NIC_PUTS_IN_ORDER;
+      guarantees |= PW_NIC_PUTS_IN_ORDER;
     else if (word == "gets_behind_puts")
-      promises |= PW_NIC_GETS_BEHIND_PUTS;
+      guarantees |= PW_NIC_GETS_BEHIND_PUTS;
     else
-      found->item(i).refuse(format("'{}' is no promise; there are puts_in_order and gets_behind_puts", word));
+      found->item(i).refuse(
+          format("'{}' is no ordering guarantee; there are puts_in_order and gets_behind_puts", word));
   }
-  return promises;
+  return guarantees;
 }
 
 void read_extents(const Reader& reader, TorusFile& torus) {
@@ -96,10 +95,9 @@ NodeAddress read_address(const Reader& reader, uint32_t contexts) {
 void read_nodes(const Reader& reader, TorusFile& torus) {
   const auto nodes = reader.find("nodes");
   if (!nodes) return;
-  nodes->object();
   torus.nodes.resize(torus.node_count());
   std::vector<bool> there(torus.node_count());
-  for (const auto& [key, value] : nodes->value().items()) {
+  for (const std::string& key : nodes->keys()) {
     uint32_t node = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), node);
     if (error != std::errc() || end != key.data() + key.size() || node >= torus.node_count())
@@ -141,7 +139,7 @@ void read_dead(const Reader& reader, TorusFile& torus) {
   if (!dead) return;
   for (size_t i = 0; i < dead->items(0, kMostEndpoints); ++i) {
     const Reader one = dead->item(i);
-    if (one.value().is_object()) {
+    if (one.is_object()) {
       one.only({"node", "after_ms"});
       const double after = one.at("after_ms").number(0, 1e9);
       torus.dead.push_back({node_number(one.at("node"), torus), static_cast<uint64_t>(after * 1e6)});
@@ -176,8 +174,8 @@ uint32_t TorusFile::node_count() const {
 
 TorusFile parse_torus(std::string_view text, const std::string& name) {
   const auto json = route::parse_json(text, name, kRemedy);
-  const Reader reader(json, name, kRemedy);
-  reader.only({"extents", "contexts", "hop_ns", "latency_ns", "gap_ns", "gbit_per_s", "timed", "promises",
+  const Reader reader(*json, name, kRemedy);
+  reader.only({"extents", "contexts", "hop_ns", "latency_ns", "gap_ns", "gbit_per_s", "timed", "guarantees",
                "stated", "nodes", "cut", "dead", "faults"});
   TorusFile torus;
   read_extents(reader, torus);
@@ -186,8 +184,8 @@ TorusFile parse_torus(std::string_view text, const std::string& name) {
   torus.gap_ns = number_or(reader, "gap_ns", 0, 1e9, torus.gap_ns);
   torus.gbit_per_s = number_or(reader, "gbit_per_s", 1e-3, 1e6, torus.gbit_per_s);
   torus.timed = flag_or(reader, "timed", false);
-  torus.promises = promises_or(reader, "promises", torus.promises);
-  torus.stated = promises_or(reader, "stated", torus.promises);
+  torus.guarantees = guarantees_or(reader, "guarantees", torus.guarantees);
+  torus.stated = guarantees_or(reader, "stated", torus.guarantees);
   read_nodes(reader, torus);
   read_cut(reader, torus);
   read_dead(reader, torus);

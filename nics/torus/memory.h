@@ -48,7 +48,7 @@ struct Memory {
 /// Describes `span` as slot `slot` of endpoint `number`. Throws Failure.
 std::shared_ptr<Memory> make_memory(const pw_nic_span& span, uint32_t slot, uint32_t generation);
 void write_key(const Memory& memory, uint32_t number, pw_nic_key& key);
-/// False when it is no key of this card.
+/// False when it is no key of this NIC.
 bool read_key(const pw_nic_key& bytes, Key& key);
 
 /// Memory of a peer as this process reaches it.
@@ -67,7 +67,7 @@ class Reach {
     return bytes <= key_.bytes && offset <= key_.bytes - bytes;
   }
 
-  /// Moves the bytes by this processor. `touching` says to the owner that it must wait with its
+  /// Moves the bytes by this CPU. `touching` says to the owner that it must wait with its
   /// deregistration.
   pw_nic_status put(uint64_t offset, const void* data, uint64_t bytes, std::atomic<uint64_t>& touching) const;
   pw_nic_status get(uint64_t offset, void* data, uint64_t bytes, std::atomic<uint64_t>& touching) const;

@@ -1,4 +1,4 @@
-// The card's options, the text after '?' in PEERWAY_NIC: a torus file, or `file=...,node=...,counters=...`.
+// The NIC's options, the text after '?' in PEERWAY_NIC: a torus file, or `file=...,node=...,counters=...`.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 //   a get never comes before an earlier get;
 //   a put comes before an earlier put only without PW_NIC_PUTS_IN_ORDER;
 //   a get comes before an earlier put only without PW_NIC_GETS_BEHIND_PUTS;
-//   a put may come before a get that waits for a held one: of that, nothing is promised.
+//   a put may come before a get that waits for a held one: of that, nothing is guaranteed.
 #pragma once
 
 #include <algorithm>
@@ -17,12 +17,12 @@ namespace pw::torus {
 
 class Order {
  public:
-  explicit Order(uint32_t promises) : promises_(promises) {}
+  explicit Order(uint32_t guarantees) : guarantees_(guarantees) {}
 
   uint64_t put(uint64_t arrival, uint64_t held) {
     line_ = std::max(line_, arrival);
     uint64_t due = line_ + held;
-    if ((promises_ & PW_NIC_PUTS_IN_ORDER) != 0) due = std::max(due, last_put_);
+    if ((guarantees_ & PW_NIC_PUTS_IN_ORDER) != 0) due = std::max(due, last_put_);
     last_put_ = std::max(last_put_, due);
     return due;
   }
@@ -30,13 +30,13 @@ class Order {
   uint64_t get(uint64_t arrival) {
     line_ = std::max(line_, arrival);
     uint64_t due = std::max(line_, last_get_);
-    if ((promises_ & PW_NIC_GETS_BEHIND_PUTS) != 0) due = std::max(due, last_put_);
+    if ((guarantees_ & PW_NIC_GETS_BEHIND_PUTS) != 0) due = std::max(due, last_put_);
     last_get_ = due;
     return due;
   }
 
  private:
-  uint32_t promises_;
+  uint32_t guarantees_;
   uint64_t line_ = 0;  ///< what is not held back moves as in a pipe
   uint64_t last_put_ = 0, last_get_ = 0;
 };

@@ -32,7 +32,7 @@ struct Place {
 static_assert(sizeof(Place) <= PW_NIC_ADDRESS_BYTES);
 
 struct Peer {
-  Peer(const Place& p, uint32_t promises) : place(p), order(promises) {}
+  Peer(const Place& p, uint32_t guarantees) : place(p), order(guarantees) {}
 
   Place place;
   uint32_t node = 0;

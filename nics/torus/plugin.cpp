@@ -156,7 +156,7 @@ constexpr pw_nic_ops kTorusOps{
     .put = torus_put,
     .get = torus_get,
     .progress = torus_progress,
-    .put_strided = nullptr,  // the card has only put and get
+    .put_strided = nullptr,  // the NIC has only put and get
     .put_with_word = nullptr,
     .fetch_add = nullptr,
     .event = nullptr,
