@@ -6,6 +6,7 @@
         right = ctx.import_key(keys[(ctx.rank + 1) % ctx.size])
         ctx.put(right[0:4096], region[4096:8192])
         ctx.flush()
+        ctx.team.barrier()                                 # nobody closes what a neighbour still uses
 
 The names below are loaded when they are first used, so that tools that only read records need no library.
 """
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from peerway.halo import Halo
     from peerway.memory import Region, Remote, Signal
     from peerway.plan import Fifo, Plan, PlanBuilder, Stream
+    from peerway.request import Request, wait_all, wait_any
     from peerway.team import Team
     from peerway.views import Span, View
 
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "ANY_RANK": "peerway.context", "Context": "peerway.context", "Team": "peerway.team",
     "Region": "peerway.memory", "Remote": "peerway.memory", "Signal": "peerway.memory",
+    "Request": "peerway.request", "wait_all": "peerway.request", "wait_any": "peerway.request",
     "Fifo": "peerway.plan", "Halo": "peerway.halo", "Plan": "peerway.plan", "PlanBuilder": "peerway.plan",
     "Span": "peerway.views", "Stream": "peerway.plan", "View": "peerway.views",
 }  # fmt: skip
@@ -58,8 +61,9 @@ _LAZY = {
 __all__ = [
     "ANY_RANK", "BadConfig", "BadKey", "BadTable", "Closed", "Context", "Denied", "DeviceFailure", "Error",
     "Fifo", "ForeignKey", "Halo", "Internal", "Interrupted", "InvalidArgument", "NoMemory", "OutOfRange",
-    "PeerLost", "Plan", "PlanBuilder", "Region", "Remote", "Signal", "Span", "StaleKey", "Stream",
-    "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported", "View", "__version__",
+    "PeerLost", "Plan", "PlanBuilder", "Region", "Remote", "Request", "Signal", "Span", "StaleKey", "Stream",
+    "SystemFailure", "Team", "Timeout", "Unavailable", "Unsupported", "View", "__version__", "wait_all",
+    "wait_any",
 ]  # fmt: skip
 
 packages.announce()

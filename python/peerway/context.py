@@ -14,17 +14,20 @@ from peerway.given import number, of_kind, seconds, shown
 from peerway.memory import Region, Remote, Signal
 from peerway.operands import Far, Near, Registered, far_side, near_side, signal_of
 from peerway.plan import Fifo, Plan, PlanBuilder, Stream
+from peerway.request import Request
 from peerway.team import Closing, Team
 from peerway.views import blocks_of
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from peerway.halo import Halo, Sides
     from peerway.paths import PathInfo
 
 ANY_RANK = _core.ANY_RANK
-POLICIES = ("performance", "economy")
+POLICIES = ("busy-poll", "blocking")
 
-Child = TypeVar("Child", Region, Remote, Signal, Stream, PlanBuilder, Plan, Fifo, "Halo")
+Child = TypeVar("Child", Region, Remote, Request, Signal, Stream, PlanBuilder, Plan, Fifo, "Halo")
 
 
 _open: weakref.WeakSet[Context] = weakref.WeakSet()
@@ -57,9 +60,9 @@ class Context(Closing):
             if self._owns_team:
                 self.team.close()
             raise
-        self._children: weakref.WeakSet[Region | Remote | Signal | Stream | PlanBuilder | Plan | Fifo] = (
-            weakref.WeakSet()
-        )
+        self._children: weakref.WeakSet[
+            Region | Remote | Request | Signal | Stream | PlanBuilder | Plan | Fifo
+        ] = weakref.WeakSet()
         self._registered = Registered()
         _open.add(self)
 
@@ -75,10 +78,10 @@ class Context(Closing):
 
     @property
     def wait_policy(self) -> str:
-        """How the host waits: "performance", looking again and again, or "economy", sleeping until woken.
+        """How the host waits: "busy-poll" polls, "blocking" sleeps until it is woken.
         Setting it counts for the waits that begin afterwards, in place of the setting `wait`.
         """
-        return POLICIES[int(self._core.economy)]
+        return POLICIES[int(self._core.blocking)]
 
     @wait_policy.setter
     def wait_policy(self, policy: str) -> None:
@@ -86,7 +89,7 @@ class Context(Closing):
             raise InvalidArgument(
                 f"peerway: {policy!r} is no wait policy; there are {' and '.join(POLICIES)}"
             )
-        self._core.economy = policy == "economy"
+        self._core.blocking = policy == "blocking"
 
     def allocate(self, device: str, bytes: int) -> Region:
         """New memory on "host", "cuda" (the GPU bound to this rank) or "cuda:1" that peers can map from the
@@ -116,10 +119,11 @@ class Context(Closing):
         where = number("register_memory: `address`", address)
         return self._known(Region(self._core.register(where, number("register_memory: `bytes`", bytes))))
 
-    def import_key(self, key: bytes) -> Remote:
-        """Another rank's region or signal. Raises BadKey, StaleKey or ForeignKey."""
-        advice = "give the bytes that region.key() or signal.key() gave at its owner."
-        return self._keep(Remote(self._core.import_key(of_kind("import_key: `key`", key, bytes, advice))))
+    def import_key(self, key: Buffer) -> Remote:
+        """Another rank's region or signal, by its key alone: bytes, or a buffer of bytes such as a NumPy
+        array that a gather filled. Raises BadKey, StaleKey or ForeignKey.
+        """
+        return self._keep(Remote(self._core.import_key(_bytes_of(key))))
 
     def signal(self, sender: int = ANY_RANK, device: str = "host") -> Signal:
         """A new signal; `sender` is the one rank that will raise it, or ANY_RANK.
@@ -177,6 +181,38 @@ class Context(Closing):
         near_block, far_block = blocks_of(near, far)
         self._core.get(near.of._core, near_block, far.of._core, far_block)
 
+    def start_put(self, to: Far, source: Near, signal: Remote | None = None, by: int = 1) -> Request:
+        """As put, and returns what stands for it and for the raise: to be tested, waited for or awaited. It
+        may be complete only after what was started before it on the same paths.
+        """
+        far = far_side("start_put", "to", to)
+        near = near_side(self._registered, "start_put", "source", source, written=False)
+        raised = None if signal is None else signal_of("start_put", signal)._core
+        far_block, near_block = blocks_of(far, near)
+        count = number("start_put: `by`", by)
+        core = self._core.start_put(far.of._core, far_block, near.of._core, near_block, raised, count)
+        return self._keep(Request(core, (far.of, near.of, source)))
+
+    def start_get(self, to: Near, source: Far) -> Request:
+        """As get, and returns what stands for it."""
+        near = near_side(self._registered, "start_get", "to", to, written=True)
+        far = far_side("start_get", "source", source)
+        near_block, far_block = blocks_of(near, far)
+        core = self._core.start_get(near.of._core, near_block, far.of._core, far_block)
+        return self._keep(Request(core, (far.of, near.of, to)))
+
+    def start_raise(self, signal: Remote, by: int = 1) -> Request:
+        """As raise_signal, and returns what stands for it."""
+        raised = signal_of("start_raise", signal)
+        core = self._core.start_raise(raised._core, number("start_raise: `by`", by))
+        return self._keep(Request(core, raised))
+
+    def start_flush(self, rank: int = ANY_RANK) -> Request:
+        """For all that was started towards `rank` so far: a flush that does not wait."""
+        return self._keep(
+            Request(self._core.start_flush(number("start_flush: `rank`", rank, -(2**31), 2**31 - 1)))
+        )
+
     def raise_signal(self, signal: Remote, by: int = 1) -> None:
         """Raises another rank's signal by at least 1."""
         raised = signal_of("raise_signal", signal)
@@ -198,22 +234,22 @@ class Context(Closing):
 
     def fifo(
         self,
-        regions: Sequence[Region],
         remotes: Sequence[Remote],
+        regions: Sequence[Region],
         device: str = "cuda",
         entries: int = 256,
     ) -> Fifo:
-        """Puts that kernels of `device` post and the proxy does: from `regions` to `remotes`, regions
-        of others and signals to raise behind the data, named by their places in these lists. `entries`, a
-        power of two, may be under way at once.
+        """Puts that kernels of `device` post and the proxy does: to `remotes`, regions of others and signals
+        to raise behind the data, from `regions`, named by their places in these lists. `entries`, a power of
+        two, may be under way at once.
         """
         near = [of_kind("fifo: a region", one, Region, "give regions of this rank.") for one in regions]
         far = [of_kind("fifo: a remote", one, Remote, "give what ctx.import_key made.") for one in remotes]
         core = _core.make_fifo(
             self._core,
-            *split_device(device),
-            [region._core for region in near],
             [remote._core for remote in far],
+            [region._core for region in near],
+            *split_device(device),
             number("fifo: `entries`", entries, 2, 65536),
         )
         return self._keep(Fifo(core, device, [region._memory for region in near]))
@@ -266,6 +302,18 @@ class Context(Closing):
         return self._keep(region)
 
 
+def _bytes_of(key: object) -> bytes:
+    try:
+        return bytes(memoryview(key).cast("B"))  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidArgument(
+            f"peerway: import_key: `key` is {shown(key)}; give the bytes that region.key() or signal.key() "
+            "gave at its owner."
+        ) from None
+
+
 def _closing_order(child: object) -> int:
-    """Streams use plans, and plans and FIFOs regions, remotes and signals."""
-    return 0 if isinstance(child, Stream) else 1 if isinstance(child, PlanBuilder | Plan | Fifo) else 2
+    """Streams use plans, and plans, FIFOs and requests regions, remotes and signals."""
+    return (
+        0 if isinstance(child, Stream | Request) else 1 if isinstance(child, PlanBuilder | Plan | Fifo) else 2
+    )

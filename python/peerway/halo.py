@@ -104,8 +104,8 @@ def make_halo(
         extents, device = _agree(context, places, parts, refusal)
         core = _core.make_halo(
             context._core,
-            places,
             [_described(part, extent) for part, extent in zip(parts, extents, strict=True)],
+            places,
             bool(corners),
         )
     except BaseException:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
 
@@ -27,12 +27,16 @@ class Addressed:
     def __len__(self) -> int:
         return self.bytes
 
-    def __getitem__(self, part: slice) -> Span[Self]:
-        """`region[a:b]`: bytes a to b, one contiguous range. Elements: `view`; strides: `block`."""
+    def __getitem__(self, part: slice | tuple[SupportsIndex, SupportsIndex]) -> Span[Self]:
+        """`region[a:b]`: bytes a to b, one contiguous range; `region[a, n]`: n bytes from a on. Elements:
+        `view`; strides: `block`.
+        """
+        if isinstance(part, tuple):
+            return self._from_offset(part)
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise InvalidArgument(
                 f"peerway: [{part}] is no contiguous range of bytes; use [first:end] for bytes, "
-                "view(dtype)[...] for elements, or block() for strides."
+                "[first, bytes] for a length, view(dtype)[...] for elements, or block() for strides."
             )
         try:
             first = 0 if part.start is None else index(part.start)
@@ -46,6 +50,15 @@ class Addressed:
                 f"peerway: [{first}:{end}] is no contiguous range of bytes; 0 <= first <= end is needed."
             )
         return Span(self, _core.Block((), (), end - first, first))
+
+    def _from_offset(self, part: tuple[object, ...]) -> Span[Self]:
+        if len(part) != 2 or any(isinstance(one, slice) for one in part):
+            raise InvalidArgument(
+                f"peerway: {list(part)} names no bytes; [first, bytes] does, as [first:end]. Elements are "
+                "view(dtype)[...]."
+            )
+        first = number("the first byte of a range", part[0])
+        return Span(self, _core.Block((), (), number("the bytes of a range", part[1]), first))
 
     def __iter__(self) -> None:
         raise TypeError(
@@ -181,15 +194,15 @@ class Remote(Addressed):
         """The pw_remote_handle with which kernels of a GPU put here (peerway/device.cuh), as bytes."""
         return self._core.handle(*split_device(device))
 
-    def raises(self, device: str = "cuda") -> builtins.bytes:
+    def raise_handle(self, device: str = "cuda") -> builtins.bytes:
         """The pw_raise_handle with which kernels of a GPU raise this signal, as bytes: they alone, until
-        release_raises() or close().
+        release_raise_handle() or close().
         """
-        return self._core.raises(*split_device(device))
+        return self._core.raise_handle(*split_device(device))
 
-    def release_raises(self) -> None:
+    def release_raise_handle(self) -> None:
         """Ends that, once no kernel runs that has the handle."""
-        self._core.release_raises()
+        self._core.release_raise_handle()
 
     def close(self) -> None:
         """Lets go of the mapping, once no plan or FIFO uses it. Closing twice does nothing."""

@@ -8,6 +8,7 @@ order of a stream.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +18,7 @@ from peerway.given import device as split_device
 from peerway.given import number, of_kind, seconds, shown
 from peerway.memory import Region, Remote, Signal
 from peerway.operands import Far, Near, far_side, near_side, signal_of
+from peerway.request import Request
 from peerway.views import Span, View, block_of, blocks_of
 
 if TYPE_CHECKING:
@@ -70,15 +72,19 @@ class Plan:
         self._core = core
         self._device = device
         self._keep = keep  # what the operations use
+        self._requests: weakref.WeakSet[Request] = weakref.WeakSet()
 
-    def start(self, stream: object = None) -> None:
+    def start(self, stream: object = None) -> Request | None:
         """From the host, or in the order of a stream. From the host, a start while an earlier one is not
-        finished is refused.
+        finished is refused; and it returns a request that stands for the finish: it is finished by finish()
+        or by waiting for the request.
         """
         if stream is None:
-            self._core.start()
-        else:
-            self._core.start_on(stream_handle(stream, self._device))
+            request = Request(self._core.start_request(), self)
+            self._requests.add(request)
+            return request
+        self._core.start_on(stream_handle(stream, self._device))
+        return None
 
     def finish(self, stream: object = None, timeout: float | None = None) -> None:
         """Waits until what was started has arrived, or lets a stream wait for it. `timeout`, in seconds, is
@@ -134,7 +140,9 @@ class Plan:
         return self._core.lane(False, *_lane("receive_lane", rank, tag))
 
     def close(self) -> None:
-        """Ends the plan, which must not be under way. Closing twice does nothing."""
+        """Ends the plan, which must not be under way, and its requests. Closing twice does nothing."""
+        for request in list(self._requests):
+            request.close()
         self._core.close()
         self._keep = None
 

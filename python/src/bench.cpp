@@ -53,9 +53,9 @@ void bind_pair(nb::module_& module) {
       "__init__",
       [](Pair* self, Context& context, Region& source, Region& target, Remote& far_source, Remote& far_target,
          Signal& arrived, Remote& far_arrived, bool leads) {
-        new (self) Pair(Ends{context->handle(), source->handle(), target->handle(), far_source->handle(),
-                             far_target->handle(), arrived->handle(), far_arrived->handle(),
-                             far_target->rank(), leads});
+        new (self)
+            Pair(Ends{context->get(), source->get(), target->get(), far_source->get(), far_target->get(),
+                      arrived->get(), far_arrived->get(), far_target->rank(), leads});
       },
       nb::arg("context"), nb::arg("source"), nb::arg("target"), nb::arg("far_source"), nb::arg("far_target"),
       nb::arg("arrived"), nb::arg("far_arrived"), nb::arg("leads"), nb::keep_alive<1, 2>(),
@@ -107,16 +107,16 @@ void bind_bench(nb::module_& module) {
   module.def(
       "fill_random",
       [](Region& region, uint64_t bytes, uint64_t seed) {
-        pw::bench::fill_random(region->handle(), bytes, seed);
+        pw::bench::fill_random(region->get(), bytes, seed);
       },
       nb::arg("region"), nb::arg("bytes"), nb::arg("seed"), release);
   module.def(
-      "poison", [](Region& region, uint64_t bytes) { pw::bench::poison(region->handle(), bytes); },
+      "poison", [](Region& region, uint64_t bytes) { pw::bench::poison(region->get(), bytes); },
       nb::arg("region"), nb::arg("bytes"), release);
   module.def(
       "holds",
       [](Region& region, const pw_block& block, uint64_t seed) {
-        return pw::bench::holds(region->handle(), block, seed);
+        return pw::bench::holds(region->get(), block, seed);
       },
       nb::arg("region"), nb::arg("block"), nb::arg("seed"), release);
 }

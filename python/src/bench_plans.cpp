@@ -56,8 +56,8 @@ std::unique_ptr<KernelLoop> kernel_loop(Pair& pair, const std::string& test, con
 void look_on(Context& context, Region& region, const std::string& test) {
   const nb::gil_scoped_release release;
   Ends ends;
-  ends.context = context->handle();
-  ends.source = region->handle();
+  ends.context = context->get();
+  ends.source = region->get();
   ends.partner = -1;
   trip_of(test, ends, pw_block{});
 }
@@ -75,7 +75,7 @@ std::unique_ptr<PlanLoop> halo_loop(Context& context, Region& region, const std:
   grid.dims = static_cast<uint32_t>(ranks.size());
   std::copy(ranks.begin(), ranks.end(), grid.extent);
   pw_array array{};
-  array.region = region->handle();
+  array.region = region->get();
   array.element_bytes = element_bytes;
   array.dims = static_cast<uint32_t>(dims.size());
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -88,8 +88,8 @@ std::unique_ptr<PlanLoop> halo_loop(Context& context, Region& region, const std:
     dim.shadow[0] = dim.width[0] = below;
     dim.shadow[1] = dim.width[1] = above;
   }
-  return std::make_unique<PlanLoop>(context->handle(), pw_region_device(region->handle()),
-                                    pw::bench::halo_trip(context->handle(), grid, array, corners ? 1 : 0),
+  return std::make_unique<PlanLoop>(context->get(), pw_region_device(region->get()),
+                                    pw::bench::halo_trip(context->get(), grid, array, corners ? 1 : 0),
                                     pw::bench::start_of(start), batch, pw_timeout(seconds));
 }
 
@@ -118,7 +118,7 @@ void bind_bench_plans(nb::module_& module) {
           [](AsyncPingPong* self, Pair& pair, const pw_block& message, Region& buffer, uint64_t compute_bytes,
              const std::string& mode, uint64_t batch, Seconds seconds) {
             const nb::gil_scoped_release release;
-            new (self) AsyncPingPong(pair.ends(), message, buffer->handle(), compute_bytes,
+            new (self) AsyncPingPong(pair.ends(), message, buffer->get(), compute_bytes,
                                      pw::bench::mode_of(mode), batch, pw_timeout(seconds));
           },
           nb::arg("pair"), nb::arg("message"), nb::arg("buffer"), nb::arg("compute_bytes"), nb::arg("mode"),
@@ -131,14 +131,14 @@ void bind_bench_plans(nb::module_& module) {
       "store",
       [](Region& region, const Given& from) {
         if (from.size() > region->bytes()) throw std::invalid_argument("more bytes than the region has");
-        pw::bench::store(region->handle(), reinterpret_cast<const std::byte*>(from.data()), from.size());
+        pw::bench::store(region->get(), reinterpret_cast<const std::byte*>(from.data()), from.size());
       },
       nb::arg("region"), nb::arg("source"));
   module.def(
       "load",
       [](Region& region, const Room& to) {
         if (to.size() > region->bytes()) throw std::invalid_argument("more bytes than the region has");
-        pw::bench::load(region->handle(), reinterpret_cast<std::byte*>(to.data()), to.size());
+        pw::bench::load(region->get(), reinterpret_cast<std::byte*>(to.data()), to.size());
       },
       nb::arg("region"), nb::arg("to"));
 }

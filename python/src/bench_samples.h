@@ -1,4 +1,4 @@
-// Samples of the timed loops as Python gets them: a NumPy array of nanoseconds, and the processor's use.
+// Samples of the timed loops as Python gets them: a NumPy array of nanoseconds, and the CPU's use.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -14,7 +14,7 @@ namespace pwpy {
 
 using Array = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 
-/// (samples in ns, processor use in percent of the loop's wall time)
+/// (samples in ns, CPU use in percent of the loop's wall time)
 std::tuple<Array, double> to_python(pw::bench::Samples&& samples);
 
 /// Runs a loop with the interpreter's lock released.

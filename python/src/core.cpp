@@ -13,20 +13,24 @@
 #include <vector>
 
 #include "context/inspect.h"
+#include "device/kinds.h"
 #include "peerway/peerway.hpp"
 
 namespace pwpy {
 
 pw_device parse_device(const std::string& kind, int32_t index) {
-  if (kind == "host") return peerway::host;
-  if (kind == "cuda") return peerway::cuda(index);
+  std::string known;
+  const auto kinds = pw::device_kinds();
+  for (size_t number = 0; number < kinds.size(); ++number) {
+    const std::string name(kinds[number].name);
+    if (name == kind) return {static_cast<pw_device_kind>(number), number == PW_HOST ? 0 : index};
+    known += number == PW_HOST ? "'" + name + "'" : ", '" + name + "' and '" + name + ":N'";
+  }
   throw peerway::Error(peerway::Status::invalid_argument,
-                       "peerway: unknown device '" + kind + "'; there are 'host', 'cuda' and 'cuda:N'.");
+                       "peerway: unknown device '" + kind + "'; there are " + known + ".");
 }
 
-std::string device_name(pw_device device) {
-  return device.kind == PW_HOST ? std::string("host") : "cuda:" + std::to_string(device.index);
-}
+std::string device_name(pw_device device) { return pw::to_string({device.kind, device.index}); }
 
 namespace {
 
@@ -114,7 +118,7 @@ struct Memory {
 
 /// None for memory of the caller.
 nb::object memory_of(Region& region) {
-  auto held = pw::memory_of(region->handle());
+  auto held = pw::memory_of(region->get());
   return held == nullptr ? nb::none() : nb::cast(Memory(std::move(held)));
 }
 
@@ -135,17 +139,17 @@ void bind_memory(nb::module_& module) {
       .def(
           "handle",
           [](Remote& remote, const std::string& kind, int32_t index) {
-            return handle_bytes(remote->handle_on(parse_device(kind, index)));
+            return handle_bytes(remote->handle(parse_device(kind, index)));
           },
           nb::arg("kind"), nb::arg("index"))
       .def(
-          "raises",
+          "raise_handle",
           [](Remote& remote, const std::string& kind, int32_t index) {
-            return handle_bytes(remote->raises_on(parse_device(kind, index)));
+            return handle_bytes(remote->raise_handle(parse_device(kind, index)));
           },
           nb::arg("kind"), nb::arg("index"))
       .def(
-          "release_raises", [](Remote& remote) { remote->release_raises(); }, Release())
+          "release_raise_handle", [](Remote& remote) { remote->release_raise_handle(); }, Release())
       .def("close", &Remote::close, Release());
   nb::class_<Signal>(module, "Signal")
       .def_prop_ro("value", [](Signal& signal) { return signal->value(); })
@@ -154,7 +158,7 @@ void bind_memory(nb::module_& module) {
       .def(
           "handle",
           [](Signal& signal, const std::string& kind, int32_t index, Seconds seconds) {
-            return handle_bytes(signal->handle_on(parse_device(kind, index), timeout(seconds)));
+            return handle_bytes(signal->handle(parse_device(kind, index), timeout(seconds)));
           },
           nb::arg("kind"), nb::arg("index"), nb::arg("timeout") = nb::none())
       .def("check", [](Signal& signal) { released([&] { return signal->status(); }); })
@@ -186,6 +190,17 @@ void put(Context& context, Remote& to, const pw_block& to_block, Region& from, c
   });
 }
 
+Request start_put(Context& context, Remote& to, const pw_block& to_block, Region& from,
+                  const pw_block& from_block, Remote* signal, uint64_t by) {
+  const auto here = from.hold();
+  const auto there = to.hold();
+  if (signal == nullptr)
+    return {context->start_put(there->block(to_block), here->block(from_block)), "request"};
+  return {context->start_put(there->block(to_block), here->block(from_block),
+                             peerway::raise(*signal->hold(), by)),
+          "request"};
+}
+
 void bind_context(nb::module_& module) {
   nb::class_<Context>(module, "Context")
       .def(
@@ -200,10 +215,11 @@ void bind_context(nb::module_& module) {
       .def(
           "use", [](Context& context, const std::string& paths) { context->use(paths); }, nb::arg("paths"))
       .def_prop_rw(
-          "economy", [](Context& context) { return context->wait_policy() == peerway::WaitPolicy::economy; },
-          [](Context& context, bool economy) {
-            context->set_wait_policy(economy ? peerway::WaitPolicy::economy
-                                             : peerway::WaitPolicy::performance);
+          "blocking",
+          [](Context& context) { return context->wait_policy() == peerway::WaitPolicy::blocking; },
+          [](Context& context, bool blocking) {
+            context->set_wait_policy(blocking ? peerway::WaitPolicy::blocking
+                                              : peerway::WaitPolicy::busy_poll);
           })
       .def(
           "allocate",
@@ -226,7 +242,7 @@ void bind_context(nb::module_& module) {
       .def(
           "signal",
           [](Context& context, int sender, const std::string& kind, int32_t index) {
-            return Signal(context->signal_on(parse_device(kind, index), sender), "signal");
+            return Signal(context->signal(sender, parse_device(kind, index)), "signal");
           },
           nb::arg("sender"), nb::arg("kind") = "host", nb::arg("index") = -1, nb::keep_alive<0, 1>(),
           Release())
@@ -252,6 +268,27 @@ void bind_context(nb::module_& module) {
             });
           },
           nb::arg("signal"), nb::arg("by") = 1)
+      .def("start_put", &start_put, nb::arg("to"), nb::arg("to_block"), nb::arg("source"),
+           nb::arg("source_block"), nb::arg("signal").none() = nb::none(), nb::arg("by") = 1,
+           nb::keep_alive<0, 1>(), Release())
+      .def(
+          "start_get",
+          [](Context& context, Region& to, const pw_block& to_block, Remote& from,
+             const pw_block& from_block) {
+            return Request(context->start_get(to->block(to_block), from->block(from_block)), "request");
+          },
+          nb::arg("to"), nb::arg("to_block"), nb::arg("source"), nb::arg("source_block"),
+          nb::keep_alive<0, 1>(), Release())
+      .def(
+          "start_raise",
+          [](Context& context, Remote& signal, uint64_t by) {
+            return Request(context->start_raise(peerway::raise(*signal.hold(), by)), "request");
+          },
+          nb::arg("signal"), nb::arg("by") = 1, nb::keep_alive<0, 1>(), Release())
+      .def(
+          "start_flush",
+          [](Context& context, int rank) { return Request(context->start_flush(rank), "request"); },
+          nb::arg("rank") = PW_ANY_RANK, nb::keep_alive<0, 1>(), Release())
       .def(
           "flush",
           [](Context& context, int rank, Seconds seconds) {

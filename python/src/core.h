@@ -103,6 +103,7 @@ using Team = Closable<peerway::Team>;
 using Context = Closable<peerway::Context>;
 using Region = Closable<peerway::Region>;
 using Remote = Closable<peerway::Remote>;
+using Request = Closable<peerway::Request>;
 using Signal = Closable<peerway::Signal>;
 using Stream = Closable<peerway::Stream>;
 using PlanBuilder = Closable<peerway::PlanBuilder>;
@@ -148,6 +149,7 @@ void bind_bench(nb::module_& module);
 void bind_bench_plans(nb::module_& module);
 void bind_config(nb::module_& module);
 void bind_plan(nb::module_& module);
+void bind_requests(nb::module_& module);
 void bind_routes(nb::module_& module);
 void bind_nic(nb::module_& module);
 

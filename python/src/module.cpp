@@ -36,6 +36,7 @@ NB_MODULE(_core, module) {
       raise_python(pw_status_name(error.status()), error.what());
     }
   });
+  pwpy::bind_requests(module);
   pwpy::bind_core(module);
   pwpy::bind_plan(module);
   pwpy::bind_bench(module);

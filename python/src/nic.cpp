@@ -8,24 +8,24 @@
 
 #include "base/random.h"
 #include "core.h"
-#include "nic/card_spec.h"
 #include "nic/check/check.h"
 #include "nic/endpoint.h"
+#include "nic/nic_spec.h"
 
 namespace pwpy {
 
 namespace {
 
-struct NicCard {
+struct Nic {
   std::string file, options;
 };
 
 using Told = const std::function<void(const std::string&, nb::object)>&;
 
-// What a card says of itself, as far as it is got to; Error tells what came in between. The card is opened as
+// What a NIC says of itself, as far as it is got to; Error tells what came in between. The NIC is opened as
 // a job of its own.
-void probe_card(const std::string& text, const std::string& origin, uint64_t job, Told tell) {
-  const pw::nic::CardSpec spec = pw::nic::parse_card(text, origin);
+void probe_nic(const std::string& text, const std::string& origin, uint64_t job, Told tell) {
+  const pw::nic::NicSpec spec = pw::nic::parse_nic(text, origin);
   if (!spec.name.empty()) tell("name", nb::cast(spec.name));
   const std::string file = pw::nic::plugin_file(spec.plugin);
   tell("file", nb::cast(file));
@@ -35,7 +35,7 @@ void probe_card(const std::string& text, const std::string& origin, uint64_t job
   const pw::nic::Endpoint endpoint(plugin, pw::nic::Job{job, pw::random_bytes<PW_NIC_SECRET_BYTES>()},
                                    spec.options);
   const pw_nic_info& info = endpoint.info();
-  tell("promises", nb::cast(info.promises));
+  tell("guarantees", nb::cast(info.guarantees));
   tell("memory_kinds", nb::cast(info.memory_kinds));
   tell("largest", nb::cast(info.largest));
   tell("copied", nb::cast(info.copied));
@@ -43,9 +43,9 @@ void probe_card(const std::string& text, const std::string& origin, uint64_t job
   tell("endpoints", nb::cast(info.endpoints));
 }
 
-std::vector<std::string> card_texts(const std::string& text, const std::string& origin) {
+std::vector<std::string> nic_texts(const std::string& text, const std::string& origin) {
   std::vector<std::string> texts;
-  for (const pw::nic::CardSpec& spec : pw::nic::parse_cards(text, origin))
+  for (const pw::nic::NicSpec& spec : pw::nic::parse_nics(text, origin))
     texts.push_back((spec.name.empty() ? "" : spec.name + "=") + spec.plugin +
                     (spec.options.empty() ? "" : "?" + spec.options));
   return texts;
@@ -55,16 +55,16 @@ std::vector<std::string> card_texts(const std::string& text, const std::string& 
 
 void bind_nic(nb::module_& module) {
   using namespace pw::nic::check;
-  nb::class_<NicCard>(module, "NicCard").def_ro("file", &NicCard::file).def_ro("options", &NicCard::options);
+  nb::class_<Nic>(module, "Nic").def_ro("file", &Nic::file).def_ro("options", &Nic::options);
   module.def(
-      "nic_card",
+      "nic_spec",
       [](const std::string& text, const std::string& origin) {
-        const pw::nic::CardSpec spec = pw::nic::parse_card(text, origin);
-        return NicCard{std::filesystem::absolute(pw::nic::plugin_file(spec.plugin)).string(), spec.options};
+        const pw::nic::NicSpec spec = pw::nic::parse_nic(text, origin);
+        return Nic{std::filesystem::absolute(pw::nic::plugin_file(spec.plugin)).string(), spec.options};
       },
       nb::arg("text"), nb::arg("origin"));
-  module.def("nic_cards", &card_texts, nb::arg("text"), nb::arg("origin"));
-  module.def("nic_probe", &probe_card, nb::arg("text"), nb::arg("origin"), nb::arg("job"), nb::arg("tell"));
+  module.def("nic_specs", &nic_texts, nb::arg("text"), nb::arg("origin"));
+  module.def("nic_probe", &probe_nic, nb::arg("text"), nb::arg("origin"), nb::arg("job"), nb::arg("tell"));
   nb::enum_<Outcome>(module, "NicOutcome")
       .value("OK", Outcome::ok)
       .value("BROKEN", Outcome::broken)

@@ -36,7 +36,7 @@ nb::bytes bytes_of(const Handle& handle) {
 thread_local void* calling_stream = nullptr;
 
 void refuse_inside(const Stream& stream, const char* what) {
-  if (calling_stream != nullptr && stream->handle().queue == calling_stream)
+  if (calling_stream != nullptr && stream->get().queue == calling_stream)
     throw peerway::Error(peerway::Status::invalid_argument,
                          std::string("peerway: ") + what +
                              " of a stream from a call in that very stream would wait for itself; do it from "
@@ -50,7 +50,7 @@ void call_in(Stream& stream, nb::callable body) {
     delete last;
   });
   released([&] {
-    return stream->call([held, queue = stream->handle().queue] {
+    return stream->call([held, queue = stream->get().queue] {
       const nb::gil_scoped_acquire acquire;
       calling_stream = queue;
       try {
@@ -66,8 +66,7 @@ void call_in(Stream& stream, nb::callable body) {
 void bind_stream(nb::module_& module) {
   nb::class_<Stream>(module, "Stream")
       .def_prop_ro("device", [](Stream& stream) { return device_name(stream->device()); })
-      .def_prop_ro("queue",
-                   [](Stream& stream) { return reinterpret_cast<uintptr_t>(stream->handle().queue); })
+      .def_prop_ro("queue", [](Stream& stream) { return reinterpret_cast<uintptr_t>(stream->get().queue); })
       .def_prop_ro("closed", &Stream::closed)
       .def("call", &call_in, nb::arg("body"))
       .def(
@@ -159,6 +158,9 @@ void bind_prepared(nb::module_& module) {
       .def_prop_ro("closed", &Plan::closed)
       .def("start", [](Plan& plan) { released([&] { return plan->start(); }); })
       .def(
+          "start_request", [](Plan& plan) { return Request(plan->start_request(), "request"); },
+          nb::keep_alive<0, 1>(), Release())
+      .def(
           "finish",
           [](Plan& plan, Seconds seconds) {
             released([&, limit = timeout(seconds)] { return plan->finish(limit); });
@@ -205,8 +207,8 @@ void bind_fifo(nb::module_& module) {
       .def("close", &Fifo::close, Release());
 }
 
-Fifo make_fifo(Context& context, const std::string& kind, int32_t index, const std::vector<Region*>& regions,
-               const std::vector<Remote*>& remotes, uint32_t entries) {
+Fifo make_fifo(Context& context, const std::vector<Remote*>& remotes, const std::vector<Region*>& regions,
+               const std::string& kind, int32_t index, uint32_t entries) {
   std::vector<std::shared_ptr<peerway::Region>> near;
   std::vector<std::shared_ptr<peerway::Remote>> far;
   for (Region* region : regions) near.push_back(region->hold());
@@ -215,7 +217,7 @@ Fifo make_fifo(Context& context, const std::string& kind, int32_t index, const s
   std::vector<std::reference_wrapper<const peerway::Remote>> to;
   for (const auto& region : near) from.emplace_back(*region);
   for (const auto& remote : far) to.emplace_back(*remote);
-  return {context->fifo(parse_device(kind, index), from, to, entries), "FIFO"};
+  return {context->fifo(to, from, parse_device(kind, index), entries), "FIFO"};
 }
 
 /// extent, grid dimension, periodic, shadow below and above, width below and above, stride.
@@ -240,13 +242,13 @@ peerway::Array as_array(const Array& array, std::vector<std::shared_ptr<peerway:
   return {*held.back(), element_bytes, dims, offset};
 }
 
-Plan make_halo(Context& context, const std::vector<uint32_t>& grid, const std::vector<Array>& arrays,
+Plan make_halo(Context& context, const std::vector<Array>& arrays, const std::vector<uint32_t>& grid,
                bool corners) {
   std::vector<std::shared_ptr<peerway::Region>> held;
   std::vector<peerway::Array> list;
   for (const Array& array : arrays) list.push_back(as_array(array, held));
   const nb::gil_scoped_release release;  // it waits for the other ranks
-  return {context->halo(peerway::Grid(std::span(grid)), list, corners), "halo"};
+  return {context->halo(list, peerway::Grid(std::span(grid)), corners), "halo"};
 }
 
 }  // namespace
@@ -269,9 +271,9 @@ void bind_plan(nb::module_& module) {
         return PlanBuilder(context->plan(parse_device(kind, index)), "builder of a plan");
       },
       nb::arg("context"), nb::arg("kind"), nb::arg("index"), nb::keep_alive<0, 1>());
-  module.def("make_fifo", &make_fifo, nb::arg("context"), nb::arg("kind"), nb::arg("index"),
-             nb::arg("regions"), nb::arg("remotes"), nb::arg("entries"), nb::keep_alive<0, 1>());
-  module.def("make_halo", &make_halo, nb::arg("context"), nb::arg("grid"), nb::arg("arrays"),
+  module.def("make_fifo", &make_fifo, nb::arg("context"), nb::arg("remotes"), nb::arg("regions"),
+             nb::arg("kind"), nb::arg("index"), nb::arg("entries"), nb::keep_alive<0, 1>());
+  module.def("make_halo", &make_halo, nb::arg("context"), nb::arg("arrays"), nb::arg("grid"),
              nb::arg("corners"), nb::keep_alive<0, 1>());
   module.def(
       "grid_block",

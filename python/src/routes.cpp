@@ -16,6 +16,7 @@
 #include "context/machine.h"
 #include "core.h"
 #include "device/device.h"
+#include "plan/methods.h"
 #include "route/rules.h"
 #include "route/split.h"
 #include "route/table.h"
@@ -25,19 +26,22 @@ namespace {
 
 using Text = std::string;
 
-/// Paths answer both operations alike; `op` is checked all the same.
+/// Paths answer put and get alike; `op` is checked all the same.
 std::vector<std::tuple<Text, bool, Text, bool>> paths_for(Context& context, Remote& remote, Region& region,
                                                           const Text& op) {
-  static_cast<void>(pw::route::parse_op(op));
+  const bool sends = pw::route::parse_op(op) == pw::Op::send;
   std::vector<std::tuple<Text, bool, Text, bool>> found;
-  for (const auto& [name, offer] : pw::paths_for(context->handle(), remote->handle(), region->handle()))
+  const auto find = sends ? pw::methods_for : pw::paths_for;
+  for (const auto& [name, offer] : find(context->get(), remote->get(), region->get()))
     found.emplace_back(name, offer.available, offer.why_not, offer.suited);
   return found;
 }
 
 Text explain_for(Context& context, Remote& remote, Region& region, const Text& op, const Text& shape) {
-  return pw::explain_for(context->handle(), remote->handle(), region->handle(), pw::route::parse_op(op),
-                         pw::route::parse_shape_class(shape));
+  const pw::Op which = pw::route::parse_op(op);
+  const auto of_shape = pw::route::parse_shape_class(shape);
+  if (which == pw::Op::send) return pw::explain_send_for(context->get(), remote->get(), region->get());
+  return pw::explain_for(context->get(), remote->get(), region->get(), which, of_shape);
 }
 
 std::vector<std::pair<Text, Text>> devices() {
@@ -70,8 +74,8 @@ std::vector<pw::route::Point> to_points(const Points& given) {
   return points;
 }
 
-std::vector<pw::route::Lane> to_lanes(const std::vector<std::pair<Text, Points>>& given) {
-  std::vector<pw::route::Lane> lanes;
+std::vector<pw::route::SplitLane> to_lanes(const std::vector<std::pair<Text, Points>>& given) {
+  std::vector<pw::route::SplitLane> lanes;
   for (const auto& [path, points] : given) lanes.push_back({path, pw::route::CostLine(to_points(points))});
   return lanes;
 }
@@ -82,7 +86,7 @@ using Parts = std::vector<std::pair<Text, uint32_t>>;  // path, share of 256
 Parts propose_split(const std::vector<std::pair<Text, Points>>& lanes, uint64_t bytes) {
   Parts parts;
   if (const auto split = pw::route::propose(to_lanes(lanes), bytes)) {
-    for (const pw::route::Part& part : split->parts) parts.emplace_back(part.path, part.share);
+    for (const pw::route::SplitPart& part : split->parts) parts.emplace_back(part.path, part.share);
   }
   return parts;
 }
@@ -109,10 +113,11 @@ void bind_routes(nb::module_& module) {
              nb::arg("op"), nb::arg("shape"));
   module.def(
       "set_staging_chunk_bytes",
-      [](Context& context, uint64_t bytes) { pw::set_staging_chunk_bytes(context->handle(), bytes); },
+      [](Context& context, uint64_t bytes) { pw::set_staging_chunk_bytes(context->get(), bytes); },
       nb::arg("context"), nb::arg("bytes"));
   module.def("devices", &devices);
-  module.def("why_no_cuda", &pw::why_no_cuda);
+  module.def(
+      "why_none", [](const Text& kind) { return pw::why_none(parse_device(kind, 0).kind); }, nb::arg("kind"));
   module.def("machine", &pw::machine);
   module.def("default_table_file", &pw::default_table_file);
   module.def("default_rules_file", &pw::default_rules_file);
