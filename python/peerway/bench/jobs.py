@@ -65,7 +65,7 @@ def _path_jobs(
     found: dict[tuple[Any, ...], list[PathInfo]],
     limits_done: set[tuple[str, int, str]],
 ) -> Iterator[Job]:
-    op = "get" if case.kind.op == "get" else "put"
+    op = case.kind.routed_op
     key = (case.source, case.target, case.pairs, op)
     if key not in found:
         found[key] = _paths(case, op, links, reporter)
@@ -78,7 +78,14 @@ def _path_jobs(
         yield Job(case, limit, limit)
     for via, paths in _settings(plan, case, found[key], reporter):
         for chunk in plan.staging_chunks or [0]:
-            yield Job(case, via, paths, chunk)
+            yield Job(case, via, paths, chunk, plans=_sends(case))
+
+
+def _sends(case: Case) -> str:
+    """The way over plans that measures sends: on GPUs in the order of a stream, as programs start them."""
+    if not case.kind.by_methods:
+        return ""
+    return "sendrecv/stream" if case.source.startswith("cuda") else "sendrecv"
 
 
 def _plan_jobs(plan: Plan, case: Case, reporter: Reporter) -> Iterator[Job]:
@@ -138,6 +145,8 @@ def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter)
             yield ROUTE, ROUTE
     else:
         for setting in plan.settings:
+            if _is_of_others(setting, case):
+                continue
             if setting.label == setting.paths:
                 _check_known(setting.paths, infos)
             elif setting.label == setting.paths.replace(",", "+"):
@@ -155,6 +164,12 @@ def _settings(plan: Plan, case: Case, infos: list[PathInfo], reporter: Reporter)
                 reporter.say("refused", via=setting.label, test="", bytes=0, why=why)
 
 
+def _is_of_others(setting: Setting, case: Case) -> bool:
+    """Whether it names paths where methods of plans are measured, or the other way round."""
+    methods = setting.paths.startswith("plan")
+    return setting.paths != ROUTE and methods != case.kind.by_methods
+
+
 def _names(paths: str) -> list[str]:
     return [name for name in paths.split(",") if name]
 
@@ -164,7 +179,7 @@ def _usable(paths: str, available: list[str]) -> list[str]:
 
 
 def _check_known(want: str, infos: list[PathInfo]) -> None:
-    """Refuse a path that is none, and a card that this context does not have with what to set."""
+    """Refuse a path that is none, and a NIC that this context does not have with what to set."""
     if want != ROUTE and want not in PLAN_WAYS and not any(covers(want, info.name) for info in infos):
         if want.startswith("nic:"):
             _core.check_paths(want, [info.name for info in infos])

@@ -42,12 +42,24 @@ class Kind:
     @property
     def usual(self) -> bool:
         """Whether it is among the tests of a benchmark that names none."""
-        return self.by_paths
+        return self.by_paths and not self.by_methods
+
+    @property
+    def by_methods(self) -> bool:
+        """Whether its ways are not paths but the methods of plans (docs/concepts/plans.md), for one kind of
+        memory.
+        """
+        return self.op == SEND
+
+    @property
+    def routed_op(self) -> str:
+        """The operation whose routes are measured: a signal or a registration goes as a put does."""
+        return self.op if self.op in ("get", SEND) else "put"
 
     @property
     def tells_latency(self) -> bool:
         """Whether it is one of the tests whose result is a time: then waiting is a part of it, and what the
-        waits cost the processor is told beside it.
+        waits cost the CPU is told beside it.
         """
         return self.column == "p50_us"
 
@@ -63,13 +75,14 @@ class Kind:
 
 
 ROUTE = "route"  # the automatic choice
+SEND = "send"  # of a plan
 MEMCPY, FLAG = "memcpy", "flag"
 LIMITS = (MEMCPY, FLAG)  # what the hardware allows; no way to move data between ranks
 MBPS, RATE = "bandwidth_MBps", "messages_per_s"
 
 STARTS = ("plan", "plan/stream")  # from the host, in the order of a stream
 TWO_SIDED = ("sendrecv", "sendrecv/stream")  # the same, of sends and receives
-POLICIES = ("performance", "economy")
+POLICIES = ("busy-poll", "blocking")
 MODES = ("cpu", "transmit", "stream", "kernel")  # src/bench/async.h
 
 KINDS = {
@@ -112,6 +125,10 @@ KINDS = {
             "plan_latency", "put with signal, and wait, as two plans, there and back, halved", "put",
             "latency", ways=2, strided=False, by_paths=False, plans=STARTS + TWO_SIDED,
             gpu_plans=("plan/graph", "sendrecv/graph"),
+        ),
+        Kind(
+            "send_latency", "a send and its receive, as plans, by each method; there and back, halved", SEND,
+            "latency", ways=2, strided=False,
         ),
         Kind(
             "kernel_latency", "put with signal from inside a kernel, there and back, halved", "put",

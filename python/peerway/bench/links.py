@@ -19,7 +19,9 @@ from peerway.memory import Region, Remote, Signal
 from peerway.paths import PathInfo
 
 SMALLEST = 1 << 20  # bytes of a first allocation
-EXCHANGE_S = 120  # for an exchange among the ranks, while others may still be filling large buffers
+# For an exchange among the ranks, while one may still take samples: each operation has its own limit, and
+# a rank that has ended is noticed at once.
+EXCHANGE_S = 3600
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -148,7 +150,7 @@ class Links:
         """
         assert link.far_source is not None
         assert link.far_target is not None
-        op = "get" if case.kind.op == "get" else "put"
+        op = case.kind.routed_op
         if op == "get":
             remote, near = link.far_source, self._memory[case.target, "target"]
         else:

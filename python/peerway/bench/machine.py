@@ -1,4 +1,4 @@
-"""What a record says about where it was made: host, processor or GPU, driver, version, command."""
+"""What a record says about where it was made: host, CPU or GPU, driver, version, command."""
 
 from __future__ import annotations
 

@@ -138,6 +138,6 @@ def make_cases(
         else:
             forms = [shapes.contiguous(size) for size in sizes] if "contiguous" in labels else []
             forms += others if kind.strided else []
-        for source, target in memories if kind.by_paths else alike(memories):
+        for source, target in alike(memories) if kind.by_methods or not kind.by_paths else memories:
             cases += [Case(test, form, source, target, pairs_for(kind, ranks)) for form in forms]
     return cases

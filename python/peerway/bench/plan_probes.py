@@ -89,8 +89,8 @@ class PairProbe:
         return not self.takes_part or holds(self._links, self._case, block, self._link.partner, seed)
 
     def chosen(self) -> str:
-        """Plans may hold several operations: no one path."""
-        return ""
+        """Of a send its method; other plans may hold several operations, which have no one path."""
+        return self._links.chosen(self._case, self._link) if self._case.kind.by_methods else ""
 
     def close(self) -> None:
         """Frees the plans, before what they use is closed."""

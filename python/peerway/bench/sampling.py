@@ -18,7 +18,8 @@ from peerway.errors import Error
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FEWEST = 10
+FEWEST, FEWEST_SLOW = 10, 3
+SLOW_S = 20  # of samples: what takes longer gets fewer than FEWEST
 MOST_LATENCIES, MOST_WINDOWS = 20000, 1000
 FIRST_LOOK, SECOND_LOOK = (
     2,
@@ -111,12 +112,14 @@ class Sampler:
                 break
             look = SECOND_LOOK
         most = MOST_WINDOWS if case.kind.windowed else MOST_LATENCIES
-        return int(min(most, max(FEWEST, self.budget_s * 1e9 / max(least, 1.0))))
+        least_s = max(least, 1.0) * 1e-9
+        fewest = min(FEWEST, max(FEWEST_SLOW, SLOW_S / least_s))
+        return int(min(most, max(fewest, self.budget_s / least_s)))
 
     def _slowest(
         self, probe: Probe, samples: NDArray[np.float64], cpu: float
     ) -> tuple[NDArray[np.float64], tuple[float, ...]]:
-        """Of all that measure; the processor's use of all that take part, those that measure first."""
+        """Of all that measure; the CPU's use of all that take part, those that measure first."""
         mine = samples if probe.measures else samples[:0]
         part = struct.pack("?d", probe.takes_part, cpu) + mine.tobytes()
         parts = self._context.team.all_gather(part, EXCHANGE_S)

@@ -107,7 +107,7 @@ def title(block: Block, statistic: str | None = None) -> str:
     if block.test in KINDS and KINDS[block.test].ways == 1:
         words = {name: text.replace("one way", "whole operation") for name, text in words.items()}
     if block.test in KINDS and KINDS[block.test].policies:
-        words = {name: f"{text}, processor" for name, text in words.items()}
+        words = {name: f"{text}, CPU" for name, text in words.items()}
     kind = {"bandwidth_MBps": "bandwidth", "messages_per_s": "messages a second"} | words
     return f"{block.test}: {shape}, {block.source} to {block.target} ({kind.get(column, column)})"
 

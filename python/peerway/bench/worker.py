@@ -136,7 +136,7 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
     if outcome.batch:
         extra["batch"] = outcome.batch
     if kind.tells_latency and outcome.cpu_percents:
-        if context.wait_policy != "performance":
+        if context.wait_policy != "busy-poll":
             extra["wait"] = context.wait_policy
         extra["cpu_percents"] = [round(percent, 1) for percent in outcome.cpu_percents]
     if case.samples:
@@ -170,7 +170,7 @@ def _record(job: Job, plan: Plan, context: Context, outcome: Outcome) -> Record:
 
 
 def _hardware(known: dict[str, str], outcome: Outcome) -> dict[str, str]:
-    """The fields of the plan, with the GPU in place of the processor where one is involved."""
+    """The fields of the plan, with the GPU in place of the CPU where one is involved."""
     gpus = [name for name in (outcome.source, outcome.target) if name.startswith("cuda")]
     if not gpus:
         return known

@@ -56,8 +56,8 @@ def _peers(text: str) -> list[Asked]:
     "--paths",
     callback=parsed(names),
     metavar="LIST",
-    help="Paths, several with + between to choose among by the table, or route to choose among all; of tests "
-    "of plans: plan/stream, ..., or paths as well  [default: all there are]",
+    help="Paths; a+b: the table chooses between a and b; route: it chooses among all. For tests of plans "
+    "also plan/stream, ...  [default: all]",
 )
 @click.option(
     "--sizes",
@@ -158,12 +158,12 @@ def command(
     put_latency     put with signal, there and back, halved
     get_latency     get and flush: the whole operation
     put_bw get_bw   a window of transfers, then a flush
-    put_bibw        windows of puts both ways at once
+    put_bibw        windows of puts in both directions at once
     put_mbw_mr      windows of puts by all pairs of ranks: message rate
     signal_latency  a signal alone, there and back, halved
     pingpong        as put_latency, and the receiver reads the data
     cube            the faces of an N x N x N array of doubles
-    registration    registering memory that is registered already
+    registration    registering memory that is already registered
     exchange        a plan: put with signal and wait for the partner's
     plan_latency    put and wait as two plans, there and back, halved
     kernel_latency  put with signal from inside a kernel, halved
@@ -171,7 +171,7 @@ def command(
     async_pingpong  receive, compute, send, and who does it
 
     Without TEST: all down to registration. Data is random and checked. Limits of the hardware (one core's
-    memcpy, a bare flag) are measured beside. MB = 10^6 bytes.
+    memcpy, a bare flag) are measured, too. MB = 10^6 bytes.
     """
     from peerway.bench import machine, resume
     from peerway.bench.request import Request

@@ -35,6 +35,18 @@ class Hosts:
         found = assign(ranks, read_host(visible=visible))
         return [Place(gpu=place.gpu) for place in found] if bind == "none" else found
 
+    def pair(self) -> Hosts:
+        """Two hosts with a rank each, as tune has them; this host where none was asked for. Raises UsageError
+        for one or three.
+        """
+        names = list(dict.fromkeys(host.name for host in self.named))
+        if len(names) not in (0, 2):
+            raise click.UsageError(
+                f"tune measures between two hosts, and {len(names)} are given: {', '.join(names)}; "
+                "name two with --hosts"
+            )
+        return Hosts(tuple(hosts.Host(name, 1) for name in names), self.agent)
+
     def names(self) -> str:
         """All of them, as records name them."""
         return ",".join(dict.fromkeys(host.name for host in self.named))
@@ -62,7 +74,7 @@ def hosts_options(body: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
             "--launch-agent", "agent", default="", metavar="COMMAND",
-            help="What reaches a host, given it and a command line  [default: ssh; srun in Slurm]",
+            help="Command that runs a command line on a host, called like ssh  [default: ssh; srun in Slurm]",
         ),
         click.option(
             "--hostfile", type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -36,12 +36,12 @@ from peerway.terminal import say
     "--paths",
     callback=parsed(names),
     metavar="LIST",
-    help="The only paths to measure, as if there were no others  [default: all there are]",
+    help="The only paths to measure, as if there were no others  [default: all]",
 )
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write the table; - is standard output  [default: where every context looks for "
+    help="Where to write the table; - is standard output  [default: where every context finds "
     "this machine's]",
 )
 def command(
@@ -54,9 +54,9 @@ def command(
 ) -> None:
     """Measure every path per operation, shape, size and pair of memories, and write the route table.
 
-    Over --hosts, which must be two, what lies between hosts is measured; the rest of the table stays.
+    With two --hosts, only pairs of memories between them are measured; the rest of the table stays.
 
-    Contexts that start afterwards choose by it. `peerway explain` shows it.
+    Contexts that start afterwards use the table. `peerway explain` shows it.
     """
     from peerway import _core
     from peerway.bench import machine, progress
@@ -64,6 +64,7 @@ def command(
     from peerway.tune import merged
     from peerway.tune.run import RANKS, Tuner
 
+    hosts = hosts.pair()
     need_devices(name for pair in memories or () for name in pair)
     file = out or _default_file()
     ensure_replaceable(file)
@@ -129,8 +130,10 @@ def _before(file: Path, named: bool) -> dict[str, Any] | None:
         found = json.loads(_core.load_table(str(file)))
     except BadTable as error:
         if named:
+            problem = str(error).rpartition("; ")[0]  # less what else helps: to tune
             raise BadInput(
-                f"{error}; it would be replaced: remove it, or name another file with --out"
+                f"{problem}. tune replaces route tables only: name another file with --out, or remove "
+                "this one"
             ) from None
         say(f"the table before cannot be read and is replaced: {error}", err=True)
         return None

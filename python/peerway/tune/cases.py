@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from peerway.bench import shapes
-from peerway.bench.plan import Case
+from peerway.bench.kinds import KINDS
+from peerway.bench.plan import Case, alike
 from peerway.bench.shapes import Shape
 
-TESTS = ("put_latency", "get_latency")  # time to completion at the target
+TESTS = ("put_latency", "get_latency", "send_latency")  # time to completion at the target
 SIZES = tuple(shapes.parse_sizes("8:256M", factor=4))
 QUICK_SIZES = tuple(shapes.parse_sizes("8,512,4K,32K,256K,2M,16M"))
 BLOCKS = (8, 64, 512, 4096, 65536)  # bytes of a block: one in each of the router's classes of strided shapes
@@ -36,10 +37,15 @@ def all_shapes(quick: bool) -> list[Shape]:
 def make(
     memories: Sequence[tuple[str, str]], forms: Sequence[Shape], tests: Sequence[str] = TESTS
 ) -> list[Case]:
-    """Each shape of each operation between each pair of memories, by ranks 0 and 1."""
+    """Each shape of each operation between each pair of memories, by ranks 0 and 1.
+
+    Of sends, which are routed by their bytes alone: the contiguous ones between memories of one kind.
+    """
+    same = alike(memories)
     return [
         Case(test, form, source, target, ((0, 1),))
         for source, target in memories
         for test in tests
         for form in forms
+        if not KINDS[test].by_methods or ((source, target) in same and form.blocks == 1)
     ]

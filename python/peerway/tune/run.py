@@ -12,9 +12,11 @@ from typing import Any
 
 from peerway import _core
 from peerway.bench import machine, runner, shapes
+from peerway.bench.kinds import SEND
 from peerway.bench.plan import Case as Measured
 from peerway.bench.plan import Plan, Setting
 from peerway.bench.results import Results, Step
+from peerway.bench.session import SessionFailed
 from peerway.errors import Unavailable
 from peerway.tune import boundaries, cases, draft, splits
 from peerway.tune.draft import Case
@@ -57,13 +59,14 @@ class Tuner:
         self.results = Results()
 
     def run(self) -> str:
-        """The text of the new table. Raises SessionFailed when the ranks end early, Error for a defect of
-        the data.
+        """The text of the new table. Raises SessionFailed when the ranks end before the paths are measured,
+        Error for a defect of the data.
         """
         only = {setting.paths for setting in self._plan.settings}
         chunk = self._staging_chunk() if not only or STAGED in only else 0
         empty = draft.table({}, [], {}, {}, chunk)
         made = cases.make(self._memories, cases.all_shapes(self._quick))
+        made.sort(key=lambda case: case.shape.blocks > 1)  # a short time is for contiguous data first
         self._measure(
             replace(self._plan, cases=runner.fits_memory(made, RANKS, self.results)),
             self.results,
@@ -77,7 +80,11 @@ class Tuner:
         classes = self.results.pair_classes
         costs = draft.points_of(self.results.records, classes)
         whole = draft.table(costs, [], self.results.paths, classes, chunk)
-        large = [case for case in costs if case[1] == "contiguous" and len(costs[case]) > 1]
+        large = [
+            case
+            for case in costs
+            if case[0] != SEND and case[1] == "contiguous" and len(costs[case]) > 1  # a send has one method
+        ]
         scales = splits.QUICK_SCALES if self._quick else splits.SCALES
         found = splits.measured(costs, large, self._measure_split, empty, scales)
         self.results.note_unmeasured()
@@ -105,7 +112,9 @@ class Tuner:
                 made += self._contiguous(case, boundaries.sizes_between(by_path))
         fitting = runner.fits_memory(made, RANKS, self.results)
         if fitting:
-            self._measure(replace(self._plan, cases=fitting), self.results, table, BOUNDARIES_PART)
+            sizes = sorted({case.shape.bytes for case in fitting})
+            what = f"{fitting[0].test} around {size_text(sizes[0])} to {size_text(sizes[-1])}"
+            self._refine(what, replace(self._plan, cases=fitting), self.results, table, BOUNDARIES_PART)
 
     def _contiguous(self, case: Case, sizes: Sequence[int]) -> list[Measured]:
         """What to measure for a case of the table, at these sizes."""
@@ -120,9 +129,16 @@ class Tuner:
         results = Results()
         fitting = runner.fits_memory(made, RANKS, results)
         plan = replace(self._plan, cases=fitting, settings=[Setting("route", paths)])
-        self._measure(plan, results, table, SPLIT_PART)
+        self._refine(f"{case[0]}_latency split over {paths}", plan, results, table, SPLIT_PART)
         self.results.unmeasured += [f"split {case}" for case in results.unmeasured]
         return results
+
+    def _refine(self, what: str, plan: Plan, results: Results, table: dict[str, Any], part: float) -> None:
+        """Measures what makes a table better that there is without it: ranks that fail become a note."""
+        try:
+            self._measure(plan, results, table, part)
+        except SessionFailed as error:
+            self.results.note(f"{what} was not measured: {error}")
 
     def _measure(self, plan: Plan, results: Results, table: dict[str, Any], part: float) -> None:
         """Runs a plan under a table of its own, so that neither the user's table nor rules have a say, in a
