@@ -41,8 +41,8 @@ _FIELDS = (*IDENTITY, *SURROUNDINGS)
     "factors",
     multiple=True,
     metavar="NAME",
-    help="What was meant to change, and so does not tell groups apart; all else that changed is warned of. "
-    "A field, or a name in the extra of records, as kernel. Several are given one by one.",
+    help="An intended change, which does not separate groups; every other change gives a warning. "
+    "A field, or a name in the extra of records, such as kernel; may be repeated.",
 )
 @click.option(
     "--table",

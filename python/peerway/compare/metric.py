@@ -37,7 +37,7 @@ METRICS = {
         Metric("mean_us", "mean time", False, units.time_text),
         Metric("bandwidth_MBps", "bandwidth", True, units.bandwidth_text),
         Metric("messages_per_s", "message rate", True, units.rate_text),
-        Metric("cpu_percent", "processor use", False, lambda value: f"{value:.0f} %"),
+        Metric("cpu_percent", "CPU use", False, lambda value: f"{value:.0f} %"),
     )
 }
 

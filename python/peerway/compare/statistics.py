@@ -16,7 +16,6 @@ from math import comb, floor, sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import stats
 
 from peerway.compare.metric import Metric, metric_of
 from peerway.compare.runs import by_run
@@ -83,7 +82,7 @@ def compare_all(pairs: Iterable[Pair], asked: str | None = None) -> list[Compari
             sides.append((before, after))
     told = [i for i, c in enumerate(found) if c.low is not None]
     p = _p_values([sides[i] for i in told])
-    adjusted = stats.false_discovery_control(p) if told else p
+    adjusted = _together(p)
     for i, alone, together in zip(told, p, adjusted, strict=True):
         found[i] = replace(found[i], p=float(alone), p_adjusted=float(together))
     return found
@@ -116,7 +115,7 @@ def judged(
     for at, i in enumerate(told):
         if (alike := dependence[i]) is not None:
             p[at] = _p_of_dependent(*sides[i], alike)
-    adjusted = dict(zip(told, stats.false_discovery_control(p) if told else (), strict=True))
+    adjusted = dict(zip(told, _together(p), strict=True))
     return [
         (*numbers, p_of, _verdict(numbers[1], numbers[2], p_of))
         for i, numbers in enumerate(found)
@@ -176,23 +175,36 @@ def _p_values(sides: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[Any
     return found
 
 
+def _together(p: NDArray[Any]) -> NDArray[Any]:
+    """Corrected for there being so many of them."""
+    stats = _stats()  # without samples too: what is not installed is told the first time
+    return np.asarray(stats.false_discovery_control(p)) if p.size else p
+
+
+def _stats() -> Any:
+    """SciPy's, which take longer to load than all else of the verb: its --help does without them."""
+    from scipy import stats
+
+    return stats
+
+
 def _mann_whitney(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
     """Two-sided, of the last axis. Where p is counted out, ties make it larger, never smaller."""
     smaller = min(before.shape[-1], after.shape[-1])
     method: Literal["exact", "asymptotic"] = "exact" if smaller <= _EXACT else "asymptotic"
-    return np.asarray(stats.mannwhitneyu(before, after, axis=-1, method=method).pvalue)
+    return np.asarray(_stats().mannwhitneyu(before, after, axis=-1, method=method).pvalue)
 
 
 def _p_of_dependent(before: NDArray[Any], after: NDArray[Any], alike: Dependence) -> float:
     """Mann and Whitney's test, its statistic as wide as that of dependent samples, and as uncertain."""
     above = float((after[:, None] > before).sum() + (after[:, None] == before).sum() / 2)
     far = abs(above - before.size * after.size / 2) - 0.5
-    return min(1.0, 2 * float(stats.t.sf(far / _width(before.size, after.size, alike), alike.freedom)))
+    return min(1.0, 2 * float(_stats().t.sf(far / _width(before.size, after.size, alike), alike.freedom)))
 
 
 def _refused_of(n: int, m: int, alike: Dependence) -> int:
     """As _refused, by the test of dependent samples."""
-    far = float(stats.t.isf(_RISK / 2, alike.freedom)) * _width(n, m, alike)
+    far = float(_stats().t.isf(_RISK / 2, alike.freedom)) * _width(n, m, alike)
     return max(0, floor(n * m / 2 - 0.5 - far) + 1)
 
 

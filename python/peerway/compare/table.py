@@ -23,6 +23,7 @@ _STYLES = {"faster": "green", "slower": "red", "no difference": "dim", "unknown"
 _ONE_SIDED_SHOWN = 8
 _ROOMY = 96  # columns
 _RIGHT = ("runs", "before", "after", "p")  # these columns end at one place
+_TIMES = 10  # from here on a ratio is "×12", not a percentage
 _SPEEDUP = 4  # the place of the column with the verdict
 
 
@@ -143,7 +144,9 @@ def _side(c: Comparison, side: Side) -> str:
 def _speedup(c: Comparison) -> str:
     if c.speedup is None:
         return "no ratio"  # a median is 0
-    return "no difference" if c.verdict == "no difference" else f"{_signed(c.speedup)} %"
+    if c.verdict == "no difference":
+        return "no difference"
+    return _signed(c.speedup) + (" %" if c.speedup < _TIMES else "")
 
 
 def _interval(c: Comparison) -> str:
@@ -151,11 +154,15 @@ def _interval(c: Comparison) -> str:
 
 
 def _signed(ratio: float) -> str:
+    if ratio >= _TIMES:
+        return f"×{ratio:.0f}"
     percent = (ratio - 1) * 100
     return f"{percent:+.1f}" if abs(percent) < 10 else f"{percent:+.0f}"
 
 
 def _percent(share: float) -> str:
+    if share >= _TIMES:
+        return f"{share:.0f}×"
     return f"{share * 100:.1f}%" if 0 < share < 0.01 else f"{share * 100:.0f}%"
 
 

@@ -1,4 +1,6 @@
-"""Axes of the plots: logarithmic, with ticks that people read (64 KiB, 10 µs), and never more than fit."""
+"""Axes of the plots: with ticks that people read (64 KiB, 10 µs), and never more than fit. Those of
+curves are logarithmic, those of bars begin at 0.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _MOST_TICKS, _FEWEST_TICKS = 8, 3
-# The ticks of a decade, few to many. The last are enough for the narrowest axis: from 1 / 1.3 to 1.3.
-_STEPS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8), tuple(tenth / 10 for tenth in range(10, 100)))
+_STEPS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8))  # the ticks of a decade, few to many
 
 
 def size_axis(
@@ -32,9 +33,28 @@ def value_axis(values: Iterable[float], text: Callable[[float], str], title: str
     """An axis of measured numbers: a tick a decade, and as many more as it takes to read it."""
     low, high = _ends(values)
     low, high = low / 1.3, high * 1.3
-    ticks = next(ticks for steps in _STEPS if len(ticks := _ticks(low, high, steps)) >= _FEWEST_TICKS)
+    decades = (_ticks(low, high, steps) for steps in _STEPS)
+    ticks = next((ticks for ticks in decades if len(ticks) >= _FEWEST_TICKS), None) or _even(low, high)
     ticks = ticks[:: math.ceil(len(ticks) / _MOST_TICKS)]
     return _axis(title, low, high, ticks, [text(tick) for tick in ticks])
+
+
+def bar_axis(high: float, text: Callable[[float], str]) -> dict[str, Any]:
+    """A linear axis from 0 up to `high`."""
+    ticks = _even(0, high)
+    texts = [text(tick) if tick else "0" for tick in ticks]
+    ends = {"range": [0, high or 1], "tickangle": 0}
+    return {**ends, "tickmode": "array", "tickvals": ticks, "ticktext": texts}
+
+
+def _even(low: float, high: float) -> list[float]:
+    """The multiples of 1, 2 or 5 times a power of ten between two numbers: three to six of them."""
+    if high <= low:
+        return [low]
+    least = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(least))
+    step = next(step for factor in (1, 2, 5, 10) if (step := factor * power) >= least * (1 - 1e-9))
+    return [float(f"{n * step:.12g}") for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _ticks(low: float, high: float, steps: Iterable[float]) -> list[float]:

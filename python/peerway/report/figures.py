@@ -11,9 +11,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from peerway.cube import cube_face
-from peerway.report.axes import size_axis, tick_text, value_axis
+from peerway.report.axes import bar_axis, size_axis, tick_text, value_axis
 from peerway.report.spread import quartiles, spread_text
-from peerway.report.styles import curve
+from peerway.report.styles import curve, moves_data
 from peerway.units import bandwidth_text, size_text, time_text
 
 if TYPE_CHECKING:
@@ -39,14 +39,15 @@ def bandwidths(records: Sequence[Record], styles: Mapping[str, Style], spans: Se
     return _curves(records, styles, "bandwidth_MBps", spans)
 
 
-def bars(records: Sequence[Record], styles: Mapping[str, Style]) -> Plot:
-    """Median times of a single size, a bar with its value for each path and peer."""
+def bars(records: Sequence[Record], styles: Mapping[str, Style], field: str = "p50_us") -> Plot:
+    """Median times or bandwidths of a single size, a bar with its value for each path and peer."""
+    words = time_text if field == "p50_us" else bandwidth_text
     drawn = dict(reversed(list(_by_curve(records, styles).items())))
-    middles = {name: median(r.p50_us for r in rows) for name, rows in drawn.items()}
+    middles = {name: median(getattr(r, field) for r in rows) for name, rows in drawn.items()}
     data = [
         {
             "type": "bar", "orientation": "h", "x": [middles[name]], "y": [escape(name)],
-            "text": [time_text(middles[name]) + spread_text(rows, "p50_us")], "textposition": "outside",
+            "text": [words(middles[name]) + spread_text(rows, field)], "textposition": "outside",
             "cliponaxis": False, "customdata": [_hover(name, rows)],
             "hovertemplate": "%{customdata}<extra></extra>", "meta": {"curve": name},
             "marker": {"pattern": {"shape": "/" if styles[name].is_limit else "", "fillmode": "replace"}},
@@ -54,15 +55,10 @@ def bars(records: Sequence[Record], styles: Mapping[str, Style]) -> Plot:
         for name, rows in drawn.items()
     ]  # fmt: skip
     room = 1.5  # for the text of the longest
-    times = {
-        "range": [0, room * max(middles.values()) or 1],
-        "ticksuffix": " µs",
-        "nticks": 5,
-        "tickangle": 0,
-    }
+    values = bar_axis(room * max(middles.values()), lambda v: tick_text(words(v)))
     names = {"automargin": True, "type": "category"}
     height = 80 + 34 * len(drawn)
-    layout = {"xaxis": times, "yaxis": names, "height": height, "showlegend": False, "hovermode": "closest"}
+    layout = {"xaxis": values, "yaxis": names, "height": height, "showlegend": False, "hovermode": "closest"}
     return {"data": data, "layout": layout}
 
 
@@ -133,7 +129,7 @@ def _hover(name: str, rows: Sequence[Record]) -> str:
         median(getattr(r, field) for r in rows) for field in ("p50_us", "p99_us", "bandwidth_MBps")
     )
     text = f"<b>{escape(name)}</b> {time_text(p50)}{spread_text(rows, 'p50_us')} · p99 {time_text(p99)}"
-    text += f" · {bandwidth_text(rate)}" if rate else ""
+    text += f" · {bandwidth_text(rate)}" if rate and moves_data(rows[0]) else ""
     return text + (f" · n={len(rows)}" if len(rows) > 1 else "")
 
 

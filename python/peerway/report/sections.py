@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peerway.bench.kinds import KINDS
+from peerway.bench.kinds import KINDS, MBPS
 from peerway.cube import cube_face
 from peerway.report import figures
 from peerway.report.routes import Line, Span, in_words, spans_from_records, spans_from_table
@@ -69,8 +69,11 @@ def _sizes(
     first, title = rows[0], rows[0].shape
     sizes = sorted({r.bytes for r in rows})
     if len(sizes) == 1:
-        heading = f"{_time_heading(first.test)}, {size_text(sizes[0])}"
-        plots = [_plot(f"{name}-time", heading, where, first, figures.bars(rows, styles))]
+        kind = KINDS.get(first.test)
+        rate = kind is not None and kind.column == MBPS and any(r.bandwidth_MBps > 0 for r in rows)
+        heading = f"{_BANDWIDTH} (median)" if rate else _time_heading(first.test)
+        spec = figures.bars(rows, styles, MBPS if rate else "p50_us")
+        plots = [_plot(f"{name}-bars", f"{heading}, {size_text(sizes[0])}", where, first, spec)]
         return Section(name, first.test, title, where, "", plots)
     spans = spans_from_records(of_last_file(rows)) or spans_from_table(table, first, sizes)
     plots = [

@@ -109,6 +109,11 @@ def is_path(via: str) -> bool:
     return _PATH.fullmatch(via) is not None
 
 
+def moves_data(record: Record) -> bool:
+    """Whether its bytes go anywhere, so that it has a bandwidth; those that are registered do not."""
+    return record.op != "register"
+
+
 def is_peer(via: str) -> bool:
     """Whether it is a tool that people use today, in one of its variants (openmpi/rma)."""
     return via.split("/")[0] in PEERS and not is_path(via)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from peerway.cube import shape_class
 from peerway.report.spread import spread_text
-from peerway.report.styles import curve
+from peerway.report.styles import curve, moves_data
 from peerway.units import bandwidth_text, size_text, time_text
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _widest(rows: Sequence[Record]) -> tuple[float, int]:
     """The highest median bandwidth and the size that has it."""
     rates: dict[int, list[float]] = {}
     for r in rows:
-        rates.setdefault(r.bytes, []).append(r.bandwidth_MBps)
+        rates.setdefault(r.bytes, []).append(r.bandwidth_MBps if moves_data(r) else 0.0)
     return max((median(several), size) for size, several in rates.items())
 
 
