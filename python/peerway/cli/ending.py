@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from peerway.launch.ignored import told_to_ignore
+
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -23,7 +25,7 @@ class Ended(BaseException):
 def ended_by_signals() -> Iterator[None]:
     """While the block runs such a signal raises Ended, once: the end itself is not interrupted.
 
-    What this process was told to ignore (nohup) it ignores.
+    What this process was told to ignore (SIGHUP by nohup) it ignores.
     """
 
     def end(number: int, _: Any) -> NoReturn:
@@ -31,7 +33,7 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)
         raise Ended(number)
 
-    caught = [number for number in ENDING if signal.getsignal(number) != signal.SIG_IGN]
+    caught = [number for number in ENDING if not told_to_ignore(number)]
     before = {number: signal.signal(number, end) for number in caught}
     try:
         yield

@@ -1,4 +1,4 @@
-"""Unmodified MPI programs over a card's plugin: which MPI an mpirun belongs to, and what its ranks must find.
+"""Unmodified MPI programs over a NIC's plugin: which MPI an mpirun belongs to, and what its ranks must find.
 
 UCX, which both Open MPI and MPICH use, is given one more transport by a library that is preloaded into the
 ranks (docs/mpi-over-nics.md). Only the ranks get it: the launcher's own processes have no use for it.
@@ -17,6 +17,7 @@ from peerway import _core
 
 LIBRARY = "libpeerway_uct.so"
 SECRET = "PEERWAY_NIC_SECRET"
+BETWEEN_HOSTS = "PEERWAY_MPI_BETWEEN_HOSTS"  # OMPI_MCA_osc of ranks that are not all on one host
 
 
 class MpiError(Exception):
@@ -77,18 +78,18 @@ def transport_library() -> Path:
     raise MpiError(f"{LIBRARY} is not installed with this Peerway ({core / 'lib'}); build it anew")
 
 
-def card_for_ranks(nic: str) -> str:
-    """Name the card so that it is found from any folder. Raises MpiError and peerway.Error."""
-    card = _core.nic_card(nic, "--nic")
-    if not Path(card.file).is_file():
-        raise MpiError(f"--nic {nic}: there is no file {card.file}")
-    return f"{card.file}?{card.options}" if card.options else card.file
+def nic_for_ranks(nic: str) -> str:
+    """Name the NIC so that it is found from any folder. Raises MpiError and peerway.Error."""
+    named = _core.nic_spec(nic, "--nic")
+    if not Path(named.file).is_file():
+        raise MpiError(f"--nic {nic}: there is no file {named.file}")
+    return f"{named.file}?{named.options}" if named.options else named.file
 
 
 def rank_environment(launcher: Launcher, nic: str) -> dict[str, str]:
     """Give the variables of the ranks. Raises MpiError and peerway.Error."""
     variables = {
-        "PEERWAY_NIC": card_for_ranks(nic),
+        "PEERWAY_NIC": nic_for_ranks(nic),
         "PEERWAY_NIC_JOB": str(secrets.randbits(63)),
         "UCX_TLS": "peerway",
         "UCX_ADDRESS_VERSION": "v2",  # the older form has room for 63 bytes of address only
@@ -152,16 +153,20 @@ def _components(launcher: Launcher) -> str:
 def _windows(components: str) -> dict[str, str]:
     """Choose what is under windows.
 
-    Open MPI 4's osc/ucx gives wrong results (docs/mpi-over-nics.md says of what). Its osc/rdma is right,
-    with transports of Open MPI's own; osc/sm has the windows in shared memory. Its osc/pt2pt, made of
-    messages, takes those of one rank, and never ends an unlock of another rank over UCX. Open MPI 5, which
-    has no osc/pt2pt, is right with osc/ucx. A component that the user names stands; osc/ucx needs no
-    transport beside.
+    Open MPI's osc/ucx gives wrong results (docs/mpi-over-nics.md says of what). Its osc/rdma is right,
+    with transports of Open MPI's own; osc/sm has the windows in shared memory. Open MPI 4 has osc/pt2pt,
+    too: made of messages, it takes the windows of one rank. Between hosts Open MPI 4's osc/rdma cannot be
+    used, and osc/pt2pt waits for ever: only osc/ucx is left. A component that the user names stands;
+    osc/ucx needs no transport beside.
     """
+    old = "mca:osc:pt2pt:" in components
     named = dict(os.environ).get("OMPI_MCA_osc")
-    osc = named or ("rdma,sm,pt2pt" if "mca:osc:pt2pt:" in components else "ucx")
+    osc = named or ("rdma,sm,pt2pt" if old else "rdma,sm")
     own = "rdma" in osc.split(",")
-    return {"OMPI_MCA_osc": osc, "OMPI_MCA_btl": "self,vader,tcp" if own else "self"}
+    variables = {"OMPI_MCA_osc": osc, "OMPI_MCA_btl": "self,vader,tcp" if own else "self"}
+    if old and not named:
+        variables[BETWEEN_HOSTS] = "ucx,sm"
+    return variables
 
 
 def replace_process(words: list[str], environment: dict[str, str]) -> int:

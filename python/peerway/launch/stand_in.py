@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from peerway.launch import wire
+from peerway.launch.ignored import told_to_ignore
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 TRIES = 5  # of an agent that cannot connect: sshd refuses some of many at once
@@ -231,7 +232,7 @@ def main() -> NoReturn:
     for end in (reading, writing):
         end.setblocking(False)
     for number in PASSED_ON:
-        if signal.getsignal(number) != signal.SIG_IGN:
+        if not told_to_ignore(number):
             signal.signal(number, lambda *_: None)
     signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
     try:

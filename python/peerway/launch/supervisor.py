@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from peerway.launch import ranks
 from peerway.launch.guardian import Guardian
+from peerway.launch.ignored import told_to_ignore
 from peerway.launch.input import Input
 from peerway.launch.output import Output, names
 from peerway.launch.processes import descendants, reap_orphans
@@ -85,8 +86,7 @@ class Supervisor:
         reading, writing = socket.socketpair()
         for end in (reading, writing):
             end.setblocking(False)
-        # What the launcher was told to ignore (nohup), its ranks ignore as well.
-        caught = [number for number in PASSED_ON if signal.getsignal(number) != signal.SIG_IGN]
+        caught = [number for number in PASSED_ON if not told_to_ignore(number)]
         before = {number: signal.signal(number, lambda *_: None) for number in (*caught, signal.SIGCHLD)}
         waking = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
         self._selector.register(reading, selectors.EVENT_READ, lambda: self._signalled(reading.recv(4096)))
