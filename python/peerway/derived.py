@@ -73,7 +73,7 @@ def _gpus() -> Derived:
     from peerway import _core
 
     found = [f"{name} ({model})" for name, model in _core.devices() if name != "host"]
-    return Derived(", ".join(found) or "none", "the CUDA driver" if found else _core.why_no_cuda())
+    return Derived(", ".join(found) or "none", "the CUDA driver" if found else _core.why_none("cuda"))
 
 
 def _device() -> Derived:

@@ -114,7 +114,7 @@ class Driver:
 
 @dataclass(kw_only=True)
 class Nic:
-    """One network card: an RDMA device, an Ethernet interface, or both."""
+    """One NIC: an RDMA device, an Ethernet interface, or both."""
 
     name: str = ""  # "mlx5_0", or the interface's name where there is no RDMA device
     rdma: bool = False
@@ -143,10 +143,10 @@ class Library:
 
 @dataclass(kw_only=True)
 class NicPlugin:
-    """One entry of PEERWAY_NIC: a plugin of a network card, and the card that it opened."""
+    """One entry of PEERWAY_NIC: a plugin of a NIC, and the NIC that it opened."""
 
     asked: str = ""  # the entry
-    name: str = ""  # of the card; "" when neither the entry nor a plugin says it
+    name: str = ""  # of the NIC; "" when neither the entry nor a plugin says it
     file: str = ""
     abi: int | None = None  # the version of peerway/nic.h; None when it could not be loaded
     opened: bool = False
@@ -163,7 +163,7 @@ class NicPlugin:
 
 @dataclass(kw_only=True)
 class Network:
-    """Network cards and access to them."""
+    """NICs and access to them."""
 
     nics: list[Nic] = field(default_factory=list)
     verbs_nodes: list[str] = field(default_factory=list)
@@ -175,7 +175,7 @@ class Network:
 
 @dataclass(kw_only=True)
 class Mapping:
-    """GDRCopy: how the processor reaches GPU memory."""
+    """GDRCopy: how the CPU reaches GPU memory."""
 
     gdrdrv_node: bool = False
     gdrdrv_usable: bool = False
@@ -288,7 +288,7 @@ class RouteTable:
     path: str = ""
     fingerprint: str = ""
     date: str = ""
-    cards: list[str] = field(default_factory=list)  # paths of network cards that were measured: "nic:torus"
+    nics: list[str] = field(default_factory=list)  # paths of NICs that were measured: "nic:torus"
     error: str = ""
 
 

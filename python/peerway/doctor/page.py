@@ -12,7 +12,7 @@ from rich.text import Text
 
 from . import tables
 from .checks.between import ONE_GPU
-from .checks.network import NO_CARD
+from .checks.network import NO_NIC
 from .finding import NO_GPU, Finding, Status
 from .finding import Group as Topic
 
@@ -31,7 +31,7 @@ SYMBOLS = {Status.OK: "✓", Status.OFF: "○", Status.WARNING: "!", Status.UNKN
 PLAIN = str.maketrans("✓○–→×·─…", "+o->x.-~")
 STATUS_WIDTH, TITLE_WIDTH = 9, 20
 # Findings with nothing to judge are one line together, not a wall of "no GPU".
-COLLAPSED = {NO_GPU: "without a GPU", ONE_GPU: "with one GPU", NO_CARD: "without an RDMA card"}
+COLLAPSED = {NO_GPU: "without a GPU", ONE_GPU: "with one GPU", NO_NIC: "without an RDMA NIC"}
 
 
 def show(console: Console, facts: Facts, findings: list[Finding], why: bool = False) -> None:

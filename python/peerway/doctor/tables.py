@@ -1,4 +1,4 @@
-"""Tables of the page: GPUs, the peer matrix, and the distance from network cards and drives to GPUs."""
+"""Tables of the page: GPUs, the peer matrix, and the distance from NICs and drives to GPUs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def of_group(facts: Facts, group: Group, width: int) -> list[RenderableType]:
         return [peers(facts, width)]
     if group is Group.NETWORK:
         rows = [(n.name, n.gpu_distance) for n in facts.network.nics if n.rdma]
-        return [distances(facts, "card", rows, width)] if rows else []
+        return [distances(facts, "NIC", rows, width)] if rows else []
     if group is Group.STORAGE and facts.storage.drives:
         return [distances(facts, "drive", [(d.name, d.gpu_distance) for d in facts.storage.drives], width)]
     return []

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .system import System
 
-# Nearest first. "switch": a PCI switch (or one multi-function card) joins them, the data need not touch the
-# processor. "root": they meet in one root complex. "node": different root complexes of one NUMA node.
+# Nearest first. "switch": a PCI switch (or one multi-function NIC) joins them, the data need not touch the
+# CPU. "root": they meet in one root complex. "node": different root complexes of one NUMA node.
 # "across": different NUMA nodes.
 DISTANCES = ("switch", "root", "node", "across", "unknown")
 DESCRIPTIONS = {
@@ -61,7 +61,7 @@ def numa_node(system: System, address: str) -> int | None:
 
 
 def numa_nodes(system: System) -> int:
-    """Count NUMA nodes that have processors."""
+    """Count NUMA nodes that have CPUs."""
     nodes = [n for n in system.list("/sys/devices/system/node") if re.fullmatch(r"node\d+", n)]
     with_cores = [n for n in nodes if system.read(f"/sys/devices/system/node/{n}/cpulist")]
     return len(with_cores) or len(nodes) or 1  # memory-only nodes are GPUs or expanders, not sockets

@@ -45,7 +45,7 @@ ONE_GPU = "one GPU"
 _REASONS = {
     "chipset_not_supported": "the chipset does not forward peer traffic",
     "gpu_not_supported": "this GPU model has no peer access",
-    "topology_not_supported": "the bridges or processors between them do not forward peer traffic",
+    "topology_not_supported": "the bridges or CPUs between them do not forward peer traffic",
     "disabled_by_regkey": "a driver setting disables it",
     "not_supported": "the driver does not support it here",
 }

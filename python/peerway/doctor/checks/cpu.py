@@ -1,4 +1,4 @@
-"""GPU and processor: mapping GPU memory, atomics, stream memory operations, placement."""
+"""GPU and CPU: mapping GPU memory, atomics, stream memory operations, placement."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ GDRCOPY = Topic(
     "cpu.gdrcopy",
     Group.CPU,
     "GDRCopy",
-    "The processor then loads and stores GPU memory directly: the fastest way for a few bytes (path mapped).",
+    "The CPU then loads and stores GPU memory directly: the fastest way for a few bytes (path mapped).",
 )
 MMAP = Topic(
     "cpu.dma_buf_mmap",
     Group.CPU,
     "dma-buf mapping",
-    "Drivers for CUDA 13.3 and newer let the processor map GPU memory with no further module (path mapped).",
+    "Drivers for CUDA 13.3 and newer let the CPU map GPU memory with no further module (path mapped).",
 )
 ATOMICS = Topic(
     "cpu.host_atomics",
@@ -87,7 +87,7 @@ def dma_buf_mmap(facts: Facts) -> Finding:
         return MMAP.no_gpu()
     known = _known(facts)
     if known and all(c.dma_buf_mmap for c in known):
-        return MMAP.ok("the driver lets the processor map GPU memory")
+        return MMAP.ok("the driver lets the CPU map GPU memory")
     current = facts.driver.cuda_version or "unknown"
     gdr = facts.mapping.gdrdrv_usable and facts.mapping.libgdrapi.path
     todo = (

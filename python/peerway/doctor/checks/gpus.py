@@ -33,7 +33,7 @@ BAR1 = Topic(
     "gpus.bar1",
     Group.GPUS,
     "BAR1",
-    "Other devices and the processor reach GPU memory through this window.",
+    "Other devices and the CPU reach GPU memory through this window.",
 )
 MODE = Topic(
     "gpus.mode",
@@ -131,7 +131,7 @@ def pcie_link(facts: Facts) -> Finding:
     if narrow:
         detail = ", ".join(f"GPU {g.index} ×{g.pcie_width} of ×{g.pcie_width_max}" for g in narrow)
         return LINK.warning(
-            detail, "reseat the card or riser, or ask whether the slot has fewer lanes by design"
+            detail, "reseat the NIC or riser, or ask whether the slot has fewer lanes by design"
         )
     kinds = Counter(
         f"gen {g.pcie_generation_max} ×{g.pcie_width}"

@@ -20,13 +20,13 @@ IOMMU = Topic(
     "host.iommu",
     Group.HOST,
     "IOMMU",
-    "A translating IOMMU sends peer traffic through the processor: slower, and on some boards it fails.",
+    "A translating IOMMU sends peer traffic through the CPU: slower, and on some boards it fails.",
 )
 ACS = Topic(
     "host.acs",
     Group.HOST,
     "PCIe access control",
-    "ACS redirect sends traffic between devices of one PCIe switch up to the processor and back.",
+    "ACS redirect sends traffic between devices of one PCIe switch up to the CPU and back.",
 )
 ATTACH = Topic(
     "host.cross_attach",

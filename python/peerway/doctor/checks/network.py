@@ -1,4 +1,4 @@
-"""GPU and network: RDMA cards, GPUDirect RDMA and the distance between cards and GPUs."""
+"""GPU and network: RDMA NICs, GPUDirect RDMA and the distance between NICs and GPUs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from ..topology import DESCRIPTIONS, DISTANCES
 if TYPE_CHECKING:
     from ..facts import Facts, Nic, NicPlugin
 
-CARDS = Topic(
-    "network.cards",
+NICS = Topic(
+    "network.NICs",
     Group.NETWORK,
-    "RDMA cards",
-    "Only RDMA cards can reach GPU memory on other nodes directly.",
+    "RDMA NICs",
+    "Only RDMA NICs can reach GPU memory on other nodes directly.",
 )
 VERBS = Topic(
     "network.verbs",
     Group.NETWORK,
     "Verbs access",
-    "UCX drives RDMA cards through libibverbs and uverbs files.",
+    "UCX drives RDMA NICs through libibverbs and uverbs files.",
 )
 RDMA = Topic(
     "network.gpudirect_rdma",
     Group.NETWORK,
     "GPUDirect RDMA",
-    "The card then reads and writes GPU memory itself, with no copy through the host (path ucx).",
+    "The NIC then reads and writes GPU memory itself, with no copy through the host (path ucx).",
 )
 VMM = Topic(
     "network.rdma_vmm",
@@ -38,28 +38,28 @@ VMM = Topic(
 DISTANCE = Topic(
     "network.distance",
     Group.NETWORK,
-    "Card near each GPU",
-    "GPUDirect RDMA is fast where card and GPU share a PCIe switch, slow across sockets.",
+    "NIC near each GPU",
+    "GPUDirect RDMA is fast where NIC and GPU share a PCIe switch, slow across sockets.",
 )
 MEMLOCK = Topic(
-    "network.memlock", Group.NETWORK, "Locked memory", "RDMA cards need registered memory locked in RAM."
+    "network.memlock", Group.NETWORK, "Locked memory", "RDMA NICs need registered memory locked in RAM."
 )
 PLUGINS = Topic(
     "network.plugins",
     Group.NETWORK,
-    "Cards by plugin",
-    "A card with put and get is a path, nic:NAME, once PEERWAY_NIC names its plugin.",
+    "NICs by plugin",
+    "A NIC with put and get is a path, nic:NAME, once PEERWAY_NIC names its plugin.",
 )
-NO_CARD = "no RDMA card"
+NO_NIC = "no RDMA NIC"
 
 
-def _cards(facts: Facts) -> list[Nic]:
+def _nics(facts: Facts) -> list[Nic]:
     return [nic for nic in facts.network.nics if nic.rdma]
 
 
-def cards(facts: Facts) -> Finding:
-    """Judge RDMA cards and their links."""
-    rdma = _cards(facts)
+def nics(facts: Facts) -> Finding:
+    """Judge RDMA NICs and their links."""
+    rdma = _nics(facts)
     if not rdma:
         others = ", ".join(f"{n.name} ({n.driver or n.link_layer})" for n in facts.network.nics[:4])
         found = f"none; {others}" if others else "none"
@@ -67,23 +67,23 @@ def cards(facts: Facts) -> Finding:
         if "ib_core" not in facts.kernel.modules and any(
             n.driver.startswith("mlx5") for n in facts.network.nics
         ):
-            return CARDS.off(found, "load the card's RDMA driver: modprobe mlx5_ib")
-        return CARDS.absent(found, todo)
+            return NICS.off(found, "load the NIC's RDMA driver: modprobe mlx5_ib")
+        return NICS.absent(found, todo)
     down = [n.name for n in rdma if n.state != "active"]
     rates = sorted({f"{n.rate} {n.link_layer}".strip() for n in rdma if n.state == "active"})
     drivers = ", ".join(sorted({n.driver for n in rdma if n.driver}))
     found = f"{len(rdma)} × {drivers} ({', '.join(rates) or 'no link'})"
     if down:
-        return CARDS.warning(
+        return NICS.warning(
             f"{found}; no link: {', '.join(down)}", "check cable, switch port and subnet manager (ibstat)"
         )
-    return CARDS.ok(found)
+    return NICS.ok(found)
 
 
 def verbs(facts: Facts) -> Finding:
-    """Judge access to the cards."""
-    if not _cards(facts):
-        return VERBS.absent(NO_CARD, "see RDMA cards")
+    """Judge access to the NICs."""
+    if not _nics(facts):
+        return VERBS.absent(NO_NIC, "see RDMA NICs")
     n = facts.network
     if not n.verbs_nodes:
         todo = "modprobe ib_uverbs; in a container add --device /dev/infiniband"
@@ -99,16 +99,16 @@ def verbs(facts: Facts) -> Finding:
 
 
 def gpudirect_rdma(facts: Facts) -> Finding:
-    """Judge kernel, GPU, card and UCX together."""
+    """Judge kernel, GPU, NIC and UCX together."""
     if not facts.gpus:
         return RDMA.no_gpu()
     known = [g.cuda for g in facts.gpus if g.cuda]
     module = next((m for m in ("nvidia_peermem", "nv_peer_mem") if m in facts.kernel.modules), "")
     dma_buf = bool(known) and all(c.dma_buf for c in known)
     ways = " and ".join(w for w in (f"module {module}" if module else "", "dma-buf" if dma_buf else "") if w)
-    if not _cards(facts):
-        found = f"{NO_CARD}; the GPU side has {ways}" if ways else NO_CARD
-        return RDMA.absent(found, "see RDMA cards")
+    if not _nics(facts):
+        found = f"{NO_NIC}; the GPU side has {ways}" if ways else NO_NIC
+        return RDMA.absent(found, "see RDMA NICs")
     refused = [g.index for g in facts.gpus if g.cuda and g.cuda.rdma is False]
     if refused:
         todo = "use a data-centre or professional GPU on bare metal; until then UCX stages through the host"
@@ -138,12 +138,12 @@ def rdma_vmm(facts: Facts) -> Finding:
 
 
 def distance(facts: Facts) -> Finding:
-    """Judge the nearest card of each GPU."""
+    """Judge the nearest NIC of each GPU."""
     if not facts.gpus:
         return DISTANCE.no_gpu()
-    rdma = _cards(facts)
+    rdma = _nics(facts)
     if not rdma:
-        return DISTANCE.absent(NO_CARD, "see RDMA cards")
+        return DISTANCE.absent(NO_NIC, "see RDMA NICs")
     best: dict[str, list[int]] = {}
     for gpu in facts.gpus:
         nearest = min((n.gpu_distance.get(str(gpu.index), "unknown") for n in rdma), key=DISTANCES.index)
@@ -153,7 +153,7 @@ def distance(facts: Facts) -> Finding:
         return DISTANCE.unknown(found, "nothing to do in a virtual machine; else look at lspci -t")
     if "across" in best:
         return DISTANCE.warning(
-            found, "move a card to that socket's slots, or keep network traffic on the other GPUs"
+            found, "move a NIC to that socket's slots, or keep network traffic on the other GPUs"
         )
     if set(best) <= {"switch"}:
         return DISTANCE.ok(found)
@@ -173,48 +173,48 @@ def memlock(facts: Facts) -> Finding:
     if limit == -1:
         return MEMLOCK.ok("unlimited")
     found = f"limit {words.size(limit)}"
-    if not _cards(facts):
-        return MEMLOCK.ok(f"{found} (no RDMA card needs more)")
+    if not _nics(facts):
+        return MEMLOCK.ok(f"{found} (no RDMA NIC needs more)")
     raise_to = "ulimit -l unlimited" if facts.host.memlock_hard == -1 else "memlock unlimited in limits.conf"
     return MEMLOCK.warning(found, f"{raise_to}; for Slurm also LimitMEMLOCK=infinity in slurmd.service")
 
 
 def plugins(facts: Facts) -> Finding:
-    """Judge the cards that PEERWAY_NIC names."""
+    """Judge the NICs that PEERWAY_NIC names."""
     asked, wrong = facts.network.plugins, facts.network.plugins_error
     if wrong:
         return PLUGINS.warning(wrong, "correct PEERWAY_NIC: [NAME=]PLUGIN[?OPTIONS], several separated by ;")
     if not asked:
         return PLUGINS.absent(
-            "PEERWAY_NIC names none", "nothing to do, unless a card has a plugin of peerway/nic.h"
+            "PEERWAY_NIC names none", "nothing to do, unless a NIC has a plugin of peerway/nic.h"
         )
     found = "; ".join(map(_plugin, asked))
-    if any(card.untried for card in asked):
+    if any(nic.untried for nic in asked):
         return PLUGINS.unknown(found, "run peerway nic-check on the plugin, or raise --timeout")
-    if any(card.abi is None for card in asked):
+    if any(nic.abi is None for nic in asked):
         return PLUGINS.warning(found, "mend it or take it out of PEERWAY_NIC: no context starts with it")
-    if not all(card.opened for card in asked):
+    if not all(nic.opened for nic in asked):
         return PLUGINS.warning(found, "mend it; until then its path stays off and others are used")
     tables = facts.libraries.routes
-    measured = {name for table in tables for name in table.cards}
-    lacking = [f"nic:{card.name}" for card in asked if f"nic:{card.name}" not in measured]
+    measured = {name for table in tables for name in table.nics}
+    lacking = [f"nic:{nic.name}" for nic in asked if f"nic:{nic.name}" not in measured]
     if tables and lacking:
         todo = f"no route table has {', '.join(lacking)}, so measured paths go first: run peerway tune"
         return PLUGINS.off(found, todo)
     return PLUGINS.ok(found)
 
 
-def _plugin(card: NicPlugin) -> str:
-    name = f"nic:{card.name}" if card.name else card.asked
-    if not card.opened:
-        return f"{name} was not {'loaded' if card.abi is None else 'opened'}: {card.error}"
-    kept = {"puts in order": card.puts_in_order, "gets behind puts": card.gets_behind_puts}
-    promises = ", ".join(promise for promise, is_kept in kept.items() if is_kept)
-    flying = f"{card.in_flight} under way" if card.in_flight else "any number under way"
+def _plugin(nic: NicPlugin) -> str:
+    name = f"nic:{nic.name}" if nic.name else nic.asked
+    if not nic.opened:
+        return f"{name} was not {'loaded' if nic.abi is None else 'opened'}: {nic.error}"
+    kept = {"puts in order": nic.puts_in_order, "gets behind puts": nic.gets_behind_puts}
+    guarantees = ", ".join(guarantee for guarantee, is_kept in kept.items() if is_kept)
+    flying = f"{nic.in_flight} under way" if nic.in_flight else "any number under way"
     return (
-        f"{name} (nic.h {card.abi}, {promises or 'no promises'}, {' and '.join(card.memory)} memory, "
-        f"{words.size(card.largest)} at a time, {flying}, {card.endpoints} endpoints)"
+        f"{name} (nic.h {nic.abi}, {guarantees or 'no guarantees'}, {' and '.join(nic.memory)} memory, "
+        f"{words.size(nic.largest)} at a time, {flying}, {nic.endpoints} endpoints)"
     )
 
 
-CHECKS = (cards, verbs, gpudirect_rdma, rdma_vmm, distance, memlock, plugins)
+CHECKS = (nics, verbs, gpudirect_rdma, rdma_vmm, distance, memlock, plugins)

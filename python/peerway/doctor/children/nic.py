@@ -1,4 +1,4 @@
-"""Prints, as one line of JSON, which network cards PEERWAY_NIC names; or loads and opens one of them.
+"""Prints, as one line of JSON, which NICs PEERWAY_NIC names; or loads and opens one of them.
 
 A program of its own: a plugin can crash or block the process that loads it. The question is nothing, or
 {"kind": ENTRY}.
@@ -21,13 +21,13 @@ def entries() -> dict[str, Any]:
     from peerway import Error, _core
 
     try:
-        return {"cards": _core.nic_cards(_core.config_value("nic"), ORIGIN)}
+        return {"nics": _core.nic_specs(_core.config_value("nic"), ORIGIN)}
     except Error as error:
         return {"error": str(error).removeprefix("peerway: ")}
 
 
 def probe(entry: str) -> dict[str, Any]:
-    """Load the plugin of an entry and open its card, as far as that goes."""
+    """Load the plugin of an entry and open its NIC, as far as that goes."""
     from peerway import Error, _core
 
     told: dict[str, Any] = {"asked": entry}
@@ -35,11 +35,11 @@ def probe(entry: str) -> dict[str, Any]:
         _core.nic_probe(entry, ORIGIN, secrets.randbits(63), told.__setitem__)
     except Error as error:
         return told | {"error": str(error).removeprefix("peerway: ")}
-    promises, kinds = told.pop("promises"), told.pop("memory_kinds")
+    guarantees, kinds = told.pop("guarantees"), told.pop("memory_kinds")
     return told | {
         "opened": True,
-        "puts_in_order": bool(promises & PUTS_IN_ORDER),
-        "gets_behind_puts": bool(promises & GETS_BEHIND_PUTS),
+        "puts_in_order": bool(guarantees & PUTS_IN_ORDER),
+        "gets_behind_puts": bool(guarantees & GETS_BEHIND_PUTS),
         "memory": [name for bit, name in enumerate(KINDS) if kinds >> bit & 1],
     }
 

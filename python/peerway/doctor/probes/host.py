@@ -1,4 +1,4 @@
-"""The host: processor, container and virtual machine hints, shared memory, limits, environment."""
+"""The host: CPU, container and virtual machine hints, shared memory, limits, environment."""
 
 from __future__ import annotations
 

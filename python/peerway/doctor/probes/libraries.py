@@ -173,7 +173,7 @@ def _route(system: System, path: str) -> RouteTable:
         table.fingerprint = _first(data, "machine") or _first(data, "fingerprint")
         table.date = _first(data, "date") or _first(data, "time")
         paths = {str(cost["path"]) for cost in data.get("costs", [])}
-        table.cards = sorted(path for path in paths if path.startswith("nic:"))
+        table.nics = sorted(path for path in paths if path.startswith("nic:"))
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         table.error = f"not a route table: {error}"
     return table

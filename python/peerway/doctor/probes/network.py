@@ -1,4 +1,4 @@
-"""Network cards (RDMA devices and Ethernet interfaces) and how far each is from each GPU."""
+"""NICs (RDMA devices and Ethernet interfaces) and how far each is from each GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def probe(system: System, gpus: list[Gpu]) -> Network:
-    """Find the cards."""
+    """Find the NICs."""
     nics = [_rdma(system, name) for name in system.list("/sys/class/infiniband")]
     owned = {interface for nic in nics for interface in nic.interfaces}
     for name in system.list("/sys/class/net"):
@@ -35,15 +35,15 @@ def probe(system: System, gpus: list[Gpu]) -> Network:
 
 
 def plugins(system: System) -> tuple[list[NicPlugin], str]:
-    """Load and open the cards that PEERWAY_NIC names, each in a process of its own; and what is wrong with
+    """Load and open the NICs that PEERWAY_NIC names, each in a process of its own; and what is wrong with
     the setting.
     """
     answer = system.child("nic")
-    cards = [
+    nics = [
         decode(NicPlugin, {"asked": entry, **system.child("nic", {"kind": entry})})
-        for entry in answer.get("cards", [])
+        for entry in answer.get("nics", [])
     ]
-    return cards, str(answer.get("error", ""))
+    return nics, str(answer.get("error", ""))
 
 
 def _rdma(system: System, name: str) -> Nic:
