@@ -23,7 +23,7 @@ from peerway.terminal import say
     type=click.Path(path_type=Path),
     help="The rules; read anew when they change  [default: rules.toml in the folder, else the shipped ones]",
 )
-@click.option("--slurm/--no-slurm", default=True, show_default=True, help="Ask Slurm for jobs and nodes.")
+@click.option("--slurm/--no-slurm", default=True, show_default=True, help="Query Slurm for jobs and nodes.")
 @click.option(
     "--samples",
     metavar="URL",
@@ -31,10 +31,15 @@ from peerway.terminal import say
 )
 @click.option("--portal-header", metavar="NAME", help="A portal in front names people in this header.")
 @click.option(
-    "--portal-from", multiple=True, metavar="ADDRESS", help="The portal's address; no other is believed."
+    "--portal-from",
+    multiple=True,
+    metavar="ADDRESS",
+    help="The portal's address; the header of any other is ignored.",
 )
 @click.option("--oidc", type=click.Path(path_type=Path), help="TOML of an OpenID provider.")
-@click.option("--mail", type=click.Path(path_type=Path), help="TOML of notices to owners  [default: none go]")
+@click.option(
+    "--mail", type=click.Path(path_type=Path), help="TOML of notices to owners  [default: send none]"
+)
 @data_option
 def command(
     listen: str,

@@ -22,7 +22,7 @@ from peerway.terminal import say
     help="What it may; may be repeated  [default: jobs:read, cluster:read]",
 )
 @click.option(
-    "--days", type=click.FloatRange(0, min_open=True), help="How long it holds  [default: for ever]"
+    "--days", type=click.FloatRange(0, min_open=True), help="How long it is valid  [default: for ever]"
 )
 @data_option
 def command(

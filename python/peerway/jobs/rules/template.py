@@ -39,6 +39,13 @@ def figure(value: float, language: str) -> str:
     return decimal(value, 1, language)
 
 
+def hours(value: float, language: str) -> str:
+    """Hours, with a digit more where one would make nothing of something: 1.26 -> "1.3", 0.013 -> "0.01"."""
+    if 0 < value < 0.005:
+        return f"<\u00a0{decimal(0.01, 2, language)}"
+    return decimal(value, 2 if 0 < value < 0.05 else 1, language)
+
+
 def percent(value: float, language: str) -> str:
     """A share: 0.123 -> "12 %", and below a hundredth "0.4 %"."""
     share = value * 100
@@ -76,7 +83,7 @@ FORMATS: dict[str, Callable[[float, str], str]] = {
     "percent": percent,
     "bytes": size,
     "duration": duration,
-    "hours": figure,
+    "hours": hours,
 }
 
 

@@ -182,7 +182,7 @@ class JobStore:
     # -- from Slurm
 
     def update(self, runs: Iterable[Run]) -> None:
-        """What Slurm says of runs: all that it says is taken, the verdicts stay."""
+        """What Slurm says of runs: all of it is taken. A run whose state or end is new is judged anew."""
         with self.lock, transaction(self.writer) as base:
             for run in runs:
                 self._put_run(base, run)
@@ -196,6 +196,10 @@ class JobStore:
             if n in kept
             else f"{n} = excluded.{n}"
             for n in FROM_SLURM
+        )
+        # A verdict on a run that went on is none on how it ended, also when that is told long after.
+        sets += (
+            ", judged = CASE WHEN ended IS excluded.ended AND state IS excluded.state THEN judged ELSE 0 END"
         )
         values = row_of(run)
         base.execute(
