@@ -23,8 +23,8 @@ from peerway.errors import Error
 from peerway.printable import printable
 
 VERBS = {
-    "doctor": "Find the direct ways between memories on this node, and what keeps the rest off.",
-    "bench": "Measure latency and bandwidth of every path, beside the tools people use today.",
+    "doctor": "Report which GPUDirect technologies work on this node, and why the others do not.",
+    "bench": "Measure latency and bandwidth of every path, and compare the tools people use today.",
     "tune": "Measure all paths and write the route table.",
     "storage": "Measure a mounted file system, and prove what its caches held.",
     "campaign": "Measure a whole cluster over days, and compare two such campaigns.",
@@ -86,7 +86,7 @@ def _prints(option: str, below: str, what: str) -> Callable[[_Function], _Functi
 @_prints("--prefix", "", "the folder with include/ and lib/ of this installation")
 @_prints("--cmakedir", "lib/cmake/peerway", "the folder for CMake's peerway_DIR")
 def command() -> None:
-    """Peerway: the direct way between memories. Measure the ways bytes can move, choose, use the fastest."""
+    """Peerway: the direct way between memories. Measure every path, choose the fastest, use it."""
 
 
 def main() -> None:

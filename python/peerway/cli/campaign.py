@@ -95,7 +95,7 @@ def init(folder: Path, nodes: str) -> None:
     help="Measure one round, in under five minutes a node. The exit code is 1 if a node is odd.",
 )
 def run(folder: Path, health: bool) -> None:
-    """Measure what FOLDER lacks. It may be stopped at any time, and resumes where it was."""
+    """Make the measurements that FOLDER lacks. Stop it at any time; the next run resumes."""
     plan = _plan(folder)
     if health:
         raise Exit(_health(folder, plan))

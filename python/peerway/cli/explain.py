@@ -22,6 +22,7 @@ from peerway.units import about_text, bandwidth_text, time_text
 if TYPE_CHECKING:
     from peerway.bench.session import Message
 
+OPS = ("put", "get", "send")
 SHAPES = ("contiguous", "blocks-16", "blocks-128", "blocks-1024", "blocks-8192", "blocks-large")
 LARGE = 16 << 20  # bytes from which a cost reads better as a bandwidth
 
@@ -44,7 +45,7 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     "--from", "source", callback=_device, metavar="DEVICE", help="Where the bytes are: host, gpu0, ..."
 )
 @click.option("--to", "target", callback=_device, metavar="DEVICE", help="Where they go.")
-@click.option("--op", type=click.Choice(["put", "get"]), multiple=True, help="[default: both]")
+@click.option("--op", type=click.Choice(OPS), multiple=True, help="send is a plan's.  [default: all]")
 @click.option(
     "--shape",
     type=click.Choice([*SHAPES, "all"]),
@@ -70,7 +71,7 @@ def command(
         memories = [(source or target or "host", target or source or "host")]
     need_devices(name for pair in memories for name in pair)
     shapes = list(SHAPES) if shape == "all" else [shape]
-    decisions = _decisions(memories, op or ("put", "get"), shapes, table_environment(routes))
+    decisions = _decisions(memories, op or OPS, shapes, table_environment(routes))
     if form == "json":
         say(json_text(decisions, indent=1))
         return
@@ -111,7 +112,8 @@ def _print(console: Console, told: Message, file: Path) -> None:
     decision = told["decision"]
     console.print(Text(_title(told), style="bold"))
     if decision["measured"]:  # else a note says that there is no table
-        measured = f"measured {decision['measured']} by {decision['tool']}, table {_short(file)}"
+        whose = "comes with Peerway" if decision["builtin"] else f"table {_short(file)}"
+        measured = f"measured {decision['measured']} by {decision['tool']}, {whose}"
         console.print(Text(measured, style="dim"))
     console.print(_rows(decision))
     if decision["unavailable"]:

@@ -44,7 +44,7 @@ def command(plugin: str, minutes: float | None, seed: int | None, tests: tuple[s
     """
     from peerway import _core
 
-    card = _core.nic_card(plugin, "nic-check")
+    nic = _core.nic_spec(plugin, "nic-check")
     console = table_console()
     outcomes: list[str] = []
 
@@ -57,7 +57,7 @@ def command(plugin: str, minutes: float | None, seed: int | None, tests: tuple[s
 
     seed = secrets.randbits(32) if seed is None else seed
     effort = 1.0 if minutes is None else minutes * 60 / _core.nic_usual_seconds()
-    _core.nic_check(card.file, card.options, seed, effort, 2.0, list(tests), tell)
+    _core.nic_check(nic.file, nic.options, seed, effort, 2.0, list(tests), tell)
     counts = ", ".join(f"{outcomes.count(name)} {word}" for name, (word, _) in STYLES.items())
     console.print(f"{counts}: {plugin}", soft_wrap=True)
     status = BROKEN if "BROKEN" in outcomes else INCONCLUSIVE if "INCONCLUSIVE" in outcomes else 0

@@ -54,7 +54,7 @@ def memories_option(example: str) -> Callable[[Decorated], Decorated]:
     """Give --device, the memories to measure; `example` is what its help names."""
     return click.option(
         "--device", "memories", callback=parsed(memories), metavar="LIST",
-        help=f"Memory: {example}, or a pair such as host-cuda  [default: all that is here]",
+        help=f"Memory: {example}, or a pair such as host-cuda  [default: all of this machine]",
     )  # fmt: skip
 
 
@@ -97,8 +97,9 @@ def need_devices(names: Iterable[str]) -> None:
     here = [name for name, _ in _core.devices()]
     for name in names:
         kind, _, index = name.partition(":")
-        if kind == "cuda" and f"cuda:{index or 0}" not in here:
-            why = "" if len(here) > 1 else f" CUDA cannot be used: {_core.why_no_cuda()}."
+        if kind != "host" and f"{kind}:{index or 0}" not in here:
+            found = _core.why_none(kind)
+            why = f" There is no {kind} because {found}." if found else ""
             raise click.ClickException(
                 f"there is no device {name} here. This machine has: {', '.join(here)}.{why} "
                 "`peerway doctor` says more."

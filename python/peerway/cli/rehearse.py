@@ -104,7 +104,7 @@ def rollback(folder: Path, name: str) -> None:
 @_FOLDER
 @click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False, exists=True, resolve_path=True))
 def upgrade(folder: Path, scenario: Path) -> None:
-    """Do the steps of SCENARIO on the copy; back, and status 1, at the first failed check."""
+    """Run the steps of SCENARIO on the copy; the first failed check rolls back, with status 1."""
     _asked(folder, verb="upgrade", scenario=str(scenario))
 
 

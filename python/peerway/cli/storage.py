@@ -122,7 +122,7 @@ _NODE_TYPE = click.option(
     "--drop-server",
     default="",
     metavar="COMMAND",
-    help="What drops the server's cache, for after_drop; nothing else does.",
+    help="Command that drops the server's cache, for after_drop; nothing else does.",
 )
 @click.option(
     "--small-files",
@@ -165,7 +165,7 @@ def measure(
     \b
     write     new files, from their beginning to their close
     read      the same files in each state: cold, warm_here, warm_elsewhere, after_drop
-    shared    parts of one file by all streams, beside a file for each
+    shared    parts of one file by all streams, instead of a file each
     random    blocks of 4 KiB at random places: latency
     metadata  create, stat, open, rename and remove small files
 
