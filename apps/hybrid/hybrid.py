@@ -20,10 +20,10 @@ NEAR, FAR = "nic:near", "nic:far"
 HALO = ("halo", "--grid", "2x2", "--local", "64x16384", "--element", "8", "--device", "host")
 
 
-def peerway(cards: str, *words: str) -> None:
-    """Run a verb with these cards, a line of what is run before it."""
-    print(f"$ PEERWAY_NIC='{cards}' peerway {' '.join(words)}", flush=True)
-    environment = {**os.environ, "PEERWAY_NIC": cards}
+def peerway(nics: str, *words: str) -> None:
+    """Run a verb with these NICs, a line of what is run before it."""
+    print(f"$ PEERWAY_NIC='{nics}' peerway {' '.join(words)}", flush=True)
+    environment = {**os.environ, "PEERWAY_NIC": nics}
     done = subprocess.run([sys.executable, "-m", "peerway", *words], env=environment, cwd=HERE, check=False)
     if done.returncode:
         sys.exit(done.returncode)

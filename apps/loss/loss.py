@@ -71,16 +71,16 @@ def measure(
             counters.append(Path(folder) / f"counters{at}")
             options.append(f"file={file},counters={counters[-1]}")
         what = [str(size), str(in_flight), str(turns), str(ms)]
-        plugin = _core.nic_card("torus", "loss").file
+        plugin = _core.nic_spec("torus", "loss").file
         lines = _must([str(build()), plugin, ",".join(spaces), *what, *options]).splitlines()
         counted = [_sums(path) for path in counters]
     found = [json.loads(line) for line in lines]
-    times = [[turn["ns"] for turn in found if turn["card"] == at] for at in range(len(drops))]
+    times = [[turn["ns"] for turn in found if turn["nic"] == at] for at in range(len(drops))]
     made = []
     for at, drop in enumerate(drops):
         cost = median(1 - clean / lossy for clean, lossy in zip(times[0], times[at], strict=True))
         extra = {"drop": drop, "in_flight": in_flight, "turn_ms": ms, "cost": round(cost, 4), **counted[at]}
-        right = all(turn["right"] for turn in found if turn["card"] == at)
+        right = all(turn["right"] for turn in found if turn["nic"] == at)
         made.append(_record(drop, size, times[at], right, command, extra))
     return made
 

@@ -1,5 +1,5 @@
-// Ranks in a ring over a plugin of peerway/nic.h: each puts messages to the next one, over one card after the
-// other, in turns, so that what else the machine does meets all cards alike.
+// Ranks in a ring over a plugin of peerway/nic.h: each puts messages to the next one, over one NIC after the
+// other, in turns, so that what else the machine does meets all NICs alike.
 //
 //     ring PLUGIN NAMESPACE,... BYTES DEPTH TURNS MILLISECONDS CONFIGURATION...
 //
@@ -29,17 +29,17 @@
 
 namespace {
 
-constexpr int kMostRanks = 16, kMostCards = 8;
+constexpr int kMostRanks = 16, kMostNics = 8;
 constexpr double kHang = 60;  // seconds
 
 const pw_nic_ops* nic_ops;
 int rank, ranks;
 
-struct Meeting {  // what the ranks share beside the cards
+struct Meeting {  // what the ranks share beside the NICs
   std::atomic<int> arrived, turn, failed;
   uint8_t secret[PW_NIC_SECRET_BYTES];
-  pw_nic_address address[kMostCards][kMostRanks];
-  pw_nic_key key[kMostCards][kMostRanks];
+  pw_nic_address address[kMostNics][kMostRanks];
+  pw_nic_key key[kMostNics][kMostRanks];
   double rate[kMostRanks];  // messages a second
   bool right[kMostRanks];
 };
@@ -60,7 +60,7 @@ void require(bool holds, const std::string& what) {
   if (!holds) give_up(what);
 }
 
-// Two cores have to do for all ranks and their cards: who waits sleeps.
+// Two cores have to do for all ranks and their NICs: who waits sleeps.
 template <typename Holds>
 void await(const char* what, Holds&& holds) {
   for (const double limit = seconds() + kHang; !holds(); usleep(20)) {
@@ -89,11 +89,11 @@ struct Ended : pw_nic_done {
 };
 
 /// An endpoint, the messages that it sends, and those that it gets from the rank before.
-class Card {
+class Nic {
  public:
-  Card(int index, const char* configuration, uint64_t bytes, uint64_t depth)
+  Nic(int index, const char* configuration, uint64_t bytes, uint64_t depth)
       : bytes_(bytes), memory_(2 * depth * bytes + 8), ends_(depth) {
-    const pw_nic_options options{sizeof options, static_cast<uint64_t>(getppid()) * kMostCards + index,
+    const pw_nic_options options{sizeof options, static_cast<uint64_t>(getppid()) * kMostNics + index,
                                  configuration, meeting->secret};
     if (nic_ops->open(&options, &nic_) != PW_NIC_OK) give_up(nic_ops->why(nullptr));
     const pw_nic_span span{sizeof span, memory_.data(), memory_.size(), PW_NIC_HOST, 0, -1, 0};
@@ -106,14 +106,14 @@ class Card {
       give_up(nic_ops->why(nic_));
     require(nic_ops->import_key(nic_, peer_, &meeting->key[index][next], &remote_) == PW_NIC_OK, "no key");
   }
-  ~Card() {
+  ~Nic() {
     meet();
     nic_ops->release_key(nic_, remote_);
     nic_ops->disconnect(nic_, peer_);
     nic_ops->deregister_memory(nic_, registered_);
     nic_ops->close(nic_);
   }
-  Card(const Card&) = delete;
+  Nic(const Nic&) = delete;
 
   /// Messages for `length` seconds, each proven by a get behind it. Returns how many came a second.
   double send_for(double length, uint64_t turn) {
@@ -197,11 +197,11 @@ void enter(const std::string& name) {
   close(space);
 }
 
-void report(size_t card, uint64_t turn) {
+void report(size_t nic, uint64_t turn) {
   double rate = 0;
   bool right = true;
   for (int r = 0; r < ranks; ++r) rate += meeting->rate[r], right &= meeting->right[r];
-  std::printf("{\"card\": %zu, \"turn\": %llu, \"ns\": %.0f, \"right\": %s}\n", card,
+  std::printf("{\"nic\": %zu, \"turn\": %llu, \"ns\": %.0f, \"right\": %s}\n", nic,
               static_cast<unsigned long long>(turn), 1e9 * ranks / rate, right ? "true" : "false");
   std::fflush(stdout);
 }
@@ -211,16 +211,16 @@ int run_rank(const Arguments& given) {
   void* library = dlopen(given.plugin, RTLD_NOW | RTLD_LOCAL);
   require(library != nullptr, library == nullptr ? dlerror() : "");
   nic_ops = reinterpret_cast<pw_nic_plugin_function>(dlsym(library, PW_NIC_PLUGIN_SYMBOL))();
-  std::vector<std::unique_ptr<Card>> cards;
+  std::vector<std::unique_ptr<Nic>> nics;
   for (const char* configuration : given.configurations)
-    cards.push_back(
-        std::make_unique<Card>(static_cast<int>(cards.size()), configuration, given.bytes, given.depth));
-  const size_t count = cards.size();
+    nics.push_back(
+        std::make_unique<Nic>(static_cast<int>(nics.size()), configuration, given.bytes, given.depth));
+  const size_t count = nics.size();
   for (uint64_t turn = 0; turn <= given.turns; ++turn)  // the first one warms up
     for (size_t i = 0; i < count; ++i) {
       const size_t at = turn % 2 == 0 ? i : count - 1 - i;
-      meeting->rate[rank] = cards[at]->send_for(given.length, turn);
-      meeting->right[rank] = cards[at]->came(turn);
+      meeting->rate[rank] = nics[at]->send_for(given.length, turn);
+      meeting->right[rank] = nics[at]->came(turn);
       meet();
       if (rank == 0 && turn > 0) report(at, turn);
       meet();
@@ -231,7 +231,7 @@ int run_rank(const Arguments& given) {
 }  // namespace
 
 int main(int count, char** words) {
-  if (count < 8 || count > 7 + kMostCards) {
+  if (count < 8 || count > 7 + kMostNics) {
     std::fprintf(stderr, "ring PLUGIN NAMESPACE,... BYTES DEPTH TURNS MILLISECONDS CONFIGURATION...\n");
     return 2;
   }

@@ -1,4 +1,4 @@
-"""The same MPI program over UCX's own transports and over the torus card: latency and bandwidth by size.
+"""The same MPI program over UCX's own transports and over the torus NIC: latency and bandwidth by size.
 
     python apps/mpi/compare.py --out out/mpi
 

@@ -15,11 +15,11 @@ from peerway.units import bandwidth_text, size_text, time_text
 K, M = 1 << 10, 1 << 20
 PICTURES = ("mpi-latency", "mpi-bandwidth")
 BEGIN, END = "<!-- from the records -->", "<!-- end of the records -->"
-# Okabe and Ito's colours; the card's curves are solid.
+# Okabe and Ito's colours; the NIC's curves are solid.
 LOOKS = {
-    "nic:torus": ("over the card: torus, one host", "#0072b2", "solid", "circle"),
-    "nic:torus/timed": ("over the card: torus, one host, timed", "#56b4e9", "solid", "diamond"),
-    "nic:torus/hosts": ("over the card: torus, between hosts", "#009e73", "solid", "square"),
+    "nic:torus": ("over the NIC: torus, one host", "#0072b2", "solid", "circle"),
+    "nic:torus/timed": ("over the NIC: torus, one host, timed", "#56b4e9", "solid", "diamond"),
+    "nic:torus/hosts": ("over the NIC: torus, between hosts", "#009e73", "solid", "square"),
     "posix": ("UCX posix", "#d55e00", "dash", "triangle-up"),
     "posix+cma": ("UCX posix, cma", "#e69f00", "dash", "triangle-down"),
     "sysv": ("UCX sysv", "#cc79a7", "dash", "x"),
@@ -35,7 +35,7 @@ def value(found: list[Record], test: str, via: str, size: int, name: str = "p50_
 
 
 def ratios(found: list[Record]) -> dict[str, float]:
-    """How the card stands beside what it must not be worse than."""
+    """How the NIC stands beside what it must not be worse than."""
     made = {}
     for name, test, field, sizes, peers in (
         ("latency", "mpi_latency", "p50_us", (1, K, 4 * K), ("tcp", "posix")),

@@ -77,7 +77,7 @@ def tables(found: dict[str, list[Record]], reasons: dict[str, str]) -> str:
     ]
     for mpi, records in found.items():
         lines += _counts(mpi, records)
-    lines += ["", "What failed at least once, or was not done in its time:", ""]
+    lines += ["", "Programs that failed at least once, or ran out of time:", ""]
     lines += [
         "| MPI | program | ranks | NIC | TCP of UCX | alone | reason |",
         "| --- | --- | --- | --- | --- | --- | --- |",

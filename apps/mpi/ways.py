@@ -1,4 +1,4 @@
-"""The ways that one MPI program is run, by transports of UCX and by a card, and the commands for them."""
+"""The ways that one MPI program is run, by transports of UCX and by a NIC, and the commands for them."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How the bytes go. `transports`: of UCX, with nothing else open; a card's are `peerway`."""
+    """How the bytes go. `transports`: of UCX, with nothing else open; a NIC's are `peerway`."""
 
     name: str  # as records have it
     transports: str
     devices: str = "all"  # of UCX
-    card: dict[str, object] | None = None  # the torus file
+    nic: dict[str, object] | None = None  # the torus file
     between_hosts: bool = False
 
     @property
     def engine(self) -> bool:
-        """Whether a thread of the card moves the bytes and needs a core beside the ranks."""
-        return self.card is not None and (self.between_hosts or "timed" in self.card)
+        """Whether a thread of the NIC moves the bytes and needs a core beside the ranks."""
+        return self.nic is not None and (self.between_hosts or "timed" in self.nic)
 
 
 APART: dict[str, object] = {"extents": [2], "nodes": {"0": address(0), "1": address(1)}}
@@ -46,10 +46,10 @@ WAYS = (
     Way("posix", "posix"),
     Way("posix+cma", "posix,cma"),
     Way("sysv", "sysv"),
-    Way("nic:torus", "peerway", card={"extents": [2]}),
-    Way("nic:torus/timed", "peerway", card={"extents": [2], "timed": True}),
+    Way("nic:torus", "peerway", nic={"extents": [2]}),
+    Way("nic:torus/timed", "peerway", nic={"extents": [2], "timed": True}),
     Way("tcp/hosts", "tcp", devices="eth0", between_hosts=True),
-    Way("nic:torus/hosts", "peerway", card=APART, between_hosts=True),
+    Way("nic:torus/hosts", "peerway", nic=APART, between_hosts=True),
 )
 
 
@@ -100,17 +100,17 @@ class Mpi:
             words += mpi_words(openmpi, hosts.names[:2], hosts.agent(FOLDER))
         variables = {"UCX_NET_DEVICES": way.devices, **variables}
         program = [str(self.program), *arguments]
-        if way.card is None:
+        if way.nic is None:
             command = [self.launcher.path, "-n", "2", *words, *self._only(way, variables), *program]
         else:
             words += self._variables(variables)
-            command = [sys.executable, "-m", "peerway", "mpirun", "--nic", _card(way), "-n", "2"]
+            command = [sys.executable, "-m", "peerway", "mpirun", "--nic", _nic(way), "-n", "2"]
             command += ["--mpirun", self.launcher.path]
             command += [*(f"--launcher-option={word}" for word in words), "--", *program]
         return hosts.from_head(command) if way.between_hosts and hosts is not None else command
 
     def _only(self, way: Way, variables: dict[str, str]) -> list[str]:
-        """Nothing but this way, as `peerway mpirun` does it for a card."""
+        """Nothing but this way, as `peerway mpirun` does it for a NIC."""
         words = self._variables({**variables, "UCX_TLS": way.transports})
         if self.launcher.kind == "mpich":
             return [*words, *self._variables({"MPIR_CVAR_NOLOCAL": "1"})]
@@ -124,9 +124,9 @@ class Mpi:
         return [word for name, value in variables.items() for word in ("-genv", name, value)]
 
 
-def _card(way: Way) -> str:
+def _nic(way: Way) -> str:
     file = FOLDER / f"{way.name.replace('/', '-').replace(':', '-')}.json"
-    file.write_text(json.dumps(way.card))
+    file.write_text(json.dumps(way.nic))
     return f"torus?{file}"
 
 

@@ -1,6 +1,6 @@
-"""What a rank costs: many ranks on one host, each with a context and a 2-D halo.
+"""What a rank costs: many ranks on one host, each with a context, a plan between neighbours and a 2-D halo.
 
-    python apps/ranks/ranks.py --ranks 2,4,8,16,32,64,128,256 --out results/scale-ranks/before.jsonl
+    python apps/ranks/ranks.py --ranks 2,4,8,16,32,64,128,256 --out results/scale-ranks/partners.jsonl
 
 One process imports Peerway and forks itself for each rank, so that what is measured is Peerway's and not the
 interpreter's start. All ranks start at the same moment. A record has the median and the longest of the ranks.
@@ -9,6 +9,7 @@ interpreter's start. All ranks start at the same moment. A record has the median
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import secrets
@@ -47,8 +48,35 @@ def memory() -> Numbers:
         "rss_kib": said["Rss"],
         "shared_memory_kib": float(status["RssShmem"].split()[0]),
         "descriptors": float(len(list(Path("/proc/self/fd").iterdir()))),
+        "sockets": float(sum("socket:" in link for link in links())),
         "threads": float(status["Threads"]),
     }
+
+
+def links() -> list[str]:
+    """What the descriptors of this process are."""
+    found = []
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the one that lists them
+            found.append(str(entry.readlink()))
+    return found
+
+
+def plan_between(context: peerway.Context, grid: tuple[int, int]) -> None:
+    """A plan that exchanges a row with each of the four neighbours, prepared, started and finished."""
+    rows, columns = grid
+    row, column = divmod(context.rank, columns)
+    edges = context.allocate("host", 8 * LOCAL * 8)
+    builder = context.plan("host")
+    steps = ((1, 0), (-1, 0), (0, 1), (0, -1))
+    for tag, (down, right) in enumerate(steps):
+        to = (row + down) % rows * columns + (column + right) % columns
+        source = (row - down) % rows * columns + (column - right) % columns
+        builder.send(to, tag, edges[tag * LOCAL * 8 : (tag + 1) * LOCAL * 8])
+        builder.receive(source, tag, edges[(4 + tag) * LOCAL * 8 : (5 + tag) * LOCAL * 8])
+    plan = builder.prepare()
+    plan.start()
+    plan.finish()
 
 
 def rank_main(ranks: int, barrier: int) -> dict[str, float]:
@@ -61,6 +89,11 @@ def rank_main(ranks: int, barrier: int) -> dict[str, float]:
     with_context = memory()
     cells = numpy.zeros((LOCAL + 2, LOCAL + 2))
     region = context.register(cells)
+    context.team.barrier()
+    planning, cpu_planning = time.monotonic_ns(), time.process_time_ns()
+    plan_between(context, grid_of(ranks))
+    planned, cpu_planned = time.monotonic_ns(), time.process_time_ns()
+    with_plan = memory()
     context.team.barrier()
     ready, cpu_ready = time.monotonic_ns(), time.process_time_ns()
     halo = context.halo(cells, grid=grid_of(ranks), shadow=1, periodic=True)
@@ -75,6 +108,8 @@ def rank_main(ranks: int, barrier: int) -> dict[str, float]:
     numbers = {
         "context_ms": (made - began) / 1e6,
         "context_cpu_ms": (cpu_made - cpu) / 1e6,
+        "plan_ms": (planned - planning) / 1e6,
+        "plan_cpu_ms": (cpu_planned - cpu_planning) / 1e6,
         "prepare_ms": (prepared - ready) / 1e6,
         "prepare_cpu_ms": (cpu_prepared - cpu_ready) / 1e6,
     }
@@ -82,6 +117,7 @@ def rank_main(ranks: int, barrier: int) -> dict[str, float]:
         numbers[name] = value
         numbers[f"added_{name}"] = value - before[name]
         numbers[f"context_added_{name}"] = with_context[name] - before[name]
+        numbers[f"plan_added_{name}"] = with_plan[name] - before[name]
     return numbers
 
 
@@ -103,7 +139,7 @@ def measure(ranks: int) -> list[Numbers]:
         "PEERWAY_SECRET": secrets.token_hex(16),
         "PEERWAY_RENDEZVOUS": f"unix:@peerway-ranks-{secrets.token_hex(8)}",
         "PEERWAY_TIMEOUT": "120",
-        "PEERWAY_WAIT": "economy",
+        "PEERWAY_WAIT": "blocking",
     }
     wait, go = os.pipe()
     pipes: list[int] = []

@@ -1,4 +1,4 @@
-"""What no schedule can beat: times by the card's numbers alone, against which each simulation is held."""
+"""What no schedule can beat: times by the NIC's numbers alone, against which each simulation is held."""
 
 from __future__ import annotations
 

@@ -29,19 +29,19 @@ Extents extents_of(const std::string& text, const std::string& whole) {
   return extents;
 }
 
-/// A node is a zone of its own: the host, and the card as its router. What a message costs at its two ends
+/// A node is a zone of its own: the host, and the NIC as its router. What a message costs at its two ends
 /// lies on the link between them, which is apart from the network's links: traffic that passes by has no part
 /// in it.
-std::pair<NetPoint*, NetPoint*> add_node(s4u::NetZone* network, unsigned long id, const Card& card,
+std::pair<NetPoint*, NetPoint*> add_node(s4u::NetZone* network, unsigned long id, const Nic& nic,
                                          std::vector<s4u::Host*>& hosts) {
   const std::string name = std::to_string(id);
   s4u::NetZone* node = s4u::create_star_zone("node" + name);
   node->set_parent(network);
   hosts[id] = node->create_host("host" + name, 1.0);
-  NetPoint* router = node->create_router("card" + name);
+  NetPoint* router = node->create_router("nic" + name);
   s4u::SplitDuplexLink* link =
-      node->create_split_duplex_link("bus" + name, card.host > 0 ? card.host : kUnlimited);
-  link->set_latency((card.message_us - card.hop_us) / 2);
+      node->create_split_duplex_link("bus" + name, nic.host > 0 ? nic.host : kUnlimited);
+  link->set_latency((nic.message_us - nic.hop_us) / 2);
   node->add_route(hosts[id]->get_netpoint(), nullptr, nullptr, nullptr,
                   {{link, s4u::LinkInRoute::Direction::UP}}, true);
   node->seal();
@@ -70,19 +70,19 @@ Shape shape_of(const std::string& text) {
   return shape;
 }
 
-std::vector<s4u::Host*> build(const Shape& shape, const Card& card) {
+std::vector<s4u::Host*> build(const Shape& shape, const Nic& nic) {
   std::vector<s4u::Host*> hosts(volume(shape.extents));
   const s4u::ClusterCallbacks nodes([&](s4u::NetZone* zone, const std::vector<unsigned long>&,
-                                        unsigned long id) { return add_node(zone, id, card, hosts); });
+                                        unsigned long id) { return add_node(zone, id, nic, hosts); });
   const auto duplex = s4u::Link::SharingPolicy::SPLITDUPLEX;
   s4u::NetZone* network = nullptr;
   if (shape.torus) {
     network = s4u::create_torus_zone("torus", nullptr, {shape.extents.begin(), shape.extents.end()}, nodes,
-                                     card.link, card.hop_us, duplex);
+                                     nic.link, nic.hop_us, duplex);
   } else {
     const s4u::FatTreeParams tree(static_cast<unsigned>(shape.extents.size()), narrow(shape.extents),
                                   narrow(shape.parents), std::vector<unsigned>(shape.extents.size(), 1));
-    network = s4u::create_fatTree_zone("fat-tree", nullptr, tree, nodes, card.link, card.hop_us, duplex);
+    network = s4u::create_fatTree_zone("fat-tree", nullptr, tree, nodes, nic.link, nic.hop_us, duplex);
   }
   network->seal();
   return hosts;

@@ -1,4 +1,4 @@
-// The simulated machine: a torus or a fat tree of SimGrid, with the numbers of a network card.
+// The simulated machine: a torus or a fat tree of SimGrid, with the numbers of a NIC.
 #ifndef SCALE_MACHINE_H
 #define SCALE_MACHINE_H
 
@@ -11,11 +11,11 @@
 namespace scale {
 
 /// Simulated times are in microseconds, bandwidths in bytes a microsecond: see machine.cpp.
-struct Card {
+struct Nic {
   double hop_us = 0.129;      // of a packet through one link and what routes it on
   double message_us = 0.850;  // of a small message between neighbours (one hop), both ends included
   double link = 75e9 / 8e6;   // of a link, in each of its directions
-  double host = 0;            // between a node and its card, in each direction; 0: no limit
+  double host = 0;            // between a node and its NIC, in each direction; 0: no limit
 };
 
 struct Shape {
@@ -28,9 +28,9 @@ struct Shape {
 Shape shape_of(const std::string& text);
 
 /// The hosts, by node.
-std::vector<simgrid::s4u::Host*> build(const Shape& shape, const Card& card);
+std::vector<simgrid::s4u::Host*> build(const Shape& shape, const Nic& nic);
 
-/// The links of the network on the way, without those between a node and its card.
+/// The links of the network on the way, without those between a node and its NIC.
 std::vector<simgrid::s4u::Link*> way(simgrid::s4u::Host* from, simgrid::s4u::Host* to);
 
 /// Settings of SimGrid, as arguments of its engine.

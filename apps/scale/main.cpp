@@ -17,7 +17,7 @@ namespace {
 namespace s4u = simgrid::s4u;
 
 Job job_of(const Options& options) {
-  const std::vector<s4u::Host*> hosts = build(options.shape, options.card);
+  const std::vector<s4u::Host*> hosts = build(options.shape, options.nic);
   std::vector<size_t> node_of(hosts.size());
   if (options.shuffle) {
     node_of = shuffled(hosts.size(), options.seed);

@@ -69,10 +69,10 @@ void set(const std::string& option, const std::string& text, Options& options) {
   if (option == "parts") options.parts = number<size_t>(option, text, 1, 64);
   if (option == "to") options.to = number<size_t>(option, text, 0, 1 << 20);
   if (option == "eager") options.eager = number<uint64_t>(option, text, 0, ~uint64_t{0});
-  if (option == "hop-ns") options.card.hop_us = number<double>(option, text, 0, kMost) / 1e3;
-  if (option == "message-ns") options.card.message_us = number<double>(option, text, 0, kMost) / 1e3;
-  if (option == "link-gbits") options.card.link = number<double>(option, text, 1e-3, kMost) * 1e3 / 8;
-  if (option == "host-gbits") options.card.host = number<double>(option, text, 0, kMost) * 1e3 / 8;
+  if (option == "hop-ns") options.nic.hop_us = number<double>(option, text, 0, kMost) / 1e3;
+  if (option == "message-ns") options.nic.message_us = number<double>(option, text, 0, kMost) / 1e3;
+  if (option == "link-gbits") options.nic.link = number<double>(option, text, 1e-3, kMost) * 1e3 / 8;
+  if (option == "host-gbits") options.nic.host = number<double>(option, text, 0, kMost) * 1e3 / 8;
 }
 
 void check(Options& options) {
@@ -87,7 +87,7 @@ void check(Options& options) {
                              options.machine + " " + std::to_string(nodes) + " nodes; give as many of both.");
   if (options.to == 0 || options.to >= nodes)
     refuse("to", std::to_string(options.to), "a node from 1 to " + std::to_string(nodes - 1));
-  if (options.card.message_us <= options.card.hop_us)
+  if (options.nic.message_us <= options.nic.hop_us)
     throw std::runtime_error("scale: --message-ns includes a hop; give more than --hop-ns.");
 }
 

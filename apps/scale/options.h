@@ -12,7 +12,7 @@ namespace scale {
 struct Options {
   std::string machine = "torus:4x4";
   Shape shape;
-  Card card;
+  Nic nic;
   std::string pattern = "halo/put";
   Extents grid;  // [the torus's own]
   std::vector<uint64_t> bytes{1024};

@@ -1,4 +1,4 @@
-// What a variant needs of a device: memory, queues, the kernels, time. One implementation for the processor
+// What a variant needs of a device: memory, queues, the kernels, time. One implementation for the CPU
 // (host.h), one for GPUs (cuda.h).
 #ifndef STENCIL2D_DEVICE_H
 #define STENCIL2D_DEVICE_H

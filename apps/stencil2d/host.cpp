@@ -1,4 +1,4 @@
-// The kernels as loops on the processor.
+// The kernels as loops on the CPU.
 #include "host.h"
 
 #include <chrono>

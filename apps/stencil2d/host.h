@@ -1,4 +1,4 @@
-// The device `host`: the processor does the work.
+// The device `host`: the CPU does the work.
 #ifndef STENCIL2D_HOST_H
 #define STENCIL2D_HOST_H
 

@@ -3,6 +3,9 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
 
 #include "cuda_check.h"
 #include "in_kernel.h"
@@ -82,10 +85,6 @@ class Buffer {
   T* memory_ = nullptr;
 };
 
-struct FreePlan {
-  void operator()(pw_plan* plan) const { pw_plan_free(plan); }
-};
-
 /// Peerway's part: a plan whose lanes to and from the neighbours the kernel uses itself.
 class Lanes {
  public:
@@ -94,31 +93,24 @@ class Lanes {
         rank_(problem.group.rank()),
         region_(context.register_memory(problem.field[0], problem.lattice.bytes())),
         to_itself_(4 * (lattice_.count[Y] + lattice_.count[X])) {
-    pw_plan* plan = nullptr;
-    peerway::check(pw_plan_create(context.handle(), queue.device, &plan));
-    plan_.reset(plan);
+    auto builder = context.plan(queue.device);
     for (const Dim dim : {Y, X})
-      for (const Side side : {Before, After}) add(dim, side);
-    peerway::check(pw_plan_set_timeout(plan, static_cast<uint64_t>(1e9 * problem.options.timeout_s)));
-    peerway::check(pw_plan_prepare(plan, 0));
+      for (const Side side : {Before, After}) add(builder, dim, side);
+    plan_.emplace(builder.prepare());
+    plan_->set_timeout(std::chrono::nanoseconds(static_cast<int64_t>(1e9 * problem.options.timeout_s)));
   }
 
-  pw_guard guard() const {
-    pw_plan_handle handle{};
-    peerway::check(pw_plan_get_handle(plan_.get(), &handle));
-    return handle.guard;
-  }
+  pw_guard guard() const { return plan_->handle().guard; }
 
   /// Throws when the plan was cancelled: a rank was lost, a packet did not come in time.
-  void check() const { peerway::check(pw_plan_status(plan_.get())); }
+  void check() const { peerway::check(plan_->status()); }
 
   Lane lane(Dim dim, Side side) const {
     const int there = lattice_.neighbour(dim, side);
     if (there < 0) return {nullptr, nullptr, 0, -1};
     if (there == rank_) return lane_to_itself(dim, side);
-    pw_lane_handle out{}, in{};
-    peerway::check(pw_plan_get_lane(plan_.get(), 1, there, tag(dim, side), &out));
-    peerway::check(pw_plan_get_lane(plan_.get(), 0, there, tag(dim, opposite(side)), &in));
+    const pw_lane_handle out = plan_->send_lane(there, tag(dim, side));
+    const pw_lane_handle in = plan_->receive_lane(there, tag(dim, opposite(side)));
     return {reinterpret_cast<Packet*>(out.slots), reinterpret_cast<Packet*>(in.slots),
             static_cast<unsigned>(out.slot_bytes / sizeof(Packet)), there};
   }
@@ -133,17 +125,18 @@ class Lanes {
     const uint64_t pitch = lattice_.pitch() * sizeof(double);
     const uint64_t first = pitch + sizeof(double);
     const uint64_t last = side == After ? lattice_.count[dim] - 1 : 0;
-    if (dim == Y) return {first + last * pitch, lattice_.count[X] * sizeof(double), 0, {}, {}};
-    return {
-        first + last * sizeof(double), sizeof(double), 1, {lattice_.count[Y]}, {static_cast<int64_t>(pitch)}};
+    if (dim == Y)
+      return peerway::make_block({}, {}, lattice_.count[X] * sizeof(double), first + last * pitch);
+    const std::array counts{static_cast<uint64_t>(lattice_.count[Y])};
+    const std::array strides{static_cast<int64_t>(pitch)};
+    return peerway::make_block(counts, strides, sizeof(double), first + last * sizeof(double));
   }
 
-  void add(Dim dim, Side side) {
+  void add(peerway::PlanBuilder& builder, Dim dim, Side side) {
     const int there = lattice_.neighbour(dim, side);
     if (there < 0 || there == rank_) return;
-    const pw_block block = edge(dim, side);
-    peerway::check(pw_plan_send(plan_.get(), there, tag(dim, side), region_.handle(), &block));
-    peerway::check(pw_plan_receive(plan_.get(), there, tag(dim, opposite(side)), region_.handle(), &block));
+    const auto block = region_.block(edge(dim, side));
+    builder.send(there, tag(dim, side), block).receive(there, tag(dim, opposite(side)), block);
   }
 
   /// In a periodic dimension of one rank.
@@ -158,7 +151,7 @@ class Lanes {
   int rank_;
   peerway::Region region_;
   Buffer<Packet> to_itself_;
-  std::unique_ptr<pw_plan, FreePlan> plan_;
+  std::optional<peerway::Plan> plan_;
 };
 
 class InKernel : public Variant {
@@ -200,7 +193,7 @@ class InKernel : public Variant {
                                      dim3(layout_.threads), arguments, layout_.shared_bytes,
                                      static_cast<cudaStream_t>(queue_.queue)),
          "launching the persistent kernel");
-    peerway::check(pw_stream_wait(context_.handle(), queue_, PW_FOREVER));  // the plan's guard ends it
+    peerway::check(pw_stream_wait(context_.get(), queue_, PW_FOREVER));  // the plan's guard ends it
     lanes_.check();
     work_.flag += static_cast<unsigned>(steps);
     std::vector<Word> found(steps / batch + 1);

@@ -1,4 +1,4 @@
-// The persistent stencil with threads of the processor in the place of a GPU's: ranks, blocks and warps of a
+// The persistent stencil with threads of the CPU in the place of a GPU's: ranks, blocks and warps of a
 // few threads each, all in one process. Prints what it checked; ends with status 1 when a field is wrong.
 #include <sched.h>
 
@@ -149,7 +149,7 @@ class Run {
     work.inner = rank.inner.data();
     work.flag = 1;
     work.batch = 1;
-    work.guard = {&stop_, &report_, 60'000'000'000u};
+    work.guard = {&stop_, &report_, &polled_, 60'000'000'000u};
   }
 
   Lane lane(Rank& rank, Dim dim, Side side) const {
@@ -187,7 +187,7 @@ class Run {
 
   const Case& case_;
   std::vector<std::unique_ptr<Rank>> ranks_;
-  Word stop_ = 0, report_ = 0;
+  Word stop_ = 0, report_ = 0, polled_ = 0;
 };
 
 int check_fields() {

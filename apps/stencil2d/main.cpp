@@ -22,7 +22,7 @@ class TeamGroup : public Group {
   void barrier() override { team_.barrier(timeout_); }
   void all_gather(const void* mine, size_t bytes, void* all) override {
     peerway::check(
-        pw_team_all_gather(team_.handle(), mine, bytes, all, static_cast<uint64_t>(timeout_.count())));
+        pw_team_all_gather(team_.get(), all, mine, bytes, static_cast<uint64_t>(timeout_.count())));
   }
 
  private:
@@ -32,7 +32,7 @@ class TeamGroup : public Group {
 
 /// On the GPU that Peerway has bound this rank to.
 std::unique_ptr<Device> make_device_of(const Options& options, peerway::Context& context) {
-  if (!options.cuda) return std::make_unique<HostStreams>(context.handle());
+  if (!options.cuda) return std::make_unique<HostStreams>(context.get());
 #ifdef STENCIL2D_CUDA
   return make_device(true, context.allocate(peerway::cuda(), 8).device().index);
 #else

@@ -6,7 +6,7 @@
 // data. A thread that has the packet of step n from a neighbour knows that this one has used the packet of
 // step n - 1: two slots, used in turn, are enough.
 //
-// The processor's tests run the same code with threads for threads (in_kernel_test.cpp).
+// The CPU's tests run the same code with threads for threads (in_kernel_test.cpp).
 #ifndef STENCIL2D_PERSISTENT_CUH
 #define STENCIL2D_PERSISTENT_CUH
 

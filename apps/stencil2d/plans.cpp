@@ -16,7 +16,7 @@ using Plan = std::unique_ptr<pw_plan, FreePlan>;
 
 pw_array array_of(const Lattice& lattice, const peerway::Region& region) {
   pw_array array{};
-  array.region = region.handle();
+  array.region = region.get();
   array.element_bytes = sizeof(double);
   array.dims = 2;
   for (const Dim dim : {Y, X}) {
@@ -30,10 +30,11 @@ pw_array array_of(const Lattice& lattice, const peerway::Region& region) {
 
 Plan halo(const Lattice& lattice, const peerway::Region& region, peerway::Context& context,
           uint64_t timeout_ns) {
-  const pw_grid grid{2, {static_cast<uint32_t>(lattice.grid[Y]), static_cast<uint32_t>(lattice.grid[X])}};
+  const pw_grid grid{
+      .dims = 2, .extent = {static_cast<uint32_t>(lattice.grid[Y]), static_cast<uint32_t>(lattice.grid[X])}};
   const pw_array array = array_of(lattice, region);
   pw_plan* plan = nullptr;
-  peerway::check(pw_halo_create(context.handle(), &grid, &array, 1, 0, &plan));
+  peerway::check(pw_halo_create(context.get(), &array, 1, &grid, 0, &plan));
   Plan owned(plan);
   peerway::check(pw_plan_set_timeout(plan, timeout_ns));
   return owned;
@@ -118,7 +119,7 @@ class HostDriven : public Planned {
 
  protected:
   void exchange(int now) override {
-    peerway::check(pw_plan_start(plans_[now].get()));
+    peerway::check(pw_plan_start(plans_[now].get(), nullptr));
     peerway::check(pw_plan_finish(plans_[now].get(), timeout_ns()));
   }
 
@@ -128,7 +129,7 @@ class HostDriven : public Planned {
       exchange(now);
       sweep(Part::all, now, main_);
     } else {
-      peerway::check(pw_plan_start(plans_[now].get()));
+      peerway::check(pw_plan_start(plans_[now].get(), nullptr));
       sweep(Part::interior, now, main_);
       peerway::check(pw_plan_finish(plans_[now].get(), timeout_ns()));
       sweep(Part::boundary, now, main_);

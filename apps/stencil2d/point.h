@@ -1,4 +1,4 @@
-// What the processor and the GPU compute alike: one step at one cell, and which cells are the boundary.
+// What the CPU and the GPU compute alike: one step at one cell, and which cells are the boundary.
 #ifndef STENCIL2D_POINT_H
 #define STENCIL2D_POINT_H
 

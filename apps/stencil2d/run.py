@@ -24,6 +24,7 @@ from build import Target, build, mpi_compiler
 from peerway import _core, records
 from peerway.bench import machine
 from peerway.bench.peers import openmpi, ucx
+from peerway.cli.options import need_devices
 
 MPI = ("mpi", "mpi-overlap")
 LIMIT_S = 120.0
@@ -65,6 +66,7 @@ def measure(arguments: list[str], command: str = "") -> list[records.Record | Mi
     BadOption.
     """
     asked = _read(arguments)
+    need_devices([asked.device])
     command = command or " ".join(["python apps/stencil2d/run.py", *arguments])
     # Two programs: Peerway's variants and MPI's. Each is started by its own launcher.
     results: dict[str, records.Record | Missing] = {}

@@ -1,0 +1,62 @@
+"""The picture of docs/ranks.md: what a rank costs, by ranks, before and after prepares went between partners.
+
+python apps/ranks/plot.py docs/pictures
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from peerway.report.pictures import as_svg
+
+RESULTS = Path(__file__).resolve().parents[2] / "results" / "scale-ranks"
+FILES = {"through rank 0": "before.jsonl", "between partners": "partners.jsonl"}
+COLOURS = {"through rank 0": "#e45756", "between partners": "#4c78a8"}
+PANELS = {
+    "descriptors": "descriptors of a rank",
+    "prepare_cpu_ms": "CPU time of a halo's creation, ms",
+    "added_private_kib": "private memory added, KiB",
+}
+
+
+def records(name: str) -> list[dict[str, Any]]:
+    """The records of a file, by ranks; of several with the same number the last."""
+    lines = (RESULTS / name).read_text().splitlines()
+    by_ranks = {one["ranks"]: one for one in map(json.loads, lines)}
+    return [by_ranks[ranks] for ranks in sorted(by_ranks)]
+
+
+def figure() -> go.Figure:
+    """A panel a quantity; the median rank solid, rank 0 dotted."""
+    made = make_subplots(rows=1, cols=len(PANELS), subplot_titles=list(PANELS.values()))
+    for name, file in FILES.items():
+        found = records(file)
+        ranks = [one["ranks"] for one in found]
+        for column, quantity in enumerate(PANELS, 1):
+            for which, dash in (("median", "solid"), ("rank_0", "dot")):
+                trace = go.Scatter(
+                    x=ranks,
+                    y=[one["of_ranks"][quantity][which] for one in found],
+                    name=f"{name}, {which.replace('_', ' ')}",
+                    legendgroup=name + which,
+                    showlegend=column == 1,
+                    mode="lines+markers",
+                    line={"color": COLOURS[name], "dash": dash},
+                )
+                made.add_trace(trace, row=1, col=column)
+    made.update_xaxes(type="log", tickvals=[2, 4, 8, 16, 32, 64, 128, 256], title="ranks on one host")
+    made.update_yaxes(type="log")
+    made.update_layout(
+        template="plotly_white", width=1100, height=420, legend={"orientation": "h", "y": -0.25}
+    )
+    return made
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1], "ranks.svg").write_text(next(iter(as_svg([figure()]))) + "\n")
