@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "base/status.h"
-#include "path/ucx/note.h"
+#include "transport/ucx/note.h"
 
 using namespace pw;
 
@@ -21,7 +21,7 @@ uint64_t end_of(const Shape& shape, const Strides& strides, uint64_t offset) {
   return end;
 }
 
-void walk(const Request& request) {
+void walk(const StagedRequest& request) {
   const Layout& layout = request.layout;
   const bool put = request.op == Op::put;
   const Strides& strides = put ? layout.to : layout.from;

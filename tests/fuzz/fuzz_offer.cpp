@@ -26,7 +26,8 @@ void use(const LaneOffer& lane) {
   check_inside(lane, kMailbox);
   require(lane.words + kMostPieces * sizeof(uint64_t) <= kMailbox);
   require(lane.slots + 2 * lane.slot_bytes <= kMailbox);
-  const pw_block mine{0, lane.bytes, 0, {}, {}};
+  pw_block mine{};
+  mine.block_bytes = lane.bytes;
   const Layout layout = join(lane.block, kRegion, "remote region", mine, kRegion, "local region");
   if (layout.shape.bytes() > 0) require(end_of(layout.shape, layout.to, lane.block.offset) <= kRegion);
 }

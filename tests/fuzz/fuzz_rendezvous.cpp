@@ -34,6 +34,7 @@ void parse_payload(ByteView bytes) {
   try_to([&] { pack(parse_part(bytes)); });
   try_to([&] { pack(parse_failure(bytes)); });
   try_to([&] { pack(parse_loss(bytes, size)); });
+  try_to([&] { pack_fence(parse_fence(bytes)); });
 }
 
 /// As a stream: whatever arrives, a channel gives messages within the limit or refuses.

@@ -21,21 +21,21 @@ void route_all(const Table& table) {
   const Router router(table, {}, false);
   for (size_t i = 0; i < table.costs.size() && i < 4; ++i) {
     const Case where = table.costs[i].where;
-    Request request{where, {}, {}};
+    Query query{where, {}, {}};
     for (const Cost& cost : table.costs)
-      if (cost.where == where && request.available.size() < 8) request.available.push_back(cost.path);
-    const auto route = router.route(request);
+      if (cost.where == where && query.available.size() < 8) query.available.push_back(cost.path);
+    const auto route = router.route(query);
     for (uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{65536}, UINT64_MAX}) {
       const Choice& choice = route->lookup(bytes);
       if (choice.split < 0) {
-        require(choice.path < request.available.size());
+        require(choice.path < query.available.size());
       } else {
         uint64_t sum = 0;
-        for (const Piece& piece : route->split(choice).divide(bytes)) sum += piece.bytes;
+        for (const SplitPiece& piece : route->split(choice).divide(bytes)) sum += piece.bytes;
         require(sum == bytes);
       }
     }
-    require(!to_json(explain(router, request)).empty());
+    require(!to_json(explain(router, query)).empty());
   }
 }
 

@@ -28,7 +28,7 @@ def gpus() -> int:
     """How many GPUs this process sees; at least one."""
     count = sum(name.startswith("cuda") for name, _ in _core.devices())
     if count == 0:
-        pytest.skip(f"no GPU: {_core.why_no_cuda()}")
+        pytest.skip(f"no GPU: {_core.why_none('cuda')}")
     return count
 
 

@@ -20,7 +20,7 @@ def test_all_that_two_processes_do_with_the_device(
     program = build / "tests" / "gpu" / "programs" / "device_check"
     if not program.exists():
         pytest.skip(f"{program} is not built: run `make gpu-test`, or cmake with -DPEERWAY_GPU_TESTS=ON")
-    done = run_program(program, kernels)
+    done = run_program(program, env={**os.environ, "PEERWAY_CACHE": str(kernels)})
     checks = [json.loads(line) for line in done.stdout.splitlines()]
     failed = [f"{check['check']}: {check['detail']}" for check in checks if not check["ok"]]
     assert failed == []

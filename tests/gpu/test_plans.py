@@ -4,8 +4,10 @@ every byte of messages that differ from epoch to epoch.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,8 @@ import pytest
 from told import right
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+PROGRAMS = Path(__file__).parent / "programs"
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -39,8 +43,15 @@ def test_between_two_ranks(group: str, checked: Run) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("group", ["lost-on-streams", "lost-in-kernels"])
-def test_a_rank_killed_in_the_middle_releases_the_other(group: str, checked: Run) -> None:
+@pytest.mark.parametrize(("group", "checks"), [("lost-on-streams", 2), ("lost-in-kernels", 3)])
+def test_a_rank_killed_in_the_middle_releases_the_other(group: str, checks: int, checked: Run) -> None:
     done = checked(group)
-    assert right(done.stdout) == 2, done.stderr
+    assert right(done.stdout) == checks, done.stderr
     assert done.returncode == 137, done.stderr
+
+
+def test_a_wait_of_many_warps_slows_no_message_down(run_program: Run) -> None:
+    done = run_program("peerway", "run", "-n", "2", "--", sys.executable, PROGRAMS / "late_peer.py")
+    assert done.returncode == 0, done.stderr
+    late = next(one for one in map(json.loads, done.stdout.splitlines()) if one["rank"] == 1)
+    assert late["blocks"] < 5 * late["warp"], "the waiting warps poll host memory, one after another"

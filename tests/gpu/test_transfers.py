@@ -11,8 +11,8 @@ import pytest
 
 Ranks = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
-CARD = "nic:torus"
-PATHS = ["peer/copy", "peer/store", "mapped", "staged", CARD]
+NIC = "nic:torus"
+PATHS = ["peer/copy", "peer/store", "mapped", "staged", NIC]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -25,7 +25,7 @@ def transfer(ranks: Ranks, path: str, op: str, remote: str, local: str) -> None:
     """All cases are right, or the path says why it cannot serve the pair and the test is skipped."""
     for found in answers(ranks, path, op, remote, local):
         if not found["available"]:
-            assert path not in ("staged", CARD), found["why"]
+            assert path not in ("staged", NIC), found["why"]
             assert found["why"]
             pytest.skip(f"{path}, {remote} and {local}: {found['why']}")
         assert found["cases"] > 0
@@ -37,7 +37,7 @@ def answers(ranks: Ranks, path: str, op: str, remote: str, local: str) -> list[d
         library = kind.partition("-")[0]
         if library in ("cupy", "torch") and importlib.util.find_spec(library) is None:
             pytest.skip(f"{library} is not installed")
-    settings = {"PEERWAY_NIC": "torus"} if path == CARD else {}
+    settings = {"PEERWAY_NIC": "torus"} if path == NIC else {}
     status, said, errors = ranks("gpu_transfers.py", path, op, remote, local, **settings)
     assert status == 0, errors
     assert len(said) == 2
@@ -53,7 +53,7 @@ def test_memory_of_peerway(path: str, op: str, pair: str, two_ranks: Ranks) -> N
 
 @pytest.mark.parametrize("memory", ["cuda-malloc", "cuda-pool", "cupy", "torch"])
 @pytest.mark.parametrize("op", ["put", "get"])
-@pytest.mark.parametrize("path", ["peer/copy", "peer/store", "staged", CARD])
+@pytest.mark.parametrize("path", ["peer/copy", "peer/store", "staged", NIC])
 def test_memory_of_others(path: str, op: str, memory: str, two_ranks: Ranks) -> None:
     transfer(two_ranks, path, op, memory, memory)
 

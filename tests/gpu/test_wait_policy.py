@@ -1,4 +1,4 @@
-"""Waiting for GPUs in the policy economy: the host sleeps until the driver calls it."""
+"""Waiting for GPUs with the wait policy `blocking`: the host sleeps until the driver calls it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ WAITED = "1"  # s
 
 
 @pytest.mark.parametrize("way", ["cuda", "cuda/stream"])
-def test_a_wait_for_a_plan_leaves_the_processor_to_others(
+def test_a_wait_for_a_plan_leaves_the_cpu_to_others(
     way: str, gpus: int, run_program: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     if gpus < 2:
         pytest.skip(f"plans between GPUs need 2 of them; here is {gpus}")
     command = ["peerway", "run", "-n", "2", "--grace", "60", "--", sys.executable]
-    done = run_program(*command, PROGRAM, way, "economy", WAITED)
+    done = run_program(*command, PROGRAM, way, "blocking", WAITED)
     assert done.returncode == 0, done.stderr
     said = [json.loads(line) for line in done.stdout.splitlines()]
     found = next(one for one in said if isinstance(one, dict))

@@ -92,7 +92,7 @@ def _libraries(ucx: list[Ucx]) -> Libraries:
 
 
 def dgx() -> Facts:
-    """8 H200 behind NVSwitches, a card beside each on the same PCIe switch, all of GPUDirect on."""
+    """8 H200 behind NVSwitches, a NIC beside each on the same PCIe switch, all of GPUDirect on."""
     gpus, nics = [], []
     for i in range(8):
         bus = 0x10 + 0x10 * i
@@ -250,7 +250,7 @@ def dgx() -> Facts:
 
 
 def pcie_pair() -> Facts:
-    """2 L40S on one PCIe switch with ACS redirect and a translating IOMMU and an Ethernet card."""
+    """2 L40S on one PCIe switch with ACS redirect and a translating IOMMU and an Ethernet NIC."""
     facts = dgx()
     facts.gpus = facts.gpus[:2]
     root = ["pci0000:40", "0000:40:01.0", "0000:41:00.0"]
@@ -328,7 +328,7 @@ def pcie_pair() -> Facts:
 
 
 def v100() -> Facts:
-    """4 V100 joined by bridges of one or two NVLinks, one card on the first socket, an old driver."""
+    """4 V100 joined by bridges of one or two NVLinks, one NIC on the first socket, an old driver."""
     facts = dgx()
     facts.gpus = facts.gpus[:4]
     for g in facts.gpus:

@@ -70,7 +70,7 @@ def test_computations_make_ten_thousand_trips_once_for_each_policy() -> None:
 
 
 def test_ways_over_plans_have_names_that_can_be_asked_for() -> None:
-    assert {"plan", "plan/graph", "sendrecv/stream", "cpu/economy", "kernel"} <= PLAN_WAYS
+    assert {"plan", "plan/graph", "sendrecv/stream", "cpu/blocking", "kernel"} <= PLAN_WAYS
     assert "plan/graph" not in KINDS["exchange"].plan_ways("host")
     assert "plan/graph" in KINDS["exchange"].plan_ways("cuda")
     assert KINDS["kernel_latency"].plan_ways("host") == ()

@@ -71,15 +71,15 @@ def test_the_best_of_a_row_is_no_limit_of_the_hardware() -> None:
     assert bold == ["200 ns"]
 
 
-def test_computations_are_rows_and_tell_the_processors_use() -> None:
+def test_computations_are_rows_and_tell_the_cpus_use() -> None:
     rows = [
         record(
-            f"{mode}/economy", 128, us=3.0, test="async_pingpong", shape=f"compute:{size}", cpu_percent=45.2
+            f"{mode}/blocking", 128, us=3.0, test="async_pingpong", shape=f"compute:{size}", cpu_percent=45.2
         )
         for mode in ("cpu", "stream")
         for size in (4096, 65536)
     ]
     text = drawn(rows, 100)
-    assert "processor" in text.splitlines()[0]
+    assert "CPU" in text.splitlines()[0]
     assert [line.split()[:2] for line in text.splitlines()[2:] if line] == [["4", "KiB"], ["64", "KiB"]]
     assert text.count("3.00 µs 45 %") == 4

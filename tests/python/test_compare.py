@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,8 +21,6 @@ from peerway.compare.metric import metric_of
 from peerway.compare.statistics import Comparison, compare_all, runs_needed
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from peerway.records import Record
 
 Run = Callable[..., Result]
@@ -317,6 +317,23 @@ def test_the_table_says_what_changed_and_how_sure_it_is(run: Run) -> None:
 
 def test_noise_is_called_no_difference(run: Run) -> None:
     assert "no difference" in run(noisy(1, 8, seed=1), noisy(1, 8, seed=2)).output
+
+
+@pytest.mark.parametrize("pair", [1, 2])
+def test_one_command_twice_under_load_is_no_difference(pair: int) -> None:
+    folder = Path(__file__).resolve().parents[2] / "results" / "compare-aa"
+    sides = [records.read(folder / f"{pair}.{side}.jsonl") for side in ("before", "after")]
+    found = compare_all(pair_up(*sides))
+    assert len(found) == 13
+    assert {c.verdict for c in found} == {"no difference"}
+
+
+def test_what_is_many_times_as_much_is_no_percentage(run: Run) -> None:
+    """Runs that waited for a busy CPU were shown as [-73, +39117725] and ±50456%."""
+    waited = times(3, 3.1, 3.2, 3.3, 3000, 3100)
+    output = run(waited, times(3, 3.1, 3.2, 3.3, 3.4, 3.5)).output
+    assert re.search(r"±\d{3}×.*\[-8.6, ×\d{3,4}\]", output), output
+    assert "  ×100  " in run(times(*[100] * 4), times(*[1] * 4)).output
 
 
 def test_a_single_record_is_told_how_to_get_an_interval(run: Run) -> None:

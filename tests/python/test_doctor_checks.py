@@ -31,7 +31,7 @@ TABLE = [
     ("pcie_pair", "between.nvlink", "absent", "no active link", "nothing"),
     ("pcie_pair", "cpu.gdrcopy", "off", "gdrdrv is not loaded", "modprobe gdrdrv"),
     ("pcie_pair", "cpu.max_connections", "warning", "CUDA_DEVICE_MAX_CONNECTIONS=1", "8 or more"),
-    ("pcie_pair", "network.cards", "absent", "none; eno1 (ixgbe)", "TCP"),
+    ("pcie_pair", "network.NICs", "absent", "none; eno1 (ixgbe)", "TCP"),
     ("pcie_pair", "host.iommu", "warning", "GPUs 0-1 (intel_iommu=on)", "iommu=pt"),
     ("pcie_pair", "host.acs", "warning", "0000:42:00.0", "ECAP_ACS"),
     ("pcie_pair", "host.cross_attach", "off", "ptrace_scope 1", "PR_SET_PTRACER"),
@@ -209,10 +209,10 @@ def test_gpudirect_rdma_needs_kernel_support_and_a_ucx_that_uses_it() -> None:
     assert (judged.status, judged.found) == (Status.OFF, "neither nvidia-peermem nor dma-buf")
 
 
-def test_card_without_link() -> None:
+def test_nic_without_link() -> None:
     facts = dgx()
     facts.network.nics[2].state = "down"
-    judged = finding(facts, "network.cards")
+    judged = finding(facts, "network.NICs")
     assert judged.status is Status.WARNING
     assert "no link: mlx5_2" in judged.found
 
@@ -287,7 +287,7 @@ def test_a_library_that_could_not_be_looked_for_is_not_called_absent() -> None:
 
 
 def torus(**changes: object) -> NicPlugin:
-    card = NicPlugin(
+    nic = NicPlugin(
         asked="torus",
         name="torus",
         file="/lib/libpeerway_nic_torus.so",
@@ -299,11 +299,11 @@ def torus(**changes: object) -> NicPlugin:
         largest=1 << 30,
         endpoints=1024,
     )
-    return dataclasses.replace(card, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(nic, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("cards", "status", "found", "todo"),
+    ("nics", "status", "found", "todo"),
     [
         ([], "absent", "PEERWAY_NIC names none", "nothing to do, unless"),
         (
@@ -314,7 +314,7 @@ def torus(**changes: object) -> NicPlugin:
             "",
         ),
         ([torus(puts_in_order=False, gets_behind_puts=False, memory=["host"], in_flight=16)], "ok",
-         "no promises, host memory, 1 GiB at a time, 16 under way", ""),
+         "no guarantees, host memory, 1 GiB at a time, 16 under way", ""),
         ([torus(), torus(name="far")], "off", "nic:far (", "no route table has nic:far"),
         ([torus(abi=None, opened=False, name="", error="No such file")], "warning",
          "torus was not loaded: No such file", "no context starts with it"),
@@ -324,19 +324,19 @@ def torus(**changes: object) -> NicPlugin:
          "killed by SIGSEGV", "nic-check"),
     ],
 )  # fmt: skip
-def test_cards_by_plugin(cards: list[NicPlugin], status: str, found: str, todo: str) -> None:
+def test_nics_by_plugin(nics: list[NicPlugin], status: str, found: str, todo: str) -> None:
     facts = dgx()
-    facts.network.plugins = cards
-    facts.libraries.routes = [RouteTable(path="a.json", cards=["nic:torus"])]
+    facts.network.plugins = nics
+    facts.libraries.routes = [RouteTable(path="a.json", nics=["nic:torus"])]
     judged = finding(facts, "network.plugins")
     assert judged.status == status
     assert found in judged.found
     assert todo in judged.todo
 
 
-def test_a_setting_of_cards_that_makes_no_sense_is_told() -> None:
+def test_a_setting_of_nics_that_makes_no_sense_is_told() -> None:
     facts = dgx()
-    facts.network.plugins_error = "PEERWAY_NIC: '=x' gives the card the name ''"
+    facts.network.plugins_error = "PEERWAY_NIC: '=x' gives the NIC the name ''"
     judged = finding(facts, "network.plugins")
     assert judged.status == "warning"
     assert judged.found == facts.network.plugins_error

@@ -50,7 +50,7 @@ def test_page_says_status_and_remedy_of_each_finding(node: str) -> None:
     text = page(facts, 200)
     for finding in examine(facts):
         assert finding.title in text
-        if finding.found not in (NO_GPU, "one GPU", "no RDMA card"):
+        if finding.found not in (NO_GPU, "one GPU", "no RDMA NIC"):
             assert finding.todo in text
     for status, symbol in (("ok", "✓"), ("off", "○"), ("absent", "–")):
         assert f"{symbol} {status}" in text
@@ -58,7 +58,7 @@ def test_page_says_status_and_remedy_of_each_finding(node: str) -> None:
 
 def test_page_without_unicode_still_tells_the_statuses_apart() -> None:
     text = page(pcie_pair(), 80, encoding="ascii")
-    for words in ("+ ok", "o off", "! warning", "- absent", "> reseat the card", "GPU 1 x8 of x16"):
+    for words in ("+ ok", "o off", "! warning", "- absent", "> reseat the NIC", "GPU 1 x8 of x16"):
         assert words in text
 
 

@@ -198,20 +198,20 @@ def test_bus_id_forms() -> None:
     assert topology.bus_id("") == ""
 
 
-def test_network_cards_and_their_distance(machine: FakeSystem) -> None:
+def test_network_nics_and_their_distance(machine: FakeSystem) -> None:
     nvml, cuda = two_gpus(machine)
     place = f"{SWITCH}/0000:18:01.0/0000:1a:00.1"
     machine.device(place)
     machine.link(f"/sys/devices/{place}/driver", "/sys/bus/pci/drivers/mlx5_core")
     machine.path("/sys/bus/pci/drivers/mlx5_core").mkdir(parents=True)
-    card = f"/sys/devices/{place}/infiniband/mlx5_0"
-    machine.write(f"{card}/fw_ver", "28.43\n")
-    machine.write(f"{card}/ports/1/state", "4: ACTIVE\n")
-    machine.write(f"{card}/ports/1/link_layer", "InfiniBand\n")
-    machine.write(f"{card}/ports/1/rate", "400 Gb/sec (4X NDR)\n")
-    machine.link(f"{card}/device", f"/sys/devices/{place}")
+    nic = f"/sys/devices/{place}/infiniband/mlx5_0"
+    machine.write(f"{nic}/fw_ver", "28.43\n")
+    machine.write(f"{nic}/ports/1/state", "4: ACTIVE\n")
+    machine.write(f"{nic}/ports/1/link_layer", "InfiniBand\n")
+    machine.write(f"{nic}/ports/1/rate", "400 Gb/sec (4X NDR)\n")
+    machine.link(f"{nic}/device", f"/sys/devices/{place}")
     machine.write(f"/sys/devices/{place}/net/ib0/operstate", "up")
-    machine.link("/sys/class/infiniband/mlx5_0", card)
+    machine.link("/sys/class/infiniband/mlx5_0", nic)
     virtual = "/sys/devices/pci0000:80/0000:80:03.0/virtio2"
     machine.device("pci0000:80/0000:80:03.0", node=1)
     machine.write(f"{virtual}/net/eth0/operstate", "up\n")
@@ -313,8 +313,8 @@ def test_route_tables_good_and_broken(machine: FakeSystem) -> None:
     ]
 
 
-def test_cards_by_plugin_are_probed_one_by_one(machine: FakeSystem) -> None:
-    machine.children["nic"] = {"cards": ["torus", "far=./libtoy.so?port=1"]}
+def test_nics_by_plugin_are_probed_one_by_one(machine: FakeSystem) -> None:
+    machine.children["nic"] = {"nics": ["torus", "far=./libtoy.so?port=1"]}
     machine.children["nic:torus"] = {"asked": "torus", "name": "torus", "abi": 1, "opened": True}
     machine.children["nic:far=./libtoy.so?port=1"] = {"error": "killed by SIGSEGV", "untried": True}
     first, second = gather(machine).network.plugins
@@ -331,17 +331,17 @@ def test_cards_by_plugin_are_probed_one_by_one(machine: FakeSystem) -> None:
         ("/nowhere/libtoy.so", {"name": "", "abi": None, "opened": False, "file": "/nowhere/libtoy.so"}),
     ],
 )
-def test_a_card_is_loaded_and_opened(setting: str, found: dict[str, object]) -> None:
-    (card,), error = network.plugins(System(environment={**os.environ, "PEERWAY_NIC": setting}))
+def test_a_nic_is_loaded_and_opened(setting: str, found: dict[str, object]) -> None:
+    (nic,), error = network.plugins(System(environment={**os.environ, "PEERWAY_NIC": setting}))
     assert error == ""
-    assert {name: getattr(card, name) for name in found} == found
-    assert bool(card.error) != card.opened
+    assert {name: getattr(nic, name) for name in found} == found
+    assert bool(nic.error) != nic.opened
 
 
-def test_a_setting_of_cards_that_makes_no_sense_is_told() -> None:
-    cards, error = network.plugins(System(environment={**os.environ, "PEERWAY_NIC": "A B=torus"}))
-    assert cards == []
-    assert "PEERWAY_NIC: 'A B=torus' gives the card the name 'A B'" in error
+def test_a_setting_of_nics_that_makes_no_sense_is_told() -> None:
+    nics, error = network.plugins(System(environment={**os.environ, "PEERWAY_NIC": "A B=torus"}))
+    assert nics == []
+    assert "PEERWAY_NIC: 'A B=torus' gives the NIC the name 'A B'" in error
 
 
 def test_ucx_builds(machine: FakeSystem, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""docs/hybrid.md has the numbers of results/cpu-2-hybrid, and both cards together are the best."""
+"""docs/hybrid.md has the numbers of results/cpu-2-hybrid, and both NICs together are the best."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from peerway.jobs.monitor import Monitor
 from peerway.jobs.rules.expression import BadExpression, Expression
 from peerway.jobs.rules.functions import FUNCTIONS, TAKES_NONE
 from peerway.jobs.rules.load import BadRules, read_rules, rules_of
-from peerway.jobs.rules.template import duration, filled, size, wrong
+from peerway.jobs.rules.template import duration, filled, hours, size, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -352,3 +352,17 @@ def test_the_rules_say_what_idle_hours_are(tmp_path: Path, defaults: str, idle_h
 def test_what_idle_is_must_be_a_figure() -> None:
     with pytest.raises(BadRules, match="idle_window"):
         rules_of('[defaults]\nidle_window = "long"')
+
+
+@pytest.mark.parametrize(
+    ("value", "english", "russian"),
+    [
+        (0, "0", "0"),
+        (0.001, "<\u00a00.01", "<\u00a00,01"),
+        (0.014, "0.01", "0,01"),
+        (0.06, "0.1", "0,1"),
+        (1234.56, "1,234.6", "1\u00a0234,6"),
+    ],
+)
+def test_hours_are_never_nothing_where_there_were_some(value: float, english: str, russian: str) -> None:
+    assert (hours(value, "en"), hours(value, "ru")) == (english, russian)

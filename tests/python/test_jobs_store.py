@@ -5,6 +5,7 @@ acknowledged.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import random
 import shutil
@@ -366,5 +367,24 @@ def test_a_verdict_waits_for_agents_that_are_behind_and_late_samples_are_judged(
     assert run.verdict == "inefficient"
     assert run.cpu_efficiency == pytest.approx(3 / 8)
     monitor.jobs.file(late, monitor.late_ms())  # once more: nothing new
+    assert monitor.judge_due() == 0
+    monitor.close()
+
+
+def test_a_run_whose_end_is_told_late_is_judged_once_more(tmp_path: Path) -> None:
+    """Its last verdict was made after it ended, but as of a run that goes on."""
+    end = START + 30 * 60
+    now = [end + 1000.0]
+    monitor = Monitor(tmp_path, clock=lambda: now[0])
+    job = Job(9, {"step_cpu_user_seconds_total": 3.0}, minutes=30)
+    put(monitor, job)
+    monitor.jobs.update([dataclasses.replace(job.run(), ended=None, state="RUNNING")])
+    assert monitor.judge_due() == 1
+    monitor.jobs.update([dataclasses.replace(job.run(), state="OUT_OF_MEMORY")])
+    assert monitor.judge_due() == 1
+    run = monitor.jobs.run("9")
+    assert run is not None
+    assert run.tag == "out-of-memory"
+    monitor.jobs.update([dataclasses.replace(job.run(), state="OUT_OF_MEMORY")])  # nothing new
     assert monitor.judge_due() == 0
     monitor.close()

@@ -7,7 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from peerway.cli import command
+from peerway.cli.hosts import Hosts
 from peerway.launch import wire
 from peerway.launch.addresses import own_addresses
 from peerway.launch.hosts import BadHosts, Host, of_slurm, parse, parse_file, places, spread
@@ -41,6 +44,21 @@ def test_what_is_no_host_is_refused_so_that_no_agent_takes_it_for_an_option(text
 )
 def test_ranks_fill_hosts_in_blocks(hosts: str, ranks: int, found: str) -> None:
     assert "".join(spread(parse(hosts), ranks)) == found
+
+
+def test_tune_has_a_rank_on_each_of_two_hosts_however_many_they_take() -> None:
+    """As those of a Slurm allocation, whose first node once got both."""
+    asked = Hosts((Host("node1", 2), Host("node2", 2)), ("agent",)).pair()
+    assert asked.words() == ["--hosts", "node1:1,node2:1", "--launch-agent", "agent"]
+    assert Hosts().pair() == Hosts()
+
+
+@pytest.mark.parametrize("hosts", ["node1", "node1:1,node1:1", "node1,node2,node3"])
+def test_tune_is_between_two_hosts(hosts: str) -> None:
+    done = CliRunner().invoke(command, ["tune", "--hosts", hosts, "--out", "-"])
+    assert done.exit_code == 2
+    assert "tune measures between two hosts" in done.stderr
+    assert "node1" in done.stderr
 
 
 def test_too_few_places_are_told() -> None:

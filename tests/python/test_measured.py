@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from statistics import median
@@ -9,7 +10,7 @@ from statistics import median
 import pytest
 
 from peerway import records
-from peerway.units import bandwidth_text, time_text
+from peerway.units import bandwidth_text, size_text, time_text
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "measured.md").read_text()
@@ -38,8 +39,8 @@ MESSAGES = "sendrecv/graph sendrecv/stream plan/stream nccl/graph openmpi nvshme
 HALO = "plan/graph plan/stream plan openmpi/pack"
 STENCIL = "graph/serial graph/branch stream/serial mpi mpi-overlap"
 ASYNC = (
-    "cpu/performance transmit/performance stream/performance graph/performance kernel/performance "
-    "cpu/economy stream/economy graph/economy kernel/economy"
+    "cpu/busy-poll transmit/busy-poll stream/busy-poll graph/busy-poll kernel/busy-poll "
+    "cpu/blocking stream/blocking graph/blocking kernel/blocking"
 )
 for size, text in {8: "8 B", 64: "64 B", K: "1 KiB", 8 * K: "8 KiB", 64 * K: "64 KiB"}.items():
     H200[f"kernel to kernel, {text}"] = ("kernel_latency", "contiguous", size, KERNELS)
@@ -60,9 +61,9 @@ CPU = {
     "the same by `peer/shm-nt`": ("put_bw", "contiguous", 16 * M, "peer/shm-nt"),
     "halo of 512² doubles": ("halo", "halo:2x1/512x512/8", 8 * K, "plan openmpi openmpi/pack"),
 }
-CARD = {
-    "put and signal of 8 B over a card": ("put_latency", "contiguous", 8, "nic:torus peer/shm flag openmpi"),
-    "put of 1 MiB over a card": ("put_bw", "contiguous", M, "nic:torus peer/shm memcpy"),
+NIC = {
+    "put and signal of 8 B over a NIC": ("put_latency", "contiguous", 8, "nic:torus peer/shm flag openmpi"),
+    "put of 1 MiB over a NIC": ("put_bw", "contiguous", M, "nic:torus peer/shm memcpy"),
 }
 FOUR = "graph/branch graph/serial stream/branch mpi mpi-overlap"
 H200_X4 = {
@@ -77,7 +78,7 @@ H200_X4 = {
         "plan/graph plan/stream openmpi/pack",
     ),
 }
-FOLDERS = {"h200-x2": H200, "h200-x4": H200_X4, "cpu-2": CPU, "cpu-2-nic": CARD}
+FOLDERS = {"h200-x2": H200, "h200-x4": H200_X4, "cpu-2": CPU, "cpu-2-nic": NIC}
 ROWS = [(folder, *row) for folder, rows in FOLDERS.items() for row in rows.items()]
 
 
@@ -101,6 +102,20 @@ def test_a_row_has_the_numbers_of_its_records(
         place = re.compile(rf" {re.escape(text)}[ ,]").search(row, at)
         assert place, f"{via}: {text} is not in its place in: {row}"
         at = place.end() - 1
+
+
+@pytest.mark.parametrize("op", ["put", "get"])
+def test_the_route_of_numpy_memory_is_the_best_path_with_the_numbers_of_its_records(op: str) -> None:
+    lines = (ROOT / "results" / "cpu-2-numpy" / "routes.jsonl").read_text().splitlines()
+    found = [one for one in map(json.loads, lines) if one["test"] == f"numpy_{op}"]
+    assert all(one["validated"] and one["chosen"] == one["best"] for one in found)
+    section = PAGE.split("(`results/cpu-2-numpy`)")[1].split("\n## ")[0]
+    assert f"| {' | '.join(size_text(one['bytes']) for one in found)} |" in section
+    for words, ratio in (("to best path alone", "route_to_best"), ("with a table", "route_to_untuned")):
+        (row,) = [line for line in section.splitlines() if line.startswith(f"| {op}: route {words}")]
+        assert row.endswith(f"| {' | '.join(format(one[ratio]['p50'], '.2f') for one in found)} |")
+    slower = [one["p50_us"]["staged"] / one["p50_us"][one["best"]] for one in found]
+    assert 2.7 <= round(min(slower), 1) < max(slower) < 410.5
 
 
 def test_what_loss_costs_has_the_numbers_of_its_records() -> None:

@@ -41,14 +41,14 @@ def test_every_way_has_a_record_of_every_size() -> None:
 
 
 @pytest.mark.parametrize("size", LATENCY_SIZES)
-def test_messages_over_the_card_are_no_later_than_over_tcp(size: int) -> None:
+def test_messages_over_the_nic_are_no_later_than_over_tcp(size: int) -> None:
     own, tcp = (curves.value(FOUND, "mpi_latency", via, size) for via in ("nic:torus", "tcp"))
     assert own is not None
     assert tcp is not None
     assert own <= tcp
 
 
-def test_the_bandwidth_over_the_card_is_near_that_of_shared_memory() -> None:
+def test_the_bandwidth_over_the_nic_is_near_that_of_shared_memory() -> None:
     own, peer = (curves.value(FOUND, "mpi_bw", via, M, "bandwidth_MBps") for via in ("nic:torus", "posix"))
     assert own is not None
     assert peer is not None

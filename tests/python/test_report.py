@@ -34,7 +34,7 @@ from peerway.report.routes import (
 from peerway.report.styles import styles
 from peerway.report.summary import summary
 from peerway.report.verdict import verdict
-from peerway.units import size_text
+from peerway.units import size_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,6 +147,32 @@ def test_a_single_size_is_drawn_as_bars() -> None:
     plots = data(render([record(via="staged"), record(via="openmpi")]))["plots"]
     (plot,) = plots.values()
     assert [trace["type"] for trace in plot["data"]] == ["bar", "bar"]
+
+
+def test_a_single_size_of_a_bandwidth_test_is_drawn_as_bandwidth() -> None:
+    two = [record(test="put_bw", via=via, bandwidth_MBps=rate) for via, rate in (("a", 9e3), ("b", 4e3))]
+    page = render(two)
+    ((plot,), text) = data(page)["plots"].values(), without_scripts(page)
+    assert [(trace["x"], trace["text"]) for trace in plot["data"]] == [
+        ([4e3], ["4.00 GB/s"]), ([9e3], ["9.00 GB/s"]),
+    ]  # fmt: skip
+    assert "Bandwidth (median), 8 B" in text
+
+
+@pytest.mark.parametrize(("most", "ticks"), [
+    (0.2, ["0", "100 ns", "200 ns", "300 ns"]), (6.0, ["0", "2 µs", "4 µs", "6 µs", "8 µs"]),
+    (900.0, ["0", "500 µs", "1 ms"]), (4.1e6, ["0", "2 s", "4 s", "6 s"]), (0.0, ["0"]),
+])  # fmt: skip
+def test_the_axis_of_bars_has_the_units_of_their_texts(most: float, ticks: list[str]) -> None:
+    times = (("a", most), ("b", most / 2))
+    two = [record(via=via, min_us=0.0, p50_us=p50, p99_us=most, mean_us=p50) for via, p50 in times]
+    (plot,) = data(render(two))["plots"].values()
+    assert plot["layout"]["xaxis"]["ticktext"] == ticks
+
+
+def test_registering_moves_nothing_and_has_no_bandwidth() -> None:
+    page = render([record(test="registration", op="register", via="cache", bytes=n) for n in (8, 1 << 24)])
+    assert "B/s" not in without_scripts(page) + json.dumps(data(page))
 
 
 def test_device_pairs_have_a_heat_map_with_the_route_or_the_best_path() -> None:
@@ -332,6 +358,7 @@ def test_axes_have_few_ticks_that_people_read() -> None:
     assert len(value_axis([1e-3, 1e12], str)["tickvals"]) <= 9
     assert tick_text("1.00 µs") == "1 µs"
     assert value_axis([0, 0], str)["tickvals"]
+    assert value_axis([0.115, 0.115], time_text)["ticktext"] == ["100 ns", "120 ns", "140 ns"]
     for high in (1.001, 1.5, 2.3, 4.4, 30, 700):  # an axis of any length can be read
         ticks = value_axis([1.0, high], lambda value: f"{value:.3g}")["ticktext"]
         assert 3 <= len(ticks) == len(set(ticks)) <= 8

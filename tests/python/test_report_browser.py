@@ -10,7 +10,7 @@ from browsing import until
 from synthetic_records import cube, curves, record
 
 from peerway.printable import printable
-from peerway.report.page import render, write
+from peerway.report.page import render, together, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -154,6 +154,28 @@ def test_the_first_plot_is_on_the_first_screen(show: Callable[..., Chrome], widt
     browser = show(width)
     bottom = "return document.querySelector('.plot').getBoundingClientRect().bottom + scrollY"
     assert browser.execute_script(bottom) <= height
+
+
+def test_the_names_of_many_files_fold_away_and_can_be_pressed(browser: Chrome, tmp_path: Path) -> None:
+    """They once filled half of the first screen, before the names of the paths."""
+    points = [record(via=via, bytes=size) for via in ("peer/store", "staged") for size in (8, 64)]
+    page = tmp_path / "page.html"
+    write(page, render(together({tmp_path / f"node{n:02}-before-the-upgrade": points for n in range(16)})))
+    for width, height in ((390, 844), (1280, 800)):
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        browser.get(page.as_uri())
+        until(browser, SETTLED, browser.find_element("css selector", ".plot"))
+        bottom = "return document.querySelector('.plot').getBoundingClientRect().bottom + scrollY"
+        assert browser.execute_script(bottom) <= height
+        file = browser.find_element("css selector", ".chip[data-kind='file']")
+        assert browser.find_element("css selector", ".chip[data-kind='via']").is_displayed()
+        assert not file.is_displayed()
+        browser.find_element("css selector", "#legend summary").click()
+        file.click()
+        assert file.get_attribute("aria-pressed") == "false"
+        traces = "return document.querySelector('.plot').querySelectorAll('.scatterlayer .trace').length"
+        until(browser, f"{traces} === {15 * 2}")
 
 
 @pytest.mark.parametrize(

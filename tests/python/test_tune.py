@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 
 from peerway import _core
-from peerway.bench import shapes
+from peerway.bench import runner, shapes
+from peerway.bench.plan import Plan
+from peerway.bench.results import Results
+from peerway.bench.session import SessionFailed
+from peerway.errors import Unavailable
 from peerway.paths import PathInfo
 from peerway.records import Record
 from peerway.tune import boundaries, cases, changes, draft, merged, splits
+from peerway.tune.run import Tuner
 
 PAIRS = {("host", "host", op): "host->host" for op in ("put", "get")}
 
@@ -116,6 +121,38 @@ def test_what_changed_is_told_the_largest_first() -> None:
     assert lines[1].startswith("peer/cma is gone for host->host")
     assert "peer/shm: 8 B 1 µs, now 4 µs (4 times slower)" in lines[2]
     assert "staged: 8 B 2 µs, now 1 µs (2 times faster)" in lines[3]
+
+
+def test_contiguous_data_is_measured_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short time on a busy machine sufficed for puts of all shapes, and for no get."""
+    plans: list[Plan] = []
+    monkeypatch.setattr(runner, "run_paths", lambda plan, *_: plans.append(plan))
+    with pytest.raises(Unavailable):
+        Tuner([("host", "host"), ("host:malloc", "host:malloc")], [], True, lambda *_: None).run()
+    strided = [case.shape.blocks > 1 for case in plans[-1].cases]
+    assert strided == sorted(strided)
+    assert {True, False} == set(strided)
+
+
+def test_ranks_that_fail_after_the_paths_were_measured_cost_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_paths(plan: Plan, results: Results, *_: object) -> None:
+        if plan.staging_chunks:
+            return
+        if results.records or plan.settings:  # the sizes around a border, and splits
+            raise SessionFailed("the 2 ranks of the benchmark ended early")
+        results.pair_classes |= PAIRS
+        for size in (512, 1 << 24):
+            results.records += [record("staged", size, size / 100), record("peer/shm", size, 40 + size / 200)]
+
+    monkeypatch.setattr(runner, "run_paths", run_paths)
+    tuner = Tuner([("host", "host")], [], True, lambda *_: None)
+    table = json.loads(tuner.run())
+    assert {cost["path"] for cost in table["costs"]} == {"staged", "peer/shm"}
+    assert table["splits"] == []
+    assert [note.partition(" was ")[0] for note in tuner.results.notes] == [
+        "put_latency around 512 B to 16 MiB", "put_latency split over peer/shm,staged"
+    ]  # fmt: skip
+    assert all("ended early" in note for note in tuner.results.notes)
 
 
 def test_noise_is_no_change() -> None:

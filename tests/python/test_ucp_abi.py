@@ -1,4 +1,4 @@
-"""src/path/ucx/ucp_abi.h says what <ucp/api/ucp.h> says: every structure, constant and function in it is
+"""src/transport/ucx/ucp_abi.h says what <ucp/api/ucp.h> says: every structure, constant and function in it is
 compared with each UCX whose headers are installed (Debian's libucx-dev, the wheels libucx-cu12 and -cu13) by
 the compiler."""
 
@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MIRROR = ROOT / "src" / "path" / "ucx" / "ucp_abi.h"
+MIRROR = ROOT / "src" / "transport" / "ucx" / "ucp_abi.h"
 # No own structures: these have no counterpart in UCX.
 OURS = {"Appended", "Functions"}
 
 FRONT = """
 #include <ucp/api/ucp.h>
 #include <type_traits>
-#include "path/ucx/ucp_abi.h"
+#include "transport/ucx/ucp_abi.h"
 namespace mirror = pw::ucp_abi;
 // One binary interface: as many parameters, each as large and as much a pointer as the other, and the result
 // too.
@@ -97,7 +97,7 @@ def comparison(text: str) -> str:
 def compile_against(folder: Path, text: str, work: Path) -> subprocess.CompletedProcess[str]:
     source = work / "compare.cpp"
     source.write_text(comparison(text))
-    mirror = work / "src" / "path" / "ucx"
+    mirror = work / "src" / "transport" / "ucx"
     mirror.mkdir(parents=True, exist_ok=True)
     (mirror / "ucp_abi.h").write_text(text)
     flags = ["-std=c++20", "-fsyntax-only", "-w", "-I", str(work / "src"), "-isystem", str(folder)]

@@ -40,7 +40,7 @@ def test_the_library_knows_every_variable_that_the_package_reads() -> None:
 
 
 def test_config_refuses_a_variable_that_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PEERWAY_WIAT", "economy")
+    monkeypatch.setenv("PEERWAY_WIAT", "blocking")
     done = subprocess.run(
         [sys.executable, "-m", "peerway", "config"], capture_output=True, text=True, check=False
     )

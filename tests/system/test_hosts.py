@@ -19,8 +19,6 @@ from launching import LIMIT, clean_environment, peerway
 from peerway import _core, records
 from peerway.tune import draft
 
-GUARD = 10 * LIMIT  # against a hang; a busy machine takes long
-
 
 class Cluster:
     """Two hosts, and a launcher on a third."""
@@ -49,7 +47,7 @@ class Cluster:
 
     def run(self, verb: str, *arguments: object, text: str = "", **settings: str) -> tuple[int, str, str]:
         with self.start(verb, *arguments, **settings) as process:
-            printed, said = process.communicate(text, timeout=GUARD)
+            printed, said = process.communicate(text, timeout=LIMIT)
         return process.returncode, printed, said
 
     def processes(self) -> list[str]:
@@ -66,7 +64,7 @@ class Cluster:
         return found
 
     def wait_for(self, condition: Callable[[], object], what: str) -> None:
-        until = time.monotonic() + GUARD
+        until = time.monotonic() + LIMIT
         while not condition():
             assert time.monotonic() < until, f"not in time: {what}; {self.processes()}"
             time.sleep(0.05)
@@ -155,7 +153,7 @@ def test_signals_reach_the_ranks_of_all_hosts(cluster: Cluster) -> None:
         assert job.stdout is not None
         assert [job.stdout.readline() for _ in range(2)] == ["got USR1\n"] * 2
         job.send_signal(signal.SIGINT)
-        assert job.communicate(timeout=GUARD)[0] == "got INT\n" * 2
+        assert job.communicate(timeout=LIMIT)[0] == "got INT\n" * 2
     assert job.returncode == 0
     assert cluster.processes() == []
 
@@ -172,7 +170,7 @@ def test_whatever_dies_ends_the_ranks_of_all_hosts(cluster: Cluster, killed: str
     with two_ready(cluster, script + "wait") as job:
         victim = next(int(each.split()[0]) for each in cluster.processes() if killed in each)
         os.kill(victim, signal.SIGKILL)
-        _, said = job.communicate(timeout=GUARD)
+        _, said = job.communicate(timeout=LIMIT)
     cluster.wait_for(lambda: not cluster.processes(), "the end of all that was started")
     assert job.returncode != 0
     if "keeper" in killed:
@@ -212,6 +210,30 @@ def test_ssh_is_the_agent_and_asks_nobody(tmp_path: Path) -> None:
     calls = (tmp_path / "calls").read_text().splitlines()
     assert len(calls) == 2
     assert all("-o BatchMode=yes" in call and "node1" in call for call in calls)
+
+
+def test_deaths_are_heard_of_after_rank_0_has_left(cluster: Cluster) -> None:
+    """The ranks of the other host, and those of the host of rank 0."""
+    program = Path(__file__).parent / "programs" / "without_rank_0.py"
+    victim = 3
+    asked = ("-n", 4, "--grace", LIMIT, "--", sys.executable, program, victim)
+    with cluster.start("run", *asked) as job:
+        assert job.stdout is not None
+        processes = dict(json.loads(job.stdout.readline()) for _ in range(3))
+        os.kill(processes[victim], signal.SIGKILL)
+        printed, said = job.communicate(timeout=LIMIT)
+    told = sorted(json.loads(line) for line in printed.splitlines())
+    assert [(rank, kind) for rank, kind, _ in told] == [(1, "PeerLost"), (2, "PeerLost")], said
+    assert all("rank 3 was lost" in message for _, _, message in told), told
+
+
+def test_ranks_of_one_host_in_two_networks_prepare_plans(cluster: Cluster) -> None:
+    """They share memory, but cannot reach each other's Unix sockets."""
+    agent = cluster.folder / "agent"
+    agent.write_text(agent.read_text().replace("export PEERWAY_HOST_ID=$host", ""))
+    program = Path(__file__).parent / "programs" / "ends_alike.py"
+    status, printed, said = cluster.run("run", "-n", 4, "--", sys.executable, program)
+    assert (status, len(printed.splitlines())) == (0, 4), said
 
 
 def test_bench_measures_between_hosts(cluster: Cluster) -> None:

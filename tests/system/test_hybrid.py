@@ -1,4 +1,4 @@
-"""Two cards for one halo: a route table has each of them carry what it is better at."""
+"""Two NICs for one halo: a route table has each of them carry what it is better at."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def table() -> str:
 
 
 def carried(counters: Path) -> dict[int, int]:
-    """The bytes that each node of a card put."""
+    """The bytes that each node of a NIC put."""
     lines = [json.loads(line) for line in counters.read_text().splitlines()]
     return {line["node"]: line["put_bytes"] for line in lines if "node" in line}
 
 
 @pytest.mark.parametrize("near", ["near.json", "islands.json"])
-def test_each_card_carries_the_sides_that_it_is_better_at(near: str, tmp_path: Path, run: Run) -> None:
+def test_each_nic_carries_the_sides_that_it_is_better_at(near: str, tmp_path: Path, run: Run) -> None:
     (tmp_path / "routes.json").write_text(table())
-    cards = [
+    nics = [
         f"{name}=torus?file={HYBRID / file},counters={tmp_path / name}"
         for name, file in (("near", near), ("far", "far.json"))
     ]
@@ -51,7 +51,7 @@ def test_each_card_carries_the_sides_that_it_is_better_at(near: str, tmp_path: P
         "--format",
         "jsonl",
     ]
-    done = run(peerway("bench", *halo, *options), env=clean_environment(PEERWAY_NIC=";".join(cards)))
+    done = run(peerway("bench", *halo, *options), env=clean_environment(PEERWAY_NIC=";".join(nics)))
     assert done.returncode == 0, done.stderr
     (record,) = [json.loads(line) for line in done.stdout.splitlines()]
     assert record["validated"]

@@ -276,7 +276,7 @@ def run_with(tmp_path: Path, *arguments: str, **settings: str) -> tuple[str, str
 
 BAD_TABLES = {
     "empty": "",
-    "cut off": '{"peerway_routes": 1, "machine": {"processor": "x"',
+    "cut off": '{"peerway_routes": 1, "machine": {"cpu": "x"',
     "not json": "routes?\n",
     "other json": '{"hello": [1, 2, 3]}',
     "binary": "\x00\x01\x02",

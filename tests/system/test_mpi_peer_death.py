@@ -1,4 +1,4 @@
-"""A rank that is killed under a real MPI, or UCX, over the torus card: others are told, the job ends."""
+"""A rank that is killed under a real MPI, or UCX, over the torus NIC: others are told, the job ends."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def ucp_death(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def told(program: Path, mode: str, run: Run, card: str, *spaces: str) -> dict[str, object]:
+def told(program: Path, mode: str, run: Run, nic: str, *spaces: str) -> dict[str, object]:
     """What UCX's error handler was called with, and how the request under way ended."""
     settings = {"UCX_TLS": "peerway", "UCX_ADDRESS_VERSION": "v2", "LD_PRELOAD": str(PRELOAD)}
     job, secret = str(os.getpid()), secrets.token_hex(16)
     done = run(
         [str(program), mode, *spaces],
-        env=environment(PEERWAY_NIC=card, PEERWAY_NIC_JOB=job, PEERWAY_NIC_SECRET=secret, **settings),
+        env=environment(PEERWAY_NIC=nic, PEERWAY_NIC_JOB=job, PEERWAY_NIC_SECRET=secret, **settings),
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, object] = json.loads(done.stdout)

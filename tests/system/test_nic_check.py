@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from launching import PROGRAMS, ROOT, Run, clean_environment, compile_card, peerway
+from launching import PROGRAMS, ROOT, Run, clean_environment, compile_nic, peerway
 
 pytestmark = pytest.mark.alone  # "unclear" is what a busy machine may make of a test
 AT_A_TIME = 2
@@ -82,14 +82,14 @@ Verdicts = dict[str, tuple[str, str]]
 
 
 @pytest.fixture(scope="module")
-def card(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_card(PROGRAMS / "full_card.cpp", tmp_path_factory.mktemp("card"))
+def nic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_nic(PROGRAMS / "full_nic.cpp", tmp_path_factory.mktemp("nic"))
 
 
-def check(card: Path, asked: list[tuple[str, list[str], float]]) -> list[Verdicts]:
+def check(nic: Path, asked: list[tuple[str, list[str], float]]) -> list[Verdicts]:
     """The verdicts of several configurations, by test."""
     done = subprocess.run(
-        [sys.executable, str(PROGRAMS / "nic_flaws.py"), str(card)],
+        [sys.executable, str(PROGRAMS / "nic_flaws.py"), str(nic)],
         input=json.dumps(asked), env=clean_environment(), capture_output=True, text=True, check=True,
         timeout=HANGS,
     )  # fmt: skip
@@ -100,12 +100,12 @@ def check(card: Path, asked: list[tuple[str, list[str], float]]) -> list[Verdict
 
 
 @pytest.fixture(scope="module")
-def checks(card: Path) -> Iterator[dict[str, Future[list[Verdicts]]]]:
+def checks(nic: Path) -> Iterator[dict[str, Future[list[Verdicts]]]]:
     """The tests of all flaws, two at a time: some of their time is spent waiting for what does not come."""
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         parts = [list(FLAWS)[i::AT_A_TIME] for i in range(AT_A_TIME)]
         asked = [[(flaw, [FLAWS[flaw][0]], SECONDS) for flaw in part] for part in parts]
-        futures = [pool.submit(check, card, each) for each in asked]
+        futures = [pool.submit(check, nic, each) for each in asked]
         yield {flaw: future for part, future in zip(parts, futures, strict=True) for flaw in part}
 
 
@@ -123,8 +123,8 @@ def lines(output: str, word: str) -> list[str]:
 
 
 @pytest.mark.parametrize("stated", CORRECT)
-def test_a_correct_nic_passes_whatever_it_states(stated: str, card: Path) -> None:
-    (found,) = check(card, [(stated, [], 0.2)])
+def test_a_correct_nic_passes_whatever_it_states(stated: str, nic: Path) -> None:
+    (found,) = check(nic, [(stated, [], 0.2)])
     # Unclear is what a busy machine may make of a test; a false alarm is what it never may.
     assert {test: each for test, each in found.items() if each[0] == "BROKEN"} == {}
     absent = {test for test, (outcome, _) in found.items() if outcome == "ABSENT"}
@@ -135,19 +135,19 @@ def test_a_correct_nic_passes_whatever_it_states(stated: str, card: Path) -> Non
 
 def test_the_example_passes_and_is_short(run: Run, tmp_path: Path) -> None:
     source = ROOT / "examples" / "nic" / "example.cpp"
-    card = compile_card(source, tmp_path)
-    done = run(peerway("nic-check", str(card), "--minutes", "0.05", "--seed", "7"), timeout=HANGS)
+    nic = compile_nic(source, tmp_path)
+    done = run(peerway("nic-check", str(nic), "--minutes", "0.05", "--seed", "7"), timeout=HANGS)
     assert done.returncode == 0, done.stdout + done.stderr
     assert lines(done.stdout, "broken ") == []
-    assert done.stdout.splitlines()[-2:] == [f"31 ok, 0 broken, 0 unclear, 6 absent: {card}", "seed 7"]
+    assert done.stdout.splitlines()[-2:] == [f"31 ok, 0 broken, 0 unclear, 6 absent: {nic}", "seed 7"]
     lines_of_code = [
         line for line in source.read_text().splitlines() if line.strip() and not line.strip().startswith("//")
     ]
     assert len(lines_of_code) < 200
 
 
-def test_a_flaw_ends_the_command_with_1_and_says_how_to_repeat_it(card: Path, run: Run) -> None:
-    plugin = f"{card}?not-itself"
+def test_a_flaw_ends_the_command_with_1_and_says_how_to_repeat_it(nic: Path, run: Run) -> None:
+    plugin = f"{nic}?not-itself"
     done = run(
         peerway("nic-check", plugin, "--test", "limits", "--test", "an endpoint and itself", "--seed", "5")
     )
@@ -156,8 +156,8 @@ def test_a_flaw_ends_the_command_with_1_and_says_how_to_repeat_it(card: Path, ru
     assert done.stdout.splitlines()[-1] == f"again: peerway nic-check '{plugin}' --seed 5"
 
 
-def test_a_test_that_there_is_not(card: Path, run: Run) -> None:
-    done = run(peerway("nic-check", str(card), "--test", "speed"))
+def test_a_test_that_there_is_not(nic: Path, run: Run) -> None:
+    done = run(peerway("nic-check", str(nic), "--test", "speed"))
     assert done.returncode == 1
     assert "has no test 'speed'; there are: open, register, connect; limits;" in done.stderr
 
@@ -167,7 +167,7 @@ BY_DATAGRAM = ["gets", "the source after done", "memory deregistered at the targ
 TORI: dict[str, dict[str, object]] = {
     "memory": {},
     "datagrams": {"faults": {"seed": 7, "drop": 0.02, "duplicate": 0.02, "corrupt": 0.02}},
-    "held back": {"promises": [], "faults": {"seed": 7, "reorder": {"probability": 0.2, "us": 200}}},
+    "held back": {"guarantees": [], "faults": {"seed": 7, "reorder": {"probability": 0.2, "us": 200}}},
 }
 
 
@@ -185,18 +185,18 @@ def test_the_torus_passes(torus: str, run: Run, tmp_path: Path) -> None:
     MINUTES == 0, reason="PEERWAY_NIC_CHECK_MINUTES is not set: each flaw in a whole run takes long"
 )
 @pytest.mark.parametrize("flaw", FLAWS)
-def test_a_whole_run_finds_each_flaw(flaw: str, card: Path, run: Run) -> None:
+def test_a_whole_run_finds_each_flaw(flaw: str, nic: Path, run: Run) -> None:
     done = run(
-        peerway("nic-check", f"{card}?{flaw}", "--minutes", str(MINUTES)), timeout=HANGS * (1 + MINUTES)
+        peerway("nic-check", f"{nic}?{flaw}", "--minutes", str(MINUTES)), timeout=HANGS * (1 + MINUTES)
     )
     assert done.returncode == 1, done.stdout + done.stderr
 
 
 @pytest.mark.skipif(MINUTES == 0, reason="PEERWAY_NIC_CHECK_MINUTES is not set")
 @pytest.mark.parametrize("stated", CORRECT)
-def test_a_whole_run_finds_nothing_in_a_correct_nic(stated: str, card: Path, run: Run) -> None:
+def test_a_whole_run_finds_nothing_in_a_correct_nic(stated: str, nic: Path, run: Run) -> None:
     done = run(
-        peerway("nic-check", f"{card}?{stated}", "--minutes", str(MINUTES)), timeout=HANGS * (1 + MINUTES)
+        peerway("nic-check", f"{nic}?{stated}", "--minutes", str(MINUTES)), timeout=HANGS * (1 + MINUTES)
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -212,6 +212,6 @@ def test_the_guide_quotes_the_example() -> None:
 def test_a_library_that_is_no_plugin(run: Run, tmp_path: Path) -> None:
     source = tmp_path / "other.c"
     source.write_text("int something_else(void);\nint something_else(void) { return 0; }\n")
-    done = run(peerway("nic-check", str(compile_card(source, tmp_path))))
+    done = run(peerway("nic-check", str(compile_nic(source, tmp_path))))
     assert done.returncode == 1
-    assert "is no card plugin: it has no function pw_nic_plugin()" in done.stderr
+    assert "is no NIC plugin: it has no function pw_nic_plugin()" in done.stderr

@@ -1,5 +1,5 @@
 """A NIC at every limit that nic.h allows, and one that has no room at random: nothing hangs, no byte is
-wrong, and nobody asks for more than the NIC states (limited_card.cpp refuses that, and tells)."""
+wrong, and nobody asks for more than the NIC states (limited_nic.cpp refuses that, and tells)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from launching import LIMIT, PROGRAMS, Run, compile_card
+from launching import LIMIT, PROGRAMS, Run, compile_nic
 from mpi_stacks import build, over, over_nic_alone
 from ranks import Ranks
 
 OPTIONAL = "put_strided+put_with_word+fetch_add+event"
 SMALL = "largest=4096,copied=8,names=64"
-# Each set of promises, with as little as a card may have, and with as much as the full card has.
+# Each set of guarantees, with as little as a NIC may have, and with as much as the full NIC has.
 LIMITS = {
-    f"promises {promises}, {name}": f"promises={promises},{limits}"
-    for promises in range(4)
+    f"guarantees {guarantees}, {name}": f"guarantees={guarantees},{limits}"
+    for guarantees in range(4)
     for name, limits in {
         "small": SMALL,
         "one at a time": f"{SMALL},in_flight=1,without={OPTIONAL}",
@@ -51,29 +51,29 @@ ORDER = Job(
 STRIDED = Job(
     ("transfers.py", "nic:limited", "put,malloc,allocated,few"),
     ({"available": True, "wrong": []},),
-    ("promises 3, busy with extras", "promises 0, one at a time"),
+    ("guarantees 3, busy with extras", "guarantees 0, one at a time"),
     more="largest=4096,",
 )
 HALO = {"extents": [7, 90], "grid": [2, 1], "corners": True, "start": "ahead", "rounds": 50}
 HALOS = Job(
     ("far.py", "halo.py", json.dumps(HALO)),
     ({"wrong": []},),
-    ("promises 0, busy", "promises 1, one at a time"),
+    ("guarantees 0, busy", "guarantees 1, one at a time"),
 )
 ALWAYS = [
-    ("openmpi-debian", "promises 3, busy"),
-    ("mpich-debian", "promises 0, one at a time"),
-    ("mpich-debian", "promises 2, busy with extras"),
-    ("openmpi-debian", "promises 1, few bytes, extras"),
+    ("openmpi-debian", "guarantees 3, busy"),
+    ("mpich-debian", "guarantees 0, one at a time"),
+    ("mpich-debian", "guarantees 2, busy with extras"),
+    ("openmpi-debian", "guarantees 1, few bytes, extras"),
 ]
 MATRIX = [(stack, limits) for stack in ("openmpi-debian", "mpich-debian") for limits in LIMITS]
 ROUNDS = int(os.environ.get("PEERWAY_NIC_LIMITS", "0"))  # of the whole matrix; each has other seeds
 
 
 @pytest.fixture(scope="module")
-def card(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The card at the limits."""
-    return compile_card(PROGRAMS / "limited_card.cpp", tmp_path_factory.mktemp("cards"))
+def nic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The NIC at the limits."""
+    return compile_nic(PROGRAMS / "limited_nic.cpp", tmp_path_factory.mktemp("nics"))
 
 
 def cases() -> list[tuple[str, str, int]]:
@@ -83,26 +83,26 @@ def cases() -> list[tuple[str, str, int]]:
 
 @pytest.mark.parametrize(("stack", "limits", "seed"), cases())
 def test_mpi_runs_at_the_limits(
-    stack: str, limits: str, seed: int, card: Path, mpi_folder: Path, run: Run
+    stack: str, limits: str, seed: int, nic: Path, mpi_folder: Path, run: Run
 ) -> None:
     program = build(stack, "mpi_verify", mpi_folder)
     stated = f"{LIMITS[limits]},seed={seed}"
-    command = over(stack, card, 2, program, "1", "20000", LIMITED_CARD=stated)
-    variables = over_nic_alone(stack) | {"LIMITED_CARD": stated}
-    done = run(command, env=variables, timeout=5 * LIMIT)  # slow is no hang
+    command = over(stack, nic, 2, program, "1", "20000", LIMITED_NIC=stated)
+    variables = over_nic_alone(stack) | {"LIMITED_NIC": stated}
+    done = run(command, env=variables, timeout=LIMIT)  # slow is no hang
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ranks 2 errors 0" in done.stdout
-    assert "limited_card" not in done.stderr
+    assert "limited_nic" not in done.stderr
 
 
-def test_ranks_run_at_the_limits(card: Path) -> None:
-    """Puts, signals, threads, strided puts, plans and halos: all in one set of processes, which open the card
+def test_ranks_run_at_the_limits(nic: Path) -> None:
+    """Puts, signals, threads, strided puts, plans and halos: all in one set of processes, which open the NIC
     anew with the limits of each job."""
-    over_nic = {"PEERWAY_NIC": str(card), "PEERWAY_PATHS": "nic:limited", "FAR_RANKS": "1"}
+    over_nic = {"PEERWAY_NIC": str(nic), "PEERWAY_PATHS": "nic:limited", "FAR_RANKS": "1"}
     busy = [name for name in LIMITS if ROUNDS or name.endswith((", busy", "with extras"))]
     jobs = [(job, LIMITS[limits], limits) for job in (ORDER, STRIDED, HALOS) for limits in job.limits or busy]
     words = [
-        json.dumps([{**over_nic, "LIMITED_CARD": f"{job.more}{stated}"}, *job.program])
+        json.dumps([{**over_nic, "LIMITED_NIC": f"{job.more}{stated}"}, *job.program])
         for job, stated, _ in jobs
     ]
     with Ranks("in_turn.py", 2, *words) as ranks:

@@ -1,4 +1,4 @@
-"""Network cards as paths between real processes, within a host and as between hosts; what is wrong with a
+"""NICs as paths between real processes, within a host and as between hosts; what is wrong with a
 setting or a plugin is told."""
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import cards
+import nics
 import numpy as np
 import pytest
-from launching import compile_card
+from launching import compile_nic
 from ranks import Ranks
 
 import peerway
@@ -33,7 +33,7 @@ extern "C" const pw_nic_ops* pw_nic_plugin(void) {
 
 def expect(path: str, scenarios: dict[str, list[object]], **settings: str) -> None:
     """Two ranks go through the scenarios, and tell what is expected of each."""
-    environment = {"PEERWAY_PATHS": path, **cards.settings_of(path), **settings}
+    environment = {"PEERWAY_PATHS": path, **nics.settings_of(path), **settings}
     with Ranks("ucx_ranks.py", 2, ",".join(scenarios), 1 << 18, **environment) as ranks:
         for scenario, expected in scenarios.items():
             assert ranks.read_all() == expected, scenario
@@ -46,17 +46,17 @@ RAISED: list[object] = [{"reached": "", "beyond": "Timeout", "value": 15}] * 2
 REFUSED: list[object] = [{"refused": "StaleKey", "after": ""}, {"arrived": True}]
 
 
-@pytest.mark.parametrize("path", cards.ALL_PATHS)
+@pytest.mark.parametrize("path", nics.ALL_PATHS)
 def test_data_signals_threads_and_closed_regions_between_hosts(path: str) -> None:
     scenarios = {"order": IN_ORDER, "threads": SHARED, "signals": RAISED}
-    if path not in cards.UNTOLD:
+    if path not in nics.UNTOLD:
         scenarios["stale"] = REFUSED
-    expect(path, scenarios, FAR_RANKS="1", PEERWAY_WAIT="performance")
+    expect(path, scenarios, FAR_RANKS="1", PEERWAY_WAIT="busy-poll")
 
 
-@pytest.mark.parametrize("path", cards.ALL_PATHS)
+@pytest.mark.parametrize("path", nics.ALL_PATHS)
 def test_data_signals_and_threads_within_a_host(path: str) -> None:
-    expect(path, {"order": IN_ORDER, "threads": SHARED}, PEERWAY_WAIT="economy")
+    expect(path, {"order": IN_ORDER, "threads": SHARED}, PEERWAY_WAIT="blocking")
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def nic(own_settings: None, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPat
 
 def compiled(folder: Path, abi: str) -> Path:
     (folder / "broken.cpp").write_text(PLUGIN_WITHOUT % abi)
-    return compile_card(folder / "broken.cpp", folder)
+    return compile_nic(folder / "broken.cpp", folder)
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,14 @@ def test_a_plugin_that_is_not_there_is_told(nic: pytest.MonkeyPatch, name: str, 
     assert why in str(error.value)
 
 
-def test_a_card_named_twice_is_refused(nic: pytest.MonkeyPatch) -> None:
-    library = cards.plugin("nic:example")
+def test_a_nic_named_twice_is_refused(nic: pytest.MonkeyPatch) -> None:
+    library = nics.plugin("nic:example")
     nic.setenv("PEERWAY_NIC", f"{library};{library}")
-    with pytest.raises(peerway.BadConfig, match=f"two cards nic:example.*other={library}"):
+    with pytest.raises(peerway.BadConfig, match=f"two NICs nic:example.*other={library}"):
         peerway.Context()
 
 
-def test_two_cards_of_one_plugin_are_two_paths(nic: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_two_nics_of_one_plugin_are_two_paths(nic: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ring, lonely = tmp_path / "ring.json", tmp_path / "lonely.json"
     ring.write_text('{"extents": [2]}')
     lonely.write_text('{"extents": [2], "cut": [[0, 1]]}')
@@ -117,26 +117,26 @@ def test_two_cards_of_one_plugin_are_two_paths(nic: pytest.MonkeyPatch, tmp_path
         ranks.end()
 
 
-def test_a_card_that_cannot_be_opened_keeps_its_path_off_with_the_reason(
+def test_a_nic_that_cannot_be_opened_keeps_its_path_off_with_the_reason(
     nic: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     nic.setenv("PEERWAY_NIC", "torus?node=99")
     with peerway.Context() as ctx:
         region = ctx.allocate("host", 64)
-        (card,) = [
+        (found,) = [
             path for path in ctx.paths(ctx.import_key(region.key()), region) if path.name == "nic:torus"
         ]
-    assert not card.available
-    assert card.why_not.startswith("the card torus (")
-    assert "node=99 is dead or not on this host" in card.why_not
-    assert capfd.readouterr().err == f"peerway: {card.why_not}\n"
+    assert not found.available
+    assert found.why_not.startswith("the NIC torus (")
+    assert "node=99 is dead or not on this host" in found.why_not
+    assert capfd.readouterr().err == f"peerway: {found.why_not}\n"
     nic.setenv("PEERWAY_STRICT", "on")
     with pytest.raises(peerway.Unavailable) as error:
         peerway.Context()
-    assert str(error.value) == f"peerway: {card.why_not} (asked for by PEERWAY_NIC)"
+    assert str(error.value) == f"peerway: {found.why_not} (asked for by PEERWAY_NIC)"
 
 
-def test_a_card_that_is_not_set_is_told_with_the_setting(nic: pytest.MonkeyPatch) -> None:
+def test_a_nic_that_is_not_set_is_told_with_the_setting(nic: pytest.MonkeyPatch) -> None:
     with peerway.Context() as ctx, pytest.raises(peerway.InvalidArgument, match="set PEERWAY_NIC=torus"):
         ctx.use("nic:torus")
     nic.setenv("PEERWAY_PATHS", "nic:torus")
@@ -148,8 +148,8 @@ def test_a_card_that_is_not_set_is_told_with_the_setting(nic: pytest.MonkeyPatch
         peerway.Context()
 
 
-def test_a_team_of_one_is_its_own_neighbour_over_a_card(nic: pytest.MonkeyPatch) -> None:
-    nic.setenv("PEERWAY_NIC", str(cards.plugin("nic:example")))
+def test_a_team_of_one_is_its_own_neighbour_over_a_nic(nic: pytest.MonkeyPatch) -> None:
+    nic.setenv("PEERWAY_NIC", str(nics.plugin("nic:example")))
     with peerway.Context() as ctx:
         ctx.use("nic:example")
         target, source = ctx.allocate("host", 4096), ctx.register(np.arange(4096, dtype=np.uint8))
@@ -161,7 +161,7 @@ def test_a_team_of_one_is_its_own_neighbour_over_a_card(nic: pytest.MonkeyPatch)
 
 
 def hybrid_table() -> str:
-    """A route table by which a card and cross-memory attach carry large puts together; the card alone the
+    """A route table by which a NIC and cross-memory attach carry large puts together; the NIC alone the
     small ones."""
     case = ("put", "contiguous", "host->host")
     sizes = (8, 1 << 20, 16 << 20)
@@ -176,10 +176,10 @@ def hybrid_table() -> str:
     return _core.table_text(json.dumps(draft.table(costs, [both], {}, {}, 65536)))
 
 
-def test_a_card_and_another_path_carry_one_put_together(tmp_path: Path) -> None:
+def test_a_nic_and_another_path_carry_one_put_together(tmp_path: Path) -> None:
     table = tmp_path / "hybrid.json"
     table.write_text(hybrid_table())
-    settings = {**cards.settings_of("nic:example"), "PEERWAY_ROUTES": str(table)}
+    settings = {**nics.settings_of("nic:example"), "PEERWAY_ROUTES": str(table)}
     with Ranks("ucx_ranks.py", 2, "order", 16 << 20, **settings) as ranks:
         for one in ranks.read_all():
             assert one == {"wrong": 0, "value": 200}

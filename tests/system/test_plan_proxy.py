@@ -6,24 +6,25 @@ from __future__ import annotations
 import json
 import signal
 
-import cards
+import nics
 import pytest
 from ranks import Ranks
 from ucx_builds import TCP, needs_some
 
-# Plans lean on signals, which each combination of promises makes in its own way, and on every datagram.
-FAR_CARDS = ["nic:example", "nic:torus-udp", "nic:torus-none"]
+# Plans lean on signals, which each combination of guarantees makes in its own way, and on every datagram.
+FAR_NICS = ["nic:example", "nic:torus-udp", "nic:torus-none"]
 # whether every rank is on a host of its own, and the settings
 WAYS: dict[str, tuple[bool, dict[str, str]]] = {
     "staged": (False, {"PEERWAY_PATHS": "staged"}),
     "cma": (False, {"PEERWAY_PATHS": "peer/cma"}),
     "ucx/direct": (False, {"PEERWAY_PATHS": "ucx/direct", **TCP}),
     "ucx/staged": (False, {"PEERWAY_PATHS": "ucx/staged", **TCP}),
-    **{path: (False, {"PEERWAY_PATHS": path}) for path in cards.PATHS},
-    **{f"far, {path}": (True, {"PEERWAY_PATHS": path}) for path in FAR_CARDS},
+    **{path: (False, {"PEERWAY_PATHS": path}) for path in nics.PATHS},
+    **{f"far, {path}": (True, {"PEERWAY_PATHS": path}) for path in FAR_NICS},
     "far": (True, TCP),
     "far, ucx/staged": (True, {"PEERWAY_PATHS": "ucx/staged", **TCP}),
 }
+POLICIES = ("busy-poll", "blocking")
 FAR_WAYS = [
     pytest.param(way, marks=[needs_some] if "UCX_TLS" in WAYS[way][1] else []) for way in WAYS if way != "cma"
 ]
@@ -31,8 +32,11 @@ FAR_WAYS = [
 
 def start(way: str, program: str, size: int, *arguments: object, **settings: str) -> Ranks:
     far, environment = WAYS[way]
+    # Each way waits by one policy in one test and by the other in the next: pairs, for the price of one.
+    policy = POLICIES[(list(WAYS).index(way) + (program == "halo.py")) % 2]
+    environment = {"PEERWAY_WAIT": policy, **environment}
     programs = ["far.py", program] if far else [program]
-    settings |= cards.settings_of(environment.get("PEERWAY_PATHS", ""))
+    settings |= nics.settings_of(environment.get("PEERWAY_PATHS", ""))
     return Ranks(programs[0], size, *programs[1:], *arguments, **environment, **settings)
 
 

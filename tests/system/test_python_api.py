@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import signal
 import sys
 
@@ -147,7 +148,7 @@ def test_closing_the_context_closes_what_was_made_from_it() -> None:
 
 
 def test_nothing_that_has_ended_ends_the_process(run: Run) -> None:
-    done = run([sys.executable, "-X", "faulthandler", str(PROGRAMS / "lifetimes.py")], timeout=4 * LIMIT)
+    done = run([sys.executable, "-X", "faulthandler", str(PROGRAMS / "lifetimes.py")], timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "'raised'" in done.stdout
@@ -229,3 +230,56 @@ def test_a_region_is_an_array_for_other_libraries(ctx: peerway.Context) -> None:
     assert ctx.register(region.array("f8")).bytes == 64
     with pytest.raises(TypeError, match="no values to go through"):
         list(region)
+
+
+def test_parts_are_named_by_their_end_or_by_their_length(ctx: peerway.Context) -> None:
+    region, source = ctx.allocate("host", 64), np.arange(64, dtype=np.uint8)
+    mine = ctx.register(source)
+    far = ctx.import_key(region.key())
+    assert len(far) == len(region) == 64
+    ctx.put(far[8, 4], mine[20:24])  # 4 bytes from byte 8 on
+    ctx.put(far[np.int64(0), np.int64(2)], source[30:32])
+    ctx.put(far[60:], mine[:4])
+    ctx.flush()
+    expected = np.zeros(64, np.uint8)
+    expected[8:12], expected[0:2], expected[60:] = source[20:24], source[30:32], source[:4]
+    assert (region.array() == expected).all()
+    ctx.get(mine[32, 16], far[:16])
+    ctx.flush()
+    assert (source[32:48] == expected[:16]).all()
+    for wrong in ((0, 1, 2), (slice(0, 2), 3)):
+        with pytest.raises(peerway.InvalidArgument, match=r"\[first, bytes\] does"):
+            region[wrong]  # type: ignore[index]
+
+
+def test_keys_and_arrays_of_any_library_are_taken(ctx: peerway.Context) -> None:
+    class OnlyDlpack:
+        """An array that speaks DLPack and nothing else."""
+
+        def __init__(self, of: np.ndarray) -> None:  # type: ignore[type-arg]
+            self._of = of
+
+        def __dlpack__(self, **_: object) -> object:
+            return self._of.__dlpack__()
+
+        def __dlpack_device__(self) -> object:
+            return self._of.__dlpack_device__()
+
+    home = ctx.allocate("host", 64)
+    key = home.key()
+    keys = (key, bytearray(key), memoryview(key), np.frombuffer(key, np.uint8))
+    numbers = (
+        array.array("d", range(8)),
+        OnlyDlpack(np.arange(8.0)),
+        np.arange(8.0),
+        bytearray(np.arange(8.0)),
+    )
+    for one, given in zip(keys, numbers, strict=True):
+        far = ctx.import_key(one)
+        region = ctx.register(given)
+        home.array()[:] = 0
+        ctx.put(far, region)
+        ctx.put(far[8:16], region.view("f8")[7:])
+        ctx.flush()
+        assert list(home.array("f8")) == [0, 7, 2, 3, 4, 5, 6, 7]
+        region.close()

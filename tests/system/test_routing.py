@@ -69,6 +69,12 @@ def test_tables_and_rules_are_found_and_no_memory_goes_by_the_costs_of_another(
     Path(_core.default_rules_file()).write_text('{"rules": [{"use": "peer/cma"}]}')
     assert {e["rows"][0]["via"] for e in explained().values()} == {"peer/cma"}
 
+    table.unlink()
+    Path(_core.default_rules_file()).write_text('{"rules": [{"forbid": "peer/shm"}]}')
+    row = explained()["put host"]["rows"][0]
+    assert row["via"] != "peer/shm"
+    assert row["why"].endswith(f"; {_core.default_rules_file()}: rules[0] forbids peer/shm")
+
 
 @pytest.mark.parametrize(
     ("name", "text", "problem"),

@@ -25,7 +25,7 @@ SECRET = "00112233445566778899aabbccddeeff"
 
 def wait_until(condition: object, what: str) -> None:
     assert callable(condition)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + LIMIT
     while not condition():
         assert time.monotonic() < deadline, f"not in time: {what}"
         time.sleep(0.01)

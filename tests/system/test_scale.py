@@ -1,7 +1,8 @@
-"""apps/scale: the simulator gives the card's own numbers, meets what bounds it, and sees contention."""
+"""apps/scale: the simulator gives the NIC's own numbers, meets what bounds it, and sees contention."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,17 +45,17 @@ def times(case: Case) -> list[float]:
         ("fat-tree:4x2x2/1x4x2", 15, 6),
     ],
 )
-def test_a_message_alone_takes_what_the_card_says(machine: str, to: int, hops: int) -> None:
+def test_a_message_alone_takes_what_the_nic_says(machine: str, to: int, hops: int) -> None:
     found = simulator.simulate(Case(machine, "message", (8, M), to=to))
     for record in found:
         assert record.extra["hops"] == hops
         assert record.p50_us == pytest.approx(bounds.message_us(hops, record.bytes), rel=1e-6)
 
 
-def test_other_cards() -> None:
+def test_other_nics() -> None:
     options = ["--machine", "torus:8", "--pattern", "message", "--to", "3", "--bytes", "1000000"]
-    card = ["--hop-ns", "100", "--message-ns", "1000", "--link-gbits", "8"]
-    (found,) = simulator.run([*options, *card])
+    nic = ["--hop-ns", "100", "--message-ns", "1000", "--link-gbits", "8"]
+    (found,) = simulator.run([*options, *nic])
     assert found["us"] == pytest.approx(1.0 + 2 * 0.1 + 1000)
 
 
@@ -151,6 +152,17 @@ def test_what_cannot_be_is_refused(options: list[str], says: str) -> None:
     with pytest.raises(click.ClickException) as caught:
         simulator.run(options)
     assert says in caught.value.message
+
+
+def test_help_names_options_that_there_are() -> None:
+    program = simulator.build()
+    said = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    named = re.findall(r"^  (--[a-z-]+)", said, re.MULTILINE)
+    assert "--shuffle" in named
+    for option in named:
+        done = subprocess.run([program, option, "?"], capture_output=True, text=True, check=False)
+        assert done.returncode != 0
+        assert "'?'" in done.stderr, option  # it is known, and that is no value for it
 
 
 def test_the_quick_study(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from launching import Run, clean_environment, peerway
+from launching import LIMIT, Run, clean_environment, peerway
 
 from peerway.records import Record
 
@@ -96,7 +96,7 @@ class Cluster:
             "--force",
             *(f"--{name}={self.folder / file}" for name, file in files.items()),
         )
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + LIMIT
         while not (self.folder / "munge.socket").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         self._daemon("slurmctld", "-D")
@@ -142,7 +142,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster = Cluster(tmp_path_factory.mktemp("slurm"))
     cluster.start()
     try:
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + LIMIT
         while not cluster.ready():
             if time.monotonic() > deadline:
                 logs = [path.read_text(errors="replace")[-2000:] for path in cluster.folder.glob("*.out")]
@@ -169,7 +169,7 @@ def test_two_steps_at_once_do_not_meet(cluster: Cluster, team_program: Path) -> 
         for _ in range(2)
     ]
     for step in steps:
-        out, _ = step.communicate(timeout=60)
+        out, _ = step.communicate(timeout=LIMIT)
         assert step.returncode == 0
         assert len(out.splitlines()) == 10
 
@@ -247,7 +247,7 @@ def test_a_campaign_is_submitted_and_resumed(cluster: Cluster, run: Run, tmp_pat
     first = subprocess.Popen(
         peerway("campaign", "run", str(folder)), env=cluster.environment, stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LIMIT
     while not (tmp_path / "jobs").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     first.kill()

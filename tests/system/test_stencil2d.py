@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,20 +12,23 @@ from pathlib import Path
 import pytest
 from launching import BUILD, ROOT, Run, clean_environment, library_folder, peerway
 
-from peerway import records
+from peerway import _core, records
 
 APP = ROOT / "apps" / "stencil2d"
 BITS = "the same bits as a serial run"
 
-GRIDS = [
-    pytest.param("1x1", "17x9", id="1 rank"),
-    pytest.param("1x2", "8x16", id="2 ranks"),
-    pytest.param("2x1", "15x6", id="2 ranks uneven"),
-    pytest.param("3x1", "10x7", id="3 ranks uneven"),
-    pytest.param("1x3", "3x8", id="3 ranks uneven columns"),
-    pytest.param("2x2", "63x50", id="4 ranks uneven"),
-    pytest.param("4x1", "4x5", id="one row a rank"),
-]
+# Grid and cells, and the borders with which it always runs: of each kind of grid, in one direction and in
+# both, there are both borders. The rest is of long runs.
+GRIDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "1 rank": ("1x1", "17x9", ("periodic",)),
+    "2 ranks": ("1x2", "8x16", ("fixed",)),
+    "2 ranks uneven": ("2x1", "15x6", ("periodic",)),
+    "3 ranks uneven": ("3x1", "10x7", ("fixed",)),
+    "3 ranks uneven columns": ("1x3", "3x8", ("periodic",)),
+    "4 ranks uneven": ("2x2", "63x50", ("periodic", "fixed")),
+    "one row a rank": ("4x1", "4x5", ("periodic",)),
+}
+BORDERS = ("periodic", "fixed")
 
 
 def build(*options: str) -> list[str]:
@@ -52,8 +56,16 @@ def stencil(program: str, grid: str, *options: str) -> list[str]:
     return [*peerway("run", "-n", str(ranks_of(grid)), "--"), program, "--grid", grid, *options]
 
 
-@pytest.mark.parametrize("border", ["periodic", "fixed"])
-@pytest.mark.parametrize(("grid", "cells"), GRIDS)
+@pytest.mark.parametrize(
+    ("grid", "cells", "border"),
+    [
+        pytest.param(
+            grid, cells, border, id=f"{name}-{border}", marks=[] if border in always else [pytest.mark.long]
+        )
+        for name, (grid, cells, always) in GRIDS.items()
+        for border in BORDERS
+    ],
+)
 def test_all_variants_compute_what_a_serial_run_does(
     run: Run, program: str, grid: str, cells: str, border: str
 ) -> None:
@@ -145,7 +157,7 @@ def test_the_study_draws_what_it_measured(tmp_path: Path, program: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("mpicxx") is None, reason="no mpicxx (apt-get install libopenmpi-dev)")
-@pytest.mark.parametrize("border", ["periodic", "fixed"])
+@pytest.mark.parametrize("border", BORDERS)
 def test_mpi(border: str) -> None:
     options = [
         "--grid",
@@ -166,7 +178,7 @@ def test_mpi(border: str) -> None:
     assert all(records.parse(line).validated for line in done.stdout.splitlines())
 
 
-def test_the_persistent_kernel_on_threads_of_the_processor(run: Run, tmp_path: Path) -> None:
+def test_the_persistent_kernel_on_threads_of_the_cpu(run: Run, tmp_path: Path) -> None:
     program = tmp_path / "in_kernel_test"
     sources = [str(APP / name) for name in ("in_kernel_test.cpp", "field.cpp", "lattice.cpp")]
     flags = ["-std=c++20", "-O1", "-pthread", "-fsanitize=undefined", f"-I{ROOT / 'include'}"]
@@ -209,3 +221,17 @@ def test_a_refused_option_is_said_once(run: Run, program: str, options: list[str
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
     assert said in done.stderr
+
+
+@pytest.mark.skipif(len(_core.devices()) > 1, reason="there is a GPU: make gpu-test runs it")
+def test_the_documented_command_is_refused_once_for_want_of_a_gpu(run: Run, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "apps" / "stencil2d.md").read_text()
+    (line,) = [line for line in page.splitlines() if "--device cuda" in line and "run.py" in line]
+    words = shlex.split(line.removeprefix("$ "), comments=True)
+    assert words[:2] == ["python", "apps/stencil2d/run.py"]
+    assert "graph,mpi-overlap" in words
+    done = run(run_py(*words[2:]), cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: there is no device cuda here. "), done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert not list(tmp_path.iterdir())

@@ -52,7 +52,7 @@ def start(program: Path, rank: int, address: str, *commands: str, size: int = 2)
 
 def require_meeting(ranks: list[subprocess.Popen[str]], rounds: int = 1) -> None:
     for number, rank in enumerate(ranks):
-        out, err = rank.communicate(timeout=2 * LIMIT)
+        out, err = rank.communicate(timeout=LIMIT)
         assert (rank.returncode, err) == (0, ""), f"rank {number}: {err}"
         assert out.splitlines() == [f"gathered {number} of {len(ranks)}"] * rounds
 

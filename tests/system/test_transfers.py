@@ -7,12 +7,12 @@ from __future__ import annotations
 import functools
 from itertools import product
 
-import cards
+import nics
 import pytest
 import ucx_builds
 from ranks import Ranks
 
-PATHS = ["peer/shm", "peer/shm-nt", "peer/cma", "staged", *cards.PATHS]
+PATHS = ["peer/shm", "peer/shm-nt", "peer/cma", "staged", *nics.PATHS]
 MAPPED = {"allocated", "part"}
 KINDS = ["allocated", "part", "malloc", "odd", "file"]
 Asked = tuple[str, str, str, str]  # op, memory of the target, memory of the source, group of cases
@@ -21,7 +21,7 @@ Asked = tuple[str, str, str, str]  # op, memory of the target, memory of the sou
 def transfer(path: str, *asked: Asked, size: int = 2, **settings: str) -> None:
     """Run the program and demand that every case was right; or that the path said why it cannot serve the
     pair."""
-    settings = {**cards.settings_of(path), **settings}
+    settings = {**nics.settings_of(path), **settings}
     with Ranks("transfers.py", size, path, *map(",".join, asked), **settings) as ranks:
         for one in asked:
             for found in ranks.read_all():
@@ -55,7 +55,7 @@ for at, remote in enumerate(KINDS):
 def found_between_two(path: str) -> dict[Asked, list[dict[str, object]]]:
     """What two ranks found of each thing; one set of processes goes through all."""
     asked = [*LAYOUTS, *SIGNALS, *MEMORY]
-    with Ranks("transfers.py", 2, path, *map(",".join, asked), **cards.settings_of(path)) as ranks:
+    with Ranks("transfers.py", 2, path, *map(",".join, asked), **nics.settings_of(path)) as ranks:
         found = {one: ranks.read_all() for one in asked}
         ranks.end()
     return found
@@ -85,8 +85,8 @@ def test_every_kind_of_memory_is_served_or_the_reason_given(path: str) -> None:
 OTHER_FORMS: list[tuple[str, str]] = [("put", "contiguous"), ("get", "contiguous"), ("put", "kinds")]
 
 
-@pytest.mark.parametrize("path", [path for path in cards.ALL_PATHS if path not in cards.PATHS])
-def test_every_layout_arrives_whatever_a_card_promises_or_loses(path: str) -> None:
+@pytest.mark.parametrize("path", [path for path in nics.ALL_PATHS if path not in nics.PATHS])
+def test_every_layout_arrives_whatever_a_nic_guarantees_or_loses(path: str) -> None:
     asked = [*OTHER_FORMS, ("put", "signal")]
     transfer(path, *((op, "malloc", "allocated", group) for op, group in asked))
 
@@ -111,7 +111,7 @@ def test_rings_of_four_ranks_move_at_once() -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_offsets_and_strides_over_4_gib(path: str) -> None:
-    with Ranks("large.py", 2, path, **cards.settings_of(path)) as ranks:
+    with Ranks("large.py", 2, path, **nics.settings_of(path)) as ranks:
         found = ranks.read_all()
         ranks.end()
     assert found == [{"wrong": [], "tried": 4}] * 2

@@ -128,7 +128,7 @@ def test_gpu_memory_is_staged_where_ucx_does_not_see_it(library: Path, doubles: 
     for one in told("devices", size=3_000_001, PEERWAY_UCX_LIBRARY=library, **doubles):
         assert one["home"]
         assert one["staged"] == ""
-        assert "has no CUDA support; install libucx-cu13 or point UCX_ROOT" in str(one["direct"])
+        assert "sees no cuda memory; install a UCX that does (for cuda: libucx-cu13)" in str(one["direct"])
 
 
 # UCX ended the process of a survivor in one of six such deaths, when it answered a put of the rank that died.

@@ -23,22 +23,22 @@ def wait(way: str, policy: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", ["put", "staged", "host", "host/stream"])
-def test_economy_leaves_the_processor_to_others(way: str) -> None:
-    spun, slept = (wait(way, policy) for policy in ("performance", "economy"))
+def test_blocking_leaves_the_cpu_to_others(way: str) -> None:
+    spun, slept = (wait(way, policy) for policy in ("busy-poll", "blocking"))
     for found in (spun, slept):
         assert found["error"] == ""
         assert found["wall"] > WAITED / 2
     assert slept["share"] < 0.1
-    if spun["share"] > 0.5:  # else others wanted the processor, and it gave way to them
+    if spun["share"] > 0.5:  # else others wanted the CPU, and it gave way to them
         assert slept["share"] < spun["share"] / 5
 
 
-@pytest.mark.parametrize("policy", ["performance", "economy"])
+@pytest.mark.parametrize("policy", ["busy-poll", "blocking"])
 def test_a_close_wakes(policy: str) -> None:
     assert wait("close", policy)["error"] == "Closed"
 
 
-@pytest.mark.parametrize("policy", ["performance", "economy"])
+@pytest.mark.parametrize("policy", ["busy-poll", "blocking"])
 def test_the_death_of_the_peer_wakes(policy: str) -> None:
     with Ranks("wait_policy.py", 2, "hang", policy, WAITED) as ranks:
         assert ranks.read_all() == ["waiting"] * 2
@@ -48,17 +48,17 @@ def test_the_death_of_the_peer_wakes(policy: str) -> None:
 
 
 def test_the_setting_is_the_policy_of_every_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PEERWAY_WAIT", "economy")
+    monkeypatch.setenv("PEERWAY_WAIT", "blocking")
     with peerway.Context() as ctx:
-        assert ctx.wait_policy == "economy"
-        ctx.wait_policy = "performance"
-        assert ctx.wait_policy == "performance"
+        assert ctx.wait_policy == "blocking"
+        ctx.wait_policy = "busy-poll"
+        assert ctx.wait_policy == "busy-poll"
 
 
 def test_a_policy_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         peerway.Context() as ctx,
-        pytest.raises(peerway.InvalidArgument, match=r"'lazy' is no wait policy; .*performance and economy"),
+        pytest.raises(peerway.InvalidArgument, match=r"'lazy' is no wait policy; .*busy-poll and blocking"),
     ):
         ctx.wait_policy = "lazy"
     monkeypatch.setenv("PEERWAY_WAIT", "lazy")

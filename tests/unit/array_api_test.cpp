@@ -26,12 +26,12 @@ class HaloApi : public ::testing::Test {
   }
   void TearDown() override {
     pw_plan_free(plan_);
-    pw_region_close(region_);
+    pw_region_free(region_);
     pw_context_free(context_);
     pw_team_free(team_);
   }
   pw_status create(uint32_t count = 1, int corners = 0) {
-    return pw_halo_create(context_, &grid_, &array_, count, corners, &plan_);
+    return pw_halo_create(context_, &array_, count, &grid_, corners, &plan_);
   }
   double& at(int row, int column) {
     return static_cast<double*>(pw_region_address(region_))[1 + row * 6 + column];
@@ -43,7 +43,7 @@ class HaloApi : public ::testing::Test {
   pw_context* context_ = nullptr;
   pw_region* region_ = nullptr;
   pw_plan* plan_ = nullptr;
-  pw_grid grid_{1, {1}};
+  pw_grid grid_{.dims = 1, .extent = {1}};
   pw_array array_{};
 };
 
@@ -51,7 +51,7 @@ TEST_F(HaloApi, OneRankCopiesFromItself) {
   for (int row = 1; row <= 6; ++row)
     for (int column = 1; column <= 4; ++column) at(row, column) = 10 * row + column;
   ASSERT_EQ(create(1, 1), PW_OK) << pw_error_message();
-  ASSERT_EQ(pw_plan_start(plan_), PW_OK) << pw_error_message();
+  ASSERT_EQ(pw_plan_start(plan_, nullptr), PW_OK) << pw_error_message();
   ASSERT_EQ(pw_plan_finish(plan_, PW_FOREVER), PW_OK) << pw_error_message();
   for (int row = 0; row < 8; ++row)
     for (int column = 0; column < 6; ++column)
@@ -82,11 +82,11 @@ TEST_F(HaloApi, APartNeedsARegion) {
 }
 
 TEST_F(HaloApi, NullPointersAreTold) {
-  EXPECT_EQ(pw_halo_create(nullptr, &grid_, &array_, 1, 0, &plan_), PW_INVALID_ARGUMENT);
-  EXPECT_EQ(pw_halo_create(context_, &grid_, &array_, 1, 0, nullptr), PW_INVALID_ARGUMENT);
-  EXPECT_EQ(pw_halo_create(context_, nullptr, &array_, 1, 0, &plan_), PW_INVALID_ARGUMENT);
+  EXPECT_EQ(pw_halo_create(nullptr, &array_, 1, &grid_, 0, &plan_), PW_INVALID_ARGUMENT);
+  EXPECT_EQ(pw_halo_create(context_, &array_, 1, &grid_, 0, nullptr), PW_INVALID_ARGUMENT);
+  EXPECT_EQ(pw_halo_create(context_, &array_, 1, nullptr, 0, &plan_), PW_INVALID_ARGUMENT);
   expect_message("pw_halo_create");
-  EXPECT_EQ(pw_halo_create(context_, &grid_, nullptr, 1, 0, &plan_), PW_INVALID_ARGUMENT);
+  EXPECT_EQ(pw_halo_create(context_, nullptr, 1, &grid_, 0, &plan_), PW_INVALID_ARGUMENT);
   expect_message("pw_halo_create");
 }
 
@@ -98,7 +98,7 @@ TEST_F(HaloApi, NoArraysAndOtherCornersAreRefused) {
 }
 
 TEST_F(HaloApi, AGridThatIsNotTheTeamIsRefused) {
-  grid_ = {2, {2, 3}};
+  grid_ = {.dims = 2, .extent = {2, 3}};
   EXPECT_EQ(create(), PW_INVALID_ARGUMENT);
   expect_message("2x3 has 6 places, but the team has 1 ranks");
 }

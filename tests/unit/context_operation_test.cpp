@@ -56,7 +56,7 @@ TEST(Raise, ByOneImportIsKnownToTheNext) {
   }
 }
 
-// One thread raises through `staged`, another through the processor: each holds what the other needs, at some
+// One thread raises through `staged`, another through the CPU: each holds what the other needs, at some
 // time.
 TEST(Raise, ThroughTwoPathsByTwoThreadsEnds) {
   Ranks ranks(2);

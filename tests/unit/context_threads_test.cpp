@@ -10,6 +10,11 @@
 #include "base/status.h"
 #include "context_ranks.h"
 
+#if !defined(__SANITIZE_THREAD__) && defined(__has_feature)
+#if __has_feature(thread_sanitizer)  // clang's name for it
+#define __SANITIZE_THREAD__
+#endif
+#endif
 #if defined(__SANITIZE_THREAD__)
 // Two ends of a transfer see the counters that order it at two addresses, one a mapping, and the sanitizer
 // does not know that they are one. So it cannot tell that the user's bytes were copied before they were

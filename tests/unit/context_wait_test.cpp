@@ -1,4 +1,4 @@
-// Waits in the policy `economy`: they sleep, and what they wait for wakes them, as do loss, close and
+// Waits with the wait policy `blocking`: they sleep, and what they wait for wakes them, as do loss, close and
 // deadline.
 #include <gtest/gtest.h>
 
@@ -18,9 +18,9 @@ using testing::run;
 
 constexpr uint64_t kMinute = 60'000'000'000;
 
-struct Economy : ::testing::Test {
-  Economy() {
-    for (int rank : {0, 1}) ranks[rank].waiting()->set_economy(true);
+struct Blocking : ::testing::Test {
+  Blocking() {
+    for (int rank : {0, 1}) ranks[rank].waiting()->set_blocking(true);
   }
   Sleepers& sleepers(int rank) { return ranks[rank].waiting()->sleepers(); }
 
@@ -44,7 +44,7 @@ struct Economy : ::testing::Test {
 
 constexpr int kRounds = 20;
 
-TEST_F(Economy, ASignalRaisedAloneWakes) {
+TEST_F(Blocking, ASignalRaisedAloneWakes) {
   Signal signal(ranks[0], 1);
   const auto remote = ranks.import(1, signal);
   for (uint64_t round = 1; round <= kRounds; ++round)
@@ -54,9 +54,9 @@ TEST_F(Economy, ASignalRaisedAloneWakes) {
   expect_woken();
 }
 
-class EconomyPut : public Economy, public ::testing::WithParamInterface<const char*> {};
+class BlockingPut : public Blocking, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(EconomyPut, TheSignalOfAPutWakes) {
+TEST_P(BlockingPut, TheSignalOfAPutWakes) {
   ranks[1].resolver().use(GetParam());
   auto target = ranks[0].allocate({PW_HOST, 0}, 1 << 20);
   auto source = ranks[1].allocate({PW_HOST, 0}, 1 << 20);
@@ -76,27 +76,27 @@ TEST_P(EconomyPut, TheSignalOfAPutWakes) {
   expect_woken();
 }
 
-INSTANTIATE_TEST_SUITE_P(Paths, EconomyPut, ::testing::Values("peer/shm", "peer/cma", "staged"),
+INSTANTIATE_TEST_SUITE_P(Paths, BlockingPut, ::testing::Values("peer/shm", "peer/cma", "staged"),
                          [](const auto& each) {
                            std::string name = each.param;
                            std::erase_if(name, [](char letter) { return letter == '/'; });
                            return name;
                          });
 
-TEST_F(Economy, AWaitEndsAtItsDeadline) {
+TEST_F(Blocking, AWaitEndsAtItsDeadline) {
   Signal signal(ranks[0], 1);
   EXPECT_EQ(signal.wait(1, 3'000'000), PW_TIMEOUT);
 }
 
-TEST_F(Economy, TheCloseOfTheContextWakes) {
+TEST_F(Blocking, TheCloseOfTheContextWakes) {
   Signal signal(ranks[0], 1);
   EXPECT_EQ(asleep([&] { return signal.wait(1, kMinute); }, [&] { ranks[0].close(); }), PW_CLOSED);
 }
 
-TEST_F(Economy, ThePolicyCountsForTheWaitsThatBeginAfterwards) {
+TEST_F(Blocking, ThePolicyCountsForTheWaitsThatBeginAfterwards) {
   Signal signal(ranks[0], 1);
   const auto remote = ranks.import(1, signal);
-  ranks[0].waiting()->set_economy(false);
+  ranks[0].waiting()->set_blocking(false);
   std::thread waiter([&] { EXPECT_EQ(signal.wait(1, kMinute), PW_OK); });
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(sleepers(0).count.load(), 0u);
@@ -107,8 +107,8 @@ TEST_F(Economy, ThePolicyCountsForTheWaitsThatBeginAfterwards) {
 }
 
 // A message each way in each epoch; rank 1 starts its plan only once rank 0 sleeps.
-struct EconomyPlan : Economy {
-  EconomyPlan() {
+struct BlockingPlan : Blocking {
+  BlockingPlan() {
     ranks.each([&](int rank) {
       memory[rank] = ranks[rank].allocate({PW_HOST, 0}, 128);
       plan[rank] = std::make_unique<Plan>(ranks[rank], host_device());
@@ -125,18 +125,18 @@ struct EconomyPlan : Economy {
   std::unique_ptr<Plan> plan[2];
 };
 
-TEST_F(EconomyPlan, APeersMarksWakeAFinishOfTheHost) {
+TEST_F(BlockingPlan, APeersMarksWakeAFinishOfTheHost) {
   for (int epoch = 0; epoch < kRounds; ++epoch)
     EXPECT_EQ(asleep([&] { return whole(0); }, [&] { EXPECT_EQ(whole(1), PW_OK); }), PW_OK);
   expect_woken();
 }
 
-TEST_F(EconomyPlan, APeersMarksWakeAStream) {
+TEST_F(BlockingPlan, APeersMarksWakeAStream) {
   void* stream = host_device().make_stream();
   for (int epoch = 0; epoch < kRounds; ++epoch)
     EXPECT_EQ(asleep(
                   [&] {
-                    EXPECT_EQ(plan[0]->enqueue(stream, Part::both), PW_OK);
+                    EXPECT_EQ(plan[0]->enqueue(stream, PlanPart::both), PW_OK);
                     pw_status failed = PW_OK;
                     while (!host_device().stream_idle(stream, failed)) std::this_thread::yield();
                     return plan[0]->status();
@@ -147,11 +147,11 @@ TEST_F(EconomyPlan, APeersMarksWakeAStream) {
   host_device().free_stream(stream);
 }
 
-TEST_F(EconomyPlan, TheCloseOfTheContextWakesAFinish) {
+TEST_F(BlockingPlan, TheCloseOfTheContextWakesAFinish) {
   EXPECT_EQ(asleep([&] { return whole(0); }, [&] { ranks[0].close(); }), PW_CLOSED);
 }
 
-TEST_F(EconomyPlan, ALongWaitEndsAtThePlansTimeout) {
+TEST_F(BlockingPlan, ALongWaitEndsAtThePlansTimeout) {
   plan[0]->set_timeout(3'000'000);
   EXPECT_EQ(plan[0]->start(), PW_OK);
   EXPECT_EQ(plan[0]->finish(kMinute), PW_TIMEOUT);

@@ -35,7 +35,7 @@ TEST_F(NvrtcCompile, AGpuNewerThanTheCompilerGetsPtx) {
 }
 
 TEST_F(NvrtcCompile, AMistakeIsShownWithTheLog) {
-  const Source wrong[] = {{"wrong.cu", "this is no program"}};
+  const KernelSource wrong[] = {{"wrong.cu", "this is no program"}};
   try {
     FAIL() << nvrtc_->compile(wrong, nvrtc_->options(90)).size();
   } catch (const Error& error) {

@@ -76,25 +76,26 @@ TEST_F(PlanCpp, AStreamOfAnotherDeviceIsRefused) {
   EXPECT_EQ(plan.start(peerway::cuda_stream(&queue)), Status::invalid_argument);
 }
 
-// A thread of the processor in the place of a kernel.
+// A thread of the CPU in the place of a kernel.
 TEST_F(PlanCpp, WhatAKernelPostsIsPut) {
+  using peerway::device::Result;
   using peerway::device::Thread;
   auto arrived = context_.signal(0);
   const auto raised = context_.import(arrived.key());
-  const auto fifo = context_.fifo(peerway::host, {region_}, {remote_, raised}, 4);
+  const auto fifo = context_.fifo({remote_, raised}, {region_}, peerway::host, 4);
   const pw_fifo_handle handle = fifo.handle();
   for (char turn = 1; turn <= 10; ++turn) {
     bytes()[3] = turn;
     const pw_fifo_put put{
         .to = 0, .from = 0, .signal = 1, .to_offset = 40, .from_offset = 0, .bytes = 8, .by = 1};
     unsigned long long number = 0;
-    ASSERT_TRUE(post(Thread{}, handle, put, &number));
-    ASSERT_TRUE(wait(Thread{}, handle, number));
+    ASSERT_EQ(post(Thread{}, handle, put, &number), Result::ok);
+    ASSERT_EQ(wait(Thread{}, handle, number), Result::ok);
     EXPECT_EQ(bytes()[43], turn);
   }
   EXPECT_EQ(arrived.value(), 10U);
   EXPECT_EQ(fifo.status(), Status::ok);
-  EXPECT_THROW(context_.fifo(peerway::host, {region_}, {remote_}, 3), peerway::Error) << "no power of two";
+  EXPECT_THROW(context_.fifo({remote_}, {region_}, peerway::host, 3), peerway::Error) << "no power of two";
 }
 
 TEST_F(PlanCpp, LanesAreOfGpus) {
@@ -109,7 +110,7 @@ TEST_F(PlanCpp, AHaloIsAPlan) {
   for (int i = 0; i < 8; ++i) u[i] = i;
   const auto array = peerway::Array(
       region_, 8, {{.extent = 4, .grid_dim = 0, .periodic = true, .shadow = {2, 2}, .width = {{1, 2}}}});
-  auto halo = context_.halo(peerway::Grid{1}, {array});
+  auto halo = context_.halo({array}, peerway::Grid{1});
   peerway::check(halo.start());
   peerway::check(halo.finish(10s));
   const std::vector<double> found(u, u + 8);

@@ -1,4 +1,4 @@
-// FIFOs from kernels to the proxy: threads of the processor run the device code in the place of
+// FIFOs from kernels to the proxy: threads of the CPU run the device code in the place of
 // blocks.
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 namespace pw {
 namespace {
 
+using peerway::device::Result;
 using peerway::device::Thread;
 using peerway::device::Word;
 using testing::Ranks;
@@ -61,8 +62,8 @@ TEST_P(FifoPaths, WhatManyBlocksPostArrivesInOrder) {
         source[block] = 1000 * block + turn;
         Word number = 0;
         const uint64_t at = block * sizeof(Word);
-        failures += !post(Thread{}, handle, put(at, at, sizeof(Word), kSignal, 2), &number);
-        failures += !wait(Thread{}, handle, number);
+        failures += post(Thread{}, handle, put(at, at, sizeof(Word), kSignal, 2), &number) != Result::ok;
+        failures += wait(Thread{}, handle, number) != Result::ok;
         failures += target[block] != 1000 * block + turn;
       }
     });
@@ -82,8 +83,8 @@ TEST(Fifo, AKernelRunsAheadOfTheProxy) {
   std::memset(pair.source->address(), 7, 1 << 20);
   Word number = 0;
   for (uint64_t i = 0; i < 64; ++i)
-    ASSERT_TRUE(post(Thread{}, handle, put(i << 14, i << 14, 1 << 14, kSignal), &number));
-  ASSERT_TRUE(wait(Thread{}, handle, number));
+    ASSERT_EQ(post(Thread{}, handle, put(i << 14, i << 14, 1 << 14, kSignal), &number), Result::ok);
+  ASSERT_EQ(wait(Thread{}, handle, number), Result::ok);
   EXPECT_EQ(number, 64u);
   EXPECT_EQ(pair.arrived->value(), 64u);
   EXPECT_EQ(std::memcmp(pair.target->address(), pair.source->address(), 1 << 20), 0);
@@ -102,8 +103,8 @@ TEST_P(BadEntries, CancelTheFifoAndTouchNothing) {
   const pw_fifo_handle handle = pair.fifo->handle();
   std::memset(pair.source->address(), 7, 4096);
   Word number = 0;
-  ASSERT_TRUE(post(Thread{}, handle, GetParam().entry, &number));
-  EXPECT_FALSE(wait(Thread{}, handle, number));
+  ASSERT_EQ(post(Thread{}, handle, GetParam().entry, &number), Result::ok);
+  EXPECT_EQ(wait(Thread{}, handle, number), Result::cancelled);
   EXPECT_EQ(pair.fifo->status(), GetParam().status) << last_error_message();
   EXPECT_NE(std::string(last_error_message()).find(GetParam().told), std::string::npos)
       << last_error_message();
@@ -129,7 +130,7 @@ TEST(Fifo, ClosingTheContextEndsTheWaitsOfKernels) {
   Pair pair("staged");
   const pw_fifo_handle handle = pair.fifo->handle();
   pair.ranks[0].close();
-  EXPECT_FALSE(wait(Thread{}, handle, 1));
+  EXPECT_EQ(wait(Thread{}, handle, 1), Result::cancelled);
   EXPECT_EQ(pair.fifo->status(), PW_CLOSED);
   EXPECT_NE(std::string(last_error_message()).find("FIFO"), std::string::npos) << last_error_message();
 }
@@ -138,7 +139,7 @@ TEST(Fifo, AKernelThatWaitsTooLongCancelsIt) {
   Pair pair("staged");
   pw_fifo_handle handle = pair.fifo->handle();
   handle.guard.timeout_ns = kSecond / 100;
-  EXPECT_FALSE(wait(Thread{}, handle, 1)) << "nothing was posted";
+  EXPECT_EQ(wait(Thread{}, handle, 1), Result::timeout) << "nothing was posted";
   EXPECT_EQ(pair.fifo->status(), PW_TIMEOUT) << last_error_message();
 }
 

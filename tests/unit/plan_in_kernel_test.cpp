@@ -1,5 +1,5 @@
 // Handles of one-sided operations in kernels and signals in device memory, on the driver's double: its memory
-// is the processor's, so the device functions run here as they are.
+// is the CPU's, so the device functions run here as they are.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -14,7 +14,9 @@
 namespace pw {
 namespace {
 
+using peerway::device::Result;
 using peerway::device::Thread;
+using peerway::device::Word;
 using testing::Ranks;
 using testing::run;
 
@@ -75,7 +77,7 @@ TEST_F(InKernel, OneWordForEachOfAnyRanks) {
   raise(Thread{}, own.handle(), 10);
   EXPECT_EQ(any.value(), 17u);
   KernelWaits waits((*ranks_)[0], any, *gpu_);
-  EXPECT_TRUE(wait(Thread{}, waits.handle(kSecond), 17));
+  EXPECT_EQ(wait(Thread{}, waits.handle(kSecond), 17), Result::ok);
 }
 
 TEST_F(InKernel, TheHostRaisesNoSignalInDeviceMemory) {
@@ -85,7 +87,7 @@ TEST_F(InKernel, TheHostRaisesNoSignalInDeviceMemory) {
   const auto from = (*ranks_)[1].allocate({PW_HOST, 0}, 8), to = (*ranks_)[0].allocate({PW_HOST, 0}, 8);
   const auto target = ranks_->import(1, 0, *to);
   const Raise raised{remote.get(), 1};
-  EXPECT_EQ((*ranks_)[1].move({Op::put, target.get(), from.get(), 0, 0, 8}, &raised), PW_UNSUPPORTED);
+  EXPECT_EQ((*ranks_)[1].move({Op::put, target.get(), from.get(), 0, 0, 8}, raised), PW_UNSUPPORTED);
   Plan plan((*ranks_)[1], host_device());
   plan.raise(raised);
   EXPECT_EQ(status_of([&] { plan.prepare(true); }), PW_UNSUPPORTED);
@@ -105,9 +107,9 @@ TEST_F(InKernel, KernelsPutRaiseAndWait) {
   ASSERT_EQ((*ranks_)[1].raise({remote.get(), 4}), PW_OK);
   {
     KernelRaises raises((*ranks_)[1], *remote, *gpu_);
-    EXPECT_TRUE(put(Thread{}, to, 90, "ten bytes", 10, raises.handle(), 2));
-    EXPECT_FALSE(put(Thread{}, to, 91, "ten bytes", 10)) << "past the end";
-    EXPECT_TRUE(wait(Thread{}, waits.handle(kSecond), 6));
+    EXPECT_EQ(put(Thread{}, to, 90, "ten bytes", 10, raises.handle(), 2), Result::ok);
+    EXPECT_EQ(put(Thread{}, to, 91, "ten bytes", 10), Result::out_of_range) << "past the end";
+    EXPECT_EQ(wait(Thread{}, waits.handle(kSecond), 6), Result::ok);
     EXPECT_STREQ(reinterpret_cast<const char*>(memory->address()) + 90, "ten bytes");
     EXPECT_EQ((*ranks_)[1].raise({remote.get(), 1}), PW_INVALID_ARGUMENT) << "the kernels own it";
     EXPECT_EQ(status_of([&] { KernelRaises((*ranks_)[1], *remote, *gpu_); }), PW_INVALID_ARGUMENT);
@@ -120,13 +122,13 @@ TEST_F(InKernel, KernelsPutRaiseAndWait) {
 TEST_F(InKernel, WaitsOfKernelsEnd) {
   Signal signal((*ranks_)[0], 1, *gpu_);
   KernelWaits waits((*ranks_)[0], signal, *gpu_);
-  EXPECT_FALSE(wait(Thread{}, waits.handle(kSecond / 100), 9));
+  EXPECT_EQ(wait(Thread{}, waits.handle(kSecond / 100), 9), Result::timeout);
   EXPECT_EQ(waits.status(), PW_TIMEOUT);
   EXPECT_NE(std::string(last_error_message()).find("to 9"), std::string::npos) << last_error_message();
   const pw_signal_handle again = waits.handle(PW_FOREVER);
   EXPECT_EQ(waits.status(), PW_OK) << "a new handle begins anew";
   (*ranks_)[0].close();
-  EXPECT_FALSE(wait(Thread{}, again, 9));
+  EXPECT_EQ(wait(Thread{}, again, 9), Result::cancelled);
   EXPECT_EQ(waits.status(), PW_CLOSED);
 }
 
@@ -148,15 +150,79 @@ TEST_F(InKernel, WhatAStreamStartsAKernelFinishes) {
   plan.wait(signal, 1);
   plan.prepare(true);
   void* stream = gpu_->make_stream();
-  ASSERT_EQ(plan.enqueue(stream, Part::start), PW_OK) << last_error_message();
-  EXPECT_EQ(plan.enqueue(stream, Part::start), PW_INVALID_ARGUMENT) << "no kernel can have finished it";
+  ASSERT_EQ(plan.enqueue(stream, PlanPart::start), PW_OK) << last_error_message();
+  EXPECT_EQ(plan.enqueue(stream, PlanPart::start), PW_INVALID_ARGUMENT) << "no kernel can have finished it";
   pw_plan_handle handle{};
   ASSERT_EQ(plan.handle(handle), PW_OK);
-  EXPECT_TRUE(finish(Thread{}, handle));
-  ASSERT_EQ(plan.enqueue(stream, Part::start), PW_OK) << last_error_message();
-  EXPECT_TRUE(finish(Thread{}, handle));
+  EXPECT_EQ(finish(Thread{}, handle), Result::ok);
+  ASSERT_EQ(plan.enqueue(stream, PlanPart::start), PW_OK) << last_error_message();
+  EXPECT_EQ(finish(Thread{}, handle), Result::ok);
   EXPECT_EQ(signal.value(), 2u);
   gpu_->free_stream(stream);
+}
+
+// What device code of another header is given does nothing.
+TEST_F(InKernel, HandlesOfAnotherVersionAreRefused) {
+  const auto memory = (*ranks_)[0].allocate({PW_HOST, 0}, 100);
+  const auto target = ranks_->import(1, 0, *memory);
+  pw_remote_handle to = handle_of(*target, *gpu_);
+  Signal signal((*ranks_)[0], 1);
+  const auto remote = ranks_->import(1, signal);
+  KernelWaits waits((*ranks_)[0], signal, *gpu_);
+  KernelRaises raises((*ranks_)[1], *remote, *gpu_);
+  pw_raise_handle raise_by = raises.handle();
+  pw_signal_handle wait_by = waits.handle(kSecond);
+  to.version = raise_by.version = wait_by.version = PW_HANDLE_VERSION + 1;
+  EXPECT_EQ(put(Thread{}, to, 0, "ten bytes", 10), Result::other_version);
+  EXPECT_EQ(memory->address()[0], std::byte{0});
+  EXPECT_EQ(raise(Thread{}, raise_by, 3), Result::other_version);
+  EXPECT_EQ(signal.value(), 0u);
+  EXPECT_EQ(wait(Thread{}, wait_by, 0), Result::other_version);
+  pw_plan_handle plan{};
+  EXPECT_EQ(start(Thread{}, plan), Result::other_version);
+  EXPECT_EQ(finish(Thread{}, plan), Result::other_version);
+  pw_fifo_handle fifo{};
+  Word number = 0;
+  EXPECT_EQ(post(Thread{}, fifo, {}, &number), Result::other_version);
+  EXPECT_EQ(wait(Thread{}, fifo, 1), Result::other_version);
+}
+
+// A lane says which of its rules a part breaks.
+TEST_F(InKernel, LanesSayWhyTheyRefuse) {
+  alignas(16) unsigned char slots[2 * 64]{}, data[64]{};
+  Word stop = 0, report = 0, polled = 0;
+  const pw_lane_handle lane{PW_HANDLE_VERSION, 8, slots, 64, 1, {&stop, &report, &polled, kSecond / 100}};
+  EXPECT_EQ(send(Thread{}, lane, 1, data, 32), Result::ok);
+  EXPECT_EQ(send(Thread{}, lane, 1, data, 40), Result::out_of_range) << "a slot has 32 bytes of data";
+  EXPECT_EQ(send(Thread{}, lane, 1, data, 8, 32), Result::out_of_range);
+  EXPECT_EQ(send(Thread{}, lane, 1, data, ~0ull & ~7ull, 0), Result::out_of_range);
+  EXPECT_EQ(send(Thread{}, lane, 1, data + 4, 8), Result::misaligned);
+  EXPECT_EQ(send(Thread{}, lane, 1, data, 12), Result::misaligned);
+  EXPECT_EQ(receive(Thread{}, lane, 1, data, 8, 4), Result::misaligned);
+  EXPECT_EQ(receive(Thread{}, lane, 1, data, 32), Result::ok);
+  EXPECT_EQ(receive(Thread{}, lane, 2, data, 32), Result::timeout);
+  stop = 1;
+  EXPECT_EQ(receive(Thread{}, lane, 2, data, 32), Result::cancelled);
+}
+
+// A GPU that polls host memory from every warp at once stands still for as long as that takes.
+TEST_F(InKernel, OneWaitPollsHostMemoryForAll) {
+  namespace detail = peerway::device::detail;
+  Word stop = 1, report = 0, polled = detail::clock_ns() + 100 * kSecond;
+  const pw_guard guard{&stop, &report, &polled, kSecond};
+  const auto goes_on = [&guard](Word epoch) {
+    detail::Patience patience(guard, 1, epoch);
+    for (unsigned n = 0; n < 4 * detail::kPollsBetweenChecks; ++n)
+      if (!patience.left()) return false;
+    return true;
+  };
+  EXPECT_TRUE(goes_on(1)) << "another wait has polled host memory just now";
+  EXPECT_EQ(report, 0u);
+  polled = 0;
+  EXPECT_FALSE(goes_on(2)) << "the poll is due";
+  EXPECT_EQ(report, detail::report_of(detail::kCancelledByHost, 1, 2));
+  stop = 0;
+  EXPECT_FALSE(goes_on(3)) << "what one has found out all others know, without host memory";
 }
 
 TEST_F(InKernel, WordsAreZeroAndUsedAgainLate) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/status.h"
 #include "plan_ring.h"
 
 namespace pw {
@@ -33,6 +34,40 @@ TEST(Plan, MemoryThatPeersCannotMapGoesThroughSlots) {
   Ring ring({.bytes = 100000, .mappable = false});
   EXPECT_NE(ring.plan(0).describe().find("through slots"), std::string::npos) << ring.plan(0).describe();
   ring.turn(5);
+}
+
+TEST(Plan, GoesByTheMethodThatItMayTake) {
+  const std::pair<const char*, const char*> methods[] = {
+      {"plan/slots", "through slots"}, {"plan/straight", "straight"}, {"plan/posted", "by the proxy"}};
+  for (const auto& [method, said] : methods)
+    for (const uint64_t bytes : {8, 100'000}) {
+      Ring ring({.bytes = bytes, .paths = method});
+      EXPECT_NE(ring.plan(0).describe().find(said), std::string::npos) << ring.plan(0).describe();
+      ring.turn(20);
+    }
+}
+
+TEST(Plan, TheSenderChooses) {
+  Ring ring({.bytes = 4096, .paths = "plan/straight", .paths_of_rank_1 = "plan/slots"});
+  for (const int rank : {0, 1}) {
+    const std::string said = ring.plan(rank).describe();
+    EXPECT_NE(said.find(rank == 0 ? "to rank 1, tag 7: straight" : "to rank 0, tag 7: through"),
+              std::string::npos);
+    EXPECT_NE(said.find(rank == 1 ? "from rank 0, tag 7: straight" : "from rank 1, tag 7: through"),
+              std::string::npos);
+  }
+  ring.turn(20);
+}
+
+TEST(Plan, AMethodThatCannotBeIsRefusedWithTheReason) {
+  try {
+    Ring ring({.bytes = 64, .paths = "plan/straight", .mappable = false});
+    FAIL() << "it was prepared";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("plan/straight: this rank does not map the receiver's region"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(Plan, StreamsKeepTheirOrder) {
@@ -71,7 +106,7 @@ TEST(Plan, OneSidedOperationsRaiseAndWait) {
     Plan plan(ranks[rank], host_device());
     const Raise raise{raise_arrived[at].get(), 3};
     plan.raise({raise_ready[at].get(), 1});
-    plan.after(*ready[at], 1, 0);
+    plan.after(*ready[at], 0, 1);
     plan.put(*to[at], run(kBytes, kBytes), regions[at], run(0, kBytes), &raise);
     plan.wait(*arrived[at], 3);
     plan.prepare(true);
@@ -100,7 +135,7 @@ TEST(Plan, SaysWhatIsWrong) {
   EXPECT_NE(std::string(last_error_message()).find("not finished"), std::string::npos);
   EXPECT_EQ(plan.finish(kSecond / 100), PW_TIMEOUT) << "the other rank has not started";
   int foreign = 0;
-  EXPECT_EQ(plan.enqueue(&foreign, Part::start), PW_INVALID_ARGUMENT);
+  EXPECT_EQ(plan.enqueue(&foreign, PlanPart::start), PW_INVALID_ARGUMENT);
   EXPECT_THROW(plan.send(1, 8, ring.region(0), run(0, 8)), Error) << "it is prepared";
   Plan unprepared(ring.ranks[0], host_device());
   EXPECT_EQ(unprepared.start(), PW_INVALID_ARGUMENT);
@@ -127,18 +162,21 @@ TEST(Plan, AWaitInAStreamEndsInTime) {
 
 TEST(Plan, ClosingTheContextEndsItsPlans) { Ring({.bytes = 64}).expect_closed(); }
 
-TEST(Plan, AllRanksLearnThatOneCannotPrepare) {
-  Ranks ranks(3);
+TEST(Plan, PartnersAndTheirPartnersLearnThatOneCannotPrepare) {
+  Ranks ranks(4);
   std::atomic<int> refused{0};
   ranks.each([&](int rank) {
     const auto region = ranks[rank].allocate({PW_HOST, 0}, 64);
     Plan plan(ranks[rank], host_device());
     if (rank == 0) plan.send(1, 1, region, run(0, 16));
     if (rank == 1) plan.receive(0, 1, region, run(0, 24));
+    if (rank == 1) plan.send(2, 2, region, run(0, 8));
+    if (rank == 2) plan.receive(1, 2, region, run(0, 8));
     try {
       plan.prepare(false);
+      EXPECT_EQ(rank, 3) << "which has no lane";
     } catch (const Error& error) {
-      ++refused;
+      refused += rank != 3;
       EXPECT_EQ(error.status(), PW_INVALID_ARGUMENT);
       EXPECT_NE(std::string(error.what()).find("24"), std::string::npos) << error.what();
       EXPECT_NE(std::string(error.what()).find("16"), std::string::npos) << error.what();

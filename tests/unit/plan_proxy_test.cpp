@@ -104,7 +104,7 @@ TEST(PlanProxy, OneSidedOperationsRaiseAndWait) {
   {
     Plan plan(far.ranks[1], host_device());
     const Raise raise{raise_arrived.get(), 3};
-    plan.after(ready, 1, 0);
+    plan.after(ready, 0, 1);
     plan.put(*to, run(0, kBytes), local, run(0, kBytes), &raise);
     plan.get(*to, run(kBytes, kBytes), local, run(kBytes, kBytes));
     plan.prepare(true);
@@ -183,7 +183,7 @@ TEST(PlanProxy, RanksWithNoPathBetweenThemCannotPrepare) {
 
 class Throws final : public Served {
  public:
-  Look look() override { throw std::logic_error("a defect"); }
+  Poll poll() override { throw std::logic_error("a defect"); }
   void cancel(pw_status, const std::string&) override {}
 };
 
@@ -199,12 +199,12 @@ TEST(PlanProxy, AThreadThatFailsCancelsAllItServes) {
 
 class Counts final : public Served {
  public:
-  Look look() override {
-    ++looks;
-    return Look::idle;
+  Poll poll() override {
+    ++polls;
+    return Poll::idle;
   }
   void cancel(pw_status, const std::string&) override {}
-  std::atomic<int> looks{0};
+  std::atomic<int> polls{0};
 };
 
 TEST(PlanProxy, WhatIsForgottenIsLookedAtNoMore) {
@@ -213,12 +213,12 @@ TEST(PlanProxy, WhatIsForgottenIsLookedAtNoMore) {
   const auto first = std::make_shared<Counts>(), second = std::make_shared<Counts>();
   proxy.serve(first);
   proxy.serve(second);
-  while (first->looks == 0 || second->looks == 0) std::this_thread::yield();
+  while (first->polls == 0 || second->polls == 0) std::this_thread::yield();
   proxy.forget(*first);
-  const int looks = first->looks;
-  const int others = second->looks;
-  while (second->looks < others + 3) std::this_thread::yield();
-  EXPECT_EQ(first->looks, looks);
+  const int polls = first->polls;
+  const int others = second->polls;
+  while (second->polls < others + 3) std::this_thread::yield();
+  EXPECT_EQ(first->polls, polls);
   EXPECT_EQ(first.use_count(), 1);
 }
 

@@ -31,8 +31,9 @@ inline bool holds(const std::byte* bytes, uint64_t count, int rank, uint64_t epo
 struct RingOf {
   int ranks = 2;
   uint64_t bytes = 64;
-  const char* paths = "";  ///< the only ones to be used; "": all
-  bool mappable = true;    ///< whether the memory is such that peers can map it
+  const char* paths = "";                 ///< the only ones to be used; "": all
+  const char* paths_of_rank_1 = nullptr;  ///< where it has others
+  bool mappable = true;                   ///< whether the memory is such that peers can map it
 };
 
 class Ring {
@@ -41,6 +42,7 @@ class Ring {
       : ranks(of.ranks), bytes_(of.bytes), members_(static_cast<size_t>(of.ranks)) {
     if (of.paths[0] != 0)
       for (int rank = 0; rank < of.ranks; ++rank) ranks[rank].resolver().use(of.paths);
+    if (of.paths_of_rank_1 != nullptr) ranks[1].resolver().use(of.paths_of_rank_1);
     ranks.each([&](int rank) {
       Member& mine = member(rank);
       if (!of.mappable) mine.memory.resize(2 * bytes_);
@@ -87,8 +89,8 @@ class Ring {
   void expect_timeout(uint64_t timeout_ns) {
     plan(0).set_timeout(timeout_ns);
     void* stream = host_device().make_stream();
-    ASSERT_EQ(plan(0).enqueue(stream, Part::both), PW_OK);
-    ASSERT_EQ(plan(0).enqueue(stream, Part::both), PW_OK) << "the host runs ahead";
+    ASSERT_EQ(plan(0).enqueue(stream, PlanPart::both), PW_OK);
+    ASSERT_EQ(plan(0).enqueue(stream, PlanPart::both), PW_OK) << "the host runs ahead";
     host_device().free_stream(stream);
     EXPECT_EQ(plan(0).status(), PW_TIMEOUT);
     EXPECT_NE(std::string(last_error_message()).find("rank 1"), std::string::npos) << last_error_message();
@@ -97,7 +99,7 @@ class Ring {
   /// The same, but rank 0 closes its context.
   void expect_closed() {
     void* stream = host_device().make_stream();
-    ASSERT_EQ(plan(0).enqueue(stream, Part::both), PW_OK);
+    ASSERT_EQ(plan(0).enqueue(stream, PlanPart::both), PW_OK);
     ranks[0].close();
     host_device().free_stream(stream);
     EXPECT_EQ(plan(0).status(), PW_CLOSED);
@@ -139,9 +141,9 @@ class Ring {
       Call& call = calls[epoch - 1] = {this, rank, epoch, false};
       host_device().call(stream, write_then, &call);
       const bool in_one = epoch % 3 == 0;
-      ASSERT_EQ(plan(rank).enqueue(stream, in_one ? Part::both : Part::start), PW_OK);
+      ASSERT_EQ(plan(rank).enqueue(stream, in_one ? PlanPart::both : PlanPart::start), PW_OK);
       if (!in_one) {
-        ASSERT_EQ(plan(rank).enqueue(stream, Part::finish), PW_OK);
+        ASSERT_EQ(plan(rank).enqueue(stream, PlanPart::finish), PW_OK);
       }
       host_device().call(stream, look, &call);
     }

@@ -14,7 +14,7 @@ namespace {
 
 const std::vector<std::string> kPaths = {"peer/packets", "peer/store", "peer/copy", "mapped", "staged"};
 const Case kPut{Op::put, ShapeClass::contiguous, {"cuda", "cuda", "nvlink", false}};
-const Request kRequest{kPut, {"peer/copy", "peer/store", "staged"}, {{"mapped", "the driver refuses"}}};
+const Query kQuery{kPut, {"peer/copy", "peer/store", "staged"}, {{"mapped", "the driver refuses"}}};
 
 CostLine line(double fixed, double gigabytes_per_second, uint64_t from = 8) {
   std::vector<Point> points;
@@ -47,17 +47,16 @@ Rules rules(const char* text) { return parse_rules(text, "rules.json", kPaths); 
 /// The name of what moves `bytes`, through the hot path.
 std::string via(const Route& route, uint64_t bytes) {
   const Choice& choice = route.lookup(bytes);
-  if (choice.split < 0) return route.request().available[choice.path];
+  if (choice.split < 0) return route.query().available[choice.path];
   std::string name;
   const ReadySplit& split = route.split(choice);
-  for (uint32_t i = 0; i < split.parts; ++i)
-    name += (i ? "+" : "") + route.request().available[split.path[i]];
+  for (uint32_t i = 0; i < split.parts; ++i) name += (i ? "+" : "") + route.query().available[split.path[i]];
   return name;
 }
 
 TEST(RouteRouter, FollowsTheMeasuredCosts) {
   const Router router(sample(), {}, false);
-  const auto route = router.route(kRequest);
+  const auto route = router.route(kQuery);
   EXPECT_EQ(via(*route, 0), "peer/store");
   EXPECT_EQ(via(*route, 8), "peer/store");
   EXPECT_EQ(via(*route, 1 << 20), "peer/store");
@@ -75,54 +74,72 @@ TEST(RouteRouter, FollowsTheMeasuredCosts) {
 TEST(RouteRouter, ACardOfTheTableThatIsNotHereIsLeftOutAndTold) {
   Table table = sample();
   table.costs.push_back({kPut, "nic:torus", line(1, 500)});
-  const char* told = "the route table has costs of nic:torus, and this context has no such card";
-  const auto without = Router(table, {}, false).route(kRequest);
+  const char* told = "the route table has costs of nic:torus, and this context has no such NIC";
+  const auto without = Router(table, {}, false).route(kQuery);
   EXPECT_EQ(via(*without, 8), "peer/store");
   ASSERT_EQ(without->notes().size(), 1u);
   EXPECT_NE(without->notes().front().find(told), std::string::npos) << without->notes().front();
   try {
-    (void)Router(table, {}, true).route(kRequest);
+    (void)Router(table, {}, true).route(kQuery);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), PW_BAD_TABLE);
     EXPECT_NE(std::string(error.what()).find(told), std::string::npos) << error.what();
   }
-  Request with = kRequest;
+  Query with = kQuery;
   with.available.push_back("nic:torus");
   EXPECT_EQ(via(*Router(table, {}, true).route(with), 8), "nic:torus");
   EXPECT_TRUE(Router(table, {}, true).route(with)->notes().empty());
-  Request off = kRequest;  // there, and told why it cannot be used
+  Query off = kQuery;  // there, and told why it cannot be used
   off.unavailable.push_back({"nic:torus", "no way"});
   EXPECT_TRUE(Router(table, {}, true).route(off)->notes().empty());
 }
 
 TEST(RouteRouter, SplitsAreReadyToCut) {
   const Router router(sample(), {}, false);
-  const auto route = router.route(kRequest);
+  const auto route = router.route(kQuery);
   const ReadySplit& split = route->split(route->lookup(uint64_t{1} << 30));
-  const Pieces pieces = split.divide(uint64_t{1} << 30);
+  const SplitPieces pieces = split.divide(uint64_t{1} << 30);
   ASSERT_EQ(pieces.count, 2u);
   EXPECT_EQ(split.path[pieces.piece[0].part], 0);
   EXPECT_EQ(split.path[pieces.piece[1].part], 2);
   EXPECT_EQ(pieces.piece[0].bytes + pieces.piece[1].bytes, uint64_t{1} << 30);
   const uint64_t slice = 12345;
-  for (const Piece& piece : split.divide(slice * 100000, slice)) EXPECT_EQ(piece.offset % slice, 0u);
+  for (const SplitPiece& piece : split.divide(slice * 100000, slice)) EXPECT_EQ(piece.offset % slice, 0u);
 }
 
 TEST(RouteRouter, ASplitNeedsAllItsPaths) {
   const Router router(sample(), {}, false);
   const auto route = router.route({kPut, {"peer/copy", "peer/store"}, {}});
   EXPECT_EQ(via(*route, uint64_t{1} << 30), "peer/copy");
-  EXPECT_EQ(
-      via(*Router(sample(), rules(R"({"rules":[{"forbid":"staged"}]})"), false).route(kRequest), 1 << 30),
-      "peer/copy");
+  EXPECT_EQ(via(*Router(sample(), rules(R"({"rules":[{"forbid":"staged"}]})"), false).route(kQuery), 1 << 30),
+            "peer/copy");
 }
 
 TEST(RouteRouter, ASplitMeasuredAloneIsFollowed) {  // how tune tries one out
   Table table = sample();
   table.costs.clear();
   const Router router(table, {}, false);
-  EXPECT_EQ(via(*router.route(kRequest), uint64_t{1} << 28), "peer/copy+staged");
+  EXPECT_EQ(via(*router.route(kQuery), uint64_t{1} << 28), "peer/copy+staged");
+}
+
+TEST(RouteRouter, WhatARuleForbadeIsTold) {
+  const Rules forbidding =
+      rules(R"({"rules":[{"forbid":"peer/store"},{"forbid":"staged","bytes":"1M:"},{"forbid":"mapped"}]})");
+  const Explanation bare = explain(Router(std::nullopt, forbidding, false), kQuery);
+  ASSERT_EQ(bare.rows.size(), 2u);
+  EXPECT_EQ(bare.rows[0].via, "peer/copy");
+  EXPECT_EQ(bare.rows[0].why,
+            "not measured; first in the order of preference; rules.json: rules[0] forbids peer/store");
+  EXPECT_EQ(bare.rows[1].why,
+            "not measured; first in the order of preference; rules.json: rules[0] forbids peer/store; "
+            "rules.json: rules[1] forbids staged");
+  const Explanation measured = explain(Router(sample(), forbidding, false), kQuery);
+  EXPECT_EQ(measured.rows[0].via, "peer/copy");
+  EXPECT_EQ(measured.rows[0].why, "lowest measured cost; rules.json: rules[0] forbids peer/store");
+  // A later `use` gives it back, or takes the choice.
+  const Rules undone = rules(R"({"rules":[{"forbid":"peer/store"},{"use":"peer/store"}]})");
+  EXPECT_EQ(explain(Router(std::nullopt, undone, false), kQuery).rows[0].why, "rules.json: rules[1]");
 }
 
 TEST(RouteRouter, WithoutATableThePreferenceDecides) {
@@ -137,9 +154,9 @@ TEST(RouteRouter, WithoutATableThePreferenceDecides) {
 
 TEST(RouteRouter, TheNearestMeasuredShapeStandsIn) {
   const auto store_at_8 = [](ShapeClass measured, ShapeClass asked) {
-    Request request = kRequest;
-    request.where.shape = asked;
-    const auto route = Router(sample(measured), {}, false).route(request);
+    Query query = kQuery;
+    query.where.shape = asked;
+    const auto route = Router(sample(measured), {}, false).route(query);
     EXPECT_EQ(route->notes().size(), 1u);
     return via(*route, 8) == "peer/store";  // else the order of preference decided
   };
@@ -152,9 +169,9 @@ TEST(RouteRouter, TheNearestMeasuredShapeStandsIn) {
 
 TEST(RouteRouter, NoKindOfMemoryIsRoutedByAnothersCost) {
   const auto asks = [](const char* pair) {
-    Request request = kRequest;
-    request.where.pair = parse_pair_class(pair);
-    return Router(sample(), {}, false).route(request);
+    Query query = kQuery;
+    query.where.pair = parse_pair_class(pair);
+    return Router(sample(), {}, false).route(query);
   };
   EXPECT_EQ(via(*asks("cuda->cuda/nvlink"), 8), "peer/store");
   for (const char* pair : {"cuda->cuda:private/nvlink", "cuda:private->cuda/nvlink"}) {
@@ -165,19 +182,19 @@ TEST(RouteRouter, NoKindOfMemoryIsRoutedByAnothersCost) {
 }
 
 TEST(RouteRouter, APathThatWasNotMeasuredIsNamed) {
-  Request request = kRequest;
-  request.available.insert(request.available.begin(), "peer/packets");
-  const auto route = Router(sample(), {}, false).route(request);
+  Query query = kQuery;
+  query.available.insert(query.available.begin(), "peer/packets");
+  const auto route = Router(sample(), {}, false).route(query);
   EXPECT_EQ(via(*route, 8), "peer/store");
   ASSERT_EQ(route->notes().size(), 1u);
   EXPECT_NE(route->notes()[0].find("peer/packets is available but was not measured"), std::string::npos);
-  const auto forced = Router(sample(), rules(R"({"rules":[{"use":"peer/packets"}]})"), false).route(request);
+  const auto forced = Router(sample(), rules(R"({"rules":[{"use":"peer/packets"}]})"), false).route(query);
   EXPECT_EQ(via(*forced, 8), "peer/packets");
 }
 
 TEST(RouteRouter, RulesForceARangeAndKeepTheRest) {
   const Router router(sample(), rules(R"({"rules":[{"use":"staged","bytes":"64K:1M"}]})"), false);
-  const auto route = router.route(kRequest);
+  const auto route = router.route(kQuery);
   EXPECT_EQ(via(*route, 65535), "peer/store");
   EXPECT_EQ(via(*route, 65536), "staged");
   EXPECT_EQ(via(*route, 1 << 20), "staged");
@@ -186,17 +203,17 @@ TEST(RouteRouter, RulesForceARangeAndKeepTheRest) {
 
 TEST(RouteRouter, StrictModeRefusesWhatARuleCannotHave) {
   const char* text = R"({"rules":[{"use":"mapped"}]})";
-  const auto route = Router(sample(), rules(text), false).route(kRequest);
+  const auto route = Router(sample(), rules(text), false).route(kQuery);
   EXPECT_EQ(via(*route, 8), "peer/store");
   ASSERT_EQ(route->notes().size(), 1u);
   try {
-    (void)Router(sample(), rules(text), true).route(kRequest);
+    (void)Router(sample(), rules(text), true).route(kQuery);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), PW_BAD_TABLE);
     EXPECT_NE(std::string(error.what()).find("the driver refuses"), std::string::npos) << error.what();
   }
-  EXPECT_NO_THROW((void)Router(std::nullopt, {}, true).route(kRequest));
+  EXPECT_NO_THROW((void)Router(std::nullopt, {}, true).route(kQuery));
 }
 
 TEST(RouteRouter, NoPathAtAll) {
@@ -230,9 +247,9 @@ TEST(RouteRouter, RandomTablesAndRulesNeverLeaveAHole) {
       for (Point& point : points) point.microseconds *= factor(random);
       cost.line = CostLine(points);
     }
-    Request request = kRequest;
-    if (random() % 2) request.available.erase(request.available.begin() + random() % 3);
-    const auto route = Router(table, some, false).route(request);
+    Query query = kQuery;
+    if (random() % 2) query.available.erase(query.available.begin() + random() % 3);
+    const auto route = Router(table, some, false).route(query);
     ASSERT_EQ(route->choices().back().max_bytes, UINT64_MAX);
     uint64_t at = 1;
     for (const Decision& decision : route->decisions()) {
@@ -250,10 +267,10 @@ TEST(RouteRouter, DecidesOnceForAllThreads) {
   const Router router(sample(), {}, false);
   std::vector<std::shared_ptr<const Route>> routes(8);
   std::vector<std::thread> threads;
-  for (auto& route : routes) threads.emplace_back([&] { route = router.route(kRequest); });
+  for (auto& route : routes) threads.emplace_back([&] { route = router.route(kQuery); });
   for (std::thread& thread : threads) thread.join();
   for (const auto& route : routes) EXPECT_EQ(route, routes[0]);
-  Request other = kRequest;
+  Query other = kQuery;
   other.where.op = Op::get;
   EXPECT_NE(router.route(other), routes[0]);
 }
@@ -262,7 +279,7 @@ TEST(RouteExplain, TellsPathCostNextAndReasons) {
   const Router router(sample(),
                       rules(R"({"rules":[{"use":"staged","bytes":"64K:1M"},{"use":"mapped","bytes":"8"}]})"),
                       false);
-  const Explanation e = explain(router, kRequest);
+  const Explanation e = explain(router, kQuery);
   ASSERT_GE(e.rows.size(), 4u);
   EXPECT_EQ(e.measured, "2026-11-21");
   EXPECT_EQ(e.rows.front().from, 1u);
@@ -297,15 +314,30 @@ TEST(RouteExplain, AMeasuredSizeIsToldAsItWasMeasured) {
   Table table = sample();
   table.splits.clear();
   table.costs = {{kPut, "peer/copy", CostLine({{8, 0.130, 0.01}, {16, 0.325, 0.5}, {32, 0.142, 0.01}})}};
-  const Explanation e = explain(Router(table, {}, false), kRequest);
+  const Explanation e = explain(Router(table, {}, false), kQuery);
   ASSERT_EQ(e.rows.size(), 1u);
   EXPECT_DOUBLE_EQ(e.rows[0].points.at(1).microseconds, 0.325);
   EXPECT_DOUBLE_EQ(*e.rows[0].spread, kMostSpread);
   EXPECT_DOUBLE_EQ(table.costs[0].line.at(16), 0.325);
 }
 
+TEST(RouteExplain, ALeadWithinTheSpreadIsNotToldAsMore) {
+  const auto why = [](double other) {
+    Table table = sample();
+    table.splits.clear();
+    table.costs = {{kPut, "peer/copy", CostLine({{8, 1.0, 0.05}, {64, 2.0, 0.05}})},
+                   {kPut, "peer/store", CostLine({{8, 1.05, 0.05}, {64, other, 0.05}})}};
+    const Explanation e = explain(Router(table, {}, false), kQuery);
+    EXPECT_EQ(e.rows.size(), 1u);
+    EXPECT_EQ(e.rows[0].via, "peer/copy");
+    return e.rows[0].why;
+  };
+  EXPECT_EQ(why(2.1), "lowest measured cost, but not by more than the spread");
+  EXPECT_EQ(why(2.3), "lowest measured cost");  // at one of the sizes
+}
+
 TEST(RouteExplain, AsJson) {
-  const auto measured = nlohmann::json::parse(to_json(explain(Router(sample(), {}, false), kRequest)));
+  const auto measured = nlohmann::json::parse(to_json(explain(Router(sample(), {}, false), kQuery)));
   EXPECT_EQ(measured["pair"], "cuda->cuda/nvlink");
   EXPECT_EQ(measured["rows"].back()["to"], nullptr);
   EXPECT_EQ(measured["rows"].back()["parts"].size(), 2u);
@@ -313,7 +345,7 @@ TEST(RouteExplain, AsJson) {
   EXPECT_EQ(measured["rows"][0]["next"]["margin"].size(), 2u);
   EXPECT_EQ(measured["rows"][0]["spread"], 0.01);
   EXPECT_EQ(measured["machine"]["gpu 0"], "H200");
-  const auto bare = nlohmann::json::parse(to_json(explain(Router(std::nullopt, {}, false), kRequest)));
+  const auto bare = nlohmann::json::parse(to_json(explain(Router(std::nullopt, {}, false), kQuery)));
   EXPECT_EQ(bare["rows"].size(), 1u);
   EXPECT_EQ(bare["rows"][0]["us_from"], nullptr);
   EXPECT_EQ(bare["rows"][0]["next"], nullptr);

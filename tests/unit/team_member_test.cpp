@@ -1,6 +1,7 @@
 // Teams whose ranks are threads of this process: the whole rendezvous and every exchange, over real sockets.
 #include <dirent.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "team/agreement.h"
 #include "team/rendezvous.h"
 #include "team/socket.h"
 
@@ -332,6 +334,232 @@ TEST(Rendezvous, RankAndSizeAreChecked) {
   EXPECT_NE(message.find("rank 2 is not from 0 to 1"), std::string::npos) << message;
   EXPECT_EQ(status_of([&] { make_team(-1, 2, never); }), PW_INVALID_ARGUMENT);
   EXPECT_EQ(status_of([&] { make_team(0, 0, never); }), PW_INVALID_ARGUMENT);
+}
+
+// ---- meetings: ranks talk to partners alone ----
+
+Letters letters_to(const std::vector<int>& ranks, const std::string& text) {
+  const ByteView view = view_of(text);
+  Letters letters;
+  for (const int rank : ranks) letters.emplace_back(rank, std::vector<std::byte>(view.begin(), view.end()));
+  return letters;
+}
+
+std::string only_text(const Letters& letters) {
+  EXPECT_EQ(letters.size(), 1u);
+  const auto& bytes = letters.at(0).second;
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(Meeting, PartnersExchangeAndOthersDoNotWait) {
+  with_team(5, [](std::unique_ptr<Team> team) {
+    const int rank = team->rank(), partner = rank ^ 1;
+    for (int round = 0; round < 5; ++round) {
+      hold(*team, "meet", [&](Meeting& meeting) {
+        if (rank == 4) return;  // nobody's partner
+        for (const char* part : {"a", "b", "c"})
+          EXPECT_EQ(
+              only_text(meeting.exchange(letters_to({partner}, std::to_string(rank) + part), 20 * kSecond)),
+              std::to_string(partner) + part);
+      });
+    }
+    team->barrier(20 * kSecond);
+  });
+}
+
+TEST(Meeting, AMegabyteGoesBothWays) {
+  with_team(2, [](std::unique_ptr<Team> team) {
+    hold(*team, "meet", [&](Meeting& meeting) {
+      const std::string mine(1 << 20, static_cast<char>('a' + team->rank()));
+      EXPECT_EQ(only_text(meeting.exchange(letters_to({1 - team->rank()}, mine), 60 * kSecond)),
+                std::string(1 << 20, static_cast<char>('b' - team->rank())));
+    });
+    team->barrier(20 * kSecond);
+  });
+}
+
+TEST(Meeting, WhatOneRankCannotDoEndsItForAllWithItsMessage) {
+  with_team(4, [](std::unique_ptr<Team> team) {
+    const int rank = team->rank();
+    std::string message;
+    const pw_status ended = status_of(
+        [&] {
+          hold(*team, "meet", [&](Meeting& meeting) {
+            if (rank == 3) throw std::out_of_range("seven");  // before anybody knows whose partner it is
+            meeting.exchange(letters_to({(rank + 1) % 3}, "x"), 20 * kSecond);
+            meeting.exchange(letters_to({3}, "x"), 20 * kSecond);
+          });
+        },
+        &message);
+    EXPECT_EQ(ended, PW_INTERNAL);
+    EXPECT_EQ(message, rank == 3 ? "peerway: seven" : "peerway: rank 3 cannot meet: seven");
+    hold(*team, "meet again", [&](Meeting& meeting) {
+      EXPECT_EQ(only_text(meeting.exchange(letters_to({rank ^ 1}, "x"), 20 * kSecond)), "x");
+    });
+    team->barrier(20 * kSecond);
+  });
+}
+
+TEST(Meeting, AnObjectionReachesWhoHadAllItsLetters) {
+  with_team(3, [](std::unique_ptr<Team> team) {
+    std::atomic<bool> heard{false};
+    if (team->rank() == 0) {
+      EXPECT_EQ(status_of([&] {
+                  hold(*team, "meet", [&](Meeting&) {
+                    team->barrier(20 * kSecond);
+                    throw Error(PW_DENIED, "peerway: no");
+                  });
+                }),
+                PW_DENIED);
+    } else {
+      const auto meeting = hold(*team, "meet", [](Meeting&) {});
+      meeting->on_objection([&](const Error& why) { heard = why.status() == PW_DENIED; });
+      team->barrier(20 * kSecond);
+      wait_for([&] { return heard.load(); });
+    }
+    team->barrier(20 * kSecond);
+  });
+}
+
+TEST(Meeting, ARankThatIsNoPartnerSaysSo) {
+  with_team(2, [](std::unique_ptr<Team> team) {
+    if (team->rank() == 1) {
+      hold(*team, "meet", [](Meeting&) {});
+      team->barrier(20 * kSecond);
+    } else {
+      team->barrier(20 * kSecond);
+      std::string message;
+      EXPECT_EQ(status_of(
+                    [&] {
+                      hold(*team, "meet",
+                           [](Meeting& meeting) { meeting.exchange(letters_to({1}, "x"), 20 * kSecond); });
+                    },
+                    &message),
+                PW_INVALID_ARGUMENT);
+      EXPECT_NE(message.find("rank 1 has nothing to do with rank 0"), std::string::npos) << message;
+    }
+    team->barrier(20 * kSecond);
+  });
+}
+
+TEST(Meeting, APartnerThatLeavesEndsIt) {
+  with_team(3, [](std::unique_ptr<Team> team) {
+    if (team->rank() == 1) return;  // leaves the team
+    std::string message;
+    EXPECT_EQ(status_of(
+                  [&] {
+                    hold(*team, "meet", [&](Meeting& meeting) {
+                      meeting.exchange(letters_to({team->rank() == 0 ? 2 : 1}, "x"), 20 * kSecond);
+                    });
+                  },
+                  &message),
+              PW_PEER_LOST);
+    EXPECT_NE(message.find("rank 1 left the team"), std::string::npos) << message;
+  });
+}
+
+TEST(Meeting, GoesOnWhenRank0HasLeft) {
+  with_team(4, [](std::unique_ptr<Team> team) {
+    const int rank = team->rank();
+    if (rank == 0) return;
+    wait_for([&] { return team->lost(0); });
+    hold(*team, "meet", [&](Meeting& meeting) {
+      EXPECT_EQ(only_text(meeting.exchange(letters_to({rank == 3 ? 3 : 3 - rank}, "x"), 20 * kSecond)), "x");
+    });
+    hold(*team, "part", [&](Meeting& meeting) {
+      const std::vector<int> others = rank == 1   ? std::vector{2, 3}
+                                      : rank == 2 ? std::vector{1, 3}
+                                                  : std::vector{1, 2};
+      EXPECT_EQ(meeting.exchange(letters_to(others, "x"), 20 * kSecond).size(), 2u);
+    });
+  });
+}
+
+// Ranks 2 and 5, next to the one that objects, are through with the meeting; the others hear of it from them.
+TEST(Meeting, WithoutRank0AnObjectionReachesThoseWhoAreFarAway) {
+  std::atomic<int> begun{0}, through{0};
+  with_team(6, [&](std::unique_ptr<Team> team) {
+    const int rank = team->rank();
+    if (rank == 0) return;
+    wait_for([&] { return team->lost(0); });
+    auto meeting = team->meet();
+    if (rank == 2 || rank == 5) meeting.reset();
+    ++begun;
+    if (rank == 1) {
+      wait_for([&] { return begun == 5; });
+      meeting->object(Error(PW_DENIED, "peerway: no"));
+    }
+    if (rank == 3 || rank == 4) {
+      std::atomic<bool> heard{false};
+      meeting->on_objection([&](const Error& why) { heard = why.status() == PW_DENIED; });
+      wait_for([&] { return heard.load(); });
+      meeting.reset();
+    }
+    ++through;
+    wait_for([&] { return through == 5; });  // nobody leaves before
+  });
+}
+
+// Some have not heard yet that rank 0 has left when the objection is made, and no two ranks are connected.
+TEST(Meeting, AnObjectionIsNotLostBetweenTheHubAndTheRing) {
+  std::atomic<int> heard{0};
+  with_team(5, [&](std::unique_ptr<Team> team) {
+    const int rank = team->rank();
+    if (rank == 0) return;
+    if (rank == 1) {
+      wait_for([&] { return team->lost(0); });
+      ::usleep(1'900'000 + static_cast<useconds_t>(now_ns() % 200'000));  // so long rank 0's hub goes on
+    }
+    EXPECT_EQ(status_of([&] {
+                hold(*team, "meet", [&](Meeting& meeting) {
+                  if (rank == 1) throw Error(PW_DENIED, "peerway: no");
+                  meeting.exchange(letters_to({1}, "x"), 20 * kSecond);
+                });
+              }),
+              PW_DENIED);
+    ++heard;
+    wait_for([&] { return heard == 4; });  // nobody leaves before
+  });
+}
+
+// Rank 1 takes back what it had offered because rank 0 objected; rank 2, which is no partner of rank 0, fails
+// because of that, and must not call it its own fault.
+TEST(Meeting, WhoFailsBecauseAPartnerEndedSaysWhatThatOneHadHeard) {
+  constexpr int kRounds = 20;
+  std::vector<std::atomic<bool>> taken_back(kRounds);
+  with_team(4, [&](std::unique_ptr<Team> team) {
+    const int rank = team->rank();
+    for (auto& round : taken_back) {
+      std::string message;
+      status_of(
+          [&] {
+            hold(*team, "meet", [&](Meeting& meeting) {
+              const std::vector<int> partners[] = {{1}, {0, 2}, {1}, {}};
+              if (rank == 3) return;
+              meeting.exchange(letters_to(partners[rank], "x"), 20 * kSecond);
+              if (rank == 0) throw Error(PW_DENIED, "peerway: no");
+              if (rank == 1) meeting.exchange(letters_to({0}, "x"), 20 * kSecond);
+              while (!round) ::sched_yield();
+              throw Error(PW_STALE_KEY, "peerway: the region was closed");
+            });
+          },
+          &message);
+      if (rank == 1) round = true;
+      EXPECT_EQ(message, rank == 0 ? "peerway: no" : rank == 3 ? "" : "peerway: rank 0 cannot meet: no");
+    }
+    team->barrier(20 * kSecond);
+  });
+}
+
+TEST(Meeting, WhatWasWrittenBeforeLeavingArrives) {
+  with_team(4, [](std::unique_ptr<Team> team) {
+    const int rank = team->rank(), partner = rank ^ 1;
+    hold(*team, "meet", [&](Meeting& meeting) {
+      const std::string mine(rank % 2 == 0 ? 1 : 2 << 20, 'x');
+      EXPECT_EQ(only_text(meeting.exchange(letters_to({partner}, mine), 60 * kSecond)).size(),
+                rank % 2 == 0 ? 2u << 20 : 1u);
+    });
+  });
 }
 
 }  // namespace

@@ -50,18 +50,18 @@ struct TorusDone : pw_nic_done {
   }
 };
 
-struct TorusCard {
+struct TorusNic {
   pw_nic* nic = nullptr;
   pw_nic_info info{};
 
-  explicit TorusCard(const std::string& configuration = "", uint64_t job = torus_job()) {
+  explicit TorusNic(const std::string& configuration = "", uint64_t job = torus_job()) {
     const pw_nic_options options{sizeof options, job, configuration.c_str(), nullptr};
     if (torus_ops().open(&options, &nic) != PW_NIC_OK) throw std::runtime_error(torus_ops().why(nullptr));
     info.size = sizeof info;
     torus_ops().query(nic, &info);
   }
-  ~TorusCard() { torus_ops().close(nic); }
-  TorusCard(const TorusCard&) = delete;
+  ~TorusNic() { torus_ops().close(nic); }
+  TorusNic(const TorusNic&) = delete;
 
   pw_nic_status wait(TorusDone& done) {
     while (done.calls == 0) torus_ops().progress(nic);
@@ -71,13 +71,13 @@ struct TorusCard {
 
 /// Memory of `to`, reached from `from`.
 struct TorusWay {
-  TorusCard &from, &to;
+  TorusNic &from, &to;
   std::vector<uint64_t> source = std::vector<uint64_t>(65536), target = std::vector<uint64_t>(65536);
   pw_nic_memory *local = nullptr, *there = nullptr;
   pw_nic_peer* peer = nullptr;
   pw_nic_remote* remote = nullptr;
 
-  TorusWay(TorusCard& a, TorusCard& b) : from(a), to(b) {
+  TorusWay(TorusNic& a, TorusNic& b) : from(a), to(b) {
     std::iota(source.begin(), source.end(), 1);
     pw_nic_key key;
     local = registered(a, source, key);
@@ -93,11 +93,11 @@ struct TorusWay {
     torus_ops().deregister_memory(from.nic, local);
     if (there != nullptr) torus_ops().deregister_memory(to.nic, there);
   }
-  static pw_nic_memory* registered(TorusCard& card, std::vector<uint64_t>& words, pw_nic_key& key) {
+  static pw_nic_memory* registered(TorusNic& nic, std::vector<uint64_t>& words, pw_nic_key& key) {
     pw_nic_memory* memory = nullptr;
     const pw_nic_span span{sizeof span, words.data(), words.size() * 8, torus_kind, 0, -1, 0};
-    EXPECT_EQ(torus_ops().register_memory(card.nic, &span, &memory, &key), PW_NIC_OK)
-        << torus_ops().why(card.nic);
+    EXPECT_EQ(torus_ops().register_memory(nic.nic, &span, &memory, &key), PW_NIC_OK)
+        << torus_ops().why(nic.nic);
     return memory;
   }
   pw_nic_status put(uint64_t offset, uint64_t bytes) {
@@ -125,13 +125,13 @@ INSTANTIATE_TEST_SUITE_P(
                     R"({"faults": {"drop": 0.05, "duplicate": 0.05, "corrupt": 0.05}})"));
 
 TEST_P(TorusPlugin, MovesBytesBothWaysAndToItself) {
-  TorusCard a(file_), b(file_);
+  TorusNic a(file_), b(file_);
   EXPECT_NE(a.info.number, b.info.number);
-  for (TorusCard* to : {&b, &a}) {
+  for (TorusNic* to : {&b, &a}) {
     TorusWay way(a, *to);
     EXPECT_EQ(way.put(0, 65536 * 8), PW_NIC_OK);
     std::fill(way.source.begin(), way.source.end(), 0);
-    EXPECT_EQ(way.get(0, 65536 * 8), PW_NIC_OK);  // behind the put, as the card promises
+    EXPECT_EQ(way.get(0, 65536 * 8), PW_NIC_OK);  // behind the put, as the NIC guarantees
     EXPECT_EQ(way.source, way.target);
     EXPECT_EQ(way.target[65535], 65536u);
     EXPECT_EQ(way.put(8, 0), PW_NIC_OK);
@@ -140,7 +140,7 @@ TEST_P(TorusPlugin, MovesBytesBothWaysAndToItself) {
 }
 
 TEST_P(TorusPlugin, TouchesNothingOutsideOfTheMemory) {
-  TorusCard a(file_), b(file_);
+  TorusNic a(file_), b(file_);
   TorusWay way(a, b);
   EXPECT_EQ(way.put(65536 * 8 - 7, 8), PW_NIC_INVALID);
   EXPECT_EQ(way.get(65536 * 8, 1), PW_NIC_INVALID);
@@ -153,7 +153,7 @@ TEST_P(TorusPlugin, TouchesNothingOutsideOfTheMemory) {
 }
 
 TEST_P(TorusPlugin, RefusesMemoryThatWasDeregistered) {
-  TorusCard a(file_), b(file_);
+  TorusNic a(file_), b(file_);
   TorusWay way(a, b);
   EXPECT_EQ(way.put(0, 8), PW_NIC_OK);
   EXPECT_EQ(way.get(0, 8), PW_NIC_OK);
@@ -169,8 +169,8 @@ TEST_P(TorusPlugin, RefusesMemoryThatWasDeregistered) {
 }
 
 TEST_P(TorusPlugin, EndsTowardsAClosedEndpoint) {
-  TorusCard a(file_);
-  auto b = std::make_unique<TorusCard>(file_);
+  TorusNic a(file_);
+  auto b = std::make_unique<TorusNic>(file_);
   auto way = std::make_unique<TorusWay>(a, *b);
   torus_ops().deregister_memory(b->nic, way->there);
   way->there = nullptr;
@@ -181,7 +181,7 @@ TEST_P(TorusPlugin, EndsTowardsAClosedEndpoint) {
 
 TEST_P(TorusPlugin, EndsWhatIsUnderWayAtClose) {
   TorusDone done;
-  auto a = std::make_unique<TorusCard>(file_);
+  auto a = std::make_unique<TorusNic>(file_);
   {
     TorusWay way(*a, *a);
     EXPECT_EQ(torus_ops().get(a->nic, way.remote, 0, way.source.data(), way.local, 8, &done), PW_NIC_OK);
@@ -192,7 +192,7 @@ TEST_P(TorusPlugin, EndsWhatIsUnderWayAtClose) {
 
 std::string why_not(const std::string& configuration) {
   try {
-    TorusCard card(configuration);
+    TorusNic nic(configuration);
   } catch (const std::runtime_error& error) {
     return error.what();
   }
@@ -213,22 +213,22 @@ TEST(TorusOpen, SaysWhyNot) {
 
 TEST(TorusOpen, HasAsManyContextsAsTheFileSays) {
   const std::string file = torus_file(R"({"extents": [2, 1], "contexts": 3})");
-  std::vector<std::unique_ptr<TorusCard>> cards;
+  std::vector<std::unique_ptr<TorusNic>> nics;
   for (uint32_t number = 0; number < 3; ++number) {
-    cards.push_back(std::make_unique<TorusCard>("node=1,file=" + file));
-    EXPECT_EQ(cards.back()->info.number, 3 + number);
-    EXPECT_EQ(cards.back()->info.coordinate[0], 1u);
-    EXPECT_EQ(cards.back()->info.endpoints, 6u);
+    nics.push_back(std::make_unique<TorusNic>("node=1,file=" + file));
+    EXPECT_EQ(nics.back()->info.number, 3 + number);
+    EXPECT_EQ(nics.back()->info.coordinate[0], 1u);
+    EXPECT_EQ(nics.back()->info.endpoints, 6u);
   }
   EXPECT_NE(why_not("node=1,file=" + file).find("all 3 contexts of node 1 are open"), std::string::npos);
-  cards.erase(cards.begin());
-  EXPECT_EQ(TorusCard("node=1,file=" + file).info.number, 3u);
+  nics.erase(nics.begin());
+  EXPECT_EQ(TorusNic("node=1,file=" + file).info.number, 3u);
 }
 
 TEST(TorusOpen, RefusesAnotherTorusFileAndAnotherJob) {
-  TorusCard a;
+  TorusNic a;
   EXPECT_NE(why_not(torus_file("{}")).find("read another torus file"), std::string::npos);
-  TorusCard other("", torus_job() + 1);
+  TorusNic other("", torus_job() + 1);
   pw_nic_address address;
   torus_ops().address(other.nic, &address);
   pw_nic_peer* peer;
@@ -240,7 +240,7 @@ TEST(TorusOpen, RefusesAnotherTorusFileAndAnotherJob) {
 
 TEST(TorusOpen, FindsNoWayToADeadNodeOrBehindCutLinks) {
   const std::string file = torus_file(R"({"extents": [3], "cut": [[0, 1], [1, 2]]})");
-  TorusCard a("node=0,file=" + file), b("node=1,file=" + file);
+  TorusNic a("node=0,file=" + file), b("node=1,file=" + file);
   pw_nic_address address;
   torus_ops().address(b.nic, &address);
   pw_nic_peer* peer;
@@ -250,12 +250,12 @@ TEST(TorusOpen, FindsNoWayToADeadNodeOrBehindCutLinks) {
 }
 
 TEST(TorusOpen, RefusesMemoryThatIsNone) {
-  TorusCard card;
+  TorusNic nic;
   pw_nic_memory* memory;
   pw_nic_key key;
   const auto refused = [&](void* address, uint64_t bytes, pw_nic_memory_kind kind) {
     const pw_nic_span span{sizeof span, address, bytes, kind, 0, -1, 0};
-    return torus_ops().register_memory(card.nic, &span, &memory, &key);
+    return torus_ops().register_memory(nic.nic, &span, &memory, &key);
   };
   uint64_t word = 0;
   EXPECT_EQ(refused(reinterpret_cast<void*>(4096), 8, PW_NIC_HOST), PW_NIC_REFUSED);
@@ -266,7 +266,7 @@ TEST(TorusOpen, RefusesMemoryThatIsNone) {
 
 double seconds_of(int puts, uint64_t bytes, const std::string& torus) {
   const std::string file = torus_file(torus.c_str());
-  TorusCard a("node=0,file=" + file), b("node=1,file=" + file);
+  TorusNic a("node=0,file=" + file), b("node=1,file=" + file);
   TorusWay way(a, b);
   timespec begin, end;
   clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -283,7 +283,7 @@ TEST(TorusTime, IsThatOfTheFile) {
   EXPECT_GE(seconds_of(21, 8, R"({"extents": [2], "timed": true, "gap_ns": 1000000})"), 20 * 1e-3);
 }
 
-// The fake driver's GPU memory is that of the processor; the card does not know. A copy of the plugin, for
+// The fake driver's GPU memory is that of the CPU; the NIC does not know. A copy of the plugin, for
 // the driver is looked for once.
 TEST(TorusGpu, MovesMemoryOfAGpuByItsOwnProcess) {
   const std::string copy = testing::TempDir() + "libtorus-" + std::to_string(getpid()) + ".so";
@@ -292,7 +292,7 @@ TEST(TorusGpu, MovesMemoryOfAGpuByItsOwnProcess) {
   const pw_nic_ops* before = std::exchange(torus_plugin, load_torus_plugin(copy));
   std::remove(copy.c_str());
   {
-    TorusCard a, b;
+    TorusNic a, b;
     EXPECT_EQ(a.info.memory_kinds, 1u << PW_NIC_HOST | 1u << PW_NIC_CUDA);
     torus_kind = PW_NIC_CUDA;
     TorusWay way(a, b);
@@ -326,7 +326,7 @@ TEST(TorusCounters, CountWhatWentOverEachLink) {
   const std::string path = testing::TempDir() + "counters-" + std::to_string(getpid());
   std::remove(path.c_str());
   {
-    TorusCard a("node=1,counters=" + path), b("node=3");
+    TorusNic a("node=1,counters=" + path), b("node=3");
     TorusWay way(a, b);
     EXPECT_EQ(way.put(0, 20000), PW_NIC_OK);
     EXPECT_EQ(way.get(0, 8), PW_NIC_OK);

@@ -100,7 +100,11 @@ class Stranger {
   ~Stranger() { ::close(socket_); }
 
   /// A get of the text, or a put over it, as endpoint 4 (of node 1) would send them.
-  void send(Kind kind, const Secret& secret) {
+  void send(Kind kind, const Secret& secret) { send(made(kind, secret)); }
+  void send(const std::vector<std::byte>& datagram) const {
+    sendto(socket_, datagram.data(), datagram.size(), 0, reinterpret_cast<const sockaddr*>(&to_), sizeof to_);
+  }
+  std::vector<std::byte> made(Kind kind, const Secret& secret) {
     Header made{};
     made.kind = kind;
     made.from = 4;
@@ -115,7 +119,13 @@ class Stranger {
     std::vector<std::byte> datagram(sizeof made + made.bytes, std::byte{'X'});
     std::memcpy(datagram.data(), &made, sizeof made);
     seal(datagram, secret);
-    sendto(socket_, datagram.data(), datagram.size(), 0, reinterpret_cast<const sockaddr*>(&to_), sizeof to_);
+    return datagram;
+  }
+  /// Whether anything comes back before long. What the endpoint did before it answered is done then.
+  bool is_answered() const {
+    pollfd there{socket_, POLLIN, 0};
+    char bytes[kMostDatagram];
+    return poll(&there, 1, 10) > 0 && recv(socket_, bytes, sizeof bytes, 0) > 0;
   }
   /// Datagrams with bytes of the text that have come within a moment.
   int answers() const {
@@ -206,6 +216,44 @@ TEST(TorusStranger, NotEvenWithItFromAnAddressThatIsNotOfTheJob) {
             }),
             0);
   EXPECT_STREQ(attacked.text, "what nobody else may read or change");
+}
+
+// Who can see the network has the datagrams of the peers, with their tags, but they count once only.
+TEST(TorusStranger, DoesNothingByRepeatingWhatAPeerSent) {
+  Attacked attacked;
+  char stored = 0;
+  EXPECT_EQ(in_another_user([&] {
+              Stranger stranger(attacked, "127.0.0.2");
+              const auto put = stranger.made(Kind::put, key_by(attacked.secret));
+              for (int tries = 0; tries < 1000; ++tries) {
+                stranger.send(put);
+                if (stranger.is_answered()) break;  // it is acknowledged once it is stored
+              }
+              stored = std::exchange(attacked.text[0], 'w');
+              for (int again = 0; again < 2000; ++again) {
+                stranger.send(put);
+                if (again % 64 == 63) usleep(1000);
+              }
+              return stranger.answers();
+            }),
+            0);
+  const std::string counted = attacked.counted();
+  EXPECT_EQ(stored, 'X');
+  EXPECT_EQ(std::string(attacked.text, 4), "wXXX");
+  EXPECT_GT(std::strtoul(counted.c_str() + counted.find("\"repeated\":") + 11, nullptr, 10), 100u) << counted;
+}
+
+// A session that follows from the clock is found by trying.
+TEST(TorusStranger, FindsNoSessionInAnother) {
+  std::set<uint32_t> upper, lower;
+  constexpr int kOpened = 8;
+  for (int i = 0; i < kOpened; ++i) {
+    const Attacked attacked;
+    upper.insert(static_cast<uint32_t>(attacked.place.session >> 32));
+    lower.insert(static_cast<uint32_t>(attacked.place.session));
+  }
+  EXPECT_EQ(upper.size(), size_t{kOpened});
+  EXPECT_EQ(lower.size(), size_t{kOpened});
 }
 
 /// The sockets of this process in the abstract namespace by which a torus meets. Anybody finds them so; those

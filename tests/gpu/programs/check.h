@@ -1,5 +1,5 @@
 // What the checks between two processes share: results as JSON lines, random data, references on the
-// processor, and fixed-size messages over a socket pair.
+// CPU, and fixed-size messages over a socket pair.
 #pragma once
 
 #include <unistd.h>
@@ -44,7 +44,7 @@ inline uint64_t hash(const std::vector<std::byte>& data) {
   return value;
 }
 
-/// The copy by the processor, block by block.
+/// The copy by the CPU, block by block.
 inline void reference(const pw::Layout& layout, std::byte* to, const std::byte* from, uint32_t d = 0) {
   if (d == layout.shape.dims) {
     std::memcpy(to, from, layout.shape.block_bytes);

@@ -1,7 +1,7 @@
 // Everything that two processes can do with the CUDA device, on real GPUs: one process owns memory of every
 // kind, the other maps it and copies there and back by both methods. Prints one JSON line a check; exits with
-// the number of failed ones (at most 100). Usage: device_check [folder of compiled kernels [libnvrtc.so
-// [libcuda.so]]]
+// the number of failed ones (at most 100). The driver, NVRTC and the folder of compiled kernels are those of
+// the settings.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/config.h"
 #include "base/status.h"
 #include "check.h"
 #include "device/cuda/cuda.h"
@@ -43,10 +44,6 @@ struct Answer {
 struct Shared {  ///< host memory of both processes
   alignas(64) std::atomic<uint64_t> word;
 };
-
-Options options_of(int argc, char** argv) {
-  return {argc > 3 ? argv[3] : "", argc > 2 ? argv[2] : "", argc > 1 ? argv[1] : "/tmp/peerway-device-check"};
-}
 
 template <typename Body>
 pw_status status_of(Body&& body, std::string& message) {
@@ -375,7 +372,7 @@ class User {
                   {{"status", status}, {"done", done}, {"same", same}, {"message", last_error_message()}});
   }
 
-  // The owner's processor waits for the word and must then find the data.
+  // The owner's CPU waits for the word and must then find the data.
   void signal(const std::string& kind, Method method) {
     for (int round = 0; round < 20; ++round) {
       const bool fused = round % 2 == 1;
@@ -525,11 +522,11 @@ class User {
 
 // Runs one side; what it throws is a failed check.
 template <typename Side>
-void run_side(const char* what, int wanted_gpu, const Options& options, Shared* shared, int socket) {
+void run_side(const char* what, int wanted_gpu, Shared* shared, int socket) {
   try {
     std::string why;
-    auto devices = make_devices(options, why);
-    const auto driver = Driver::load(options.driver_library, why);
+    auto devices = find_devices(why);
+    const auto driver = Driver::load(config("cuda_library"), why);
     if (devices.empty() || driver == nullptr) {
       check::report(std::string(what) + ": devices", false, {{"why_none", why}});
       return;
@@ -546,8 +543,7 @@ void run_side(const char* what, int wanted_gpu, const Options& options, Shared* 
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const Options options = options_of(argc, argv);
+int main() {
   const int memfd = memfd_create("device-check", 0);
   if (ftruncate(memfd, 4096) != 0) return 101;
   auto* shared = static_cast<Shared*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0));
@@ -556,12 +552,12 @@ int main(int argc, char** argv) {
   const pid_t owner = fork();  // before anything of CUDA: a context does not survive a fork
   if (owner == 0) {
     close(sockets[0]);
-    run_side<Owner>("owner", 0, options, shared, sockets[1]);
+    run_side<Owner>("owner", 0, shared, sockets[1]);
     std::fflush(stdout);
     std::_Exit(std::min(check::failures, 100));
   }
   close(sockets[1]);
-  run_side<User>("user", 1, options, shared, sockets[0]);
+  run_side<User>("user", 1, shared, sockets[0]);
   close(sockets[0]);
   int ended = 0;
   waitpid(owner, &ended, 0);

@@ -1,4 +1,4 @@
-"""Two ranks with GPUs that are the driver's double, whose memory the processor sees: puts by plans raise
+"""Two ranks with GPUs that are the driver's double, whose memory the CPU sees: puts by plans raise
 signals in GPU memory, handles for kernels are made and given back, and what a kernel would post into a FIFO
 is put. One line of JSON a rank.
 """
@@ -51,12 +51,12 @@ def put_and_wait(ctx: peerway.Context) -> dict[str, object]:
         done.run()
     refused = refusal(peerway.Unsupported, ctx.raise_signal, raises)
     put.close()
-    handle = raises.raises(gpu)
-    total = ctypes.c_uint64.from_address(int.from_bytes(handle[8:16], sys.byteorder))
+    handle = raises.raise_handle(gpu)
+    total = ctypes.c_uint64.from_address(int.from_bytes(handle[16:24], sys.byteorder))
     began_at = total.value
     ctx.team.barrier(WAIT)
     value = arrived.value
-    raises.release_raises()
+    raises.release_raise_handle()
     return {
         "right": right,
         "value": value,
@@ -80,13 +80,14 @@ def lanes_and_fifo(ctx: peerway.Context) -> dict[str, object]:
     gpu, partner = f"cuda:{ctx.rank}", 1 - ctx.rank
     out, into = ctx.allocate(gpu, BYTES), ctx.allocate(gpu, BYTES)
     plan = ctx.plan(gpu).send(partner, 7, out[0:512]).receive(partner, 7, into[0:512]).prepare()
-    lanes = [struct.unpack_from("PQIi", lane(partner, 7)) for lane in (plan.send_lane, plan.receive_lane)]
+    ends = [struct.unpack_from("IIPQi", lane(partner, 7)) for lane in (plan.send_lane, plan.receive_lane)]
+    lanes = [(slots, slot_bytes, unit, rank) for _version, unit, slots, slot_bytes, rank in ends]
     refused = refusal(peerway.InvalidArgument, plan.send_lane, partner, 8)
 
     arrived = ctx.signal(partner)
     keys = [ctx.team.all_gather(thing.key(), WAIT)[partner] for thing in (into, arrived)]
-    fifo = ctx.fifo([out], list(map(ctx.import_key, keys)), gpu, entries=4)
-    entries, count = struct.unpack_from("PQ", fifo.handle())
+    fifo = ctx.fifo(list(map(ctx.import_key, keys)), [out], gpu, entries=4)
+    _version, entries, count = struct.unpack_from("IPQ", fifo.handle())
     ctypes.memset(out.address, 10 + ctx.rank, BYTES)
     for number in range(1, count + 1):
         entry = Entry.from_address(entries + (number - 1) * ctypes.sizeof(Entry))

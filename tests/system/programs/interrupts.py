@@ -46,7 +46,7 @@ def blocked(stream: peerway.Stream) -> threading.Event:
 def one_sided(ctx: peerway.Context) -> None:
     """The waits that are harmless to interrupt: after all of them everything still works."""
     arrived = ctx.signal(sender=ctx.rank)
-    for policy in ("performance", "economy"):
+    for policy in ("busy-poll", "blocking"):
         ctx.wait_policy = policy
         ended_by(f"signal, {policy}", lambda: arrived.wait(1, timeout=LONG))
         ended_by(f"signal without a timeout, {policy}", lambda: arrived.wait(1))
@@ -57,7 +57,7 @@ def one_sided(ctx: peerway.Context) -> None:
         event.set()
         stream.wait(LONG)
         stream.close()
-    ctx.wait_policy = "performance"
+    ctx.wait_policy = "busy-poll"
     plan = ctx.plan().wait(arrived).prepare(alone=True)
     plan.start()
     ended_by("plan", lambda: plan.finish(timeout=LONG))

@@ -7,6 +7,7 @@ lifetimes.py [DEVICE]: prints one line, how many calls of how many methods retur
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import itertools
 import random
@@ -54,9 +55,11 @@ def world() -> Things:
         "array": region.array("f8"), "elements": registered.array("f8"), "shown": np.asarray(registered),
     }  # fmt: skip
     things["other"] = ctx.plan("host").send(0, 1, home[0:4]).receive(0, 1, home[4:8]).prepare()
+    things["request"] = ctx.start_put(remote[8:16], region[0:8])
+    things["started"] = things["other"].start()
     things["halo"] = ctx.halo(np.zeros((6, 6)), grid=1, periodic=True)
     if DEVICE != "host":
-        things["fifo"] = ctx.fifo([region], [remote, theirs], DEVICE)
+        things["fifo"] = ctx.fifo([remote, theirs], [region], DEVICE)
     else:
         plan.start(stream)  # it will wait for what nobody raises
     ctx.put(far, registered)
@@ -65,6 +68,10 @@ def world() -> Things:
 
 def nothing() -> None:
     pass
+
+
+async def awaited(request: peerway.Request) -> None:
+    await request
 
 
 # What each public name of a class does when called; "harmless" ones work on what is closed, too.
@@ -84,7 +91,7 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
     },
     peerway.Context: {
         "allocate": lambda it, _: it.allocate("host", 8),
-        "fifo": lambda it, w: it.fifo([w["region"]], [w["remote"]], DEVICE),
+        "fifo": lambda it, w: it.fifo([w["remote"]], [w["region"]], DEVICE),
         "flush": lambda it, _: it.flush(timeout=10),
         "get": lambda it, w: it.get(w["registered"], w["far"]),
         "halo": lambda it, _: it.halo(np.zeros((6, 6)), grid=1),
@@ -98,6 +105,10 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
         "register": lambda it, _: it.register(np.zeros(8)),
         "register_memory": lambda it, w: it.register_memory(w["elements"].ctypes.data, 8),
         "signal": lambda it, _: it.signal(),
+        "start_flush": lambda it, _: it.start_flush(),
+        "start_get": lambda it, w: it.start_get(w["registered"], w["far"]),
+        "start_put": lambda it, w: it.start_put(w["view"][0], w["elements"][:8], w["raised"]),
+        "start_raise": lambda it, w: it.start_raise(w["raised"]),
         "stream": lambda it, _: it.stream(),
         "use": lambda it, _: it.use(),
         "wait_policy": lambda it, _: it.wait_policy,
@@ -117,8 +128,8 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
     peerway.Remote: {
         "block": lambda it, _: it.block((2,), (16,), 8),
         "handle": lambda it, _: it.handle(DEVICE),
-        "raises": lambda it, _: it.raises(DEVICE),
-        "release_raises": lambda it, _: it.release_raises(),
+        "raise_handle": lambda it, _: it.raise_handle(DEVICE),
+        "release_raise_handle": lambda it, _: it.release_raise_handle(),
         "view": lambda it, _: it.view("u1"),
     },
     peerway.Signal: {
@@ -153,6 +164,11 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
         "set_timeout": lambda it, _: it.set_timeout(10),
         "start": lambda it, w: it.start(w["stream"]) if it is not w.get("plan") else it.start(),
         "status": lambda it, _: it.status,
+    },
+    peerway.Request: {
+        "complete": lambda it, _: it.complete(),
+        "wait": lambda it, _: it.wait(0),
+        "__await__": lambda it, _: it.complete() and asyncio.run(awaited(it)),
     },
     peerway.Fifo: {"check": lambda it, _: it.check(), "handle": lambda it, _: it.handle()},
     peerway.Span: {"of": lambda it, _: it.of, "block": lambda it, _: it.block},

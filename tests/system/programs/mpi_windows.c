@@ -123,6 +123,14 @@ static void atomics_of_all_sizes(void) {
   }
 }
 
+/* What a component that knows only words of 4 and 8 bytes can do. */
+static void atomics_of_words(void) {
+  for (enum Kind kind = allocated; kind <= created; ++kind) {
+    ADD_UP(int, MPI_INT);
+    ADD_UP(long, MPI_LONG);
+  }
+}
+
 /* The largest value and who had it, of all ranks, at rank 0. */
 #define LARGEST(type, mpi_type)                                                                      \
   do {                                                                                               \
@@ -297,6 +305,7 @@ int main(int argc, char** argv) {
   } scenarios[] = {{"many_gets", many_gets},
                    {"shared_window", shared_window},
                    {"atomics_of_all_sizes", atomics_of_all_sizes},
+                   {"atomics_of_words", atomics_of_words},
                    {"pairs", pairs},
                    {"pairs_of_a_vector", pairs_of_a_vector},
                    {"dynamic_window", dynamic_window},

@@ -37,7 +37,7 @@ const pw_nic_ops* nic_ops;
 int rank, ranks;
 uint64_t seed = 1;
 
-struct Meeting {  // what the ranks share beside the card
+struct Meeting {  // what the ranks share beside the NIC
   std::atomic<int> arrived, turn;
   std::atomic<int> failed, living;
   pw_nic_address address[kMostRanks];
@@ -107,7 +107,7 @@ struct Done : pw_nic_done {
 };
 using Dones = std::unique_ptr<Done[]>;
 
-struct Card {
+struct Nic {
   pw_nic* nic = nullptr;
   pw_nic_info info{};
   std::byte* bytes = nullptr;
@@ -115,7 +115,7 @@ struct Card {
   pw_nic_peer* peer[kMostRanks] = {};
   pw_nic_remote* remote[kMostRanks] = {};
 
-  explicit Card(const char* configuration) {
+  explicit Nic(const char* configuration) {
     const pw_nic_options options{sizeof options, static_cast<uint64_t>(getppid()), configuration,
                                  meeting->secret};
     if (nic_ops->open(&options, &nic) != PW_NIC_OK) give_up(nic_ops->why(nullptr));
@@ -123,7 +123,7 @@ struct Card {
     nic_ops->query(nic, &info);
     const int file = memfd_create("memory", MFD_CLOEXEC);
     require(ftruncate(file, kMemory) == 0, "memfd");
-    const bool shared = seed % 2 == 1;  // else the card is not told what is behind the memory
+    const bool shared = seed % 2 == 1;  // else the NIC is not told what is behind the memory
     bytes = static_cast<std::byte*>(mmap(nullptr, kMemory, PROT_READ | PROT_WRITE,
                                          shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS,
                                          shared ? file : -1, 0));
@@ -137,7 +137,7 @@ struct Card {
     }
     meet();
   }
-  ~Card() {
+  ~Nic() {
     meet();
     for (int r = 0; r < ranks; ++r) {
       nic_ops->release_key(nic, remote[r]);
@@ -146,7 +146,7 @@ struct Card {
     nic_ops->deregister_memory(nic, memory);
     nic_ops->close(nic);
   }
-  [[nodiscard]] bool promises(uint32_t what) const { return (info.promises & what) != 0; }
+  [[nodiscard]] bool guarantees(uint32_t what) const { return (info.guarantees & what) != 0; }
 
   pw_nic_status put(int r, uint64_t offset, const void* data, uint64_t count, Done* done,
                     bool copied = false) {
@@ -171,7 +171,7 @@ struct Card {
     for (;;) {
       const pw_nic_status status = post();
       if (status != PW_NIC_BUSY) return status;
-      patience.check("the card stays busy");
+      patience.check("the NIC stays busy");
       nic_ops->progress(nic);
     }
   }
@@ -192,8 +192,8 @@ void check(const std::byte* bytes, uint64_t count, int from, uint64_t round, uin
               ": byte " + std::to_string(at + i) + " is wrong");
 }
 
-uint64_t word_at(const Card& card, uint64_t offset) {
-  return std::atomic_ref(*reinterpret_cast<uint64_t*>(card.bytes + offset)).load(std::memory_order_acquire);
+uint64_t word_at(const Nic& nic, uint64_t offset) {
+  return std::atomic_ref(*reinterpret_cast<uint64_t*>(nic.bytes + offset)).load(std::memory_order_acquire);
 }
 
 struct Piece {
@@ -215,38 +215,38 @@ std::vector<Piece> pieces_of(int from, uint64_t round) {
   return pieces;
 }
 
-void check_inbox(const Card& card, int from, uint64_t round) {
-  const std::byte* part = card.bytes + kInbox + static_cast<uint64_t>(from) * kPart;
+void check_inbox(const Nic& nic, int from, uint64_t round) {
+  const std::byte* part = nic.bytes + kInbox + static_cast<uint64_t>(from) * kPart;
   for (const Piece& piece : pieces_of(from, round))
     check(part + piece.at, piece.bytes, from, round, piece.at, "put");
 }
 
-void prove_arrival(Card& card, int to, const std::vector<Piece>& pieces, uint64_t base, std::byte* scratch) {
+void prove_arrival(Nic& nic, int to, const std::vector<Piece>& pieces, uint64_t base, std::byte* scratch) {
   const Patience patience;
   for (const Piece& piece : pieces) {
-    const std::byte* sent = card.bytes + base + piece.at;
-    for (;;) {  // without promises only the bytes themselves prove it
+    const std::byte* sent = nic.bytes + base + piece.at;
+    for (;;) {  // without guarantees only the bytes themselves prove it
       Done got;
-      require(card.get(to, base + piece.at, scratch, piece.bytes, &got) == PW_NIC_OK, "get refused");
-      card.end(got, "a get does not end");
+      require(nic.get(to, base + piece.at, scratch, piece.bytes, &got) == PW_NIC_OK, "get refused");
+      nic.end(got, "a get does not end");
       require(got.status == PW_NIC_OK, "a get ended with " + std::to_string(got.status));
       if (std::memcmp(scratch, sent, piece.bytes) == 0) break;
-      require(!card.promises(PW_NIC_GETS_BEHIND_PUTS), "a get overtook a put");
+      require(!nic.guarantees(PW_NIC_GETS_BEHIND_PUTS), "a get overtook a put");
       patience.check("a put never arrives");
     }
   }
 }
 
 // The words of all others; once one is there, what was put before it is, too.
-void await_words(const Card& card, uint64_t round) {
+void await_words(const Nic& nic, uint64_t round) {
   const Patience patience;
   for (int r = 0; r < ranks; ++r) {
     if (r == rank) continue;
-    while (word_at(card, kWords + 8 * static_cast<uint64_t>(r)) < round) {
+    while (word_at(nic, kWords + 8 * static_cast<uint64_t>(r)) < round) {
       patience.check("a word never arrives");
-      sched_yield();  // and no progress(): the card moves by itself
+      sched_yield();  // and no progress(): the NIC moves by itself
     }
-    check_inbox(card, r, round);
+    check_inbox(nic, r, round);
   }
 }
 
@@ -259,72 +259,72 @@ struct Gets {
   [[nodiscard]] uint64_t offset(size_t i) const {
     return (i / static_cast<size_t>(ranks) * 50000 + round * 8) % (1 << 19);
   }
-  [[nodiscard]] static std::byte* place(const Card& card, size_t i) {
-    return card.bytes + (3 << 20) + i * kBytes;
+  [[nodiscard]] static std::byte* place(const Nic& nic, size_t i) {
+    return nic.bytes + (3 << 20) + i * kBytes;
   }
   [[nodiscard]] static size_t count() { return kEach * static_cast<size_t>(ranks); }
 
-  void post(Card& card) {
+  void post(Nic& nic) {
     for (size_t i = 0; i < count(); ++i)
-      require(card.get(static_cast<int>(i) % ranks, offset(i), place(card, i), kBytes, &done[i]) == PW_NIC_OK,
+      require(nic.get(static_cast<int>(i) % ranks, offset(i), place(nic, i), kBytes, &done[i]) == PW_NIC_OK,
               "get refused");
   }
-  void check_all(Card& card) {
+  void check_all(Nic& nic) {
     for (size_t i = 0; i < count(); ++i) {
-      card.end(done[i], "a get does not end");
+      nic.end(done[i], "a get does not end");
       require(done[i].status == PW_NIC_OK, "a get failed");
-      check(place(card, i), kBytes, static_cast<int>(i) % ranks, 0, offset(i), "get");
+      check(place(nic, i), kBytes, static_cast<int>(i) % ranks, 0, offset(i), "get");
       const auto before = static_cast<size_t>(ranks);
       require(i < before || done[i].turn > done[i - before].turn, "a get overtook a get");
     }
   }
 };
 
-// Puts of random pieces to all, proven; gets of what is there; words behind puts where that is promised.
+// Puts of random pieces to all, proven; gets of what is there; words behind puts where that is guaranteed.
 void mixed(const char* configuration) {
-  Card card(configuration);
+  Nic nic(configuration);
   const uint64_t base =
       kInbox + static_cast<uint64_t>(rank) * kPart;  // the pieces lie at the same place there
-  fill(card.bytes, 1 << 20, rank, 0, 0);
+  fill(nic.bytes, 1 << 20, rank, 0, 0);
   for (uint64_t round = 1; round <= rounds_or(3); ++round) {
     const auto pieces = pieces_of(rank, round);
-    fill(card.bytes + base, kPart, rank, round, 0);
+    fill(nic.bytes + base, kPart, rank, round, 0);
     meet();
     const Dones puts(new Done[pieces.size() * static_cast<size_t>(ranks)]);
     size_t posted = 0;
     for (const Piece& piece : pieces)
       for (int r = 0; r < ranks; ++r)
         if (r != rank)
-          require(card.put(r, base + piece.at, card.bytes + base + piece.at, piece.bytes, &puts[posted++],
-                           piece.bytes <= 64) == PW_NIC_OK,
+          require(nic.put(r, base + piece.at, nic.bytes + base + piece.at, piece.bytes, &puts[posted++],
+                          piece.bytes <= 64) == PW_NIC_OK,
                   "put refused");
-    const bool words = card.promises(PW_NIC_PUTS_IN_ORDER);
+    const bool words = nic.guarantees(PW_NIC_PUTS_IN_ORDER);
     for (int r = 0; r < ranks; ++r)
       if (words && r != rank)
-        require(card.put(r, kWords + 8 * static_cast<uint64_t>(rank), &round, 8, nullptr, true) == PW_NIC_OK,
+        require(nic.put(r, kWords + 8 * static_cast<uint64_t>(rank), &round, 8, nullptr, true) == PW_NIC_OK,
                 "word");
     Gets gets;
     gets.round = round;
-    if ((seed + round) % 2 == 0) gets.post(card);
-    if (words && seed % 3 != 0) await_words(card, round);
+    if ((seed + round) % 2 == 0) gets.post(nic);
+    if (words && seed % 3 != 0) await_words(nic, round);
     for (int r = 0; r < ranks; ++r)
-      if (r != rank) prove_arrival(card, r, pieces, base, card.bytes + (2 << 20));
-    if ((seed + round) % 2 != 0) gets.post(card);
-    gets.check_all(card);
+      if (r != rank) prove_arrival(nic, r, pieces, base, nic.bytes + (2 << 20));
+    if ((seed + round) % 2 != 0) gets.post(nic);
+    gets.check_all(nic);
     for (size_t i = 0; i < posted; ++i) {
-      card.end(puts[i], "a put does not end");
+      nic.end(puts[i], "a put does not end");
       require(puts[i].status == PW_NIC_OK, "a put ended with " + std::to_string(puts[i].status));
     }
     meet();
     for (int r = 0; r < ranks; ++r)
-      if (r != rank) check_inbox(card, r, round);
+      if (r != rank) check_inbox(nic, r, round);
     meet();
   }
 }
 
 // A put of 8 bytes and a word behind it, to and fro.
 void latency(const char* configuration) {
-  Card card(configuration);
+  Nic nic(configuration);
   const int other = 1 - rank,
             rounds = std::getenv("ROUNDS") != nullptr ? std::atoi(std::getenv("ROUNDS")) : 100000;
   std::vector<double> halves;
@@ -334,12 +334,12 @@ void latency(const char* configuration) {
     for (int i = 1; i <= rounds / 10; ++i) {
       const auto value = static_cast<uint64_t>(batch) * 1000000 + static_cast<uint64_t>(i);
       const auto wait = [&] {
-        for (int looks = 1; word_at(card, kWords) != value; ++looks)
+        for (int looks = 1; word_at(nic, kWords) != value; ++looks)
           if (looks % 1024 == 0) sched_yield();
       };
       if (rank == 1) wait();
-      card.put(other, kInbox, card.bytes, 8, nullptr);
-      card.put(other, kWords, &value, 8, nullptr, true);
+      nic.put(other, kInbox, nic.bytes, 8, nullptr);
+      nic.put(other, kWords, &value, 8, nullptr, true);
       if (rank == 0) wait();
     }
     if (batch > 0) halves.push_back((seconds() - begin) / (rounds / 10) / 2);
@@ -352,32 +352,32 @@ void latency(const char* configuration) {
 
 // Puts of 1 MiB, each proven by a get of a word behind it: several at a time.
 void bandwidth(const char* configuration) {
-  Card card(configuration);
+  Nic nic(configuration);
   constexpr uint64_t kMessage = 1 << 20;
   constexpr int kDepth = 4;
   const int rounds = static_cast<int>(rounds_or(300));
   if (rank == 0) {
-    fill(card.bytes, kMessage, 0, 1, 0);
+    fill(nic.bytes, kMessage, 0, 1, 0);
     const double begin = seconds();
     Done ends[kDepth];
     for (int i = 0; i < rounds + kDepth; ++i) {
       Done& done = ends[i % kDepth];
-      if (i >= kDepth) card.end(done, "a get does not end");
+      if (i >= kDepth) nic.end(done, "a get does not end");
       if (i >= rounds) continue;
       done.ended = false;
-      require(card.put(1, kInbox, card.bytes, kMessage, nullptr) == PW_NIC_OK, "put refused");
-      require(card.get(1, kInbox, card.bytes + (3 << 20), 8, &done) == PW_NIC_OK, "get refused");
+      require(nic.put(1, kInbox, nic.bytes, kMessage, nullptr) == PW_NIC_OK, "put refused");
+      require(nic.get(1, kInbox, nic.bytes + (3 << 20), 8, &done) == PW_NIC_OK, "get refused");
     }
     std::snprintf(meeting->text, sizeof meeting->text, "{\"MB_per_s\": %.0f}",
                   static_cast<double>(kMessage) * rounds / (seconds() - begin) / 1e6);
   }
   meet();
-  if (rank == 1) check(card.bytes + kInbox, kMessage, 0, 1, 0, "put");
+  if (rank == 1) check(nic.bytes + kInbox, kMessage, 0, 1, 0, "put");
 }
 
 // The last rank is killed, or its node dies by the torus file; the others are told.
 void death(const char* configuration) {
-  Card card(configuration);
+  Nic nic(configuration);
   const bool killed = std::getenv("KILL") != nullptr;
   if (rank == ranks - 1) {
     if (killed) raise(SIGKILL);
@@ -392,9 +392,9 @@ void death(const char* configuration) {
   while (status == PW_NIC_OK) {
     require(seconds() < begin + kHang, "nobody tells of the death");
     Done got;
-    status = card.get(ranks - 1, 0, card.bytes, 8, &got);
+    status = nic.get(ranks - 1, 0, nic.bytes, 8, &got);
     if (status != PW_NIC_OK) break;
-    card.end(got, "a get does not end");
+    nic.end(got, "a get does not end");
     status = got.status;
     usleep(1000);
   }
@@ -403,8 +403,8 @@ void death(const char* configuration) {
     std::snprintf(meeting->text, sizeof meeting->text, "{\"told_after_s\": %.3f}", seconds() - begin);
   // The living still reach one another.
   Done got;
-  require(card.get(0, 0, card.bytes, 8, &got) == PW_NIC_OK, "get refused");
-  card.end(got, "a get does not end");
+  require(nic.get(0, 0, nic.bytes, 8, &got) == PW_NIC_OK, "get refused");
+  nic.end(got, "a get does not end");
   require(got.status == PW_NIC_OK, "the living do not reach one another");
   for (++meeting->living; meeting->living < ranks - 1 && meeting->failed == 0;) sched_yield();
   _exit(0);
@@ -412,40 +412,40 @@ void death(const char* configuration) {
 
 // A peer's memory is deregistered while others write to it: the bytes stay what they are.
 void deregistered(const char* configuration) {
-  Card card(configuration);
-  std::byte* own = card.bytes + (4 << 10);
+  Nic nic(configuration);
+  std::byte* own = nic.bytes + (4 << 10);
   const pw_nic_span span{sizeof span, own, 4096, PW_NIC_HOST, 0, -1, 0};
   pw_nic_memory* memory = nullptr;
   if (rank == 1)
-    require(nic_ops->register_memory(card.nic, &span, &memory, &meeting->key[1]) == PW_NIC_OK, "register");
+    require(nic_ops->register_memory(nic.nic, &span, &memory, &meeting->key[1]) == PW_NIC_OK, "register");
   meet();
   pw_nic_remote* remote = nullptr;
   if (rank == 0)
-    require(nic_ops->import_key(card.nic, card.peer[1], &meeting->key[1], &remote) == PW_NIC_OK, "import");
+    require(nic_ops->import_key(nic.nic, nic.peer[1], &meeting->key[1], &remote) == PW_NIC_OK, "import");
   meet();
   if (rank == 1) {
     usleep(20000);
-    nic_ops->deregister_memory(card.nic, memory);
+    nic_ops->deregister_memory(nic.nic, memory);
     std::memset(own, 0, 4096);
     usleep(20000);
     for (int i = 0; i < 4096; ++i) require(own[i] == std::byte{}, "memory was touched after its end");
     meet();
   } else {
-    std::memset(card.bytes, 0xff, 4096);
+    std::memset(nic.bytes, 0xff, 4096);
     pw_nic_status status = PW_NIC_OK;
     for (const double end = seconds() + 0.06; seconds() < end && status != PW_NIC_REFUSED;) {
       Done done;
-      status = nic_ops->put(card.nic, remote, 0, card.bytes, card.memory, 4096, &done);
-      if (status == PW_NIC_OK) card.end(done, "a put does not end");
+      status = nic_ops->put(nic.nic, remote, 0, nic.bytes, nic.memory, 4096, &done);
+      if (status == PW_NIC_OK) nic.end(done, "a put does not end");
     }
     Done got;
-    status = nic_ops->get(card.nic, remote, 0, card.bytes, card.memory, 8, &got);
+    status = nic_ops->get(nic.nic, remote, 0, nic.bytes, nic.memory, 8, &got);
     if (status == PW_NIC_OK) {
-      card.end(got, "a get does not end");
+      nic.end(got, "a get does not end");
       status = got.status;
     }
     require(status == PW_NIC_REFUSED, "a get of deregistered memory gives " + std::to_string(status));
-    nic_ops->release_key(card.nic, remote);
+    nic_ops->release_key(nic.nic, remote);
     meet();
   }
 }

@@ -49,19 +49,25 @@ static pw_team* open_team(void) {
 static void gather(pw_team* team) {
   int rank = pw_team_rank(team), size = pw_team_size(team);
   int* all = calloc((size_t)size, sizeof *all);
-  require(pw_team_all_gather(team, &rank, sizeof rank, all, 20 * second), "all_gather");
+  require(pw_team_all_gather(team, all, &rank, sizeof rank, 20 * second), "all_gather");
   for (int i = 0; i < size; ++i)
     if (all[i] != i) exit(2);
   free(all);
   printf("gathered %d of %d\n", rank, size);
 }
 
+static int lost(pw_team* team, int rank) {
+  int lost = 0;
+  require(pw_team_lost(team, rank, &lost), "pw_team_lost");
+  return lost;
+}
+
 static void expect(pw_team* team, int rank) {
   if (rank == pw_team_rank(team)) return;
   const double start = now();
-  while (!pw_team_lost(team, rank) && now() - start < 20) usleep(1000);
-  printf("rank %d %s\n", rank, pw_team_lost(team, rank) ? "is lost" : "is there");
-  if (!pw_team_lost(team, rank)) exit(3);
+  while (!lost(team, rank) && now() - start < 20) usleep(1000);
+  printf("rank %d %s\n", rank, lost(team, rank) ? "is lost" : "is there");
+  if (!lost(team, rank)) exit(3);
 }
 
 int main(int argc, char** argv) {

@@ -21,6 +21,7 @@ from layouts import Bytes, Case, Side, contiguous_cases, moved, noise, run, stri
 import peerway
 
 SPAN = 5 << 20
+PATIENCE = 300.0  # s: a NIC of one small operation at a time is slow on a busy machine, and that is no hang
 known_noise = functools.cache(noise)
 
 
@@ -89,7 +90,7 @@ class Tester:
         self.expected = self.poison.copy()  # of the whole target
 
     def import_right(self, mine: peerway.Region | peerway.Signal) -> peerway.Remote:
-        return self.ctx.import_key(self.ctx.team.all_gather(mine.key(), timeout=30)[self.right])
+        return self.ctx.import_key(self.ctx.team.all_gather(mine.key(), timeout=PATIENCE)[self.right])
 
     def source_of(self, number: int, rank: int, window: int) -> Bytes:
         """What a rank sends in a case: other bytes in each."""
@@ -102,25 +103,25 @@ class Tester:
         poison = self.poison[:window] ^ np.uint8(number % 251)
         self.target_bytes[:window] = poison
         self.source_bytes[:window] = self.source_of(number, ctx.rank, window)
-        ctx.team.barrier(timeout=30)
+        ctx.team.barrier(timeout=PATIENCE)
         if self.op == "get":
             ctx.get(blocks(self.target, case.to), blocks(self.far, case.source))
-            ctx.flush(self.right, timeout=30)
+            ctx.flush(self.right, timeout=PATIENCE)
         elif with_signal:
             self.raised += number + 1
             ctx.put(blocks(self.far, case.to), blocks(self.source, case.source), self.far_arrived, number + 1)
-            self.arrived.wait(self.raised, timeout=30)
+            self.arrived.wait(self.raised, timeout=PATIENCE)
             assert self.arrived.value == self.raised
         else:
             ctx.put(blocks(self.far, case.to), blocks(self.source, case.source))
-            ctx.flush(self.right, timeout=30)
-            ctx.team.barrier(timeout=30)
+            ctx.flush(self.right, timeout=PATIENCE)
+            ctx.team.barrier(timeout=PATIENCE)
         giver = self.left if self.op == "put" else self.right
         expected = moved(case, poison, self.source_of(number, giver, window))
         right = np.array_equal(self.target_bytes[:window], expected)
         self.expected[:window] = expected
-        ctx.flush(timeout=30)
-        ctx.team.barrier(timeout=30)
+        ctx.flush(timeout=PATIENCE)
+        ctx.team.barrier(timeout=PATIENCE)
         return right
 
     def try_all(self, cases: list[Case], with_signal: bool) -> list[str]:
@@ -140,7 +141,7 @@ def found_over(ctx: peerway.Context, path: str, op: str, target: str, source: st
     if answer.available:
         cases = cases_of(group)
         found |= {"cases": len(cases), "wrong": tester.try_all(cases, group in ("signal", "few"))}
-    ctx.team.barrier(timeout=30)
+    ctx.team.barrier(timeout=PATIENCE)
     return found
 
 
@@ -151,7 +152,7 @@ def main() -> int:
         ctx.use(path)
         for words in asked:
             print(json.dumps(found_over(ctx, path, *words.split(","))), flush=True)
-        ctx.team.barrier(timeout=30)
+        ctx.team.barrier(timeout=PATIENCE)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the ucx path and of cards have the ranks do; each scenario tells what it saw.
+"""What the tests of the ucx path and of NICs have the ranks do; each scenario tells what it saw.
 
     ucx_ranks.py SCENARIO[,SCENARIO...] [BYTES]
 
@@ -20,6 +20,8 @@ if os.environ.pop("FAR_RANKS", ""):
     os.environ["PEERWAY_HOST_ID"] = f"host {os.environ['PEERWAY_RANK']}"
 
 import peerway
+
+PATIENCE = 300.0  # s: where nothing is to fail, slow is no hang
 
 
 def say(**words: object) -> None:
@@ -68,7 +70,7 @@ def paths(ctx: peerway.Context, size: int) -> None:
         line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libuc" in line
     }
     say(unavailable=answers, libraries=sorted(libraries))
-    ctx.team.barrier(timeout=30)
+    ctx.team.barrier(timeout=PATIENCE)
 
 
 def order(ctx: peerway.Context, size: int) -> None:
@@ -80,10 +82,10 @@ def order(ctx: peerway.Context, size: int) -> None:
         here = int(sizes[n - 1])
         pair.source[:here] = n % 251
         pair.put(here)
-        pair.signal.wait(n, 30)
+        pair.signal.wait(n, PATIENCE)
         wrong += int(np.count_nonzero(pair.bytes[:here] != n % 251))
-        ctx.flush(timeout=30)
-        ctx.team.barrier(timeout=30)
+        ctx.flush(timeout=PATIENCE)
+        ctx.team.barrier(timeout=PATIENCE)
     say(wrong=wrong, value=pair.signal.value)
 
 
@@ -97,9 +99,9 @@ def threads(ctx: peerway.Context, size: int) -> None:
     def work(first: int) -> None:
         for at in range(first, first + part, part // 16):
             ctx.put(pair.far[at : at + part // 16], pair.near[at : at + part // 16], pair.far_signal)
-        ctx.flush(pair.other, timeout=30)
+        ctx.flush(pair.other, timeout=PATIENCE)
         ctx.get(landing[first : first + part], pair.far[first : first + part])
-        ctx.flush(pair.other, timeout=30)
+        ctx.flush(pair.other, timeout=PATIENCE)
 
     workers = [
         threading.Thread(target=lambda n=n: failures.append(failure(lambda: work(n * part))))
@@ -109,15 +111,15 @@ def threads(ctx: peerway.Context, size: int) -> None:
         worker.start()
     for worker in workers:
         worker.join()
-    pair.signal.wait(parts * 16, 30)
-    ctx.team.barrier(timeout=30)
+    pair.signal.wait(parts * 16, PATIENCE)
+    ctx.team.barrier(timeout=PATIENCE)
     theirs = np.random.default_rng(pair.other).integers(0, 256, size, dtype=np.uint8)
     say(
         failures=[one for one in failures if one["kind"]],
         arrived=bool(np.array_equal(pair.bytes, theirs)),
         back=bool(np.array_equal(back, pair.source)),
     )
-    ctx.team.barrier(timeout=30)
+    ctx.team.barrier(timeout=PATIENCE)
 
 
 def signals(ctx: peerway.Context, size: int) -> None:
@@ -126,13 +128,13 @@ def signals(ctx: peerway.Context, size: int) -> None:
     key = ctx.team.all_gather(pair.signal.key())[pair.other]
     for _ in range(3):
         ctx.raise_signal(pair.far_signal, 5)
-        ctx.flush(timeout=30)
+        ctx.flush(timeout=PATIENCE)
         pair.far_signal.close()
         pair.far_signal = ctx.import_key(key)
-    reached = failure(lambda: pair.signal.wait(15, 30))
+    reached = failure(lambda: pair.signal.wait(15, PATIENCE))
     beyond = failure(lambda: pair.signal.wait(16, 0.2))
     say(reached=reached["kind"], beyond=beyond["kind"], value=pair.signal.value)
-    ctx.team.barrier(timeout=30)
+    ctx.team.barrier(timeout=PATIENCE)
 
 
 def before_a_stop(ctx: peerway.Context, size: int) -> Pair:

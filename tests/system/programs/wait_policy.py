@@ -1,4 +1,4 @@
-"""Rank 0 waits for rank 1, which lets it wait; rank 0 tells how much processor time that cost.
+"""Rank 0 waits for rank 1, which lets it wait; rank 0 tells how much CPU time that cost.
 
 wait_policy.py WAY POLICY LETTING: WAY is how rank 1 ends the wait, or the device of a plan (cuda,
 cuda/stream); POLICY is rank 0's, LETTING the seconds.
@@ -30,7 +30,7 @@ def main(way: str, policy: str, letting: float) -> None:
 
 
 def timed(wait: object) -> None:
-    """Says how the wait ended, and what share of a processor all threads of this rank used meanwhile."""
+    """Says how the wait ended, and what share of a CPU all threads of this rank used meanwhile."""
     say("waiting")
     began, used = time.monotonic(), time.process_time()
     error = ""

@@ -1,6 +1,6 @@
 // A test double of the CUDA driver: a libcuda.so.1 with two GPUs whose memory is shared host memory and whose
 // streams do their work at once. It is strict where the driver is (which addresses a GPU reaches, what may be
-// exported) and knows nothing of time. Kernels are the text of the device code, run by the processor.
+// exported) and knows nothing of time. Kernels are the text of the device code, run by the CPU.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

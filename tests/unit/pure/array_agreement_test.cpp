@@ -2,19 +2,23 @@
 // numbers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "array/agreement.h"
+#include "array/grid.h"
+#include "base/status.h"
 
 namespace pw::array {
 namespace {
 
-Opening opening() {
-  Opening one;
+HaloOpening opening() {
+  HaloOpening one;
   one.arrays = 2;
-  one.grid = {2, {2, 2}};
+  one.grid = {sizeof(pw_grid), 2, {2, 2}};
   return one;
 }
 
@@ -29,30 +33,37 @@ std::string refusal(const std::function<void()>& body) {
   return {};
 }
 
-TEST(HaloAgreement, EqualRanksAgree) { EXPECT_NO_THROW(check_openings(std::vector<Opening>(4, opening()))); }
+HaloAsk ask_of(const HaloOpening& one, std::vector<pw_array> arrays = {}) { return {one, std::move(arrays)}; }
+
+TEST(HaloAgreement, EqualRanksAgree) {
+  EXPECT_NO_THROW(check_same(0, ask_of(opening()), 3, ask_of(opening())));
+}
 
 struct OpeningsThatDiffer {
   const char* name;
-  std::function<void(Opening&)> spoil;
+  std::function<void(HaloOpening&)> spoil;
   const char* says;
 };
 
 class Openings : public ::testing::TestWithParam<OpeningsThatDiffer> {};
 
 TEST_P(Openings, AreCompared) {
-  std::vector<Opening> all(4, opening());
-  GetParam().spoil(all[3]);
-  const std::string said = refusal([&] { check_openings(all); });
+  HaloOpening other = opening();
+  GetParam().spoil(other);
+  const std::string said = refusal([&] { check_same(0, ask_of(opening()), 3, ask_of(other)); });
+  // Whichever of the two compares.
+  EXPECT_EQ(said, refusal([&] { check_same(3, ask_of(other), 0, ask_of(opening())); }));
   EXPECT_NE(said.find(GetParam().says), std::string::npos) << said;
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Table, Openings,
-    ::testing::Values(OpeningsThatDiffer{"grid", [](Opening& one) { one.grid = {1, {4}}; },
+    ::testing::Values(OpeningsThatDiffer{"grid",
+                                         [](HaloOpening& one) { one.grid = {sizeof(pw_grid), 1, {4}}; },
                                          "the grid is 2x2 on rank 0, but 4 on rank 3"},
-                      OpeningsThatDiffer{"arrays", [](Opening& one) { one.arrays = 1; },
+                      OpeningsThatDiffer{"arrays", [](HaloOpening& one) { one.arrays = 1; },
                                          "the number of arrays is 2 on rank 0, but 1 on rank 3"},
-                      OpeningsThatDiffer{"corners", [](Opening& one) { one.corners = 1; },
+                      OpeningsThatDiffer{"corners", [](HaloOpening& one) { one.corners = 1; },
                                          "corners is 0 on rank 0, but 1 on rank 3"}),
     [](const auto& each) { return each.param.name; });
 
@@ -74,10 +85,11 @@ struct ArraysThatDiffer {
 class Arrays : public ::testing::TestWithParam<ArraysThatDiffer> {};
 
 TEST_P(Arrays, AreCompared) {
-  std::vector<pw_array> all(6, array_of_rank());  // 2 on each of 3 ranks
-  EXPECT_NO_THROW(check_arrays(all, 2));
-  GetParam().spoil(all[5]);
-  const std::string said = refusal([&] { check_arrays(all, 2); });
+  const HaloAsk ask = ask_of(opening(), {array_of_rank(), array_of_rank()});
+  HaloAsk other = ask;
+  EXPECT_NO_THROW(check_same(0, ask, 2, other));
+  GetParam().spoil(other.arrays[1]);
+  const std::string said = refusal([&] { check_same(0, ask, 2, other); });
   EXPECT_NE(said.find(GetParam().says), std::string::npos) << said;
 }
 
@@ -102,11 +114,49 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& each) { return each.param.name; });
 
 TEST(HaloAgreement, StridesOffsetsAndRegionsAreEachRanksOwn) {
-  std::vector<pw_array> all(2, array_of_rank());
-  all[1].offset = 64;
-  all[1].dim[0].stride = 72;
-  all[1].dim[1].stride = 8;
-  EXPECT_NO_THROW(check_arrays(all, 1));
+  const HaloAsk ask = ask_of(opening(), {array_of_rank(), array_of_rank()});
+  HaloAsk other = ask;
+  other.arrays[1].offset = 64;
+  other.arrays[1].dim[0].stride = 72;
+  other.arrays[1].dim[1].stride = 8;
+  EXPECT_NO_THROW(check_same(0, ask, 1, other));
+}
+
+TEST(HaloAgreement, AnAskIsReadAsItWasWritten) {
+  const HaloAsk ask = ask_of(opening(), {array_of_rank(), array_of_rank()});
+  EXPECT_NO_THROW(check_same(0, ask, 1, parse_ask(pack(ask))));
+  Bytes cut = pack(ask);
+  cut.pop_back();
+  EXPECT_THROW(parse_ask(cut), Error);
+}
+
+std::vector<int> listeners_of(int rank, const pw_grid& shape, std::array<uint64_t, 2> extents,
+                              uint32_t periodic, bool corners) {
+  const Grid grid(shape, static_cast<int>(shape.extent[0] * shape.extent[1]));
+  pw_array array{};
+  array.element_bytes = 8;
+  array.dims = 2;
+  array.dim[0] = {extents[0], 0, periodic, {1, 1}, {1, 1}, 0};
+  array.dim[1] = {extents[1], 1, periodic, {1, 1}, {1, 1}, 0};
+  const std::vector<Distribution> arrays{Distribution(grid, array, 0)};
+  return listeners(arrays, rank, corners);
+}
+
+TEST(HaloAgreement, ARankTellsItsNeighboursAndNoOthers) {
+  const pw_grid shape{sizeof(pw_grid), 2, {8, 8}};
+  EXPECT_EQ(listeners_of(9, shape, {64, 64}, 1, false), (std::vector<int>{1, 8, 10, 17}));
+  EXPECT_EQ(listeners_of(9, shape, {64, 64}, 1, true), (std::vector<int>{0, 1, 2, 8, 10, 16, 17, 18}));
+  // At an end of what is not periodic the comparison still goes round.
+  EXPECT_EQ(listeners_of(0, shape, {64, 64}, 0, false), (std::vector<int>{1, 7, 8, 56}));
+}
+
+TEST(HaloAgreement, WhoeverOwnsNothingAndRank0TellEachOther) {
+  const pw_grid shape{sizeof(pw_grid), 2, {4, 4}};
+  const std::vector<int> of_last = listeners_of(15, shape, {5, 4}, 0, false);
+  EXPECT_EQ(of_last.front(), 0);
+  const std::vector<int> of_first = listeners_of(0, shape, {5, 4}, 0, false);
+  for (const int empty : {12, 13, 14, 15})
+    EXPECT_NE(std::ranges::find(of_first, empty), of_first.end()) << empty;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ pw_array good_array() {
   return array;
 }
 
-const pw_grid kGrid{2, {4, 2}};  // parts of 3 3 3 1 and of 3 3
+const pw_grid kGrid{.dims = 2, .extent = {4, 2}};  // parts of 3 3 3 1 and of 3 3
 
 struct Refused {
   const char* name;
@@ -150,7 +150,7 @@ TEST(Distribution, DenseIsTheLastDimensionFastest) {
 }
 
 TEST(Distribution, AnEmptyPartHasNoMemory) {
-  const Grid grid({1, {4}}, 4);
+  const Grid grid({sizeof(pw_grid), 1, {4}}, 4);
   pw_array array{};
   array.element_bytes = 8;
   array.dims = 1;

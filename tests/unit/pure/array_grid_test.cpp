@@ -23,7 +23,7 @@ TEST_P(BlockDistribution, GivesCeilToAllButTheLast) {
   uint64_t first = 0;
   uint32_t used = 0;
   for (uint32_t i = 0; i < parts; ++i) {
-    const Part part = block_of(extent, parts, i);
+    const Interval part = block_of(extent, parts, i);
     EXPECT_EQ(part.count, counts[i]) << i;
     EXPECT_EQ(part.first, first) << i;
     first += part.count;
@@ -57,7 +57,7 @@ TEST(Neighbour, WrapsRoundTheUsedPartsOnly) {
 }
 
 TEST(ProcessGrid, RunsTheLastDimensionFastest) {
-  const Grid grid({3, {2, 3, 4, 0}}, 24);
+  const Grid grid({sizeof(pw_grid), 3, {2, 3, 4, 0}}, 24);
   EXPECT_EQ(grid.coordinates(0), (Coordinates{0, 0, 0, 0}));
   EXPECT_EQ(grid.coordinates(1), (Coordinates{0, 0, 1, 0}));
   EXPECT_EQ(grid.coordinates(23), (Coordinates{1, 2, 3, 0}));
@@ -86,15 +86,16 @@ TEST_P(RefusedGrids, SayWhy) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, RefusedGrids,
-    ::testing::Values(BadGrid{"no_dimension", {0, {}}, 1, "0 dimensions; 1 to 4"},
-                      BadGrid{"five_dimensions", {5, {1, 1, 1, 1}}, 1, "5 dimensions; 1 to 4"},
-                      BadGrid{"no_place", {2, {2, 0}}, 2, "2x0; dimension 1 has no place"},
-                      BadGrid{"too_few", {2, {2, 2}}, 5, "2x2 has 4 places, but the team has 5 ranks"},
-                      BadGrid{"too_many", {1, {3}}, 2, "3 has 3 places, but the team has 2 ranks"},
-                      BadGrid{"overflow",
-                              {4, {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}},
-                              1,
-                              "over 2147483647 places"}),
+    ::testing::Values(
+        BadGrid{"no_dimension", {sizeof(pw_grid), 0, {}}, 1, "0 dimensions; 1 to 4"},
+        BadGrid{"five_dimensions", {sizeof(pw_grid), 5, {1, 1, 1, 1}}, 1, "5 dimensions; 1 to 4"},
+        BadGrid{"no_place", {sizeof(pw_grid), 2, {2, 0}}, 2, "2x0; dimension 1 has no place"},
+        BadGrid{"too_few", {sizeof(pw_grid), 2, {2, 2}}, 5, "2x2 has 4 places, but the team has 5 ranks"},
+        BadGrid{"too_many", {sizeof(pw_grid), 1, {3}}, 2, "3 has 3 places, but the team has 2 ranks"},
+        BadGrid{"overflow",
+                {sizeof(pw_grid), 4, {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}},
+                1,
+                "over 2147483647 places"}),
     [](const auto& each) { return each.param.name; });
 
 }  // namespace

@@ -235,30 +235,41 @@ const pw_array_dim kWhole{3, -1, 0, {0, 0}, {0, 0}, 0};
 INSTANTIATE_TEST_SUITE_P(
     Table, Halos,
     ::testing::Values(
-        Named{"one_process_alone", {{1, {1}}, {array_of(8, {kRows})}}, 0},
-        Named{"one_process_periodic", {{1, {1}}, {array_of(8, {kPeriodicRows})}}, 2},
-        Named{"two_of_two", {{1, {2}}, {array_of(8, {kRows})}}, 2},
-        Named{"two_of_two_periodic", {{1, {2}}, {array_of(8, {kPeriodicRows})}}, 4},
-        Named{"uneven", {{1, {3}}, {array_of(8, {{7, 0, 1, {1, 1}, {1, 1}, 0}})}}, 6},
-        Named{"empty_part", {{1, {4}}, {array_of(8, {{5, 0, 1, {1, 1}, {1, 1}, 0}})}}, 6},
-        Named{"outer_layers_untouched", {{1, {2}}, {array_of(8, {{8, 0, 1, {3, 3}, {1, 2}, 0}})}}, 4},
-        Named{"receive_only", {{1, {2}}, {array_of(8, {{8, 0, 0, {0, 1}, {0, 1}, 0}})}}, 1},
-        Named{"only_below", {{1, {2}}, {array_of(8, {{8, 0, 0, {1, 1}, {1, 0}, 0}})}}, 1},
-        Named{"faces", {{2, {2, 2}}, {array_of(8, {kPeriodicRows, kPeriodicColumns})}}, 16},
-        Named{"corners", {{2, {2, 2}}, {array_of(8, {kPeriodicRows, kPeriodicColumns})}, true}, 32},
-        Named{"corners_at_a_border", {{2, {2, 2}}, {array_of(8, {kRows, kPeriodicColumns})}, true}, 20},
-        Named{"not_distributed_but_periodic",
-              {{1, {2}}, {array_of(8, {kPeriodicRows, {5, -1, 1, {2, 1}, {2, 1}, 0}})}, true},
+        Named{"one_process_alone", {{sizeof(pw_grid), 1, {1}}, {array_of(8, {kRows})}}, 0},
+        Named{"one_process_periodic", {{sizeof(pw_grid), 1, {1}}, {array_of(8, {kPeriodicRows})}}, 2},
+        Named{"two_of_two", {{sizeof(pw_grid), 1, {2}}, {array_of(8, {kRows})}}, 2},
+        Named{"two_of_two_periodic", {{sizeof(pw_grid), 1, {2}}, {array_of(8, {kPeriodicRows})}}, 4},
+        Named{"uneven", {{sizeof(pw_grid), 1, {3}}, {array_of(8, {{7, 0, 1, {1, 1}, {1, 1}, 0}})}}, 6},
+        Named{"empty_part", {{sizeof(pw_grid), 1, {4}}, {array_of(8, {{5, 0, 1, {1, 1}, {1, 1}, 0}})}}, 6},
+        Named{"outer_layers_untouched",
+              {{sizeof(pw_grid), 1, {2}}, {array_of(8, {{8, 0, 1, {3, 3}, {1, 2}, 0}})}},
+              4},
+        Named{"receive_only", {{sizeof(pw_grid), 1, {2}}, {array_of(8, {{8, 0, 0, {0, 1}, {0, 1}, 0}})}}, 1},
+        Named{"only_below", {{sizeof(pw_grid), 1, {2}}, {array_of(8, {{8, 0, 0, {1, 1}, {1, 0}, 0}})}}, 1},
+        Named{"faces", {{sizeof(pw_grid), 2, {2, 2}}, {array_of(8, {kPeriodicRows, kPeriodicColumns})}}, 16},
+        Named{"corners",
+              {{sizeof(pw_grid), 2, {2, 2}}, {array_of(8, {kPeriodicRows, kPeriodicColumns})}, true},
+              32},
+        Named{"corners_at_a_border",
+              {{sizeof(pw_grid), 2, {2, 2}}, {array_of(8, {kRows, kPeriodicColumns})}, true},
+              20},
+        Named{
+            "not_distributed_but_periodic",
+            {{sizeof(pw_grid), 1, {2}}, {array_of(8, {kPeriodicRows, {5, -1, 1, {2, 1}, {2, 1}, 0}})}, true},
+            16},
+        Named{"structs",
+              {{sizeof(pw_grid), 2, {2, 2}}, {array_of(192, {kPeriodicRows, kPeriodicColumns, kWhole})}},
               16},
-        Named{"structs", {{2, {2, 2}}, {array_of(192, {kPeriodicRows, kPeriodicColumns, kWhole})}}, 16},
-        Named{"odd_elements", {{1, {3}}, {array_of(13, {kWhole, kPeriodicRows})}}, 6},
+        Named{"odd_elements", {{sizeof(pw_grid), 1, {3}}, {array_of(13, {kWhole, kPeriodicRows})}}, 6},
         Named{"two_arrays",
-              {{2, {2, 2}},
+              {{sizeof(pw_grid), 2, {2, 2}},
                {array_of(8, {kPeriodicRows, kPeriodicColumns}), array_of(12, {kPeriodicColumns, kWhole})}},
               24},
-        Named{"replicated_over_the_rest_of_the_grid", {{2, {2, 3}}, {array_of(8, {kPeriodicRows})}}, 12},
+        Named{"replicated_over_the_rest_of_the_grid",
+              {{sizeof(pw_grid), 2, {2, 3}}, {array_of(8, {kPeriodicRows})}},
+              12},
         Named{"cut",
-              {{1, {2}},
+              {{sizeof(pw_grid), 1, {2}},
                {array_of(4, {{2, -1, 0, {0, 1}, {0, 0}, 0},
                              {2, -1, 0, {1, 0}, {0, 0}, 0},
                              {3, -1, 0, {0, 1}, {0, 0}, 0},
@@ -270,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& each) { return each.param.name; });
 
 TEST(HaloPieces, ContiguousFacesAreOneRun) {
-  const Grid grid({1, {2}}, 2);
+  const Grid grid({sizeof(pw_grid), 1, {2}}, 2);
   const std::vector<Distribution> arrays{{grid, array_of(8, {kRows, kWhole, kWhole}), 0}};
   const Halo halo = halo_of(
       arrays, [&](int rank, uint32_t) { return arrays[0].strides({}, grid.coordinates(rank)); }, 0, false);
@@ -280,7 +291,7 @@ TEST(HaloPieces, ContiguousFacesAreOneRun) {
 }
 
 TEST(HaloPieces, AFaceOfTooManyPiecesIsRefused) {
-  const Grid grid({1, {2}}, 2);
+  const Grid grid({sizeof(pw_grid), 1, {2}}, 2);
   const pw_array_dim gaps{300, -1, 0, {0, 1}, {0, 0}, 0};
   const std::vector<Distribution> arrays{{grid, array_of(1, {gaps, gaps, gaps, gaps, gaps, gaps, kRows}), 0}};
   try {

@@ -39,10 +39,11 @@ TEST_F(Binding, IsByTheSettingWhereThereIsOne) {
 
 TEST(LocalRank, CountsTheRanksBeforeItOnItsHost) {
   ControlSegment control;
-  std::vector<Card> cards(5);
-  for (size_t rank = 0; rank < cards.size(); ++rank) cards[rank].host_id = rank % 2;
+  std::vector<ProcessFacts> processes(5);
+  for (size_t rank = 0; rank < processes.size(); ++rank) processes[rank].host_id = rank % 2;
   const int expected[] = {0, 0, 1, 1, 2};
-  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(Importer(control, rank, cards).local_rank(), expected[rank]);
+  for (int rank = 0; rank < 5; ++rank)
+    EXPECT_EQ(Importer(control, rank, processes).local_rank(), expected[rank]);
 }
 
 }  // namespace

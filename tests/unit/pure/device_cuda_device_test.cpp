@@ -68,7 +68,7 @@ class CudaDeviceTest : public testing::FakeDriverTest {
 TEST_F(CudaDeviceTest, CudaMallocIsSharedByIpc) {
   const CUdeviceptr address = malloc(4096);
   const Allocation found = find(address + 100);
-  EXPECT_EQ(found.handle, Handle::cuda_ipc);
+  EXPECT_EQ(found.handle, cuda::kIpc);
   EXPECT_EQ(found.base, at(address));
   EXPECT_EQ(found.bytes, 4096u);
   EXPECT_EQ(found.id, gpu_[0]->allocation_id(at(address + 200)));
@@ -84,7 +84,7 @@ TEST_F(CudaDeviceTest, WhereIpcIsRefusedTheReasonIsKept) {
 
 TEST_F(CudaDeviceTest, AllocateIsSharedByDescriptor) {
   const Allocation made = gpu_[0]->allocate(1000);
-  EXPECT_EQ(made.handle, Handle::cuda_fd);
+  EXPECT_EQ(made.handle, cuda::kFd);
   EXPECT_EQ(made.bytes, 65536u);
   gpu_[0]->release(made);
   EXPECT_FALSE(gpu_[0]->find(made.base, 1).has_value());
@@ -94,7 +94,7 @@ TEST_F(CudaDeviceTest, AllocateWithoutVmmFallsBackToCudaMalloc) {
   set_attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0);
   make();
   const Allocation made = gpu_[0]->allocate(1000);
-  EXPECT_EQ(made.handle, Handle::cuda_ipc);
+  EXPECT_EQ(made.handle, cuda::kIpc);
   gpu_[0]->release(made);
 }
 
@@ -102,7 +102,7 @@ TEST_F(CudaDeviceTest, AllocateWithoutFabricWhereItIsRefused) {
   set_attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 1);
   make();
   fail("cuMemCreate", 800);
-  EXPECT_EQ(gpu_[0]->allocate(1000).handle, Handle::cuda_fd);
+  EXPECT_EQ(gpu_[0]->allocate(1000).handle, cuda::kFd);
 }
 
 TEST_F(CudaDeviceTest, OutOfMemoryIsSaidWithTheSize) {
@@ -119,11 +119,11 @@ TEST_F(CudaDeviceTest, OutOfMemoryIsSaidWithTheSize) {
 TEST_F(CudaDeviceTest, AFailedMapLeavesNothing) {
   fail("cuMemSetAccess", 1);
   EXPECT_THROW(gpu_[0]->allocate(1000), Error);
-  EXPECT_EQ(gpu_[0]->allocate(1000).handle, Handle::cuda_fd);
+  EXPECT_EQ(gpu_[0]->allocate(1000).handle, cuda::kFd);
 }
 
 TEST_F(CudaDeviceTest, PoolsNeedAHandleType) {
-  EXPECT_EQ(find(from_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)).handle, Handle::cuda_pool);
+  EXPECT_EQ(find(from_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)).handle, cuda::kPool);
   const Allocation without = find(from_pool(CU_MEM_HANDLE_TYPE_NONE));
   EXPECT_EQ(without.handle, Handle::none);
   EXPECT_NE(without.why_none.find("cudaMallocAsync"), std::string::npos) << without.why_none;
@@ -142,14 +142,14 @@ TEST_F(CudaDeviceTest, ManagedMemoryIsNotShared) {
 TEST_F(CudaDeviceTest, VmmIsSharedHandleByHandle) {
   const CUdeviceptr three = chunks(3, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   const Allocation second = find(three + 65536 + 5, 100);
-  EXPECT_EQ(second.handle, Handle::cuda_fd);
+  EXPECT_EQ(second.handle, cuda::kFd);
   EXPECT_EQ(second.base, at(three + 65536));
   EXPECT_EQ(second.bytes, 65536u);
   const Allocation across = find(three + 65000, 1000);
   EXPECT_EQ(across.handle, Handle::none);
   EXPECT_NE(across.why_none.find("536 of them"), std::string::npos) << across.why_none;
   EXPECT_EQ(find(chunks(1, CU_MEM_HANDLE_TYPE_NONE)).handle, Handle::none);
-  EXPECT_EQ(find(chunks(1, CU_MEM_HANDLE_TYPE_FABRIC)).handle, Handle::cuda_fabric);
+  EXPECT_EQ(find(chunks(1, CU_MEM_HANDLE_TYPE_FABRIC)).handle, cuda::kFabric);
 }
 
 TEST_F(CudaDeviceTest, TheIdChangesWithTheMemory) {

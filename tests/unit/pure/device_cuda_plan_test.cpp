@@ -137,11 +137,11 @@ TEST(CudaLaunch, WordsAreAsWideAsEverythingAligns) {
 }
 
 TEST(CudaLaunch, ContiguousCopiesHaveHeadAndTail) {
-  const Launch launch = make_launch(copy_of(3, 19, 1000, {}, {}, {}), 132);
+  const CopyLaunch launch = make_launch(copy_of(3, 19, 1000, {}, {}, {}), 132);
   EXPECT_EQ(launch.arguments.copy.head, 13u);
   EXPECT_EQ(launch.arguments.copy.words, (1000u - 13) / 16);
   EXPECT_EQ(launch.arguments.copy.tail, (1000u - 13) % 16);
-  const Launch tiny = make_launch(copy_of(3, 19, 5, {}, {}, {}), 132);
+  const CopyLaunch tiny = make_launch(copy_of(3, 19, 5, {}, {}, {}), 132);
   EXPECT_EQ(tiny.arguments.copy.head, 5u);
   EXPECT_EQ(tiny.arguments.copy.words, 0u);
   EXPECT_EQ(tiny.arguments.copy.tail, 0u);

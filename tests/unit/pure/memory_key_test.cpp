@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/status.h"
+#include "device/cuda/pointer.h"
 #include "memory/key.h"
 
 namespace pw {
@@ -19,7 +20,7 @@ Key sample() {
   key.slot = 17;
   key.generation = 5;
   key.bytes = 1000;
-  key.exported.handle = Handle::cuda_ipc;
+  key.exported.handle = cuda::kIpc;
   key.exported.allocation = 99;
   key.exported.bytes = 4096;
   key.exported.offset = 512;

@@ -1,5 +1,5 @@
-// Words behind their data and flushes behind arrival, over a card that lets things happen in every order that
-// its promises allow; and over cards that promise more than they keep, where the same checks must fail.
+// Words behind their data and flushes behind arrival, over a NIC that lets things happen in every order that
+// its guarantees allow; and over NICs that guarantee more than they keep, where the same checks must fail.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "held_card.h"
+#include "held_nic.h"
 #include "nic/endpoint.h"
 #include "nic/stream.h"
 #include "rounds.h"
@@ -50,7 +50,7 @@ class Writer {
   Writer(Endpoint& from, Endpoint& to)
       : out_(from.add(span(source_))),
         in_(to.add(span(target_))),
-        stream_(from.open(to.card())),
+        stream_(from.open(to.facts())),
         remote_(stream_->import(in_->key())) {}
 
   /// Starts the next operation; false when there is none, or no room for it.
@@ -100,7 +100,7 @@ class Writer {
   [[nodiscard]] uint64_t word() const { return target_.word; }
   [[nodiscard]] Stream& stream() { return *stream_; }
 
-  void look() { expect(target_.word, "a word was seen before its data"); }
+  void poll() { expect(target_.word, "a word was seen before its data"); }
 
  private:
   static pw_nic_span span(Target& target) {
@@ -159,7 +159,7 @@ std::string run_by_seed(uint32_t states, uint32_t keeps, uint32_t seed) {
   const auto draw = [&](size_t below) { return random() % below; };
   pair.world.room = seed % 3 == 0 ? 3 : 64;
   Writer there(*pair.a, *pair.b), back(*pair.b, *pair.a);
-  const uint32_t hurry = 1 + seed % 5;  // how seldom the card gets on
+  const uint32_t hurry = 1 + seed % 5;  // how seldom the NIC gets on
   constexpr int kMost = 400'000;
   int steps = 0;
   for (; steps < kMost && !(there.over() && back.over()); ++steps) {
@@ -180,8 +180,8 @@ std::string run_by_seed(uint32_t states, uint32_t keeps, uint32_t seed) {
         if (const auto events = pair.world.possible(); !events.empty())
           pair.world.happen(events[draw(events.size())]);
     }
-    there.look();
-    back.look();
+    there.poll();
+    back.poll();
     if (there.failed()) return there.wrong();
     if (back.failed()) return back.wrong();
   }
@@ -224,7 +224,7 @@ class EveryOrder {
     for (int turn = 0; turn < 80; ++turn) {                // a marker may be looked for again and again
       while (pair.a->progress() + pair.b->progress() > 0) {
       }
-      writer.look();
+      writer.poll();
       if (writer.failed()) return writer.wrong();
       const auto events = pair.world.possible();
       if (events.empty()) break;
@@ -239,25 +239,25 @@ class EveryOrder {
   size_t at_ = 0, tried_ = 0;
 };
 
-class Promises : public testing::TestWithParam<uint32_t> {};
+class Guarantees : public testing::TestWithParam<uint32_t> {};
 
-TEST_P(Promises, WordsAndFlushesAreBehindTheirDataWhateverTheOrder) {
+TEST_P(Guarantees, WordsAndFlushesAreBehindTheirDataWhateverTheOrder) {
   for (uint32_t seed = 0; seed < rounds(150); ++seed)
     ASSERT_EQ(run_by_seed(GetParam(), GetParam(), seed), "") << "seed " << seed;
 }
 
-TEST_P(Promises, EveryOrderOfAShortSequenceIsRight) {
+TEST_P(Guarantees, EveryOrderOfAShortSequenceIsRight) {
   EveryOrder every(GetParam(), GetParam());
   EXPECT_EQ(every.run(rounds(4000)), "") << "after " << every.tried();
   EXPECT_GT(every.tried(), 0u);
 }
 
-TEST_P(Promises, ACardThatKeepsMoreThanItStatesIsRightToo) {
+TEST_P(Guarantees, ANicThatKeepsMoreThanItStatesIsRightToo) {
   for (uint32_t seed = 0; seed < 20; ++seed)
     ASSERT_EQ(run_by_seed(GetParam(), kBoth, seed), "") << "seed " << seed;
 }
 
-TEST_P(Promises, APeerThatIsGoneEndsEverything) {
+TEST_P(Guarantees, APeerThatIsGoneEndsEverything) {
   Pair pair(GetParam(), GetParam());
   Writer writer(*pair.a, *pair.b);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(writer.step(false, false));
@@ -276,13 +276,13 @@ TEST_P(Promises, APeerThatIsGoneEndsEverything) {
   EXPECT_EQ(writer.stream().flush(&late), PW_NIC_UNREACHABLE);
 }
 
-TEST_P(Promises, AStreamThatGoesLeavesNothingForTheCardToCall) {
+TEST_P(Guarantees, AStreamThatGoesLeavesNothingForTheNicToCall) {
   Pair pair(GetParam(), GetParam());
   uint64_t target[2] = {};
   const auto memory = pair.b->add({sizeof(pw_nic_span), target, sizeof target, PW_NIC_HOST, 0, -1, 0});
   Told told;
   {
-    const auto stream = pair.a->open(pair.b->card());
+    const auto stream = pair.a->open(pair.b->facts());
     const auto remote = stream->import(memory->key());
     ASSERT_EQ(stream->put(*remote, 0, &kRounds, nullptr, sizeof kRounds, nullptr), PW_NIC_OK);
     ASSERT_EQ(stream->word({remote.get(), 8, 1}), PW_NIC_OK);
@@ -295,7 +295,7 @@ TEST_P(Promises, AStreamThatGoesLeavesNothingForTheCardToCall) {
   EXPECT_EQ(told.times, 1);
 }
 
-TEST_P(Promises, ANicThatPrefersGetsComesToThePuts) {
+TEST_P(Guarantees, ANicThatPrefersGetsComesToThePuts) {
   Pair pair(GetParam(), GetParam());
   Writer there(*pair.a, *pair.b), back(*pair.b, *pair.a);
   constexpr int kMost = 2'000'000;  // a get that is asked for again at once would always be there
@@ -314,10 +314,10 @@ TEST_P(Promises, ANicThatPrefersGetsComesToThePuts) {
   EXPECT_EQ(there.wrong() + back.wrong(), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Promises,
+INSTANTIATE_TEST_SUITE_P(All, Guarantees,
                          testing::Values(0u, PW_NIC_PUTS_IN_ORDER, PW_NIC_GETS_BEHIND_PUTS, kBoth));
 
-// The negative control: the same check, and a card that does not keep what it states.
+// The negative control: the same check, and a NIC that does not keep what it states.
 void expect_caught(uint32_t states, uint32_t keeps) {
   std::string wrong;
   for (uint32_t seed = 0; seed < 150 && wrong.empty(); ++seed) wrong = run_by_seed(states, keeps, seed);
@@ -326,12 +326,12 @@ void expect_caught(uint32_t states, uint32_t keeps) {
   EXPECT_NE(EveryOrder(states, keeps).run(4000), "");
 }
 
-TEST(LyingCard, PutsThatAreNotInOrderAreSeen) {
+TEST(LyingNic, PutsThatAreNotInOrderAreSeen) {
   expect_caught(kBoth, PW_NIC_GETS_BEHIND_PUTS);
   expect_caught(PW_NIC_PUTS_IN_ORDER, 0);
 }
 
-TEST(LyingCard, GetsThatOvertakePutsAreSeen) {
+TEST(LyingNic, GetsThatOvertakePutsAreSeen) {
   expect_caught(kBoth, PW_NIC_PUTS_IN_ORDER);
   expect_caught(PW_NIC_GETS_BEHIND_PUTS, 0);
 }

@@ -1,9 +1,14 @@
 // Which way a lane goes, and what ranks tell one another of it: decisions as tables.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "plan/lanes.h"
+#include "plan/methods.h"
+#include "route/class.h"
 
 namespace pw {
 namespace {
@@ -11,40 +16,52 @@ namespace {
 struct Way {
   const char* name;
   uint8_t device;
-  uint64_t bytes;
-  Reach sender, receiver;
+  LaneReach sender, receiver;
   bool has_slots;
-  LaneKind kind;
+  bool posted;
+  std::vector<std::string> methods;  // that the sender's route chooses from
 };
 
 class Ways : public ::testing::TestWithParam<Way> {};
 
-TEST_P(Ways, AreChosenByWhatBothEndsReach) {
+TEST_P(Ways, DependOnWhatBothEndsReach) {
   const Way& way = GetParam();
-  const bool posted =
-      must_post(true, way.sender, way.has_slots) || must_post(false, way.receiver, way.has_slots);
-  EXPECT_EQ(posted, way.kind == LaneKind::posted) << way.name;
-  if (!posted) {
-    EXPECT_EQ(choose(way.device, way.bytes, way.sender.region, way.has_slots), way.kind) << way.name;
+  EXPECT_EQ(must_post(true, way.sender, way.has_slots) || must_post(false, way.receiver, way.has_slots),
+            way.posted);
+  std::vector<std::string> found;
+  for (const PathInfo& method : methods_of(way.device, way.sender, way.has_slots)) {
+    EXPECT_EQ(method.offer.available, method.offer.why_not.empty());
+    if (method.offer.available) found.push_back(method.name);
   }
+  EXPECT_EQ(found, way.methods);
 }
 
-constexpr Reach kAll{true, true}, kMailbox{true, false}, kNothing{false, false}, kRegionOnly{false, true};
+constexpr LaneReach kAll{true, true}, kMailbox{true, false}, kNothing{false, false}, kRegionOnly{false, true};
 
 INSTANTIATE_TEST_SUITE_P(
     All, Ways,
     ::testing::Values(
-        Way{"small on the host", PW_HOST, 64, kAll, kAll, true, LaneKind::slots},
-        Way{"large on the host", PW_HOST, 1 << 20, kAll, kAll, true, LaneKind::straight},
-        Way{"large, region not mapped", PW_HOST, 1 << 20, kMailbox, kAll, true, LaneKind::slots},
-        Way{"too large for slots, not mapped", PW_HOST, uint64_t{1} << 40, kMailbox, kAll, false,
-            LaneKind::posted},
-        Way{"small on GPUs", PW_CUDA, 1024, kAll, kAll, true, LaneKind::slots},
-        Way{"large on GPUs", PW_CUDA, 1 << 20, kAll, kAll, true, LaneKind::straight},
-        Way{"no room for packets", PW_CUDA, 1024, kAll, kAll, false, LaneKind::straight},
-        Way{"the receiver reaches nothing", PW_CUDA, 1024, kAll, kNothing, true, LaneKind::posted},
-        Way{"the sender reaches the region alone", PW_CUDA, 1024, kRegionOnly, kAll, true, LaneKind::posted}),
+        Way{"on the host", PW_HOST, kAll, kAll, true, false, {"plan/slots", "plan/straight", "plan/posted"}},
+        Way{"region not mapped", PW_HOST, kMailbox, kAll, true, false, {"plan/slots", "plan/posted"}},
+        Way{"too large for slots, not mapped", PW_HOST, kMailbox, kAll, false, true, {"plan/posted"}},
+        Way{"on GPUs", PW_CUDA, kAll, kAll, true, false, {"plan/packets", "plan/straight", "plan/posted"}},
+        Way{"no room for packets", PW_CUDA, kAll, kAll, false, false, {"plan/straight", "plan/posted"}},
+        Way{"the receiver reaches nothing",
+            PW_CUDA,
+            kAll,
+            kNothing,
+            true,
+            true,
+            {"plan/packets", "plan/straight", "plan/posted"}},
+        Way{"the sender reaches the region alone", PW_CUDA, kRegionOnly, kAll, true, true, {"plan/posted"}}),
     [](const auto& info) { return "way" + std::to_string(info.index); });
+
+TEST(Ways, EveryMethodThatTablesMayNameIsOne) {
+  for (const uint8_t device : {PW_HOST, PW_CUDA})
+    for (const PathInfo& method : methods_of(device, kAll, true))
+      EXPECT_NE(std::ranges::find(route::kPlanMethods, method.name), route::kPlanMethods.end())
+          << method.name;
+}
 
 TEST(Lanes, UnitsAreTheLargestWordThatAllAllows) {
   alignas(16) std::array<std::byte, 64> memory{};

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/status.h"
+#include "device/cuda/pointer.h"
 #include "route/class.h"
 #include "route/size_text.h"
 #include "route/suggest.h"
@@ -34,7 +35,7 @@ TEST(RouteClass, ShapesByBlockBytes) {
 
 TEST(RouteClass, TextRoundTrip) {
   for (ShapeClass shape : kShapeClasses) EXPECT_EQ(parse_shape_class(to_string(shape)), shape);
-  for (Op op : {Op::put, Op::get}) EXPECT_EQ(parse_op(to_string(op)), op);
+  for (Op op : {Op::put, Op::get, Op::send}) EXPECT_EQ(parse_op(to_string(op)), op);
   for (const char* text :
        {"host->host", "cuda->cuda/nvlink", "cuda->host", "remote:host->host", "remote:cuda->hip/a-b",
         "host->host:malloc", "host:malloc->cuda", "cuda:private->cuda/same"})
@@ -42,11 +43,14 @@ TEST(RouteClass, TextRoundTrip) {
 }
 
 TEST(RouteClass, MemoryThatPeersCannotMapIsAClassOfItsOwn) {
-  const std::tuple<pw_device_kind, Handle, const char*> table[] = {
-      {PW_HOST, Handle::memfd, "host"},        {PW_HOST, Handle::process, "host:malloc"},
-      {PW_HOST, Handle::none, "host:private"}, {PW_CUDA, Handle::cuda_ipc, "cuda"},
-      {PW_CUDA, Handle::cuda_fd, "cuda"},      {PW_CUDA, Handle::cuda_fabric, "cuda"},
-      {PW_CUDA, Handle::cuda_pool, "cuda"},    {PW_CUDA, Handle::none, "cuda:private"}};
+  const std::tuple<pw_device_kind, Handle, const char*> table[] = {{PW_HOST, Handle::memfd, "host"},
+                                                                   {PW_HOST, Handle::process, "host:malloc"},
+                                                                   {PW_HOST, Handle::none, "host:private"},
+                                                                   {PW_CUDA, cuda::kIpc, "cuda"},
+                                                                   {PW_CUDA, cuda::kFd, "cuda"},
+                                                                   {PW_CUDA, cuda::kFabric, "cuda"},
+                                                                   {PW_CUDA, cuda::kPool, "cuda"},
+                                                                   {PW_CUDA, Handle::none, "cuda:private"}};
   for (const auto& [kind, handle, name] : table) EXPECT_EQ(memory_class(kind, handle), name);
 }
 
@@ -65,7 +69,7 @@ TEST(RouteClass, RefusesWhatIsNoPair) {
 TEST(RouteClass, SuggestsTheNearestName) {
   EXPECT_NE(message_of([] { parse_shape_class("contigous"); }).find("did you mean \"contiguous\"?"),
             std::string::npos);
-  EXPECT_NE(message_of([] { parse_op("pull"); }).find("put and get"), std::string::npos);
+  EXPECT_NE(message_of([] { parse_op("pull"); }).find("put, get and send"), std::string::npos);
   const std::vector<std::string> words = {"peer/copy", "peer/store", "staged"};
   EXPECT_EQ(nearest("peer/stor", words), "peer/store");
   EXPECT_EQ(nearest("stagde", words), "staged");

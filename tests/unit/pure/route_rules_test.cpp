@@ -178,20 +178,20 @@ TEST(RouteRules, RestrictionOfAContext) {
   EXPECT_THROW(use_rule("pear", kKnownPaths), Error);
 }
 
-TEST(RouteRules, ACardThatThisContextLacksIsToldWithTheSetting) {
-  std::vector<std::string> with_card = kKnownPaths;
-  with_card.push_back("nic:torus");
+TEST(RouteRules, ANicThatThisContextLacksIsToldWithTheSetting) {
+  std::vector<std::string> with_nic = kKnownPaths;
+  with_nic.push_back("nic:torus");
   struct {
     const char* paths;
     std::vector<std::string> known;
     const char* expected;
   } const table[] = {
       {"nic:torus", kKnownPaths,
-       "peerway: no network card 'torus' in this context; set PEERWAY_NIC=torus (a plugin's file, or the "
+       "peerway: no NIC 'torus' in this context; set PEERWAY_NIC=torus (a plugin's file, or the "
        "name of one that comes with Peerway)"},
-      {"staged,nic:toy", with_card, "no network card 'toy' in this context; set PEERWAY_NIC=toy "},
-      {"nic:tours", with_card, "no network card 'tours' in this context; did you mean \"nic:torus\"?"},
-      {"staged+nic:torus1", with_card, "did you mean \"nic:torus\"?"},
+      {"staged,nic:toy", with_nic, "no NIC 'toy' in this context; set PEERWAY_NIC=toy "},
+      {"nic:tours", with_nic, "no NIC 'tours' in this context; did you mean \"nic:torus\"?"},
+      {"staged+nic:torus1", with_nic, "did you mean \"nic:torus\"?"},
       {"nic:*", kKnownPaths, "\"nic:*\" is not a path"},
   };
   for (const auto& [paths, known, expected] : table) try {
@@ -201,7 +201,7 @@ TEST(RouteRules, ACardThatThisContextLacksIsToldWithTheSetting) {
       EXPECT_EQ(error.status(), PW_INVALID_ARGUMENT);
       EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << paths << "\n" << error.what();
     }
-  EXPECT_TRUE(use_rule("nic:*", with_card).names("nic:torus"));
+  EXPECT_TRUE(use_rule("nic:*", with_nic).names("nic:torus"));
 }
 
 TEST(RouteRules, MissingFile) {

@@ -10,7 +10,7 @@
 namespace pw::route {
 namespace {
 
-Lane lane(const char* path, double fixed, double gigabytes_per_second) {
+SplitLane lane(const char* path, double fixed, double gigabytes_per_second) {
   std::vector<Point> points;
   for (uint64_t bytes = 1024; bytes <= (uint64_t{1} << 30); bytes *= 4)
     points.push_back({bytes, fixed + static_cast<double>(bytes) / (gigabytes_per_second * 1e3), 0});
@@ -19,7 +19,7 @@ Lane lane(const char* path, double fixed, double gigabytes_per_second) {
 
 uint32_t sum(const Split& split) {
   uint32_t total = 0;
-  for (const Part& part : split.parts) total += part.share;
+  for (const SplitPart& part : split.parts) total += part.share;
   return total;
 }
 
@@ -32,10 +32,10 @@ TEST(RouteSplit, PiecesSumExactlyAndTouch) {
     const uint64_t bytes = random() >> (1 + random() % 63);
     const uint64_t align = random() % 3 ? uint64_t{1} << random() % 20 : 1 + random() % 5000;
     const uint64_t minimum = random() >> (20 + random() % 44);
-    const Pieces pieces = divide(shares, minimum, align, bytes);
+    const SplitPieces pieces = divide(shares, minimum, align, bytes);
     ASSERT_GE(pieces.count, 1u);
     uint64_t offset = 0;
-    for (const Piece& piece : pieces) {
+    for (const SplitPiece& piece : pieces) {
       ASSERT_EQ(piece.offset, offset);
       ASSERT_EQ(piece.offset % align, 0u);
       ASSERT_LT(piece.part, shares.size());
@@ -51,7 +51,7 @@ TEST(RouteSplit, PiecesSumExactlyAndTouch) {
 
 TEST(RouteSplit, PiecesFollowTheShares) {
   const std::vector<uint16_t> shares = {230, 26};
-  const Pieces pieces = divide(shares, 65536, 4096, 64 << 20);
+  const SplitPieces pieces = divide(shares, 65536, 4096, 64 << 20);
   ASSERT_EQ(pieces.count, 2u);
   EXPECT_NEAR(static_cast<double>(pieces.piece[1].bytes) / (64 << 20), 26.0 / 256, 0.001);
   EXPECT_EQ(divide(shares, 65536, 4096, 300000).count, 1u);  // a tenth is less than the minimum part
@@ -60,7 +60,7 @@ TEST(RouteSplit, PiecesFollowTheShares) {
 }
 
 TEST(RouteSplit, ProposesByBandwidth) {
-  const std::vector<Lane> lanes = {lane("peer/copy", 5, 390), lane("staged", 30, 43)};
+  const std::vector<SplitLane> lanes = {lane("peer/copy", 5, 390), lane("staged", 30, 43)};
   const auto split = propose(lanes, 256 << 20);
   ASSERT_TRUE(split);
   EXPECT_EQ(name_of(*split), "peer/copy+staged");
@@ -71,7 +71,7 @@ TEST(RouteSplit, ProposesByBandwidth) {
 }
 
 TEST(RouteSplit, ProposesSeveralRailsAndDropsTheHopeless) {
-  std::vector<Lane> lanes = {
+  std::vector<SplitLane> lanes = {
       lane("ucx/rail0", 3, 25), lane("slow", 3, 0.01), lane("ucx/rail1", 3, 25), {"unmeasured", {}}};
   const auto split = propose(lanes, 64 << 20);
   ASSERT_TRUE(split);
@@ -80,12 +80,12 @@ TEST(RouteSplit, ProposesSeveralRailsAndDropsTheHopeless) {
   for (size_t i = 0; i < 12; ++i) lanes.push_back(lane(("rail" + std::to_string(i)).c_str(), 3, 10));
   EXPECT_EQ(propose(lanes, 1 << 30)->parts.size(), kMaxParts);
   EXPECT_EQ(sum(*propose(lanes, 1 << 30)), kShares);
-  EXPECT_FALSE(propose(std::vector<Lane>{lanes[0]}, 64 << 20));
+  EXPECT_FALSE(propose(std::vector<SplitLane>{lanes[0]}, 64 << 20));
   EXPECT_FALSE(propose({}, 64 << 20));
 }
 
 TEST(RouteSplit, KeepsOnlyWhatIsMeasuredBetter) {
-  const std::vector<Lane> lanes = {lane("peer/copy", 5, 390), lane("staged", 30, 43)};
+  const std::vector<SplitLane> lanes = {lane("peer/copy", 5, 390), lane("staged", 30, 43)};
   const auto trial = [](uint16_t share, double gigabytes_per_second) {
     Trial t{.split = {.parts = {{"peer/copy", static_cast<uint16_t>(kShares - share)}, {"staged", share}}},
             .points = {}};

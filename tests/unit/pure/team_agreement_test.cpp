@@ -66,6 +66,14 @@ TEST(Agreement, AnExceptionOfAnyTypeIsAnObjection) {
   EXPECT_EQ(odd->status(), PW_INTERNAL);
 }
 
+TEST(Agreement, OthersHearWhoseObjectionItIs) {
+  const Error told = objection_of(Error(PW_OUT_OF_RANGE, "peerway: the region has 8 bytes"), 2, "make it");
+  EXPECT_EQ(told.status(), PW_OUT_OF_RANGE);
+  EXPECT_STREQ(told.what(), "peerway: rank 2 cannot make it: the region has 8 bytes");
+  EXPECT_LT(std::string(objection_of(Error(PW_INTERNAL, std::string(50000, 'x')), 0, "do").what()).size(),
+            4096u);
+}
+
 TEST(Agreement, WhatFailsFirstIsTheObjection) {
   Objection objection;
   int runs = 0;

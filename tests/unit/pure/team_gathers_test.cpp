@@ -57,6 +57,31 @@ TEST(Gathers, DifferentSizesFailForAllAndSayWhoGaveWhat) {
   EXPECT_TRUE(give(gathers, 0, 1, "x").empty());  // the next one is not touched
 }
 
+TEST(Gathers, PartsOfDifferentLengthsComeInOneExchange) {
+  Gathers gathers(3);
+  const auto part = [&](int rank, std::string_view text) {
+    return gathers.contribute(rank, {0, view_of(text)}, true);
+  };
+  EXPECT_TRUE(part(2, "three").empty());
+  EXPECT_TRUE(part(0, "").empty());
+  const auto answers = part(1, "two");
+  ASSERT_EQ(answers.size(), 3u);
+  ASSERT_TRUE(answers[0].complete);
+  ByteReader reader(wire::parse_part(*answers[0].result).data, "the parts");
+  EXPECT_EQ(reader.get_text(9), "");
+  EXPECT_EQ(reader.get_text(9), "two");
+  EXPECT_EQ(reader.get_text(9), "three");
+  reader.end();
+}
+
+TEST(Gathers, ThoseOfOneLengthAndOfSeveralDoNotMix) {
+  Gathers gathers(2);
+  EXPECT_TRUE(give(gathers, 0, 0, "a").empty());
+  const auto answers = gathers.contribute(1, {0, view_of("a")}, true);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_NE(answers[0].failure.refusal.text.find("different collectives"), std::string::npos);
+}
+
 TEST(Gathers, AWrongNumberIsRefused) {
   Gathers gathers(2);
   EXPECT_THROW(give(gathers, 0, 1, "a"), Error);

@@ -41,17 +41,22 @@ TEST(Message, HelloIsCheckedForItsRange) {
 }
 
 TEST(Message, RosterRefusalFailureAndLoss) {
-  const std::vector<Identity> roster{{1, 7, "a"}, {2, 8, "node02"}};
+  const std::vector<Identity> roster{{1, 7, 3, "a", "unix:@x"},
+                                     {2, 8, 4, "node02", "unix:@y tcp:192.0.2.1:7"}};
   refuses_every_cut(pack(roster), [](ByteView bytes) { parse_welcome(bytes, 2); });
   EXPECT_EQ(parse_welcome(pack(roster), 2)[1].host_name, "node02");
+  EXPECT_EQ(parse_welcome_of(pack(roster), 1).addresses, "unix:@y tcp:192.0.2.1:7");
   EXPECT_THROW(parse_welcome(pack(roster), 3), Error);
-  EXPECT_THROW(parse_join(pack(Identity{-4, 0, ""})), Error);
+  EXPECT_THROW(parse_join(pack(Identity{-4, 0, 0, "", ""})), Error);
   refuses_every_cut(pack(Refusal{PW_DENIED, "no"}), [](ByteView bytes) { parse_refuse(bytes); });
   EXPECT_THROW(parse_refuse(pack(Refusal{PW_OK, "yes"})), Error);
   refuses_every_cut(pack(Failure{9, {PW_PEER_LOST, "rank 1"}}), [](ByteView bytes) { parse_failure(bytes); });
   refuses_every_cut(pack(Loss{1, How::left}), [](ByteView bytes) { parse_loss(bytes, 2); });
+  refuses_every_cut(pack_fence(9), [](ByteView bytes) { parse_fence(bytes); });
+  EXPECT_EQ(parse_fence(pack_fence(uint64_t{9} << 40)), uint64_t{9} << 40);
   EXPECT_THROW(parse_loss(pack(Loss{2, How::left}), 2), Error);
-  EXPECT_THROW(parse_loss(pack(Loss{1, static_cast<How>(3)}), 2), Error);
+  EXPECT_THROW(parse_loss(pack(Loss{1, static_cast<How>(4)}), 2), Error);
+  EXPECT_THROW(parse_loss(pack(Loss{1, How::none}), 2), Error);
 }
 
 TEST(Message, ALongTextIsCutNotRefusedByTheOtherSide) {

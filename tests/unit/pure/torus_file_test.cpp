@@ -1,4 +1,4 @@
-// The torus file and the card's options: what is read, and what is said of bad ones.
+// The torus file and the NIC's options: what is read, and what is said of bad ones.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -25,14 +25,14 @@ TEST(TorusFile, IsARingOfEightWhenNothingIsSaid) {
   for (const TorusFile& torus : {TorusFile{}, parse_torus("{}", "t.json")}) {
     EXPECT_EQ(torus.extents, std::vector<uint32_t>{8});
     EXPECT_EQ(torus.contexts, 128u);
-    EXPECT_EQ(torus.promises, PW_NIC_PUTS_IN_ORDER | PW_NIC_GETS_BEHIND_PUTS);
+    EXPECT_EQ(torus.guarantees, PW_NIC_PUTS_IN_ORDER | PW_NIC_GETS_BEHIND_PUTS);
     EXPECT_FALSE(torus.timed || torus.faults.of_packets() || torus.faults.of_operations());
   }
 }
 
 TEST(TorusFile, ReadsEverything) {
   const TorusFile torus = parse_torus(R"({"extents": [2, 1], "contexts": 3, "hop_ns": 1, "latency_ns": 2,
-      "gap_ns": 8, "gbit_per_s": 4, "timed": true, "promises": ["gets_behind_puts"], "stated": [], "cut": [[0, 1]],
+      "gap_ns": 8, "gbit_per_s": 4, "timed": true, "guarantees": ["gets_behind_puts"], "stated": [], "cut": [[0, 1]],
       "nodes": {"0": "10.0.0.1:7000", "1": "10.0.0.2"}, "dead": [1, {"node": 0, "after_ms": 2.5}],
       "faults": {"seed": 9, "delay": {"probability": 0.5, "us": 3}, "reorder": {"probability": 1, "us": 4},
                  "drop": 0.1, "duplicate": 0.2, "corrupt": 0.3}})",
@@ -41,7 +41,7 @@ TEST(TorusFile, ReadsEverything) {
   EXPECT_EQ(torus.contexts, 3u);
   EXPECT_EQ(torus.hop_ns + torus.latency_ns + torus.gbit_per_s + torus.gap_ns, 15);
   EXPECT_TRUE(torus.timed);
-  EXPECT_EQ(torus.promises, PW_NIC_GETS_BEHIND_PUTS);
+  EXPECT_EQ(torus.guarantees, PW_NIC_GETS_BEHIND_PUTS);
   EXPECT_EQ(torus.stated, 0u);
   EXPECT_EQ(torus.nodes[0].port, 7000);
   EXPECT_EQ(torus.nodes[1].port, 0);
@@ -54,8 +54,8 @@ TEST(TorusFile, ReadsEverything) {
 }
 
 TEST(TorusFile, StatesWhatItKeepsUnlessItIsToLie) {
-  EXPECT_EQ(parse_torus(R"({"promises": []})", "t").stated, 0u);
-  EXPECT_EQ(parse_torus(R"({"promises": [], "stated": ["puts_in_order"]})", "t").stated,
+  EXPECT_EQ(parse_torus(R"({"guarantees": []})", "t").stated, 0u);
+  EXPECT_EQ(parse_torus(R"({"guarantees": [], "stated": ["puts_in_order"]})", "t").stated,
             PW_NIC_PUTS_IN_ORDER);
 }
 
@@ -84,8 +84,8 @@ TEST(TorusFile, SaysWhatIsWrong) {
       {R"({"extents": [4], "dead": [4]})", "dead[0]: "},
       {R"({"dead": [{"node": 1}]})", R"(the key "after_ms" is missing)"},
       {R"({"timed": 1})", "timed: must be true or false"},
-      {R"({"promises": ["puts"]})",
-       "promises[0]: 'puts' is no promise; there are puts_in_order and gets_behind_puts"},
+      {R"({"guarantees": ["puts"]})",
+       "guarantees[0]: 'puts' is no ordering guarantee; there are puts_in_order and gets_behind_puts"},
       {R"({"faults": {"drop": 0.6}})", "faults.drop: "},
       {R"({"faults": {"delay": 0.1}})", "faults.delay: must be an object"},
       {R"({"faults": {"delay": {"probability": 2, "us": 1}}})", "faults.delay.probability: "},

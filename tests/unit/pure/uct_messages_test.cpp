@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "held_card.h"
+#include "held_nic.h"
 #include "nic/endpoint.h"
 #include "uct/address.h"
 #include "uct/inbox.h"
@@ -26,12 +26,12 @@ pw_nic_key long_key(uint8_t filled) {
 
 Address sample_address() {
   Address address{};
-  address.card.number = 7;
-  address.card.endpoints = 4096;
-  address.card.promises = 3;
-  address.card.address.length = PW_NIC_ADDRESS_BYTES;
-  std::memset(address.card.address.bytes, 9, sizeof address.card.address.bytes);
-  address.card.control = long_key(1);
+  address.facts.number = 7;
+  address.facts.endpoints = 4096;
+  address.facts.guarantees = 3;
+  address.facts.address.length = PW_NIC_ADDRESS_BYTES;
+  std::memset(address.facts.address.bytes, 9, sizeof address.facts.address.bytes);
+  address.facts.control = long_key(1);
   address.inbox = long_key(2);
   return address;
 }
@@ -40,10 +40,10 @@ TEST(UctAddress, IsReadAsItWasWritten) {
   const std::string packed = pack(sample_address(), kJob);
   EXPECT_LE(packed.size(), 255u) << "UCX has room for no more";
   const Address read = unpack(packed.data(), kJob);
-  EXPECT_EQ(read.card.number, 7u);
-  EXPECT_EQ(read.card.endpoints, 4096u);
-  EXPECT_EQ(read.card.promises, 3u);
-  EXPECT_TRUE(nic::equal(read.card.control, long_key(1)));
+  EXPECT_EQ(read.facts.number, 7u);
+  EXPECT_EQ(read.facts.endpoints, 4096u);
+  EXPECT_EQ(read.facts.guarantees, 3u);
+  EXPECT_TRUE(nic::equal(read.facts.control, long_key(1)));
   EXPECT_TRUE(nic::equal(read.inbox, long_key(2)));
 }
 

@@ -17,7 +17,7 @@ static __global__ void exchange_by_block(pw_plan_handle plan, Message out, Messa
     fill(out, rank, now, threadIdx.x, blockDim.x);
     poison(in, threadIdx.x, blockDim.x);
     block.sync();
-    if (!start(block, plan) || !finish(block, plan)) {
+    if (start(block, plan) != Result::ok || finish(block, plan) != Result::ok) {
       if (threadIdx.x == 0) ++*failed;
       return;
     }
@@ -52,8 +52,8 @@ static __global__ void exchange_by_grid(pw_plan_handle plan, Message out, Messag
     fill(out, rank, now, thread_of_grid(), threads_of_grid());
     poison(in, thread_of_grid(), threads_of_grid());
     meet_in_grid(arrived);
-    const bool started = start(Block{}, plan, blockIdx.x, gridDim.x);
-    const bool finished = started && finish(Block{}, plan, blockIdx.x, gridDim.x);
+    const bool started = start(Block{}, plan, blockIdx.x, gridDim.x) == Result::ok;
+    const bool finished = started && finish(Block{}, plan, blockIdx.x, gridDim.x) == Result::ok;
     if (!finished && threadIdx.x == 0) atomicAdd(failed, Word{1});
     meet_in_grid(arrived);
     if (*static_cast<volatile Word*>(failed) != 0) return;
@@ -66,13 +66,13 @@ static __global__ void exchange_by_grid(pw_plan_handle plan, Message out, Messag
 /// Only a start, which a stream finishes.
 static __global__ void start_by_block(pw_plan_handle plan, Word* failed) {
   using namespace peerway::device;
-  if (!start(Block{}, plan) && threadIdx.x == 0) ++*failed;
+  if (start(Block{}, plan) != Result::ok && threadIdx.x == 0) ++*failed;
 }
 
 /// Only a finish, of what a stream started.
 static __global__ void finish_by_block(pw_plan_handle plan, Word* failed) {
   using namespace peerway::device;
-  if (!finish(Block{}, plan) && threadIdx.x == 0) ++*failed;
+  if (finish(Block{}, plan) != Result::ok && threadIdx.x == 0) ++*failed;
 }
 
 class Exchange {

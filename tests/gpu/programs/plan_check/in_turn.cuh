@@ -7,30 +7,32 @@
 namespace check {
 
 static __global__ void start_alone(pw_plan_handle plan, Word* failed) {
-  if (!peerway::device::start(peerway::device::Block{}, plan, blockIdx.x, gridDim.x) && threadIdx.x == 0)
+  if (peerway::device::start(peerway::device::Block{}, plan, blockIdx.x, gridDim.x) != Result::ok &&
+      threadIdx.x == 0)
     atomicAdd(failed, Word{1});
 }
 static __global__ void finish_alone(pw_plan_handle plan, Word* failed) {
-  if (!peerway::device::finish(peerway::device::Block{}, plan, blockIdx.x, gridDim.x) && threadIdx.x == 0)
+  if (peerway::device::finish(peerway::device::Block{}, plan, blockIdx.x, gridDim.x) != Result::ok &&
+      threadIdx.x == 0)
     atomicAdd(failed, Word{1});
 }
 template <class Scope>
 static __global__ void send_alone(pw_lane_handle to, unsigned char* from, Word bytes, Word epoch,
                                   Word* failed) {
-  if (!peerway::device::send(Scope{}, to, epoch, from, bytes)) ++*failed;
+  if (peerway::device::send(Scope{}, to, epoch, from, bytes) != Result::ok) ++*failed;
 }
 template <class Scope>
 static __global__ void receive_alone(pw_lane_handle from, unsigned char* to, Word bytes, Word epoch,
                                      Word* failed) {
-  if (!peerway::device::receive(Scope{}, from, epoch, to, bytes)) ++*failed;
+  if (peerway::device::receive(Scope{}, from, epoch, to, bytes) != Result::ok) ++*failed;
 }
 static __global__ void put_alone(pw_remote_handle to, pw_raise_handle raises, unsigned char* from,
                                  Word* failed) {
   using namespace peerway::device;
-  if (!put(Block{}, to, 0, from, to.bytes, raises)) ++*failed;
+  if (put(Block{}, to, 0, from, to.bytes, raises) != Result::ok) ++*failed;
 }
 static __global__ void wait_alone(pw_signal_handle signal, Word value, Word* failed) {
-  if (!peerway::device::wait(peerway::device::Warp{}, signal, value)) ++*failed;
+  if (peerway::device::wait(peerway::device::Warp{}, signal, value) != Result::ok) ++*failed;
 }
 
 /// One side of everything; made by both ranks at once, used by one thread.
@@ -140,12 +142,11 @@ inline void drive_put(Parts& from, Parts& to, Word value) {
   make_ready<<<4, 64, 0, from.rank.stream>>>(Parts::kLayout.in(from.out), {}, from.rank.rank,
                                              from.counts.get());
   put_alone<<<1, 128, 0, from.rank.stream>>>(
-      from.target.handle_on(from.rank.device), from.raises.raises_on(from.rank.device),
+      from.target.handle(from.rank.device), from.raises.raise_handle(from.rank.device),
       static_cast<unsigned char*>(from.out.address()), from.counts.get() + 2);
   from.rank.drain();
   CUDA(cudaSetDevice(to.rank.device.index));
-  wait_alone<<<1, 32, 0, to.rank.stream>>>(to.signal.handle_on(to.rank.device, 20s), value,
-                                           to.counts.get() + 2);
+  wait_alone<<<1, 32, 0, to.rank.stream>>>(to.signal.handle(to.rank.device, 20s), value, to.counts.get() + 2);
   look_at<<<4, 64, 0, to.rank.stream>>>(Parts::kLayout.in(to.in), to.rank.partner, to.counts.get(),
                                         to.counts.get() + 1);
   to.rank.drain();

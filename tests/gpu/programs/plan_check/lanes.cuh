@@ -20,8 +20,8 @@ __device__ void exchange_by_lanes(const Scope& scope, Word worker, const pw_lane
     fill(mine, rank, epoch * 64 + worker, scope.index(), scope.count());
     poison(theirs, scope.index(), scope.count());
     scope.sync();
-    if (!send(scope, to, epoch, out, part, worker * part) ||
-        !receive(scope, from, epoch, in, part, worker * part)) {
+    if (send(scope, to, epoch, out, part, worker * part) != Result::ok ||
+        receive(scope, from, epoch, in, part, worker * part) != Result::ok) {
       if (scope.index() == 0) atomicAdd(failed, Word{1});
       return;
     }
@@ -48,9 +48,9 @@ static __global__ void exchange_by_lane(By by, pw_lane_handle to, pw_lane_handle
 static __global__ void lanes_refuse(pw_lane_handle to, pw_lane_handle from, unsigned char* at,
                                     Word* accepted) {
   using namespace peerway::device;
-  if (send(Thread{}, to, 1, at, to.slot_bytes)) ++*accepted;  // twice what fits
-  if (send(Thread{}, to, 1, at + 1, 8)) ++*accepted;          // no whole word
-  if (receive(Thread{}, from, 1, at, 8, to.slot_bytes)) ++*accepted;
+  if (send(Thread{}, to, 1, at, to.slot_bytes) != Result::out_of_range) ++*accepted;  // twice what fits
+  if (send(Thread{}, to, 1, at + 1, 8) != Result::misaligned) ++*accepted;            // no whole word
+  if (receive(Thread{}, from, 1, at, 8, to.slot_bytes) != Result::out_of_range) ++*accepted;
 }
 
 inline void lanes(Rank& rank, uint64_t bytes) {

@@ -57,17 +57,18 @@ inline void lost_in_kernels(Rank& rank) {
     rank.drain();
     die();
   }
-  const Words there(1);
+  const Words others(1);
   double seconds = seconds_of([&] {
     it.by_grid(1000, 2);
     rank.drain();
   });
   say_lost(rank, "an exchange inside a kernel is released", it.plan().status(), seconds);
   seconds = seconds_of([&] {
-    wait_for<<<1, 64, 0, rank.stream>>>(signal.handle_on(rank.device, 60s), 1, there.get());
+    wait_for<<<1, 64, 0, rank.stream>>>(signal.handle(rank.device, 60s), 1, Result::cancelled, others.get());
     rank.drain();
   });
   say_lost(rank, "a wait for a signal inside a kernel is released", signal.status(), seconds);
+  rank.say("and tells the kernel that it was cancelled", others[0] == 0);
 }
 
 }  // namespace check

@@ -7,7 +7,7 @@
 namespace check {
 
 inline peerway::Signal signal_in(Rank& rank, bool on_gpu) {
-  return rank.ctx.signal_on(on_gpu ? rank.device : peerway::host, rank.partner);
+  return rank.ctx.signal(rank.partner, on_gpu ? rank.device : peerway::host);
 }
 
 /// put + signal as one plan, the wait as another, on a stream. The partner's `used` says when its target may
@@ -66,8 +66,9 @@ static __global__ void put_and_wait(pw_remote_handle to, pw_raise_handle raises,
   for (Word epoch = 1; epoch <= turns; ++epoch) {
     fill(out, rank, epoch, threadIdx.x, blockDim.x);
     block.sync();
-    const bool there = wait(block, used, epoch - 1) && put(block, to, 0, out.at, out.bytes, raises, 2) &&
-                       wait(block, arrived, 2 * epoch);
+    const bool there = wait(block, used, epoch - 1) == Result::ok &&
+                       put(block, to, 0, out.at, out.bytes, raises, 2) == Result::ok &&
+                       wait(block, arrived, 2 * epoch) == Result::ok;
     if (!there) {
       if (threadIdx.x == 0) ++*failed;
       return;
@@ -81,8 +82,10 @@ static __global__ void put_and_wait(pw_remote_handle to, pw_raise_handle raises,
 
 static __global__ void put_past_the_end(pw_remote_handle to, unsigned char* from, Word* accepted) {
   using namespace peerway::device;
-  if (put(Thread{}, to, to.bytes - 7, from, 8)) ++*accepted;
-  if (put(Thread{}, to, ~0ull, from, 8)) ++*accepted;
+  if (put(Thread{}, to, to.bytes - 7, from, 8) != Result::out_of_range) ++*accepted;
+  if (put(Thread{}, to, ~0ull, from, 8) != Result::out_of_range) ++*accepted;
+  to.version += 1;
+  if (put(Thread{}, to, 0, from, 8) != Result::other_version) ++*accepted;
 }
 
 inline void by_handles(Rank& rank, uint64_t bytes, bool on_gpu) {
@@ -93,11 +96,11 @@ inline void by_handles(Rank& rank, uint64_t bytes, bool on_gpu) {
   const Layout layout{bytes, 1, bytes};
   const Words counts(3);
   const unsigned turns = rank.small ? 3 : 50;
-  const pw_remote_handle to = target.handle_on(rank.device);
+  const pw_remote_handle to = target.handle(rank.device);
   rank.meet();
   put_and_wait<<<1, 256, 0, rank.stream>>>(
-      to, raises.raises_on(rank.device), raises_used.raises_on(rank.device),
-      arrived.handle_on(rank.device, 20s), used.handle_on(rank.device, 20s), layout.in(out), layout.in(in),
+      to, raises.raise_handle(rank.device), raises_used.raise_handle(rank.device),
+      arrived.handle(rank.device, 20s), used.handle(rank.device, 20s), layout.in(out), layout.in(in),
       rank.rank, turns, counts.get(), counts.get() + 1);
   put_past_the_end<<<1, 1, 0, rank.stream>>>(to, static_cast<unsigned char*>(out.address()),
                                              counts.get() + 2);
@@ -106,12 +109,12 @@ inline void by_handles(Rank& rank, uint64_t bytes, bool on_gpu) {
       std::to_string(bytes) + " B by device functions, signals in memory of the " + (on_gpu ? "GPU" : "host");
   rank.say(name, counts[0] == 0 && counts[1] == 0 && arrived.status() == Status::ok,
            std::to_string(counts[0]) + " bytes wrong, " + std::to_string(counts[1]) + " kernels failed");
-  rank.say(name + ": past the end is refused", counts[2] == 0);
+  rank.say(name + ": past the end, and of another version, is refused", counts[2] == 0);
   const auto refused = rank.ctx.raise(peerway::raise(raises));
   rank.say(name + ": the host cannot raise it meanwhile",
            refused == (on_gpu ? Status::unsupported : Status::invalid_argument), peerway::error_message());
-  raises.release_raises();
-  raises_used.release_raises();
+  raises.release_raise_handle();
+  raises_used.release_raise_handle();
   if (!on_gpu) peerway::check(rank.ctx.raise(peerway::raise(raises)));
   rank.meet();
   const uint64_t value = arrived.value(), wanted = 2 * turns + (on_gpu ? 0 : 1);

@@ -18,6 +18,7 @@ namespace check {
 
 using namespace std::chrono_literals;
 using peerway::Status;
+using peerway::device::Result;
 using peerway::device::Word;
 
 inline std::atomic<int> failures{0};

@@ -45,7 +45,7 @@ inline void refuse_starts(Rank& rank, int gpus) {
 
 inline void refuse_capture(Rank& rank) {
   auto stream = rank.ctx.stream(rank.device);
-  const auto queue = static_cast<cudaStream_t>(stream.handle().queue);
+  const auto queue = static_cast<cudaStream_t>(stream.get().queue);
   CUDA(cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
   const Status waited = stream.wait(5s);
   rank.say("a wait for a stream that is being captured is refused",
@@ -59,8 +59,10 @@ inline void refuse_capture(Rank& rank) {
   rank.meet();
 }
 
-static __global__ void wait_for(pw_signal_handle signal, Word value, Word* there) {
-  if (peerway::device::wait(peerway::device::Block{}, signal, value) && threadIdx.x == 0) ++*there;
+/// Counts the waits that ended otherwise.
+static __global__ void wait_for(pw_signal_handle signal, Word value, Result wanted, Word* others) {
+  const Result ended = peerway::device::wait(peerway::device::Block{}, signal, value);
+  if (ended != wanted && threadIdx.x == 0) ++*others;
 }
 
 inline void time_out(Rank& rank) {
@@ -78,11 +80,11 @@ inline void time_out(Rank& rank) {
     in_kernel.by_block(3);
     rank.drain();
     expect(rank, "a wait of a plan in a kernel times out", in_kernel.plan().status(), Status::timeout);
-    const Words there(1);
-    wait_for<<<1, 64, 0, rank.stream>>>(signal.handle_on(rank.device, 100ms), 1, there.get());
+    const Words others(1);
+    wait_for<<<1, 64, 0, rank.stream>>>(signal.handle(rank.device, 100ms), 1, Result::timeout, others.get());
     rank.drain();
     expect(rank, "a wait for a signal in a kernel times out", signal.status(), Status::timeout);
-    rank.say("and says so to the kernel", there[0] == 0);
+    rank.say("and says so to the kernel", others[0] == 0);
   }
   rank.meet();
 }

@@ -1,0 +1,181 @@
+"""Transfers, plans and halos between memories of a device that the CPU cannot touch. Tells what was wrong.
+
+other_device.py DEVICE SCENARIO...
+
+transfers,PATH,OP,TARGET,SOURCE: by that path, target and source on DEVICE or "host".
+ring,BYTES,START  puts,BYTES,START: a plan, started from the "host" or "ahead" on a stream of the device.
+halo,START: of an array on the device.  lost: says "running", and what the wait for a rank that ends raises.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+from layouts import Bytes, contiguous_cases, moved, noise, strided_cases
+from transfers import blocks
+
+import peerway
+
+SPAN = 5 << 20
+EPOCHS = 20
+SECONDS = 600
+
+
+class Memory:
+    """Memory on a device, written and read by this rank's own puts and gets from memory of the host."""
+
+    def __init__(self, ctx: peerway.Context, device: str, size: int) -> None:
+        self.ctx = ctx
+        self.region = ctx.allocate(device, size)
+        self._way = ctx.allocate("host", size)
+        self._self = ctx.import_key(self.region.key())
+
+    def write(self, values: Bytes) -> None:
+        """From the first byte on."""
+        self._way.array()[: values.nbytes] = values.view(np.uint8).reshape(-1)
+        self.ctx.put(self._self[0 : values.nbytes], self._way[0 : values.nbytes])
+        self.ctx.flush(self.ctx.rank, SECONDS)
+
+    def read(self, size: int, first: int = 0) -> Bytes:
+        """A copy of some bytes."""
+        self.ctx.get(self._way[0:size], self._self[first : first + size])
+        self.ctx.flush(self.ctx.rank, SECONDS)
+        return self._way.array()[:size].copy()
+
+
+class Job:
+    """This rank, and its neighbours in the ring of all."""
+
+    def __init__(self, ctx: peerway.Context, device: str) -> None:
+        self.ctx, self.device = ctx, device
+        self.left, self.right = (ctx.rank - 1) % ctx.size, (ctx.rank + 1) % ctx.size
+
+    def key_of(self, thing: peerway.Region | peerway.Signal, rank: int) -> peerway.Remote:
+        return self.ctx.import_key(self.ctx.team.all_gather(thing.key(), SECONDS)[rank])
+
+    def transfers(self, path: str, op: str, target: str, source: str) -> object:
+        """The labels of the cases that went wrong, or why the path does none of them."""
+        ctx = self.ctx
+        ctx.use()
+        to, from_ = Memory(ctx, target, SPAN), Memory(ctx, source, SPAN)
+        far = self.key_of(to.region if op == "put" else from_.region, self.right)
+        near = from_.region if op == "put" else to.region
+        answer = {info.name: info for info in ctx.paths(far, near, op)}[path]
+        ctx.team.barrier(SECONDS)  # all have imported what they need
+        if not answer.available:
+            return answer.why_not
+        wrong = []
+        giver = self.left if op == "put" else self.right
+        from_.write(noise(ctx.rank, SPAN))
+        for case in [*contiguous_cases()[::4], *strided_cases(7, 12, SPAN)]:
+            to.write(noise(99, SPAN))
+            ctx.team.barrier(SECONDS)
+            ctx.use(path)
+            if op == "put":
+                ctx.put(blocks(far, case.to), blocks(near, case.source))
+            else:
+                ctx.get(blocks(near, case.to), blocks(far, case.source))
+            ctx.flush(self.right, SECONDS)
+            ctx.use()
+            ctx.team.barrier(SECONDS)
+            if not np.array_equal(to.read(SPAN), moved(case, noise(99, SPAN), noise(giver, SPAN))):
+                wrong.append(case.label)
+        return wrong
+
+    def numbers(self, rank: int, epoch: int, size: int) -> Bytes:
+        """What a rank sends in an epoch."""
+        return noise(1000 * rank + epoch, size)
+
+    def epochs(self, plan: peerway.Plan, memory: Memory, size: int, start: str) -> list[str]:
+        """Epochs in which what came was not what the left rank sent."""
+        wrong: list[str] = []
+        stream = None if start == "host" else self.ctx.stream(self.device)
+        for epoch in range(EPOCHS):
+            memory.write(self.numbers(self.ctx.rank, epoch, size))
+            plan.start(stream)
+            plan.finish(stream) if stream else plan.finish(timeout=SECONDS)
+            if stream:
+                stream.wait(SECONDS)
+            if not np.array_equal(memory.read(size, size), self.numbers(self.left, epoch, size)):
+                wrong.append(f"epoch {epoch}")
+        plan.check()
+        self.ctx.team.barrier(SECONDS)
+        return wrong
+
+    def ring(self, size: str, start: str) -> list[str]:
+        """Sends to the right, receives from the left."""
+        bytes_ = int(size)
+        memory = Memory(self.ctx, self.device, 2 * bytes_)
+        plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:bytes_])
+        plan = plan.receive(self.left, 3, memory.region[bytes_ : 2 * bytes_]).prepare()
+        return self.epochs(plan, memory, bytes_, start)
+
+    def puts(self, size: str, start: str) -> list[str]:
+        """The same by puts; the target's plan raises a signal when it may be written again."""
+        ctx, bytes_ = self.ctx, int(size)
+        memory = Memory(ctx, self.device, 2 * bytes_)
+        arrived, ready = ctx.signal(self.left, self.device), ctx.signal(self.right)
+        far = self.key_of(memory.region, self.right)
+        far_arrived, far_ready = self.key_of(arrived, self.right), self.key_of(ready, self.left)
+        plan = (
+            ctx.plan(self.device)
+            .raise_signal(far_ready)
+            .after(ready, lead=0)
+            .put(far[bytes_ : 2 * bytes_], memory.region[0:bytes_], signal=far_arrived)
+            .wait(arrived)
+            .prepare(alone=True)
+        )
+        return self.epochs(plan, memory, bytes_, start)
+
+    def halo(self, start: str) -> list[str]:
+        """A ring of rows of 100 numbers, each with a row of its neighbours' at both ends."""
+        ctx, rows = self.ctx, 6
+        memory = Memory(ctx, self.device, rows * 800)
+        stream = None if start == "host" else ctx.stream(self.device)
+        field = memory.region.array("f8", (rows, 100))
+        halo = ctx.halo(field, grid=(ctx.size,), shadow=1, periodic=True)
+        wrong = []
+        for epoch in range(EPOCHS):
+            memory.write(np.full((rows, 100), 1000.0 * ctx.rank + epoch))
+            ctx.team.barrier(SECONDS)  # nobody's halo comes before this rank's own numbers
+            halo.start(stream)
+            halo.finish(stream) if stream else halo.finish(timeout=SECONDS)
+            if stream:
+                stream.wait(SECONDS)
+            found = memory.read(rows * 800).view("f8").reshape(rows, 100)
+            if (found[0] != 1000 * self.left + epoch).any() or (found[-1] != 1000 * self.right + epoch).any():
+                wrong.append(f"epoch {epoch}")
+            ctx.team.barrier(SECONDS)
+        return wrong
+
+    def lost(self) -> object:
+        """What a wait for the left rank raises that is killed."""
+        memory = Memory(self.ctx, self.device, 512)
+        plan = self.ctx.plan(self.device).send(self.right, 3, memory.region[0:256])
+        plan = plan.receive(self.left, 3, memory.region[256:512]).prepare()
+        print(json.dumps("running"), flush=True)
+        try:
+            while True:
+                plan.start()
+                plan.finish(timeout=SECONDS)
+        except peerway.Error as error:
+            return [type(error).__name__, str(error)]
+
+
+def main() -> int:
+    """All scenarios, in one context."""
+    device, *scenarios = sys.argv[1:]
+    with peerway.Context() as ctx:
+        for words in scenarios:
+            name, *arguments = words.split(",")
+            job = Job(ctx, device)
+            print(json.dumps(getattr(job, name)(*arguments)), flush=True)
+            if name != "lost":
+                ctx.team.barrier(SECONDS)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
