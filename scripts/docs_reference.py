@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include" / "peerway"
+CPP_HEADERS = (
+    "status.hpp", "team.hpp", "memory.hpp", "context.hpp", "request.hpp", "plan.hpp", "halo.hpp",
+)  # fmt: skip
 SECTION = re.compile(r"^(?:/\*|//) -{2,} (?P<title>.*?) ?(?:-{4,}.*)?(?:\*/)?$")
 
 
@@ -24,9 +27,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     pages = {
         "reference/c.md": header_page("C", INCLUDE / "peerway.h", "c"),
-        "reference/cpp.md": "\n".join(
-            header_page("C++", INCLUDE / name, "cpp") for name in ("peerway.hpp", "plan.hpp", "halo.hpp")
-        ),
+        "reference/cpp.md": "\n".join(header_page("C++", INCLUDE / name, "cpp") for name in CPP_HEADERS),
         "reference/cli.md": command_line_page(),
         "reference/configuration.md": configuration_page(),
     }

@@ -74,6 +74,7 @@ def lint() -> int:
         "ruff-format": [BIN / "ruff", "format", "--check", "."],
         "mypy": [BIN / "mypy"],
         "clang-format": [BIN / "clang-format", "--dry-run", "-Werror", *tracked(*CPP_SUFFIXES)],
+        "class-names": [BIN / "python", ROOT / "scripts" / "class_names.py"],
         "clang-tidy": [BIN / "python", __file__, "--tidy"],
     }
     failed = []

@@ -1,6 +1,6 @@
 """Running the steps of a script: say what is done, how long it took and whether it worked; keep the log.
 
-The times of all steps of a script, by the clock and of the processors, are in out/times/SCRIPT.jsonl.
+The times of all steps of a script, by the clock and of the CPUs, are in out/times/SCRIPT.jsonl.
 """
 
 from __future__ import annotations

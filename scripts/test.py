@@ -25,11 +25,22 @@ import checks
 from checks import OUT, Totals
 from steps import BUILD, CORES, ROOT, TIMES, main, say
 
-# The least optimisation that keeps the sanitizers quick, and no extension module.
-SLIM = ["-DPEERWAY_PYTHON=OFF", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1"]
-FUZZ_RUNS = 20000  # of each fuzzer, the same ones each time: a few seconds
+# No optimisation: sanitized code is compiled for much longer than its tests run. And no extension module.
+SLIM = ["-DPEERWAY_PYTHON=OFF", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0 -g1"]
+FUZZ_RUNS = 5000  # of each fuzzer, the same ones each time: a few seconds
 FUZZ_SECONDS = 60  # of each fuzzer in a long run
+ALONE = "pytest.mark.alone"
 RECORD = ROOT / "results" / "tests" / "long.jsonl"
+
+
+def clang(runtime: str) -> list[str]:
+    """Give the settings that build with clang, which compiles this faster; none where it or a runtime of its
+    sanitizers is missing.
+    """
+    found = shutil.which("clang++")
+    if found and list(Path("/usr/lib").glob(f"llvm-*/lib/clang/*/lib/linux/libclang_rt.{runtime}-*.a")):
+        return [f"-DCMAKE_CXX_COMPILER={found}", f"-DCMAKE_C_COMPILER={found.removesuffix('++')}"]
+    return []
 
 
 def address_sanitizer(totals: Totals, long: bool) -> None:
@@ -37,12 +48,9 @@ def address_sanitizer(totals: Totals, long: bool) -> None:
 
     Only clang has the fuzzers' library; without it the unit tests are built by the default compiler.
     """
-    clang = shutil.which("clang++")
-    runtime = list(Path("/usr/lib").glob("llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a"))
-    fuzzers = bool(clang and runtime)
-    if clang and runtime:
-        settings = ["-DPEERWAY_FUZZ=ON", "-DPEERWAY_SANITIZE=address,undefined,fuzzer-no-link"]
-        settings += [f"-DCMAKE_CXX_COMPILER={clang}", f"-DCMAKE_C_COMPILER={clang.removesuffix('++')}"]
+    fuzzers = clang("fuzzer")
+    if fuzzers:
+        settings = ["-DPEERWAY_FUZZ=ON", "-DPEERWAY_SANITIZE=address,undefined,fuzzer-no-link", *fuzzers]
     else:
         settings = ["-DPEERWAY_SANITIZE=address,undefined"]
         totals.add(
@@ -64,7 +72,8 @@ def thread_sanitizer(totals: Totals) -> None:
     them.
     """
     folder = ROOT / "build" / "tsan"
-    if checks.build(totals, "unit-tsan", folder, ["unit"], [*SLIM, "-DPEERWAY_SANITIZE=thread"]):
+    settings = [*SLIM, "-DPEERWAY_SANITIZE=thread", *clang("tsan")]
+    if checks.build(totals, "unit-tsan", folder, ["unit"], settings):
         options = {"TSAN_OPTIONS": "second_deadlock_stack=1:handle_abort=1"}
         checks.unit_tests(totals, "unit-tsan", folder, "setarch", "-R", shards=CORES, **options)
 
@@ -86,12 +95,20 @@ def cpp(totals: Totals, long: bool) -> None:
 
 def programs(totals: Totals, long: bool) -> None:
     """Run what is Python, and whole programs."""
-    side_by_side = ["-n", CORES, "--dist=loadfile"]
+    # Whole files, in the order that tests/conftest.py gives them: the long ones first.
+    by_file = ["--dist=loadfile", "--no-loadscope-reorder"]
+    # One file more than cores: ranks that sleep, launchers and browsers leave a third of the time.
+    side_by_side = ["-n", CORES + 1, *by_file]
+    # What is judged by its CPU time has a core; a cluster that sleeps between its rounds is no neighbour.
+    marked = sorted(
+        path for path in (ROOT / "tests" / "system").glob("test_*.py") if ALONE in path.read_text()
+    )
+    alone = [*marked, "-m", "alone", "-n", min(2, CORES), *by_file]
     whole = ["--long"] if long else []
     matrix = {"PEERWAY_MPI_MATRIX": "1"} if long else {}
     checks.pytest(totals, "python", "tests/python", *whole, *side_by_side)
     checks.pytest(totals, "system", "tests/system", *whole, "-m", "not alone", *side_by_side, **matrix)
-    checks.pytest(totals, "system-alone", "tests/system", *whole, "-m", "alone", **matrix)
+    checks.pytest(totals, "system-alone", *whole, *alone, **matrix)
 
 
 def record(command: str, totals: Totals, started: float) -> str:

@@ -30,7 +30,7 @@ class Peerway(CMakePackage):
     with when("+python"):
         extends("python@3.11:")
         depends_on("py-pip", type="build")
-        depends_on("py-scikit-build-core@1:", type="build")
+        depends_on("py-scikit-build-core@0.11:", type="build")
         depends_on("py-nanobind@2.8:", type="build")
         depends_on("py-click@8.1:", type="run")
         depends_on("py-numpy@1.26:", type="run")
