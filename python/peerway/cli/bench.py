@@ -17,6 +17,7 @@ from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.hosts import Hosts, hosts_options
 from peerway.cli.input import BadInput
 from peerway.cli.options import (
+    Name,
     ends_after,
     memories_option,
     names,
@@ -47,7 +48,7 @@ def _peers(text: str) -> list[Asked]:
 
 
 @click.command()
-@click.argument("tests", nargs=-1, type=click.Choice(tuple(KINDS)), metavar="[TEST]...")
+@click.argument("tests", nargs=-1, type=Name(tuple(KINDS)), metavar="[TEST]...")
 @click.option(
     "--ranks", type=click.IntRange(2, 1024), help="Processes; an even number  [default: 2; halo: the grid's]"
 )
