@@ -18,6 +18,7 @@ from peerway.report.pictures import as_svg
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "scale-ranks"
 FILES = {"through rank 0": "before.jsonl", "between partners": "partners.jsonl"}
 COLOURS = {"through rank 0": "#e45756", "between partners": "#4c78a8"}
+QUIET = {"between partners"}  # measured on CPUs that did nothing else: times count
 PANELS = {
     "descriptors": "descriptors of a rank",
     "prepare_cpu_ms": "CPU time of a halo's creation, ms",
@@ -39,6 +40,8 @@ def figure() -> go.Figure:
         found = records(file)
         ranks = [one["ranks"] for one in found]
         for column, quantity in enumerate(PANELS, 1):
+            if quantity.endswith("_ms") and name not in QUIET:
+                continue
             for which, dash in (("median", "solid"), ("rank_0", "dot")):
                 trace = go.Scatter(
                     x=ranks,
