@@ -251,9 +251,10 @@ def _measure(
     from peerway.bench import progress, runner, surroundings
 
     whole = replace(request.plan(results), **changes)
-    for number, run in enumerate(surroundings.runs(whole, results), start=1):
-        which = f", run {number} of {whole.repeat}" if whole.repeat > 1 else ""
-        plan = replace(run, ends=runner.within(whole.ends, 1 / (whole.repeat - number + 1)))
+    repeat = request.repeat
+    for number, run in enumerate(surroundings.runs(whole, repeat, results), start=1):
+        which = f", run {number} of {repeat}" if repeat > 1 else ""
+        plan = replace(run, ends=runner.within(whole.ends, 1 / (repeat - number + 1)))
         part = runner.within(plan.ends, 1 / (1 + len(peers)))
         with progress.shown(f"measuring{which}", whole.ends) as step:
             environ = {**request.environment(), **environment}
