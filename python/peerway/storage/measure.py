@@ -195,7 +195,9 @@ class Measurement:
 
         def record(right: bool) -> None:
             checked = replace(outcome, right=right and outcome.right is not False)
-            self.sink.moved(engine, test_of(judged.state), "read", job.files, shape, checked, judged.extra(seen))
+            self.sink.moved(
+                engine, test_of(judged.state), "read", job.files, shape, checked, judged.extra(seen)
+            )
 
         self.sink.later(record)
         return ""
@@ -235,7 +237,7 @@ class Measurement:
 
     def _verify(self, engine: Engine, job: Job, overwritten: bool) -> None:
         wrong = self._wrong(job, overwritten)
-        if wrong:
+        if wrong > 0:
             self.sink.note(
                 f"{wrong} blocks of the files were not what was written ({engine.name}, {job.files.name}): "
                 "did somebody change them?"
