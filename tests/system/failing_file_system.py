@@ -2,9 +2,9 @@
 one does only when its server, its device or its quota is at fault.
 
 `python failing_file_system.py FOLDER OPERATION ERRNO FROM COMMAND...` mounts it at FOLDER, in the caller's
-mount namespace, runs the command there, and prints in its last line which files are left. OPERATION is write, read
-or fsync; ERRNO is a name such as ESTALE, or `hang`: no answer. Needs root, but no libfuse: the few requests
-of the protocol that are needed are answered by hand.
+mount namespace, runs the command there, and prints in its last line which files are left. OPERATION is write,
+read or fsync; ERRNO is a name such as ESTALE, or `hang`: no answer. Needs root, but no libfuse: the few
+requests of the protocol that are needed are answered by hand.
 """
 
 from __future__ import annotations
