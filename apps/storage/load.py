@@ -61,7 +61,7 @@ def build(folder: Path) -> Path:
         str(HERE / "load.cpp"),
         "-lsimgrid",
         "-o",
-        program,
+        str(program),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
