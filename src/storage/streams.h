@@ -64,8 +64,8 @@ struct Stream {
 };
 
 struct Together {
-  uint64_t ns = 0;                   // from the first begin to the last end
-  std::vector<uint64_t> each_ns;     // of each stream
+  uint64_t ns = 0;                                // from the first begin to the last end
+  std::vector<uint64_t> each_ns;                  // of each stream
   uint64_t cpu_us = 0, user_us = 0, fetched = 0;  // of the process
 };
 

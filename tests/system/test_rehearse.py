@@ -120,6 +120,8 @@ def test_an_upgrade_that_changes_a_file_of_a_user_has_failed(copy: Rehearsed) ->
 
 
 def test_the_study_finds_that_rereads_gained(copy: Rehearsed) -> None:
+    campaign = copy.folder / "campaign.toml"
+    campaign.write_text(campaign.read_text().replace("cpu-[1-2]", "cpu-1"))  # half of the time
     done = copy.verb("upgrade", str(copy.folder / "cache.toml"))
     assert done.returncode == 0, done.stdout
     assert [event["event"] for event in copy.last("cache")] == ["step"] * 9 + ["done"]
@@ -134,7 +136,7 @@ def test_the_study_finds_that_rereads_gained(copy: Rehearsed) -> None:
 
     found = rows("--factor", "state")
     assert {*found} == {"file_write_bw", "file_read_cold_bw", "file_read_warm_here_bw"}
-    assert {tuple(row["n"]) for row in found.values()} == {(10, 10)}  # 5 rounds of 2 nodes, none lost
+    assert {tuple(row["n"]) for row in found.values()} == {(5, 5)}  # as many as rounds: none is lost
     again = found["file_read_warm_here_bw"]
     assert again["verdict"] == "faster"
     assert again["interval_percent"][0] > 50  # a page cache beside a network
