@@ -43,6 +43,7 @@ RUN = "run"  # which run of the ranks made it
 ROUND = "round"  # of a campaign: in which of its passes over all nodes
 NODE_TYPE = "node_type"  # what kind of node made it
 LOAD = "load"  # how many CPUs other work kept busy
+STATE_WANTED = "state_wanted"  # of the caches, where a read found another one: see storage/states.py
 FIXED = "iterations_fixed"  # true where the iterations were given, not as many as fit the time
 _NAMES = ("test", "via", "op", "shape", "source", "target", "host", "version")
 _TEXTS = (*_NAMES, "device", "driver", "command")

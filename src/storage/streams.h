@@ -25,14 +25,17 @@ inline uint64_t now_ns() {
 // What the kernel says of this process: CPU time, and the bytes that it caused to be fetched from below the
 // page cache.
 struct Usage {
-  uint64_t cpu_us = 0, fetched = 0;
+  uint64_t cpu_us = 0, user_us = 0, fetched = 0;
 
   static Usage now() {
     rusage used;
     getrusage(RUSAGE_SELF, &used);
     Usage found;
-    for (const timeval& time : {used.ru_utime, used.ru_stime})
-      found.cpu_us += static_cast<uint64_t>(time.tv_sec) * 1000000 + static_cast<uint64_t>(time.tv_usec);
+    const auto us = [](const timeval& time) {
+      return static_cast<uint64_t>(time.tv_sec) * 1000000 + static_cast<uint64_t>(time.tv_usec);
+    };
+    found.user_us = us(used.ru_utime);
+    found.cpu_us = found.user_us + us(used.ru_stime);
     if (FILE* const file = std::fopen("/proc/self/io", "r")) {
       char line[128];
       while (std::fgets(line, sizeof line, file))
@@ -43,8 +46,14 @@ struct Usage {
   }
 };
 
+// Takes note of what was used until all streams are ready: their preparation is not of what is measured.
+struct NoteUsage {
+  Usage& before;
+  void operator()() noexcept { before = Usage::now(); }
+};
+
 struct Stream {
-  std::barrier<>& together;  // wait on it once all is open
+  std::barrier<NoteUsage>& together;  // wait on it once all is open
   int number;
   uint64_t began = 0, ended = 0;
 
@@ -55,19 +64,19 @@ struct Stream {
 };
 
 struct Together {
-  uint64_t ns = 0;                   // from the first begin to the last end
-  std::vector<uint64_t> each_ns;     // of each stream
-  uint64_t cpu_us = 0, fetched = 0;  // of the process
+  uint64_t ns = 0;                                // from the first begin to the last end
+  std::vector<uint64_t> each_ns;                  // of each stream
+  uint64_t cpu_us = 0, user_us = 0, fetched = 0;  // of the process
 };
 
 // Runs `body` once a stream. It must call begin() exactly once, or throw before it. The first failure is
 // thrown here.
 inline Together run_streams(int count, const std::function<void(Stream&)>& body) {
-  std::barrier<> together(count);
+  Usage before;
+  std::barrier<NoteUsage> together(count, NoteUsage{before});
   std::vector<Stream> streams;
   std::vector<std::exception_ptr> failures(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) streams.push_back({together, i});
-  const Usage before = Usage::now();
   {
     std::vector<std::jthread> threads;
     for (Stream& stream : streams)
@@ -93,6 +102,7 @@ inline Together run_streams(int count, const std::function<void(Stream&)>& body)
   }
   found.ns = last - first;
   found.cpu_us = after.cpu_us - before.cpu_us;
+  found.user_us = after.user_us - before.user_us;
   found.fetched = after.fetched - before.fetched;
   return found;
 }

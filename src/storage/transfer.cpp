@@ -128,6 +128,7 @@ bool sequential(const Asked& asked, bool write, int file, uint64_t start, Ring& 
 
 void add(Answer& answer, const Together& found, bool uring) {
   answer.add("ns", found.ns).list("stream_ns", found.each_ns).add("cpu_us", found.cpu_us);
+  answer.add("user_us", found.user_us);
   answer.add("fetched", found.fetched).add("io", uring ? "io_uring" : "pread/pwrite");
 }
 

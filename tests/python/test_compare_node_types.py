@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from synthetic_records import record
 
 from peerway import records
 from peerway.cli import command as peerway
-from peerway.compare.node_type_text import as_csv, lines
-from peerway.compare.node_types import rows
+from peerway.compare.node_type_text import as_csv, lines, notes_of, title_of
+from peerway.compare.node_types import of_one_side, rows
 from peerway.records import Record
 
 
@@ -93,6 +94,37 @@ def test_other_nodes_are_another_factor() -> None:
     assert row.verdict == "not attributable"
     assert "host changed: n1, n2 -> n8, n9" in row.besides
     assert rows(side(1000), side(1300, hosts=("n8", "n9")), ("host",))[0].verdict == "faster"
+
+
+def reads(rate: float, **extra: Any) -> list[Record]:
+    test = "file_read_unknown_bw" if "state_wanted" in extra else "file_read_warm_here_bw"
+    return [replace(r, test=test) for r in side(rate, **extra)]
+
+
+def test_a_read_whose_caches_held_something_else_has_its_row_and_says_so() -> None:
+    before = reads(60, state="unknown", state_wanted="warm_here", state_proved=False, state_proof="a")
+    after = reads(3600, state="warm_here", state_proved=True, state_proof="b", fetched_by="c")
+    row = rows(before, after)[0]
+    assert title_of(row).startswith("file_read_warm_here_bw")
+    assert row.verdict == "not attributable"
+    assert "state changed: unknown -> warm_here" in row.besides
+    assert "the caches did not hold what the test is named after: 16 of 16 before" in notes_of(row)
+    assert rows(before, after, ("state",))[0].verdict == "faster"
+    both = rows(before, reads(60, state="unknown", state_wanted="cold", state_proved=False))
+    assert both == []  # another state was wanted, and the two are no test of the same
+
+
+def test_what_one_side_lacks_is_named() -> None:
+    both, more = side(1000), reads(3600, state="warm_here")
+    assert of_one_side([*both, *more], both) == (
+        ["file_read_warm_here_bw posix sequential 1 MiB, 2 streams, of v100"],
+        [],
+    )
+
+
+def test_each_measurement_is_a_job_of_its_own() -> None:
+    before, after = side(1000, slurm_job="17"), side(1300, slurm_job="18")
+    assert rows(before, after)[0].verdict == "faster"
 
 
 def test_a_missing_node_of_a_round_changes_no_sample() -> None:

@@ -48,6 +48,7 @@ def test_a_state_is_what_the_evidence_says(
     extra = judged.extra(seen)
     assert extra["state_proved"] is proved
     assert ("contradicts" in extra["state_proof"]) == (name == "unknown")
+    assert extra.get("state_wanted") == (state if name == "unknown" else None)
 
 
 MOUNTS = """22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

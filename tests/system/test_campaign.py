@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -267,6 +268,54 @@ def test_health_says_one_line_a_node(tmp_path: Path) -> None:
     assert [line.split()[:2] for line in lines] == [[f"n{i}", "odd" if i == 4 else "ok"] for i in range(1, 7)]
     slow.write_text(text)
     assert campaign.run("--health").returncode == 0
+
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def test_the_page_shows_gpudirect_by_node_type_and_obeys_no_name(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, nodes='"n1"', repeats=1)
+    campaign.toml.write_text(campaign.toml.read_text().replace("kind =", f'"{HOSTILE}" ='))
+    made = json.loads((tmp_path / "record").read_text())
+    vias = {"gpudirect:neither": 1, "gpudirect:rdma": 2, "gds/bounce": 4, "gds/direct": 10}
+    lines = []
+    for via, times in vias.items():
+        extra = {"gds_active": "unknown"} if via == "gds/direct" else {}
+        rate = made["bandwidth_MBps"] * times
+        lines.append(
+            json.dumps({**made, "via": via, "bandwidth_MBps": rate, "extra": extra, "shape": HOSTILE})
+        )
+    (tmp_path / "record").write_text("\n".join(lines) + "\n")
+    assert campaign.run().returncode == 0
+    page = tmp_path / "page.html"
+    assert campaign.verb("report", "-o", str(page)).returncode == 0
+    text = page.read_text()
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    matrix = text[text.index('id="gpudirect"') : text.index("</section>", text.index('id="gpudirect"'))]
+    cells = re.findall(r"<td>([^<]*)</td>", matrix)
+    assert [cell.rpartition(", ")[2] for cell in cells[3:6]] == ["not measured", "2.00 times", "not measured"]
+    assert cells[-1].endswith("2.50 times (not known whether active)")
+
+
+def test_a_clock_that_jumps_changes_nothing(tmp_path: Path) -> None:
+    """Neither a limit nor a duration is told by the clock of the day: years pass while it measures."""
+    shim = tmp_path / "site"
+    shim.mkdir()
+    (shim / "sitecustomize.py").write_text(
+        "import time\nreal, turn = time.time, iter(range(10**9))\n"
+        "time.time = lambda: real() + (-1) ** next(turn) * 10**8\n"
+    )
+    campaign = Campaign(tmp_path, nodes='"n[1-2]"', repeats=2, limits='nodes_at_once = 2\ntime = "20s"')
+    done = subprocess.run(
+        [*PEERWAY, "campaign", "run", str(campaign.folder)],
+        env={**os.environ, "PYTHONPATH": str(shim)},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in (campaign.folder / "journal.jsonl").read_text().splitlines()]
+    assert {event["event"] for event in events} == {"begun", "done"}
+    assert all(0 <= event["seconds"] < 20 for event in events[1:])
 
 
 def test_two_campaigns_are_a_study(tmp_path: Path) -> None:

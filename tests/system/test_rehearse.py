@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,15 +119,31 @@ def test_an_upgrade_that_changes_a_file_of_a_user_has_failed(copy: Rehearsed) ->
     assert copy.on("head", "cat /scratch/ann/mine") == "mine\n"
 
 
-@pytest.mark.long
 def test_the_study_finds_that_rereads_gained(copy: Rehearsed) -> None:
+    campaign = copy.folder / "campaign.toml"
+    campaign.write_text(campaign.read_text().replace("cpu-[1-2]", "cpu-1"))  # half of the time
     done = copy.verb("upgrade", str(copy.folder / "cache.toml"))
     assert done.returncode == 0, done.stdout
+    assert [event["event"] for event in copy.last("cache")] == ["step"] * 9 + ["done"]
+    assert all(isinstance(event["seconds"], float) for event in copy.last("cache")[:9])
     place = max(copy.folder.glob("cache-*"))
     words = ["campaign", "compare", str(place / "before"), str(place / "after"), "--format", "json"]
-    command = [sys.executable, "-m", "peerway", *words, "--factor", "mount_options"]
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert any("faster" in json.dumps(row) and "read" in json.dumps(row) for row in found)
+    command = [sys.executable, "-m", "peerway", *words]
+
+    def rows(*more: str) -> dict[str, Any]:
+        done = subprocess.run([*command, *more], capture_output=True, text=True, check=True)
+        return {row["test"]: row for row in json.loads(done.stdout)}
+
+    found = rows("--factor", "state")
+    assert {*found} == {"file_write_bw", "file_read_cold_bw", "file_read_warm_here_bw"}
+    assert {tuple(row["n"]) for row in found.values()} == {(5, 5)}  # as many as rounds: none is lost
+    again = found["file_read_warm_here_bw"]
+    assert again["verdict"] == "faster"
+    assert again["interval_percent"][0] > 50  # a page cache beside a network
+    assert "slower" not in {row["verdict"] for row in found.values()}
+    unnamed = rows()["file_read_warm_here_bw"]
+    assert unnamed["verdict"] == "not attributable"
+    assert "state changed: unknown -> warm_here" in unnamed["besides"]
 
 
 def test_a_copy_whose_process_was_killed_starts_where_it_was(copy: Rehearsed) -> None:

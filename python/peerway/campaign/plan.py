@@ -8,6 +8,7 @@ import random
 import re
 import tomllib
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -49,7 +50,7 @@ class Task:
     node: str
     type: str
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Its name, also of its files."""
         return f"{self.round:04}.{self.test.name}.{self.node}"

@@ -10,6 +10,7 @@ from statistics import median
 
 from markupsafe import Markup
 
+from peerway.campaign.gpudirect import matrices
 from peerway.campaign.journal import Journal
 from peerway.campaign.outliers import LEAST_NODES, Cell, cells, name_of
 from peerway.campaign.plan import Plan
@@ -48,6 +49,7 @@ def render(plan: Plan, journal: Journal) -> str:
         map=_map(plan, found),
         odd=[_odd_line(cell) for cell in found if cell.odd],
         least=LEAST_NODES,
+        gpudirect=matrices(records),
         tables=_tables(records),
         records=len(records),
     )

@@ -43,8 +43,11 @@ class Runner:
         if self._running:
             self._say(f"{len(self._running)} measurements of an earlier pass still run; they are waited for")
         while waiting or self._running:
-            waiting |= self._ended()
-            waiting = {name: task for name, task in waiting.items() if not self._is_lost(task)}
+            before = len(self._left.aside)
+            if again := self._ended():
+                waiting = self._in_order(waiting | again)
+            if again or len(self._left.aside) > before:
+                waiting = {name: task for name, task in waiting.items() if not self._is_lost(task)}
             started = self._start(waiting)
             for name in started:
                 del waiting[name]
@@ -55,6 +58,10 @@ class Runner:
     def _waiting(self) -> dict[str, Task]:
         finished = self._journal.finished()
         return {name: task for name, task in self._tasks.items() if name not in finished}
+
+    def _in_order(self, waiting: dict[str, Task]) -> dict[str, Task]:
+        """By rounds, and what failed at the end of its round."""
+        return dict(sorted(waiting.items(), key=lambda item: (item[1].round, self._failures.get(item[0], 0))))
 
     def _ended(self) -> dict[str, Task]:
         """Takes note of what ended; gives back what is to be tried again."""
@@ -94,16 +101,12 @@ class Runner:
         return task.id in self._left.given_up
 
     def _start(self, waiting: dict[str, Task]) -> list[str]:
-        """Start what may be started now, in the order of the plan; what failed waits for the end of its
-        round.
-        """
+        """Start what may be started now, in order."""
         if not waiting or len(self._nodes()) >= self._plan.nodes_at_once or not self._may_start():
             return []
         started: list[str] = []
         busy = self._nodes()
-        for name, task in sorted(
-            waiting.items(), key=lambda item: (item[1].round, self._failures.get(item[0], 0))
-        ):
+        for name, task in waiting.items():
             if len(busy) >= self._plan.nodes_at_once:
                 break
             if task.node in busy:

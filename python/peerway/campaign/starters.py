@@ -99,10 +99,12 @@ class Slurm:
     """
 
     _POLL_S = 3.0  # the controller has others to serve
+    _LOOK_S = 0.2  # a result is seen without asking it
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self._plan, self._journal = plan, journal
         self._jobs = dict(journal.past().jobs)
+        self._seen = 0  # when a result had last arrived
 
     def start(self, task: Task) -> None:
         """Submit one. Raises OSError when Slurm refuses it."""
@@ -135,8 +137,12 @@ class Slurm:
         self._journal.note({"event": "submitted", "id": task.id, "job": self._jobs[task.id]})
 
     def running(self, names: set[str]) -> set[str]:
-        """Those that Slurm has, waiting or running. When it does not answer, all may still run."""
-        mine = {name: self._jobs[name] for name in names if name in self._jobs}
+        """Those that Slurm has, waiting or running, and whose result is not there. When it does not answer,
+        all may still run.
+        """
+        self._seen = self._journal.results.stat().st_mtime_ns
+        finished = self._journal.finished()
+        mine = {name: self._jobs[name] for name in names - finished if name in self._jobs}
         if not mine:
             return set()
         done = subprocess.run(
@@ -154,8 +160,10 @@ class Slurm:
         return {name for name, job in mine.items() if job in there}
 
     def wait(self) -> None:
-        """For a while."""
-        time.sleep(self._POLL_S)
+        """Until a result arrives, or for a while."""
+        until = time.monotonic() + self._POLL_S
+        while time.monotonic() < until and self._journal.results.stat().st_mtime_ns == self._seen:
+            time.sleep(self._LOOK_S)
 
     def share_busy(self) -> float | None:
         """Allocated CPUs of all."""

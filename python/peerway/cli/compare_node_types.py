@@ -10,8 +10,8 @@ import click
 
 from peerway.cli.input import BadInput
 from peerway.compare.node_type_text import as_csv, lines
-from peerway.compare.node_types import Row, rows
-from peerway.printable import json_text
+from peerway.compare.node_types import Row, of_one_side, rows
+from peerway.printable import json_text, printable
 from peerway.terminal import say
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ def show_node_types(
     else:
         for line in lines(found):
             say(line)
+        for name, several in zip(names, of_one_side(before, after, factors), strict=True):
+            for test in several:
+                say(f"only {printable(name)} has {printable(test)}")
     if out:
         from peerway.report.node_types import render
         from peerway.report.page import write

@@ -194,7 +194,8 @@ def measure(
         _show(results, form)
         outputs.tell(len(results.records))
     wrong = sum(not r.validated for r in results.records if r.via == "posix")
-    problem = problem or (f"the data of {wrong} records was not what had been written" if wrong else "")
+    said = f"the data of {wrong} records was not what had been written, or could not be compared with it"
+    problem = problem or (said if wrong else "")
     if problem or not results.records:
         raise click.ClickException(problem or "nothing could be measured; the notes above say why")
 

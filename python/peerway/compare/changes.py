@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _SHOWN = 4  # values of a field that a warning lists
 _EXTRA = "extra."
 _CHOSEN_BY_TIME = ("iterations",)  # unless the record says otherwise
+# Each measurement of a campaign is a job of its own; evidence for a state tells less than the state.
+_ALWAYS_OTHERS = ("slurm_job", "state_proof", "state_wanted", "fetched_by")
 _BUSY = 0.2  # CPUs of other work, between two sides, that are worth a word
 
 
@@ -60,9 +62,10 @@ def stated(pairs: Sequence[Pair], factors: Sequence[str]) -> str:
 def moved_besides(pair: Pair, factors: Sequence[str]) -> list[str]:
     """What else changed between the two sides of one pair: "mount_options changed: rw -> rw,noatime"."""
     found = []
+    known = {*factors, *_ALWAYS_OTHERS, *(("state_proved",) if "state" in factors else ())}
     for name in _names([pair]):
         plain = name.removeprefix(_EXTRA)
-        if plain not in factors and (move := _move(pair.before, pair.after, name)):
+        if plain not in known and (move := _move(pair.before, pair.after, name)):
             found.append(f"{plain} changed: {move[0]} -> {move[1]}")
     return found
 

@@ -10,6 +10,7 @@ from itertools import groupby
 from rich.cells import cell_len
 
 from peerway.compare.node_types import Row, Side
+from peerway.records import STATE_WANTED
 from peerway.units import size_text
 
 HEAD = (
@@ -96,6 +97,13 @@ def notes_of(row: Row) -> list[str]:
         found.append(f"also changed: {'; '.join(row.besides)}")
     if row.left_out:
         found.append(f"only one side has {', '.join(row.left_out)}; the samples are without")
+    other = [
+        f"{sum(STATE_WANTED in r.extra for r in several)} of {len(several)} {when}"
+        for several, when in ((row.pair.before, "before"), (row.pair.after, "after"))
+        if any(STATE_WANTED in r.extra for r in several)
+    ]
+    if other:
+        found.append(f"the caches did not hold what the test is named after: {' and '.join(other)}")
     if row.widened > _NOTABLE:
         found.append(
             f"the interval is {row.widened:.1f} times as wide as of independent rounds: neighbouring ones "

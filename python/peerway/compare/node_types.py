@@ -7,7 +7,7 @@ nothing else changed: whatever else did is named, and the row is "not attributab
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +18,8 @@ from peerway.compare.groups import Pair, pair_up
 from peerway.compare.metric import Metric, metric_of
 from peerway.compare.samples import Samples, samples_of
 from peerway.compare.statistics import Verdict, judged
+from peerway.records import STATE_WANTED
+from peerway.storage.states import STATES, test_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -76,7 +78,7 @@ def rows(
     before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = (), asked: str | None = None
 ) -> list[Row]:
     """A row for each test and node type that both sides have, in the order of the types within a test."""
-    pairs = [p for p in pair_up(before, after, ("node_type",), factors) if p.before and p.after]
+    pairs = [p for p in _pairs(before, after, factors) if p.before and p.after]
     pairs.sort(key=lambda p: str(p.key.get("node_type")))
     pairs.sort(key=lambda p: tuple(str(v) for n, v in p.key.as_dict().items() if n != "node_type"))
     drawn = [
@@ -89,6 +91,32 @@ def rows(
         [s.alike for _, _, s in drawn],
     )
     return [_row(p, m, s, factors, *numbers) for (p, m, s), numbers in zip(drawn, found, strict=True)]
+
+
+def of_one_side(
+    before: Iterable[Record], after: Iterable[Record], factors: Sequence[str] = ()
+) -> tuple[list[str], list[str]]:
+    """What only one of them has, and no row can show: test and node type."""
+    found: tuple[list[str], list[str]] = ([], [])
+    for pair in _pairs(before, after, factors):
+        if not (pair.before and pair.after):
+            r = (pair.before or pair.after)[0]
+            found[0 if pair.before else 1].append(
+                f"{r.test} {r.via} {r.shape}, {r.ranks} streams, of {r.node_type or NO_TYPE}"
+            )
+    return found
+
+
+def _pairs(before: Iterable[Record], after: Iterable[Record], factors: Sequence[str]) -> list[Pair]:
+    return pair_up(map(_as_wanted, before), map(_as_wanted, after), ("node_type",), factors)
+
+
+def _as_wanted(record: Record) -> Record:
+    """A read whose caches held something else is the same test all the same: else an upgrade that changes
+    what they hold would have no row. What was found is in its `state`, and counts as a change.
+    """
+    wanted = record.extra.get(STATE_WANTED)
+    return replace(record, test=test_of(wanted)) if isinstance(wanted, str) and wanted in STATES else record
 
 
 def _row(

@@ -19,7 +19,7 @@ from peerway.storage.folder import RunFolder
 from peerway.storage.operation import OperationFailed, finished, operate
 from peerway.storage.request import RANDOM_BLOCK, Files, Request
 from peerway.storage.results import Sink
-from peerway.storage.states import STATES, Evidence, Judgement, State, judge
+from peerway.storage.states import STATES, Evidence, State, judge, test_of
 
 if TYPE_CHECKING:
     from peerway.storage.turns import Turns
@@ -195,7 +195,9 @@ class Measurement:
 
         def record(right: bool) -> None:
             checked = replace(outcome, right=right and outcome.right is not False)
-            self.sink.moved(engine, _test_of(judged), "read", job.files, shape, checked, judged.extra(seen))
+            self.sink.moved(
+                engine, test_of(judged.state), "read", job.files, shape, checked, judged.extra(seen)
+            )
 
         self.sink.later(record)
         return ""
@@ -235,7 +237,7 @@ class Measurement:
 
     def _verify(self, engine: Engine, job: Job, overwritten: bool) -> None:
         wrong = self._wrong(job, overwritten)
-        if wrong:
+        if wrong > 0:
             self.sink.note(
                 f"{wrong} blocks of the files were not what was written ({engine.name}, {job.files.name}): "
                 "did somebody change them?"
@@ -282,10 +284,6 @@ class Measurement:
         """Of the token, so that no two runs write the same data."""
         own = self.turns.rank if rank is None else rank
         return (int(self.folder.token, 16) << 12) ^ (self._number << 6 & 0xFFF) ^ own
-
-
-def _test_of(judged: Judgement) -> str:
-    return f"file_read_{judged.state}_bw"
 
 
 def streams_of(text: str) -> list[int]:

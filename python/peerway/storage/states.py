@@ -7,10 +7,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from peerway.records import STATE_WANTED
+
 State = Literal["cold", "warm_here", "warm_elsewhere", "after_drop"]
 STATES: tuple[State, ...] = ("cold", "warm_here", "warm_elsewhere", "after_drop")
 UNKNOWN = "unknown"
 _WHOLE, _NONE = 0.99, 0.01  # shares of a file: read-ahead and neighbours' bytes are in the counters, too
+
+
+def test_of(state: str) -> str:
+    """The test that a read of such a state belongs to."""
+    return f"file_read_{state}_bw"
 
 
 @dataclass(frozen=True)
@@ -29,8 +36,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The state that the record has, whether it was proved, and by what, or why not."""
+    """The state that was to be made, the one that the record has, whether it was proved, and by what, or why
+    not.
+    """
 
+    wanted: State
     state: str
     proved: bool
     why: str
@@ -38,6 +48,8 @@ class Judgement:
     def extra(self, seen: Evidence) -> dict[str, Any]:
         """What the extra of the record tells."""
         found: dict[str, Any] = {"state": self.state, "state_proved": self.proved, "state_proof": self.why}
+        if self.state == UNKNOWN:
+            found[STATE_WANTED] = self.wanted
         if seen.resident is not None:
             found["resident_before"] = round(seen.resident, 4)
         if seen.fetched is not None:
@@ -54,16 +66,16 @@ def judge(state: State, seen: Evidence) -> Judgement:
             if warm
             else "nothing of the file should have been resident"
         )
-        return Judgement(UNKNOWN, False, f"{seen.residency} contradicts {state}: {wanted}")
+        return Judgement(state, UNKNOWN, False, f"{seen.residency} contradicts {state}: {wanted}")
     if seen.fetched is not None:
         share = seen.fetched / max(1, seen.asked)
         if share > _NONE if warm else share < _WHOLE:
             wanted = "nothing should have been fetched" if warm else "the whole file should have been fetched"
-            return Judgement(UNKNOWN, False, f"{seen.counter} contradicts {state}: {wanted}")
+            return Judgement(state, UNKNOWN, False, f"{seen.counter} contradicts {state}: {wanted}")
     if seen.resident is None:
-        return Judgement(state, False, "residency cannot be seen on this file system")
+        return Judgement(state, state, False, "residency cannot be seen on this file system")
     if seen.fetched is None:
         return Judgement(
-            state, False, f"{seen.residency} agrees, but nothing counts the bytes that were fetched"
+            state, state, False, f"{seen.residency} agrees, but nothing counts the bytes that were fetched"
         )
-    return Judgement(state, True, f"{seen.residency} and {seen.counter}")
+    return Judgement(state, state, True, f"{seen.residency} and {seen.counter}")

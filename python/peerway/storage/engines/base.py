@@ -43,13 +43,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How long all streams took together; `times` has that of each random operation, or `quantiles` p50, p99,
+    """How long all streams took together, and CPU time meanwhile: all, and that of the program alone, without
+    the kernel's; `times` has that of each random operation, or `quantiles` p50, p99,
     min and mean of them. `fetched`: bytes from below the page cache, by the process's own count. `right`:
     None where nothing was checked.
     """
 
     ns: int
     cpu_us: int = 0
+    user_us: int = 0
     fetched: int | None = None
     right: bool | None = None
     times: Sequence[int] = ()

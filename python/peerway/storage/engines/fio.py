@@ -95,6 +95,7 @@ def outcome(operation: str, answer: dict[str, Any]) -> Outcome:
     jobs = answer["jobs"]
     took = max(_runtime_ns(j[side]) for j in jobs)
     cpu = sum((j["usr_cpu"] + j["sys_cpu"]) / 100 * j["job_runtime"] * 1e3 for j in jobs)
+    user = sum(j["usr_cpu"] / 100 * j["job_runtime"] * 1e3 for j in jobs)
     quantiles: dict[str, float] = {}
     if operation.startswith("random"):
         found = [j[side]["clat_ns"] for j in jobs]
@@ -105,7 +106,7 @@ def outcome(operation: str, answer: dict[str, Any]) -> Outcome:
             "min": min(each["min"] for each in found),
             "mean": sum(each["mean"] * each["N"] for each in found) / total,
         }
-    return Outcome(int(took), int(cpu), quantiles=quantiles, extra={"io": answer["fio version"]})
+    return Outcome(int(took), int(cpu), int(user), quantiles=quantiles, extra={"io": answer["fio version"]})
 
 
 def _runtime_ns(side: dict[str, Any]) -> float:

@@ -33,6 +33,7 @@ class Posix:
         return Outcome(
             answer["ns"],
             answer["cpu_us"],
+            answer["user_us"],
             answer["fetched"],
             answer.get("right"),
             tuple(answer.get("times", ())),

@@ -1,0 +1,72 @@
+"""What GPUDirect gives on each node type: a row for each test and type, a column for each setting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from peerway.compare.metric import metric_of
+from peerway.printable import printable
+from peerway.records import Record
+from peerway.units import size_text
+
+# Settings of `peerway bench --gpudirect` and of the engine gds; the first of each is without GPUDirect.
+SETTINGS = (
+    ("gpudirect:neither", "gpudirect:gdrcopy", "gpudirect:rdma", "gpudirect:both"),
+    ("gds/bounce", "gds/compat", "gds/direct"),
+)
+NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Its columns, and rows of test, node type and a cell for each column."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def matrices(records: Sequence[Record]) -> list[Matrix]:
+    """One for each family of settings that was measured."""
+    found = []
+    for settings in SETTINGS:
+        rows: dict[tuple[str, ...], dict[str, list[Record]]] = {}
+        for r in records:
+            if r.via in settings:
+                size = size_text(r.bytes) if r.bytes else ""
+                between = f"{r.source} to {r.target}"
+                test = " ".join(filter(None, (r.test, r.shape, size, between, f"{r.ranks} ranks")))
+                rows.setdefault((test, r.node_type), {}).setdefault(r.via, []).append(r)
+        if rows:
+            told = [(*map(printable, key), *_cells(settings, vias)) for key, vias in sorted(rows.items())]
+            found.append(Matrix(settings, told))
+    return found
+
+
+def _cells(settings: Sequence[str], vias: dict[str, list[Record]]) -> list[str]:
+    """The median of each setting, and how many times better than without GPUDirect."""
+    metric = metric_of(next(iter(vias.values()))[0].test)
+    values = {
+        via: median(v)
+        for via, several in vias.items()
+        if (v := [x for r in several if (x := metric.of(r)) is not None])
+    }
+    base, cells = values.get(settings[0]), []
+    for via in settings:
+        value = values.get(via)
+        if value is None:
+            cells.append(NOT_MEASURED)
+            continue
+        active = _active(vias[via])
+        better = value / base if base and metric.more_is_better else base / value if base and value else None
+        times = f", {better:.2f} times" if better is not None and via != settings[0] else ""
+        cells.append(f"{metric.text(value)}{times}{active}")
+    return cells
+
+
+def _active(several: Sequence[Record]) -> str:
+    """What the library said of GPUDirect Storage, where that was asked."""
+    said = {str(r.extra["gds_active"]) for r in several if "gds_active" in r.extra}
+    words = {"True": "active", "False": "not active", "unknown": "not known whether active"}
+    return f" ({', '.join(sorted(words.get(one, printable(one)) for one in said))})" if said else ""
