@@ -88,7 +88,7 @@ class Context(Closing):
     def wait_policy(self, policy: str) -> None:
         if policy not in POLICIES:
             raise InvalidArgument(
-                f"peerway: {policy!r} is no wait policy; there are {' and '.join(POLICIES)}"
+                f"peerway: {policy!r} is not a wait policy; there are {' and '.join(POLICIES)}"
             )
         self._core.blocking = policy == "blocking"
 

@@ -84,8 +84,8 @@ class Closed(Error, status="closed"):
 
 
 class Interrupted(Error, status="interrupted"):
-    """A rank of the team was interrupted in a collective. The interrupted rank itself raises KeyboardInterrupt,
-    or what its signal handler raised.
+    """A rank of the team was interrupted in a collective. The interrupted rank itself raises
+    KeyboardInterrupt, or what its signal handler raised.
     """
 
 

@@ -272,8 +272,8 @@ def _extents(number: int, grid: tuple[int, ...], told: list[dict[str, Any]]) -> 
         if max(map(len, found)) > 1 or counts != expected:
             shapes = ", ".join(f"rank {rank} {tuple(one['shape'])}" for rank, one in enumerate(told))
             raise InvalidArgument(
-                f"peerway: array {number} is no block distribution over the process grid {grid}: without the "
-                f"shadow its parts have {' '.join(_alternatives(one) for one in found)} elements along "
+                f"peerway: array {number} is not a block distribution over the process grid {grid}: without "
+                f"the shadow its parts have {' '.join(_alternatives(one) for one in found)} elements along "
                 f"dimension {axis}, and a block distribution of {extent} gives "
                 f"{' '.join(map(str, expected))}. The shapes are: {shapes}."
             )

@@ -35,7 +35,7 @@ class Addressed:
             return self._from_offset(part)
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise InvalidArgument(
-                f"peerway: [{part}] is no contiguous range of bytes; use [first:end] for bytes, "
+                f"peerway: [{part}] is not a contiguous range of bytes; use [first:end] for bytes, "
                 "[first, bytes] for a length, view(dtype)[...] for elements, or block() for strides."
             )
         try:
@@ -43,11 +43,11 @@ class Addressed:
             end = self.bytes if part.stop is None else index(part.stop)
         except TypeError:
             raise InvalidArgument(
-                f"peerway: [{part.start}:{part.stop}] is no range of bytes; give whole numbers."
+                f"peerway: [{part.start}:{part.stop}] is not a range of bytes; give whole numbers."
             ) from None
         if first < 0 or end < first:
             raise InvalidArgument(
-                f"peerway: [{first}:{end}] is no contiguous range of bytes; 0 <= first <= end is needed."
+                f"peerway: [{first}:{end}] is not a contiguous range of bytes; 0 <= first <= end is needed."
             )
         return Span(self, _core.Block((), (), end - first, first))
 

@@ -49,7 +49,7 @@ class Stream:
     def __cuda_stream__(self) -> tuple[int, int]:
         if self.device == "host":
             raise InvalidArgument(
-                "peerway: a stream of the host is no CUDA stream; make one with ctx.stream('cuda')."
+                "peerway: a stream of the host is not a CUDA stream; make one with ctx.stream('cuda')."
             )
         return 0, self._core.queue
 
@@ -307,7 +307,7 @@ def _queue_of(stream: Any) -> int:
     if isinstance(stream, int) and not isinstance(stream, bool):
         return stream
     raise InvalidArgument(
-        f"peerway: {shown(stream)} is no stream; give a peerway.Stream, a stream of CuPy or PyTorch, an "
+        f"peerway: {shown(stream)} is not a stream; give a peerway.Stream, a stream of CuPy or PyTorch, an "
         "object with __cuda_stream__, or the number of a CUDA stream."
     )
 

@@ -128,13 +128,13 @@ def shape_for(
     try:
         whole = tuple(index(count) for count in (shape if isinstance(shape, Sequence) else (shape,)))
     except TypeError:
-        raise InvalidArgument(f"peerway: {shape!r} is no shape; give whole numbers.") from None
+        raise InvalidArgument(f"peerway: {shape!r} is not a shape; give whole numbers.") from None
     if min(whole, default=0) < 0 or prod(whole) * dtype.itemsize > room:
         raise InvalidArgument(
             f"peerway: an array of shape {whole} and type {dtype} needs {prod(whole) * dtype.itemsize} "
             f"bytes, but the region has {room}: {where}."
             if min(whole, default=0) >= 0
-            else f"peerway: {whole} is no shape: its numbers must be 0 or more."
+            else f"peerway: {whole} is not a shape: its numbers must be 0 or more."
         )
     return whole
 
@@ -213,7 +213,7 @@ def _part(key: Index, axis: int, count: int) -> tuple[int, int, int]:
         place = index(key)  # type: ignore[arg-type]
     except TypeError:
         raise InvalidArgument(
-            f"peerway: {_written(key)} is no index of a view; whole numbers, slices and ... are."
+            f"peerway: {_written(key)} is not an index of a view; whole numbers, slices and ... are."
         ) from None
     if not -count <= place < count:
         raise OutOfRange(f"peerway: index {place} is outside axis {axis}, which has {count} elements.")

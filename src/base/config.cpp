@@ -86,7 +86,7 @@ std::string variable_of(std::string_view name) {
 
 const ConfigEntry& entry_of(std::string_view name) {
   const auto* entry = std::ranges::find(table, name, &ConfigEntry::name);
-  if (entry == std::end(table)) throw Error(PW_INTERNAL, format("peerway: no setting is called '{}'", name));
+  if (entry == std::end(table)) throw Error(PW_INTERNAL, format("peerway: there is no setting '{}'", name));
   return *entry;
 }
 
@@ -115,7 +115,7 @@ std::map<std::string, Value, std::less<>> read_file(const std::string& path) {
   for (const auto& [name, value] : json.items()) {
     if (std::ranges::find(table, name, &ConfigEntry::name) == std::end(table)) {
       const std::string_view near = nearest_name(name, names());
-      throw Error(PW_BAD_CONFIG, format("peerway: '{}' in {} is no setting{}", name, path,
+      throw Error(PW_BAD_CONFIG, format("peerway: '{}' in {} is not a setting{}", name, path,
                                         near.empty() ? std::string("; `peerway config` lists them all")
                                                      : format("; did you mean '{}'?", near)));
     }
@@ -163,7 +163,7 @@ void refuse_unknown_variables() {
     const std::string_view name = setting.substr(prefix.size(), setting.find('=') - prefix.size());
     if (std::ranges::find(known, name) != known.end()) continue;
     const std::string_view near = nearest_name(name, known);
-    throw Error(PW_BAD_CONFIG, format("peerway: {}{} in the environment is no setting; {}", prefix, name,
+    throw Error(PW_BAD_CONFIG, format("peerway: {}{} in the environment is not a setting; {}", prefix, name,
                                       near.empty() ? std::string("`peerway config` lists them all; unset it")
                                                    : format("did you mean {}{}?", prefix, near)));
   }

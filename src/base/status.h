@@ -53,7 +53,7 @@ pw_status guard(Body&& body) noexcept {
   } catch (const std::exception& error) {
     return fail(PW_INTERNAL, std::string("peerway: unexpected failure: ") + error.what());
   } catch (...) {  // a callback of the program may throw anything
-    return fail(PW_INTERNAL, "peerway: an exception that is no std::exception was thrown");
+    return fail(PW_INTERNAL, "peerway: an exception that is not a std::exception was thrown");
   }
 }
 

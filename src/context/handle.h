@@ -61,7 +61,7 @@ class CheckedRaise {
     if (raise.signal->remote->key.type != KeyType::signal)
       throw Error(PW_INVALID_ARGUMENT, "peerway: a raise of a region; import the key of a signal instead");
     if (raise.by == 0)
-      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise by 0; a signal only grows, by at least 1");
+      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise by 0; a signal grows by at least 1");
     value_ = {raise.signal->remote.get(), raise.by};
     given_ = true;
   }

@@ -22,7 +22,7 @@ struct pw_plan_builder {
   [[nodiscard]] pw::Plan& open() const {
     if (plan == nullptr)
       throw pw::Error(PW_INVALID_ARGUMENT,
-                      "peerway: this builder has made its plan and is of no more use; create another one");
+                      "peerway: this builder has already made its plan; create another one");
     return *plan;
   }
   /// Throws Error.

@@ -191,7 +191,7 @@ def test_a_measurement_that_hangs_is_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("echo nonsense", "printed what is no record"),
+        ("echo nonsense", "printed something that is not a record"),
         ("true", "printed no records; tests print them on standard output"),
         ("echo oops >&2; false", "ended with status 1: oops"),
     ],
