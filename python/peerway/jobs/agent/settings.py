@@ -53,7 +53,7 @@ def read(file: Path) -> Settings:
     known = {each.name: each for each in fields(Settings)}
     for name, value in content.items():
         if name not in known:
-            raise BadSettings(f"{file}: there is not a setting '{name}'; there are {', '.join(known)}")
+            raise BadSettings(f"{file}: there is no setting '{name}'; there are {', '.join(known)}")
         kinds, word = ((int, float), "number") if known[name].type == "float" else ((str,), "text")
         if not isinstance(value, kinds) or isinstance(value, bool):
             raise BadSettings(f"{file}: {name} = {value!r} is not a {word}")
