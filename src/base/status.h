@@ -1,6 +1,6 @@
-// How things fail inside the library. Control paths (set-up, registration) throw Error; data paths return a
-// pw_status and leave the message in a thread-local place, where pw_error_message() finds it. Either way the
-// message says what was asked, what was found, and what to do.
+// Failures inside the library. Control paths (set-up, registration) throw Error; data paths return a
+// pw_status and store the message in a thread-local, which pw_error_message() reads. Either way the message
+// states what was asked, what was found, and what to do.
 #pragma once
 
 #include <exception>

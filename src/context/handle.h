@@ -1,7 +1,8 @@
-// What the handles of the C interface hold, and the checks of those that functions are given.
+// The contents of the C interface's handles, and the checks of handles that a program passes.
 //
-// Each keeps what it was made from: a context its team, all else its context. So handles may be freed in any
-// order. pw_context_free closes the context; its threads and connections end with the last handle.
+// Each handle keeps what it was made from: a context its team, everything else its context. So handles may be
+// freed in any order. pw_context_free closes the context; its threads and connections end with the last
+// handle.
 #pragma once
 
 #include <memory>

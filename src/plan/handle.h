@@ -1,4 +1,4 @@
-// What plans and their builders of the C interface hold.
+// The contents of the C interface's handles of plans and builders.
 #pragma once
 
 #include <memory>
