@@ -45,7 +45,7 @@ SHARING = Topic(
     "gpus.sharing",
     Group.GPUS,
     "Several ranks a GPU",
-    "Without MPS a GPU's processes take turns: a kernel that waits for another rank keeps its time slice.",
+    "Without MPS processes take turns on a GPU: a kernel that waits for another rank keeps its time slice.",
 )
 
 
