@@ -1,5 +1,5 @@
-// How an interface tells others where it is: the NIC of its endpoint and the key of its inbox, as few bytes
-// as there are (UCX has room for 255).
+// An interface's address: the NIC address of its endpoint and the key of its inbox, packed into few bytes
+// (UCX has room for 255).
 #pragma once
 
 #include <cstdint>

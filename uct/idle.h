@@ -1,6 +1,6 @@
-// What a worker of UCX does when it polls and finds nothing: it gives its CPU to a thread that waits for it.
-// MPICH polls without a pause. With more ranks than CPUs, the rank that has the answer would wait for others
-// that poll until their share of time ends, at every message.
+// A worker of UCX that polls and finds nothing yields its CPU to a waiting thread. MPICH polls without pause:
+// with more ranks than CPUs, the rank that has the answer would wait, at every message, until the time slices
+// of polling ranks end.
 #pragma once
 
 #include <sched.h>

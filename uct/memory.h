@@ -1,4 +1,4 @@
-// Memory that the NIC knows, here and at a peer, as UCX hands it around.
+// Memory registered with the NIC, here and at a peer, in the form that UCX passes around.
 #pragma once
 
 #include <cstdint>

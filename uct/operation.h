@@ -1,4 +1,4 @@
-// An operation that the NIC has accepted, from then until its end was told to whoever started it.
+// An accepted operation of the NIC, until its end was reported to whoever started it.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Another process' endpoint: the stream to it, and how far what was started there is proven to be in place.
-// Under the domain's lock.
+// Another process's endpoint: the stream to it, and up to where what was started there is proven to be in
+// place. Under the domain's lock.
 #pragma once
 
 #include <cstdint>

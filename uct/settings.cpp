@@ -21,7 +21,7 @@ uint64_t parse_job(const char* text) {
   errno = 0;
   const uint64_t job = std::strtoull(text, &end, 0);
   if (errno == 0 && end != text && *end == '\0') return job;
-  throw Error(PW_BAD_CONFIG, format("peerway: PEERWAY_NIC_JOB='{}' is no number below 2^64", text));
+  throw Error(PW_BAD_CONFIG, format("peerway: PEERWAY_NIC_JOB='{}' is not a number below 2^64", text));
 }
 
 // What launchers call a job: Open MPI's (4, 5), PMIx in general, Hydra's (MPICH), Slurm's.

@@ -1,5 +1,5 @@
 /* Heat spreads over a ring of 16 x 16 cells, whose rows are distributed over all ranks: each step refreshes
- * the halo, and meanwhile computes the cells that need none of it.
+ * the halo, and meanwhile computes the cells that do not need it.
  *
  *   cc halo.c $(pkg-config --cflags --libs peerway) -o halo && peerway run -n 2 -- ./halo */
 #include <peerway/peerway.h>
@@ -32,7 +32,7 @@ int main(void) {
   check(pw_context_create(team, &context));
   const int rank = pw_team_rank(team), size = pw_team_size(team);
 
-  uint64_t first, rows; /* this rank's part, with one layer of shadow all round */
+  uint64_t first, rows; /* this rank's part, with one layer of shadow on all sides */
   check(pw_grid_block(CELLS, (uint32_t)size, (uint32_t)rank, &first, &rows));
   if (rows == 0) {
     fprintf(stderr, "rank %d has no row: start at most %d ranks\n", rank, CELLS);

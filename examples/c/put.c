@@ -14,7 +14,7 @@ static void check(pw_status status) {
   exit(1);
 }
 
-/* What a rank tells the others: the keys of its region and of its signal. */
+/* What a rank sends to the others: the keys of its region and of its signal. */
 struct keys {
   size_t region_length, signal_length;
   char region[PW_KEY_MAX], signal[PW_KEY_MAX];

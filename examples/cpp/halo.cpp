@@ -1,5 +1,5 @@
 // Heat spreads over a ring of 16 x 16 cells, whose rows are distributed over all ranks: each step refreshes
-// the halo, and meanwhile computes the cells that need none of it.
+// the halo, and meanwhile computes the cells that do not need it.
 //
 //   c++ -std=c++20 halo.cpp $(pkg-config --cflags --libs peerway) -o halo && peerway run -n 2 -- ./halo
 #include <chrono>
@@ -26,7 +26,7 @@ int simulate() {
   const auto mine = peerway::block_of(kCells, team.size(), team.rank());
   if (mine.count == 0) throw peerway::Error(peerway::Status::invalid_argument, "this rank has no row");
 
-  // One layer of shadow all round; memory from the context is what peers reach the fastest.
+  // One layer of shadow on all sides. Peers reach memory from the context the fastest.
   auto region = context.allocate(peerway::host, (mine.count + 2) * kPitch * sizeof(double));
   auto* u = static_cast<double*>(region.address());
   std::vector<double> next((mine.count + 2) * kPitch);

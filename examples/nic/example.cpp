@@ -1,6 +1,6 @@
 // A NIC plugin in one file: the "NIC" is the kernel, which copies between the processes of a host.
-// docs/nic-guide.md walks through it; take it as the start of your own. An operation is over when it was
-// posted, so that puts arrive in order and gets see them.
+// docs/nic-guide.md walks through it; copy it to begin your own. Each operation is complete when put() or
+// get() returns, so puts arrive in order and gets read what earlier puts stored.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -21,8 +21,8 @@
 constexpr uint32_t kEndpoints = 256, kMemories = 4096;
 constexpr uint64_t kLargest = 1u << 30, kCopied = 4096, kTableBytes = kMemories * 16;
 
-// One for each memory that an endpoint registered, in a table that its peers map. A key is good while the
-// generation is the key's own. Who copies is counted in, so that deregister_memory() can wait for it.
+// One for each registration of an endpoint, in a table that its peers map. A key is valid while it has the
+// same generation. `users` counts active copies, so that deregister_memory() can wait for them.
 struct pw_nic_memory {
   std::atomic<uint64_t> generation, users;
 };
@@ -53,18 +53,19 @@ namespace {
 
 thread_local std::string open_failure;
 
-// Which running kernel and network namespace this is: only processes of both can name each other.
+// Identifies the running kernel and the network namespace: endpoints reach each other only within both.
 uint64_t this_kernel() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   return std::hash<std::string>{}(boot + std::filesystem::read_symlink("/proc/self/ns/net").string());
 }
 
-// The smallest number that no open endpoint of the job has: the name of a socket, gone with its process.
+// Claims the smallest number that no open endpoint of the job has: a socket's name, released with the
+// process.
 int claim_number(uint64_t job, uint32_t* number) {
   const int claim = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   for (*number = 0; *number < kEndpoints; ++*number) {
-    sockaddr_un name{AF_UNIX, {}};  // a name that begins with a zero is in no file system
+    sockaddr_un name{AF_UNIX, {}};  // a name that begins with a zero byte is not in any file system
     const auto text = "peerway-example-" + std::to_string(job) + "-" + std::to_string(*number);
     text.copy(name.sun_path + 1, sizeof name.sun_path - 2);
     if (bind(claim, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0) return claim;
@@ -104,14 +105,15 @@ pw_nic_status open_nic(const pw_nic_options* options, pw_nic** out) {
   if (ftruncate(nic->table, kTableBytes) == 0 && nic->claim >= 0) nic->memories = map_table(nic->table);
   *out = nic;
   if (nic->memories != nullptr) return PW_NIC_OK;
-  open_failure = std::string("no endpoint is free, or no shared memory: ") + std::strerror(errno);
+  open_failure =
+      std::string("no endpoint number is free, or there is no shared memory: ") + std::strerror(errno);
   close_nic(nic);
   return PW_NIC_BROKEN;
 }
 
 pw_nic_status connect(pw_nic* nic, const pw_nic_address* to, pw_nic_peer** out) {
   Address there;
-  if (to->length != sizeof there) return fail(nic, PW_NIC_REFUSED, "this is no address of this plugin");
+  if (to->length != sizeof there) return fail(nic, PW_NIC_REFUSED, "this is not an address of this plugin");
   std::memcpy(&there, to->bytes, sizeof there);
   if (there.kernel != this_kernel()) return fail(nic, PW_NIC_UNREACHABLE, "the endpoint is on another host");
   const auto path = "/proc/" + std::to_string(there.process) + "/fd/" + std::to_string(there.table);
@@ -123,10 +125,10 @@ pw_nic_status connect(pw_nic* nic, const pw_nic_address* to, pw_nic_peer** out) 
   return PW_NIC_OK;
 }
 
-// The kernel takes any address of the process, so that there is nothing to pin or to translate.
+// The kernel accepts any address of the process, so there is nothing to pin or to translate.
 pw_nic_status register_memory(pw_nic* nic, const pw_nic_span* span, pw_nic_memory** memory, pw_nic_key* key) {
   static std::atomic<uint64_t> last{0};
-  if (span->kind != PW_NIC_HOST) return fail(nic, PW_NIC_REFUSED, "only memory of the host");
+  if (span->kind != PW_NIC_HOST) return fail(nic, PW_NIC_REFUSED, "only host memory can be registered");
   uint64_t number = 0;
   while (number < kMemories && nic->memories[number].generation != 0) ++number;
   if (number == kMemories) return fail(nic, PW_NIC_REFUSED, "all 4096 registrations are in use");
@@ -140,12 +142,12 @@ void deregister_memory(pw_nic*, pw_nic_memory* memory) {
   memory->generation = 0;
   int ms = 0;
   while (memory->users > 0 && ms < 1000) usleep(1000), ++ms;
-  if (ms == 1000) memory->users = 0;  // a peer that died stays counted in
+  if (ms == 1000) memory->users = 0;  // a peer that died never counts itself out
 }
 
 pw_nic_status import_key(pw_nic* nic, pw_nic_peer* peer, const pw_nic_key* wire, pw_nic_remote** remote) {
   Key key;
-  if (wire->length != sizeof key) return fail(nic, PW_NIC_REFUSED, "this is no key of this plugin");
+  if (wire->length != sizeof key) return fail(nic, PW_NIC_REFUSED, "this is not a key of this plugin");
   std::memcpy(&key, wire->bytes, sizeof key);
   if (key.number >= kMemories) return fail(nic, PW_NIC_REFUSED, "the key is damaged");
   *remote = new pw_nic_remote{peer->process, &peer->memories[key.number], key};
@@ -158,7 +160,7 @@ pw_nic_status copy(pw_nic* nic, Copy kernel, const pw_nic_remote* remote, uint64
                    uint64_t bytes, pw_nic_done* done) {
   const Key& key = remote->key;
   if (bytes > kLargest || offset > key.bytes || bytes > key.bytes - offset)
-    return fail(nic, PW_NIC_INVALID, "outside of the memory, or too long");
+    return fail(nic, PW_NIC_INVALID, "outside the memory, or too long");
   const iovec here{data, bytes}, there{reinterpret_cast<void*>(key.address + offset), bytes};
   ++remote->memory->users;
   const bool open = remote->memory->generation == key.generation;

@@ -1,5 +1,5 @@
 """Heat spreads over a ring of 16 x 16 cells, whose rows are distributed over all ranks. Each step refreshes
-the halo, and meanwhile computes the cells that need none of it.
+the halo, and meanwhile computes the cells that do not need it.
 
 peerway run -n 2 -- python halo.py
 """
@@ -24,15 +24,13 @@ def spread(u: NDArray[np.float64], first: int, end: int) -> NDArray[np.float64]:
 
 
 def main() -> int:
-    """Heat the cell in the middle, and say how much of it is here in the end."""
+    """Heat the cell in the middle and print how much of the heat this rank has at the end."""
     with peerway.Context() as ctx:
         if CELLS % ctx.size != 0:
-            sys.exit(
-                f"this example wants {CELLS} rows to divide by the number of ranks, not {ctx.size} ranks"
-            )
+            sys.exit(f"{CELLS} rows cannot be divided evenly among {ctx.size} ranks; start 1, 2, 4, 8 or 16")
         rows = CELLS // ctx.size
         first = ctx.rank * rows
-        u = np.zeros((rows + 2, CELLS + 2))  # with one layer of shadow all round
+        u = np.zeros((rows + 2, CELLS + 2))  # with one layer of shadow on all sides
         if first <= CELLS // 2 < first + rows:
             u[CELLS // 2 - first + 1, CELLS // 2 + 1] = 100
 

@@ -31,7 +31,8 @@ class Context {
   using LocalBlock = Block<pw_region>;
   using FarBlock = Block<pw_remote>;
 
-  /// Collective over `team`, which this rank leaves only once its contexts have ended, too.
+  /// Collective over `team`. The context keeps the team: this rank leaves it after its last context has
+  /// ended.
   explicit Context(Team& team) {
     pw_context* context = nullptr;
     check(pw_context_create(team.get(), &context));
@@ -45,14 +46,15 @@ class Context {
   }
   ~Context() { end(); }
 
-  /// Ends the waits of other threads in this context with Status::closed and refuses what follows.
+  /// Ends communication: waits of other threads in this context and all later operations return
+  /// Status::closed.
   void close() { check(pw_context_close(get())); }
 
-  /// Restricts what follows to these paths, comma-separated; "route" gives the choice back to the route
-  /// table.
+  /// Restricts later operations to these paths, separated by commas; "route" lets the route table choose
+  /// again.
   void use(const std::string& paths) { check(pw_context_use(get(), paths.c_str())); }
 
-  /// How the waits that begin from now on wait, in place of the setting `wait`.
+  /// Applies to waits that begin after the call. Until the first call the setting `wait` applies.
   void set_wait_policy(WaitPolicy policy) {
     check(pw_context_set_wait_policy(get(), static_cast<pw_wait_policy>(policy)));
   }
@@ -60,13 +62,13 @@ class Context {
     return static_cast<WaitPolicy>(pw_context_wait_policy(get()));
   }
 
-  /// New memory that peers on this host can map from the start.
+  /// Allocates and registers memory that peers on this host can map.
   Region allocate(pw_device device, uint64_t bytes) {
     pw_region* region = nullptr;
     check(pw_allocate(get(), device, bytes, &region));
     return Region(region);
   }
-  /// Memory the caller owns and keeps until the region is closed.
+  /// Registers memory that the caller owns. It must stay allocated until the region is closed.
   Region register_memory(void* address, uint64_t bytes) {
     pw_region* region = nullptr;
     check(pw_register(get(), address, bytes, &region));
@@ -77,16 +79,17 @@ class Context {
     check(pw_import(get(), key.data(), key.size(), &remote));
     return Remote(remote);
   }
-  /// `sender` is the one rank that will raise it, or any_rank. In the memory of a GPU its kernels and plans
-  /// wait for it without leaving it, and only plans and kernels of GPUs raise it.
+  /// `sender` is the only rank that will raise the signal, or any_rank. A signal in the memory of a GPU can
+  /// be waited for by that GPU's kernels and plans without leaving GPU memory; only kernels and plans of GPUs
+  /// can raise it.
   Signal signal(int sender = any_rank, pw_device device = host) {
     pw_signal* signal = nullptr;
     check(pw_signal_create(get(), sender, device, &signal));
     return Signal(signal);
   }
 
-  // The target comes first, as in memcpy; a region and a remote cannot be mixed up. Spans of different sizes
-  // are refused by the library.
+  // The target comes first, as in memcpy. The types keep a region and a remote from being swapped. Spans of
+  // different sizes are refused (Status::invalid_argument).
   Status put(Far to, Local from) { return put_spans(to, from, nullptr); }
   Status put(Far to, Local from, pw_raise raise) { return put_spans(to, from, &raise); }
   Status put(const FarBlock& to, const LocalBlock& from) { return put_blocks(to, from, nullptr); }
@@ -102,13 +105,13 @@ class Context {
   }
   Status raise(pw_raise raise) { return static_cast<Status>(pw_raise_signal(get(), &raise)); }
 
-  /// Returns once all that was started towards `rank` is complete at both ends.
+  /// Returns once all operations started towards `rank` are complete at both ends.
   Status flush(int rank = any_rank, Timeout timeout = forever) {
     return static_cast<Status>(pw_flush(get(), rank, detail::nanoseconds(timeout)));
   }
 
-  // The same with a request, which stands for the operation and its raise. They throw Error where nothing was
-  // started. Complete once the operation is, perhaps only after what was started before it on the same paths.
+  // The same with a request, which stands for the operation and its raise. Throws Error if nothing was
+  // started. The request may complete only after earlier operations on the same paths to the same rank.
   Request start_put(Far to, Local from) { return start_put(detail::whole(to), detail::whole(from)); }
   Request start_put(Far to, Local from, pw_raise raise) {
     return start_put(detail::whole(to), detail::whole(from), raise);
@@ -126,26 +129,27 @@ class Context {
   Request start_raise(pw_raise raise) {
     return requested([&](pw_request** request) { return pw_start_raise(get(), &raise, request); });
   }
-  /// For all that was started towards `rank` so far: a flush that does not wait.
+  /// A flush that does not wait: stands for all operations started towards `rank` so far.
   Request start_flush(int rank = any_rank) {
     return requested([&](pw_request** request) { return pw_start_flush(get(), rank, request); });
   }
 
-  /// A new stream of a device (peerway/plan.hpp).
+  /// Makes a stream of a device (peerway/plan.hpp).
   Stream stream(pw_device device);
 
-  /// A new plan, started on `device`: the regions of its operations, on this side, are memory of it.
+  /// Begins a plan that runs on `device`. The local regions of its operations must lie in memory of that
+  /// device.
   PlanBuilder plan(pw_device device = host);
 
-  /// Puts that kernels of `device` post and the proxy does (peerway/device/fifo.cuh): to `remotes`, regions
-  /// of others and signals to raise behind the data, from `regions`, named by their places in these lists.
-  /// `entries`, a power of two, may be under way at once.
+  /// Kernels of `device` post puts into the FIFO (peerway/device/fifo.cuh), and the context's proxy carries
+  /// them out. They name targets and signals by their index in `remotes`, sources by their index in
+  /// `regions`. At most `entries` puts, a power of two, can be under way at once.
   Fifo fifo(const std::vector<std::reference_wrapper<const Remote>>& remotes,
             const std::vector<std::reference_wrapper<const Region>>& regions, pw_device device = cuda(),
             uint32_t entries = 256);
 
-  /// Collective. A plan that refreshes the halos of all these arrays at once (peerway/halo.hpp); `corners`:
-  /// edges and corners, too.
+  /// Collective. Makes a prepared plan that refreshes the halos of all these arrays at once
+  /// (peerway/halo.hpp), with `corners` edges and corners, too.
   Plan halo(std::span<const Array> arrays, const Grid& grid, bool corners = false);
   Plan halo(std::initializer_list<Array> arrays, const Grid& grid, bool corners = false);
 

@@ -1,14 +1,15 @@
-// Peerway from inside a kernel: header only, for nvcc and NVRTC. Handles come from the functions of peerway.h
-// and are passed to kernels by value; there is no device state of Peerway's own.
+// Peerway inside kernels: header only, for nvcc and NVRTC. Functions of peerway.h make the handles, which are
+// passed to kernels by value; Peerway has no device state of its own.
 //
 //   using namespace peerway::device;
 //   __global__ void step(pw_plan_handle halo, ...) {
 //     start(Block{}, halo, blockIdx.x, gridDim.x);
-//     ...                                                          // what needs no halo
+//     ...                                                          // work that needs no halo
 //     if (finish(Block{}, halo, blockIdx.x, gridDim.x) != Result::ok) return;   // cancelled, or a timeout
 //
-// scope.cuh: who does it together   result.cuh: how it ended   signal.cuh: put, raise, wait, send, receive
-// plan.cuh: start, finish   fifo.cuh: puts that the proxy does
+// scope.cuh: which threads work together   result.cuh: how an operation ended
+// signal.cuh: put, raise, wait, send, receive   plan.cuh: start, finish
+// fifo.cuh: puts that the proxy carries out
 #ifndef PEERWAY_DEVICE_CUH
 #define PEERWAY_DEVICE_CUH
 

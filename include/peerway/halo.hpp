@@ -23,7 +23,7 @@ namespace peerway {
 
 // ---- halo
 
-/// Ranks in a grid, the last dimension the fastest.
+/// Ranks in a grid; the last dimension varies fastest.
 class Grid {
  public:
   Grid(std::initializer_list<uint32_t> extents) : Grid(std::span(extents.begin(), extents.size())) {}
@@ -37,7 +37,7 @@ class Grid {
     std::copy(extents.begin(), extents.end(), grid_.extent);
   }
 
-  /// Where a rank is in the grid.
+  /// A rank's coordinates in the grid.
   [[nodiscard]] std::vector<uint32_t> coordinates(int rank) const {
     std::vector<uint32_t> at(grid_.dims);
     auto rest = static_cast<uint32_t>(rank);
@@ -57,8 +57,8 @@ struct Part {
   uint64_t count;
 };
 
-/// The part of `extent` elements that is `index`'s of `parts`: all are ceil(extent / parts) long but the last
-/// ones, which are shorter or empty.
+/// Part `index` of `extent` elements that are block-distributed over `parts`. Every part has ceil(extent /
+/// parts) elements except the last ones, which are shorter or empty.
 inline Part block_of(uint64_t extent, uint32_t parts, uint32_t index) {
   Part part{};
   check(pw_grid_block(extent, parts, index, &part.first, &part.count));
@@ -71,23 +71,24 @@ using Layers = std::array<uint64_t, 2>;
 /// One dimension of a distributed array, in elements.
 struct ArrayDim {
   uint64_t extent = 0;    ///< of the whole array, over all ranks
-  int grid_dim = -1;      ///< the dimension of the grid it is distributed over; -1: every rank has all
+  int grid_dim = -1;      ///< the dimension of the grid it is distributed over; -1: every rank has it all
   bool periodic = false;  ///< the first element follows the last
   Layers shadow{};        ///< layers that this rank's memory holds
-  std::optional<Layers> width{};  ///< layers to refresh, at most the shadow; all of it unless given
-  int64_t stride = 0;             ///< bytes from element to element; 0 in all dimensions: dense
+  std::optional<Layers> width{};  ///< layers to refresh, at most the shadow; default: all of it
+  int64_t stride = 0;             ///< bytes between elements; 0 in all dimensions: dense
 };
 
 /// One rank's part, with its shadow, of a distributed array.
 class Array {
  public:
-  /// `offset` is that of the part's first byte in the region, which must stay open as long as halos of it.
+  /// `offset` is where the part, including its shadow, begins in the region. The region must stay open as
+  /// long as any halo made from this array.
   Array(const Region& region, uint64_t element_bytes, std::initializer_list<ArrayDim> dims,
         uint64_t offset = 0)
       : Array(region.get(), element_bytes, std::span(dims.begin(), dims.size()), offset) {}
   Array(const Region& region, uint64_t element_bytes, std::span<const ArrayDim> dims, uint64_t offset = 0)
       : Array(region.get(), element_bytes, dims, offset) {}
-  /// The part of a rank that owns nothing, and so needs no memory.
+  /// For a rank that owns no part of the array and needs no memory.
   Array(uint64_t element_bytes, std::span<const ArrayDim> dims) : Array(nullptr, element_bytes, dims, 0) {}
 
   [[nodiscard]] const pw_array& get() const { return array_; }

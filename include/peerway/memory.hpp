@@ -1,4 +1,4 @@
-// What is moved, where to, and when it has arrived: regions, remotes and signals. Part of peerway.hpp.
+// Regions, remotes and signals: what is moved, where to, and when it has arrived. Part of peerway.hpp.
 #ifndef PEERWAY_MEMORY_HPP
 #define PEERWAY_MEMORY_HPP
 
@@ -14,7 +14,7 @@
 
 namespace peerway {
 
-/// `bytes` bytes from `offset` on.
+/// A contiguous range: `bytes` bytes from `offset` on.
 template <typename Object>
 struct Span {
   Object* of;
@@ -29,8 +29,8 @@ struct Block {
   pw_block block;
 };
 
-/// Blocks of `block_bytes` from `offset` on; counts[0] and strides[0] (bytes) are the slowest dimension.
-/// Throws Error when counts and strides differ in number or are more than PW_MAX_DIMS.
+/// Blocks of `block_bytes` bytes, the first at `offset`; counts[0] and strides[0] (in bytes) are the slowest
+/// dimension. Throws Error if counts and strides differ in number or are more than PW_MAX_DIMS.
 inline pw_block make_block(std::span<const uint64_t> counts, std::span<const int64_t> strides,
                            uint64_t block_bytes, uint64_t offset = 0) {
   if (counts.size() != strides.size() || counts.size() > PW_MAX_DIMS) {
@@ -54,7 +54,7 @@ Block<Object> whole(Span<Object> span) {
   return {span.of, make_block({}, {}, span.bytes, span.offset)};
 }
 
-/// span() and block() for Region and Remote: both are an object of the C interface and a size.
+/// span() and block() for Region and Remote.
 template <typename Self, typename Object>
 class Addressed {
  private:
@@ -73,7 +73,7 @@ class Addressed {
 };
 }  // namespace detail
 
-/// A registered span of this rank's memory. Closing it makes its key stale.
+/// A registered range of this rank's memory. Once it is closed its key is stale.
 class Region : public detail::Addressed<Region, pw_region> {
  public:
   explicit Region(pw_region* region) : region_(region) {}
@@ -97,19 +97,20 @@ class Remote : public detail::Addressed<Remote, pw_remote> {
   explicit Remote(pw_remote* remote) : remote_(remote) {}
   [[nodiscard]] int rank() const { return pw_remote_rank(get()); }
   [[nodiscard]] uint64_t bytes() const { return pw_remote_bytes(get()); }
-  /// What kernels of a GPU put by (peerway/device.cuh).
+  /// What kernels of that GPU need to put into this region (peerway/device.cuh).
   [[nodiscard]] pw_remote_handle handle(pw_device device) const {
     pw_remote_handle made{};
     check(pw_remote_get_handle(get(), device, &made));
     return made;
   }
-  /// What kernels of a GPU raise this signal by, they alone until release_raise_handle().
+  /// What kernels of that GPU need to raise this signal. Until release_raise_handle() nothing else in this
+  /// rank may raise it.
   [[nodiscard]] pw_raise_handle raise_handle(pw_device device) {
     pw_raise_handle made{};
     check(pw_remote_get_raise_handle(get(), device, &made));
     return made;
   }
-  /// Once no kernel runs that has the handle.
+  /// Call it when no kernel that has the handle runs any more.
   void release_raise_handle() { check(pw_remote_release_raise_handle(get())); }
 
   void close() { check(pw_remote_free(remote_.release())); }
@@ -123,7 +124,7 @@ class Remote : public detail::Addressed<Remote, pw_remote> {
 class Signal {
  public:
   explicit Signal(pw_signal* signal) : signal_(signal) {}
-  /// Throws Error where words in the memory of a GPU cannot be read.
+  /// Throws Error if the signal lies in GPU memory and cannot be read.
   [[nodiscard]] uint64_t value() const {
     uint64_t value = 0;
     check(pw_signal_value(get(), &value));
@@ -133,11 +134,11 @@ class Signal {
     return detail::key_of(
         [&](void* to, size_t room, size_t* length) { return pw_signal_key(get(), to, room, length); });
   }
-  /// Returns once the counter is at least `value`; else timeout, peer_lost or closed.
+  /// Returns ok once the signal is at least `value`; else timeout, peer_lost or closed.
   Status wait(uint64_t value, Timeout timeout = forever) {
     return static_cast<Status>(pw_signal_wait(get(), value, detail::nanoseconds(timeout)));
   }
-  /// What kernels of a GPU wait by (peerway/device.cuh); `timeout` bounds each wait.
+  /// What kernels of that GPU need to wait for this signal (peerway/device.cuh). `timeout` limits each wait.
   [[nodiscard]] pw_signal_handle handle(pw_device device, Timeout timeout = forever) {
     pw_signal_handle made{};
     check(pw_signal_get_handle(get(), device, detail::nanoseconds(timeout), &made));
@@ -153,7 +154,7 @@ class Signal {
   detail::Owner<pw_signal, pw_signal_free> signal_;
 };
 
-/// Raise a remote signal after the data of the same operation is visible at the target.
+/// Makes a put raise `signal` by `by` after its data is visible at the target.
 inline pw_raise raise(const Remote& signal, uint64_t by = 1) {
   pw_raise raise{};
   raise.signal = signal.get();

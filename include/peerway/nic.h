@@ -1,35 +1,38 @@
-/* The plugin ABI of NICs: what a NIC's library gives, so that Peerway and, through UCX, unmodified MPI
- * programs run over it. The NIC needs no more than put and get; what it lacks (signals, remote completion,
- * messages, strides) is built on top, by the ordering guarantees that it states and nothing more. The guide
- * is docs/nic-guide.md; `peerway nic-check PLUGIN` tells an author what is wrong.
+/* The plugin ABI of NICs: the functions through which Peerway, and through UCX unmodified MPI programs, use a
+ * NIC. The NIC needs only put and get. What it lacks (signals, remote completion, messages, strides) Peerway
+ * builds on top, relying only on the ordering guarantees that the plugin states. docs/nic-guide.md is the
+ * guide; `peerway nic-check PLUGIN` tests a plugin and reports what is wrong.
  *
  * A plugin is a shared library with one function,
  *
  *     const pw_nic_ops* pw_nic_plugin(void);
  *
- * What every plugin does:
- *   - Posted operations move without the host: a put arrives, and a get is answered, while neither end calls
- *     the library.
- *   - Gets of one endpoint from one peer complete in the order in which they were posted.
- *   - Words are whole: where the bytes of a put or get begin at a multiple of 8 in both memories, and `bytes`
- *     is one, each word of 8 bytes is read at once and stored at once, also while the owner of the memory
- *     stores or reads it. Where one of the three is no multiple of 8, nothing is said of words.
- *   - An operation that was accepted (PW_NIC_OK) ends: its `done` is called once, from progress() or close()
- *     and nowhere else. It is PW_NIC_UNREACHABLE when the peer is gone, of puts as of gets. What is under way
- *     when its peer is disconnected or its key released ends at a later progress(), by itself or at once, and
- *     with any status: nobody looks at that any more. So does what is under way when its memory here is
- *     deregistered. Where the owner deregistered the memory, a get is PW_NIC_REFUSED; a put is too, where the
- *     NIC is told of it, and else PW_NIC_OK, though it stored nothing.
- *   - Nothing is touched outside of the bytes that were named, not even with what was there before, nor after
- *     deregister_memory() has returned, at either end: it waits for what still touches the memory.
- *   - put(), get() and progress() return at once; PW_NIC_BUSY says that there is no room. Other calls may
- * take some seconds. The library neither exits the process nor writes to standard output.
- *   - Its threads block all signals (pthread_sigmask() around their making): handlers are for the program's.
+ * Every plugin must meet these rules:
  *
- * Threads: calls on one endpoint, its peers, its memory and its remotes are made one at a time; those on
- * several endpoints may be made at once. All sizes and offsets are in bytes. Structs grow at their end alone:
- * `size` is that of the caller's, who has set it and filled the rest with zeros; read and write no field
- * behind it. Those of this version may be taken for there. */
+ *   - Posted operations progress without the host: a put arrives, and a get is answered, while neither end
+ *     calls the library.
+ *   - Gets by one endpoint from one peer complete in the order in which they were posted.
+ *   - Words are whole: if a put or get begins at a multiple of 8 in both memories and `bytes` is a multiple
+ *     of 8, each word of 8 bytes is read in one access and stored in one access, even while the owner of the
+ *     memory reads or stores it. If one of the three is not a multiple of 8, there is no such guarantee.
+ *   - Every accepted operation (PW_NIC_OK) ends: its `done` is called exactly once, from progress() or
+ *     close() and nowhere else. If the peer is gone, the status is PW_NIC_UNREACHABLE, for puts as for gets.
+ *     If the peer is disconnected, the key released or the local memory deregistered while the operation is
+ *     under way, `done` is called from a later progress() with any status, which the caller ignores. If the
+ *     owner deregistered the memory, the status of a get is PW_NIC_REFUSED; that of a put is too if the NIC
+ *     learns of it, and otherwise PW_NIC_OK, although nothing was stored.
+ *   - The NIC never writes outside the requested bytes, not even the value that was there before. It touches
+ *     nothing once deregister_memory() has returned, at either end: deregister_memory() waits for accesses
+ *     that are under way.
+ *   - put(), get() and progress() return at once; PW_NIC_BUSY reports that there is no room. Other calls may
+ *     take some seconds. The library never exits the process or writes to standard output.
+ *   - Threads of the library block all signals (call pthread_sigmask() before and after creating them), so
+ *     that the program's handlers run on the program's own threads.
+ *
+ * Threads: calls on one endpoint, and on its peers, memory and remotes, are made one at a time; calls on
+ * different endpoints may be made at the same time. All sizes and offsets are in bytes. Structs grow only at
+ * their end. The caller sets `size` to its own sizeof and the rest to zero; do not read or write a field
+ * beyond `size`. The fields of the version that you build against are always there. */
 #ifndef PEERWAY_NIC_H
 #define PEERWAY_NIC_H
 
@@ -48,71 +51,73 @@ extern "C" {
 
 typedef enum pw_nic_status {
   PW_NIC_OK = 0,
-  /* Of puts, gets and fetch_add(): no room for another operation now. Call progress() and try again. It may
-   * come with nothing under way, as of a queue that several share, but not for ever while progress() is
-   * called: room that an operation had is free once its `done` was called, also of one that failed. */
+  /* Returned by puts, gets and fetch_add() when there is no room for another operation: the caller calls
+   * progress() and tries again. It may be returned with nothing under way, for example from a queue that
+   * several endpoints share, but not for ever while progress() is called: an operation's room is free once
+   * its `done` was called, even if the operation failed. */
   PW_NIC_BUSY = 1,
   PW_NIC_UNREACHABLE = 2, /* the peer, or every route to it, is gone */
-  PW_NIC_REFUSED = 3,     /* memory that cannot be registered, a key or address that is not of this kind */
-  PW_NIC_INVALID = 4,     /* an argument outside of what query() stated */
-  PW_NIC_BROKEN = 5       /* this NIC failed */
+  PW_NIC_REFUSED = 3, /* memory cannot be registered, or a key or address is not this plugin's or is stale */
+  PW_NIC_INVALID = 4, /* an argument exceeds what query() stated, or the bounds of the memory */
+  PW_NIC_BROKEN = 5   /* this NIC failed */
 } pw_nic_status;
 
-/* The plugin's own. */
+/* Defined by the plugin; the caller only passes pointers to them. */
 typedef struct pw_nic pw_nic;               /* an open endpoint of the NIC */
 typedef struct pw_nic_peer pw_nic_peer;     /* a connection from it to another endpoint */
 typedef struct pw_nic_memory pw_nic_memory; /* registered memory of this process */
 typedef struct pw_nic_remote pw_nic_remote; /* memory that a peer registered */
 
 typedef struct pw_nic_options {
-  size_t size;               /* of this struct in the caller; likewise in all that follow */
-  uint64_t job;              /* the same at all endpoints of a job, and no other job's; no secret */
-  const char* configuration; /* the plugin's own text, what follows '?' in PEERWAY_NIC; may be empty */
-  /* PW_NIC_SECRET_BYTES bytes that the endpoints of the job have in common and nobody else knows; copy them.
-   * NULL: none were given, and what others can reach must not rest on `job`, which anybody may know. */
+  size_t size;               /* sizeof this struct in the caller; likewise in the structs below */
+  uint64_t job;              /* the same at all endpoints of a job, different in other jobs; not secret */
+  const char* configuration; /* the plugin's own text: what follows '?' in PEERWAY_NIC; may be empty */
+  /* PW_NIC_SECRET_BYTES bytes that only the endpoints of the job know; copy them. NULL: there is no secret. A
+   * NIC whose packets others can forge, or whose memory others can reach, must then refuse to open, since
+   * anybody may know `job`. */
   const uint8_t* secret;
 } pw_nic_options;
 
-/* Where an endpoint is, for the connect() of others. */
+/* Where an endpoint is: other endpoints pass it to connect(). */
 typedef struct pw_nic_address {
   uint32_t length;
   uint8_t bytes[PW_NIC_ADDRESS_BYTES];
 } pw_nic_address;
 
-/* How a peer names registered memory. */
+/* Names registered memory; a peer passes it to import_key(). */
 typedef struct pw_nic_key {
   uint32_t length;
   uint8_t bytes[PW_NIC_KEY_BYTES];
 } pw_nic_key;
 
-/* Ordering guarantees. Without any, a put may overtake puts, and a get puts. */
-#define PW_NIC_PUTS_IN_ORDER 1u    /* of one endpoint to one peer: a put is in place before a later one */
-#define PW_NIC_GETS_BEHIND_PUTS 2u /* of one endpoint to one peer: a get reads what earlier puts stored */
+/* Ordering guarantees. Without them a put may overtake earlier puts, and a get may overtake earlier puts. */
+#define PW_NIC_PUTS_IN_ORDER 1u    /* from one endpoint to one peer, a put is in place before any later put */
+#define PW_NIC_GETS_BEHIND_PUTS 2u /* from one endpoint to one peer, a get reads what earlier puts stored */
 
-/* As pw_device_kind numbers them. */
+/* Numbered like pw_device_kind. */
 typedef enum pw_nic_memory_kind { PW_NIC_HOST = 0, PW_NIC_CUDA = 1, PW_NIC_HIP = 2 } pw_nic_memory_kind;
 
 typedef struct pw_nic_info {
   size_t size;
-  uint32_t guarantees;   /* the ordering guarantees */
-  uint32_t memory_kinds; /* 1 << kind: what register_memory() takes; host always */
-  uint64_t largest;      /* of one put or get; at least 4096 */
-  uint64_t copied;       /* of a put from memory that is not registered; at least 8 */
-  uint32_t
-      in_flight;   /* operations of this endpoint that can be under way, all peers together; 0: not known */
-  uint32_t number; /* of this endpoint: no other of the job that is open has it, in no process */
-  uint32_t endpoints;  /* that a job can have: every number is below it */
-  uint32_t dimensions; /* of the topology, 0 to 4; 0: none */
+  uint32_t guarantees;   /* PW_NIC_PUTS_IN_ORDER and PW_NIC_GETS_BEHIND_PUTS, or 0 */
+  uint32_t memory_kinds; /* bits 1 << kind that register_memory() accepts; host is required */
+  uint64_t largest;      /* bytes of one put or get; at least 4096 */
+  uint64_t copied;       /* bytes of a put from memory that is not registered; at least 8 */
+  uint32_t in_flight;    /* limit of operations under way at this endpoint, to all peers; 0: unknown */
+  uint32_t number;       /* of this endpoint, unique among the job's open endpoints in all processes */
+  uint32_t endpoints;    /* limit of endpoints of a job: every number is below it */
+  uint32_t dimensions;   /* of the network's topology, 0 to 4; 0: none */
   uint32_t extent[PW_NIC_DIMENSIONS];
   uint32_t coordinate[PW_NIC_DIMENSIONS]; /* of this endpoint's node */
-  double latency_ns;                      /* hint: a small put to the nearest node, one way */
-  double bytes_per_s;                     /* hint: large puts to one peer */
+  double latency_ns;                      /* hint, above 0: one-way time of a small put to the nearest node */
+  double bytes_per_s;                     /* hint, above 0: bandwidth of large puts to one peer */
 } pw_nic_info;
 
-/* A span to be registered. `descriptor`: of the file that backs it (a memfd of shared memory, a dma-buf of a
- * GPU), and where the span begins in it, at any byte: mmap() wants that rounded down to a page. The caller
- * closes it, so dup() it to keep it. -1: none is known, as of most memory of the host, which must be taken
- * all the same; of a GPU's it may be refused. */
+/* A range of memory to be registered. `descriptor` is that of the file behind it (a memfd of shared memory, a
+ * dma-buf of a GPU), and `descriptor_offset` the range's first byte in that file: any byte, while mmap()
+ * needs a page boundary. The caller closes the descriptor; dup() it to keep it. -1: no descriptor is known.
+ * That is so for most host memory, which must be accepted all the same; GPU memory without a descriptor may
+ * be refused. */
 typedef struct pw_nic_span {
   size_t size;
   void* address;
@@ -123,68 +128,73 @@ typedef struct pw_nic_span {
   uint64_t descriptor_offset;
 } pw_nic_span;
 
-/* Embedded in the caller's own struct; it must stay where it is until it was called. One may be given to
- * several operations and is called for each. It may not call into the endpoint. NULL in any operation: nobody
- * wants to be told. Not called for an operation that was not accepted. */
+/* A completion callback, embedded in the caller's own struct. It must stay where it is until it was called.
+ * One may be passed to several operations and is called once for each. It must not call functions of the
+ * endpoint. If an operation's `done` is NULL, nothing is called. It is not called for an operation that was
+ * not accepted. */
 typedef struct pw_nic_done {
   void (*call)(struct pw_nic_done* done, pw_nic_status status);
 } pw_nic_done;
 
 typedef struct pw_nic_ops {
   uint32_t abi;     /* PW_NIC_ABI */
-  uint32_t size;    /* sizeof(pw_nic_ops) where the plugin was built */
-  const char* name; /* "torus": Peerway's path is nic:torus. Lower-case letters, digits, '-' */
+  uint32_t size;    /* sizeof(pw_nic_ops) when the plugin was built */
+  const char* name; /* "torus" makes the path nic:torus. Lower-case letters, digits, '-' */
 
-  /* Opens an endpoint. Several may be open in a process. On failure why(NULL) says why. */
+  /* Opens an endpoint. Several may be open in a process. After a failure why(NULL) returns the reason. */
   pw_nic_status (*open)(const pw_nic_options* options, pw_nic** nic);
-  /* Ends what is under way (its `done` is called from here, with PW_NIC_BROKEN, or as it ended) and frees the
-   * endpoint, with its threads and descriptors. All that was made from it was freed before. */
+  /* Ends operations under way, calling their `done` with PW_NIC_BROKEN or their own result, and frees the
+   * endpoint with its threads and descriptors. The caller has freed everything made from it before. */
   void (*close)(pw_nic* nic);
   void (*query)(pw_nic* nic, pw_nic_info* info);
   void (*address)(pw_nic* nic, pw_nic_address* address);
-  /* One line for people: why the last call on this endpoint (NULL: the last open() of this thread) failed. */
+  /* Returns one line for people: why the last call on this endpoint failed. NULL: why this thread's last
+   * open() failed. */
   const char* (*why)(pw_nic* nic);
 
-  /* An endpoint may connect to itself. */
+  /* An endpoint must be able to connect to its own address. */
   pw_nic_status (*connect)(pw_nic* nic, const pw_nic_address* address, pw_nic_peer** peer);
   void (*disconnect)(pw_nic* nic, pw_nic_peer* peer);
 
-  /* The place where pointers become what the NIC understands (physical or IO addresses). PW_NIC_BUSY: there
-   * is no room for more memory until other memory is deregistered. */
+  /* Turns pointers into what the NIC understands, such as physical or IO addresses. PW_NIC_BUSY: there is no
+   * room until other memory is deregistered. */
   pw_nic_status (*register_memory)(pw_nic* nic, const pw_nic_span* span, pw_nic_memory** memory,
                                    pw_nic_key* key);
   void (*deregister_memory)(pw_nic* nic, pw_nic_memory* memory);
   pw_nic_status (*import_key)(pw_nic* nic, pw_nic_peer* peer, const pw_nic_key* key, pw_nic_remote** remote);
   void (*release_key)(pw_nic* nic, pw_nic_remote* remote);
 
-  /* Stores `bytes` bytes, at least one, from `data` at `offset` of the remote memory. `data` lies in
-   * `memory`, or `memory` is NULL, `bytes` is at most info.copied, and the bytes are copied before put()
-   * returns. `done` tells that `data` may be changed again; of arrival it says nothing. */
+  /* Stores `bytes` bytes (at least 1) from `data` at `offset` of the remote memory. Either `data` lies in
+   * `memory`; or `memory` is NULL, `bytes` is at most info.copied, and put() copies the bytes before it
+   * returns. `done` reports that `data` may be changed again. It does not report that the bytes have
+   * arrived. */
   pw_nic_status (*put)(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, const void* data,
                        pw_nic_memory* memory, uint64_t bytes, pw_nic_done* done);
-  /* Reads `bytes` bytes, at least one, at `offset` of the remote memory to `data` in `memory`. `done`: they
-   * are there. */
+  /* Reads `bytes` bytes (at least 1) at `offset` of the remote memory into `data`, which lies in `memory`.
+   * `done` reports that they are there. */
   pw_nic_status (*get)(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, void* data, pw_nic_memory* memory,
                        uint64_t bytes, pw_nic_done* done);
-  /* Calls what is done. Returns how many. */
+  /* Calls `done` for operations that have ended. Returns how many it called. */
   unsigned (*progress)(pw_nic* nic);
 
   /* ---- optional entries: NULL where the NIC has none ---- */
 
-  /* As put(), of `blocks` blocks of `block_bytes` bytes, which lie `from_stride` apart here and `to_stride`
-   * there. All blocks together have at most info.largest bytes. */
+  /* Like put(), for `blocks` blocks of `block_bytes` bytes, whose starts are `from_stride` bytes apart here
+   * and `to_stride` bytes apart there. All blocks together have at most info.largest bytes. */
   pw_nic_status (*put_strided)(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, uint64_t to_stride,
                                const void* data, uint64_t from_stride, pw_nic_memory* memory, uint64_t blocks,
                                uint64_t block_bytes, pw_nic_done* done);
-  /* As put(), and once the bytes are in place the aligned word at `word_offset` of `word_remote` (of the same
-   * peer) is set to `value`. */
+  /* Like put(). Once the bytes are in place, stores `value` into the aligned word at `word_offset` of
+   * `word_remote`, which belongs to the same peer. */
   pw_nic_status (*put_with_word)(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, const void* data,
                                  pw_nic_memory* memory, uint64_t bytes, pw_nic_remote* word_remote,
                                  uint64_t word_offset, uint64_t value, pw_nic_done* done);
-  /* Adds to an aligned word of the remote memory; what it was before is stored at `before` in `memory`. */
+  /* Adds `add` to the aligned word at `offset` of the remote memory, atomically, and stores its previous
+   * value at `before`, which lies in `memory`. */
   pw_nic_status (*fetch_add)(pw_nic* nic, pw_nic_remote* remote, uint64_t offset, uint64_t add,
                              uint64_t* before, pw_nic_memory* memory, pw_nic_done* done);
-  /* A descriptor that becomes readable when progress() has something to call, after arm(); -1: none now. */
+  /* Returns a descriptor that becomes readable when progress() has a `done` to call, once arm() was called;
+   * -1: there is none now. */
   int (*event)(pw_nic* nic);
   void (*arm)(pw_nic* nic);
 } pw_nic_ops;

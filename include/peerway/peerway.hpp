@@ -1,5 +1,5 @@
-// Peerway for C++20: the C interface of peerway.h with objects that own and free. Header only; this includes
-// all of it.
+// Peerway for C++20: the C interface of peerway.h as objects that own and free what they stand for. Header
+// only; this file includes all of it.
 //
 //   auto team   = peerway::Team::from_launcher();
 //   auto ctx    = peerway::Context(team);
@@ -9,9 +9,9 @@
 //   peerway::check(ctx.put(remote.span(0, n), region.span(n, n)));
 //
 // Control paths (everything that makes an object, and the exchange) throw peerway::Error; data paths (put,
-// get, raise, wait, flush) return a [[nodiscard]] peerway::Status. Objects may end in any order: what
-// outlives its context answers with Status::closed where it would communicate, and its memory stays. Sizes,
-// offsets and strides are in bytes.
+// get, raise, wait, flush) return a [[nodiscard]] peerway::Status. Objects may end in any order: an object
+// that outlives its context keeps its memory, and its calls that would communicate return Status::closed.
+// Sizes, offsets and strides are in bytes.
 #ifndef PEERWAY_PEERWAY_HPP
 #define PEERWAY_PEERWAY_HPP
 

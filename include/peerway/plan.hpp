@@ -26,8 +26,8 @@ namespace peerway {
 /// A CUDA stream that the program already has, for the calls that take a stream.
 inline pw_stream cuda_stream(void* queue, int32_t index = -1) { return {cuda(index), queue}; }
 
-/// An ordered queue of work on a device, made by Context::stream. What is enqueued last is done before the
-/// destructor returns.
+/// An ordered queue of work on a device, made by Context::stream. The destructor waits until all enqueued
+/// work is done.
 class Stream {
  public:
   Stream(std::shared_ptr<pw_context> context, pw_stream stream)
@@ -40,7 +40,8 @@ class Stream {
   }
   ~Stream() { static_cast<void>(free()); }
 
-  /// Runs `body()` on a thread of the host in the stream's order. It must not throw and must not call CUDA.
+  /// Enqueues `body`, which runs on a host thread in the stream's order. It must not throw and must not call
+  /// CUDA.
   Status call(std::function<void()> body) {
     auto owned = std::make_unique<std::function<void()>>(std::move(body));
     const auto run = [](void* user) {
@@ -52,12 +53,12 @@ class Stream {
     return status;
   }
 
-  /// Returns once all that was enqueued is done. Whether plans in it were cancelled, Plan::status() tells.
+  /// Returns once all enqueued work is done. Plan::status() reports whether a plan in it was cancelled.
   Status wait(Timeout timeout = forever) {
     return static_cast<Status>(pw_stream_wait(context_.get(), stream_, detail::nanoseconds(timeout)));
   }
 
-  /// Throws Error where something in it failed; it is closed all the same.
+  /// Waits like the destructor. Throws Error if work in the stream failed; the stream is closed all the same.
   void close() { check(free()); }
   [[nodiscard]] pw_device device() const { return stream_.device; }
   [[nodiscard]] pw_stream get() const { return stream_; }
@@ -75,50 +76,51 @@ class Stream {
 
 // ---- plan
 
-/// A prepared communication. A start makes all its operations as one batch, a finish waits for what its waits
-/// and receives name; the n-th finish belongs to the n-th start. Between the two the sources must not change
-/// and the targets not be used.
+/// A prepared communication. A start issues all its operations as one batch; a finish waits for the plan's
+/// waits and receives. The n-th finish belongs to the n-th start. Between the two the sources must not change
+/// and the targets must not be used.
 class Plan {
  public:
   explicit Plan(pw_plan* plan) : plan_(plan) {}
 
-  /// From the host. A start while an earlier one is not finished is refused.
+  /// From the host. A start while an earlier one is not finished returns invalid_argument.
   Status start() { return static_cast<Status>(pw_plan_start(get(), nullptr)); }
   Status finish(Timeout timeout = forever) {
     return static_cast<Status>(pw_plan_finish(get(), detail::nanoseconds(timeout)));
   }
 
-  /// The same with a request, which stands for the finish: testing or waiting for it finishes the plan,
-  /// unless finish() did. Throws Error where the plan was not started.
+  /// The same with a request, which stands for the finish: testing it or waiting for it finishes the plan
+  /// unless finish() already did. Throws Error if the plan was not started.
   Request start_request() {
     pw_request* request = nullptr;
     check(pw_plan_start(get(), &request));
     return Request(request);
   }
 
-  /// In the order of a stream of the plan's device; returns at once. A stream that is being captured into a
-  /// CUDA graph captures it.
+  /// In the order of a stream of the plan's device; the host returns at once. A stream that is being captured
+  /// into a CUDA graph captures the call.
   Status start(pw_stream stream) { return static_cast<Status>(pw_plan_start_on(get(), stream)); }
   Status finish(pw_stream stream) { return static_cast<Status>(pw_plan_finish_on(get(), stream)); }
 
   /// A start and the finish that belongs to it as one piece of work.
   Status run(pw_stream stream) { return static_cast<Status>(pw_plan_run_on(get(), stream)); }
 
-  /// Bounds each wait of the plan in streams and kernels.
+  /// Limits each wait of the plan in streams and kernels.
   void set_timeout(Timeout timeout) { check(pw_plan_set_timeout(get(), detail::nanoseconds(timeout))); }
 
   /// ok, or why the plan was cancelled: peer_lost, timeout, closed or device.
   [[nodiscard]] Status status() const { return static_cast<Status>(pw_plan_status(get())); }
 
-  /// What a kernel needs to start and finish the plan, by value.
+  /// What a kernel needs to start and finish the plan; pass it by value.
   [[nodiscard]] pw_plan_handle handle() const {
     pw_plan_handle handle{};
     check(pw_plan_get_handle(get(), &handle));
     return handle;
   }
 
-  /// This rank's end of one send or receive, for a kernel that moves its packets itself. Throws Error where
-  /// they do not go by packets. Such a plan is used through its lanes alone, or started and finished.
+  /// This rank's end of one send or receive, for a kernel that moves the packets itself. Throws Error if this
+  /// send or receive does not go by packets. Such a plan is used only through its lanes or only by start and
+  /// finish.
   [[nodiscard]] pw_lane_handle send_lane(int rank, int tag) const { return lane(1, rank, tag); }
   [[nodiscard]] pw_lane_handle receive_lane(int rank, int tag) const { return lane(0, rank, tag); }
 
@@ -135,8 +137,8 @@ class Plan {
   detail::Owner<pw_plan, pw_plan_free> plan_;
 };
 
-/// A plan before it is prepared: operations are added one after the other, the target first as in
-/// Context::put. All of them throw Error. Made by Context::plan.
+/// A plan before it is prepared, made by Context::plan. Operations are added one after the other, the target
+/// first as in Context::put. All functions throw Error.
 class PlanBuilder {
  public:
   using Local = Context::Local;
@@ -161,11 +163,11 @@ class PlanBuilder {
     return added(pw_plan_builder_get(get(), to.of, &to.block, from.of, &from.block));
   }
 
-  /// Every start raises the signal, before it waits for anything.
+  /// Every start raises the signal before it waits for anything.
   PlanBuilder& raise(pw_raise raise) { return added(pw_plan_builder_raise(get(), &raise)); }
 
-  /// Start n moves nothing before the signal has grown by (n - lead) * by: the receiver raises it as it
-  /// starts (lead 0), or when it has used what came (lead 1).
+  /// Start n moves nothing until the signal has grown by (n - lead) * by: the receiver raises it when it
+  /// starts (lead 0), or when it has used the previous data (lead 1).
   PlanBuilder& after(const Signal& signal, uint64_t lead = 0, uint64_t by = 1) {
     return added(pw_plan_builder_after(get(), signal.get(), lead, by));
   }
@@ -175,7 +177,7 @@ class PlanBuilder {
     return added(pw_plan_builder_wait(get(), signal.get(), by));
   }
 
-  /// Joined with the receive of the same tag in that rank's plan; one may send to oneself.
+  /// Matched with the receive of the same tag in that rank's plan. A rank may send to itself.
   PlanBuilder& send(int rank, int tag, Local from) { return send(rank, tag, detail::whole(from)); }
   PlanBuilder& send(int rank, int tag, const LocalBlock& from) {
     return added(pw_plan_builder_send(get(), rank, tag, from.of, &from.block));
@@ -185,10 +187,10 @@ class PlanBuilder {
     return added(pw_plan_builder_receive(get(), rank, tag, to.of, &to.block));
   }
 
-  /// Fixes everything. Collective over the team, also for ranks that have nothing to send or receive.
+  /// Fixes paths, mappings and tables. Collective over the team; ranks that send and receive nothing must
+  /// call it, too.
   [[nodiscard]] Plan prepare() { return prepared(0); }
-  /// The same for a plan of one-sided operations, when no rank's has a send or receive: nobody else takes
-  /// part.
+  /// The same without other ranks taking part: only if no rank's plan has a send or receive.
   [[nodiscard]] Plan prepare_alone() { return prepared(1); }
 
   void close() { check(pw_plan_builder_free(builder_.release())); }
@@ -210,20 +212,20 @@ class PlanBuilder {
 
 // ---- fifo
 
-/// Puts that kernels have done for them by the proxy, over any path; made by Context::fifo. No kernel
-/// may use it when it is closed.
+/// Puts that kernels post and the proxy carries out over any path; made by Context::fifo. Close it when no
+/// kernel uses it any more.
 class Fifo {
  public:
   explicit Fifo(pw_fifo* fifo) : fifo_(fifo) {}
 
-  /// What kernels need to post, by value (peerway/device/fifo.cuh).
+  /// What kernels need to post puts; pass it by value (peerway/device/fifo.cuh).
   [[nodiscard]] pw_fifo_handle handle() const {
     pw_fifo_handle handle{};
     check(pw_fifo_get_handle(get(), &handle));
     return handle;
   }
 
-  /// ok, or why it was cancelled.
+  /// ok, or why the FIFO was cancelled.
   [[nodiscard]] Status status() const { return static_cast<Status>(pw_fifo_status(get())); }
 
   void close() { check(pw_fifo_free(fifo_.release())); }

@@ -1,4 +1,4 @@
-// What was started, to be tested and waited for. Part of peerway.hpp.
+// Started operations, to be tested and waited for. Part of peerway.hpp.
 #ifndef PEERWAY_REQUEST_HPP
 #define PEERWAY_REQUEST_HPP
 
@@ -10,19 +10,20 @@
 
 namespace peerway {
 
-/// Stands for one operation, or for all towards a rank: to be tested and waited for, alone or with others. An
-/// operation does not need its request: destroyed early, it goes on.
+/// Stands for one operation, for all operations towards a rank, or for a plan's finish. Destroying it early
+/// does not end the operation.
 class Request {
  public:
   explicit Request(pw_request* request) : request_(request) {}
 
-  /// Moves things on and says whether it is complete: done at both ends, or failed; then wait() says how.
+  /// Makes progress and returns whether the operation is complete: done at both ends, or failed. wait() then
+  /// returns its status.
   [[nodiscard]] bool complete() {
     int complete = 0;
     static_cast<void>(pw_request_test(get(), &complete));
     return complete != 0;
   }
-  /// How it ended; or timeout, and it goes on.
+  /// Returns the operation's status once it is complete. After timeout the operation goes on.
   Status wait(Timeout timeout = forever) {
     return static_cast<Status>(pw_request_wait(get(), detail::nanoseconds(timeout)));
   }
@@ -42,15 +43,16 @@ inline std::vector<pw_request*> all_of(std::span<const Request> requests) {
 }
 }  // namespace detail
 
-/// Returns once one of these requests of one context is complete: `index` is its place, the status is how it
-/// ended. After a timeout `index` is the number of requests.
+/// Returns once one of these requests is complete: `index` is its place, and the status is that of its
+/// operation. After a timeout `index` is the number of requests. All must be of one context.
 inline Status wait_any(std::span<const Request> requests, size_t& index, Timeout timeout = forever) {
   const auto all = detail::all_of(requests);
   return static_cast<Status>(
       pw_request_wait_any(all.data(), all.size(), detail::nanoseconds(timeout), &index));
 }
 
-/// Returns once all of them are complete: ok, or how the first in the list that failed has ended.
+/// Returns once all of them are complete: ok, or the status of the first in the list that failed. All must be
+/// of one context.
 inline Status wait_all(std::span<const Request> requests, Timeout timeout = forever) {
   const auto all = detail::all_of(requests);
   return static_cast<Status>(pw_request_wait_all(all.data(), all.size(), detail::nanoseconds(timeout)));

@@ -1,4 +1,4 @@
-// How things end, and the small words that all of the C++ interface uses. Part of peerway.hpp.
+// Status, Error, and the small types that all of the C++ interface uses. Part of peerway.hpp.
 #ifndef PEERWAY_STATUS_HPP
 #define PEERWAY_STATUS_HPP
 
@@ -39,8 +39,8 @@ enum class [[nodiscard]] Status : int {
 
 /// How the host waits.
 enum class WaitPolicy : int {
-  busy_poll = PW_WAIT_BUSY_POLL,  ///< it polls: the quickest answer, for a whole core
-  blocking = PW_WAIT_BLOCKING,    ///< it polls for a few microseconds, then sleeps until it is woken
+  busy_poll = PW_WAIT_BUSY_POLL,  ///< polls: the lowest latency, and a whole core
+  blocking = PW_WAIT_BLOCKING,    ///< polls for a few microseconds, then sleeps until woken
 };
 
 inline const char* to_string(Status status) { return pw_status_name(static_cast<pw_status>(status)); }
@@ -64,7 +64,7 @@ inline void check(Status status) {
 inline void check(pw_status status) { check(static_cast<Status>(status)); }
 
 using Timeout = std::chrono::nanoseconds;
-inline constexpr Timeout forever = Timeout::max();  ///< the death of a peer still ends the wait
+inline constexpr Timeout forever = Timeout::max();  ///< no timeout; the death of a peer still ends the wait
 inline constexpr int any_rank = PW_ANY_RANK;
 
 /// The bytes that let a peer import a region or a signal; move them as you like.

@@ -23,8 +23,8 @@ class Team {
     return Team(team);
   }
 
-  /// Collective. `broadcast(data, bytes)` gives every rank what rank 0 has in `data`, by any means (an
-  /// MPI_Bcast, a file), and throws or returns; an exception it throws is thrown again from here.
+  /// Collective. `broadcast(data, bytes)` copies the `bytes` bytes that rank 0 has in `data` to every other
+  /// rank, by any means (an MPI_Bcast, a file). If it throws, this function throws the same exception.
   template <typename Broadcast>
   static Team create(int rank, int size, Broadcast&& broadcast) {
     struct Call {
@@ -50,14 +50,14 @@ class Team {
 
   [[nodiscard]] int rank() const { return pw_team_rank(get()); }
   [[nodiscard]] int size() const { return pw_team_size(get()); }
-  /// Whether the rank is known to be dead or gone. Throws Error for one that the team does not have.
+  /// Whether the rank is known to have died or left. Throws Error if the team has no such rank.
   [[nodiscard]] bool lost(int rank) const {
     int lost = 0;
     check(pw_team_lost(get(), rank, &lost));
     return lost != 0;
   }
 
-  /// Collective. What every rank gave, in rank order; ranks may give different numbers of bytes.
+  /// Collective. Returns what every rank passed, in rank order. Ranks may pass different numbers of bytes.
   std::vector<Key> all_gather(std::span<const std::byte> mine, Timeout timeout = forever) {
     const uint64_t length = mine.size();
     std::vector<uint64_t> lengths(static_cast<size_t>(size()));

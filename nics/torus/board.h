@@ -1,6 +1,6 @@
-// What the endpoints of one job on one host share: who sits on which (node, context), which registered memory
-// is still valid, who touches it now, and until when each link is taken. Seats of dead processes are taken
-// over, and nothing is left of it when the last process has ended (meeting.h).
+// The state that the endpoints of one job on one host share: who has which (node, context), which registered
+// memory is still valid, who accesses it now, and until when each link is busy. Places of dead processes are
+// taken over, and the state is gone when the last process has ended (meeting.h).
 #pragma once
 
 #include <pthread.h>

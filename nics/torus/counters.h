@@ -1,4 +1,4 @@
-// What went through an endpoint, written at its close as JSON lines.
+// Counts of an endpoint's traffic, written as JSON lines when it is closed.
 #pragma once
 
 #include <cstdint>

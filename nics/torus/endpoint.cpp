@@ -209,7 +209,7 @@ std::shared_ptr<Peer> Endpoint::connect(const pw_nic_address& address) {
   if (address.length == sizeof place) std::memcpy(&place, address.bytes, sizeof place);
   if (place.magic != kPlaceMagic || place.number >= file_.node_count() * file_.contexts)
     throw Failure(PW_NIC_REFUSED,
-                  format("torus: {} bytes that are no address of a torus endpoint", address.length));
+                  format("torus: {} bytes that are not an address of a torus endpoint", address.length));
   if (place.job != self_.job)
     throw Failure(PW_NIC_REFUSED, format("torus: endpoint {} belongs to another job", place.number));
   if (place.fingerprint != self_.fingerprint)

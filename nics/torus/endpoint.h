@@ -1,5 +1,5 @@
-// An open endpoint: what stands behind the entries of the plugin. The calls are made one at a time; the
-// engine's thread works beside them.
+// An open endpoint, which implements the entries of the plugin. Calls are made one at a time; the engine's
+// thread runs beside them.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Puts and gets of an endpoint, and their ends.
+// Puts and gets of an endpoint, and how they end.
 #include <algorithm>
 
 #include "torus/endpoint.h"

@@ -1,5 +1,5 @@
-// The NIC's CPU: a thread that moves what was posted when its time has come, answers peers, and
-// notices those that died, while the host does something else.
+// The NIC's CPU: a thread that carries out posted operations when they are due, answers peers and notices
+// their deaths, while the host does something else.
 #pragma once
 
 #include <atomic>

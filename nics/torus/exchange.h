@@ -1,5 +1,5 @@
-// Operations by datagrams: cut into packets, answered and stored at the other end, in the order in which they
-// were started. Not safe for threads; the engine has the lock.
+// Operations over datagrams: cut into packets, which the other end stores or answers in the order in which
+// the operations were started. Not thread-safe; the engine holds the lock.
 #pragma once
 
 #include <array>

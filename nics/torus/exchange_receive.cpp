@@ -1,4 +1,4 @@
-// The side of an exchange that takes datagrams: acknowledgements, puts to be stored, gets to be answered.
+// The receiving side of an exchange: acknowledgements, puts to be stored, gets to be answered.
 #include <cstring>
 
 #include "torus/exchange_parts.h"

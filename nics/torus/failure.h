@@ -1,5 +1,5 @@
-// How things fail inside the NIC: set-up throws, operations return a status. At the C boundary both become a
-// status and a line for people.
+// Failures inside the NIC: set-up throws, operations return a status. At the C boundary both become a status
+// and one line for people.
 #pragma once
 
 #include <cerrno>

@@ -44,7 +44,7 @@ uint32_t guarantees_or(const Reader& reader, std::string_view key, uint32_t othe
       guarantees |= PW_NIC_GETS_BEHIND_PUTS;
     else
       found->item(i).refuse(
-          format("'{}' is no ordering guarantee; there are puts_in_order and gets_behind_puts", word));
+          format("'{}' is not an ordering guarantee; there are puts_in_order and gets_behind_puts", word));
   }
   return guarantees;
 }
@@ -81,7 +81,7 @@ NodeAddress read_address(const Reader& reader, uint32_t contexts) {
   const size_t colon = text.find(':');
   NodeAddress address;
   if (inet_pton(AF_INET, text.substr(0, colon).c_str(), &address.ip) != 1)
-    reader.refuse(format("'{}' is no address; write 10.0.0.1 or 10.0.0.1:7000", text));
+    reader.refuse(format("'{}' is not an address; write 10.0.0.1 or 10.0.0.1:7000", text));
   if (colon != std::string::npos) {
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
@@ -101,7 +101,8 @@ void read_nodes(const Reader& reader, TorusFile& torus) {
     uint32_t node = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), node);
     if (error != std::errc() || end != key.data() + key.size() || node >= torus.node_count())
-      nodes->refuse(format("'{}' is no node; the extents make nodes 0 to {}", key, torus.node_count() - 1));
+      nodes->refuse(
+          format("'{}' is not a node; the extents make nodes 0 to {}", key, torus.node_count() - 1));
     torus.nodes[node] = read_address(nodes->at(key), torus.contexts);
     there[node] = true;
   }

@@ -1,4 +1,4 @@
-// The torus file: what the network is like, where its nodes are, and what goes wrong in it.
+// The torus file: the network's shape and speed, the addresses of its nodes, and the faults to inject.
 // docs/nics/torus.md describes it.
 #pragma once
 

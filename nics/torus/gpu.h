@@ -1,5 +1,5 @@
-// GPU memory as source and target of packets: copied by the process that registered it, through the CUDA
-// driver, when there is one.
+// GPU memory as source and target of packets. The process that registered it copies it through the CUDA
+// driver, if there is one.
 #pragma once
 
 #include <cstdint>

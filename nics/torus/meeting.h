@@ -1,6 +1,6 @@
-// How the processes of a job on one host come to share memory without a name in any file system: it is a
-// memfd, and a socket in the abstract namespace hands it, and itself, to those who ask. Both are gone with
-// the last process that has them, however it ended.
+// How the processes of a job on one host share memory that no file system names: it is a memfd, and a socket
+// in the abstract namespace hands the memfd and the socket itself to each process that asks. Both are gone
+// with the last process that has them, however it ended.
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,7 @@ std::shared_ptr<Memory> make_memory(const pw_nic_span& span, uint32_t slot, uint
                   format("torus: {} bytes at {} cannot be registered", span.bytes, span.address));
   if (span.kind == PW_NIC_HOST && !is_memory(span.address, span.bytes))
     throw Failure(PW_NIC_REFUSED,
-                  format("torus: {} bytes at {} are no memory of this process", span.bytes, span.address));
+                  format("torus: {} bytes at {} are not memory of this process", span.bytes, span.address));
   auto memory = std::make_shared<Memory>();
   memory->address = static_cast<std::byte*>(span.address);
   memory->bytes = span.bytes;

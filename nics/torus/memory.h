@@ -1,5 +1,5 @@
-// Registered memory, keys of it, and the ways in which a process reaches memory of another one on its host:
-// the file behind it mapped here, or cross-memory attach. All else goes by datagrams.
+// Registered memory, its keys, and how a process reaches memory of another process on its host: by mapping
+// the file behind it, or by cross-memory attach. Everything else goes by datagrams.
 #pragma once
 
 #include <atomic>

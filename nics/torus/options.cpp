@@ -26,7 +26,7 @@ void read_option(std::string_view word, Options& options) {
   } else if (name == "node") {
     options.node = whole_number(value);
     if (!options.node)
-      throw Failure(PW_NIC_INVALID, format("torus: node={} is no number of a node (0, 1, ...)", value));
+      throw Failure(PW_NIC_INVALID, format("torus: node={} is not the number of a node (0, 1, ...)", value));
   } else {
     throw Failure(PW_NIC_INVALID,
                   format("torus: there is no option '{}'; there are file=, node= and counters=", name));

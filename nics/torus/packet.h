@@ -1,5 +1,5 @@
-// Datagrams between endpoints: a header and up to 8 KiB of payload, with a tag that only those who know the
-// job's key can make, so that bytes that were damaged, or come from a stranger, are told from ours.
+// Datagrams between endpoints: a header, up to 8 KiB of payload, and a tag that only holders of the job's key
+// can make. So damaged datagrams, and those of strangers, are recognised.
 #pragma once
 
 #include <array>

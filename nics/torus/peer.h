@@ -1,4 +1,4 @@
-// Another endpoint as this one knows it, and operations towards it.
+// What an endpoint knows of another one, and the operations towards it.
 #pragma once
 
 #include <netinet/in.h>

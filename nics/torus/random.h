@@ -1,4 +1,4 @@
-// The dice of the injected faults: the same seed throws the same faults.
+// Random numbers for injected faults: the same seed gives the same faults.
 #pragma once
 
 #include <cstdint>

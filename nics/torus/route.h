@@ -1,5 +1,5 @@
-// Ways through a torus: in the order of the dimensions, the shorter way around in each; around cut links and
-// dead nodes by the fewest hops.
+// Routes through a torus: dimension by dimension, the shorter way around in each; around cut links and dead
+// nodes with the fewest hops.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Memory of a GPU on its way to and from datagrams: copied in larger pieces than they carry, since each copy
-// costs as much as many kilobytes.
+// Buffers between GPU memory and datagrams. They hold more than a datagram, since each copy of the GPU costs
+// as much time as many kilobytes.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The UDP socket of an endpoint: datagrams in batches, and what is injected to go wrong on the way.
+// The UDP socket of an endpoint: datagrams in batches, and the faults that are injected on the way.
 #pragma once
 
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 """Memory as arrays for other libraries, by `__array_interface__`, `__cuda_array_interface__` and DLPack.
-Nothing here copies, and every array keeps the memory that it shows.
+Nothing here copies, and every array keeps its memory alive.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from peerway.layout import Layout, layout_of
 
 
 def span_of(array: object) -> tuple[int, int, object]:
-    """Address and bytes of an array's memory, of any library and device, and what keeps the memory.
+    """Address and size of an array's memory, of any library and device, and the object that keeps it alive.
 
     Raises InvalidArgument for arrays with gaps, read-only arrays and objects that expose no memory.
     """
@@ -36,14 +36,14 @@ def span_of(array: object) -> tuple[int, int, object]:
 def array_over(
     memory: object, address: int, device: str, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> Any:
-    """Memory as an array that keeps `memory`: one of NumPy on the host, elsewhere a CudaView."""
+    """Memory as an array that keeps `memory` alive: a NumPy array on the host, a CudaView elsewhere."""
     if device == "host":
         return np.asarray(_HostView(memory, interface_of(address, dtype, shape)))
     return CudaView(memory, address, int(device.partition(":")[2]), dtype, shape)
 
 
 class _HostView:
-    """What NumPy keeps as the base of a view."""
+    """The base that NumPy keeps for a view."""
 
     def __init__(self, memory: object, interface: dict[str, Any]) -> None:
         self._memory = memory
@@ -79,7 +79,7 @@ class CudaView:
 
 
 def interface_of(address: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:
-    """What both array interfaces say of dense memory."""
+    """The dictionary of both array interfaces for dense memory."""
     return {
         "data": (address, False),
         "typestr": dtype.str,

@@ -1,4 +1,4 @@
-"""Contexts: what a team communicates with."""
+"""Contexts: the devices, routes and connections of one team, and its operations."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ _open: weakref.WeakSet[Context] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Ends the waits of what a program left open, while the interpreter still runs."""
+    """Closes contexts that the program left open, while the interpreter still runs, so that no wait hangs."""
     for context in list(_open):
         context.close()
 
 
 class Context(Closing):
-    """Devices, routes and connections of one team. Collective to make; use it in a `with` statement.
+    """The devices, routes and connections of one team. Making one is collective. Use it in a `with`
+    statement.
 
-    Without a team it makes the launcher's own and closes it with itself.
+    Without `team`, the context makes the launcher's team and closes it with itself.
     """
 
     def __init__(self, team: Team | None = None) -> None:
@@ -78,8 +79,8 @@ class Context(Closing):
 
     @property
     def wait_policy(self) -> str:
-        """How the host waits: "busy-poll" polls, "blocking" sleeps until it is woken.
-        Setting it counts for the waits that begin afterwards, in place of the setting `wait`.
+        """How the host waits: "busy-poll" polls, "blocking" sleeps until it is woken. Setting it applies to
+        waits that begin afterwards; until then the setting `wait` applies.
         """
         return POLICIES[int(self._core.blocking)]
 
@@ -87,25 +88,25 @@ class Context(Closing):
     def wait_policy(self, policy: str) -> None:
         if policy not in POLICIES:
             raise InvalidArgument(
-                f"peerway: {policy!r} is no wait policy; there are {' and '.join(POLICIES)}"
+                f"peerway: {policy!r} is not a wait policy; there are {' and '.join(POLICIES)}"
             )
         self._core.blocking = policy == "blocking"
 
     def allocate(self, device: str, bytes: int) -> Region:
-        """New memory on "host", "cuda" (the GPU bound to this rank) or "cuda:1" that peers can map from the
-        start. `bytes` is at least 1; the memory is zero on the host, anything on a GPU.
+        """Allocates and registers memory on "host", "cuda" (the GPU bound to this rank) or "cuda:1". Peers
+        can map it. `bytes` is at least 1. Host memory is zeroed; GPU memory is uninitialised.
 
-        Raises NoMemory, and Unavailable where there is no such device.
+        Raises NoMemory, or Unavailable if there is no such device.
         """
         where = split_device(device)
         return self._known(Region(self._core.allocate(number("allocate: `bytes`", bytes, 1), *where)))
 
     def register(self, array: object) -> Region:
-        """The memory of an array of any library (NumPy, CuPy, PyTorch, a bytearray, mmap), in C or Fortran
-        order. The region keeps the array alive; nothing is copied. Then the array and its slices can be given
-        to put, get and plans.
+        """Registers the memory of an array of any library (NumPy, CuPy, PyTorch, a bytearray, mmap), in C or
+        Fortran order. Nothing is copied, and the region keeps the array alive. Afterwards put, get and plans
+        accept the array and its slices.
 
-        Raises InvalidArgument for arrays with gaps, read-only ones, and those of Python objects.
+        Raises InvalidArgument for arrays that have gaps, are read-only, or hold Python objects.
         """
         address, size, memory = arrays.span_of(array)
         if size == 0:
@@ -113,35 +114,35 @@ class Context(Closing):
         return self._known(Region(self._core.register(address, size), memory))
 
     def register_memory(self, address: int, bytes: int) -> Region:
-        """Memory by its address; the caller keeps it until the region and its arrays are gone. Raises
-        InvalidArgument where this process has no such memory.
+        """Registers memory by its address. The caller must keep it until the region and its arrays are gone.
+        Raises InvalidArgument if this process has no such memory.
         """
         where = number("register_memory: `address`", address)
         return self._known(Region(self._core.register(where, number("register_memory: `bytes`", bytes))))
 
     def import_key(self, key: Buffer) -> Remote:
-        """Another rank's region or signal, by its key alone: bytes, or a buffer of bytes such as a NumPy
-        array that a gather filled. Raises BadKey, StaleKey or ForeignKey.
+        """Imports another rank's region or signal. `key` is bytes, or a buffer of bytes such as a NumPy array
+        that a gather filled. Raises BadKey, StaleKey or ForeignKey.
         """
         return self._keep(Remote(self._core.import_key(_bytes_of(key))))
 
     def signal(self, sender: int = ANY_RANK, device: str = "host") -> Signal:
-        """A new signal; `sender` is the one rank that will raise it, or ANY_RANK.
+        """Makes a signal. `sender` is the only rank that will raise it, or ANY_RANK.
 
-        With a GPU as `device` its words lie in that GPU's memory: its kernels and plans wait for it without
-        leaving the GPU, and only plans and kernels of GPUs raise it.
+        If `device` is a GPU, the signal lies in that GPU's memory: its kernels and plans wait for it without
+        leaving the GPU, and only kernels and plans of GPUs can raise it.
         """
         by = number("signal: `sender`", sender, -(2**31), 2**31 - 1)
         return self._keep(Signal(self._core.signal(by, *split_device(device))))
 
     def use(self, *paths: str) -> None:
-        """Restricts the operations that follow to these paths ("peer", "peer/copy", "staged"); none, or
-        "route", gives the choice back to the route table.
+        """Restricts later operations to these paths ("peer", "peer/copy", "staged"). Without arguments, or
+        with "route", the route table chooses again.
         """
         self._core.use(",".join(paths) or "route")
 
     def paths(self, remote: Remote, region: Region, op: str = "put") -> list[PathInfo]:
-        """Every path there is, with whether it can serve this pair of memories and, if not, why."""
+        """Lists all paths, each with whether it can serve this pair of memories and, if not, why."""
         from peerway.paths import paths_for
 
         of_kind("paths: `remote`", remote, Remote, "give what ctx.import_key made.")
@@ -155,16 +156,16 @@ class Context(Closing):
         signal: Remote | None = None,
         by: int = 1,
     ) -> None:
-        """Starts to move memory of this rank to another. With `signal`, raises it `by` this much after the
-        data is visible there. The source must not change before flush() returns.
+        """Starts to move memory of this rank to another rank. With `signal`, raises that signal by `by` once
+        the data is visible there. The source must not change before flush() returns.
 
         `to` is a remote, bytes of it (`remote[0:4096]`), or elements (`remote.view(float)[10:20]`). `source`
-        is a region, bytes or elements of it, or an array that lies in a registered region, or a slice of one:
-        `ctx.put(remote.view(float)[10:20], u[10:20])`. Elements have the same shape and type on both sides,
-        and may have gaps; bytes must be as many.
+        is a region, bytes or elements of one, an array that lies in a registered region, or a slice of such
+        an array: `ctx.put(remote.view(float)[10:20], u[10:20])`. Elements must have the same shape and type
+        on both sides, and may have gaps. Bytes must have the same number on both sides.
 
-        Raises OutOfRange past the end of either side, InvalidArgument where the two do not fit, StaleKey,
-        PeerLost and Closed.
+        Raises OutOfRange past the end of either side, InvalidArgument if the two sides do not fit, StaleKey,
+        PeerLost or Closed.
         """
         far = far_side("put", "to", to)
         near = near_side(self._registered, "put", "source", source, written=False)
@@ -173,8 +174,8 @@ class Context(Closing):
         self._core.put(far.of._core, far_block, near.of._core, near_block, raised, number("put: `by`", by))
 
     def get(self, to: Near, source: Far) -> None:
-        """Starts to move memory of another rank here; flush() completes it. Both sides are given as for put,
-        the target first.
+        """Starts to move memory of another rank to this rank. The target must not be used before flush()
+        returns. Both sides are given as for put, the target first.
         """
         near = near_side(self._registered, "get", "to", to, written=True)
         far = far_side("get", "source", source)
@@ -182,8 +183,8 @@ class Context(Closing):
         self._core.get(near.of._core, near_block, far.of._core, far_block)
 
     def start_put(self, to: Far, source: Near, signal: Remote | None = None, by: int = 1) -> Request:
-        """As put, and returns what stands for it and for the raise: to be tested, waited for or awaited. It
-        may be complete only after what was started before it on the same paths.
+        """Like put, and returns a request for the put and its raise. The request may complete only after
+        earlier operations on the same paths to the same rank.
         """
         far = far_side("start_put", "to", to)
         near = near_side(self._registered, "start_put", "source", source, written=False)
@@ -194,7 +195,7 @@ class Context(Closing):
         return self._keep(Request(core, (far.of, near.of, source)))
 
     def start_get(self, to: Near, source: Far) -> Request:
-        """As get, and returns what stands for it."""
+        """Like get, and returns a request for it."""
         near = near_side(self._registered, "start_get", "to", to, written=True)
         far = far_side("start_get", "source", source)
         near_block, far_block = blocks_of(near, far)
@@ -202,34 +203,36 @@ class Context(Closing):
         return self._keep(Request(core, (far.of, near.of, to)))
 
     def start_raise(self, signal: Remote, by: int = 1) -> Request:
-        """As raise_signal, and returns what stands for it."""
+        """Like raise_signal, and returns a request for it."""
         raised = signal_of("start_raise", signal)
         core = self._core.start_raise(raised._core, number("start_raise: `by`", by))
         return self._keep(Request(core, raised))
 
     def start_flush(self, rank: int = ANY_RANK) -> Request:
-        """For all that was started towards `rank` so far: a flush that does not wait."""
+        """A flush that does not wait: returns a request for all operations started towards `rank` so far."""
         return self._keep(
             Request(self._core.start_flush(number("start_flush: `rank`", rank, -(2**31), 2**31 - 1)))
         )
 
     def raise_signal(self, signal: Remote, by: int = 1) -> None:
-        """Raises another rank's signal by at least 1."""
+        """Raises another rank's signal by `by`, at least 1."""
         raised = signal_of("raise_signal", signal)
         self._core.raise_signal(raised._core, number("raise_signal: `by`", by))
 
     def flush(self, rank: int = ANY_RANK, timeout: float | None = None) -> None:
-        """Returns once all that was started towards `rank` is complete at both ends. Raises Timeout after
-        `timeout` seconds (None: never), and PeerLost.
+        """Returns once all operations started towards `rank` are complete at both ends. Raises Timeout after
+        `timeout` seconds (None: no limit), or PeerLost.
         """
         self._core.flush(number("flush: `rank`", rank, -(2**31), 2**31 - 1), seconds(timeout))
 
     def stream(self, device: str = "host") -> Stream:
-        """A new stream: on the host a worker thread with a queue, on "cuda" or "cuda:1" a CUDA stream."""
+        """Makes a stream: on the host a worker thread with a queue, on "cuda" or "cuda:1" a CUDA stream."""
         return self._keep(Stream(_core.make_stream(self._core, *split_device(device))))
 
     def plan(self, device: str = "host") -> PlanBuilder:
-        """A new plan, started on `device`: the regions of its operations, on this side, are memory of it."""
+        """Begins a plan that runs on `device`. The local regions of its operations must lie in memory of that
+        device.
+        """
         return self._keep(PlanBuilder(_core.make_plan(self._core, *split_device(device)), self, device))
 
     def fifo(
@@ -239,9 +242,9 @@ class Context(Closing):
         device: str = "cuda",
         entries: int = 256,
     ) -> Fifo:
-        """Puts that kernels of `device` post and the proxy does: to `remotes`, regions of others and signals
-        to raise behind the data, from `regions`, named by their places in these lists. `entries`, a power of
-        two, may be under way at once.
+        """Makes a FIFO: kernels of `device` post puts, and the context's proxy carries them out. They name
+        targets and signals by their index in `remotes`, sources by their index in `regions`. At most
+        `entries` puts, a power of two, can be under way at once.
         """
         near = [of_kind("fifo: a region", one, Region, "give regions of this rank.") for one in regions]
         far = [of_kind("fifo: a remote", one, Remote, "give what ctx.import_key made.") for one in remotes]
@@ -264,21 +267,23 @@ class Context(Closing):
         width: Sides | None = None,
         dims: Sequence[int | None] | None = None,
     ) -> Halo:
-        """A plan that refreshes the halos of a distributed array, or of a list of them, at once. Collective.
+        """Makes a plan that refreshes the halos of a distributed array, or of a list of them, at once.
+        Collective.
 
         `u` is this rank's part with its shadow, an array of NumPy, CuPy, PyTorch or JAX, used without a copy.
-        Array dimension dims[i] is distributed over dimension i of the process `grid`; the first ones unless
-        `dims` is given. `shadow` is the number of layers round the distributed dimensions, or one entry for
-        each dimension of the array: an int, or (lower, upper). So is `width`, the layers to refresh, all of
-        them unless given. `periodic` is for all dimensions, or one entry each.
+        Dimension dims[i] of the array is distributed over dimension i of the process `grid`; by default these
+        are the array's first dimensions. `shadow` is the number of layers around the distributed dimensions,
+        or a list with an entry for each dimension of the array: an int, or (lower, upper). `width`, the
+        layers to refresh, is given in the same form; by default it is all of the shadow. `periodic` is one
+        value for all dimensions, or a list with an entry for each.
         """
         from peerway.halo import make_halo
 
         return self._keep(make_halo(self, u, grid, shadow, periodic, corners, width, dims))
 
     def close(self) -> None:
-        """Closes the context and all that was made from it. Other threads' waits in it raise Closed. Arrays
-        of its regions stay as they are. Closing twice does nothing.
+        """Closes the context and everything made from it. Waits of other threads in it raise Closed. Arrays
+        of its regions stay valid. Closing twice does nothing.
         """
         if not self._core.closed:
             self._core.end_waits()
@@ -313,7 +318,7 @@ def _bytes_of(key: object) -> bytes:
 
 
 def _closing_order(child: object) -> int:
-    """Streams use plans, and plans, FIFOs and requests regions, remotes and signals."""
+    """Users first: streams and requests, then plans and FIFOs, then regions, remotes and signals."""
     return (
         0 if isinstance(child, Stream | Request) else 1 if isinstance(child, PlanBuilder | Plan | Fifo) else 2
     )

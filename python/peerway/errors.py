@@ -1,5 +1,5 @@
-"""The exceptions of Peerway: one class for each status of the C interface. Messages say what was asked, what
-was found and what to do.
+"""The exceptions of Peerway: one class for each status of the C interface. Messages state what was asked,
+what was found and what to do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ _BY_STATUS: dict[str, type[Error]] = {}
 
 
 class Error(Exception):
-    """Anything Peerway refuses or cannot do. `status` is the status's name in the C interface."""
+    """The base of all errors. `status` is the name of the status in the C interface."""
 
     status: ClassVar[str] = "internal"
 
@@ -20,7 +20,7 @@ class Error(Exception):
 
 
 class Timeout(Error, TimeoutError, status="timeout"):
-    """The time given has passed."""
+    """The timeout has passed."""
 
 
 class PeerLost(Error, ConnectionError, status="peer_lost"):
@@ -28,7 +28,7 @@ class PeerLost(Error, ConnectionError, status="peer_lost"):
 
 
 class InvalidArgument(Error, ValueError, status="invalid_argument"):
-    """A value that no call may have."""
+    """An argument that is never valid, or not now."""
 
 
 class OutOfRange(Error, IndexError, status="out_of_range"):
@@ -36,7 +36,7 @@ class OutOfRange(Error, IndexError, status="out_of_range"):
 
 
 class BadKey(Error, ValueError, status="bad_key"):
-    """The bytes are not a key of this version."""
+    """The bytes are not a key, or one of another version."""
 
 
 class StaleKey(Error, status="stale_key"):
@@ -52,7 +52,7 @@ class Unsupported(Error, status="unsupported"):
 
 
 class Unavailable(Error, status="unavailable"):
-    """A library, driver or device that was asked for is not here."""
+    """A library, driver or device is missing on this machine."""
 
 
 class NoMemory(Error, MemoryError, status="no_memory"):
@@ -60,11 +60,11 @@ class NoMemory(Error, MemoryError, status="no_memory"):
 
 
 class Denied(Error, PermissionError, status="denied"):
-    """A wrong secret, or the system refuses."""
+    """A wrong secret, or the operating system refused."""
 
 
 class SystemFailure(Error, OSError, status="system"):
-    """A system call failed; the message has its number."""
+    """A system call failed; the message has errno."""
 
 
 class DeviceFailure(Error, status="device"):
@@ -84,8 +84,9 @@ class Closed(Error, status="closed"):
 
 
 class Interrupted(Error, status="interrupted"):
-    """A rank of the team was interrupted in a collective. In that rank KeyboardInterrupt is raised, or what
-    its signal handler raised."""
+    """A rank of the team was interrupted in a collective. The interrupted rank itself raises
+    KeyboardInterrupt, or what its signal handler raised.
+    """
 
 
 class Internal(Error, status="internal"):
@@ -93,5 +94,5 @@ class Internal(Error, status="internal"):
 
 
 def by_status(status: str) -> type[Error]:
-    """The exception class of a status's name; Error itself for one that this version does not know."""
+    """The exception class for the name of a status; Error for a status that this version does not know."""
     return _BY_STATUS.get(status, Error)

@@ -1,6 +1,4 @@
-"""What callers give, checked at the border: numbers, devices and kinds of objects. A mistake is told in the
-words of the call that it was made in.
-"""
+"""Checks of arguments: numbers, devices and kinds of objects. Messages name the call and the argument."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ def number(what: str, value: object, least: int = 0, most: int = _LARGEST) -> in
 
 
 def seconds(value: float | None) -> float | None:
-    """A timeout. Raises InvalidArgument for what is no number of seconds."""
+    """A timeout in seconds, or None. Raises InvalidArgument for anything else."""
     if value is None:
         return None
     try:
@@ -49,7 +47,7 @@ def of_kind(what: str, value: object, kind: type[Kind], advice: str) -> Kind:
 
 
 def device(name: object) -> tuple[str, int]:
-    """ "cuda:1" as its kind and index; the index is -1 where none is given. Raises InvalidArgument."""
+    """ "cuda:1" as its kind and index; the index is -1 if none is given. Raises InvalidArgument."""
     if not isinstance(name, str):
         raise InvalidArgument(
             f"peerway: the device is {shown(name)}; give its name: 'host', 'cuda' or 'cuda:N'."
@@ -61,7 +59,7 @@ def device(name: object) -> tuple[str, int]:
 
 
 def shown(value: object) -> str:
-    """What messages call a thing: its value where that is short, else what it is."""
+    """A value as messages show it: itself if it is short, else its type."""
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     if isinstance(value, str):
@@ -70,7 +68,7 @@ def shown(value: object) -> str:
 
 
 def called(thing: object) -> str:
-    """What messages call an array or another object."""
+    """An array or another object as messages name it."""
     shape: Any = getattr(thing, "shape", None)
     name = type(thing).__name__
     try:

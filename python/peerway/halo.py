@@ -29,8 +29,8 @@ _Pairs = tuple[tuple[int, int], ...]
 
 
 class Halo(Plan):
-    """The plan that refreshes the halos of distributed arrays, made by Context.halo. It is started and
-    finished like any plan; between the two, elements that no halo touches may be computed.
+    """The plan that refreshes the halos of distributed arrays, made by Context.halo. Start and finish it like
+    any plan; between the two the program may compute all elements that no halo touches.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class Halo(Plan):
         super().__init__(core, device, [part.layout.keep for part in parts])
         self._regions = [part.region for part in parts if part.region is not None]
         self.grid = grid
-        self.extents = tuple(extents)  # of the whole arrays, over all ranks
+        self.extents = tuple(extents)  # extents of the whole arrays, over all ranks
 
     def close(self) -> None:
-        """Ends the halo, which must not be under way, and lets go of the arrays. Closing twice does
-        nothing.
+        """Ends the halo and releases the arrays. It must not be between a start and its finish. Closing twice
+        does nothing.
         """
         super().close()
         for region in self._regions:
@@ -85,7 +85,9 @@ def make_halo(
     width: Sides | None,
     dims: Sequence[int | None] | None,
 ) -> Halo:
-    """What Context.halo does. A rank that refuses its arguments tells the others: none waits for it."""
+    """What Context.halo does. A rank that refuses its arguments sends the refusal to the others, so that none
+    waits for it.
+    """
     places = (grid,) if isinstance(grid, int) else tuple(int(extent) for extent in grid)
     arrays = list(u) if isinstance(u, list | tuple) else [u]
     parts: list[_Local] = []
@@ -270,8 +272,8 @@ def _extents(number: int, grid: tuple[int, ...], told: list[dict[str, Any]]) -> 
         if max(map(len, found)) > 1 or counts != expected:
             shapes = ", ".join(f"rank {rank} {tuple(one['shape'])}" for rank, one in enumerate(told))
             raise InvalidArgument(
-                f"peerway: array {number} is no block distribution over the process grid {grid}: without the "
-                f"shadow its parts have {' '.join(_alternatives(one) for one in found)} elements along "
+                f"peerway: array {number} is not a block distribution over the process grid {grid}: without "
+                f"the shadow its parts have {' '.join(_alternatives(one) for one in found)} elements along "
                 f"dimension {axis}, and a block distribution of {extent} gives "
                 f"{' '.join(map(str, expected))}. The shapes are: {shapes}."
             )

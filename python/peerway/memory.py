@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Addressed:
-    """What regions and remotes share: bytes that can be sliced, and viewed as elements."""
+    """Bytes that can be sliced, and viewed as elements: the base of regions and remotes."""
 
     bytes: int
 
@@ -28,14 +28,14 @@ class Addressed:
         return self.bytes
 
     def __getitem__(self, part: slice | tuple[SupportsIndex, SupportsIndex]) -> Span[Self]:
-        """`region[a:b]`: bytes a to b, one contiguous range; `region[a, n]`: n bytes from a on. Elements:
-        `view`; strides: `block`.
+        """`region[a:b]` is the bytes from a up to b, `region[a, n]` the n bytes from a on. Use `view` for
+        elements and `block` for strides.
         """
         if isinstance(part, tuple):
             return self._from_offset(part)
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise InvalidArgument(
-                f"peerway: [{part}] is no contiguous range of bytes; use [first:end] for bytes, "
+                f"peerway: [{part}] is not a contiguous range of bytes; use [first:end] for bytes, "
                 "[first, bytes] for a length, view(dtype)[...] for elements, or block() for strides."
             )
         try:
@@ -43,11 +43,11 @@ class Addressed:
             end = self.bytes if part.stop is None else index(part.stop)
         except TypeError:
             raise InvalidArgument(
-                f"peerway: [{part.start}:{part.stop}] is no range of bytes; give whole numbers."
+                f"peerway: [{part.start}:{part.stop}] is not a range of bytes; give whole numbers."
             ) from None
         if first < 0 or end < first:
             raise InvalidArgument(
-                f"peerway: [{first}:{end}] is no contiguous range of bytes; 0 <= first <= end is needed."
+                f"peerway: [{first}:{end}] is not a contiguous range of bytes; 0 <= first <= end is needed."
             )
         return Span(self, _core.Block((), (), end - first, first))
 
@@ -68,10 +68,10 @@ class Addressed:
     def block(
         self, counts: Sequence[int], strides: Sequence[int], block_bytes: int, offset: int = 0
     ) -> Span[Self]:
-        """Blocks of `block_bytes` at regular strides, from byte `offset` on.
+        """Blocks of `block_bytes` bytes at regular strides; the first begins at byte `offset`.
 
-        counts and strides (in bytes) have one entry for each of at most 4 dimensions, the slowest first.
-        Raises InvalidArgument for numbers that are negative.
+        `counts` and `strides` (in bytes) have one entry for each of at most 4 dimensions, the slowest first.
+        Raises InvalidArgument for negative counts, offsets or block_bytes.
         """
         return Span(
             self,
@@ -84,33 +84,33 @@ class Addressed:
         )
 
     def view(self, dtype: DTypeLike, shape: int | Sequence[int] | None = None, offset: int = 0) -> View[Self]:
-        """The bytes from `offset` on as elements of type `dtype`: all of them as one dimension, or an array
-        of `shape`, the last dimension the fastest. It is sliced as a NumPy array is, and its slices are what
-        put, get and plans take: `ctx.put(remote.view(float)[10:20], u[10:20])`.
+        """The bytes from `offset` on as elements of type `dtype`: all of them in one dimension, or an array
+        of `shape` whose last dimension varies fastest. Slice it like a NumPy array; put, get and plans take
+        the slices: `ctx.put(remote.view(float)[10:20], u[10:20])`.
 
-        Raises InvalidArgument where the shape needs more bytes than there are.
+        Raises InvalidArgument if the shape needs more bytes than there are.
         """
         return view_of(self, dtype, shape, number("the offset of a view", offset, most=self.bytes))
 
 
 class Region(Addressed):
-    """A registered span of this rank's memory. Made by Context.allocate and Context.register.
+    """A registered range of this rank's memory, made by Context.allocate or Context.register.
 
-    It is an array of bytes for other libraries: `numpy.asarray(region)`, `numpy.from_dlpack(region)`, and for
-    memory of a GPU `cupy.asarray(region)`, `torch.from_dlpack(region)`. Nothing is copied. `array()` has the
-    type and shape that you ask for. The memory lives as long as any of these arrays, also when the region or
-    its context is closed before them.
+    Other libraries can use it as an array of bytes: `numpy.asarray(region)`, `numpy.from_dlpack(region)`, and
+    for GPU memory `cupy.asarray(region)` or `torch.from_dlpack(region)`. `array()` gives it a type and shape.
+    Nothing is copied. The memory lives as long as any of these arrays, even if the region or its context is
+    closed before.
 
     Attributes:
         bytes: its size.
-        address: of its first byte, in this process.
+        address: the address of its first byte in this process.
         device: "host" or "cuda:N".
     """
 
     def __init__(self, core: _core.Region, keep: object = None) -> None:
         self._core = core
-        self._memory = core.memory if keep is None else keep  # what keeps the memory
-        self._shown = False  # by a protocol whose users keep this object
+        self._memory = core.memory if keep is None else keep  # keeps the memory alive
+        self._shown = False  # handed out by a protocol whose users keep this object
         self.bytes = core.bytes
         self.address = core.address
         self.device = core.device
@@ -120,12 +120,11 @@ class Region(Addressed):
         return self._core.key()
 
     def array(self, dtype: DTypeLike = "u1", shape: int | Sequence[int] | None = None) -> Any:
-        """The memory as an array, without a copy: a NumPy array on the host, on a GPU an object that CuPy,
-        PyTorch and others take. The array keeps the memory, also after the region is closed; only memory that
-        was registered by its address (Context.register_memory) is the caller's to keep.
+        """The memory as an array, without a copy: on the host a NumPy array, on a GPU an object that CuPy,
+        PyTorch and others accept. The array keeps the memory alive even after the region is closed, except
+        for memory registered by its address (Context.register_memory), which the caller must keep.
 
-        Raises InvalidArgument where the shape does not fit and for types that hold Python objects, and
-        Closed.
+        Raises InvalidArgument if the shape does not fit or the type holds Python objects, and Closed.
         """
         if self._core.closed:
             raise Closed("peerway: this region was closed before; make arrays of it while it is open.")
@@ -145,7 +144,7 @@ class Region(Addressed):
         return self._interface()
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
-        """For memory of a GPU, which NumPy asks for in vain; that of the host has __array_interface__."""
+        """NumPy calls this only for GPU memory, which it cannot use; host memory has __array_interface__."""
         raise InvalidArgument(
             f"peerway: this region is memory of {self.device}, which NumPy cannot reach; use "
             "cupy.asarray(region) or torch.from_dlpack(region), or get its bytes into a region of the host."
@@ -165,8 +164,9 @@ class Region(Addressed):
         return arrays.interface_of(self.address, np.dtype("u1"), (self.bytes,))
 
     def close(self) -> None:
-        """Ends the region: its key becomes stale. Its memory is freed, or the registered array let go, once
-        no array of it is left. A plan, halo or FIFO that uses the region goes on. Closing twice does nothing.
+        """Ends the region: its key becomes stale. Its memory is freed, or the registered array released, once
+        the last array of it is gone. Plans, halos and FIFOs that use the region go on. Closing twice does
+        nothing.
         """
         self._core.close()
         if not self._shown:
@@ -181,7 +181,7 @@ class Remote(Addressed):
     """Another rank's region or signal, made by Context.import_key.
 
     Attributes:
-        rank: whose it is.
+        rank: the owner's rank.
         bytes: its size.
     """
 
@@ -191,21 +191,23 @@ class Remote(Addressed):
         self.bytes = core.bytes
 
     def handle(self, device: str = "cuda") -> builtins.bytes:
-        """The pw_remote_handle with which kernels of a GPU put here (peerway/device.cuh), as bytes."""
+        """The pw_remote_handle, as bytes, with which kernels of that GPU put here (peerway/device.cuh)."""
         return self._core.handle(*split_device(device))
 
     def raise_handle(self, device: str = "cuda") -> builtins.bytes:
-        """The pw_raise_handle with which kernels of a GPU raise this signal, as bytes: they alone, until
-        release_raise_handle() or close().
+        """The pw_raise_handle, as bytes, with which kernels of that GPU raise this signal. Nothing else in
+        this rank may raise it until release_raise_handle() or close().
         """
         return self._core.raise_handle(*split_device(device))
 
     def release_raise_handle(self) -> None:
-        """Ends that, once no kernel runs that has the handle."""
+        """Lets this rank raise the signal by other means again. No kernel that has the handle may run any
+        more.
+        """
         self._core.release_raise_handle()
 
     def close(self) -> None:
-        """Lets go of the mapping, once no plan or FIFO uses it. Closing twice does nothing."""
+        """Releases the mapping once no plan or FIFO uses it. Closing twice does nothing."""
         self._core.close()
 
     def __repr__(self) -> str:
@@ -221,7 +223,7 @@ class Signal:
 
     @property
     def value(self) -> int:
-        """What it is now."""
+        """The present value."""
         return self._core.value
 
     def key(self) -> builtins.bytes:
@@ -229,21 +231,22 @@ class Signal:
         return self._core.key()
 
     def wait(self, value: int, timeout: float | None = None) -> None:
-        """Returns once the counter is at least `value`.
+        """Returns once the signal is at least `value`.
 
-        Raises Timeout after `timeout` seconds (None: never), PeerLost when its sender is lost, Closed when
+        Raises Timeout after `timeout` seconds (None: no limit), PeerLost if its sender is lost, or Closed if
         the context is closed meanwhile.
         """
         self._core.wait(number("the value to wait for", value), seconds(timeout))
 
     def handle(self, device: str = "cuda", timeout: float | None = None) -> bytes:
-        """The pw_signal_handle with which kernels of a GPU wait for it (peerway/device.cuh), as bytes. Each
-        wait ends after `timeout` seconds, when the sender is lost, or with the context.
+        """The pw_signal_handle, as bytes, with which kernels of that GPU wait for the signal
+        (peerway/device.cuh). Each wait ends after `timeout` seconds, when the sender is lost, or when the
+        context is closed.
         """
         return self._core.handle(*split_device(device), seconds(timeout))
 
     def check(self) -> None:
-        """Raises what ended a kernel's wait early, if one was."""
+        """Raises the error that ended a kernel's wait early, if one did."""
         self._core.check()
 
     def close(self) -> None:

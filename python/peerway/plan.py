@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 class Stream:
     """An ordered queue of work on a device, made by Context.stream: on the host a worker thread, on a GPU a
-    CUDA stream, which CuPy, PyTorch and others take by `__cuda_stream__`.
+    CUDA stream, which CuPy, PyTorch and others accept through `__cuda_stream__`.
     """
 
     def __init__(self, core: _core.Stream) -> None:
@@ -35,24 +35,26 @@ class Stream:
         self.device = core.device
 
     def call(self, body: Callable[[], object]) -> None:
-        """Runs `body()` on a thread of the host in the stream's order. It must not use CUDA."""
+        """Enqueues `body`, which is called on a host thread in the stream's order. It must not use CUDA."""
         if not callable(body):
             raise InvalidArgument(f"peerway: call: {shown(body)} cannot be called; give a function.")
         self._core.call(body)
 
     def wait(self, timeout: float | None = None) -> None:
-        """Returns once all that was enqueued is done. Plan.check tells whether plans in it were cancelled."""
+        """Returns once all enqueued work is done. Plan.check() raises if a plan in it was cancelled. Raises
+        Timeout after `timeout` seconds (None: no limit).
+        """
         self._core.wait(seconds(timeout))
 
     def __cuda_stream__(self) -> tuple[int, int]:
         if self.device == "host":
             raise InvalidArgument(
-                "peerway: a stream of the host is no CUDA stream; make one with ctx.stream('cuda')."
+                "peerway: a stream of the host is not a CUDA stream; make one with ctx.stream('cuda')."
             )
         return 0, self._core.queue
 
     def close(self) -> None:
-        """Waits for all that was enqueued and ends the stream. Closing twice does nothing."""
+        """Waits for all enqueued work, then ends the stream. Closing twice does nothing."""
         self._core.close()
 
     def __repr__(self) -> str:
@@ -60,12 +62,12 @@ class Stream:
 
 
 class Plan:
-    """A prepared communication. A start makes all its operations as one batch, a finish waits for what its
-    waits and receives name; the n-th finish belongs to the n-th start. Between the two the sources must not
-    change and the targets not be used.
+    """A prepared communication. A start issues all its operations as one batch; a finish waits for the plan's
+    waits and receives. The n-th finish belongs to the n-th start. Between the two the sources must not change
+    and the targets must not be used.
 
-    Where a stream can be given, it is a peerway.Stream, a CuPy or PyTorch stream, anything with
-    `__cuda_stream__`, or a CUDA stream as an int. Then the call returns at once.
+    A `stream` may be a peerway.Stream, a CuPy or PyTorch stream, any object with `__cuda_stream__`, or a CUDA
+    stream as an int. A call with a stream returns at once.
     """
 
     def __init__(self, core: _core.Plan, device: str, keep: object = None) -> None:
@@ -75,9 +77,9 @@ class Plan:
         self._requests: weakref.WeakSet[Request] = weakref.WeakSet()
 
     def start(self, stream: object = None) -> Request | None:
-        """From the host, or in the order of a stream. From the host, a start while an earlier one is not
-        finished is refused; and it returns a request that stands for the finish: it is finished by finish()
-        or by waiting for the request.
+        """Starts the plan from the host, or in the order of `stream`. A start from the host is refused while
+        an earlier one is not finished. It returns a request that stands for the finish: finish the plan with
+        finish() or by waiting for the request.
         """
         if stream is None:
             request = Request(self._core.start_request(), self)
@@ -87,8 +89,8 @@ class Plan:
         return None
 
     def finish(self, stream: object = None, timeout: float | None = None) -> None:
-        """Waits until what was started has arrived, or lets a stream wait for it. `timeout`, in seconds, is
-        of a wait of the host; set_timeout bounds those of streams.
+        """Finishes the plan: waits on the host, or enqueues the wait in `stream`. `timeout` (seconds) limits
+        a wait on the host; set_timeout() limits those in streams.
 
         Raises Timeout, PeerLost or Closed.
         """
@@ -103,7 +105,7 @@ class Plan:
             self._core.finish_on(stream_handle(stream, self._device))
 
     def run(self, stream: object = None) -> None:
-        """A start and the finish that belongs to it, as one piece of work where a stream is given."""
+        """A start and its finish; in a stream, as one piece of work."""
         if stream is None:
             self._core.start()
             self._core.finish(None)
@@ -111,7 +113,9 @@ class Plan:
             self._core.run_on(stream_handle(stream, self._device))
 
     def set_timeout(self, timeout: float | None) -> None:
-        """Bounds each wait of the plan in streams and kernels, in seconds; None: only the death of a rank."""
+        """Limits each wait of the plan in streams and kernels to `timeout` seconds. None: only the loss of a
+        rank or the end of the context ends them.
+        """
         self._core.set_timeout(seconds(timeout))
 
     @property
@@ -120,27 +124,31 @@ class Plan:
         return self._core.status()[0]
 
     def check(self) -> None:
-        """Raises the error that the plan was cancelled for, if it was."""
+        """Raises the error that cancelled the plan, if it was cancelled."""
         self._core.check()
 
     def handle(self) -> bytes:
-        """The pw_plan_handle with which a kernel uses the plan (peerway/device.cuh), as bytes."""
+        """The pw_plan_handle, as bytes, with which a kernel starts and finishes the plan
+        (peerway/device.cuh).
+        """
         return self._core.handle()
 
     def send_lane(self, rank: int, tag: int) -> bytes:
-        """The pw_lane_handle of this rank's end of a send, as bytes, for a kernel that moves its packets
-        itself (peerway/device.cuh). Such a plan is used through its lanes alone, or started and finished.
+        """The pw_lane_handle, as bytes, of this rank's end of a send, for a kernel that moves the packets
+        itself (peerway/device.cuh). Such a plan is used only through its lanes or only by start and finish.
 
-        Raises Unsupported where the bytes do not go by packets.
+        Raises Unsupported if this send does not go by packets.
         """
         return self._core.lane(True, *_lane("send_lane", rank, tag))
 
     def receive_lane(self, rank: int, tag: int) -> bytes:
-        """The same of a receive."""
+        """The same for a receive."""
         return self._core.lane(False, *_lane("receive_lane", rank, tag))
 
     def close(self) -> None:
-        """Ends the plan, which must not be under way, and its requests. Closing twice does nothing."""
+        """Ends the plan and its requests. The plan must not be between a start and its finish. Closing twice
+        does nothing.
+        """
         for request in list(self._requests):
             request.close()
         self._core.close()
@@ -152,8 +160,8 @@ class Plan:
 
 
 class PlanBuilder:
-    """A plan before it is prepared. Operations are added one after the other, the target first; each call
-    returns the builder.
+    """A plan before it is prepared, made by Context.plan. Operations are added one after the other, the
+    target first; each call returns the builder.
     """
 
     def __init__(self, core: _core.PlanBuilder, context: Context, device: str) -> None:
@@ -169,8 +177,8 @@ class PlanBuilder:
         signal: Remote | None = None,
         by: int = 1,
     ) -> Self:
-        """Moves memory of this rank to another and, with `signal`, then raises it. Both sides are given as
-        for Context.put.
+        """Moves memory of this rank to another rank and, with `signal`, then raises that signal by `by`. Both
+        sides are given as for Context.put.
         """
         far = far_side("put", "to", to)
         near = self._near("put", "source", source, written=False)
@@ -180,7 +188,7 @@ class PlanBuilder:
         return self._using(near)
 
     def get(self, to: Near, source: Far) -> Self:
-        """Moves memory of another rank here."""
+        """Moves memory of another rank to this rank."""
         near = self._near("get", "to", to, written=True)
         far = far_side("get", "source", source)
         near_block, far_block = blocks_of(near, far)
@@ -188,14 +196,14 @@ class PlanBuilder:
         return self._using(near)
 
     def raise_signal(self, signal: Remote, by: int = 1) -> Self:
-        """Every start raises the signal, before it waits for anything."""
+        """Every start raises the signal before it waits for anything."""
         raised = signal_of("raise_signal", signal)
         self._core.raise_signal(raised._core, number("raise_signal: `by`", by))
         return self
 
     def after(self, signal: Signal, lead: int = 0, by: int = 1) -> Self:
-        """Start n moves nothing before the signal has grown by (n - lead) * by: the receiver raises it as it
-        starts (lead 0), or when it has used what came (lead 1).
+        """Start n moves nothing until the signal has grown by (n - lead) * by: the receiver raises it when it
+        starts (lead 0), or when it has used the previous data (lead 1).
         """
         waited = of_kind("after: `signal`", signal, Signal, "give a signal of this rank, of ctx.signal().")
         self._core.after(waited._core, number("after: `lead`", lead), number("after: `by`", by))
@@ -208,29 +216,30 @@ class PlanBuilder:
         return self
 
     def send(self, rank: int, tag: int, source: Near) -> Self:
-        """Joined with the receive of the same tag in that rank's plan; one may send to oneself."""
+        """Sends to the receive of the same tag in that rank's plan. A rank may send to itself."""
         lane = _lane("send", rank, tag)
         near = self._near("send", "source", source, written=False)
         self._core.send(*lane, near.of._core, block_of(near))
         return self._using(near)
 
     def receive(self, rank: int, tag: int, to: Near) -> Self:
-        """Joined with the send of the same tag in that rank's plan."""
+        """Receives from the send of the same tag in that rank's plan."""
         lane = _lane("receive", rank, tag)
         near = self._near("receive", "to", to, written=True)
         self._core.receive(*lane, near.of._core, block_of(near))
         return self._using(near)
 
     def prepare(self, alone: bool = False) -> Plan:
-        """Fixes everything. Collective over the team, also for ranks that have nothing to send or receive;
-        unless `alone`, for plans of one-sided operations only. The builder is closed then.
+        """Fixes paths, mappings and tables, and closes the builder. Collective over the team, and ranks that
+        send and receive nothing must call it, too; with `alone`, for plans of one-sided operations, no other
+        rank takes part.
         """
         plan = Plan(self._core.prepare(alone), self._device, tuple(self._keep))
         self.close()
         return self._context._keep(plan)
 
     def close(self) -> None:
-        """Drops what was added. Closing twice does nothing."""
+        """Drops the operations that were added. Closing twice does nothing."""
         self._core.close()
         self._keep.clear()
 
@@ -246,7 +255,7 @@ class PlanBuilder:
 
 
 class Fifo:
-    """Puts that kernels post and the proxy does, over any path; made by Context.fifo."""
+    """Puts that kernels post and the proxy carries out over any path; made by Context.fifo."""
 
     def __init__(self, core: _core.Fifo, device: str, keep: object) -> None:
         self._core = core
@@ -254,16 +263,16 @@ class Fifo:
         self._keep = keep  # what the puts use
 
     def handle(self) -> bytes:
-        """The pw_fifo_handle with which kernels post (peerway/device/fifo.cuh), as bytes."""
+        """The pw_fifo_handle, as bytes, with which kernels post puts (peerway/device/fifo.cuh)."""
         return self._core.handle()
 
     def check(self) -> None:
-        """Raises the error that the FIFO was cancelled for, if it was."""
+        """Raises the error that cancelled the FIFO, if it was cancelled."""
         self._core.check()
 
     def close(self) -> None:
-        """Ends it, once no kernel uses it any more. What is not complete then may be dropped. Closing twice
-        does nothing.
+        """Ends the FIFO. No kernel may use it any more. Puts that are not complete may be dropped. Closing
+        twice does nothing.
         """
         self._core.close()
         self._keep = None
@@ -278,7 +287,7 @@ def _lane(call: str, rank: int, tag: int) -> tuple[int, int]:
 
 
 def stream_handle(stream: object, device: str) -> tuple[str, int, int]:
-    """Kind and index of a stream's device, and its handle. A CUDA stream that does not tell its device is
+    """Kind and index of a stream's device, and its handle. A CUDA stream that does not report its device is
     taken to be of the plan's, `device`.
     """
     if isinstance(stream, Stream):
@@ -298,7 +307,7 @@ def _queue_of(stream: Any) -> int:
     if isinstance(stream, int) and not isinstance(stream, bool):
         return stream
     raise InvalidArgument(
-        f"peerway: {shown(stream)} is no stream; give a peerway.Stream, a stream of CuPy or PyTorch, an "
+        f"peerway: {shown(stream)} is not a stream; give a peerway.Stream, a stream of CuPy or PyTorch, an "
         "object with __cuda_stream__, or the number of a CUDA stream."
     )
 

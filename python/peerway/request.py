@@ -1,4 +1,4 @@
-"""Requests: what was started, to be tested, waited for or awaited, alone or with others.
+"""Requests: started operations, to be tested, waited for or awaited, alone or with others.
 
 requests = [ctx.start_put(far[0:n], near[0:n]), ctx.start_get(near[n:2 * n], other[0:n])]
 first = peerway.wait_any(requests, timeout=2)     # its place in the list
@@ -19,8 +19,8 @@ _LONGEST_NAP = 1e-3
 
 
 class Request:
-    """Stands for one operation, or for all towards a rank. It is complete when they are complete at both
-    ends, or have failed. The operation does not need it: dropped early, it goes on.
+    """Stands for one operation, for all operations towards a rank, or for a plan's finish. It is complete
+    when these are complete at both ends or have failed. Dropping a request does not end its operation.
     """
 
     def __init__(self, core: _core.Request, keep: object = None) -> None:
@@ -28,18 +28,20 @@ class Request:
         self._keep = keep  # what the operation uses
 
     def complete(self) -> bool:
-        """Moves things on and says whether it is complete; wait() then says how it ended."""
+        """Makes progress and returns whether the operation is complete. If it failed, wait() raises the
+        error.
+        """
         return self._core.complete()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Returns once it is complete. Raises what the operation failed with, and Timeout after `timeout`
-        seconds (None: never): then it goes on.
+        """Returns once the operation is complete. Raises the error that it failed with, or Timeout after
+        `timeout` seconds (None: no limit); after a Timeout the operation goes on.
         """
         self._core.wait(seconds(timeout))
 
     def __await__(self) -> Generator[object, None, None]:
-        """`await request` is wait() for programs with asyncio: other tasks run meanwhile. A task that is
-        cancelled leaves the operation as it is.
+        """`await request` is wait() for programs with asyncio: other tasks run meanwhile. If the awaiting
+        task is cancelled, the operation goes on.
         """
         return self._awaited().__await__()
 
@@ -64,9 +66,9 @@ class Request:
 
 
 def wait_any(requests: Iterable[Request], timeout: float | None = None) -> int:
-    """Returns once one of these requests of one context is complete: its place among them, the first if there
-    are several. Whether that one failed its wait() tells. Raises Timeout after `timeout` seconds (None:
-    never).
+    """Returns once one of these requests is complete: its index in the list, the lowest if there are several.
+    If that operation failed, the request's wait() raises the error. All requests must be of one context.
+    Raises Timeout after `timeout` seconds (None: no limit).
     """
     cores = _cores("wait_any", requests)
     found = _core.wait_any(cores, seconds(timeout))
@@ -79,8 +81,8 @@ def wait_any(requests: Iterable[Request], timeout: float | None = None) -> int:
 
 
 def wait_all(requests: Iterable[Request], timeout: float | None = None) -> None:
-    """Returns once all of these requests of one context are complete. Raises what the first in the list that
-    failed has failed with, and Timeout after `timeout` seconds (None: never).
+    """Returns once all of these requests are complete. Raises the error of the first in the list that failed,
+    or Timeout after `timeout` seconds (None: no limit). All requests must be of one context.
     """
     _core.wait_all(_cores("wait_all", requests), seconds(timeout))
 

@@ -33,14 +33,15 @@ class Team(Closing):
 
     @classmethod
     def from_launcher(cls) -> Self:
-        """The team that `peerway run`, mpirun or srun started this process in, or of one."""
+        """The team that `peerway run`, mpirun or srun started this process in; a team of one if none did."""
         return cls(_core.Team.from_launcher())
 
     @classmethod
     def create(cls, rank: int, size: int, broadcast: Callable[[memoryview], None]) -> Self:
-        """A team over any means that can broadcast. Collective.
+        """A team of `size` processes over any means that can broadcast. Collective.
 
-        `broadcast(data)` gives every rank what rank 0 has in the writable memoryview `data`.
+        `broadcast(data)` copies what rank 0 has in the writable memoryview `data` into `data` at every other
+        rank.
         """
         return cls(_core.Team.create(rank, size, broadcast))
 
@@ -64,25 +65,29 @@ class Team(Closing):
         return self._core.size
 
     def all_gather(self, mine: bytes, timeout: float | None = None) -> list[bytes]:
-        """Collective. What every rank gave, in rank order; lengths may differ. Raises Timeout after `timeout`
-        seconds (None: never), and PeerLost.
+        """Collective. Returns what every rank passed, in rank order; lengths may differ. Raises Timeout after
+        `timeout` seconds (None: no limit), or PeerLost.
         """
         return self._core.all_gather(
             of_kind("all_gather: `mine`", mine, bytes, "give bytes, such as region.key()."), seconds(timeout)
         )
 
     def barrier(self, timeout: float | None = None) -> None:
-        """Collective. Returns once every rank has called it. Raises Timeout after `timeout` seconds (None:
-        never), and PeerLost.
+        """Collective. Returns once every rank has called it. Raises Timeout after `timeout` seconds (None: no
+        limit), or PeerLost.
         """
         self._core.barrier(seconds(timeout))
 
     def lost(self, rank: int) -> bool:
-        """Whether the rank is known to be dead or gone."""
+        """Whether the rank is known to have died or left. Raises InvalidArgument if the team has no such
+        rank.
+        """
         return self._core.lost(number("lost: `rank`", rank, most=self.size - 1))
 
     def close(self) -> None:
-        """Leaves the team, once its contexts are closed, too. Closing twice does nothing."""
+        """Leaves the team. If contexts of it are still open, the rank leaves when the last of them is closed.
+        Closing twice does nothing.
+        """
         self._core.close()
 
     def __repr__(self) -> str:

@@ -1,5 +1,5 @@
-"""Typed views: the elements of a region or a remote, sliced as NumPy arrays are, and what a put or get makes
-of two sides. A view is only numbers; nothing here touches memory.
+"""Typed views: elements of a region or a remote, sliced like NumPy arrays, and the blocks that a put or get
+of two sides becomes. A view is only numbers; nothing here touches memory.
 
     theirs = remote.view(float, (ny, nx))
     ctx.put(theirs[1:-1, 0], u[1:-1, 1])       # a column of `u`, an array in registered memory
@@ -43,10 +43,11 @@ class Span(Generic[Side]):
 
 @dataclass(frozen=True, slots=True)
 class View(Generic[Side]):
-    """Elements of a region or remote, made by its `view` method; what put and get take in place of bytes.
+    """Elements of a region or remote, made by its `view` method. Put, get and plans take them in place of
+    bytes.
 
-    Slicing gives smaller views, by NumPy's rules for whole numbers, slices and `...`: `view[2:8, 0]`. Steps
-    are positive. `offset` and `strides` are in bytes.
+    A slice of a view is a smaller view, by NumPy's rules for whole numbers, slices and `...`: `view[2:8, 0]`.
+    Steps must be positive. `offset` and `strides` are in bytes.
     """
 
     of: Side
@@ -110,8 +111,8 @@ def view_of(of: Side, dtype: DTypeLike, shape: int | Sequence[int] | None, offse
 def shape_for(
     room: int, dtype: np.dtype[Any], shape: int | Sequence[int] | None, where: str
 ) -> tuple[int, ...]:
-    """The shape as a tuple: all of the `room` bytes where none is given. Raises InvalidArgument where it does
-    not fit, and for elements that are no plain bytes.
+    """The shape as a tuple; without `shape` one dimension over all `room` bytes. Raises InvalidArgument if it
+    does not fit, or if the elements are not plain bytes.
     """
     if dtype.hasobject or dtype.itemsize == 0:
         why = (
@@ -127,20 +128,20 @@ def shape_for(
     try:
         whole = tuple(index(count) for count in (shape if isinstance(shape, Sequence) else (shape,)))
     except TypeError:
-        raise InvalidArgument(f"peerway: {shape!r} is no shape; give whole numbers.") from None
+        raise InvalidArgument(f"peerway: {shape!r} is not a shape; give whole numbers.") from None
     if min(whole, default=0) < 0 or prod(whole) * dtype.itemsize > room:
         raise InvalidArgument(
             f"peerway: an array of shape {whole} and type {dtype} needs {prod(whole) * dtype.itemsize} "
             f"bytes, but the region has {room}: {where}."
             if min(whole, default=0) >= 0
-            else f"peerway: {whole} is no shape: its numbers must be 0 or more."
+            else f"peerway: {whole} is not a shape: its numbers must be 0 or more."
         )
     return whole
 
 
 def blocks_of(one: View[Any] | Span[Any], other: View[Any] | Span[Any]) -> tuple[_core.Block, _core.Block]:
-    """The blocks of two sides that move to one another. Typed sides have the same shape and type, and
-    dimensions that follow one another on both are joined, so that a slice costs what its bytes do.
+    """The blocks of the two sides of a transfer. Typed sides must have the same shape and type. Dimensions
+    that are adjacent on both sides are joined, so that a slice costs what its bytes cost.
     """
     if isinstance(one, View) and isinstance(other, View):
         if one.shape != other.shape:
@@ -212,7 +213,7 @@ def _part(key: Index, axis: int, count: int) -> tuple[int, int, int]:
         place = index(key)  # type: ignore[arg-type]
     except TypeError:
         raise InvalidArgument(
-            f"peerway: {_written(key)} is no index of a view; whole numbers, slices and ... are."
+            f"peerway: {_written(key)} is not an index of a view; whole numbers, slices and ... are."
         ) from None
     if not -count <= place < count:
         raise OutOfRange(f"peerway: index {place} is outside axis {axis}, which has {count} elements.")

@@ -1,4 +1,5 @@
-// All ranks of a halo must mean the same arrays: each tells its neighbours what it asks for, and compares.
+// Checks that all ranks of a halo describe the same arrays: each sends its request to its neighbours and
+// compares.
 #pragma once
 
 #include <cstdint>

@@ -85,7 +85,7 @@ pw::array::HaloOpening opening_of(Asked& asked, pw::Team& team) {
   if (asked.arrays.empty())
     throw Error(PW_INVALID_ARGUMENT, "peerway: a halo of 0 arrays; give at least one");
   if (asked.corners != 0 && asked.corners != 1)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: corners is {}; it is 0 or 1", asked.corners));
+    throw Error(PW_INVALID_ARGUMENT, format("peerway: corners is {}; it must be 0 or 1", asked.corners));
   const pw::array::Grid grid(*asked.grid, team.size());
   const auto at = grid.coordinates(team.rank());
   for (size_t a = 0; a < asked.arrays.size(); ++a) {

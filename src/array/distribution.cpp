@@ -57,8 +57,9 @@ void Distribution::check_dimension(uint32_t d) const {
                "be at least as many elements",
                d, named(), dim.extent, parts(d)));
   if (dim.periodic > 1)
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: periodic is {} in dimension {} of {}; it is 0 or 1",
-                                            dim.periodic, d, named()));
+    throw Error(
+        PW_INVALID_ARGUMENT,
+        format("peerway: periodic is {} in dimension {} of {}; it must be 0 or 1", dim.periodic, d, named()));
 }
 
 void Distribution::check_shadow(uint32_t d) const {

@@ -1,5 +1,5 @@
-// One distributed array as all ranks agree on it: which part each rank owns, who its neighbours are, and how
-// the part lies in a rank's memory. Pure.
+// One distributed array: which part each rank owns, who its neighbours are, and how the part lies in a rank's
+// memory. Pure.
 #pragma once
 
 #include <array>

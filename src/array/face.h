@@ -1,5 +1,5 @@
-// A face (or edge, or corner) as what one operation can move: the fewest blocks at regular strides, and cut
-// into pieces where it needs more dimensions than an operation has. Pure.
+// A face (or edge, or corner) as operations: the fewest blocks at regular strides, cut into pieces if it has
+// more dimensions than one operation can move. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Deadlines: points of the monotonic clock in nanoseconds, so that a timeout given once bounds many steps.
+// Deadlines: times of the monotonic clock in nanoseconds, so that one timeout limits several steps.
 #pragma once
 
 #include <cstdint>

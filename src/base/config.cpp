@@ -21,42 +21,40 @@ using Json = nlohmann::json;
 
 constexpr ConfigEntry table[] = {
     {"log", "choice:error|warning|info|debug", "warning",
-     "What is written to standard error: this level and worse."},
+     "Messages of this level and more severe ones go to standard error."},
     {"timeout", "seconds", "60",
-     "Bound of each exchange while a team, context, plan or halo is being set up."},
+     "Limit of each exchange while a team, context, plan or halo is being set up."},
     {"plan_timeout", "seconds", "60",
-     "Bound of each wait of a plan in a stream or a kernel; the death of a peer ends it earlier."},
+     "Limit of each wait of a plan in a stream or a kernel; the death of a peer ends it earlier."},
     {"wait", "choice:busy-poll|blocking", "busy-poll",
-     "How the host waits. busy-poll: for the quickest answer, with a whole core; blocking: it sleeps until "
-     "it is woken."},
+     "How the host waits. busy-poll: polls, for the lowest latency, and uses a whole core; blocking: sleeps "
+     "until it is woken."},
     {"launcher", "choice:auto|peerway|pmix|mpirun|slurm|none", "auto",
      "Where rank and size come from. auto: peerway run, then mpirun, then Slurm; none: a team of one."},
     {"strict", "choice:off|on", "off", "on: a faster path that exists but cannot be used is an error."},
     {"paths", "text", "",
-     "The only paths to use, comma-separated (peer/copy,staged); empty: the route table decides."},
+     "The only paths to use, separated by commas (peer/copy,staged). Empty: the route table decides."},
     {"routes", "path", "",
-     "The route table. Empty: the one of this machine under ~/.config/peerway/routes, made by peerway tune."},
+     "The route table, made by peerway tune. Empty: this machine's under ~/.config/peerway/routes."},
     {"rules", "path", "",
-     "The file of your rules that force or forbid paths. Empty: ~/.config/peerway/rules.json."},
-    {"cache", "path", "", "Folder of compiled device code. Empty: ~/.cache/peerway."},
+     "A file of rules that prefer or forbid paths. Empty: ~/.config/peerway/rules.json."},
+    {"cache", "path", "", "The folder for compiled device code. Empty: ~/.cache/peerway."},
     {"device", "count", "",
-     "CUDA device of this rank. Empty: its place among the ranks of its host, modulo the number of devices."},
+     "The CUDA device of this rank. Empty: the rank's index on its host, modulo the number of devices."},
     {"cuda_library", "path", "", "The CUDA driver library. Empty: libcuda.so.1 of the system."},
     {"nvrtc_library", "path", "",
      "The NVRTC library. Empty: that of the toolkit, the system or the Python wheel."},
     {"ucx_library", "path", "",
      "libucp.so.0 of UCX. Empty: that of UCX_ROOT, the system or the Python wheel."},
     {"ucx", "choice:auto|on|off", "auto",
-     "UCX, the way to other hosts. auto: started with ranks on several hosts, or where paths or the table "
-     "name it."},
+     "UCX, the path to other hosts. auto: started if ranks are on several hosts, or if `paths` or the route "
+     "table names it."},
     {"nic", "text", "",
-     "NICs, separated by ';', each [NAME=]PLUGIN[?OPTIONS]: the plugin's file, or its name if it "
-     "comes "
-     "with Peerway, and what it is told. Empty: none."},
+     "NICs, separated by ';', each [NAME=]PLUGIN[?OPTIONS]: the plugin's file, or its name if it comes with "
+     "Peerway, and options for it. Empty: none."},
     {"host_id", "text", "",
-     "For tests only. Simulates several hosts on one: ranks whose values differ share no memory, as if they "
-     "were "
-     "on different hosts."},
+     "For tests only. Simulates several hosts on one: ranks with different values share no memory, as on "
+     "different hosts."},
     {"gdrcopy_library", "path", "", "The GDRCopy library. Empty: libgdrapi.so.2 of the system."},
 };
 
@@ -86,7 +84,7 @@ std::string variable_of(std::string_view name) {
 
 const ConfigEntry& entry_of(std::string_view name) {
   const auto* entry = std::ranges::find(table, name, &ConfigEntry::name);
-  if (entry == std::end(table)) throw Error(PW_INTERNAL, format("peerway: no setting is called '{}'", name));
+  if (entry == std::end(table)) throw Error(PW_INTERNAL, format("peerway: there is no setting '{}'", name));
   return *entry;
 }
 
@@ -115,7 +113,7 @@ std::map<std::string, Value, std::less<>> read_file(const std::string& path) {
   for (const auto& [name, value] : json.items()) {
     if (std::ranges::find(table, name, &ConfigEntry::name) == std::end(table)) {
       const std::string_view near = nearest_name(name, names());
-      throw Error(PW_BAD_CONFIG, format("peerway: '{}' in {} is no setting{}", name, path,
+      throw Error(PW_BAD_CONFIG, format("peerway: '{}' in {} is not a setting{}", name, path,
                                         near.empty() ? std::string("; `peerway config` lists them all")
                                                      : format("; did you mean '{}'?", near)));
     }
@@ -153,7 +151,7 @@ uint64_t check(const ConfigEntry& entry, const Value& value) {
 
 /// A misspelt setting would be a setting that is ignored.
 void refuse_unknown_variables() {
-  constexpr std::string_view prefix = "PEERWAY_";  // which all have, so it says nothing of what is near
+  constexpr std::string_view prefix = "PEERWAY_";  // common to all names, so useless for the distance
   std::vector<std::string> known;
   for (const std::string_view variable : other_variables) known.emplace_back(variable.substr(prefix.size()));
   for (const ConfigEntry& entry : table) known.push_back(variable_of(entry.name).substr(prefix.size()));
@@ -163,7 +161,7 @@ void refuse_unknown_variables() {
     const std::string_view name = setting.substr(prefix.size(), setting.find('=') - prefix.size());
     if (std::ranges::find(known, name) != known.end()) continue;
     const std::string_view near = nearest_name(name, known);
-    throw Error(PW_BAD_CONFIG, format("peerway: {}{} in the environment is no setting; {}", prefix, name,
+    throw Error(PW_BAD_CONFIG, format("peerway: {}{} in the environment is not a setting; {}", prefix, name,
                                       near.empty() ? std::string("`peerway config` lists them all; unset it")
                                                    : format("did you mean {}{}?", prefix, near)));
   }

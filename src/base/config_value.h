@@ -1,4 +1,4 @@
-// Reading and checking one configuration value as its type says. Pure.
+// Parses and checks one configuration value according to its type. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// FNV-1a: tells texts apart, keeps no secret. Values go into files and between processes, so they never
-// change.
+// FNV-1a: distinguishes texts; not for secrets. Values are stored in files and sent between processes, so
+// they must never change.
 #pragma once
 
 #include <cstdint>

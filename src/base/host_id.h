@@ -1,4 +1,4 @@
-// What processes of one host have in common.
+// An identifier that all processes of one host share.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// How a program ends its own waits (Ctrl-C): a check of its own, which the waits of its thread call now and
-// then.
+// Lets a program end its own waits (Ctrl-C): waits of a thread call that thread's check at intervals.
 #pragma once
 
 #include "base/clock.h"

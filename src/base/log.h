@@ -1,4 +1,4 @@
-// Messages for the user on standard error. Never standard output, which belongs to the program.
+// Messages for the user, on standard error. Standard output belongs to the program.
 #pragma once
 
 #include <string_view>

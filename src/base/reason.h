@@ -1,4 +1,4 @@
-// What an error says, to be said within another message.
+// The text of an error, for use inside another message.
 #pragma once
 
 #include <exception>

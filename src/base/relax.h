@@ -1,4 +1,4 @@
-// A moment's rest of a thread that spins.
+// A short pause for a thread that spins.
 #pragma once
 
 namespace pw {

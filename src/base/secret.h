@@ -1,4 +1,5 @@
-// The secrets of a job: as text, and one for each purpose, so that what proves one thing proves no other.
+// The secrets of a job: as text, and a separate one derived for each purpose, so that a proof for one purpose
+// is worth nothing for another.
 #pragma once
 
 #include <span>

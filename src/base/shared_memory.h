@@ -1,4 +1,4 @@
-// Shared memory without a name: in no file system, and gone with the last process that has it.
+// Shared memory without a name: no file system shows it, and it is gone with the last process that has it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Sleeping until another thread, of this process or of another, says that something has changed: what the
-// wait policy `blocking` is made of. Who changes something calls wake() afterwards; while nobody sleeps
-// that costs one load of a line that stays in the cache, and no fence.
+// Lets a thread sleep until another thread, of this or another process, reports a change: the basis of the
+// wait policy `blocking`. Whoever changes something calls wake() afterwards. While nobody sleeps, that costs
+// one load of a line that stays in the cache, and no fence.
 #pragma once
 
 #include <atomic>

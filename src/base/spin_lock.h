@@ -1,5 +1,5 @@
-// A lock for a handful of instructions on the hot path, where a mutex would cost as much as the work. Whoever
-// waits gives the CPU away after a few polls.
+// A lock for a few instructions on the hot path, where a mutex would cost as much as the work itself. A
+// waiting thread yields the CPU after a few polls.
 #pragma once
 
 #include <sched.h>

@@ -1,6 +1,6 @@
-// How things fail inside the library. Control paths (set-up, registration) throw Error; data paths return a
-// pw_status and leave the message in a thread-local place, where pw_error_message() finds it. Either way the
-// message says what was asked, what was found, and what to do.
+// Failures inside the library. Control paths (set-up, registration) throw Error; data paths return a
+// pw_status and store the message in a thread-local, which pw_error_message() reads. Either way the message
+// states what was asked, what was found, and what to do.
 #pragma once
 
 #include <exception>
@@ -53,7 +53,7 @@ pw_status guard(Body&& body) noexcept {
   } catch (const std::exception& error) {
     return fail(PW_INTERNAL, std::string("peerway: unexpected failure: ") + error.what());
   } catch (...) {  // a callback of the program may throw anything
-    return fail(PW_INTERNAL, "peerway: an exception that is no std::exception was thrown");
+    return fail(PW_INTERNAL, "peerway: an exception that is not a std::exception was thrown");
   }
 }
 

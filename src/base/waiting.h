@@ -1,4 +1,4 @@
-// How the threads of one context wait: the policy, where they sleep, and how often they poll before that.
+// How the threads of one context wait: the policy, where they sleep, and how often they poll before they do.
 #pragma once
 
 #include <algorithm>

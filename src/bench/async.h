@@ -1,5 +1,5 @@
-// Receive, compute, send, on each of two ranks in turn: the application that takes the CPU off the path
-// between GPU and network, in the ways that there are of doing so.
+// Receive, compute, send, on each of two ranks in turn: the application that asynchronous GPU communication
+// is for, in each variant that takes the CPU off the path between GPU and network.
 #pragma once
 
 #include <cstdint>

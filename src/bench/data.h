@@ -1,5 +1,5 @@
-// The bytes a benchmark moves, and the check that exactly they arrived: random data, a poisoned target, and
-// the gaps between blocks must stay poisoned.
+// The data that a benchmark moves: random bytes into a poisoned target. Afterwards it checks that exactly
+// these bytes arrived and that gaps between blocks are still poisoned.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the timed loops do on a GPU beside the library: graphs of what a stream was given, and kernels of
+// What the timed loops do on a GPU apart from the library: capture streams into graphs, and launch kernels of
 // their own.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the hardware allows, measured beside the library: one core's memcpy and a bare flag between two
+// The limits of the hardware, measured without the library: one core's memcpy, and a bare flag between two
 // processes.
 #pragma once
 

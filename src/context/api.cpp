@@ -35,8 +35,7 @@ pw_context::pw_context(std::shared_ptr<pw::Team> team) {
 }
 
 const std::shared_ptr<pw::Context>& pw_context::open() const {
-  if (context->closed())
-    throw pw::Error(PW_CLOSED, "peerway: this context was closed, and nothing is made from it any more");
+  if (context->closed()) throw pw::Error(PW_CLOSED, "peerway: this context was closed; make a new one");
   return context;
 }
 
@@ -72,7 +71,7 @@ pw_status pw_context_set_wait_policy(pw_context* context, pw_wait_policy policy)
   return pw::guard(__func__, given(context), [&] {
     if (policy != PW_WAIT_BUSY_POLL && policy != PW_WAIT_BLOCKING)
       return pw::fail(PW_INVALID_ARGUMENT,
-                      format("peerway: {} is no wait policy; there are PW_WAIT_BUSY_POLL ({}) and "
+                      format("peerway: {} is not a wait policy; there are PW_WAIT_BUSY_POLL ({}) and "
                              "PW_WAIT_BLOCKING ({})",
                              static_cast<int>(policy), static_cast<int>(PW_WAIT_BUSY_POLL),
                              static_cast<int>(PW_WAIT_BLOCKING)));

@@ -1,4 +1,4 @@
-// Which GPU a rank works with where the program names none.
+// Which GPU a rank uses if the program does not name one.
 #pragma once
 
 #include <cstddef>

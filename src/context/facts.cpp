@@ -1,4 +1,4 @@
-// Gathers what is known of a pair of memories whatever path would serve it.
+// Gathers the facts about a pair of memories that do not depend on the path.
 #include "context/resolver.h"
 
 namespace pw {

@@ -1,5 +1,6 @@
-// What failed towards each rank, for all who must hear of it. A path tells a failure once, to whoever takes
-// the outcome of its mark first; here the others find it: the requests that were open, and the next flush.
+// Failures towards each rank, for everyone who must hear of them. A path reports a failure once, to whoever
+// reads the outcome of its mark first. All others find it here: the requests that were open, and the next
+// flush.
 #pragma once
 
 #include <atomic>

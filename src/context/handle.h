@@ -1,7 +1,8 @@
-// What the handles of the C interface hold, and the checks of those that functions are given.
+// The contents of the C interface's handles, and the checks of handles that a program passes.
 //
-// Each keeps what it was made from: a context its team, all else its context. So handles may be freed in any
-// order. pw_context_free closes the context; its threads and connections end with the last handle.
+// Each handle keeps what it was made from: a context its team, everything else its context. So handles may be
+// freed in any order. pw_context_free closes the context; its threads and connections end with the last
+// handle.
 #pragma once
 
 #include <memory>
@@ -61,7 +62,7 @@ class CheckedRaise {
     if (raise.signal->remote->key.type != KeyType::signal)
       throw Error(PW_INVALID_ARGUMENT, "peerway: a raise of a region; import the key of a signal instead");
     if (raise.by == 0)
-      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise by 0; a signal only grows, by at least 1");
+      throw Error(PW_INVALID_ARGUMENT, "peerway: a raise by 0; a signal grows by at least 1");
     value_ = {raise.signal->remote.get(), raise.by};
     given_ = true;
   }

@@ -1,4 +1,4 @@
-// What the Python module asks about routes beyond the C ABI.
+// Functions about routes for the Python module, beyond the C interface.
 #pragma once
 
 #include <memory>

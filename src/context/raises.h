@@ -1,5 +1,5 @@
-// Raises of signals: each once what it follows is complete. What may go at once goes at once; what may not
-// waits here, in order for each signal, and nothing that raises waits.
+// Raises of signals. A raise is made as soon as the operation that it follows is complete: at once if
+// possible, else it waits here, in order for each signal. The thread that starts it never waits.
 #pragma once
 
 #include <atomic>

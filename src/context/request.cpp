@@ -77,7 +77,7 @@ pw_status wait_for_requests(Requests requests, uint64_t timeout_ns, Done&& done)
 // Throws Error.
 void check_list(Requests requests) {
   if (requests.empty())
-    throw pw::Error(PW_INVALID_ARGUMENT, "peerway: a wait for none of no requests; give at least one");
+    throw pw::Error(PW_INVALID_ARGUMENT, "peerway: a wait for an empty list of requests; give at least one");
   for (size_t r = 0; r < requests.size(); ++r) {
     if (requests[r] == nullptr)
       throw pw::Error(PW_INVALID_ARGUMENT,

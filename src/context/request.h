@@ -1,5 +1,5 @@
-// Requests: what was started, to be tested and waited for. An operation's request is the marks that it is
-// complete with; above stands one for the finish of a plan (plan/plan_request.h).
+// Requests: started operations, to be tested and waited for. An operation's request consists of the marks
+// that it is complete with. The request for the finish of a plan is in the layer above (plan/plan_request.h).
 #pragma once
 
 #include <memory>

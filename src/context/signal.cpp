@@ -18,7 +18,7 @@ pw_status told(pw_status ended, int sender, uint64_t now, uint64_t wanted, uint6
   if (ended != PW_TIMEOUT) return ended;
   const std::string who = sender == PW_ANY_RANK ? "any rank" : format("rank {}", sender);
   return fail(PW_TIMEOUT, format("peerway: waited {:.3g} s for a signal that {} raises to reach {}; it is at "
-                                 "{}. Has the other end raised it, and as often?",
+                                 "{}. Has that rank raised it often enough?",
                                  static_cast<double>(timeout_ns) * 1e-9, who, wanted, now));
 }
 

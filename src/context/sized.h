@@ -1,5 +1,5 @@
-// Structs that a program fills in and that begin with their size: so that a program built with an older
-// header runs with this library, and one built with a newer header as long as it uses nothing new.
+// Structs that a program fills in and that begin with their size. So a program built with an older header
+// runs with this library, and so does one built with a newer header unless it uses new members.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Device memory as the CPU sees it, so that it can store into it and load from it with no queue in between.
+// Device memory mapped for the CPU, which then stores and loads directly, without a queue.
 #pragma once
 
 #include <cstddef>

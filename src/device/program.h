@@ -1,5 +1,5 @@
-// A program is what a plan does on one device: steps over addresses as the program's process knows them,
-// fixed for good. A runner is a program made ready on its device.
+// A program is what a plan does on one device: an immutable list of steps over addresses of the program's
+// process. A runner is a program made ready on its device.
 #pragma once
 
 #include <atomic>

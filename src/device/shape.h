@@ -1,5 +1,5 @@
-// The shape of what is moved: blocks of bytes at regular strides in up to four dimensions, index 0 the
-// slowest. Four numbers a dimension, never a list of pieces.
+// The shape of a transfer: blocks of bytes at regular strides in up to four dimensions, index 0 the slowest.
+// A count and strides for each dimension, never a list of pieces.
 #pragma once
 
 #include <array>

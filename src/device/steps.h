@@ -1,4 +1,4 @@
-// Copies and programs as the device code that all GPUs share runs them (peerway/device). Pure decisions.
+// Builds copies and programs in the form that the common device code (peerway/device) runs. Pure decisions.
 #pragma once
 
 #include <cstdint>

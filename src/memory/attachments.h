@@ -1,5 +1,5 @@
-// What paths keep with a region or a remote, for as long as that lives: a registration, a key made usable.
-// Each has a number of its own in a context.
+// Data that a path keeps with a region or a remote for its lifetime: a registration, a key made usable. Each
+// path has a number of its own in a context.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Mappings of peers' memory, shared by all remotes that need them and undone with the last.
+// Mappings of peers' memory. Remotes share them, and the last remote of a mapping undoes it.
 #pragma once
 
 #include <atomic>

@@ -181,8 +181,9 @@ Key parse_body(std::span<const std::byte> bytes) {
   if (wire.type == static_cast<uint8_t>(KeyType::signal) && wire.device_kind != PW_HOST &&
       (wire.word != kNoWord || wire.handle == static_cast<uint32_t>(Handle::none) ||
        wire.allocation_bytes == 0 || wire.bytes == 0 || (wire.bytes | wire.offset) % sizeof(uint64_t) != 0))
-    throw refusal(format("a signal of {} bytes at offset {} of {} bytes of device memory is no row of words",
-                         wire.bytes, wire.offset, wire.allocation_bytes));
+    throw refusal(
+        format("a signal of {} bytes at offset {} of {} bytes of device memory is not a row of words",
+               wire.bytes, wire.offset, wire.allocation_bytes));
   Key key;
   key.type = static_cast<KeyType>(wire.type);
   key.rank = wire.rank;

@@ -1,6 +1,6 @@
-// Keys: the bytes that let a peer import a region or a signal. Typed, versioned, authenticated by a secret
-// that only the ranks of one job have, bounds-checked; the parser is fuzzed. Keys travel by any means the
-// user likes: a key that no rank of the job made is refused before anything in it is believed.
+// Keys: the bytes that let a peer import a region or a signal. A key is typed, versioned, bounds-checked, and
+// authenticated by a secret that only the ranks of one job have; the parser is fuzzed. Programs may send keys
+// by any means: a key that no rank of the job made is refused before its contents are used.
 #pragma once
 
 #include <cstdint>

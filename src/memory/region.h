@@ -1,6 +1,6 @@
-// Regions: registered spans of this rank's memory. Registering one span twice shares one registration; a
-// registration whose memory was freed and reused is found out by the allocation's id and closed, so that its
-// keys go stale.
+// Regions: registered ranges of this rank's memory. Registering one range twice shares one registration. If
+// memory was freed and reused, the id of its allocation shows it: the old registration is closed, and its
+// keys become stale.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Words of device memory: those of signals that kernels poll without leaving their GPU, and the totals of
-// what kernels raise. A context has one pool for each device that it was asked for.
+// Words in device memory: signals that kernels poll without leaving their GPU, and the totals of raises by
+// kernels. A context has one pool for each device that needs one.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A way to one other endpoint, and its control memory as this end reaches it. Shared by the stream to that
-// peer and by what is done on the peer's behalf.
+// A connection to one other endpoint, with that endpoint's control memory as this end reaches it. Shared by
+// the stream to that peer and by the work done on the peer's behalf.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The memory that an endpoint registers for itself, so that peers can prove and ask. It has a place for every
-// number that a peer may have; what is never used is never touched.
+// The memory that an endpoint registers for itself, for peers' markers and requests. It has a place for each
+// number that a peer may have; places that no peer uses are never touched.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Operations whose completion a stream waits for itself. They live on the heap: a stream that goes before the
-// NIC has called them leaves them with its endpoint.
+// Operations that a stream itself waits for. They live on the heap: if a stream ends before the NIC has
+// called their `done`, its endpoint keeps them.
 #pragma once
 
 #include "nic/stream.h"

@@ -87,8 +87,8 @@ void Endpoint::query() {
   info_.size = sizeof info_;
   ops().query(handle_, &info_);
   const auto breaks = [&](const std::string& what) {
-    return Error(PW_UNAVAILABLE, format("peerway: the NIC {} ({}) says of itself {}", plugin_->name(),
-                                        plugin_->path(), what));
+    return Error(PW_UNAVAILABLE,
+                 format("peerway: the NIC {} ({}) states {}", plugin_->name(), plugin_->path(), what));
   };
   if (info_.largest < 4096)
     throw breaks(format("that it moves at most {} bytes at once; at least 4096 are needed", info_.largest));
@@ -119,7 +119,7 @@ uint64_t Endpoint::copied() const {
 
 std::unique_ptr<Memory> Endpoint::add(const pw_nic_span& span) {
   if ((info_.memory_kinds >> span.kind & 1u) == 0 && span.kind != PW_NIC_HOST)
-    throw Error(PW_UNAVAILABLE, format("peerway: the NIC {} does not take memory of GPUs", plugin_->name()));
+    throw Error(PW_UNAVAILABLE, format("peerway: the NIC {} does not accept GPU memory", plugin_->name()));
   std::unique_ptr<Memory> memory(new Memory());
   memory->span_ = span;
   memory->span_.size = sizeof(pw_nic_span);

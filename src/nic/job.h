@@ -1,4 +1,4 @@
-// What tells the job of an endpoint from other jobs, to itself and to strangers.
+// The identity of an endpoint's job: its public number and its secret.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// What endpoints of a NIC without guarantees tell one another, in memory whose words may arrive in any order:
-// every word carries the tag of its message, so that it is known when all of them are there. A slot is used
+// Messages between endpoints of a NIC without guarantees, in memory whose words may arrive in any order.
+// Every word carries the tag of its message, so the reader knows when all of them are there. A slot is used
 // again, with the next tag, once its answer was seen: by then all of its words had arrived.
 //
-// Request k of an endpoint lies in slot k % kSlots with the tag first + k / kSlots. `first` is drawn when the
-// stream is opened, and told by the marker, so that nothing that an earlier endpoint of the same number left
-// behind is taken for it.
+// Request k of an endpoint lies in slot k % kSlots with the tag first + k / kSlots. `first` is random, drawn
+// when the stream is opened and sent with the marker, so that words which an earlier endpoint of the same
+// number left behind are not taken for a new request.
 #pragma once
 
 #include <array>

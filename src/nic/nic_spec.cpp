@@ -96,7 +96,7 @@ std::string plugin_file(const std::string& plugin) {
     if (fs::exists(file)) return file.string();
   }
   throw Error(PW_UNAVAILABLE,
-              format("peerway: no plugin of a NIC is called '{}'; {} here; or give a plugin's file, "
+              format("peerway: there is no NIC plugin '{}'; {} here; or give a plugin's file, "
                      "with a '/' in its path",
                      plugin, plugins_in(folders)));
 }

@@ -1,4 +1,4 @@
-// How people name NICs: [NAME=]PLUGIN[?OPTIONS], several separated by ';'.
+// Parses the setting that names NICs: [NAME=]PLUGIN[?OPTIONS], several separated by ';'.
 #pragma once
 
 #include <string>

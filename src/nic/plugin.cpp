@@ -79,10 +79,10 @@ std::shared_ptr<const Plugin> Plugin::load(const std::string& path) {
   const auto function =
       reinterpret_cast<pw_nic_plugin_function>(dlsym(plugin->library_, PW_NIC_PLUGIN_SYMBOL));
   if (function == nullptr)
-    throw Error(
-        PW_UNAVAILABLE,
-        format("peerway: {} is no NIC plugin: it has no function " PW_NIC_PLUGIN_SYMBOL "() (peerway/nic.h)",
-               path));
+    throw Error(PW_UNAVAILABLE,
+                format("peerway: {} is not a NIC plugin: it has no function " PW_NIC_PLUGIN_SYMBOL
+                       "() (peerway/nic.h)",
+                       path));
   plugin->take(function());
   return plugin;
 }

@@ -1,4 +1,4 @@
-// What an endpoint of a NIC without guarantees does for peers that ask (nic/stream_asking.h): it gets their
+// Serves requests of peers at an endpoint of a NIC without guarantees (nic/stream_asking.h): gets their
 // bytes, stores their words in order, and answers.
 #pragma once
 

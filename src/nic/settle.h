@@ -1,4 +1,4 @@
-// Waiting, for a short while, for what the NIC still has of somebody who goes.
+// Waits briefly for operations that the NIC still has of an object that is being destroyed.
 #pragma once
 
 #include <sched.h>

@@ -1,14 +1,14 @@
 // Operations of one endpoint towards one peer, with what a NIC of put and get does not have: words that are
-// stored after everything before them, and a flush that tells of arrival. Both are built from the guarantees
-// of the plugin (peerway/nic.h) and nothing more:
+// stored after everything before them, and a flush that reports arrival. Both are built only on the
+// guarantees of the plugin (peerway/nic.h):
 //
 //   puts in order | gets behind puts | a word                          | a flush
 //   yes           | yes              | put                             | get of a marker
 //   no            | yes              | put once a marker's get is back | get of a marker
-//   yes           | no               | put                             | put of a marker, got until it is
-//   there no            | no               | nothing proves that a put arrived, so the peer is asked to get
-//   the bytes
-//                                      and to store the word, and answers
+//   yes           | no               | put                             | put of a marker, got until it shows
+//   no            | no               | stored by the peer              | the peer answers
+//
+// In the last case nothing proves that a put has arrived: the peer gets the bytes itself, on request.
 #pragma once
 
 #include <cstdint>

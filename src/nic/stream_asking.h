@@ -1,5 +1,5 @@
-// The stream of a NIC without guarantees: the peer is asked to get the bytes and to store the words, and
-// answers when that is done (nic/service.h is the other end).
+// The stream of a NIC without guarantees: it requests that the peer get the bytes and store the words, and
+// the peer answers when that is done (nic/service.h is the other end).
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The stream of a NIC whose puts may overtake one another, with gets behind all of them: what a marker's get
-// has proven to be in place, a word may follow.
+// The stream of a NIC whose puts may overtake one another but whose gets come behind all of them. A word is
+// put once a marker's get has proven that what precedes it is in place.
 #pragma once
 
 #include <array>

@@ -25,7 +25,7 @@ pw::Device& owner_of(pw_context* context, pw_stream stream) {
   std::string why_not;
   if (!device.owns_stream(stream.queue, why_not))
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: this is no stream of {}: {}", to_string(device.id()), why_not));
+                format("peerway: this is not a stream of {}: {}", to_string(device.id()), why_not));
   return device;
 }
 

@@ -65,7 +65,7 @@ bool PostedFifo::complete() {
 bool PostedFifo::cancelled_by_kernel() {
   const uint64_t report = guard_->report.load(std::memory_order_acquire);
   if (report == 0 || guard_->stop.load(std::memory_order_relaxed) != 0) return false;
-  cancel(PW_TIMEOUT, format("peerway: entry {} of a FIFO waited {:.3g} s in vain for the proxy, which "
+  cancel(PW_TIMEOUT, format("peerway: entry {} of a FIFO waited {:.3g} s for the proxy without success; it "
                             "has taken {} entries of {}",
                             report >> 32, static_cast<double>(guard_->timeout_ns) * 1e-9, taken_, count_));
   return true;
@@ -94,8 +94,8 @@ Remote& PostedFifo::remote_at(uint64_t place, KeyType type) const {
                                         taken_, place, lists_.remotes.size()));
   if (lists_.remotes[place]->key.type != type)
     throw Error(PW_INVALID_ARGUMENT,
-                format("peerway: entry {} of a FIFO names remote {} as its {}, which it is not", taken_,
-                       place, what));
+                format("peerway: entry {} of a FIFO names remote {} as its {}, but that remote is none",
+                       taken_, place, what));
   return *lists_.remotes[place];
 }
 
@@ -104,7 +104,7 @@ pw_status PostedFifo::begin(const pw_fifo_entry& entry) {
   if (entry.signal != PW_FIFO_NONE) {
     if (entry.by == 0)
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: entry {} of a FIFO raises a signal by 0; it only grows", taken_));
+                  format("peerway: entry {} of a FIFO raises a signal by 0; give at least 1", taken_));
     raise = {&remote_at(entry.signal, KeyType::signal), entry.by};
   }
   const bool raises = raise.signal != nullptr;

@@ -84,7 +84,8 @@ std::string text_of_timeout(const Guard& guard, const Ended& end) {
     return waited +
            "the proxy, which is busy with other transfers; the plan is cancelled. A longer "
            "plan_timeout may help";
-  return waited + format("rank {}; the plan is cancelled. Has that rank started its plan as often?", rank);
+  return waited +
+         format("rank {}; the plan is cancelled. Has that rank started its plan as many times?", rank);
 }
 
 }  // namespace

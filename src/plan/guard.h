@@ -1,4 +1,5 @@
-// A plan's guard: how the host ends the waits of a plan wherever they are, and is told of those that ended.
+// A plan's guard: through it the host ends the plan's waits wherever they are, and learns which waits ended
+// early.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What plans and their builders of the C interface hold.
+// The contents of the C interface's handles of plans and builders.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct pw_plan_builder {
   [[nodiscard]] pw::Plan& open() const {
     if (plan == nullptr)
       throw pw::Error(PW_INVALID_ARGUMENT,
-                      "peerway: this builder has made its plan and is of no more use; create another one");
+                      "peerway: this builder has already made its plan; create another one");
     return *plan;
   }
   /// Throws Error.

@@ -1,5 +1,5 @@
-// One-sided operations from inside kernels: what the handles of remotes and signals are made of, and what
-// keeps them good.
+// One-sided operations inside kernels: what the handles of remotes and signals contain, and what keeps that
+// valid.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Lanes: a send of one rank's plan joined with the receive of another's. What is told about them before they
-// are joined, and which way each goes: pure decisions that both ends take alike.
+// Lanes: a send of one rank's plan matched with the receive of another's. What the two ranks tell each other
+// before, and which method each lane uses: pure decisions that come out the same at both ends.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The methods by which a plan's send can reach its receive, and which of them the route takes: the sender
-// asks and tells its partner, so that tables may differ between ranks.
+// The methods by which a plan's send can reach its receive, and the choice among them. The sender chooses and
+// tells its partner, so tables may differ between ranks.
 #pragma once
 
 #include <cstdint>

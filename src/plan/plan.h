@@ -1,5 +1,5 @@
-// A plan: operations of one rank, fixed once and started many times, from the host, on a stream, or from
-// inside a kernel. Adding operations only notes them; prepare() decides everything.
+// A plan: operations of one rank, fixed once and started many times, from the host, on a stream, or inside a
+// kernel. Adding an operation only records it; prepare() decides everything.
 #pragma once
 
 #include <memory>

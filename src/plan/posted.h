@@ -1,4 +1,4 @@
-// What a plan has the proxy do at each start: transfers and raises that its device cannot do itself.
+// The transfers and raises of a plan that its device cannot do itself: the proxy does them at each start.
 #pragma once
 
 #include <cstdint>

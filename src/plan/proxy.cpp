@@ -51,7 +51,7 @@ bool Proxy::turn() {
   } catch (const std::exception& error) {
     fail(format("peerway: the proxy of this context failed: {}", error.what()));
   } catch (...) {
-    fail("peerway: the proxy of this context failed: an exception that is no std::exception");
+    fail("peerway: the proxy of this context failed: an exception that is not a std::exception");
   }
   active_.store(most != Poll::idle, std::memory_order_relaxed);
   if (most == Poll::progress) since_.store(now_ns(), std::memory_order_relaxed);

@@ -1,6 +1,6 @@
-// The proxy: does for devices what they cannot do themselves, transfers over paths that need the CPU. Devices
-// trigger it by words in host memory, and it answers in such words, so that no host thread of the program is
-// needed between a start and its finish: it is a source of the context's progress.
+// The proxy does for devices what they cannot do themselves: transfers over paths that need the CPU. Devices
+// trigger it through words in host memory, and it answers in such words, so that no thread of the program is
+// needed between a start and its finish. It is a source of the context's progress.
 #pragma once
 
 #include <atomic>

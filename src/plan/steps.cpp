@@ -128,8 +128,10 @@ GrowingWords Plan::gate_of(const Move& move, std::vector<bool>& used) {
   for (size_t a = 0; a < afters_.size(); ++a) {
     if (afters_[a].signal->sender() != rank) continue;
     if (gate.word != nullptr)
-      throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: a put or get with rank {} after two signals of it; one must do", rank));
+      throw Error(
+          PW_INVALID_ARGUMENT,
+          format("peerway: a put or get with rank {} waits for two signals of that rank (after); use one",
+                 rank));
     gate = words_of(afters_[a]);
     used[a] = true;
   }

@@ -1,5 +1,6 @@
-// A mark: a point in what one path was given towards one rank. Everything asynchronous ends in marks: a flush
-// waits until some are reached, a plan is complete when its own are.
+// A mark: a point in the sequence of operations that one path was given towards one rank. Everything
+// asynchronous ends in marks: a flush waits until its marks are reached, and a plan is complete when its own
+// are.
 #pragma once
 
 #include <cstdint>

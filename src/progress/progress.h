@@ -1,5 +1,5 @@
-// The progress of one context: all its sources, the one way in which its threads wait, and the one thread
-// that turns the sources while nobody waits.
+// The progress of one context: all its sources, the one wait loop of its threads, and the one thread that
+// turns the sources while no thread waits.
 #pragma once
 
 #include <array>

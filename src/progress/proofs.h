@@ -1,6 +1,6 @@
-// How far what was started towards one rank is known to be complete, where all that can be had is a proof of
-// "everything before this", one at a time: a flush of UCX, a marker behind a NIC's puts. Pure; its owner has
-// the lock.
+// Up to which operation everything started towards one rank is proven complete, if the only proofs are of
+// "everything before this", one at a time: a flush of UCX, a marker behind a NIC's puts. Pure; the owner
+// holds the lock.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// A source of progress: something that moves on only while somebody turns it, such as UCX, a NIC, or the
-// staging channels of peers. Whoever waits turns all sources (Turning), and a thread does while nobody waits.
+// A source of progress: something that advances only when a thread turns (calls) it, such as UCX, a NIC, or
+// the staging channels of peers. Threads that wait turn all sources (Turning); while none waits, the progress
+// thread does.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What one path costs in one case at every size: straight between the medians that were measured, so that no
-// measured size ever costs anything but what was measured there.
+// The cost of one path in one case at every size: linear between the measured medians, so that each measured
+// size costs exactly what was measured.
 #pragma once
 
 #include <cstdint>

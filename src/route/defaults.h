@@ -1,5 +1,5 @@
-// The costs that come with Peerway: of a plan's methods, as `peerway tune` measured them on machines of ours.
-// They decide until this machine has a table of its own.
+// The costs that come with Peerway: those of a plan's methods, as `peerway tune` measured them. They decide
+// until this machine has a table of its own.
 #pragma once
 
 #include <string_view>

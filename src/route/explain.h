@@ -1,5 +1,5 @@
-// Explains a decision: for each range of sizes the path chosen, what it costs, what comes next and why, and
-// what stands in the way of the paths that are not there.
+// Explains a decision: for each range of sizes the chosen path, its cost, the next best path and why it is
+// not chosen; and why other paths are unavailable.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Decides: for a case and the paths that are available, which path moves how many bytes. Decisions are made
-// once and kept; what the hot path reads is a short sorted array that never changes.
+// Decides, for a case and the available paths, which path moves how many bytes. A decision is made once and
+// kept; the hot path reads a short sorted array that never changes.
 #pragma once
 
 #include <array>

@@ -1,8 +1,9 @@
 // The user's rules: paths that a person prefers or forbids, by operation, pair, shape and size. Later rules
-// win. A rule that cannot be followed never leaves a hole: it is left out, and a note says why.
+// win. A rule that cannot be followed is skipped with a note that states why; it never leaves a size without
+// a path.
 //
-//   {"rules": [{"op": "put", "pair": "cuda->cuda*", "bytes": "64K:1M", "use": "peer/store"}, {"forbid":
-//   "staged"}]}
+//     {"rules": [{"op": "put", "pair": "cuda->cuda*", "bytes": "64K:1M", "use": "peer/store"},
+//                {"forbid": "staged"}]}
 #pragma once
 
 #include <cstdint>

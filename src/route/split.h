@@ -1,4 +1,4 @@
-// One large transfer over several paths at once: how it is cut, and what share each path gets.
+// Splits one large transfer over several paths: where it is cut, and what share each path gets.
 #pragma once
 
 #include <array>

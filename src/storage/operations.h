@@ -1,4 +1,4 @@
-// What the program can do: each takes its words and gives its answer, or throws Failed or Misuse.
+// The operations of the program. Each takes its arguments and returns its answer, or throws Failed or Misuse.
 #pragma once
 
 #include "words.h"

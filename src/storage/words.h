@@ -1,4 +1,4 @@
-// What an operation is told (words such as size=4096) and how it answers (one object of JSON).
+// The arguments of an operation (words such as size=4096) and its answer (one JSON object).
 #pragma once
 
 #include <cerrno>

@@ -30,7 +30,7 @@ Error error_of(const std::exception_ptr& exception) {
   } catch (const std::exception& error) {
     return {PW_INTERNAL, format("peerway: {}", error.what())};
   } catch (...) {
-    return {PW_INTERNAL, "peerway: an exception that is no std::exception"};
+    return {PW_INTERNAL, "peerway: an exception that is not a std::exception"};
   }
 }
 

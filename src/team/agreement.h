@@ -1,5 +1,5 @@
-// What keeps one rank from going on with something collective must not leave the others waiting: it travels
-// with what the ranks tell one another, and all of them end alike.
+// If one rank cannot go on with a collective, the others must not wait for it: the failure travels with the
+// data that ranks exchange, and all of them end with it.
 #pragma once
 
 #include <exception>

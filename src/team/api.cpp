@@ -20,7 +20,7 @@ pw_status pw_team_create(int rank, int size, pw_broadcast broadcast, void* user,
     *team = new pw_team{pw::make_team(rank, size, [&](std::span<std::byte> data) {
       if (const int code = broadcast(user, data.data(), data.size()))
         throw pw::Error(PW_SYSTEM,
-                        pw::format("peerway: pw_team_create: the broadcast given failed with {}", code));
+                        pw::format("peerway: pw_team_create: the broadcast function returned {}", code));
     })};
     return PW_OK;
   });

@@ -1,4 +1,4 @@
-// Waiting for something that the team's own thread will change.
+// Waits for a change that the team's own thread will make.
 #pragma once
 
 #include <algorithm>

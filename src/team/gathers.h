@@ -1,4 +1,4 @@
-// The hub's book of all_gathers under way: who has given what, and when one is complete or can never be.
+// The hub's record of all_gathers under way: who has sent what, and when one is complete or can never be.
 // Pure.
 #pragma once
 

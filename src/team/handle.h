@@ -1,5 +1,4 @@
-// What a pw_team is, for the layers above. Contexts share the team: it is left once they and the handle are
-// gone.
+// The contents of a pw_team. Contexts share the team: this rank leaves it once they and the handle are gone.
 #pragma once
 
 #include <memory>

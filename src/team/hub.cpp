@@ -243,7 +243,7 @@ void Hub::fail_late() {
       missing += format("{}{}", missing.empty() ? "" : ", ", rank);
   std::string why = format(
       "peerway: {} of {} ranks did not join the team in time (rank {}{}). Were all started, with "
-      "the same secret and address? PEERWAY_TIMEOUT bounds the wait",
+      "the same secret and address? PEERWAY_TIMEOUT limits the wait",
       count, size_, missing, count > 8 ? ", ..." : "");
   fail_all(PW_TIMEOUT, why + door_.refusals());
   over_ = true;

@@ -1,5 +1,5 @@
-// The hub: a thread of rank 0 to which every rank of the team, rank 0 included, is connected. It lets in who
-// knows the job's secret, passes the parts of all_gathers around, and tells all when one is gone.
+// The hub: a thread of rank 0 to which every rank, rank 0 included, is connected. It admits processes that
+// know the job's secret, passes the parts of all_gathers around, and reports lost ranks to all.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Who is lost, since when and how; and who wants to be told.
+// Which ranks are lost, since when and how; and who must be informed.
 #pragma once
 
 #include <atomic>

@@ -84,10 +84,10 @@ Letters Member::exchange(uint64_t meeting, const Letters& mine, uint64_t timeout
   if (const int gone = gone_without(missing); gone >= 0 || (unreached >= 0 && losses_.lost(unreached)))
     throw Error(PW_PEER_LOST, format("peerway: {}", describe_loss(gone >= 0 ? gone : unreached)));
   if (unreached >= 0)
-    throw Error(PW_SYSTEM, format("peerway: rank {} finds no way to rank {}: {}", rank_, unreached,
+    throw Error(PW_SYSTEM, format("peerway: rank {} cannot connect to rank {}: {}", rank_, unreached,
                                   unreached_.at(unreached)));
   if (ended_)
-    throw Error(PW_INTERNAL, format("peerway: rank {} follows its team no more; its log says why", rank_));
+    throw Error(PW_INTERNAL, format("peerway: rank {} no longer follows its team; its log says why", rank_));
   throw Error(PW_TIMEOUT, format("peerway: rank {} did not take part within {:.3g} s",
                                  missing.empty() ? not_written_to(partners) : missing.front(),
                                  static_cast<double>(timeout_ns) / 1e9));
@@ -232,8 +232,8 @@ void Member::hear_message(int rank, const Message& message) {
     if (meetings_.letter(rank, part.sequence, part.data)) return;
     const Refusal refusal{
         PW_INVALID_ARGUMENT,
-        format("peerway: rank {} has nothing to do with rank {} in this; do both mean the same?", rank_,
-               rank)};
+        format("peerway: rank {} does not expect rank {} in this collective; do both make the same calls?",
+               rank_, rank)};
     mesh_.send(rank, Type::failure, std::make_shared<const Bytes>(pack(Failure{part.sequence, refusal})));
   } else if (message.type == Type::failure) {
     const Failure failure = parse_failure(message.payload);

@@ -88,7 +88,7 @@ Header parse_header(const HeaderBytes& bytes, size_t limit) {
   Header header;
   header.bytes = reader.get<uint32_t>();
   if (const auto magic = reader.get<uint16_t>(); magic != kMagic)
-    refuse(format("what arrived is no Peerway message (magic {:#06x}, not {:#06x})", magic, kMagic));
+    refuse(format("what arrived is not a Peerway message (magic {:#06x}, not {:#06x})", magic, kMagic));
   if (const auto version = reader.get<uint8_t>(); version != kVersion)
     refuse(format(
         "a message of protocol version {} arrived; this library speaks {}. Start all ranks with the same "

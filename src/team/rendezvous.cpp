@@ -96,7 +96,7 @@ Channel introduce(Descriptor socket, int rank, int size, const Secret& secret, c
   channel.queue(Type::hello, pack(hello));
   const Message answer = await(channel, kMaxHandshake, deadline, where);
   if (answer.type != Type::challenge && answer.type != Type::refuse)
-    throw Error(PW_DENIED, format("peerway: the process at {} does not speak as a hub", where));
+    throw Error(PW_DENIED, format("peerway: the process at {} does not answer as the hub of a team", where));
   const Nonce nonce = answer.type == Type::challenge ? parse_challenge(answer.payload) : Nonce{};
   if (answer.type == Type::refuse || !channel.opens_with(answer, session_key(secret, "hub", hello, nonce)))
     throw Error(PW_DENIED,
@@ -217,10 +217,11 @@ std::unique_ptr<Team> join(int rank, int size, bool trusted,
       return std::make_unique<Member>(rank, size, ticket->secret, std::move(*channel), std::move(own),
                                       nullptr, later(deadline, kHubSlack));
     if (now_ns() >= deadline)
-      throw Error(PW_TIMEOUT,
-                  format("peerway: rank {} of {} found no way to rank 0 in time (PEERWAY_TIMEOUT bounds the "
-                         "wait): {}",
-                         rank, size, why.starts_with("peerway: ") ? why.substr(9) : why));
+      throw Error(
+          PW_TIMEOUT,
+          format("peerway: rank {} of {} could not connect to rank 0 in time (PEERWAY_TIMEOUT bounds the "
+                 "wait): {}",
+                 rank, size, why.starts_with("peerway: ") ? why.substr(9) : why));
     check_interrupt();
     ::usleep(pause);
   }

@@ -1,4 +1,4 @@
-// Meeting: rank 0 opens the hub, all ranks (rank 0 too) join it.
+// The rendezvous: rank 0 opens the hub, and all ranks (rank 0 too) join it.
 #pragma once
 
 #include <cstdint>

@@ -210,7 +210,7 @@ Descriptor connect_to(const Address& address, uint64_t deadline) {
   else if (::connect(socket.get(), to.get(), to.length) != 0)
     error = errno;
   if (error == EAGAIN)
-    throw Error(PW_TIMEOUT, format("peerway: too many others wait at {}", to_string(address)));
+    throw Error(PW_TIMEOUT, format("peerway: too many connections wait at {}", to_string(address)));
   if (error == EINPROGRESS) {
     pollfd ready{socket.get(), POLLOUT, 0};
     while (::poll(&ready, 1, sliced_milliseconds(deadline)) <= 0)
@@ -232,7 +232,7 @@ Descriptor begin_connect(const Address& address, bool& connected) {
   if (!address.unix_socket) tune_tcp(socket.get());
   connected = ::connect(socket.get(), to.get(), to.length) == 0;
   if (const int error = connected ? 0 : errno; error == EAGAIN)
-    throw Error(PW_TIMEOUT, format("peerway: too many others wait at {}", to_string(address)));
+    throw Error(PW_TIMEOUT, format("peerway: too many connections wait at {}", to_string(address)));
   else if (error != 0 && error != EINPROGRESS)
     throw Error(PW_SYSTEM, format("peerway: cannot connect to {}{}", to_string(address), errno_text(error)));
   return socket;

@@ -1,4 +1,5 @@
-// A team: rank, size, an exchange of bytes out of band, and who is dead. Everything above asks only this.
+// A team: rank, size, an exchange of bytes out of band, and which ranks are lost. The layers above use only
+// this.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The ticket: what rank 0 hands to the others so that they find the hub and are let in. Text, at most
+// The ticket that rank 0 gives to the other ranks: where the hub is, and what admits them. Text of at most
 // kTicketBytes; the parser is pure and fuzzed.
 #pragma once
 

@@ -9,7 +9,7 @@ pw_status WaitFor::ended() const {
   if (lost >= 0)
     return fail(PW_PEER_LOST, format("peerway: waiting for {}: {}", what, team.describe_loss(lost)));
   if (deadline_ns != PW_FOREVER && now_ns() >= deadline_ns)
-    return fail(PW_TIMEOUT, format("peerway: waiting for {}: the time given has passed", what));
+    return fail(PW_TIMEOUT, format("peerway: waiting for {}: the timeout has passed", what));
   return PW_OK;
 }
 

@@ -1,6 +1,6 @@
-// Waiting for something that another rank will do, as the context's policy says: spin first, then give the
-// CPU away between polls (busy-poll) or sleep until woken (blocking). It always ends: when it
-// happened, when the deadline passed, when the rank is lost, when the program interrupts it.
+// Waits for something that another rank will do, by the context's policy: spin first, then yield the CPU
+// between polls (busy-poll) or sleep until woken (blocking). Every wait ends: when it has happened, at the
+// deadline, when the rank is lost, or when the program interrupts it.
 #pragma once
 
 #include <sched.h>

@@ -1,4 +1,4 @@
-// What a connection was given and has no room for at present, in order: so that a start never waits for room.
+// Operations for which a connection has no room at present, in order, so that a start never waits for room.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,4 @@
-// What gives marks, and marks of several as one thing: all that was started there, to be polled or waited
-// for.
+// Marker, which gives marks; and Marks, those of several markers as one object to be polled or waited for.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A path is one way bytes can move between two regions. The operations layer asks each path whether it can
-// serve a pair (`probe`, a pure function of facts), looks up which is cheapest, and hands it the transfer.
+// A path is one method of moving bytes between two regions. The operations layer asks each path whether it
+// serves a pair (`probe`, a pure function of facts), looks up the cheapest, and hands it the transfer.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// A turn at a signal: while one thread has it, no other thread of this rank raises that signal. What peers
-// see is a word that holds the sum of this rank's raises, so that each raise must be stored after the one
-// before.
+// A turn at a signal: while a thread has it, no other thread of this rank raises that signal. Peers see a
+// word that holds the sum of this rank's raises, so raises must be stored one after another.
 #pragma once
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// What each rank said of its transport, in one piece: it is read when the rank is first used.
+// What each rank sent about its transport, kept unparsed until the rank is first used.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Transfers with one rank that are done in order, each as far as it goes at present. What cannot go on waits
-// here, so that a start never does. The base of what passes bytes through rings of bounce buffers.
+// Transfers with one rank, done in order, each as far as it can go at present. Transfers that cannot go on
+// wait in the queue, so that a start never waits. The base class of paths with rings of bounce buffers.
 #pragma once
 
 #include <atomic>

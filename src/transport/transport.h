@@ -1,6 +1,6 @@
-// A transport: one way to reach the memory of other ranks, by mappings, bounce buffers or a network. It is
-// made with a context, tells the other ranks of itself, puts into keys what they need, and offers paths.
-// Nothing above knows a transport by its type or its name; the list of them is in transports.cpp.
+// A transport: a means of reaching the memory of other ranks, by mappings, bounce buffers or a network. It is
+// made with a context, describes itself to the other ranks, adds to keys what they need, and offers paths.
+// Nothing above knows a transport by its type or name; transports.cpp lists them.
 #pragma once
 
 #include <memory>

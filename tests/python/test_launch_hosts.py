@@ -27,7 +27,7 @@ def test_hosts_are_read_from_a_list_and_from_a_file() -> None:
 
 @pytest.mark.parametrize("text", ["a:0", "a:b", "-oProxyCommand=x", "a b", "a;reboot", "a:1:2", "$(x)"])
 def test_what_is_no_host_is_refused_so_that_no_agent_takes_it_for_an_option(text: str) -> None:
-    with pytest.raises(BadHosts, match="is no host; write"):
+    with pytest.raises(BadHosts, match="is not a host; write"):
         parse(text)
 
 

@@ -164,5 +164,5 @@ def test_a_stream_of_cuda_for_a_plan_of_the_host_keeps_its_kind() -> None:
 
 @pytest.mark.parametrize("stream", [True, "cuda", 1.5])
 def test_what_is_no_stream_is_refused(stream: object) -> None:
-    with pytest.raises(InvalidArgument, match="is no stream"):
+    with pytest.raises(InvalidArgument, match="is not a stream"):
         stream_handle(stream, "cuda:1")

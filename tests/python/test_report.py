@@ -279,7 +279,7 @@ def test_a_line_goes_on_as_its_last_piece() -> None:
 
 
 @pytest.mark.parametrize(("content", "why"), [
-    ("{", "not JSON"), ("{}", "no route table"), ('{"format": "other"}', "no route table"),
+    ("{", "not JSON"), ("{}", "not a route table"), ('{"format": "other"}', "not a route table"),
     (json.dumps(TABLE | {"costs": [{"op": "put"}]}), r"costs\[0\] cannot be read"),
     (json.dumps(TABLE | {"costs": 7}), "cannot be read"),
 ])  # fmt: skip

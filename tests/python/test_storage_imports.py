@@ -68,8 +68,8 @@ def test_fio_itself() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "it is no result of IOR, mdtest"),
-        ("{}", "it is no result of"),
+        ("", "it is not a result of IOR, mdtest"),
+        ("{}", "it is not a result of"),
         (
             '{"fio version": "fio-3.33", "jobs": [{"read": {}}]}',
             "looks like a result of fio, but is not complete: KeyError",
@@ -87,7 +87,7 @@ def test_fio_itself() -> None:
             '[{"access": "write", "bwMiB": 1e300, "totalTime": 1e300, "xferKiB": 1}]}]}',
             "not complete: OverflowError",
         ),
-        ("\x00\xff" * 1000, "it is no result of"),
+        ("\x00\xff" * 1000, "it is not a result of"),
     ],
 )
 def test_what_is_no_result_is_refused(tmp_path: Path, text: str, says: str) -> None:

@@ -23,7 +23,7 @@ for name in sys.argv[1:]:
     try:
         peerway.Context().close()
     except peerway.Error as error:
-        if "is no setting" in str(error):
+        if "is not a setting" in str(error):
             refused.append(name)
     del os.environ[name]
 print(json.dumps(refused))
@@ -45,4 +45,4 @@ def test_config_refuses_a_variable_that_is_no_setting(monkeypatch: pytest.Monkey
         [sys.executable, "-m", "peerway", "config"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "PEERWAY_WIAT in the environment is no setting; did you mean PEERWAY_WAIT?" in done.stderr
+    assert "PEERWAY_WIAT in the environment is not a setting; did you mean PEERWAY_WAIT?" in done.stderr

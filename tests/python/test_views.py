@@ -48,10 +48,10 @@ def test_a_view_is_sliced_as_an_array_is(key: Any) -> None:
         (np.s_[0, 0, 0], OutOfRange, r"\[0, 0, 0\] has 3 indices; the view has 2 dimensions"),
         (np.s_[::-1], InvalidArgument, r"\[::-1\] runs backwards; steps must be positive"),
         (np.s_[::0], InvalidArgument, "cannot be zero"),
-        ("a", InvalidArgument, r"\['a'\] is no index of a view"),
-        (1.5, InvalidArgument, "is no index"),
-        ([1, 2], InvalidArgument, "is no index"),
-        (None, InvalidArgument, "is no index"),
+        ("a", InvalidArgument, r"\['a'\] is not an index of a view"),
+        (1.5, InvalidArgument, "is not an index"),
+        ([1, 2], InvalidArgument, "is not an index"),
+        (None, InvalidArgument, "is not an index"),
     ],
 )
 def test_what_is_no_slice_is_refused(key: Any, kind: type[Exception], says: str) -> None:
@@ -64,7 +64,7 @@ def test_what_is_no_slice_is_refused(key: Any, kind: type[Exception], says: str)
     [
         (513, "f8", "needs 4104 bytes, but the region has 4096"),
         ((-1, 8), "f8", "must be 0 or more"),
-        (2.5, "f8", "is no shape"),
+        (2.5, "f8", "is not a shape"),
         (4, object, "Python objects"),
         (4, [("a", "O")], "Python objects"),
         (4, "V0", "0 bytes"),

@@ -235,7 +235,7 @@ def test_what_the_ranks_say_becomes_a_note(tmp_path: Path) -> None:
     assert done.stderr.startswith("note: ")
     done = peerway("explain", "--op", "put", home=tmp_path, PEERWAY_PATH="peer")
     assert done.returncode != 0
-    assert done.stderr.count("PEERWAY_PATH in the environment is no setting") == 1
+    assert done.stderr.count("PEERWAY_PATH in the environment is not a setting") == 1
     assert "did you mean PEERWAY_PATHS?" in done.stderr
 
 

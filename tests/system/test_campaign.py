@@ -139,7 +139,7 @@ def test_a_keeper_that_dies_is_a_measurement_to_be_made_again(tmp_path: Path) ->
         os.kill(int(keeper), signal.SIGKILL)
     _, err = running.communicate(timeout=60)
     assert running.returncode == 0, err
-    assert "it ended and told nothing" in err
+    assert "it ended without a report" in err
     assert len(campaign.results()) == 1
     for sleeper in [p for p in Path("/proc").glob("[0-9]*") if _says(p, str(campaign.agent))]:
         os.kill(int(sleeper.name), signal.SIGKILL)  # the test's own
@@ -192,7 +192,7 @@ def test_a_measurement_that_hangs_is_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("echo nonsense", "printed what is no record"),
+        ("echo nonsense", "printed something that is not a record"),
         ("true", "printed no records; tests print them on standard output"),
         ("echo oops >&2; false", "ended with status 1: oops"),
     ],

@@ -179,7 +179,7 @@ ERRORS = {
     "shadow for another number of dimensions": ("InvalidArgument", ["shadow=(1, 1, 1)", "2 dimensions"]),
     "negative shadow": ("InvalidArgument", ["shadow=-1"]),
     "periodic for another number of dimensions": ("InvalidArgument", ["3 entries", "2 dimensions"]),
-    "a stream that is none": ("InvalidArgument", ["is no stream"]),
+    "a stream that is none": ("InvalidArgument", ["is not a stream"]),
     "a stream of another device": ("InvalidArgument", ["a plan of host", "a stream of cuda"]),
     "a timeout in a stream": ("InvalidArgument", ["2 s", "set_timeout"]),
     "a finish of what was not started": ("InvalidArgument", ["not started"]),

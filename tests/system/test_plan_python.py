@@ -128,5 +128,5 @@ def test_unknown_devices_are_refused(ctx: peerway.Context, device: str) -> None:
 
 
 def test_a_stream_of_the_host_is_no_cuda_stream(ctx: peerway.Context) -> None:
-    with pytest.raises(peerway.InvalidArgument, match="no CUDA stream"):
+    with pytest.raises(peerway.InvalidArgument, match="not a CUDA stream"):
         ctx.stream("host").__cuda_stream__()

@@ -49,7 +49,7 @@ MISTAKES: list[tuple[Callable[[World], object], type[Exception], list[str]]] = [
     (lambda w: w.ctx.register(np.zeros(0)), InvalidArgument, ["has no bytes"]),
     (lambda w: w.ctx.register([1, 2]), InvalidArgument, ["a list exposes no memory"]),
     (lambda w: w.region.array(object), InvalidArgument, ["Python objects"]),
-    (lambda w: w.region.array("f8", (-1, 2)), InvalidArgument, ["(-1, 2) is no shape"]),
+    (lambda w: w.region.array("f8", (-1, 2)), InvalidArgument, ["(-1, 2) is not a shape"]),
     (lambda w: w.region.array("V0"), InvalidArgument, ["0 bytes"]),
     (lambda w: w.region.array("f8", 65), InvalidArgument, ["needs 520 bytes, but the region has 512"]),
     (lambda w: w.closed.array(), Closed, ["region was closed"]),
@@ -78,7 +78,7 @@ MISTAKES: list[tuple[Callable[[World], object], type[Exception], list[str]]] = [
     (lambda w: w.ctx.import_key(w.region), InvalidArgument, ["a Region", "region.key()"]),
     (lambda w: w.ctx.paths(w.region, w.remote), InvalidArgument, ["paths: `remote` is a Region"]),
     (lambda w: w.ctx.register_memory(512, w.u.ctypes.data), peerway.Error,
-     ["at 0x200", "no memory of this process"]),
+     ["at 0x200", "not memory of this process"]),
     (lambda w: peerway.Context("host"), InvalidArgument, ["Context: `team` is 'host'"]),
     (lambda w: w.ctx.team.all_gather("x"), InvalidArgument, ["`mine` is 'x'", "give bytes"]),
     # numbers

@@ -179,7 +179,7 @@ def test_bad_settings_are_told(team_program: Path, run: Run) -> None:
     assert "PEERWAY_LOG is 'loud'; it must be one of" in done.stderr
     done = run([str(team_program)], env=clean_environment(PEERWAY_LOUD="1"))
     assert done.returncode == 10 + 15
-    assert "PEERWAY_LOUD in the environment is no setting; did you mean PEERWAY_LOG?" in done.stderr
+    assert "PEERWAY_LOUD in the environment is not a setting; did you mean PEERWAY_LOG?" in done.stderr
 
 
 # ---- the launcher ----

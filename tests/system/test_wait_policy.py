@@ -58,7 +58,9 @@ def test_the_setting_is_the_policy_of_every_context(monkeypatch: pytest.MonkeyPa
 def test_a_policy_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         peerway.Context() as ctx,
-        pytest.raises(peerway.InvalidArgument, match=r"'lazy' is no wait policy; .*busy-poll and blocking"),
+        pytest.raises(
+            peerway.InvalidArgument, match=r"'lazy' is not a wait policy; .*busy-poll and blocking"
+        ),
     ):
         ctx.wait_policy = "lazy"
     monkeypatch.setenv("PEERWAY_WAIT", "lazy")

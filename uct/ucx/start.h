@@ -1,4 +1,4 @@
-// What each version's build of the transport offers to the rest.
+// The functions that each version's build of the transport offers to the rest.
 #pragma once
 
 #include <functional>

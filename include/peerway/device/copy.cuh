@@ -24,13 +24,13 @@ struct Level {
 
 constexpr int kInnerLevels = 4;
 
-/// A copy of `words` words. Word n lies at the sum, over the levels, of its digit times the level's step:
-/// digit of the innermost level first; the outermost level has what is left and needs no divisor.
+/// A copy of `words` words. Word n lies at the sum, over the levels, of its digit at that level times the
+/// level's step. The innermost level is split off first; the outermost takes the rest and needs no divisor.
 struct StridedCopy {
   unsigned char* to;
   const unsigned char* from;
   unsigned words;
-  unsigned inner_levels;  ///< of `inner` in use; innermost first
+  unsigned inner_levels;  ///< entries of `inner` in use; innermost first
   Level inner[kInnerLevels];
   long long outer_to;  ///< bytes
   long long outer_from;
@@ -68,9 +68,9 @@ PW_ON_DEVICE void place(const StridedCopy& copy, unsigned n, long long& to, long
 
 constexpr unsigned kInFlight = 4;  ///< words that a thread loads before it stores the first
 
-/// Copies the words from `first` to `last`, of which this thread takes every `threads`-th. Neighbouring
-/// threads have neighbouring words, so that accesses coalesce; each thread has several loads under way before
-/// its first store, because the way to a peer is long. `to` and `from` stand for those of `copy`.
+/// Copies words `first` to `last` - 1; this thread copies every `threads`-th. Neighbouring threads copy
+/// neighbouring words, so that accesses coalesce. Each thread loads several words before its first store,
+/// because the latency to a peer is long. `to` and `from` replace those of `copy`.
 template <typename Unit>
 PW_ON_DEVICE void copy_words(const StridedCopy& copy, unsigned char* to, const unsigned char* from,
                              unsigned first, unsigned last, unsigned thread, unsigned threads) {
@@ -121,7 +121,7 @@ PW_ON_DEVICE void copy_words_of(unsigned word_bytes, const StridedCopy& copy, un
 
 }  // namespace detail
 
-/// Copies `bytes` contiguous bytes, by words of 16 bytes where both sides lie alike modulo 16, else of 8, 4
+/// Copies `bytes` contiguous bytes, in words of 16 bytes if both addresses are equal modulo 16, else of 8, 4
 /// or 1.
 template <class Scope>
 PW_ON_DEVICE void copy(const Scope& scope, void* to, const void* from, unsigned long long bytes) {
@@ -132,7 +132,7 @@ PW_ON_DEVICE void copy(const Scope& scope, void* to, const void* from, unsigned 
   const unsigned unit = (distance & 15) == 0 ? 16 : (distance & 7) == 0 ? 8 : (distance & 3) == 0 ? 4 : 1;
   unsigned long long head = -reinterpret_cast<unsigned long long>(target) & (unit - 1);
   if (head > bytes) head = bytes;
-  // Pieces that 32 bits count.
+  // In pieces, since StridedCopy counts words in 32 bits.
   constexpr unsigned long long kPiece = 1ull << 30;
   StridedCopy piece{};
   piece.outer_to = piece.outer_from = unit;

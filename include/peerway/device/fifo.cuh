@@ -1,5 +1,4 @@
-// Puts that a kernel has done for it: it posts them into a ring of host memory, and the proxy of the
-// context does them, over whatever path leads there.
+// Puts that a kernel posts into a ring in host memory; the context's proxy carries them out over any path.
 #ifndef PEERWAY_DEVICE_FIFO_CUH
 #define PEERWAY_DEVICE_FIFO_CUH
 
@@ -9,9 +8,8 @@
 namespace peerway::device {
 namespace detail {
 
-/// Waits until fewer than all entries of the ring come before `number`. What kernels saw of the proxy's
-/// progress is kept in device memory, so that a poll rarely crosses the link. An older value only makes
-/// somebody poll again.
+/// Waits until the ring has room for entry `number`. What kernels last read of the proxy's progress is kept
+/// in device memory, so that a poll rarely crosses the link. A stale value only makes a thread poll again.
 PW_ON_DEVICE bool wait_for_room(const pw_fifo_handle& fifo, Word number) {
   if (number <= load_relaxed(fifo.room) + fifo.count) return true;
   Patience patience(fifo.guard, -1, number);
@@ -38,10 +36,11 @@ PW_ON_DEVICE void write_entry(const pw_fifo_handle& fifo, Word number, const pw_
 
 }  // namespace detail
 
-/// Posts a put, after all that the threads of the scope stored before; all of them give the same. The source
-/// must not change before wait() for its number. Any number of scopes may post at once. Entries are begun in
-/// the order of their numbers. Cancelled with the FIFO; a timeout when no room came in time. The number is
-/// stored for the first thread of the scope only, which is the one that wait() asks.
+/// Posts a put, ordered after everything that the scope's threads stored before. All threads pass the same
+/// arguments. The source must not change until wait() for this put's number returns. Any number of scopes may
+/// post at the same time; the proxy begins entries in the order of their numbers. `*number` is set only for
+/// the first thread of the scope, whose number is the one that wait() uses. Returns ok, cancelled (with the
+/// FIFO), timeout (no room came in time) or other_version.
 template <class Scope>
 PW_ON_DEVICE Result post(const Scope& scope, const pw_fifo_handle& fifo, const pw_fifo_put& put,
                          Word* number) {
@@ -56,7 +55,8 @@ PW_ON_DEVICE Result post(const Scope& scope, const pw_fifo_handle& fifo, const p
   return detail::result_of(scope, posted, fifo.guard);
 }
 
-/// Returns ok once the put with this number, and all before it, are complete at both ends; else as post().
+/// Returns ok once the put with this number and all earlier ones are complete at both ends; else cancelled,
+/// timeout or other_version.
 template <class Scope>
 PW_ON_DEVICE Result wait(const Scope& scope, const pw_fifo_handle& fifo, Word number) {
   if (!detail::is_of_this_version(fifo)) return Result::other_version;

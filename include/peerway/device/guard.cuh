@@ -1,4 +1,5 @@
-// Waiting in a kernel, with an end: when the word is there, when the host has cancelled, when time is up.
+// Waits in a kernel, which end when the value has come, when the host has cancelled them, or when the timeout
+// has passed.
 #ifndef PEERWAY_DEVICE_GUARD_CUH
 #define PEERWAY_DEVICE_GUARD_CUH
 
@@ -13,16 +14,16 @@ namespace detail {
 constexpr unsigned kPollsBetweenChecks = 512;
 
 /// Nanoseconds between two polls of host memory by all waits under one guard. A GPU's reads of one word of
-/// host memory are served one after another, about 1 us each: if every warp polled it, a plan of 64 blocks
-/// would stand for half a millisecond, its peer would therefore wait as long and do the same, and the two
-/// would never get out of it.
+/// host memory are served one after another, about 1 us each. If every warp polled it, a plan of 64 blocks
+/// would stall for half a millisecond; its peer would therefore wait as long and stall in turn, and both
+/// would stay that slow.
 constexpr long long kBetweenHostPolls = 1000000;
 
-/// In pw_guard::polled: the host has cancelled the waits.
+/// This bit of pw_guard::polled: the host has cancelled the waits.
 constexpr Word kStopped = Word{1} << 63;
 
-/// Whether the host has cancelled the waits, as far as the last poll of host memory knows. Who comes first
-/// when the next poll is due does it for all.
+/// Whether the host has cancelled the waits, as of the last poll of host memory. The first thread that finds
+/// the next poll due makes it for all.
 PW_ON_DEVICE bool stopped(const pw_guard& guard, Word now) {
   const Word polled = load_relaxed(guard.polled);
   if ((polled & kStopped) != 0) return true;
@@ -32,18 +33,19 @@ PW_ON_DEVICE bool stopped(const pw_guard& guard, Word now) {
   return true;
 }
 
-/// What pw_guard::report holds: why (1: cancelled, 2: timeout), the rank waited for plus 1, and the epoch.
+/// The value of pw_guard::report: the reason (1: cancelled, 2: timeout), the rank waited for plus 1, and the
+/// epoch.
 PW_ON_DEVICE Word report_of(unsigned why, int rank, Word epoch) {
   return why | static_cast<Word>(rank + 1) << 8 | epoch << 32;
 }
 
-/// How long a wait has lasted, and whether to go on with it.
+/// Counts how long a wait has lasted and decides whether it goes on.
 class Patience {
  public:
   PW_ON_DEVICE Patience(const pw_guard& guard, int rank, Word epoch)
       : guard_(guard), rank_(rank), epoch_(epoch) {}
 
-  /// False once the wait must end; called after each poll in vain.
+  /// Returns false once the wait must end. Call it after each poll that found nothing.
   PW_ON_DEVICE bool left() {
     if (++polls_ % kPollsBetweenChecks != 0) return true;
     const Word now = clock_ns();
@@ -65,7 +67,8 @@ class Patience {
   Word started_ = 0;
 };
 
-/// Returns true once *word is at least `value`; what was stored before it is then visible to this thread.
+/// Returns true once *word is at least `value`; what was stored before that value is then visible to this
+/// thread. False if the wait must end.
 PW_ON_DEVICE bool wait_at_least(const Word* word, Word value, Patience& patience) {
   while (load_acquire(word) < value)
     if (!patience.left()) return false;

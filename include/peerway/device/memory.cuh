@@ -1,5 +1,5 @@
-// Loads and stores that other GPUs and the host take part in, and the clock. The CPU's versions serve
-// tests, which run the same device code with no GPU.
+// Loads and stores of memory shared with other GPUs and the host, and the clock. The CPU versions let tests
+// run the same device code without a GPU.
 #ifndef PEERWAY_DEVICE_MEMORY_CUH
 #define PEERWAY_DEVICE_MEMORY_CUH
 
@@ -16,8 +16,8 @@ namespace peerway::device {
 
 using Word = unsigned long long;
 
-/// 16 bytes of a packet: each half of the data has the flag beside it in the same 8 bytes, which every link
-/// carries whole.
+/// A packet of 16 bytes: each half of the data shares 8 bytes with a flag, and every link carries 8 bytes
+/// whole.
 struct alignas(16) Packet {
   unsigned low, low_flag, high, high_flag;
 };

@@ -1,6 +1,6 @@
-// Packets: small data that carries its flag in the same store, so that it needs no fence and no signal after
-// it. The receiver polls each packet until its flag is that of the epoch. Twice the bytes travel; below
-// some ten KiB that is faster than waiting for the data to arrive before the signal may go.
+// Packets: data that carries a flag in the same store, so that no fence and no signal has to follow it. The
+// receiver polls each packet until its flag is that of the epoch. Twice the bytes travel, but below some ten
+// KiB that is faster than a signal that must wait for the data to arrive.
 #ifndef PEERWAY_DEVICE_PACKET_CUH
 #define PEERWAY_DEVICE_PACKET_CUH
 
@@ -23,7 +23,7 @@ PW_ON_DEVICE bool arrived(const SmallPacket& packet, unsigned flag) { return pac
 PW_ON_DEVICE Word data_of(const Packet& packet) { return packet.low | static_cast<Word>(packet.high) << 32; }
 PW_ON_DEVICE unsigned data_of(const SmallPacket& packet) { return packet.data; }
 
-/// The packet that carries a unit of a copy, and the integer its data is.
+/// The packet type that carries a unit of a copy, and the integer type of its data.
 template <typename Unit>
 struct PacketOf {
   using Type = SmallPacket;
@@ -35,15 +35,14 @@ struct PacketOf<Word> {
   using Data = Word;
 };
 
-/// Where packets go and with what flag. open() is asked once the data has been loaded.
+/// Where packets go, and their flag. open() is called once the data has been loaded.
 struct Slots {
   unsigned char* address;
   unsigned flag;
   PW_ON_DEVICE bool open() { return true; }
 };
 
-/// Sends K words, `stride` apart from number n on. The loads do not wait for the slots to open, the stores
-/// do.
+/// Sends K words, from number n on, `stride` apart. Loads do not wait for the slots to open; stores do.
 template <typename Unit, unsigned K, class To>
 PW_ON_DEVICE bool send_batch(const StridedCopy& copy, unsigned n, unsigned stride, To& to) {
   using Carrier = typename PacketOf<Unit>::Type;
@@ -61,8 +60,8 @@ PW_ON_DEVICE bool send_batch(const StridedCopy& copy, unsigned n, unsigned strid
   return true;
 }
 
-/// Waits for K packets and stores their words where the copy has them: the places are found while the packets
-/// are still on their way.
+/// Waits for K packets and stores their words where the copy has them. The target addresses are computed
+/// while the packets are under way.
 template <typename Unit, unsigned K>
 PW_ON_DEVICE bool receive_batch(const StridedCopy& copy, const typename PacketOf<Unit>::Type* packets,
                                 unsigned n, unsigned stride, unsigned flag, Patience& patience) {
@@ -87,8 +86,8 @@ PW_ON_DEVICE bool receive_batch(const StridedCopy& copy, const typename PacketOf
   return true;
 }
 
-/// Sends the words from `first` to `last` as packets of those numbers, of which this thread of the scope
-/// takes every scope.count()-th, by batches and then one by one. False when the slots do not open.
+/// Sends words `first` to `last` - 1 as the packets of those numbers. This thread sends every
+/// scope.count()-th, in batches and then one by one. Returns false if the slots do not open.
 template <typename Unit, class Scope, class To>
 PW_ON_DEVICE bool send_words(const Scope& scope, const StridedCopy& copy, unsigned first, unsigned last,
                              To& to) {
@@ -101,7 +100,8 @@ PW_ON_DEVICE bool send_words(const Scope& scope, const StridedCopy& copy, unsign
   return true;
 }
 
-/// Waits for the packets number first to last of `slots` and stores their data where the copy has them.
+/// Waits for packets `first` to `last` - 1 of `slots` and stores their data where the copy has them. Returns
+/// false if the wait must end.
 template <typename Unit, class Scope>
 PW_ON_DEVICE bool receive_words(const Scope& scope, const StridedCopy& copy, const unsigned char* slots,
                                 unsigned first, unsigned last, unsigned flag, Patience& patience) {

@@ -1,6 +1,6 @@
-// A plan as the device runs it: a table of steps, cut into pieces that blocks share. Each piece counts its
-// own epochs, in device memory, so that a launch, a replay of a graph and a call from a kernel all count
-// alike and no block waits for another of its own GPU.
+// A plan as a device runs it: a table of steps, cut into pieces that blocks share. Each piece counts its own
+// epochs in device memory. So launches, replays of a graph and calls in kernels count alike, and no block
+// waits for another block of its GPU.
 #ifndef PEERWAY_DEVICE_PLAN_CUH
 #define PEERWAY_DEVICE_PLAN_CUH
 
@@ -9,15 +9,15 @@
 namespace peerway::device {
 
 enum class StepKind : unsigned {
-  raise,  ///< store the mark's words, after all that came before
-  ready,  ///< ready to receive: store the mark's words: what came before only read what may now be written
+  raise,  ///< store the mark's words after all earlier stores
+  ready,  ///< ready to receive: store the mark's words; earlier steps only read what may now be written
   wait,   ///< wait for the gate's words
   copy,   ///< wait for the gate, copy, store the mark
   send_packets,     ///< wait for the gate, send by packets
   receive_packets,  ///< wait for packets, store the mark
 };
 
-/// Words whose value in epoch e is base + (e - lag) * by; null where there are none.
+/// Words whose value in epoch e is base + (e - lag) * by. Null if there are none.
 struct StepWords {
   Word* word;
   Word base;
@@ -25,25 +25,25 @@ struct StepWords {
   Word lag;
 };
 
-/// One step of a plan. `copy`: its pieces share the words evenly. For packets the other side are the slots.
+/// One step of a plan. The pieces share the words of `copy` evenly. For packets the other side of the copy is
+/// the slots.
 struct Step {
   StepKind kind;
   unsigned first;   ///< number of its first piece in the plan
-  unsigned pieces;  ///< that share it
+  unsigned pieces;  ///< number of pieces that share it
   unsigned unit;    ///< bytes of a word of the copy
-  unsigned share;   ///< words of a piece; the last has what is left
-  unsigned words;   ///< of the gate or mark: raise and wait have all, the others one a piece or (shared) one
-  int rank;         ///< whom it depends on
+  unsigned share;   ///< words of each piece; the last piece has the rest
+  unsigned words;   ///< of the gate or mark: all (raise, ready, wait), or one a piece, or one for all pieces
+  int rank;         ///< the rank that it depends on
   StridedCopy copy;
-  long long to_turn;    ///< bytes by which the target lies further in odd epochs: two slots in turn
+  long long to_turn;    ///< added to the target's address in odd epochs: two slots in turn
   long long from_turn;  ///< the same for the source
   StepWords gate;
   StepWords mark;
-  Word* finished;  ///< where one mark tells of all pieces: counts those that are done; null where each has
-                   ///< its own
+  Word* finished;  ///< counts finished pieces if they share one mark; null if each has its own
 };
 
-constexpr Word kCancelled = 1ull << 63;  ///< set in a piece's epoch: it does nothing any more
+constexpr Word kCancelled = 1ull << 63;  ///< set in the epoch of a piece that must not run again
 
 namespace detail {
 
@@ -51,7 +51,7 @@ PW_ON_DEVICE Word value_in(const StepWords& words, Word epoch) {
   return epoch <= words.lag ? words.base : words.base + (epoch - words.lag) * words.by;
 }
 
-/// The words of a copy that a piece has.
+/// The words of a copy that belong to a piece.
 struct Share {
   unsigned first, last;
 };
@@ -61,8 +61,8 @@ PW_ON_DEVICE Share share_of(const Step& step, unsigned piece) {
   return {first, last < step.copy.words ? last : step.copy.words};
 }
 
-/// Stores the mark after all that the scope has stored. A mark of several pieces is stored by the last of
-/// them.
+/// Stores the mark after everything that the scope has stored. If the pieces share a mark, the last of them
+/// to finish stores it.
 template <class Scope>
 PW_ON_DEVICE void store_mark(const Scope& scope, const Step& step, unsigned piece, Word epoch) {
   scope.sync();
@@ -94,8 +94,8 @@ PW_ON_DEVICE bool run_copy(const Scope& scope, const Step& step, unsigned piece,
   return true;
 }
 
-/// A piece's count of its epochs. `before` is what it was when the piece was taken up; the first poll of it
-/// waits for its load.
+/// A piece's count of its epochs. `before` is the count when the piece was begun; only the first use of it
+/// waits for the load.
 struct Epoch {
   Word* word;
   Word before;
@@ -103,8 +103,8 @@ struct Epoch {
   PW_ON_DEVICE bool cancelled() const { return (before & kCancelled) != 0; }
   PW_ON_DEVICE Word now() const { return before + 1; }
 
-  /// Counts the epoch up, once all threads of the scope have read it. Early, where something else is waited
-  /// for anyway: a store at the end of a kernel would make the end wait for it.
+  /// Increments the epoch once all threads of the scope have read it. Done early, while the scope waits for
+  /// something else anyway: a store at the end of a kernel would delay the kernel's end.
   template <class Scope>
   PW_ON_DEVICE void count(const Scope& scope) const {
     scope.sync();
@@ -246,9 +246,10 @@ PW_ON_DEVICE bool run_pieces(const Scope& scope, const Step* steps, unsigned fir
 
 }  // namespace detail
 
-/// Does this worker's part of the plan's next start. A plan is started once all `workers` have called it;
-/// each worker is a block (or, on its own, a warp or a thread) of one running kernel, and must keep its
-/// number from start to start. A plan that was cancelled, or whose wait timed out, does nothing any more.
+/// Does this worker's part of the plan's next start. The plan has been started once all `workers` have called
+/// it. A worker is a block of one running kernel (a single worker may also be a warp or a thread) and keeps
+/// its number from start to start. Does nothing if the plan was cancelled or a wait of it timed out. Returns
+/// ok, cancelled, timeout or other_version.
 template <class Scope>
 PW_ON_DEVICE Result start(const Scope& scope, const pw_plan_handle& plan, unsigned worker = 0,
                           unsigned workers = 1) {
@@ -258,8 +259,8 @@ PW_ON_DEVICE Result start(const Scope& scope, const pw_plan_handle& plan, unsign
   return detail::result_of(scope, whole, plan.guard);
 }
 
-/// Does this worker's part of the finish that belongs to it: what the worker received is then visible to its
-/// scope.
+/// Does this worker's part of the finish that belongs to the start. After ok, what this worker received is
+/// visible to its scope. Returns what start() can return.
 template <class Scope>
 PW_ON_DEVICE Result finish(const Scope& scope, const pw_plan_handle& plan, unsigned worker = 0,
                            unsigned workers = 1) {

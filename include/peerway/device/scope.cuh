@@ -1,5 +1,5 @@
-// Who does a piece of work together: one thread, a warp, or a block. Every function of device.cuh takes a
-// scope first; all threads of the scope call it with the same arguments.
+// Scopes: the threads that work together, which are one thread, a warp, or a block. Every function of
+// device.cuh takes a scope first, and all threads of the scope call it with the same arguments.
 #ifndef PEERWAY_DEVICE_SCOPE_CUH
 #define PEERWAY_DEVICE_SCOPE_CUH
 
@@ -29,7 +29,7 @@ struct Warp {
   PW_ON_DEVICE bool all(bool yes) const { return __all_sync(0xffffffffu, yes) != 0; }
 };
 
-/// All threads of a block, of one dimension.
+/// All threads of a one-dimensional block.
 struct Block {
   PW_ON_DEVICE unsigned index() const { return threadIdx.x; }
   PW_ON_DEVICE unsigned count() const { return blockDim.x; }

@@ -7,8 +7,8 @@
 
 namespace peerway::device {
 
-/// Starts to store `bytes` bytes at `offset` of a peer's region. They are visible there once a raise() that
-/// comes after has arrived. Past the end of the region it is out_of_range, and nothing is stored.
+/// Stores `bytes` bytes at `offset` of a peer's region. They are visible there once a later raise() has
+/// arrived. out_of_range: they do not fit the region, and nothing is stored.
 template <class Scope>
 PW_ON_DEVICE Result put(const Scope& scope, const pw_remote_handle& to, unsigned long long offset,
                         const void* from, unsigned long long bytes) {
@@ -18,7 +18,7 @@ PW_ON_DEVICE Result put(const Scope& scope, const pw_remote_handle& to, unsigned
   return Result::ok;
 }
 
-/// Raises a peer's signal, after all that the threads of the scope stored before.
+/// Raises a peer's signal by `by`, ordered after everything that the scope's threads stored before.
 template <class Scope>
 PW_ON_DEVICE Result raise(const Scope& scope, const pw_raise_handle& signal, unsigned long long by = 1) {
   if (!detail::is_of_this_version(signal)) return Result::other_version;
@@ -39,8 +39,9 @@ PW_ON_DEVICE Result put(const Scope& scope, const pw_remote_handle& to, unsigned
   return done == Result::ok ? raise(scope, signal, by) : done;
 }
 
-/// Returns ok once the signal is at least `value`: what was put before it was raised is then visible to the
-/// scope. Cancelled when its sender is lost or the context is closed.
+/// Returns ok once the signal is at least `value`; what was put before that raise is then visible to the
+/// scope. Returns cancelled when the signal's sender is lost or the context is closed, timeout after the
+/// handle's timeout.
 template <class Scope>
 PW_ON_DEVICE Result wait(const Scope& scope, const pw_signal_handle& signal, unsigned long long value) {
   if (!detail::is_of_this_version(signal)) return Result::other_version;
@@ -63,7 +64,7 @@ PW_ON_DEVICE unsigned char* slot_of(const pw_lane_handle& lane, unsigned long lo
   return lane.slots + (epoch & 1) * lane.slot_bytes + 2 * offset;
 }
 
-/// Whether the lane can carry that part, in whole words of it.
+/// Whether that part fits the lane and consists of whole units.
 PW_ON_DEVICE Result check(const pw_lane_handle& lane, const void* address, unsigned long long bytes,
                           unsigned long long offset) {
   if (!is_of_this_version(lane)) return Result::other_version;
@@ -75,11 +76,11 @@ PW_ON_DEVICE Result check(const pw_lane_handle& lane, const void* address, unsig
 
 }  // namespace detail
 
-/// Sends `bytes` bytes to the other end of the lane, as the part of its data that begins at `offset`, in the
-/// lane's epoch number `epoch`, which counts from 1. Several blocks may send and receive a part each. A part
-/// of epoch n + 2 may be sent only once it is known that the part of epoch n was received: in an exchange,
-/// once the part of epoch n + 1 has come from the other end. out_of_range when it does not fit the lane,
-/// misaligned when address, length and offset are no multiples of its unit (8 or 4 bytes).
+/// Sends `bytes` bytes to the other end of the lane, as the part of epoch `epoch`'s data that begins at
+/// `offset`. Epochs count from 1. Several blocks may each send and receive a part. A part of epoch n + 2 may
+/// be sent only once the part of epoch n is known to be received: in an exchange, once the part of epoch n +
+/// 1 has come from the other end. Returns out_of_range if the part does not fit the lane, misaligned if
+/// address, length or offset is not a multiple of the lane's unit (8 or 4 bytes).
 template <class Scope>
 PW_ON_DEVICE Result send(const Scope& scope, const pw_lane_handle& lane, unsigned long long epoch,
                          const void* from, unsigned long long bytes, unsigned long long offset = 0) {
@@ -94,7 +95,8 @@ PW_ON_DEVICE Result send(const Scope& scope, const pw_lane_handle& lane, unsigne
   return Result::ok;  // these slots are always open
 }
 
-/// Receives that part: returns ok once all of it has come and is stored at `to`; else as send() and wait().
+/// Receives that part: returns ok once all of it has come and is stored at `to`; else what send() returns,
+/// cancelled or timeout.
 template <class Scope>
 PW_ON_DEVICE Result receive(const Scope& scope, const pw_lane_handle& lane, unsigned long long epoch,
                             void* to, unsigned long long bytes, unsigned long long offset = 0) {

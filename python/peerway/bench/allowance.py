@@ -42,7 +42,7 @@ def parse_time(text: str) -> float:
     text = text.strip().lower()
     parts = re.findall(r"(\d+(?:\.\d+)?)([smh]?)", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise ValueError(f"'{text}' is no time; write 90s, 5m or 1h30m")
+        raise ValueError(f"'{text}' is not a time; write 90s, 5m or 1h30m")
     found = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
     if not 0 < found <= 7 * 24 * 3600:
         raise ValueError(f"'{text}' is not between a moment and a week")

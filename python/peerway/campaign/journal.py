@@ -179,7 +179,7 @@ class Journal:
             try:
                 found += [record.as_printable() for record in records.read(path)]
             except RecordError as error:
-                raise RecordError(f"{error}; it was changed by somebody after the measurement") from None
+                raise RecordError(f"{error}; it was changed after the measurement") from None
         return found
 
 

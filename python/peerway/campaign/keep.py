@@ -92,7 +92,7 @@ def _measure(journal: Journal, task: dict[str, Any]) -> str:
     try:
         found = [_stamped(record, task) for record in records.read(out)]
     except RecordError as error:
-        return printable(f"its command printed what is no record: {error}")[:2000]
+        return printable(f"its command printed something that is not a record: {error}")[:2000]
     if not found:
         return "its command printed no records; tests print them on standard output (--out -)"
     try:

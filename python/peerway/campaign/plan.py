@@ -126,7 +126,7 @@ def expand(pattern: str) -> list[str]:
     for part in match[2].split(","):
         low, _, high = part.partition("-")
         if not low.isdecimal() or (high and not high.isdecimal()) or int(high or low) - int(low) >= 100_000:
-            raise ValueError(f"'{pattern}' is no range of nodes; write such as node[01-16]")
+            raise ValueError(f"'{pattern}' is not a range of nodes; write such as node[01-16]")
         found += [
             f"{match[1]}{number:0{len(low)}}{match[3]}" for number in range(int(low), int(high or low) + 1)
         ]
@@ -239,7 +239,7 @@ class _Reader:
         match = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)", text)
         if not match:
             self._wrong(
-                "limits", "window", f"'{printable(text)}' is no time of the day; write such as 20:00-06:00"
+                "limits", "window", f"'{printable(text)}' is not a time of day; write such as 20:00-06:00"
             )
         return int(match[1]) * 60 + int(match[2]), int(match[3]) * 60 + int(match[4])
 

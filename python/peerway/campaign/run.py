@@ -75,7 +75,7 @@ class Runner:
             past = self._journal.past()
             why = past.why.get(name, "")
             if not why or past.failures.get(name, 0) <= self._failures.get(name, 0):
-                why = "it ended and told nothing: its node, or this host, went down meanwhile"
+                why = "it ended without a report: its node, or this host, went down meanwhile"
                 self._journal.note({"event": "failed", "id": name, "why": why})
             self._failed(task, why)
             if name not in self._left.given_up:

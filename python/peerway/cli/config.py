@@ -40,7 +40,7 @@ def command(ctx: click.Context, form: str) -> None:
     problems = [setting["problem"] for setting in settings if setting["problem"]]
     try:
         _core.check_settings()
-    except Error as error:  # a variable that is no setting stands in no row
+    except Error as error:  # a variable that is not a setting stands in no row
         problems.append(str(error))
     problems = list(dict.fromkeys(problems))
     for problem in problems:  # a key that is none spoils all settings of its file: it is said once

@@ -35,7 +35,7 @@ def _device(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     kind, _, index = name.partition(":")
     if kind != "cuda" or not (index.isdecimal() or name == "cuda"):
         raise click.BadParameter(
-            f"'{value}' is no device; there are host, host:malloc, gpu0, gpu1, ...", ctx, parameter
+            f"'{value}' is not a device; there are host, host:malloc, gpu0, gpu1, ...", ctx, parameter
         )
     return name
 

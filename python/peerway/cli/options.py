@@ -52,7 +52,7 @@ def memories(text: str) -> list[tuple[str, str]]:
         for name in (source, target) if dash else (source,):
             if name not in MEMORIES:
                 raise ValueError(
-                    f"'{name}' is no memory to measure; there are {', '.join(MEMORIES)}, "
+                    f"'{name}' is not a memory to measure; there are {', '.join(MEMORIES)}, "
                     "or two such as host-cuda"
                 )
         found.append((source, target if dash else source))

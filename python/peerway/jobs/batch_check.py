@@ -99,7 +99,7 @@ def _inflate(payload: bytes) -> bytes:
 
 def _parse(text: bytes) -> Any:
     def refuse(word: str) -> NoReturn:
-        raise BadBatch(f"{word} is no number")
+        raise BadBatch(f"{word} is not a number")
 
     try:
         return json.loads(text, parse_constant=refuse)
@@ -144,7 +144,7 @@ def _columns(part: Part, kind: str, unknown: list[str]) -> Samples:
         if not isinstance(column, list) or len(column) != len(devices):
             part.refuse(name, f"has no {len(devices)} values")
         if not _all_numbers(column):
-            part.refuse(name, "has a value that is no finite number of at least 0")
+            part.refuse(name, "has a value that is not a finite number of at least 0")
         kept[name] = column
     return Samples(devices, kept)
 

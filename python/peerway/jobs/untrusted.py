@@ -23,7 +23,7 @@ class Part:
 
     def __init__(self, fields: Any, where: str, unknown: list[str] | None = None) -> None:
         if not isinstance(fields, dict):
-            raise BadBatch(f"{where} is no object")
+            raise BadBatch(f"{where} is not an object")
         self._fields = fields
         self.where = where
         self.unknown = [] if unknown is None else unknown
@@ -54,13 +54,13 @@ class Part:
         if found is None:
             return ""
         if not isinstance(found, str) or len(found) > most or not found.isprintable():
-            self.refuse(name, f"is no printable text of at most {most} characters")
+            self.refuse(name, f"is not printable text of at most {most} characters")
         return found
 
     def whole(self, name: str, least: int, most: int) -> int:
         found = self.take(name)
         if type(found) is not int or not least <= found <= most:
-            self.refuse(name, f"is no whole number from {least} to {most}")
+            self.refuse(name, f"is not a whole number from {least} to {most}")
         return found
 
     def maybe(self, name: str, least: int = 0, most: int = MOST_NUMBER - 1) -> int | None:
@@ -86,5 +86,5 @@ class Part:
         if found is None:
             return []
         if not isinstance(found, list) or len(found) > most:
-            self.refuse(name, f"is no list of at most {most:,}")
+            self.refuse(name, f"is not a list of at most {most:,}")
         return found

@@ -58,7 +58,9 @@ def parse_file(text: str) -> list[Host]:
 def _host(text: str, original: str) -> Host:
     match = re.fullmatch(r"([A-Za-z0-9_][A-Za-z0-9_.@%-]*|\[[0-9A-Fa-f:.]+\])(?::([1-9][0-9]{0,4}))?", text)
     if not match:
-        raise BadHosts(f"'{original}' is no host; write a name, or a name and its number of ranks as node1:2")
+        raise BadHosts(
+            f"'{original}' is not a host; write a name, or a name and its number of ranks as node1:2"
+        )
     return Host(match[1].strip("[]"), int(match[2]) if match[2] else None)
 
 

@@ -70,7 +70,7 @@ def transport_library() -> Path:
     if named := os.environ.get("PEERWAY_UCT_LIBRARY"):
         if Path(named).is_file():
             return Path(named).resolve()
-        raise MpiError(f"PEERWAY_UCT_LIBRARY={named} is no file")
+        raise MpiError(f"PEERWAY_UCT_LIBRARY={named} is not a file")
     core = Path(_core.__file__).parent
     for folder in (core / "lib", core):
         if (folder / LIBRARY).is_file():

@@ -61,7 +61,7 @@ class Copy:
             **{name: [name] for name in (*types, *servers)},
         }
         if on not in named:
-            raise ValueError(f"{on!r} is no host of this copy; there are {', '.join(named)}")
+            raise ValueError(f"{on!r} is not a host of this copy; there are {', '.join(named)}")
         return named[on]
 
     def run(self, host: str, command: str, user: str | None, limit_s: float) -> tuple[int, str]:

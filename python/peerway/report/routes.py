@@ -130,7 +130,7 @@ def read_table(path: Path) -> Table:
         raise TableError(f"{path} is not JSON ({error}); a table is made by `peerway tune`") from None
     if not isinstance(table, dict) or table.get("format") != _FORMAT:
         raise TableError(
-            f"{path} is no route table (its 'format' is not '{_FORMAT}'); `peerway tune` makes one"
+            f"{path} is not a route table (its 'format' is not '{_FORMAT}'); `peerway tune` makes one"
         )
     lines = [*_each(path, table, "costs", _line), *_each(path, table, "splits", _line)]
     return Table(

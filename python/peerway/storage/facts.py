@@ -32,7 +32,7 @@ def gather(request: Request, nodes: int, root: Path = places.ROOT) -> Facts:
     """See whether the place can be measured. Raises BadRequest, or OperationFailed."""
     space = operate("space", request.limit_s, place=request.place)
     if not space["folder"]:
-        raise BadRequest(f"{request.place} is no folder")
+        raise BadRequest(f"{request.place} is not a folder")
     if space["read_only"]:
         raise BadRequest(f"{request.place} is mounted read-only; name a folder that can be written")
     needed = request.most_bytes(nodes)

@@ -293,6 +293,6 @@ def streams_of(text: str) -> list[int]:
     for part in text.split(","):
         word = part.strip()
         if word != "all" and not (word.isdecimal() and 1 <= int(word) <= 4096):
-            raise ValueError(f"'{word}' is no number of streams; write such as 1,4,all")
+            raise ValueError(f"'{word}' is not a number of streams; write such as 1,4,all")
         found.append(cpus if word == "all" else int(word))
     return list(dict.fromkeys(found))

@@ -125,8 +125,9 @@ Allocation CudaDevice::allocate(uint64_t bytes) {
   }
   auto allocation = find(reinterpret_cast<void*>(address), made);
   if (allocation) return *allocation;
-  throw Error(PW_INTERNAL,
-              format("peerway: CUDA does not know the {} bytes it has just given at {:#x}", made, address));
+  throw Error(
+      PW_INTERNAL,
+      format("peerway: CUDA does not recognise the {} bytes that it just allocated at {:#x}", made, address));
 }
 
 void CudaDevice::release(const Allocation& allocation) noexcept {

@@ -1,5 +1,5 @@
-// How a block-strided copy is put to the copy engine, which knows contiguous, two- and three-dimensional
-// copies: a pure decision, tested without a GPU.
+// Turns a block-strided copy into copies of the copy engine, which does contiguous, two- and
+// three-dimensional copies. A pure decision, tested without a GPU.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The part of GDRCopy's interface (libgdrapi.so.2) that is used, and mapping device memory by it. The library
-// is loaded at run time; it needs the kernel module gdrdrv.
+// Maps device memory through GDRCopy (libgdrapi.so.2): the part of its interface that Peerway uses. The
+// library is loaded at run time and needs the kernel module gdrdrv.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// How a block-strided copy is put to the copy kernels: how many launches, and the size of the grid. A pure
+// Turns a block-strided copy into launches of the copy kernels: how many, and the size of the grid. A pure
 // decision, tested without a GPU.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Host memory that CUDA may reach, shared by all CUDA devices of the process: registering a span twice is an
-// error of the driver, so registrations are counted here.
+// Host memory that is registered with CUDA, for all CUDA devices of the process. Registering a range twice is
+// an error of the driver, so registrations are counted here.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What CUDA knows about an address, and what follows for sharing the memory there.
+// What CUDA reports about an address, and how memory at that address can be shared.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Showing CUDA memory to other processes and mapping what they show: one pair of functions for each kind of
+// Exports CUDA memory to other processes and maps what they export: one pair of functions for each kind of
 // handle.
 #pragma once
 

@@ -61,8 +61,8 @@ void check_mapped(const void* address, uint64_t bytes) {
     unsigned char resident;
     if (mincore(reinterpret_cast<void*>(byte / page * page), 1, &resident) != 0 && errno == ENOMEM)
       throw Error(PW_INVALID_ARGUMENT,
-                  format("peerway: cannot register {} bytes at {}: {:#x} is no memory of this process", bytes,
-                         address, byte));
+                  format("peerway: cannot register {} bytes at {}: {:#x} is not memory of this process",
+                         bytes, address, byte));
   }
 }
 

@@ -1,6 +1,5 @@
-// Programs run by the CPU: the same steps that a GPU's blocks run, by whichever thread the plan is
-// started from. A step that cannot go on is left and looked at again, so that a start from the host never
-// waits.
+// Runs programs on the CPU: the same steps that a GPU's blocks run, on the thread that starts the plan. A
+// step that cannot go on is tried again later, so that a start from the host never waits.
 #pragma once
 
 #include <memory>

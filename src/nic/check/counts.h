@@ -1,4 +1,4 @@
-// What a process has of what plugins forget to give back.
+// Counts the resources of a process that plugins tend to leak.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// An open endpoint in a process of the conformance tests: the plugin's entries, each watched for how long it
-// takes and each `done` for where and how often it is called.
+// An open endpoint in a process of the conformance tests. It watches how long each entry of the plugin takes,
+// and where and how often each `done` is called.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What a conformance test throws.
+// The exceptions that a conformance test throws.
 #pragma once
 
 #include <exception>

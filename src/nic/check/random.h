@@ -1,4 +1,4 @@
-// The dice of the tests: the same for the same seed.
+// Random numbers for the tests: the same seed gives the same numbers.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What NICs store into, or call dones of, while a test runs.
+// Memory and `done` structs that a NIC may still use while a test runs.
 #pragma once
 
 #include <exception>

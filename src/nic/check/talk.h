@@ -1,5 +1,5 @@
-// What the processes of the conformance tests say to one another, over sockets: the near end asks, a far end
-// answers; the near end tells the supervisor what it found.
+// Messages between the processes of the conformance tests, over sockets: the near end sends requests, a far
+// end answers, and the near end reports its findings to the supervisor.
 #pragma once
 
 #include <cstdint>

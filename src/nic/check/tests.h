@@ -1,5 +1,5 @@
-// The conformance tests, one function each. They give a sentence of how often something was exercised, and
-// throw what else they find (nic/check/findings.h).
+// The conformance tests, one function each. A test returns a sentence that states how often something was
+// exercised, and throws everything else that it finds (nic/check/findings.h).
 #pragma once
 
 #include <span>

@@ -144,7 +144,7 @@ std::string Nic::why_not(const Pair& pair, const Remote& remote) const {
   const auto theirs = told_of(*said_, remote.rank(), name_);
   if (!theirs) return format("at rank {}: its setting `nic` does not name this NIC", remote.rank());
   if (!theirs->rank.running) return format("at rank {}: {}", remote.rank(), theirs->rank.text);
-  if (!takes(pair.local.kind) || !takes(pair.remote.kind)) return "this NIC does not take memory of GPUs";
+  if (!takes(pair.local.kind) || !takes(pair.remote.kind)) return "this NIC does not accept GPU memory";
   if (remote.key.attachment(name_) == nullptr)
     return format("it could not register this memory at rank {}, whose log says why", remote.rank());
   return engine_->why_no_way(remote.rank());

@@ -1,5 +1,5 @@
-// The NICs of a context: those that the setting `nic` names, whether they are in use, why not, and
-// what each rank has. The exchange of addresses is collective, so every rank of a context calls start().
+// The NICs of a context: those that the setting `nic` names, whether and why not they are in use, and what
+// each rank has. The exchange of addresses is collective, so every rank of a context calls start().
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What an engine has for each rank, and what is under way towards it.
+// What an engine keeps for each rank, and the operations under way towards it.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// A region as a NIC's plugin is told of it.
+// Describes a region to a NIC's plugin.
 #pragma once
 
 #include "base/descriptor.h"

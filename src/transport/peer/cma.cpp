@@ -101,7 +101,7 @@ pw_status PeerCma::start(const Transfer& transfer) {
   if (error == 0) return PW_OK;
   const int rank = transfer.remote->rank();
   if (error == ESRCH)
-    return fail(PW_PEER_LOST, format("peerway: rank {} (process {}) is gone", rank, key.exported.process));
+    return fail(PW_PEER_LOST, format("peerway: rank {} (process {}) has ended", rank, key.exported.process));
   if (error == EPERM)
     return fail(PW_DENIED,
                 format("peerway: the kernel refuses cross-memory attach to rank {} (process {}); both must "

@@ -1,5 +1,5 @@
 // ucx/direct: UCX's own put and get on the memory itself, whichever device it is on; with GPUDirect RDMA
-// where the fabric has it. The way to other hosts.
+// where the fabric has it. The path to other hosts.
 #pragma once
 
 #include "transport/path.h"

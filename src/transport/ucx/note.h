@@ -1,5 +1,4 @@
-// The short messages that go before a staged transfer: one opens a pair of rings, one answers, one asks for a
-// transfer.
+// The short messages that precede a staged transfer: open a pair of rings, answer that, request a transfer.
 #pragma once
 
 #include <variant>

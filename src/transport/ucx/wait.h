@@ -1,4 +1,4 @@
-// Waiting for something that UCX brings.
+// Waits for something that UCX delivers.
 #pragma once
 
 #include "base/format.h"

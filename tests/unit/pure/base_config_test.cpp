@@ -105,12 +105,12 @@ TEST_F(Config, AnUnknownVariableIsRefusedAndThoseThatAreNoSettingsAreNot) {
   EXPECT_NO_THROW(check_config());
   ::setenv("PEERWAY_LOGG", "info", 1);
   EXPECT_EQ(refusal([] { check_config(); }),
-            "peerway: PEERWAY_LOGG in the environment is no setting; did you mean PEERWAY_LOG?");
+            "peerway: PEERWAY_LOGG in the environment is not a setting; did you mean PEERWAY_LOG?");
   ::unsetenv("PEERWAY_LOGG");
   ::setenv("PEERWAY_BANANA", "1", 1);
-  EXPECT_EQ(
-      refusal([] { check_config(); }),
-      "peerway: PEERWAY_BANANA in the environment is no setting; `peerway config` lists them all; unset it");
+  EXPECT_EQ(refusal([] { check_config(); }),
+            "peerway: PEERWAY_BANANA in the environment is not a setting; `peerway config` lists them all; "
+            "unset it");
   ::unsetenv("PEERWAY_BANANA");
   ::unsetenv("PEERWAY_RANK");
   ::unsetenv("PEERWAY_WHEELS");

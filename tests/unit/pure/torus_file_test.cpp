@@ -74,8 +74,8 @@ TEST(TorusFile, SaysWhatIsWrong) {
       {R"({"extents": [3], "nodes": {"0": "10.0.0.1", "2": "10.0.0.3"}})",
        "nodes: node 1 is missing: the extents make 3 nodes, and each needs an address"},
       {R"({"extents": [1], "nodes": {"0": "10.0.0.1", "1": "10.0.0.3"}})",
-       "nodes: '1' is no node; the extents make nodes 0 to 0"},
-      {R"({"extents": [1], "nodes": {"0": "host"}})", "nodes.0: 'host' is no address; write 10.0.0.1"},
+       "nodes: '1' is not a node; the extents make nodes 0 to 0"},
+      {R"({"extents": [1], "nodes": {"0": "host"}})", "nodes.0: 'host' is not an address; write 10.0.0.1"},
       {R"({"extents": [1], "nodes": {"0": "10.0.0.1:65535"}})",
        "nodes.0: '10.0.0.1:65535' has no port of 1 to 64512"},
       {R"({"extents": [4], "cut": [[0, 2]]})", "cut[0]: nodes 0 and 2 have no link to be cut"},
@@ -85,7 +85,7 @@ TEST(TorusFile, SaysWhatIsWrong) {
       {R"({"dead": [{"node": 1}]})", R"(the key "after_ms" is missing)"},
       {R"({"timed": 1})", "timed: must be true or false"},
       {R"({"guarantees": ["puts"]})",
-       "guarantees[0]: 'puts' is no ordering guarantee; there are puts_in_order and gets_behind_puts"},
+       "guarantees[0]: 'puts' is not an ordering guarantee; there are puts_in_order and gets_behind_puts"},
       {R"({"faults": {"drop": 0.6}})", "faults.drop: "},
       {R"({"faults": {"delay": 0.1}})", "faults.delay: must be an object"},
       {R"({"faults": {"delay": {"probability": 2, "us": 1}}})", "faults.delay.probability: "},
@@ -121,8 +121,8 @@ TEST(TorusOptions, AreAFileOrNamedValues) {
 
 TEST(TorusOptions, SayWhatIsWrong) {
   const std::pair<const char*, const char*> cases[]{
-      {"node=x", "node=x is no number"},
-      {"node=", "node= is no number"},
+      {"node=x", "node=x is not the number"},
+      {"node=", "node= is not the number"},
       {"nodes=1", "there is no option 'nodes'; there are file=, node= and counters="},
       {"node=1,t.json", "the option 't.json' has no value"},
   };

@@ -36,7 +36,7 @@ def command(job: str, out: Path, language: str, data: Path, server: str | None) 
         number = os.open(out, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         with os.fdopen(number, "w", encoding="utf-8") as file:
             if not stat.S_ISREG(os.fstat(number).st_mode):
-                raise click.ClickException(f"{out} is no plain file")
+                raise click.ClickException(f"{out} is not a plain file")
             file.write("\n" + text)
     except OSError as error:
         raise click.ClickException(f"cannot write {out}: {error.strerror or error}") from None

@@ -153,7 +153,7 @@ def numa(facts: Facts) -> Finding:
     for gpu in facts.gpus:
         nodes.setdefault(gpu.numa_node, []).append(gpu.index)
     if None in nodes:
-        found = f"not told by the firmware: {words.gpus(nodes[None])}"
+        found = f"not reported by the firmware: {words.gpus(nodes[None])}"
         return NUMA.unknown(found, "bind ranks by hand on machines with several sockets; look at lspci -t")
     return NUMA.ok(
         "; ".join(f"node {n}: {words.gpus(g)}" for n, g in sorted(nodes.items(), key=lambda i: i[0] or 0))

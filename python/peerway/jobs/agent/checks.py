@@ -115,7 +115,9 @@ def hooks(config: str, events: Path) -> Iterator[Finding]:
         )  # fmt: skip
     if not events.is_dir():
         advice = f"mkdir {events}, owned by the agent's user"
-        yield Finding("events", "broken", f"{events} is no folder: prolog and epilog write nothing", advice)
+        yield Finding(
+            "events", "broken", f"{events} is not a folder: prolog and epilog write nothing", advice
+        )
     elif not os.access(events, os.R_OK | os.W_OK | os.X_OK):
         yield Finding(
             "events",

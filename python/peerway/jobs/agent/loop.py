@@ -130,7 +130,7 @@ class Agent:
         steps: list[Step] = self._try("steps", self._steps.sample, [])
         records: list[Record] = self._try("events", self._records.take, [])
         for name in self._records.wrong:
-            self._unreadable("events", f"{name} is no record of a prolog or epilog")
+            self._unreadable("events", f"{name} is not a record of a prolog or epilog")
         for record in records:
             self._ledger.record(record, now)
             if record.out_of_memory and record.event == "epilog":

@@ -56,7 +56,7 @@ def read(file: Path) -> Settings:
             raise BadSettings(f"{file}: there is no setting '{name}'; there are {', '.join(known)}")
         kinds, word = ((int, float), "number") if known[name].type == "float" else ((str,), "text")
         if not isinstance(value, kinds) or isinstance(value, bool):
-            raise BadSettings(f"{file}: {name} = {value!r} is no {word}")
+            raise BadSettings(f"{file}: {name} = {value!r} is not a {word}")
     found = Settings(**content)
     found.node = found.node or socket.gethostname().partition(".")[0]
     _check(found, file)
@@ -71,12 +71,12 @@ def _check(found: Settings, file: Path) -> None:
     if not 1 <= found.spool_mb <= 1 << 20:
         raise BadSettings(f"{file}: spool_mb = {found.spool_mb:g}; it may be 1 to {1 << 20}")
     if _PAGE.fullmatch(found.page) is None:
-        raise BadSettings(f"{file}: page = {found.page!r} is no HOST:PORT")
+        raise BadSettings(f"{file}: page = {found.page!r} is not HOST:PORT")
     if not found.server:
         return  # measure, spool and show the page; send nothing
     parts = urlsplit(found.server)
     if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.username:
-        raise BadSettings(f"{file}: server = {found.server!r} is no https://HOST[:PORT][/PATH]")
+        raise BadSettings(f"{file}: server = {found.server!r} is not https://HOST[:PORT][/PATH]")
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
         raise BadSettings(
             f"{file}: server = {found.server!r} would send this node's token unencrypted; use https://"

@@ -73,11 +73,11 @@ def _check(found: Mail, file: Path) -> None:
             "sendmail:/usr/sbin/sendmail"
         )
     if not _ADDRESS.fullmatch(found.sender):
-        raise BadMail(f"{file}: sender = {found.sender!r} is no address")
+        raise BadMail(f"{file}: sender = {found.sender!r} is not an address")
     if found.to.count("{user}") != 1 or not _ADDRESS.fullmatch(found.to.replace("{user}", "user")):
-        raise BadMail(f"{file}: to = {found.to!r} is no address with {{user}} in it")
+        raise BadMail(f"{file}: to = {found.to!r} is not an address with {{user}} in it")
     if not found.page.startswith(("https://", "http://")):
-        raise BadMail(f"{file}: page = {found.page!r} is no address of a page")
+        raise BadMail(f"{file}: page = {found.page!r} is not the address of a page")
     if found.language not in ("en", "ru"):
         raise BadMail(f"{file}: language = {found.language!r}; there are en and ru")
     try:

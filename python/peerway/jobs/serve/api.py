@@ -155,7 +155,7 @@ def router(state: State) -> APIRouter:
         if not viewer.by_cookie:
             raise HTTPException(403, "a token is made by a person who logged in, not by a token")
         if "admin" in asked.scopes and viewer.role != "admin":
-            raise HTTPException(403, "you are no administrator")
+            raise HTTPException(403, "you are not an administrator")
         return {
             "token": access.people.make_token(
                 viewer.name, list(asked.scopes), monitor.clock(), days=asked.days

@@ -107,7 +107,7 @@ def read(path: Path = SMALL) -> Description:
         raise BadDescription(f"{path}: there must be nodes, each with its own name, and partitions")
     for name in (*types, *(p.name for p in partitions), *found.users, *(f.name for f in found.file_systems)):
         if not _NAME.fullmatch(name):
-            raise BadDescription(f"{path}: {name!r} is no name; use up to 16 of a-z and 0-9")
+            raise BadDescription(f"{path}: {name!r} is not a valid name; use up to 16 of a-z and 0-9")
     for partition in partitions:
         if unknown := set(partition.nodes) - types:
             raise BadDescription(

@@ -44,4 +44,4 @@ def read(path: Path, node_type: str = "") -> list[Record]:
             return found
         if found is not None:
             raise BadResult(f"it is of {name}, and has no result: was the run ended early?")
-    raise BadResult(f"it is no result of {', '.join(_READERS)}")
+    raise BadResult(f"it is not a result of {', '.join(_READERS)}")

@@ -1,4 +1,4 @@
-// What the copy kernels are given, by value. Read by the host compiler and by NVRTC: plain types only.
+// The parameters of the copy kernels. Compiled by the host compiler and by NVRTC: plain types only.
 #pragma once
 
 #include "peerway/device/copy.cuh"

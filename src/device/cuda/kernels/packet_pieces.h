@@ -1,6 +1,6 @@
-// Plans of packets alone, whose words lie at one stride: what most exchanges of small faces are. Each block
-// finds all that it needs in one cache line of the kernel's parameters; looking a step up in its table takes
-// as long as half of the way to the peer.
+// Plans that consist of packets only, with words at one stride: most exchanges of small faces. Each block
+// finds everything it needs in one cache line of the kernel's parameters. Reading a step from the table in
+// device memory would take half as long as the whole trip to the peer.
 #pragma once
 
 #include "peerway/device/plan.cuh"

@@ -1,4 +1,4 @@
-// What the plan kernels are given, by value. Read by the host compiler and by NVRTC: plain types only.
+// The parameters of the plan kernels. Compiled by the host compiler and by NVRTC: plain types only.
 #pragma once
 
 #include "packet_pieces.h"
