@@ -29,6 +29,8 @@ static inline int pwx_is_node(const pwx_nodes* p, int dim, long number) {
   return p->member && p->at[dim] + 1 == number;
 }
 
+static inline int pwx_is_in(pwx_span span, long i) { return span.first <= i && i <= span.last; }
+
 /* Of a loop upwards from `first` by `step`: the first value in the span. */
 static inline long pwx_first(pwx_span span, long first, long step) {
   return first >= span.first ? first : first + (span.first - first + step - 1) / step * step;

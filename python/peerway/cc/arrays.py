@@ -15,7 +15,9 @@ def generate(unit: Unit) -> None:
     for array in unit.scopes.arrays():
         assert array.variable is not None
         try:
-            if array.variable.file_scope:
+            if array.variable.pointee is not None:
+                _pointer(unit, array)
+            elif array.variable.file_scope:
                 _of_file(unit, array)
             elif array.variable.parameter:
                 _parameter(unit, array)
@@ -51,9 +53,42 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
     unit.top.append(f"{storage}pwx_array {array.descriptor};")
     if defined:
         here = at(array.place)
-        unit.setup.append(f"pwx_array_init({array.address}, {description(unit, array)}, {here});")
-        unit.setup += check_extents(array, here)
-        unit.setup.append(f"{array.memory} = {array.descriptor}.origin;")
+        lines = [
+            f"pwx_array_init({array.address}, {description(unit, array)}, {here});",
+            *check_extents(array, here),
+            f"{array.memory} = {array.descriptor}.origin;",
+        ]
+        if not array.waits:
+            unit.setup += lines
+        else:
+            fix = unit.fixes.get(id(array.template))
+            if fix is None:
+                message = f"template '{array.template.name if array.template else ''}' is not fixed in this file"
+                raise Refused(array.place, message)
+            array.fixed_at = fix.start
+            unit.put_at(fix.start, [*lines, f"{_own(array)}"])
+
+
+def _own(array: DistributedArray) -> str:
+    """The declaration of a function's own pointer to an array."""
+    return f"__typeof__({element(array)}) {shape(array, array.name, 'const ')} = (void *){array.memory};"
+
+
+def _pointer(unit: Unit, array: DistributedArray) -> None:
+    """A pointer that the program sets by xmp_malloc: it stays as it is, and its rows must be whole."""
+    variable = array.variable
+    assert variable is not None
+    for dimension in range(1, len(variable.sizes)):
+        if array.kind_of(dimension) != "*" or array.shadow_values(dimension) != (0, 0):
+            message = f"dimension {dimension} of what '{array.name}' points to is distributed; not supported yet"
+            raise Refused(array.place, message)
+    line = f"pwx_array_open({array.address}, {description(unit, array)}, {at(array.place)});"
+    if variable.file_scope:
+        unit.top.append(f"static pwx_array {array.descriptor};")
+        unit.setup.append(line)
+    else:
+        made = f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};"
+        unit.put_at(array.last_directive, [made, line])
 
 
 def _parameter(unit: Unit, array: DistributedArray) -> None:
@@ -66,7 +101,7 @@ def _parameter(unit: Unit, array: DistributedArray) -> None:
         f"static pwx_array {array.descriptor};",
         f"pwx_bind({array.address}, (void *){array.memory}, {description(unit, array)}, {here});",
         *check_extents(array, here),
-        f"__typeof__({element(array)}) {shape(array, array.name, 'const ')} = (void *){array.memory};",
+        _own(array),
     ])  # fmt: skip
 
 
@@ -75,7 +110,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
     assert variable is not None
     here = at(array.place)
     made = f"pwx_array_init({array.address}, {description(unit, array)}, {here});"
-    pointer = f"__typeof__({element(array)}) {shape(array, array.name, 'const ')} = (void *){array.memory};"
+    pointer = _own(array)
     unit.edits.replace(variable.declarator.start, variable.declarator.end, f"*{array.memory}")
     if variable.static:
         lines = [
@@ -108,11 +143,13 @@ def _function(unit: Unit, function: Function) -> None:
     arrays: list[DistributedArray] = []
     for use in function.uses:
         used = unit.scopes.of_variable(use.variable)
-        if used and use.variable.file_scope and used not in arrays:
+        if used and use.variable.file_scope and used not in arrays and use.variable.pointee is None:
             arrays.append(used)
-    for array in arrays:
-        pointer = shape(array, array.name, "const ")
-        lines.append(f"__typeof__({element(array)}) {pointer} = (void *){array.memory};")
+    for array, offset in unit.needed:  # by code that libclang did not see
+        inside = array.variable and array.variable.file_scope and function.file == unit.file
+        if inside and function.body.start < offset < function.body.end and array not in arrays:
+            arrays.append(array)
+    lines += [_own(array) for array in arrays if not _fixed_in(array, function)]
     if not lines:
         return
     if function.file != unit.file:
@@ -124,6 +161,11 @@ def _function(unit: Unit, function: Function) -> None:
     unit.edits.before(start, text)
 
 
+def _fixed_in(array: DistributedArray, function: Function) -> bool:
+    """Does this function fix the array's template, so that its pointer comes only behind that?"""
+    return array.fixed_at is not None and function.body.start < array.fixed_at < function.body.end
+
+
 def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
     place = unit.texts.of(use.function.file).place(use.range.start, use.range.end)
     variable = array.variable
@@ -131,6 +173,9 @@ def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
     if not variable.file_scope and use.range.start < array.last_directive:
         note = (unit.text.place(array.last_directive), "it is given its mapping here")
         raise Refused(place, f"'{array.name}' is used before its last align or shadow", note)
+    if array.fixed_at is not None and _fixed_in(array, use.function) and use.range.start < array.fixed_at:
+        note = (unit.text.place(array.fixed_at), "its template is fixed here")
+        raise Refused(place, f"'{array.name}' is used before its template is fixed", note)
     rank = len(variable.sizes)
     count = 0
     while count < min(rank, len(use.subscripts)) and use.subscripts[count].start >= 0:
@@ -153,6 +198,8 @@ def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
 
 def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
     """A use of an array without subscripts: only as an argument of a function that knows its mapping."""
+    if array.variable and array.variable.pointee is not None and use.argument is None:
+        return  # the pointer itself
     if use.argument is None or use.in_sizeof:
         what = "sizeof" if use.in_sizeof else "this"
         message = (
@@ -164,6 +211,8 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
         raise Refused(
             place, f"distributed array '{array.name}' passed in the text of a macro not supported yet"
         )
+    if array.variable and array.variable.pointee is not None and use.callee == "free":
+        return
     parameters = unit.syntax.functions_known.get(use.callee)
     if parameters is None:
         message = (

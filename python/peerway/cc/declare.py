@@ -113,9 +113,30 @@ def _gblock_sizes(declared: TemplateOf, onto: NodeArray, formats: list[d.Format]
 
 
 def template_fix(unit: Unit, made: d.TemplateFix) -> None:
-    """Give a template its bounds at run time."""
+    """Give a template its bounds at run time, and its arrays of the file their memory."""
     assert made.template is not None
-    raise Refused(made.place, "template_fix not supported yet")
+    declared = unit.get(TemplateOf, made.template, made)
+    note = (declared.place, f"'{declared.name}' is declared here")
+    if unit.function_of(made) is None:
+        raise Refused(made.place, "template_fix must be in a function")
+    if not declared.opened:
+        raise Refused(made.template.place, f"template '{declared.name}' has its bounds already", note)
+    if declared.formats is None or declared.onto is None:
+        raise Refused(made.template.place, f"template '{declared.name}' is not distributed", note)
+    if declared.fixed:
+        raise Refused(made.template.place, f"template '{declared.name}' is already fixed", note)
+    declared.fixed = True
+    known = [bound for bound in made.bounds or [] if bound]
+    if len(known) != len(declared.bounds):
+        message = f"template_fix needs bounds for the {len(declared.bounds)} dimensions of '{declared.name}'"
+        raise Refused(made.template.place, message, note)
+    copies, blocks = "", "0"
+    if made.formats is not None:
+        if [fmt.kind for fmt in made.formats] != [fmt.kind for fmt in declared.formats]:
+            raise Refused(made.formats[0].place, f"'{declared.name}' is distributed otherwise", note)
+        copies, blocks = _gblock_sizes(declared, declared.onto, made.formats)
+    unit.put(made, [f"{{ {copies}pwx_template_fix({declared.address}, {_both(known)}, {blocks}, {where(made)}); }}"])
+    unit.fixes[id(declared)] = made
 
 
 def align(unit: Unit, made: d.Align) -> None:
@@ -146,6 +167,8 @@ def _array_variable(unit: Unit, name: d.Name, made: d.Directive) -> Variable:
         raise Refused(name.place, f"'{name.text}' is not declared")
     place = unit.texts.of(variable.file).place(variable.declarator.start, variable.declarator.end)
     note = (place, f"'{name.text}' is declared here")
+    if variable.pointee is not None and not variable.parameter:
+        variable.sizes = (None, *variable.pointee)
     if not variable.sizes:
         raise Refused(name.place, f"'{name.text}' is not an array", note)
     if len(variable.sizes) > 7:
@@ -229,18 +252,19 @@ def description(unit: Unit, array: DistributedArray) -> str:
     assert array.variable is not None
     assert array.template is not None
     rank = len(array.variable.sizes)
-    sizes = _sizes(unit, array.variable)
+    sizes = "" if array.variable.pointee is not None else f"{numbers(sizes_of(unit, array.variable))}, "
     dims = numbers([str(aligned[0]) if aligned else "-1" for aligned in array.dimensions], "int")
     offsets = numbers([aligned[1] if aligned else "0" for aligned in array.dimensions])
     lower = numbers([array.shadow(dimension)[0] for dimension in range(rank)])
     upper = numbers([array.shadow(dimension)[1] for dimension in range(rank)])
     return (
         f'"{array.name}", sizeof({element(array)}), {rank}, '
-        f"{numbers(sizes)}, {array.template.address}, {dims}, {offsets}, {lower}, {upper}"
+        f"{sizes}{array.template.address}, {dims}, {offsets}, {lower}, {upper}"
     )
 
 
-def _sizes(unit: Unit, variable: Variable) -> list[str]:
+def sizes_of(unit: Unit, variable: Variable) -> list[str]:
+    """The sizes of an array's dimensions as C text."""
     text = unit.texts.of(variable.file).text
     spans = scan(text, variable.declarator.start, variable.declarator.end)
     written: list[str] = []
@@ -289,6 +313,6 @@ def check_extents(array: DistributedArray, made: str) -> list[str]:
 def element(array: DistributedArray) -> str:
     """An element, as C text made from the pointer that reaches it; only its type counts."""
     assert array.variable is not None
-    if array.variable.parameter:
+    if array.variable.parameter or array.variable.pointee is not None:
         return array.memory + "[0]" * len(array.variable.sizes)
     return f"*{array.memory}"

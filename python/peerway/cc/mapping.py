@@ -44,6 +44,12 @@ class TemplateOf(Declared):
     bounds: list[Bounds | None] = field(default_factory=list)
     formats: list[Format] | None = None
     onto: NodeArray | None = None
+    fixed: bool = False
+
+    @property
+    def opened(self) -> bool:
+        """Was it declared with `:`?"""
+        return None in self.bounds
 
     def nodes_of(self, dimension: int) -> int | None:
         """How many nodes a dimension is distributed over, if that is known: 1 where it is not distributed."""
@@ -76,11 +82,20 @@ class DistributedArray(Declared):
     widths: list[Width] = field(default_factory=list)
     shadow_place: Place | None = None
     last_directive: int = 0
+    fixed_at: int | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Is its template open when the program starts?"""
+        return self.template is not None and self.template.opened
 
     @property
     def memory(self) -> str:
         """The name of the pointer from which a function makes its own of the array's shape."""
-        return f"{self.name}__arg" if self.variable and self.variable.parameter else f"{self.name}__m"
+        assert self.variable is not None
+        if self.variable.pointee is not None:
+            return self.name
+        return f"{self.name}__arg" if self.variable.parameter else f"{self.name}__m"
 
     def kind_of(self, dimension: int) -> str:
         """How a dimension of the array is distributed."""

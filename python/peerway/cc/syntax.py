@@ -47,7 +47,7 @@ class Variable:
     constant: bool
     visible_until: int
     scalar: bool
-    members: dict[str, int] = field(default_factory=dict)
+    pointee: tuple[int | None, ...] | None = None
     uses: list[Use] = field(default_factory=list)
 
 
@@ -188,8 +188,8 @@ class Syntax:
             if seen:
                 return max(seen, key=lambda variable: variable.declarator.start)
         found = self.globals.get(name, [])
-        defined = [variable for variable in found if not variable.external]
-        return (defined or found or [None])[0]
+        defined = [variable for variable in found if not variable.external] or found
+        return defined[0] if defined else None
 
     # ---- reading
 
@@ -221,13 +221,11 @@ class Syntax:
         self._walk(body, function, [cursor], inner.end, 0)
 
     def _declared(self, cursor: Any, file_scope: bool, until: int) -> Variable:
-        kind = cursor.type
-        sizes: list[int | None] = []
-        while kind.kind in (
-            cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.VARIABLEARRAY, cindex.TypeKind.INCOMPLETEARRAY,
-        ):  # fmt: skip
-            sizes.append(kind.element_count if kind.kind == cindex.TypeKind.CONSTANTARRAY else None)
-            kind = kind.element_type
+        sizes, kind = _dimensions(cursor.type)
+        scalar = not sizes and kind.get_canonical().kind != cindex.TypeKind.RECORD
+        pointee = None
+        if not sizes and kind.kind == cindex.TypeKind.POINTER:
+            pointee, kind = _dimensions(kind.get_pointee())
         extent = _range(cursor)
         start = cursor.location.offset
         canonical = kind.get_canonical()
@@ -237,7 +235,7 @@ class Syntax:
             file=str(cursor.location.file),
             declarator=Range(start, extent.end),
             element=canonical.spelling.replace("const ", "").strip(),
-            sizes=tuple(sizes),
+            sizes=sizes,
             parameter=cursor.kind == _Kind.PARM_DECL,
             file_scope=file_scope,
             static=cursor.storage_class == cindex.StorageClass.STATIC,
@@ -245,7 +243,8 @@ class Syntax:
             initialised=initialised,
             constant=kind.is_const_qualified(),
             visible_until=until,
-            scalar=not sizes and canonical.kind not in (cindex.TypeKind.RECORD,),
+            scalar=scalar,
+            pointee=pointee,
         )
         self._variables.setdefault(cursor.hash, []).append((cursor, variable))
         return variable
@@ -364,6 +363,17 @@ class Syntax:
 def used_in(uses: list[Use], inside: Range) -> Iterator[Use]:
     """The uses within a range."""
     return (use for use in uses if inside.start <= use.range.start < inside.end)
+
+
+def _dimensions(kind: Any) -> tuple[tuple[int | None, ...], Any]:
+    """The sizes of an array's type, and its elements' type."""
+    sizes: list[int | None] = []
+    while kind.kind in (
+        cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.VARIABLEARRAY, cindex.TypeKind.INCOMPLETEARRAY,
+    ):  # fmt: skip
+        sizes.append(kind.element_count if kind.kind == cindex.TypeKind.CONSTANTARRAY else None)
+        kind = kind.element_type
+    return tuple(sizes), kind
 
 
 def _range(cursor: Any) -> Range:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from peerway.cc import arrays, communicate, declare, openacc, work
+from peerway.cc import arrays, communicate, declare, gmove, openacc, work
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Refused
 from peerway.cc.generated import quoted
 from peerway.cc.preprocess import Texts, active
+from peerway.cc.sections import hidden
 from peerway.cc.syntax import Syntax
 from peerway.cc.unit import Stack, Unit
 
@@ -29,6 +30,8 @@ _COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
     d.Bcast: communicate.bcast,
     d.Barrier: communicate.barrier,
     d.WaitAsync: communicate.wait_async,
+    d.Gmove: gmove.gmove,
+    d.ArrayOn: gmove.array_on,
 }
 _STACKED: dict[type, Callable[[Unit, Stack, Any], None]] = {
     d.Loop: work.loop,
@@ -59,7 +62,12 @@ def translate(file: str, preprocessor: list[str], arguments: list[str], found: D
     except Refused as refused:
         found.add(refused)
         raise HasErrors from refused
-    syntax = Syntax(file, texts.of(file).text, arguments, texts)
+    try:
+        visible = hidden(texts.of(file), pragmas)
+    except Refused as refused:
+        found.add(refused)
+        raise HasErrors from refused
+    syntax = Syntax(file, visible, arguments, texts)
     syntax.errors(found)
     unit = Unit(file, texts, syntax, found)
     unit.parse(pragmas)
@@ -87,8 +95,6 @@ def _executable(unit: Unit) -> None:
                 if unit.function_of(directive) is None:
                     raise Refused(directive.place, "this directive must be in a function")
                 _COMMUNICATION[type(directive)](unit, directive)
-            elif isinstance(directive, d.Gmove | d.ArrayOn):
-                raise Refused(directive.place, f"{type(directive).__name__.lower()} not supported yet")
         except Refused as refused:
             unit.found.add(refused)
     for stack in stacks.values():

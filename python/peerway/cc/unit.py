@@ -50,6 +50,8 @@ class Unit:
         self.acc_regions: list[tuple[Range, d.Acc]] = []
         self.acc_atomics: list[Range] = []
         self.placed: set[int] = set()
+        self.fixes: dict[int, d.TemplateFix] = {}
+        self.needed: list[tuple[DistributedArray, int]] = []
         self._lines: dict[int, list[str]] = {}
         self._names = 0
 
