@@ -113,6 +113,8 @@ def _variable(unit: Unit, made: d.Directive, name: d.Name) -> Variable:
 
 def _memory(variable: Variable, name: d.Name) -> tuple[str, str]:
     """Where a variable's value is, and how many elements it has."""
+    if variable.pointee is not None:
+        raise Refused(name.place, f"'{name.text}' is a pointer; only variables and arrays have a size here")
     if not variable.sizes:
         return f"&{name.text}", "1"
     if variable.parameter:
@@ -151,3 +153,15 @@ def wait_async(unit: Unit, made: d.WaitAsync) -> None:
     if made.on:
         raise Refused(made.on.name.place, "the clause on of wait_async not supported yet")
     unit.put(made, [f"pwx_wait_async({number.text}, {where(made)});" for number in made.ids])
+
+
+def post(unit: Unit, made: d.Post) -> None:
+    """Tell a node that what was put to it before is there."""
+    assert made.tag is not None
+    unit.put(made, [f"pwx_post({reference(unit, made.node, made)}, {made.tag.text}, {where(made)});"])
+
+
+def wait(unit: Unit, made: d.Wait) -> None:
+    """Wait for a post."""
+    tag = f"0, {made.tag.text}" if made.tag else "1, 0"
+    unit.put(made, [f"pwx_wait({reference(unit, made.node, made)}, {tag}, {where(made)});"])

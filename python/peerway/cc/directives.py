@@ -260,6 +260,29 @@ class Gmove(Communication):
 
 
 @dataclass
+class Post(Directive):
+    """`post (p(2), tag)`."""
+
+    node: Ref | None = None
+    tag: Expr | None = None
+
+
+@dataclass
+class Wait(Directive):
+    """`wait`, `wait (p(1))`, `wait (p(1), tag)`."""
+
+    node: Ref | None = None
+    tag: Expr | None = None
+
+
+@dataclass
+class Coarray(Directive):
+    """`coarray x, y:[*]`."""
+
+    names: list[Name] = field(default_factory=list)
+
+
+@dataclass
 class ArrayOn(Directive):
     """`array on t(:)` before an array assignment."""
 

@@ -40,15 +40,23 @@ class Section:
         return sum(dimension.index is None for dimension in self.dimensions)
 
 
-def hidden(text: Text, pragmas: list[Pragma]) -> str:
-    """The text as libclang shall see it: with nothing in the place of statements that are no C."""
+def hidden(text: Text, pragmas: list[Pragma], marks: list[Range], statements: list[Range]) -> str:
+    """The text as libclang shall see it: with blanks in the place of what is no C, given ranges among it."""
     out = text.text
+    for mark in marks:
+        out = _blanked(out, mark.start, mark.end)
+    for statement in statements:
+        out = _blanked(out, statement.start, statement.end - 1)
     for pragma in pragmas:
         if pragma.model == "xmp" and pragma.file == text.file and pragma.tokens:
             if pragma.tokens[0].text.lower() in _HIDING:
                 found = statement_behind(text, pragma.end)
-                out = out[: found.start] + re.sub(r"[^\n]", " ", out[found.start : found.end - 1]) + out[found.end - 1 :]
+                out = _blanked(out, found.start, found.end - 1)
     return out
+
+
+def _blanked(text: str, start: int, end: int) -> str:
+    return text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
 
 
 def statement_behind(text: Text, start: int) -> Range:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from peerway.cc import arrays, communicate, declare, gmove, openacc, work
+from peerway.cc import arrays, coarray, communicate, declare, descriptors, gmove, openacc, work
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Refused
 from peerway.cc.generated import quoted
@@ -23,6 +23,7 @@ _MAPPING: dict[type, Callable[[Unit, Any], None]] = {
     d.Align: declare.align,
     d.Shadow: declare.shadow,
     d.StaticDesc: declare.static_desc,
+    d.Coarray: coarray.directive,
 }
 _COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
     d.Reflect: communicate.reflect,
@@ -32,6 +33,8 @@ _COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
     d.WaitAsync: communicate.wait_async,
     d.Gmove: gmove.gmove,
     d.ArrayOn: gmove.array_on,
+    d.Post: communicate.post,
+    d.Wait: communicate.wait,
 }
 _STACKED: dict[type, Callable[[Unit, Stack, Any], None]] = {
     d.Loop: work.loop,
@@ -63,7 +66,15 @@ def translate(file: str, preprocessor: list[str], arguments: list[str], found: D
         found.add(refused)
         raise HasErrors from refused
     try:
-        visible = hidden(texts.of(file), pragmas)
+        text = texts.of(file)
+        coarrays, transfers = coarray.find(text)
+        described = descriptors.find(text)
+        visible = hidden(
+            text, pragmas, [*(one.mark for one in coarrays), *(one.range for one in described)],
+            [one.statement for one in transfers],
+        )  # fmt: skip
+        for one in described:
+            visible = visible[: one.range.start] + "0" + visible[one.range.start + 1 :]
     except Refused as refused:
         found.add(refused)
         raise HasErrors from refused
@@ -74,8 +85,10 @@ def translate(file: str, preprocessor: list[str], arguments: list[str], found: D
     if found:
         raise HasErrors
     unit.each(_MAPPING)
+    coarray.generate(unit, coarrays, transfers)
     _executable(unit)
     arrays.generate(unit)
+    descriptors.generate(unit, described)
     if found:
         raise HasErrors
     _set_up(unit)
@@ -164,6 +177,7 @@ def _set_up(unit: Unit) -> None:
     line = unit.text.place(start).line
     top = ["#include <peerway/xacc/loops.h>", *unit.top]
     unit.edits.before(start, "\n".join(top) + f"\n#line {line} {quoted(unit.file)}\n")
+    unit.setup += unit.setup_last
     if unit.setup:
         unit.ending = "\n".join([
             "", "static void pwx__set_up(void) {", *("  " + line for line in unit.setup), "}",

@@ -45,6 +45,8 @@ class Unit:
         self.directives: list[d.Directive] = []
         self.top: list[str] = []
         self.setup: list[str] = []
+        self.setup_last: list[str] = []
+        self.coarrays: dict[int, str] = {}
         self.ending = ""
         self.explained: list[tuple[int, str]] = []
         self.acc_regions: list[tuple[Range, d.Acc]] = []

@@ -194,8 +194,6 @@ def _reductions(unit: Unit, stack: Stack, made: d.Loop) -> str:
         parts[dimension] = "{PWX_MINE, 0, 0, 1}" if star else "{PWX_ALL, 0, 0, 1}"
     nodes = reference(unit, made.on, made, parts)
     for one in made.reduced:
-        if one.locations:
-            raise Refused(one.name.place, f"{one.operator} with locations not supported yet")
         variable = unit.syntax.variable(one.name.text, made.file, made.start)
         if variable is None:
             raise Refused(one.name.place, f"'{one.name.text}' is not declared")
@@ -204,8 +202,11 @@ def _reductions(unit: Unit, stack: Stack, made: d.Loop) -> str:
                 one.name.place,
                 f"'{one.name.text}' is no scalar; write '#pragma xmp reduction' behind the loop",
             )
-        kind = run_time_type(variable, one.name.place, one.operator)
+        kind = run_time_type(variable, one.name.place, one.operator.removeprefix("first").removeprefix("last"))
         name = one.name.text
+        if one.locations:
+            closing = f" {_located(unit, made, one, nodes, kind)}" + closing
+            continue
         before = f"{name}__before"
         stack.before.append(
             f"{{ const {c_type(variable)} {before} = {name}; {name} = {_identity(one.operator, kind)};"
@@ -217,6 +218,23 @@ def _reductions(unit: Unit, stack: Stack, made: d.Loop) -> str:
             f"&{total}, 1, {where(made)}); {name} = {joined}; }} }}" + closing
         )
     return closing
+
+
+def _located(unit: Unit, made: d.Loop, one: d.Reduced, nodes: str, kind: str) -> str:
+    """The call that also brings the variables which say where the extreme value is."""
+    if unit.is_cyclic(made):
+        raise Refused(one.name.place, f"{one.operator} over a cyclic dimension not supported yet")
+    for name in one.locations:
+        variable = unit.syntax.variable(name.text, made.file, made.start)
+        if variable is None or not variable.scalar:
+            raise Refused(name.place, f"'{name.text}' must be a scalar variable")
+    operator = "PWX_" + one.operator.replace("first", "first_").replace("last", "last_").upper()
+    places = ", ".join(f"&{name.text}" for name in one.locations)
+    sizes = ", ".join(f"sizeof({name.text})" for name in one.locations)
+    return (
+        f"pwx_reduce_location({nodes}, {operator}, {kind}, &{one.name.text}, {len(one.locations)}, "
+        f"(void *const[]){{{places}}}, (const size_t[]){{{sizes}}}, {where(made)});"
+    )
 
 
 def _identity(operator: str, kind: str) -> str:

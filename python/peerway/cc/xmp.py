@@ -11,8 +11,8 @@ from peerway.cc.parser import Parser
 from peerway.cc.preprocess import Pragma
 
 NOT_YET = {
-    "post": "post and wait", "wait": "post and wait", "lock": "locks", "unlock": "locks",
-    "coarray": "the coarray directive", "local_alias": "local_alias", "save_desc": "save_desc",
+    "lock": "locks", "unlock": "locks",
+    "local_alias": "local_alias", "save_desc": "save_desc",
     "image": "image", "tasklet": "tasklets", "tasklets": "tasklets",
 }  # fmt: skip
 

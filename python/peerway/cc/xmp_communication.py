@@ -1,4 +1,4 @@
-"""The grammar of xmp's communication: reflect, reduction, bcast, barrier, gmove, wait_async."""
+"""The grammar of xmp's communication: reflect, reduction, bcast, barrier, gmove, coarrays, post and wait."""
 
 from __future__ import annotations
 
@@ -152,6 +152,34 @@ def _gmove(parser: Parser, base: d.Directive) -> d.Directive:
     return made
 
 
+def _post(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.Post(base.place, base.start, base.end, base.file)
+    parser.expect("(", "behind post")
+    made.node = parser.ref("a reference to a node")
+    parser.expect(",", "behind the node")
+    made.tag = parser.expr("a tag")
+    parser.expect(")", "behind the tag")
+    return made
+
+
+def _wait(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.Wait(base.place, base.start, base.end, base.file)
+    if parser.accept("("):
+        made.node = parser.ref("a reference to a node")
+        if parser.accept(","):
+            made.tag = parser.expr("a tag")
+        parser.expect(")", "behind the node and the tag")
+    return made
+
+
+def _coarray(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.Coarray(base.place, base.start, base.end, base.file)
+    made.names = parser.names("the name of a variable")
+    for text in (":", "[", "*", "]"):
+        parser.expect(text, "of ':[*]' behind the names")
+    return made
+
+
 GRAMMAR: dict[str, Callable[[Parser, d.Directive], d.Directive]] = {
     "reflect": _reflect("reflect"),
     "reflect_init": _reflect("reflect_init"),
@@ -162,4 +190,7 @@ GRAMMAR: dict[str, Callable[[Parser, d.Directive], d.Directive]] = {
     "barrier": _barrier,
     "wait_async": _wait_async,
     "gmove": _gmove,
+    "post": _post,
+    "wait": _wait,
+    "coarray": _coarray,
 }
