@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Place, Refused
-from peerway.cc.parser import Parser
+from peerway.cc.parser import Parser, nearest
 from peerway.cc.preprocess import Pragma
 
 _DATA = (
@@ -80,8 +80,9 @@ def parse(pragma: Pragma) -> d.Acc:
         if parser.accept(second):
             construct += " " + second
     if construct not in _CONSTRUCTS:
-        known = ", ".join(_CONSTRUCTS)
-        raise Refused(word.place, f"unknown directive '{construct}' of acc; known are {known}")
+        raise Refused(
+            word.place, f"unknown directive '{word.text}' of acc; {nearest(construct, list(_CONSTRUCTS))}"
+        )
     made = d.Acc(word.place, pragma.start, pragma.end, pragma.file, construct=construct)
     if construct in ("wait", "routine", "cache") and parser.sees("("):
         parser.take()
@@ -100,8 +101,8 @@ def _clause(parser: Parser, construct: str) -> d.Clause:
     word = parser.name("a clause")
     name = word.text.lower()
     if name not in _CONSTRUCTS[construct]:
-        known = ", ".join(_CONSTRUCTS[construct]) or "none"
-        raise Refused(word.place, f"'{word.text}' is no clause of acc {construct}; it has {known}")
+        hint = nearest(name, list(_CONSTRUCTS[construct]))
+        raise Refused(word.place, f"'{word.text}' is no clause of acc {construct}; {hint}")
     if name == "reduction":
         return _reduction(parser, word.place)
     if name == "self" and construct != "update":

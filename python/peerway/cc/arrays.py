@@ -63,7 +63,9 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
         else:
             fix = unit.fixes.get(id(array.template))
             if fix is None:
-                message = f"template '{array.template.name if array.template else ''}' is not fixed in this file"
+                message = (
+                    f"template '{array.template.name if array.template else ''}' is not fixed in this file"
+                )
                 raise Refused(array.place, message)
             array.fixed_at = fix.start
             unit.put_at(fix.start, [*lines, f"{_own(array)}"])
@@ -80,7 +82,9 @@ def _pointer(unit: Unit, array: DistributedArray) -> None:
     assert variable is not None
     for dimension in range(1, len(variable.sizes)):
         if array.kind_of(dimension) != "*" or array.shadow_values(dimension) != (0, 0):
-            message = f"dimension {dimension} of what '{array.name}' points to is distributed; not supported yet"
+            message = (
+                f"dimension {dimension} of what '{array.name}' points to is distributed; not supported yet"
+            )
             raise Refused(array.place, message)
     line = f"pwx_array_open({array.address}, {description(unit, array)}, {at(array.place)});"
     if variable.file_scope:
@@ -201,10 +205,10 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
     if array.variable and array.variable.pointee is not None and use.argument is None:
         return  # the pointer itself
     if use.argument is None or use.in_sizeof:
-        what = "sizeof" if use.in_sizeof else "this"
+        what = "measured by sizeof" if use.in_sizeof else "used here"
         message = (
-            f"{what} reaches distributed array '{array.name}' without subscripts; only a function whose parameter "
-            "is aligned can take it so"
+            f"distributed array '{array.name}' is {what} without subscripts; only a function whose parameter is "
+            "aligned can take it so"
         )
         raise Refused(place, message)
     if use.macro:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from peerway.cc import directives as d
 from peerway.cc.declare import sizes_of
-from peerway.cc.diagnostics import Place, Refused
+from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, numbers
 from peerway.cc.sections import Section, remaining, run_time_section, section, variable_of
 from peerway.cc.syntax import Range, Variable
@@ -58,7 +58,10 @@ def _without_directives(text: Text) -> list[Span]:
     for span in scan(text.text):
         if span.start < end:
             continue
-        if span.text == "#" and not text.text[text.line_start(text.place(span.start).line) : span.start].strip():
+        if (
+            span.text == "#"
+            and not text.text[text.line_start(text.place(span.start).line) : span.start].strip()
+        ):
             end = text.logical_end(span.start)
             continue
         spans.append(span)
@@ -86,7 +89,9 @@ def _end(text: Text, spans: list[Span], opening: int) -> int:
         depth += (spans[number].text == "[") - (spans[number].text == "]")
         if depth == 0:
             if number + 1 < len(spans) and spans[number + 1].text == "[":
-                raise Refused(text.place(spans[number + 1].start), "images in several dimensions not supported yet")
+                raise Refused(
+                    text.place(spans[number + 1].start), "images in several dimensions not supported yet"
+                )
             return number
     raise Refused(text.place(spans[opening].start), "this bracket is not closed")
 
@@ -103,7 +108,9 @@ def _transfer(text: Text, spans: list[Span], first: int, colon: int, end: int) -
     if stop != end + 1 or first < 2 or spans[first - 1].text != "=":
         raise Refused(text.place(spans[first].start, spans[end].end), wanted)
     begin = _begin(text, spans, first - 2)
-    return Transfer(Range(spans[begin].start, spans[stop].end), spans[begin : first - 1], remote, image, False)
+    return Transfer(
+        Range(spans[begin].start, spans[stop].end), spans[begin : first - 1], remote, image, False
+    )
 
 
 def generate(unit: Unit, declared: list[Declared], transfers: list[Transfer]) -> None:
@@ -137,7 +144,10 @@ def _make(unit: Unit, name: str, place: Place, offset: int) -> None:
     if variable is None:
         raise Refused(place, f"'{name}' is not declared")
     if not variable.file_scope or variable.pointee is not None or variable.external:
-        raise Refused(place, f"coarray '{name}' must be an array or a scalar outside functions; others not supported yet")
+        raise Refused(
+            place,
+            f"coarray '{name}' must be an array or a scalar outside functions; others not supported yet",
+        )
     if unit.scopes.of_variable(variable):
         raise Refused(place, f"'{name}' is a distributed array and cannot be a coarray")
     if id(variable) in unit.coarrays:
@@ -170,7 +180,9 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
     else:
         call = f"pwx_coarray_get({local}, &{descriptor}, {image}, {triplets}, {at(place)});"
     newlines = text.text.count("\n", transfer.statement.start, transfer.statement.end)
-    unit.edits.replace(transfer.statement.start, transfer.statement.end, f"{{ {opened}{call} }}" + "\n" * newlines)
+    unit.edits.replace(
+        transfer.statement.start, transfer.statement.end, f"{{ {opened}{call} }}" + "\n" * newlines
+    )
     unit.explained.append((place.line, f"coarray {'put to' if transfer.put else 'get from'} image {image}"))
 
 
@@ -185,7 +197,9 @@ def _local(unit: Unit, transfer: Transfer, remote: Variable) -> tuple[str, str]:
         if variable and end == len(spans) and (variable.pointee is None or not found.dimensions):
             array = unit.scopes.of_variable(variable)
             if array:
-                raise Refused(place, f"distributed array '{found.name}' in a coarray assignment not supported yet")
+                raise Refused(
+                    place, f"distributed array '{found.name}' in a coarray assignment not supported yet"
+                )
             return run_time_section(unit, found, variable, None), ""
     if not transfer.put:
         raise Refused(place, "expected a variable or a section of an array")
@@ -200,7 +214,10 @@ def _triplets(unit: Unit, found: Section, variable: Variable) -> str:
     if not rank:
         return "0"
     if found.dimensions and len(found.dimensions) != rank:
-        raise Refused(place, f"'{found.name}' has {rank} dimensions, and {len(found.dimensions)} subscripts here")
+        raise Refused(
+            place,
+            f"'{found.name}' has {counted(rank, 'dimension')}, and {counted(len(found.dimensions), 'subscript')} here",
+        )
     parts = []
     for number, size in enumerate(sizes_of(unit, variable)):
         if not found.dimensions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
-from peerway.cc.diagnostics import Refused
+from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import reference, where
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.syntax import Variable
@@ -62,7 +62,8 @@ def _check_shadow(made: d.Reflect, name: d.Name, array: DistributedArray) -> Non
     rank = len(array.variable.sizes)
     if len(made.widths) != rank:
         raise Refused(
-            made.widths[0].place, f"{len(made.widths)} widths for '{name.text}', which has {rank} dimensions"
+            made.widths[0].place,
+            f"{counted(len(made.widths), 'width')} for '{name.text}', which has {counted(rank, 'dimension')}",
         )
     for dimension, width in enumerate(made.widths):
         lower, upper = array.shadow_values(dimension)

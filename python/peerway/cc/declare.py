@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
-from peerway.cc.diagnostics import Refused
+from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import numbers, reference, where
 from peerway.cc.mapping import DistributedArray, NodeArray, TemplateOf
 from peerway.cc.syntax import Variable
@@ -72,14 +72,12 @@ def distribute(unit: Unit, made: d.Distribute) -> None:
 def _distributed(declared: TemplateOf, onto: NodeArray, formats: list[d.Format], made: d.Directive) -> str:
     if len(formats) != len(declared.bounds):
         note = (declared.place, f"'{declared.name}' is declared here")
-        message = (
-            f"{len(formats)} formats for the {len(declared.bounds)} dimensions of template '{declared.name}'"
-        )
+        message = f"{counted(len(formats), 'format')} for {counted(len(declared.bounds), 'dimension')} of template '{declared.name}'"
         raise Refused(formats[0].place, message, note)
     distributed = [fmt for fmt in formats if fmt.kind != "*"]
     if len(distributed) != len(onto.sizes):
         note = (onto.place, f"'{onto.name}' is declared here")
-        message = f"{len(distributed)} distributed dimensions onto the {len(onto.sizes)} of node array '{onto.name}'"
+        message = f"{counted(len(distributed), 'distributed dimension')} onto the {len(onto.sizes)} of node array '{onto.name}'"
         raise Refused(made.place, message, note)
     for fmt in formats:
         if fmt.kind == "block" and fmt.argument:
@@ -128,14 +126,19 @@ def template_fix(unit: Unit, made: d.TemplateFix) -> None:
     declared.fixed = True
     known = [bound for bound in made.bounds or [] if bound]
     if len(known) != len(declared.bounds):
-        message = f"template_fix needs bounds for the {len(declared.bounds)} dimensions of '{declared.name}'"
+        message = (
+            f"template_fix needs bounds for {counted(len(declared.bounds), 'dimension')} of '{declared.name}'"
+        )
         raise Refused(made.template.place, message, note)
     copies, blocks = "", "0"
     if made.formats is not None:
         if [fmt.kind for fmt in made.formats] != [fmt.kind for fmt in declared.formats]:
             raise Refused(made.formats[0].place, f"'{declared.name}' is distributed otherwise", note)
         copies, blocks = _gblock_sizes(declared, declared.onto, made.formats)
-    unit.put(made, [f"{{ {copies}pwx_template_fix({declared.address}, {_both(known)}, {blocks}, {where(made)}); }}"])
+    unit.put(
+        made,
+        [f"{{ {copies}pwx_template_fix({declared.address}, {_both(known)}, {blocks}, {where(made)}); }}"],
+    )
     unit.fixes[id(declared)] = made
 
 
@@ -192,11 +195,12 @@ def _matched(
     rank = len(variable.sizes)
     if len(made.sources) != rank:
         raise Refused(
-            name.place, f"{len(made.sources)} indices for '{name.text}', which has {rank} dimensions"
+            name.place,
+            f"{counted(len(made.sources), 'index')} for '{name.text}', which has {counted(rank, 'dimension')}",
         )
     if len(made.targets) != len(template_of.bounds):
         note = (template_of.place, f"'{template_of.name}' is declared here")
-        message = f"{len(made.targets)} indices for template '{template_of.name}', which has {len(template_of.bounds)}"
+        message = f"{counted(len(made.targets), 'index')} for template '{template_of.name}', which has {len(template_of.bounds)}"
         raise Refused(made.targets[0].place, message, note)
     found: list[tuple[int, str] | None] = [None] * rank
     for number, target in enumerate(made.targets):
@@ -228,7 +232,7 @@ def shadow(unit: Unit, made: d.Shadow) -> None:
             )
         rank = len(declared.variable.sizes)
         if len(made.widths) != rank:
-            message = f"{len(made.widths)} widths of a shadow for '{name.text}', which has {rank} dimensions"
+            message = f"{counted(len(made.widths), 'width')} of a shadow for '{name.text}', which has {counted(rank, 'dimension')}"
             raise Refused(made.widths[0].place, message)
         for dimension, width in enumerate(made.widths):
             kind = declared.kind_of(dimension)

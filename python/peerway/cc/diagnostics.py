@@ -26,6 +26,12 @@ class Refused(Exception):
         self.note = note
 
 
+def counted(number: int, what: str) -> str:
+    """`1 dimension`, `2 dimensions`, `2 indices`."""
+    many = "indices" if what == "index" else f"{what}s"
+    return f"{number} {what if number == 1 else many}"
+
+
 class Diagnostics:
     """The errors found so far."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peerway.cc import directives as d
-from peerway.cc.diagnostics import Place, Refused
+from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.mapping import Declared, NodeArray, TemplateOf
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def referred(unit: Unit, ref: d.Ref, made: d.Directive) -> NodeArray | TemplateO
     if ref.subscripts is not None and len(ref.subscripts) != rank:
         note = (found.place, f"'{found.name}' is declared here")
         raise Refused(
-            ref.name.place, f"{len(ref.subscripts)} subscripts for '{found.name}', which has {rank}", note
+            ref.name.place,
+            f"{counted(len(ref.subscripts), 'subscript')} for '{found.name}', which has {counted(rank, 'dimension')}",
+            note,
         )
     if isinstance(found, TemplateOf) and found.formats is None:
         note = (found.place, f"'{found.name}' is declared here")

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from peerway.cc import directives as d
 from peerway.cc.declare import element, sizes_of
-from peerway.cc.diagnostics import Refused
+from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import where
 from peerway.cc.mapping import DistributedArray
-from peerway.cc.sections import Section, assignment, remaining, run_time_section, section, statement_behind, variable_of
+from peerway.cc.sections import (
+    Section,
+    assignment,
+    remaining,
+    run_time_section,
+    section,
+    statement_behind,
+    variable_of,
+)
 from peerway.cc.syntax import Variable
 from peerway.cc.tokens import Span
 from peerway.cc.unit import Unit
@@ -75,11 +83,13 @@ def _rank(found: Section, variable: Variable) -> int:
     return found.rank if found.dimensions else len(variable.sizes)
 
 
-def _same_rank(unit: Unit, left: Section, left_variable: Variable, right: Section, right_variable: Variable) -> None:
+def _same_rank(
+    unit: Unit, left: Section, left_variable: Variable, right: Section, right_variable: Variable
+) -> None:
     one, other = _rank(left, left_variable), _rank(right, right_variable)
     if other not in (0, one):
         place = unit.text.place(right.range.start, right.range.end)
-        raise Refused(place, f"{other} dimensions are assigned to {one}")
+        raise Refused(place, f"{counted(other, 'dimension')} assigned to {one}")
 
 
 def array_on(unit: Unit, made: d.ArrayOn) -> None:
@@ -92,7 +102,9 @@ def array_on(unit: Unit, made: d.ArrayOn) -> None:
     if array is None or array.template is None:
         raise Refused(place, f"'{left.name}' is not a distributed array")
     if made.on.name.text != array.template.name:
-        message = f"'{left.name}' is aligned with template '{array.template.name}', not with '{made.on.name.text}'"
+        message = (
+            f"'{left.name}' is aligned with template '{array.template.name}', not with '{made.on.name.text}'"
+        )
         raise Refused(made.on.name.place, message, (array.place, "it is aligned here"))
     if any(array.kind_of(number) == "cyclic" for number in range(len(variable.sizes))):
         raise Refused(place, "array assignment to a cyclic array not supported yet")
@@ -117,7 +129,10 @@ def _loops(
     dimensions = left.dimensions
     if len(dimensions) != len(sizes):
         place = unit.text.place(left.range.start, left.range.end)
-        raise Refused(place, f"'{left.name}' has {len(sizes)} dimensions, and {len(dimensions)} subscripts here")
+        raise Refused(
+            place,
+            f"'{left.name}' has {counted(len(sizes), 'dimension')}, and {counted(len(dimensions), 'subscript')} here",
+        )
     for number, (dimension, size) in enumerate(zip(dimensions, sizes, strict=True)):
         owned = f"(pwx_span){{{array.descriptor}.dim[{number}].first, {array.descriptor}.dim[{number}].last}}"
         if dimension.index is not None:
@@ -157,7 +172,9 @@ def _elementwise(unit: Unit, spans: list[Span], counters: list[str], left: Secti
         found, at = section(unit.text, spans, at)
         if found.name == left.name and found.dimensions != left.dimensions:
             place = unit.text.place(found.range.start, found.range.end)
-            raise Refused(place, f"'{left.name}' on the right with other subscripts than on the left not supported yet")
+            raise Refused(
+                place, f"'{left.name}' on the right with other subscripts than on the left not supported yet"
+            )
         out += _element(unit, found, variable, counters)
         end_before = found.range.end
     return out

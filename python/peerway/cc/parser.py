@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -12,6 +13,12 @@ from peerway.cc.tokens import Token
 
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 _Item = TypeVar("_Item")
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """What somebody who wrote a word may have meant; else all that is known."""
+    close = difflib.get_close_matches(word.lower(), known, 1)
+    return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(sorted(set(known))) or 'none'}"
 
 
 class Parser:

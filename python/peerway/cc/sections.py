@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from peerway.cc.declare import sizes_of
-from peerway.cc.diagnostics import Refused
+from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.preprocess import Pragma
 from peerway.cc.syntax import Range, Variable
@@ -123,9 +123,7 @@ def _dimension(text: Text, bracket: Span, inside: list[Span]) -> Dimension:
     return Dimension(None, texts[0], texts[1], (texts[2] if len(texts) > 2 else None) or "1")
 
 
-def run_time_section(
-    unit: Unit, found: Section, variable: Variable, array: DistributedArray | None
-) -> str:
+def run_time_section(unit: Unit, found: Section, variable: Variable, array: DistributedArray | None) -> str:
     """The pwx_section of a section, as C text."""
     place = unit.text.place(found.range.start, found.range.end)
     rank = len(variable.sizes)
@@ -133,7 +131,10 @@ def run_time_section(
     if not dimensions and rank:
         dimensions = tuple(Dimension(None) for _ in range(rank))
     if len(dimensions) != rank:
-        raise Refused(place, f"'{found.name}' has {rank} dimensions, and {len(dimensions)} subscripts here")
+        raise Refused(
+            place,
+            f"'{found.name}' has {counted(rank, 'dimension')}, and {counted(len(dimensions), 'subscript')} here",
+        )
     sizes = sizes_of(unit, variable) if rank else []
     parts = []
     for dimension, size in zip(dimensions, sizes, strict=True):

@@ -202,7 +202,9 @@ def _reductions(unit: Unit, stack: Stack, made: d.Loop) -> str:
                 one.name.place,
                 f"'{one.name.text}' is no scalar; write '#pragma xmp reduction' behind the loop",
             )
-        kind = run_time_type(variable, one.name.place, one.operator.removeprefix("first").removeprefix("last"))
+        kind = run_time_type(
+            variable, one.name.place, one.operator.removeprefix("first").removeprefix("last")
+        )
         name = one.name.text
         if one.locations:
             closing = f" {_located(unit, made, one, nodes, kind)}" + closing

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from peerway.cc import directives as d
 from peerway.cc import xmp_communication as communication
 from peerway.cc.diagnostics import Refused
-from peerway.cc.parser import Parser
+from peerway.cc.parser import Parser, nearest
 from peerway.cc.preprocess import Pragma
 
 NOT_YET = {
@@ -25,7 +25,7 @@ def parse(pragma: Pragma) -> d.Directive:
     if parse_one is None:
         if what := NOT_YET.get(word.text.lower()):
             raise Refused(word.place, f"{what} not supported yet")
-        raise Refused(word.place, f"unknown directive '{word.text}'; known are {', '.join(sorted(_GRAMMAR))}")
+        raise Refused(word.place, f"unknown directive '{word.text}'; {nearest(word.text, list(_GRAMMAR))}")
     directive = parse_one(parser, d.Directive(word.place, pragma.start, pragma.end, pragma.file))
     parser.end()
     return directive
@@ -82,8 +82,13 @@ def _bounds(parser: Parser, square: bool) -> d.Bounds | None:
         return None
     first = parser.expr("bounds of a template")
     if square:
-        size = first.value
-        return d.Bounds("0", f"({first.text}) - 1", 0, None if size is None else size - 1)
+        lower, size = d.Expr(()), first
+        if parser.accept(":"):
+            lower, size = first, parser.expr("the length of a template")
+        begin, length = lower.value if lower.tokens else 0, size.value
+        last = f"{f'({lower.text}) + ' if lower.tokens else ''}({size.text}) - 1"
+        known = None if begin is None or length is None else begin + length - 1
+        return d.Bounds(lower.text or "0", last, begin, known)
     if not parser.accept(":"):
         return d.Bounds("1", first.text, 1, first.value)
     last = parser.expr("the last index of a template")
