@@ -1,4 +1,4 @@
-"""What the tests of `peerway cc` share: a program's text goes in, the generated text or the errors come out."""
+"""What the tests of `peerway cc` share: a program's text goes in, generated text or errors come out."""
 
 from __future__ import annotations
 
@@ -37,9 +37,12 @@ def compiled(folder: Path, source: str, *options: str) -> Compiled:
     (folder / "prog.c").write_text(source)
     written, errors = io.BytesIO(), io.StringIO()
     output = io.TextIOWrapper(written, write_through=True)
-    with contextlib.chdir(folder), contextlib.redirect_stderr(errors):
-        with contextlib.redirect_stdout(output):
-            status = driver.run(read(["prog.c", *(options or ("--emit",))], dict(os.environ)))
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stderr(errors),
+        contextlib.redirect_stdout(output),
+    ):
+        status = driver.run(read(["prog.c", *(options or ("--emit",))], dict(os.environ)))
     return Compiled(status, written.getvalue().decode(), errors.getvalue())
 
 

@@ -27,7 +27,8 @@ prog.c:10:13: error: locks not supported yet
     "an unknown clause": (
         in_main("#pragma xmp reflect (a) widht(1, 0)"),
         """\
-prog.c:10:25: error: expected a clause (on, async, acc, width, orthogonal) or the end of the directive, found 'widht'
+prog.c:10:25: error: expected a clause (on, async, acc, width, orthogonal) or the end of the directive, \
+found 'widht'
    10 | #pragma xmp reflect (a) widht(1, 0)
       |                         ^~~~~
 """,
@@ -158,8 +159,8 @@ prog.c:10:27: error: collapse(2) needs 2 loops nested directly, found 1
     "an array through an unrelated pointer": (
         in_main("  double(*q)[N] = a;", "  q[0][0] = 1;"),
         """\
-prog.c:10:19: error: distributed array 'a' is used here without subscripts; only a function whose parameter is \
-aligned can take it so
+prog.c:10:19: error: distributed array 'a' is used here without subscripts; only a function whose parameter \
+is aligned can take it so
    10 |   double(*q)[N] = a;
       |                   ^
 """,

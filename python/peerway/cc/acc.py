@@ -38,8 +38,8 @@ _FLAGS = (
 )
 _WORDS = ("device_type", "dtype", "default")
 
-_COMPUTE = ("async", "wait", "num_gangs", "num_workers", "vector_length", "if", "self", "reduction", "default",
-            "private", "firstprivate", "device_type", "dtype", *_DATA)  # fmt: skip
+_COMPUTE = ("async", "wait", "num_gangs", "num_workers", "vector_length", "if", "self", "reduction",
+            "default", "private", "firstprivate", "device_type", "dtype", *_DATA)  # fmt: skip
 _LOOP = ("collapse", "gang", "worker", "vector", "seq", "auto", "independent", "private", "reduction", "tile",
          "device_type", "dtype")  # fmt: skip
 _CONSTRUCTS: dict[str, tuple[str, ...]] = {

@@ -1,9 +1,9 @@
-"""Distributed arrays in the text: their declarations, the pointers through which functions reach them, their uses."""
+"""Distributed arrays in the text: declarations, the pointers of functions to them, uses."""
 
 from __future__ import annotations
 
 from peerway.cc.declare import check_extents, description, element, shape
-from peerway.cc.diagnostics import Place, Refused
+from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, quoted
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.syntax import Function, Use, Variable
@@ -138,7 +138,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
 
 
 def _function(unit: Unit, function: Function) -> None:
-    """What stands first in a function's body: in main the start of the run time, then the pointers to arrays."""
+    """What stands first in a body: in main the start of the run time, then the pointers to arrays."""
     lines = []
     if function.name == "main" and function.file == unit.file:
         names = [variable.name for variable in function.parameters]
@@ -189,7 +189,10 @@ def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
         return
     for dimension in range(count, rank):
         if array.kind_of(dimension) != "*":
-            message = f"'{array.name}' has {rank} dimensions and {count} subscripts; a row that is distributed has no address"
+            message = (
+                f"'{array.name}' has {rank} dimensions and {counted(count, 'subscript')}; a row that is distributed "
+                "has no address"
+            )
             raise Refused(place, message)
     for dimension in range(count):
         if array.kind_of(dimension) == "cyclic":
@@ -207,8 +210,8 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
     if use.argument is None or use.in_sizeof:
         what = "measured by sizeof" if use.in_sizeof else "used here"
         message = (
-            f"distributed array '{array.name}' is {what} without subscripts; only a function whose parameter is "
-            "aligned can take it so"
+            f"distributed array '{array.name}' is {what} without subscripts; only a function whose "
+            "parameter is aligned can take it so"
         )
         raise Refused(place, message)
     if use.macro:

@@ -158,7 +158,8 @@ def _make(unit: Unit, name: str, place: Place, offset: int) -> None:
     unit.top.append(f"static pwx_coarray {name}__c;")
     unit.setup_last += [
         f"{name}__c.base = {'(void *)' + name if rank else '&' + name};",
-        f'pwx_coarray_init(&{name}__c, "{name}", sizeof({name}{"[0]" * rank}), {rank}, {sizes}, {at(place)});',
+        f'pwx_coarray_init(&{name}__c, "{name}", sizeof({name}{"[0]" * rank}), {rank}, {sizes}, '
+        f"{at(place)});",
     ]
 
 
@@ -216,7 +217,8 @@ def _triplets(unit: Unit, found: Section, variable: Variable) -> str:
     if found.dimensions and len(found.dimensions) != rank:
         raise Refused(
             place,
-            f"'{found.name}' has {counted(rank, 'dimension')}, and {counted(len(found.dimensions), 'subscript')} here",
+            f"'{found.name}' has {counted(rank, 'dimension')}, "
+            f"and {counted(len(found.dimensions), 'subscript')} here",
         )
     parts = []
     for number, size in enumerate(sizes_of(unit, variable)):

@@ -73,8 +73,8 @@ def _check_shadow(made: d.Reflect, name: d.Name, array: DistributedArray) -> Non
             if asked.value > there or asked.value < 0:
                 assert array.shadow_place is not None
                 message = (
-                    f"width {asked.value} is {'larger than' if asked.value > 0 else 'no width for'} the shadow of "
-                    f"'{name.text}' in dimension {dimension} ({lower}:{upper})"
+                    f"width {asked.value} is {'larger than' if asked.value > 0 else 'no width for'} "
+                    f"the shadow of '{name.text}' in dimension {dimension} ({lower}:{upper})"
                 )
                 raise Refused(asked.place, message, (array.shadow_place, "the shadow is declared here"))
 

@@ -1,4 +1,4 @@
-"""Nodes, templates and distributed arrays: what is kept of them, and the code that makes their descriptors."""
+"""Nodes, templates and distributed arrays: what is kept of them, the code of their descriptors."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def nodes(unit: Unit, made: d.Nodes) -> None:
         unit.declare(made, f"pwx_nodes {declared.descriptor};")
         unit.set_up(
             made,
-            f'pwx_nodes_init({declared.address}, "{name.text}", {len(sizes)}, {numbers(texts, "int")}, {parent}, '
-            f"{int(of == '*')}, {where(made)});",
+            f'pwx_nodes_init({declared.address}, "{name.text}", {len(sizes)}, {numbers(texts, "int")}, '
+            f"{parent}, {int(of == '*')}, {where(made)});",
         )
 
 
@@ -72,12 +72,18 @@ def distribute(unit: Unit, made: d.Distribute) -> None:
 def _distributed(declared: TemplateOf, onto: NodeArray, formats: list[d.Format], made: d.Directive) -> str:
     if len(formats) != len(declared.bounds):
         note = (declared.place, f"'{declared.name}' is declared here")
-        message = f"{counted(len(formats), 'format')} for {counted(len(declared.bounds), 'dimension')} of template '{declared.name}'"
+        message = (
+            f"{counted(len(formats), 'format')} for {counted(len(declared.bounds), 'dimension')} of "
+            f"template '{declared.name}'"
+        )
         raise Refused(formats[0].place, message, note)
     distributed = [fmt for fmt in formats if fmt.kind != "*"]
     if len(distributed) != len(onto.sizes):
         note = (onto.place, f"'{onto.name}' is declared here")
-        message = f"{counted(len(distributed), 'distributed dimension')} onto the {len(onto.sizes)} of node array '{onto.name}'"
+        message = (
+            f"{counted(len(distributed), 'distributed dimension')} onto the {len(onto.sizes)} of "
+            f"node array '{onto.name}'"
+        )
         raise Refused(made.place, message, note)
     for fmt in formats:
         if fmt.kind == "block" and fmt.argument:
@@ -87,8 +93,8 @@ def _distributed(declared: TemplateOf, onto: NodeArray, formats: list[d.Format],
     widths = numbers([fmt.argument.text if fmt.argument and fmt.kind == "cyclic" else "1" for fmt in formats])
     copies, blocks = _gblock_sizes(declared, onto, formats)
     call = (
-        f"pwx_distribute({declared.address}, {onto.address}, (const pwx_kind[]){{{kinds}}}, {widths}, {blocks}, "
-        f"{where(made)});"
+        f"pwx_distribute({declared.address}, {onto.address}, (const pwx_kind[]){{{kinds}}}, {widths}, "
+        f"{blocks}, {where(made)});"
     )
     return f"{{ {copies}{call} }}" if copies else call
 
@@ -102,7 +108,8 @@ def _gblock_sizes(declared: TemplateOf, onto: NodeArray, formats: list[d.Format]
         if fmt.kind == "gblock" and fmt.argument:
             name = f"{declared.name}__sizes{number}"
             size = f"{onto.descriptor}.size[{position}]"
-            copies += f"long {name}[{size}]; for (int n = 0; n < {size}; n++) {name}[n] = ({fmt.argument.text})[n]; "
+            copies += f"long {name}[{size}]; for (int n = 0; n < {size}; n++) "
+            copies += f"{name}[n] = ({fmt.argument.text})[n]; "
             names.append(name)
         else:
             names.append("0")
@@ -196,11 +203,15 @@ def _matched(
     if len(made.sources) != rank:
         raise Refused(
             name.place,
-            f"{counted(len(made.sources), 'index')} for '{name.text}', which has {counted(rank, 'dimension')}",
+            f"{counted(len(made.sources), 'index')} for '{name.text}', "
+            f"which has {counted(rank, 'dimension')}",
         )
     if len(made.targets) != len(template_of.bounds):
         note = (template_of.place, f"'{template_of.name}' is declared here")
-        message = f"{counted(len(made.targets), 'index')} for template '{template_of.name}', which has {len(template_of.bounds)}"
+        message = (
+            f"{counted(len(made.targets), 'index')} for template '{template_of.name}', "
+            f"which has {counted(len(template_of.bounds), 'dimension')}"
+        )
         raise Refused(made.targets[0].place, message, note)
     found: list[tuple[int, str] | None] = [None] * rank
     for number, target in enumerate(made.targets):
@@ -232,7 +243,10 @@ def shadow(unit: Unit, made: d.Shadow) -> None:
             )
         rank = len(declared.variable.sizes)
         if len(made.widths) != rank:
-            message = f"{counted(len(made.widths), 'width')} of a shadow for '{name.text}', which has {counted(rank, 'dimension')}"
+            message = (
+                f"{counted(len(made.widths), 'width')} of a shadow for '{name.text}', "
+                f"which has {counted(rank, 'dimension')}"
+            )
             raise Refused(made.widths[0].place, message)
         for dimension, width in enumerate(made.widths):
             kind = declared.kind_of(dimension)
@@ -291,7 +305,7 @@ def sizes_of(unit: Unit, variable: Variable) -> list[str]:
 
 
 def shape(array: DistributedArray, name: str, qualifier: str) -> str:
-    """The declaration of a pointer through which global subscripts reach the array's memory, without its value."""
+    """The declaration of a pointer through which global subscripts reach the array, without its value."""
     assert array.variable is not None
     rank = len(array.variable.sizes)
     if rank == 1:

@@ -97,7 +97,7 @@ class Nodes(Directive):
 
 @dataclass(frozen=True)
 class Bounds:
-    """First and last index of a dimension of a template, as C text and, where they are constants, as numbers."""
+    """First and last index of a dimension of a template, as C text and, if constant, as numbers."""
 
     first: str
     last: str
@@ -151,7 +151,7 @@ class AlignTo:
 
 @dataclass
 class Align(Directive):
-    """`align a[i][*] with t(*, i+1)`: indices of the array in C's order (None for `*`), of the template in Fortran's."""
+    """`align a[i][*] with t(*, i+1)`: the array's indices in C's order (None: `*`), the template's in Fortran's."""
 
     arrays: list[Name] = field(default_factory=list)
     sources: list[str | None] = field(default_factory=list)
@@ -216,7 +216,7 @@ class Communication(Directive):
 
 @dataclass
 class Reflect(Communication):
-    """`reflect (a) width(1, /periodic/1:0) orthogonal`; kind is reflect, reflect_init, reflect_do or reduce_shadow."""
+    """`reflect (a) width(1, /periodic/1:0) orthogonal`; kind: reflect, reflect_init, reflect_do, reduce_shadow."""
 
     kind: str = "reflect"
     arrays: list[Name] = field(default_factory=list)
@@ -304,7 +304,7 @@ class Tasks(Directive):
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause of acc: its name, the operator of a reduction, the variables it names, or its one expression."""
+    """A clause of acc: its name, a reduction's operator, the variables it names, or its one expression."""
 
     name: str
     place: Place
@@ -315,7 +315,7 @@ class Clause:
 
 @dataclass
 class Acc(Directive):
-    """`acc parallel loop collapse(2)`: the construct's name as words with one blank between, and its clauses."""
+    """`acc parallel loop collapse(2)`: the construct's words with one blank between, and the clauses."""
 
     construct: str = ""
     clauses: list[Clause] = field(default_factory=list)

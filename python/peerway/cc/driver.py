@@ -68,8 +68,8 @@ def _translate(command: Command, source: str, folders: list[str], found: Diagnos
     preprocessor = [*command.compiler, "-fopenmp", *MACROS, *command.compiling(), *_includes()]
     arguments = [
         "-xc", "-nostdinc", "-w", "-ferror-limit=0", "-Wno-implicit-function-declaration",
-        "-Wno-implicit-int", "-Wno-int-conversion", "-Wno-incompatible-function-pointer-types", "-D_OPENMP=201511", *MACROS,
-        *command.for_libclang(), *_includes(), *(f"-isystem{folder}" for folder in folders),
+        "-Wno-implicit-int", "-Wno-int-conversion", "-Wno-incompatible-function-pointer-types",
+        "-D_OPENMP=201511", *MACROS, *command.for_libclang(), *_includes(), *(f"-isystem{folder}" for folder in folders),
     ]  # fmt: skip
     return translate(source, preprocessor, arguments, found)
 
@@ -104,7 +104,8 @@ def _build(command: Command, translated: dict[str, Translated], folder: Path) ->
         generated.parent.mkdir()
         generated.write_bytes(result.text.encode("latin-1"))
         compile_one = [
-            *command.compiler, "-fopenmp", "-Wno-unknown-pragmas", *MACROS, "-iquote", str(Path(source).parent),
+            *command.compiler, "-fopenmp", "-Wno-unknown-pragmas", *MACROS,
+            "-iquote", str(Path(source).parent),
             *command.compiling(), *_includes(),
         ]  # fmt: skip
         if command.stage:

@@ -35,7 +35,7 @@ class Edits:
         self._edits.append(_Edit(offset, offset, len(self._edits), text))
 
     def behind(self, offset: int, text: str) -> None:
-        """Insert behind what ends at an offset; of several, the last asked for comes first, as brackets close."""
+        """Insert behind what ends at an offset; of several, the last asked for comes first: brackets close."""
         self._edits.append(_Edit(offset, offset, -len(self._edits) - 1, text))
 
     def directive(self, start: int, end: int, lines: list[str]) -> None:

@@ -43,7 +43,8 @@ def referred(unit: Unit, ref: d.Ref, made: d.Directive) -> NodeArray | TemplateO
         note = (found.place, f"'{found.name}' is declared here")
         raise Refused(
             ref.name.place,
-            f"{counted(len(ref.subscripts), 'subscript')} for '{found.name}', which has {counted(rank, 'dimension')}",
+            f"{counted(len(ref.subscripts), 'subscript')} for '{found.name}', "
+            f"which has {counted(rank, 'dimension')}",
             note,
         )
     if isinstance(found, TemplateOf) and found.formats is None:

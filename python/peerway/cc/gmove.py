@@ -93,7 +93,7 @@ def _same_rank(
 
 
 def array_on(unit: Unit, made: d.ArrayOn) -> None:
-    """An assignment of sections, element by element on the owners: loops over the sections of the left side."""
+    """An assignment of sections by the owners of the elements: loops over the sections of the left side."""
     assert made.on is not None
     statement = statement_behind(unit.text, made.end)
     left_side, right_side = assignment(unit.text, statement)
@@ -131,7 +131,8 @@ def _loops(
         place = unit.text.place(left.range.start, left.range.end)
         raise Refused(
             place,
-            f"'{left.name}' has {counted(len(sizes), 'dimension')}, and {counted(len(dimensions), 'subscript')} here",
+            f"'{left.name}' has {counted(len(sizes), 'dimension')}, "
+            f"and {counted(len(dimensions), 'subscript')} here",
         )
     for number, (dimension, size) in enumerate(zip(dimensions, sizes, strict=True)):
         owned = f"(pwx_span){{{array.descriptor}.dim[{number}].first, {array.descriptor}.dim[{number}].last}}"
@@ -147,7 +148,8 @@ def _loops(
         subscript = f"({first}) + {counter} * {step}"
         loops.append((
             counter,
-            f"for (long {counter} = 0; {counter} < ({count}); {counter}++) if (pwx_is_in({owned}, {subscript})) ",
+            f"for (long {counter} = 0; {counter} < ({count}); {counter}++) "
+            f"if (pwx_is_in({owned}, {subscript})) ",
         ))  # fmt: skip
         subscripts.append(subscript)
     return loops, subscripts

@@ -1,4 +1,4 @@
-"""The header of a `for` statement: its index, first and last value and step, each with its range in the text."""
+"""The header of a `for` statement: index, first and last value, step, each with its range in the text."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from peerway.cc.tokens import Span, Text, scan
 
 @dataclass(frozen=True)
 class Header:
-    """`for (int i = first; i < last; i += step)`; `declared` is the type's text where the header declares `i`.
+    """`for (int i = first; i < last; i += step)`; `declared` is the type's text where `i` is declared here.
 
-    `relation` has the index on its left; `turned` says that it is written on the right. `step` is the text of how much is added, always positive; `down` says that
-    it is subtracted. `parts` are the ranges of all three parts.
+    `relation` has the index on its left; `turned` says that it is written on the right. `step` is the text
+    of how much is added, always positive; `down` says that it is subtracted. `parts` are the ranges of all
+    three parts.
     """
 
     index: str
@@ -35,7 +36,7 @@ _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
 
 
 def header(text: Text, start: int, end: int) -> Header:
-    """Read the header of the `for` that begins at an offset. Raises Refused with the part that is not understood."""
+    """Read the header of the `for` that begins at an offset. Raises Refused with the part that is not one."""
     spans = scan(text.text, start, end)
     if not spans or spans[0].text != "for":
         raise Refused(
@@ -52,8 +53,8 @@ def header(text: Text, start: int, end: int) -> Header:
         raise _refused(text, parts[2], spans[0], f"a step towards the end of 'for ({index} {relation} …)'")
     ranges = tuple(Range(part[0].start, part[-1].end) for part in parts)
     return Header(
-        index, declared, first, relation, mark.end > last.start, last, Range(mark.start, mark.end), step, down,
-        (ranges[0], ranges[1], ranges[2]), Range(spans[0].start, spans[close].end),
+        index, declared, first, relation, mark.end > last.start, last, Range(mark.start, mark.end), step,
+        down, (ranges[0], ranges[1], ranges[2]), Range(spans[0].start, spans[close].end),
         spans[close + 1].start if close + 1 < len(spans) else end,
     )  # fmt: skip
 

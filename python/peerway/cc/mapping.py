@@ -1,4 +1,4 @@
-"""What the program declared: node arrays, templates, distributed arrays; each with the names of its generated objects."""
+"""What the program declared: node arrays, templates, distributed arrays; each with its name in the output."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class TemplateOf(Declared):
 
 @dataclass
 class DistributedArray(Declared):
-    """An aligned array. `dimensions[d]` is the template's dimension and the offset, None where it has none."""
+    """An aligned array. `dimensions[d]` is the template's dimension and the offset, or None."""
 
     variable: Variable | None = None
     template: TemplateOf | None = None
@@ -122,7 +122,7 @@ class DistributedArray(Declared):
         return _value(width.lower), _value(width.upper)
 
     def extent(self, dimension: int) -> int | None:
-        """How many elements the memory of each rank has along a dimension, if that is the same known number on all."""
+        """How many elements each rank's memory has along a dimension, if that is the same known number on all."""
         assert self.variable is not None
         assert self.template is not None
         size = self.variable.sizes[dimension]

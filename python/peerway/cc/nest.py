@@ -1,4 +1,4 @@
-"""Loops behind a directive: which `for` has which index, and which loops are nested directly in one another."""
+"""Loops behind a directive: which `for` has which index, and which are nested directly in one another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the grammars of xmp and acc share: walking over a directive's tokens, expressions, references, lists."""
+"""What the grammars of xmp and acc share: a walk over a directive's tokens, expressions, references, lists."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Parser:
         return Ref(name, tuple(subscripts), square)
 
     def subscript(self, square: bool) -> Subscript:
-        """An index, `*`, or a triplet: first:last:step in round brackets, first:length:step in square ones."""
+        """An index, `*`, or a triplet: first:last:step in round, first:length:step in square brackets."""
         place = self.here()
         if self.sees("*") and (self._at + 1 == len(self._tokens) or self._tokens[self._at + 1].text in ",)]"):
             self.take()

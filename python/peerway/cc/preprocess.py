@@ -1,7 +1,7 @@
-"""Which directives of a file are active, and what macros make of them: the C compiler's own preprocessor says both.
+"""Which directives of a file are active, and what macros make of them: the C compiler's preprocessor says both.
 
-`cc -E -dD` gives the directives in the order in which they count, between the #defines. A second pass over these
-#defines, with each token of a directive on a line of its own, gives what every token expands to.
+`cc -E -dD` gives the directives in the order in which they count, between the #defines. A second pass over
+these #defines, with each token of a directive on a line of its own, gives what every token expands to.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class CompilerFailed(Exception):
 
 @dataclass(frozen=True)
 class Pragma:
-    """A directive of the program: `model` is xmp, acc or omp; `tokens` are what follows, with macros expanded.
+    """A directive of the program: `model` is xmp, acc or omp; `tokens` follow that, with macros expanded.
 
-    `start` and `end` are offsets in the text of `file`, from its line's first character to before its newline.
+    `start` and `end` are offsets in the text of `file`, from its line's first character to its newline.
     """
 
     model: str
@@ -104,7 +104,7 @@ def _expanded(compiler: list[str], order: list[int | str], written: list[list[To
 
 
 def _lines(output: str) -> list[tuple[str, int, str]]:
-    """The lines of a preprocessor's output with the file and line that each came from; empty lines are left out."""
+    """The lines of a preprocessor's output with the file and line of each; empty ones are left out."""
     source = ""
     number = 0
     found = []

@@ -1,4 +1,4 @@
-"""Array sections `a[first:length:step][:][i]`, which C does not have: found, hidden from libclang, and read."""
+"""Array sections `a[first:length:step][:][i]`, which C does not have: found, hidden from libclang, read."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def hidden(text: Text, pragmas: list[Pragma], marks: list[Range], statements: li
     for statement in statements:
         out = _blanked(out, statement.start, statement.end - 1)
     for pragma in pragmas:
-        if pragma.model == "xmp" and pragma.file == text.file and pragma.tokens:
-            if pragma.tokens[0].text.lower() in _HIDING:
-                found = statement_behind(text, pragma.end)
-                out = _blanked(out, found.start, found.end - 1)
+        word = pragma.tokens[0].text.lower() if pragma.tokens else ""
+        if pragma.model == "xmp" and pragma.file == text.file and word in _HIDING:
+            found = statement_behind(text, pragma.end)
+            out = _blanked(out, found.start, found.end - 1)
     return out
 
 
@@ -133,7 +133,8 @@ def run_time_section(unit: Unit, found: Section, variable: Variable, array: Dist
     if len(dimensions) != rank:
         raise Refused(
             place,
-            f"'{found.name}' has {counted(rank, 'dimension')}, and {counted(len(dimensions), 'subscript')} here",
+            f"'{found.name}' has {counted(rank, 'dimension')}, "
+            f"and {counted(len(dimensions), 'subscript')} here",
         )
     sizes = sizes_of(unit, variable) if rank else []
     parts = []

@@ -29,9 +29,10 @@ class Range:
 
 @dataclass
 class Variable:
-    """A declared variable or parameter; `sizes` are its dimensions as an array, None where they are no constants.
+    """A declared variable or parameter; `sizes` are its dimensions, None where they are no constants.
 
-    `declarator` reaches from the name to behind the brackets; `statement` is the declaration's own range.
+    `declarator` reaches from the name to behind the brackets. Of a pointer `pointee` are the dimensions of
+    what it points to.
     """
 
     name: str
@@ -55,8 +56,8 @@ class Variable:
 class Use:
     """A place where a variable is named in a function's body.
 
-    `subscripts` are the ranges of the expressions in the brackets behind it; `argument` is the range of the argument
-    of a call that it is, `callee` the name of that function and `position` which argument.
+    `subscripts` are the ranges of the expressions in the brackets behind it; `argument` is the range of
+    the argument of a call that it is, `callee` the name of that function and `position` which argument.
     """
 
     variable: Variable

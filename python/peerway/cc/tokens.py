@@ -1,4 +1,4 @@
-"""Tokens of C, with the place of each; and the directives of a file as its text has them, continuation lines joined."""
+"""Tokens of C, with the place of each; and the directives of a file, continuation lines joined."""
 
 from __future__ import annotations
 

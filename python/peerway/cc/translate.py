@@ -58,7 +58,7 @@ class HasErrors(Exception):
 
 
 def translate(file: str, preprocessor: list[str], arguments: list[str], found: Diagnostics) -> Translated:
-    """Translate a file. `preprocessor` is the C compiler with the user's options, `arguments` are libclang's."""
+    """Translate a file. `preprocessor` is the C compiler with its options, `arguments` are libclang's."""
     texts = Texts()
     try:
         pragmas = active(preprocessor, file, texts)

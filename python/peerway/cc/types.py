@@ -6,8 +6,8 @@ from peerway.cc.diagnostics import Place, Refused
 from peerway.cc.syntax import Variable
 
 _TYPES = {
-    "char": "PWX_CHAR", "signed char": "PWX_SIGNED_CHAR", "unsigned char": "PWX_UNSIGNED_CHAR", "_Bool": "PWX_BOOL",
-    "short": "PWX_SHORT", "unsigned short": "PWX_UNSIGNED_SHORT", "int": "PWX_INT",
+    "char": "PWX_CHAR", "signed char": "PWX_SIGNED_CHAR", "unsigned char": "PWX_UNSIGNED_CHAR",
+    "_Bool": "PWX_BOOL", "short": "PWX_SHORT", "unsigned short": "PWX_UNSIGNED_SHORT", "int": "PWX_INT",
     "unsigned int": "PWX_UNSIGNED_INT", "long": "PWX_LONG", "unsigned long": "PWX_UNSIGNED_LONG",
     "long long": "PWX_LONG_LONG", "unsigned long long": "PWX_UNSIGNED_LONG_LONG", "float": "PWX_FLOAT",
     "double": "PWX_DOUBLE", "long double": "PWX_LONG_DOUBLE", "_Complex float": "PWX_FLOAT_COMPLEX",
@@ -17,7 +17,7 @@ _BITS = ("&", "|", "^")
 
 
 def run_time_type(variable: Variable, place: Place, operator: str) -> str:
-    """The name of a variable's type for a reduction with an operator. Raises Refused if they do not go together."""
+    """The name of a variable's type for a reduction with an operator. Raises Refused if it has none."""
     kind = _TYPES.get(c_type(variable))
     if kind is None:
         raise Refused(

@@ -1,4 +1,4 @@
-"""One source file: its directives in order, checked against its syntax, and its text with the edits they ask for."""
+"""One source file: its directives in order, checked against its syntax, and the edits they ask for."""
 
 from __future__ import annotations
 

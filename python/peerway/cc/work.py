@@ -216,8 +216,8 @@ def _reductions(unit: Unit, stack: Stack, made: d.Loop) -> str:
         total = f"{name}__total"
         joined = _joined(one.operator, before, total)
         closing = (
-            f" {{ {c_type(variable)} {total} = {name}; pwx_reduce({nodes}, {OPERATORS[one.operator]}, {kind}, "
-            f"&{total}, 1, {where(made)}); {name} = {joined}; }} }}" + closing
+            f" {{ {c_type(variable)} {total} = {name}; pwx_reduce({nodes}, {OPERATORS[one.operator]}, "
+            f"{kind}, &{total}, 1, {where(made)}); {name} = {joined}; }} }}" + closing
         )
     return closing
 

@@ -1,4 +1,4 @@
-"""The grammar of `#pragma xmp …`: declarations and mapping, loops, tasks; communication is in xmp_communication.py."""
+"""The grammar of `#pragma xmp …`: mapping, loops, tasks; communication is in xmp_communication.py."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def _bounds(parser: Parser, square: bool) -> d.Bounds | None:
         return None
     first = parser.expr("bounds of a template")
     if square:
-        lower, size = d.Expr(()), first
-        if parser.accept(":"):
-            lower, size = first, parser.expr("the length of a template")
-        begin, length = lower.value if lower.tokens else 0, size.value
-        last = f"{f'({lower.text}) + ' if lower.tokens else ''}({size.text}) - 1"
-        known = None if begin is None or length is None else begin + length - 1
-        return d.Bounds(lower.text or "0", last, begin, known)
+        if not parser.accept(":"):
+            size = first.value
+            return d.Bounds("0", f"({first.text}) - 1", 0, None if size is None else size - 1)
+        length = parser.expr("the length of a template")
+        begin, size = first.value, length.value
+        known = None if begin is None or size is None else begin + size - 1
+        return d.Bounds(first.text, f"({first.text}) + ({length.text}) - 1", begin, known)
     if not parser.accept(":"):
         return d.Bounds("1", first.text, 1, first.value)
     last = parser.expr("the last index of a template")
@@ -182,7 +182,7 @@ def _target(parser: Parser) -> d.AlignTo:
 
 
 def _match_colons(made: d.Align) -> None:
-    """Give the colons names: from right to left on the array's side they meet the template's in Fortran's order."""
+    """Give the colons names: from right to left the array's meet the template's in Fortran's order."""
     sources = [number for number, source in enumerate(made.sources) if source == ":"][::-1]
     targets = [number for number, target in enumerate(made.targets) if target.index == ":"]
     if len(sources) != len(targets):

@@ -96,11 +96,8 @@ def _reflect(kind: str) -> Callable[[Parser, d.Directive], d.Directive]:
         def nowait() -> None:
             raise Refused(base.place, "the clause nowait of reflect_do not supported yet")
 
-        more: dict[str, Callable[[], None]] = {}
-        if kind != "reflect_do":
-            more = {"width": widths, "orthogonal": orthogonal}
-        else:
-            more = {"nowait": nowait}
+        widening: dict[str, Callable[[], None]] = {"width": widths, "orthogonal": orthogonal}
+        more = {"nowait": nowait} if kind == "reflect_do" else widening
         _clauses(parser, made, more)
         if made.on is not None:
             raise Refused(made.on.name.place, f"{kind} has no clause 'on'")
