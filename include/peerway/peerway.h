@@ -362,6 +362,12 @@ PW_API pw_status pw_plan_builder_receive(pw_plan_builder* builder, int rank, int
  * have nothing to send or receive, unless no rank's plan holds a send or receive: then `alone` is 1 and
  * nobody else takes part. The builder makes one plan; afterwards it is of no use but to be freed. */
 PW_API pw_status pw_plan_builder_prepare(pw_plan_builder* builder, int alone, pw_plan** plan);
+
+/* The same, collective over these `count` ranks alone, in any order: the sends and receives are with ranks of
+ * the list. Plans of one set of ranks are prepared in the same order by all of the set. When one cannot, the
+ * others get its error as with pw_plan_builder_prepare. */
+PW_API pw_status pw_plan_builder_prepare_among(pw_plan_builder* builder, const int* ranks, size_t count,
+                                               pw_plan** plan);
 PW_API pw_status pw_plan_builder_free(pw_plan_builder* builder);
 
 /* From the host. A start while an earlier one is not finished is refused (PW_INVALID_ARGUMENT), as is a

@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -187,6 +188,12 @@ class PlanBuilder {
 
   /// Fixes everything. Collective over the team, also for ranks that have nothing to send or receive.
   [[nodiscard]] Plan prepare() { return prepared(0); }
+  /// The same, collective over these ranks alone, this one among them.
+  [[nodiscard]] Plan prepare_among(std::span<const int> ranks) {
+    pw_plan* plan = nullptr;
+    check(pw_plan_builder_prepare_among(get(), ranks.data(), ranks.size(), &plan));
+    return Plan(plan);
+  }
   /// The same for a plan of one-sided operations, when no rank's has a send or receive: nobody else takes
   /// part.
   [[nodiscard]] Plan prepare_alone() { return prepared(1); }
