@@ -114,8 +114,8 @@ PWX_API void pwx_template_init(pwx_template* t, const char* name, int ndims, con
 /* `t(:)`: to be fixed later. */
 PWX_API void pwx_template_open(pwx_template* t, const char* name, int ndims, const pwx_where* where);
 
-/* The dimensions that are not duplicated take those of the nodes in order. `widths`: of cyclic, 0 is 1, and of
- * block(width), 0 the usual; may be NULL. `sizes[d]`: of gblock, one a node; NULL is gblock(*), which
+/* The dimensions that are not duplicated take those of the nodes in order. `widths`: of cyclic, 0 is 1, and
+ * of block(width), 0 the usual; may be NULL. `sizes[d]`: of gblock, one a node; NULL is gblock(*), which
  * template_fix gives. */
 PWX_API void pwx_distribute(pwx_template* t, const pwx_nodes* nodes, const pwx_kind* kinds,
                             const long* widths, const long* const* sizes, const pwx_where* where);
@@ -147,12 +147,13 @@ typedef struct pwx_array {
   const pwx_template* on;
   pwx_array_dim dim[PWX_MAX_DIMS];
   struct pwx_array_state* state; /* NULL: not allocated */
+  uint64_t bound;                /* of a parameter: how many arrays had been freed when it was bound */
 } pwx_array;
 
 /* A descriptor and its memory, which is zeros. In C order: `template_dim[d]` (-1: not distributed),
  * `offset[d]`, `shadow_lo[d]` and `shadow_hi[d]` (-1 both: full). The memory of a block dimension is
- * ceil(template size / parts) + shadows on every rank; of a dimension that is not distributed its size + shadows; of
- * full shadow its size. Each rank decides by arithmetic alone: it does not communicate. */
+ * ceil(template size / parts) + shadows on every rank; of a dimension that is not distributed its size +
+ * shadows; of full shadow its size. Each rank decides by arithmetic alone: it does not communicate. */
 PWX_API void pwx_array_init(pwx_array* a, const char* name, size_t element_bytes, int ndims,
                             const long* sizes, const pwx_template* t, const int* template_dim,
                             const long* offset, const long* shadow_lo, const long* shadow_hi,
@@ -249,7 +250,7 @@ typedef enum pwx_op {
   PWX_LAST_MIN
 } pwx_op;
 
-/* The halos are added to the elements that they are copies of. `halo` as in pwx_reflect. */
+/* The halos are added to the elements that they are copies of. */
 PWX_API void pwx_reduce_shadow(pwx_array* a, pwx_type type, const pwx_width* widths, const pwx_where* where);
 
 /* `on` NULL: the executing set. A rank that is not in `on` returns at once. `value` is `count` elements. */
@@ -315,11 +316,12 @@ typedef struct pwx_coarray {
   struct pwx_coarray_state* state;
 } pwx_coarray;
 
-/* Collective over all images. Images are counted from 0. */
+/* Collective over all images. Images are counted from 0. `base` is the program's own memory, or NULL for new
+ * memory. */
 PWX_API void pwx_coarray_init(pwx_coarray* x, const char* name, size_t element_bytes, int ndims,
                               const long* sizes, const pwx_where* where);
-/* `other` is local (array NULL). A put is complete at the next synchronisation (xmp_sync_all, ...), a get when
- * it returns. */
+/* `other` is local (array NULL). A put is complete at the next synchronisation (xmp_sync_all, ...), a get
+ * when it returns. */
 PWX_API void pwx_coarray_put(const pwx_coarray* to, long image, const pwx_triplet* section,
                              const pwx_section* other, const pwx_where* where);
 PWX_API void pwx_coarray_get(const pwx_section* other, const pwx_coarray* from, long image,
