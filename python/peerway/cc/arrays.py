@@ -190,8 +190,8 @@ def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
     for dimension in range(count, rank):
         if array.kind_of(dimension) != "*":
             message = (
-                f"'{array.name}' has {rank} dimensions and {counted(count, 'subscript')}; a row that is distributed "
-                "has no address"
+                f"'{array.name}' has {rank} dimensions and {counted(count, 'subscript')}; "
+                "a row that is distributed has no address"
             )
             raise Refused(place, message)
     for dimension in range(count):

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _TAKE_NEXT = (
-    "-o", "-I", "-D", "-U", "-L", "-l", "-include", "-imacros", "-isystem", "-iquote", "-idirafter",
-    "-iprefix", "-x", "-MF", "-MT", "-MQ", "-T", "-u", "-z", "-e", "-Xlinker", "-Xassembler", "-Xpreprocessor",
-    "-aux-info", "--param", "-B", "-wrapper", "-specs", "-dumpbase", "-dumpdir", "-arch", "-isysroot",
+    "-o", "-I", "-D", "-U", "-L", "-l", "-include", "-imacros", "-isystem", "-iquote",
+    "-idirafter", "-iprefix", "-x", "-MF", "-MT", "-MQ", "-T", "-u", "-z", "-e", "-Xlinker", "-Xassembler",
+    "-Xpreprocessor", "-aux-info", "--param", "-B", "-wrapper", "-specs", "-dumpbase", "-dumpdir", "-arch",
+    "-isysroot",
 )  # fmt: skip
 _FOR_LINKING = ("-l", "-L", "-Wl,", "-shared", "-static", "-rdynamic", "-pie", "-no-pie", "-Xlinker", "-T",
                 "-u", "-z", "-e", "-nostartfiles", "-nodefaultlibs", "-nostdlib", "-s")  # fmt: skip
@@ -100,7 +101,7 @@ def read(words: list[str], environment: dict[str, str]) -> Command:
 
 
 def _file_behind(rest: list[str]) -> str:
-    """The file behind --emit, if the next word is one and not the last source; else `-`, the standard output."""
+    """The file behind --emit, if the next word is one and not the last source; else `-`."""
     if rest and not rest[0].startswith("-") and len([word for word in rest if word.endswith(".c")]) > 1:
         return rest.pop(0)
     return "-"

@@ -151,7 +151,7 @@ class AlignTo:
 
 @dataclass
 class Align(Directive):
-    """`align a[i][*] with t(*, i+1)`: the array's indices in C's order (None: `*`), the template's in Fortran's."""
+    """`align a[i][*] with t(*, i+1)`: the array's indices in C's, the template's in Fortran's order."""
 
     arrays: list[Name] = field(default_factory=list)
     sources: list[str | None] = field(default_factory=list)
@@ -216,7 +216,7 @@ class Communication(Directive):
 
 @dataclass
 class Reflect(Communication):
-    """`reflect (a) width(1, /periodic/1:0) orthogonal`; kind: reflect, reflect_init, reflect_do, reduce_shadow."""
+    """`reflect (a) width(1, /periodic/1:0)`; kind: reflect, reflect_init, reflect_do, reduce_shadow."""
 
     kind: str = "reflect"
     arrays: list[Name] = field(default_factory=list)

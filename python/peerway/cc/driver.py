@@ -69,7 +69,8 @@ def _translate(command: Command, source: str, folders: list[str], found: Diagnos
     arguments = [
         "-xc", "-nostdinc", "-w", "-ferror-limit=0", "-Wno-implicit-function-declaration",
         "-Wno-implicit-int", "-Wno-int-conversion", "-Wno-incompatible-function-pointer-types",
-        "-D_OPENMP=201511", *MACROS, *command.for_libclang(), *_includes(), *(f"-isystem{folder}" for folder in folders),
+        "-D_OPENMP=201511", *MACROS, *command.for_libclang(), *_includes(),
+        *(f"-isystem{folder}" for folder in folders),
     ]  # fmt: skip
     return translate(source, preprocessor, arguments, found)
 

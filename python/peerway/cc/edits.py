@@ -35,7 +35,7 @@ class Edits:
         self._edits.append(_Edit(offset, offset, len(self._edits), text))
 
     def behind(self, offset: int, text: str) -> None:
-        """Insert behind what ends at an offset; of several, the last asked for comes first: brackets close."""
+        """Insert behind what ends at an offset; of several, the last asked for comes first, like brackets."""
         self._edits.append(_Edit(offset, offset, -len(self._edits) - 1, text))
 
     def directive(self, start: int, end: int, lines: list[str]) -> None:
@@ -50,7 +50,7 @@ class Edits:
         if newlines == len(lines) - 1:
             self.replace(start, end, body)
         else:
-            self.replace(start, end, f'{body}\n#line {first + newlines} "{_quoted(source.file)}"')
+            self.replace(start, end, f'{body}\n#line {first + newlines + 1} "{_quoted(source.file)}"')
 
     def text(self) -> str:
         """The changed text."""

@@ -122,7 +122,7 @@ class DistributedArray(Declared):
         return _value(width.lower), _value(width.upper)
 
     def extent(self, dimension: int) -> int | None:
-        """How many elements each rank's memory has along a dimension, if that is the same known number on all."""
+        """How many elements a rank's memory has along a dimension, if that is the same number on all."""
         assert self.variable is not None
         assert self.template is not None
         size = self.variable.sizes[dimension]

@@ -1,4 +1,4 @@
-"""What the grammars of xmp and acc share: a walk over a directive's tokens, expressions, references, lists."""
+"""What the grammars of xmp and acc share: a walk over tokens, expressions, references, lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which directives of a file are active, and what macros make of them: the C compiler's preprocessor says both.
+"""Which directives are active, and what macros make of them: the C compiler's preprocessor says both.
 
 `cc -E -dD` gives the directives in the order in which they count, between the #defines. A second pass over
 these #defines, with each token of a directive on a line of its own, gives what every token expands to.
