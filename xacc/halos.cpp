@@ -230,14 +230,14 @@ extern "C" {
 
 void pwx_reflect_start(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
                        int orthogonal, const pwx_where* where) {
-  pwx::guarded(where, [&] { start(pwx::entry_of(*halo, {count, arrays, widths, orthogonal != 0})); });
+  pwx::guarded(where, [&] { pwx::start(pwx::entry_of(*halo, {count, arrays, widths, orthogonal != 0})); });
 }
 
 void pwx_reflect_finish(pwx_halo* halo, const pwx_where* where) {
   pwx::guarded(where, [&] {
     if (halo->state == nullptr || !halo->state->entries.front()->under_way)
       pwx::refuse("the end of a reflect that was not started");
-    finish(*halo->state->entries.front());
+    pwx::finish(*halo->state->entries.front());
   });
 }
 
@@ -245,8 +245,8 @@ void pwx_reflect(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_
                  const pwx_where* where) {
   pwx::guarded(where, [&] {
     pwx::Reflect& entry = pwx::entry_of(*halo, {count, arrays, widths, orthogonal != 0});
-    start(entry);
-    finish(entry);
+    pwx::start(entry);
+    pwx::finish(entry);
   });
 }
 
@@ -254,7 +254,7 @@ void pwx_reflect_async(pwx_halo* halo, int count, pwx_array* const* arrays, cons
                        int orthogonal, long id, const pwx_where* where) {
   pwx::guarded(where, [&] {
     pwx::Reflect& entry = pwx::entry_of(*halo, {count, arrays, widths, orthogonal != 0});
-    start(entry);
+    pwx::start(entry);
     pwx::asynchronous()[id].push_back(&entry);
   });
 }
@@ -263,7 +263,7 @@ void pwx_wait_async(long id, const pwx_where* where) {
   pwx::guarded(where, [&] {
     const auto found = pwx::asynchronous().find(id);
     if (found == pwx::asynchronous().end()) return;  // of what was complete when its directive returned
-    for (pwx::Reflect* entry : found->second) finish(*entry);
+    for (pwx::Reflect* entry : found->second) pwx::finish(*entry);
     pwx::asynchronous().erase(found);
   });
 }
