@@ -85,12 +85,9 @@ def _distributed(declared: TemplateOf, onto: NodeArray, formats: list[d.Format],
             f"node array '{onto.name}'"
         )
         raise Refused(made.place, message, note)
-    for fmt in formats:
-        if fmt.kind == "block" and fmt.argument:
-            raise Refused(fmt.place, "block(n) not supported yet; block takes the smallest equal blocks")
     declared.formats, declared.onto = formats, onto
     kinds = ", ".join(_KINDS[fmt.kind] for fmt in formats)
-    widths = numbers([fmt.argument.text if fmt.argument and fmt.kind == "cyclic" else "1" for fmt in formats])
+    widths = numbers([fmt.argument.text if fmt.argument and fmt.kind != "gblock" else "0" for fmt in formats])
     copies, blocks = _gblock_sizes(declared, onto, formats)
     call = (
         f"pwx_distribute({declared.address}, {onto.address}, (const pwx_kind[]){{{kinds}}}, {widths}, "

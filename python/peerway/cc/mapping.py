@@ -67,6 +67,10 @@ class TemplateOf(Declared):
             return None
         return bound.last_value - bound.first_value + 1
 
+    def has_width(self, dimension: int) -> bool:
+        """Is it block(width)?"""
+        return bool(self.formats and self.formats[dimension].argument)
+
     def kind_of(self, dimension: int) -> str:
         """How a dimension is distributed: `*`, block, cyclic or gblock."""
         return self.formats[dimension].kind if self.formats else "*"
@@ -136,7 +140,7 @@ class DistributedArray(Declared):
         if aligned is None or kind == "*":
             return None if size is None else size + lower + upper
         total, nodes = self.template.size_of(aligned[0]), self.template.nodes_of(aligned[0])
-        if kind != "block" or total is None or nodes is None:
+        if kind != "block" or self.template.has_width(aligned[0]) or total is None or nodes is None:
             return None
         return -(-total // nodes) + lower + upper
 
