@@ -184,8 +184,8 @@ void Plan::prepare_among(std::span<const int> ranks) {
   const Team& team = context_.team();
   const auto has = [&](int rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
   const auto refuse = [&](const std::string& what) {
-    throw Error(PW_INVALID_ARGUMENT, format("peerway: a plan is to be prepared among {} ranks {}",
-                                            ranks.size(), what));
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: a plan is to be prepared among {} ranks {}", ranks.size(), what));
   };
   if (!has(team.rank())) refuse(format("without rank {}, which prepares it", team.rank()));
   for (const int rank : ranks) {

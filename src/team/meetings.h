@@ -3,8 +3,9 @@
 //
 // All ranks hold the same meetings in the same order, so that a number names one everywhere. Some ranks may
 // hold meetings of their own: each set of ranks counts those apart, and their numbers have kAmong and a hash
-// of the set in them. Letters of one that this rank has not begun are kept for it. Objections are kept for as long as the team is, also those
-// to meetings that are over here or still to begin: this rank may be the one that others hear of them from.
+// of the set in them. Letters of one that this rank has not begun are kept for it. Objections are kept for as
+// long as the team is, also those to meetings that are over here or still to begin: this rank may be the one
+// that others hear of them from.
 #pragma once
 
 #include <cstdint>

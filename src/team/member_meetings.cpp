@@ -30,8 +30,8 @@ class Member::Attended final : public Meeting {
   /// Of all ranks where `among` is empty.
   Attended(Member& member, std::span<const int> among) : member_(member) {
     const std::lock_guard lock(member.mutex_);
-    number_ = among.empty() ? member.meetings_.begin()
-                            : member.meetings_.begin_among({among.begin(), among.end()});
+    number_ =
+        among.empty() ? member.meetings_.begin() : member.meetings_.begin_among({among.begin(), among.end()});
   }
   ~Attended() override {
     const std::lock_guard lock(member_.mutex_);
