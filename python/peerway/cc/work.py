@@ -56,6 +56,9 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
         raise Refused(made.place, "expected a 'for' loop behind this directive", (place, "this follows"))
     found = referred(unit, made.on, made)
     indices = _indices(unit, stack, made)
+    kept = len(stack.before)
+    closing = _reductions(unit, stack, made)
+    unit.edits.behind(stack.statement.end, closing + " }")  # before the edits of loops that end there too
     opened: list[str] = []
     conditions: list[str] = []
     used = set()
@@ -80,11 +83,9 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
     for name in made.indices:
         if name.text not in used:
             raise Refused(name.place, f"index '{name.text}' of the loop is not in the on clause")
-    stack.before.append("{ " + " ".join(opened))
-    closing = _reductions(unit, stack, made)
+    stack.before.insert(kept, "{ " + " ".join(opened))
     if conditions:
         stack.before.append(f"if ({' && '.join(conditions)})")
-    unit.edits.behind(stack.statement.end, closing + " }")
     unit.explain(made, f"loop over {', '.join(sorted(used)) or 'nothing'} on {text_of(made.on)}")
 
 
