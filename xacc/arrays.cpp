@@ -29,7 +29,7 @@ uint64_t freed_count = 0;
 
 /// By origin: several arrays of other shapes may have one.
 std::multimap<const void*, std::unique_ptr<pwx_array_state>>& states() {
-  static std::multimap<const void*, std::unique_ptr<pwx_array_state>> all;
+  static auto& all = *new std::multimap<const void*, std::unique_ptr<pwx_array_state>>;  // outlives atexit
   return all;
 }
 

@@ -32,7 +32,7 @@ namespace {
 using peerway::check;
 
 std::vector<std::unique_ptr<pwx_coarray_state>>& coarrays() {
-  static std::vector<std::unique_ptr<pwx_coarray_state>> all;
+  static auto& all = *new std::vector<std::unique_ptr<pwx_coarray_state>>;  // outlives atexit
   return all;
 }
 
@@ -61,7 +61,7 @@ class Bounce {
   size_t used_ = 0;
 };
 Bounce& bounce() {
-  static Bounce one;
+  static auto& one = *new Bounce;  // outlives atexit
   return one;
 }
 

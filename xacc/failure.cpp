@@ -16,21 +16,15 @@ namespace {
 
 constexpr auto kTurn = std::chrono::milliseconds(150);
 
-bool some_lost(const Program& program) {
-  for (int rank = 0; rank < program.size(); ++rank)
-    if (rank != program.rank() && program.team.lost(rank)) return true;
-  return false;
-}
-
-/// Those before this rank in the executing set may find the same: the first says it, the others see it go.
+/// Those before this rank in the executing set may find the same: the first says it, and that it did.
 bool said_by_another(const Program& program) {
-  const int before = std::clamp(program.executing().index, 0, 4);
-  const auto deadline = std::chrono::steady_clock::now() + before * kTurn;
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (some_lost(program)) return true;
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::clamp(program.executing().index, 0, 4) * kTurn;
+  while (!program.mail.farewell_heard()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  return false;
+  return true;
 }
 
 void print(const pwx_where* where, const std::string& text) {
@@ -45,8 +39,11 @@ void print(const pwx_where* where, const std::string& text) {
 }  // namespace
 
 void end_with(const pwx_where* where, const std::string& text) {
-  const Program* program = program_if_begun();
-  if (program == nullptr || !said_by_another(*program)) print(where, text);
+  Program* program = program_if_begun();
+  if (program == nullptr || !said_by_another(*program)) {
+    print(where, text);
+    if (program != nullptr) program->mail.say_farewell();
+  }
   std::fflush(nullptr);
   ::_exit(1);
 }
@@ -59,8 +56,6 @@ void end_with_current(const pwx_where* where) {
   } catch (const peerway::Error& error) {
     said = error.what();
     if (said.starts_with(kOwn)) said.erase(0, kOwn.size());
-    // A rank that ended with an error has said which, and its launcher ends the others.
-    if (error.status() == peerway::Status::peer_lost) std::this_thread::sleep_for(4 * kTurn);
   } catch (const std::exception& error) {
     said = error.what();
   }

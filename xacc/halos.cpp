@@ -132,12 +132,12 @@ namespace pwx {
 namespace {
 
 std::vector<std::unique_ptr<pwx_halo_state>>& halos() {
-  static std::vector<std::unique_ptr<pwx_halo_state>> all;
+  static auto& all = *new std::vector<std::unique_ptr<pwx_halo_state>>;  // outlives atexit
   return all;
 }
 
 std::map<long, std::vector<Reflect*>>& asynchronous() {
-  static std::map<long, std::vector<Reflect*>> all;
+  static auto& all = *new std::map<long, std::vector<Reflect*>>;  // outlives atexit
   return all;
 }
 
@@ -173,7 +173,7 @@ struct Persistent {
   bool orthogonal;
 };
 std::map<uint64_t, Persistent>& inits() {
-  static std::map<uint64_t, Persistent> all;
+  static auto& all = *new std::map<uint64_t, Persistent>;  // outlives atexit
   return all;
 }
 pwx_halo persistent{};

@@ -41,10 +41,10 @@ Key key_at(const Key& keys, size_t number) {
 
 /// One other rank.
 struct Mail::Peer {
-  /// What it raises here: slots that it filled, slots that it emptied, words that it posted, and words that
-  /// it has looked at.
-  static constexpr size_t kSignals = 4;
-  enum { filled, emptied, posted, looked_at };
+  /// What it raises here: slots that it filled, slots that it emptied, words that it posted, words that it
+  /// has looked at, and that it ends the job.
+  static constexpr size_t kSignals = 5;
+  enum { filled, emptied, posted, looked_at, farewell };
   std::vector<peerway::Signal> signals;
   Key keys;  ///< of its room, and of the signals of it that this rank raises
   std::optional<peerway::Remote> room{};
@@ -117,7 +117,8 @@ void Mail::send_slot(Peer& peer, const void* data, size_t bytes) {
 void Mail::take_slot(Peer& peer, void* data, size_t bytes) {
   if (bytes > 0) std::memcpy(data, peer.in + peer.taken % kSlots * kSlotBytes, bytes);
   if (++peer.taken - peer.returned < kSlots / 2) return;
-  check(context_.raise(peerway::raise(peer.raises[Peer::emptied], peer.taken - peer.returned)));
+  const auto status = context_.raise(peerway::raise(peer.raises[Peer::emptied], peer.taken - peer.returned));
+  if (status != peerway::Status::peer_lost) check(status);  // it sends no more, and may have all it needs
   peer.returned = peer.taken;
 }
 
@@ -232,6 +233,25 @@ void Mail::post(int rank, uint64_t word) {
   const auto local = static_cast<size_t>(to.out - static_cast<std::byte*>(out_->address()));
   check(context_.put(to.room->span(base + at, sizeof word), out_->span(local + at, sizeof word),
                      peerway::raise(to.raises[Peer::posted])));
+}
+
+void Mail::say_farewell() noexcept {
+  for (size_t to = 0; to < peers_.size(); ++to) try {
+      if (static_cast<int>(to) != rank_ && !peers_[to]->signals.empty())
+        static_cast<void>(context_.raise(peerway::raise(peer(static_cast<int>(to)).raises[Peer::farewell])));
+    } catch (const peerway::Error&) {  // it is lost, too
+    }
+  if (peers_.size() > 1) static_cast<void>(context_.flush(peerway::any_rank, std::chrono::milliseconds(200)));
+}
+
+bool Mail::farewell_heard() const noexcept {
+  try {
+    return std::ranges::any_of(peers_, [](const auto& peer) {
+      return !peer->signals.empty() && peer->signals[Peer::farewell].value() > 0;
+    });
+  } catch (const peerway::Error&) {
+    return false;
+  }
 }
 
 void Mail::look_for_words(Peer& from) {

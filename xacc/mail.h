@@ -44,6 +44,11 @@ class Mail {
   /// Returns once a word that fits has come, and takes it. `rank` -1: of any.
   void wait(int rank, std::optional<uint64_t> word);
 
+  /// This rank ends the job, and has said why.
+  void say_farewell() noexcept;
+  /// Whether another rank has.
+  [[nodiscard]] bool farewell_heard() const noexcept;
+
  private:
   struct Peer;
   class Course;

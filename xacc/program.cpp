@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "xacc/arrays.h"
-#include "xacc/collective.h"
 #include "xacc/failure.h"
+#include "xacc/threads.h"
 
 namespace pwx {
 namespace {
@@ -19,7 +19,7 @@ void end() {
   if (the_program == nullptr || has_ended) return;
   static const pwx_where at_exit{"exit", 0};
   guarded(&at_exit, [] {
-    barrier(*the_program, the_program->all());
+    the_program->team.barrier();
     has_ended = true;
     free_everything();
     delete the_program;
@@ -39,6 +39,7 @@ Program::Program()
   std::vector<int> ranks(static_cast<size_t>(size_));
   std::iota(ranks.begin(), ranks.end(), 0);
   executing_.push_back(&sets.of(ranks));
+  share_cpus(team);
 }
 
 Program& program() {
