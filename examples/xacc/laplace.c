@@ -1,6 +1,6 @@
 /* Laplace's equation on a square by Jacobi's method: the mean of four neighbours, until the change is small.
  *
- *   peerway cc laplace.c -O2 -o laplace && peerway run -n 4 -- ./laplace [steps]
+ *   peerway cc laplace.c -O2 -lm -o laplace && peerway run -n 4 -- ./laplace [steps]
  *
  * The boundary holds the harmonic function x^2 - y^2, which is its own mean of neighbours: the inner points
  * converge to it, and after enough steps the error is checked. Without directives it is a sequential program. */

@@ -6,7 +6,8 @@ from peerway.cc.declare import check_extents, description, element, shape
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, quoted
 from peerway.cc.mapping import DistributedArray
-from peerway.cc.syntax import Function, Use, Variable
+from peerway.cc.syntax import Function, Range, Use, Variable
+from peerway.cc.tokens import scan
 from peerway.cc.unit import Unit
 
 
@@ -61,14 +62,17 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
         if not array.waits:
             unit.setup += lines
         else:
-            fix = unit.fixes.get(id(array.template))
-            if fix is None:
-                message = (
-                    f"template '{array.template.name if array.template else ''}' is not fixed in this file"
-                )
-                raise Refused(array.place, message)
-            array.fixed_at = fix.start
-            unit.put_at(fix.start, [*lines, f"{_own(array)}"])
+            array.fixed_at = _fix_of(unit, array)
+            unit.put_at(array.fixed_at, [*lines, _own(array)])
+
+
+def _fix_of(unit: Unit, array: DistributedArray) -> int:
+    """Where the open template of an array of the file is fixed."""
+    fix = unit.fixes.get(id(array.template))
+    if fix is None:
+        name = array.template.name if array.template else ""
+        raise Refused(array.place, f"template '{name}' is not fixed in this file")
+    return fix.start
 
 
 def _own(array: DistributedArray) -> str:
@@ -89,7 +93,10 @@ def _pointer(unit: Unit, array: DistributedArray) -> None:
     line = f"pwx_array_open({array.address}, {description(unit, array)}, {at(array.place)});"
     if variable.file_scope:
         unit.top.append(f"static pwx_array {array.descriptor};")
-        unit.setup.append(line)
+        if array.waits:
+            unit.put_at(_fix_of(unit, array), [line])
+        else:
+            unit.setup.append(line)
     else:
         made = f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};"
         unit.put_at(array.last_directive, [made, line])
@@ -194,13 +201,37 @@ def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
                 "a row that is distributed has no address"
             )
             raise Refused(place, message)
+    written = _written_subscripts(unit, use) if use.macro else use.subscripts
     for dimension in range(count):
         if array.kind_of(dimension) == "cyclic":
-            if use.macro or use.function.file != unit.file:
+            if len(written) < count or use.function.file != unit.file:
                 raise Refused(place, f"cyclic array '{array.name}' in the text of a macro not supported yet")
-            inside = use.subscripts[dimension]
+            inside = written[dimension]
             unit.edits.before(inside.start, f"pwx_cyclic_local({array.address}, {dimension}, ")
             unit.edits.behind(inside.end, ")")
+
+
+def _in_macro(unit: Unit, use: Use) -> bool:
+    """Is this in the text of a macro, so that a change would be of all its uses?"""
+    return use.macro and not unit.text.text.startswith(use.variable.name, use.range.start)
+
+
+def _written_subscripts(unit: Unit, use: Use) -> list[Range]:
+    """The subscripts behind a name in the arguments of a macro, as they are written there."""
+    if _in_macro(unit, use):
+        return []
+    spans = scan(unit.text.text, use.range.end, use.function.body.end)
+    found = []
+    at_ = 0
+    while at_ < len(spans) and spans[at_].text == "[":
+        opening, depth = at_, 0
+        while at_ < len(spans):
+            depth += (spans[at_].text == "[") - (spans[at_].text == "]")
+            at_ += 1
+            if depth == 0:
+                break
+        found.append(Range(spans[opening].end, spans[at_ - 1].start))
+    return found
 
 
 def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
@@ -214,7 +245,7 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
             "parameter is aligned can take it so"
         )
         raise Refused(place, message)
-    if use.macro:
+    if _in_macro(unit, use):
         raise Refused(
             place, f"distributed array '{array.name}' passed in the text of a macro not supported yet"
         )
@@ -236,4 +267,4 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
                 f"distributed array '{array.name}' is passed to '{parameter.name}', which is not aligned"
             )
             raise Refused(place, message, note)
-    unit.edits.before(use.argument.start, "(void *)")
+    unit.edits.before(use.range.start if use.macro else use.argument.start, "(void *)")

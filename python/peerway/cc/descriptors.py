@@ -14,7 +14,7 @@ _CALL = "xmp_desc_of"
 
 @dataclass(frozen=True)
 class Described:
-    """The argument of an xmp_desc_of."""
+    """A call of xmp_desc_of: the name it is about, and the range of all of it."""
 
     name: str
     range: Range
@@ -30,7 +30,7 @@ def find(text: Text) -> list[Described]:
         call, opening, name, closing = spans[number : number + 4]
         shape = (call.text, opening.text, closing.text)
         if shape == (_CALL, "(", ")") and name.kind == "name":
-            found.append(Described(name.text, Range(name.start, name.end)))
+            found.append(Described(name.text, Range(call.start, closing.end)))
     return found
 
 
@@ -46,4 +46,4 @@ def generate(unit: Unit, described: list[Described]) -> None:
             message = f"'{one.name}' is neither a node array nor a template nor a distributed array"
             unit.found.add(Refused(place, message))
             continue
-        unit.edits.replace(one.range.start, one.range.end, found.address)
+        unit.edits.replace(one.range.start, one.range.end, f"((void *){found.address})")

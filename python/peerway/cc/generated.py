@@ -28,8 +28,8 @@ def where(made: d.Directive) -> str:
 
 
 def at(place: Place) -> str:
-    """The same of any place."""
-    return f"&(const pwx_where){{{quoted(place.file)}, {place.line}}}"
+    """The same of any place; the file's name is in a macro at the top of the generated text."""
+    return f"PWX_HERE({place.line})"
 
 
 def referred(unit: Unit, ref: d.Ref, made: d.Directive) -> NodeArray | TemplateOf:

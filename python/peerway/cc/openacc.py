@@ -146,10 +146,16 @@ def _has_loop(unit: Unit, loop: For) -> bool:
 
 
 def _simd(unit: Unit, loop: For, reductions: list[str]) -> None:
+    """Let the innermost loop be done in vectors; the directive has a line of its own."""
     start = loop.statement.start
-    line = unit.text.place(start).line
+    line_start = unit.text.line_start(unit.text.place(start).line)
     clauses = "".join(f" {one}" for one in reductions)
-    unit.edits.before(start, f'\n#pragma omp simd{clauses}\n#line {line} "{unit.file}"\n')
+    before = unit.text.text[line_start:start]
+    line = f'#line {unit.text.place(start).line} "{unit.file}"\n'
+    if before.strip():  # something else begins on this line
+        unit.edits.before(start, f"\n#pragma omp simd{clauses}\n{line}{' ' * len(before)}")
+    else:
+        unit.edits.before(line_start, f"{before}#pragma omp simd{clauses}\n{line}")
 
 
 def _own_scalars(

@@ -383,10 +383,10 @@ def _range(cursor: Any) -> Range:
 
 
 def _spelled(cursor: Any, length: int) -> Range:
-    """Where a name that came out of a macro is written."""
+    """Where a name that came out of a macro is written: in its argument, else where the macro is used."""
     offset = ctypes.c_uint()
     file, line, column = cindex.c_object_p(), ctypes.c_uint(), ctypes.c_uint()
-    cindex.conf.lib.clang_getSpellingLocation(
+    cindex.conf.lib.clang_getFileLocation(
         cursor.location, ctypes.byref(file), ctypes.byref(line), ctypes.byref(column), ctypes.byref(offset)
     )
     return Range(offset.value, offset.value + length)

@@ -175,7 +175,8 @@ def _set_up(unit: Unit) -> None:
             break
     start = unit.text.text.rfind("\n", 0, start) + 1
     line = unit.text.place(start).line
-    top = ["#include <peerway/xacc/loops.h>", *unit.top]
+    here = f"#define PWX_HERE(line) &(const pwx_where){{{quoted(unit.file)}, line}}"
+    top = ["#include <peerway/xacc/loops.h>", here, *unit.top]
     unit.edits.before(start, "\n".join(top) + f"\n#line {line} {quoted(unit.file)}\n")
     unit.setup += unit.setup_last
     if unit.setup:

@@ -54,6 +54,10 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
     if stack.statement.kind != "for":
         place = unit.text.place(stack.statement.start)
         raise Refused(made.place, "expected a 'for' loop behind this directive", (place, "this follows"))
+    if made.on.subscripts is None:
+        raise Refused(
+            made.on.name.place, f"the on clause of a loop needs subscripts, as in {made.on.name.text}[i]"
+        )
     found = referred(unit, made.on, made)
     indices = _indices(unit, stack, made)
     kept = len(stack.before)
@@ -189,11 +193,7 @@ def _reductions(unit: Unit, stack: Stack, made: d.Loop) -> str:
     """Open the reductions of a loop, and give what closes them."""
     closing = ""
     assert made.on is not None
-    parts = {}
-    for dimension, subscript in enumerate(made.on.subscripts or ()):
-        star = subscript.star or subscript.whole
-        parts[dimension] = "{PWX_MINE, 0, 0, 1}" if star else "{PWX_ALL, 0, 0, 1}"
-    nodes = reference(unit, made.on, made, parts)
+    nodes = _all_owners(unit, made, made.on)
     for one in made.reduced:
         variable = unit.syntax.variable(one.name.text, made.file, made.start)
         if variable is None:
@@ -221,6 +221,19 @@ def _reductions(unit: Unit, stack: Stack, made: d.Loop) -> str:
             f"{kind}, &{total}, 1, {where(made)}); {name} = {joined}; }} }}" + closing
         )
     return closing
+
+
+def _all_owners(unit: Unit, made: d.Loop, on: d.Ref) -> str:
+    """The nodes that share a loop, those that own nothing of it too: they shall know its result."""
+    found = referred(unit, on, made)
+    own = [subscript.star or subscript.whole for subscript in on.subscripts or ()]
+    if isinstance(found, TemplateOf):
+        assert found.formats is not None
+        assert found.onto is not None
+        own = [mine for mine, fmt in zip(own, found.formats, strict=True) if fmt.kind != "*"]
+        found = found.onto
+    parts = ", ".join("{PWX_MINE, 0, 0, 1}" if mine else "{PWX_ALL, 0, 0, 1}" for mine in own)
+    return f"&(const pwx_ref){{{found.address}, 0, {{{parts}}}}}"
 
 
 def _located(unit: Unit, made: d.Loop, one: d.Reduced, nodes: str, kind: str) -> str:
