@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from launching import LIMIT, PROGRAMS, ROOT
 
 SAMPLES = ROOT / "examples" / "xacc"
+PEERWAY = Path(sys.executable).with_name("peerway")
 PARTS = ("mapping", "communication", "compute", "main")
 
 
@@ -29,10 +31,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for source in (PROGRAMS / "xacc_cc").iterdir():
         shutil.copy(source, folder)
     for part in PARTS:
-        made = run("peerway", "cc", "-Wall", "-Wextra", "-O1", "-g", "-c", f"{part}.c", folder=folder)
+        made = run(PEERWAY, "cc", "-Wall", "-Wextra", "-O1", "-g", "-c", f"{part}.c", folder=folder)
         assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
     objects = [f"{part}.o" for part in PARTS]
-    made = run("peerway", "cc", *objects, "-o", "all", folder=folder)
+    made = run(PEERWAY, "cc", *objects, "-o", "all", folder=folder)
     assert (made.returncode, made.stderr) == (0, "")
     return folder / "all"
 
@@ -40,7 +42,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("nodes", "threads"), [(1, 2), (2, 1), (3, 1), (4, 1), (8, 1)])
 def test_every_directive_gives_what_a_sequential_program_has(program: Path, nodes: int, threads: int) -> None:
     done = run(
-        "peerway", "run", "-n", nodes, "--", program,
+        PEERWAY, "run", "-n", nodes, "--", program,
         folder=program.parent, NODES=str(nodes), OMP_NUM_THREADS=str(threads),
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
@@ -58,8 +60,8 @@ def test_a_sample_gives_on_all_numbers_of_nodes_what_it_gives_without_directives
     assert run(*plain, "-lm", "-o", "plain", folder=tmp_path).returncode == 0
     wanted = run("./plain", folder=tmp_path)
     assert wanted.returncode == 0
-    made = run("peerway", "cc", "-O2", *SMALL[sample], source, "-lm", "-o", "made", folder=tmp_path)
+    made = run(PEERWAY, "cc", "-O2", *SMALL[sample], source, "-lm", "-o", "made", folder=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     for nodes in (1, 2, 4):
-        done = run("peerway", "run", "-n", nodes, "./made", folder=tmp_path)
+        done = run(PEERWAY, "run", "-n", nodes, "./made", folder=tmp_path)
         assert (done.returncode, done.stdout) == (0, wanted.stdout)
