@@ -85,6 +85,7 @@ std::vector<int> numbers_of(const pwx_ref& ref) {
     refuse(text_of(ref), ": the template ", ref.on_template->name, " is not ",
            ref.on_template->fixed ? "distributed" : "fixed", " yet; do that first");
   const pwx_nodes& nodes = nodes_of(ref);
+  if (nodes.total == 0) return {};  // an arrangement of nodes that this rank is none of
   std::array<std::vector<int>, PWX_MAX_DIMS> chosen;
   for (int d = 0; d < nodes.ndims; ++d) {
     auto& list = chosen[static_cast<size_t>(d)];

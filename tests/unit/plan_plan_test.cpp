@@ -90,7 +90,7 @@ TEST(Plan, SomeRanksPrepareAPlanAmongThemselves) {
   for (int rank = 0; rank < 3; ++rank) regions.push_back(ranks[rank].allocate({PW_HOST, 0}, 16));
   ranks.each([&](int rank) {
     const auto region = regions[static_cast<size_t>(rank)];
-    auto* words = static_cast<uint64_t*>(region->address());
+    auto* words = reinterpret_cast<uint64_t*>(region->address());
     const auto exchange = [&](const std::vector<int>& among, int right, int left) {
       Plan plan(ranks[rank], host_device());
       plan.send(right, 5, region, run(0, 8));

@@ -156,6 +156,15 @@ void test_tasks(void) {
     CHECK(every.inside == (rank() % 2 == 0) && xmp_num_nodes() == n, "%d", every.inside);
     pwx_task_end(&every);
   }
+  /* what only some nodes know of: rows of nodes inside a task */
+  static pwx_nodes mine;
+  const pwx_ref own = {.nodes = &half, .sub = {{PWX_MINE, 0, 0, 0}}};
+  pwx_nodes_init(&mine, "mine", 1, (int[]){0}, &own, 0, HERE);
+  const pwx_ref all_mine = {.nodes = &mine, .sub = {{PWX_ALL, 0, 0, 0}}};
+  pwx_task alone = pwx_task_begin(&all_mine, 0, HERE);
+  CHECK(alone.inside == (rank() < some) && mine.total == (rank() < some), "%d of %d", alone.inside,
+        mine.total);
+  pwx_task_end(&alone);
   /* the nodes that own a part of a template */
   cut(&t, &p, 1, 9, PWX_CYCLIC, 2, NULL);
   const pwx_ref owners = {.on_template = &t, .sub = {{PWX_RANGE, 3, 4, 1}}};
