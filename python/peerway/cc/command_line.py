@@ -44,7 +44,6 @@ class Command:
     stage: str = ""
     emit: str | None = None
     explain: bool = False
-    keep_acc: bool = False
 
     def compiling(self) -> list[str]:
         """The options that count when a file is compiled."""
@@ -73,11 +72,8 @@ def read(words: list[str], environment: dict[str, str]) -> Command:
             command.explain = True
         elif word == "--emit" or word.startswith("--emit="):
             command.emit = word.partition("=")[2] or _file_behind(rest)
-        elif word.startswith("--openacc-backend="):
-            backend = word.partition("=")[2]
-            if backend not in ("peerway", "gcc"):
-                raise BadCommand(f"--openacc-backend={backend}: there are peerway and gcc")
-            command.keep_acc = backend == "gcc"
+        elif word.startswith("--openacc-backend"):
+            raise BadCommand("--openacc-backend is not supported yet; acc loops become OpenMP")
         elif word in ("-c", "-S"):
             command.stage = word
         elif word == "-E":

@@ -9,10 +9,18 @@ import click
 from peerway.cc.command_line import BadCommand, read
 
 
-@click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    options_metavar="",
-)
+class Compiler(click.Command):
+    """A command whose words are a C compiler's: `-march=native` is one, and not `-m -a -r -c -h`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take all words as they are, unless help is asked for."""
+        if args and args[0] not in ("-h", "--help"):
+            ctx.params["words"] = tuple(args)
+            return []
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=Compiler, options_metavar="")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="FILE.c... [OPTION]...")
 def command(*, words: tuple[str, ...]) -> int:
     """Compile C with directives: peerway cc prog.c -O2 -o prog, then peerway run -n 4 ./prog.
@@ -23,7 +31,6 @@ def command(*, words: tuple[str, ...]) -> int:
     \b
     --emit [FILE]              write the generated C (default: standard output), and compile nothing
     --explain                  say what was generated for each directive
-    --openacc-backend=gcc      leave the acc directives to the C compiler
     """
     try:
         asked = read(list(words), dict(os.environ))
