@@ -26,9 +26,8 @@ SIZES = {64: 7616, 500: 3000, 1000: 800, 2000: 200}  # points a side: steps
 
 def main() -> None:
     """Build both for each size, run them in turn, and write the records."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    plain = argparse.RawDescriptionHelpFormatter
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--repeat", type=int, default=9)
     options.add_argument("--mpirun", default="mpirun --bind-to core")
@@ -50,7 +49,8 @@ def main() -> None:
             records.append({
                 "test": "laplace", "processes": 2, "threads": 1, "points": size, "steps": steps,
                 "unit": "million points a second", **speeds, "ratio": round(ratio, 3),
-                "flags": " ".join(FLAGS), "host": os.uname().nodename, "cpus": os.cpu_count(), "load": os.getloadavg()[0],
+                "flags": " ".join(FLAGS), "host": os.uname().nodename, "cpus": os.cpu_count(),
+                "load": os.getloadavg()[0],
                 "date": datetime.now(UTC).isoformat(timespec="seconds"),
             })  # fmt: skip
     given.out.write_text("".join(json.dumps(record) + "\n" for record in records))
