@@ -96,6 +96,11 @@ Mail::Peer& Mail::peer(int rank) {
   return peer;
 }
 
+/// Of so many slots those that one put fills: neighbours, and few enough for the receiver to begin soon.
+size_t Mail::next_run(const Peer& peer, size_t slots) {
+  return std::min({slots, kSlots - peer.sent % kSlots, size_t{4}});
+}
+
 /// Whether that many slots of the peer are free.
 bool Mail::can_send(Peer& peer, size_t slots) {
   if (peer.sent + slots <= peer.known_emptied + kSlots) return true;
@@ -103,9 +108,10 @@ bool Mail::can_send(Peer& peer, size_t slots) {
   return peer.sent + slots <= peer.known_emptied + kSlots;
 }
 
-void Mail::send_slot(Peer& peer, const void* data, size_t bytes) {
-  const size_t at = peer.sent++ % kSlots * kSlotBytes;
-  const pw_raise filled = peerway::raise(peer.raises[Peer::filled]);
+void Mail::send_run(Peer& peer, const void* data, size_t bytes) {
+  const size_t at = peer.sent % kSlots * kSlotBytes, slots = slots_of(bytes);
+  peer.sent += slots;
+  const pw_raise filled = peerway::raise(peer.raises[Peer::filled], slots);
   if (bytes == 0) return check(context_.raise(filled));
   std::memcpy(peer.out + at, data, bytes);
   const auto base = static_cast<size_t>(rank_) * kRoom;
@@ -125,13 +131,15 @@ void Mail::take_slot(Peer& peer, void* data, size_t bytes) {
 void Mail::send(int rank, const void* data, size_t bytes) {
   Peer& to = peer(rank);
   const auto* from = static_cast<const std::byte*>(data);
-  for (size_t slot = 0, slots = slots_of(bytes); slot < slots; ++slot) {
-    if (!can_send(to, 1)) {
-      check(to.signals[Peer::emptied].wait(to.sent + 1 - kSlots));
-      to.known_emptied = to.sent + 1 - kSlots;
+  for (size_t slots = slots_of(bytes), slot = 0; slot < slots;) {
+    const size_t run = next_run(to, slots - slot);
+    if (!can_send(to, run)) {
+      check(to.signals[Peer::emptied].wait(to.sent + run - kSlots));
+      to.known_emptied = to.sent + run - kSlots;
     }
     const size_t done = slot * kSlotBytes;
-    send_slot(to, from + done, std::min(bytes - done, kSlotBytes));
+    send_run(to, from + done, std::min(bytes - done, run * kSlotBytes));
+    slot += run;
   }
 }
 
@@ -165,7 +173,9 @@ class Mail::Course {
     Message message;
     size_t slot, slots;
     [[nodiscard]] size_t offset() const { return slot * kSlotBytes; }
-    [[nodiscard]] size_t length() const { return std::min(message.bytes - offset(), kSlotBytes); }
+    [[nodiscard]] size_t length(size_t run) const {
+      return std::min(message.bytes - offset(), run * kSlotBytes);
+    }
   };
 
   /// False when all is done. Where nothing can move it waits a while for one of those that come first.
@@ -180,16 +190,21 @@ class Mail::Course {
     };
     for (auto& one : sends_) {
       if (one.slot == one.slots || !first(one.peer)) continue;
-      for (; one.slot < one.slots && mail_.can_send(*one.peer, 1); ++one.slot, moved = true)
-        mail_.send_slot(*one.peer, static_cast<const std::byte*>(one.message.data) + one.offset(),
-                        one.length());
+      for (;;) {
+        const size_t run = next_run(*one.peer, one.slots - one.slot);
+        if (run == 0 || !mail_.can_send(*one.peer, run)) break;
+        mail_.send_run(*one.peer, static_cast<const std::byte*>(one.message.data) + one.offset(),
+                       one.length(run));
+        one.slot += run;
+        moved = true;
+      }
     }
     busy.clear();
     for (auto& one : receives_) {
       if (one.slot == one.slots || !first(one.peer)) continue;
       one.peer->known_filled = one.peer->signals[Peer::filled].value();
       for (; one.slot < one.slots && one.peer->taken < one.peer->known_filled; ++one.slot, moved = true)
-        mail_.take_slot(*one.peer, static_cast<std::byte*>(one.message.data) + one.offset(), one.length());
+        mail_.take_slot(*one.peer, static_cast<std::byte*>(one.message.data) + one.offset(), one.length(1));
     }
     return moved || wait();
   }
@@ -199,7 +214,8 @@ class Mail::Course {
       if (one.slot < one.slots) return wait_for(one.peer->signals[Peer::filled], one.peer->taken + 1);
     for (const auto& one : sends_)
       if (one.slot < one.slots)
-        return wait_for(one.peer->signals[Peer::emptied], one.peer->sent + 1 - kSlots);
+        return wait_for(one.peer->signals[Peer::emptied],
+                        one.peer->sent + next_run(*one.peer, one.slots - one.slot) - kSlots);
     return false;
   }
 

@@ -26,8 +26,8 @@ struct Incoming {
 
 class Mail {
  public:
-  static constexpr size_t kSlots = 8;
-  static constexpr size_t kSlotBytes = 16384;
+  static constexpr size_t kSlots = 32;
+  static constexpr size_t kSlotBytes = 4096;
 
   /// Collective.
   Mail(peerway::Team& team, peerway::Context& context);
@@ -54,8 +54,9 @@ class Mail {
   class Course;
 
   Peer& peer(int rank);
+  static size_t next_run(const Peer& peer, size_t slots);
   bool can_send(Peer& peer, size_t slots);
-  void send_slot(Peer& peer, const void* data, size_t bytes);
+  void send_run(Peer& peer, const void* data, size_t bytes);
   void take_slot(Peer& peer, void* data, size_t bytes);
   void look_for_words(Peer& peer);
 

@@ -1,7 +1,7 @@
 /* A scalar reduction and a reflect beside what MPI has for them, in turn in one run:
- *   mpicc -O2 -D_XCALABLEMP -Iinclude tests/system/programs/xacc/against_mpi.c -o against_mpi -lpeerway_xacc -lpeerway
- *   mpirun -n 2 ./against_mpi [HOST NAME FOR THE RECORD]
- * Prints records as JSON lines: the median over batches of the mean of a batch, in microseconds. */
+ *   mpicc -O2 -D_XCALABLEMP -Iinclude tests/system/programs/xacc/against_mpi.c -o against_mpi -lpeerway_xacc
+ * -lpeerway mpirun -n 2 ./against_mpi [HOST NAME FOR THE RECORD] Prints records as JSON lines: the median
+ * over batches of the mean of a batch, in microseconds. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,10 +54,11 @@ static void compare(const char* operation, long bytes, void (*ours)(void), void 
   const char* names[] = {"peerway xacc", "mpi"};
   for (int which = 0; which < 2; ++which) {
     qsort(times[which], batches, sizeof(double), ascending);
-    printf("{\"test\": \"xacc_runtime\", \"operation\": \"%s\", \"by\": \"%s\", \"ranks\": %d, \"bytes\": %ld, "
-           "\"p50_us\": %.3f, \"p10_us\": %.3f, \"p90_us\": %.3f, \"batches\": %d, \"iterations\": %d}\n",
-           operation, names[which], xmp_all_num_nodes(), bytes, times[which][batches / 2], times[which][batches / 10],
-           times[which][batches * 9 / 10], (int)batches, (int)each);
+    printf(
+        "{\"test\": \"xacc_runtime\", \"operation\": \"%s\", \"by\": \"%s\", \"ranks\": %d, \"bytes\": %ld, "
+        "\"p50_us\": %.3f, \"p10_us\": %.3f, \"p90_us\": %.3f, \"batches\": %d, \"iterations\": %d}\n",
+        operation, names[which], xmp_all_num_nodes(), bytes, times[which][batches / 2],
+        times[which][batches / 10], times[which][batches * 9 / 10], (int)batches, (int)each);
   }
 }
 
@@ -70,7 +71,8 @@ int main(int argc, char** argv) {
   pwx_distribute(&t, &p, (pwx_kind[]){PWX_BLOCK}, NULL, NULL, HERE);
   pwx_array_init(&a, "a", sizeof(double), 2, (long[]){rows, width}, &t, (int[]){0, -1}, (long[]){0, 0},
                  (long[]){1, 0}, (long[]){1, 0}, HERE);
-  const int own = rows / n, below = me > 0 ? me - 1 : MPI_PROC_NULL, above = me + 1 < n ? me + 1 : MPI_PROC_NULL;
+  const int own = rows / n, below = me > 0 ? me - 1 : MPI_PROC_NULL,
+            above = me + 1 < n ? me + 1 : MPI_PROC_NULL;
   mine = calloc((size_t)own + 2, sizeof *mine);
   MPI_Recv_init(mine[0], width, MPI_DOUBLE, below, 1, MPI_COMM_WORLD, &requests[0]);
   MPI_Recv_init(mine[own + 1], width, MPI_DOUBLE, above, 2, MPI_COMM_WORLD, &requests[1]);
