@@ -18,10 +18,12 @@ from peerway.report.pictures import as_svg
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "scale-ranks"
 FILES = {"through rank 0": "before.jsonl", "between partners": "partners.jsonl"}
 COLOURS = {"through rank 0": "#e45756", "between partners": "#4c78a8"}
+UNITS = {"added_private_kib": 1024}
+QUIET = {"between partners"}  # measured on CPUs that did nothing else: times count
 PANELS = {
     "descriptors": "descriptors of a rank",
     "prepare_cpu_ms": "CPU time of a halo's creation, ms",
-    "added_private_kib": "private memory added, KiB",
+    "added_private_kib": "private memory added, MiB",
 }
 
 
@@ -39,10 +41,12 @@ def figure() -> go.Figure:
         found = records(file)
         ranks = [one["ranks"] for one in found]
         for column, quantity in enumerate(PANELS, 1):
+            if quantity.endswith("_ms") and name not in QUIET:
+                continue
             for which, dash in (("median", "solid"), ("rank_0", "dot")):
                 trace = go.Scatter(
                     x=ranks,
-                    y=[one["of_ranks"][quantity][which] for one in found],
+                    y=[one["of_ranks"][quantity][which] / UNITS.get(quantity, 1) for one in found],
                     name=f"{name}, {which.replace('_', ' ')}",
                     legendgroup=name + which,
                     showlegend=column == 1,
@@ -51,7 +55,8 @@ def figure() -> go.Figure:
                 )
                 made.add_trace(trace, row=1, col=column)
     made.update_xaxes(type="log", tickvals=[2, 4, 8, 16, 32, 64, 128, 256], title="ranks on one host")
-    made.update_yaxes(type="log")
+    made.update_yaxes(type="log", tickvals=[2, 5, 10, 20, 50, 100, 200])
+    made.update_yaxes(type="linear", rangemode="tozero", tickvals=None, col=len(PANELS))
     made.update_layout(
         template="plotly_white", width=1100, height=420, legend={"orientation": "h", "y": -0.25}
     )

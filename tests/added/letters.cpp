@@ -50,9 +50,9 @@ struct Line {
   pw_status failed = PW_OK;
 };
 
-class Letters final : public Transport, public Source {
+class LetterTransport final : public Transport, public Source {
  public:
-  explicit Letters(const Surroundings& surroundings) : with_(surroundings) {}
+  explicit LetterTransport(const Surroundings& surroundings) : with_(surroundings) {}
   std::vector<std::unique_ptr<Path>> paths() override;
   Bytes open(const Together&) override;
   void meet(const std::vector<Bytes>& ranks) override { names_ = ranks; }
@@ -81,7 +81,7 @@ class Letters final : public Transport, public Source {
 
 class LetterPath final : public Path {
  public:
-  explicit LetterPath(Letters& letters) : Path(Completes::later), letters_(letters) {}
+  explicit LetterPath(LetterTransport& letters) : Path(Completes::later), letters_(letters) {}
   [[nodiscard]] std::string_view name() const override { return "letters"; }
   [[nodiscard]] Offer offer(const Pair& pair, Region&, Remote&) override {
     if (!pair.same_host) return Offer::unsuited("letters go no further than this host");
@@ -96,16 +96,16 @@ class LetterPath final : public Path {
   [[nodiscard]] Source* source() override { return &letters_; }
 
  private:
-  Letters& letters_;
+  LetterTransport& letters_;
 };
 
-std::vector<std::unique_ptr<Path>> Letters::paths() {
+std::vector<std::unique_ptr<Path>> LetterTransport::paths() {
   std::vector<std::unique_ptr<Path>> paths;
   paths.push_back(std::make_unique<LetterPath>(*this));
   return paths;
 }
 
-Bytes Letters::open(const Together&) {
+Bytes LetterTransport::open(const Together&) {
   socket_ = Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   sockaddr_un own{};
   own.sun_family = AF_UNIX;
@@ -118,7 +118,7 @@ Bytes Letters::open(const Together&) {
   return {bytes, bytes + length};
 }
 
-pw_status Letters::ask(const Transfer& transfer) {
+pw_status LetterTransport::ask(const Transfer& transfer) {
   const Key& key = transfer.remote->key;
   const bool put = transfer.op == Op::put;
   std::byte* here = transfer.local->address() + transfer.local_offset;
@@ -143,14 +143,14 @@ pw_status Letters::ask(const Transfer& transfer) {
   return PW_OK;
 }
 
-void Letters::enqueue(int rank, Header header, const std::byte* data, uint64_t bytes) {
+void LetterTransport::enqueue(int rank, Header header, const std::byte* data, uint64_t bytes) {
   Letter letter(sizeof header + bytes);
   std::memcpy(letter.data(), &header, sizeof header);
   if (bytes > 0) std::memcpy(letter.data() + sizeof header, data, bytes);
   lines_[rank].out.push_back(std::move(letter));
 }
 
-bool Letters::send_all() {
+bool LetterTransport::send_all() {
   bool sent = false;
   for (auto& [rank, line] : lines_)
     while (!line.out.empty()) {
@@ -166,7 +166,7 @@ bool Letters::send_all() {
   return sent;
 }
 
-bool Letters::turn() {
+bool LetterTransport::turn() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   bool happened = send_all();
@@ -181,14 +181,14 @@ bool Letters::turn() {
   return send_all() || happened;
 }
 
-Armed Letters::arm(bool) {
+Armed LetterTransport::arm(bool) {
   constexpr uint64_t kNap = 200'000;  // ns: nobody says that a target has room again
   const std::lock_guard lock(mutex_);
   const bool waits = std::ranges::any_of(lines_, [](const auto& line) { return !line.second.out.empty(); });
   return {socket_.get(), waits ? kNap : Armed::kNoLimit};
 }
 
-void Letters::take(const Header& header, const std::byte* data, uint64_t bytes) {
+void LetterTransport::take(const Header& header, const std::byte* data, uint64_t bytes) {
   if (header.kind != Kind::answer) return serve(header, data, bytes);
   Line& line = lines_[header.rank];
   if (header.number > line.asked) return;
@@ -201,7 +201,7 @@ void Letters::take(const Header& header, const std::byte* data, uint64_t bytes) 
   if (line.failed == PW_OK) line.failed = header.status;
 }
 
-void Letters::serve(const Header& header, const std::byte* data, uint64_t bytes) {
+void LetterTransport::serve(const Header& header, const std::byte* data, uint64_t bytes) {
   const bool put = header.kind == Kind::put;
   const auto region = with_.registry.find(header.slot, header.generation);
   Header answer{secret_, Kind::answer, with_.team.rank(), 0, 0, 0, 0, header.number, PW_OK};
@@ -216,12 +216,12 @@ void Letters::serve(const Header& header, const std::byte* data, uint64_t bytes)
   enqueue(header.rank, answer, at, good && !put ? header.bytes : 0);
 }
 
-Mark Letters::mark(int rank) {
+Mark LetterTransport::mark(int rank) {
   const std::lock_guard lock(mutex_);
   return lines_[rank].answered == lines_[rank].asked && lines_[rank].failed == PW_OK ? 0 : lines_[rank].asked;
 }
 
-bool Letters::reached(int rank, Mark mark) {
+bool LetterTransport::reached(int rank, Mark mark) {
   const std::lock_guard lock(mutex_);
   Line& line = lines_[rank];
   if (line.answered >= mark) return true;
@@ -230,7 +230,7 @@ bool Letters::reached(int rank, Mark mark) {
   return true;
 }
 
-pw_status Letters::outcome(int rank, Mark mark) {
+pw_status LetterTransport::outcome(int rank, Mark mark) {
   const std::lock_guard lock(mutex_);
   Line& line = lines_[rank];
   if (with_.team.lost(rank)) return fail(PW_PEER_LOST, "peerway: " + with_.team.describe_loss(rank));
@@ -243,7 +243,7 @@ pw_status Letters::outcome(int rank, Mark mark) {
 }  // namespace
 
 std::unique_ptr<Transport> make_letters(const Surroundings& surroundings) {
-  return std::make_unique<Letters>(surroundings);
+  return std::make_unique<LetterTransport>(surroundings);
 }
 
 }  // namespace pw

@@ -177,6 +177,7 @@ def dgx() -> Facts:
             pci_gpus={g.bus_id: "nvidia" for g in gpus},
             nvswitches=4,
             fabric_manager=True,
+            mps=True,
         ),
         gpus=gpus,
         pairs=pairs,
@@ -285,8 +286,9 @@ def pcie_pair() -> Facts:
         facts.driver.open_module,
         facts.driver.nvswitches,
         facts.driver.fabric_manager,
+        facts.driver.mps,
         facts.driver.cuda_devices,
-    ) = False, 0, False, 2
+    ) = False, 0, False, False, 2
     facts.driver.pci_gpus = {g.bus_id: "nvidia" for g in facts.gpus}
     facts.mapping = Mapping()
     facts.network = Network(

@@ -65,7 +65,7 @@ class Takes:
 def test_samples_fit_the_time(seconds: float, count: int) -> None:
     sampler = sampling.Sampler(cast(Context, Alone()), Plan(1, [], budget_s=0.2))
     case = Case("put_latency", shapes.contiguous(8), "host", "host", ((0, 0),))
-    (outcome,) = sampler.run(case, cast(Any, Takes(seconds)), 1)
+    outcome = sampler.run(case, cast(Any, Takes(seconds)))
     assert len(outcome.samples_ns) == count
 
 
@@ -91,6 +91,6 @@ def test_memcpy_is_measured_at_the_best_place_of_its_target_and_says_where(
 
     monkeypatch.setattr(limits._core, "copy_window", copy_window)
     case = Case("put_bw", shapes.contiguous(65536), "host", "host", ((0, 1),))
-    (outcome,) = limits.run_memcpy(case, 1e-6, 1)
+    outcome = limits.run_memcpy(case, 1e-6)
     assert (outcome.target_at, outcome.validated, set(outcome.samples_ns)) == (1024, True, {40.0})
     assert {*timed[:-2]} == {*limits.TARGETS} == {*slow}

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 def test_each_run_measures_everything_once_and_has_a_name_of_its_own() -> None:
     results = Results()
-    plan = Plan(2, [], repeat=3)
-    for part in runs(plan, results):
-        assert part.repeat == 1
+    for number, part in enumerate(runs(Plan(2, []), 3, results)):
+        assert part.run == number
         results.add(record(extra={"window": 64}))
         results.add(record(bytes=16))
     names = [r.run for r in results.records]

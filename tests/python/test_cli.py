@@ -34,10 +34,20 @@ def test_help_names_every_verb_and_imports_none_of_them() -> None:
     assert all(f"  {verb} " in done.stdout for verb in VERBS)
 
 
-def test_an_unknown_verb_is_refused() -> None:
-    result = CliRunner().invoke(peerway, ["mesure"])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mesure"], "there is no verb mesure. `peerway --help` lists them."),
+        (["repotr"], "there is no verb repotr; is report meant? `peerway --help` lists them."),
+        (["jobs", "shwo"], "there is no verb shwo; is show meant? `peerway jobs --help` lists them."),
+        (["bench", "put_latancy"], "there is no put_latancy; is put_latency meant? There are put_latency, "),
+        (["bench", "speed"], "there is no speed. There are put_latency, "),
+    ],
+)
+def test_a_name_that_is_not_known_is_answered_with_the_nearest(arguments: list[str], said: str) -> None:
+    result = CliRunner().invoke(peerway, arguments, prog_name="peerway")
     assert result.exit_code == 2
-    assert "mesure" in result.output
+    assert said in result.output
 
 
 def test_errors_go_to_standard_error_and_say_who_speaks() -> None:

@@ -25,6 +25,10 @@ TABLE = [
     ("dgx", "storage.gds", "ok", "nvidia-fs 2.26", ""),
     ("dgx", "host.iommu", "ok", "passes GPUs through", ""),
     ("dgx", "libraries.nvrtc", "ok", "13.0, sm_75 to sm_120", ""),
+    ("dgx", "gpus.sharing", "ok", "MPS runs", ""),
+    ("v100", "gpus.sharing", "unknown", "outside this container", "nvidia-cuda-mps-control -d"),
+    ("pcie_pair", "gpus.sharing", "off", "take turns", "nvidia-cuda-mps-control -d"),
+    ("bare", "gpus.sharing", "absent", "no GPU", "see GPUs"),
     ("pcie_pair", "gpus.pcie_link", "warning", "GPU 1 ×8 of ×16", "reseat"),
     ("pcie_pair", "gpus.bar1", "off", "256 MiB for 45 GiB", "Resizable BAR"),
     ("pcie_pair", "between.peer_access", "off", "the chipset does not forward", "iommu=pt"),
@@ -141,6 +145,13 @@ def test_mig_explains_the_missing_peer_access() -> None:
     facts.gpus[0].mig = True
     assert finding(facts, "gpus.mode").status is Status.WARNING
     assert finding(facts, "between.peer_access").todo == "nvidia-smi -mig 0 as root"
+
+
+@pytest.mark.parametrize(("mps", "status"), [(True, Status.OK), (False, Status.WARNING)])
+def test_an_exclusive_gpu_can_be_shared_through_mps(mps: bool, status: Status) -> None:
+    facts = pcie_pair()
+    facts.gpus[0].compute_mode, facts.driver.mps = "exclusive_process", mps
+    assert finding(facts, "gpus.mode").status is status
 
 
 def test_fabric_that_is_not_ready() -> None:

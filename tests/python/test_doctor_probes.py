@@ -164,13 +164,14 @@ def test_driver_facts(machine: FakeSystem) -> None:
         "/proc/driver/nvidia/params", 'EnableStreamMemOPs: 0\nPeerMappingOverride: 1\nRegistryDwords: ""'
     )
     machine.write("/proc/4242/comm", "nv-fabricmanage\n")
+    machine.write("/proc/4243/comm", "nvidia-cuda-mps\n")
     machine.device("pci0000:30/0000:31:00.0", {"vendor": "0x10de", "class": "0x068000"})
     facts = gpus.driver(machine, nvml, cuda)
     assert (facts.module_version, facts.open_module, facts.cuda_version) == ("580.159.04", True, "13.0")
     assert facts.settings == {"EnableStreamMemOPs": "0", "PeerMappingOverride": "1"}
     assert facts.pci_gpus == {"0000:19:00.0": "", "0000:1a:00.0": ""}
     assert facts.nvswitches == 1
-    assert facts.fabric_manager is True
+    assert (facts.fabric_manager, facts.mps) == (True, True)
 
 
 @pytest.mark.parametrize(

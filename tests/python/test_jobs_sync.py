@@ -73,6 +73,13 @@ def test_the_run_before_a_requeue_has_ended(store: JobStore) -> None:
     assert state_of(store, 7, 1) == ("RUNNING", None)
 
 
+def test_a_run_that_only_its_agent_told_of_was_requeued_when_slurm_tells_of_the_next(store: JobStore) -> None:
+    held(store, 7, 1000, 1400)
+    assert state_of(store, 7) == ("ENDED", 1400)
+    sync.take(store, [job(7, "PENDING", 1)], NODES, 1410)
+    assert state_of(store, 7) == ("REQUEUED", 1400)
+
+
 @pytest.mark.parametrize(
     ("node", "type_"),
     [

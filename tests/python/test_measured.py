@@ -65,6 +65,10 @@ NIC = {
     "put and signal of 8 B over a NIC": ("put_latency", "contiguous", 8, "nic:torus peer/shm flag openmpi"),
     "put of 1 MiB over a NIC": ("put_bw", "contiguous", M, "nic:torus peer/shm memcpy"),
 }
+RATE = {
+    "put of 8 B, 64": ("put_mbw_mr", "contiguous", 8, "route peer/shm openmpi openmpi/rma ucx"),
+    "get of 8 B": ("get_latency", "contiguous", 8, "route peer/shm openmpi ucx"),
+}
 FOUR = "graph/branch graph/serial stream/branch mpi mpi-overlap"
 H200_X4 = {
     "256² cells": ("stencil2d", "256x256", 2 * K, "in-kernel " + FOUR),
@@ -78,7 +82,7 @@ H200_X4 = {
         "plan/graph plan/stream openmpi/pack",
     ),
 }
-FOLDERS = {"h200-x2": H200, "h200-x4": H200_X4, "cpu-2": CPU, "cpu-2-nic": NIC}
+FOLDERS = {"h200-x2": H200, "h200-x4": H200_X4, "cpu-2": CPU, "cpu-2-nic": NIC, "host-rate": RATE}
 ROWS = [(folder, *row) for folder, rows in FOLDERS.items() for row in rows.items()]
 
 

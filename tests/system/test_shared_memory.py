@@ -13,7 +13,7 @@ from launching import LIMIT, PROGRAMS, clean_environment
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces of mounts and processes need root")
 def test_a_full_dev_shm_ends_no_job_and_killed_jobs_leave_nothing() -> None:
-    """By each path that shares memory of its own making; `explain` makes all of it, too."""
+    """By each path that shares memory of its own making; `explain` makes it all and says what UCX lacks."""
     paths = ["peer/shm", "staged", "nic:torus"]
     alone = ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc"]
     done = subprocess.run(
@@ -26,7 +26,8 @@ def test_a_full_dev_shm_ends_no_job_and_killed_jobs_leave_nothing() -> None:
     )
     assert done.returncode == 0, done.stderr
     *jobs, explained = [json.loads(line) for line in done.stdout.splitlines()]
-    assert explained == {"explain": 0}
+    assert explained["explain"] == 0, done.stderr
+    assert "(/dev/shm, where it shares memory, has 0 KiB left)" in explained["text"]
     assert [job["path"] for job in jobs] == paths
     for job in jobs:
         assert job["said"] == [["True"], ["True"]], (job, done.stderr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from peerway import _core
@@ -26,7 +26,6 @@ class Job:
     paths: str
     chunk: int = 0  # of `staged`, in bytes; 0: its own
     plans: str = ""  # one of the kind's ways over plans
-    repeat: int = 1  # records to make
 
     def point(self, ranks: int) -> str:
         """How `resume` names what it measures."""
@@ -37,14 +36,8 @@ def jobs_of(plan: Plan, links: Links, reporter: Reporter, ranks: int) -> list[Jo
     """The jobs of which there are not all records already. Collective: the same on all ranks."""
     jobs = list(_all(plan, links, reporter))
     a_run = Counter(job.point(ranks) for job in jobs)
-    have = Counter(
-        {point: max(0, count - plan.run * plan.repeat * a_run[point]) for point, count in plan.have.items()}
-    )
-    found = []
-    for job in jobs:
-        if repeat := resume.lacking(have, job.point(ranks), plan.repeat):
-            found.append(replace(job, repeat=repeat))
-    return found
+    have = Counter({point: max(0, count - plan.run * a_run[point]) for point, count in plan.have.items()})
+    return [job for job in jobs if resume.lacks(have, job.point(ranks))]
 
 
 def _all(plan: Plan, links: Links, reporter: Reporter) -> Iterator[Job]:

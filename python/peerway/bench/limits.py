@@ -7,7 +7,6 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,7 +39,7 @@ def limit_of(case: Case) -> str | None:
     return FLAG if case.test in _FLAG_TESTS and small else None
 
 
-def run_memcpy(case: Case, budget_s: float, repeat: int) -> Iterator[Outcome]:
+def run_memcpy(case: Case, budget_s: float) -> Outcome:
     """One core's memcpy between two buffers of its own, the target at its best place. Not collective."""
     extent = case.shape.extent
     rng = np.random.default_rng(case.shape.bytes)
@@ -58,10 +57,9 @@ def run_memcpy(case: Case, budget_s: float, repeat: int) -> Iterator[Outcome]:
     target, least = places[at], max(1.0, fastest[at])
     room[:] = 0xA5
     count = int(min(MOST_WINDOWS if case.kind.windowed else MOST_LATENCIES, max(FEWEST, budget / least)))
-    for _ in range(repeat):
-        _core.copy_window(target, source, block, window, count // 10 + 1)
-        samples, cpu = _core.copy_window(target, source, block, window, count)
-        yield Outcome(samples, cpu, _same_blocks(target, source, case), target_at=at)
+    _core.copy_window(target, source, block, window, count // 10 + 1)
+    samples, cpu = _core.copy_window(target, source, block, window, count)
+    return Outcome(samples, cpu, _same_blocks(target, source, case), target_at=at)
 
 
 def _page_aligned(size: int) -> NDArray[np.uint8]:
@@ -70,11 +68,12 @@ def _page_aligned(size: int) -> NDArray[np.uint8]:
     return room[start : start + size]
 
 
-def run_flag(context: Context, plan: Plan, budget_s: float, repeat: int) -> Iterator[Outcome]:
+def run_flag(context: Context, plan: Plan, budget_s: float) -> Outcome | None:
     """A counter bounced between ranks 0 and 1 in a page that both map; nothing on every other rank.
     Collective.
     """
     page = _shared_page(context, plan)
+    outcome = None
     with mmap.mmap(page, PAGE) as memory:
 
         def bounce(count: int) -> tuple[NDArray[np.float64], float]:
@@ -86,11 +85,12 @@ def run_flag(context: Context, plan: Plan, budget_s: float, repeat: int) -> Iter
         told = context.team.all_gather(struct.pack("d", each), plan.timeout_s)[0]
         fitting = budget_s * 1e9 / max(1.0, *struct.unpack("d", told))
         count = int(min(MOST_LATENCIES, max(FEWEST, fitting)))
-        for _ in range(repeat if context.rank < 2 else 0):
+        if context.rank < 2:
             bounce(count // 10)
-            yield Outcome(*bounce(count), True)
+            outcome = Outcome(*bounce(count), True)
     context.team.barrier(plan.timeout_s)
     os.close(page)
+    return outcome
 
 
 def _shared_page(context: Context, plan: Plan) -> int:

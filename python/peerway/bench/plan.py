@@ -66,7 +66,6 @@ class Plan:
     settings: list[Setting] = field(default_factory=list)
     budget_s: float = 0.2
     timeout_s: float = 60
-    repeat: int = 1
     limits: bool = True
     route: bool = True
     staging_chunks: list[int] = field(default_factory=list)

@@ -105,7 +105,6 @@ class Request:
             runner.fits_memory(self._cases(), self.processes, results),
             self._settings(),
             self.budget_s,
-            repeat=self.repeat,
             known=machine.known(),
         )
 

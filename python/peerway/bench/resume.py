@@ -33,11 +33,12 @@ def of_case(case: Case, via: str, ranks: int, limit: bool = False) -> str:
     return point(case.test, via, case.shape.label, case.shape.bytes, ranks, *ends)
 
 
-def lacking(have: Have, point: str, wanted: int) -> int:
-    """How many records of a point are still to be made; those that are there are used up by asking."""
-    found = min(have[point], wanted)
-    have[point] -= found
-    return wanted - found
+def lacks(have: Have, point: str) -> bool:
+    """Whether a record of a point is still to be made; one that is there is used up by asking."""
+    if have[point] > 0:
+        have[point] -= 1
+        return False
+    return True
 
 
 def point(test: str, via: str, shape: str, size: int, ranks: int, source: str, target: str) -> str:

@@ -126,7 +126,7 @@ def _peer_plan(plan: Plan, device: str, variants: frozenset[str]) -> PeerPlan:
         for case in plan.cases
         if case.source == case.target == device
     )
-    points = max(1, len(cases) * len(variants) * plan.repeat)
+    points = max(1, len(cases) * len(variants))
     budget = max(LEAST_S, (plan.ends - time.time()) / points / OVERHEAD) if plan.ends else plan.budget_s
     return PeerPlan(device, cases, plan.ranks, variants, budget, plan.timeout_s)
 
@@ -140,16 +140,15 @@ def _peer_records(
     known: dict[str, str] = {name: text for name, text in plan.known.items() if name != "version"}
     if asked.device != "host":
         known = known | {"driver": machine.cuda_driver()}
-    for number in range(plan.repeat):
-        lacking = replace(asked, done=_measured(asked, plan, plan.run * plan.repeat + number))
-        with closing(peer.run(lacking, step)) as outcomes:
-            for outcome in outcomes:
-                if isinstance(outcome, Failed):
-                    case = outcome.case
-                    what = f"{case.test} {outcome.via} {case.form.label} of {case.bytes} bytes"
-                    results.note(f"{what} was not measured: {outcome.reason}")
-                    continue
-                yield as_record(outcome, asked, known)
+    lacking = replace(asked, done=_measured(asked, plan, plan.run))
+    with closing(peer.run(lacking, step)) as outcomes:
+        for outcome in outcomes:
+            if isinstance(outcome, Failed):
+                case = outcome.case
+                what = f"{case.test} {outcome.via} {case.form.label} of {case.bytes} bytes"
+                results.note(f"{what} was not measured: {outcome.reason}")
+                continue
+            yield as_record(outcome, asked, known)
 
 
 def _measured(asked: PeerPlan, plan: Plan, most: int) -> frozenset[tuple[str, PeerCase]]:

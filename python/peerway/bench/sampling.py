@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -78,13 +78,9 @@ class Sampler:
         self._seed = 0
         self.budget_s = plan.budget_s
 
-    def run(self, case: Case, probe: Probe, repeat: int) -> Iterator[Outcome]:
-        """One outcome for each repeat, as it is measured. Raises CaseFailed, the same on all ranks."""
+    def run(self, case: Case, probe: Probe) -> Outcome:
+        """Take the samples of one case. Raises CaseFailed, the same on all ranks."""
         count = self._count(case, probe)
-        for _ in range(repeat):
-            yield self._once(probe, count)
-
-    def _once(self, probe: Probe, count: int) -> Outcome:
         self._seed += 1
         self._together(lambda: probe.prepare(self._seed))
         self._together(lambda: probe.loop(count // 10 + 1))

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from peerway.bench.results import Results
 
 
-def runs(plan: Plan, results: Results) -> Iterator[Plan]:
-    """What to measure in each run: all cases once, with fresh ranks. What differs from run to run (where
-    memory lies, which CPUs the ranks get, who else is at work) does not average out within one, so that a
-    repeat is a whole run, and the cases take turns.
+def runs(plan: Plan, repeat: int, results: Results) -> Iterator[Plan]:
+    """What to measure in each of `repeat` runs: all cases once, with fresh ranks. What differs from run to
+    run (where memory lies, which CPUs the ranks get, who else is at work) does not average out within one,
+    so that a repeat is a whole run, and the cases take turns.
     """
     began = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    for number in range(1, plan.repeat + 1):
+    for number in range(1, repeat + 1):
         results.stamp = {RUN: f"{began}-{os.getpid()}.{number}", **surroundings()}
-        yield replace(plan, repeat=1, run=number - 1)
+        yield replace(plan, run=number - 1)
 
 
 def surroundings(root: Path = conditions.ROOT) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -73,14 +72,14 @@ def _carry_out(plan: Plan, context: Context, reporter: Reporter) -> None:
     for number, job in enumerate(jobs):
         start = time.monotonic()
         if allowance is not None:
-            sampler.budget_s = sampler.first_ranks(allowance.share(len(jobs) - number)) / job.repeat
+            sampler.budget_s = sampler.first_ranks(allowance.share(len(jobs) - number))
         if sampler.budget_s:
             _run(job, plan, context, links, sampler, reporter)
         else:
             case = job.case
             reporter.say("no time", test=case.test, via=job.via, bytes=case.shape.bytes)
         if allowance is not None:
-            allowance.note(sampler.budget_s * job.repeat, time.monotonic() - start)
+            allowance.note(sampler.budget_s, time.monotonic() - start)
     links.drop()
 
 
@@ -89,36 +88,34 @@ def _run(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler,
         "begin", test=job.case.test, via=job.via, shape=job.case.shape.label, bytes=job.case.shape.bytes
     )
     try:
-        for outcome in _outcomes(job, plan, context, links, sampler):
-            if context.rank == 0:
-                reporter.say("record", record=asdict(_record(job, plan, context, outcome)))
+        outcome = _outcome(job, plan, context, links, sampler)
+        if outcome is not None and context.rank == 0:
+            reporter.say("record", record=asdict(_record(job, plan, context, outcome)))
     except CaseFailed as failure:
         links.drop()  # signals may be out of step
         reporter.say("refused", via=job.via, test=job.case.test, bytes=job.case.shape.bytes, why=str(failure))
 
 
-def _outcomes(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler) -> Iterator[Outcome]:
-    """One for each record, as it is measured. Collective."""
+def _outcome(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler) -> Outcome | None:
+    """What was measured; None on a rank that measured nothing. Collective."""
     if job.via == FLAG:
-        yield from limits.run_flag(context, plan, sampler.budget_s, job.repeat)
-    elif job.via == MEMCPY:
-        if context.rank == 0:
-            yield from limits.run_memcpy(job.case, sampler.budget_s, job.repeat)
+        return limits.run_flag(context, plan, sampler.budget_s)
+    if job.via == MEMCPY:
+        outcome = limits.run_memcpy(job.case, sampler.budget_s) if context.rank == 0 else None
         context.team.barrier(plan.timeout_s + 60)
-    else:
-        context.use(job.paths)
-        if job.chunk:
-            _core.set_staging_chunk_bytes(context._core, job.chunk)
-        yield from _sample(job, plan, context, links, sampler)
+        return outcome
+    context.use(job.paths)
+    if job.chunk:
+        _core.set_staging_chunk_bytes(context._core, job.chunk)
+    return _sample(job, plan, context, links, sampler)
 
 
-def _sample(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler) -> Iterator[Outcome]:
+def _sample(job: Job, plan: Plan, context: Context, links: Links, sampler: Sampler) -> Outcome:
     if not job.plans:
-        yield from sampler.run(job.case, LinkProbe(context, links, job.case, plan.timeout_s), job.repeat)
-        return
+        return sampler.run(job.case, LinkProbe(context, links, job.case, plan.timeout_s))
     probe = plan_probe(context, links, job.case, job.plans, plan.timeout_s)
     try:
-        yield from sampler.run(job.case, probe, job.repeat)
+        return sampler.run(job.case, probe)
     finally:
         probe.close()
         links.drop()  # plans raised the signals that others count

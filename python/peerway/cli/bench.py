@@ -17,6 +17,7 @@ from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.hosts import Hosts, hosts_options
 from peerway.cli.input import BadInput
 from peerway.cli.options import (
+    Name,
     ends_after,
     memories_option,
     names,
@@ -47,7 +48,7 @@ def _peers(text: str) -> list[Asked]:
 
 
 @click.command()
-@click.argument("tests", nargs=-1, type=click.Choice(tuple(KINDS)), metavar="[TEST]...")
+@click.argument("tests", nargs=-1, type=Name(tuple(KINDS)), metavar="[TEST]...")
 @click.option(
     "--ranks", type=click.IntRange(2, 1024), help="Processes; an even number  [default: 2; halo: the grid's]"
 )
@@ -250,9 +251,10 @@ def _measure(
     from peerway.bench import progress, runner, surroundings
 
     whole = replace(request.plan(results), **changes)
-    for number, run in enumerate(surroundings.runs(whole, results), start=1):
-        which = f", run {number} of {whole.repeat}" if whole.repeat > 1 else ""
-        plan = replace(run, ends=runner.within(whole.ends, 1 / (whole.repeat - number + 1)))
+    repeat = request.repeat
+    for number, run in enumerate(surroundings.runs(whole, repeat, results), start=1):
+        which = f", run {number} of {repeat}" if repeat > 1 else ""
+        plan = replace(run, ends=runner.within(whole.ends, 1 / (repeat - number + 1)))
         part = runner.within(plan.ends, 1 / (1 + len(peers)))
         with progress.shown(f"measuring{which}", whole.ends) as step:
             environ = {**request.environment(), **environment}

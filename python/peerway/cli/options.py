@@ -11,11 +11,20 @@ import click
 
 from peerway.bench import conditions
 from peerway.bench.allowance import parse_time
+from peerway.nearest import meant
 from peerway.terminal import say
 
 MEMORIES = ("host", "host:malloc", "cuda")
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class Name(click.Choice[str]):
+    """One of many names: a wrong one is answered with the nearest."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Say which there are, and which may be meant."""
+        return f"there is no {value}{meant(value, self.choices) or '.'} There are {', '.join(self.choices)}"
 
 
 def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:

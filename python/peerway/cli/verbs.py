@@ -6,6 +6,8 @@ import importlib
 
 import click
 
+from peerway.nearest import meant
+
 
 class Verbs(click.Group):
     """Verbs from a table, name -> what it is for. Each is `command` in a file of `package`."""
@@ -26,6 +28,15 @@ class Verbs(click.Group):
         command = importlib.import_module(f"{self.package}.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Refuse a word that is no verb with the nearest one."""
+        if args[0] not in self.verbs and not args[0].startswith("-"):
+            near = meant(args[0], self.verbs) or "."
+            ctx.fail(f"there is no verb {args[0]}{near} `{ctx.command_path} --help` lists them.")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs and what each is for, from the table."""

@@ -110,6 +110,7 @@ class Driver:
     )  # NVIDIA GPUs on the PCI bus: bus id -> bound driver
     nvswitches: int = 0
     fabric_manager: bool | None = None  # its process is running
+    mps: bool | None = None  # so is the control daemon of MPS
 
 
 @dataclass(kw_only=True)

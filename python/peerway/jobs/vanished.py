@@ -25,6 +25,13 @@ def close(store: JobStore, told: set[tuple[str, int]], now: float) -> None:
             "WHERE job = ? AND restart = ? AND ended IS NULL",
             ("REQUEUED" if newer else "ENDED", ended, job, restart),
         )
+    for job, restart in told:
+        if restart:  # of the runs before, its agents may have told the end, but not why
+            store.write(
+                "UPDATE jobs SET state = 'REQUEUED', judged = 0 "
+                "WHERE job = ? AND restart < ? AND state = 'ENDED'",
+                (job, restart),
+            )
 
 
 def _end(store: JobStore, job: str, restart: int, now: float) -> float | None:

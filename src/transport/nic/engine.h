@@ -88,7 +88,8 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
 
   Peer& peer(int rank);                                           ///< with the lock; throws Error
   pw_status failure(Lock& lock, int rank, pw_nic_status status);  ///< gives the lock up
-  void prove(Peer& peer);  ///< what is wanted, as far as the NIC has room
+  static bool is_due(Peer& peer);  ///< whether its failure, if it has one, is reported now
+  void prove(Peer& peer);          ///< what is wanted, as far as the NIC has room
   void prove_all();
   template <typename GoOn>
   pw_status in_order(int rank, std::initializer_list<const void*> uses, GoOn&& go_on);

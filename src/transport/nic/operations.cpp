@@ -10,13 +10,9 @@
 
 namespace pw::nic {
 
-// The NIC may know of a death before the team does, which has more to say of it.
 pw_status NicEngine::failure(Lock& lock, int rank, pw_nic_status status) {
-  constexpr uint64_t kWhile = 200'000'000;  // ns
   const std::string why = endpoint_.why(status);
   lock.unlock();
-  const uint64_t deadline = deadline_after(status == PW_NIC_UNREACHABLE ? kWhile : 0);
-  while (!team_.lost(rank) && now_ns() < deadline) sched_yield();
   if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));
   if (status == PW_NIC_UNREACHABLE)
     return pw::fail(PW_PEER_LOST,
@@ -42,7 +38,12 @@ pw_status NicEngine::in_order(int rank, std::initializer_list<const void*> uses,
   if (to.backlog.empty()) {
     pw_nic_status status = go_on(to, done);
     if (status == PW_NIC_BUSY && endpoint_.progress() > 0) status = go_on(to, done);
-    if (status != PW_NIC_OK && status != PW_NIC_BUSY) return failure(lock, rank, status);
+    if (status == PW_NIC_UNREACHABLE && !team_.lost(rank)) {  // the flush says why, once the team knows
+      if (to.failed == PW_NIC_OK) to.failed = status;
+      done = true;
+    } else if (status != PW_NIC_OK && status != PW_NIC_BUSY) {
+      return failure(lock, rank, status);
+    }
   }
   to.proofs.accept();
   if (done) {
@@ -248,9 +249,19 @@ void NicEngine::prove_all() {
   });
 }
 
+// The NIC may know of a death before the team does, which has more to say of it and is listened to for a
+// while.
+bool NicEngine::is_due(Peer& peer) {
+  constexpr uint64_t kWhile = 200'000'000;  // ns
+  if (!peer.out_of_reach()) return true;
+  if (peer.told_at == 0) peer.told_at = deadline_after(kWhile);
+  return now_ns() >= peer.told_at;
+}
+
 bool NicEngine::reached(int rank, Mark mark) {
   const Lock lock(mutex_);
-  return peers_[static_cast<size_t>(rank)]->proofs.reached(mark) || team_.lost(rank) ||
+  Peer& peer = *peers_[static_cast<size_t>(rank)];
+  return (peer.proofs.reached(mark) && is_due(peer)) || team_.lost(rank) ||
          closed_.load(std::memory_order_relaxed) != 0;
 }
 
@@ -264,6 +275,7 @@ pw_status NicEngine::outcome(int rank, Mark mark) {
                                       "rank {} were under way",
                                       name(), rank));
   }
+  peer.told_at = 0;
   const pw_status late = peer.backlog.outcome();
   pw_nic_status failed = std::exchange(peer.failed, PW_NIC_OK);
   for (Tally* tally : {&peer.puts, &peer.gets}) {  // told once, even where the proof has told it

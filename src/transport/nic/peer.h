@@ -48,9 +48,14 @@ struct NicEngine::Peer {
   Proof proof;                       ///< the one under way
   Backlog backlog;                   ///< operations that the NIC had no room for
   pw_nic_status failed = PW_NIC_OK;  ///< of a proof
+  uint64_t told_at = 0;              ///< when the failure is reported whatever the team knows by then
 
   [[nodiscard]] bool has_failed() const {
     return backlog.failed() || failed != PW_NIC_OK || puts.failed != PW_NIC_OK || gets.failed != PW_NIC_OK;
+  }
+  [[nodiscard]] bool out_of_reach() const {
+    constexpr auto kLost = PW_NIC_UNREACHABLE;
+    return failed == kLost || puts.failed == kLost || gets.failed == kLost;
   }
 };
 

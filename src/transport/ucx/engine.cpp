@@ -1,5 +1,7 @@
 #include "transport/ucx/engine.h"
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +32,13 @@ uint32_t kinds_of(uint64_t memory_types, const char* const* names) {
   return found;
 }
 
+// UCX keeps what ranks of a host share in files there, and says no more than "Out of memory".
+std::string room_to_share() {
+  struct statvfs shm{};
+  if (statvfs("/dev/shm", &shm) != 0) return "";
+  return format(" (/dev/shm, where it shares memory, has {} KiB left)", shm.f_bavail * shm.f_frsize >> 10);
+}
+
 }  // namespace
 
 UcxEngine::UcxEngine(const Library& library, Team& team, const std::atomic<uint32_t>& closed,
@@ -52,10 +61,12 @@ UcxEngine::UcxEngine(const Library& library, Team& team, const std::atomic<uint3
 void UcxEngine::open() {
   const auto check = [&](ucs_status_t status, const char* what) {
     if (status != UCS_OK)
-      throw Error(PW_UNAVAILABLE,
-                  format("peerway: UCX {} ({}) could not {}: {}; `ucx_info -d` shows what it finds, UCX_TLS "
-                         "and UCX_NET_DEVICES restrict it",
-                         library_.version, library_.path, what, text_of(library_, status)));
+      throw Error(
+          PW_UNAVAILABLE,
+          format("peerway: UCX {} ({}) could not {}: {}{}; `ucx_info -d` shows what it finds, UCX_TLS "
+                 "and UCX_NET_DEVICES restrict it",
+                 library_.version, library_.path, what, text_of(library_, status),
+                 status == UCS_ERR_NO_MEMORY ? room_to_share() : ""));
   };
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;

@@ -3,7 +3,7 @@
     unshare --mount --net --pid --fork --mount-proc python killed_jobs.py PATH...
 
 Prints a line of JSON for each path: what the two ranks said once they had moved their bytes, the sockets and
-files that there were while they ran, and those that were left.
+files that there were while they ran, and those that were left; then what `explain` says with UCX.
 """
 
 from __future__ import annotations
@@ -75,9 +75,13 @@ def main() -> None:
     for path in sys.argv[1:]:
         print(json.dumps(job(path)), flush=True)
     explained = subprocess.run(
-        [sys.executable, "-m", "peerway", "explain"], stdout=subprocess.DEVNULL, check=False
+        [sys.executable, "-m", "peerway", "explain"],
+        env={**os.environ, "PEERWAY_UCX": "on"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
     )
-    print(json.dumps({"explain": explained.returncode}))
+    print(json.dumps({"explain": explained.returncode, "text": explained.stdout}))
 
 
 if __name__ == "__main__":

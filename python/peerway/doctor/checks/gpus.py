@@ -41,6 +41,12 @@ MODE = Topic(
     "Mode",
     "MIG switches peer access off, and exclusive compute mode lets only one process use a GPU.",
 )
+SHARING = Topic(
+    "gpus.sharing",
+    Group.GPUS,
+    "Several ranks a GPU",
+    "Without MPS processes take turns on a GPU: a kernel that waits for another rank keeps its time slice.",
+)
 
 
 def driver(facts: Facts) -> Finding:
@@ -170,12 +176,13 @@ def mode(facts: Facts) -> Finding:
         return MODE.warning(
             f"MIG is on: {words.gpus(mig)}", "nvidia-smi -mig 0 as root, when peers must reach each other"
         )
-    odd = [g for g in facts.gpus if g.compute_mode not in ("", "default")]
+    shared = ("", "default", "exclusive_process") if facts.driver.mps else ("", "default")
+    odd = [g for g in facts.gpus if g.compute_mode not in shared]
     if odd:
         kinds = ", ".join(sorted({g.compute_mode for g in odd}))
         return MODE.warning(
             f"compute mode {kinds}: {words.gpus(g.index for g in odd)}",
-            "nvidia-smi -c DEFAULT as root, when several ranks share a GPU",
+            "nvidia-smi -c DEFAULT as root, or start MPS, when several ranks share a GPU",
         )
     idle = [g.index for g in facts.gpus if g.persistence is False]
     return MODE.ok(
@@ -183,9 +190,23 @@ def mode(facts: Facts) -> Finding:
     )
 
 
+def sharing(facts: Facts) -> Finding:
+    """Judge what several ranks on one GPU meet."""
+    if not facts.gpus:
+        return SHARING.no_gpu()
+    if any(g.mig for g in facts.gpus):
+        return SHARING.ok("MIG gives each rank a part of a GPU of its own")
+    if facts.driver.mps:
+        return SHARING.ok("MPS runs: kernels of several ranks run at once")
+    start = "start MPS (nvidia-cuda-mps-control -d), when several ranks share a GPU"
+    if facts.driver.mps is None:
+        return SHARING.unknown("processes outside this container are hidden, MPS among them", start)
+    return SHARING.off("MPS does not run: ranks that share a GPU take turns", start)
+
+
 def _bound(pci_gpus: dict[str, str]) -> str:
     drivers = sorted({name for name in pci_gpus.values() if name})
     return f"bound to {', '.join(drivers)}" if drivers else "with no driver bound"
 
 
-CHECKS = (driver, devices, cuda, pcie_link, bar1, mode)
+CHECKS = (driver, devices, cuda, pcie_link, bar1, mode, sharing)

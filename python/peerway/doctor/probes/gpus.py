@@ -36,6 +36,7 @@ def driver(system: System, nvml: dict[str, Any], cuda: dict[str, Any]) -> Driver
         device_nodes=nodes,
         unreadable_nodes=[node for node in nodes if not system.usable(node)],
         fabric_manager=_process_runs(system, "nv-fabricmanager"),
+        mps=_process_runs(system, "nvidia-cuda-mps-control"),
     )
     for address in system.list("/sys/bus/pci/devices"):
         folder = f"/sys/bus/pci/devices/{address}"

@@ -15,6 +15,7 @@ from peerway.jobs.rules.expression import BadExpression, Expression
 from peerway.jobs.rules.functions import FUNCTIONS, TAKES_NONE
 from peerway.jobs.rules.job_fields import FIELDS
 from peerway.jobs.rules.template import LANGUAGES, wrong
+from peerway.nearest import meant
 
 SHIPPED = Path(__file__).with_name("rules.toml")
 MOST_BYTES = 1 << 20
@@ -287,7 +288,7 @@ class _Reader:
             found = Expression(text, FUNCTIONS, TAKES_NONE)
             for name, place in found.names.items():
                 if name not in known:
-                    raise BadExpression(f"there is no {name}{_nearest(name, known)}", *place)
+                    raise BadExpression(f"there is no {name}{meant(name, known)}", *place)
         except BadExpression as error:
             self._refuse(f"{key}: {error}", text, error.line, error.column)
         return found
@@ -301,10 +302,3 @@ class _Reader:
         offset = at - self._text.rfind("\n", 0, max(at, 0)) if line == 1 else 1
         where = f"line {first}" + (f", column {offset + column - 1}" if column else "")
         raise BadRules(f"{where}{f', rule {self._rule}' if self._rule else ''}: {why}")
-
-
-def _nearest(name: str, known: set[str]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, known, 1)
-    return f"; is {close[0]} meant?" if close else ""

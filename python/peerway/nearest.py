@@ -1,0 +1,13 @@
+"""The name that somebody may have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Give "; is put_latency meant?" for a name like one of the known ones, else an empty text."""
+    import difflib
+
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; is {close[0]} meant?" if close else ""
