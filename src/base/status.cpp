@@ -1,6 +1,8 @@
 #include "base/status.h"
 
+#include <cstddef>
 #include <cstring>
+#include <new>
 
 namespace pw {
 namespace {
@@ -15,9 +17,10 @@ struct Message {
 /// of its own, which stays.
 std::string& last_message() noexcept {
   thread_local Message message;
+  alignas(std::string) thread_local std::byte room[sizeof(std::string)];
   thread_local std::string* late = nullptr;
   if (!message_ended) return message.text;
-  if (late == nullptr) late = new std::string;
+  if (late == nullptr) late = new (room) std::string;
   return *late;
 }
 

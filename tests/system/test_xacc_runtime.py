@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,10 +36,15 @@ def compiled(folder: Path, *names: str) -> Path:
     return program
 
 
-def run(ranks: int, *command: str | Path) -> subprocess.CompletedProcess[str]:
+def run(ranks: int, *command: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
     launcher = [sys.executable, "-m", "peerway", "run", "-n", str(ranks)]
     return subprocess.run(
-        [*launcher, *map(str, command)], capture_output=True, text=True, check=False, timeout=LIMIT
+        [*launcher, *map(str, command)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT,
+        env=os.environ | settings,
     )
 
 
@@ -59,6 +65,11 @@ def test_each_call_gives_what_a_sequential_program_has(scenarios: Path, ranks: i
     checks, failed = (int(word) for word in done.stdout.split() if word.isdigit())
     assert failed == 0
     assert checks > 20000
+
+
+def test_where_ranks_do_not_map_each_others_memory(scenarios: Path) -> None:
+    done = run(4, scenarios, PEERWAY_PATHS="staged")
+    assert done.returncode == 0, done.stderr
 
 
 def test_without_a_launcher_there_is_one_node(scenarios: Path) -> None:

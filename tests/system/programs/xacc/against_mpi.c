@@ -1,7 +1,8 @@
-/* A scalar reduction and a reflect beside what MPI has for them, in turn in one run:
- *   mpicc -O2 -D_XCALABLEMP -Iinclude tests/system/programs/xacc/against_mpi.c -o against_mpi -lpeerway_xacc
- * -lpeerway mpirun -n 2 ./against_mpi [HOST NAME FOR THE RECORD] Prints records as JSON lines: the median
- * over batches of the mean of a batch, in microseconds. */
+/* A scalar reduction, a barrier and a reflect beside what MPI has for them, in turn in one run. It is
+ * compiled by `mpicc -O2 -D_XCALABLEMP -Iinclude ... -lpeerway_xacc -lpeerway` and run by `mpirun -n 2
+ * ./against_mpi`.
+ *
+ * Prints records as JSON lines: the median over batches of the mean of a batch, in microseconds. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
