@@ -25,9 +25,9 @@ def reflect(unit: Unit, made: d.Reflect) -> None:
     which = f"{len(arrays)}, (pwx_array *const[]){{{addresses}}}"
     shape = f"{widths}, {int(made.orthogonal)}"
     names = ", ".join(array.name for array in arrays)
-    unit.explain(
-        made, f"{made.kind}: the halos of {names}, " + ("no corners" if made.orthogonal else "corners too")
-    )
+    corners = "no corners" if made.orthogonal else "corners too"
+    faces = "; ".join(_faces(made, array) for array in arrays)
+    unit.explain(made, f"{made.kind} {names}, one plan, {corners}: {faces}")
     if made.kind == "reduce_shadow":
         _reduce_shadow(unit, made, arrays, widths)
     elif made.kind == "reflect_init":
@@ -41,6 +41,25 @@ def reflect(unit: Unit, made: d.Reflect) -> None:
         unit.put(made, [
             f"{{ static pwx_halo {halo}; {call}(&{halo}, {which}, {shape}{number}, {where(made)}); }}"
         ])  # fmt: skip
+
+
+def _faces(made: d.Reflect, array: DistributedArray) -> str:
+    """Which layers come from which side, as --explain shows them."""
+    assert array.template is not None
+    found = []
+    for dimension, aligned in enumerate(array.dimensions):
+        lower, upper = array.shadow(dimension)
+        periodic = ""
+        if made.widths is not None and made.kind != "reflect_do":
+            width = made.widths[dimension]
+            lower = width.lower.text if width.lower else "0"
+            upper = width.upper.text if width.upper else "0"
+            periodic = ", periodic" if width.periodic else ""
+        if aligned is None or (lower, upper) == ("0", "0"):
+            continue
+        layers = "all layers" if lower == "-1" else f"{lower} below and {upper} above"
+        found.append(f"{layers} in dimension {dimension}{periodic} ({array.template.share(aligned[0])})")
+    return f"{array.name} {', '.join(found) or 'nothing'}"
 
 
 def _reduce_shadow(unit: Unit, made: d.Reflect, arrays: list[DistributedArray], widths: str) -> None:

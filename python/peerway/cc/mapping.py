@@ -67,6 +67,14 @@ class TemplateOf(Declared):
             return None
         return bound.last_value - bound.first_value + 1
 
+    def share(self, dimension: int) -> str:
+        """How a dimension is spread, in words."""
+        kind = self.kind_of(dimension)
+        if kind == "*" or self.onto is None:
+            return "whole on each node"
+        nodes = self.nodes_of(dimension)
+        return f"{kind} over {self.onto.name}" + (f", {nodes} nodes" if nodes else "")
+
     def has_width(self, dimension: int) -> bool:
         """Is it block(width)?"""
         return bool(self.formats and self.formats[dimension].argument)

@@ -127,12 +127,18 @@ def _parallel(unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d
     vector = len(loops) == 2 and not cyclic and not copied and set(private) <= {loops[1].header.index}
     if vector and not _has_loop(unit, loops[1]):
         _simd(unit, loops[1], reductions)
-    names = ", ".join(loop.header.index for loop in loops[:shared_loops])
-    unit.explain(
-        made,
-        f"acc {made.construct}: threads share the loops over {names}"
-        + (f"; vectors over {loops[1].header.index}" if vector else ""),
-    )
+    unit.explain(made, f"acc {made.construct}: {_shape(loops, shared_loops, vector)}; {' '.join(text)[8:]}")
+
+
+def _shape(loops: list[For], shared: int, vector: bool) -> str:
+    """How a nest is done, as --explain shows it."""
+    indices = [loop.header.index for loop in loops]
+    parts = [f"threads share {' and '.join(indices[:shared])}"]
+    if vector:
+        parts.append(f"vectors over {indices[1]}")
+    elif indices[shared:]:
+        parts.append(f"each runs {', '.join(indices[shared:])} in order")
+    return ", ".join(parts)
 
 
 def _depends(unit: Unit, loop: For, indices: list[str]) -> bool:

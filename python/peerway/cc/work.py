@@ -64,6 +64,7 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
     closing = _reductions(unit, stack, made)
     unit.edits.behind(stack.statement.end, closing + " }")  # before the edits of loops that end there too
     opened: list[str] = []
+    localised: list[tuple[int, str, str]] = []
     conditions: list[str] = []
     used = set()
     for dimension, subscript in enumerate(made.on.subscripts or ()):
@@ -84,13 +85,15 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
         if isinstance(found, NodeArray) and made.on.square:
             offset += " + 1"
         opened += _localise(unit, stack, made, found, dimension, named[0], offset)
+        localised.append((dimension, named[0], offset))
     for name in made.indices:
         if name.text not in used:
             raise Refused(name.place, f"index '{name.text}' of the loop is not in the on clause")
     stack.before.insert(kept, "{ " + " ".join(opened))
     if conditions:
         stack.before.append(f"if ({' && '.join(conditions)})")
-    unit.explain(made, f"loop over {', '.join(sorted(used)) or 'nothing'} on {text_of(made.on)}")
+    bounds = "; ".join(_in_words(unit, stack, found, *one) for one in localised)
+    unit.explain(made, f"loop on {text_of(made.on)}: {bounds or 'every iteration on each node'}")
 
 
 def _indices(unit: Unit, stack: Stack, made: d.Loop) -> list[str]:
@@ -122,6 +125,27 @@ def _one_place(found: NodeArray | TemplateOf, dimension: int, index: d.Expr, squ
     if isinstance(found, NodeArray):
         return f"pwx_is_node({found.address}, {dimension}, {index.text}{' + 1' if square else ''})"
     return f"pwx_owns({found.address}, {dimension}, {index.text})"
+
+
+def _in_words(
+    unit: Unit, stack: Stack, found: NodeArray | TemplateOf, dimension: int, index: str, offset: str
+) -> str:
+    """The bounds of a loop as --explain shows them."""
+    head = nest.with_index(unit, stack.statement, index)[0].header
+    text = unit.text.text
+    first, last = (text[part.start : part.end] for part in (head.first, head.last))
+    shift = "" if offset == "0" else f" - ({offset})"
+    if isinstance(found, NodeArray):
+        return f"{index} is this node's number in {found.name}{shift}"
+    if found.kind_of(dimension) == "cyclic":
+        return (
+            f"{index} from {first} to {head.relation} {last}, what this node owns ({found.share(dimension)})"
+        )
+    low, high = ("min", "max") if head.down else ("max", "min")
+    return (
+        f"{index} from {low}({first}, first owned{shift}), {index} {head.relation} "
+        f"{high}({last}, last owned{shift}) ({found.share(dimension)})"
+    )
 
 
 def _localise(
