@@ -182,3 +182,19 @@ def test_a_coarray_loses_its_mark_and_its_transfers_become_calls(tmp_path: Path)
     assert "int x[4], s;" in text
     assert "pwx_coarray_put(&x__c, 1, (const pwx_triplet[]){{0, 2, 1, 0}}" in text
     assert "pwx_coarray_get(&(const pwx_section){.base = (void *)&s" in text
+
+
+def test_explain_says_bounds_halos_and_threads(tmp_path: Path) -> None:
+    source = in_main(
+        "#pragma xmp reflect (a) width(/periodic/1:0, 0) orthogonal",
+        "#pragma xmp loop (i) on t[i][*]",
+        "#pragma acc parallel loop collapse(2)",
+        "  for (int i = N - 1; i > 0; i--)",
+        "    for (int j = 0; j < N; j++) a[i][j] = b[i][j];",
+    )
+    assert generated(tmp_path, source, "--explain") == (
+        "prog.c:10: reflect a, one plan, no corners: "
+        "a 1 below and 0 above in dimension 0, periodic (block over p)\n"
+        "prog.c:11: loop on t[i][*]: i from min(N - 1, last owned), i > max(0, first owned - 1) (block over p)\n"
+        "prog.c:12: acc parallel loop: threads share i, vectors over j; omp parallel for\n"
+    )

@@ -137,14 +137,15 @@ def _in_words(
     shift = "" if offset == "0" else f" - ({offset})"
     if isinstance(found, NodeArray):
         return f"{index} is this node's number in {found.name}{shift}"
+    share = found.share(dimension)
     if found.kind_of(dimension) == "cyclic":
-        return (
-            f"{index} from {first} to {head.relation} {last}, what this node owns ({found.share(dimension)})"
-        )
+        return f"{index} from {first}, {index} {head.relation} {last}, of which this node owns ({share})"
+    begin, end = ("last", "first") if head.down else ("first", "last")
+    beyond = {"<": " + 1", "!=": " + 1", ">": " - 1"}.get(head.relation, "")
     low, high = ("min", "max") if head.down else ("max", "min")
     return (
-        f"{index} from {low}({first}, first owned{shift}), {index} {head.relation} "
-        f"{high}({last}, last owned{shift}) ({found.share(dimension)})"
+        f"{index} from {low}({first}, {begin} owned{shift}), {index} {head.relation} "
+        f"{high}({last}, {end} owned{shift}{beyond}) ({share})"
     )
 
 
