@@ -195,6 +195,7 @@ def test_explain_says_bounds_halos_and_threads(tmp_path: Path) -> None:
     assert generated(tmp_path, source, "--explain") == (
         "prog.c:10: reflect a, one plan, no corners: "
         "a 1 below and 0 above in dimension 0, periodic (block over p)\n"
-        "prog.c:11: loop on t[i][*]: i from min(N - 1, last owned), i > max(0, first owned - 1) (block over p)\n"
+        "prog.c:11: loop on t[i][*]: "
+        "i from min(N - 1, last owned), i > max(0, first owned - 1) (block over p)\n"
         "prog.c:12: acc parallel loop: threads share i, vectors over j; omp parallel for\n"
     )
