@@ -161,14 +161,15 @@ void reduce_location(const Set& set, Replaces replaces, void* value, size_t valu
   each([&](size_t at, const void* from, size_t bytes) { std::memcpy(mine.data() + at, from, bytes); });
   Mail& mail = program().mail;
   const int me = set.index;
+  const auto rank = [&](int place) { return set.ranks[static_cast<size_t>(place)]; };
   // To the first of twice as many each time, so that those that come first stay before the others.
   for (int distance = 1; distance < set.size(); distance *= 2) {
     if ((me & distance) != 0) {
-      mail.send(set.ranks[static_cast<size_t>(me - distance)], mine.data(), mine.size());
+      mail.send(rank(me - distance), mine.data(), mine.size());
       break;
     }
     if (me + distance >= set.size()) continue;
-    mail.receive(set.ranks[static_cast<size_t>(me + distance)], theirs.data(), theirs.size());
+    mail.receive(rank(me + distance), theirs.data(), theirs.size());
     if (replaces(mine.data(), theirs.data())) mine = theirs;
   }
   broadcast(program(), set, 0, mine.data(), mine.size());

@@ -1,5 +1,5 @@
 // The functions of xmp.h.
-#define _XCALABLEMP 201411
+#define _XCALABLEMP 201411  // NOLINT(bugprone-reserved-identifier): as `peerway cc` defines it
 #include <algorithm>
 #include <chrono>
 #include <cstdarg>

@@ -1,5 +1,5 @@
-/* What loops of `peerway cc` need: which values of an index a node owns. All inline, so that a loop's bounds are a
- * few instructions. A program does not include this itself. */
+/* What loops of `peerway cc` need: which values of an index a node owns. All inline, so that a loop's bounds
+ * are a few instructions. A program does not include this itself. */
 #ifndef PEERWAY_XACC_LOOPS_H
 #define PEERWAY_XACC_LOOPS_H
 
@@ -18,7 +18,8 @@ static inline pwx_span pwx_owned(const pwx_template* t, int dim, long offset) {
   return span;
 }
 
-/* The one whose value plus `offset` is this node's number, counted from 1; none on a rank that is no member. */
+/* The one whose value plus `offset` is this node's number, counted from 1; none on a rank that is no member.
+ */
 static inline pwx_span pwx_owned_node(const pwx_nodes* p, int dim, long offset) {
   const long at = (long)p->at[dim] + 1 - offset;
   const pwx_span span = {at, p->member ? at : at - 1};
