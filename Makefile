@@ -19,15 +19,15 @@ jobs-demo: ## Show the jobs monitor with real jobs on a virtual Slurm of this ma
 	@$(RUN) tests/system/jobs_demo.py
 
 test: ## Run every test that needs no GPU
-	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda jobs jobs-agent test docs
+	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda cc jobs jobs-agent test docs
 	@$(RUN) scripts/test.py
 
 test-long: ## As test, with fuzzing by time and the whole matrices; before a release
-	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda jobs jobs-agent test docs
+	@$(PYTHON) scripts/setup.py --system-packages peers ucx cuda cc jobs jobs-agent test docs
 	@$(RUN) scripts/test.py --long
 
 lint: ## Check style, types and common mistakes
-	@$(PYTHON) scripts/setup.py jobs jobs-agent test lint
+	@$(PYTHON) scripts/setup.py cc jobs jobs-agent test lint
 	@$(RUN) scripts/lint.py
 
 format: ## Format all C++ and Python sources

@@ -8,6 +8,8 @@ install(TARGETS peerway EXPORT peerwayTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
 # Beside it, where a plugin is found by its short name.
 install(TARGETS peerway_nic_torus LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(TARGETS peerway_xacc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
+        NAMELINK_COMPONENT development)
 install(TARGETS peerway_uct LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 install(TARGETS peerway_storage RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR} COMPONENT library)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/peerway DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

@@ -373,6 +373,12 @@ PW_API pw_status pw_plan_builder_receive(pw_plan_builder* builder, int rank, int
  * nothing must call it, too. Exception: if no rank's plan has a send or receive, pass `alone` = 1, and no
  * other rank takes part. A builder makes one plan; afterwards it can only be freed. */
 PW_API pw_status pw_plan_builder_prepare(pw_plan_builder* builder, int alone, pw_plan** plan);
+
+/* The same, collective over these `count` ranks alone, in any order: the sends and receives are with ranks of
+ * the list. Plans of one set of ranks are prepared in the same order by all of the set. When one cannot, the
+ * others get its error as with pw_plan_builder_prepare. */
+PW_API pw_status pw_plan_builder_prepare_among(pw_plan_builder* builder, const int* ranks, size_t count,
+                                               pw_plan** plan);
 PW_API pw_status pw_plan_builder_free(pw_plan_builder* builder);
 
 /* From the host. A start while an earlier one is not finished returns PW_INVALID_ARGUMENT, as does a finish

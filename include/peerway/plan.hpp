@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -190,6 +191,12 @@ class PlanBuilder {
   /// Fixes paths, mappings and tables. Collective over the team; ranks that send and receive nothing must
   /// call it, too.
   [[nodiscard]] Plan prepare() { return prepared(0); }
+  /// The same, collective over these ranks alone, this one among them.
+  [[nodiscard]] Plan prepare_among(std::span<const int> ranks) {
+    pw_plan* plan = nullptr;
+    check(pw_plan_builder_prepare_among(get(), ranks.data(), ranks.size(), &plan));
+    return Plan(plan);
+  }
   /// The same without other ranks taking part: only if no rank's plan has a send or receive.
   [[nodiscard]] Plan prepare_alone() { return prepared(1); }
 

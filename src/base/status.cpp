@@ -1,14 +1,33 @@
 #include "base/status.h"
 
+#include <cstddef>
 #include <cstring>
+#include <new>
 
 namespace pw {
 namespace {
-thread_local std::string last_message;
+
+thread_local bool message_ended = false;
+struct Message {
+  std::string text;
+  ~Message() { message_ended = true; }
+};
+
+/// Of this thread. Functions of atexit run in a thread whose objects have ended: what fails then has a string
+/// of its own, which stays.
+std::string& last_message() noexcept {
+  thread_local Message message;
+  alignas(std::string) thread_local std::byte room[sizeof(std::string)];
+  thread_local std::string* late = nullptr;
+  if (!message_ended) return message.text;
+  if (late == nullptr) late = new (room) std::string;
+  return *late;
 }
 
+}  // namespace
+
 pw_status fail(pw_status status, std::string message) noexcept {
-  last_message = std::move(message);
+  last_message() = std::move(message);
   return status;
 }
 
@@ -18,7 +37,7 @@ pw_status fail_null(const char* function) noexcept {
   });
 }
 
-const char* last_error_message() noexcept { return last_message.c_str(); }
+const char* last_error_message() noexcept { return last_message().c_str(); }
 
 std::string errno_text(int error) {
   char buffer[128];

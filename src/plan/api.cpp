@@ -180,6 +180,14 @@ pw_status pw_plan_builder_prepare(pw_plan_builder* builder, int alone, pw_plan**
   });
 }
 
+pw_status pw_plan_builder_prepare_among(pw_plan_builder* builder, const int* ranks, size_t count,
+                                        pw_plan** plan) {
+  return pw::guard(__func__, given(builder, ranks, plan), [&] {
+    *plan = builder->prepare_among({ranks, count}).release();
+    return PW_OK;
+  });
+}
+
 pw_status pw_plan_builder_free(pw_plan_builder* builder) {
   delete builder;
   return PW_OK;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "base/status.h"
@@ -28,6 +29,10 @@ struct pw_plan_builder {
   /// Throws Error.
   std::unique_ptr<pw_plan> prepare(bool alone) {
     open().prepare(alone);
+    return prepared();
+  }
+  std::unique_ptr<pw_plan> prepare_among(std::span<const int> ranks) {
+    open().prepare_among(ranks);
     return prepared();
   }
   /// The plan, which has been prepared.

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ class Plan {
   /// Collective unless `alone`. Throws Error, at every rank when one of them cannot (team/agreement.h,
   /// hold()).
   void prepare(bool alone);
+  /// The same, collective over these ranks alone.
+  void prepare_among(std::span<const int> ranks);
   /// The two steps of it, for who has told the partners more in the same meeting.
   void prepare_in(Meeting& meeting);
   void set_meeting(std::unique_ptr<Meeting> meeting);

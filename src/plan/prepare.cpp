@@ -180,6 +180,25 @@ void Plan::prepare(bool alone) {
   end_program();
 }
 
+void Plan::prepare_among(std::span<const int> ranks) {
+  const Team& team = context_.team();
+  const auto has = [&](int rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
+  const auto refuse = [&](const std::string& what) {
+    throw Error(PW_INVALID_ARGUMENT,
+                format("peerway: a plan is to be prepared among {} ranks {}", ranks.size(), what));
+  };
+  if (!has(team.rank())) refuse(format("without rank {}, which prepares it", team.rank()));
+  for (const int rank : ranks) {
+    if (rank < 0 || rank >= team.size())
+      refuse(format("with rank {}; the team has ranks 0 to {}", rank, team.size() - 1));
+    if (std::ranges::count(ranks, rank) > 1) refuse(format("with rank {} twice", rank));
+  }
+  for (const int rank : partners())
+    if (!has(rank)) refuse(format("without rank {}, which it has a send or receive with", rank));
+  set_meeting(hold(context_.team(), context_.team().meet_among(ranks), kPrepare,
+                   [&](Meeting& meeting) { prepare_in(meeting); }));
+}
+
 // What this throws ends the meeting at all ranks. The last exchange tells the partners that this rank can go
 // on: what they start from then on may write to it.
 void Plan::prepare_in(Meeting& meeting) {

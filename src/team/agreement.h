@@ -48,8 +48,8 @@ Error objection_of(const Error& own, int rank, const char* do_what);
 /// before may have returned; it hears of it by on_objection(), for as long as it keeps the meeting that this
 /// returns.
 template <typename Body>
-std::unique_ptr<Meeting> hold(Team& team, const char* do_what, Body&& body) {
-  std::unique_ptr<Meeting> meeting = team.meet();
+std::unique_ptr<Meeting> hold(Team& team, std::unique_ptr<Meeting> meeting, const char* do_what,
+                              Body&& body) {
   try {
     body(*meeting);
   } catch (const OtherObjected&) {
@@ -58,6 +58,11 @@ std::unique_ptr<Meeting> hold(Team& team, const char* do_what, Body&& body) {
     end_meeting(*meeting, error_of(std::current_exception()), team.rank(), do_what);
   }
   return meeting;
+}
+/// The same in a new meeting of all ranks.
+template <typename Body>
+std::unique_ptr<Meeting> hold(Team& team, const char* do_what, Body&& body) {
+  return hold(team, team.meet(), do_what, std::forward<Body>(body));
 }
 
 /// The letter of that rank; empty where there is none. Pure.

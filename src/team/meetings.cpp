@@ -3,10 +3,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/hash.h"
+
 namespace pw {
 
+/// Of the set that the number belongs to.
+uint64_t Meetings::next_of(uint64_t number) const {
+  if ((number & kAmong) == 0) return next_;
+  const uint64_t first = number >> kCountBits << kCountBits;
+  const auto found = next_among_.find(first);
+  return found == next_among_.end() ? first : found->second;
+}
+
 Meetings::Meeting* Meetings::find(uint64_t number) {
-  if (number >= next_) return &open_[number];
+  if (number >= next_of(number)) return &open_[number];
   const auto found = open_.find(number);
   return found == open_.end() ? nullptr : &found->second;
 }
@@ -14,6 +24,16 @@ Meetings::Meeting* Meetings::find(uint64_t number) {
 uint64_t Meetings::begin() {
   open_.try_emplace(next_);
   return next_++;
+}
+
+uint64_t Meetings::begin_among(std::vector<int> ranks) {
+  std::ranges::sort(ranks);
+  const uint64_t set =
+      hash_of({reinterpret_cast<const char*>(ranks.data()), ranks.size() * sizeof(ranks.front())});
+  const uint64_t first = kAmong | (set >> (kCountBits + 1) << kCountBits);
+  const uint64_t number = next_among_.try_emplace(first, first).first->second++;
+  open_.try_emplace(number);
+  return number;
 }
 
 void Meetings::end(uint64_t number) { open_.erase(number); }

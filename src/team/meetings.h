@@ -1,9 +1,11 @@
 // A rank's book of its meetings: which letters have come, from whom, and which meetings were ended by an
 // objection. Pure.
 //
-// All ranks hold the same meetings in the same order, so that a number names one everywhere. Letters of one
-// that this rank has not begun are kept for it. Objections are kept for as long as the team is, also those
-// to meetings that are over here or still to begin: this rank may be the one that others hear of them from.
+// All ranks hold the same meetings in the same order, so that a number names one everywhere. Some ranks may
+// hold meetings of their own: each set of ranks counts those apart, and their numbers have kAmong and a hash
+// of the set in them. Letters of one that this rank has not begun are kept for it. Objections are kept for as
+// long as the team is, also those to meetings that are over here or still to begin: this rank may be the one
+// that others hear of them from.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +25,8 @@ class Meetings {
  public:
   /// The number of the next one.
   uint64_t begin();
+  /// The same for one of these ranks alone, in any order.
+  uint64_t begin_among(std::vector<int> ranks);
   void end(uint64_t number);
 
   /// This rank writes to these, and waits for what they write.
@@ -59,6 +63,11 @@ class Meetings {
   /// Null where it has ended here. Makes one that is still to begin.
   Meeting* find(uint64_t number);
 
+  static constexpr uint64_t kAmong = uint64_t{1} << 63;
+  static constexpr int kCountBits = 24;  ///< of a number of a set: its low bits
+  [[nodiscard]] uint64_t next_of(uint64_t number) const;
+
+  std::map<uint64_t, uint64_t> next_among_;  ///< by a set's first number
   std::map<uint64_t, Meeting> open_;
   std::map<uint64_t, Error> objections_;  ///< the first to each meeting that has failed
   uint64_t next_ = 0;

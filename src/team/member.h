@@ -50,6 +50,7 @@ class Member final : public Team {
   std::vector<std::vector<std::byte>> all_gather_parts(std::span<const std::byte> mine,
                                                        uint64_t timeout_ns) override;
   std::unique_ptr<Meeting> meet() override;
+  std::unique_ptr<Meeting> meet_among(std::span<const int> ranks) override;
   [[nodiscard]] bool several_hosts() const override { return several_hosts_; }
   [[nodiscard]] bool lost(int rank) const noexcept override { return losses_.lost(rank); }
   [[nodiscard]] int any_lost() const noexcept override { return losses_.any(); }

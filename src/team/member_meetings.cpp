@@ -27,9 +27,11 @@ SharedBytes packed_objection(uint64_t meeting, const Error& why) {
 /// A meeting as this rank holds it.
 class Member::Attended final : public Meeting {
  public:
-  explicit Attended(Member& member) : member_(member) {
+  /// Of all ranks where `among` is empty.
+  Attended(Member& member, std::span<const int> among) : member_(member) {
     const std::lock_guard lock(member.mutex_);
-    number_ = member.meetings_.begin();
+    number_ =
+        among.empty() ? member.meetings_.begin() : member.meetings_.begin_among({among.begin(), among.end()});
   }
   ~Attended() override {
     const std::lock_guard lock(member_.mutex_);
@@ -49,7 +51,11 @@ class Member::Attended final : public Meeting {
   uint64_t number_ = 0;
 };
 
-std::unique_ptr<Meeting> Member::meet() { return std::make_unique<Attended>(*this); }
+std::unique_ptr<Meeting> Member::meet() { return std::make_unique<Attended>(*this, std::span<const int>()); }
+
+std::unique_ptr<Meeting> Member::meet_among(std::span<const int> ranks) {
+  return std::make_unique<Attended>(*this, ranks);
+}
 
 /// Returns once it has the letters of its partners and its own have left this process, so that it may go on
 /// to leave the team.

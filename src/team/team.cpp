@@ -16,4 +16,6 @@ class Alone final : public Meeting {
 
 std::unique_ptr<Meeting> Team::meet() { return std::make_unique<Alone>(); }
 
+std::unique_ptr<Meeting> Team::meet_among(std::span<const int> /*ranks*/) { return meet(); }
+
 }  // namespace pw

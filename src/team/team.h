@@ -73,6 +73,9 @@ class Team {
 
   /// Collective: the ranks hold the same meetings in the same order. Returns at once.
   virtual std::unique_ptr<Meeting> meet();
+  /// Collective over these ranks alone, this one among them: they hold the same such meetings in the same
+  /// order, and partners are of them.
+  virtual std::unique_ptr<Meeting> meet_among(std::span<const int> ranks);
 
   /// Whether some ranks do not share this one's host (base/host_id.h).
   [[nodiscard]] virtual bool several_hosts() const { return false; }

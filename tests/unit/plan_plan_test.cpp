@@ -83,6 +83,52 @@ TEST(Plan, AFastSenderDoesNotOverrunASlowReceiver) {
     });
 }
 
+// Rank 2 does not take part, and is in step with the others afterwards.
+TEST(Plan, SomeRanksPrepareAPlanAmongThemselves) {
+  Ranks ranks(3);
+  std::vector<std::shared_ptr<Region>> regions;
+  for (int rank = 0; rank < 3; ++rank) regions.push_back(ranks[rank].allocate({PW_HOST, 0}, 16));
+  std::vector<std::unique_ptr<Plan>> plans[3];  // none ends before the last: TSan knows nothing of memory
+                                                // that one rank unmaps and another maps
+  ranks.each([&](int rank) {
+    const auto region = regions[static_cast<size_t>(rank)];
+    auto* words = reinterpret_cast<uint64_t*>(region->address());
+    const auto exchange = [&](const std::vector<int>& among, int right, int left) {
+      Plan& plan = *plans[rank].emplace_back(std::make_unique<Plan>(ranks[rank], host_device()));
+      plan.send(right, 5, region, run(0, 8));
+      plan.receive(left, 5, region, run(8, 8));
+      plan.prepare_among(among);
+      words[0] = static_cast<uint64_t>(rank) + 100;
+      words[1] = 0;
+      ASSERT_EQ(plan.start(), PW_OK);
+      ASSERT_EQ(plan.finish(20 * kSecond), PW_OK);
+      EXPECT_EQ(words[1], static_cast<uint64_t>(left) + 100);
+    };
+    for (int time = 0; time < 3 && rank < 2; ++time) exchange({1, 0}, 1 - rank, 1 - rank);
+    exchange({0, 1, 2}, (rank + 1) % 3, (rank + 2) % 3);
+  });
+}
+
+TEST(Plan, WhomAPlanIsPreparedAmongIsChecked) {
+  Ranks ranks(2);
+  const auto region = ranks[0].allocate({PW_HOST, 0}, 16);
+  const std::pair<std::vector<int>, const char*> wrong[] = {
+      {{1}, "without rank 0, which prepares it"},
+      {{0, 2}, "with rank 2; the team has ranks 0 to 1"},
+      {{0, 0}, "with rank 0 twice"},
+      {{0}, "without rank 1, which it has a send or receive with"}};
+  for (const auto& [among, said] : wrong) {
+    Plan plan(ranks[0], host_device());
+    plan.send(1, 5, region, run(0, 8));
+    try {
+      plan.prepare_among(among);
+      FAIL() << said;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(said), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(Plan, OneSidedOperationsRaiseAndWait) {
   Ranks ranks(2);
   constexpr uint64_t kBytes = 3000;

@@ -1,6 +1,7 @@
 // The C boundary: whatever is thrown inside comes out as a status with a message.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -27,6 +28,22 @@ TEST(Guard, TurnsWhateverIsThrownIntoAStatus) {
 TEST(Guard, LetsNoExceptionOfAnotherKindEndTheProcess) {
   EXPECT_EQ(guarded(7), PW_INTERNAL);
   EXPECT_NE(std::string(last_error_message()).find("exception"), std::string::npos);
+}
+
+// A program that frees what it has, or leaves its team, by atexit.
+TEST(Guard, WhatFailsWhileTheProcessEndsHasItsMessage) {
+  EXPECT_EXIT(
+      {
+        static_cast<void>(fail(PW_TIMEOUT, "a message that is too long to lie in the string itself"));
+        static_cast<void>(std::atexit([] {
+          for (int time = 0; time < 2; ++time)
+            static_cast<void>(
+                fail(PW_CLOSED, "another one that is too long to lie in the string itself, too"));
+          if (std::string(last_error_message()).starts_with("another")) std::_Exit(7);
+        }));
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(7), "");
 }
 
 }  // namespace

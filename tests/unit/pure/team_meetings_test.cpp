@@ -37,6 +37,22 @@ TEST(Meetings, WhatComesBeforeItsMeetingIsKept) {
   EXPECT_EQ(text_of(book.take(1, {3})[0].second), "early");
 }
 
+TEST(Meetings, EachSetOfRanksCountsItsOwn) {
+  Meetings here, there;
+  EXPECT_EQ(here.begin(), 0u);
+  const uint64_t first = here.begin_among({2, 0});
+  EXPECT_EQ(there.begin_among({0, 2}), first) << "the order does not matter, nor meetings of others";
+  EXPECT_NE(here.begin_among({0, 1}), first);
+  EXPECT_EQ(here.begin(), 1u);
+  EXPECT_EQ(here.begin_among({0, 2}), first + 1);
+  EXPECT_TRUE(there.letter(2, first + 1, view_of("early"))) << "it is still to begin there";
+  there.end(first);
+  EXPECT_FALSE(there.letter(2, first, view_of("late")));
+  EXPECT_EQ(there.begin_among({0, 2}), first + 1);
+  there.address(first + 1, {2});
+  EXPECT_TRUE(there.missing(first + 1, {2}).empty());
+}
+
 TEST(Meetings, WhoCountsThisRankAsAPartnerIsHeardInTheFirstExchangeAlone) {
   Meetings book;
   const uint64_t number = book.begin();

@@ -1,0 +1,61 @@
+/* The functions of OpenACC where host and device memory are one: data calls have nothing to move, and work is
+ * done when its directive is. */
+#ifndef PEERWAY_XACC_OPENACC_H
+#define PEERWAY_XACC_OPENACC_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum acc_device_t {
+  acc_device_none = 0,
+  acc_device_default = 1,
+  acc_device_host = 2,
+  acc_device_not_host = 4,
+  acc_device_nvidia = 5
+} acc_device_t;
+
+enum { acc_async_sync = -2, acc_async_noval = -1, acc_async_default = -3 };
+
+int acc_get_num_devices(acc_device_t type);
+void acc_set_device_type(acc_device_t type);
+acc_device_t acc_get_device_type(void);
+void acc_set_device_num(int number, acc_device_t type);
+int acc_get_device_num(acc_device_t type);
+void acc_init(acc_device_t type);
+void acc_shutdown(acc_device_t type);
+int acc_on_device(acc_device_t type);
+
+int acc_async_test(int async);
+int acc_async_test_all(void);
+void acc_wait(int async);
+void acc_wait_async(int async, int on);
+void acc_wait_all(void);
+void acc_wait_all_async(int async);
+int acc_get_default_async(void);
+void acc_set_default_async(int async);
+
+void* acc_malloc(size_t bytes);
+void acc_free(void* address);
+void* acc_copyin(void* address, size_t bytes);
+void* acc_create(void* address, size_t bytes);
+void* acc_present_or_copyin(void* address, size_t bytes);
+void* acc_present_or_create(void* address, size_t bytes);
+void acc_copyout(void* address, size_t bytes);
+void acc_delete(void* address, size_t bytes);
+void acc_update_device(void* address, size_t bytes);
+void acc_update_self(void* address, size_t bytes);
+void acc_map_data(void* address, void* device, size_t bytes);
+void acc_unmap_data(void* address);
+void* acc_deviceptr(void* address);
+void* acc_hostptr(void* address);
+int acc_is_present(void* address, size_t bytes);
+void acc_memcpy_to_device(void* to, void* from, size_t bytes);
+void acc_memcpy_from_device(void* to, void* from, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,8 @@
+"""The XcalableACC compiler: a C program with `xmp` and `acc` directives becomes C with calls of a library.
+
+driver       the command line: which files are translated, and how the site's compiler is called
+preprocess   which directives are active, with their macros expanded, by the C compiler itself
+tokens, parser, xmp, acc       a directive's text becomes one of the classes of directives.py
+syntax       types, scopes and statements, from libclang
+unit         one source file: its directives are checked against its syntax, and its text is edited
+"""

@@ -1,0 +1,270 @@
+"""Distributed arrays in the text: declarations, the pointers of functions to them, uses."""
+
+from __future__ import annotations
+
+from peerway.cc.declare import check_extents, description, element, shape
+from peerway.cc.diagnostics import Place, Refused, counted
+from peerway.cc.generated import at, quoted
+from peerway.cc.mapping import DistributedArray
+from peerway.cc.syntax import Function, Range, Use, Variable
+from peerway.cc.tokens import scan
+from peerway.cc.unit import Unit
+
+
+def generate(unit: Unit) -> None:
+    """Write what every distributed array needs, and check every use of one."""
+    for array in unit.scopes.arrays():
+        assert array.variable is not None
+        try:
+            if array.variable.pointee is not None:
+                _pointer(unit, array)
+            elif array.variable.file_scope:
+                _of_file(unit, array)
+            elif array.variable.parameter:
+                _parameter(unit, array)
+            else:
+                _local(unit, array)
+        except Refused as refused:
+            unit.found.add(refused)
+    for function in unit.syntax.functions:
+        try:
+            _function(unit, function)
+        except Refused as refused:
+            unit.found.add(refused)
+        for use in function.uses:
+            used = unit.scopes.of_variable(use.variable)
+            if used:
+                try:
+                    _use(unit, used, use)
+                except Refused as refused:
+                    unit.found.add(refused)
+
+
+def _of_file(unit: Unit, array: DistributedArray) -> None:
+    variable = array.variable
+    assert variable is not None
+    defined = False
+    for declared in unit.syntax.globals[variable.name]:
+        if declared.file != unit.file:
+            message = f"'{variable.name}' is declared in {declared.file} too; not supported yet"
+            raise Refused(array.place, message)
+        unit.edits.replace(declared.declarator.start, declared.declarator.end, f"*{array.memory}")
+        defined = defined or not declared.external
+    storage = "static " if variable.static else "" if defined else "extern "
+    unit.top.append(f"{storage}pwx_array {array.descriptor};")
+    if defined:
+        here = at(array.place)
+        lines = [
+            f"pwx_array_init({array.address}, {description(unit, array)}, {here});",
+            *check_extents(array, here),
+            f"{array.memory} = {array.descriptor}.origin;",
+        ]
+        if not array.waits:
+            unit.setup += lines
+        else:
+            array.fixed_at = _fix_of(unit, array)
+            unit.put_at(array.fixed_at, [*lines, _own(array)])
+
+
+def _fix_of(unit: Unit, array: DistributedArray) -> int:
+    """Where the open template of an array of the file is fixed."""
+    fix = unit.fixes.get(id(array.template))
+    if fix is None:
+        name = array.template.name if array.template else ""
+        raise Refused(array.place, f"template '{name}' is not fixed in this file")
+    return fix.start
+
+
+def _own(array: DistributedArray) -> str:
+    """The declaration of a function's own pointer to an array."""
+    return f"__typeof__({element(array)}) {shape(array, array.name, 'const ')} = (void *){array.memory};"
+
+
+def _pointer(unit: Unit, array: DistributedArray) -> None:
+    """A pointer that the program sets by xmp_malloc: it stays as it is, and its rows must be whole."""
+    variable = array.variable
+    assert variable is not None
+    for dimension in range(1, len(variable.sizes)):
+        if array.kind_of(dimension) != "*" or array.shadow_values(dimension) != (0, 0):
+            message = (
+                f"dimension {dimension} of what '{array.name}' points to is distributed; not supported yet"
+            )
+            raise Refused(array.place, message)
+    line = f"pwx_array_open({array.address}, {description(unit, array)}, {at(array.place)});"
+    if variable.file_scope:
+        unit.top.append(f"static pwx_array {array.descriptor};")
+        if array.waits:
+            unit.put_at(_fix_of(unit, array), [line])
+        else:
+            unit.setup.append(line)
+    else:
+        made = f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};"
+        unit.put_at(array.last_directive, [made, line])
+
+
+def _parameter(unit: Unit, array: DistributedArray) -> None:
+    variable = array.variable
+    assert variable is not None
+    start = variable.declarator.start
+    unit.edits.replace(start, start + len(variable.name), array.memory)
+    here = at(array.place)
+    unit.put_at(array.last_directive, [
+        f"static pwx_array {array.descriptor};",
+        f"pwx_bind({array.address}, (void *){array.memory}, {description(unit, array)}, {here});",
+        *check_extents(array, here),
+        _own(array),
+    ])  # fmt: skip
+
+
+def _local(unit: Unit, array: DistributedArray) -> None:
+    variable = array.variable
+    assert variable is not None
+    here = at(array.place)
+    made = f"pwx_array_init({array.address}, {description(unit, array)}, {here});"
+    pointer = _own(array)
+    unit.edits.replace(variable.declarator.start, variable.declarator.end, f"*{array.memory}")
+    if variable.static:
+        lines = [
+            f"static pwx_array {array.descriptor};",
+            f"if (!{array.descriptor}.origin) {{",
+            made,
+            *check_extents(array, here),
+            f"{array.memory} = {array.descriptor}.origin;",
+            "}",
+            pointer,
+        ]
+    else:
+        lines = [
+            f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};",
+            made,
+            *check_extents(array, here),
+            f"{array.memory} = {array.descriptor}.origin;",
+            pointer,
+        ]
+    unit.put_at(array.last_directive, lines)
+
+
+def _function(unit: Unit, function: Function) -> None:
+    """What stands first in a body: in main the start of the run time, then the pointers to arrays."""
+    lines = []
+    if function.name == "main" and function.file == unit.file:
+        names = [variable.name for variable in function.parameters]
+        arguments = [f"&{names[0]}", f"&{names[1]}"] if len(names) > 1 else ["0", "0"]
+        lines.append(f"pwx_begin({', '.join(arguments)});")
+    arrays: list[DistributedArray] = []
+    for use in function.uses:
+        used = unit.scopes.of_variable(use.variable)
+        if used and use.variable.file_scope and used not in arrays and use.variable.pointee is None:
+            arrays.append(used)
+    for array, offset in unit.needed:  # by code that libclang did not see
+        inside = array.variable and array.variable.file_scope and function.file == unit.file
+        if inside and function.body.start < offset < function.body.end and array not in arrays:
+            arrays.append(array)
+    lines += [_own(array) for array in arrays if not _fixed_in(array, function)]
+    if not lines:
+        return
+    if function.file != unit.file:
+        place = unit.texts.of(function.file).place(function.whole.start)
+        raise Refused(place, f"'{function.name}' in a header uses a distributed array; not supported yet")
+    start = function.body.start + 1
+    line = unit.text.place(start).line
+    text = "\n" + "\n".join(lines) + f"\n#line {line} {quoted(unit.file)}\n"
+    unit.edits.before(start, text)
+
+
+def _fixed_in(array: DistributedArray, function: Function) -> bool:
+    """Does this function fix the array's template, so that its pointer comes only behind that?"""
+    return array.fixed_at is not None and function.body.start < array.fixed_at < function.body.end
+
+
+def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
+    place = unit.texts.of(use.function.file).place(use.range.start, use.range.end)
+    variable = array.variable
+    assert variable is not None
+    if not variable.file_scope and use.range.start < array.last_directive:
+        note = (unit.text.place(array.last_directive), "it is given its mapping here")
+        raise Refused(place, f"'{array.name}' is used before its last align or shadow", note)
+    if array.fixed_at is not None and _fixed_in(array, use.function) and use.range.start < array.fixed_at:
+        note = (unit.text.place(array.fixed_at), "its template is fixed here")
+        raise Refused(place, f"'{array.name}' is used before its template is fixed", note)
+    rank = len(variable.sizes)
+    count = 0
+    while count < min(rank, len(use.subscripts)) and use.subscripts[count].start >= 0:
+        count += 1
+    if count == 0:
+        _whole(unit, array, use, place)
+        return
+    for dimension in range(count, rank):
+        if array.kind_of(dimension) != "*":
+            message = (
+                f"'{array.name}' has {rank} dimensions and {counted(count, 'subscript')}; "
+                "a row that is distributed has no address"
+            )
+            raise Refused(place, message)
+    written = _written_subscripts(unit, use) if use.macro else use.subscripts
+    for dimension in range(count):
+        if array.kind_of(dimension) == "cyclic":
+            if len(written) < count or use.function.file != unit.file:
+                raise Refused(place, f"cyclic array '{array.name}' in the text of a macro not supported yet")
+            inside = written[dimension]
+            unit.edits.before(inside.start, f"pwx_cyclic_local({array.address}, {dimension}, ")
+            unit.edits.behind(inside.end, ")")
+
+
+def _in_macro(unit: Unit, use: Use) -> bool:
+    """Is this in the text of a macro, so that a change would be of all its uses?"""
+    return use.macro and not unit.text.text.startswith(use.variable.name, use.range.start)
+
+
+def _written_subscripts(unit: Unit, use: Use) -> list[Range]:
+    """The subscripts behind a name in the arguments of a macro, as they are written there."""
+    if _in_macro(unit, use):
+        return []
+    spans = scan(unit.text.text, use.range.end, use.function.body.end)
+    found = []
+    at_ = 0
+    while at_ < len(spans) and spans[at_].text == "[":
+        opening, depth = at_, 0
+        while at_ < len(spans):
+            depth += (spans[at_].text == "[") - (spans[at_].text == "]")
+            at_ += 1
+            if depth == 0:
+                break
+        found.append(Range(spans[opening].end, spans[at_ - 1].start))
+    return found
+
+
+def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
+    """A use of an array without subscripts: only as an argument of a function that knows its mapping."""
+    if array.variable and array.variable.pointee is not None and use.argument is None:
+        return  # the pointer itself
+    if use.argument is None or use.in_sizeof:
+        what = "measured by sizeof" if use.in_sizeof else "used here"
+        message = (
+            f"distributed array '{array.name}' is {what} without subscripts; only a function whose "
+            "parameter is aligned can take it so"
+        )
+        raise Refused(place, message)
+    if _in_macro(unit, use):
+        raise Refused(
+            place, f"distributed array '{array.name}' passed in the text of a macro not supported yet"
+        )
+    if array.variable and array.variable.pointee is not None and use.callee == "free":
+        return
+    parameters = unit.syntax.functions_known.get(use.callee)
+    if parameters is None:
+        message = (
+            f"'{use.callee}' cannot take distributed array '{array.name}': it knows nothing of its mapping"
+        )
+        raise Refused(place, message)
+    called = next((function for function in unit.syntax.functions if function.name == use.callee), None)
+    if called and use.position < len(called.parameters):
+        parameter: Variable = called.parameters[use.position]
+        if unit.scopes.of_variable(parameter) is None:
+            start, end = parameter.declarator.start, parameter.declarator.end
+            note = (unit.texts.of(parameter.file).place(start, end), f"'{parameter.name}' is declared here")
+            message = (
+                f"distributed array '{array.name}' is passed to '{parameter.name}', which is not aligned"
+            )
+            raise Refused(place, message, note)
+    unit.edits.before(use.range.start if use.macro else use.argument.start, "(void *)")

@@ -1,0 +1,187 @@
+"""Communication: each directive becomes one call of the run-time library."""
+
+from __future__ import annotations
+
+from peerway.cc import directives as d
+from peerway.cc.diagnostics import Refused, counted
+from peerway.cc.generated import reference, where
+from peerway.cc.mapping import DistributedArray
+from peerway.cc.syntax import Variable
+from peerway.cc.types import run_time_type
+from peerway.cc.unit import Unit
+from peerway.cc.work import OPERATORS, text_of
+
+
+def reflect(unit: Unit, made: d.Reflect) -> None:
+    """reflect, reflect_init, reflect_do, reduce_shadow."""
+    arrays = [unit.array(name, made) for name in made.arrays]
+    for name, array in zip(made.arrays, arrays, strict=True):
+        _check_shadow(made, name, array)
+    widths = "0"
+    if made.widths is not None:
+        parts = [_width(width) for width in made.widths]
+        widths = f"(const pwx_width[]){{{', '.join(parts)}}}"
+    addresses = ", ".join(array.address for array in arrays)
+    which = f"{len(arrays)}, (pwx_array *const[]){{{addresses}}}"
+    shape = f"{widths}, {int(made.orthogonal)}"
+    names = ", ".join(array.name for array in arrays)
+    corners = "no corners" if made.orthogonal else "corners too"
+    faces = "; ".join(_faces(made, array) for array in arrays)
+    unit.explain(made, f"{made.kind} {names}, one plan, {corners}: {faces}")
+    if made.kind == "reduce_shadow":
+        _reduce_shadow(unit, made, arrays, widths)
+    elif made.kind == "reflect_init":
+        unit.put(made, [f"pwx_reflect_init({which}, {shape}, {where(made)});"])
+    elif made.kind == "reflect_do":
+        unit.put(made, [f"pwx_reflect_do({which}, {where(made)});"])
+    else:
+        number = f", {made.asynchronous.text}" if made.asynchronous else ""
+        call = "pwx_reflect_async" if number else "pwx_reflect"
+        halo = unit.new_name("halo")
+        unit.put(made, [
+            f"{{ static pwx_halo {halo}; {call}(&{halo}, {which}, {shape}{number}, {where(made)}); }}"
+        ])  # fmt: skip
+
+
+def _faces(made: d.Reflect, array: DistributedArray) -> str:
+    """Which layers come from which side, as --explain shows them."""
+    assert array.template is not None
+    found = []
+    for dimension, aligned in enumerate(array.dimensions):
+        lower, upper = array.shadow(dimension)
+        periodic = ""
+        if made.widths is not None and made.kind != "reflect_do":
+            width = made.widths[dimension]
+            lower = width.lower.text if width.lower else "0"
+            upper = width.upper.text if width.upper else "0"
+            periodic = ", periodic" if width.periodic else ""
+        if aligned is None or (lower, upper) == ("0", "0"):
+            continue
+        layers = "all layers" if lower == "-1" else f"{lower} below and {upper} above"
+        found.append(f"{layers} in dimension {dimension}{periodic} ({array.template.share(aligned[0])})")
+    return f"{array.name} {', '.join(found) or 'nothing'}"
+
+
+def _reduce_shadow(unit: Unit, made: d.Reflect, arrays: list[DistributedArray], widths: str) -> None:
+    if made.orthogonal or made.asynchronous:
+        raise Refused(made.place, "the clauses orthogonal and async of reduce_shadow not supported yet")
+    for name, array in zip(made.arrays, arrays, strict=True):
+        assert array.variable is not None
+        kind = run_time_type(array.variable, name.place, "+")
+        unit.put(made, [f"pwx_reduce_shadow({array.address}, {kind}, {widths}, {where(made)});"])
+
+
+def _check_shadow(made: d.Reflect, name: d.Name, array: DistributedArray) -> None:
+    assert array.variable is not None
+    if not array.widths:
+        note = (array.place, f"'{name.text}' is aligned here")
+        raise Refused(name.place, f"'{name.text}' has no shadow; declare one with '#pragma xmp shadow'", note)
+    if made.widths is None:
+        return
+    rank = len(array.variable.sizes)
+    if len(made.widths) != rank:
+        raise Refused(
+            made.widths[0].place,
+            f"{counted(len(made.widths), 'width')} for '{name.text}', which has {counted(rank, 'dimension')}",
+        )
+    for dimension, width in enumerate(made.widths):
+        lower, upper = array.shadow_values(dimension)
+        for asked, there in ((width.lower, lower), (width.upper, upper)):
+            if asked is None or there is None or there < 0 or asked.value is None:
+                continue  # the run-time library compares them
+            if asked.value > there or asked.value < 0:
+                assert array.shadow_place is not None
+                message = (
+                    f"width {asked.value} is {'larger than' if asked.value > 0 else 'no width for'} "
+                    f"the shadow of '{name.text}' in dimension {dimension} ({lower}:{upper})"
+                )
+                raise Refused(asked.place, message, (array.shadow_place, "the shadow is declared here"))
+
+
+def _width(width: d.Width) -> str:
+    assert width.lower is not None
+    assert width.upper is not None
+    return f"{{{width.lower.text}, {width.upper.text}, {int(width.periodic)}}}"
+
+
+def reduction(unit: Unit, made: d.Reduction) -> None:
+    """Values of all nodes become one, everywhere."""
+    if made.asynchronous:
+        raise Refused(made.asynchronous.place, "the clause async of reduction not supported yet")
+    on = reference(unit, made.on, made)
+    for one in made.reduced:
+        variable = _variable(unit, made, one.name)
+        kind = run_time_type(variable, one.name.place, one.operator)
+        operator = OPERATORS[one.operator]
+        array = unit.scopes.of_variable(variable)
+        if array:
+            call = f"pwx_reduce_array({on}, {operator}, {kind}, {array.address}, {where(made)});"
+        else:
+            address, count = _memory(variable, one.name)
+            call = f"pwx_reduce({on}, {operator}, {kind}, {address}, {count}, {where(made)});"
+        unit.put(made, [call])
+    names = ", ".join(one.name.text for one in made.reduced)
+    unit.explain(made, f"reduction of {names} over {text_of(made.on)}")
+
+
+def _variable(unit: Unit, made: d.Directive, name: d.Name) -> Variable:
+    variable = unit.syntax.variable(name.text, made.file, made.start)
+    if variable is None:
+        raise Refused(name.place, f"'{name.text}' is not declared")
+    return variable
+
+
+def _memory(variable: Variable, name: d.Name) -> tuple[str, str]:
+    """Where a variable's value is, and how many elements it has."""
+    if variable.pointee is not None:
+        raise Refused(name.place, f"'{name.text}' is a pointer; only variables and arrays have a size here")
+    if not variable.sizes:
+        return f"&{name.text}", "1"
+    if variable.parameter:
+        if None in variable.sizes:
+            raise Refused(name.place, f"the size of parameter '{name.text}' is not known here")
+        count = 1
+        for size in variable.sizes:
+            count *= size or 1
+        return name.text, str(count)
+    return name.text, f"sizeof({name.text}) / sizeof({name.text}{'[0]' * len(variable.sizes)})"
+
+
+def bcast(unit: Unit, made: d.Bcast) -> None:
+    """The values of one node go to all."""
+    if made.asynchronous:
+        raise Refused(made.asynchronous.place, "the clause async of bcast not supported yet")
+    on, source = reference(unit, made.on, made), reference(unit, made.source, made)
+    for name in made.names:
+        variable = _variable(unit, made, name)
+        if unit.scopes.of_variable(variable):
+            raise Refused(name.place, f"'{name.text}' is a distributed array; bcast of it not supported yet")
+        address, count = _memory(variable, name)
+        size = f"sizeof({name.text}{'[0]' * len(variable.sizes)})"
+        unit.put(made, [f"pwx_bcast({on}, {source}, {address}, ({count}) * {size}, {where(made)});"])
+
+
+def barrier(unit: Unit, made: d.Barrier) -> None:
+    """Wait for one another."""
+    if made.asynchronous:
+        raise Refused(made.asynchronous.place, "a barrier has no clause async")
+    unit.put(made, [f"pwx_barrier({reference(unit, made.on, made)}, {where(made)});"])
+
+
+def wait_async(unit: Unit, made: d.WaitAsync) -> None:
+    """Wait until communications of these numbers are complete."""
+    if made.on:
+        raise Refused(made.on.name.place, "the clause on of wait_async not supported yet")
+    unit.put(made, [f"pwx_wait_async({number.text}, {where(made)});" for number in made.ids])
+
+
+def post(unit: Unit, made: d.Post) -> None:
+    """Tell a node that what was put to it before is there."""
+    assert made.tag is not None
+    unit.put(made, [f"pwx_post({reference(unit, made.node, made)}, {made.tag.text}, {where(made)});"])
+
+
+def wait(unit: Unit, made: d.Wait) -> None:
+    """Wait for a post."""
+    tag = f"0, {made.tag.text}" if made.tag else "1, 0"
+    unit.put(made, [f"pwx_wait({reference(unit, made.node, made)}, {tag}, {where(made)});"])

@@ -1,0 +1,87 @@
+"""The value of an integer constant expression of C, as far as it has no names."""
+
+from __future__ import annotations
+
+import re
+
+_LEVELS = (
+    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="), ("<<", ">>"), ("+", "-"),
+    ("*", "/", "%"),
+)  # fmt: skip
+_INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlL]*")
+_FEW = 1 << 40  # beyond it a shift is no size of anything
+
+
+class _NotConstant(Exception):
+    """The expression has a name, or what no constant has."""
+
+
+def value_of(texts: list[str]) -> int | None:
+    """The value of the expression that these tokens are, or None."""
+    try:
+        value, rest = _choice(texts)
+    except (_NotConstant, ZeroDivisionError, RecursionError):
+        return None
+    return value if not rest else None
+
+
+def _choice(texts: list[str]) -> tuple[int, list[str]]:
+    value, rest = _binary(texts, 0)
+    if rest[:1] != ["?"]:
+        return value, rest
+    yes, rest = _choice(rest[1:])
+    if rest[:1] != [":"]:
+        raise _NotConstant
+    no, rest = _choice(rest[1:])
+    return (yes if value else no), rest
+
+
+def _binary(texts: list[str], level: int) -> tuple[int, list[str]]:
+    if level == len(_LEVELS):
+        return _single(texts)
+    left, rest = _binary(texts, level + 1)
+    while rest and rest[0] in _LEVELS[level]:
+        right, after = _binary(rest[1:], level + 1)
+        left, rest = _apply(rest[0], left, right), after
+    return left, rest
+
+
+def _apply(operator: str, left: int, right: int) -> int:
+    if operator in ("<<", ">>") and not (0 <= right < 64 and abs(left) < _FEW):
+        raise _NotConstant
+    quotient = (abs(left) // abs(right) if (left < 0) == (right < 0) else -(abs(left) // abs(right))) \
+        if operator in ("/", "%") else 0  # fmt: skip
+    table = {
+        "||": lambda: int(bool(left or right)), "&&": lambda: int(bool(left and right)),
+        "|": lambda: left | right, "^": lambda: left ^ right, "&": lambda: left & right,
+        "==": lambda: int(left == right), "!=": lambda: int(left != right),
+        "<": lambda: int(left < right), ">": lambda: int(left > right),
+        "<=": lambda: int(left <= right), ">=": lambda: int(left >= right),
+        "<<": lambda: left << right, ">>": lambda: left >> right,
+        "+": lambda: left + right, "-": lambda: left - right, "*": lambda: left * right,
+        "/": lambda: quotient, "%": lambda: left - quotient * right,
+    }  # fmt: skip
+    return table[operator]()
+
+
+def _single(texts: list[str]) -> tuple[int, list[str]]:
+    if not texts:
+        raise _NotConstant
+    head, rest = texts[0], texts[1:]
+    if head in ("+", "-", "~", "!"):
+        value, rest = _single(rest)
+        return {"+": value, "-": -value, "~": ~value, "!": int(not value)}[head], rest
+    if head == "(":
+        value, rest = _choice(rest)
+        if rest[:1] != [")"]:
+            raise _NotConstant
+        return value, rest[1:]
+    match = _INTEGER.fullmatch(head)
+    if not match:
+        raise _NotConstant
+    digits = match[1]
+    octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
+    try:
+        return int(digits, 8 if octal else 0), rest
+    except ValueError as error:
+        raise _NotConstant from error

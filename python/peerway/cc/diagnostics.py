@@ -1,0 +1,87 @@
+"""Errors of the compiler: file:line:column, the line, a caret; several a run, in the order of the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """Some characters of a line of a file; line and column count from 1, and columns count bytes."""
+
+    file: str
+    line: int
+    column: int = 1
+    length: int = 1
+
+
+class Refused(Exception):
+    """What this directive asks cannot be done; the compiler goes on with the next one."""
+
+    def __init__(self, place: Place, message: str, note: tuple[Place, str] | None = None) -> None:
+        super().__init__(message)
+        self.place = place
+        self.message = message
+        self.note = note
+
+
+def counted(number: int, what: str) -> str:
+    """`1 dimension`, `2 dimensions`, `2 indices`."""
+    many = "indices" if what == "index" else f"{what}s"
+    return f"{number} {what if number == 1 else many}"
+
+
+class Diagnostics:
+    """The errors found so far."""
+
+    def __init__(self) -> None:
+        self._found: list[Refused] = []
+
+    def error(self, place: Place, message: str) -> None:
+        """Keep an error."""
+        self.add(Refused(place, message))
+
+    def add(self, refused: Refused) -> None:
+        """Keep an error that ended the work on a directive. One of a place and text is kept once."""
+        if not any(kept.place == refused.place and kept.message == refused.message for kept in self._found):
+            self._found.append(refused)
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def text(self) -> str:
+        """All errors as a compiler prints them."""
+        found = sorted(self._found, key=lambda refused: refused.place)
+        lines = []
+        for refused in found:
+            lines.append(shown(refused.place, "error", refused.message))
+            if refused.note:
+                lines.append(shown(refused.note[0], "note", refused.note[1]))
+        return "".join(lines)
+
+
+def shown(place: Place, kind: str, message: str) -> str:
+    """One message with the line it is about."""
+    head = f"{place.file}:{place.line}:{place.column}: {kind}: {message}\n"
+    line = _line(place.file, place.line)
+    if line is None:
+        return head
+    before = line[: place.column - 1]
+    margin = "".join(letter if letter == "\t" else " " for letter in _readable(before))
+    marks = "^" + "~" * (min(place.length, max(1, len(line) - len(before))) - 1)
+    return f"{head}{place.line:5} | {_readable(line)}\n      | {margin}{marks}\n"
+
+
+def _line(file: str, number: int) -> str | None:
+    try:
+        lines = Path(file).read_bytes().decode("latin-1").split("\n")
+    except OSError:
+        return None
+    return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else None
+
+
+def _readable(line: str) -> str:
+    """The text of bytes that were read one a character; what a terminal would obey is shown as `?`."""
+    text = line.encode("latin-1").decode("utf-8", errors="replace")
+    return "".join(letter if letter == "\t" or letter.isprintable() else "?" for letter in text)

@@ -1,0 +1,142 @@
+"""`peerway cc`: translates each source file, lets the C compiler make objects, and links them.
+
+Nothing is written where the user asked before all is right: outputs are made beside and renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from peerway.cc.command_line import Command
+from peerway.cc.diagnostics import Diagnostics
+from peerway.cc.preprocess import CompilerFailed
+from peerway.cc.translate import HasErrors, Translated, translate
+
+MACROS = ("-D_XCALABLEMP=201411", "-D_XCALABLEACC=201706", "-D_OPENACC=201711")
+_FOLDER = re.compile(r"^ (/.*?)(?: \(framework directory\))?$", re.MULTILINE)
+
+
+def run(command: Command) -> int:
+    """Do what was asked; the exit code. Errors of the program are printed as a compiler does."""
+    found = Diagnostics()
+    translated: dict[str, Translated] = {}
+    try:
+        folders = _system_folders(command)
+        for source in command.sources:
+            with contextlib.suppress(HasErrors):
+                translated[source] = _translate(command, source, folders, found)
+    except CompilerFailed as failed:
+        sys.stderr.write(str(failed))
+        return failed.status
+    if found:
+        sys.stderr.write(found.text())
+        return 1
+    if command.explain:
+        for source, result in translated.items():
+            for line, text in sorted(result.explained):
+                print(f"{source}:{line}: {text}")
+    if command.emit is not None:
+        return _emit(command, translated)
+    if command.explain and command.output is None and not command.stage:
+        return 0
+    with tempfile.TemporaryDirectory(prefix="peerway-cc-") as folder:
+        return _build(command, translated, Path(folder))
+
+
+def prefix() -> Path:
+    """The folder with include/ and lib/ of this installation."""
+    core = importlib.util.find_spec("peerway._core")
+    assert core is not None
+    assert core.origin is not None
+    return Path(core.origin).parent
+
+
+def _includes() -> list[str]:
+    include = prefix() / "include"
+    return ["-isystem", str(include / "peerway" / "xacc"), "-isystem", str(include)]
+
+
+def _translate(command: Command, source: str, folders: list[str], found: Diagnostics) -> Translated:
+    preprocessor = [*command.compiler, "-fopenmp", *MACROS, *command.compiling(), *_includes()]
+    arguments = [
+        "-xc", "-nostdinc", "-w", "-ferror-limit=0", "-Wno-implicit-function-declaration",
+        "-Wno-implicit-int", "-Wno-int-conversion", "-Wno-incompatible-function-pointer-types",
+        "-D_OPENMP=201511", *MACROS, *command.for_libclang(), *_includes(),
+        *(f"-isystem{folder}" for folder in folders),
+    ]  # fmt: skip
+    return translate(source, preprocessor, arguments, found)
+
+
+def _system_folders(command: Command) -> list[str]:
+    """Where the C compiler looks for <…>: libclang shall read the same headers."""
+    done = subprocess.run(
+        [*command.compiler, "-xc", "-E", "-v", os.devnull],
+        capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"},
+    )  # fmt: skip
+    if done.returncode:
+        raise CompilerFailed(done.stderr, done.returncode)
+    behind = done.stderr.partition("#include <...> search starts here:")[2]
+    return _FOLDER.findall(behind.partition("End of search list.")[0])
+
+
+def _emit(command: Command, translated: dict[str, Translated]) -> int:
+    text = "".join(result.text for result in translated.values())
+    if command.emit == "-":
+        sys.stdout.buffer.write(text.encode("latin-1"))
+        return 0
+    assert command.emit is not None
+    with _made_whole(command.emit) as file:
+        Path(file).write_bytes(text.encode("latin-1"))
+    return 0
+
+
+def _build(command: Command, translated: dict[str, Translated], folder: Path) -> int:
+    objects = []
+    for number, (source, result) in enumerate(translated.items()):
+        generated = folder / f"{number}" / Path(source).name
+        generated.parent.mkdir()
+        generated.write_bytes(result.text.encode("latin-1"))
+        compile_one = [
+            *command.compiler, "-fopenmp", "-Wno-unknown-pragmas", *MACROS,
+            "-iquote", str(Path(source).parent),
+            *command.compiling(), *_includes(),
+        ]  # fmt: skip
+        if command.stage:
+            output = command.output or Path(source).with_suffix(".o" if command.stage == "-c" else ".s").name
+            with _made_whole(output) as made:
+                status = subprocess.call([*compile_one, command.stage, str(generated), "-o", made])
+        else:
+            made = str(folder / f"{number}" / "unit.o")
+            status = subprocess.call([*compile_one, "-c", str(generated), "-o", made])
+        if status:
+            return status
+        objects.append(made)
+    if command.stage:
+        return 0
+    library = prefix() / "lib"
+    with _made_whole(command.output or "a.out") as made:
+        return subprocess.call([
+            *command.compiler, "-fopenmp", *objects, *command.others, *command.linking(), f"-L{library}",
+            f"-Wl,-rpath,{library}", "-lpeerway_xacc", "-lpeerway", "-o", made,
+        ])  # fmt: skip
+
+
+@contextlib.contextmanager
+def _made_whole(output: str) -> Iterator[str]:
+    """A name beside `output` that becomes it when the work is done, unless nothing was written."""
+    path = Path(output)
+    beside = path.with_name(f".{path.name}.peerway-{os.getpid()}")
+    try:
+        yield str(beside)
+        if beside.exists():
+            beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

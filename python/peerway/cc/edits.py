@@ -1,0 +1,68 @@
+"""Changes of a source text by ranges of the original; what no edit names stays the user's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peerway.cc.tokens import Text
+
+
+@dataclass(frozen=True)
+class _Edit:
+    start: int
+    end: int
+    order: int
+    text: str
+
+
+class Edits:
+    """The changes of one text."""
+
+    def __init__(self, source: Text) -> None:
+        self._source = source
+        self._edits: list[_Edit] = []
+        self._replaced: dict[tuple[int, int], str] = {}
+
+    def replace(self, start: int, end: int, text: str) -> None:
+        """Put a text in the place of a range; the same change of a range twice is one."""
+        if self._replaced.setdefault((start, end), text) == text and not any(
+            edit.start == start and edit.end == end and edit.text == text for edit in self._edits
+        ):
+            self._edits.append(_Edit(start, end, 0, text))
+
+    def before(self, offset: int, text: str) -> None:
+        """Insert in front of what begins at an offset; of several, the first asked for comes first."""
+        self._edits.append(_Edit(offset, offset, len(self._edits), text))
+
+    def behind(self, offset: int, text: str) -> None:
+        """Insert behind what ends at an offset; of several, the last asked for comes first, like brackets."""
+        self._edits.append(_Edit(offset, offset, -len(self._edits) - 1, text))
+
+    def directive(self, start: int, end: int, lines: list[str]) -> None:
+        """Put lines in the place of a directive; what follows keeps its line number."""
+        source = self._source
+        newlines = source.text.count("\n", start, end)
+        if not lines:
+            self.replace(start, end, "\n" * newlines)
+            return
+        first = source.place(start).line
+        body = "\n".join(lines)
+        if newlines == len(lines) - 1:
+            self.replace(start, end, body)
+        else:
+            self.replace(start, end, f'{body}\n#line {first + newlines + 1} "{_quoted(source.file)}"')
+
+    def text(self) -> str:
+        """The changed text."""
+        out = []
+        at = 0
+        for edit in sorted(self._edits, key=lambda edit: (edit.start, edit.end > edit.start, edit.order)):
+            assert edit.start >= at, "two edits of one place"
+            out += [self._source.text[at : edit.start], edit.text]
+            at = edit.end
+        out.append(self._source.text[at:])
+        return "".join(out)
+
+
+def _quoted(file: str) -> str:
+    return file.replace("\\", "\\\\").replace('"', '\\"')

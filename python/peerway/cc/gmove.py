@@ -1,0 +1,199 @@
+"""gmove and array assignment: one assignment of sections of arrays."""
+
+from __future__ import annotations
+
+from peerway.cc import directives as d
+from peerway.cc.declare import element, sizes_of
+from peerway.cc.diagnostics import Refused, counted
+from peerway.cc.generated import where
+from peerway.cc.mapping import DistributedArray
+from peerway.cc.sections import (
+    Section,
+    assignment,
+    remaining,
+    run_time_section,
+    section,
+    statement_behind,
+    variable_of,
+)
+from peerway.cc.syntax import Variable
+from peerway.cc.tokens import Span
+from peerway.cc.unit import Unit
+
+_MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
+
+
+def gmove(unit: Unit, made: d.Gmove) -> None:
+    """Copy between arrays, whoever owns what."""
+    if made.asynchronous:
+        raise Refused(made.asynchronous.place, "the clause async of gmove not supported yet")
+    if made.on:
+        raise Refused(made.on.name.place, "gmove has no clause on")
+    statement = statement_behind(unit.text, made.end)
+    left_side, right_side = assignment(unit.text, statement)
+    left, left_variable, left_array = _whole(unit, left_side)
+    target = run_time_section(unit, left, left_variable, left_array)
+    scalar = _scalar(unit, right_side)
+    if scalar is not None:
+        if made.mode != "collective":
+            place = unit.text.place(right_side[0].start, right_side[-1].end)
+            raise Refused(place, f"expected an array on the right of gmove {made.mode}")
+        kind = element(left_array) if left_array else left.name + "[0]" * len(left_variable.sizes)
+        name = unit.new_name("value")
+        opened = f"{{ __typeof__({kind}) {name} = {scalar}; "
+        source = f"&(const pwx_section){{.base = &{name}, .element_bytes = sizeof({name}), .ndims = 0}}"
+    else:
+        opened = "{ "
+        right, right_variable, right_array = _whole(unit, right_side)
+        _same_rank(unit, left, left_variable, right, right_variable)
+        source = run_time_section(unit, right, right_variable, right_array)
+    call = f"{opened}pwx_gmove({_MODES[made.mode]}, {target}, {source}, {where(made)}); }}"
+    newlines = unit.text.text.count("\n", statement.start, statement.end)
+    unit.edits.replace(statement.start, statement.end, call + "\n" * newlines)
+    unit.explain(made, f"gmove: {unit.text.text[statement.start : statement.end]}")
+
+
+def _whole(unit: Unit, spans: list[Span]) -> tuple[Section, Variable, DistributedArray | None]:
+    place = unit.text.place(spans[0].start, spans[-1].end)
+    if spans[0].kind != "name":
+        raise Refused(place, "expected an array or a section of one")
+    found, end = section(unit.text, spans)
+    if end != len(spans):
+        raise Refused(place, "expected an array or a section of one, without arithmetic and without members")
+    variable = variable_of(unit, found.name, found.range)
+    return found, variable, unit.scopes.of_variable(variable)
+
+
+def _scalar(unit: Unit, spans: list[Span]) -> str | None:
+    """The text of a right side that no distributed array and no section is in."""
+    text = unit.text.text[spans[0].start : spans[-1].end]
+    for span in spans:
+        variable = unit.syntax.variable(span.text, unit.file, span.start) if span.kind == "name" else None
+        if variable and unit.scopes.of_variable(variable):
+            return None
+    if spans[0].kind == "name":
+        found, end = section(unit.text, spans)
+        variable = unit.syntax.variable(found.name, unit.file, spans[0].start)
+        if end == len(spans) and variable and (found.rank or (variable.sizes and not found.dimensions)):
+            return None
+    return text
+
+
+def _rank(found: Section, variable: Variable) -> int:
+    return found.rank if found.dimensions else len(variable.sizes)
+
+
+def _same_rank(
+    unit: Unit, left: Section, left_variable: Variable, right: Section, right_variable: Variable
+) -> None:
+    one, other = _rank(left, left_variable), _rank(right, right_variable)
+    if other not in (0, one):
+        place = unit.text.place(right.range.start, right.range.end)
+        raise Refused(place, f"{counted(other, 'dimension')} assigned to {one}")
+
+
+def array_on(unit: Unit, made: d.ArrayOn) -> None:
+    """An assignment of sections by the owners of the elements: loops over the sections of the left side."""
+    assert made.on is not None
+    statement = statement_behind(unit.text, made.end)
+    left_side, right_side = assignment(unit.text, statement)
+    left, variable, array = _whole(unit, left_side)
+    place = unit.text.place(left.range.start, left.range.end)
+    if array is None or array.template is None:
+        raise Refused(place, f"'{left.name}' is not a distributed array")
+    if made.on.name.text != array.template.name:
+        message = (
+            f"'{left.name}' is aligned with template '{array.template.name}', not with '{made.on.name.text}'"
+        )
+        raise Refused(made.on.name.place, message, (array.place, "it is aligned here"))
+    if any(array.kind_of(number) == "cyclic" for number in range(len(variable.sizes))):
+        raise Refused(place, "array assignment to a cyclic array not supported yet")
+    loops, subscripts = _loops(unit, left, variable, array)
+    counters = [name for name, _text in loops]
+    target = f"{left.name}{''.join(f'[{one}]' for one in subscripts)}"
+    value = _elementwise(unit, right_side, counters, left)
+    text = "".join(header for _name, header in loops) + f"{target} = {value};"
+    newlines = unit.text.text.count("\n", statement.start, statement.end)
+    unit.edits.replace(statement.start, statement.end, f"{{ {text} }}" + "\n" * newlines)
+    unit.needed.append((array, made.start))
+    unit.explain(made, f"array: {len(loops)} loops over what a node owns of {left.name}")
+
+
+def _loops(
+    unit: Unit, left: Section, variable: Variable, array: DistributedArray
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """A loop for each section of the left side, counting its elements, and the left side's subscripts."""
+    loops = []
+    subscripts = []
+    sizes = sizes_of(unit, variable)
+    dimensions = left.dimensions
+    if len(dimensions) != len(sizes):
+        place = unit.text.place(left.range.start, left.range.end)
+        raise Refused(
+            place,
+            f"'{left.name}' has {counted(len(sizes), 'dimension')}, "
+            f"and {counted(len(dimensions), 'subscript')} here",
+        )
+    for number, (dimension, size) in enumerate(zip(dimensions, sizes, strict=True)):
+        owned = f"(pwx_span){{{array.descriptor}.dim[{number}].first, {array.descriptor}.dim[{number}].last}}"
+        if dimension.index is not None:
+            subscripts.append(dimension.index)
+            if array.kind_of(number) != "*":
+                loops.append(("", f"if (pwx_is_in({owned}, {dimension.index})) "))
+            continue
+        counter = unit.new_name("k")
+        first = dimension.first or "0"
+        step = f"({dimension.step})"
+        count = dimension.length or remaining(dimension, size)
+        subscript = f"({first}) + {counter} * {step}"
+        loops.append((
+            counter,
+            f"for (long {counter} = 0; {counter} < ({count}); {counter}++) "
+            f"if (pwx_is_in({owned}, {subscript})) ",
+        ))  # fmt: skip
+        subscripts.append(subscript)
+    return loops, subscripts
+
+
+def _elementwise(unit: Unit, spans: list[Span], counters: list[str], left: Section) -> str:
+    """The right side with the counters in the place of its sections."""
+    counters = [counter for counter in counters if counter]
+    out = ""
+    at = 0
+    end_before = spans[0].start
+    text = unit.text.text
+    while at < len(spans):
+        span = spans[at]
+        out += text[end_before : span.start]
+        variable = unit.syntax.variable(span.text, unit.file, span.start) if span.kind == "name" else None
+        if variable is None or not variable.sizes:
+            out += span.text
+            end_before = span.end
+            at += 1
+            continue
+        found, at = section(unit.text, spans, at)
+        if found.name == left.name and found.dimensions != left.dimensions:
+            place = unit.text.place(found.range.start, found.range.end)
+            raise Refused(
+                place, f"'{left.name}' on the right with other subscripts than on the left not supported yet"
+            )
+        out += _element(unit, found, variable, counters)
+        end_before = found.range.end
+    return out
+
+
+def _element(unit: Unit, found: Section, variable: Variable, counters: list[str]) -> str:
+    place = unit.text.place(found.range.start, found.range.end)
+    if found.rank not in (0, len(counters)) or len(found.dimensions) != len(variable.sizes):
+        raise Refused(place, f"{found.rank} sections are assigned to {len(counters)}")
+    array = unit.scopes.of_variable(variable)
+    if array:
+        unit.needed.append((array, found.range.start))
+    parts = found.name
+    rest = iter(counters)
+    for dimension in found.dimensions:
+        if dimension.index is not None:
+            parts += f"[{dimension.index}]"
+        else:
+            parts += f"[({dimension.first or '0'}) + {next(rest)} * ({dimension.step})]"
+    return parts

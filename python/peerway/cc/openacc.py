@@ -1,0 +1,215 @@
+"""OpenACC on CPU cores: compute loops become OpenMP, data clauses are checked and cost nothing.
+
+Host and device memory are one here, so data, update, wait and their kin generate nothing.
+"""
+
+from __future__ import annotations
+
+from peerway.cc import directives as d
+from peerway.cc import nest
+from peerway.cc.diagnostics import Refused
+from peerway.cc.nest import For
+from peerway.cc.syntax import Range, Variable, used_in
+from peerway.cc.unit import Stack, Unit
+
+COMPUTE = ("parallel", "kernels", "serial")
+STATEMENT = ("parallel", "kernels", "serial", "parallel loop", "kernels loop", "serial loop", "loop", "data",
+             "host_data", "atomic")  # fmt: skip
+_NO_DATA = ("use_device", "cache")
+
+
+def check(unit: Unit, made: d.Acc) -> None:
+    """Every variable that a clause names must be declared."""
+    for clause in made.clauses:
+        for name in clause.variables:
+            if unit.syntax.variable(name.text, made.file, made.start) is None:
+                raise Refused(name.place, f"'{name.text}' is not declared")
+
+
+def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
+    """A directive with a statement."""
+    check(unit, made)
+    if made.construct == "atomic":
+        kind = next((clause.name for clause in made.clauses), "update")
+        stack.last.append(f"#pragma omp atomic {kind}")
+        unit.acc_atomics.append(Range(stack.statement.start, stack.statement.end))
+        return
+    region = Range(stack.statement.start, stack.statement.end)
+    if made.construct in ("data", "host_data"):
+        unit.acc_regions.append((region, made))
+        return
+    outer = [other for inside, other in unit.acc_regions if _within(region, inside)]
+    unit.acc_regions.append((region, made))
+    if made.construct.endswith("loop"):
+        _loop(unit, stack, made, outer)
+    else:
+        unit.explain(made, f"acc {made.construct}: one thread, but for the loops in it")
+
+
+def _within(inner: Range, outer: Range) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
+
+
+def _loop(unit: Unit, stack: Stack, made: d.Acc, outer: list[d.Acc]) -> None:
+    if stack.statement.kind != "for":
+        place = unit.text.place(stack.statement.start)
+        raise Refused(made.place, "expected a 'for' loop behind this directive", (place, "this follows"))
+    count = _collapse(made)
+    loops = nest.direct(unit, stack.statement, count)
+    if len(loops) < count:
+        clause = made.all("collapse")[0]
+        raise Refused(
+            clause.place, f"collapse({count}) needs {count} loops nested directly, found {len(loops)}"
+        )
+    why = _sequential(made, outer)
+    if why:
+        unit.explain(made, f"acc {made.construct}: one thread, {why}")
+        return
+    region = next((other for other in reversed(outer) if other.construct in COMPUTE), None)
+    _parallel(unit, stack, made, loops, region)
+
+
+def _collapse(made: d.Acc) -> int:
+    clauses = made.all("collapse")
+    if not clauses:
+        return 1
+    expression = clauses[0].expression
+    assert expression is not None
+    if expression.value is None or expression.value < 1:
+        raise Refused(expression.place, f"collapse needs a number of loops, found '{expression.text}'")
+    return expression.value
+
+
+def _sequential(made: d.Acc, outer: list[d.Acc]) -> str:
+    """Why a loop is not shared among threads, or nothing."""
+    if made.all("seq") or made.construct.startswith("serial"):
+        return "as the directive says"
+    kernels = made.construct.startswith("kernels") or any(other.construct == "kernels" for other in outer)
+    if kernels and not made.all("independent"):
+        return "because nothing says that its iterations are independent"
+    if any(other.construct == "serial" for other in outer):
+        return "as the directive around it says"
+    if any(other.construct.endswith("loop") and not other.all("seq") for other in outer):
+        return "because a loop around it is shared among threads"
+    return ""
+
+
+def _parallel(unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d.Acc | None) -> None:
+    clauses = list(made.clauses)
+    if region is not None:
+        clauses += region.all("reduction", "private", "firstprivate")
+    cyclic = any(
+        directive
+        for directive in stack.directives
+        if isinstance(directive, d.Loop) and unit.is_cyclic(directive)
+    )
+    shared_loops = 1 if len(loops) < 3 or cyclic else 2
+    while shared_loops > 1 and _depends(
+        unit, loops[shared_loops - 1], [loop.header.index for loop in loops[: shared_loops - 1]]
+    ):
+        shared_loops -= 1
+    private, copied = _own_scalars(unit, stack, clauses, loops[:shared_loops])
+    text = ["#pragma omp parallel for"]
+    if shared_loops > 1:
+        text.append(f"collapse({shared_loops})")
+    reductions = []
+    for clause in clauses:
+        if clause.name == "reduction":
+            reductions.append(
+                f"reduction({clause.operator}: {', '.join(name.text for name in clause.variables)})"
+            )
+    text += reductions
+    if private:
+        text.append(f"private({', '.join(private)})")
+    if copied:
+        text.append(f"firstprivate({', '.join(copied)})")
+    stack.last.append(" ".join(text))
+    vector = len(loops) == 2 and not cyclic and not copied and set(private) <= {loops[1].header.index}
+    if vector and not _has_loop(unit, loops[1]):
+        _simd(unit, loops[1], reductions)
+    unit.explain(made, f"acc {made.construct}: {_shape(loops, shared_loops, vector)}; {' '.join(text)[8:]}")
+
+
+def _shape(loops: list[For], shared: int, vector: bool) -> str:
+    """How a nest is done, as --explain shows it."""
+    indices = [loop.header.index for loop in loops]
+    parts = [f"threads share {' and '.join(indices[:shared])}"]
+    if vector:
+        parts.append(f"vectors over {indices[1]}")
+    elif indices[shared:]:
+        parts.append(f"each runs {', '.join(indices[shared:])} in order")
+    return ", ".join(parts)
+
+
+def _depends(unit: Unit, loop: For, indices: list[str]) -> bool:
+    """Does a loop's header name an index of the loops around it?"""
+    text = unit.text.text[loop.header.whole.start : loop.header.whole.end]
+    return any(index in unit.words(text) for index in indices)
+
+
+def _has_loop(unit: Unit, loop: For) -> bool:
+    return len(unit.syntax.loops_in(unit.file, loop.statement)) > 1
+
+
+def _simd(unit: Unit, loop: For, reductions: list[str]) -> None:
+    """Let the innermost loop be done in vectors; the directive has a line of its own."""
+    start = loop.statement.start
+    line_start = unit.text.line_start(unit.text.place(start).line)
+    clauses = "".join(f" {one}" for one in reductions)
+    before = unit.text.text[line_start:start]
+    line = f'#line {unit.text.place(start).line} "{unit.file}"\n'
+    if before.strip():  # something else begins on this line
+        unit.edits.before(start, f"\n#pragma omp simd{clauses}\n{line}{' ' * len(before)}")
+    else:
+        unit.edits.before(line_start, f"{before}#pragma omp simd{clauses}\n{line}")
+
+
+def _own_scalars(
+    unit: Unit, stack: Stack, clauses: list[d.Clause], loops: list[For]
+) -> tuple[list[str], list[str]]:
+    """Which variables each thread has of its own: those of the clauses, and scalars that the loops write.
+
+    OpenACC makes a scalar that no clause names private to a gang, with the value from before; one that a data
+    clause names stays common to all.
+    """
+    statement = stack.statement
+    private = {name.text: None for clause in clauses if clause.name == "private" for name in clause.variables}
+    copied = {
+        name.text: None for clause in clauses if clause.name == "firstprivate" for name in clause.variables
+    }
+    settled = {name.text for clause in clauses for name in clause.variables if clause.name == "reduction"}
+    for region, made in unit.acc_regions:
+        if _within(Range(statement.start, statement.end), region):
+            settled |= {
+                name.text
+                for clause in made.clauses
+                if clause.name not in ("private", "firstprivate", "reduction", *_NO_DATA)
+                for name in clause.variables
+            }
+    settled |= {loop.header.index for loop in loops}
+    headers = {loop.header.index for loop in _all_loops(unit, stack)}
+    region = Range(statement.start, statement.end)
+    for use in used_in(stack.function.uses, region):
+        variable = use.variable
+        if not _outside(variable, region) or not use.written or not variable.scalar or use.subscripts:
+            continue
+        if any(atomic.start <= use.range.start < atomic.end for atomic in unit.acc_atomics):
+            continue
+        if variable.name in settled or variable.name in private or variable.name in copied:
+            continue
+        (private if variable.name in headers else copied)[variable.name] = None
+    return list(private), [name for name in copied if name not in private]
+
+
+def _outside(variable: Variable, region: Range) -> bool:
+    return variable.file_scope or not region.start <= variable.declarator.start < region.end
+
+
+def _all_loops(unit: Unit, stack: Stack) -> list[For]:
+    found = []
+    for statement in unit.syntax.loops_in(unit.file, stack.statement):
+        try:
+            found.append(nest.read(unit, statement))
+        except Refused:
+            continue
+    return found

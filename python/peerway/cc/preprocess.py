@@ -1,0 +1,132 @@
+"""Which directives are active, and what macros make of them: the C compiler's preprocessor says both.
+
+`cc -E -dD` gives the directives in the order in which they count, between the #defines. A second pass over
+these #defines, with each token of a directive on a line of its own, gives what every token expands to.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from peerway.cc.diagnostics import Place, Refused
+from peerway.cc.tokens import Text, Token, scan
+
+_MARKER = re.compile(r'# (\d+) "((?:\\.|[^"\\])*)"')
+_PRAGMA = re.compile(r"#pragma\s+(xmp|acc|omp)\b")
+
+
+class CompilerFailed(Exception):
+    """The C compiler refused the program; it has said why on standard error."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Pragma:
+    """A directive of the program: `model` is xmp, acc or omp; `tokens` follow that, with macros expanded.
+
+    `start` and `end` are offsets in the text of `file`, from its line's first character to its newline.
+    """
+
+    model: str
+    file: str
+    start: int
+    end: int
+    place: Place
+    tokens: tuple[Token, ...]
+
+
+class Texts:
+    """The source files read so far, each once."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, Text] = {}
+
+    def of(self, file: str) -> Text:
+        """The text of a file."""
+        if file not in self._texts:
+            self._texts[file] = Text(file, Path(file).read_bytes().decode("latin-1"))
+        return self._texts[file]
+
+
+def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
+    """The directives of a file and of what it includes, in the order of the translation unit."""
+    output = _run([*compiler, "-E", "-dD", file])
+    defines: list[str] = []
+    found: list[tuple[str, str, int, int, list[Token]]] = []
+    order: list[int | str] = []
+    for source, line, text in _lines(output):
+        if text.startswith(("#define ", "#undef ")):
+            if source != "<built-in>":
+                defines.append(text)
+                order.append(text)
+        elif match := _PRAGMA.match(text):
+            written = texts.of(source).pragma(line)
+            if written is None:
+                place = Place(source, line)
+                raise Refused(
+                    place, f"a directive of {match[1]} in _Pragma(...) is not supported; write #pragma"
+                )
+            start, end, tokens = written
+            order.append(len(found))
+            found.append((match[1], source, start, end, tokens))
+    expanded = _expanded(compiler, order, [tokens for *_, tokens in found])
+    return [
+        Pragma(model, source, start, end, tokens[0].place, tuple(expanded[number]))
+        for number, (model, source, start, end, tokens) in enumerate(found)
+    ]
+
+
+def _expanded(compiler: list[str], order: list[int | str], written: list[list[Token]]) -> list[list[Token]]:
+    """What each directive's tokens expand to; an expanded token has the place of that which was written."""
+    lines: list[str] = []
+    origin: dict[int, tuple[int, Token]] = {}
+    for item in order:
+        if isinstance(item, str):
+            lines.append(item)
+            continue
+        for token in written[item][1:]:
+            lines.append(token.text)
+            origin[len(lines)] = (item, token)
+        lines.append(f'"end of directive {item}"')  # no call of a macro goes on behind it
+    output = _run([*compiler, "-w", "-E", "-xc", "-"], "\n".join(lines) + "\n")
+    expanded: list[list[Token]] = [[] for _ in written]
+    for source, line, text in _lines(output):
+        if source == "<stdin>" and line in origin:
+            item, token = origin[line]
+            expanded[item] += [Token(span.kind, span.text, token.place) for span in scan(text)]
+    return expanded
+
+
+def _lines(output: str) -> list[tuple[str, int, str]]:
+    """The lines of a preprocessor's output with the file and line of each; empty ones are left out."""
+    source = ""
+    number = 0
+    found = []
+    for text in output.split("\n"):
+        if match := _MARKER.match(text):
+            source = match[2].replace('\\"', '"').replace("\\\\", "\\")
+            number = int(match[1])
+            continue
+        if text:
+            found.append((source, number, text))
+        number += 1
+    return found
+
+
+def _run(command: list[str], text: str | None = None) -> str:
+    done = subprocess.run(
+        command,
+        input=None if text is None else text.encode("latin-1"),
+        stdin=subprocess.DEVNULL if text is None else None,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        raise CompilerFailed(done.stderr.decode(errors="replace"), done.returncode)
+    return done.stdout.decode("latin-1")

@@ -1,0 +1,187 @@
+"""One source file becomes one generated file: preprocess, parse, map, generate, edit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from peerway.cc import arrays, coarray, communicate, declare, descriptors, gmove, openacc, work
+from peerway.cc import directives as d
+from peerway.cc.diagnostics import Diagnostics, Refused
+from peerway.cc.generated import quoted
+from peerway.cc.preprocess import Texts, active
+from peerway.cc.sections import hidden
+from peerway.cc.syntax import Syntax
+from peerway.cc.unit import Stack, Unit
+
+_MAPPING: dict[type, Callable[[Unit, Any], None]] = {
+    d.Nodes: declare.nodes,
+    d.Template: declare.template,
+    d.Distribute: declare.distribute,
+    d.TemplateFix: declare.template_fix,
+    d.Align: declare.align,
+    d.Shadow: declare.shadow,
+    d.StaticDesc: declare.static_desc,
+    d.Coarray: coarray.directive,
+}
+_COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
+    d.Reflect: communicate.reflect,
+    d.Reduction: communicate.reduction,
+    d.Bcast: communicate.bcast,
+    d.Barrier: communicate.barrier,
+    d.WaitAsync: communicate.wait_async,
+    d.Gmove: gmove.gmove,
+    d.ArrayOn: gmove.array_on,
+    d.Post: communicate.post,
+    d.Wait: communicate.wait,
+}
+_STACKED: dict[type, Callable[[Unit, Stack, Any], None]] = {
+    d.Loop: work.loop,
+    d.Task: work.task,
+    d.Tasks: lambda _unit, _stack, _made: None,
+    d.Acc: openacc.compute,
+}
+
+
+@dataclass(frozen=True)
+class Translated:
+    """The generated text, and for --explain what was generated for each line of the source."""
+
+    text: str
+    explained: list[tuple[int, str]]
+    has_main: bool
+
+
+class HasErrors(Exception):
+    """The program has errors; they are in the Diagnostics."""
+
+
+def translate(file: str, preprocessor: list[str], arguments: list[str], found: Diagnostics) -> Translated:
+    """Translate a file. `preprocessor` is the C compiler with its options, `arguments` are libclang's."""
+    texts = Texts()
+    try:
+        pragmas = active(preprocessor, file, texts)
+    except Refused as refused:
+        found.add(refused)
+        raise HasErrors from refused
+    try:
+        text = texts.of(file)
+        coarrays, transfers = coarray.find(text)
+        described = descriptors.find(text)
+        visible = hidden(
+            text, pragmas, [*(one.mark for one in coarrays), *(one.range for one in described)],
+            [one.statement for one in transfers],
+        )  # fmt: skip
+        for one in described:
+            visible = visible[: one.range.start] + "0" + visible[one.range.start + 1 :]
+    except Refused as refused:
+        found.add(refused)
+        raise HasErrors from refused
+    syntax = Syntax(file, visible, arguments, texts)
+    syntax.errors(found)
+    unit = Unit(file, texts, syntax, found)
+    unit.parse(pragmas)
+    if found:
+        raise HasErrors
+    unit.each(_MAPPING)
+    coarray.generate(unit, coarrays, transfers)
+    _executable(unit)
+    arrays.generate(unit)
+    descriptors.generate(unit, described)
+    if found:
+        raise HasErrors
+    _set_up(unit)
+    has_main = any(function.name == "main" for function in syntax.functions)
+    return Translated(unit.finish(), unit.explained, has_main)
+
+
+def _executable(unit: Unit) -> None:
+    stacks: dict[int, Stack] = {}
+    for directive in unit.directives:
+        try:
+            if _belongs(directive):
+                _add(unit, stacks, directive)
+            elif isinstance(directive, d.Acc):
+                openacc.check(unit, directive)
+            elif type(directive) in _COMMUNICATION:
+                if unit.function_of(directive) is None:
+                    raise Refused(directive.place, "this directive must be in a function")
+                _COMMUNICATION[type(directive)](unit, directive)
+        except Refused as refused:
+            unit.found.add(refused)
+    for stack in stacks.values():
+        for directive in stack.directives:
+            do = _STACKED.get(type(directive))
+            try:
+                if do:
+                    do(unit, stack, directive)
+            except Refused as refused:
+                unit.found.add(refused)
+    for stack in stacks.values():
+        _emit(unit, stack)
+
+
+def _belongs(directive: d.Directive) -> bool:
+    """Does a directive belong to the statement that follows?"""
+    if isinstance(directive, d.Acc):
+        return directive.construct in openacc.STATEMENT
+    return isinstance(directive, d.Loop | d.Task | d.Tasks | d.Omp)
+
+
+def _add(unit: Unit, stacks: dict[int, Stack], directive: d.Directive) -> None:
+    function = unit.function_of(directive)
+    if directive.file != unit.file:
+        if isinstance(directive, d.Omp):
+            return
+        raise Refused(
+            directive.place, "this directive in a header not supported yet; put it into the source file"
+        )
+    if function is None:
+        if isinstance(directive, d.Omp):
+            return
+        raise Refused(directive.place, "this directive must be in a function")
+    statement = unit.syntax.statement_after(directive.file, directive.end, function)
+    block = unit.syntax.enclosing_block(directive.file, directive.start)
+    if statement is None or (block and statement.start >= block.end):
+        if isinstance(directive, d.Omp):
+            return
+        raise Refused(directive.place, "expected a statement behind this directive")
+    stacks.setdefault(statement.start, Stack(statement, function)).directives.append(directive)
+
+
+def _emit(unit: Unit, stack: Stack) -> None:
+    """All that stands before a statement comes in the place of its last directive; OpenMP's own stay last."""
+    if all(isinstance(directive, d.Omp) for directive in stack.directives):
+        return
+    own = []
+    for directive in stack.directives:
+        if isinstance(directive, d.Omp):
+            own.append(unit.text.text[directive.start : directive.end].strip())
+            newlines = unit.text.text.count("\n", directive.start, directive.end)
+            if directive is not stack.directives[-1]:
+                unit.edits.replace(directive.start, directive.end, "\n" * newlines)
+    lines = [*stack.before, *own, *stack.last]
+    unit.edits.directive(stack.directives[-1].start, stack.directives[-1].end, lines)
+    unit.placed.add(stack.directives[-1].start)
+
+
+def _set_up(unit: Unit) -> None:
+    """The descriptors before the first declaration, and behind the text the function that fills them."""
+    start = unit.syntax.first_declaration(unit.file)
+    for directive in unit.directives:
+        if directive.file == unit.file and not isinstance(directive, d.Omp):
+            start = min(start, directive.start)
+            break
+    start = unit.text.text.rfind("\n", 0, start) + 1
+    line = unit.text.place(start).line
+    here = f"#define PWX_HERE(line) &(const pwx_where){{{quoted(unit.file)}, line}}"
+    top = ["#include <peerway/xacc/loops.h>", here, *unit.top]
+    unit.edits.before(start, "\n".join(top) + f"\n#line {line} {quoted(unit.file)}\n")
+    unit.setup += unit.setup_last
+    if unit.setup:
+        unit.ending = "\n".join([
+            "", "static void pwx__set_up(void) {", *("  " + line for line in unit.setup), "}",
+            "static pwx_unit pwx__unit = {pwx__set_up, 0};",
+            "__attribute__((constructor)) static void pwx__add(void) { pwx_unit_add(&pwx__unit); }", "",
+        ])  # fmt: skip

@@ -1,0 +1,164 @@
+"""One source file: its directives in order, checked against its syntax, and the edits they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from peerway.cc import acc, xmp
+from peerway.cc import directives as d
+from peerway.cc.diagnostics import Diagnostics, Refused
+from peerway.cc.edits import Edits
+from peerway.cc.generated import quoted
+from peerway.cc.mapping import Declared, DistributedArray, Scopes, TemplateOf
+from peerway.cc.preprocess import Pragma, Texts
+from peerway.cc.syntax import Function, Range, Statement, Syntax
+from peerway.cc.tokens import scan
+
+_Kind = TypeVar("_Kind", bound=Declared)
+
+
+@dataclass
+class Stack:
+    """Directives that belong to one statement, in their order, and what is put before and behind it."""
+
+    statement: Statement
+    function: Function
+    directives: list[d.Directive] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)
+    behind: list[str] = field(default_factory=list)
+    last: list[str] = field(default_factory=list)
+
+
+class Unit:
+    """What is known of a file while its directives become code."""
+
+    def __init__(self, file: str, texts: Texts, syntax: Syntax, found: Diagnostics) -> None:
+        self.file = file
+        self.texts = texts
+        self.text = texts.of(file)
+        self.syntax = syntax
+        self.found = found
+        self.scopes = Scopes()
+        self.edits = Edits(self.text)
+        self.directives: list[d.Directive] = []
+        self.top: list[str] = []
+        self.setup: list[str] = []
+        self.setup_last: list[str] = []
+        self.coarrays: dict[int, str] = {}
+        self.ending = ""
+        self.explained: list[tuple[int, str]] = []
+        self.acc_regions: list[tuple[Range, d.Acc]] = []
+        self.acc_atomics: list[Range] = []
+        self.placed: set[int] = set()
+        self.fixes: dict[int, d.TemplateFix] = {}
+        self.needed: list[tuple[DistributedArray, int]] = []
+        self._lines: dict[int, list[str]] = {}
+        self._names = 0
+
+    def parse(self, pragmas: list[Pragma]) -> None:
+        """Read all directives; what cannot be read is an error, and the next one is read."""
+        for pragma in pragmas:
+            try:
+                if pragma.model == "omp":
+                    self.directives.append(d.Omp(pragma.place, pragma.start, pragma.end, pragma.file))
+                else:
+                    self.directives.append((xmp if pragma.model == "xmp" else acc).parse(pragma))
+            except Refused as refused:
+                self.found.add(refused)
+
+    def each(self, kinds: dict[type, Callable[[Unit, d.Directive], None]]) -> None:
+        """Do for each directive of these kinds what the table says; an error ends only the one it is in."""
+        for directive in self.directives:
+            do = kinds.get(type(directive))
+            if do:
+                try:
+                    do(self, directive)
+                except Refused as refused:
+                    self.found.add(refused)
+
+    # ---- where things are
+
+    def function_of(self, made: d.Directive) -> Function | None:
+        """The function that a directive is in."""
+        return self.syntax.function_at(made.file, made.start)
+
+    def scope(self, made: d.Directive) -> tuple[Function | None, Range]:
+        """The function and the range in which what a directive declares is known."""
+        function = self.function_of(made)
+        if function is None:
+            return None, Range(0, 0)
+        block = self.syntax.enclosing_block(made.file, made.start)
+        return function, Range(made.start, block.end if block else function.body.end)
+
+    def get(self, kind: type[_Kind], name: d.Name, made: d.Directive) -> _Kind:
+        """What a name in a directive stands for."""
+        return self.scopes.get(kind, name, self.function_of(made), made.start)
+
+    def array(self, name: d.Name, made: d.Directive) -> DistributedArray:
+        """The distributed array that a name in a directive stands for."""
+        variable = self.syntax.variable(name.text, made.file, made.start)
+        array = self.scopes.of_variable(variable) if variable else None
+        if array is None:
+            if variable is None:
+                raise Refused(name.place, f"'{name.text}' is not declared")
+            raise Refused(name.place, f"'{name.text}' is not aligned with a template")
+        return array
+
+    def new_name(self, stem: str) -> str:
+        """A name that no other generated object has."""
+        self._names += 1
+        return f"{stem}__{self._names}"
+
+    # ---- what is generated
+
+    def declare(self, made: d.Directive, text: str) -> None:
+        """A descriptor: of the unit, or of the function that the directive is in."""
+        if self.function_of(made) is None:
+            self.top.append(f"static {text}")
+        else:
+            self.put(made, [text])
+
+    def set_up(self, made: d.Directive, text: str) -> None:
+        """A call that fills a descriptor: before main, or where the directive is."""
+        if self.function_of(made) is None:
+            self.setup.append(text)
+        else:
+            self.put(made, [text])
+
+    def put(self, made: d.Directive, lines: list[str]) -> None:
+        """Lines in the place of a directive."""
+        if made.file != self.file:
+            raise Refused(
+                made.place, "this directive in a header not supported yet; put it into the source file"
+            )
+        self._lines.setdefault(made.start, []).extend(lines)
+
+    def put_at(self, start: int, lines: list[str]) -> None:
+        """Lines in the place of the directive that begins at an offset."""
+        self._lines.setdefault(start, []).extend(lines)
+
+    def is_cyclic(self, made: d.Loop) -> bool:
+        """Is a dimension that a loop goes over cyclic?"""
+        found = self.scopes.find(made.on.name.text, self.function_of(made), made.start) if made.on else None
+        formats = found.formats if isinstance(found, TemplateOf) else None
+        return any(fmt.kind == "cyclic" for fmt in formats or ())
+
+    @staticmethod
+    def words(text: str) -> set[str]:
+        """The identifiers in a text."""
+        return {span.text for span in scan(text) if span.kind == "name"}
+
+    def explain(self, made: d.Directive, text: str) -> None:
+        """Say what was generated for a directive."""
+        self.explained.append((made.place.line, text))
+
+    def finish(self) -> str:
+        """The text of the unit with all edits."""
+        for directive in self.directives:
+            own = directive.file == self.file and not isinstance(directive, d.Omp)
+            if own and directive.start not in self.placed:
+                self.edits.directive(directive.start, directive.end, self._lines.get(directive.start, []))
+        line = f"#line 1 {quoted(self.file)}\n"
+        return line + self.edits.text() + self.ending

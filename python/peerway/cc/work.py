@@ -1,0 +1,290 @@
+"""Loops and tasks of xmp: bounds become those that a node owns, tasks run on their nodes only."""
+
+from __future__ import annotations
+
+from peerway.cc import directives as d
+from peerway.cc import nest
+from peerway.cc.diagnostics import Refused
+from peerway.cc.generated import reference, referred, where
+from peerway.cc.mapping import NodeArray, TemplateOf
+from peerway.cc.nest import For
+from peerway.cc.types import c_type, run_time_type
+from peerway.cc.unit import Stack, Unit
+
+OPERATORS = {
+    "+": "PWX_SUM", "-": "PWX_SUM", "*": "PWX_PRODUCT", "max": "PWX_MAX", "min": "PWX_MIN",
+    "&": "PWX_BIT_AND", "|": "PWX_BIT_OR", "^": "PWX_BIT_XOR", "&&": "PWX_AND", "||": "PWX_OR",
+}  # fmt: skip
+
+
+def task(unit: Unit, stack: Stack, made: d.Task) -> None:
+    """The statement runs on the nodes of the reference only, which are the executing nodes meanwhile."""
+    name = unit.new_name("task")
+    nodes = reference(unit, made.on, made)
+    stack.before += [
+        f"{{ pwx_task {name} __attribute__((cleanup(pwx_task_end))) = "
+        f"pwx_task_begin({nodes}, {int(made.nocomm)}, {where(made)});",
+        f"if ({name}.inside)",
+    ]
+    unit.edits.behind(stack.statement.end, " }")
+    unit.explain(made, f"task: the next statement runs on {text_of(made.on)} only")
+
+
+def text_of(ref: d.Ref | None) -> str:
+    """A reference as people write it."""
+    if ref is None:
+        return "the executing nodes"
+    if ref.subscripts is None:
+        return ref.name.text
+    parts = []
+    for one in ref.subscripts:
+        if one.index is not None:
+            parts.append(one.index.text)
+        elif one.star:
+            parts.append("*")
+        else:
+            parts.append(f"{one.first.text if one.first else ''}:{one.last or ''}")
+    inner = "][".join(parts[::-1]) if ref.square else ", ".join(parts)
+    return f"{ref.name.text}[{inner}]" if ref.square else f"{ref.name.text}({inner})"
+
+
+def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
+    """Each loop of the directive goes over what its node owns."""
+    assert made.on is not None
+    if stack.statement.kind != "for":
+        place = unit.text.place(stack.statement.start)
+        raise Refused(made.place, "expected a 'for' loop behind this directive", (place, "this follows"))
+    if made.on.subscripts is None:
+        raise Refused(
+            made.on.name.place, f"the on clause of a loop needs subscripts, as in {made.on.name.text}[i]"
+        )
+    found = referred(unit, made.on, made)
+    indices = _indices(unit, stack, made)
+    kept = len(stack.before)
+    closing = _reductions(unit, stack, made)
+    unit.edits.behind(stack.statement.end, closing + " }")  # before the edits of loops that end there too
+    opened: list[str] = []
+    localised: list[tuple[int, str, str]] = []
+    conditions: list[str] = []
+    used = set()
+    for dimension, subscript in enumerate(made.on.subscripts or ()):
+        if subscript.star or subscript.whole:
+            continue
+        if subscript.index is None:
+            raise Refused(subscript.place, "a range in the on clause of a loop not supported yet")
+        named = [name for name in indices if name in subscript.index.names()]
+        if not named:
+            conditions.append(_one_place(found, dimension, subscript.index, made.on.square))
+            continue
+        if len(named) > 1 or named[0] in used:
+            raise Refused(
+                subscript.place, f"'{subscript.index.text}' must name one index of the loop, each once"
+            )
+        used.add(named[0])
+        offset = _offset(subscript.index, named[0])
+        if isinstance(found, NodeArray) and made.on.square:
+            offset += " + 1"
+        opened += _localise(unit, stack, made, found, dimension, named[0], offset)
+        localised.append((dimension, named[0], offset))
+    for name in made.indices:
+        if name.text not in used:
+            raise Refused(name.place, f"index '{name.text}' of the loop is not in the on clause")
+    stack.before.insert(kept, "{ " + " ".join(opened))
+    if conditions:
+        stack.before.append(f"if ({' && '.join(conditions)})")
+    bounds = "; ".join(_in_words(unit, stack, found, *one) for one in localised)
+    unit.explain(made, f"loop on {text_of(made.on)}: {bounds or 'every iteration on each node'}")
+
+
+def _indices(unit: Unit, stack: Stack, made: d.Loop) -> list[str]:
+    """The indices of the directive; without a list those of loops in the nest that the on clause names."""
+    assert made.on is not None
+    if made.indices:
+        return [name.text for name in made.indices]
+    names = set()
+    for subscript in made.on.subscripts or ():
+        if subscript.index is not None:
+            names |= subscript.index.names()
+    return [name for name in sorted(names) if nest.with_index(unit, stack.statement, name)]
+
+
+def _offset(expr: d.Expr, index: str) -> str:
+    """What is added to the index in a subscript of the on clause."""
+    texts = [token.text for token in expr.tokens]
+    if texts == [index]:
+        return "0"
+    if texts[0] == index and texts[1] in ("+", "-"):
+        return d.Expr(expr.tokens[1:]).text
+    if texts[-2:] == ["+", index] and index not in texts[:-2]:
+        return d.Expr(expr.tokens[:-2]).text
+    raise Refused(expr.place, f"expected '{index}', plus or minus an offset, found '{expr.text}'")
+
+
+def _one_place(found: NodeArray | TemplateOf, dimension: int, index: d.Expr, square: bool) -> str:
+    """A subscript without an index of the loop: other nodes than its owners run no iteration."""
+    if isinstance(found, NodeArray):
+        return f"pwx_is_node({found.address}, {dimension}, {index.text}{' + 1' if square else ''})"
+    return f"pwx_owns({found.address}, {dimension}, {index.text})"
+
+
+def _in_words(
+    unit: Unit, stack: Stack, found: NodeArray | TemplateOf, dimension: int, index: str, offset: str
+) -> str:
+    """The bounds of a loop as --explain shows them."""
+    head = nest.with_index(unit, stack.statement, index)[0].header
+    text = unit.text.text
+    first, last = (text[part.start : part.end] for part in (head.first, head.last))
+    shift = "" if offset == "0" else f" - ({offset})"
+    if isinstance(found, NodeArray):
+        return f"{index} is this node's number in {found.name}{shift}"
+    share = found.share(dimension)
+    if found.kind_of(dimension) == "cyclic":
+        return f"{index} from {first}, {index} {head.relation} {last}, of which this node owns ({share})"
+    begin, end = ("last", "first") if head.down else ("first", "last")
+    beyond = {"<": " + 1", "!=": " + 1", ">": " - 1"}.get(head.relation, "")
+    low, high = ("min", "max") if head.down else ("max", "min")
+    return (
+        f"{index} from {low}({first}, {begin} owned{shift}), {index} {head.relation} "
+        f"{high}({last}, {end} owned{shift}{beyond}) ({share})"
+    )
+
+
+def _localise(
+    unit: Unit,
+    stack: Stack,
+    made: d.Loop,
+    found: NodeArray | TemplateOf,
+    dimension: int,
+    index: str,
+    offset: str,
+) -> list[str]:
+    loops = nest.with_index(unit, stack.statement, index)
+    if not loops:
+        head = nest.read(unit, stack.statement)  # its own error, if the header is what hides the index
+        place = unit.text.place(head.header.whole.start, head.header.whole.end)
+        raise Refused(
+            made.place, f"there is no loop over '{index}' behind this directive", (place, "this follows")
+        )
+    if isinstance(found, TemplateOf) and found.kind_of(dimension) == "cyclic":
+        for one in loops:
+            _cycle(unit, one, index)
+        return [f"const pwx_cycle {index}__c = pwx_cycle_of({found.address}, {dimension}, {offset});"]
+    for one in loops:
+        _bound(unit, one, index)
+    call = "pwx_owned_node" if isinstance(found, NodeArray) else "pwx_owned"
+    return [f"const pwx_span {index}__s = {call}({found.address}, {dimension}, {offset});"]
+
+
+def _bound(unit: Unit, loop: For, index: str) -> None:
+    """Edit the first and the last value of a loop: between them what the node owns."""
+    head = loop.header
+    call = "pwx_first_down" if head.down else "pwx_first"
+    unit.edits.before(head.first.start, f"{call}({index}__s, ")
+    unit.edits.behind(head.first.end, f", {head.step})")
+    ends = {"<": "pwx_below", "!=": "pwx_below", "<=": "pwx_up_to", ">": "pwx_above", ">=": "pwx_down_to"}
+    if head.relation == "!=" and (head.down or head.step != "1"):
+        place = unit.text.place(head.parts[1].start, head.parts[1].end)
+        raise Refused(place, "a distributed loop with '!=' must go upwards by 1; write '<'")
+    if head.relation == "!=":
+        unit.edits.replace(head.relation_range.start, head.relation_range.end, ">" if head.turned else "<")
+    unit.edits.before(head.last.start, f"{ends[head.relation]}({index}__s, ")
+    unit.edits.behind(head.last.end, ")")
+
+
+def _cycle(unit: Unit, loop: For, index: str) -> None:
+    """A loop over a cyclic dimension counts what the node owns, and makes the index of the count."""
+    head = loop.header
+    text = unit.text.text
+    if head.down:
+        place = unit.text.place(head.parts[2].start, head.parts[2].end)
+        raise Refused(place, "a loop over a cyclic dimension must go upwards")
+    first, last = (text[part.start : part.end] for part in (head.first, head.last))
+    beyond = f"({last}) + 1" if head.relation == "<=" else last
+    variable = unit.syntax.variable(index, unit.file, loop.statement.end - 1)
+    kind = head.declared or (variable.element if variable else "long")
+    unit.edits.replace(
+        head.parts[0].start, head.parts[0].end, f"long {index}__q = pwx_before({index}__c, {first})"
+    )
+    unit.edits.replace(
+        head.parts[1].start, head.parts[1].end, f"{index}__q < pwx_before({index}__c, {beyond})"
+    )
+    unit.edits.replace(head.parts[2].start, head.parts[2].end, f"{index}__q++")
+    skip = "" if head.step == "1" else f"if (({index} - ({first})) % ({head.step})) continue; "
+    unit.edits.before(loop.body.start, f"{{ const {kind} {index} = pwx_at({index}__c, {index}__q); {skip}")
+    unit.edits.behind(loop.body.end, " }")
+
+
+def _reductions(unit: Unit, stack: Stack, made: d.Loop) -> str:
+    """Open the reductions of a loop, and give what closes them."""
+    closing = ""
+    assert made.on is not None
+    nodes = _all_owners(unit, made, made.on)
+    for one in made.reduced:
+        variable = unit.syntax.variable(one.name.text, made.file, made.start)
+        if variable is None:
+            raise Refused(one.name.place, f"'{one.name.text}' is not declared")
+        if not variable.scalar:
+            raise Refused(
+                one.name.place,
+                f"'{one.name.text}' is no scalar; write '#pragma xmp reduction' behind the loop",
+            )
+        kind = run_time_type(
+            variable, one.name.place, one.operator.removeprefix("first").removeprefix("last")
+        )
+        name = one.name.text
+        if one.locations:
+            closing = f" {_located(unit, made, one, nodes, kind)}" + closing
+            continue
+        before = f"{name}__before"
+        stack.before.append(
+            f"{{ const {c_type(variable)} {before} = {name}; {name} = {_identity(one.operator, kind)};"
+        )
+        total = f"{name}__total"
+        joined = _joined(one.operator, before, total)
+        closing = (
+            f" {{ {c_type(variable)} {total} = {name}; pwx_reduce({nodes}, {OPERATORS[one.operator]}, "
+            f"{kind}, &{total}, 1, {where(made)}); {name} = {joined}; }} }}" + closing
+        )
+    return closing
+
+
+def _all_owners(unit: Unit, made: d.Loop, on: d.Ref) -> str:
+    """The nodes that share a loop, those that own nothing of it too: they shall know its result."""
+    found = referred(unit, on, made)
+    own = [subscript.star or subscript.whole for subscript in on.subscripts or ()]
+    if isinstance(found, TemplateOf):
+        assert found.formats is not None
+        assert found.onto is not None
+        own = [mine for mine, fmt in zip(own, found.formats, strict=True) if fmt.kind != "*"]
+        found = found.onto
+    parts = ", ".join("{PWX_MINE, 0, 0, 1}" if mine else "{PWX_ALL, 0, 0, 1}" for mine in own)
+    return f"&(const pwx_ref){{{found.address}, 0, {{{parts}}}}}"
+
+
+def _located(unit: Unit, made: d.Loop, one: d.Reduced, nodes: str, kind: str) -> str:
+    """The call that also brings the variables which say where the extreme value is."""
+    if unit.is_cyclic(made):
+        raise Refused(one.name.place, f"{one.operator} over a cyclic dimension not supported yet")
+    for name in one.locations:
+        variable = unit.syntax.variable(name.text, made.file, made.start)
+        if variable is None or not variable.scalar:
+            raise Refused(name.place, f"'{name.text}' must be a scalar variable")
+    operator = "PWX_" + one.operator.replace("first", "first_").replace("last", "last_").upper()
+    places = ", ".join(f"&{name.text}" for name in one.locations)
+    sizes = ", ".join(f"sizeof({name.text})" for name in one.locations)
+    return (
+        f"pwx_reduce_location({nodes}, {operator}, {kind}, &{one.name.text}, {len(one.locations)}, "
+        f"(void *const[]){{{places}}}, (const size_t[]){{{sizes}}}, {where(made)});"
+    )
+
+
+def _identity(operator: str, kind: str) -> str:
+    if operator in ("max", "min"):
+        return f"{kind}_{'LOWEST' if operator == 'max' else 'HIGHEST'}"
+    return {"*": "1", "&": "~0", "&&": "1"}.get(operator, "0")
+
+
+def _joined(operator: str, left: str, right: str) -> str:
+    if operator in ("max", "min"):
+        return f"{left} {'>' if operator == 'max' else '<'} {right} ? {left} : {right}"
+    return f"{left} {'+' if operator == '-' else operator} {right}"

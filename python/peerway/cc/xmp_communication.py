@@ -1,0 +1,193 @@
+"""The grammar of xmp's communication: reflect, reduction, bcast, barrier, gmove, coarrays, post and wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from peerway.cc import directives as d
+from peerway.cc.diagnostics import Refused
+from peerway.cc.parser import Parser
+
+_OPERATORS = ("+", "*", "-", "&", "|", "^", "&&", "||")
+_WORDS = ("max", "min", "firstmax", "firstmin", "lastmax", "lastmin")
+
+
+def width(parser: Parser, full: bool = False) -> d.Width:
+    """`1`, `1:0`, `/periodic/1`, and for a shadow `*`."""
+    place = parser.here()
+    if full and parser.accept("*"):
+        return d.Width(place, full=True)
+    periodic = False
+    if parser.accept("/"):
+        if not parser.accept("periodic"):
+            raise parser.unexpected("periodic")
+        parser.expect("/", "behind periodic")
+        periodic = True
+    lower = parser.expr("a width")
+    upper = parser.expr("the width of the upper side") if parser.accept(":") else lower
+    return d.Width(place, lower, upper, periodic=periodic)
+
+
+def reduced(parser: Parser) -> list[d.Reduced]:
+    """`(+: a, b)`, `(firstmax: a/i, j/)`."""
+    parser.expect("(", "behind reduction")
+    token = parser.next()
+    if token is None or (token.text not in _OPERATORS and token.text.lower() not in _WORDS):
+        raise parser.unexpected("an operator of a reduction (" + " ".join(_OPERATORS + _WORDS) + ")")
+    operator = parser.take().text.lower()
+    parser.expect(":", "behind the operator")
+
+    def one() -> d.Reduced:
+        name = parser.name("the name of a variable")
+        located = operator.startswith(("first", "last"))
+        locations: list[d.Name] = []
+        if parser.accept("/"):
+            if not located:
+                raise Refused(
+                    name.place, f"only firstmax, firstmin, lastmax and lastmin have locations, not {operator}"
+                )
+            locations = parser.names("the name of a variable")
+            parser.expect("/", "behind the locations")
+        elif located:
+            raise parser.unexpected(f"'/' and the variables that {operator} sets")
+        return d.Reduced(operator, name, tuple(locations))
+
+    found = parser.some(one)
+    parser.expect(")", "behind the variables of a reduction")
+    return found
+
+
+def _clauses(parser: Parser, made: d.Communication, more: dict[str, Callable[[], None]]) -> None:
+    """The clauses of a communication in any order; those in `more` are of this directive alone."""
+    while token := parser.next():
+        word = token.text.lower()
+        if word in more:
+            parser.take()
+            more[word]()
+        elif word == "on" and made.on is None:
+            parser.take()
+            made.on = parser.ref("a reference to nodes or to a template")
+        elif word == "async" and made.asynchronous is None:
+            parser.take()
+            parser.expect("(", "behind async")
+            made.asynchronous = parser.expr("the number of an asynchronous communication")
+            parser.expect(")", "behind the number")
+        elif word in ("acc", "host"):
+            parser.take()
+            made.accelerator = made.accelerator or word == "acc"
+        else:
+            allowed = ["on", "async", "acc", *more]
+            raise parser.unexpected(f"a clause ({', '.join(allowed)}) or the end of the directive")
+
+
+def _reflect(kind: str) -> Callable[[Parser, d.Directive], d.Directive]:
+    def parse(parser: Parser, base: d.Directive) -> d.Directive:
+        made = d.Reflect(base.place, base.start, base.end, base.file, kind=kind)
+        made.arrays = parser.listed("the name of an array")
+
+        def widths() -> None:
+            parser.expect("(", "behind width")
+            made.widths = parser.some(lambda: width(parser))
+            parser.expect(")", "behind the widths")
+
+        def orthogonal() -> None:
+            made.orthogonal = True
+
+        def nowait() -> None:
+            raise Refused(base.place, "the clause nowait of reflect_do not supported yet")
+
+        widening: dict[str, Callable[[], None]] = {"width": widths, "orthogonal": orthogonal}
+        more = {"nowait": nowait} if kind == "reflect_do" else widening
+        _clauses(parser, made, more)
+        if made.on is not None:
+            raise Refused(made.on.name.place, f"{kind} has no clause 'on'")
+        return made
+
+    return parse
+
+
+def _reduction(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.Reduction(base.place, base.start, base.end, base.file)
+    made.reduced = reduced(parser)
+    if made.reduced[0].locations:
+        raise Refused(made.reduced[0].name.place, "locations belong to the clause reduction of loop")
+    _clauses(parser, made, {})
+    return made
+
+
+def _bcast(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.Bcast(base.place, base.start, base.end, base.file)
+    made.names = parser.listed("the name of a variable")
+
+    def source() -> None:
+        made.source = parser.ref("a reference to a node or to an element of a template")
+
+    _clauses(parser, made, {"from": source})
+    return made
+
+
+def _barrier(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.Barrier(base.place, base.start, base.end, base.file)
+    _clauses(parser, made, {})
+    return made
+
+
+def _wait_async(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.WaitAsync(base.place, base.start, base.end, base.file)
+    parser.expect("(", "behind wait_async")
+    made.ids = parser.some(lambda: parser.expr("the number of an asynchronous communication"))
+    parser.expect(")", "behind the numbers")
+    _clauses(parser, made, {})
+    return made
+
+
+def _gmove(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.Gmove(base.place, base.start, base.end, base.file)
+    if parser.sees("in") or parser.sees("out"):
+        made.mode = parser.take().text.lower()
+    _clauses(parser, made, {})
+    return made
+
+
+def _post(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.Post(base.place, base.start, base.end, base.file)
+    parser.expect("(", "behind post")
+    made.node = parser.ref("a reference to a node")
+    parser.expect(",", "behind the node")
+    made.tag = parser.expr("a tag")
+    parser.expect(")", "behind the tag")
+    return made
+
+
+def _wait(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.Wait(base.place, base.start, base.end, base.file)
+    if parser.accept("("):
+        made.node = parser.ref("a reference to a node")
+        if parser.accept(","):
+            made.tag = parser.expr("a tag")
+        parser.expect(")", "behind the node and the tag")
+    return made
+
+
+def _coarray(parser: Parser, base: d.Directive) -> d.Directive:
+    made = d.Coarray(base.place, base.start, base.end, base.file)
+    made.names = parser.names("the name of a variable")
+    for text in (":", "[", "*", "]"):
+        parser.expect(text, "of ':[*]' behind the names")
+    return made
+
+
+GRAMMAR: dict[str, Callable[[Parser, d.Directive], d.Directive]] = {
+    "reflect": _reflect("reflect"),
+    "reflect_init": _reflect("reflect_init"),
+    "reflect_do": _reflect("reflect_do"),
+    "reduce_shadow": _reflect("reduce_shadow"),
+    "reduction": _reduction,
+    "bcast": _bcast,
+    "barrier": _barrier,
+    "wait_async": _wait_async,
+    "gmove": _gmove,
+    "post": _post,
+    "wait": _wait,
+    "coarray": _coarray,
+}

@@ -1,0 +1,201 @@
+"""What `peerway cc` makes of directives: macros, continued lines, brackets, loops, arrays, acc."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cc_programs import MAPPED, compiled, in_main
+
+LOOP = "  for (int i = 0; i < N; i++) a[i][0] = 0;"
+
+
+def generated(folder: Path, source: str, *options: str) -> str:
+    result = compiled(folder, source, *options)
+    assert (result.status, result.errors) == (0, "")
+    return result.text
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["#pragma xmp loop (i) on t[i][*]"],
+        ["#pragma  xmp\tloop(i)on t[ i ][ * ] // the rows"],
+        ["#pragma xmp loop \\", "  (i) \\", "  on t[i][*]"],
+        ["#pragma xmp LOOP (i) /* in", "two lines */ on t[i][*]"],
+        ["#pragma xmp loop (i) on t(*, i)"],
+        ["#pragma xmp loop on t(*, i)"],
+    ],
+)
+def test_one_directive_in_many_spellings(tmp_path: Path, lines: list[str]) -> None:
+    text = generated(tmp_path, in_main(*lines, LOOP))
+    assert "const pwx_span i__s = pwx_owned(&t__x, 1, 0);" in text
+    assert "for (int i = pwx_first(i__s, 0, 1); i < pwx_below(i__s, N); i++) a[i][0] = 0;" in text
+
+
+def test_macros_count_as_they_are_where_the_directive_stands(tmp_path: Path) -> None:
+    source = "#define ROWS(i) t[i][*]\n#define WITH on ROWS(i)\n#define AT 1\n" + in_main(
+        "#pragma xmp loop (i) WITH",
+        LOOP,
+        "#undef AT",
+        "#define AT 2",
+        "#pragma xmp task on p[AT]",
+        "  c[0] = 1;",
+    )
+    text = generated(tmp_path, source)
+    assert "pwx_owned(&t__x, 1, 0)" in text
+    assert "{PWX_RANGE, (2) + 1, (2) + 1, 1}" in text
+
+
+def test_a_directive_that_the_preprocessor_leaves_out_does_not_count(tmp_path: Path) -> None:
+    text = generated(tmp_path, in_main("#ifdef NOWHERE", "#pragma xmp nonsense", "#endif"))
+    assert "nonsense" in text  # it is text like any other
+
+
+def test_what_a_macro_of_the_command_line_says_counts(tmp_path: Path) -> None:
+    text = generated(tmp_path, in_main("#pragma xmp barrier on p[WHO]"), "--emit", "-DWHO=3")
+    assert "{PWX_RANGE, (3) + 1, (3) + 1, 1}" in text
+
+
+@pytest.mark.parametrize(
+    ("written", "bounds"),
+    [
+        ("i = 0; i < N; i++", "i = pwx_first(i__s, 0, 1); i < pwx_below(i__s, N); i++"),
+        ("i = 1; i <= N - 2; i += 2", "i = pwx_first(i__s, 1, 2); i <= pwx_up_to(i__s, N - 2); i += 2"),
+        ("i = 0; N > i; ++i", "i = pwx_first(i__s, 0, 1); pwx_below(i__s, N) > i; ++i"),
+        ("i = 0; i != N; i = i + 1", "i = pwx_first(i__s, 0, 1); i < pwx_below(i__s, N); i = i + 1"),
+        ("i = N - 1; i >= 0; i--", "i = pwx_first_down(i__s, N - 1, 1); i >= pwx_down_to(i__s, 0); i--"),
+        ("i = N - 1; i > 0; i -= 3", "i = pwx_first_down(i__s, N - 1, 3); i > pwx_above(i__s, 0); i -= 3"),
+    ],
+)
+def test_bounds_of_a_loop_become_those_that_a_node_owns(tmp_path: Path, written: str, bounds: str) -> None:
+    text = generated(
+        tmp_path, in_main("#pragma xmp loop (i) on t[i][*]", f"  for (int {written}) a[i][1] = 2;")
+    )
+    assert f"for (int {bounds}) a[i][1] = 2; }}" in text
+
+
+def test_what_no_directive_is_about_stays_as_it_is(tmp_path: Path) -> None:
+    source = in_main(LOOP, "  c[1]   =  2 ; /* odd   spacing */")
+    text = generated(tmp_path, source)
+    assert LOOP in text
+    assert "  c[1]   =  2 ; /* odd   spacing */" in text
+
+
+def test_the_compiler_counts_lines_as_the_source_has_them(tmp_path: Path) -> None:
+    source = MAPPED + (
+        "int main(void) {\n#pragma xmp loop (i) \\\n  on t[i][*]\n  for (int i = 0; i < N; i++)\n"
+        "    a[i][0] = undeclared(i);\n  return 0;\n}\n"
+    )
+    lines = generated(tmp_path, source).split("\n")
+    number = 0
+    for line in lines:
+        if line.startswith("#line "):
+            number = int(line.split()[1])
+            continue
+        if "undeclared(i)" in line:
+            break
+        number += 1
+    assert number == 13
+
+
+def test_extents_are_literals_where_nodes_and_sizes_are(tmp_path: Path) -> None:
+    source = (
+        "#define N 10\n#pragma xmp nodes p(2,3)\n#pragma xmp template t(0:N-1,0:N-1)\n"
+        "#pragma xmp distribute t(block,block) onto p\ndouble a[N][N];\n"
+        "#pragma xmp align a[i][j] with t(j,i)\n#pragma xmp shadow a[1:1][2:0]\n"
+        "int main(void) { return a[0][0] > 0; }\n"
+    )
+    text = generated(tmp_path, source)
+    assert "(*const a)[7]" in text  # ceil(10 / 2) and 2 layers
+    assert "pwx_array_expect(&a__x, 1, 7," in text
+
+
+def test_extents_come_from_the_descriptor_where_the_nodes_are_free(tmp_path: Path) -> None:
+    source = (
+        "#define N 10\n#pragma xmp nodes p(*)\n#pragma xmp template t(0:N-1)\n"
+        "#pragma xmp distribute t(block) onto p\ndouble a[N][N];\n#pragma xmp align a[*][j] with t(j)\n"
+        "int main(void) { return a[0][0] > 0; }\n"
+    )
+    assert "(*const a)[a__x.ld[1]]" in generated(tmp_path, source)
+
+
+def test_a_parameter_is_bound_and_a_caller_passes_it_whole(tmp_path: Path) -> None:
+    source = MAPPED + (
+        "static double f(double v[N][N]) {\n#pragma xmp align v[i][j] with t[i][j]\n"
+        "#pragma xmp shadow v[1][0]\n  return v[1][2];\n}\nint main(void) { return f(a) > 0; }\n"
+    )
+    text = generated(tmp_path, source)
+    assert "static double f(double v__arg[N][N]) {" in text
+    assert 'pwx_bind(&v__x, (void *)v__arg, "v", sizeof(v__arg[0][0]), 2,' in text
+    assert "return f((void *)a) > 0;" in text
+
+
+def test_private_wins_over_present(tmp_path: Path) -> None:
+    lines = [
+        "  double s = 0;",
+        "#pragma acc parallel loop private(s) present(s, c)",
+        "  for (int i = 0; i < N; i++) s = c[i];",
+    ]
+    text = generated(tmp_path, in_main(*lines))
+    assert "#pragma omp parallel for private(s)" in text
+
+
+def test_scalars_that_a_loop_writes_are_each_threads_own(tmp_path: Path) -> None:
+    lines = [
+        "  int j; double s = 0, t1 = 1;", "#pragma acc parallel loop reduction(+:s)",
+        "  for (int i = 0; i < N; i++) {", "    t1 = c[i];", "    for (j = 0; j < N; j++) s += t1;", "  }",
+    ]  # fmt: skip
+    text = generated(tmp_path, in_main(*lines))
+    assert "#pragma omp parallel for reduction(+: s) private(j) firstprivate(t1)" in text
+
+
+@pytest.mark.parametrize(
+    ("directive", "why"),
+    [
+        ("#pragma acc kernels loop", "because nothing says that its iterations are independent"),
+        ("#pragma acc parallel loop seq", "as the directive says"),
+    ],
+)
+def test_a_loop_that_is_not_shared_among_threads_says_why(tmp_path: Path, directive: str, why: str) -> None:
+    source = in_main(directive, "  for (int i = 0; i < N; i++) c[i] = 0;")
+    assert "#pragma omp" not in generated(tmp_path, source)
+    assert generated(tmp_path, source, "--explain").endswith(f"one thread, {why}\n")
+
+
+def test_directives_of_one_statement_come_in_any_order(tmp_path: Path) -> None:
+    xmp, acc, omp = "#pragma xmp loop (i) on t[i][*]", "#pragma acc parallel loop", "#pragma omp parallel for"
+    wanted = ["{ const pwx_span i__s = pwx_owned(&t__x, 1, 0);", omp]
+    for order in ([xmp, acc], [acc, xmp], [xmp, omp], [omp, xmp]):
+        lines = [line for line in generated(tmp_path, in_main(*order, LOOP)).split("\n") if line in wanted]
+        assert lines == wanted, order
+
+
+def test_sections_become_gmove(tmp_path: Path) -> None:
+    text = generated(tmp_path, in_main("#pragma xmp gmove", "  a[1:2][:] = b[3:2][0:N];"))
+    assert "{{1, 2, 1, 0}, {0, 16, 1, 0}}" in text
+    assert "{{3, 2, 1, 0}, {0, N, 1, 0}}" in text
+
+
+def test_a_coarray_loses_its_mark_and_its_transfers_become_calls(tmp_path: Path) -> None:
+    text = generated(tmp_path, "int x[4]:[*], s;\nint main(void) {\n  x[0:2]:[1] = s;\n  s = x[1]:[0];\n}\n")
+    assert "int x[4], s;" in text
+    assert "pwx_coarray_put(&x__c, 1, (const pwx_triplet[]){{0, 2, 1, 0}}" in text
+    assert "pwx_coarray_get(&(const pwx_section){.base = (void *)&s" in text
+
+
+def test_explain_says_bounds_halos_and_threads(tmp_path: Path) -> None:
+    source = in_main(
+        "#pragma xmp reflect (a) width(/periodic/1:0, 0) orthogonal",
+        "#pragma xmp loop (i) on t[i][*]",
+        "#pragma acc parallel loop collapse(2)",
+        "  for (int i = N - 1; i > 0; i--)",
+        "    for (int j = 0; j < N; j++) a[i][j] = b[i][j];",
+    )
+    assert generated(tmp_path, source, "--explain") == (
+        "prog.c:10: reflect a, one plan, no corners: "
+        "a 1 below and 0 above in dimension 0, periodic (block over p)\n"
+        "prog.c:11: loop on t[i][*]: "
+        "i from min(N - 1, last owned), i > max(0, first owned - 1) (block over p)\n"
+        "prog.c:12: acc parallel loop: threads share i, vectors over j; omp parallel for\n"
+    )

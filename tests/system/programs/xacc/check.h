@@ -1,0 +1,61 @@
+/* What the programs of test_xacc_runtime.py share. A scenario compares every element that it can reach with
+ * the sequential value, and says what differs. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peerway/xacc/runtime.h"
+#include "peerway/xacc/xmp.h"
+
+#define HERE (&(pwx_where){__FILE__, __LINE__})
+
+extern int failures, checks;
+
+#define CHECK(condition, ...)                                                                        \
+  do {                                                                                               \
+    ++checks;                                                                                        \
+    if (!(condition) && ++failures <= 10) {                                                          \
+      fprintf(stderr, "%s:%d: rank %d of %d: %s: ", __FILE__, __LINE__, rank(), size(), #condition); \
+      fprintf(stderr, __VA_ARGS__);                                                                  \
+      fputc('\n', stderr);                                                                           \
+    }                                                                                                \
+  } while (0)
+
+static inline int rank(void) { return xmp_all_node_num() - 1; }
+static inline int size(void) { return xmp_all_num_nodes(); }
+
+/* All processes as nodes in one dimension, or two: as many rows as go into the square root. */
+void line_of_all(pwx_nodes* p);
+void grid_of_all(pwx_nodes* p);
+
+/* A template in one dimension from `first` on. `sizes`: of gblock. */
+void cut(pwx_template* t, const pwx_nodes* p, long first, long count, pwx_kind kind, long width,
+         const long* sizes);
+/* One in as many as the nodes have, all block, sizes in Fortran order. */
+void blocks(pwx_template* t, const pwx_nodes* p, const long* sizes);
+/* gblock sizes that differ as much as they can: one node has most, and with several nodes one has nothing. */
+void uneven(long* sizes, int parts, long count);
+
+/* doubles */
+void line(pwx_array* a, const pwx_template* t, long count, long offset, long lo, long hi);
+void plane(pwx_array* a, const pwx_template* t, long rows, long columns, long lo, long hi);
+static inline double* at1(const pwx_array* a, long i) { return (double*)a->origin + i; }
+static inline double* at2(const pwx_array* a, long i, long j) {
+  return (double*)a->origin + i * a->ld[1] + j;
+}
+double* of_line(const pwx_array* a, long i); /* also cyclic */
+int owns(const pwx_array* a, int d, long i);
+
+void test_nodes(void);
+void test_arrays(void);
+void test_reflect(void);
+void test_reflect_again(void);
+void test_values(void);
+void test_tasks(void);
+void test_gmove(void);
+void test_coarrays(void);
+
+#endif

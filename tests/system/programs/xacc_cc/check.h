@@ -1,0 +1,22 @@
+/* What the parts of the test program share. A check that fails says so, and counts. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <xmp.h>
+
+extern int wrong;
+#define CHECK(condition)                                                                                     \
+  do {                                                                                                       \
+    if (!(condition)) {                                                                                      \
+      fprintf(stderr, "%s:%d: not so on node %d: %s\n", __FILE__, __LINE__, xmp_all_node_num(), #condition); \
+      wrong++;                                                                                               \
+    }                                                                                                        \
+  } while (0)
+
+void mapping(void);
+void communication(void);
+void compute(void);
+
+#endif

@@ -1,0 +1,173 @@
+/* reflect with all its clauses, reductions and broadcasts on sets of nodes, tasks, gmove, coarrays. */
+#include "check.h"
+
+#define N 12
+#define M 10
+
+#pragma xmp nodes p(*)
+#pragma xmp nodes rows[*][1]
+#pragma xmp template t[N][M]
+#pragma xmp distribute t[block][block] onto rows
+#pragma xmp template line[N]
+#pragma xmp distribute line[block] onto p
+
+static int a[N][M], b[N][M], onto_line[N], copied[M][N];
+#pragma xmp align a[i][j] with t[i][j]
+#pragma xmp align b[ : ][ : ] with t[ : ][ : ]
+#pragma xmp align onto_line[i] with line[i]
+#pragma xmp align copied[*][j] with line[j]
+#pragma xmp shadow a[1][1]
+#pragma xmp shadow b[2 : 1][1 : 0]
+#pragma xmp shadow onto_line[2]
+
+static int x[8] : [*], y : [*];
+
+static int around(int i, int n) { return (i + n) % n; }
+
+static void fill(void) {
+#pragma xmp loop(i, j) on t[i][j]
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < M; j++) {
+      a[i][j] = 100 * i + j;
+      b[i][j] = -a[i][j];
+    }
+}
+
+/* First and last row that this node owns. */
+static void owned(int* first, int* last) {
+  *first = N, *last = -1;
+#pragma xmp loop(i) on t[i][*]
+  for (int i = 0; i < N; i++) {
+    if (i < *first) *first = i;
+    *last = i;
+  }
+}
+
+static void halos(void) {
+  int first, last;
+  fill();
+  owned(&first, &last);
+#pragma xmp reflect(a) width(/ periodic / 1, / periodic / 1) acc
+  if (last >= first)
+    for (int i = first - 1; i <= last + 1; i++)
+      for (int j = -1; j <= M; j++) CHECK(a[i][j] == 100 * around(i, N) + around(j, M));
+
+  fill();
+#pragma xmp reflect(a, b) width(1 : 1, 0 : 0)
+  if (last >= first && first > 0)
+    CHECK(a[first - 1][3] == 100 * (first - 1) + 3 && b[first - 1][3] == -a[first - 1][3]);
+  if (last >= first && last + 1 < N) CHECK(a[last + 1][3] == 100 * (last + 1) + 3);
+
+  for (int turn = 0; turn < 3; turn++) { /* a width that changes between calls of one line */
+#pragma xmp loop(i) on line[i]
+    for (int i = 0; i < N; i++) onto_line[i] = i + 10 * turn;
+    const int width = turn % 2 + 1;
+#pragma xmp reflect(onto_line) width(width) async(turn)
+#pragma xmp wait_async(turn)
+    int lo = N, hi = -1;
+#pragma xmp loop(i) on line[i]
+    for (int i = 0; i < N; i++) lo = i < lo ? i : lo, hi = i;
+    if (hi - lo + 1 == N / xmp_num_nodes() && hi - lo >= 1)
+      for (int k = 1; k <= width; k++) {
+        if (lo - k >= 0) CHECK(onto_line[lo - k] == lo - k + 10 * turn);
+        if (hi + k < N) CHECK(onto_line[hi + k] == hi + k + 10 * turn);
+      }
+  }
+
+  fill();
+#pragma xmp reflect_init(a) width(/ periodic / 1, / periodic / 1) orthogonal
+  for (int turn = 0; turn < 2; turn++) {
+#pragma xmp loop(i, j) on t[i][j]
+    for (int i = 0; i < N; i++)
+      for (int j = 0; j < M; j++) a[i][j] += turn;
+#pragma xmp reflect_do(a)
+    if (last >= first)
+      CHECK(a[first - 1][2] == 100 * around(first - 1, N) + 2 + turn && a[first][M] == 100 * first + turn);
+  }
+}
+
+static void sets(void) {
+  const int me = xmp_node_num(), nodes = xmp_num_nodes();
+  const int half = (nodes + 1) / 2;
+  int value = me;
+  double values[3] = {me, 1, -me};
+#pragma xmp reduction(max : value)
+  CHECK(value == nodes);
+#pragma xmp reduction(+ : values)
+  CHECK(values[0] == nodes * (nodes + 1) / 2 && values[1] == nodes && values[2] == -values[0]);
+  value = me;
+#pragma xmp bcast(value)
+  CHECK(value == 1);
+  value = me;
+#pragma xmp bcast(value) from p(nodes)
+  CHECK(value == nodes);
+  value = 1;
+#pragma xmp task on p(1 : half)
+  {
+#pragma xmp reduction(+ : value)
+    CHECK(value == half && xmp_num_nodes() == half);
+#pragma xmp barrier
+  }
+  CHECK(xmp_num_nodes() == nodes);
+  value = 0;
+#pragma xmp task on line[N - 1]
+  value = 1;
+#pragma xmp reduction(+ : value)
+  CHECK(value == 1);
+#pragma xmp tasks
+  {
+#pragma xmp task on p(1) nocomm
+    value += 1;
+#pragma xmp task on p(nodes) nocomm
+    value += 1;
+  }
+#pragma xmp reduction(+ : value) on p( :)
+  CHECK(value == nodes + 2);
+}
+
+static void moves(void) {
+  int whole[M], one = 0;
+  fill();
+#pragma xmp gmove
+  copied[:][:] = 7;
+#pragma xmp gmove
+  copied[2] [0:N:1] = onto_line[:];
+#pragma xmp gmove
+  copied[1] [2:4] = a [1:4][3];
+#pragma xmp gmove
+  whole[:] = a[5][:];
+#pragma xmp gmove
+  one = a[N - 1][M - 1];
+  for (int j = 0; j < M; j++) CHECK(whole[j] == 500 + j);
+  CHECK(one == 100 * (N - 1) + M - 1);
+#pragma xmp loop(j) on line[j]
+  for (int j = 0; j < N; j++) {
+    CHECK(copied[2][j] == onto_line[j] && copied[3][j] == 7);
+    CHECK(copied[1][j] == (j >= 2 && j < 6 ? 100 * (j - 1) + 3 : 7));
+  }
+}
+
+static void images(void) {
+  const int me = xmpc_this_image(), all = xmpc_num_images();
+  const int next = (me + 1) % all;
+  int got[4];
+  for (int k = 0; k < 8; k++) x[k] = 10 * me + k;
+  y = -1;
+  xmp_sync_all(NULL);
+  got [0:4] = x [0:4:2] : [next];
+  for (int k = 0; k < 4; k++) CHECK(got[k] == 10 * next + 2 * k);
+  xmp_sync_all(NULL);
+y:
+  [next] = me;
+  x [6:2] : [next] = got [0:2];
+  xmp_sync_all(NULL);
+  CHECK(y == (me + all - 1) % all);
+  CHECK(x[5] == 10 * me + 5 && x[6] == 10 * me && x[7] == 10 * me + 2);
+}
+
+void communication(void) {
+  halos();
+  sets();
+  moves();
+  images();
+}

@@ -1,0 +1,16 @@
+/* Runs all parts on whatever number of nodes it has, and says whether every check held on every node. */
+#include "check.h"
+
+#pragma xmp nodes p(*)
+
+int wrong;
+
+int main(void) {
+  mapping();
+  communication();
+  compute();
+#pragma xmp reduction(+ : wrong)
+#pragma xmp task on p(1)
+  printf("%d nodes, %d wrong\n", xmp_all_num_nodes(), wrong);
+  return wrong != 0;
+}

@@ -1,0 +1,169 @@
+/* Distributions, alignments, loops, parameters, local arrays: each against what a sequential program has.
+ * Sizes do not divide by any number of nodes. */
+#include "check.h"
+
+#define N 13
+#define M 11
+
+#pragma xmp nodes p(*)
+#pragma xmp template block_t(0 : N - 1)
+#pragma xmp template cyclic_t(0 : N - 1)
+#pragma xmp template three_t(0 : N - 1)
+#pragma xmp template shifted_t(5 : N + 7)
+#pragma xmp template own_t(0 : N - 1)
+#pragma xmp template later_t( :)
+#pragma xmp distribute block_t(block) onto p
+#pragma xmp distribute cyclic_t(cyclic) onto p
+#pragma xmp distribute three_t(cyclic(3)) onto p
+#pragma xmp distribute shifted_t(block) onto p
+#pragma xmp distribute later_t(block) onto p
+
+static int sizes[64];
+#pragma xmp distribute own_t(gblock(sizes)) onto p
+
+static long a[N][M], plain[M], cyclic_a[N][M], three_a[N], shifted_a[N], own_a[N], columns[M][N];
+#pragma xmp align a[i][*] with block_t(i)
+#pragma xmp align columns[*][j] with block_t(j)
+#pragma xmp align cyclic_a[i][*] with cyclic_t(i)
+#pragma xmp align three_a[i] with three_t(i)
+#pragma xmp align shifted_a[i] with shifted_t(i + 6)
+#pragma xmp align own_a[i] with own_t(i)
+#pragma xmp shadow a[1 : 2][0]
+static long later_a[N][M], *pointed;
+#pragma xmp align later_a[i][*] with later_t(i)
+#pragma xmp align pointed[i] with later_t(i)
+
+/* Before main and before the templates are made: the sizes of gblock, for any number of nodes. */
+__attribute__((constructor(101))) static void choose_sizes(void) {
+  const char* ranks = getenv("NODES");
+  const int nodes = ranks ? atoi(ranks) : 1;
+  int rest = N;
+  for (int k = 0; k < nodes; k++) {
+    sizes[k] = k == nodes - 1 ? rest : (k % 2 ? 0 : rest / 2);
+    rest -= sizes[k];
+  }
+}
+
+static long value(long i, long j) { return 100 * i + j; }
+
+static long sum_of(const long v[N][M]) {
+#pragma xmp align v[i][*] with block_t(i)
+#pragma xmp shadow v[1 : 2][0]
+#pragma xmp static_desc::v
+  long sum = 0;
+#pragma xmp loop on block_t(i) reduction(+ : sum)
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < M; j++) sum += v[i][j];
+  return sum;
+}
+
+static void loops(void) {
+  int i, j;
+  long all = 0, count;
+  for (i = 0; i < N; i++)
+    for (j = 0; j < M; j++) all += value(i, j);
+
+#pragma xmp loop(i) on block_t(i)
+  for (i = N - 1; i >= 0; i--)
+    for (j = 0; j < M; j++) a[i][j] = value(i, j);
+  CHECK(sum_of(a) == all);
+
+#pragma xmp loop(i) on cyclic_t(i)
+  for (i = 0; i < N; i++)
+    for (j = 0; j < M; j++) cyclic_a[i][j] = value(i, j);
+  count = 7;
+#pragma xmp loop(i) on cyclic_t(i) reduction(+ : count)
+  for (i = 0; N > i; ++i)
+    for (j = 0; j < M; j++) count += cyclic_a[i][j];
+  CHECK(count == all + 7);
+
+#pragma xmp loop on three_t(i)
+  for (i = 0; i < N; i++) three_a[i] = i;
+  count = 0;
+#pragma xmp loop on three_t(i) reduction(+ : count)
+  for (i = 1; i <= N - 2; i += 2) count += three_a[i];
+  CHECK(count == 1 + 3 + 5 + 7 + 9 + 11);
+
+#pragma xmp loop(i) on shifted_t(i + 6)
+  for (i = 0; i < N; i++) shifted_a[i] = i * i;
+  count = 0;
+#pragma xmp loop(i) on shifted_t(i + 6) reduction(max : count)
+  for (i = 0; i < N - 3; i++) count = shifted_a[i] > count ? shifted_a[i] : count;
+  CHECK(count == 81);
+
+  count = 0;
+#pragma xmp loop on own_t(i)
+  for (i = 0; i < N; i++) own_a[i] = i;
+#pragma xmp loop on own_t(i) reduction(+ : count)
+  for (i = 2; i != N; i++) count += own_a[i] == i;
+  CHECK(count == N - 2);
+
+#pragma xmp loop on block_t(j)
+  for (j = 0; j < N; j++)
+    for (i = 0; i < M; i++) columns[i][j] = value(i, j);
+  count = 0;
+#pragma xmp loop on block_t(j) reduction(+ : count)
+  for (j = 0; j < N; j++)
+    for (i = 0; i < M; i++) count += columns[i][j] == value(i, j);
+  CHECK(count == N * M);
+
+  count = 0; /* each node once, whatever its number */
+#pragma xmp loop on p(k) reduction(+ : count)
+  for (int k = 1; k <= xmp_num_nodes(); k++) count += k == xmp_node_num();
+  CHECK(count == xmp_num_nodes());
+}
+
+static void locations(void) {
+  long most = -1, least = 1000;
+  int first = -1, last = -1;
+#pragma xmp loop on block_t(i) reduction(firstmax : most / first /)
+  for (int i = 0; i < N; i++)
+    if (a[i][3] % 700 > most) most = a[i][3] % 700, first = i;
+  CHECK(most == 603 && first == 6);
+#pragma xmp loop on block_t(i) reduction(lastmin : least / last /)
+  for (int i = 0; i < N; i++)
+    if (a[i][3] % 400 <= least) least = a[i][3] % 400, last = i;
+  CHECK(least == 3 && last == 12);
+}
+
+static void local_arrays(int turn) {
+  int b[N];
+#pragma xmp align b[i] with block_t(i)
+  static int kept[N][M];
+#pragma xmp align kept[i][*] with block_t(i)
+  int count = 0;
+#pragma xmp loop on block_t(i)
+  for (int i = 0; i < N; i++) b[i] = i + turn, kept[i][0] += b[i];
+#pragma xmp loop on block_t(i) reduction(+ : count)
+  for (int i = 0; i < N; i++) count += kept[i][0] == (turn ? 2 * i + turn : i);
+  CHECK(count == N);
+}
+
+static void fixed_later(int n) {
+  long count = 0;
+#pragma xmp template_fix(block) later_t(0 : n - 1)
+  pointed = (long*)xmp_malloc(xmp_desc_of(pointed), n);
+#pragma xmp loop on later_t(i)
+  for (int i = 0; i < n; i++) later_a[i][2] = i, pointed[i] = 2 * i;
+#pragma xmp loop on later_t(i) reduction(+ : count)
+  for (int i = 0; i < n; i++) count += later_a[i][2] + pointed[i];
+  CHECK(count == 3 * n * (n - 1) / 2);
+}
+
+static void sections(void) {
+  long count = 0;
+#pragma xmp array on block_t(2 : 5)
+  a [2:4][1] = a [2:4][1] + plain[0] + 1;
+#pragma xmp loop on block_t(i) reduction(+ : count)
+  for (int i = 0; i < N; i++) count += a[i][1] - value(i, 1);
+  CHECK(count == 4);
+}
+
+void mapping(void) {
+  loops();
+  locations();
+  local_arrays(0);
+  local_arrays(1);
+  fixed_later(N);
+  sections();
+}

@@ -1,0 +1,272 @@
+#include "xacc/arrays.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "xacc/coarrays.h"
+#include "xacc/failure.h"
+#include "xacc/halos.h"
+#include "xacc/program.h"
+
+namespace pwx {
+namespace {
+
+struct ArrayAsk {
+  const char* name;
+  size_t element_bytes;
+  int ndims;
+  const long* sizes;  ///< null: not known yet
+  const pwx_template* t;
+  const int* template_dim;
+  const long* offset;
+  const long* shadow_lo;
+  const long* shadow_hi;
+};
+
+uint64_t freed_count = 0;
+
+/// By origin: several arrays of other shapes may have one.
+std::multimap<const void*, std::unique_ptr<pwx_array_state>>& states() {
+  static auto& all = *new std::multimap<const void*, std::unique_ptr<pwx_array_state>>;  // outlives atexit
+  return all;
+}
+
+void check_dimension(const ArrayAsk& asked, int d) {
+  const auto which = [&] { return text("dimension ", d + 1, " of ", asked.name); };
+  const bool full = asked.shadow_lo[d] < 0;
+  if (!full && asked.shadow_hi[d] < 0) refuse("the shadow of ", which(), " is ", asked.shadow_hi[d]);
+  const int k = asked.template_dim[d];
+  if (k < 0) return;
+  if (k >= asked.t->ndims)
+    refuse(which(), " is aligned with dimension ", k + 1, " of template ", asked.t->name, ", which has ",
+           asked.t->ndims);
+  const pwx_template_dim& t = asked.t->dim[k];
+  if (t.kind == PWX_CYCLIC && !full && (asked.shadow_lo[d] > 0 || asked.shadow_hi[d] > 0))
+    refuse(which(), " has a shadow of ", asked.shadow_lo[d], ":", asked.shadow_hi[d],
+           ", but is distributed cyclic; a shadow needs block or gblock");
+  if (asked.sizes == nullptr || asked.sizes[d] == 0) return;
+  const long first = asked.offset[d], last = asked.sizes[d] - 1 + asked.offset[d];
+  if (first < t.first || last > t.last)
+    refuse(which(), " is aligned with indices ", first, " to ", last, " of template ", asked.t->name,
+           ", which has ", t.first, " to ", t.last, "; make the template larger or change the alignment");
+}
+
+void describe(pwx_array& a, const ArrayAsk& asked) {
+  if (asked.ndims < 1 || asked.ndims > PWX_MAX_DIMS)
+    refuse("array ", asked.name, " has ", asked.ndims, " dimensions; 1 to ", PWX_MAX_DIMS, " are possible");
+  if (!asked.t->fixed || !asked.t->distributed)
+    refuse("array ", asked.name, " is aligned with template ", asked.t->name, ", which is not ",
+           asked.t->fixed ? "distributed" : "fixed", " yet; do that before the array is allocated");
+  a.name = asked.name;
+  a.element_bytes = asked.element_bytes;
+  a.ndims = asked.ndims;
+  a.on = asked.t;
+  for (int d = 0; d < a.ndims; ++d) {
+    check_dimension(asked, d);
+    pwx_array_dim& dim = a.dim[d];
+    dim.size = asked.sizes == nullptr ? 0 : asked.sizes[d];
+    dim.template_dim = asked.template_dim[d];
+    dim.offset = dim.template_dim < 0 ? 0 : asked.offset[d];
+    const bool full = asked.shadow_lo[d] < 0;
+    dim.shadow[0] = full ? -1 : asked.shadow_lo[d];
+    dim.shadow[1] = full ? -1 : asked.shadow_hi[d];
+  }
+}
+
+/// Fills in where this rank's part lies. Gives the bytes of its memory.
+uint64_t place_all(pwx_array& a) {
+  uint64_t bytes = a.element_bytes;
+  for (int d = 0; d < a.ndims; ++d) {
+    pwx_array_dim& dim = a.dim[d];
+    const pwx_template_dim* t = template_dim(a, d);
+    const Placed placed = place(a, d, a.on->nodes->member == 0 ? -1 : t == nullptr ? 0 : t->at);
+    dim.first = placed.owned.first;
+    dim.last = placed.owned.last;
+    dim.base = placed.base;
+    a.ld[d] = dim.ld = placed.ld;
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim.ld), &bytes))
+      refuse("array ", a.name, " is larger than any memory");
+  }
+  return bytes;
+}
+
+void allocate(pwx_array& a) {
+  static uint64_t ids = 0;
+  if (a.state != nullptr) refuse("array ", a.name, " is allocated already; free it first");
+  const uint64_t bytes = place_all(a);
+  const bool member = a.on->nodes->member != 0;
+  peerway::Region memory = program().context.allocate(peerway::host, member ? bytes : a.element_bytes);
+  const Strides strides = strides_of(a.ndims, a.ld, a.element_bytes);
+  auto origin = reinterpret_cast<intptr_t>(memory.address());
+  for (int d = 0; d < a.ndims; ++d) origin -= a.dim[d].base * strides[static_cast<size_t>(d)];
+  a.origin = reinterpret_cast<void*>(origin);
+  auto state = std::unique_ptr<pwx_array_state>(new pwx_array_state{++ids, a, std::move(memory), bytes});
+  a.state = state.get();
+  state->shape.state = a.state;
+  states().emplace(a.origin, std::move(state));
+}
+
+bool same_template(const pwx_template& a, const pwx_template& b) {
+  if (&a == &b) return true;
+  if (a.ndims != b.ndims || !a.fixed || !b.fixed || a.nodes->total != b.nodes->total) return false;
+  for (int d = 0; d < a.ndims; ++d) {
+    const pwx_template_dim &one = a.dim[d], &other = b.dim[d];
+    if (one.kind != other.kind || one.nodes_dim != other.nodes_dim || one.parts != other.parts ||
+        one.first != other.first || one.last != other.last || one.width != other.width)
+      return false;
+    if (one.kind == PWX_GBLOCK && !std::equal(one.starts, one.starts + one.parts, other.starts)) return false;
+  }
+  return std::equal(a.nodes->ranks, a.nodes->ranks + a.nodes->total, b.nodes->ranks);
+}
+
+/// Where the array is not what was asked for: how it differs; else empty.
+std::string difference(const pwx_array& a, const ArrayAsk& asked) {
+  if (a.element_bytes != asked.element_bytes)
+    return text("its elements have ", a.element_bytes, " bytes, not ", asked.element_bytes);
+  if (a.ndims != asked.ndims) return text("it has ", a.ndims, " dimensions, not ", asked.ndims);
+  for (int d = 0; d < a.ndims; ++d) {
+    const pwx_array_dim& dim = a.dim[d];
+    const auto which = [&](const char* what) { return text(what, " of dimension ", d + 1, " is "); };
+    const long lo = asked.shadow_lo[d] < 0 ? -1 : asked.shadow_lo[d];
+    const long hi = asked.shadow_lo[d] < 0 ? -1 : asked.shadow_hi[d];
+    if (asked.sizes[d] > 0 && dim.size != asked.sizes[d])
+      return text(which("the size"), dim.size, ", not ", asked.sizes[d]);
+    if (dim.template_dim != asked.template_dim[d])
+      return text(which("the dimension of the template that it is aligned with, from 0, -1 for none,"),
+                  dim.template_dim, ", not ", asked.template_dim[d]);
+    if (dim.template_dim >= 0 && dim.offset != asked.offset[d])
+      return text(which("the offset of the alignment"), dim.offset, ", not ", asked.offset[d]);
+    if (dim.shadow[0] != lo || dim.shadow[1] != hi)
+      return text(which("the shadow"), dim.shadow[0], ":", dim.shadow[1], ", not ", lo, ":", hi);
+  }
+  if (!same_template(*a.on, *asked.t))
+    return text("it is aligned with template ", a.on->name, ", which differs");
+  return {};
+}
+
+void bind(pwx_array& v, void* argument, const ArrayAsk& asked) {
+  if (v.state != nullptr && v.origin == argument && v.bound == freed_count && difference(v, asked).empty())
+    return;
+  std::string differs;
+  const auto [first, last] = states().equal_range(argument);
+  for (auto at = first; at != last; ++at) {
+    const pwx_array& found = at->second->shape;
+    const std::string why = difference(found, asked);
+    if (why.empty()) {
+      v = found;
+      v.name = asked.name;
+      v.on = asked.t;
+      v.bound = freed_count;
+      return;
+    }
+    differs = text("the argument is ", found.name, ", but ", why, "; declare both alike");
+  }
+  if (differs.empty()) differs = "the argument is no distributed array; pass one, from its first element";
+  refuse("parameter ", asked.name, ": ", differs);
+}
+
+}  // namespace
+
+const pwx_array_state& allocated(const pwx_array& a, const char* what) {
+  if (a.state == nullptr)
+    refuse(what, " of ", a.name == nullptr ? "an array" : a.name, ", which is not allocated");
+  return *a.state;
+}
+
+std::array<Placed, PWX_MAX_DIMS> placed_at(const pwx_array& a, int number) {
+  const auto at = coordinates_of(*a.on->nodes, number);
+  const Parts parts = parts_at(a, at.data());
+  std::array<Placed, PWX_MAX_DIMS> all;
+  for (int d = 0; d < a.ndims; ++d) all[static_cast<size_t>(d)] = place(a, d, parts[static_cast<size_t>(d)]);
+  return all;
+}
+
+Strides strides_at(const pwx_array& a, const std::array<Placed, PWX_MAX_DIMS>& placed) {
+  std::array<long, PWX_MAX_DIMS> extents{};
+  std::ranges::transform(placed, extents.begin(), &Placed::ld);
+  return strides_of(a.ndims, extents.data(), a.element_bytes);
+}
+
+void free_everything() {
+  free_halos();
+  free_coarrays();
+  states().clear();
+}
+
+uint64_t freed() { return freed_count; }
+
+}  // namespace pwx
+
+extern "C" {
+
+void pwx_array_init(pwx_array* a, const char* name, size_t element_bytes, int ndims, const long* sizes,
+                    const pwx_template* t, const int* template_dim, const long* offset, const long* shadow_lo,
+                    const long* shadow_hi, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    pwx::describe(*a, {name, element_bytes, ndims, sizes, t, template_dim, offset, shadow_lo, shadow_hi});
+    pwx::allocate(*a);
+  });
+}
+
+void pwx_array_open(pwx_array* a, const char* name, size_t element_bytes, int ndims, const pwx_template* t,
+                    const int* template_dim, const long* offset, const long* shadow_lo, const long* shadow_hi,
+                    const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    pwx::describe(*a, {name, element_bytes, ndims, nullptr, t, template_dim, offset, shadow_lo, shadow_hi});
+  });
+}
+
+void* pwx_array_allocate(pwx_array* a, const long* sizes, const pwx_where* where) {
+  return pwx::guarded(where, [&] {
+    if (a->on == nullptr)
+      pwx::refuse("memory for a pointer that is aligned with no template; align it first");
+    int template_dims[PWX_MAX_DIMS];
+    long offset[PWX_MAX_DIMS], lo[PWX_MAX_DIMS], hi[PWX_MAX_DIMS];
+    for (int d = 0; d < a->ndims; ++d) {
+      template_dims[d] = a->dim[d].template_dim;
+      offset[d] = a->dim[d].offset;
+      lo[d] = a->dim[d].shadow[0];
+      hi[d] = a->dim[d].shadow[1];
+    }
+    pwx::describe(*a, {a->name, a->element_bytes, a->ndims, sizes, a->on, template_dims, offset, lo, hi});
+    pwx::allocate(*a);
+    return a->origin;
+  });
+}
+
+void pwx_array_free(pwx_array* a) {
+  if (a->state == nullptr || pwx::ended()) return;
+  static const pwx_where nowhere{"free", 0};
+  pwx::guarded(&nowhere, [&] {
+    pwx::forget_halos_of(a->state->id);
+    ++pwx::freed_count;
+    auto& states = pwx::states();
+    const auto [first, last] = states.equal_range(a->origin);
+    const auto found =
+        std::find_if(first, last, [&](const auto& one) { return one.second.get() == a->state; });
+    if (found != last) states.erase(found);
+    a->state = nullptr;
+    a->origin = nullptr;
+  });
+}
+
+void pwx_array_expect(const pwx_array* a, int d, long ld, const pwx_where* where) {
+  if (a->ld[d] == ld) return;
+  pwx_error(
+      where,
+      "the code of %s was generated for %ld elements in dimension %d of a node's memory, but there are %ld",
+      a->name, ld, d + 1, a->ld[d]);
+}
+
+void pwx_bind(pwx_array* v, void* argument, const char* name, size_t element_bytes, int ndims,
+              const long* sizes, const pwx_template* t, const int* template_dim, const long* offset,
+              const long* shadow_lo, const long* shadow_hi, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    pwx::bind(*v, argument,
+              {name, element_bytes, ndims, sizes, t, template_dim, offset, shadow_lo, shadow_hi});
+  });
+}
+
+}  // extern "C"

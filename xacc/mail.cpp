@@ -1,0 +1,312 @@
+#include "xacc/mail.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace pwx {
+namespace {
+
+using peerway::check;
+using peerway::Key;
+
+constexpr size_t kWords = 64;  // posted and not yet looked at
+// A rank's room for one other: its slots, then the words.
+constexpr size_t kRoom = Mail::kSlots * Mail::kSlotBytes + kWords * sizeof(uint64_t);
+constexpr auto kPatience = std::chrono::microseconds(200);  // with one of several that are waited for
+
+size_t slots_of(size_t bytes) { return bytes == 0 ? 1 : (bytes + Mail::kSlotBytes - 1) / Mail::kSlotBytes; }
+
+void append(Key& to, const Key& key) {
+  const uint64_t length = key.size();
+  const auto* bytes = reinterpret_cast<const std::byte*>(&length);
+  to.insert(to.end(), bytes, bytes + sizeof length);
+  to.insert(to.end(), key.begin(), key.end());
+}
+
+/// The `number`-th key of those that were appended.
+Key key_at(const Key& keys, size_t number) {
+  size_t at = 0;
+  for (;; --number) {
+    uint64_t length = 0;
+    std::memcpy(&length, keys.data() + at, sizeof length);
+    at += sizeof length;
+    if (number == 0)
+      return {keys.begin() + static_cast<std::ptrdiff_t>(at),
+              keys.begin() + static_cast<std::ptrdiff_t>(at + length)};
+    at += length;
+  }
+}
+
+}  // namespace
+
+/// One other rank.
+struct Mail::Peer {
+  /// What it raises here: slots that it filled, slots that it emptied, words that it posted, words that it
+  /// has looked at, and that it ends the job.
+  static constexpr size_t kSignals = 5;
+  enum { filled, emptied, posted, looked_at, farewell };
+  std::vector<peerway::Signal> signals;
+  Key keys;  ///< of its room, and of the signals of it that this rank raises
+  std::optional<peerway::Remote> room{};
+  std::vector<peerway::Remote> raises{};
+  std::byte* in = nullptr;   ///< what it sends to this rank
+  std::byte* out = nullptr;  ///< what this rank sends to it
+  uint64_t sent = 0, taken = 0, returned = 0;
+  uint64_t known_filled = 0, known_emptied = 0;
+  uint64_t words_sent = 0, words_taken = 0;
+  std::deque<uint64_t> words{};  ///< came and fit nothing yet
+
+  void reach(peerway::Context& context) {
+    if (room) return;
+    room = context.import(key_at(keys, 0));
+    for (size_t s = 0; s < kSignals; ++s) raises.push_back(context.import(key_at(keys, s + 1)));
+  }
+};
+
+Mail::Mail(peerway::Team& team, peerway::Context& context) : context_(context), rank_(team.rank()) {
+  const auto size = static_cast<size_t>(team.size());
+  if (size == 1) return;
+  in_ = context.allocate(peerway::host, size * kRoom);
+  out_ = context.allocate(peerway::host, size * kRoom);
+  Key mine;
+  append(mine, in_->key());
+  for (size_t rank = 0; rank < size; ++rank) {
+    auto& peer = *peers_.emplace_back(std::make_unique<Peer>());
+    peer.in = static_cast<std::byte*>(in_->address()) + rank * kRoom;
+    peer.out = static_cast<std::byte*>(out_->address()) + rank * kRoom;
+    for (size_t s = 0; s < Peer::kSignals; ++s) {
+      peer.signals.push_back(context.signal(static_cast<int>(rank)));
+      append(mine, peer.signals.back().key());
+    }
+  }
+  const std::vector<Key> all = team.all_gather(mine);
+  for (size_t rank = 0; rank < size; ++rank) {
+    Key& keys = peers_[rank]->keys;
+    append(keys, key_at(all[rank], 0));
+    for (size_t s = 0; s < Peer::kSignals; ++s)
+      append(keys, key_at(all[rank], 1 + static_cast<size_t>(rank_) * Peer::kSignals + s));
+  }
+}
+
+Mail::~Mail() = default;
+
+Mail::Peer& Mail::peer(int rank) {
+  Peer& peer = *peers_[static_cast<size_t>(rank)];
+  peer.reach(context_);
+  return peer;
+}
+
+/// Of so many slots those that one put fills: neighbours, and few enough for the receiver to begin soon.
+size_t Mail::next_run(const Peer& peer, size_t slots) {
+  return std::min({slots, kSlots - peer.sent % kSlots, size_t{4}});
+}
+
+/// Whether that many slots of the peer are free.
+bool Mail::can_send(Peer& peer, size_t slots) {
+  if (peer.sent + slots <= peer.known_emptied + kSlots) return true;
+  peer.known_emptied = peer.signals[Peer::emptied].value();
+  return peer.sent + slots <= peer.known_emptied + kSlots;
+}
+
+void Mail::send_run(Peer& peer, const void* data, size_t bytes) {
+  const size_t at = peer.sent % kSlots * kSlotBytes, slots = slots_of(bytes);
+  peer.sent += slots;
+  const pw_raise filled = peerway::raise(peer.raises[Peer::filled], slots);
+  if (bytes == 0) return check(context_.raise(filled));
+  std::memcpy(peer.out + at, data, bytes);
+  const auto base = static_cast<size_t>(rank_) * kRoom;
+  const auto local = static_cast<size_t>(peer.out - static_cast<std::byte*>(out_->address()));
+  check(context_.put(peer.room->span(base + at, bytes), out_->span(local + at, bytes), filled));
+}
+
+/// A slot that is filled. The sender hears of half of the slots at once.
+void Mail::take_slot(Peer& peer, void* data, size_t bytes) {
+  if (bytes > 0) std::memcpy(data, peer.in + peer.taken % kSlots * kSlotBytes, bytes);
+  if (++peer.taken - peer.returned < kSlots / 2) return;
+  const auto status = context_.raise(peerway::raise(peer.raises[Peer::emptied], peer.taken - peer.returned));
+  if (status != peerway::Status::peer_lost) check(status);  // it sends no more, and may have all it needs
+  peer.returned = peer.taken;
+}
+
+void Mail::send(int rank, const void* data, size_t bytes) {
+  Peer& to = peer(rank);
+  const auto* from = static_cast<const std::byte*>(data);
+  for (size_t slots = slots_of(bytes), slot = 0; slot < slots;) {
+    const size_t run = next_run(to, slots - slot);
+    if (!can_send(to, run)) {
+      check(to.signals[Peer::emptied].wait(to.sent + run - kSlots));
+      to.known_emptied = to.sent + run - kSlots;
+    }
+    const size_t done = slot * kSlotBytes;
+    send_run(to, from + done, std::min(bytes - done, run * kSlotBytes));
+    slot += run;
+  }
+}
+
+void Mail::receive(int rank, void* data, size_t bytes) {
+  Peer& from = peer(rank);
+  auto* to = static_cast<std::byte*>(data);
+  for (size_t slot = 0, slots = slots_of(bytes); slot < slots; ++slot) {
+    check(from.signals[Peer::filled].wait(from.taken + 1));
+    const size_t done = slot * kSlotBytes;
+    take_slot(from, to + done, std::min(bytes - done, kSlotBytes));
+  }
+}
+
+/// One call of exchange.
+class Mail::Course {
+ public:
+  Course(Mail& mail, std::span<const Outgoing> out, std::span<const Incoming> in) : mail_(mail) {
+    for (const Outgoing& one : out) sends_.push_back({&mail.peer(one.rank), one, 0, slots_of(one.bytes)});
+    for (const Incoming& one : in) receives_.push_back({&mail.peer(one.rank), one, 0, slots_of(one.bytes)});
+  }
+
+  void run() {
+    while (turn()) {
+    }
+  }
+
+ private:
+  template <typename Message>
+  struct Moving {
+    Peer* peer;
+    Message message;
+    size_t slot, slots;
+    [[nodiscard]] size_t offset() const { return slot * kSlotBytes; }
+    [[nodiscard]] size_t length(size_t run) const {
+      return std::min(message.bytes - offset(), run * kSlotBytes);
+    }
+  };
+
+  /// False when all is done. Where nothing can move it waits a while for one of those that come first.
+  bool turn() {
+    bool moved = false;
+    // Messages between two ranks keep their order: of each peer only the first that is not done moves.
+    std::vector<const Peer*> busy;
+    const auto first = [&](const Peer* peer) {
+      if (std::ranges::find(busy, peer) != busy.end()) return false;
+      busy.push_back(peer);
+      return true;
+    };
+    for (auto& one : sends_) {
+      if (one.slot == one.slots || !first(one.peer)) continue;
+      for (;;) {
+        const size_t run = next_run(*one.peer, one.slots - one.slot);
+        if (run == 0 || !mail_.can_send(*one.peer, run)) break;
+        mail_.send_run(*one.peer, static_cast<const std::byte*>(one.message.data) + one.offset(),
+                       one.length(run));
+        one.slot += run;
+        moved = true;
+      }
+    }
+    busy.clear();
+    for (auto& one : receives_) {
+      if (one.slot == one.slots || !first(one.peer)) continue;
+      one.peer->known_filled = one.peer->signals[Peer::filled].value();
+      for (; one.slot < one.slots && one.peer->taken < one.peer->known_filled; ++one.slot, moved = true)
+        mail_.take_slot(*one.peer, static_cast<std::byte*>(one.message.data) + one.offset(), one.length(1));
+    }
+    return moved || wait();
+  }
+
+  bool wait() {
+    for (const auto& one : receives_)
+      if (one.slot < one.slots) return wait_for(one.peer->signals[Peer::filled], one.peer->taken + 1);
+    for (const auto& one : sends_)
+      if (one.slot < one.slots)
+        return wait_for(one.peer->signals[Peer::emptied],
+                        one.peer->sent + next_run(*one.peer, one.slots - one.slot) - kSlots);
+    return false;
+  }
+
+  static bool wait_for(peerway::Signal& signal, uint64_t value) {
+    const peerway::Status status = signal.wait(value, kPatience);
+    if (status != peerway::Status::timeout) check(status);
+    return true;
+  }
+
+  Mail& mail_;
+  std::vector<Moving<Outgoing>> sends_;
+  std::vector<Moving<Incoming>> receives_;
+};
+
+void Mail::exchange(std::span<const Outgoing> out, std::span<const Incoming> in) {
+  Course(*this, out, in).run();
+}
+
+void Mail::post(int rank, uint64_t word) {
+  if (rank == rank_ || peers_.empty()) {
+    if (peers_.empty()) peers_.emplace_back(std::make_unique<Peer>());
+    peers_[static_cast<size_t>(rank)]->words.push_back(word);
+    return;
+  }
+  Peer& to = peer(rank);
+  check(context_.flush(rank));  // puts to it come before the post
+  if (to.words_sent >= kWords) check(to.signals[Peer::looked_at].wait(to.words_sent + 1 - kWords));
+  const size_t at = kSlots * kSlotBytes + to.words_sent++ % kWords * sizeof word;
+  std::memcpy(to.out + at, &word, sizeof word);
+  const auto base = static_cast<size_t>(rank_) * kRoom;
+  const auto local = static_cast<size_t>(to.out - static_cast<std::byte*>(out_->address()));
+  check(context_.put(to.room->span(base + at, sizeof word), out_->span(local + at, sizeof word),
+                     peerway::raise(to.raises[Peer::posted])));
+}
+
+void Mail::say_farewell() noexcept {
+  for (size_t to = 0; to < peers_.size(); ++to) try {
+      if (static_cast<int>(to) != rank_ && !peers_[to]->signals.empty())
+        static_cast<void>(context_.raise(peerway::raise(peer(static_cast<int>(to)).raises[Peer::farewell])));
+    } catch (const peerway::Error&) {  // it is lost, too
+    }
+  if (peers_.size() > 1) static_cast<void>(context_.flush(peerway::any_rank, std::chrono::milliseconds(200)));
+}
+
+bool Mail::farewell_heard() const noexcept {
+  try {
+    return std::ranges::any_of(peers_, [](const auto& peer) {
+      return !peer->signals.empty() && peer->signals[Peer::farewell].value() > 0;
+    });
+  } catch (const peerway::Error&) {
+    return false;
+  }
+}
+
+void Mail::look_for_words(Peer& from) {
+  if (from.signals.empty()) return;  // this rank itself, alone
+  const uint64_t come = from.signals[Peer::posted].value();
+  if (come == from.words_taken) return;
+  from.reach(context_);
+  const uint64_t before = from.words_taken;
+  for (; from.words_taken < come; ++from.words_taken) {
+    uint64_t word = 0;
+    std::memcpy(&word, from.in + kSlots * kSlotBytes + from.words_taken % kWords * sizeof word, sizeof word);
+    from.words.push_back(word);
+  }
+  check(context_.raise(peerway::raise(from.raises[Peer::looked_at], come - before)));
+}
+
+void Mail::wait(int rank, std::optional<uint64_t> word) {
+  if (peers_.empty()) peers_.emplace_back(std::make_unique<Peer>());
+  for (;;) {
+    for (size_t from = 0; from < peers_.size(); ++from) {
+      if (rank >= 0 && from != static_cast<size_t>(rank)) continue;
+      Peer& peer = *peers_[from];
+      if (static_cast<int>(from) != rank_) look_for_words(peer);
+      const auto found = word ? std::ranges::find(peer.words, *word) : peer.words.begin();
+      if (found == peer.words.end()) continue;
+      peer.words.erase(found);
+      return;
+    }
+    if (rank == rank_ || peers_.size() == 1)
+      throw peerway::Error(peerway::Status::invalid_argument,
+                           "peerway: a wait for a post of this node itself, which it has not made");
+    // Of any rank: each in turn for a while.
+    const size_t next =
+        rank >= 0 ? static_cast<size_t>(rank) : (static_cast<size_t>(rank_) + 1) % peers_.size();
+    Peer& peer = *peers_[next];
+    const peerway::Status status =
+        peer.signals[Peer::posted].wait(peer.words_taken + 1, rank >= 0 ? peerway::forever : kPatience);
+    if (status != peerway::Status::timeout) check(status);
+  }
+}
+
+}  // namespace pwx

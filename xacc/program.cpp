@@ -1,0 +1,77 @@
+#include "xacc/program.h"
+
+#include <cstdlib>
+#include <numeric>
+
+#include "xacc/arrays.h"
+#include "xacc/failure.h"
+#include "xacc/threads.h"
+
+namespace pwx {
+namespace {
+
+Program* the_program = nullptr;
+bool has_ended = false;
+pwx_unit* units = nullptr;
+
+/// atexit. A rank that calls exit with others still at work waits for them here.
+void end() {
+  if (the_program == nullptr || has_ended) return;
+  static const pwx_where at_exit{"exit", 0};
+  guarded(&at_exit, [] {
+    the_program->team.barrier();
+    has_ended = true;
+    free_everything();
+    delete the_program;
+    the_program = nullptr;
+  });
+}
+
+}  // namespace
+
+Program::Program()
+    : team(peerway::Team::from_launcher()),
+      context(team),
+      mail(team, context),
+      sets(team.rank()),
+      rank_(team.rank()),
+      size_(team.size()) {
+  std::vector<int> ranks(static_cast<size_t>(size_));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  executing_.push_back(&sets.of(ranks));
+  share_cpus(team);
+}
+
+Program& program() {
+  if (the_program == nullptr) {
+    if (has_ended) throw Failure("the program has ended; no directive can be executed any more");
+    the_program = new Program;
+    std::atexit(end);
+  }
+  return *the_program;
+}
+
+Program* program_if_begun() { return the_program; }
+
+bool ended() { return has_ended; }
+
+}  // namespace pwx
+
+extern "C" {
+
+void pwx_unit_add(pwx_unit* unit) {
+  pwx_unit** last = &pwx::units;
+  while (*last != nullptr) last = &(*last)->next;
+  unit->next = nullptr;
+  *last = unit;
+}
+
+void pwx_begin(int* /*argc*/, char*** /*argv*/) {
+  static const pwx_where start{"start", 0};
+  pwx::guarded(&start, [] {
+    pwx::program();
+    for (const pwx_unit* unit = pwx::units; unit != nullptr; unit = unit->next) unit->set_up();
+  });
+}
+
+}  // extern "C"
