@@ -13,8 +13,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +35,6 @@ from peerway.jobs.store.samples import Samples as Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 BASE = int(time.time()) // 3600 * 3600 * 1000 - 4 * 3_600_000  # servers take only what is not too old
 
@@ -388,3 +389,24 @@ def test_a_run_whose_end_is_told_late_is_judged_once_more(tmp_path: Path) -> Non
     monitor.jobs.update([dataclasses.replace(job.run(), state="OUT_OF_MEMORY")])  # nothing new
     assert monitor.judge_due() == 0
     monitor.close()
+
+
+def test_threads_that_ended_leave_no_connection_behind(tmp_path: Path) -> None:
+    """A server's threads come and go with its requests: over months each must give back what it opened."""
+    store = JobStore(tmp_path / "jobs.db")
+    path = str(store.path)
+
+    def opened() -> int:
+        found = 0
+        for each in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(FileNotFoundError):  # the one that lists
+                found += str(Path("/proc/self/fd", each).readlink()) == path
+        return found
+
+    for _ in range(40):
+        thread = threading.Thread(target=lambda: store.reader.execute("SELECT 1"))
+        thread.start()
+        thread.join()
+    assert opened() <= 3  # the writer's, and of the last thread until another comes
+    store.close()
+    assert opened() == 0
