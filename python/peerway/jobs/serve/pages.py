@@ -87,6 +87,8 @@ class Pages:
             viewer=viewer,
             path=request.url.path,
             percent=form("percent"),
+            gpus=form("gpus"),
+            cores=form("cores"),
             size=form("bytes"),
             duration=form("duration"),
             hours=form("hours"),
