@@ -87,11 +87,18 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         return
     if not shutil.which(request.param):
         pytest.skip(f"there is no {request.param}; on Debian: apt-get install {request.param}")
+    with running(request.param, folder) as (url, _):
+        yield PromStore(url)
+
+
+@contextlib.contextmanager
+def running(name: str, folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A real server on a folder, and where it answers; killed at the end."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(SERVERS[request.param](folder, port), stdout=log, stderr=log)
+        server = subprocess.Popen(SERVERS[name](folder, port), stdout=log, stderr=log)
     try:
         for _ in range(600):
             try:
@@ -100,7 +107,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             except OSError:
                 assert server.poll() is None, (folder / "log").read_text()
                 time.sleep(0.1)
-        yield PromStore(f"http://127.0.0.1:{port}")
+        yield f"http://127.0.0.1:{port}", server
     finally:
         server.kill()
         server.wait()
@@ -260,6 +267,21 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     assert all(jobs.known("n1", "0" * 32, seq) for seq in range(1, told + 1))
     samples.close()
     jobs.close()
+
+
+def test_what_prometheus_took_outlives_its_kill_9(tmp_path: Path) -> None:
+    name = "prometheus"  # VictoriaMetrics promises no such thing: docs/jobs/server.md
+    if not shutil.which(name):
+        pytest.skip(f"there is no {name}; on Debian: apt-get install {name}")
+    with running(name, tmp_path) as (url, _):
+        store = PromStore(url)
+        store.put([filed(batch(seq), period_ms=10_000) for seq in range(1, 21)])
+        store.close()
+    with running(name, tmp_path) as (url, _):
+        store = PromStore(url)
+        found = read(store, "n1", 0, 100, 60)
+        store.close()
+    assert found["GPU-a", "gpu_utilization_ratio"].times.size == 20
 
 
 # -- jobs and intervals
