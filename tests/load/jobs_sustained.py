@@ -103,6 +103,7 @@ def sustained(folder: Path, nodes: int, minutes: float) -> dict[str, Any]:
                     {
                         "cpu_s": round(now - before, 2),
                         "resident": resident_of(server.pid),
+                        "files": len(os.listdir(f"/proc/{server.pid}/fd")),
                         "disk": size_of(folder),
                     }
                 )

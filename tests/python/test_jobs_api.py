@@ -302,7 +302,7 @@ def test_an_id_token_needs_the_providers_signature() -> None:
     keys = {"keys": [key.as_dict(private=False)]}
     head = {"alg": "RS256", "kid": "1"}
     claims = {**CLAIMS, "exp": int(time.time()) + 60}
-    assert provider.name_of(jwt.encode(head, claims, key), keys, "n") == "admin"
+    assert provider.name_of(provider.proved(jwt.encode(head, claims, key), keys, "n")) == "admin"
     public = key.as_pem(private=False)
     wrong = [
         jwt.encode(head, claims, other),
@@ -318,6 +318,7 @@ def test_an_id_token_needs_the_providers_signature() -> None:
                 {"aud": "other"},
                 {"iss": "https://evil"},
                 {"exp": 1},
+                {"sub": None},
                 {"preferred_username": ""},
                 {"preferred_username": 7},
             )
@@ -325,7 +326,7 @@ def test_an_id_token_needs_the_providers_signature() -> None:
     ]
     for token in wrong:
         with pytest.raises(LoginFailed):
-            provider.name_of(token, keys, "n")
+            provider.name_of(provider.proved(token, keys, "n"))
 
 
 # -- agents

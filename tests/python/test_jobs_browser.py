@@ -73,7 +73,9 @@ def complaints(browser: Chrome) -> list[str]:
 
 
 def text_of(browser: Chrome) -> str:
-    return str(browser.execute_script("return document.querySelector('main').innerText"))
+    return str(browser.execute_script("return document.querySelector('main').innerText")).replace(
+        "\u00a0", " "
+    )
 
 
 def graphs_drawn(browser: Chrome) -> None:

@@ -98,7 +98,7 @@ def test_each_owner_gets_one_mail_of_all_jobs_with_what_to_change(scene: Scene) 
     assert to_alice["Subject"].startswith("2 inefficient jobs: 0 GPU-hours and 6")
     assert to_alice["Auto-Submitted"] == "auto-generated"
     text = to_alice.get_content()
-    assert "nothing computes: 16 cores were held" in text
+    assert "nothing computes: It held 16 cores" in text
     assert "https://jobs.example.org/jobs/1\n" in text
     assert "https://jobs.example.org/jobs/3" not in text
     assert "\x1b" not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -184,6 +185,7 @@ def test_a_rule_speaks_where_it_should_and_nowhere_else(
             finding = found[name]
             for text in (*finding.conclusion.values(), *finding.advice.values()):
                 assert "{" not in text
+                assert not re.search(r"\b1\s(GPUs|cores|nodes|ядер|ядрах)\b", text)
             assert "no data" not in finding.conclusion["en"] or name == "no-data"
             assert finding.rule_hash
 
@@ -326,10 +328,15 @@ def test_parameters_of_a_partition() -> None:
         ("{b:bytes}", "ru", "1,5\u00a0ГиБ"),
         ("{c:duration}", "en", "1\u00a0d 1\u00a0h"),
         ("{d:number}", "ru", "нет данных"),
+        ("{one:gpus}, {one:cores}", "en", "1\u00a0GPU, 1\u00a0core"),
+        ("{four:gpus}, {four:cores}", "en", "4\u00a0GPUs, 4\u00a0cores"),
+        ("{one:gpus}, {one:cores}, {four:cores}", "ru", "1\u00a0GPU, 1\u00a0ядро, 4\u00a0ядра"),
+        ("{eleven:cores}, {many:cores}, {none:cores}", "ru", "11\u00a0ядер, 121\u00a0ядро, 0\u00a0ядер"),
     ],
 )
 def test_texts_are_filled(text: str, language: str, written: str) -> None:
     figures = {"a": 0.123, "b": 1.5 * GIB, "c": 90_000.0, "d": None}
+    figures |= {"none": 0, "one": 1, "four": 4, "eleven": 11, "many": 121}
     assert wrong(text, figures) is None
     assert filled(text, figures, language) == written
     assert duration(59, "en") == "59\u00a0s"

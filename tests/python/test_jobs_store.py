@@ -13,8 +13,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +35,6 @@ from peerway.jobs.store.samples import Samples as Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 BASE = int(time.time()) // 3600 * 3600 * 1000 - 4 * 3_600_000  # servers take only what is not too old
 
@@ -86,11 +87,18 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         return
     if not shutil.which(request.param):
         pytest.skip(f"there is no {request.param}; on Debian: apt-get install {request.param}")
+    with running(request.param, folder) as (url, _):
+        yield PromStore(url)
+
+
+@contextlib.contextmanager
+def running(name: str, folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A real server on a folder, and where it answers; killed at the end."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(SERVERS[request.param](folder, port), stdout=log, stderr=log)
+        server = subprocess.Popen(SERVERS[name](folder, port), stdout=log, stderr=log)
     try:
         for _ in range(600):
             try:
@@ -99,7 +107,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             except OSError:
                 assert server.poll() is None, (folder / "log").read_text()
                 time.sleep(0.1)
-        yield PromStore(f"http://127.0.0.1:{port}")
+        yield f"http://127.0.0.1:{port}", server
     finally:
         server.kill()
         server.wait()
@@ -261,6 +269,21 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     jobs.close()
 
 
+def test_what_prometheus_took_outlives_its_kill_9(tmp_path: Path) -> None:
+    name = "prometheus"  # VictoriaMetrics promises no such thing: docs/jobs/server.md
+    if not shutil.which(name):
+        pytest.skip(f"there is no {name}; on Debian: apt-get install {name}")
+    with running(name, tmp_path) as (url, _):
+        store = PromStore(url)
+        store.put([filed(batch(seq), period_ms=10_000) for seq in range(1, 21)])
+        store.close()
+    with running(name, tmp_path) as (url, _):
+        store = PromStore(url)
+        found = read(store, "n1", 0, 100, 60)
+        store.close()
+    assert found["GPU-a", "gpu_utilization_ratio"].times.size == 20
+
+
 # -- jobs and intervals
 
 
@@ -388,3 +411,24 @@ def test_a_run_whose_end_is_told_late_is_judged_once_more(tmp_path: Path) -> Non
     monitor.jobs.update([dataclasses.replace(job.run(), state="OUT_OF_MEMORY")])  # nothing new
     assert monitor.judge_due() == 0
     monitor.close()
+
+
+def test_threads_that_ended_leave_no_connection_behind(tmp_path: Path) -> None:
+    """A server's threads come and go with its requests: over months each must give back what it opened."""
+    store = JobStore(tmp_path / "jobs.db")
+    path = str(store.path)
+
+    def opened() -> int:
+        found = 0
+        for each in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(FileNotFoundError):  # the one that lists
+                found += str(Path("/proc/self/fd", each).readlink()) == path
+        return found
+
+    for _ in range(40):
+        thread = threading.Thread(target=lambda: store.reader.execute("SELECT 1"))
+        thread.start()
+        thread.join()
+    assert opened() <= 3  # the writer's, and of the last thread until another comes
+    store.close()
+    assert opened() == 0

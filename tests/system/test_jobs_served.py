@@ -55,6 +55,9 @@ class Jobs:
     idle: int
     one_of_two: int
     foreign: int
+    memory_only: int
+    busy_looking: int
+    hot: int
     serial: int
     nothing: int
     killed: int
@@ -74,6 +77,9 @@ def jobs(site: ServedSite) -> Jobs:
         "idle": ("ann", ["--gres=gpu:1"], "exec sleep 300"),
         "one_of_two": ("ben", ["--gres=gpu:2"], gpu("--only 1 --utilization 0.9 --sm 0.7 --memory-mb 60000")),
         "foreign": ("ben", ["--gres=gpu:1"], gpu(f"--foreign {gpu_uuid('h100-1', 0)} --utilization 0.01")),
+        "memory_only": ("ben", ["--gres=gpu:1"], gpu("--memory-mb 8000")),
+        "busy_looking": ("ann", ["--gres=gpu:1"], gpu("--utilization 0.95 --sm 0.03")),
+        "hot": ("ben", ["--gres=gpu:1"], gpu("--throttle thermal --utilization 0.9 --sm 0.7")),
         "serial": ("ann", ["-w", "cpu-1", "-c8"], loop),
         "nothing": ("ben", ["-w", "cpu-1", "-c2"], "exec sleep 300"),
         "killed": (
@@ -104,11 +110,16 @@ def test_each_job_gets_the_conclusion_that_it_should(site: ServedSite, jobs: Job
     assert "gpu-idle" in site.found(jobs.idle)
     assert "gpu-one-used" in site.found(jobs.one_of_two)
     assert "foreign-process" in site.found(jobs.foreign)
+    assert "gpu-memory-only" in site.found(jobs.memory_only)
+    assert "gpu-busy-looking" in site.found(jobs.busy_looking)
+    assert "throttled" in site.found(jobs.hot)
     assert "serial" in site.found(jobs.serial)
     assert "nothing-computes" in site.found(jobs.nothing)
     if site.cluster.cgroups:
         assert "out-of-memory" in site.found(jobs.killed)
-    assert not site.found(jobs.good) & {"gpu-idle", "gpu-low", "gpu-one-used", "gpu-busy-looking", "no-data"}
+    assert not site.found(jobs.good) & {
+        "gpu-idle", "gpu-low", "gpu-one-used", "gpu-busy-looking", "gpu-memory-only", "throttled", "no-data",
+    }  # fmt: skip
 
 
 def test_a_verdict_has_its_evidence(site: ServedSite, jobs: Jobs) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,8 +59,10 @@ def monitor_at(folder: Path, rules: Path | None = None, *, make: bool = False) -
         monitor = Monitor(folder, rules)
     except BadRules as error:
         raise click.ClickException(str(error)) from None
-    except OSError as error:
-        raise click.ClickException(f"cannot open {folder}: {error.strerror or error}") from None
+    except (OSError, sqlite3.Error) as error:
+        raise click.ClickException(
+            f"cannot open {folder}: {getattr(error, 'strerror', None) or error}"
+        ) from None
     try:
         yield monitor
     finally:

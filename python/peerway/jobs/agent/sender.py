@@ -104,7 +104,8 @@ class Sender:
                 self._say(f"the server refuses this node's token ({status}); see token_file in the settings")
                 return self._longest
             else:
-                self._say(f"the server answers {status}")
+                why = shortened(str(answer.get("error", "no reason is given")), 200)
+                self._say(f"the server answers {status}: {why}")
                 return retry_after or self._longer(pause)
         return 0.0
 

@@ -15,6 +15,7 @@ import os
 import re
 import secrets
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from peerway import whole_file
@@ -55,21 +56,18 @@ class Spool:
         """Keep a batch as number `next_seq`. Raises OSError for a disk without room, even for one."""
         data = frame(payload)
         with self._lock:
-            if self._sizes[max(self._sizes)] + len(data) > FILE_BYTES and self._counts[max(self._counts)]:
-                self._begin(self.next_seq)
             while sum(self._sizes.values()) + len(data) > self._most and len(self._sizes) > 1:
                 self._drop_oldest()
             try:
-                self._write(data)
+                self._put(data)
             except OSError:
-                if len(self._sizes) == 1:
-                    self._skip(1)
-                    raise
-                self._drop_oldest()
                 try:
-                    self._write(data)
+                    if len(self._sizes) == 1:
+                        raise
+                    self._drop_oldest()
+                    self._put(data)
                 except OSError:
-                    self._skip(1)
+                    self._skip()
                     raise
 
     def unsent(self) -> tuple[int, list[bytes]]:
@@ -150,6 +148,11 @@ class Spool:
         self._counts[first] = self._sizes[first] = 0
         self._sync_folder()
 
+    def _put(self, data: bytes) -> None:
+        if self._sizes[max(self._sizes)] + len(data) > FILE_BYTES and self._counts[max(self._counts)]:
+            self._begin(self.next_seq)
+        self._write(data)
+
     def _write(self, data: bytes) -> None:
         newest = max(self._counts)
         try:
@@ -163,17 +166,16 @@ class Spool:
         self._counts[newest] += 1
         self._sizes[newest] += len(data)
 
-    def _skip(self, count: int) -> None:
-        """A batch that could not be kept has its number all the same, so that the server sees the gap."""
-        self.dropped += count
+    def _skip(self) -> None:
+        """A batch that could not be kept has its number all the same, so that the server sees the gap; where
+        not even an empty file can be made, it sees the count of what was dropped alone.
+        """
+        self.dropped += 1
         newest = max(self._counts)
-        if self._counts[newest] == 0:
-            self._path(newest).unlink(missing_ok=True)
-            following = newest + count
-            del self._counts[newest], self._sizes[newest]
-        else:
-            following = self.next_seq + count
-        self._begin(following)
+        with suppress(OSError):
+            self._begin(self.next_seq + 1)
+            if self._counts[newest] == 0:
+                self._remove(newest)
 
     def _drop_oldest(self) -> None:
         oldest = min(self._counts)

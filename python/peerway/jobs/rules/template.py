@@ -77,6 +77,27 @@ def duration(value: float, language: str) -> str:
     return " ".join(f"{count}\u00a0{word}" for count, word in parts if count or len(parts) == 1)
 
 
+def gpus(value: float, language: str) -> str:
+    """So many GPUs: "1 GPU", "4 GPUs"; Russian writes "GPU" for any number."""
+    return _counted(value, language, {"en": ("GPU", "GPUs", "GPUs"), "ru": ("GPU", "GPU", "GPU")})
+
+
+def cores(value: float, language: str) -> str:
+    """So many cores: "1 core", "4 cores", "1 ядро", "4 ядра", "11 ядер"."""
+    return _counted(value, language, {"en": ("core", "cores", "cores"), "ru": ("ядро", "ядра", "ядер")})
+
+
+def _counted(value: float, language: str, words: dict[str, tuple[str, str, str]]) -> str:
+    """A whole number with its noun: the forms for 1, 2 to 4 and more, as the language counts."""
+    count = round(value)
+    if language == "ru":
+        last, teens = count % 10, 10 < count % 100 < 20
+        form = 2 if teens or last == 0 or last > 4 else 0 if last == 1 else 1
+    else:
+        form = 0 if count == 1 else 2
+    return f"{number(count, language)}\u00a0{words[language][form]}"
+
+
 FORMATS: dict[str, Callable[[float, str], str]] = {
     "number": number,
     "figure": figure,
@@ -84,6 +105,8 @@ FORMATS: dict[str, Callable[[float, str], str]] = {
     "bytes": size,
     "duration": duration,
     "hours": hours,
+    "gpus": gpus,
+    "cores": cores,
 }
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -127,5 +129,15 @@ def _ask_slurm(monitor: Monitor, stop: threading.Event) -> None:
             return
 
 
+_reported: dict[str, tuple[str, float]] = {}
+
+
 def _report(what: str, error: Exception) -> None:
-    LOG.error("%s failed: %s: %s", what, type(error).__name__, error, exc_info=error)
+    """Once for each new reason, and again after an hour: a full disk fails each try. What a disk or a
+    database says needs no traceback.
+    """
+    text, now = f"{what} failed: {type(error).__name__}: {error}", time.monotonic()
+    before, at = _reported.get(what, ("", 0.0))
+    if text != before or now - at > 3600:
+        _reported[what] = text, now
+        LOG.error("%s", text, exc_info=None if isinstance(error, (sqlite3.Error, OSError)) else error)

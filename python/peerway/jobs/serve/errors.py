@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 from fastapi import FastAPI, Request, Response
 from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
 from fastapi.exceptions import RequestValidationError
@@ -41,6 +43,11 @@ def add_errors(app: FastAPI, pages: Pages, access: Access) -> None:
             return await request_validation_exception_handler(request, error)
         wrong = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
         return page(request, 404 if request.url.path.startswith("/jobs/") else 422, wrong)
+
+    @app.exception_handler(sqlite3.OperationalError)
+    async def unwritable(request: Request, error: sqlite3.OperationalError) -> Response:
+        why = f"the server cannot write or read its database: {error}; an administrator has to look"
+        return await refused(request, HTTPException(503, why))
 
     @app.exception_handler(BadRules)
     async def bad_rules(request: Request, error: BadRules) -> Response:

@@ -107,7 +107,8 @@ class Ingest:
                 self._report("filing", error)
                 for post in posts:
                     if not post.done.done():
-                        post.done.set_exception(Refused(503, "the server cannot write now; try again later"))
+                        why = f"the server cannot write: {error}; nothing is lost, send it again later"
+                        post.done.set_exception(Refused(503, why))
                 continue
             for post in posts:
                 if not post.done.done():

@@ -9,6 +9,9 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from peerway.printable import shortened
 
 MOST_PENDING = 1000
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384"]  # never a shared secret, never none
@@ -46,9 +49,10 @@ class Provider:
         return cls(**values, claim=str(content.get("claim", "preferred_username")))
 
     async def start(self, now: float) -> tuple[str, str]:
-        """Where to send the browser, and the state to keep in its cookie."""
+        """Where to send the browser, and the state to keep in its cookie. Raises LoginFailed."""
         from authlib.common.security import generate_token
         from authlib.integrations.httpx_client import AsyncOAuth2Client
+        from httpx import HTTPError
 
         verifier, nonce = generate_token(48), secrets.token_urlsafe(32)
         async with AsyncOAuth2Client(
@@ -58,7 +62,13 @@ class Provider:
             redirect_uri=self.redirect,
             code_challenge_method="S256",
         ) as client:
-            place = (await self._metadata(client))["authorization_endpoint"]
+            try:
+                place = (await self._metadata(client))["authorization_endpoint"]
+            except (HTTPError, KeyError, ValueError) as error:
+                raise LoginFailed(
+                    f"the provider {self.issuer} does not answer as it should: "
+                    f"{error or type(error).__name__}; try again later"
+                ) from None
             url, state = client.create_authorization_url(place, code_verifier=verifier, nonce=nonce)
         self._pending = {key: each for key, each in self._pending.items() if each[2] > now - 600}
         if len(self._pending) >= MOST_PENDING:
@@ -79,6 +89,10 @@ class Provider:
         ):
             raise LoginFailed("this login was not begun in this browser, or took too long")
         verifier, nonce, _ = self._pending.pop(state)
+        answer = parse_qs(urlsplit(url).query)
+        if "code" not in answer:
+            why = " ".join(answer.get("error", ["no code"]) + answer.get("error_description", []))
+            raise LoginFailed(f"the provider let nobody in: {shortened(why, 200)}")
         try:
             async with AsyncOAuth2Client(
                 self.client_id, self.client_secret, redirect_uri=self.redirect, state=state
@@ -87,13 +101,16 @@ class Provider:
                 token = await client.fetch_token(
                     metadata["token_endpoint"], authorization_response=url, code_verifier=verifier
                 )
-                keys = (await client.get(metadata["jwks_uri"], withhold_token=True)).raise_for_status().json()
-            return self.name_of(str(token.get("id_token", "")), keys, nonce)
+                keys = await self._public(client, metadata["jwks_uri"])
+                claims = self.proved(str(token.get("id_token", "")), keys, nonce)
+                if self.claim not in claims and "userinfo_endpoint" in metadata:
+                    claims |= await self._userinfo(client, metadata["userinfo_endpoint"], claims["sub"])
+            return self.name_of(claims)
         except (AuthlibBaseError, HTTPError, KeyError, ValueError) as error:
             raise LoginFailed(f"the provider's answer was refused: {error}") from None
 
-    def name_of(self, token: str, keys: Any, nonce: str) -> str:
-        """The name in an ID token that these keys signed for us and for this login. Raises LoginFailed."""
+    def proved(self, token: str, keys: Any, nonce: str) -> dict[str, Any]:
+        """The claims of an ID token that these keys signed for us and for this login. Raises LoginFailed."""
         from joserfc import jwt
         from joserfc.errors import JoseError
         from joserfc.jwk import KeySet
@@ -103,6 +120,7 @@ class Provider:
             iss={"essential": True, "value": self.issuer},
             aud={"essential": True, "value": self.client_id},
             exp={"essential": True},
+            sub={"essential": True},
             nonce={"essential": True, "value": nonce},
         )
         try:
@@ -110,16 +128,33 @@ class Provider:
             wanted.validate(claims)
         except (JoseError, ValueError, KeyError, TypeError) as error:
             raise LoginFailed(f"the ID token was refused: {error}") from None
+        return dict(claims)
+
+    def name_of(self, claims: dict[str, Any]) -> str:
+        """The name that Slurm knows, of what the provider proved. Raises LoginFailed."""
         name = claims.get(self.claim)
         if not isinstance(name, str) or not 0 < len(name) <= 64 or not name.isprintable():
-            raise LoginFailed(f"the ID token has no name in {self.claim}")
+            raise LoginFailed(f"the provider gives no name in {self.claim}")
         return name
+
+    @staticmethod
+    async def _userinfo(client: Any, place: str, subject: str) -> dict[str, Any]:
+        """What an ID token leaves to a question of its own, as the standard has it for this flow."""
+        told = (await client.get(place)).raise_for_status().json()
+        if not isinstance(told, dict) or told.get("sub") != subject:
+            raise LoginFailed("the provider tells of somebody else than its ID token")
+        return told
+
+    @staticmethod
+    async def _public(client: Any, place: str) -> Any:
+        """What the provider tells everybody; no token goes there."""
+        return (await client.request("GET", place, withhold_token=True)).raise_for_status().json()
 
     async def _metadata(self, client: Any) -> dict[str, Any]:
         if not self._known:
             place = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
-            found = (await client.get(place, withhold_token=True)).raise_for_status().json()
-            if found.get("issuer") != self.issuer:
+            found = await self._public(client, place)
+            if not isinstance(found, dict) or found.get("issuer") != self.issuer:
                 raise LoginFailed(f"{place} is of another issuer")
             self._known = found
         return self._known

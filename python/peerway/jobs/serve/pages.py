@@ -87,6 +87,8 @@ class Pages:
             viewer=viewer,
             path=request.url.path,
             percent=form("percent"),
+            gpus=form("gpus"),
+            cores=form("cores"),
             size=form("bytes"),
             duration=form("duration"),
             hours=form("hours"),
@@ -329,7 +331,10 @@ def _logins(html: APIRouter, pages: Pages, state: State, provider: Provider | No
 
     @html.get("/oidc/start")
     async def oidc_start() -> Response:
-        url, secret = await provider.start(clock())
+        try:
+            url, secret = await provider.start(clock())
+        except LoginFailed as error:
+            raise HTTPException(503, str(error)) from None
         response = RedirectResponse(url, 303)
         response.set_cookie(_STATE, secret, max_age=600, httponly=True, samesite="lax", secure=secure)
         return response

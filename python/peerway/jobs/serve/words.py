@@ -106,7 +106,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "jobs_running": ("Jobs running", "Считается заданий"),
     "jobs_waiting": ("Jobs waiting", "Ждёт заданий"),
     "of": ("of", "из"),
-    "waiting_for": ("for {cores} cores, {gpus} GPUs", "нужно ядер: {cores}, GPU: {gpus}"),
+    "waiting_for": ("for {cores}, {gpus}", "нужно {cores}, {gpus}"),
     "busy": ("busy", "заняты"),
     "partly busy": ("partly busy", "частично заняты"),
     "free": ("free", "свободны"),

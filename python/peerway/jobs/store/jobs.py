@@ -39,12 +39,12 @@ class JobStore:
         bring_up(self.writer, VERSIONS)
         self.newest: dict[str, int] = {}  # node -> the time of its newest batch since the server began
         self._local = threading.local()
-        self._readers: list[sqlite3.Connection] = []
+        self._readers: dict[threading.Thread, sqlite3.Connection] = {}
 
     def close(self) -> None:
         """Close all connections."""
         with self.lock:
-            for base in (self.writer, *self._readers):
+            for base in (self.writer, *self._readers.values()):
                 base.close()
 
     @property
@@ -53,8 +53,10 @@ class JobStore:
         base: sqlite3.Connection | None = getattr(self._local, "base", None)
         if base is None:
             base = self._local.base = opened(self.path, readonly=True)
-            with self.lock:
-                self._readers.append(base)
+            with self.lock:  # a server's threads come and go: what ended ones opened is closed
+                for thread in [each for each in self._readers if not each.is_alive()]:
+                    self._readers.pop(thread).close()
+                self._readers[threading.current_thread()] = base
         return base
 
     def write(self, statement: str, values: Sequence[Any] | dict[str, Any] = ()) -> int:
