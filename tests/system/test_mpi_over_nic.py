@@ -193,4 +193,4 @@ def test_mistakes_are_told(run: Run, tmp_path: Path) -> None:
     launcher.chmod(0o755)
     done = run(peerway(*start, "--nic", "nosuch", "--mpirun", str(launcher), "--", "x"))
     assert done.returncode == 1
-    assert "is called 'nosuch'; torus is here" in done.stderr
+    assert "there is no NIC plugin 'nosuch'; torus is here" in done.stderr

@@ -105,7 +105,7 @@ TEST_F(Doors, WhoSaysTooMuchIsHungUpOnBeforeItIsRead) {
   const std::vector<std::byte> much(1 << 20, std::byte{'x'});
   ASSERT_GT(::send(loud.descriptor(), much.data(), much.size(), MSG_NOSIGNAL | MSG_DONTWAIT), 0);
   serve();
-  EXPECT_NE(door_->refusals().find("no Peerway message"), std::string::npos) << door_->refusals();
+  EXPECT_NE(door_->refusals().find("not a Peerway message"), std::string::npos) << door_->refusals();
 }
 
 TEST_F(Doors, ADescriptorThatIsMissingIsTakenFromAStranger) {
