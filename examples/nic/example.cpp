@@ -105,8 +105,7 @@ pw_nic_status open_nic(const pw_nic_options* options, pw_nic** out) {
   if (ftruncate(nic->table, kTableBytes) == 0 && nic->claim >= 0) nic->memories = map_table(nic->table);
   *out = nic;
   if (nic->memories != nullptr) return PW_NIC_OK;
-  open_failure =
-      std::string("no endpoint number is free, or there is no shared memory: ") + std::strerror(errno);
+  open_failure = std::string("no endpoint number is free, or no shared memory: ") + std::strerror(errno);
   close_nic(nic);
   return PW_NIC_BROKEN;
 }

@@ -63,10 +63,11 @@ std::string dies_busy(NearEnd& near) {
   pw_nic_memory* memory = near.end.add(near.arena(0).span(), mine);
   places.key = {mine, near.key(1), near.key(2), near.key(3)};
   for (uint32_t rank = 0; rank < kRanks; ++rank) places.address[rank] = near.address(rank);
-  near.tell(kVictim, {Ask::traffic, 0, pack(places)});
-  // Once it is under way, its cells here change.
-  const std::byte* theirs = near.arena(0).at(4096 + 3 * 15 * 16384);
+  // Its cells here change once it is under way. Poison that came later could hide its puts from it, too, and
+  // it would wait for them.
   std::memset(near.arena(0).base(), static_cast<int>(kPoison), near.arena(0).bytes());
+  near.tell(kVictim, {Ask::traffic, 0, pack(places)});
+  const std::byte* theirs = near.arena(0).at(4096 + 3 * 15 * 16384);
   const bool came = near.await([&] {
     for (uint64_t i = 0; i < 15 * 16384; i += 64)
       if (theirs[i] != kPoison) return true;
