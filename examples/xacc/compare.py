@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -51,6 +52,7 @@ def main() -> None:
             records.append({
                 "test": "laplace", "processes": 2, "threads": 1, "points": size, "steps": steps,
                 "unit": "million points a second", **speeds, "ratio": round(ratio, 3),
+                "command": shlex.join(["python", *sys.argv]),
                 "flags": " ".join(FLAGS), "host": os.uname().nodename, "cpus": os.cpu_count(),
                 "load": os.getloadavg()[0],
                 "date": datetime.now(UTC).isoformat(timespec="seconds"),
