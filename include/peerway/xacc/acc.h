@@ -1,0 +1,136 @@
+/* What the code of acc directives calls where a process computes on a GPU. A program does not include this
+ * itself.
+ *
+ * On CPU cores host and device memory are one: the generated code asks pwx_gpu() once a construct, does its
+ * loops as OpenMP where it is 0, and calls nothing else of this header. Errors are as in runtime.h. */
+#ifndef PEERWAY_XACC_ACC_H
+#define PEERWAY_XACC_ACC_H
+
+#include "runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* 1: this process computes on a GPU. Decided when the program begins: the GPU is that of acc_set_device_num,
+ * else the one whose number is this rank's among those of its host, modulo the GPUs; without one, or with
+ * PEERWAY_ACC=host, 0. */
+PWX_API int pwx_gpu(void);
+
+/* ---- data ---- */
+
+typedef enum pwx_data_kind {
+  PWX_DATA_COPY,
+  PWX_DATA_COPYIN,
+  PWX_DATA_COPYOUT,
+  PWX_DATA_CREATE,
+  PWX_DATA_NO_CREATE,
+  PWX_DATA_PRESENT,
+  PWX_DATA_DELETE /* of exit data */
+} pwx_data_kind;
+
+/* What a clause names: a distributed array, always the whole local part with its shadow, or `bytes` of memory
+ * at `address`. */
+typedef struct pwx_data {
+  pwx_data_kind kind;
+  const char* name;
+  pwx_array* array; /* NULL: plain memory */
+  void* address;
+  size_t bytes;
+} pwx_data;
+
+/* The queue of a construct: async(n) is n from 0 on, async without an argument PWX_QUEUE_DEFAULT; no async
+ * PWX_QUEUE_SYNC, whose work is in the order of the program and seen by the host when a directive that copies
+ * to it ends. */
+enum { PWX_QUEUE_SYNC = -1, PWX_QUEUE_DEFAULT = -2 };
+
+/* One static object for each construct: what it found at its last call. */
+typedef struct pwx_data_region {
+  uint64_t generation;
+  struct pwx_data_region_state* state;
+} pwx_data_region;
+
+/* A structured region: data constructs and the data of a compute construct. Nested and recursive calls are
+ * counted. Free but for a comparison where all was present at the last call and nothing was made present or
+ * removed since. */
+PWX_API void pwx_data_begin(pwx_data_region* region, int count, const pwx_data* data, long queue,
+                            const pwx_where* where);
+PWX_API void pwx_data_end(pwx_data_region* region, int count, const pwx_data* data, long queue,
+                          const pwx_where* where);
+PWX_API void pwx_enter_data(int count, const pwx_data* data, long queue, const pwx_where* where);
+PWX_API void pwx_exit_data(int count, const pwx_data* data, int finalize, long queue, const pwx_where* where);
+/* `bytes` may be a part of what is present. */
+PWX_API void pwx_update_host(int count, const pwx_data* data, int if_present, long queue,
+                             const pwx_where* where);
+PWX_API void pwx_update_device(int count, const pwx_data* data, int if_present, long queue,
+                               const pwx_where* where);
+
+/* Counts what was made present or removed. */
+PWX_API extern uint64_t pwx_generation;
+
+/* One static object for each name in a construct. */
+typedef struct pwx_known {
+  const void* host;
+  void* device;
+  uint64_t generation;
+} pwx_known;
+
+PWX_API void* pwx_find_device(pwx_known* known, const void* host, const char* name, const pwx_where* where);
+PWX_API void* pwx_find_device_array(pwx_known* known, const pwx_array* a, const pwx_where* where);
+
+/* Where the device finds what the host has at `host`; an error where that is not present. */
+static inline void* pwx_device(pwx_known* known, const void* host, const char* name, const pwx_where* where) {
+  if (known->host == host && known->generation == pwx_generation) return known->device;
+  return pwx_find_device(known, host, name, where);
+}
+/* The origin of a distributed array on the device: the shape of its memory is the host's. */
+static inline void* pwx_device_array(pwx_known* known, const pwx_array* a, const pwx_where* where) {
+  if (known->host == a->state && known->generation == pwx_generation) return known->device;
+  return pwx_find_device_array(known, a, where);
+}
+
+/* ---- kernels ---- */
+
+/* One static object for each compute construct. `source`: CUDA C++ with an extern "C" __global__ function
+ * `name`, without the prelude (xacc/kernels/prelude.cuh: fixed-width types, reductions), which the run time
+ * puts before it. Compiled by NVRTC when first launched, kept on disk. */
+typedef struct pwx_kernel {
+  const char* name;
+  const char* source;
+  struct pwx_kernel_state* state;
+} pwx_kernel;
+
+/* Kernels are right for any grid and any block: each dimension strides over its iterations. `iterations`: of
+ * the dimensions x, y, z, 1 where there is none. `threads`: of a block in x, or 0; of vector_length.
+ * `blocks`: of num_gangs, or 0. `by_block` 1: a block does one iteration of x, its threads share what is
+ * inside. */
+typedef struct pwx_shape {
+  long iterations[3];
+  int threads;
+  int blocks;
+  int by_block;
+} pwx_shape;
+
+/* A variable of a reduction. The value from before takes part. `device` NULL: the host has the result when
+ * pwx_launch returns or, with a queue, when that was waited for; else it stays at this address of the
+ * device. In the kernel it is the last arguments, one pwx_total<T> (of the prelude) a variable, in this
+ * order. */
+typedef struct pwx_reduction {
+  pwx_op op;
+  pwx_type type;
+  void* host;
+  void* device;
+} pwx_reduction;
+
+/* `arguments`: the address of each, as cuLaunchKernel has them, without those of the reductions. */
+PWX_API void pwx_launch(pwx_kernel* kernel, const pwx_shape* shape, void** arguments, int argument_count,
+                        int reduction_count, const pwx_reduction* reductions, long queue,
+                        const pwx_where* where);
+
+/* Wait for queues; `count` 0: all. With `queue` not PWX_QUEUE_SYNC that queue waits, not the host. */
+PWX_API void pwx_acc_wait(int count, const long* queues, long queue, const pwx_where* where);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
