@@ -34,12 +34,6 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def two_gpus(gpus: int) -> None:
-    if gpus < 2:
-        pytest.skip(f"halos between GPUs need 2 of them; here is {gpus}")
-
-
 @pytest.mark.parametrize("start", ["host", "stream", "run"])
 @pytest.mark.parametrize("name", CASES)
 def test_halos_hold_what_the_neighbours_own(

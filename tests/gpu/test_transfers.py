@@ -1,5 +1,7 @@
-"""Transfers between ranks on different GPUs: every path, both directions, contiguous and block-strided, all
-kinds of memory. The program compares every byte of the target through copies of the driver."""
+"""Transfers between two ranks, each on a GPU of its own where there are two: every path, both directions,
+contiguous and block-strided, all kinds of memory. The program compares every byte of the target through
+copies of the driver.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,6 @@ Ranks = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
 NIC = "nic:torus"
 PATHS = ["peer/copy", "peer/store", "mapped", "staged", NIC]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def two_gpus(gpus: int) -> None:
-    if gpus < 2:
-        pytest.skip(f"transfers between GPUs need 2 of them; here is {gpus}")
 
 
 def transfer(ranks: Ranks, path: str, op: str, remote: str, local: str) -> None:

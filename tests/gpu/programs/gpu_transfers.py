@@ -2,12 +2,12 @@
 
     gpu_transfers.py PATH OP REMOTE-MEMORY LOCAL-MEMORY [OTHER-GPU]
 
-Several, separated by commas, are all tried together with each other, in one context.
-OP is put, get or signal (a put that raises a signal). Memory is host (of pw_allocate), malloc, cuda (of
-pw_allocate), cuda-malloc, cuda-pool, cuda-async (a pool that cannot be shared), cupy, torch or
-torch-expandable. Rank r uses GPU r, or GPU 0 with
-OTHER-GPU=no. Every byte of the target is checked, also those that must not change, through copies of the
-driver alone. Each rank prints one line of JSON for each combination.
+Several, separated by commas, are all tried together with each other, in one context. OP is put, get or
+signal (a put that raises a signal). Memory is host (of pw_allocate), malloc, cuda (of pw_allocate),
+cuda-malloc, cuda-pool, cuda-async (a pool that cannot be shared), cupy, torch or torch-expandable. Each rank
+uses another GPU as far as there are some, or all GPU 0 with OTHER-GPU=no. Every byte of the target is
+checked, also those that must not change, through copies of the driver alone. Each rank prints one line of
+JSON for each combination.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from itertools import product
 import numpy as np
 
 import peerway
+from peerway import _core
 
 SPAN = 3 << 20
 WAIT = 60.0
@@ -235,10 +236,14 @@ def answer(
     return found
 
 
+def gpus() -> int:
+    return sum(name.startswith("cuda") for name, _ in _core.devices())
+
+
 def main(path: str, ops: str, remotes: str, locals_: str, other_gpu: str = "yes") -> None:
     with peerway.Context() as ctx:
         ctx.use(path)
-        ordinal = ctx.rank if other_gpu == "yes" else 0
+        ordinal = ctx.rank % max(gpus(), 1) if other_gpu == "yes" else 0
         needs_gpu = not {*remotes.split(","), *locals_.split(",")} <= {"host", "malloc"}
         gpu = Gpu(ordinal) if needs_gpu else None
         for op, remote, local in product(ops.split(","), remotes.split(","), locals_.split(",")):
