@@ -191,8 +191,9 @@ class Device {
   /// Whether Method::kernel works here, and if not, why. May compile device code at the first call.
   virtual bool has_kernels(std::string& why_not) = 0;
 
-  /// How this device is joined to that memory: "nvlink", "pcie", "same" (one GPU), "" where there is only one
-  /// way. Part of the pair class that route tables are keyed by.
+  /// How this device is joined to that memory: "nvlink", "pcie", "same" (one GPU), "time-sliced" (one GPU,
+  /// whose processes take turns), "" where there is only one way. Part of the pair class that route tables
+  /// are keyed by.
   [[nodiscard]] virtual std::string link(const Export& exported) const = 0;
 
  protected:

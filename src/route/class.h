@@ -27,7 +27,7 @@ ShapeClass shape_class(const Shape& shape);
 struct PairClass {
   std::string source = "host";  ///< kind of memory, as memory_class() names it
   std::string target = "host";
-  std::string link;     ///< "nvlink", "pcie", "same"; empty where there is only one kind
+  std::string link;     ///< "nvlink", "pcie", "same", "time-sliced"; empty where there is only one kind
   bool remote = false;  ///< the two ends are on different hosts
   bool operator==(const PairClass&) const = default;
 };

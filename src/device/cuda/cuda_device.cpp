@@ -277,7 +277,10 @@ bool CudaDevice::reaches(const Export& exported, std::string& why_not) const {
 std::string CudaDevice::link(const Export& exported) const {
   if (is_host(exported)) return {};
   const int owner = ordinal_of(exported.device_uuid);
-  if (owner == gpu_.ordinal) return "same";
+  if (owner == gpu_.ordinal) {
+    const bool at_once = exported.process == getpid() || attribute(CU_DEVICE_ATTRIBUTE_MPS_ENABLED) != 0;
+    return at_once ? "same" : "time-sliced";
+  }
   if (owner < 0) return {};
   // The driver names no link; of today's links NVLink alone carries atomic operations.
   int atomics = 0;

@@ -272,6 +272,7 @@ API CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice) {
       break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MPS_ENABLED:
       *value = 0;
       break;
     default:

@@ -224,7 +224,13 @@ TEST_F(CudaDeviceTest, ReachesAndLinksByTheGpuOfTheMemory) {
   std::string why;
   EXPECT_TRUE(gpu_[1]->reaches(exported, why));
   EXPECT_EQ(gpu_[1]->link(exported), "nvlink");
+  EXPECT_EQ(gpu_[0]->link(exported), "time-sliced");
+  set_attribute(CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 1);
   EXPECT_EQ(gpu_[0]->link(exported), "same");
+  set_attribute(CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0);
+  exported.process = getpid();
+  EXPECT_EQ(gpu_[0]->link(exported), "same");
+  exported.process = 1;
   fail("cuDeviceCanAccessPeer", 1);
   EXPECT_FALSE(gpu_[1]->reaches(exported, why));
   EXPECT_NE(why.find("cuda:1 has no peer access to cuda:0"), std::string::npos) << why;
