@@ -130,7 +130,7 @@ pw_nic_status register_memory(pw_nic* nic, const pw_nic_span* span, pw_nic_memor
   if (span->kind != PW_NIC_HOST) return fail(nic, PW_NIC_REFUSED, "only host memory can be registered");
   uint64_t number = 0;
   while (number < kMemories && nic->memories[number].generation != 0) ++number;
-  if (number == kMemories) return fail(nic, PW_NIC_REFUSED, "all 4096 registrations are in use");
+  if (number == kMemories) return fail(nic, PW_NIC_BUSY, "all 4096 registrations are in use");
   *memory = &nic->memories[number];
   (*memory)->generation = ++last;
   write_to(key, Key{reinterpret_cast<uint64_t>(span->address), span->bytes, (*memory)->generation, number});

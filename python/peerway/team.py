@@ -79,10 +79,8 @@ class Team(Closing):
         self._core.barrier(seconds(timeout))
 
     def lost(self, rank: int) -> bool:
-        """Whether the rank is known to have died or left. Raises InvalidArgument if the team has no such
-        rank.
-        """
-        return self._core.lost(number("lost: `rank`", rank, most=self.size - 1))
+        """Whether the rank is known to have died or left. Raises OutOfRange if the team has no such rank."""
+        return self._core.lost(number("lost: `rank`", rank))
 
     def close(self) -> None:
         """Leaves the team. If contexts of it are still open, the rank leaves when the last of them is closed.

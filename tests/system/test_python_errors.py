@@ -101,7 +101,7 @@ MISTAKES: list[tuple[Callable[[World], object], type[Exception], list[str]]] = [
     (lambda w: w.ctx.flush("all"), InvalidArgument, ["flush: `rank` is 'all'"]),
     (lambda w: w.ctx.signal(3), OutOfRange, ["rank 3", "ranks 0 to 0"]),
     (lambda w: w.ctx.signal("me"), InvalidArgument, ["signal: `sender` is 'me'"]),
-    (lambda w: w.ctx.team.lost(9), InvalidArgument, ["`rank` is 9", "at most 0"]),
+    (lambda w: w.ctx.team.lost(9), OutOfRange, ["rank 9", "ranks 0 to 0"]),
     (lambda w: w.ctx.fifo([w.remote], [w.region], entries=1), InvalidArgument,
      ["fifo: `entries` is 1", "2 or more"]),
     (lambda w: w.ctx.stream().call(3), InvalidArgument, ["3 cannot be called"]),
