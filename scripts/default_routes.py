@@ -2,8 +2,8 @@
 
     python scripts/default_routes.py
 
-The records are of `peerway bench send_latency --device host,cuda --sizes 8:16M --repeat 3` on two GPUs
-with NVLink.
+The sends are of `peerway bench send_latency --device host,cuda --sizes 8:16M --repeat 3` on two GPUs with
+NVLink, the puts of `peerway bench --quick --device cuda` by two ranks that take turns on one GPU.
 """
 
 from __future__ import annotations
@@ -16,24 +16,37 @@ from peerway.records import Record
 from peerway.tune import draft
 from steps import ROOT, main
 
-RECORDS = ROOT / "results" / "h200-x2" / "sends.jsonl"
+RECORDS = [
+    ROOT / "results" / "h200-x2" / "sends.jsonl",
+    ROOT / "results" / "h200-x1" / "time-sliced.jsonl",
+]
 DEFAULTS = ROOT / "src" / "route" / "defaults.json"
-PAIRS = {("host", "host"): "host->host", ("cuda:0", "cuda:1"): "cuda->cuda/nvlink"}
+CLASSES = {
+    ("host", "host", "send"): "host->host",
+    ("cuda:0", "cuda:1", "send"): "cuda->cuda/nvlink",
+    ("cuda:0", "cuda:0", "put"): "cuda->cuda/time-sliced",
+}
+TESTS = ("send_latency", "put_latency")
 
 
 def table_of(found: list[Record]) -> str:
     """The text of the table; its machine is the one of the records."""
-    classes = {(*memories, "send"): pair for memories, pair in PAIRS.items()}
-    costs = draft.points_of((record for record in found if record.via != ROUTE), classes)
+    found = [record for record in found if record.test in TESTS]
+    costs = draft.points_of((record for record in found if record.via != ROUTE), CLASSES)
     table = draft.table(costs, [], {}, {}, 0)
     table["date"] = max(record.time for record in found)
     table["machine"] = {"fields": {"devices": ", ".join(sorted({record.device for record in found}))}}
     return _core.table_text(json.dumps(table))
 
 
+def read() -> list[Record]:
+    """All records, whatever made them."""
+    return [record for file in RECORDS for record in records.read(file)]
+
+
 def make() -> int:
     """Write the file."""
-    DEFAULTS.write_text(table_of(records.read(RECORDS)))
+    DEFAULTS.write_text(table_of(read()))
     return 0
 
 
