@@ -7,7 +7,10 @@
 
 #include "xacc/coarrays.h"
 #include "xacc/failure.h"
+#include "xacc/gpu.h"
 #include "xacc/halos.h"
+#include "xacc/kernels.h"
+#include "xacc/present.h"
 #include "xacc/program.h"
 
 namespace pwx {
@@ -191,6 +194,9 @@ Strides strides_at(const pwx_array& a, const std::array<Placed, PWX_MAX_DIMS>& p
 
 void free_everything() {
   free_halos();
+  free_present();
+  free_kernels();
+  free_queues();
   free_coarrays();
   states().clear();
 }
@@ -241,6 +247,7 @@ void pwx_array_free(pwx_array* a) {
   static const pwx_where nowhere{"free", 0};
   pwx::guarded(&nowhere, [&] {
     pwx::forget_halos_of(a->state->id);
+    pwx::forget_present(a->state->memory.address());
     ++pwx::freed_count;
     auto& states = pwx::states();
     const auto [first, last] = states.equal_range(a->origin);

@@ -8,7 +8,9 @@
 
 #include "xacc/arrays.h"
 #include "xacc/failure.h"
+#include "xacc/gpu.h"
 #include "xacc/pieces.h"
+#include "xacc/present.h"
 #include "xacc/program.h"
 
 namespace pwx {
@@ -16,6 +18,7 @@ namespace pwx {
 /// One plan, and what it was made for.
 struct Reflect {
   std::vector<uint64_t> arrays;   ///< ids
+  std::vector<uint64_t> copies;   ///< ids of the copies on the GPU; empty: of the host's memory
   std::vector<pwx_width> widths;  ///< empty: of the whole shadow
   bool orthogonal = false;
   const Set* set = nullptr;
@@ -31,7 +34,11 @@ struct ReflectAsk {
   int count;
   pwx_array* const* arrays;
   const pwx_width* widths;
-  bool orthogonal;
+  int flags;
+
+  [[nodiscard]] bool orthogonal() const { return (flags & PWX_REFLECT_ORTHOGONAL) != 0; }
+  /// Of the copies on the GPU?
+  [[nodiscard]] bool acc() const { return (flags & PWX_REFLECT_ACC) != 0 && gpu() != nullptr; }
 };
 
 std::string names_of(const ReflectAsk& asked) {
@@ -66,13 +73,13 @@ void check_asked(const ReflectAsk& asked, const Set& set) {
 /// operations were added.
 int add_array(peerway::PlanBuilder& builder, const pwx_array& a, int number, const ReflectAsk& asked) {
   const pwx_nodes& nodes = *a.on->nodes;
-  const peerway::Region& memory = a.state->memory;
+  const peerway::Region& memory = asked.acc() ? *present(a, "reflect").region : a.state->memory;
   const Widths widths = widths_of(asked, a);
   int added = 0;
   for (int receiver = 0; receiver < nodes.total; ++receiver) {
     const int to = nodes.ranks[receiver];
     int tag = number;
-    for (const Box& box : needs_of(a, receiver, widths, !asked.orthogonal)) {
+    for (const Box& box : needs_of(a, receiver, widths, !asked.orthogonal())) {
       const int from = nodes.ranks[box.owner];
       const bool mine = to == program().rank() || from == program().rank();
       for (const BlockPair& block : mine ? blocks_of(a, box, receiver) : std::vector<BlockPair>{}) {
@@ -93,10 +100,13 @@ std::unique_ptr<Reflect> made(const ReflectAsk& asked, const Set& set) {
   auto entry = std::make_unique<Reflect>();
   for (int i = 0; i < asked.count; ++i) entry->arrays.push_back(asked.arrays[i]->state->id);
   if (asked.widths != nullptr) entry->widths.assign(asked.widths, asked.widths + asked.arrays[0]->ndims);
-  entry->orthogonal = asked.orthogonal;
+  for (int i = 0; i < asked.count && asked.acc(); ++i)
+    entry->copies.push_back(present(*asked.arrays[i], "reflect").id);
+  entry->orthogonal = asked.orthogonal();
   entry->set = &set;
   entry->names = names_of(asked);
-  peerway::PlanBuilder builder = program().context.plan();
+  peerway::PlanBuilder builder =
+      program().context.plan(asked.acc() ? peerway::cuda(the_gpu().ordinal) : peerway::host);
   int added = 0;
   for (int i = 0; i < asked.count; ++i)
     if (asked.arrays[i]->on->nodes->member != 0) added += add_array(builder, *asked.arrays[i], i, asked);
@@ -110,12 +120,15 @@ bool same_width(const pwx_width& a, const pwx_width& b) {
 }
 
 bool is_for(const Reflect& entry, const ReflectAsk& asked, const Set& set) {
-  if (entry.stale || entry.set != &set || entry.orthogonal != asked.orthogonal ||
+  if (entry.stale || entry.set != &set || entry.orthogonal != asked.orthogonal() ||
       entry.arrays.size() != static_cast<size_t>(asked.count) ||
-      entry.widths.empty() != (asked.widths == nullptr))
+      entry.widths.empty() != (asked.widths == nullptr) || entry.copies.empty() == asked.acc())
     return false;
   for (size_t i = 0; i < entry.arrays.size(); ++i)
     if (asked.arrays[i]->state == nullptr || asked.arrays[i]->state->id != entry.arrays[i]) return false;
+  for (size_t i = 0; i < entry.copies.size(); ++i)
+    if (const Present* copy = find_present(*asked.arrays[i]); copy == nullptr || copy->id != entry.copies[i])
+      return false;
   return entry.widths.empty() ||
          std::equal(entry.widths.begin(), entry.widths.end(), asked.widths, same_width);
 }
@@ -158,19 +171,23 @@ Reflect& entry_of(pwx_halo& halo, const ReflectAsk& asked) {
 void start(Reflect& entry) {
   if (entry.under_way)
     refuse("reflect of ", entry.names, " while the one before is under way; use wait_async first");
-  if (entry.plan) peerway::check(entry.plan->start());
+  if (entry.plan)
+    peerway::check(entry.copies.empty() ? entry.plan->start()
+                                        : entry.plan->start(peerway_stream(PWX_QUEUE_SYNC)));
   entry.under_way = true;
 }
 
 void finish(Reflect& entry) {
-  if (entry.plan) peerway::check(entry.plan->finish());
+  if (entry.plan)
+    peerway::check(entry.copies.empty() ? entry.plan->finish()
+                                        : entry.plan->finish(peerway_stream(PWX_QUEUE_SYNC)));
   entry.under_way = false;
 }
 
 /// What reflect_init asked for of each array.
 struct Persistent {
   std::vector<pwx_width> widths;
-  bool orthogonal;
+  int flags;
 };
 std::map<uint64_t, Persistent>& inits() {
   static auto& all = *new std::map<uint64_t, Persistent>;  // outlives atexit
@@ -185,11 +202,11 @@ const Persistent& init_of(const pwx_array& a) {
 }
 
 ReflectAsk asked_by(const Persistent& init, int count, pwx_array* const* arrays) {
-  return {count, arrays, init.widths.empty() ? nullptr : init.widths.data(), init.orthogonal};
+  return {count, arrays, init.widths.empty() ? nullptr : init.widths.data(), init.flags};
 }
 
 bool alike(const Persistent& a, const Persistent& b) {
-  return a.orthogonal == b.orthogonal && std::ranges::equal(a.widths, b.widths, same_width);
+  return a.flags == b.flags && std::ranges::equal(a.widths, b.widths, same_width);
 }
 
 /// All at once where reflect_init asked for the same of all.
@@ -207,16 +224,27 @@ void reflect_do(int count, pwx_array* const* arrays) {
 
 }  // namespace
 
-void forget_halos_of(uint64_t array_id) {
-  inits().erase(array_id);
+namespace {
+
+/// Plans over memory that ends: those whose list has the id.
+void end_plans(std::vector<uint64_t> Reflect::* ids, uint64_t id) {
   for (const auto& halo : halos())
     for (const auto& entry : halo->entries) {
-      if (std::ranges::find(entry->arrays, array_id) == entry->arrays.end()) continue;
+      if (std::ranges::find((*entry).*ids, id) == ((*entry).*ids).end()) continue;
       if (entry->under_way) refuse("an array is freed while a reflect of ", entry->names, " is under way");
       entry->stale = true;
       entry->plan.reset();
     }
 }
+
+}  // namespace
+
+void forget_halos_of(uint64_t array_id) {
+  inits().erase(array_id);
+  end_plans(&Reflect::arrays, array_id);
+}
+
+void forget_halos_of_present(uint64_t id) { end_plans(&Reflect::copies, id); }
 
 void free_halos() {
   asynchronous().clear();
@@ -229,8 +257,8 @@ void free_halos() {
 extern "C" {
 
 void pwx_reflect_start(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
-                       int orthogonal, const pwx_where* where) {
-  pwx::guarded(where, [&] { pwx::start(pwx::entry_of(*halo, {count, arrays, widths, orthogonal != 0})); });
+                       int flags, const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::start(pwx::entry_of(*halo, {count, arrays, widths, flags})); });
 }
 
 void pwx_reflect_finish(pwx_halo* halo, const pwx_where* where) {
@@ -241,19 +269,31 @@ void pwx_reflect_finish(pwx_halo* halo, const pwx_where* where) {
   });
 }
 
-void pwx_reflect(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths, int orthogonal,
+void pwx_reflect_wait(int count, pwx_array* const* arrays, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    for (const auto& halo : pwx::halos())
+      for (const auto& entry : halo->entries)
+        if (entry->under_way && std::any_of(arrays, arrays + count, [&](const pwx_array* a) {
+              return std::ranges::find(entry->arrays, pwx::allocated(*a, "reflect_wait").id) !=
+                     entry->arrays.end();
+            }))
+          pwx::finish(*entry);
+  });
+}
+
+void pwx_reflect(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths, int flags,
                  const pwx_where* where) {
   pwx::guarded(where, [&] {
-    pwx::Reflect& entry = pwx::entry_of(*halo, {count, arrays, widths, orthogonal != 0});
+    pwx::Reflect& entry = pwx::entry_of(*halo, {count, arrays, widths, flags});
     pwx::start(entry);
     pwx::finish(entry);
   });
 }
 
 void pwx_reflect_async(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
-                       int orthogonal, long id, const pwx_where* where) {
+                       int flags, long id, const pwx_where* where) {
   pwx::guarded(where, [&] {
-    pwx::Reflect& entry = pwx::entry_of(*halo, {count, arrays, widths, orthogonal != 0});
+    pwx::Reflect& entry = pwx::entry_of(*halo, {count, arrays, widths, flags});
     pwx::start(entry);
     pwx::asynchronous()[id].push_back(&entry);
   });
@@ -268,16 +308,16 @@ void pwx_wait_async(long id, const pwx_where* where) {
   });
 }
 
-void pwx_reflect_init(int count, pwx_array* const* arrays, const pwx_width* widths, int orthogonal,
+void pwx_reflect_init(int count, pwx_array* const* arrays, const pwx_width* widths, int flags,
                       const pwx_where* where) {
   pwx::guarded(where, [&] {
     for (int i = 0; i < count; ++i) {
       const pwx_array& a = *arrays[i];
-      pwx::Persistent init{{}, orthogonal != 0};
+      pwx::Persistent init{{}, flags};
       if (widths != nullptr) init.widths.assign(widths, widths + a.ndims);
       pwx::inits()[pwx::allocated(a, "reflect_init").id] = init;
     }
-    pwx::entry_of(pwx::persistent, {count, arrays, widths, orthogonal != 0});
+    pwx::entry_of(pwx::persistent, {count, arrays, widths, flags});
   });
 }
 

@@ -1,4 +1,4 @@
-// The functions of openacc.h on the host: its one device has the number 0, and its memory is the program's.
+// The functions of openacc.h. On CPUs the one device has the number 0, and its memory is the program's.
 #pragma GCC visibility push(default)
 #include "peerway/xacc/openacc.h"
 #pragma GCC visibility pop
@@ -6,68 +6,182 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/config.h"
 #include "xacc/failure.h"
+#include "xacc/gpu.h"
+#include "xacc/present.h"
 
 namespace {
 
 const pwx_where kOpenAcc{"openacc", 0};
 int default_async = acc_async_noval;
 
-bool is_here(acc_device_t type) { return type == acc_device_host || type == acc_device_default; }
+/// Around each function; on CPUs `otherwise`.
+template <typename OnGpu, typename Otherwise>
+auto on_gpu_or(OnGpu&& on_gpu, Otherwise&& otherwise) {
+  return pwx::guarded(&kOpenAcc,
+                      [&] { return pwx::gpu() != nullptr ? on_gpu(pwx::the_gpu()) : otherwise(); });
+}
+template <typename OnGpu>
+void on_gpu(OnGpu&& body) {
+  on_gpu_or(body, [] {});
+}
+
+bool means_host(acc_device_t type) { return type == acc_device_host; }
+int first_device() { return pw::config("acc_first_device") == "1" ? 1 : 0; }
+
+pwx_data plain(pwx_data_kind kind, void* address, size_t bytes) {
+  return {kind, "memory", nullptr, address, bytes};
+}
+long queue_of(int async) { return async == acc_async_default ? default_async : async; }
+
+void* device_of(void* address) {
+  return on_gpu_or(
+      [&](const pwx::Gpu&) -> void* {
+        const pwx::Present* const one = pwx::find_present(address, 0, "memory");
+        return one == nullptr ? nullptr : one->device + (static_cast<std::byte*>(address) - one->host);
+      },
+      [&] { return address; });
+}
+
+void* entered(pwx_data_kind kind, void* address, size_t bytes) {
+  const pwx_data data = plain(kind, address, bytes);
+  if (pwx_gpu() != 0) pwx_enter_data(1, &data, PWX_QUEUE_SYNC, &kOpenAcc);
+  return device_of(address);
+}
+void exited(pwx_data_kind kind, void* address, size_t bytes) {
+  const pwx_data data = plain(kind, address, bytes);
+  if (pwx_gpu() != 0) pwx_exit_data(1, &data, 0, PWX_QUEUE_SYNC, &kOpenAcc);
+}
+
+/// Between the host's memory and the device's, or within one.
+void copy(void* to, const void* from, size_t bytes) {
+  on_gpu_or(
+      [&](const pwx::Gpu& gpu) {
+        gpu.check(gpu.driver.cuMemcpyAsync(reinterpret_cast<pw::cuda::CUdeviceptr>(to),
+                                           reinterpret_cast<pw::cuda::CUdeviceptr>(from), bytes,
+                                           pwx::stream_of(PWX_QUEUE_SYNC)),
+                  "acc_memcpy");
+        pwx::wait_for(PWX_QUEUE_SYNC);
+      },
+      [&] { std::memmove(to, from, bytes); });
+}
 
 }  // namespace
 
 extern "C" {
 
-int acc_get_num_devices(acc_device_t type) { return is_here(type) ? 1 : 0; }
+int acc_get_num_devices(acc_device_t type) {
+  if (means_host(type)) return 1;
+  if (type == acc_device_none || pw::config("acc") == "host") return type == acc_device_default ? 1 : 0;
+  const int gpus = pwx::gpu_count();
+  return gpus == 0 && type == acc_device_default ? 1 : gpus;
+}
 
 void acc_set_device_type(acc_device_t type) {
-  if (!is_here(type) && type != acc_device_none)
-    pwx_error(&kOpenAcc,
-              "acc_set_device_type(%d), but this program was compiled for the host alone; use "
-              "acc_device_host or acc_device_default",
-              static_cast<int>(type));
+  if (type == acc_device_none || type == acc_device_default) return;
+  if (means_host(type) ? pwx_gpu() != 0 : pwx_gpu() == 0)
+    pwx_error(
+        &kOpenAcc,
+        "acc_set_device_type(%d), but this process computes on %s; the setting acc (PEERWAY_ACC) chooses, "
+        "and acc_device_default takes what it says",
+        static_cast<int>(type), means_host(type) ? "a GPU" : "its CPUs");
 }
-acc_device_t acc_get_device_type() { return acc_device_host; }
+acc_device_t acc_get_device_type() { return pwx_gpu() != 0 ? acc_device_nvidia : acc_device_host; }
 
-// Also with the numbers that the program would have for GPUs: there is one device for all.
-void acc_set_device_num(int number, acc_device_t /*type*/) {
-  if (number < 0) pwx_error(&kOpenAcc, "acc_set_device_num(%d, ...); devices are counted from 0", number);
+void acc_set_device_num(int number, acc_device_t type) {
+  pwx::guarded(&kOpenAcc, [&] {
+    const int index = number - first_device();
+    if (index < 0)
+      pwx::refuse("acc_set_device_num(", number, ", ...); devices are counted from ", first_device());
+    if (!means_host(type)) pwx::choose_gpu(index);
+  });
 }
-int acc_get_device_num(acc_device_t /*type*/) { return 0; }
+int acc_get_device_num(acc_device_t type) {
+  return on_gpu_or([&](const pwx::Gpu& gpu) { return means_host(type) ? 0 : gpu.ordinal + first_device(); },
+                   [] { return first_device(); });
+}
 void acc_init(acc_device_t type) { acc_set_device_type(type); }
 void acc_shutdown(acc_device_t /*type*/) {}
-int acc_on_device(acc_device_t type) { return type == acc_device_host ? 1 : 0; }
+int acc_on_device(acc_device_t type) { return means_host(type) ? 1 : 0; }  // what asks on a GPU is a kernel
 
-int acc_async_test(int /*async*/) { return 1; }
-int acc_async_test_all() { return 1; }
-void acc_wait(int /*async*/) {}
-void acc_wait_async(int /*async*/, int /*on*/) {}
-void acc_wait_all() {}
-void acc_wait_all_async(int /*async*/) {}
+int acc_async_test(int async) {
+  return on_gpu_or([&](const pwx::Gpu&) { return pwx::idle(queue_of(async)) ? 1 : 0; }, [] { return 1; });
+}
+int acc_async_test_all() {
+  return on_gpu_or([&](const pwx::Gpu&) { return pwx::all_idle() ? 1 : 0; }, [] { return 1; });
+}
+void acc_wait(int async) {
+  on_gpu([&](const pwx::Gpu&) { pwx::wait_for(queue_of(async)); });
+}
+void acc_wait_async(int async, int on) {
+  on_gpu([&](const pwx::Gpu&) { pwx::order(queue_of(on), queue_of(async)); });
+}
+void acc_wait_all() {
+  on_gpu([&](const pwx::Gpu&) { pwx::wait_for_all(); });
+}
+void acc_wait_all_async(int async) {
+  on_gpu([&](const pwx::Gpu&) { pwx::order_after_all(queue_of(async)); });
+}
 int acc_get_default_async() { return default_async; }
 void acc_set_default_async(int async) { default_async = async; }
 
-void* acc_malloc(size_t bytes) { return std::malloc(bytes); }
-void acc_free(void* address) { std::free(address); }
-void* acc_copyin(void* address, size_t /*bytes*/) { return address; }
-void* acc_create(void* address, size_t /*bytes*/) { return address; }
-void* acc_present_or_copyin(void* address, size_t /*bytes*/) { return address; }
-void* acc_present_or_create(void* address, size_t /*bytes*/) { return address; }
-void acc_copyout(void* /*address*/, size_t /*bytes*/) {}
-void acc_delete(void* /*address*/, size_t /*bytes*/) {}
-void acc_update_device(void* /*address*/, size_t /*bytes*/) {}
-void acc_update_self(void* /*address*/, size_t /*bytes*/) {}
-void acc_map_data(void* address, void* device, size_t bytes) {
-  if (address != device)
-    pwx_error(&kOpenAcc, "acc_map_data of %zu bytes to other memory; host and device memory are one here",
-              bytes);
+void* acc_malloc(size_t bytes) {
+  return on_gpu_or(
+      [&](const pwx::Gpu& gpu) -> void* {
+        pw::cuda::CUdeviceptr made = 0;
+        return gpu.driver.cuMemAlloc(&made, bytes) == pw::cuda::CUDA_SUCCESS ? reinterpret_cast<void*>(made)
+                                                                             : nullptr;
+      },
+      [&] { return std::malloc(bytes); });
 }
-void acc_unmap_data(void* /*address*/) {}
-void* acc_deviceptr(void* address) { return address; }
-void* acc_hostptr(void* address) { return address; }
-int acc_is_present(void* address, size_t /*bytes*/) { return address != nullptr ? 1 : 0; }
-void acc_memcpy_to_device(void* to, void* from, size_t bytes) { std::memmove(to, from, bytes); }
-void acc_memcpy_from_device(void* to, void* from, size_t bytes) { std::memmove(to, from, bytes); }
+void acc_free(void* address) {
+  on_gpu_or(
+      [&](const pwx::Gpu& gpu) {
+        if (address != nullptr)
+          gpu.check(gpu.driver.cuMemFree(reinterpret_cast<pw::cuda::CUdeviceptr>(address)), "acc_free");
+      },
+      [&] { std::free(address); });
+}
+void* acc_copyin(void* address, size_t bytes) { return entered(PWX_DATA_COPYIN, address, bytes); }
+void* acc_create(void* address, size_t bytes) { return entered(PWX_DATA_CREATE, address, bytes); }
+void* acc_present_or_copyin(void* address, size_t bytes) { return acc_copyin(address, bytes); }
+void* acc_present_or_create(void* address, size_t bytes) { return acc_create(address, bytes); }
+void acc_copyout(void* address, size_t bytes) { exited(PWX_DATA_COPYOUT, address, bytes); }
+void acc_delete(void* address, size_t bytes) { exited(PWX_DATA_DELETE, address, bytes); }
+void acc_update_device(void* address, size_t bytes) {
+  const pwx_data data = plain(PWX_DATA_PRESENT, address, bytes);
+  pwx_update_device(1, &data, 0, PWX_QUEUE_SYNC, &kOpenAcc);
+}
+void acc_update_self(void* address, size_t bytes) {
+  const pwx_data data = plain(PWX_DATA_PRESENT, address, bytes);
+  pwx_update_host(1, &data, 0, PWX_QUEUE_SYNC, &kOpenAcc);
+}
+void acc_map_data(void* address, void* device, size_t bytes) {
+  on_gpu_or([&](const pwx::Gpu&) { pwx::map_present(address, device, bytes); },
+            [&] {
+              if (address != device)
+                pwx::refuse("acc_map_data of ", bytes,
+                            " bytes to other memory; host and device memory are one here");
+            });
+}
+void acc_unmap_data(void* address) {
+  on_gpu([&](const pwx::Gpu&) {
+    pwx::Present* const one = pwx::find_present(address, 0, "acc_unmap_data");
+    if (one == nullptr || !one->mapped) pwx::refuse("acc_unmap_data of memory that acc_map_data did not map");
+    pwx::remove_present(*one);
+  });
+}
+void* acc_deviceptr(void* address) { return device_of(address); }
+void* acc_hostptr(void* address) {
+  return on_gpu_or([&](const pwx::Gpu&) { return pwx::host_of(address); }, [&] { return address; });
+}
+int acc_is_present(void* address, size_t bytes) {
+  return on_gpu_or(
+      [&](const pwx::Gpu&) { return pwx::find_present(address, bytes, "memory") != nullptr ? 1 : 0; },
+      [&] { return address != nullptr ? 1 : 0; });
+}
+void acc_memcpy_to_device(void* to, void* from, size_t bytes) { copy(to, from, bytes); }
+void acc_memcpy_from_device(void* to, void* from, size_t bytes) { copy(to, from, bytes); }
 
 }  // extern "C"

@@ -14,7 +14,7 @@ extern "C" {
 
 /* 1: this process computes on a GPU. Decided when the program begins: the GPU is that of acc_set_device_num,
  * else the one whose number is this rank's among those of its host, modulo the GPUs; without one, or with
- * PEERWAY_ACC=host, 0. */
+ * the setting acc = host (PEERWAY_ACC), 0. */
 PWX_API int pwx_gpu(void);
 
 /* ---- data ---- */
@@ -39,10 +39,10 @@ typedef struct pwx_data {
   size_t bytes;
 } pwx_data;
 
-/* The queue of a construct: async(n) is n from 0 on, async without an argument PWX_QUEUE_DEFAULT; no async
- * PWX_QUEUE_SYNC, whose work is in the order of the program and seen by the host when a directive that copies
- * to it ends. */
-enum { PWX_QUEUE_SYNC = -1, PWX_QUEUE_DEFAULT = -2 };
+/* The queue of a construct, numbered as in openacc.h: async(n) is n, async without an argument
+ * PWX_QUEUE_DEFAULT; no async PWX_QUEUE_SYNC, whose work is in the order of the program and seen by the host
+ * when a directive that copies to it ends. */
+enum { PWX_QUEUE_SYNC = -2, PWX_QUEUE_DEFAULT = -1 };
 
 /* One static object for each construct: what it found at its last call. */
 typedef struct pwx_data_region {
@@ -126,6 +126,12 @@ typedef struct pwx_reduction {
 PWX_API void pwx_launch(pwx_kernel* kernel, const pwx_shape* shape, void** arguments, int argument_count,
                         int reduction_count, const pwx_reduction* reductions, long queue,
                         const pwx_where* where);
+
+/* Values of all nodes, of what is present at `device`: as pwx_reduce and pwx_bcast. */
+PWX_API void pwx_reduce_device(const pwx_ref* on, pwx_op op, pwx_type type, void* device, size_t count,
+                               const pwx_where* where);
+PWX_API void pwx_bcast_device(const pwx_ref* on, const pwx_ref* from, void* device, size_t bytes,
+                              const pwx_where* where);
 
 /* Wait for queues; `count` 0: all. With `queue` not PWX_QUEUE_SYNC that queue waits, not the host. */
 PWX_API void pwx_acc_wait(int count, const long* queues, long queue, const pwx_where* where);

@@ -1,5 +1,5 @@
-/* The functions of OpenACC where host and device memory are one: data calls have nothing to move, and work is
- * done when its directive is. */
+/* The functions of OpenACC. Where a process computes on its CPUs, host and device memory are one: data calls
+ * have nothing to move, and work is done when its directive is. */
 #ifndef PEERWAY_XACC_OPENACC_H
 #define PEERWAY_XACC_OPENACC_H
 

@@ -1,0 +1,66 @@
+// The GPU that this process computes on, if there is one, and the streams that are its queues.
+#pragma once
+
+#include <cstdint>
+
+#include "device/cuda/driver.h"
+#include "peerway/peerway.hpp"
+#include "peerway/xacc/acc.h"
+
+namespace pwx {
+
+using Driver = pw::cuda::Driver;
+
+class Gpu {
+ public:
+  Gpu(const Driver& driver, int ordinal);
+
+  const Driver& driver;
+  const int ordinal;
+  [[nodiscard]] int processors() const { return processors_; }
+  [[nodiscard]] int capability() const { return capability_; }  ///< 90 is 9.0
+
+  /// Makes its context the current one of this thread, for good.
+  void enter() const;
+  /// Throws Failure "WHAT: CUDA_ERROR_..." unless `result` is success.
+  void check(int result, const char* what) const;
+  [[nodiscard]] int attribute(int which) const;
+
+ private:
+  pw::cuda::CUcontext context_ = nullptr;
+  int processors_ = 0, capability_ = 0;
+};
+
+/// Null: this process computes on its CPUs. The first call decides, by the setting acc and what there is.
+/// Throws Failure where that asks for a GPU in vain.
+const Gpu* gpu();
+/// gpu(), where it is known that there is one; this thread may use it then.
+const Gpu& the_gpu();
+
+/// The number that acc_set_device_num chose, before the first use.
+void choose_gpu(int number);
+/// How many GPUs this process sees.
+int gpu_count();
+
+/// The stream of a queue, ordered after what the program did without a queue before.
+pw::cuda::CUstream stream_of(long queue);
+pw_stream peerway_stream(long queue);
+
+/// The host waits for a queue. What its kernels' reductions give the host is there then.
+void wait_for(long queue);
+void wait_for_all();
+/// Whether all of a queue is done.
+bool idle(long queue);
+bool all_idle();
+/// `queue` goes on after what `after` has now.
+void order(long queue, long after);
+/// All queues that were used.
+void order_after_all(long queue);
+
+/// Called when the queue is waited for, in the order of the calls.
+void when_finished(long queue, void (*call)(void*), void* user);
+
+/// Before the context ends.
+void free_queues();
+
+}  // namespace pwx

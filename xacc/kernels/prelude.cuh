@@ -1,0 +1,216 @@
+// What stands before the text of every kernel that `peerway cc` generates: types, reductions, atomics. Device code.
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+typedef long long intmax_t;
+typedef unsigned long long uintmax_t;
+typedef long ssize_t;
+
+// The extremes of a type, of which C++'s header is not there.
+template <class T>
+struct pwx_limits {
+  static constexpr bool is_signed = T(-1) < T(0);
+  static __device__ constexpr T highest() {
+    if constexpr (!is_signed) return T(~T(0));
+    else return T(((T(1) << (sizeof(T) * 8 - 2)) - 1) * 2 + 1);
+  }
+  static __device__ constexpr T lowest() {
+    if constexpr (!is_signed) return T(0);
+    else return T(-highest() - 1);
+  }
+};
+template <>
+struct pwx_limits<bool> {
+  static __device__ constexpr bool highest() { return true; }
+  static __device__ constexpr bool lowest() { return false; }
+};
+template <>
+struct pwx_limits<float> {
+  static __device__ float highest() { return __int_as_float(0x7f800000); }
+  static __device__ float lowest() { return -__int_as_float(0x7f800000); }
+};
+template <>
+struct pwx_limits<double> {
+  static __device__ double highest() { return __longlong_as_double(0x7ff0000000000000ll); }
+  static __device__ double lowest() { return -__longlong_as_double(0x7ff0000000000000ll); }
+};
+
+struct pwx_sum {
+  template <class T> static __device__ T neutral() { return T(0); }
+  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
+};
+struct pwx_product {
+  template <class T> static __device__ T neutral() { return T(1); }
+  template <class T> __device__ T operator()(T a, T b) const { return T(a * b); }
+};
+struct pwx_max {
+  template <class T> static __device__ T neutral() { return pwx_limits<T>::lowest(); }
+  template <class T> __device__ T operator()(T a, T b) const { return a > b ? a : b; }
+};
+struct pwx_min {
+  template <class T> static __device__ T neutral() { return pwx_limits<T>::highest(); }
+  template <class T> __device__ T operator()(T a, T b) const { return a < b ? a : b; }
+};
+struct pwx_bit_and {
+  template <class T> static __device__ T neutral() { return T(~T(0)); }
+  template <class T> __device__ T operator()(T a, T b) const { return T(a & b); }
+};
+struct pwx_bit_or {
+  template <class T> static __device__ T neutral() { return T(0); }
+  template <class T> __device__ T operator()(T a, T b) const { return T(a | b); }
+};
+struct pwx_bit_xor {
+  template <class T> static __device__ T neutral() { return T(0); }
+  template <class T> __device__ T operator()(T a, T b) const { return T(a ^ b); }
+};
+struct pwx_and {
+  template <class T> static __device__ T neutral() { return T(1); }
+  template <class T> __device__ T operator()(T a, T b) const { return T(a && b); }
+};
+struct pwx_or {
+  template <class T> static __device__ T neutral() { return T(0); }
+  template <class T> __device__ T operator()(T a, T b) const { return T(a || b); }
+};
+
+// The value of the lane `distance` further, for any type that a reduction may have.
+template <class T>
+__device__ T pwx_from_lane(unsigned lanes, T value, int distance) {
+  if constexpr (sizeof(T) == 8) {
+    long long bits;
+    memcpy(&bits, &value, 8);
+    bits = __shfl_down_sync(lanes, bits, distance);
+    memcpy(&value, &bits, 8);
+  } else {
+    int bits = 0;
+    memcpy(&bits, &value, sizeof(T));
+    bits = __shfl_down_sync(lanes, bits, distance);
+    memcpy(&value, &bits, sizeof(T));
+  }
+  return value;
+}
+
+// Lane 0 has the value of all `count` lanes of the warp, joined in an order that is always the same.
+template <class Op, class T>
+__device__ T pwx_warp(Op op, T value, int lane, int count) {
+  const unsigned lanes = count == 32 ? ~0u : (1u << count) - 1;
+  for (int distance = 16; distance > 0; distance /= 2) {
+    const T other = pwx_from_lane(lanes, value, distance);
+    if (lane + distance < count) value = op(value, other);
+  }
+  return value;
+}
+
+// All threads of the block have the value of the whole block. Blocks have one dimension.
+template <class Op, class T>
+__device__ T pwx_block(Op op, T value) {
+  __shared__ T of_warps[32];
+  const int thread = threadIdx.x, threads = blockDim.x, warps = (threads + 31) / 32;
+  const int warp = thread / 32, lane = thread % 32;
+  value = pwx_warp(op, value, lane, min(32, threads - warp * 32));
+  if (lane == 0) of_warps[warp] = value;
+  __syncthreads();
+  if (warp == 0 && lane < warps) of_warps[lane] = pwx_warp(op, of_warps[lane], lane, warps);
+  __syncthreads();
+  value = of_warps[0];
+  __syncthreads();  // before the next call writes there
+  return value;
+}
+
+// Joins the values of all threads of a kernel in one launch: the block that comes last joins those of the
+// blocks, in their order, so that the same launch gives the same bits.
+template <class T>
+struct pwx_total {
+  T* of_blocks;
+  unsigned* done;  // blocks; zero between launches
+  T* result;
+  int join;  // 1: with what the result has
+
+  template <class Op>
+  __device__ void add(Op op, T value) const {
+    __shared__ bool is_last;
+    const unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
+    value = pwx_block(op, value);
+    if (threadIdx.x == 0) {
+      of_blocks[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x] = value;
+      __threadfence();
+      is_last = atomicAdd(done, 1u) == blocks - 1;
+    }
+    __syncthreads();
+    if (!is_last) return;
+    __threadfence();
+    T total = Op::template neutral<T>();
+    for (unsigned block = threadIdx.x; block < blocks; block += blockDim.x)
+      total = op(total, *(volatile T*)&of_blocks[block]);
+    total = pwx_block(op, total);
+    if (threadIdx.x == 0) {
+      *result = join ? op(*result, total) : total;
+      *done = 0;
+    }
+  }
+};
+
+// x = change(x), whatever others do meanwhile; gives the value from before.
+template <class T, class Change>
+__device__ T pwx_atomic_update(T& x, Change change) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 2, "atomics are of 2, 4 or 8 bytes");
+  if constexpr (sizeof(T) == 8) {
+    unsigned long long* word = (unsigned long long*)&x;
+    unsigned long long old = *(volatile unsigned long long*)word, seen;
+    T before;
+    do {
+      seen = old;
+      memcpy(&before, &seen, 8);
+      const T after = change(before);
+      unsigned long long wanted;
+      memcpy(&wanted, &after, 8);
+      old = atomicCAS(word, seen, wanted);
+    } while (old != seen);
+    return before;
+  } else if constexpr (sizeof(T) == 4) {
+    unsigned* word = (unsigned*)&x;
+    unsigned old = *(volatile unsigned*)word, seen;
+    T before;
+    do {
+      seen = old;
+      memcpy(&before, &seen, 4);
+      const T after = change(before);
+      unsigned wanted;
+      memcpy(&wanted, &after, 4);
+      old = atomicCAS(word, seen, wanted);
+    } while (old != seen);
+    return before;
+  } else {
+    unsigned short* word = (unsigned short*)&x;
+    unsigned short old = *(volatile unsigned short*)word, seen;
+    T before;
+    do {
+      seen = old;
+      memcpy(&before, &seen, 2);
+      const T after = change(before);
+      unsigned short wanted;
+      memcpy(&wanted, &after, 2);
+      old = atomicCAS(word, seen, wanted);
+    } while (old != seen);
+    return before;
+  }
+}
+
+// x = op(x, value); gives the value from before.
+template <class Op, class T>
+__device__ T pwx_atomic(Op op, T& x, T value) {
+  return pwx_atomic_update(x, [&](T before) { return op(before, value); });
+}
+inline __device__ float pwx_atomic(pwx_sum, float& x, float value) { return atomicAdd(&x, value); }
+inline __device__ double pwx_atomic(pwx_sum, double& x, double value) { return atomicAdd(&x, value); }
+inline __device__ int pwx_atomic(pwx_sum, int& x, int value) { return atomicAdd(&x, value); }
+inline __device__ unsigned pwx_atomic(pwx_sum, unsigned& x, unsigned value) { return atomicAdd(&x, value); }
+
+template <class T>
+__device__ T pwx_atomic_read(const T& x) { return *(const volatile T*)&x; }
+template <class T>
+__device__ void pwx_atomic_write(T& x, T value) { *(volatile T*)&x = value; }

@@ -1,0 +1,48 @@
+// What is present on the GPU: which part of the host's memory has a copy there, and who needs it still.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "peerway/peerway.hpp"
+#include "peerway/xacc/acc.h"
+
+namespace pwx {
+
+/// A span of host memory and its copy.
+struct Present {
+  std::byte* host;
+  uint64_t bytes;
+  std::byte* device;
+  uint64_t structured = 0;                  ///< regions of the text that it is in
+  uint64_t dynamic = 0;                     ///< enter data without their exit data
+  bool mapped = false;                      ///< by acc_map_data: the copy is the program's own memory
+  std::optional<peerway::Region> region{};  ///< of a distributed array, so that plans reach it
+  uint64_t id = 0;                          ///< never given twice
+};
+
+/// The one that holds all of the span; null where there is none. Throws Failure where it holds a part.
+/// `bytes` 0: the one that holds the address.
+Present* find_present(const void* address, uint64_t bytes, const char* name);
+/// The one of a distributed array, or null.
+Present* find_present(const pwx_array& a);
+/// Throws Failure where the array is not present; `what` is asked for it: "reflect".
+Present& present(const pwx_array& a, const char* what);
+
+/// The host's address of what the GPU has there, or null.
+void* host_of(const void* device);
+
+Present& make_present(const pwx_data& data);
+void map_present(void* host, void* device, uint64_t bytes);
+void remove_present(Present& one);
+
+void copy_to_device(const Present& one, const void* address, uint64_t bytes, long queue);
+void copy_to_host(const Present& one, void* address, uint64_t bytes, long queue);
+
+/// The memory of a distributed array is freed.
+void forget_present(const void* address);
+/// Before the context ends.
+void free_present();
+
+}  // namespace pwx
