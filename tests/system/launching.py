@@ -50,7 +50,7 @@ def compile_double(name: str, folder: Path) -> Path:
     library = folder / f"{name}.so"
     source = ROOT / "tests" / "unit" / name / f"{name}.cpp"
     flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas"]
-    flags += [f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}"]
+    flags += [f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", f'-DFAKE_NVRTC_FOLDER="{source.parent}"']
     subprocess.run(["c++", *flags, str(source), "-o", str(library)], check=True)
     return library
 

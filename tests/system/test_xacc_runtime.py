@@ -50,7 +50,7 @@ def run(ranks: int, *command: str | Path, **settings: str) -> subprocess.Complet
 
 @pytest.fixture(scope="module")
 def scenarios(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("xacc"), "main", "arrays", "reflect", "values", "moves")
+    return compiled(tmp_path_factory.mktemp("xacc"), "main", "shapes", "arrays", "reflect", "values", "moves")
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,14 @@
 // What stands before the text of every kernel that `peerway cc` generates: types, reductions, atomics. Device code.
+#if defined(__CUDACC_RTC__)
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
-typedef long long int64_t;
+typedef long int64_t;
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
-typedef long long intmax_t;
-typedef unsigned long long uintmax_t;
-typedef long ssize_t;
+typedef unsigned long uint64_t;
+#endif
 
 // The extremes of a type, of which C++'s header is not there.
 template <class T>

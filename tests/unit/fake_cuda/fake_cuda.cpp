@@ -1,6 +1,7 @@
 // A test double of the CUDA driver: a libcuda.so.1 with two GPUs whose memory is shared host memory and whose
 // streams do their work at once. It is strict where the driver is (which addresses a GPU reaches, what may be
 // exported) and knows nothing of time. Kernels are the text of the device code, run by the CPU.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -697,22 +698,54 @@ API CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint6
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+const CUmodule kOwnKernels = reinterpret_cast<CUmodule>(1);
+using Launch = void(void** arguments, unsigned x, unsigned y, unsigned z);
+
+/// What the fake NVRTC made of other kernels: "fake module BYTES" and a library of so many bytes.
+void* loaded_library(const char* image) {
+  char* code = nullptr;
+  const size_t bytes = std::strtoull(image + strlen("fake module "), &code, 10);
+  const int descriptor = memfd_create("fake module", MFD_CLOEXEC);
+  if (write(descriptor, code + 1, bytes) != static_cast<ssize_t>(bytes)) return nullptr;
+  // It stays open: the loader knows libraries by their names.
+  return dlopen(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+}  // namespace
+
 API CUresult cuModuleLoadData(CUmodule* module, const void* image) {
-  if (*static_cast<const char*>(image) == '\0') return CUDA_ERROR_INVALID_VALUE;
-  *module = reinterpret_cast<CUmodule>(1);
+  const char* text = static_cast<const char*>(image);
+  if (*text == '\0') return CUDA_ERROR_INVALID_VALUE;
+  *module = kOwnKernels;
+  if (strncmp(text, "fake module ", strlen("fake module ")) == 0)
+    *module = static_cast<CUmodule>(loaded_library(text));
+  return *module != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+API CUresult cuModuleUnload(CUmodule module) {
+  if (module != kOwnKernels) dlclose(module);
   return CUDA_SUCCESS;
 }
-API CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
-API CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
+API CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   const std::string wanted = name;
+  if (module != kOwnKernels) {
+    *function = static_cast<CUfunction>(dlsym(module, ("fake_launch_" + wanted).c_str()));
+    return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  }
   const uintptr_t number =
       wanted.starts_with("pw_plan_") ? plan_kernel(wanted) : std::stoull(wanted.substr(strlen("pw_copy_")));
   *function = reinterpret_cast<CUfunction>(number);
   return CUDA_SUCCESS;
 }
-API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned threads,
+API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, unsigned z, unsigned threads,
                             unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
   const auto word = reinterpret_cast<uintptr_t>(function);
+  if (word > kManyPieces) {  // of a module of the fake NVRTC: a few blocks do all
+    const auto few = [](unsigned count) { return std::min(count, 3u); };
+    reinterpret_cast<Launch*>(function)(parameters, few(blocks), few(y), few(z));
+    return CUDA_SUCCESS;
+  }
   if (word >= kSteps) return run_plan(word, parameters[0]);
   LOCKED;
   const CopyArguments& arguments = *static_cast<const CopyArguments*>(parameters[0]);

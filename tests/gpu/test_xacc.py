@@ -1,0 +1,36 @@
+"""Acc directives on a GPU at run time: the program of tests/system/test_xacc_acc.py, its kernels compiled by NVRTC."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import peerway._core
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests" / "system" / "programs" / "xacc"
+LIBRARY = Path(peerway._core.__file__ or "").parent / "lib"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("xacc_acc") / "acc"
+    command = ["cc", "-std=c11", "-D_XCALABLEMP=201411", "-O1", f"-I{ROOT / 'include'}"]
+    command += [str(PROGRAMS / "acc.c"), str(PROGRAMS / "shapes.c"), "-o", str(made)]
+    command += [f"-L{LIBRARY}", f"-Wl,-rpath,{LIBRARY}", "-lpeerway_xacc", "-lpeerway"]
+    subprocess.run(command, check=True)
+    return made
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_data_kernels_reductions_queues_and_reflects(
+    ranks: int, program: Path, kernels: Path, run_program: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    settings = {**os.environ, "PEERWAY_CACHE": str(kernels), "PEERWAY_ACC": "gpu"}
+    done = run_program("peerway", "run", "-n", str(ranks), "--grace", "60", "--", program, env=settings)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{136 * ranks} checks, 0 failed\n"

@@ -1,0 +1,72 @@
+"""Acc directives on a GPU at run time: the fake driver and a fake NVRTC, which compiles kernels for the CPU, on 1 to
+4 processes. tests/gpu/test_xacc.py runs the same program on a GPU."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from launching import ROOT, compile_double
+from test_xacc_runtime import compiled, run
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("xacc_acc"), "acc", "shapes")
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory: pytest.TempPathFactory, doubles: dict[str, str]) -> dict[str, str]:
+    nvrtc = compile_double("fake_nvrtc", tmp_path_factory.mktemp("fake_nvrtc"))
+    return {
+        **doubles,
+        "PEERWAY_NVRTC_LIBRARY": str(nvrtc),
+        "PEERWAY_CACHE": str(ROOT / "build" / "test-cache-fake"),
+    }
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_data_kernels_reductions_queues_and_reflects(ranks: int, program: Path, fake: dict[str, str]) -> None:
+    done = run(ranks, program, **fake)
+    assert done.returncode == 0, done.stderr
+    checks, failed = (int(word) for word in done.stdout.split() if word.isdigit())
+    assert failed == 0
+    assert checks == 136 * ranks
+
+
+def test_without_a_gpu_a_process_computes_on_its_cpus(program: Path, fake: dict[str, str]) -> None:
+    assert run(1, program, **fake, PEERWAY_ACC="host").stdout == "no GPU\n"
+    missing = run(1, program, PEERWAY_CUDA_LIBRARY="/nowhere/libcuda.so", PEERWAY_ACC="gpu")
+    assert missing.returncode == 1
+    assert "the setting acc asks for a GPU, but /nowhere/libcuda.so" in missing.stderr
+
+
+WRONG = {
+    "absent": (1, "x is not present on the GPU; copy or create it by a data construct or enter data before"),
+    "part": (2, "x, of 8000 bytes, is present on the GPU only in part: 160 bytes that begin behind it; name the same"
+             " section everywhere, or one within another"),
+    "update": (3, "x is not present on the GPU, and update copies what is; copy or create it by a data construct or"
+               " enter data before"),
+    "exit": (4, "x is not present on the GPU, and exit data ends what enter data began; copy or create it by a data"
+             " construct or enter data before"),
+    "reflect": (6, "reflect with acc of a, which is not present on the GPU; add it to a data construct or enter data"
+                " before"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_names_the_line(what: str, program: Path, fake: dict[str, str]) -> None:
+    done = run(1, program, what, **fake)
+    line, text = WRONG[what]
+    assert done.returncode == 1
+    assert f"prog.c:{line}: error: {text}\n" in done.stderr
+
+
+def test_a_kernel_that_does_not_compile_is_told_with_the_lines_of_the_program(
+    program: Path, fake: dict[str, str]
+) -> None:
+    done: subprocess.CompletedProcess[str] = run(1, program, "kernel", **fake)
+    assert done.returncode == 1
+    assert "prog.c:5: error:" in done.stderr
+    assert "nonsense" in done.stderr

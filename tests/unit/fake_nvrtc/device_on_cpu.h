@@ -1,0 +1,69 @@
+// What of CUDA C++ kernels use, for one thread of a CPU.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __constant__ static
+#define __shared__ static
+#define __launch_bounds__(...)
+
+using std::max;
+using std::min;
+
+struct FakeGrid {
+  unsigned x, y, z;
+};
+inline FakeGrid threadIdx{0, 0, 0}, blockIdx{0, 0, 0}, blockDim{1, 1, 1}, gridDim{1, 1, 1};
+
+inline void __syncthreads() {}
+inline void __syncwarp(unsigned = ~0u) {}
+inline void __threadfence() {}
+template <class T>
+T __shfl_down_sync(unsigned, T value, int) {
+  return value;
+}
+template <class T>
+T __ldg(const T* address) {
+  return *address;
+}
+inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
+inline double __longlong_as_double(long long bits) { return std::bit_cast<double>(bits); }
+template <class T, class U>
+T atomicAdd(T* address, U value) {
+  const T before = *address;
+  *address = T(before + T(value));
+  return before;
+}
+template <class T>
+T atomicCAS(T* address, T seen, T wanted) {
+  const T before = *address;
+  if (before == seen) *address = wanted;
+  return before;
+}
+
+template <class... Arguments, size_t... Number>
+void fake_call(void (*kernel)(Arguments...), void** arguments, std::index_sequence<Number...>) {
+  kernel(*static_cast<std::remove_const_t<Arguments>*>(arguments[Number])...);
+}
+
+template <class... Arguments>
+void fake_run(void (*kernel)(Arguments...), void** arguments, FakeGrid grid) {
+  gridDim = grid;
+  for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
+    for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
+      for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x)
+        fake_call(kernel, arguments, std::index_sequence_for<Arguments...>{});
+}

@@ -1,0 +1,118 @@
+// A test double of NVRTC that compiles CUDA C++ for the CPU: with g++, device_on_cpu.h before it, into a
+// library that the fake driver (fake_cuda.cpp) loads. Kernels run as one block of one thread after the other,
+// so it serves kernels that are right for any grid and block. Peerway's own kernels it passes on unread: the
+// fake driver has them.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
+#define API extern "C" __attribute__((visibility("default")))
+
+struct _nvrtcProgram {
+  std::string name, source, image, log;
+};
+using nvrtcProgram = _nvrtcProgram*;
+
+namespace {
+
+enum { kSuccess = 0, kCompilation = 6 };
+
+std::string all_of(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+/// For each kernel a function that takes its arguments as the driver does.
+std::string entries(const std::string& source) {
+  static const std::regex kernel(R"(__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\()");
+  std::string text;
+  for (std::sregex_iterator at(source.begin(), source.end(), kernel), end; at != end; ++at) {
+    const std::string name = (*at)[1];
+    text += "extern \"C\" void fake_launch_" + name +
+            "(void** arguments, unsigned x, unsigned y, unsigned z) {\n  fake_run(&" + name +
+            ", arguments, {x, y, z});\n}\n";
+  }
+  return text;
+}
+
+int compile(nvrtcProgram program) {
+  char folder[] = "/tmp/fake-nvrtc-XXXXXX";
+  if (mkdtemp(folder) == nullptr) return kCompilation;
+  const std::string base = folder, text = base + "/kernel.cpp", library = base + "/kernel.so",
+                    log = base + "/log";
+  std::ofstream(text) << "#include \"device_on_cpu.h\"\n"
+                      << program->source << "\n#line 1 \"entries\"\n"
+                      << entries(program->source);
+  const std::string command =
+      "c++ -std=c++20 -O1 -w -shared -fPIC -I" FAKE_NVRTC_FOLDER " " + text + " -o " + library + " 2> " + log;
+  const bool done = std::system(command.c_str()) == 0;
+  program->log = all_of(log);
+  if (done) {
+    const std::string code = all_of(library);
+    program->image = "fake module " + std::to_string(code.size()) + "\n" + code;
+  }
+  std::system(("rm -r " + base).c_str());
+  return done ? kSuccess : kCompilation;
+}
+
+int take(const std::string& text, char* to) {
+  text.copy(to, text.size());
+  return kSuccess;
+}
+
+}  // namespace
+
+API int nvrtcVersion(int* major, int* minor) {
+  *major = 0;  // of no NVRTC, so that nothing of it is mixed up in a cache
+  *minor = 1;
+  return kSuccess;
+}
+API int nvrtcGetNumSupportedArchs(int* count) {
+  *count = 1;
+  return kSuccess;
+}
+API int nvrtcGetSupportedArchs(int* all) {
+  all[0] = 90;
+  return kSuccess;
+}
+API int nvrtcCreateProgram(nvrtcProgram* program, const char* source, const char* name, int,
+                           const char* const*, const char* const*) {
+  *program = new _nvrtcProgram{name, source, {}, {}};
+  return kSuccess;
+}
+API int nvrtcDestroyProgram(nvrtcProgram* program) {
+  delete *program;
+  *program = nullptr;
+  return kSuccess;
+}
+API int nvrtcCompileProgram(nvrtcProgram program, int, const char* const*) {
+  if (program->name != "kernels.cu") return compile(program);
+  program->image = "the fake driver has these";
+  return kSuccess;
+}
+API int nvrtcGetCUBINSize(nvrtcProgram program, size_t* bytes) {
+  *bytes = program->image.size();
+  return kSuccess;
+}
+API int nvrtcGetCUBIN(nvrtcProgram program, char* to) { return take(program->image, to); }
+API int nvrtcGetPTXSize(nvrtcProgram, size_t* bytes) {
+  *bytes = 0;
+  return kSuccess;
+}
+API int nvrtcGetPTX(nvrtcProgram, char*) { return kSuccess; }
+API int nvrtcGetProgramLogSize(nvrtcProgram program, size_t* bytes) {
+  *bytes = program->log.size();
+  return kSuccess;
+}
+API int nvrtcGetProgramLog(nvrtcProgram program, char* to) { return take(program->log, to); }
+API const char* nvrtcGetErrorString(int result) {
+  return result == kSuccess ? "success" : "NVRTC_ERROR_COMPILATION";
+}
