@@ -1,4 +1,4 @@
-"""Acc directives on a GPU at run time: the program of tests/system/test_xacc_acc.py, its kernels compiled by NVRTC."""
+"""Acc directives on a GPU at run time: the program of tests/system/test_xacc_acc.py, compiled by NVRTC."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ Needs the wheels nvidia-cuda-nvrtc and nvidia-cuda-runtime (the `test` extra has
 from __future__ import annotations
 
 import ctypes
+import itertools
 import importlib.metadata
 import re
 import shutil
@@ -109,6 +110,46 @@ def test_compiles(nvrtc: ctypes.CDLL, source: Path, architecture: str) -> None:
     assert re.findall(r"(\d+) bytes stack frame", log), log
     assert set(re.findall(r"(\d+) bytes stack frame", log)) == {"0"}, log
     assert set(re.findall(r"(\d+) bytes spill stores", log)) == {"0"}, log
+
+
+NUMBERS = [
+    "double",
+    "float",
+    "int",
+    "unsigned",
+    "long",
+    "unsigned long",
+    "long long",
+    "short",
+    "char",
+    "bool",
+]
+OPERATORS = ["sum", "product", "max", "min", "and", "or", "bit_and", "bit_or", "bit_xor"]
+
+
+def uses_of_the_prelude() -> str:
+    """A kernel for each reduction and atomic operation of each type that has it."""
+    text = ""
+    for number, operator in itertools.product(NUMBERS, OPERATORS):
+        if operator.startswith("bit_") and number in ("double", "float"):
+            continue
+        name = f"{operator}_{number.replace(' ', '_')}"
+        op = f"pwx_{operator}()"
+        text += f"__global__ void reduce_{name}({number} x, pwx_total<{number}> r) {{ r.add({op}, x); }}\n"
+        if number not in ("char", "bool"):
+            text += f"__global__ void atomic_{name}({number}* x) {{ pwx_atomic({op}, x[0], x[1]); }}\n"
+    return text
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+def test_the_prelude_of_generated_kernels_compiles_for_all_types(
+    nvrtc: ctypes.CDLL, tmp_path: Path, architecture: str
+) -> None:
+    whole = tmp_path / "kernel.cu"
+    whole.write_text((ROOT / "xacc" / "kernels" / "prelude.cuh").read_text() + uses_of_the_prelude())
+    options = [f"-arch={architecture}", "--std=c++20", "--restrict", "--device-as-default-execution-space"]
+    result, log, _ = compile_with(nvrtc, whole, *options)
+    assert (result, log.strip("\0\n")) == (0, "")
 
 
 def test_a_mistake_does_not_compile(nvrtc: ctypes.CDLL, tmp_path: Path) -> None:

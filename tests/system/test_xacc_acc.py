@@ -1,5 +1,6 @@
-"""Acc directives on a GPU at run time: the fake driver and a fake NVRTC, which compiles kernels for the CPU, on 1 to
-4 processes. tests/gpu/test_xacc.py runs the same program on a GPU."""
+"""Acc directives on a GPU at run time: the fake driver and a fake NVRTC, which compiles kernels for the CPU,
+on 1 to 4 processes. tests/gpu/test_xacc.py runs the same program on a GPU.
+"""
 
 from __future__ import annotations
 
@@ -42,17 +43,22 @@ def test_without_a_gpu_a_process_computes_on_its_cpus(program: Path, fake: dict[
     assert "the setting acc asks for a GPU, but /nowhere/libcuda.so" in missing.stderr
 
 
+ABSENT = "copy or create it by a data construct or enter data before"
 WRONG = {
-    "absent": (1, "x is not present on the GPU; copy or create it by a data construct or enter data before"),
-    "part": (2, "x, of 8000 bytes, is present on the GPU only in part: 160 bytes that begin behind it; name the same"
-             " section everywhere, or one within another"),
-    "update": (3, "x is not present on the GPU, and update copies what is; copy or create it by a data construct or"
-               " enter data before"),
-    "exit": (4, "x is not present on the GPU, and exit data ends what enter data began; copy or create it by a data"
-             " construct or enter data before"),
-    "reflect": (6, "reflect with acc of a, which is not present on the GPU; add it to a data construct or enter data"
-                " before"),
-}  # fmt: skip
+    "absent": (1, f"x is not present on the GPU; {ABSENT}"),
+    "part": (
+        2,
+        "x, of 8000 bytes, is present on the GPU only in part: 160 bytes that begin behind it; name the same"
+        " section everywhere, or one within another",
+    ),
+    "update": (3, f"x is not present on the GPU, and update copies what is; {ABSENT}"),
+    "exit": (4, f"x is not present on the GPU, and exit data ends what enter data began; {ABSENT}"),
+    "reflect": (
+        6,
+        "reflect with acc of a, which is not present on the GPU; add it to a data construct or enter data"
+        " before",
+    ),
+}
 
 
 @pytest.mark.parametrize("what", WRONG)
