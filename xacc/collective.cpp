@@ -9,6 +9,7 @@
 
 #include "xacc/arrays.h"
 #include "xacc/failure.h"
+#include "xacc/gpu.h"
 
 namespace pwx {
 namespace {
@@ -236,7 +237,10 @@ int root_of(const Set& set, const pwx_ref* from) {
 extern "C" {
 
 void pwx_barrier(const pwx_ref* on, const pwx_where* where) {
-  pwx::guarded(where, [&] { pwx::barrier(pwx::program(), pwx::program().set_of(on)); });
+  pwx::guarded(where, [&] {
+    pwx::wait_for_unqueued();
+    pwx::barrier(pwx::program(), pwx::program().set_of(on));
+  });
 }
 
 void pwx_reduce(const pwx_ref* on, pwx_op op, pwx_type type, void* value, size_t count,

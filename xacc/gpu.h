@@ -49,6 +49,8 @@ pw_stream peerway_stream(long queue);
 /// The host waits for a queue. What its kernels' reductions give the host is there then.
 void wait_for(long queue);
 void wait_for_all();
+/// For what the program did without a queue, which it takes for done: before it reads the clock, say.
+void wait_for_unqueued();
 /// Whether all of a queue is done.
 bool idle(long queue);
 bool all_idle();

@@ -11,6 +11,7 @@
 #include "xacc/arrays.h"
 #include "xacc/collective.h"
 #include "xacc/failure.h"
+#include "xacc/gpu.h"
 
 namespace pwx {
 namespace {
@@ -84,6 +85,7 @@ int xmpc_num_images() { return xmp_all_num_nodes(); }
 int xmp_num_images() { return xmp_all_num_nodes(); }
 
 double xmp_wtime() {
+  pwx::guarded(&kXmp, [] { pwx::wait_for_unqueued(); });  // what comes before it in the program is done
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 double xmp_wtick() {

@@ -81,6 +81,11 @@ void wait_for_all() {
   for (auto& [number, queue] : queues()) wait_for(queue);
 }
 
+void wait_for_unqueued() {
+  if (queues().empty()) return;
+  wait_for(PWX_QUEUE_SYNC);
+}
+
 bool idle(long number) {
   const auto found = queues().find(number);
   if (found == queues().end()) return true;

@@ -111,12 +111,14 @@ static double dot(const double v[NA], const double w[NA]) {
 
 /* q = A p */
 static void multiply(void) {
+#pragma acc update host(p)
 #ifdef _XCALABLEMP
 #pragma xmp gmove
   whole [0:NA] = p [0:NA];
 #else
   for (int i = 0; i < NA; i++) whole[i] = p[i];
 #endif
+#pragma acc update device(whole)
 #pragma xmp loop on t(i)
 #pragma acc parallel loop
   for (int i = 0; i < NA; i++) {
@@ -147,19 +149,22 @@ static void solve(void) {
 }
 
 int main(void) {
-  double zeta = 0;
+  double zeta = 0, start = 0;
   make_matrix();
+#pragma acc data copyin(begin, column[0 : begin[NA]], element[0 : begin[NA]]) create(x, z, p, q, r, whole)
+  {
 #pragma xmp loop on t(i)
 #pragma acc parallel loop
-  for (int i = 0; i < NA; i++) x[i] = 1;
-  const double start = xmp_wtime();
-  for (int k = 0; k < ITERATIONS; k++) {
-    solve();
-    zeta = SHIFT + 1 / dot(x, z);
-    const double scale = 1 / sqrt(dot(z, z));
+    for (int i = 0; i < NA; i++) x[i] = 1;
+    start = xmp_wtime();
+    for (int k = 0; k < ITERATIONS; k++) {
+      solve();
+      zeta = SHIFT + 1 / dot(x, z);
+      const double scale = 1 / sqrt(dot(z, z));
 #pragma xmp loop on t(i)
 #pragma acc parallel loop
-    for (int i = 0; i < NA; i++) x[i] = scale * z[i];
+      for (int i = 0; i < NA; i++) x[i] = scale * z[i];
+    }
   }
   const double seconds = xmp_wtime() - start, error = fabs(zeta - ZETA) / ZETA;
 #pragma xmp task on n(1)

@@ -71,11 +71,15 @@ static double jacobi(void) {
 }
 
 int main(void) {
-  start();
-  const double first = jacobi(), begin = xmp_wtime();
-  double gosa = first;
-  for (int step = 1; step < STEPS; step++) gosa = jacobi();
-  const double seconds = xmp_wtime() - begin;
+  double first = 0, gosa = 0, seconds = 0;
+#pragma acc data create(p, next, bound, source, a, b, c)
+  {
+    start();
+    gosa = first = jacobi();
+    const double begin = xmp_wtime();
+    for (int step = 1; step < STEPS; step++) gosa = jacobi();
+    seconds = xmp_wtime() - begin;
+  }
 #pragma xmp task on n(1)
   {
     printf("gosa %.6e after %d steps\n", gosa, STEPS);

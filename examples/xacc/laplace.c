@@ -31,30 +31,33 @@ static double exact(int i, int j) {
 int main(int argc, char** argv) {
   const int steps = argc > 1 ? atoi(argv[1]) : 20000;
   const double limit = 1e-13;
-  double change = 1, error = 0;
+  double change = 1, error = 0, start = 0;
   int done = 0;
 
+#pragma acc data copyout(u) create(next)
+  {
 #pragma xmp loop(i) on t[i]
 #pragma acc parallel loop collapse(2)
-  for (int i = 0; i < N; i++)
-    for (int j = 0; j < N; j++) u[i][j] = i == 0 || j == 0 || i == N - 1 || j == N - 1 ? exact(i, j) : 0.0;
+    for (int i = 0; i < N; i++)
+      for (int j = 0; j < N; j++) u[i][j] = i == 0 || j == 0 || i == N - 1 || j == N - 1 ? exact(i, j) : 0.0;
 
-  const double start = xmp_wtime();
-  for (done = 0; done < steps && change > limit; done++) {
+    start = xmp_wtime();
+    for (done = 0; done < steps && change > limit; done++) {
 #pragma xmp reflect(u) acc
-    change = 0;
+      change = 0;
 #pragma xmp loop(i) on t[i]
 #pragma acc parallel loop collapse(2) reduction(max : change)
-    for (int i = 1; i < N - 1; i++)
-      for (int j = 1; j < N - 1; j++) {
-        next[i][j] = 0.25 * (u[i - 1][j] + u[i + 1][j] + u[i][j - 1] + u[i][j + 1]);
-        change = fmax(change, fabs(next[i][j] - u[i][j]));
-      }
+      for (int i = 1; i < N - 1; i++)
+        for (int j = 1; j < N - 1; j++) {
+          next[i][j] = 0.25 * (u[i - 1][j] + u[i + 1][j] + u[i][j - 1] + u[i][j + 1]);
+          change = fmax(change, fabs(next[i][j] - u[i][j]));
+        }
 #pragma xmp loop(i) on t[i]
 #pragma acc parallel loop collapse(2)
-    for (int i = 1; i < N - 1; i++)
-      for (int j = 1; j < N - 1; j++) u[i][j] = next[i][j];
+      for (int i = 1; i < N - 1; i++)
+        for (int j = 1; j < N - 1; j++) u[i][j] = next[i][j];
 #pragma xmp reduction(max : change)
+    }
   }
   const double seconds = xmp_wtime() - start;
 

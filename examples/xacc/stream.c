@@ -28,7 +28,7 @@ int main(void) {
   const double scalar = 3;
   double best[4] = {1e9, 1e9, 1e9, 1e9}, wrong = 0;
 
-#pragma acc data create(a, b, c)
+#pragma acc data copyout(a, b, c)
   {
 #pragma xmp loop on t[i]
 #pragma acc parallel loop

@@ -76,6 +76,40 @@ struct pwx_or {
   template <class T> __device__ T operator()(T a, T b) const { return T(a || b); }
 };
 
+// An array of N dimensions whose sizes behind the first are known at run time alone: a[i][j] as in C.
+template <class T, int N>
+struct pwx_rows {
+  T* at;
+  long ld[N - 1];
+  __device__ auto operator[](long i) const {
+    if constexpr (N == 2) {
+      return at + i * ld[0];
+    } else {
+      long step = 1;
+      pwx_rows<T, N - 1> inner;
+      for (int d = 0; d < N - 1; ++d) step *= ld[d];
+      for (int d = 1; d < N - 1; ++d) inner.ld[d - 1] = ld[d];
+      inner.at = at + i * step;
+      return inner;
+    }
+  }
+};
+
+// The bounds that a loop has on this node, as loops.h has them for CPUs.
+struct pwx_span {
+  long first, last;
+};
+inline __device__ long pwx_first(pwx_span span, long first, long step) {
+  return first >= span.first ? first : first + (span.first - first + step - 1) / step * step;
+}
+inline __device__ long pwx_below(pwx_span span, long last) { return last <= span.last ? last : span.last + 1; }
+inline __device__ long pwx_up_to(pwx_span span, long last) { return last <= span.last ? last : span.last; }
+inline __device__ long pwx_first_down(pwx_span span, long first, long step) {
+  return first <= span.last ? first : first - (first - span.last + step - 1) / step * step;
+}
+inline __device__ long pwx_above(pwx_span span, long last) { return last >= span.first ? last : span.first - 1; }
+inline __device__ long pwx_down_to(pwx_span span, long last) { return last >= span.first ? last : span.first; }
+
 // The value of the lane `distance` further, for any type that a reduction may have.
 template <class T>
 __device__ T pwx_from_lane(unsigned lanes, T value, int distance) {

@@ -111,6 +111,14 @@ typedef struct pwx_shape {
   int by_block;
 } pwx_shape;
 
+#define PWX_AT_LEAST_0(count) ((count) > 0 ? (count) : 0)
+
+/* How many iterations share a dimension of a grid; an error where 32 bits do not count them. */
+static inline unsigned pwx_iterations(long count, const pwx_where* where) {
+  if (count > 0x7fffffff) pwx_error(where, "a loop of %ld iterations; a GPU counts 2147483647 here", count);
+  return (unsigned)count;
+}
+
 /* A variable of a reduction. The value from before takes part. `device` NULL: the host has the result when
  * pwx_launch returns or, with a queue, when that was waited for; else it stays at this address of the
  * device. In the kernel it is the last arguments, one pwx_total<T> (of the prelude) a variable, in this

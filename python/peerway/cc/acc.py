@@ -87,9 +87,12 @@ def parse(pragma: Pragma) -> d.Acc:
     if construct in ("wait", "routine", "cache") and parser.sees("("):
         parser.take()
         if construct == "cache":
-            made.clauses.append(d.Clause("cache", word.place, variables=_variables(parser)))
+            made.clauses.append(d.Clause("cache", word.place, sections=_sections(parser)))
+        elif construct == "wait":
+            numbers = tuple(parser.some(lambda: parser.expr("the number of a queue")))
+            made.clauses.append(d.Clause("queues", word.place, arguments=numbers))
         else:
-            parser.some(lambda: parser.expr("a number or a name"))
+            parser.some(lambda: parser.expr("a name"))
         parser.expect(")", f"behind what {construct} names")
     while parser.next():
         parser.accept(",")
@@ -112,9 +115,9 @@ def _clause(parser: Parser, construct: str) -> d.Clause:
         if name in ("copyin", "copyout", "create") and (parser.sees("readonly") or parser.sees("zero")):
             parser.take()
             parser.expect(":", "behind the modifier")
-        variables = _variables(parser)
+        sections = _sections(parser)
         parser.expect(")", f"behind the variables of {name}")
-        return d.Clause(name, word.place, variables=variables)
+        return d.Clause(name, word.place, sections=sections)
     if name in _EXPRS:
         parser.expect("(", f"behind {name}")
         expression = parser.expr("an expression")
@@ -133,15 +136,16 @@ def _clause(parser: Parser, construct: str) -> d.Clause:
 
 
 def _optional(parser: Parser, name: str, place: Place) -> d.Clause:
-    """A clause with arguments or without, which change nothing where the memory is one."""
+    """A clause with arguments or without."""
+    arguments: list[d.Expr] = []
     if parser.accept("("):
         while True:
             if not parser.accept("*"):
-                parser.expr("an argument")
+                arguments.append(parser.expr("an argument"))
             if not (parser.accept(",") or parser.accept(":")):
                 break
         parser.expect(")", f"behind the arguments of {name}")
-    return d.Clause(name, place)
+    return d.Clause(name, place, arguments=tuple(arguments))
 
 
 def _reduction(parser: Parser, place: Place) -> d.Clause:
@@ -150,24 +154,29 @@ def _reduction(parser: Parser, place: Place) -> d.Clause:
         raise parser.unexpected("an operator of a reduction (" + " ".join(_OPERATORS) + ")")
     operator = parser.take().text.lower()
     parser.expect(":", "behind the operator")
-    variables = tuple(parser.names("the name of a variable"))
+    sections = tuple(d.Section(name) for name in parser.names("the name of a variable"))
     parser.expect(")", "behind the variables of a reduction")
-    return d.Clause("reduction", place, operator=operator, variables=variables)
+    return d.Clause("reduction", place, operator=operator, sections=sections)
 
 
-def _variables(parser: Parser) -> tuple[d.Name, ...]:
-    """Variables with sections `a[0:n][:]` or members `s.x`; only the names are kept."""
+def _sections(parser: Parser) -> tuple[d.Section, ...]:
+    """Variables with sections `a[0:n][:]` or members `s.x`; of a section the first dimension is kept."""
 
-    def one() -> d.Name:
+    def one() -> d.Section:
         name = parser.name("the name of a variable")
+        member = False
         while parser.accept("."):
             parser.name("the name of a member")
+            member = True
+        bounds: list[d.Expr | None] = []
         while parser.accept("["):
-            if not parser.sees(":"):
-                parser.expr("the first index of a section")
+            first = None if parser.sees(":") else parser.expr("the first index of a section")
+            length = None
             if parser.accept(":") and not parser.sees("]"):
-                parser.expr("the length of a section")
+                length = parser.expr("the length of a section")
             parser.expect("]", "behind a section")
-        return name
+            if not bounds:
+                bounds = [first, length]
+        return d.Section(name, *(bounds or (None, None)), member=member)
 
     return tuple(parser.some(one))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused, counted
-from peerway.cc.generated import reference, where
+from peerway.cc.generated import quoted, reference, where
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.syntax import Variable
 from peerway.cc.types import run_time_type
@@ -23,8 +23,13 @@ def reflect(unit: Unit, made: d.Reflect) -> None:
         widths = f"(const pwx_width[]){{{', '.join(parts)}}}"
     addresses = ", ".join(array.address for array in arrays)
     which = f"{len(arrays)}, (pwx_array *const[]){{{addresses}}}"
-    shape = f"{widths}, {int(made.orthogonal)}"
+    flags = [name for name, given in (("ORTHOGONAL", made.orthogonal), ("ACC", made.accelerator)) if given]
+    shape = f"{widths}, {' | '.join(f'PWX_REFLECT_{name}' for name in flags) or '0'}"
     names = ", ".join(array.name for array in arrays)
+    if made.kind == "reflect_wait":
+        unit.explain(made, f"reflect_wait {names}: the end of those with nowait")
+        unit.put(made, [f"pwx_reflect_wait({which}, {where(made)});"])
+        return
     corners = "no corners" if made.orthogonal else "corners too"
     faces = "; ".join(_faces(made, array) for array in arrays)
     unit.explain(made, f"{made.kind} {names}, one plan, {corners}: {faces}")
@@ -36,7 +41,7 @@ def reflect(unit: Unit, made: d.Reflect) -> None:
         unit.put(made, [f"pwx_reflect_do({which}, {where(made)});"])
     else:
         number = f", {made.asynchronous.text}" if made.asynchronous else ""
-        call = "pwx_reflect_async" if number else "pwx_reflect"
+        call = "pwx_reflect_async" if number else "pwx_reflect_start" if made.nowait else "pwx_reflect"
         halo = unit.new_name("halo")
         unit.put(made, [
             f"{{ static pwx_halo {halo}; {call}(&{halo}, {which}, {shape}{number}, {where(made)}); }}"
@@ -68,7 +73,8 @@ def _reduce_shadow(unit: Unit, made: d.Reflect, arrays: list[DistributedArray], 
     for name, array in zip(made.arrays, arrays, strict=True):
         assert array.variable is not None
         kind = run_time_type(array.variable, name.place, "+")
-        unit.put(made, [f"pwx_reduce_shadow({array.address}, {kind}, {widths}, {where(made)});"])
+        call = f"pwx_reduce_shadow({array.address}, {kind}, {widths}, {where(made)});"
+        unit.put(made, [through_host(unit, made, [array], call) if made.accelerator else call])
 
 
 def _check_shadow(made: d.Reflect, name: d.Name, array: DistributedArray) -> None:
@@ -116,12 +122,38 @@ def reduction(unit: Unit, made: d.Reduction) -> None:
         array = unit.scopes.of_variable(variable)
         if array:
             call = f"pwx_reduce_array({on}, {operator}, {kind}, {array.address}, {where(made)});"
+            call = through_host(unit, made, [array], call) if made.accelerator else call
         else:
             address, count = _memory(variable, one.name)
-            call = f"pwx_reduce({on}, {operator}, {kind}, {address}, {count}, {where(made)});"
+            if made.accelerator:
+                call = on_device(
+                    unit, made, "pwx_reduce_device", f"{on}, {operator}, {kind}", one.name, address, count
+                )
+            else:
+                call = f"pwx_reduce({on}, {operator}, {kind}, {address}, {count}, {where(made)});"
         unit.put(made, [call])
     names = ", ".join(one.name.text for one in made.reduced)
     unit.explain(made, f"reduction of {names} over {text_of(made.on)}")
+
+
+def through_host(unit: Unit, made: d.Directive, arrays: list[DistributedArray], call: str) -> str:
+    """A call with acc that is done on the host: the arrays come from the GPU before and go back behind."""
+    unit.on_gpu = True
+    parts = ", ".join(
+        f"{{PWX_DATA_PRESENT, {quoted(array.name)}, {array.address}, 0, 0}}" for array in arrays
+    )
+    moved = f"{len(arrays)}, (const pwx_data[]){{{parts}}}, 0, PWX_QUEUE_SYNC, {where(made)});"
+    return f"{{ pwx_update_host({moved} {call} pwx_update_device({moved} }}"
+
+
+def on_device(
+    unit: Unit, made: d.Communication, call: str, what: str, name: d.Name, address: str, count: str
+) -> str:
+    """A call with acc, about the copy of a variable on the GPU."""
+    unit.on_gpu = True
+    known = unit.new_name("known")
+    found = f"pwx_device(&{known}, {address}, {quoted(name.text)}, {where(made)})"
+    return f"{{ static pwx_known {known}; {call}({what}, {found}, {count}, {where(made)}); }}"
 
 
 def _variable(unit: Unit, made: d.Directive, name: d.Name) -> Variable:
@@ -158,14 +190,23 @@ def bcast(unit: Unit, made: d.Bcast) -> None:
             raise Refused(name.place, f"'{name.text}' is a distributed array; bcast of it not supported yet")
         address, count = _memory(variable, name)
         size = f"sizeof({name.text}{'[0]' * len(variable.sizes)})"
-        unit.put(made, [f"pwx_bcast({on}, {source}, {address}, ({count}) * {size}, {where(made)});"])
+        if made.accelerator:
+            which = f"{on}, {source}"
+            call = on_device(unit, made, "pwx_bcast_device", which, name, address, f"({count}) * {size}")
+        else:
+            call = f"pwx_bcast({on}, {source}, {address}, ({count}) * {size}, {where(made)});"
+        unit.put(made, [call])
 
 
 def barrier(unit: Unit, made: d.Barrier) -> None:
     """Wait for one another."""
     if made.asynchronous:
         raise Refused(made.asynchronous.place, "a barrier has no clause async")
-    unit.put(made, [f"pwx_barrier({reference(unit, made.on, made)}, {where(made)});"])
+    call = f"pwx_barrier({reference(unit, made.on, made)}, {where(made)});"
+    if made.accelerator:
+        unit.on_gpu = True
+        call = f"{{ pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(made)}); {call} }}"
+    unit.put(made, [call])
 
 
 def wait_async(unit: Unit, made: d.WaitAsync) -> None:

@@ -216,7 +216,9 @@ class Communication(Directive):
 
 @dataclass
 class Reflect(Communication):
-    """`reflect (a) width(1, /periodic/1:0)`; kind: reflect, reflect_init, reflect_do, reduce_shadow."""
+    """`reflect (a) width(1, /periodic/1:0)`; kind: reflect, reflect_init, reflect_do, reflect_wait,
+    reduce_shadow.
+    """
 
     kind: str = "reflect"
     arrays: list[Name] = field(default_factory=list)
@@ -303,14 +305,35 @@ class Tasks(Directive):
 
 
 @dataclass(frozen=True)
+class Section:
+    """`a[first:length]` of a data clause: of the first dimension, None without brackets or without a bound.
+
+    `member` says that it is a member of a struct.
+    """
+
+    name: Name
+    first: Expr | None = None
+    length: Expr | None = None
+    member: bool = False
+
+
+@dataclass(frozen=True)
 class Clause:
-    """A clause of acc: its name, a reduction's operator, the variables it names, or its one expression."""
+    """A clause of acc: its name, a reduction's operator, the sections of variables that it names, its one
+    expression, or the arguments that it may have.
+    """
 
     name: str
     place: Place
     operator: str = ""
-    variables: tuple[Name, ...] = ()
+    sections: tuple[Section, ...] = ()
     expression: Expr | None = None
+    arguments: tuple[Expr, ...] = ()
+
+    @property
+    def variables(self) -> tuple[Name, ...]:
+        """The names of the variables."""
+        return tuple(section.name for section in self.sections)
 
 
 @dataclass
@@ -323,6 +346,14 @@ class Acc(Directive):
     def all(self, *names: str) -> list[Clause]:
         """The clauses of these names."""
         return [clause for clause in self.clauses if clause.name in names]
+
+    def named(self, *names: str) -> list[Section]:
+        """The sections that the clauses of these names have."""
+        return [section for clause in self.all(*names) for section in clause.sections]
+
+    def named_variables(self, *names: str) -> list[Name]:
+        """The variables that the clauses of these names have."""
+        return [section.name for section in self.named(*names)]
 
 
 @dataclass

@@ -54,13 +54,19 @@ class Edits:
 
     def text(self) -> str:
         """The changed text."""
+        return self.part(0, len(self._source.text))
+
+    def part(self, start: int, end: int) -> str:
+        """The changed text of a range."""
         out = []
-        at = 0
+        at = start
         for edit in sorted(self._edits, key=lambda edit: (edit.start, edit.end > edit.start, edit.order)):
+            if edit.start < start or edit.end > end:
+                continue
             assert edit.start >= at, "two edits of one place"
             out += [self._source.text[at : edit.start], edit.text]
             at = edit.end
-        out.append(self._source.text[at:])
+        out.append(self._source.text[at:end])
         return "".join(out)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
+from peerway.cc.communicate import through_host
 from peerway.cc.declare import element, sizes_of
 from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import where
@@ -33,6 +34,7 @@ def gmove(unit: Unit, made: d.Gmove) -> None:
     left_side, right_side = assignment(unit.text, statement)
     left, left_variable, left_array = _whole(unit, left_side)
     target = run_time_section(unit, left, left_variable, left_array)
+    right_array = None
     scalar = _scalar(unit, right_side)
     if scalar is not None:
         if made.mode != "collective":
@@ -48,6 +50,8 @@ def gmove(unit: Unit, made: d.Gmove) -> None:
         _same_rank(unit, left, left_variable, right, right_variable)
         source = run_time_section(unit, right, right_variable, right_array)
     call = f"{opened}pwx_gmove({_MODES[made.mode]}, {target}, {source}, {where(made)}); }}"
+    if made.accelerator:
+        call = through_host(unit, made, [array for array in (left_array, right_array) if array], call)
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.edits.replace(statement.start, statement.end, call + "\n" * newlines)
     unit.explain(made, f"gmove: {unit.text.text[statement.start : statement.end]}")

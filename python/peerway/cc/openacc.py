@@ -1,12 +1,9 @@
-"""OpenACC on CPU cores: compute loops become OpenMP, data clauses are checked and cost nothing.
-
-Host and device memory are one here, so data, update, wait and their kin generate nothing.
-"""
+"""The compute constructs of OpenACC: loops become OpenMP for CPU cores, and beside it a kernel for a GPU."""
 
 from __future__ import annotations
 
 from peerway.cc import directives as d
-from peerway.cc import nest
+from peerway.cc import data, gpu, nest
 from peerway.cc.diagnostics import Refused
 from peerway.cc.nest import For
 from peerway.cc.syntax import Range, Variable, used_in
@@ -37,6 +34,7 @@ def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
     region = Range(stack.statement.start, stack.statement.end)
     if made.construct in ("data", "host_data"):
         unit.acc_regions.append((region, made))
+        data.region(unit, stack, made)
         return
     outer = [other for inside, other in unit.acc_regions if _within(region, inside)]
     unit.acc_regions.append((region, made))
@@ -44,6 +42,7 @@ def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
         _loop(unit, stack, made, outer)
     else:
         unit.explain(made, f"acc {made.construct}: one thread, but for the loops in it")
+        gpu.later_region(unit, stack, made)
 
 
 def _within(inner: Range, outer: Range) -> bool:
@@ -64,6 +63,10 @@ def _loop(unit: Unit, stack: Stack, made: d.Acc, outer: list[d.Acc]) -> None:
     why = _sequential(made, outer)
     if why:
         unit.explain(made, f"acc {made.construct}: one thread, {why}")
+        if made.construct != "loop":
+            gpu.later(unit, stack, made, [], None, [])
+        elif not made.all("seq"):
+            unit.acc_loops[stack.statement.start] = made
         return
     region = next((other for other in reversed(outer) if other.construct in COMPUTE), None)
     _parallel(unit, stack, made, loops, region)
@@ -109,6 +112,7 @@ def _parallel(unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d
     ):
         shared_loops -= 1
     private, copied = _own_scalars(unit, stack, clauses, loops[:shared_loops])
+    gpu.later(unit, stack, made, loops, region, private)
     text = ["#pragma omp parallel for"]
     if shared_loops > 1:
         text.append(f"collapse({shared_loops})")

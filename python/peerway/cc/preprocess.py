@@ -46,6 +46,7 @@ class Texts:
 
     def __init__(self) -> None:
         self._texts: dict[str, Text] = {}
+        self.defines: dict[str, str] = {}  # the last #define of each macro
 
     def of(self, file: str) -> Text:
         """The text of a file."""
@@ -62,6 +63,7 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
     order: list[int | str] = []
     for source, line, text in _lines(output):
         if text.startswith(("#define ", "#undef ")):
+            _remember(texts.defines, text)
             if source != "<built-in>":
                 defines.append(text)
                 order.append(text)
@@ -80,6 +82,14 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
         Pragma(model, source, start, end, tokens[0].place, tuple(expanded[number]))
         for number, (model, source, start, end, tokens) in enumerate(found)
     ]
+
+
+def _remember(defines: dict[str, str], line: str) -> None:
+    match = re.match(r"#(define|undef)\s+(\w+)", line)
+    if match and match[1] == "define":
+        defines[match[2]] = line
+    elif match:
+        defines.pop(match[2], None)
 
 
 def _expanded(compiler: list[str], order: list[int | str], written: list[list[Token]]) -> list[list[Token]]:

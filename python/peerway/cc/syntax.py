@@ -16,6 +16,7 @@ from peerway.cc.tokens import scan
 
 _Kind = cindex.CursorKind
 _TRANSPARENT = (_Kind.UNEXPOSED_EXPR, _Kind.PAREN_EXPR)
+_TYPES = (_Kind.TYPEDEF_DECL, _Kind.STRUCT_DECL, _Kind.UNION_DECL, _Kind.ENUM_DECL)
 _ASSIGNING = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
 
 
@@ -48,6 +49,7 @@ class Variable:
     constant: bool
     visible_until: int
     scalar: bool
+    spelling: str = ""  # of its elements' type, as written
     pointee: tuple[int | None, ...] | None = None
     uses: list[Use] = field(default_factory=list)
 
@@ -86,6 +88,15 @@ class Function:
 
 
 @dataclass(frozen=True)
+class TypeText:
+    """A declaration of a type outside functions: what it names, and where its text is."""
+
+    names: frozenset[str]
+    file: str
+    range: Range
+
+
+@dataclass(frozen=True)
 class Statement:
     """A statement in a function's body."""
 
@@ -108,6 +119,7 @@ class Syntax:
         self.locals: list[tuple[Variable, Function]] = []
         self.functions_known: dict[str, list[str]] = {}
         self.constants: dict[str, int] = {}
+        self.types: list[TypeText] = []
         self._statements: dict[str, list[Statement]] = {}
         self._variables: dict[int, list[tuple[Any, Variable]]] = {}
         self._first: dict[str, int] = {}
@@ -195,6 +207,8 @@ class Syntax:
     # ---- reading
 
     def _top(self, cursor: Any) -> None:
+        if cursor.kind in _TYPES:
+            self._type(cursor)
         if cursor.kind == _Kind.ENUM_DECL:
             for constant in cursor.get_children():
                 self.constants[constant.spelling] = constant.enum_value
@@ -203,6 +217,18 @@ class Syntax:
             self.globals.setdefault(variable.name, []).append(variable)
         elif cursor.kind == _Kind.FUNCTION_DECL:
             self._function(cursor)
+
+    def _type(self, cursor: Any) -> None:
+        names = {cursor.spelling, *(child.spelling for child in cursor.get_children())}
+        if cursor.kind in (_Kind.STRUCT_DECL, _Kind.UNION_DECL):
+            names = {cursor.spelling}
+        made = TypeText(frozenset(names), str(cursor.location.file), _range(cursor))
+        if self.types:  # `typedef struct S { … } T;` is told twice: of the struct, then of the whole
+            last = self.types[-1]
+            if last.file == made.file and made.range.start <= last.range.start < made.range.end:
+                self.types.pop()
+                made = TypeText(last.names | made.names, made.file, made.range)
+        self.types.append(made)
 
     def _function(self, cursor: Any) -> None:
         body = next((child for child in cursor.get_children() if child.kind == _Kind.COMPOUND_STMT), None)
@@ -245,6 +271,7 @@ class Syntax:
             constant=kind.is_const_qualified(),
             visible_until=until,
             scalar=scalar,
+            spelling=" ".join(word for word in kind.spelling.split() if word not in ("const", "volatile")),
             pointee=pointee,
         )
         self._variables.setdefault(cursor.hash, []).append((cursor, variable))

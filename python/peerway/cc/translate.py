@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from peerway.cc import arrays, coarray, communicate, declare, descriptors, gmove, openacc, work
+from peerway.cc import arrays, coarray, communicate, data, declare, descriptors, gmove, openacc, work
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Refused
 from peerway.cc.generated import quoted
@@ -104,6 +104,7 @@ def _executable(unit: Unit) -> None:
                 _add(unit, stacks, directive)
             elif isinstance(directive, d.Acc):
                 openacc.check(unit, directive)
+                data.executable(unit, directive)
             elif type(directive) in _COMMUNICATION:
                 if unit.function_of(directive) is None:
                     raise Refused(directive.place, "this directive must be in a function")
@@ -118,6 +119,11 @@ def _executable(unit: Unit) -> None:
                     do(unit, stack, directive)
             except Refused as refused:
                 unit.found.add(refused)
+    for generate in unit.kernels:
+        try:
+            generate()
+        except Refused as refused:
+            unit.found.add(refused)
     for stack in stacks.values():
         _emit(unit, stack)
 
@@ -176,7 +182,8 @@ def _set_up(unit: Unit) -> None:
     start = unit.text.text.rfind("\n", 0, start) + 1
     line = unit.text.place(start).line
     here = f"#define PWX_HERE(line) &(const pwx_where){{{quoted(unit.file)}, line}}"
-    top = ["#include <peerway/xacc/loops.h>", here, *unit.top]
+    headers = ["loops.h", "acc.h"] if unit.on_gpu else ["loops.h"]
+    top = [*(f"#include <peerway/xacc/{name}>" for name in headers), here, *unit.top]
     unit.edits.before(start, "\n".join(top) + f"\n#line {line} {quoted(unit.file)}\n")
     unit.setup += unit.setup_last
     if unit.setup:

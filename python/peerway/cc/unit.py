@@ -51,6 +51,10 @@ class Unit:
         self.explained: list[tuple[int, str]] = []
         self.acc_regions: list[tuple[Range, d.Acc]] = []
         self.acc_atomics: list[Range] = []
+        self.acc_loops: dict[int, d.Acc] = {}  # by where their `for` begins
+        self.localised: dict[int, str] = {}  # loops of xmp, by where they begin: span or cyclic
+        self.kernels: list[Callable[[], None]] = []  # what generates them, once all directives are known
+        self.on_gpu = False
         self.placed: set[int] = set()
         self.fixes: dict[int, d.TemplateFix] = {}
         self.needed: list[tuple[DistributedArray, int]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from peerway.cc import directives as d
 from peerway.cc import nest
 from peerway.cc.diagnostics import Refused
+from peerway.cc.edits import Edits
 from peerway.cc.generated import reference, referred, where
 from peerway.cc.mapping import NodeArray, TemplateOf
 from peerway.cc.nest import For
@@ -167,28 +168,32 @@ def _localise(
         )
     if isinstance(found, TemplateOf) and found.kind_of(dimension) == "cyclic":
         for one in loops:
+            unit.localised[one.statement.start] = "cyclic"
             _cycle(unit, one, index)
         return [f"const pwx_cycle {index}__c = pwx_cycle_of({found.address}, {dimension}, {offset});"]
     for one in loops:
-        _bound(unit, one, index)
+        unit.localised[one.statement.start] = "span"
+        bound(unit, unit.edits, one, index)
     call = "pwx_owned_node" if isinstance(found, NodeArray) else "pwx_owned"
     return [f"const pwx_span {index}__s = {call}({found.address}, {dimension}, {offset});"]
 
 
-def _bound(unit: Unit, loop: For, index: str) -> None:
+ENDS = {"<": "pwx_below", "!=": "pwx_below", "<=": "pwx_up_to", ">": "pwx_above", ">=": "pwx_down_to"}
+
+
+def bound(unit: Unit, edits: Edits, loop: For, index: str) -> None:
     """Edit the first and the last value of a loop: between them what the node owns."""
     head = loop.header
     call = "pwx_first_down" if head.down else "pwx_first"
-    unit.edits.before(head.first.start, f"{call}({index}__s, ")
-    unit.edits.behind(head.first.end, f", {head.step})")
-    ends = {"<": "pwx_below", "!=": "pwx_below", "<=": "pwx_up_to", ">": "pwx_above", ">=": "pwx_down_to"}
+    edits.before(head.first.start, f"{call}({index}__s, ")
+    edits.behind(head.first.end, f", {head.step})")
     if head.relation == "!=" and (head.down or head.step != "1"):
         place = unit.text.place(head.parts[1].start, head.parts[1].end)
         raise Refused(place, "a distributed loop with '!=' must go upwards by 1; write '<'")
     if head.relation == "!=":
-        unit.edits.replace(head.relation_range.start, head.relation_range.end, ">" if head.turned else "<")
-    unit.edits.before(head.last.start, f"{ends[head.relation]}({index}__s, ")
-    unit.edits.behind(head.last.end, ")")
+        edits.replace(head.relation_range.start, head.relation_range.end, ">" if head.turned else "<")
+    edits.before(head.last.start, f"{ENDS[head.relation]}({index}__s, ")
+    edits.behind(head.last.end, ")")
 
 
 def _cycle(unit: Unit, loop: For, index: str) -> None:

@@ -94,10 +94,21 @@ def _reflect(kind: str) -> Callable[[Parser, d.Directive], d.Directive]:
             made.orthogonal = True
 
         def nowait() -> None:
-            raise Refused(base.place, "the clause nowait of reflect_do not supported yet")
+            if made.asynchronous is not None:
+                raise Refused(
+                    base.place,
+                    "async and nowait on one reflect; wait_async ends the one, reflect_wait the other",
+                )
+            made.nowait = True
 
-        widening: dict[str, Callable[[], None]] = {"width": widths, "orthogonal": orthogonal}
-        more = {"nowait": nowait} if kind == "reflect_do" else widening
+        def refused() -> None:
+            raise Refused(base.place, f"the clause nowait of {kind} not supported yet")
+
+        more: dict[str, Callable[[], None]] = {}
+        if kind not in ("reflect_do", "reflect_wait"):
+            more |= {"width": widths, "orthogonal": orthogonal}
+        if kind != "reflect_wait":
+            more["nowait"] = nowait if kind == "reflect" else refused
         _clauses(parser, made, more)
         if made.on is not None:
             raise Refused(made.on.name.place, f"{kind} has no clause 'on'")
@@ -181,6 +192,7 @@ GRAMMAR: dict[str, Callable[[Parser, d.Directive], d.Directive]] = {
     "reflect": _reflect("reflect"),
     "reflect_init": _reflect("reflect_init"),
     "reflect_do": _reflect("reflect_do"),
+    "reflect_wait": _reflect("reflect_wait"),
     "reduce_shadow": _reflect("reduce_shadow"),
     "reduction": _reduction,
     "bcast": _bcast,

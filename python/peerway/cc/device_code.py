@@ -1,0 +1,140 @@
+"""What a kernel's text needs around it: the types, macros and functions of the program that it names."""
+
+from __future__ import annotations
+
+import re
+
+from peerway.cc.edits import Edits
+from peerway.cc.syntax import Function, Range
+from peerway.cc.tokens import scan
+from peerway.cc.unit import Unit
+
+# What the prelude or CUDA C++ has in the place of a macro of C's headers.
+_KNOWN = {"NULL", "INFINITY", "NAN", "HUGE_VAL", "bool", "true", "false", "offsetof", "assert", "restrict"}
+_HEAD = """#define restrict __restrict__
+#define _Bool bool
+#define NULL nullptr
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fc00000)
+"""
+
+
+class Unsupported(Exception):
+    """A loop that no kernel is generated for, and why; it runs on CPUs."""
+
+
+def around(unit: Unit, body: str) -> str:
+    """The declarations that stand before a kernel of this text."""
+    wanted = _words(body)
+    functions = _functions(unit, wanted)
+    texts = {id(function): _text_of(unit, function) for function in functions}
+    for text in texts.values():
+        wanted |= _words(text)
+    macros, types = _macros_and_types(unit, wanted)
+    prototypes = [_prototype(texts[id(function)]) for function in functions]
+    return _HEAD + "".join(f"{line}\n" for line in [*macros, *types, *prototypes, *texts.values()])
+
+
+def _words(text: str) -> set[str]:
+    return {span.text for span in scan(text) if span.kind == "name"}
+
+
+def _functions(unit: Unit, wanted: set[str]) -> list[Function]:
+    """The functions of the program that are named, and those that these name; in the order of the text."""
+    known = {function.name: function for function in unit.syntax.functions}
+    found: dict[str, Function] = {}
+    expanded = _expansions(unit, wanted)
+    open_names = sorted((wanted | expanded) & set(known))
+    while open_names:
+        name = open_names.pop()
+        if name in found:
+            continue
+        function = known[name]
+        _check(unit, function)
+        found[name] = function
+        inside = _words(unit.texts.of(function.file).text[function.body.start : function.body.end])
+        open_names += sorted((inside | _expansions(unit, inside)) & set(known))
+    return sorted(found.values(), key=lambda one: (one.file == unit.file, one.file, one.whole.start))
+
+
+def _check(unit: Unit, function: Function) -> None:
+    for use in function.uses:
+        variable = use.variable
+        if unit.scopes.of_variable(variable):
+            raise Unsupported(f"{function.name}, which it calls, uses the distributed array {variable.name}")
+        if variable.file_scope:
+            raise Unsupported(
+                f"{function.name}, which it calls, uses {variable.name}, a variable of the file"
+            )
+        if not variable.file_scope and variable.static:
+            raise Unsupported(f"{function.name}, which it calls, has the static variable {variable.name}")
+
+
+def _text_of(unit: Unit, function: Function) -> str:
+    """A function's definition as device code, its directives left out."""
+    text = unit.texts.of(function.file)
+    edits = Edits(text)
+    blank_directives(unit, edits, function.whole)
+    whole = edits.part(function.whole.start, function.whole.end)
+    brace = function.body.start - function.whole.start
+    head = re.sub(r"\b(static|extern|inline|__inline__|__inline)\b", "", whole[:brace])
+    line = text.place(function.whole.start).line
+    return f'#line {line} "{function.file}"\nstatic __device__ {head.strip()} {whole[brace:]}'
+
+
+def _prototype(text: str) -> str:
+    head = text[text.index("\n") + 1 :]
+    return head[: head.index("{")].strip() + ";"
+
+
+def blank_directives(unit: Unit, edits: Edits, inside: Range) -> None:
+    """Leave the directives of a range out; lines stay where they are."""
+    for directive in unit.directives:
+        if inside.start <= directive.start < inside.end:
+            newlines = unit.text.text.count("\n", directive.start, directive.end)
+            edits.replace(directive.start, directive.end, "\n" * newlines)
+
+
+def _expansions(unit: Unit, names: set[str]) -> set[str]:
+    """All names in what macros of these names expand to, and so on."""
+    defines = unit.texts.defines
+    found: set[str] = set()
+    waiting = [name for name in names if name in defines]
+    while waiting:
+        for word in _words(defines[waiting.pop()].split(None, 1)[1]):
+            if word not in found:
+                found.add(word)
+                if word in defines:
+                    waiting.append(word)
+    return found
+
+
+def expands_to_variables(unit: Unit, text: str, offset: int) -> bool:
+    """Does an expression name anything but macros, numbers and what these expand to?"""
+    names = _words(text)
+    return any(
+        unit.syntax.variable(name, unit.file, offset) is not None
+        or name in unit.syntax.functions_known
+        or name in unit.syntax.constants
+        for name in names | _expansions(unit, names)
+    )
+
+
+def _macros_and_types(unit: Unit, wanted: set[str]) -> tuple[list[str], list[str]]:
+    """The #defines and the declarations of types that these names need, in the order of the program."""
+    names = wanted | _expansions(unit, wanted)
+    chosen: dict[int, str] = {}
+    growing = True
+    while growing:
+        growing = False
+        for number, declared in enumerate(unit.syntax.types):
+            if number not in chosen and declared.names & names:
+                text = unit.texts.of(declared.file).text[declared.range.start : declared.range.end]
+                chosen[number] = text + ";"
+                more = _words(text)
+                names |= more | _expansions(unit, more)
+                growing = True
+    macros = [
+        unit.texts.defines[name] for name in sorted(names & set(unit.texts.defines)) if name not in _KNOWN
+    ]
+    return macros, [chosen[number] for number in sorted(chosen)]

@@ -1,0 +1,236 @@
+"""Compute constructs of acc on a GPU: the call that launches the kernel of a loop, beside the loop for CPUs."""
+
+from __future__ import annotations
+
+from peerway.cc import data, kernel, nest
+from peerway.cc import directives as d
+from peerway.cc.device_code import Unsupported
+from peerway.cc.diagnostics import Refused
+from peerway.cc.generated import quoted, where
+from peerway.cc.nest import For
+from peerway.cc.syntax import Range, Variable, used_in
+from peerway.cc.types import run_time_type
+from peerway.cc.unit import Stack, Unit
+from peerway.cc.work import OPERATORS
+
+
+def later(
+    unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d.Acc | None, private: list[str]
+) -> None:
+    """Generate the kernel of a construct once all directives are known. Without loops it is for one thread."""
+    unit.on_gpu = True
+    regions = [other for inside, other in unit.acc_regions if _around(stack, inside) and other is not made]
+
+    def generate() -> None:
+        try:
+            text = _launch(unit, stack, made, loops, region, private, regions)
+        except Unsupported as why:
+            unit.explain(made, f"acc {made.construct}: no kernel, because {why}")
+            message = f"{why}, and no kernel is generated for that yet; run it on CPUs (PEERWAY_ACC=host)"
+            text = f"if (pwx_gpu()) pwx_error({where(made)}, {quoted('%s')}, {quoted(message)}); else"
+        stack.before.append(text)
+
+    unit.kernels.append(generate)
+
+
+def later_region(unit: Unit, stack: Stack, made: d.Acc) -> None:
+    """`acc parallel`, `kernels` and `serial` with a statement: loops in it have kernels of their own, and else one
+    thread does it.
+    """
+    unit.on_gpu = True
+
+    def generate() -> None:
+        inside = Range(stack.statement.start, stack.statement.end)
+        loops = [
+            directive for region, directive in unit.acc_regions if _within(region, inside, directive, made)
+        ]
+        if not loops:
+            later(unit, stack, made, [], None, [])
+            unit.kernels.pop()()
+            return
+        block = Range(inside.start + 1, inside.end - 1)
+        others = [
+            one for one in unit.syntax.children(unit.file, block) if one.kind not in ("for", "declaration")
+        ]
+        if stack.statement.kind == "block" and others:
+            message = (
+                "statements beside the loops of an acc region, and no kernel is generated for that yet; put them "
+                "out of the region, or run it on CPUs (PEERWAY_ACC=host)"
+            )
+            stack.before.append(
+                f"if (pwx_gpu()) pwx_error({where(made)}, {quoted('%s')}, {quoted(message)});"
+            )
+
+    unit.kernels.append(generate)
+
+
+def _within(region: Range, inside: Range, directive: d.Acc, made: d.Acc) -> bool:
+    return directive is not made and inside.start <= region.start and region.end <= inside.end
+
+
+def _around(stack: Stack, inside: Range) -> bool:
+    return inside.start <= stack.statement.start and stack.statement.end <= inside.end
+
+
+def _launch(
+    unit: Unit,
+    stack: Stack,
+    made: d.Acc,
+    loops: list[For],
+    region: d.Acc | None,
+    private: list[str],
+    regions: list[d.Acc],
+) -> str:
+    inner = _inner(unit, loops)
+    loops = loops + [loop for loop, _ in inner]
+    directives = [one for one in (made, region, *(directive for _, directive in inner)) if one is not None]
+    own = {name.text for one in directives for name in one.named_variables("private")} | set(private)
+    reductions = _reductions(unit, directives)
+    named = _named_scalars(unit, made, [*directives, *regions])
+    clauses, data_names = _data(unit, stack, directives, own)
+    name = unit.new_name(f"{stack.function.name}_{made.place.line}")
+    built = kernel.build(
+        unit, stack, made, name, loops, own, reductions, named - own - {v.name for _, v in reductions}
+    )
+    _declare(unit, built)
+    _explain(unit, made, built, data_names)
+    there = where(made)
+    lines = [line for argument in built.arguments for line in argument.made]
+    values = ", ".join(f"(void *){argument.value}" for argument in built.arguments) or "0"
+    lines.append(f"void *{name}__a[] = {{{values}}};")
+    totals = _totals(unit, made, reductions, named, lines)
+    extents = [f"{letter}__all" if group else "1" for letter, group in zip("xyz", built.groups, strict=True)]
+    threads = _threads(directives) if loops else "1"
+    shape = f"&(const pwx_shape){{{{{', '.join(extents)}}}, {threads}, {int(not loops)}, 0}}"
+    queue = data.queue_of(region or made)
+    lines.append(
+        f"pwx_launch(&{name}, {shape}, {name}__a, {len(built.arguments)}, {len(reductions)}, {totals}, "
+        f"{queue}, {there});"
+    )
+    body = " ".join(lines).replace("PWX_THERE", there)
+    before = " ".join(data.waits(region or made))
+    if clauses:
+        parts = f"{len(clauses)}, {name}__data"
+        tail = f"{parts}, {queue}, {there});"
+        body = (
+            f"static pwx_data_region {name}__region; const pwx_data {name}__data[] = {{{', '.join(clauses)}}}; "
+            f"pwx_data_begin(&{name}__region, {tail} {{ {body} }} pwx_data_end(&{name}__region, {tail}"
+        )
+    test = data.condition(made)
+    asked = f" && ({test[4:-2]})" if test else ""
+    return f"if (pwx_gpu(){asked}) {{ {before} {body} }} else"
+
+
+def _inner(unit: Unit, loops: list[For]) -> list[tuple[For, d.Acc]]:
+    """Loops directly within, that acc also shares among threads."""
+    found: list[tuple[For, d.Acc]] = []
+    at = loops[-1] if loops else None
+    while at is not None:
+        nested = nest.direct(unit, at.statement, 2)
+        if len(nested) < 2:
+            break
+        directive = unit.acc_loops.get(nested[1].statement.start)
+        if directive is None or directive.all("seq", "reduction"):
+            break
+        more = nest.direct(unit, nested[1].statement, _collapsed(directive))
+        found += [(loop, directive) for loop in more]
+        at = more[-1]
+    return found
+
+
+def _collapsed(made: d.Acc) -> int:
+    clauses = made.all("collapse")
+    value = clauses[0].expression.value if clauses and clauses[0].expression else 1
+    return value or 1
+
+
+def _reductions(unit: Unit, directives: list[d.Acc]) -> list[tuple[str, Variable]]:
+    found: dict[str, tuple[str, Variable]] = {}
+    for made in directives:
+        for clause in made.all("reduction"):
+            for name in clause.variables:
+                variable = unit.syntax.variable(name.text, made.file, made.start)
+                if variable is None:
+                    raise Refused(name.place, f"'{name.text}' is not declared")
+                if not variable.scalar or variable.pointee is not None:
+                    raise Unsupported(f"the reduction of {name.text} is not of a scalar")
+                run_time_type(variable, name.place, clause.operator)
+                found[name.text] = (clause.operator, variable)
+    return list(found.values())
+
+
+def _named_scalars(unit: Unit, made: d.Acc, directives: list[d.Acc]) -> set[str]:
+    """Scalars that a data clause around puts on the GPU."""
+    return {name.text for one in directives for kind in data.KINDS for name in one.named_variables(kind)}
+
+
+def _data(unit: Unit, stack: Stack, directives: list[d.Acc], own: set[str]) -> tuple[list[str], list[str]]:
+    """The data clauses of a construct, and arrays that it uses without one, as present or copied."""
+    clauses: list[str] = []
+    named: set[str] = set(own)
+    for made in directives:
+        for clause in made.clauses:
+            for section in clause.sections if clause.name in data.KINDS or clause.name == "deviceptr" else ():
+                if section.name.text in named:
+                    continue
+                named.add(section.name.text)
+                if clause.name != "deviceptr":
+                    clauses.append(data.described(unit, made, section, data.KINDS[clause.name]))
+    names = sorted(named - own)
+    for use in used_in(stack.function.uses, Range(stack.statement.start, stack.statement.end)):
+        variable = use.variable
+        inside = stack.statement.start <= variable.declarator.start < stack.statement.end
+        if variable.name in named or (inside and not variable.file_scope) or use.in_sizeof:
+            continue
+        if not variable.sizes and variable.pointee is None:
+            continue
+        named.add(variable.name)
+        names.append(variable.name)
+        section = d.Section(d.Name(variable.name, directives[0].place))
+        clauses.append(data.described(unit, directives[0], section, "COPY"))
+    return clauses, names
+
+
+def _totals(
+    unit: Unit, made: d.Acc, reductions: list[tuple[str, Variable]], named: set[str], lines: list[str]
+) -> str:
+    """The reductions of a launch, as C text."""
+    parts = []
+    for operator, variable in reductions:
+        kind = run_time_type(variable, made.place, operator)
+        device = "0"
+        if variable.name in named:
+            lines.append(f"static pwx_known {variable.name}__k;")
+            device = f"pwx_device(&{variable.name}__k, &{variable.name}, {quoted(variable.name)}, PWX_THERE)"
+        parts.append(f"{{{OPERATORS[operator]}, {kind}, &{variable.name}, {device}}}")
+    return f"(const pwx_reduction[]){{{', '.join(parts)}}}" if parts else "0"
+
+
+def _threads(directives: list[d.Acc]) -> str:
+    for made in directives:
+        for clause in made.all("vector_length"):
+            if clause.expression is not None:
+                return f"({clause.expression.text})"
+        for clause in made.all("vector"):
+            if clause.arguments:
+                return f"({clause.arguments[0].text})"
+    return "0"
+
+
+def _declare(unit: Unit, built: kernel.Kernel) -> None:
+    text = "\n".join(f'  {quoted(line)[:-1]}\\n"' for line in built.text.splitlines())
+    unit.top.append(f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0}};")
+
+
+def _explain(unit: Unit, made: d.Acc, built: kernel.Kernel, names: list[str]) -> None:
+    axes = [
+        f"{letter} = {' x '.join(one.index for one in group)}"
+        for letter, group in zip("xyz", built.groups, strict=True)
+        if group
+    ]
+    joined = f"; reductions of {', '.join(v.name for _, v in built.reductions)} in the same launch"
+    unit.explain(
+        made,
+        f"kernel {built.name} on a GPU: {', '.join(axes) or 'one thread'}; data: {', '.join(names) or 'none'}"
+        + (joined if built.reductions else ""),
+    )

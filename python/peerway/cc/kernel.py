@@ -1,0 +1,347 @@
+"""The text of a kernel: which loops become dimensions of the grid, which variables its arguments, its body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from peerway.cc import directives as d
+from peerway.cc import nest
+from peerway.cc.device_code import Unsupported, around, blank_directives, expands_to_variables
+from peerway.cc.edits import Edits
+from peerway.cc.generated import quoted
+from peerway.cc.mapping import DistributedArray
+from peerway.cc.nest import For
+from peerway.cc.syntax import Range, Variable, used_in
+from peerway.cc.types import c_type
+from peerway.cc.unit import Stack, Unit
+from peerway.cc.work import ENDS, bound
+
+DEVICE_OPERATORS = {
+    "+": "pwx_sum", "-": "pwx_sum", "*": "pwx_product", "max": "pwx_max", "min": "pwx_min", "&": "pwx_bit_and",
+    "|": "pwx_bit_or", "^": "pwx_bit_xor", "&&": "pwx_and", "||": "pwx_or",
+}  # fmt: skip
+
+
+@dataclass
+class Dimension:
+    """A loop that is shared among threads: its first value, how many it has, and the step between them."""
+
+    loop: For
+    kind: str  # of its index
+    first: str
+    count: str
+    step: str
+    literal: bool  # the text of all three is of literals
+
+    @property
+    def index(self) -> str:
+        """Its index."""
+        return self.loop.header.index
+
+
+@dataclass
+class Argument:
+    """A parameter of the kernel, and the lines of C that make the value which is passed for it."""
+
+    parameter: str
+    value: str
+    made: list[str] = field(default_factory=list)
+    opened: str = ""  # what the kernel does with it first
+
+
+@dataclass
+class Kernel:
+    """What a compute construct becomes on a GPU."""
+
+    name: str
+    dimensions: list[Dimension]
+    groups: list[list[Dimension]]  # of x, y, z: each from the outermost to the innermost loop
+    arguments: list[Argument]
+    reductions: list[tuple[str, Variable]]
+    text: str
+
+
+def described(unit: Unit, loop: For, offset: int) -> Dimension:
+    """A loop as a dimension of the grid, by the bounds that its node has."""
+    head = loop.header
+    text = unit.text.text
+    first, last = (text[part.start : part.end] for part in (head.first, head.last))
+    where = unit.localised.get(loop.statement.start)
+    if where == "cyclic":
+        raise Unsupported(f"the loop over {head.index} goes over a cyclic dimension")
+    variable = unit.syntax.variable(head.index, unit.file, loop.statement.end - 1)
+    kind = head.declared or (variable.spelling if variable else "long")
+    literal = where is None and not any(
+        expands_to_variables(unit, part, offset) for part in (first, last, head.step)
+    )
+    if where == "span":
+        call = "pwx_first_down" if head.down else "pwx_first"
+        first = f"{call}({head.index}__s, {first}, {head.step})"
+        last = f"{ENDS[head.relation]}({head.index}__s, {last})"
+    low, high = (last, first) if head.down else (first, last)
+    extra = 1 if head.relation in ("<=", ">=") else 0
+    count = f"(({high}) - ({low}) + ({head.step}) - {1 - extra}) / ({head.step})"
+    step = f"-({head.step})" if head.down else f"({head.step})"
+    return Dimension(loop, kind, f"({first})", count, step, literal)
+
+
+def grouped(dimensions: list[Dimension]) -> list[list[Dimension]]:
+    """Which loops share x, y and z.
+
+    x has the innermost loops of literal size, which cost divisions by literals alone, and the next one outside
+    of them; y has one loop, and z the rest.
+    """
+    left = list(dimensions)
+    x: list[Dimension] = []
+    while left and left[-1].literal:
+        x.insert(0, left.pop())
+    if left:
+        x.insert(0, left.pop())
+    y = [left.pop()] if left else []
+    return [x, y, left]
+
+
+def build(
+    unit: Unit,
+    stack: Stack,
+    made: d.Acc,
+    name: str,
+    loops: list[For],
+    private: set[str],
+    reductions: list[tuple[str, Variable]],
+    on_device: set[str],
+) -> Kernel:
+    """The kernel of a construct; without loops one thread does its statement."""
+    dimensions = [described(unit, loop, stack.statement.start) for loop in loops]
+    groups = grouped(dimensions)
+    inside = loops[-1].body if loops else Range(stack.statement.start, stack.statement.end)
+    edits = Edits(unit.text)
+    blank_directives(unit, edits, inside)
+    spans = _inner_loops(unit, edits, stack, inside)
+    _refuse_atomics(unit, inside)
+    body = edits.part(inside.start, inside.end)
+    skipped = {one.index for one in dimensions} | {variable.name for _, variable in reductions}
+    arguments, locals_ = _arguments(unit, stack, inside, skipped, private, on_device)
+    arguments += [Argument(f"const pwx_span {index}__s", f"&{index}__s") for index in spans]
+    arguments += _bounds(dimensions, groups)
+    text = _text(unit, name, groups, arguments, locals_, reductions, body, inside)
+    return Kernel(name, dimensions, groups, arguments, reductions, around(unit, text) + text)
+
+
+def _inner_loops(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> list[str]:
+    """Loops of xmp that a thread runs by itself keep the bounds of their node."""
+    spans = []
+    for statement in unit.syntax.loops_in(unit.file, stack.statement):
+        if not inside.start <= statement.start < inside.end or statement.start not in unit.localised:
+            continue
+        loop = nest.read(unit, statement)
+        if unit.localised[statement.start] == "cyclic":
+            raise Unsupported(f"the loop over {loop.header.index} goes over a cyclic dimension")
+        bound(unit, edits, loop, loop.header.index)
+        if loop.header.index not in spans:
+            spans.append(loop.header.index)
+    return spans
+
+
+def _refuse_atomics(unit: Unit, inside: Range) -> None:
+    if any(inside.start <= atomic.start < inside.end for atomic in unit.acc_atomics):
+        raise Unsupported("it has an atomic statement")
+
+
+def _arguments(
+    unit: Unit, stack: Stack, inside: Range, skipped: set[str], private: set[str], on_device: set[str]
+) -> tuple[list[Argument], list[str]]:
+    """What the body uses from outside: arguments, and declarations of private variables."""
+    arguments: list[Argument] = []
+    locals_: list[str] = []
+    seen: dict[str, tuple[Variable, bool]] = {}
+    for use in used_in(stack.function.uses, inside):
+        variable = use.variable
+        outside = variable.file_scope or not inside.start <= variable.declarator.start < inside.end
+        if not outside or variable.name in skipped:
+            continue
+        changed = use.written or use.argument is not None
+        seen[variable.name] = (variable, changed or seen.get(variable.name, (variable, False))[1])
+    for name, (variable, changed) in seen.items():
+        if name in private:
+            locals_.append(_declared(variable))
+            continue
+        array = unit.scopes.of_variable(variable)
+        if array:
+            arguments.append(_distributed(array, changed))
+        elif variable.sizes or variable.pointee is not None:
+            arguments.append(_plain(variable, changed))
+        elif name in on_device:
+            arguments.append(_present(variable))
+        else:
+            arguments.append(Argument(f"{_type(variable)} {name}", f"&{name}"))
+    return arguments, locals_
+
+
+def _type(variable: Variable) -> str:
+    if "complex" in variable.element.lower():
+        raise Unsupported(f"{variable.name} is complex")
+    if "long double" in variable.element:
+        raise Unsupported(f"{variable.name} is a long double")
+    return variable.spelling
+
+
+def _declared(variable: Variable) -> str:
+    if variable.pointee is not None:
+        return f"{_type(variable)} *{variable.name};"
+    if None in variable.sizes:
+        raise Unsupported(f"the size of the private {variable.name} is not known when it is compiled")
+    return f"{_type(variable)} {variable.name}{''.join(f'[{size}]' for size in variable.sizes)};"
+
+
+def _of_shape(
+    name: str, kind: str, extents: list[int | None], sizes: list[str], found: list[str]
+) -> Argument:
+    """A pointer through which subscripts reach an array; `extents` are those behind the first dimension."""
+    device = f"{name}__d"
+    if None not in extents:
+        rest = "".join(f"[{extent}]" for extent in extents)
+        parameter = f"{kind} (*__restrict__ {name}){rest}" if rest else f"{kind} *__restrict__ {name}"
+        return Argument(parameter, f"&{device}", found)
+    rows = f"pwx_rows<{kind}, {len(extents) + 1}>"
+    made = [
+        *found,
+        f"const struct {{ void *at; long ld[{len(extents)}]; }} {name}__r = {{{device}, {{{', '.join(sizes)}}}}};",
+    ]
+    return Argument(f"const {rows} {name}", f"&{name}__r", made)
+
+
+def _distributed(array: DistributedArray, changed: bool) -> Argument:
+    assert array.variable is not None
+    name = array.name
+    rank = len(array.variable.sizes)
+    if any(array.kind_of(dimension) == "cyclic" for dimension in range(rank)):
+        raise Unsupported(f"{name} has a cyclic dimension")
+    kind = f"{'' if changed else 'const '}{_type(array.variable)}"
+    extents = [array.extent(dimension) for dimension in range(1, rank)]
+    found = [
+        f"static pwx_known {name}__k;",
+        f"void *{name}__d = pwx_device_array(&{name}__k, {array.address}, PWX_THERE);",
+    ]
+    sizes = [f"{array.descriptor}.ld[{dimension}]" for dimension in range(1, rank)]
+    return _of_shape(name, kind, extents, sizes, found)
+
+
+def _plain(variable: Variable, changed: bool) -> Argument:
+    name = variable.name
+    kind = f"{'' if changed else 'const '}{_type(variable)}"
+    extents = list(variable.pointee if variable.pointee is not None else variable.sizes[1:])
+    found = [
+        f"static pwx_known {name}__k;",
+        f"void *{name}__d = pwx_device(&{name}__k, (const void *){name}, {quoted(name)}, PWX_THERE);",
+    ]
+    element = f"{name}[0]"
+    sizes = []
+    for _ in extents:
+        sizes.append(f"(long)(sizeof({element}) / sizeof({element}[0]))")
+        element += "[0]"
+    return _of_shape(name, kind, extents, sizes, found)
+
+
+def _present(variable: Variable) -> Argument:
+    """A scalar that lies on the GPU."""
+    name = variable.name
+    made = [
+        f"static pwx_known {name}__k;",
+        f"void *{name}__d = pwx_device(&{name}__k, &{name}, {quoted(name)}, PWX_THERE);",
+    ]
+    kind = _type(variable)
+    return Argument(f"{kind} *{name}__p", f"&{name}__d", made, f"{kind} &{name} = *{name}__p;")
+
+
+def _bounds(dimensions: list[Dimension], groups: list[list[Dimension]]) -> list[Argument]:
+    """First values and counts that are known only where the loop begins, and how many iterations x, y, z have."""
+    arguments = []
+    for one in dimensions:
+        if one.literal:
+            continue
+        for what, value in (("first", one.first), ("count", one.count), ("step", one.step)):
+            if what == "step" and one.step in ("(1)", "-(1)"):
+                continue
+            name = f"{one.index}__{what}"
+            arguments.append(Argument(f"const long {name}", f"&{name}", [f"const long {name} = {value};"]))
+    for letter, group in zip("xyz", groups, strict=True):
+        if group:
+            product = " * ".join(count_of(one) for one in group)
+            made = [f"const unsigned {letter}__all = pwx_iterations({product}, PWX_THERE);"]
+            arguments.append(Argument(f"const unsigned {letter}__all", f"&{letter}__all", made))
+    return arguments
+
+
+def count_of(one: Dimension) -> str:
+    """How many iterations a loop has, as C text on the host."""
+    count = f"({one.count})" if one.literal else f"{one.index}__count"
+    return f"PWX_AT_LEAST_0({count})"
+
+
+def _text(
+    unit: Unit,
+    name: str,
+    groups: list[list[Dimension]],
+    arguments: list[Argument],
+    locals_: list[str],
+    reductions: list[tuple[str, Variable]],
+    body: str,
+    inside: Range,
+) -> str:
+    parameters = [one.parameter for one in arguments]
+    parameters += [f"pwx_total<{c_type(variable)}> {variable.name}__t" for _, variable in reductions]
+    lines = [f'extern "C" __global__ void {name}({", ".join(parameters)}) {{']
+    lines += [f"  {one.opened}" for one in arguments if one.opened]
+    for operator, variable in reductions:
+        kind = c_type(variable)
+        lines.append(f"  {kind} {variable.name} = {DEVICE_OPERATORS[operator]}::neutral<{kind}>();")
+    for letter, group in reversed(list(zip("xyz", groups, strict=True))):
+        if group:
+            lines.append(_stride(letter))
+    if not groups[0]:
+        lines.append("  if (blockIdx.x == 0 && threadIdx.x == 0)")
+    lines.append("  {")
+    for letter, group in zip("xyz", groups, strict=True):
+        lines += [f"    {line}" for line in _indices(letter, group)]
+    lines += [f"    {line}" for line in locals_]
+    place = unit.text.place(inside.start)
+    lines += [f"#line {place.line} {quoted(unit.file)}", body, "  }"]
+    for operator, variable in reductions:
+        lines.append(f"  {variable.name}__t.add({DEVICE_OPERATORS[operator]}(), {variable.name});")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _stride(letter: str) -> str:
+    if letter == "x":
+        return (
+            "  for (unsigned x__q = blockIdx.x * blockDim.x + threadIdx.x; x__q < x__all; "
+            "x__q += gridDim.x * blockDim.x)"
+        )
+    return (
+        f"  for (unsigned {letter}__q = blockIdx.{letter}; {letter}__q < {letter}__all; "
+        f"{letter}__q += gridDim.{letter})"
+    )
+
+
+def _indices(letter: str, group: list[Dimension]) -> list[str]:
+    """The indices of the loops that share a dimension, the innermost the fastest."""
+    lines = []
+    left = f"{letter}__q"
+    for number in range(len(group) - 1, -1, -1):
+        one = group[number]
+        if number == 0:
+            at = left
+        else:
+            count = f"(unsigned)({one.count})" if one.literal else f"(unsigned){one.index}__count"
+            at, rest = f"{one.index}__q", f"{one.index}__rest"
+            lines.append(f"const unsigned {at} = {left} % {count}, {rest} = {left} / {count};")
+            left = rest
+        first = one.first if one.literal else f"{one.index}__first"
+        if one.step in ("(1)", "-(1)"):
+            value = f"{first} {one.step[0] if one.step[0] == '-' else '+'} (long){at}"
+        else:
+            step = one.step if one.literal else f"{one.index}__step"
+            value = f"{first} + (long){at} * ({step})"
+        lines.append(f"const {one.kind} {one.index} = ({one.kind})({value});")
+    return lines
