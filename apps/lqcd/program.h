@@ -1,0 +1,172 @@
+/* What each program does beside the mathematics: options, the clock, results, the solution for unit links.
+ *
+ * Results go to stdout, one JSON object a line; a table for people goes to stderr. Only the first process
+ * prints; `first` says which that is. C and C++. */
+#ifndef LQCD_PROGRAM_H
+#define LQCD_PROGRAM_H
+
+#include <time.h>
+
+#include "gauge.h"
+
+struct options {
+  struct gauge gauge;
+  int sources; /* of the 12: 3 colours of 4 spins */
+  int repeat;  /* how often each part is timed; 0: not at all */
+  int check;
+};
+
+/* The sums of all solves, and whether what was checked held. */
+struct results {
+  const char* program;
+  int first, wrong, iterations, solves;
+  double seconds;
+};
+
+static int count_of(const char* option, const char* word, int least, int most) {
+  char* end = 0;
+  const long value = word ? strtol(word, &end, 10) : 0;
+  if (!word || end == word || *end || value < least || value > most) {
+    char todo[60];
+    snprintf(todo, sizeof todo, "give a whole number from %d to %d", least, most);
+    refuse(option, word ? word : "has no value", todo);
+  }
+  return (int)value;
+}
+
+static struct options options_of(int argc, char** argv) {
+  struct options o;
+  const char* gauge = "random:1";
+  o.sources = 12, o.repeat = 0, o.check = 0;
+  for (int i = 1; i < argc; i++) {
+    const char* value = i + 1 < argc ? argv[i + 1] : 0;
+    if (strcmp(argv[i], "--check") == 0)
+      o.check = 1;
+    else if (strcmp(argv[i], "--gauge") == 0 && value)
+      gauge = value, i++;
+    else if (strcmp(argv[i], "--sources") == 0)
+      o.sources = count_of(argv[i], value, 0, 12), i++;
+    else if (strcmp(argv[i], "--repeat") == 0)
+      o.repeat = count_of(argv[i], value, 0, 1000000), i++;
+    else
+      refuse("option", argv[i], "there are --gauge NAME, --sources N, --repeat N, --check");
+  }
+  o.gauge = gauge_named(gauge);
+  return o;
+}
+
+static double seconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static struct results begin(const char* program, int first, const struct options* o, const char* device) {
+  struct results r;
+  r.program = program, r.first = first, r.wrong = 0, r.iterations = 0, r.solves = 0, r.seconds = 0;
+  if (!first) return r;
+  printf("{\"record\": \"program\", \"program\": \"%s\", \"device\": \"%s\", \"layout\": \"%s\", ", program,
+         device, LAYOUT);
+  printf("\"lattice\": [%d, %d, %d, %d], \"grid\": [%d, %d], ", NX, NY, NZ, NT, PT, PZ);
+  printf("\"gauge\": \"%s\", \"kappa\": %g, \"enorm\": %g}\n", o->gauge.name, KAPPA, ENORM);
+  fprintf(stderr, "%s on %s: %dx%dx%dx%d sites, %d x %d processes along t and z, gauge field %s\n", program,
+          device, NX, NY, NZ, NT, PT, PZ, o->gauge.name);
+  return r;
+}
+
+static void tell_check(struct results* r, const char* name, double value, double limit) {
+  const int ok = value <= limit; /* false for NaN */
+  r->wrong += !ok;
+  if (!r->first) return;
+  printf("{\"record\": \"check\", \"name\": \"%s\", \"value\": %.6e, \"limit\": %.1e, \"ok\": %s}\n", name,
+         value, limit, ok ? "true" : "false");
+  fprintf(stderr, "  %-24s %.3e, at most %.1e%s\n", name, value, limit, ok ? "" : "   WRONG");
+}
+
+/* After a solve; `last` is the index of its last iteration, -1: it did not converge. */
+static void tell_solve(struct results* r, int colour, int spin, int last, double difference, double seconds) {
+  r->iterations += last + 1, r->solves++, r->seconds += seconds;
+  r->wrong += last < 0 || !(difference <= 100 * ENORM);
+  if (!r->first) return;
+  printf("{\"record\": \"solve\", \"colour\": %d, \"spin\": %d, \"nconv\": %d, ", colour, spin, last);
+  printf("\"difference\": %.6e, \"seconds\": %.6f}\n", difference, seconds);
+  fprintf(stderr, "  colour %d spin %d: %4d iterations, |HHx - b|^2 = %.3e, %.3f s%s\n", colour, spin,
+          last + 1, difference, seconds, last < 0 ? "   NOT CONVERGED" : "");
+}
+
+/* The correlator of one source with U = 1, on which H H is a multiple of 1 for each momentum. */
+static void analytic_correlator(double correlator[NT]) {
+  const double turn = 2 * 3.14159265358979323846;
+  double wave[NT];
+  for (int t = 0; t < NT; t++) correlator[t] = 0;
+  for (int z = 0; z < NZ; z++)
+    for (int y = 0; y < NY; y++)
+      for (int x = 0; x < NX; x++) {
+        for (int t = 0; t < NT; t++) wave[t] = 0;
+        for (int n = 0; n < NT; n++) {
+          const double p[4] = {turn * x / NX, turn * y / NY, turn * z / NZ, turn * n / NT};
+          double cosines = 0, squares = 0;
+          for (int mu = 0; mu < 4; mu++) cosines += cos(p[mu]), squares += sin(p[mu]) * sin(p[mu]);
+          const double a = 1 - 2 * KAPPA * cosines, value = a * a + 4 * KAPPA * KAPPA * squares;
+          for (int t = 0; t < NT; t++) wave[t] += cos(p[3] * t) / value / NT;
+        }
+        for (int t = 0; t < NT; t++) correlator[t] += wave[t] * wave[t] / ((double)NX * NY * NZ);
+      }
+}
+
+/* Show the sum of the correlators, and with --check compare it where the solution is known. */
+static void tell_correlator(struct results* r, const struct options* o, const double* correlator) {
+  if (r->first) {
+    printf("{\"record\": \"correlator\", \"sources\": %d, \"values\": [", o->sources);
+    for (int t = 0; t < NT; t++) printf("%s%.16e", t ? ", " : "", correlator[t]);
+    printf("]}\n");
+    for (int t = 0; t < NT; t++) fprintf(stderr, "  t %2d %16.8e\n", t, correlator[t]);
+  }
+  if (!o->check || !o->sources) return;
+  if (o->gauge.kind != GAUGE_UNIT && o->gauge.kind != GAUGE_TRANSFORM) return;
+  double wanted[NT], worst = 0;
+  analytic_correlator(wanted);
+  for (int t = 0; t < NT; t++) {
+    const double off = fabs(correlator[t] / (o->sources * wanted[t]) - 1);
+    if (!(off <= worst)) worst = off;
+  }
+  tell_check(r, "analytic correlator", worst, 1e-6);
+}
+
+/* Seconds of each part, measured by itself; `algebra` is that of one iteration, `copy` that of copying
+ * copy_bytes. */
+struct speeds {
+  double hop, halo, normal, algebra, copy, copy_bytes;
+};
+
+static void tell_speeds(const struct results* r, const struct options* o, struct speeds s) {
+  if (!r->first) return;
+  const double solver = r->iterations ? r->seconds / r->iterations : 0;
+  /* Before the first iteration and after the last each solve applies H H once more. */
+  const double work =
+      SITES * (FLOP_ITERATION * (double)r->iterations + r->solves * (2.0 * FLOP_HOP + 4 * SPINOR));
+  printf("{\"record\": \"speed\", \"program\": \"%s\", \"repeat\": %d, ", r->program, o->repeat);
+  printf("\"hop_s\": %.9f, \"halo_s\": %.9f, \"normal_s\": %.9f, \"algebra_s\": %.9f, ", s.hop, s.halo,
+         s.normal, s.algebra);
+  const double bandwidth = 2 * s.copy_bytes / s.copy, used = BYTES_HOP * SITES / s.hop;
+  printf("\"copy_bytes\": %.0f, \"copy_bytes_per_s\": %.6e, \"hop_bytes_per_s\": %.6e, ", s.copy_bytes,
+         bandwidth, used);
+  printf("\"iteration_s\": %.9f, \"hop_gflops\": %.3f, \"normal_gflops\": %.3f, \"solver_gflops\": %.3f}\n",
+         solver, FLOP_HOP * SITES / s.hop * 1e-9, 2 * FLOP_HOP * SITES / s.normal * 1e-9,
+         r->seconds > 0 ? work / r->seconds * 1e-9 : 0);
+  fprintf(stderr, "  hop kernel      %10.2f us  %8.2f GFlop/s\n", s.hop * 1e6,
+          FLOP_HOP * SITES / s.hop * 1e-9);
+  fprintf(stderr, "  hop kernel      %10.2f GB/s, a copy %.2f GB/s\n", used * 1e-9, bandwidth * 1e-9);
+  fprintf(stderr, "  halo            %10.2f us\n  linear algebra  %10.2f us an iteration\n", s.halo * 1e6,
+          s.algebra * 1e6);
+  fprintf(stderr, "  H H             %10.2f us\n  CG              %10.2f us an iteration\n", s.normal * 1e6,
+          solver * 1e6);
+}
+
+static int end(const struct results* r) {
+  if (r->first && r->wrong) fprintf(stderr, "lqcd: %d results are wrong\n", r->wrong);
+  fflush(stdout);
+  return r->wrong ? 1 : 0;
+}
+
+#endif
