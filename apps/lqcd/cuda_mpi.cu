@@ -33,7 +33,6 @@
 namespace {
 
 constexpr int LT = NT / PT, LZ = NZ / PZ;
-constexpr int HT = PT > 1, HZ = PZ > 1;  // width of the halo
 constexpr int kLocalSites = LT * LZ * NY * NX;
 constexpr int kRow = NX * SPINOR;
 constexpr size_t kRows = size_t(LT + 2 * HT) * (LZ + 2 * HZ) * NY;

@@ -27,6 +27,18 @@
 #error "PT must divide NT, and PZ must divide NZ"
 #endif
 
+/* Width of the halo along t and z: a direction of one process may wrap around. */
+#if PT > 1
+#define HT 1
+#else
+#define HT 0
+#endif
+#if PZ > 1
+#define HZ 1
+#else
+#define HZ 0
+#endif
+
 #define SPINOR 24
 #define LINK 18
 #ifdef ROWS

@@ -9,11 +9,9 @@
 #include "hop.h"
 #include "program.h"
 
-/* What a process has; a direction that has several processes has a halo of one site on each side. */
+/* What a process has, and with halos. */
 #define LT (NT / PT)
 #define LZ (NZ / PZ)
-#define HT (PT > 1)
-#define HZ (PZ > 1)
 #define DT (LT + 2 * HT)
 #define DZ (LZ + 2 * HZ)
 #define FACE_T (LZ * NY * NX * SPINOR)

@@ -75,8 +75,8 @@ static void hop_sites(double to[NT][NZ][NY] ROW(SPINOR), double from[NT][NZ][NY]
     for (int iz = 0; iz < NZ; iz++)
       for (int iy = 0; iy < NY; iy++)
         for (int ix = 0; ix < NX; ix++) {
-          const int tp = it + 1, tm = it - 1;
-          const int zp = iz + 1, zm = iz - 1;
+          const int tp = HT ? it + 1 : (it + 1) % NT, tm = HT ? it - 1 : (it + NT - 1) % NT;
+          const int zp = HZ ? iz + 1 : (iz + 1) % NZ, zm = HZ ? iz - 1 : (iz + NZ - 1) % NZ;
           const int yp = (iy + 1) % NY, ym = (iy + NY - 1) % NY;
           const int xp = (ix + 1) % NX, xm = (ix + NX - 1) % NX;
           HOP_LOCALS;
@@ -102,7 +102,7 @@ static void hop_sites(double to[NT][NZ][NY] ROW(SPINOR), double from[NT][NZ][NY]
 static void hop(double to[NT][NZ][NY] ROW(SPINOR), double from[NT][NZ][NY] ROW(SPINOR)) {
 #pragma xmp align[i][j][*][*][*] with lattice(j, i)::to, from
 #pragma xmp shadow[1][1][0][0][0] ::to, from
-#pragma xmp reflect(from) width(/ periodic / 1 : 1, / periodic / 1 : 1, 0, 0, 0) orthogonal acc
+#pragma xmp reflect(from) width(/ periodic / HT : HT, / periodic / HZ : HZ, 0, 0, 0) orthogonal acc
   hop_sites(to, from);
 }
 
@@ -247,7 +247,7 @@ static void check_hermitian(struct results* results) {
 static void time_hop(void) { hop_sites(v, p); }
 static void time_normal(void) { normal(v, p); }
 static void time_halo(void) {
-#pragma xmp reflect(p) width(/ periodic / 1 : 1, / periodic / 1 : 1, 0, 0, 0) orthogonal acc
+#pragma xmp reflect(p) width(/ periodic / HT : HT, / periodic / HZ : HZ, 0, 0, 0) orthogonal acc
 }
 static void time_algebra(void) { dot(p, v), advance(0), turn(0); }
 
@@ -266,7 +266,7 @@ int main(int argc, char** argv) {
                                  acc_get_device_type() == acc_device_nvidia ? "GPU" : "CPU");
   load_links(&options.gauge);
 #pragma acc enter data copyin(u) create(x, b, r, p, v, w)
-#pragma xmp reflect(u) width(0, / periodic / 1 : 0, / periodic / 1 : 0, 0, 0, 0) orthogonal acc
+#pragma xmp reflect(u) width(0, / periodic / HT : 0, / periodic / HZ : 0, 0, 0, 0) orthogonal acc
   if (options.check) check_hermitian(&results);
   if (options.sources) solve_all(&results, &options);
   if (options.repeat) {
