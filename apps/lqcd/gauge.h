@@ -40,9 +40,9 @@ static uint64_t site_of(int t, int z, int y, int x) {
   return (((uint64_t)t * NZ + (uint64_t)z) * NY + (uint64_t)y) * NX + (uint64_t)x;
 }
 
-/* Element k of a random spinor. */
+/* Element k of a random spinor. Sites may be outside: periodic. */
 static double random_spinor(uint64_t seed, int t, int z, int y, int x, int k) {
-  return random_of(seed, site_of(t, z, y, x), (uint64_t)(100 + k));
+  return random_of(seed, site_of((t + NT) % NT, (z + NZ) % NZ, y, x), (uint64_t)(100 + k));
 }
 
 /* A random matrix made unitary: rows 0 and 1 orthonormal, row 2 their conjugate cross product. */

@@ -6,6 +6,9 @@
 #define LQCD_PROGRAM_H
 
 #include <time.h>
+#ifdef _OPENACC
+#include <openacc.h>
+#endif
 
 #include "gauge.h"
 
@@ -59,6 +62,15 @@ static double seconds_now(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Where loops of OpenACC run. */
+static inline const char* loops_run_on(void) {
+#ifdef _OPENACC
+  return acc_get_device_type() == acc_device_host ? "CPU" : "GPU";
+#else
+  return "CPU";
+#endif
 }
 
 static struct results begin(const char* program, int first, const struct options* o, const char* device) {
@@ -135,34 +147,38 @@ static void tell_correlator(struct results* r, const struct options* o, const do
   tell_check(r, "correlator, part of allowed error", worst, 1);
 }
 
-/* Seconds of each part, measured by itself; `algebra` is that of one iteration, `copy` that of copying
- * copy_bytes. */
+/* Seconds of the hop's kernel, of the hop with its halo, of the linear algebra of one iteration. */
 struct speeds {
-  double hop, halo, normal, algebra, copy, copy_bytes;
+  double hop, hop_with_halo, algebra;
 };
 
 static void tell_speeds(const struct results* r, const struct options* o, struct speeds s) {
   if (!r->first) return;
-  const double solver = r->iterations ? r->seconds / r->iterations : 0;
-  /* Before the first iteration and after the last each solve applies H H once more. */
+  const double iteration = r->iterations ? r->seconds / r->iterations : 0;
+  /* Before the first iteration each solve applies H H once more. */
   const double work =
       SITES * (FLOP_ITERATION * (double)r->iterations + r->solves * (2.0 * FLOP_HOP + 4 * SPINOR));
-  printf("{\"record\": \"speed\", \"program\": \"%s\", \"repeat\": %d, ", r->program, o->repeat);
-  printf("\"hop_s\": %.9f, \"halo_s\": %.9f, \"normal_s\": %.9f, \"algebra_s\": %.9f, ", s.hop, s.halo,
-         s.normal, s.algebra);
-  const double bandwidth = 2 * s.copy_bytes / s.copy, used = BYTES_HOP * SITES / s.hop;
-  printf("\"copy_bytes\": %.0f, \"copy_bytes_per_s\": %.6e, \"hop_bytes_per_s\": %.6e, ", s.copy_bytes,
-         bandwidth, used);
-  printf("\"iteration_s\": %.9f, \"hop_gflops\": %.3f, \"normal_gflops\": %.3f, \"solver_gflops\": %.3f}\n",
-         solver, FLOP_HOP * SITES / s.hop * 1e-9, 2 * FLOP_HOP * SITES / s.normal * 1e-9,
-         r->seconds > 0 ? work / r->seconds * 1e-9 : 0);
-  fprintf(stderr, "  hop kernel      %10.2f us  %8.2f GFlop/s\n", s.hop * 1e6,
-          FLOP_HOP * SITES / s.hop * 1e-9);
-  fprintf(stderr, "  hop kernel      %10.2f GB/s, a copy %.2f GB/s\n", used * 1e-9, bandwidth * 1e-9);
-  fprintf(stderr, "  halo            %10.2f us\n  linear algebra  %10.2f us an iteration\n", s.halo * 1e6,
-          s.algebra * 1e6);
-  fprintf(stderr, "  H H             %10.2f us\n  CG              %10.2f us an iteration\n", s.normal * 1e6,
-          solver * 1e6);
+  const double hop_rate = FLOP_HOP * SITES / s.hop, solver_rate = r->seconds > 0 ? work / r->seconds : 0;
+  const double halo = s.hop_with_halo - s.hop, bandwidth = BYTES_HOP * SITES / s.hop;
+  printf("{\"record\": \"speed\", \"program\": \"%s\", \"repeat\": %d, \"hop_s\": %.9f, ", r->program,
+         o->repeat, s.hop);
+  printf("\"hop_with_halo_s\": %.9f, \"algebra_s\": %.9f, ", s.hop_with_halo, s.algebra);
+  printf("\"iteration_s\": %.9f, \"iterations\": %d, ", iteration, r->iterations);
+  printf("\"hop_bytes_per_s\": %.6e, \"hop_flop_per_s\": %.6e, ", bandwidth, hop_rate);
+  printf("\"solver_flop_per_s\": %.6e}\n", solver_rate);
+  fprintf(stderr, "  hop kernel      %10.2f us  %8.2f GFlop/s  %8.2f GB/s\n", s.hop * 1e6, hop_rate * 1e-9,
+          bandwidth * 1e-9);
+  fprintf(stderr, "  halo of a hop   %10.2f us more\n", halo * 1e6);
+  fprintf(stderr, "  linear algebra  %10.2f us an iteration\n", s.algebra * 1e6);
+  fprintf(stderr, "  CG              %10.2f us an iteration  %8.2f GFlop/s\n", iteration * 1e6,
+          solver_rate * 1e-9);
+}
+
+/* `seconds` is what copying so many bytes takes, which reads and writes them. */
+static inline void tell_copy(const struct results* r, double bytes, double seconds) {
+  if (!r->first) return;
+  printf("{\"record\": \"copy\", \"bytes\": %.0f, \"bytes_per_s\": %.6e}\n", bytes, 2 * bytes / seconds);
+  fprintf(stderr, "  a copy          %30.2f GB/s\n", 2e-9 * bytes / seconds);
 }
 
 static int end(const struct results* r) {

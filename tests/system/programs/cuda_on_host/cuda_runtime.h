@@ -41,13 +41,13 @@ struct Thread {
 
 inline ucontext_t scheduler;
 inline Thread* running;
-inline const std::function<void()>* body;
+inline std::function<void()> body;
 inline double shuffled[1024];
 
 inline void barrier() { swapcontext(&running->context, &scheduler); }
 
 inline void run_thread() {
-  (*body)();
+  body();
   running->done = true;
 }
 
@@ -76,8 +76,7 @@ inline void run_block(unsigned count) {
 template <class Kernel>
 auto launch(Kernel kernel, dim3 blocks, dim3 threads, size_t, int) {
   return [=](auto... arguments) {
-    const std::function<void()> call = [=] { kernel(arguments...); };
-    body = &call, gridDim = blocks, blockDim = threads;
+    body = [=] { kernel(arguments...); }, gridDim = blocks, blockDim = threads;
     for (unsigned z = 0; z < blocks.z; z++)
       for (unsigned y = 0; y < blocks.y; y++)
         for (unsigned x = 0; x < blocks.x; x++) {
