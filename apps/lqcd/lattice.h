@@ -1,0 +1,63 @@
+/* The lattice: its size, how a field lies in memory, and the numbers of the Wilson-Dirac operator.
+ *
+ * A spinor has 24 doubles a site, a link 18: spin (or row), colour (or column), real and imaginary part, the
+ * last one fastest. They lie site by site, or with -DROWS component by component in each row of x, which lets
+ * neighbouring threads of a GPU read neighbouring words. AT(x, k) is element k of the site x of a row. */
+#ifndef LQCD_LATTICE_H
+#define LQCD_LATTICE_H
+
+#ifndef NX
+#ifndef EDGE
+#define EDGE 16
+#endif
+#define NX EDGE
+#define NY EDGE
+#define NZ EDGE
+#define NT EDGE
+#endif
+
+/* Processes along t and z. */
+#ifndef PT
+#define PT 1
+#endif
+#ifndef PZ
+#define PZ 1
+#endif
+#if NT % PT || NZ % PZ
+#error "PT must divide NT, and PZ must divide NZ"
+#endif
+
+/* Width of the halo along t and z: a direction of one process may wrap around. */
+#if PT > 1
+#define HT 1
+#else
+#define HT 0
+#endif
+#if PZ > 1
+#define HZ 1
+#else
+#define HZ 0
+#endif
+
+#define SPINOR 24
+#define LINK 18
+#ifdef ROWS
+#define ROW(n) [n][NX]
+#define AT(x, k) [k][x]
+#define LAYOUT "rows"
+#else
+#define ROW(n) [NX][n]
+#define AT(x, k) [x][k]
+#define LAYOUT "sites"
+#endif
+
+#define KAPPA 0.15
+#define ENORM 1e-16 /* of |r|^2 / |b|^2 */
+#define MOST_ITERATIONS 1000
+
+#define SITES ((double)NX * NY * NZ * NT)
+#define FLOP_HOP 1392 /* a site */
+#define FLOP_ITERATION (2 * FLOP_HOP + 11 * SPINOR)
+#define BYTES_HOP 960 /* a site: 4 links and a spinor read, a spinor written */
+
+#endif
