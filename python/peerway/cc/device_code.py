@@ -106,6 +106,8 @@ def _expansions(unit: Unit, names: set[str]) -> set[str]:
                 found.add(word)
                 if word in defines:
                     waiting.append(word)
+    if any("##" in defines[name] for name in found | names if name in defines):
+        found |= unit.texts.own_macros  # any of them may be pasted together
     return found
 
 

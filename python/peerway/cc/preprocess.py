@@ -47,6 +47,7 @@ class Texts:
     def __init__(self) -> None:
         self._texts: dict[str, Text] = {}
         self.defines: dict[str, str] = {}  # the last #define of each macro
+        self.own_macros: set[str] = set()  # those that no header of the system and no compiler defines
 
     def of(self, file: str) -> Text:
         """The text of a file."""
@@ -63,7 +64,7 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
     order: list[int | str] = []
     for source, line, text in _lines(output):
         if text.startswith(("#define ", "#undef ")):
-            _remember(texts.defines, text)
+            _remember(texts, source, text)
             if source != "<built-in>":
                 defines.append(text)
                 order.append(text)
@@ -84,12 +85,15 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
     ]
 
 
-def _remember(defines: dict[str, str], line: str) -> None:
+def _remember(texts: Texts, source: str, line: str) -> None:
     match = re.match(r"#(define|undef)\s+(\w+)", line)
     if match and match[1] == "define":
-        defines[match[2]] = line
+        texts.defines[match[2]] = line
+        if not source.startswith(("/usr/", "<")):
+            texts.own_macros.add(match[2])
     elif match:
-        defines.pop(match[2], None)
+        texts.defines.pop(match[2], None)
+        texts.own_macros.discard(match[2])
 
 
 def _expanded(compiler: list[str], order: list[int | str], written: list[list[Token]]) -> list[list[Token]]:
