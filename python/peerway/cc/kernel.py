@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from peerway.cc import atomic, nest
 from peerway.cc import directives as d
-from peerway.cc import nest
 from peerway.cc.device_code import Unsupported, around, blank_directives, expands_to_variables
 from peerway.cc.edits import Edits
 from peerway.cc.generated import quoted
@@ -118,7 +118,7 @@ def build(
     edits = Edits(unit.text)
     blank_directives(unit, edits, inside)
     spans = _inner_loops(unit, edits, stack, inside)
-    _refuse_atomics(unit, inside)
+    atomic.statements(unit, edits, inside)
     body = edits.part(inside.start, inside.end)
     skipped = {one.index for one in dimensions} | {variable.name for _, variable in reductions}
     arguments, locals_ = _arguments(unit, stack, inside, skipped, private, on_device)
@@ -141,11 +141,6 @@ def _inner_loops(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> list[
         if loop.header.index not in spans:
             spans.append(loop.header.index)
     return spans
-
-
-def _refuse_atomics(unit: Unit, inside: Range) -> None:
-    if any(inside.start <= atomic.start < inside.end for atomic in unit.acc_atomics):
-        raise Unsupported("it has an atomic statement")
 
 
 def _arguments(

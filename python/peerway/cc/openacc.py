@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from peerway.cc import directives as d
 from peerway.cc import data, gpu, nest
+from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.nest import For
 from peerway.cc.syntax import Range, Variable, used_in

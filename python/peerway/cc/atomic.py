@@ -1,0 +1,126 @@
+"""Atomic statements of acc in kernels: each becomes a call of the kernels' prelude."""
+
+from __future__ import annotations
+
+from peerway.cc import directives as d
+from peerway.cc.diagnostics import Refused
+from peerway.cc.edits import Edits
+from peerway.cc.syntax import Range
+from peerway.cc.tokens import Span, scan
+from peerway.cc.unit import Unit
+
+_NATIVE = {
+    "+": "pwx_sum", "-": "pwx_sum", "*": "pwx_product", "&": "pwx_bit_and", "|": "pwx_bit_or", "^": "pwx_bit_xor"
+}  # fmt: skip
+_OTHER = ("/", "%", "<<", ">>")
+_FORMS = {
+    "read": "v = x;",
+    "write": "x = value;",
+    "update": "x++; x--; x += value; or x = x + value;",
+    "capture": "v = x++; v = x += value; { v = x; x += value; } or { x += value; v = x; }",
+}
+
+
+def statements(unit: Unit, edits: Edits, inside: Range) -> None:
+    """Change the atomic statements in a range of a kernel."""
+    for made in unit.directives:
+        if not isinstance(made, d.Acc) or made.construct != "atomic":
+            continue
+        if made.file != unit.file or not inside.start <= made.start < inside.end:
+            continue
+        function = unit.function_of(made)
+        statement = function and unit.syntax.statement_after(made.file, made.end, function)
+        assert statement, "its place was checked before"
+        kind = next((clause.name for clause in made.clauses), "update")
+        written = unit.text.text[statement.start : statement.end]
+        call = call_of(kind, written)
+        if call is None:
+            place = unit.text.place(statement.start, statement.end)
+            raise Refused(place, f"expected an atomic {kind} in the form {_FORMS[kind]}")
+        edits.replace(statement.start, statement.end, call + "\n" * written.count("\n"))
+
+
+def call_of(kind: str, written: str) -> str | None:
+    """The statement with its call, or None where it has none of the forms."""
+    spans = scan(written)
+    if kind == "capture" and spans and spans[0].text == "{" and spans[-1].text == "}":
+        return _both(written, spans[1:-1])
+    if not spans or spans[-1].text != ";":
+        return None
+    spans = spans[:-1]
+    if kind == "update":
+        found = _update(written, spans)
+        return f"{found[0]};" if found else None
+    at = _assigned(spans)
+    if not 0 < at < len(spans) - 1:
+        return None
+    left, right = _text(written, spans[:at]), _text(written, spans[at + 1 :])
+    if kind == "read":
+        return f"{left} = pwx_atomic_read({right});"
+    if kind == "write":
+        return f"pwx_atomic_write({left}, decltype(pwx_atomic_read({left}))({right}));"
+    changed = _update(written, spans[at + 1 :])
+    return f"{left} = {changed[0] if _postfix(spans) else changed[1]};" if changed else None
+
+
+def _both(written: str, spans: list[Span]) -> str | None:
+    """`{ v = x; x += e; }` and the other way round."""
+    cuts = [number for number, span in enumerate(spans) if span.text == ";"]
+    if len(cuts) != 2 or cuts[1] != len(spans) - 1:
+        return None
+    first, second = spans[: cuts[0]], spans[cuts[0] + 1 : -1]
+    for reading, changing, number in ((first, second, 0), (second, first, 1)):
+        at = _assigned(reading)
+        if not 0 < at < len(reading) - 1:
+            continue
+        found = _update(written, changing)
+        source = [span.text for span in reading[at + 1 :]]
+        if found and [span.text for span in scan(found[2])] == source:
+            return f"{_text(written, reading[:at])} = {found[number]};"
+    return None
+
+
+def _update(written: str, spans: list[Span]) -> tuple[str, str, str] | None:
+    """Expressions of the value from before and from afterwards, and what is changed."""
+    words = [span.text for span in spans]
+    if len(words) > 1 and (words[-1] in ("++", "--") or words[0] in ("++", "--")):
+        mark = words[-1] if words[-1] in ("++", "--") else words[0]
+        target = _text(written, spans[:-1] if words[-1] == mark else spans[1:])
+        return _calls(target, mark[0], "1")
+    for number, word in enumerate(words):
+        if 0 < number < len(words) - 1 and word.endswith("=") and word[:-1] in (*_NATIVE, *_OTHER):
+            return _calls(_text(written, spans[:number]), word[:-1], _text(written, spans[number + 1 :]))
+    at = _assigned(spans)
+    target, value = words[:at], words[at + 1 :]
+    if not 0 < at < len(spans) - 1:
+        return None
+    size = len(target)
+    if value[:size] == target and len(value) > size + 1 and value[size] in (*_NATIVE, *_OTHER):
+        return _calls(_text(written, spans[:at]), value[size], _text(written, spans[at + 2 + size :]))
+    if value[-size:] == target and len(value) > size + 1 and value[-size - 1] in _NATIVE:
+        if value[-size - 1] == "-":
+            return None
+        return _calls(_text(written, spans[:at]), value[-size - 1], _text(written, spans[at + 1 : -size - 1]))
+    return None
+
+
+def _calls(target: str, operator: str, value: str) -> tuple[str, str, str]:
+    kind = f"decltype(pwx_atomic_read({target}))"
+    if operator in _OTHER:
+        old = f"pwx_atomic_update({target}, [&](auto x__v) {{ return {kind}(x__v {operator} ({value})); }})"
+    else:
+        sign = "-" if operator == "-" else ""
+        old = f"pwx_atomic({_NATIVE[operator]}{{}}, {target}, {kind}({sign}({value})))"
+    return old, f"{kind}({old} {operator} ({value}))", target
+
+
+def _postfix(spans: list[Span]) -> bool:
+    return spans[-1].text in ("++", "--")
+
+
+def _assigned(spans: list[Span]) -> int:
+    return next((number for number, span in enumerate(spans) if span.text == "="), 0)
+
+
+def _text(written: str, spans: list[Span]) -> str:
+    return written[spans[0].start : spans[-1].end]

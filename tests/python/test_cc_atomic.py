@@ -1,0 +1,35 @@
+"""Atomic statements of acc: the call of the kernels' prelude that each form becomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from peerway.cc.atomic import call_of
+
+OF_X = "decltype(pwx_atomic_read(x))"
+ADDED = f"pwx_atomic(pwx_sum{{}}, x, {OF_X}((e)))"
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "call"),
+    [
+        ("update", "x += e;", f"{ADDED};"),
+        ("update", "x = x + e;", f"{ADDED};"),
+        ("update", "x = e + x;", f"{ADDED};"),
+        ("update", "x -= e;", f"pwx_atomic(pwx_sum{{}}, x, {OF_X}(-(e)));"),
+        ("update", "x++;", f"pwx_atomic(pwx_sum{{}}, x, {OF_X}((1)));"),
+        ("update", "--x;", f"pwx_atomic(pwx_sum{{}}, x, {OF_X}(-(1)));"),
+        ("update", "x /= e;", f"pwx_atomic_update(x, [&](auto x__v) {{ return {OF_X}(x__v / (e)); }});"),
+        ("read", "v = x;", "v = pwx_atomic_read(x);"),
+        ("write", "x = e;", f"pwx_atomic_write(x, {OF_X}(e));"),
+        ("capture", "v = x++;", f"v = pwx_atomic(pwx_sum{{}}, x, {OF_X}((1)));"),
+        ("capture", "v = x += e;", f"v = {OF_X}({ADDED} + (e));"),
+        ("capture", "{ v = x; x += e; }", f"v = {ADDED};"),
+        ("capture", "{ x += e; v = x; }", f"v = {OF_X}({ADDED} + (e));"),
+        ("update", "x = e - x;", None),
+        ("update", "f(x);", None),
+        ("capture", "{ v = y; x += e; }", None),
+    ],
+)
+def test_each_form_of_an_atomic_statement(kind: str, written: str, call: str | None) -> None:
+    assert call_of(kind, written) == call
