@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from launching import LIMIT, PROGRAMS, ROOT
+from launching import LIMIT, PROGRAMS, ROOT, compile_double
 
 SAMPLES = ROOT / "examples" / "xacc"
 PEERWAY = Path(sys.executable).with_name("peerway")
@@ -45,6 +45,21 @@ def test_every_directive_gives_what_a_sequential_program_has(program: Path, node
         PEERWAY, "run", "-n", nodes, "--", program,
         folder=program.parent, NODES=str(nodes), OMP_NUM_THREADS=str(threads),
     )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory: pytest.TempPathFactory, doubles: dict[str, str]) -> dict[str, str]:
+    """Settings for a GPU that is none: kernels are compiled for the CPU."""
+    nvrtc = compile_double("fake_nvrtc", tmp_path_factory.mktemp("fake_nvrtc"))
+    cache = str(ROOT / "build" / "test-cache-fake")
+    return {**doubles, "PEERWAY_NVRTC_LIBRARY": str(nvrtc), "PEERWAY_CACHE": cache}
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 4])
+def test_every_directive_gives_the_same_on_a_gpu(program: Path, fake: dict[str, str], nodes: int) -> None:
+    settings = {**fake, "NODES": str(nodes), "PEERWAY_ACC": "gpu"}
+    done = run(PEERWAY, "run", "-n", nodes, "--", program, folder=program.parent, **settings)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
 
 

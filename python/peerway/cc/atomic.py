@@ -10,7 +10,8 @@ from peerway.cc.tokens import Span, scan
 from peerway.cc.unit import Unit
 
 _NATIVE = {
-    "+": "pwx_sum", "-": "pwx_sum", "*": "pwx_product", "&": "pwx_bit_and", "|": "pwx_bit_or", "^": "pwx_bit_xor"
+    "+": "pwx_sum", "-": "pwx_sum", "*": "pwx_product", "&": "pwx_bit_and", "|": "pwx_bit_or",
+    "^": "pwx_bit_xor",
 }  # fmt: skip
 _OTHER = ("/", "%", "<<", ">>")
 _FORMS = {

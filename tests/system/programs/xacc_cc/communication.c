@@ -47,7 +47,9 @@ static void halos(void) {
   int first, last;
   fill();
   owned(&first, &last);
+#pragma acc enter data copyin(a)
 #pragma xmp reflect(a) width(/ periodic / 1, / periodic / 1) acc
+#pragma acc exit data copyout(a)
   if (last >= first)
     for (int i = first - 1; i <= last + 1; i++)
       for (int j = -1; j <= M; j++) CHECK(a[i][j] == 100 * around(i, N) + around(j, M));
