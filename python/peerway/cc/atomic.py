@@ -92,16 +92,14 @@ def _update(written: str, spans: list[Span]) -> tuple[str, str, str] | None:
         if 0 < number < len(words) - 1 and word.endswith("=") and word[:-1] in (*_NATIVE, *_OTHER):
             return _calls(_text(written, spans[:number]), word[:-1], _text(written, spans[number + 1 :]))
     at = _assigned(spans)
-    target, value = words[:at], words[at + 1 :]
     if not 0 < at < len(spans) - 1:
         return None
-    size = len(target)
-    if value[:size] == target and len(value) > size + 1 and value[size] in (*_NATIVE, *_OTHER):
-        return _calls(_text(written, spans[:at]), value[size], _text(written, spans[at + 2 + size :]))
-    if value[-size:] == target and len(value) > size + 1 and value[-size - 1] in _NATIVE:
-        if value[-size - 1] == "-":
-            return None
-        return _calls(_text(written, spans[:at]), value[-size - 1], _text(written, spans[at + 1 : -size - 1]))
+    target = _text(written, spans[:at])
+    old, value = words[:at], words[at + 1 :]
+    if value[:at] == old and len(value) > at + 1 and value[at] in (*_NATIVE, *_OTHER):
+        return _calls(target, value[at], _text(written, spans[2 * at + 2 :]))
+    if value[-at:] == old and len(value) > at + 1 and value[-at - 1] in _NATIVE and value[-at - 1] != "-":
+        return _calls(target, value[-at - 1], _text(written, spans[at + 1 : -at - 1]))
     return None
 
 

@@ -101,7 +101,7 @@ def _launch(
     totals = _totals(unit, made, reductions, named, lines)
     extents = [f"{letter}__all" if group else "1" for letter, group in zip("xyz", built.groups, strict=True)]
     threads = _threads(directives) if loops else "1"
-    shape = f"&(const pwx_shape){{{{{', '.join(extents)}}}, {threads}, {int(not loops)}, 0}}"
+    shape = f"&(const pwx_shape){{{{{', '.join(extents)}}}, {threads}, {int(not loops)}, {int(built.by_block)}}}"
     queue = data.queue_of(region or made)
     lines.append(
         f"pwx_launch(&{name}, {shape}, {name}__a, {len(built.arguments)}, {len(reductions)}, {totals}, "
@@ -232,5 +232,6 @@ def _explain(unit: Unit, made: d.Acc, built: kernel.Kernel, names: list[str]) ->
     unit.explain(
         made,
         f"kernel {built.name} on a GPU: {', '.join(axes) or 'one thread'}; data: {', '.join(names) or 'none'}"
-        + (joined if built.reductions else ""),
+        + (joined if built.reductions else "")
+        + ("; a block an iteration, its threads share the inner loop" if built.by_block else ""),
     )

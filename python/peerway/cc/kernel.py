@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from peerway.cc import atomic, nest
+from peerway.cc import atomic, nest, vector
 from peerway.cc import directives as d
 from peerway.cc.device_code import Unsupported, around, blank_directives, expands_to_variables
 from peerway.cc.edits import Edits
@@ -59,6 +59,7 @@ class Kernel:
     arguments: list[Argument]
     reductions: list[tuple[str, Variable]]
     text: str
+    by_block: bool  # a block does one iteration of x
 
 
 def described(unit: Unit, loop: For, offset: int) -> Dimension:
@@ -119,13 +120,19 @@ def build(
     blank_directives(unit, edits, inside)
     spans = _inner_loops(unit, edits, stack, inside)
     atomic.statements(unit, edits, inside)
+    shared = vector.loops_of(unit, stack, inside, DEVICE_OPERATORS) if loops else []
+    if shared:
+        groups = [dimensions, [], []]
+        vector.share(unit, stack, edits, inside, shared, DEVICE_OPERATORS)
     body = edits.part(inside.start, inside.end)
     skipped = {one.index for one in dimensions} | {variable.name for _, variable in reductions}
     arguments, locals_ = _arguments(unit, stack, inside, skipped, private, on_device)
     arguments += [Argument(f"const pwx_span {index}__s", f"&{index}__s") for index in spans]
     arguments += _bounds(dimensions, groups)
-    text = _text(unit, name, groups, arguments, locals_, reductions, body, inside)
-    return Kernel(name, dimensions, groups, arguments, reductions, around(unit, text) + text)
+    text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, bool(shared))
+    return Kernel(
+        name, dimensions, groups, arguments, reductions, around(unit, text) + text, by_block=bool(shared)
+    )
 
 
 def _inner_loops(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> list[str]:
@@ -283,6 +290,7 @@ def _text(
     reductions: list[tuple[str, Variable]],
     body: str,
     inside: Range,
+    by_block: bool,
 ) -> str:
     parameters = [one.parameter for one in arguments]
     parameters += [f"pwx_total<{c_type(variable)}> {variable.name}__t" for _, variable in reductions]
@@ -293,7 +301,7 @@ def _text(
         lines.append(f"  {kind} {variable.name} = {DEVICE_OPERATORS[operator]}::neutral<{kind}>();")
     for letter, group in reversed(list(zip("xyz", groups, strict=True))):
         if group:
-            lines.append(_stride(letter))
+            lines.append(_BLOCKS if by_block else _stride(letter))
     if not groups[0]:
         lines.append("  if (blockIdx.x == 0 && threadIdx.x == 0)")
     lines.append("  {")
@@ -303,8 +311,15 @@ def _text(
     place = unit.text.place(inside.start)
     lines += [f"#line {place.line} {quoted(unit.file)}", body, "  }"]
     for operator, variable in reductions:
-        lines.append(f"  {variable.name}__t.add({DEVICE_OPERATORS[operator]}(), {variable.name});")
+        value = variable.name
+        if by_block:  # all its threads have the value of the block
+            kind = c_type(variable)
+            value = f"threadIdx.x == 0 ? {value} : {DEVICE_OPERATORS[operator]}::neutral<{kind}>()"
+        lines.append(f"  {variable.name}__t.add({DEVICE_OPERATORS[operator]}(), {value});")
     return "\n".join([*lines, "}"]) + "\n"
+
+
+_BLOCKS = "  for (unsigned x__q = blockIdx.x; x__q < x__all; x__q += gridDim.x)"
 
 
 def _stride(letter: str) -> str:

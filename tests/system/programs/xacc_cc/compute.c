@@ -74,6 +74,38 @@ static void counts(void) {
   CHECK(shared == 100);
 }
 
+/* A block of a GPU does a row, its threads share the elements. */
+static void rows(void) {
+  double part[M], whole = 0;
+  int place[N * M], next = 0;
+#pragma acc enter data copyin(part, place, next)
+#pragma acc parallel loop gang vector_length(32) reduction(+ : whole) present(part)
+  for (int j = 0; j < M; j++) {
+    double sum = 0, most = -1;
+    part[j] = 1;
+#pragma acc loop vector reduction(+ : sum) reduction(max : most)
+    for (int i = 0; i < N; i++) {
+      sum += i * j;
+      most = i > most ? i : most;
+    }
+    part[j] += sum + most;
+    whole += sum;
+  }
+#pragma acc parallel loop present(place, next)
+  for (int i = 0; i < N * M; i++) {
+    int mine;
+#pragma acc atomic capture
+    mine = next++;
+    place[mine] = i;
+  }
+#pragma acc exit data copyout(part, place, next)
+  int seen[N * M] = {0};
+  for (int i = 0; i < N * M; i++) seen[place[i]]++;
+  for (int i = 0; i < N * M; i++) CHECK(seen[i] == 1);
+  for (int j = 0; j < M; j++) CHECK(part[j] == N * (N - 1) / 2.0 * j + N);
+  CHECK(next == N * M && whole == N * (N - 1) / 2.0 * (M * (M - 1) / 2.0));
+}
+
 static void triangle(void) {
   long sum = 0;
 #pragma acc parallel loop collapse(2) reduction(+ : sum)
@@ -90,6 +122,7 @@ static void triangle(void) {
 void compute(void) {
   nests();
   counts();
+  rows();
   triangle();
   CHECK(acc_get_num_devices(acc_device_host) >= 0);
 }

@@ -1,0 +1,94 @@
+"""Kernels that `peerway cc` generates: their text, and that NVIDIA's compiler takes them."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import io
+import os
+import re
+from pathlib import Path
+
+import pytest
+from cc_programs import compiled
+from test_device_code import ROOT, compile_with, nvrtc  # noqa: F401 - a fixture
+
+from peerway.cc import driver
+from peerway.cc.command_line import read
+
+PROGRAMS = [
+    *(ROOT / "examples" / "xacc" / f"{sample}.c" for sample in ("laplace", "himeno", "cg", "stream")),
+    ROOT / "tests" / "system" / "programs" / "xacc_cc" / "compute.c",
+]
+_KERNEL = re.compile(r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0\};', re.DOTALL)
+
+ROWS = """\
+void rows(int n, const int *begin, const double *a, double *q) {
+#pragma acc parallel loop gang vector_length(64)
+  for (int i = 0; i < n; i++) {
+    double sum = 0;
+#pragma acc loop vector reduction(+ : sum)
+    for (int e = begin[i]; e < begin[i + 1]; e++) sum += a[e];
+    q[i] = sum;
+  }
+}
+"""
+
+
+def kernels(text: str) -> dict[str, str]:
+    """The source of each kernel in generated text, by its name."""
+    found = {}
+    for name, literals in _KERNEL.findall(text):
+        lines = [line.strip()[1:-1] for line in literals.split("\n")]
+        found[name] = "".join(line.encode().decode("unicode_escape") for line in lines)
+    return found
+
+
+def emitted(program: Path) -> str:
+    written = io.BytesIO()
+    with contextlib.redirect_stdout(io.TextIOWrapper(written, write_through=True)):
+        assert driver.run(read([str(program), "--emit"], dict(os.environ))) == 0
+        return written.getvalue().decode()
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+def test_nvrtc_takes_every_kernel(tmp_path: Path, nvrtc: ctypes.CDLL, program: Path) -> None:  # noqa: F811
+    found = kernels(emitted(program))
+    assert found
+    prelude = (ROOT / "xacc" / "kernels" / "prelude.cuh").read_text()
+    for name, text in found.items():
+        source = tmp_path / f"{name}.cu"
+        source.write_text(prelude + text)
+        for architecture in ("sm_75", "sm_90"):
+            result, log, _ = compile_with(nvrtc, source, "-std=c++20", f"--gpu-architecture={architecture}")
+            assert result == 0, log
+
+
+def test_a_block_does_a_row_and_its_threads_share_it(tmp_path: Path) -> None:
+    result = compiled(tmp_path, ROWS)
+    assert result.errors == ""
+    [text] = kernels(result.text).values()
+    assert "for (unsigned x__q = blockIdx.x; x__q < x__all; x__q += gridDim.x)" in text
+    shared = "e = (begin[i]) + (long)threadIdx.x * (1); e < begin[i + 1]; e += (1) * (long)blockDim.x"
+    assert f"for (int {shared}) sum += a[e];" in text
+    assert "sum = pwx_sum()(sum__before, pwx_block(pwx_sum(), sum));" in text
+    assert "{ __syncthreads(); if (threadIdx.x == 0) q[i] = sum; __syncthreads(); }" in text
+    assert "}, (64), 0, 1}" in result.text
+
+
+def test_a_row_whose_sum_no_clause_names_is_done_by_one_thread(tmp_path: Path) -> None:
+    result = compiled(tmp_path, ROWS.replace(" reduction(+ : sum)", ""))
+    [text] = kernels(result.text).values()
+    assert "threadIdx.x == 0" not in text
+    assert "}, (64), 0, 0}" in result.text
+
+
+def test_an_atomic_statement_in_a_kernel(tmp_path: Path) -> None:
+    result = compiled(tmp_path, (
+        "void count(int n, const int *at, int *hits) {\n"
+        "#pragma acc parallel loop present(at[0:n], hits)\n"
+        "  for (int i = 0; i < n; i++) {\n#pragma acc atomic\n    hits[at[i]] += 1;\n  }\n}\n"
+    ))  # fmt: skip
+    assert result.errors == ""
+    [text] = kernels(result.text).values()
+    assert "pwx_atomic(pwx_sum{}, hits[at[i]], decltype(pwx_atomic_read(hits[at[i]]))((1)));" in text
