@@ -51,8 +51,8 @@ int compile(nvrtcProgram program) {
   std::ofstream(text) << "#include \"device_on_cpu.h\"\n"
                       << program->source << "\n#line 1 \"entries\"\n"
                       << entries(program->source);
-  const std::string command =
-      "c++ -std=c++20 -O1 -w -shared -fPIC -I" FAKE_NVRTC_FOLDER " " + text + " -o " + library + " 2> " + log;
+  const std::string command = "c++ -std=c++20 -O1 -w -shared -fPIC -Wl,-Bsymbolic -I" FAKE_NVRTC_FOLDER " " +
+                              text + " -o " + library + " 2> " + log;
   const bool done = std::system(command.c_str()) == 0;
   program->log = all_of(log);
   if (done) {
