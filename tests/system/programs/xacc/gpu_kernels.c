@@ -1,4 +1,5 @@
 /* Kernels: shapes, reductions of every operator and type, atomics, queues. */
+#include <complex.h>
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
@@ -273,19 +274,73 @@ void test_gpu_reductions(void) {
   acc_delete(inputs, sizeof inputs);
 }
 
-/* reduction and bcast with acc. */
+/* reduction and bcast with acc: again and again, of many values, of types that kernels do not have, and of
+ * some nodes. */
+static void many(long count) {
+  double* values = malloc((size_t)count * sizeof *values);
+  double* at = acc_create(values, (size_t)count * sizeof *values);
+  for (int time = 0; time < 5; ++time) {
+    for (long i = 0; i < count; ++i) values[i] = (double)(rank() * i + time);
+    acc_update_device(values, (size_t)count * sizeof *values);
+    for (long i = 0; i < count && pwx_gpu(); ++i) values[i] = -1;
+    pwx_reduce_device(NULL, PWX_SUM, PWX_DOUBLE, at, (size_t)count, HERE);
+    pwx_reduce_device(NULL, PWX_MAX, PWX_DOUBLE, at, (size_t)count,
+                      HERE); /* of what is the same everywhere */
+    acc_update_self(values, (size_t)count * sizeof *values);
+    const int n = size();
+    for (long i = 0; i < count; ++i)
+      CHECK(values[i] == (double)(n * (n - 1) / 2 * i + n * time), "element %ld of %ld: %g", i, count,
+            values[i]);
+    for (int root = 0; root < n; ++root) {
+      static pwx_nodes p;
+      if (p.ndims == 0) line_of_all(&p);
+      const pwx_ref from = {.nodes = &p, .sub = {{PWX_RANGE, root + 1, root + 1, 1}}};
+      for (long i = 0; i < count; ++i) values[i] = (double)(rank() + time + i);
+      acc_update_device(values, (size_t)count * sizeof *values);
+      pwx_bcast_device(NULL, &from, at, (size_t)count * sizeof *values, HERE);
+      acc_update_self(values, (size_t)count * sizeof *values);
+      for (long i = 0; i < count; ++i)
+        CHECK(values[i] == (double)(root + time + i), "element %ld from %d: %g", i, root, values[i]);
+    }
+  }
+  acc_delete(values, (size_t)count * sizeof *values);
+  free(values);
+}
+
+static void some_nodes(void) {
+  static pwx_nodes p;
+  if (size() < 2) return;
+  line_of_all(&p);
+  const pwx_ref first = {.nodes = &p, .sub = {{PWX_RANGE, 1, 2, 1}}};
+  int value = 10 + rank();
+  int* at = acc_copyin(&value, sizeof value);
+  pwx_reduce_device(&first, PWX_PRODUCT, PWX_INT, at, 1, HERE);
+  acc_copyout(&value, sizeof value);
+  CHECK(value == (rank() < 2 ? 110 : 10 + rank()), "%d", value);
+}
+
 void test_gpu_values(void) {
   long values[3] = {rank() + 1, -rank(), 7};
   long* at = acc_copyin(values, sizeof values);
   pwx_reduce_device(NULL, PWX_SUM, PWX_LONG, at, 2, HERE);
   pwx_reduce_device(NULL, PWX_MAX, PWX_LONG, at + 2, 1, HERE);
-  acc_update_self(values, sizeof values);
+  acc_copyout(values, sizeof values);
   const long n = size();
   CHECK(values[0] == n * (n + 1) / 2 && values[1] == -n * (n - 1) / 2 && values[2] == 7, "%ld %ld %ld",
         values[0], values[1], values[2]);
-  values[0] = 100 + rank();
-  acc_update_device(values, sizeof values);
-  pwx_bcast_device(NULL, NULL, at, sizeof(long), HERE);
-  acc_copyout(values, sizeof values);
-  CHECK(values[0] == 100, "%ld", values[0]);
+  double _Complex z = 1 + rank() * 1i;
+  double _Complex* there = acc_copyin(&z, sizeof z);
+  pwx_reduce_device(NULL, PWX_SUM, PWX_DOUBLE_COMPLEX, there, 1, HERE);
+  acc_copyout(&z, sizeof z);
+  CHECK(creal(z) == (double)n && cimag(z) == (double)(n * (n - 1) / 2), "%g %g", creal(z), cimag(z));
+  unsigned char flags[3] = {(unsigned char)(1 << rank()), 0xff, (unsigned char)rank()};
+  unsigned char* bytes = acc_copyin(flags, sizeof flags);
+  pwx_reduce_device(NULL, PWX_BIT_OR, PWX_UNSIGNED_CHAR, bytes, 1, HERE);
+  pwx_reduce_device(NULL, PWX_MIN, PWX_UNSIGNED_CHAR, bytes + 2, 1, HERE);
+  acc_copyout(flags, sizeof flags);
+  CHECK(flags[0] == (1 << n) - 1 && flags[1] == 0xff && flags[2] == 0, "%d %d %d", flags[0], flags[1],
+        flags[2]);
+  many(1);
+  many(1000);
+  some_nodes();
 }
