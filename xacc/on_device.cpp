@@ -1,5 +1,5 @@
 // reduction and bcast with acc: of values on the GPU, in the order of the work without a queue. A plan brings
-// them from GPU to GPU, and the host goes on at once.
+// them from GPU to GPU, and the host goes on at once. gmove with acc goes through the host's memory.
 #include "xacc/on_device.h"
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include "xacc/collective.h"
 #include "xacc/failure.h"
 #include "xacc/gpu.h"
+#include "xacc/present.h"
 
 namespace pwx {
 namespace {
@@ -131,6 +132,17 @@ void broadcast_there(const Set& set, int root, void* device, size_t bytes) {
   if (set.index != root) copy_values(device, exchange.part(0), bytes);
 }
 
+/// All that the GPU has of what a section is of, to the host or back.
+void update_section(const pwx_section& section, bool to_host, const pwx_where* where) {
+  pwx_data data{PWX_DATA_PRESENT, "a section", nullptr, section.base, 0};
+  if (section.array != nullptr) {
+    present(*section.array, "gmove");
+    data = {PWX_DATA_PRESENT, section.array->name, const_cast<pwx_array*>(section.array), nullptr, 0};
+  }
+  // A variable of the host alone is taken, or set, there.
+  (to_host ? pwx_update_host : pwx_update_device)(1, &data, 1, PWX_QUEUE_SYNC, where);
+}
+
 }  // namespace
 
 void free_exchanges() { exchanges().clear(); }
@@ -161,6 +173,17 @@ void pwx_bcast_device(const pwx_ref* on, const pwx_ref* from, void* device, size
     if (set.index < 0 || bytes == 0) return;
     const int root = pwx::root_of(set, from);
     if (set.size() > 1) pwx::broadcast_there(set, root, device, bytes);
+  });
+}
+
+void pwx_gmove_device(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* right,
+                      const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    if (pwx::gpu() == nullptr) return pwx_gmove(mode, left, right, where);
+    pwx::update_section(*right, true, where);
+    pwx::update_section(*left, true, where);  // what the gmove leaves as it is comes back unchanged
+    pwx_gmove(mode, left, right, where);
+    pwx::update_section(*left, false, where);
   });
 }
 

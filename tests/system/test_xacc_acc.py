@@ -83,6 +83,7 @@ WRONG = {
     ),
     "update": (3, f"x is not present on the GPU, and update copies what is; {ABSENT}"),
     "exit": (4, f"x is not present on the GPU, and exit data ends what enter data began; {ABSENT}"),
+    "memory": (7, "cuda:0 has no 17592186044416 bytes left for x"),
     "reflect": (
         6,
         "reflect with acc of a, which is not present on the GPU; add it to a data construct or enter data"

@@ -183,6 +183,44 @@ static void freed(void) {
   }
 }
 
+/* From a cyclic array to blocks, shifted by one; then a scalar of the host to a part. */
+static void moved(void) {
+  static pwx_nodes p;
+  static pwx_template block, cyclic;
+  static pwx_array a, b;
+  line_of_all(&p);
+  cut(&block, &p, 0, 40, PWX_BLOCK, 0, NULL);
+  cut(&cyclic, &p, 0, 40, PWX_CYCLIC, 3, NULL);
+  line(&a, &cyclic, 40, 0, 0, 0);
+  line(&b, &block, 40, 0, 1, 1);
+  pwx_data both[] = {{PWX_DATA_COPYIN, "a", &a, NULL, 0}, {PWX_DATA_COPYIN, "b", &b, NULL, 0}};
+  for (long i = 0; i < 40; ++i) {
+    if (owns(&a, 0, i)) *of_line(&a, i) = (double)i;
+    if (owns(&b, 0, i)) *at1(&b, i) = 100;
+  }
+  pwx_enter_data(2, both, PWX_QUEUE_SYNC, HERE);
+  for (long i = 0; i < 40 && pwx_gpu(); ++i) {
+    if (owns(&a, 0, i)) *of_line(&a, i) = -1;
+    if (owns(&b, 0, i)) *at1(&b, i) = -1;
+  }
+  const pwx_section to = {.array = &b, .ndims = 1, .dim = {{1, 30, 1, 0}}};
+  const pwx_section from = {.array = &a, .ndims = 1, .dim = {{0, 30, 1, 0}}};
+  pwx_gmove_device(PWX_COLLECTIVE, &to, &from, HERE);
+  double seven = 7;
+  const pwx_section part = {.array = &b, .ndims = 1, .dim = {{35, 3, 1, 0}}};
+  const pwx_section scalar = {.base = &seven, .element_bytes = sizeof seven};
+  pwx_gmove_device(PWX_COLLECTIVE, &part, &scalar, HERE);
+  for (long i = 0; i < 40 && pwx_gpu(); ++i)
+    if (owns(&b, 0, i)) *at1(&b, i) = -1;
+  pwx_update_host(1, both + 1, 0, PWX_QUEUE_SYNC, HERE);
+  for (long i = 0; i < 40; ++i) {
+    const double right = i >= 1 && i <= 30 ? (double)(i - 1) : i >= 35 && i < 38 ? 7 : 100;
+    CHECK(!owns(&b, 0, i) || *at1(&b, i) == right, "element %ld is %g, not %g", i, *at1(&b, i), right);
+  }
+  pwx_array_free(&a);
+  pwx_array_free(&b);
+}
+
 void test_gpu_data(void) {
   for (long queue = PWX_QUEUE_SYNC; queue < 3; ++queue) {
     one_kind(PWX_DATA_COPY, 1, 1, queue);
@@ -200,6 +238,7 @@ void test_gpu_data(void) {
   updates();
   other_memory();
   freed();
+  moved();
 }
 
 void test_gpu_functions(void) {
