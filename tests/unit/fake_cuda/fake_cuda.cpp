@@ -706,7 +706,7 @@ API CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint6
 namespace {
 
 const CUmodule kOwnKernels = reinterpret_cast<CUmodule>(1);
-using Launch = void(void** arguments, unsigned x, unsigned y, unsigned z);
+using Launch = void(void** arguments, unsigned x, unsigned y, unsigned z, unsigned threads);
 
 /// What the fake NVRTC made of other kernels: "fake module BYTES" and a library of so many bytes.
 void* loaded_library(const char* image) {
@@ -748,7 +748,7 @@ API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, un
   const auto word = reinterpret_cast<uintptr_t>(function);
   if (word > kManyPieces) {  // of a module of the fake NVRTC: a few blocks do all
     const auto few = [](unsigned count) { return std::min(count, 3u); };
-    reinterpret_cast<Launch*>(function)(parameters, few(blocks), few(y), few(z));
+    reinterpret_cast<Launch*>(function)(parameters, few(blocks), few(y), few(z), threads);
     return CUDA_SUCCESS;
   }
   if (word >= kSteps) return run_plan(word, parameters[0]);
