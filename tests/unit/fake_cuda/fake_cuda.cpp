@@ -393,6 +393,7 @@ API CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** data
 API CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   LOCKED;
   FAIL_IF_ASKED("cuMemAlloc");
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > kMemory) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = new_device_memory(Kind::device, bytes, current());
   return CUDA_SUCCESS;
