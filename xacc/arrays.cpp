@@ -10,6 +10,7 @@
 #include "xacc/gpu.h"
 #include "xacc/halos.h"
 #include "xacc/kernels.h"
+#include "xacc/on_device.h"
 #include "xacc/present.h"
 #include "xacc/program.h"
 
@@ -195,6 +196,7 @@ Strides strides_at(const pwx_array& a, const std::array<Placed, PWX_MAX_DIMS>& p
 void free_everything() {
   free_halos();
   free_present();
+  free_exchanges();
   free_kernels();
   free_queues();
   free_coarrays();

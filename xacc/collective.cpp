@@ -219,7 +219,8 @@ uint64_t owned_elements(const pwx_array& a) {
   return count;
 }
 
-/// Where `from` is in the set.
+}  // namespace
+
 int root_of(const Set& set, const pwx_ref* from) {
   if (from == nullptr) return 0;
   const Set& source = program().sets.of(*from);
@@ -231,7 +232,6 @@ int root_of(const Set& set, const pwx_ref* from) {
   return static_cast<int>(found - set.ranks.begin());
 }
 
-}  // namespace
 }  // namespace pwx
 
 extern "C" {

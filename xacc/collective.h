@@ -14,4 +14,7 @@ void broadcast(Program& program, const Set& set, int root, void* data, size_t by
 void reduce(Program& program, const Set& set, Combine combine, void* values, size_t count,
             size_t element_bytes);
 
+/// Where `from` is in the set; NULL is its first. Throws Failure where it is none of them.
+int root_of(const Set& set, const pwx_ref* from);
+
 }  // namespace pwx

@@ -195,4 +195,65 @@ Replaces replaces_of(pwx_op op, pwx_type type) {
   return found;
 }
 
+const char* kernel_name_of(pwx_op op) {
+  switch (op) {
+    case PWX_SUM:
+    case PWX_MINUS:
+      return "pwx_sum";
+    case PWX_PRODUCT:
+      return "pwx_product";
+    case PWX_MAX:
+      return "pwx_max";
+    case PWX_MIN:
+      return "pwx_min";
+    case PWX_BIT_AND:
+      return "pwx_bit_and";
+    case PWX_BIT_OR:
+      return "pwx_bit_or";
+    case PWX_BIT_XOR:
+      return "pwx_bit_xor";
+    case PWX_AND:
+      return "pwx_and";
+    case PWX_OR:
+      return "pwx_or";
+    default:
+      return nullptr;
+  }
+}
+
+const char* kernel_name_of(pwx_type type) {
+  switch (type) {
+    case PWX_CHAR:
+      return "char";
+    case PWX_SIGNED_CHAR:
+      return "signed char";
+    case PWX_UNSIGNED_CHAR:
+      return "unsigned char";
+    case PWX_SHORT:
+      return "short";
+    case PWX_UNSIGNED_SHORT:
+      return "unsigned short";
+    case PWX_INT:
+      return "int";
+    case PWX_UNSIGNED_INT:
+      return "unsigned int";
+    case PWX_LONG:
+      return "long";
+    case PWX_UNSIGNED_LONG:
+      return "unsigned long";
+    case PWX_LONG_LONG:
+      return "long long";
+    case PWX_UNSIGNED_LONG_LONG:
+      return "unsigned long long";
+    case PWX_BOOL:
+      return "bool";
+    case PWX_FLOAT:
+      return "float";
+    case PWX_DOUBLE:
+      return "double";
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace pwx

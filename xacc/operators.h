@@ -10,6 +10,10 @@ namespace pwx {
 /// Bytes of an element.
 size_t size_of(pwx_type type);
 
+/// What the two are called in kernels (kernels/prelude.cuh); null where kernels do not have them.
+const char* kernel_name_of(pwx_op op);
+const char* kernel_name_of(pwx_type type);
+
 /// `into[i] = earlier[i] op later[i]`; `into` may be one of them.
 using Combine = void (*)(void* into, const void* earlier, const void* later, size_t count);
 

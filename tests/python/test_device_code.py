@@ -6,8 +6,8 @@ Needs the wheels nvidia-cuda-nvrtc and nvidia-cuda-runtime (the `test` extra has
 from __future__ import annotations
 
 import ctypes
-import itertools
 import importlib.metadata
+import itertools
 import re
 import shutil
 import subprocess

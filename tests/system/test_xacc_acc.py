@@ -36,6 +36,36 @@ def test_data_kernels_reductions_queues_and_reflects(ranks: int, program: Path, 
     assert checks == 136 * ranks
 
 
+@pytest.fixture(scope="module")
+def scenarios(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    parts = ("gpu", "gpu_data", "gpu_kernels", "reflect", "shapes")
+    return compiled(tmp_path_factory.mktemp("xacc_gpu"), *parts)
+
+
+def checks_of(done: subprocess.CompletedProcess[str]) -> int:
+    """How many checks a program made, none of which failed."""
+    assert done.returncode == 0, done.stderr
+    checks, failed = (int(word) for word in done.stdout.split() if word.isdigit())
+    assert failed == 0
+    return checks
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_each_data_kind_operator_type_and_reflect(ranks: int, scenarios: Path, fake: dict[str, str]) -> None:
+    assert checks_of(run(ranks, scenarios, "1", **fake)) > 90000 * (ranks + 1) // 2
+
+
+def test_reflects_with_acc_where_ranks_do_not_map_each_others_memory(
+    scenarios: Path, fake: dict[str, str]
+) -> None:
+    assert checks_of(run(2, scenarios, "1", **fake, PEERWAY_PATHS="staged")) > 90000
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_acc_of_the_xmp_directives_on_cpus(ranks: int, scenarios: Path) -> None:
+    assert checks_of(run(ranks, scenarios, "0", PEERWAY_ACC="host")) > 20000
+
+
 def test_without_a_gpu_a_process_computes_on_its_cpus(program: Path, fake: dict[str, str]) -> None:
     assert run(1, program, **fake, PEERWAY_ACC="host").stdout == "no GPU\n"
     missing = run(1, program, PEERWAY_CUDA_LIBRARY="/nowhere/libcuda.so", PEERWAY_ACC="gpu")
@@ -53,6 +83,7 @@ WRONG = {
     ),
     "update": (3, f"x is not present on the GPU, and update copies what is; {ABSENT}"),
     "exit": (4, f"x is not present on the GPU, and exit data ends what enter data began; {ABSENT}"),
+    "memory": (7, "cuda:0 has no 17592186044416 bytes left for x"),
     "reflect": (
         6,
         "reflect with acc of a, which is not present on the GPU; add it to a data construct or enter data"

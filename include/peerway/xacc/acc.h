@@ -141,6 +141,11 @@ PWX_API void pwx_reduce_device(const pwx_ref* on, pwx_op op, pwx_type type, void
 PWX_API void pwx_bcast_device(const pwx_ref* on, const pwx_ref* from, void* device, size_t bytes,
                               const pwx_where* where);
 
+/* Of the copies on the GPU; the host's memory has the same afterwards. A local side that is not present is
+ * the host's. */
+PWX_API void pwx_gmove_device(pwx_gmove_mode mode, const pwx_section* left, const pwx_section* right,
+                              const pwx_where* where);
+
 /* Wait for queues; `count` 0: all. With `queue` not PWX_QUEUE_SYNC that queue waits, not the host. */
 PWX_API void pwx_acc_wait(int count, const long* queues, long queue, const pwx_where* where);
 

@@ -95,6 +95,7 @@ void CudaRunner::upload() {
   pieces_ = make_packet_pieces(steps_);
   const size_t pieces_at = (table + counters + epochs + 127) / 128 * 128;
   const size_t bytes = pieces_at + pieces_.size() * sizeof(PacketPiece);
+  if (bytes == 0) return;  // a plan of a rank that has nothing to move
   driver.check(driver.cuMemAlloc(&memory_, bytes), "allocating the table of a plan");
   driver.check(driver.cuMemsetD8Async(memory_, 0, bytes, nullptr), "clearing it");
   driver.check(driver.cuStreamSynchronize(nullptr), "clearing the table of a plan");

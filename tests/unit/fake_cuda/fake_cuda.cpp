@@ -49,6 +49,9 @@ namespace {
 
 constexpr int kGpus = 2;
 constexpr uint64_t kGranularity = 65536;
+constexpr uint64_t kMemory = uint64_t{1} << 36;      // bytes of a GPU
+constexpr int kNew = 0xa5;                           // each byte of new memory,
+constexpr uint64_t kMostFilled = uint64_t{1} << 20;  // up to so many
 
 enum class Kind { device, vmm, pool, managed, host };
 
@@ -128,6 +131,7 @@ CUdeviceptr new_device_memory(Kind kind, uint64_t bytes, int ordinal, CUmemoryPo
                               int types = 0) {
   const int descriptor = make_memfd(bytes);
   const uint64_t address = map_memory(descriptor, bytes);
+  memset(reinterpret_cast<void*>(address), kNew, std::min(bytes, kMostFilled));
   world.memory[address] = {kind, ordinal, bytes, world.next_id++, world.next_id++, types, descriptor,
                            pool, 0,       {}};
   return address;
@@ -389,6 +393,8 @@ API CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** data
 API CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   LOCKED;
   FAIL_IF_ASKED("cuMemAlloc");
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > kMemory) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = new_device_memory(Kind::device, bytes, current());
   return CUDA_SUCCESS;
 }
@@ -502,7 +508,7 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
   LOCKED;
   FAIL_IF_ASKED("cuMemCreate");
   if (bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > uint64_t{1} << 36) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > kMemory) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = world.next_id++;
   world.physical[*handle] = {wanted->location.id, make_memfd(bytes), wanted->requestedHandleTypes, bytes,
                              world.next_id++};
@@ -701,7 +707,7 @@ API CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint6
 namespace {
 
 const CUmodule kOwnKernels = reinterpret_cast<CUmodule>(1);
-using Launch = void(void** arguments, unsigned x, unsigned y, unsigned z);
+using Launch = void(void** arguments, unsigned x, unsigned y, unsigned z, unsigned threads);
 
 /// What the fake NVRTC made of other kernels: "fake module BYTES" and a library of so many bytes.
 void* loaded_library(const char* image) {
@@ -743,7 +749,7 @@ API CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned y, un
   const auto word = reinterpret_cast<uintptr_t>(function);
   if (word > kManyPieces) {  // of a module of the fake NVRTC: a few blocks do all
     const auto few = [](unsigned count) { return std::min(count, 3u); };
-    reinterpret_cast<Launch*>(function)(parameters, few(blocks), few(y), few(z));
+    reinterpret_cast<Launch*>(function)(parameters, few(blocks), few(y), few(z), threads);
     return CUDA_SUCCESS;
   }
   if (word >= kSteps) return run_plan(word, parameters[0]);

@@ -1,4 +1,4 @@
-// What of CUDA C++ kernels use, for one thread of a CPU.
+// What of CUDA C++ kernels use, on a CPU.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "block_on_cpu.h"
+
 #define __global__
 #define __device__
 #define __host__
@@ -23,18 +25,8 @@
 using std::max;
 using std::min;
 
-struct FakeGrid {
-  unsigned x, y, z;
-};
-inline FakeGrid threadIdx{0, 0, 0}, blockIdx{0, 0, 0}, blockDim{1, 1, 1}, gridDim{1, 1, 1};
-
-inline void __syncthreads() {}
 inline void __syncwarp(unsigned = ~0u) {}
 inline void __threadfence() {}
-template <class T>
-T __shfl_down_sync(unsigned, T value, int) {
-  return value;
-}
 template <class T>
 T __ldg(const T* address) {
   return *address;
@@ -60,10 +52,22 @@ void fake_call(void (*kernel)(Arguments...), void** arguments, std::index_sequen
 }
 
 template <class... Arguments>
-void fake_run(void (*kernel)(Arguments...), void** arguments, FakeGrid grid) {
+struct FakeCall {
+  void (*kernel)(Arguments...);
+  void** arguments;
+  static void run(void* self) {
+    const auto& call = *static_cast<FakeCall*>(self);
+    fake_call(call.kernel, call.arguments, std::index_sequence_for<Arguments...>{});
+  }
+};
+
+template <class... Arguments>
+void fake_run(void (*kernel)(Arguments...), void** arguments, FakeGrid grid, unsigned threads) {
+  FakeCall<Arguments...> call{kernel, arguments};
   gridDim = grid;
+  blockDim.x = min(threads, fake_block::kMostThreads);
   for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
     for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
       for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x)
-        fake_call(kernel, arguments, std::index_sequence_for<Arguments...>{});
+        fake_block::run(&FakeCall<Arguments...>::run, &call);
 }

@@ -1,7 +1,7 @@
 // A test double of NVRTC that compiles CUDA C++ for the CPU: with g++, device_on_cpu.h before it, into a
-// library that the fake driver (fake_cuda.cpp) loads. Kernels run as one block of one thread after the other,
-// so it serves kernels that are right for any grid and block. Peerway's own kernels it passes on unread: the
-// fake driver has them.
+// library that the fake driver (fake_cuda.cpp) loads. Kernels run in a few blocks, one after the other, of a
+// few threads that take turns, so it serves kernels that are right for any grid and block. Peerway's own
+// kernels it passes on unread: the fake driver has them.
 #include <unistd.h>
 
 #include <cstdio>
@@ -37,8 +37,8 @@ std::string entries(const std::string& source) {
   for (std::sregex_iterator at(source.begin(), source.end(), kernel), end; at != end; ++at) {
     const std::string name = (*at)[1];
     text += "extern \"C\" void fake_launch_" + name +
-            "(void** arguments, unsigned x, unsigned y, unsigned z) {\n  fake_run(&" + name +
-            ", arguments, {x, y, z});\n}\n";
+            "(void** arguments, unsigned x, unsigned y, unsigned z, unsigned threads) {\n  fake_run(&" +
+            name + ", arguments, {x, y, z}, threads);\n}\n";
   }
   return text;
 }
@@ -51,8 +51,8 @@ int compile(nvrtcProgram program) {
   std::ofstream(text) << "#include \"device_on_cpu.h\"\n"
                       << program->source << "\n#line 1 \"entries\"\n"
                       << entries(program->source);
-  const std::string command =
-      "c++ -std=c++20 -O1 -w -shared -fPIC -I" FAKE_NVRTC_FOLDER " " + text + " -o " + library + " 2> " + log;
+  const std::string command = "c++ -std=c++20 -O1 -w -shared -fPIC -Wl,-Bsymbolic -I" FAKE_NVRTC_FOLDER " " +
+                              text + " -o " + library + " 2> " + log;
   const bool done = std::system(command.c_str()) == 0;
   program->log = all_of(log);
   if (done) {
@@ -72,7 +72,7 @@ int take(const std::string& text, char* to) {
 
 API int nvrtcVersion(int* major, int* minor) {
   *major = 0;  // of no NVRTC, so that nothing of it is mixed up in a cache
-  *minor = 1;
+  *minor = 2;
   return kSuccess;
 }
 API int nvrtcGetNumSupportedArchs(int* count) {

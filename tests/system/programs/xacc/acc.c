@@ -348,6 +348,10 @@ static void be_wrong(const char* what) {
     pwx_enter_data(1, &some, PWX_QUEUE_SYNC, HERE);
     pwx_enter_data(1, &all, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 2});
   }
+  if (strcmp(what, "memory") == 0) {
+    const pwx_data large = plain(PWX_DATA_CREATE, "x", x, (size_t)1 << 44);
+    pwx_enter_data(1, &large, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 7});
+  }
   if (strcmp(what, "update") == 0) pwx_update_host(1, &all, 0, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 3});
   if (strcmp(what, "exit") == 0) pwx_exit_data(1, &all, 0, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 4});
   if (strcmp(what, "kernel") == 0)

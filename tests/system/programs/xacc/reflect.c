@@ -1,16 +1,39 @@
 /* Halos: every element of every node with its shadow, against the whole array. */
-#include "check.h"
+#include "gpu.h"
+
+/* 1: halos of the copies on the GPU, while the host's memory has something else. */
+static int acc;
+static int flags(int orthogonal) { return orthogonal | (acc ? PWX_REFLECT_ACC : 0); }
+static pwx_data data_of(const pwx_array* a) {
+  return (pwx_data){PWX_DATA_CREATE, "a", (pwx_array*)a, NULL, 0};
+}
+static void to_device(const pwx_array* a) {
+  const pwx_data data = data_of(a);
+  if (!acc) return;
+  pwx_enter_data(1, &data, PWX_QUEUE_SYNC, HERE);
+  pwx_update_device(1, &data, 0, PWX_QUEUE_SYNC, HERE);
+}
+static void to_host(const pwx_array* a) {
+  const pwx_data data = data_of(a);
+  if (acc) pwx_update_host(1, &data, 0, PWX_QUEUE_SYNC, HERE);
+}
 
 static double value(long i, long j) { return 1 + 100.0 * (double)i + (double)j; }
 static long wrapped(long i, long count) { return ((i % count) + count) % count; }
 
-static void fill(const pwx_array* a, double add) {
+static void set(const pwx_array* a, double add, double everywhere) {
   for (long i = a->dim[0].first - a->dim[0].shadow[0]; i <= a->dim[0].last + a->dim[0].shadow[1]; ++i)
     for (long j = a->dim[1].first - a->dim[1].shadow[0]; j <= a->dim[1].last + a->dim[1].shadow[1]; ++j) {
       const int own =
           i >= a->dim[0].first && i <= a->dim[0].last && j >= a->dim[1].first && j <= a->dim[1].last;
-      *at2(a, i, j) = own ? value(i, j) + add : -1;
+      *at2(a, i, j) = everywhere != 0 ? everywhere : own ? value(i, j) + add : -1;
     }
+}
+
+static void fill(const pwx_array* a, double add) {
+  set(a, add, 0);
+  to_device(a);
+  if (acc && pwx_gpu()) set(a, 0, -5);
 }
 
 /* Side of an element: 0 owned, 1 in the width, 2 beyond it. */
@@ -20,6 +43,7 @@ static int side(const pwx_array_dim* dim, const pwx_width* width, long i) {
 }
 
 static void compare(const pwx_array* a, const pwx_width* w, int orthogonal, double add, const char* what) {
+  to_host(a);
   if (a->dim[0].first > a->dim[0].last || a->dim[1].first > a->dim[1].last) return;
   for (long i = a->dim[0].first - a->dim[0].shadow[0]; i <= a->dim[0].last + a->dim[0].shadow[1]; ++i)
     for (long j = a->dim[1].first - a->dim[1].shadow[0]; j <= a->dim[1].last + a->dim[1].shadow[1]; ++j) {
@@ -46,12 +70,12 @@ static void one_case(const pwx_template* t, long rows, long columns, long lo, lo
   for (int orthogonal = 0; orthogonal < 2; ++orthogonal) {
     static pwx_halo halo;
     fill(&a, 0);
-    pwx_reflect(&halo, 1, list, NULL, orthogonal, HERE);
+    pwx_reflect(&halo, 1, list, NULL, flags(orthogonal), HERE);
     compare(&a, whole, orthogonal, 0, what);
     for (int w = 0; w < 5; ++w) /* one place in the text whose widths change */
       for (int time = 0; time < 2; ++time) {
         fill(&a, w + time);
-        pwx_reflect(&halo, 1, list, widths[w], orthogonal, HERE);
+        pwx_reflect(&halo, 1, list, widths[w], flags(orthogonal), HERE);
         compare(&a, widths[w], orthogonal, w + time, what);
       }
   }
@@ -101,7 +125,9 @@ static void structs(const pwx_nodes* q) {
         for (long k = 0; k < 3; ++k) U(m, i, j, k) = (double)(1000 * m + 100 * i + 10 * j + k);
   static pwx_halo halo;
   const pwx_width widths[] = {{0, 0, 0}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}};
-  pwx_reflect(&halo, 1, (pwx_array*[]){&a}, widths, 0, HERE);
+  to_device(&a);
+  pwx_reflect(&halo, 1, (pwx_array*[]){&a}, widths, flags(0), HERE);
+  to_host(&a);
   const int some = a.dim[1].first <= a.dim[1].last && a.dim[2].first <= a.dim[2].last;
   for (long m = 0; m < 2 && some; ++m)
     for (long i = a.dim[1].first - 1; i <= a.dim[1].last + 1; ++i)
@@ -122,7 +148,9 @@ static void full_shadow(void) {
   cut(&t, &p, 0, 11, PWX_BLOCK, 0, NULL);
   line(&a, &t, 11, 0, -1, -1);
   for (long i = a.dim[0].first; i <= a.dim[0].last; ++i) *at1(&a, i) = (double)i;
-  pwx_reflect(&halo, 1, (pwx_array*[]){&a}, NULL, 0, HERE);
+  to_device(&a);
+  pwx_reflect(&halo, 1, (pwx_array*[]){&a}, NULL, flags(0), HERE);
+  to_host(&a);
   for (long i = 0; i < 11 && a.dim[0].first <= a.dim[0].last; ++i)
     CHECK(*at1(&a, i) == (double)i, "%g", *at1(&a, i));
   pwx_array_free(&a);
@@ -141,28 +169,36 @@ void test_reflect_again(void) {
   const pwx_width whole[2] = {{1, 1, 0}, {1, 1, 0}}, periodic[2] = {{1, 1, 1}, {1, 1, 1}};
   fill(&a, 0);
   fill(&b, 7);
-  pwx_reflect(&halo, 2, both, NULL, 0, HERE);
+  pwx_reflect(&halo, 2, both, NULL, flags(0), HERE);
   compare(&a, whole, 0, 0, "two arrays");
   compare(&b, whole, 0, 7, "two arrays");
   for (int step = 0; step < 20; ++step) { /* two that take turns, as in a loop that swaps them */
     pwx_array* turn = step % 2 == 0 ? &a : &b;
     fill(turn, step);
-    pwx_reflect(&loop, 1, &turn, periodic, 0, HERE);
+    pwx_reflect(&loop, 1, &turn, periodic, flags(0), HERE);
     compare(turn, periodic, 0, step, "in turn");
   }
   fill(&a, 1);
-  pwx_reflect_start(&split, 1, both, periodic, 1, HERE);
+  pwx_reflect_start(&split, 1, both, periodic, flags(1), HERE);
   pwx_reflect_finish(&split, HERE);
   compare(&a, periodic, 1, 1, "in two parts");
+  fill(&a, 4);
+  fill(&b, 5);
+  pwx_reflect_start(&split, 1, both, periodic, flags(0), HERE);
+  pwx_reflect_start(&halo, 1, both + 1, NULL, flags(0), HERE);
+  pwx_reflect_wait(1, both + 1, HERE);
+  compare(&b, whole, 0, 5, "waited for");
+  pwx_reflect_wait(2, both, HERE);
+  compare(&a, periodic, 0, 4, "waited for");
   fill(&a, 2);
   fill(&b, 3);
-  pwx_reflect_async(&async, 1, both, NULL, 0, 5, HERE);
-  pwx_reflect_async(&halo, 1, both + 1, NULL, 0, 5, HERE);
+  pwx_reflect_async(&async, 1, both, NULL, flags(0), 5, HERE);
+  pwx_reflect_async(&halo, 1, both + 1, NULL, flags(0), 5, HERE);
   pwx_wait_async(5, HERE);
   pwx_wait_async(5, HERE);
   compare(&a, whole, 0, 2, "async");
   compare(&b, whole, 0, 3, "async");
-  pwx_reflect_init(2, both, periodic, 0, HERE);
+  pwx_reflect_init(2, both, periodic, flags(0), HERE);
   for (int step = 0; step < 3; ++step) {
     fill(&a, step);
     fill(&b, -step);
@@ -174,7 +210,7 @@ void test_reflect_again(void) {
   memset(&a, 0, sizeof a);
   plane(&a, &t, 10, 12, 1, 1);
   fill(&a, 9);
-  pwx_reflect(&halo, 2, both, NULL, 0, HERE);
+  pwx_reflect(&halo, 2, both, NULL, flags(0), HERE);
   compare(&a, whole, 0, 9, "allocated again");
   /* back: each owner gets its halos' copies added, corners too */
   for (long i = a.dim[0].first - 1; i <= a.dim[0].last + 1; ++i)
@@ -192,4 +228,11 @@ void test_reflect_again(void) {
   pwx_array_free(&b);
   structs(&q);
   full_shadow();
+}
+
+void test_gpu_reflect(void) {
+  acc = 1;
+  test_reflect();
+  test_reflect_again();
+  acc = 0;
 }

@@ -1,0 +1,16 @@
+/* The scenarios of gpu.c. */
+#ifndef GPU_H
+#define GPU_H
+
+#include "check.h"
+#include "peerway/xacc/acc.h"
+#include "peerway/xacc/openacc.h"
+
+void test_gpu_data(void);
+void test_gpu_functions(void);
+void test_gpu_kernels(void);
+void test_gpu_reductions(void);
+void test_gpu_values(void);
+void test_gpu_reflect(void);
+
+#endif

@@ -1,0 +1,127 @@
+// The threads of a block of a kernel, as contexts of one thread of a CPU that take turns at barriers and
+// shuffles. A barrier or shuffle that some do not reach ends the process with a word.
+#pragma once
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+struct FakeGrid {
+  unsigned x, y, z;
+};
+static FakeGrid threadIdx{0, 0, 0}, blockIdx{0, 0, 0}, blockDim{1, 1, 1}, gridDim{1, 1, 1};
+
+namespace fake_block {
+
+constexpr unsigned kWarp = 32, kMostThreads = kWarp + 1;  // a whole warp, and one that is not
+constexpr size_t kStack = 256 << 10;
+
+enum class State { ready, at_barrier, at_shuffle, ended };
+
+struct Thread {
+  ucontext_t context;
+  State state;
+  unsigned lanes;  // that take part in the shuffle
+  unsigned from;   // the thread whose value this one takes
+  uint64_t shown, taken;
+  std::unique_ptr<char[]> stack;
+};
+
+static Thread threads[kMostThreads];
+static ucontext_t turns;
+static unsigned running;
+static void (*body)(void*);
+static void* body_argument;
+
+static void give_turn(State state) {
+  threads[running].state = state;
+  swapcontext(&threads[running].context, &turns);
+}
+
+static void enter() {
+  body(body_argument);
+  give_turn(State::ended);
+}
+
+static bool lanes_wait(unsigned warp, unsigned lanes) {
+  for (unsigned lane = 0; lane < kWarp; ++lane) {
+    if ((lanes >> lane & 1) == 0) continue;
+    const unsigned thread = warp * kWarp + lane;
+    if (thread >= blockDim.x || threads[thread].state != State::at_shuffle) return false;
+  }
+  return true;
+}
+
+// Lets those go on that wait for nobody any more. False: there are none.
+static bool release() {
+  bool barrier = true, some = false, goes_on[kMostThreads] = {};
+  for (unsigned i = 0; i < blockDim.x; ++i)
+    barrier = barrier && (threads[i].state == State::at_barrier || threads[i].state == State::ended);
+  for (unsigned i = 0; i < blockDim.x; ++i)
+    goes_on[i] = (threads[i].state == State::at_barrier && barrier) ||
+                 (threads[i].state == State::at_shuffle && lanes_wait(i / kWarp, threads[i].lanes));
+  for (unsigned i = 0; i < blockDim.x; ++i) {
+    if (goes_on[i] && threads[i].state == State::at_shuffle)
+      threads[i].taken = threads[threads[i].from].shown;
+  }
+  for (unsigned i = 0; i < blockDim.x; ++i) {
+    if (goes_on[i]) threads[i].state = State::ready;
+    some = some || goes_on[i];
+  }
+  return some;
+}
+
+static void begin(Thread& thread) {
+  if (thread.stack == nullptr) thread.stack.reset(new char[kStack]);
+  getcontext(&thread.context);
+  thread.context.uc_stack.ss_sp = thread.stack.get();
+  thread.context.uc_stack.ss_size = kStack;
+  thread.context.uc_link = nullptr;
+  makecontext(&thread.context, enter, 0);
+  thread.state = State::ready;
+}
+
+/// One block; each of its threads calls `call(argument)`.
+static void run(void (*call)(void*), void* argument) {
+  body = call;
+  body_argument = argument;
+  for (unsigned i = 0; i < blockDim.x; ++i) begin(threads[i]);
+  for (;;) {
+    unsigned ended = 0;
+    for (running = 0; running < blockDim.x; ++running) {
+      threadIdx.x = running;
+      if (threads[running].state == State::ready) swapcontext(&turns, &threads[running].context);
+      ended += threads[running].state == State::ended ? 1 : 0;
+    }
+    if (ended == blockDim.x) return;
+    if (release()) continue;
+    std::fputs("fake GPU: a barrier or shuffle that not all threads of the block reach\n", stderr);
+    std::abort();
+  }
+}
+
+}  // namespace fake_block
+
+static inline void __syncthreads() { fake_block::give_turn(fake_block::State::at_barrier); }
+
+template <class T>
+T __shfl_down_sync(unsigned lanes, T value, int distance) {
+  using namespace fake_block;
+  const unsigned me = running, lane = me % kWarp, from = lane + static_cast<unsigned>(distance);
+  if ((lanes >> lane & 1) == 0) {
+    std::fputs("fake GPU: a shuffle by a lane that its mask does not have\n", stderr);
+    std::abort();
+  }
+  Thread& mine = threads[me];
+  mine.lanes = lanes;
+  mine.from = from < kWarp && me - lane + from < blockDim.x ? me - lane + from : me;
+  std::memcpy(&mine.shown, &value, sizeof value);
+  give_turn(State::at_shuffle);
+  std::memcpy(&value, &mine.taken, sizeof value);
+  return value;
+}
