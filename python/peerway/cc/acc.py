@@ -168,15 +168,18 @@ def _sections(parser: Parser) -> tuple[d.Section, ...]:
         while parser.accept("."):
             parser.name("the name of a member")
             member = True
-        bounds: list[d.Expr | None] = []
+        first: d.Expr | None = None
+        length: d.Expr | None = None
+        dimensions = 0
         while parser.accept("["):
-            first = None if parser.sees(":") else parser.expr("the first index of a section")
-            length = None
+            start = None if parser.sees(":") else parser.expr("the first index of a section")
+            count = None
             if parser.accept(":") and not parser.sees("]"):
-                length = parser.expr("the length of a section")
+                count = parser.expr("the length of a section")
             parser.expect("]", "behind a section")
-            if not bounds:
-                bounds = [first, length]
-        return d.Section(name, *(bounds or (None, None)), member=member)
+            if dimensions == 0:
+                first, length = start, count
+            dimensions += 1
+        return d.Section(name, first, length, member)
 
     return tuple(parser.some(one))
