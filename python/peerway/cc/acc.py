@@ -177,6 +177,7 @@ def _sections(parser: Parser) -> tuple[d.Section, ...]:
             parser.expect("]", "behind a section")
             if not bounds:
                 bounds = [first, length]
-        return d.Section(name, *(bounds or (None, None)), member=member)
+        first, length = bounds or (None, None)
+        return d.Section(name, first, length, member)
 
     return tuple(parser.some(one))
