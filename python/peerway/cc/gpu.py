@@ -1,4 +1,4 @@
-"""Compute constructs of acc on a GPU: the call that launches the kernel of a loop, beside the loop for CPUs."""
+"""Compute constructs of acc on a GPU: the call that launches a loop's kernel, beside the loop for CPUs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from peerway.cc.work import OPERATORS
 def later(
     unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d.Acc | None, private: list[str]
 ) -> None:
-    """Generate the kernel of a construct once all directives are known. Without loops it is for one thread."""
+    """Generate a construct's kernel once all directives are known. Without loops it is for one thread."""
     unit.on_gpu = True
     regions = [other for inside, other in unit.acc_regions if _around(stack, inside) and other is not made]
 
@@ -34,8 +34,9 @@ def later(
 
 
 def later_region(unit: Unit, stack: Stack, made: d.Acc) -> None:
-    """`acc parallel`, `kernels` and `serial` with a statement: loops in it have kernels of their own, and else one
-    thread does it.
+    """`acc parallel`, `kernels` and `serial` with a statement: loops in it have kernels of their own.
+
+    Without such loops one thread does it.
     """
     unit.on_gpu = True
 
@@ -54,8 +55,8 @@ def later_region(unit: Unit, stack: Stack, made: d.Acc) -> None:
         ]
         if stack.statement.kind == "block" and others:
             message = (
-                "statements beside the loops of an acc region, and no kernel is generated for that yet; put them "
-                "out of the region, or run it on CPUs (PEERWAY_ACC=host)"
+                "statements beside the loops of an acc region, and no kernel is generated for that yet; "
+                "put them out of the region, or run it on CPUs (PEERWAY_ACC=host)"
             )
             stack.before.append(
                 f"if (pwx_gpu()) pwx_error({where(made)}, {quoted('%s')}, {quoted(message)});"
@@ -101,7 +102,9 @@ def _launch(
     totals = _totals(unit, made, reductions, named, lines)
     extents = [f"{letter}__all" if group else "1" for letter, group in zip("xyz", built.groups, strict=True)]
     threads = _threads(directives) if loops else "1"
-    shape = f"&(const pwx_shape){{{{{', '.join(extents)}}}, {threads}, {int(not loops)}, {int(built.by_block)}}}"
+    shape = (
+        f"&(const pwx_shape){{{{{', '.join(extents)}}}, {threads}, {int(not loops)}, {int(built.by_block)}}}"
+    )
     queue = data.queue_of(region or made)
     lines.append(
         f"pwx_launch(&{name}, {shape}, {name}__a, {len(built.arguments)}, {len(reductions)}, {totals}, "
@@ -113,7 +116,8 @@ def _launch(
         parts = f"{len(clauses)}, {name}__data"
         tail = f"{parts}, {queue}, {there});"
         body = (
-            f"static pwx_data_region {name}__region; const pwx_data {name}__data[] = {{{', '.join(clauses)}}}; "
+            f"static pwx_data_region {name}__region; "
+            f"const pwx_data {name}__data[] = {{{', '.join(clauses)}}}; "
             f"pwx_data_begin(&{name}__region, {tail} {{ {body} }} pwx_data_end(&{name}__region, {tail}"
         )
     test = data.condition(made)

@@ -1,4 +1,4 @@
-"""The text of a kernel: which loops become dimensions of the grid, which variables its arguments, its body."""
+"""The text of a kernel: which loops are dimensions of the grid, which variables its arguments, its body."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from peerway.cc.unit import Stack, Unit
 from peerway.cc.work import ENDS, bound
 
 DEVICE_OPERATORS = {
-    "+": "pwx_sum", "-": "pwx_sum", "*": "pwx_product", "max": "pwx_max", "min": "pwx_min", "&": "pwx_bit_and",
-    "|": "pwx_bit_or", "^": "pwx_bit_xor", "&&": "pwx_and", "||": "pwx_or",
+    "+": "pwx_sum", "-": "pwx_sum", "*": "pwx_product", "max": "pwx_max", "min": "pwx_min",
+    "&": "pwx_bit_and", "|": "pwx_bit_or", "^": "pwx_bit_xor", "&&": "pwx_and", "||": "pwx_or",
 }  # fmt: skip
 
 
@@ -89,8 +89,8 @@ def described(unit: Unit, loop: For, offset: int) -> Dimension:
 def grouped(dimensions: list[Dimension]) -> list[list[Dimension]]:
     """Which loops share x, y and z.
 
-    x has the innermost loops of literal size, which cost divisions by literals alone, and the next one outside
-    of them; y has one loop, and z the rest.
+    x has the innermost loops of literal size, which cost divisions by literals alone, and the next one
+    outside of them; y has one loop, and z the rest.
     """
     left = list(dimensions)
     x: list[Dimension] = []
@@ -208,7 +208,8 @@ def _of_shape(
     rows = f"pwx_rows<{kind}, {len(extents) + 1}>"
     made = [
         *found,
-        f"const struct {{ void *at; long ld[{len(extents)}]; }} {name}__r = {{{device}, {{{', '.join(sizes)}}}}};",
+        f"const struct {{ void *at; long ld[{len(extents)}]; }} {name}__r = "
+        f"{{{device}, {{{', '.join(sizes)}}}}};",
     ]
     return Argument(f"const {rows} {name}", f"&{name}__r", made)
 
@@ -257,7 +258,7 @@ def _present(variable: Variable) -> Argument:
 
 
 def _bounds(dimensions: list[Dimension], groups: list[list[Dimension]]) -> list[Argument]:
-    """First values and counts that are known only where the loop begins, and how many iterations x, y, z have."""
+    """First values and counts that are known where the loop begins, and the iterations of x, y and z."""
     arguments = []
     for one in dimensions:
         if one.literal:
