@@ -27,8 +27,8 @@ prog.c:10:13: error: locks not supported yet
     "an unknown clause": (
         in_main("#pragma xmp reflect (a) widht(1, 0)"),
         """\
-prog.c:10:25: error: expected a clause (on, async, acc, width, orthogonal, nowait) or the end of the directive, \
-found 'widht'
+prog.c:10:25: error: expected a clause (on, async, acc, width, orthogonal, nowait) or the end of the \
+directive, found 'widht'
    10 | #pragma xmp reflect (a) widht(1, 0)
       |                         ^~~~~
 """,

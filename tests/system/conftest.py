@@ -44,6 +44,14 @@ def doubles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
+def fake_gpu(tmp_path_factory: pytest.TempPathFactory, doubles: dict[str, str]) -> dict[str, str]:
+    """The settings for a GPU that is none: the fake driver, and kernels of programs compiled for the CPU."""
+    nvrtc = compile_double("fake_nvrtc", tmp_path_factory.mktemp("fake_nvrtc"))
+    cache = str(ROOT / "build" / "test-cache-fake")
+    return {**doubles, "PEERWAY_NVRTC_LIBRARY": str(nvrtc), "PEERWAY_CACHE": cache, "PEERWAY_ACC": "gpu"}
+
+
+@pytest.fixture(scope="session")
 def peers_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
     """For PEERWAY_CACHE, so that peers are compiled once: a program is named after all that it is made of."""
     return str(tmp_path_factory.mktemp("peers"))

@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from launching import ROOT, compile_double
 from test_xacc_runtime import compiled, run
 
 
@@ -17,19 +16,11 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("xacc_acc"), "acc", "shapes")
 
 
-@pytest.fixture(scope="module")
-def fake(tmp_path_factory: pytest.TempPathFactory, doubles: dict[str, str]) -> dict[str, str]:
-    nvrtc = compile_double("fake_nvrtc", tmp_path_factory.mktemp("fake_nvrtc"))
-    return {
-        **doubles,
-        "PEERWAY_NVRTC_LIBRARY": str(nvrtc),
-        "PEERWAY_CACHE": str(ROOT / "build" / "test-cache-fake"),
-    }
-
-
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_data_kernels_reductions_queues_and_reflects(ranks: int, program: Path, fake: dict[str, str]) -> None:
-    done = run(ranks, program, **fake)
+def test_data_kernels_reductions_queues_and_reflects(
+    ranks: int, program: Path, fake_gpu: dict[str, str]
+) -> None:
+    done = run(ranks, program, **fake_gpu)
     assert done.returncode == 0, done.stderr
     checks, failed = (int(word) for word in done.stdout.split() if word.isdigit())
     assert failed == 0
@@ -51,14 +42,16 @@ def checks_of(done: subprocess.CompletedProcess[str]) -> int:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_each_data_kind_operator_type_and_reflect(ranks: int, scenarios: Path, fake: dict[str, str]) -> None:
-    assert checks_of(run(ranks, scenarios, "1", **fake)) > 90000 * (ranks + 1) // 2
+def test_each_data_kind_operator_type_and_reflect(
+    ranks: int, scenarios: Path, fake_gpu: dict[str, str]
+) -> None:
+    assert checks_of(run(ranks, scenarios, "1", **fake_gpu)) > 90000 * (ranks + 1) // 2
 
 
 def test_reflects_with_acc_where_ranks_do_not_map_each_others_memory(
-    scenarios: Path, fake: dict[str, str]
+    scenarios: Path, fake_gpu: dict[str, str]
 ) -> None:
-    assert checks_of(run(2, scenarios, "1", **fake, PEERWAY_PATHS="staged")) > 90000
+    assert checks_of(run(2, scenarios, "1", **fake_gpu, PEERWAY_PATHS="staged")) > 90000
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
@@ -66,8 +59,8 @@ def test_acc_of_the_xmp_directives_on_cpus(ranks: int, scenarios: Path) -> None:
     assert checks_of(run(ranks, scenarios, "0", PEERWAY_ACC="host")) > 20000
 
 
-def test_without_a_gpu_a_process_computes_on_its_cpus(program: Path, fake: dict[str, str]) -> None:
-    assert run(1, program, **fake, PEERWAY_ACC="host").stdout == "no GPU\n"
+def test_without_a_gpu_a_process_computes_on_its_cpus(program: Path, fake_gpu: dict[str, str]) -> None:
+    assert run(1, program, **{**fake_gpu, "PEERWAY_ACC": "host"}).stdout == "no GPU\n"
     missing = run(1, program, PEERWAY_CUDA_LIBRARY="/nowhere/libcuda.so", PEERWAY_ACC="gpu")
     assert missing.returncode == 1
     assert "the setting acc asks for a GPU, but /nowhere/libcuda.so" in missing.stderr
@@ -93,17 +86,17 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_names_the_line(what: str, program: Path, fake: dict[str, str]) -> None:
-    done = run(1, program, what, **fake)
+def test_what_is_wrong_names_the_line(what: str, program: Path, fake_gpu: dict[str, str]) -> None:
+    done = run(1, program, what, **fake_gpu)
     line, text = WRONG[what]
     assert done.returncode == 1
     assert f"prog.c:{line}: error: {text}\n" in done.stderr
 
 
 def test_a_kernel_that_does_not_compile_is_told_with_the_lines_of_the_program(
-    program: Path, fake: dict[str, str]
+    program: Path, fake_gpu: dict[str, str]
 ) -> None:
-    done: subprocess.CompletedProcess[str] = run(1, program, "kernel", **fake)
+    done: subprocess.CompletedProcess[str] = run(1, program, "kernel", **fake_gpu)
     assert done.returncode == 1
     assert "prog.c:5: error:" in done.stderr
     assert "nonsense" in done.stderr

@@ -1,0 +1,88 @@
+"""Lattice QCD: the program by directives gives what the sequential one gives, on every grid of processes, on CPUs
+and through its kernels on the fake GPU.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from launching import LIMIT, ROOT
+
+APP = ROOT / "apps" / "lqcd"
+PEERWAY = Path(sys.executable).with_name("peerway")
+GRIDS = [(1, 1), (1, 2), (2, 2)]  # along t and z
+GAUGES = ["unit", "random:1", "transform:7"]
+
+Records = list[dict[str, Any]]
+
+
+def run(*command: object, **settings: str) -> subprocess.CompletedProcess[str]:
+    words = [str(word) for word in command]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **settings}
+    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False)
+
+
+def solved(*command: object, gauge: str, **settings: str) -> Records:
+    """The records of a run that found nothing wrong with itself."""
+    done = run(*command, "--gauge", gauge, "--check", "--sources", 2, **settings)
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert all(one["ok"] for one in records if one["record"] == "check")
+    assert any(one["record"] == "check" for one in records)
+    return records
+
+
+def of(records: Records, kind: str, name: str) -> list[Any]:
+    return [one[name] for one in records if one["record"] == kind]
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("lqcd") / "serial"
+    includes = [f"-I{APP}", f"-I{ROOT / 'include' / 'peerway' / 'xacc'}"]
+    done = run("gcc", "-O2", "-DEDGE=4", *includes, APP / "serial.c", "-lm", "-o", made)
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, tuple[int, int]], Path]:
+    """Both programs by directives, for each grid."""
+    folder = tmp_path_factory.mktemp("lqcd")
+    made = {}
+    for name in ("xacc", "xacc_nowait"):
+        for grid in GRIDS:
+            made[name, grid] = folder / f"{name}_{grid[0]}x{grid[1]}"
+            defines = ["-DEDGE=4", f"-DPT={grid[0]}", f"-DPZ={grid[1]}"]
+            done = run(
+                PEERWAY, "cc", "-O2", *defines, f"-I{APP}", APP / f"{name}.c", "-lm", "-o", made[name, grid]
+            )
+            assert done.returncode == 0, done.stderr
+    return made
+
+
+@pytest.mark.parametrize("gauge", GAUGES)
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_directives_give_the_iterations_and_the_correlator_of_the_sequential_program(
+    gauge: str,
+    device: str,
+    serial: Path,
+    programs: dict[tuple[str, tuple[int, int]], Path],
+    fake_gpu: dict[str, str],
+) -> None:
+    settings = fake_gpu if device == "gpu" else {"PEERWAY_ACC": "host"}
+    wanted = solved(serial, gauge=gauge)
+    for (name, (t, z)), program in programs.items():
+        if device == "gpu" and (t, z) == (1, 2):
+            continue
+        found = solved(PEERWAY, "run", "-n", t * z, "--", program, gauge=gauge, **settings)
+        assert of(found, "program", "device") == ["GPU" if device == "gpu" else "CPU"]
+        assert of(found, "solve", "nconv") == of(wanted, "solve", "nconv"), (name, t, z)
+        (values,), (right,) = of(found, "correlator", "values"), of(wanted, "correlator", "values")
+        assert values == pytest.approx(right, rel=1e-7), (name, t, z)
