@@ -1,5 +1,5 @@
-"""Lattice QCD: the program by directives gives what the sequential one gives, on every grid of processes, on CPUs
-and through its kernels on the fake GPU.
+"""Lattice QCD: the program by directives gives what the sequential one gives, on every grid of processes, on
+CPUs and through its kernels on the fake GPU.
 """
 
 from __future__ import annotations
@@ -83,6 +83,9 @@ def test_directives_give_the_iterations_and_the_correlator_of_the_sequential_pro
             continue
         found = solved(PEERWAY, "run", "-n", t * z, "--", program, gauge=gauge, **settings)
         assert of(found, "program", "device") == ["GPU" if device == "gpu" else "CPU"]
-        assert of(found, "solve", "nconv") == of(wanted, "solve", "nconv"), (name, t, z)
+        steps = zip(of(found, "solve", "nconv"), of(wanted, "solve", "nconv"), strict=True)
+        # On a unit field CG ends by itself, where what is left is rounding: one step more or less.
+        slack = 0 if gauge.startswith("random") else 1
+        assert all(abs(one - other) <= slack for one, other in steps), (name, t, z)
         (values,), (right,) = of(found, "correlator", "values"), of(wanted, "correlator", "values")
         assert values == pytest.approx(right, rel=1e-7), (name, t, z)
