@@ -161,3 +161,23 @@ def test_gds_is_active_only_where_that_is_seen(
     direct: bool, available: bool, before: int | None, after: int | None, found: object
 ) -> None:
     assert active(direct, available, before, after)["gds_active"] == found
+
+
+def test_the_study_on_a_gpu_has_every_setting_beside_cat(doubles: Path, tmp_path: Path) -> None:
+    study = Path(__file__).resolve().parents[2] / "apps" / "storage" / "gds.py"
+    done = subprocess.run(
+        [sys.executable, study, "--folder", tmp_path, "--size", str(1 << 20), "--block", str(1 << 18)]
+        + ["--streams", "1", "--rounds", "2"],
+        env={**os.environ, "PYTHONPATH": str(doubles)},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    found = {(line["setting"], line["operation"]): line for line in lines}
+    for setting in ("cat", "bounce", "compat"):
+        for operation in ("write", "read_cold", "read_warm"):
+            if (setting, operation) != ("cat", "write"):
+                assert found[setting, operation]["right"] is True
+                assert len(found[setting, operation]["MBps_all"]) == 2
+    assert "not supported" in found["direct", "write"]["error"]  # told, and no failure of the study
+    assert not list(tmp_path.glob("peerway-gds-*"))
