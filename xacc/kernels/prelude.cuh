@@ -1,4 +1,5 @@
-// What stands before the text of every kernel that `peerway cc` generates: types, reductions, atomics. Device code.
+// What stands before the text of every kernel that `peerway cc` generates: types, reductions, atomics. Device
+// code.
 #if defined(__CUDACC_RTC__)
 typedef signed char int8_t;
 typedef short int16_t;
@@ -15,12 +16,16 @@ template <class T>
 struct pwx_limits {
   static constexpr bool is_signed = T(-1) < T(0);
   static __device__ constexpr T highest() {
-    if constexpr (!is_signed) return T(~T(0));
-    else return T(((T(1) << (sizeof(T) * 8 - 2)) - 1) * 2 + 1);
+    if constexpr (!is_signed)
+      return T(~T(0));
+    else
+      return T(((T(1) << (sizeof(T) * 8 - 2)) - 1) * 2 + 1);
   }
   static __device__ constexpr T lowest() {
-    if constexpr (!is_signed) return T(0);
-    else return T(-highest() - 1);
+    if constexpr (!is_signed)
+      return T(0);
+    else
+      return T(-highest() - 1);
   }
 };
 template <>
@@ -40,40 +45,94 @@ struct pwx_limits<double> {
 };
 
 struct pwx_sum {
-  template <class T> static __device__ T neutral() { return T(0); }
-  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
+  template <class T>
+  static __device__ T neutral() {
+    return T(0);
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return T(a + b);
+  }
 };
 struct pwx_product {
-  template <class T> static __device__ T neutral() { return T(1); }
-  template <class T> __device__ T operator()(T a, T b) const { return T(a * b); }
+  template <class T>
+  static __device__ T neutral() {
+    return T(1);
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return T(a * b);
+  }
 };
 struct pwx_max {
-  template <class T> static __device__ T neutral() { return pwx_limits<T>::lowest(); }
-  template <class T> __device__ T operator()(T a, T b) const { return a > b ? a : b; }
+  template <class T>
+  static __device__ T neutral() {
+    return pwx_limits<T>::lowest();
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
 };
 struct pwx_min {
-  template <class T> static __device__ T neutral() { return pwx_limits<T>::highest(); }
-  template <class T> __device__ T operator()(T a, T b) const { return a < b ? a : b; }
+  template <class T>
+  static __device__ T neutral() {
+    return pwx_limits<T>::highest();
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a < b ? a : b;
+  }
 };
 struct pwx_bit_and {
-  template <class T> static __device__ T neutral() { return T(~T(0)); }
-  template <class T> __device__ T operator()(T a, T b) const { return T(a & b); }
+  template <class T>
+  static __device__ T neutral() {
+    return T(~T(0));
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return T(a & b);
+  }
 };
 struct pwx_bit_or {
-  template <class T> static __device__ T neutral() { return T(0); }
-  template <class T> __device__ T operator()(T a, T b) const { return T(a | b); }
+  template <class T>
+  static __device__ T neutral() {
+    return T(0);
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return T(a | b);
+  }
 };
 struct pwx_bit_xor {
-  template <class T> static __device__ T neutral() { return T(0); }
-  template <class T> __device__ T operator()(T a, T b) const { return T(a ^ b); }
+  template <class T>
+  static __device__ T neutral() {
+    return T(0);
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return T(a ^ b);
+  }
 };
 struct pwx_and {
-  template <class T> static __device__ T neutral() { return T(1); }
-  template <class T> __device__ T operator()(T a, T b) const { return T(a && b); }
+  template <class T>
+  static __device__ T neutral() {
+    return T(1);
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return T(a && b);
+  }
 };
 struct pwx_or {
-  template <class T> static __device__ T neutral() { return T(0); }
-  template <class T> __device__ T operator()(T a, T b) const { return T(a || b); }
+  template <class T>
+  static __device__ T neutral() {
+    return T(0);
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return T(a || b);
+  }
 };
 
 // An array of N dimensions whose sizes behind the first are known at run time alone: a[i][j] as in C.
@@ -102,13 +161,19 @@ struct pwx_span {
 inline __device__ long pwx_first(pwx_span span, long first, long step) {
   return first >= span.first ? first : first + (span.first - first + step - 1) / step * step;
 }
-inline __device__ long pwx_below(pwx_span span, long last) { return last <= span.last ? last : span.last + 1; }
+inline __device__ long pwx_below(pwx_span span, long last) {
+  return last <= span.last ? last : span.last + 1;
+}
 inline __device__ long pwx_up_to(pwx_span span, long last) { return last <= span.last ? last : span.last; }
 inline __device__ long pwx_first_down(pwx_span span, long first, long step) {
   return first <= span.last ? first : first - (first - span.last + step - 1) / step * step;
 }
-inline __device__ long pwx_above(pwx_span span, long last) { return last >= span.first ? last : span.first - 1; }
-inline __device__ long pwx_down_to(pwx_span span, long last) { return last >= span.first ? last : span.first; }
+inline __device__ long pwx_above(pwx_span span, long last) {
+  return last >= span.first ? last : span.first - 1;
+}
+inline __device__ long pwx_down_to(pwx_span span, long last) {
+  return last >= span.first ? last : span.first;
+}
 
 // The value of the lane `distance` further, for any type that a reduction may have.
 template <class T>
@@ -244,6 +309,10 @@ inline __device__ int pwx_atomic(pwx_sum, int& x, int value) { return atomicAdd(
 inline __device__ unsigned pwx_atomic(pwx_sum, unsigned& x, unsigned value) { return atomicAdd(&x, value); }
 
 template <class T>
-__device__ T pwx_atomic_read(const T& x) { return *(const volatile T*)&x; }
+__device__ T pwx_atomic_read(const T& x) {
+  return *(const volatile T*)&x;
+}
 template <class T>
-__device__ void pwx_atomic_write(T& x, T value) { *(volatile T*)&x = value; }
+__device__ void pwx_atomic_write(T& x, T value) {
+  *(volatile T*)&x = value;
+}
