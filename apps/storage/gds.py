@@ -95,7 +95,8 @@ def _run(
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         return {"error": f"status {done.returncode}: {last[:300]}"}
     answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return answer | answer.pop("extra")
+    extra: dict[str, Any] = answer.pop("extra")
+    return answer | extra
 
 
 def _cat(path: Path, size: int) -> dict[str, Any]:

@@ -166,8 +166,10 @@ def test_gds_is_active_only_where_that_is_seen(
 def test_the_study_on_a_gpu_has_every_setting_beside_cat(doubles: Path, tmp_path: Path) -> None:
     study = Path(__file__).resolve().parents[2] / "apps" / "storage" / "gds.py"
     done = subprocess.run(
-        [sys.executable, study, "--folder", tmp_path, "--size", str(1 << 20), "--block", str(1 << 18)]
-        + ["--streams", "1", "--rounds", "2"],
+        [
+            sys.executable, study, "--folder", tmp_path, "--size", str(1 << 20), "--block", str(1 << 18),
+            "--streams", "1", "--rounds", "2",
+        ],
         env={**os.environ, "PYTHONPATH": str(doubles)},
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
