@@ -98,7 +98,12 @@ def _distributed(array: DistributedArray, changed: bool) -> Argument:
         f"void *{name}__d = pwx_device_array(&{name}__k, {array.address}, PWX_THERE);",
     ]
     sizes = [f"{array.descriptor}.ld[{dimension}]" for dimension in range(1, rank)]
-    return _of_shape(name, kind, extents, sizes, found)
+    made = _of_shape(name, kind, extents, sizes, found)
+    if None not in extents:
+        # Distances in distributed dimensions are what shifts the pointer away from the array's memory.
+        inner = max(d for d, aligned in enumerate(array.dimensions) if aligned is not None or d == 0)
+        made.opened = f"PWX_ALIGNED({name}, sizeof({name}{'[0]' * (inner + 1)}));"
+    return made
 
 
 def _plain(variable: Variable, changed: bool) -> Argument:
