@@ -25,7 +25,12 @@ struct Reflect {
   std::string names{};
   std::optional<peerway::Plan> plan{};  ///< none: this rank has nothing to move
   bool under_way = false;
-  bool stale = false;  ///< an array was freed
+  bool idle = false;              ///< under way, but nothing wrote the arrays since their halos were brought
+  bool alike = false;             ///< all executing nodes count the same writes of the arrays
+  std::vector<Widths> brought{};  ///< of each array
+  std::vector<pwx_array_state*> states{};  ///< of each array, while it is under way
+  std::vector<uint64_t> writes{};          ///< of each array, when it began
+  bool stale = false;                      ///< an array was freed
 };
 
 namespace {
@@ -95,6 +100,16 @@ int add_array(peerway::PlanBuilder& builder, const pwx_array& a, int number, con
   return added;
 }
 
+/// Are the arrays' nodes those that execute, so that all of them count the same writes?
+bool alike_everywhere(const ReflectAsk& asked, const Set& set) {
+  return std::all_of(asked.arrays, asked.arrays + asked.count, [&](const pwx_array* a) {
+    const pwx_nodes& nodes = *a->on->nodes;
+    return nodes.total == set.size() && std::all_of(nodes.ranks, nodes.ranks + nodes.total, [&](int rank) {
+             return std::ranges::find(set.ranks, rank) != set.ranks.end();
+           });
+  });
+}
+
 std::unique_ptr<Reflect> made(const ReflectAsk& asked, const Set& set) {
   check_asked(asked, set);
   auto entry = std::make_unique<Reflect>();
@@ -104,6 +119,8 @@ std::unique_ptr<Reflect> made(const ReflectAsk& asked, const Set& set) {
     entry->copies.push_back(present(*asked.arrays[i], "reflect").id);
   entry->orthogonal = asked.orthogonal();
   entry->set = &set;
+  entry->alike = alike_everywhere(asked, set);
+  for (int i = 0; i < asked.count; ++i) entry->brought.push_back(widths_of(asked, *asked.arrays[i]));
   entry->names = names_of(asked);
   peerway::PlanBuilder builder =
       program().context.plan(asked.acc() ? peerway::cuda(the_gpu().ordinal) : peerway::host);
@@ -113,6 +130,24 @@ std::unique_ptr<Reflect> made(const ReflectAsk& asked, const Set& set) {
   peerway::Plan plan = builder.prepare_among(set.ranks);
   if (added > 0) entry->plan.emplace(std::move(plan));
   return entry;
+}
+
+Reflected& reflected_of(const pwx_array& a, const ReflectAsk& asked) {
+  return a.state->reflected[asked.acc() ? 1 : 0];
+}
+
+/// Has nothing written an array since a reflect that brought all that is asked for?
+bool unchanged(const pwx_array& a, const ReflectAsk& asked, uint64_t copy) {
+  const Reflected& last = reflected_of(a, asked);
+  if (a.state->watch != 1 || last.widths.empty() || last.copy != copy || last.writes != writes_of(*a.state) ||
+      (last.orthogonal && !asked.orthogonal()))
+    return false;
+  const Widths wanted = widths_of(asked, a);
+  return std::equal(last.widths.begin(), last.widths.end(), wanted.begin(),
+                    [](const pwx_width& there, const pwx_width& one) {
+                      return there.lo >= one.lo && there.hi >= one.hi &&
+                             ((one.lo == 0 && one.hi == 0) || (there.periodic != 0) == (one.periodic != 0));
+                    });
 }
 
 bool same_width(const pwx_width& a, const pwx_width& b) {
@@ -168,20 +203,39 @@ Reflect& entry_of(pwx_halo& halo, const ReflectAsk& asked) {
   return **entries.insert(entries.begin(), made(asked, set));
 }
 
-void start(Reflect& entry) {
+void start(Reflect& entry, const ReflectAsk& asked) {
   if (entry.under_way)
     refuse("reflect of ", entry.names, " while the one before is under way; use wait_async first");
-  if (entry.plan)
+  entry.idle = entry.alike;
+  for (size_t i = 0; i < entry.arrays.size() && entry.idle; ++i)
+    entry.idle = unchanged(*asked.arrays[i], asked, entry.copies.empty() ? 0 : entry.copies[i]);
+  entry.states.clear();
+  entry.writes.clear();
+  for (size_t i = 0; i < entry.arrays.size() && !entry.idle; ++i) {
+    entry.states.push_back(asked.arrays[i]->state);
+    entry.writes.push_back(writes_of(*asked.arrays[i]->state));
+  }
+  if (entry.plan && !entry.idle)
     peerway::check(entry.copies.empty() ? entry.plan->start()
                                         : entry.plan->start(peerway_stream(PWX_QUEUE_SYNC)));
   entry.under_way = true;
 }
 
 void finish(Reflect& entry) {
+  entry.under_way = false;
+  if (entry.idle) return;
   if (entry.plan)
     peerway::check(entry.copies.empty() ? entry.plan->finish()
                                         : entry.plan->finish(peerway_stream(PWX_QUEUE_SYNC)));
-  entry.under_way = false;
+  for (size_t i = 0; i < entry.states.size(); ++i) {
+    const bool acc = !entry.copies.empty();
+    Reflected& last = entry.states[i]->reflected[acc ? 1 : 0];
+    const auto& widths = entry.brought[i];
+    last.widths.assign(widths.begin(), widths.begin() + entry.states[i]->shape.ndims);
+    last.orthogonal = entry.orthogonal;
+    last.copy = acc ? entry.copies[i] : 0;
+    last.writes = entry.writes[i];
+  }
 }
 
 /// What reflect_init asked for of each array.
@@ -214,11 +268,12 @@ void reflect_do(int count, pwx_array* const* arrays) {
   const Persistent& first = init_of(*arrays[0]);
   const bool together =
       std::all_of(arrays, arrays + count, [&](const pwx_array* a) { return alike(init_of(*a), first); });
+  std::vector<ReflectAsk> asks;
+  if (together) asks.push_back(asked_by(first, count, arrays));
+  for (int i = 0; i < count && !together; ++i) asks.push_back(asked_by(init_of(*arrays[i]), 1, arrays + i));
   std::vector<Reflect*> entries;
-  if (together) entries.push_back(&entry_of(persistent, asked_by(first, count, arrays)));
-  for (int i = 0; i < count && !together; ++i)
-    entries.push_back(&entry_of(persistent, asked_by(init_of(*arrays[i]), 1, arrays + i)));
-  for (Reflect* entry : entries) start(*entry);
+  for (const ReflectAsk& asked : asks) entries.push_back(&entry_of(persistent, asked));
+  for (size_t i = 0; i < asks.size(); ++i) start(*entries[i], asks[i]);
   for (Reflect* entry : entries) finish(*entry);
 }
 
@@ -258,7 +313,10 @@ extern "C" {
 
 void pwx_reflect_start(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
                        int flags, const pwx_where* where) {
-  pwx::guarded(where, [&] { pwx::start(pwx::entry_of(*halo, {count, arrays, widths, flags})); });
+  pwx::guarded(where, [&] {
+    const pwx::ReflectAsk asked{count, arrays, widths, flags};
+    pwx::start(pwx::entry_of(*halo, asked), asked);
+  });
 }
 
 void pwx_reflect_finish(pwx_halo* halo, const pwx_where* where) {
@@ -284,8 +342,9 @@ void pwx_reflect_wait(int count, pwx_array* const* arrays, const pwx_where* wher
 void pwx_reflect(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths, int flags,
                  const pwx_where* where) {
   pwx::guarded(where, [&] {
-    pwx::Reflect& entry = pwx::entry_of(*halo, {count, arrays, widths, flags});
-    pwx::start(entry);
+    const pwx::ReflectAsk asked{count, arrays, widths, flags};
+    pwx::Reflect& entry = pwx::entry_of(*halo, asked);
+    pwx::start(entry, asked);
     pwx::finish(entry);
   });
 }
@@ -293,8 +352,9 @@ void pwx_reflect(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_
 void pwx_reflect_async(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
                        int flags, long id, const pwx_where* where) {
   pwx::guarded(where, [&] {
-    pwx::Reflect& entry = pwx::entry_of(*halo, {count, arrays, widths, flags});
-    pwx::start(entry);
+    const pwx::ReflectAsk asked{count, arrays, widths, flags};
+    pwx::Reflect& entry = pwx::entry_of(*halo, asked);
+    pwx::start(entry, asked);
     pwx::asynchronous()[id].push_back(&entry);
   });
 }

@@ -40,6 +40,11 @@ def generate(unit: Unit) -> None:
                     unit.found.add(refused)
 
 
+def _watch(unit: Unit, array: DistributedArray) -> str:
+    """Tell the run time whether all that writes an array is marked, so that reflects may be free."""
+    return f"pwx_array_watch({array.address}, {2 if unit.written.why(array) else 1});"
+
+
 def _of_file(unit: Unit, array: DistributedArray) -> None:
     variable = array.variable
     assert variable is not None
@@ -50,6 +55,7 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
             raise Refused(array.place, message)
         unit.edits.replace(declared.declarator.start, declared.declarator.end, f"*{array.memory}")
         defined = defined or not declared.external
+    unit.setup.append(_watch(unit, array))
     storage = "static " if variable.static else "" if defined else "extern "
     unit.top.append(f"{storage}pwx_array {array.descriptor};")
     if defined:
@@ -77,7 +83,10 @@ def _fix_of(unit: Unit, array: DistributedArray) -> int:
 
 def _own(array: DistributedArray) -> str:
     """The declaration of a function's own pointer to an array."""
-    return f"__typeof__({element(array)}) {shape(array, array.name, 'const ')} = (void *){array.memory};"
+    unused = "__attribute__((unused)) "  # where only directives name it
+    return (
+        f"{unused}__typeof__({element(array)}) {shape(array, array.name, 'const ')} = (void *){array.memory};"
+    )
 
 
 def _pointer(unit: Unit, array: DistributedArray) -> None:
@@ -93,13 +102,14 @@ def _pointer(unit: Unit, array: DistributedArray) -> None:
     line = f"pwx_array_open({array.address}, {description(unit, array)}, {at(array.place)});"
     if variable.file_scope:
         unit.top.append(f"static pwx_array {array.descriptor};")
+        unit.setup.append(_watch(unit, array))
         if array.waits:
             unit.put_at(_fix_of(unit, array), [line])
         else:
             unit.setup.append(line)
     else:
         made = f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};"
-        unit.put_at(array.last_directive, [made, line])
+        unit.put_at(array.last_directive, [made, _watch(unit, array), line])
 
 
 def _parameter(unit: Unit, array: DistributedArray) -> None:
@@ -127,6 +137,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
         lines = [
             f"static pwx_array {array.descriptor};",
             f"if (!{array.descriptor}.origin) {{",
+            _watch(unit, array),
             made,
             *check_extents(array, here),
             f"{array.memory} = {array.descriptor}.origin;",
@@ -136,6 +147,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
     else:
         lines = [
             f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};",
+            _watch(unit, array),
             made,
             *check_extents(array, here),
             f"{array.memory} = {array.descriptor}.origin;",

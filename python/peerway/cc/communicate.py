@@ -32,7 +32,8 @@ def reflect(unit: Unit, made: d.Reflect) -> None:
         return
     corners = "no corners" if made.orthogonal else "corners too"
     faces = "; ".join(_faces(made, array) for array in arrays)
-    unit.explain(made, f"{made.kind} {names}, one plan, {corners}: {faces}")
+    free = _when_free(unit, arrays) if made.kind in ("reflect", "reflect_do") else ""
+    unit.explain(made, f"{made.kind} {names}, one plan, {corners}: {faces}{free}")
     if made.kind == "reduce_shadow":
         _reduce_shadow(unit, made, arrays, widths)
     elif made.kind == "reflect_init":
@@ -46,6 +47,15 @@ def reflect(unit: Unit, made: d.Reflect) -> None:
         unit.put(made, [
             f"{{ static pwx_halo {halo}; {call}(&{halo}, {which}, {shape}{number}, {where(made)}); }}"
         ])  # fmt: skip
+
+
+def _when_free(unit: Unit, arrays: list[DistributedArray]) -> str:
+    """When a reflect costs nothing, as --explain shows it."""
+    always = [array for array in arrays if unit.written.why(array)]
+    if always:
+        reasons = "; ".join(f"{array.name}: {unit.written.why(array)}" for array in always)
+        return f"; always done ({reasons})"
+    return "; free when nothing wrote since the last one"
 
 
 def _faces(made: d.Reflect, array: DistributedArray) -> str:
@@ -143,7 +153,8 @@ def through_host(unit: Unit, made: d.Directive, arrays: list[DistributedArray], 
         f"{{PWX_DATA_PRESENT, {quoted(array.name)}, {array.address}, 0, 0}}" for array in arrays
     )
     moved = f"{len(arrays)}, (const pwx_data[]){{{parts}}}, 0, PWX_QUEUE_SYNC, {where(made)});"
-    return f"{{ pwx_update_host({moved} {call} pwx_update_device({moved} }}"
+    written = "".join(f" pwx_written({array.address});" for array in arrays)  # the host's halos, too
+    return f"{{{written} pwx_update_host({moved} {call} pwx_update_device({moved} }}"
 
 
 def on_device(

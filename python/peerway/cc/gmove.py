@@ -116,7 +116,8 @@ def array_on(unit: Unit, made: d.ArrayOn) -> None:
     counters = [name for name, _text in loops]
     target = f"{left.name}{''.join(f'[{one}]' for one in subscripts)}"
     value = _elementwise(unit, right_side, counters, left)
-    text = "".join(header for _name, header in loops) + f"{target} = {value};"
+    text = f"pwx_written({array.address}); "
+    text += "".join(header for _name, header in loops) + f"{target} = {value};"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.edits.replace(statement.start, statement.end, f"{{ {text} }}" + "\n" * newlines)
     unit.needed.append((array, made.start))

@@ -17,7 +17,13 @@ from peerway.cc.tokens import scan
 _Kind = cindex.CursorKind
 _TRANSPARENT = (_Kind.UNEXPOSED_EXPR, _Kind.PAREN_EXPR)
 _TYPES = (_Kind.TYPEDEF_DECL, _Kind.STRUCT_DECL, _Kind.UNION_DECL, _Kind.ENUM_DECL)
-_ASSIGNING = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
+_MARKS = {
+    _Kind.CALL_EXPR: "call", _Kind.BREAK_STMT: "break", _Kind.CONTINUE_STMT: "continue",
+    _Kind.RETURN_STMT: "return", _Kind.GOTO_STMT: "goto", _Kind.INDIRECT_GOTO_STMT: "goto",
+}  # fmt: skip
+# libclang's numbers of operators, whose names its Python package does not have.
+_INCREMENTS, _ADDRESS_OF, _ASSIGN = (1, 2, 3, 4), 5, 22
+_ARRAYS = (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.VARIABLEARRAY, cindex.TypeKind.INCOMPLETEARRAY)
 
 
 @dataclass(frozen=True)
@@ -54,12 +60,22 @@ class Variable:
     uses: list[Use] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Handed:
+    """An address as an argument: of which function, which one, and whether the function may write there."""
+
+    callee: str
+    position: int
+    reads: bool
+
+
 @dataclass
 class Use:
     """A place where a variable is named in a function's body.
 
     `subscripts` are the ranges of the expressions in the brackets behind it; `argument` is the range of
     the argument of a call that it is, `callee` the name of that function and `position` which argument.
+    `address`: not the value is used, but where it lies; `handed` is the call that this is an argument of.
     """
 
     variable: Variable
@@ -72,11 +88,22 @@ class Use:
     position: int = 0
     written: bool = False
     in_sizeof: bool = False
+    address: bool = False
+    handed: Handed | None = None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A call, or a jump (break, continue, return, goto), and where it begins; `name` is the function's."""
+
+    kind: str
+    name: str
+    start: int
 
 
 @dataclass
 class Function:
-    """A function's definition: offsets of all of it and of its body's braces."""
+    """A function's definition: offsets of all of it and of its body's braces, its calls and jumps."""
 
     name: str
     file: str
@@ -85,6 +112,7 @@ class Function:
     parameters: list[Variable]
     uses: list[Use] = field(default_factory=list)
     used: dict[str, Variable] = field(default_factory=dict)
+    marks: list[Mark] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -158,6 +186,10 @@ class Syntax:
             if statement.kind == "block" and statement.start < offset < statement.end
         ]
         return max(blocks, key=lambda statement: statement.start, default=None)
+
+    def around(self, file: str, offset: int) -> list[Statement]:
+        """The statements that an offset is in, the outermost first."""
+        return [one for one in self._statements.get(file, []) if one.start <= offset < one.end]
 
     def loops_in(self, file: str, statement: Statement) -> list[Statement]:
         """The `for` statements in a statement, itself included, outer ones first."""
@@ -294,6 +326,8 @@ class Syntax:
 
     def _walk(self, cursor: Any, function: Function, parents: list[Any], until: int, depth: int) -> None:
         kind = cursor.kind
+        if kind in _MARKS and not _of_system(cursor):
+            function.marks.append(Mark(_MARKS[kind], cursor.spelling, _range(cursor).start))
         if kind.is_statement():
             extent = _range(cursor)
             self._note(kind, extent, function, depth)
@@ -341,51 +375,86 @@ class Syntax:
 
     def _context(self, cursor: Any, use: Use, parents: list[Any]) -> None:
         """What is done with a variable: walk outwards over its subscripts to what uses the element."""
-        inner = cursor
+        inner = element = cursor
         for at in range(len(parents) - 1, -1, -1):
             outer = parents[at]
             kind = outer.kind
-            if kind in _TRANSPARENT:
-                pass
-            elif kind == _Kind.ARRAY_SUBSCRIPT_EXPR:
+            if kind == _Kind.ARRAY_SUBSCRIPT_EXPR:
                 first, second = list(outer.get_children())
                 if _range(first) != _range(inner):
-                    return
+                    break
                 use.subscripts.append(_range(second))
             elif kind == _Kind.MEMBER_REF_EXPR:
                 use.subscripts.append(Range(-1, -1))  # what follows are the member's own subscripts
             elif kind == _Kind.CALL_EXPR:
-                arguments = [_range(argument) for argument in outer.get_arguments()]
-                if _range(inner) in arguments:  # cursors of one thing differ by how one came to them
-                    use.argument = _range(inner)
-                    use.callee = outer.spelling
-                    use.position = arguments.index(_range(inner))
-                return
+                self._argument(use, outer, inner)
+                break
             elif kind in (_Kind.BINARY_OPERATOR, _Kind.COMPOUND_ASSIGNMENT_OPERATOR):
                 first = next(iter(outer.get_children()))
-                use.written = _range(first) == _range(inner) and self._assigns(outer, first)
-                return
-            elif kind == _Kind.UNARY_OPERATOR:
-                mark = self._text[_range(outer).start]
-                tail = self._text[_range(outer).end - 2 : _range(outer).end]
-                use.written = (
-                    mark == "&"
-                    or tail in ("++", "--")
-                    or self._text[_range(outer).start :][:2] in ("++", "--")
+                use.written = _range(first) == _range(inner) and (
+                    kind == _Kind.COMPOUND_ASSIGNMENT_OPERATOR
+                    or cindex.conf.lib.clang_getCursorBinaryOperatorKind(outer) == _ASSIGN
                 )
-                return
+                break
+            elif kind == _Kind.UNARY_OPERATOR:
+                operator = cindex.conf.lib.clang_getCursorUnaryOperatorKind(outer)
+                use.address = operator == _ADDRESS_OF
+                use.written = use.address or operator in _INCREMENTS
+                if use.address and at:
+                    self._handed(use, parents[:at], outer)
+                break
             elif kind == _Kind.CXX_UNARY_EXPR:
                 use.in_sizeof = True
                 return
-            else:
-                return
+            elif kind not in _TRANSPARENT:
+                break
             inner = outer
+            if kind not in _TRANSPARENT:
+                element = outer
+        if element.type.kind in _ARRAYS:  # it becomes a pointer to its first element
+            use.address = True
+            if use.argument is not None:
+                self._handed(use, parents[: at + 1], inner)
 
-    def _assigns(self, outer: Any, first: Any) -> bool:
-        if outer.kind == _Kind.COMPOUND_ASSIGNMENT_OPERATOR:
-            return True
-        between = self._text[_range(first).end :].lstrip(" \t\n\r)")
-        return between.startswith("=") and not between.startswith("==")
+    def _argument(self, use: Use, call: Any, inner: Any) -> None:
+        arguments = [_range(argument) for argument in call.get_arguments()]
+        if _range(inner) in arguments:  # cursors of one thing differ by how one came to them
+            use.argument = _range(inner)
+            use.callee = call.spelling
+            use.position = arguments.index(_range(inner))
+
+    def _handed(self, use: Use, parents: list[Any], address: Any) -> None:
+        """Keep which function gets an address, if it is an argument."""
+        call = next((one for one in reversed(parents) if one.kind not in _TRANSPARENT), None)
+        if call is None or call.kind != _Kind.CALL_EXPR:
+            return
+        arguments = [_range(argument) for argument in call.get_arguments()]
+        if _range(address) not in arguments:
+            return
+        position = arguments.index(_range(address))
+        types = list(call.referenced.type.argument_types()) if _is_function(call.referenced) else []
+        reads = position < len(types) and _constant_behind(types[position])
+        use.handed = Handed(call.spelling, position, reads)
+
+
+def _of_system(cursor: Any) -> bool:
+    """Is this the call of a function that a header of the system declares?"""
+    called: Any = cursor.referenced if cursor.kind == _Kind.CALL_EXPR else None
+    return _is_function(called) and bool(called.location.is_in_system_header)
+
+
+def _is_function(cursor: Any) -> bool:
+    if cursor is None or cursor.kind != _Kind.FUNCTION_DECL:
+        return False
+    return bool(cursor.type.kind == cindex.TypeKind.FUNCTIONPROTO)
+
+
+def _constant_behind(kind: Any) -> bool:
+    """Is what a pointer leads to constant?"""
+    kind = kind.get_canonical().get_pointee()
+    while kind.kind in _ARRAYS:
+        kind = kind.element_type
+    return bool(kind.is_const_qualified())
 
 
 def used_in(uses: list[Use], inside: Range) -> Iterator[Use]:
@@ -396,9 +465,7 @@ def used_in(uses: list[Use], inside: Range) -> Iterator[Use]:
 def _dimensions(kind: Any) -> tuple[tuple[int | None, ...], Any]:
     """The sizes of an array's type, and its elements' type."""
     sizes: list[int | None] = []
-    while kind.kind in (
-        cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.VARIABLEARRAY, cindex.TypeKind.INCOMPLETEARRAY,
-    ):  # fmt: skip
+    while kind.kind in _ARRAYS:
         sizes.append(kind.element_count if kind.kind == cindex.TypeKind.CONSTANTARRAY else None)
         kind = kind.element_type
     return tuple(sizes), kind

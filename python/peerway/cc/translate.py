@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from peerway.cc import arrays, coarray, communicate, data, declare, descriptors, gmove, openacc, work
+from peerway.cc import arrays, coarray, communicate, data, declare, descriptors, gmove, openacc, work, written
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Refused
 from peerway.cc.generated import quoted
@@ -85,6 +85,7 @@ def translate(file: str, preprocessor: list[str], arguments: list[str], found: D
     if found:
         raise HasErrors
     unit.each(_MAPPING)
+    written.find(unit, described)
     coarray.generate(unit, coarrays, transfers)
     _executable(unit)
     arrays.generate(unit)
@@ -111,6 +112,7 @@ def _executable(unit: Unit) -> None:
                 _COMMUNICATION[type(directive)](unit, directive)
         except Refused as refused:
             unit.found.add(refused)
+    _mark(unit, stacks)
     for stack in stacks.values():
         for directive in stack.directives:
             do = _STACKED.get(type(directive))
@@ -154,6 +156,17 @@ def _add(unit: Unit, stacks: dict[int, Stack], directive: d.Directive) -> None:
             return
         raise Refused(directive.place, "expected a statement behind this directive")
     stacks.setdefault(statement.start, Stack(statement, function)).directives.append(directive)
+
+
+def _mark(unit: Unit, stacks: dict[int, Stack]) -> None:
+    """Before statements that write distributed arrays beside all constructs; directives stay with theirs."""
+    directives = {directive.start for directive in unit.directives}
+    for start, arrays_ in unit.written.statements.items():
+        text = " ".join(f"pwx_written({array.address});" for array in arrays_)
+        at = stacks[start].directives[0].start if start in stacks else start
+        if at in directives:
+            text += f"\n#line {unit.text.place(at).line} {quoted(unit.file)}\n"
+        unit.edits.before(at, text if at in directives else f"{text} ")
 
 
 def _emit(unit: Unit, stack: Stack) -> None:

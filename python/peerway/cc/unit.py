@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from peerway.cc import acc, xmp
 from peerway.cc import directives as d
-from peerway.cc.diagnostics import Diagnostics, Refused
+from peerway.cc.diagnostics import Diagnostics, Place, Refused
 from peerway.cc.edits import Edits
 from peerway.cc.generated import quoted
 from peerway.cc.mapping import Declared, DistributedArray, Scopes, TemplateOf
@@ -17,6 +17,26 @@ from peerway.cc.syntax import Function, Range, Statement, Syntax
 from peerway.cc.tokens import scan
 
 _Kind = TypeVar("_Kind", bound=Declared)
+
+
+@dataclass
+class Written:
+    """What may write distributed arrays, by the starts of statements, and which count as written always."""
+
+    constructs: dict[int, list[DistributedArray]] = field(default_factory=dict)  # loops and tasks
+    statements: dict[int, list[DistributedArray]] = field(default_factory=dict)  # of no construct
+    everything: set[int] = field(default_factory=set)  # tasks whose text does not say what they write
+    always: dict[int, tuple[Place, str]] = field(default_factory=dict)  # by the array's id, and why
+
+    def call(self, start: int) -> str:
+        """The calls that stand before the statement of a construct."""
+        text = "".join(f"pwx_written({array.address}); " for array in self.constructs.get(start, []))
+        return text + ("pwx_written_all(); " if start in self.everything else "")
+
+    def why(self, array: DistributedArray) -> str:
+        """Why an array counts as written always; nothing where it does not."""
+        place, text = self.always.get(id(array), (None, ""))
+        return f"{text} in line {place.line}" if place else ""
 
 
 @dataclass
@@ -57,6 +77,7 @@ class Unit:
         self.on_gpu = False
         self.placed: set[int] = set()
         self.fixes: dict[int, d.TemplateFix] = {}
+        self.written = Written()
         self.needed: list[tuple[DistributedArray, int]] = []
         self._lines: dict[int, list[str]] = {}
         self._names = 0

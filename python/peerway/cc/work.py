@@ -23,7 +23,8 @@ def task(unit: Unit, stack: Stack, made: d.Task) -> None:
     name = unit.new_name("task")
     nodes = reference(unit, made.on, made)
     stack.before += [
-        f"{{ pwx_task {name} __attribute__((cleanup(pwx_task_end))) = "
+        f"{{ {unit.written.call(stack.statement.start)}pwx_task {name} "
+        f"__attribute__((cleanup(pwx_task_end))) = "
         f"pwx_task_begin({nodes}, {int(made.nocomm)}, {where(made)});",
         f"if ({name}.inside)",
     ]
@@ -90,7 +91,10 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
     for name in made.indices:
         if name.text not in used:
             raise Refused(name.place, f"index '{name.text}' of the loop is not in the on clause")
-    stack.before.insert(kept, "{ " + " ".join(opened))
+    first = not any(isinstance(one, d.Loop) for one in stack.directives[: stack.directives.index(made)])
+    task = any(isinstance(one, d.Task) for one in stack.directives)
+    marks = unit.written.call(stack.statement.start) if first and not task else ""
+    stack.before.insert(kept, "{ " + marks + " ".join(opened))
     if conditions:
         stack.before.append(f"if ({' && '.join(conditions)})")
     bounds = "; ".join(_in_words(unit, stack, found, *one) for one in localised)
