@@ -4,16 +4,17 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "peerway/peerway.hpp"
 #include "xacc/mapping.h"
+#include "xacc/sets.h"
 
 namespace pwx {
 
 /// What a reflect brought to the halos of one copy of an array, and which writes it had seen when it began.
 struct Reflected {
-  std::vector<pwx_width> widths{};  ///< of each dimension; empty: nothing yet
+  bool done = false;  ///< anything yet
+  std::array<pwx_width, PWX_MAX_DIMS> widths{};
   bool orthogonal = false;
   uint64_t copy = 0;  ///< id of the copy on the GPU; 0: the host's memory
   uint64_t writes = 0;
@@ -30,6 +31,8 @@ struct pwx_array_state {
   int watch = 0;   ///< the largest of pwx_array_watch
   uint64_t writes = 0;
   std::array<pwx::Reflected, 2> reflected{};  ///< of the host's memory, of a copy on the GPU
+  const pwx::Set* executing = nullptr;        ///< the set that was last compared with the array's nodes
+  bool alike = false;                         ///< it is these nodes
 };
 
 namespace pwx {

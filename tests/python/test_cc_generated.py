@@ -205,6 +205,24 @@ def test_explain_says_bounds_halos_and_threads(tmp_path: Path) -> None:
     )
 
 
+def test_reflects_that_follow_one_another_are_one_plan(tmp_path: Path) -> None:
+    source = in_main(
+        "#pragma xmp reflect (a) width(1, 0)", "", "/* and */", "#pragma xmp reflect (d)",
+        "#pragma xmp reflect (a)",  # once more, so a run of its own
+        "#pragma xmp reflect (d) orthogonal", "  c[0] = 1;", "#pragma xmp reflect (a) orthogonal",
+    )  # fmt: skip
+    extra = "static double d[N];\n#pragma xmp align d[i] with t[i][*]\n#pragma xmp shadow d[1]\n"
+    source = source.replace("int main", f"{extra}int main")
+    text = generated(tmp_path, source)
+    assert (
+        "pwx_reflect_each(&halo__1, 2, (pwx_array *const[]){&a__x, &d__x}, (const pwx_width *const[])"
+        "{(const pwx_width[]){{1, 1, 0}, {0, 0, 0}}, 0}, 0, PWX_HERE(13));"
+    ) in text
+    assert text.count("pwx_reflect_each") == 1
+    assert text.count("pwx_reflect(") == 3
+    assert "prog.c:16: reflect d, in the plan of line 13," in generated(tmp_path, source, "--explain")
+
+
 WRITES = """\
 static void touch(double *v) { v[0] = 1; }
 static double *held;

@@ -205,15 +205,18 @@ typedef struct pwx_halo {
 
 /* Bits of `flags`: without corners; of the copies on the GPU, where this process computes on one, in the
  * order of the program's work without a queue. */
-enum { PWX_REFLECT_ORTHOGONAL = 1, PWX_REFLECT_ACC = 2 };
+enum { PWX_REFLECT_ORTHOGONAL = 1, PWX_REFLECT_ACC = 2, PWX_REFLECT_NOWAIT = 4 };
 
 /* `widths`: one for each dimension in C order, the same for all arrays; NULL: all of the shadow. */
 PWX_API void pwx_reflect(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
                          int flags, const pwx_where* where);
-/* In two parts: between them, elements that no halo touches may be computed. */
+/* Several with widths of their own, as one plan. With NOWAIT in `flags` as pwx_reflect_start. */
+PWX_API void pwx_reflect_each(pwx_halo* halo, int count, pwx_array* const* arrays,
+                              const pwx_width* const* widths, int flags, const pwx_where* where);
+/* In two parts, of which pwx_reflect_wait is the second: between them, elements that no halo touches may be
+ * computed. */
 PWX_API void pwx_reflect_start(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
                                int flags, const pwx_where* where);
-PWX_API void pwx_reflect_finish(pwx_halo* halo, const pwx_where* where);
 /* Finishes all that were started of these arrays. */
 PWX_API void pwx_reflect_wait(int count, pwx_array* const* arrays, const pwx_where* where);
 /* Finished by pwx_wait_async of the same id. */

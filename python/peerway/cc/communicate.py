@@ -7,6 +7,7 @@ from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import quoted, reference, where
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.syntax import Variable
+from peerway.cc.tokens import scan
 from peerway.cc.types import run_time_type
 from peerway.cc.unit import Unit
 from peerway.cc.work import OPERATORS, text_of
@@ -14,17 +15,8 @@ from peerway.cc.work import OPERATORS, text_of
 
 def reflect(unit: Unit, made: d.Reflect) -> None:
     """reflect, reflect_init, reflect_do, reduce_shadow."""
-    arrays = [unit.array(name, made) for name in made.arrays]
-    for name, array in zip(made.arrays, arrays, strict=True):
-        _check_shadow(made, name, array)
-    widths = "0"
-    if made.widths is not None:
-        parts = [_width(width) for width in made.widths]
-        widths = f"(const pwx_width[]){{{', '.join(parts)}}}"
-    addresses = ", ".join(array.address for array in arrays)
-    which = f"{len(arrays)}, (pwx_array *const[]){{{addresses}}}"
-    flags = [name for name, given in (("ORTHOGONAL", made.orthogonal), ("ACC", made.accelerator)) if given]
-    shape = f"{widths}, {' | '.join(f'PWX_REFLECT_{name}' for name in flags) or '0'}"
+    arrays = _reflected(unit, made)
+    which = _which(arrays)
     names = ", ".join(array.name for array in arrays)
     if made.kind == "reflect_wait":
         unit.explain(made, f"reflect_wait {names}: the end of those with nowait")
@@ -32,14 +24,25 @@ def reflect(unit: Unit, made: d.Reflect) -> None:
         return
     corners = "no corners" if made.orthogonal else "corners too"
     faces = "; ".join(_faces(made, array) for array in arrays)
+    plan = "one plan"
+    run = unit.runs.get(id(made), [made])
+    if made is not run[0]:
+        plan = f"in the plan of line {run[0].place.line}"
     free = _when_free(unit, arrays) if made.kind in ("reflect", "reflect_do") else ""
-    unit.explain(made, f"{made.kind} {names}, one plan, {corners}: {faces}{free}")
+    unit.explain(made, f"{made.kind} {names}, {plan}, {corners}: {faces}{free}")
+    widths = _widths(made)
+    shape = f"{widths}, {_flags(made)}"
     if made.kind == "reduce_shadow":
         _reduce_shadow(unit, made, arrays, widths)
     elif made.kind == "reflect_init":
         unit.put(made, [f"pwx_reflect_init({which}, {shape}, {where(made)});"])
+    elif made is not run[-1]:
+        pass  # the last of a run does all
     elif made.kind == "reflect_do":
-        unit.put(made, [f"pwx_reflect_do({which}, {where(made)});"])
+        which = _which([array for one in run for array in _reflected(unit, one)])
+        unit.put(made, [f"pwx_reflect_do({which}, {where(run[0])});"])
+    elif len(run) > 1:
+        _together(unit, run)
     else:
         number = f", {made.asynchronous.text}" if made.asynchronous else ""
         call = "pwx_reflect_async" if number else "pwx_reflect_start" if made.nowait else "pwx_reflect"
@@ -47,6 +50,66 @@ def reflect(unit: Unit, made: d.Reflect) -> None:
         unit.put(made, [
             f"{{ static pwx_halo {halo}; {call}(&{halo}, {which}, {shape}{number}, {where(made)}); }}"
         ])  # fmt: skip
+
+
+def _together(unit: Unit, run: list[d.Reflect]) -> None:
+    """Directives that follow one another become one call, in the place of the last."""
+    halo = unit.new_name("halo")
+    arrays = [(array, one) for one in run for array in _reflected(unit, one)]
+    widths = ", ".join(_widths(one) for _, one in arrays)
+    flags = [name for name in (_flags(run[0]), "PWX_REFLECT_NOWAIT" if run[0].nowait else "0") if name != "0"]
+    unit.put(run[-1], [
+        f"{{ static pwx_halo {halo}; pwx_reflect_each(&{halo}, {_which([array for array, _ in arrays])}, "
+        f"(const pwx_width *const[]){{{widths}}}, {' | '.join(flags) or '0'}, {where(run[0])}); }}"
+    ])  # fmt: skip
+
+
+def runs_of(unit: Unit) -> dict[int, list[d.Reflect]]:
+    """Reflects between which nothing stands: each with all of its run, by its id."""
+    found: dict[int, list[d.Reflect]] = {}
+    before: d.Directive | None = None
+    for made in unit.directives:
+        joins = (
+            isinstance(made, d.Reflect)
+            and isinstance(before, d.Reflect)
+            and made.kind == before.kind
+            and made.kind in ("reflect", "reflect_do")
+            and made.file == before.file == unit.file
+            and not scan(unit.text.text, before.end, made.start)
+            and (made.orthogonal, made.accelerator, made.nowait)
+            == (before.orthogonal, before.accelerator, before.nowait)
+            and not made.asynchronous and not before.asynchronous
+        )  # fmt: skip
+        if isinstance(made, d.Reflect):
+            run = found[id(before)] if joins else []
+            names = {name.text for one in run for name in one.arrays}
+            run = [] if names & {name.text for name in made.arrays} else run
+            run.append(made)
+            found[id(made)] = run
+        before = made
+    return found
+
+
+def _reflected(unit: Unit, made: d.Reflect) -> list[DistributedArray]:
+    arrays = [unit.array(name, made) for name in made.arrays]
+    for name, array in zip(made.arrays, arrays, strict=True):
+        _check_shadow(made, name, array)
+    return arrays
+
+
+def _which(arrays: list[DistributedArray]) -> str:
+    return f"{len(arrays)}, (pwx_array *const[]){{{', '.join(array.address for array in arrays)}}}"
+
+
+def _widths(made: d.Reflect) -> str:
+    if made.widths is None:
+        return "0"
+    return f"(const pwx_width[]){{{', '.join(_width(width) for width in made.widths)}}}"
+
+
+def _flags(made: d.Reflect) -> str:
+    flags = [name for name, given in (("ORTHOGONAL", made.orthogonal), ("ACC", made.accelerator)) if given]
+    return " | ".join(f"PWX_REFLECT_{name}" for name in flags) or "0"
 
 
 def _when_free(unit: Unit, arrays: list[DistributedArray]) -> str:

@@ -86,6 +86,7 @@ def translate(file: str, preprocessor: list[str], arguments: list[str], found: D
         raise HasErrors
     unit.each(_MAPPING)
     written.find(unit, described)
+    unit.runs = communicate.runs_of(unit)
     coarray.generate(unit, coarrays, transfers)
     _executable(unit)
     arrays.generate(unit)

@@ -78,6 +78,7 @@ class Unit:
         self.placed: set[int] = set()
         self.fixes: dict[int, d.TemplateFix] = {}
         self.written = Written()
+        self.runs: dict[int, list[d.Reflect]] = {}  # of reflects that are done as one, by each one's id
         self.needed: list[tuple[DistributedArray, int]] = []
         self._lines: dict[int, list[str]] = {}
         self._names = 0

@@ -10,9 +10,11 @@
 #pragma xmp nodes first(1) = p(1)
 #pragma xmp template t(0 : N - 1)
 #pragma xmp distribute t(block) onto p
-static double a[N], b[N], kept[N], *address;
+static double a[N], b[N], kept[N], rows[N][4], *address;
 #pragma xmp align[i] with t(i)::a, b, kept
 #pragma xmp shadow[1 : 1] ::a, b, kept
+#pragma xmp align rows[i][*] with t(i)
+#pragma xmp shadow rows[2 : 2][0]
 
 static int wrong, own, last;
 
@@ -113,12 +115,22 @@ int main(void) {
 #pragma xmp reflect_wait(a)
   CHECK(a[NEXT], -1);
 #pragma xmp reflect(a, b)
-  CHECK(a[NEXT], 3); /* b was never reflected */
-  spoil_a();
+  CHECK(a[NEXT], -1); /* b alone */
+  CHECK(b[NEXT], 0);
   spoil(&b[last < N - 1 ? NEXT : last]);
 #pragma xmp reflect(a, b)
   CHECK(a[NEXT], -1);
   CHECK(b[NEXT], -1);
+  /* Directives that follow one another, of arrays with ranks and widths of their own. */
+#pragma xmp loop on t(i)
+  for (int i = 0; i < N; i++) rows[i][2] = b[i] = a[i] = 10 + i;
+  if (last < N - 1) spoil(&a[NEXT]), spoil(&b[NEXT]), spoil(&rows[NEXT][2]);
+#pragma xmp reflect(a)
+#pragma xmp reflect(rows) width(0 : 2, 0)
+#pragma xmp reflect(b) width(1 : 0)
+  CHECK(a[NEXT], 10 + NEXT);
+  CHECK(rows[NEXT][2], 10 + NEXT);
+  CHECK(b[NEXT], -1); /* no layer above */
   /* What is kept by its address counts as written always. */
   address = &kept[last];
   fill(kept, 0);
