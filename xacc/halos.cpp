@@ -76,7 +76,10 @@ std::unique_ptr<Reflect> make_reflect(const ReflectAsk& asked, const Set& set) {
     entry->arrays.push_back(part.array->state->id);
     entry->states.push_back(part.array->state);
     entry->widths.push_back(part.widths);
-    if (asked.acc()) entry->copies.push_back(present(*part.array, "reflect").id);
+    if (!asked.acc()) continue;
+    const Present& copy = present(*part.array, "reflect");
+    entry->copies.push_back(copy.id);
+    entry->outside = entry->outside || copy.outside;
   }
   entry->orthogonal = asked.orthogonal();
   entry->set = &set;

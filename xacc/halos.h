@@ -34,6 +34,7 @@ struct Reflect {
   std::vector<uint64_t> arrays{};          ///< ids
   std::vector<pwx_array_state*> states{};  ///< of them, until it is stale
   std::vector<uint64_t> copies{};          ///< ids of the copies on the GPU; empty: of the host's memory
+  bool outside = false;                    ///< a copy is another run time's: the host waits for the halos
   std::vector<Widths> widths{};            ///< of each array
   bool orthogonal = false;
   const Set* set = nullptr;

@@ -119,6 +119,7 @@ void finish(Reflect& entry) {
                                         : entry.plan->finish(peerway_stream(PWX_QUEUE_SYNC)));
   entry.under_way = false;
   const bool acc = !entry.copies.empty();
+  if (acc && entry.outside) wait_for_unqueued();
   for (size_t i = 0; i < entry.states.size(); ++i)
     entry.states[i]->reflected[acc ? 1 : 0] = {true, entry.widths[i], entry.orthogonal,
                                                acc ? entry.copies[i] : 0, entry.writes[i]};

@@ -31,7 +31,7 @@ def reflect(unit: Unit, made: d.Reflect) -> None:
     free = _when_free(unit, arrays) if made.kind in ("reflect", "reflect_do") else ""
     unit.explain(made, f"{made.kind} {names}, {plan}, {corners}: {faces}{free}")
     widths = _widths(made)
-    shape = f"{widths}, {_flags(made)}"
+    shape = f"{widths}, {_flags(unit, made)}"
     if made.kind == "reduce_shadow":
         _reduce_shadow(unit, made, arrays, widths)
     elif made.kind == "reflect_init":
@@ -57,7 +57,11 @@ def _together(unit: Unit, run: list[d.Reflect]) -> None:
     halo = unit.new_name("halo")
     arrays = [(array, one) for one in run for array in _reflected(unit, one)]
     widths = ", ".join(_widths(one) for _, one in arrays)
-    flags = [name for name in (_flags(run[0]), "PWX_REFLECT_NOWAIT" if run[0].nowait else "0") if name != "0"]
+    flags = [
+        name
+        for name in (*(_flags(unit, one) for one in run), "PWX_REFLECT_NOWAIT" if run[0].nowait else "0")
+        if name != "0"
+    ]
     unit.put(run[-1], [
         f"{{ static pwx_halo {halo}; pwx_reflect_each(&{halo}, {_which([array for array, _ in arrays])}, "
         f"(const pwx_width *const[]){{{widths}}}, {' | '.join(flags) or '0'}, {where(run[0])}); }}"
@@ -107,9 +111,19 @@ def _widths(made: d.Reflect) -> str:
     return f"(const pwx_width[]){{{', '.join(_width(width) for width in made.widths)}}}"
 
 
-def _flags(made: d.Reflect) -> str:
-    flags = [name for name, given in (("ORTHOGONAL", made.orthogonal), ("ACC", made.accelerator)) if given]
-    return " | ".join(f"PWX_REFLECT_{name}" for name in flags) or "0"
+def _flags(unit: Unit, made: d.Reflect) -> str:
+    flags = ["PWX_REFLECT_ORTHOGONAL"] if made.orthogonal else []
+    if made.accelerator and unit.acc_left:
+        flags += [outside(array, made) for array in _reflected(unit, made)]
+    elif made.accelerator:
+        flags.append("PWX_REFLECT_ACC")
+    return " | ".join(flags) or "0"
+
+
+def outside(array: DistributedArray, made: d.Directive) -> str:
+    """Where an OpenACC compiler has its copy of an array: gives the flag of a reflect, as C text."""
+    at = f"(acc_wait_all(), acc_deviceptr(pwx_memory({array.address})))"
+    return f"pwx_outside({array.address}, {at}, {where(made)})"
 
 
 def _when_free(unit: Unit, arrays: list[DistributedArray]) -> str:
@@ -211,6 +225,17 @@ def reduction(unit: Unit, made: d.Reduction) -> None:
 
 def through_host(unit: Unit, made: d.Directive, arrays: list[DistributedArray], call: str) -> str:
     """A call with acc that is done on the host: the arrays come from the GPU before and go back behind."""
+    if unit.acc_left:
+        sections = [f"{array.name}__b[0:pwx_memory_bytes({array.address})]" for array in arrays]
+        opened = " ".join(
+            f"__attribute__((unused)) char *const {array.name}__b = pwx_memory({array.address}); "
+            f"pwx_written({array.address});"
+            for array in arrays
+        )
+        return (
+            f"{{ {opened}\n#pragma acc update self({', '.join(sections)})\n{call}\n"
+            f"#pragma acc update device({', '.join(sections)})\n}}"
+        )
     unit.on_gpu = True
     parts = ", ".join(
         f"{{PWX_DATA_PRESENT, {quoted(array.name)}, {array.address}, 0, 0}}" for array in arrays
@@ -225,6 +250,14 @@ def on_device(
 ) -> str:
     """A call with acc, about the copy of a variable on the GPU."""
     unit.on_gpu = True
+    if unit.acc_left:
+        plain = call.removesuffix("_device")
+        return (
+            f"{{ void *const at__q = (acc_wait_all(), acc_deviceptr((void *){address})); "
+            f"if (at__q == (void *){address}) {plain}({what}, {address}, {count}, {where(made)}); "
+            f"else {{ {call}({what}, at__q, {count}, {where(made)}); "
+            f"pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(made)}); }} }}"
+        )
     known = unit.new_name("known")
     found = f"pwx_device(&{known}, {address}, {quoted(name.text)}, {where(made)})"
     return f"{{ static pwx_known {known}; {call}({what}, {found}, {count}, {where(made)}); }}"
@@ -277,7 +310,9 @@ def barrier(unit: Unit, made: d.Barrier) -> None:
     if made.asynchronous:
         raise Refused(made.asynchronous.place, "a barrier has no clause async")
     call = f"pwx_barrier({reference(unit, made.on, made)}, {where(made)});"
-    if made.accelerator:
+    if made.accelerator and unit.acc_left:
+        call = f"{{ acc_wait_all(); {call} }}"
+    elif made.accelerator:
         unit.on_gpu = True
         call = f"{{ pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(made)}); {call} }}"
     unit.put(made, [call])

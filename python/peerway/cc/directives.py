@@ -341,6 +341,7 @@ class Acc(Directive):
     """`acc parallel loop collapse(2)`: the construct's words with one blank between, and the clauses."""
 
     construct: str = ""
+    tokens: tuple[Token, ...] = ()
     clauses: list[Clause] = field(default_factory=list)
 
     def all(self, *names: str) -> list[Clause]:

@@ -6,7 +6,7 @@ from peerway.cc import directives as d
 from peerway.cc.communicate import through_host
 from peerway.cc.declare import element, sizes_of
 from peerway.cc.diagnostics import Refused, counted
-from peerway.cc.generated import where
+from peerway.cc.generated import quoted, where
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.sections import (
     Section,
@@ -52,6 +52,8 @@ def gmove(unit: Unit, made: d.Gmove) -> None:
     call = f"{opened}pwx_gmove({_MODES[made.mode]}, {target}, {source}, {where(made)}); }}"
     if made.accelerator:
         call = through_host(unit, made, [array for array in (left_array, right_array) if array], call)
+    if "\n" in call:  # an OpenACC compiler's directives
+        call += f"\n#line {unit.text.place(statement.start).line} {quoted(unit.file)}\n"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.edits.replace(statement.start, statement.end, call + "\n" * newlines)
     unit.explain(made, f"gmove: {unit.text.text[statement.start : statement.end]}")

@@ -6,7 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from peerway.cc import arrays, coarray, communicate, data, declare, descriptors, gmove, openacc, work, written
+from peerway.cc import (
+    arrays,
+    coarray,
+    communicate,
+    data,
+    declare,
+    descriptors,
+    gmove,
+    left,
+    openacc,
+    work,
+    written,
+)
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Refused
 from peerway.cc.generated import quoted
@@ -57,8 +69,13 @@ class HasErrors(Exception):
     """The program has errors; they are in the Diagnostics."""
 
 
-def translate(file: str, preprocessor: list[str], arguments: list[str], found: Diagnostics) -> Translated:
-    """Translate a file. `preprocessor` is the C compiler with its options, `arguments` are libclang's."""
+def translate(
+    file: str, preprocessor: list[str], arguments: list[str], found: Diagnostics, acc_left: bool = False
+) -> Translated:
+    """Translate a file. `preprocessor` is the C compiler with its options, `arguments` are libclang's.
+
+    With `acc_left` the directives of acc stay, for an OpenACC compiler.
+    """
     texts = Texts()
     try:
         pragmas = active(preprocessor, file, texts)
@@ -81,6 +98,7 @@ def translate(file: str, preprocessor: list[str], arguments: list[str], found: D
     syntax = Syntax(file, visible, arguments, texts)
     syntax.errors(found)
     unit = Unit(file, texts, syntax, found)
+    unit.acc_left = acc_left
     unit.parse(pragmas)
     if found:
         raise HasErrors
@@ -106,7 +124,7 @@ def _executable(unit: Unit) -> None:
                 _add(unit, stacks, directive)
             elif isinstance(directive, d.Acc):
                 openacc.check(unit, directive)
-                data.executable(unit, directive)
+                (left if unit.acc_left else data).executable(unit, directive)
             elif type(directive) in _COMMUNICATION:
                 if unit.function_of(directive) is None:
                     raise Refused(directive.place, "this directive must be in a function")
@@ -197,7 +215,11 @@ def _set_up(unit: Unit) -> None:
     line = unit.text.place(start).line
     here = f"#define PWX_HERE(line) &(const pwx_where){{{quoted(unit.file)}, line}}"
     headers = ["loops.h", "acc.h"] if unit.on_gpu else ["loops.h"]
-    top = [*(f"#include <peerway/xacc/{name}>" for name in headers), here, *unit.top]
+    includes = [f"#include <peerway/xacc/{name}>" for name in headers]
+    if unit.acc_left:
+        routines = '#define PWX_ROUTINE _Pragma("acc routine seq")'
+        includes = [routines, *includes, "#include <peerway/xacc/outside.h>", "#include <openacc.h>"]
+    top = [*includes, here, *unit.top]
     unit.edits.before(start, "\n".join(top) + f"\n#line {line} {quoted(unit.file)}\n")
     unit.setup += unit.setup_last
     if unit.setup:

@@ -75,6 +75,7 @@ class Unit:
         self.localised: dict[int, str] = {}  # loops of xmp, by where they begin: span or cyclic
         self.kernels: list[Callable[[], None]] = []  # what generates them, once all directives are known
         self.on_gpu = False
+        self.acc_left = False  # directives of acc are another compiler's
         self.placed: set[int] = set()
         self.fixes: dict[int, d.TemplateFix] = {}
         self.written = Written()
