@@ -32,7 +32,7 @@ def test_every_directive_gives_what_a_sequential_program_has(tmp_path: Path) -> 
     for source in (PROGRAMS / "xacc_cc").iterdir():
         shutil.copy(source, tmp_path)
     sources = [f"{part}.c" for part in PARTS]
-    made = run(PEERWAY, *GCC, "-O1", *sources, "-o", "all", folder=tmp_path)
+    made = run(PEERWAY, *GCC, "-O1", *sources, "-lm", "-o", "all", folder=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     for nodes in (1, 2, 3):
         done = run(PEERWAY, "run", "-n", nodes, "--", "./all", folder=tmp_path, NODES=str(nodes))

@@ -34,7 +34,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made = run(PEERWAY, "cc", "-Wall", "-Wextra", "-O1", "-g", "-c", f"{part}.c", folder=folder)
         assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
     objects = [f"{part}.o" for part in PARTS]
-    made = run(PEERWAY, "cc", *objects, "-o", "all", folder=folder)
+    made = run(PEERWAY, "cc", *objects, "-lm", "-o", "all", folder=folder)
     assert (made.returncode, made.stderr) == (0, "")
     return folder / "all"
 

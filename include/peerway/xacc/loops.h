@@ -88,6 +88,12 @@ PWX_ROUTINE static inline long pwx_at(pwx_cycle cycle, long count) {
   return cycle.lower + (count / cycle.width * cycle.parts + cycle.at) * cycle.width + count % cycle.width;
 }
 
+/* Where its memory has a value that it owns. */
+PWX_ROUTINE static inline long pwx_local(pwx_cycle cycle, long i) {
+  const long u = i - cycle.lower;
+  return u / (cycle.width * cycle.parts) * cycle.width + u % cycle.width;
+}
+
 /* Does this node own index `i` of a dimension of a template? */
 PWX_ROUTINE static inline int pwx_owns(const pwx_template* t, int dim, long i) {
   const pwx_template_dim* d = &t->dim[dim];

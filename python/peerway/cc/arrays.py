@@ -213,14 +213,25 @@ def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
                 "a row that is distributed has no address"
             )
             raise Refused(place, message)
+    for dimension, inside in cyclic_subscripts(unit, array, use):
+        left = any(region.start <= inside.start < region.end for region in unit.left_regions)
+        call = f"pwx_local({array.name}__c{dimension}, "
+        unit.edits.before(inside.start, call if left else f"pwx_cyclic_local({array.address}, {dimension}, ")
+        unit.edits.behind(inside.end, ")")
+
+
+def cyclic_subscripts(unit: Unit, array: DistributedArray, use: Use) -> list[tuple[int, Range]]:
+    """The subscripts of a use that are of cyclic dimensions, which must be translated."""
+    assert array.variable is not None
+    count = min(len(use.subscripts), len(array.variable.sizes))
+    cyclic = [dimension for dimension in range(count) if array.kind_of(dimension) == "cyclic"]
+    if not cyclic:
+        return []
     written = _written_subscripts(unit, use) if use.macro else use.subscripts
-    for dimension in range(count):
-        if array.kind_of(dimension) == "cyclic":
-            if len(written) < count or use.function.file != unit.file:
-                raise Refused(place, f"cyclic array '{array.name}' in the text of a macro not supported yet")
-            inside = written[dimension]
-            unit.edits.before(inside.start, f"pwx_cyclic_local({array.address}, {dimension}, ")
-            unit.edits.behind(inside.end, ")")
+    if len(written) < count or use.function.file != unit.file:
+        place = unit.texts.of(use.function.file).place(use.range.start, use.range.end)
+        raise Refused(place, f"cyclic array '{array.name}' in the text of a macro not supported yet")
+    return [(dimension, written[dimension]) for dimension in cyclic]
 
 
 def _in_macro(unit: Unit, use: Use) -> bool:

@@ -36,8 +36,8 @@ def run(command: Command) -> int:
     except CompilerFailed as failed:
         sys.stderr.write(str(failed))
         return failed.status
+    sys.stderr.write(found.text())
     if found:
-        sys.stderr.write(found.text())
         return 1
     if command.explain:
         for source, result in translated.items():

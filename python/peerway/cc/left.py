@@ -9,6 +9,7 @@ from __future__ import annotations
 from peerway.cc import acc, data
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
+from peerway.cc.kernel_arguments import cycles_of
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.syntax import Range, used_in
 from peerway.cc.tokens import Token, joined
@@ -83,17 +84,14 @@ def _region(unit: Unit, stack: Stack, made: d.Acc, arrays: list[tuple[Distribute
     if not arrays:
         stack.last.append(_raw(unit, made))
         return
-    for array, _ in arrays:
-        assert array.variable is not None
-        if any(array.kind_of(dimension) == "cyclic" for dimension in range(len(array.variable.sizes))):
-            raise Refused(
-                made.place, f"'{array.name}' is cyclic; a compiler of OpenACC cannot find its elements"
-            )
+    cycles = [one for array, _ in arrays for one in cycles_of(array)]
+    unit.left_regions.append(inside)
     clauses = " ".join(f"{kind}({_section(array)})" for array, kind in arrays if kind != "deviceptr")
     test = made.all("if")
     when = f"({test[0].expression.text}) ? " if test and test[0].expression else ""
     stack.before += [
-        "{ " + " ".join(_opened(array) for array, _ in arrays), f"#pragma acc data {clauses}", "{",
+        " ".join(["{", *(_opened(array) for array, _ in arrays), *(text for _, text in cycles)]),
+        f"#pragma acc data {clauses}", "{",
     ]  # fmt: skip
     for array, _ in arrays:
         name = array.name

@@ -132,6 +132,7 @@ def _executable(unit: Unit) -> None:
         except Refused as refused:
             unit.found.add(refused)
     _mark(unit, stacks)
+    unit.edited = set(stacks)
     for stack in stacks.values():
         for directive in stack.directives:
             do = _STACKED.get(type(directive))

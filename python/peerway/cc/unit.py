@@ -75,8 +75,10 @@ class Unit:
         self.localised: dict[int, str] = {}  # loops of xmp, by where they begin: span or cyclic
         self.kernels: list[Callable[[], None]] = []  # what generates them, once all directives are known
         self.on_gpu = False
+        self.left_regions: list[Range] = []  # compute constructs that another compiler makes code of
         self.acc_left = False  # directives of acc are another compiler's
         self.placed: set[int] = set()
+        self.edited: set[int] = set()  # starts of statements that directives belong to
         self.fixes: dict[int, d.TemplateFix] = {}
         self.written = Written()
         self.runs: dict[int, list[d.Reflect]] = {}  # of reflects that are done as one, by each one's id

@@ -173,7 +173,7 @@ def _localise(
     if isinstance(found, TemplateOf) and found.kind_of(dimension) == "cyclic":
         for one in loops:
             unit.localised[one.statement.start] = "cyclic"
-            _cycle(unit, one, index)
+            cycle(unit, unit.edits, one, index)
         return [f"const pwx_cycle {index}__c = pwx_cycle_of({found.address}, {dimension}, {offset});"]
     for one in loops:
         unit.localised[one.statement.start] = "span"
@@ -200,7 +200,7 @@ def bound(unit: Unit, edits: Edits, loop: For, index: str) -> None:
     edits.behind(head.last.end, ")")
 
 
-def _cycle(unit: Unit, loop: For, index: str) -> None:
+def cycle(unit: Unit, edits: Edits, loop: For, index: str) -> None:
     """A loop over a cyclic dimension counts what the node owns, and makes the index of the count."""
     head = loop.header
     text = unit.text.text
@@ -211,16 +211,14 @@ def _cycle(unit: Unit, loop: For, index: str) -> None:
     beyond = f"({last}) + 1" if head.relation == "<=" else last
     variable = unit.syntax.variable(index, unit.file, loop.statement.end - 1)
     kind = head.declared or (variable.element if variable else "long")
-    unit.edits.replace(
+    edits.replace(
         head.parts[0].start, head.parts[0].end, f"long {index}__q = pwx_before({index}__c, {first})"
     )
-    unit.edits.replace(
-        head.parts[1].start, head.parts[1].end, f"{index}__q < pwx_before({index}__c, {beyond})"
-    )
-    unit.edits.replace(head.parts[2].start, head.parts[2].end, f"{index}__q++")
+    edits.replace(head.parts[1].start, head.parts[1].end, f"{index}__q < pwx_before({index}__c, {beyond})")
+    edits.replace(head.parts[2].start, head.parts[2].end, f"{index}__q++")
     skip = "" if head.step == "1" else f"if (({index} - ({first})) % ({head.step})) continue; "
-    unit.edits.before(loop.body.start, f"{{ const {kind} {index} = pwx_at({index}__c, {index}__q); {skip}")
-    unit.edits.behind(loop.body.end, " }")
+    edits.before(loop.body.start, f"{{ const {kind} {index} = pwx_at({index}__c, {index}__q); {skip}")
+    edits.behind(loop.body.end, " }")
 
 
 def _reductions(unit: Unit, stack: Stack, made: d.Loop) -> str:
