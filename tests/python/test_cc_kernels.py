@@ -98,8 +98,8 @@ def test_a_row_whose_sum_no_clause_names_is_done_by_one_thread(tmp_path: Path) -
         (
             "void f(int *a, int n) {\n#pragma acc parallel copy(a[0:9])\n  {\n    n = 3;\n#pragma acc loop\n"
             "    for (int i = 0; i < n; i++) a[i] = 1;\n  }\n}\n",
-            "prog.c:4:5: warning: no kernel for GPUs: a statement beside the loops of an acc region changes n; "
-            "it runs on CPUs alone\n    4 |     n = 3;\n      |     ^~~~~~\n",
+            "prog.c:4:5: warning: no kernel for GPUs: a statement beside the loops of an acc region changes "
+            "n; it runs on CPUs alone\n    4 |     n = 3;\n      |     ^~~~~~\n",
         ),
         (
             "void f(long double *a) {\n#pragma acc parallel loop copy(a[0:9])\n"
