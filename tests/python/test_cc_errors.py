@@ -37,6 +37,14 @@ prog.c:3:34: note: 'x' is the GPU's here
       |                                  ^
 """,
     ),
+    "another number of widths than of dimensions": (
+        in_main("#pragma xmp loop (i) on t[i][*] expand(1)", "  for (int i = 0; i < N; i++) a[i][0] = 0;"),
+        """\
+prog.c:10:33: error: 1 width of expand for 2 dimensions
+   10 | #pragma xmp loop (i) on t[i][*] expand(1)
+      |                                 ^~~~~~
+""",
+    ),
     "an unknown clause": (
         in_main("#pragma xmp reflect (a) widht(1, 0)"),
         """\

@@ -158,6 +158,7 @@ struct pwx_rows {
 struct pwx_span {
   long first, last;
 };
+inline __device__ bool pwx_is_in(pwx_span span, long i) { return span.first <= i && i <= span.last; }
 inline __device__ long pwx_first(pwx_span span, long first, long step) {
   return first >= span.first ? first : first + (span.first - first + step - 1) / step * step;
 }
@@ -253,7 +254,8 @@ __device__ bool operator==(pwx_complex<T> a, pwx_complex<U> b) {
     return pwx_complex<decltype(T() + U())>(a) op b;   \
   }
 PWX_MIXED(+)
-PWX_MIXED(-) PWX_MIXED(*) PWX_MIXED(/) PWX_MIXED(==)
+PWX_MIXED(-)
+PWX_MIXED(*) PWX_MIXED(/) PWX_MIXED(==)
 #undef PWX_MIXED
     template <class T>
     __device__ pwx_complex<T> operator-(pwx_complex<T> a) {

@@ -35,6 +35,25 @@ PWX_ROUTINE static inline int pwx_is_node(const pwx_nodes* p, int dim, long numb
   return p->member && p->at[dim] + 1 == number;
 }
 
+/* Of a loop from `first` to `last`: the values that this node has. */
+PWX_ROUTINE static inline pwx_span pwx_local_span(pwx_span owned, long first, long last) {
+  const pwx_span span = {owned.first > first ? owned.first : first, owned.last < last ? owned.last : last};
+  return span;
+}
+/* `lower` and `upper` more of them, less where these are negative; not beyond `first` to `last` unless
+ * `unbound`. Nothing of nothing. */
+PWX_ROUTINE static inline pwx_span pwx_expanded(pwx_span own, long lower, long upper, int unbound, long first,
+                                                long last) {
+  const pwx_span more = {own.first - lower, own.last + upper};
+  if (own.first > own.last) return own;
+  return unbound ? more : pwx_local_span(more, first, last);
+}
+/* From the first of both to the last. */
+PWX_ROUTINE static inline pwx_span pwx_hull(pwx_span a, pwx_span b) {
+  const pwx_span hull = {a.first < b.first ? a.first : b.first, a.last > b.last ? a.last : b.last};
+  return a.first > a.last ? b : b.first > b.last ? a : hull;
+}
+
 PWX_ROUTINE static inline int pwx_is_in(pwx_span span, long i) { return span.first <= i && i <= span.last; }
 
 /* Of a loop upwards from `first` by `step`: the first value in the span. */

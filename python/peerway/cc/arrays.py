@@ -50,14 +50,16 @@ def _of_file(unit: Unit, array: DistributedArray) -> None:
     assert variable is not None
     defined = False
     for declared in unit.syntax.globals[variable.name]:
-        if declared.file != unit.file:
-            message = f"'{variable.name}' is declared in {declared.file} too; not supported yet"
-            raise Refused(array.place, message)
-        unit.edits.replace(declared.declarator.start, declared.declarator.end, f"*{array.memory}")
+        if declared.file == unit.file:
+            unit.edits.replace(declared.declarator.start, declared.declarator.end, f"*{array.memory}")
         defined = defined or not declared.external
     unit.setup.append(_watch(unit, array))
     storage = "static " if variable.static else "" if defined else "extern "
     unit.top.append(f"{storage}pwx_array {array.descriptor};")
+    if all(declared.file != unit.file for declared in unit.syntax.globals[variable.name]):
+        # A header's array stays as it is, and nothing names it: the memory has a name of its own.
+        kind = f"__typeof__({variable.name}{'[0]' * len(variable.sizes)})"
+        unit.top.append(f"{storage}{kind} *{array.memory};")
     if defined:
         here = at(array.place)
         lines = [

@@ -199,8 +199,6 @@ def _width(width: d.Width) -> str:
 
 def reduction(unit: Unit, made: d.Reduction) -> None:
     """Values of all nodes become one, everywhere."""
-    if made.asynchronous:
-        raise Refused(made.asynchronous.place, "the clause async of reduction not supported yet")
     on = reference(unit, made.on, made)
     for one in made.reduced:
         variable = _variable(unit, made, one.name)
@@ -288,8 +286,6 @@ def _memory(variable: Variable, name: d.Name) -> tuple[str, str]:
 
 def bcast(unit: Unit, made: d.Bcast) -> None:
     """The values of one node go to all."""
-    if made.asynchronous:
-        raise Refused(made.asynchronous.place, "the clause async of bcast not supported yet")
     on, source = reference(unit, made.on, made), reference(unit, made.source, made)
     for name in made.names:
         variable = _variable(unit, made, name)

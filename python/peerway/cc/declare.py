@@ -129,7 +129,10 @@ def template_fix(unit: Unit, made: d.TemplateFix) -> None:
         raise Refused(made.template.place, f"template '{declared.name}' is already fixed", note)
     declared.fixed = True
     known = [bound for bound in made.bounds or [] if bound]
-    if len(known) != len(declared.bounds):
+    unknown = None in declared.bounds
+    if not unknown and made.bounds is not None:
+        raise Refused(made.template.place, f"template '{declared.name}' has its bounds already", note)
+    if unknown and len(known) != len(declared.bounds):
         message = (
             f"template_fix needs bounds for {counted(len(declared.bounds), 'dimension')} of '{declared.name}'"
         )
@@ -139,9 +142,13 @@ def template_fix(unit: Unit, made: d.TemplateFix) -> None:
         if [fmt.kind for fmt in made.formats] != [fmt.kind for fmt in declared.formats]:
             raise Refused(made.formats[0].place, f"'{declared.name}' is distributed otherwise", note)
         copies, blocks = _gblock_sizes(declared, declared.onto, made.formats)
+    for number, fmt in enumerate(declared.formats):
+        if fmt.later and (made.formats is None or made.formats[number].later):
+            message = f"'{declared.name}' is distributed as gblock(*); give the sizes, as in (gblock(sizes))"
+            raise Refused(made.template.place, message, note)
+    bounds = _both(known) if unknown else "0, 0"
     unit.put(
-        made,
-        [f"{{ {copies}pwx_template_fix({declared.address}, {_both(known)}, {blocks}, {where(made)}); }}"],
+        made, [f"{{ {copies}pwx_template_fix({declared.address}, {bounds}, {blocks}, {where(made)}); }}"]
     )
     unit.fixes[id(declared)] = made
 
@@ -184,9 +191,6 @@ def _array_variable(unit: Unit, name: d.Name, made: d.Directive) -> Variable:
         )
     if variable.initialised:
         raise Refused(name.place, f"'{name.text}' is aligned, so it cannot have an initialiser", note)
-    if variable.file != unit.file:
-        message = f"'{name.text}' is declared in {variable.file}; arrays aligned in headers not supported yet"
-        raise Refused(name.place, message, note)
     if variable.file_scope and unit.syntax.function_at(made.file, made.start):
         raise Refused(name.place, f"'{name.text}' is declared outside functions; align it there", note)
     return variable

@@ -26,8 +26,6 @@ _MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
 
 def gmove(unit: Unit, made: d.Gmove) -> None:
     """Copy between arrays, whoever owns what."""
-    if made.asynchronous:
-        raise Refused(made.asynchronous.place, "the clause async of gmove not supported yet")
     if made.on:
         raise Refused(made.on.name.place, "gmove has no clause on")
     statement = statement_behind(unit.text, made.end)

@@ -15,7 +15,7 @@ from peerway.cc.nest import For
 from peerway.cc.syntax import Range, Variable, used_in
 from peerway.cc.types import c_type
 from peerway.cc.unit import Stack, Unit
-from peerway.cc.work import ENDS, bound, cycle
+from peerway.cc.work import ENDS, bound, cycle, unbounded
 
 DEVICE_OPERATORS = {
     "+": "pwx_sum", "-": "pwx_sum", "*": "pwx_product", "max": "pwx_max", "min": "pwx_min",
@@ -70,7 +70,9 @@ def described(unit: Unit, loop: For, offset: int) -> Dimension:
     literal = where is None and not any(
         expands_to_variables(unit, part, offset) for part in (first, last, head.step)
     )
-    if where == "span":
+    if loop.statement.start in unit.unbound:
+        first, last = unbounded(head.relation, head.index)
+    elif where == "span":
         call = "pwx_first_down" if head.down else "pwx_first"
         first = f"{call}({head.index}__s, {first}, {head.step})"
         last = f"{ENDS[head.relation]}({head.index}__s, {last})"
@@ -115,6 +117,10 @@ def build(
     blank_directives(unit, edits, inside)
     given = _inner_loops(unit, edits, stack, inside)
     _cyclic_arrays(unit, edits, stack, inside)
+    for guard in unit.guards:
+        if stack.statement.start <= guard.loop < stack.statement.end and guard.body >= inside.start:
+            edits.before(guard.body, guard.text)
+            given += guard.names
     atomic.statements(unit, edits, inside)
     shared = vector.loops_of(unit, stack, inside, DEVICE_OPERATORS) if loops else []
     if shared:

@@ -51,6 +51,16 @@ class Stack:
     last: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Guard:
+    """A condition before a loop's body, by the offsets of both; a kernel is given `names`."""
+
+    loop: int
+    body: int
+    text: str
+    names: list[str]
+
+
 class Unit:
     """What is known of a file while its directives become code."""
 
@@ -72,6 +82,8 @@ class Unit:
         self.acc_regions: list[tuple[Range, d.Acc]] = []
         self.acc_atomics: list[Range] = []
         self.acc_loops: dict[int, d.Acc] = {}  # by where their `for` begins
+        self.unbound: set[int] = set()  # loops of xmp that may leave their bounds, by where they begin
+        self.guards: list[Guard] = []
         self.localised: dict[int, str] = {}  # loops of xmp, by where they begin: span or cyclic
         self.kernels: list[Callable[[], None]] = []  # what generates them, once all directives are known
         self.on_gpu = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
-from peerway.cc import nest
+from peerway.cc import nest, widening
 from peerway.cc.diagnostics import Refused
 from peerway.cc.edits import Edits
 from peerway.cc.generated import reference, referred, where
@@ -62,9 +62,13 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
         )
     found = referred(unit, made.on, made)
     indices = _indices(unit, stack, made)
+    widening.prepare(unit, stack, made, found)
     kept = len(stack.before)
     closing = _reductions(unit, stack, made)
-    unit.edits.behind(stack.statement.end, closing + " }")  # before the edits of loops that end there too
+    passes = " }" if made.widening and made.widening.kind == "peel_and_wait" else ""
+    unit.edits.behind(
+        stack.statement.end, passes + closing + " }"
+    )  # before the edits of loops that end there too
     opened: list[str] = []
     localised: list[tuple[int, str, str]] = []
     conditions: list[str] = []
@@ -94,7 +98,10 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
     first = not any(isinstance(one, d.Loop) for one in stack.directives[: stack.directives.index(made)])
     task = any(isinstance(one, d.Task) for one in stack.directives)
     marks = unit.written.call(stack.statement.start) if first and not task else ""
-    stack.before.insert(kept, "{ " + marks + " ".join(opened))
+    lines, twice = widening.spans(unit, stack, made, localised, opened)
+    stack.before.insert(kept, "{ " + marks + " ".join(lines))
+    if twice:
+        stack.before.append(twice)
     if conditions:
         stack.before.append(f"if ({' && '.join(conditions)})")
     bounds = "; ".join(_in_words(unit, stack, found, *one) for one in localised)
@@ -185,9 +192,22 @@ def _localise(
 ENDS = {"<": "pwx_below", "!=": "pwx_below", "<=": "pwx_up_to", ">": "pwx_above", ">=": "pwx_down_to"}
 
 
+def unbounded(relation: str, index: str) -> tuple[str, str]:
+    """First and last value of a loop that goes over all of its node's span, as its header has them."""
+    return f"{index}__s.first", f"{index}__s.last" + ("" if relation == "<=" else " + 1")
+
+
 def bound(unit: Unit, edits: Edits, loop: For, index: str) -> None:
     """Edit the first and the last value of a loop: between them what the node owns."""
     head = loop.header
+    if loop.statement.start in unit.unbound:
+        if head.down or head.step != "1":
+            place = unit.text.place(head.parts[2].start, head.parts[2].end)
+            raise Refused(place, "a loop with /unbound/ must go upwards by 1")
+        first, last = unbounded(head.relation, index)
+        edits.replace(head.first.start, head.first.end, first)
+        edits.replace(head.last.start, head.last.end, last)
+        return
     call = "pwx_first_down" if head.down else "pwx_first"
     edits.before(head.first.start, f"{call}({index}__s, ")
     edits.behind(head.first.end, f", {head.step})")
