@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from peerway.cc.declare import check_extents, description, element, shape
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, quoted
 from peerway.cc.mapping import DistributedArray
-from peerway.cc.syntax import Function, Range, Use, Variable
+from peerway.cc.shapes import check_extents, description, element, shape
+from peerway.cc.source import Function, Range, Use, Variable
 from peerway.cc.tokens import scan
 from peerway.cc.unit import Unit
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peerway.cc import directives as d
-from peerway.cc.declare import sizes_of
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, numbers
 from peerway.cc.sections import Section, remaining, run_time_section, section, variable_of
-from peerway.cc.syntax import Range, Variable
+from peerway.cc.shapes import sizes_of
+from peerway.cc.source import Range, Variable
 from peerway.cc.tokens import Span, Text, scan
 from peerway.cc.unit import Unit
 

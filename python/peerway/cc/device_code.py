@@ -6,7 +6,7 @@ import re
 
 from peerway.cc.diagnostics import Place
 from peerway.cc.edits import Edits
-from peerway.cc.syntax import Function, Range, Variable
+from peerway.cc.source import Function, Range, Variable
 from peerway.cc.tokens import scan
 from peerway.cc.unit import Unit
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from peerway.cc import directives as d
 from peerway.cc.communicate import through_host
-from peerway.cc.declare import element, sizes_of
 from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import quoted, where
 from peerway.cc.mapping import DistributedArray
@@ -17,7 +16,8 @@ from peerway.cc.sections import (
     statement_behind,
     variable_of,
 )
-from peerway.cc.syntax import Variable
+from peerway.cc.shapes import element, sizes_of
+from peerway.cc.source import Variable
 from peerway.cc.tokens import Span
 from peerway.cc.unit import Unit
 

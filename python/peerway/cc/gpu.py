@@ -8,7 +8,7 @@ from peerway.cc.device_code import Unsupported
 from peerway.cc.diagnostics import Refused
 from peerway.cc.generated import quoted, where
 from peerway.cc.nest import For
-from peerway.cc.syntax import Range, Statement, Variable, used_in
+from peerway.cc.source import Range, Statement, Variable, used_in
 from peerway.cc.types import run_time_type
 from peerway.cc.unit import Stack, Unit
 from peerway.cc.work import OPERATORS

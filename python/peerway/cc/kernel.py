@@ -12,7 +12,7 @@ from peerway.cc.edits import Edits
 from peerway.cc.generated import quoted
 from peerway.cc.kernel_arguments import Argument, arguments_of
 from peerway.cc.nest import For
-from peerway.cc.syntax import Range, Variable, used_in
+from peerway.cc.source import Range, Variable, used_in
 from peerway.cc.types import c_type
 from peerway.cc.unit import Stack, Unit
 from peerway.cc.work import ENDS, bound, cycle, unbounded

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from peerway.cc.device_code import Unsupported
 from peerway.cc.generated import quoted
 from peerway.cc.mapping import DistributedArray
-from peerway.cc.syntax import Range, Variable, used_in
+from peerway.cc.source import Range, Variable, used_in
 from peerway.cc.unit import Stack, Unit
 
 

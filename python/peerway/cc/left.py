@@ -11,7 +11,7 @@ from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.kernel_arguments import cycles_of
 from peerway.cc.mapping import DistributedArray
-from peerway.cc.syntax import Range, used_in
+from peerway.cc.source import Range, used_in
 from peerway.cc.tokens import Token, joined
 from peerway.cc.unit import Stack, Unit
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from peerway.cc.diagnostics import Place, Refused
 from peerway.cc.directives import Bounds, Expr, Format, Name, Width
-from peerway.cc.syntax import Function, Range, Variable
+from peerway.cc.source import Function, Range, Variable
 
 
 @dataclass

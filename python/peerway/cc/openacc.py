@@ -6,7 +6,7 @@ from peerway.cc import data, gpu, left, nest
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.nest import For
-from peerway.cc.syntax import Range, Variable, used_in
+from peerway.cc.source import Range, Variable, used_in
 from peerway.cc.unit import Stack, Unit
 
 COMPUTE = ("parallel", "kernels", "serial")

@@ -16,6 +16,7 @@ from peerway.cc import (
     gmove,
     left,
     openacc,
+    reflects,
     work,
     written,
 )
@@ -38,7 +39,7 @@ _MAPPING: dict[type, Callable[[Unit, Any], None]] = {
     d.Coarray: coarray.directive,
 }
 _COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
-    d.Reflect: communicate.reflect,
+    d.Reflect: reflects.reflect,
     d.Reduction: communicate.reduction,
     d.Bcast: communicate.bcast,
     d.Barrier: communicate.barrier,
@@ -104,7 +105,7 @@ def translate(
         raise HasErrors
     unit.each(_MAPPING)
     written.find(unit, described)
-    unit.runs = communicate.runs_of(unit)
+    unit.runs = reflects.runs_of(unit)
     coarray.generate(unit, coarrays, transfers)
     _executable(unit)
     arrays.generate(unit)

@@ -13,7 +13,8 @@ from peerway.cc.edits import Edits
 from peerway.cc.generated import quoted
 from peerway.cc.mapping import Declared, DistributedArray, Scopes, TemplateOf
 from peerway.cc.preprocess import Pragma, Texts
-from peerway.cc.syntax import Function, Range, Statement, Syntax
+from peerway.cc.source import Function, Range, Statement
+from peerway.cc.syntax import Syntax
 from peerway.cc.tokens import scan
 
 _Kind = TypeVar("_Kind", bound=Declared)

@@ -14,7 +14,7 @@ from peerway.cc import directives as d
 from peerway.cc.descriptors import Described
 from peerway.cc.diagnostics import Refused
 from peerway.cc.mapping import DistributedArray
-from peerway.cc.syntax import Function, Range, Statement, Use, Variable
+from peerway.cc.source import Function, Range, Statement, Use, Variable
 from peerway.cc.unit import Unit, Written
 
 _GLOBAL = (d.Loop, d.Task, d.Tasks, d.Reflect, d.Reduction, d.Bcast, d.Barrier, d.Gmove, d.ArrayOn)
