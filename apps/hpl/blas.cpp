@@ -51,7 +51,7 @@ const Blas& load_blas(const std::string& file, int threads) {
                reinterpret_cast<Blas::Trsm*>(symbol(library, "dtrsm_")),
                reinterpret_cast<Blas::Gemv*>(symbol(library, "dgemv_")), name};
     if (found.gemm != nullptr && found.trsm != nullptr && found.gemv != nullptr) {
-      set_threads(library, threads);
+      if (threads > 0) set_threads(library, threads);
       return loaded.emplace(std::move(found));
     }
     tried += "\n  " + name + " has no dgemm_, dtrsm_ and dgemv_ of 32-bit integers";
@@ -61,7 +61,7 @@ const Blas& load_blas(const std::string& file, int threads) {
                            "\nInstall libopenblas0-pthread or libblis4, or name one with --blas FILE.");
 }
 
-const Blas& blas() { return loaded.value(); }
+const Blas& blas() { return loaded ? *loaded : load_blas("", 0); }
 
 void Blas::minus_product(int64_t m, int64_t n, int64_t k, const double* a, int64_t a_ld, const double* b,
                          int64_t b_ld, double* c, int64_t c_ld) const {

@@ -35,7 +35,7 @@ struct Blas {
 /// Loads it once for the process: `file`, or the first of those that systems have. Throws with what was
 /// tried.
 const Blas& load_blas(const std::string& file, int threads);
-/// The one that is loaded.
+/// The one that is loaded, or the first that is found.
 const Blas& blas();
 
 }  // namespace hpl

@@ -9,6 +9,8 @@ namespace hpl {
 
 namespace {
 
+constexpr int64_t kPieceOnGpu = 8192;  // columns: many times the GPU's tiles
+
 /// Adds the time until it is destroyed.
 class Timed {
  public:
@@ -166,10 +168,11 @@ class Factorization {
     }
   }
 
-  /// On the CPU a rank that passes panels on looks for them between pieces of the update.
+  /// On the CPU a rank that passes panels on looks for them between pieces of the update. A GPU lets the
+  /// panel's kernels in between pieces.
   [[nodiscard]] int64_t piece_of(int64_t columns) const {
-    if (layout_.grid.columns <= 2 || !device_.on_host()) return columns;
-    return std::max(columns / 4, 2 * layout_.nb);
+    if (!device_.on_host()) return kPieceOnGpu;
+    return layout_.grid.columns <= 2 ? columns : std::max(columns / 4, 2 * layout_.nb);
   }
 
   System& system_;

@@ -12,7 +12,6 @@
 #include <fstream>
 #include <map>
 
-#include "blas.h"
 #include "module.h"
 #include "options.h"
 #include "report.h"
@@ -49,7 +48,6 @@ int cpus() {
 
 std::unique_ptr<Device> make_device(const Options& options, const Place& place, int threads) {
   if (options.device == "host") return make_host_device(options.blas, threads);
-  load_blas("", threads);  // for panels that several ranks share
   using Make = Device*(int, const char*);
   return std::unique_ptr<Device>(
       of_module<Make>("device_cuda", "hpl_make_cuda_device")(place.local_rank, options.blas.c_str()));
