@@ -159,13 +159,12 @@ def test_gflops_are_those_of_the_formula(run: Run, program: str) -> None:
 
 def dat(**changes: str) -> str:
     """An HPL.dat; a change replaces the line of that number."""
-    lines = [
-        "HPLinpack benchmark input file", "Innovative Computing Laboratory", "HPL.out  output file name",
-        "6 device", "2 # of Ns", "150 151 Ns", "1 # of NBs", "16 NBs", "1 PMAP", "1 # of grids", "2 Ps", "2 Qs",
-        "16.0 threshold", "1 # of PFACT", "2 PFACTs", "1 # of NBMIN", "4 NBMINs", "1 # of NDIV", "2 NDIVs",
-        "1 # of RFACT", "1 RFACTs", "2 # of BCAST", "1 6 BCASTs", "1 # of DEPTH", "0 DEPTHs", "2 SWAP",
-        "64 threshold", "0 L1", "0 U", "1 Equilibration", "8 alignment",
-    ]  # fmt: skip
+    lines = (
+        "HPLinpack benchmark input file;Innovative Computing Laboratory;HPL.out  output file name;6 device;"
+        "2 # of Ns;150 151 Ns;1 # of NBs;16 NBs;1 PMAP;1 # of grids;2 Ps;2 Qs;16.0 threshold;"
+        "1 # of PFACT;2 PFACTs;1 # of NBMIN;4 NBMINs;1 # of NDIV;2 NDIVs;1 # of RFACT;1 RFACTs;"
+        "2 # of BCAST;1 6 BCASTs;1 # of DEPTH;0 DEPTHs;2 SWAP;64 threshold;0 L1;0 U;1 Equilibration;8 alignment"
+    ).split(";")
     for number, line in changes.items():
         lines[int(number.removeprefix("line"))] = line
     return "\n".join(lines) + "\n"
