@@ -157,16 +157,45 @@ def test_gflops_are_those_of_the_formula(run: Run, program: str) -> None:
     assert result["gflops"] == pytest.approx(flop / result["seconds"] / 1e9, rel=1e-2)  # seconds to 1 us
 
 
-def dat(**changes: str) -> str:
-    """An HPL.dat; a change replaces the line of that number."""
-    lines = (
-        "HPLinpack benchmark input file;Innovative Computing Laboratory;HPL.out  output file name;6 device;"
-        "2 # of Ns;150 151 Ns;1 # of NBs;16 NBs;1 PMAP;1 # of grids;2 Ps;2 Qs;16.0 threshold;"
-        "1 # of PFACT;2 PFACTs;1 # of NBMIN;4 NBMINs;1 # of NDIV;2 NDIVs;1 # of RFACT;1 RFACTs;"
-        "2 # of BCAST;1 6 BCASTs;1 # of DEPTH;0 DEPTHs;2 SWAP;64 threshold;0 L1;0 U;1 Equilibration;8 alignment"
-    ).split(";")
-    for number, line in changes.items():
-        lines[int(number.removeprefix("line"))] = line
+DAT = """\
+HPLinpack benchmark input file
+Innovative Computing Laboratory
+HPL.out   output file name
+6         device
+2         # of Ns
+150 151   Ns
+1         # of NBs
+16        NBs
+1         PMAP
+1         # of grids
+2         Ps
+2         Qs
+16.0      threshold
+1         # of PFACT
+2         PFACTs
+1         # of NBMIN
+4         NBMINs
+1         # of NDIV
+2         NDIVs
+1         # of RFACT
+1         RFACTs
+2         # of BCAST
+1 6       BCASTs
+1         # of DEPTH
+0         DEPTHs
+2         SWAP
+64        threshold
+0         L1
+0         U
+1         Equilibration
+8         alignment
+"""
+
+
+def dat(number: int = 1, line: str = "") -> str:
+    """An HPL.dat with another line of this number."""
+    lines = DAT.splitlines()
+    lines[number - 1] = line
     return "\n".join(lines) + "\n"
 
 
@@ -186,9 +215,9 @@ def test_hpl_dat_is_read(run: Run, program: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (dat(line5="150 Ns"), "line 6 of .* has 1 numbers where 2 are announced: '150 Ns'"),
-        (dat(line22="4 1"), r"BCAST 4 of .* \(long\) is not here; give 0 to 3, 6 \(tree\) or 7 \(star\)"),
-        (dat(line7="-16 NBs"), "line 8 of .* is '-16 NBs'; give numbers from 1 to"),
+        (dat(6, "150 Ns"), "line 6 of .* has 1 numbers where 2 are announced: '150 Ns'"),
+        (dat(23, "4 1"), r"BCAST 4 of .* \(long\) is not here; give 0 to 3, 6 \(tree\) or 7 \(star\)"),
+        (dat(8, "-16 NBs"), "line 8 of .* is '-16 NBs'; give numbers from 1 to"),
         ("\n".join(dat().splitlines()[:9]), "has 9 lines; HPL.dat has 31, and line 10 is needed"),
     ],
 )
