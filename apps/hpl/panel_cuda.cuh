@@ -7,7 +7,9 @@
 namespace hpl {
 
 constexpr int kLeafColumns = 32;
+#ifndef HPL_ON_CPU
 constexpr int kLeafThreads = 512;
+#endif
 constexpr int kLeafMaxBlocks = 128;
 constexpr int kLeafBytes = 212992;  // of a block's shared memory, for its rows
 
@@ -34,6 +36,7 @@ struct Leaf {
   unsigned long long number;  // of the leaf's first column
 };
 
+#ifndef HPL_ON_CPU  // panel_cuda_test.cpp has these for the CPU
 __device__ inline unsigned long long load_acquire(const unsigned long long* from) {
   unsigned long long value;
   asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
@@ -42,6 +45,12 @@ __device__ inline unsigned long long load_acquire(const unsigned long long* from
 __device__ inline void store_release(unsigned long long* to, unsigned long long value) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
+/// What the launch gives each block.
+__device__ inline double* shared_memory() {
+  extern __shared__ double memory[];
+  return memory;
+}
+#endif
 
 struct Best {
   double magnitude;
@@ -60,7 +69,7 @@ __device__ inline Best best_of_warp(Best mine) {
 }
 
 __global__ void __launch_bounds__(kLeafThreads, 1) factorize_leaf(const Leaf leaf) {
-  extern __shared__ double part[];  // by columns
+  double* part = shared_memory();  // by columns
   __shared__ double pivot_row[kLeafColumns];
   __shared__ Best of_warps[kLeafThreads / 32];
   __shared__ int chosen_block, here;
