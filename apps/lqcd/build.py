@@ -2,8 +2,8 @@
 
     python apps/lqcd/build.py --edge 16 --grid 1x1 --layout rows xacc cuda-mpi
 
-A file is named after all that its program is made of: what one host built is found again on another that has no
-compiler for it.
+A file is named after all that its program is made of: what one host built is found again on another that has
+no compiler for it.
 """
 
 from __future__ import annotations
