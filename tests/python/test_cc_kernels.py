@@ -7,6 +7,7 @@ import ctypes
 import io
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from peerway.cc.command_line import read
 PROGRAMS = [
     *(ROOT / "examples" / "xacc" / f"{sample}.c" for sample in ("laplace", "himeno", "cg", "stream")),
     ROOT / "tests" / "system" / "programs" / "xacc_cc" / "compute.c",
+    ROOT / "apps" / "lqcd" / "xacc.c",
+    ROOT / "apps" / "lqcd" / "xacc_nowait.c",
 ]
 _KERNEL = re.compile(r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0\};', re.DOTALL)
 
@@ -62,6 +65,16 @@ def test_nvrtc_takes_every_kernel(tmp_path: Path, nvrtc: ctypes.CDLL, program: P
         for architecture in ("sm_75", "sm_90"):
             result, log, _ = compile_with(nvrtc, source, "-std=c++20", f"--gpu-architecture={architecture}")
             assert result == 0, log
+
+
+def test_a_compiler_s_own_headers_stay_out_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ["gcc", "-print-file-name=include"]
+    folder = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    monkeypatch.setenv("CPATH", folder)  # as sites with several compilers have it
+    text = emitted(ROOT / "apps" / "lqcd" / "xacc.c")
+    assert "acc_get_device_type" in text
+    for kernel in kernels(text).values():
+        assert not re.search(r"#define (?!_Bool )(__|_[A-Z])", kernel)
 
 
 def test_a_block_does_a_row_and_its_threads_share_it(tmp_path: Path) -> None:

@@ -60,10 +60,13 @@ def prefix() -> Path:
 
 
 def _includes(command: Command) -> list[str]:
-    """The folders of xmp.h, and of Peerway's openacc.h unless the compiler is to use its own."""
+    """The folders of xmp.h, and of Peerway's openacc.h unless the compiler is to use its own.
+
+    By -I: CPATH, where a site may have the compiler's own openacc.h, counts before -isystem.
+    """
     include = prefix() / "include"
     headers = include / "peerway" / ("xmp" if command.openacc else "xacc")
-    return ["-isystem", str(headers), "-isystem", str(include)]
+    return ["-I", str(headers), "-I", str(include)]
 
 
 def _translate(command: Command, source: str, folders: list[str], found: Diagnostics) -> Translated:
