@@ -72,7 +72,6 @@ def test_a_compiler_s_own_headers_stay_out_of_kernels(monkeypatch: pytest.Monkey
     folder = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     monkeypatch.setenv("CPATH", folder)  # as sites with several compilers have it
     text = emitted(ROOT / "apps" / "lqcd" / "xacc.c")
-    assert "acc_get_device_type" in text
     for kernel in kernels(text).values():
         assert not re.search(r"#define (?!_Bool )(__|_[A-Z])", kernel)
 
