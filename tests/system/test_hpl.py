@@ -303,3 +303,29 @@ def test_a_lost_rank_ends_the_others(run: Run, program: str) -> None:
     done = run([*launch, program, *options])
     assert done.returncode == 128 + 9
     assert "rank 1" in done.stderr
+
+
+def test_the_study_keeps_each_run_with_its_command(run: Run, program: str, tmp_path: Path) -> None:
+    out = tmp_path / "records.jsonl"
+    options = [
+        "--n",
+        "100",
+        "--nb",
+        "16",
+        "--grid",
+        "1x2",
+        "--blas",
+        blas(),
+        "--ways",
+        "peerway",
+        "--times",
+        "2",
+    ]
+    done = run([sys.executable, str(APP / "study.py"), *options, "--out", str(out)])
+    assert done.returncode == 0, done.stderr
+    kept = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(one["program"], one["n"], one["p"], one["q"], one["passed"]) for one in kept] == [
+        ("hpl/peerway", 100, 1, 2, True)
+    ] * 2
+    assert all(program in one["command"] and one["gflops"] > 0 for one in kept)
+    assert "peerway: median" in done.stdout
