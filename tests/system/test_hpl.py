@@ -16,6 +16,7 @@ import scipy
 import scipy.linalg
 from launching import BUILD, PROGRAMS, ROOT, Run, library_folder, peerway
 from mpi_stacks import STACKS, environment
+from nics import torus_file
 
 from peerway.bench.peers import gpus
 
@@ -130,6 +131,16 @@ def test_every_broadcast_brings_the_panels(run: Run, program: str) -> None:
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert [result["bcast"] for result in results] == variants.split(",")
     assert all(result["passed"] for result in results)
+
+
+@pytest.mark.parametrize("grid", ["2x2", pytest.param("1x4", marks=LONG)])
+def test_the_solution_is_right_over_a_nic_that_keeps_no_order(run: Run, program: str, grid: str) -> None:
+    plugin = BUILD / "nics" / "torus" / "libpeerway_nic_torus.so"
+    nic = {"PEERWAY_NIC": f"{plugin}?file={torus_file('nic:torus-none')}", "PEERWAY_PATHS": "nic:torus"}
+    command = hpl(program, grid, "--n", "203", "--nb", "16", "--bcast", "1ring,tree", "--json")
+    done = run(command, env={**os.environ, **nic})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [json.loads(line)["passed"] for line in done.stdout.splitlines()] == [True, True]
 
 
 def test_the_table_is_that_of_hpl(run: Run, program: str) -> None:
