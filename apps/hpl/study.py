@@ -193,6 +193,15 @@ def _kept(result: dict[str, Any], way: str) -> dict[str, Any]:
     }
 
 
+def _told(value: Any, case: Case) -> Any:
+    """Without the folders of this machine."""
+    if not isinstance(value, str):
+        return value
+    value = value.replace(f"{case.blas.resolve().parent}/", "").replace(f"{case.blas.parent}/", "")
+    value = value.replace(f"{sys.executable} -m peerway", "peerway").replace(f"{ROOT}/", "")
+    return re.sub(r"\S*/(?=(hpcc|mpirun\S*)\b)", "", value)
+
+
 def _cpu() -> str:
     names = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return f"{len(names)} x {names[0]}" if names else platform.machine()
@@ -223,7 +232,7 @@ def main(
         for way in chosen:
             with Meter(device) as meter:
                 result = WAYS[way](case)
-            kept = _kept(result | meter.found, way)
+            kept = {key: _told(value, case) for key, value in _kept(result | meter.found, way).items()}
             found[way].append(kept["gflops"])
             click.echo(f"{kept['program']}: {kept['seconds']:.2f} s, {kept['gflops']:.1f} Gflops")
             if out is not None:
