@@ -75,6 +75,7 @@ Links links(Variant variant, int count, int place) {
 void Broadcast::expect(int64_t panel, int root, size_t bytes) {
   const int place = (grid_.column - root + grid_.columns) % grid_.columns;
   if (place == 0) return;
+  if (passed_on_) settle();  // what lay in the slot may still be on its way
   const Links mine = links(variant_, grid_.columns, place);
   Expected expected{panel, bytes, rank_at(root, mine.parent), {}, false};
   for (const int child : mine.children) expected.children.push_back(rank_at(root, child));
@@ -90,6 +91,7 @@ void Broadcast::start(int64_t panel, size_t bytes) {
 void Broadcast::pass_on(Expected& expected) {
   comm_.receive(expected.parent, Channel::panel);
   expected.here = true;
+  passed_on_ = passed_on_ || !expected.children.empty();
   for (const int child : expected.children)
     comm_.send(child, Channel::panel, slot(expected.panel), slot(expected.panel), expected.bytes);
 }

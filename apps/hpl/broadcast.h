@@ -49,7 +49,10 @@ class Broadcast {
   /// Returns once the panel is here, and has been passed on.
   void receive(int64_t panel);
   /// What start() and the passing on read may change.
-  void settle() { comm_.settle(Channel::panel); }
+  void settle() {
+    comm_.settle(Channel::panel);
+    passed_on_ = false;
+  }
 
  private:
   struct Expected {
@@ -69,6 +72,7 @@ class Broadcast {
   size_t first_, slot_bytes_;
   Variant variant_ = Variant::ring;
   std::vector<Expected> expected_;  // the next one first
+  bool passed_on_ = false;          // since settle()
 };
 
 }  // namespace hpl

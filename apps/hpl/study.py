@@ -145,6 +145,41 @@ def _hpcc_input(case: Case) -> str:
     return "".join(f"{value} \n" for value in values)
 
 
+class Meter:
+    """Reads the clocks and the power of the GPUs twice a second while a run goes on."""
+
+    COMMAND = (
+        "nvidia-smi",
+        "--query-gpu=clocks.sm,power.draw",
+        "--format=csv,noheader,nounits",
+        "-lms",
+        "500",
+    )
+
+    def __init__(self, device: str) -> None:
+        self.wanted = device == "cuda" and shutil.which("nvidia-smi") is not None
+        self.found: dict[str, float] = {}
+
+    def __enter__(self) -> Meter:
+        if self.wanted:
+            self._file = tempfile.TemporaryFile("w+")
+            self._process = subprocess.Popen(self.COMMAND, stdout=self._file)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.wanted:
+            return
+        self._process.terminate()
+        self._process.wait()
+        self._file.seek(0)
+        read = [[float(value) for value in line.split(",")] for line in self._file if line.count(",") == 1]
+        self._file.close()
+        if read:  # the upper half: the matrix is also generated and checked
+            busy = sorted(read, key=lambda pair: pair[1])[len(read) // 2 :]
+            self.found["gpu_clock_mhz"] = statistics.median(pair[0] for pair in busy)
+            self.found["gpu_power_w"] = statistics.median(pair[1] for pair in busy)
+
+
 def _kept(result: dict[str, Any], way: str) -> dict[str, Any]:
     return {
         "record": "hpl",
@@ -156,6 +191,15 @@ def _kept(result: dict[str, Any], way: str) -> dict[str, Any]:
         "version": _core.version(),
         "date": datetime.datetime.now(tz=datetime.UTC).isoformat(timespec="seconds"),
     }
+
+
+def _told(value: Any, case: Case) -> Any:
+    """Without the folders of this machine."""
+    if not isinstance(value, str):
+        return value
+    value = value.replace(f"{case.blas.resolve().parent}/", "").replace(f"{case.blas.parent}/", "")
+    value = value.replace(f"{sys.executable} -m peerway", "peerway").replace(f"{ROOT}/", "")
+    return re.sub(r"\S*/(?=(hpcc|mpirun\S*)\b)", "", value)
 
 
 def _cpu() -> str:
@@ -186,7 +230,9 @@ def main(
     found: dict[str, list[float]] = {way: [] for way in chosen}
     for _ in range(times):
         for way in chosen:
-            kept = _kept(WAYS[way](case), way)
+            with Meter(device) as meter:
+                result = WAYS[way](case)
+            kept = {key: _told(value, case) for key, value in _kept(result | meter.found, way).items()}
             found[way].append(kept["gflops"])
             click.echo(f"{kept['program']}: {kept['seconds']:.2f} s, {kept['gflops']:.1f} Gflops")
             if out is not None:

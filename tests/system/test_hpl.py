@@ -16,6 +16,7 @@ import scipy
 import scipy.linalg
 from launching import BUILD, PROGRAMS, ROOT, Run, library_folder, peerway
 from mpi_stacks import STACKS, environment
+from nics import torus_file
 
 from peerway.bench.peers import gpus
 
@@ -130,6 +131,16 @@ def test_every_broadcast_brings_the_panels(run: Run, program: str) -> None:
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert [result["bcast"] for result in results] == variants.split(",")
     assert all(result["passed"] for result in results)
+
+
+@pytest.mark.parametrize("grid", ["2x2", pytest.param("1x4", marks=LONG)])
+def test_the_solution_is_right_over_a_nic_that_keeps_no_order(run: Run, program: str, grid: str) -> None:
+    plugin = BUILD / "nics" / "torus" / "libpeerway_nic_torus.so"
+    nic = {"PEERWAY_NIC": f"{plugin}?file={torus_file('nic:torus-none')}", "PEERWAY_PATHS": "nic:torus"}
+    command = hpl(program, grid, "--n", "203", "--nb", "16", "--bcast", "1ring,tree", "--json")
+    done = run(command, env={**os.environ, **nic})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [json.loads(line)["passed"] for line in done.stdout.splitlines()] == [True, True]
 
 
 def test_the_table_is_that_of_hpl(run: Run, program: str) -> None:
@@ -303,3 +314,30 @@ def test_a_lost_rank_ends_the_others(run: Run, program: str) -> None:
     done = run([*launch, program, *options])
     assert done.returncode == 128 + 9
     assert "rank 1" in done.stderr
+
+
+def test_the_study_keeps_each_run_with_its_command(run: Run, program: str, tmp_path: Path) -> None:
+    out = tmp_path / "records.jsonl"
+    options = [
+        "--n",
+        "100",
+        "--nb",
+        "16",
+        "--grid",
+        "1x2",
+        "--blas",
+        blas(),
+        "--ways",
+        "peerway",
+        "--times",
+        "2",
+    ]
+    done = run([sys.executable, str(APP / "study.py"), *options, "--out", str(out)])
+    assert done.returncode == 0, done.stderr
+    kept = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(one["program"], one["n"], one["p"], one["q"], one["passed"]) for one in kept] == [
+        ("hpl/peerway", 100, 1, 2, True)
+    ] * 2
+    command = "peerway run -n 2 -- build/hpl/hpl --n 100 --nb 16 --grid 1x2 --blas libscipy_openblas"
+    assert all(one["command"].startswith(command) and one["gflops"] > 0 for one in kept)
+    assert "peerway: median" in done.stdout
