@@ -253,12 +253,16 @@ __device__ bool operator==(pwx_complex<T> a, pwx_complex<U> b) {
   __device__ auto operator op(U a, pwx_complex<T> b) { \
     return pwx_complex<decltype(T() + U())>(a) op b;   \
   }
+// clang-format off
 PWX_MIXED(+)
 PWX_MIXED(-)
-PWX_MIXED(*) PWX_MIXED(/) PWX_MIXED(==)
+PWX_MIXED(*)
+PWX_MIXED(/)
+PWX_MIXED(==)
+// clang-format on
 #undef PWX_MIXED
-    template <class T>
-    __device__ pwx_complex<T> operator-(pwx_complex<T> a) {
+template <class T>
+__device__ pwx_complex<T> operator-(pwx_complex<T> a) {
   return {-a.re, -a.im};
 }
 #define _Complex_I pwx_complex<float>(0, 1)

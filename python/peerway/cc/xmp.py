@@ -11,7 +11,6 @@ from peerway.cc.parser import Parser, nearest
 from peerway.cc.preprocess import Pragma
 
 NOT_YET = {
-    "lock": "locks", "unlock": "locks",
     "local_alias": "local_alias", "save_desc": "save_desc",
     "image": "image", "tasklet": "tasklets", "tasklets": "tasklets",
 }  # fmt: skip
