@@ -19,6 +19,7 @@ from peerway.cc.command_line import read
 PROGRAMS = [
     *(ROOT / "examples" / "xacc" / f"{sample}.c" for sample in ("laplace", "himeno", "cg", "stream")),
     ROOT / "tests" / "system" / "programs" / "xacc_cc" / "compute.c",
+    ROOT / "tests" / "system" / "programs" / "xacc_cc" / "mapping.c",
 ]
 _KERNEL = re.compile(r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0\};', re.DOTALL)
 
