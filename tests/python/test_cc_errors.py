@@ -45,6 +45,14 @@ prog.c:10:33: error: 1 width of expand for 2 dimensions
       |                                 ^~~~~~
 """,
     ),
+    "an alignment of a member": (
+        MAPPED + "static struct { double v[N]; } s;\n#pragma xmp align s.v[i] with t[i][*]\n",
+        """\
+prog.c:10:20: error: members of structs cannot be aligned yet; align an array of structs
+   10 | #pragma xmp align s.v[i] with t[i][*]
+      |                    ^
+""",
+    ),
     "a lock that is none": (
         in_main("#pragma xmp lock (a)"),
         """\
