@@ -202,6 +202,7 @@ void free_everything() {
   free_kernels();
   free_queues();
   free_coarrays();
+  free_locks();
   states().clear();
 }
 

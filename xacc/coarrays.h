@@ -4,5 +4,6 @@
 namespace pwx {
 
 void free_coarrays();
+void free_locks();
 
 }  // namespace pwx

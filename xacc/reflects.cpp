@@ -43,27 +43,6 @@ Reflect& entry_of(pwx_halo& halo, const ReflectAsk& asked) {
   return **entries.insert(entries.begin(), make_reflect(asked, set));
 }
 
-/// All parts of a directive. `widths`: of all arrays, or `each`: of each; null is the whole shadow.
-ReflectAsk asked_for(int count, pwx_array* const* arrays, const pwx_width* widths,
-                     const pwx_width* const* each, int flags) {
-  ReflectAsk asked{{}, flags};
-  asked.parts.reserve(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) {
-    const pwx_array& a = *arrays[i];
-    allocated(a, "reflect");
-    if (widths != nullptr && a.ndims != arrays[0]->ndims)
-      refuse("reflect with a width of ", arrays[0]->name, ", of ", arrays[0]->ndims, " dimensions, and ",
-             a.name, ", of ", a.ndims, "; reflect them one by one");
-    const pwx_width* const own = each != nullptr ? each[i] : widths;
-    ReflectPart& part = asked.parts.emplace_back(ReflectPart{arrays[i], {}});
-    if (own == nullptr)
-      part.widths = whole_shadow(a);
-    else
-      std::copy_n(own, a.ndims, part.widths.begin());
-  }
-  return asked;
-}
-
 /// Are an array's nodes those that execute, so that all of them count the same writes?
 bool counted_alike(const pwx_array& a, const Set& set) {
   pwx_array_state& state = *a.state;
@@ -94,12 +73,31 @@ bool unchanged(const ReflectPart& part, const ReflectAsk& asked) {
                     });
 }
 
-/// Starts what is to be done; null: all is up to date.
-Reflect* start(pwx_halo& halo, ReflectAsk&& asked) {
+/// What a directive asks for and nothing has brought yet; `all` of it. `widths`: of all arrays, or `each`: of
+/// each; null is the whole shadow.
+ReflectAsk asked_for(int count, pwx_array* const* arrays, const pwx_width* widths,
+                     const pwx_width* const* each, int flags, bool all = false) {
+  ReflectAsk asked{{}, flags};
   const Set& set = program().executing();
-  std::erase_if(asked.parts, [&](const ReflectPart& part) {
-    return counted_alike(*part.array, set) && unchanged(part, asked);
-  });
+  for (int i = 0; i < count; ++i) {
+    const pwx_array& a = *arrays[i];
+    allocated(a, "reflect");
+    if (widths != nullptr && a.ndims != arrays[0]->ndims)
+      refuse("reflect with a width of ", arrays[0]->name, ", of ", arrays[0]->ndims, " dimensions, and ",
+             a.name, ", of ", a.ndims, "; reflect them one by one");
+    const pwx_width* const own = each != nullptr ? each[i] : widths;
+    ReflectPart part{arrays[i], {}};
+    if (own == nullptr)
+      part.widths = whole_shadow(a);
+    else
+      std::copy_n(own, a.ndims, part.widths.begin());
+    if (all || !counted_alike(a, set) || !unchanged(part, asked)) asked.parts.push_back(part);
+  }
+  return asked;
+}
+
+/// Starts what is to be done; null: all is up to date.
+Reflect* start(pwx_halo& halo, const ReflectAsk& asked) {
   if (asked.parts.empty()) return nullptr;
   Reflect& entry = entry_of(halo, asked);
   if (entry.under_way)
@@ -150,11 +148,11 @@ void reflect_do(int count, pwx_array* const* arrays) {
     ReflectAsk one =
         asked_for(1, arrays + i, init.widths.empty() ? nullptr : init.widths.data(), nullptr, init.flags);
     ReflectAsk& all = asks.try_emplace(init.flags, ReflectAsk{{}, init.flags}).first->second;
-    all.parts.push_back(one.parts.front());
+    if (!one.parts.empty()) all.parts.push_back(one.parts.front());
   }
   std::vector<Reflect*> entries;
   for (auto& [flags, asked] : asks)
-    if (Reflect* entry = start(persistent, std::move(asked)); entry != nullptr) entries.push_back(entry);
+    if (Reflect* entry = start(persistent, asked); entry != nullptr) entries.push_back(entry);
   for (Reflect* entry : entries) finish(*entry);
 }
 
@@ -247,7 +245,7 @@ void pwx_reflect_init(int count, pwx_array* const* arrays, const pwx_width* widt
       if (widths != nullptr) init.widths.assign(widths, widths + a.ndims);
       pwx::inits()[pwx::allocated(a, "reflect_init").id] = init;
     }
-    pwx::entry_of(pwx::persistent, pwx::asked_for(count, arrays, widths, nullptr, flags));
+    pwx::entry_of(pwx::persistent, pwx::asked_for(count, arrays, widths, nullptr, flags, true));
   });
 }
 

@@ -17,11 +17,11 @@ prog.c:10:13: error: unknown directive 'reflekt'; did you mean 'reflect'?
 """,
     ),
     "a directive that is not built yet": (
-        in_main("#pragma xmp lock (a)"),
+        in_main("#pragma xmp save_desc (a)"),
         """\
-prog.c:10:13: error: locks not supported yet
-   10 | #pragma xmp lock (a)
-      |             ^~~~
+prog.c:10:13: error: save_desc not supported yet
+   10 | #pragma xmp save_desc (a)
+      |             ^~~~~~~~~
 """,
     ),
     "a coarray of the GPU's memory": (
@@ -43,6 +43,22 @@ prog.c:3:34: note: 'x' is the GPU's here
 prog.c:10:33: error: 1 width of expand for 2 dimensions
    10 | #pragma xmp loop (i) on t[i][*] expand(1)
       |                                 ^~~~~~
+""",
+    ),
+    "an alignment of a member": (
+        MAPPED + "static struct { double v[N]; } s;\n#pragma xmp align s.v[i] with t[i][*]\n",
+        """\
+prog.c:10:20: error: members of structs cannot be aligned yet; align an array of structs
+   10 | #pragma xmp align s.v[i] with t[i][*]
+      |                    ^
+""",
+    ),
+    "a lock that is none": (
+        in_main("#pragma xmp lock (a)"),
+        """\
+prog.c:10:19: error: 'a' is no coarray of xmp_lock_t; declare 'xmp_lock_t a:[*];'
+   10 | #pragma xmp lock (a)
+      |                   ^
 """,
     ),
     "an unknown clause": (

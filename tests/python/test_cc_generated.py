@@ -243,6 +243,16 @@ static void with_loop(int i) {
         (["touch(a[0]);"], "pwx_written(&a__x); touch(a[0]);"),
         (["#pragma xmp task on p[0]", "a[0][0] = 1;"], "{ pwx_written(&a__x); pwx_task"),
         (["#pragma xmp task on p[0]", "with_loop(1);"], "{ pwx_written_all(); pwx_task"),
+        (
+            [
+                "#pragma acc parallel",
+                "{",
+                "#pragma acc loop",
+                "for (int i = 0; i < N; i++) a[0][i] = 1;",
+                "}",
+            ],
+            "pwx_written(&a__x);\n#line",
+        ),
         (["#pragma acc update device(a)"], "pwx_written(&a__x);\n#line"),
         (["with_loop(0);"], "pwx_written(&a__x); a[i][0] = 1;"),
         (

@@ -20,6 +20,7 @@ from peerway.cc.command_line import read
 PROGRAMS = [
     *(ROOT / "examples" / "xacc" / f"{sample}.c" for sample in ("laplace", "himeno", "cg", "stream")),
     ROOT / "tests" / "system" / "programs" / "xacc_cc" / "compute.c",
+    ROOT / "tests" / "system" / "programs" / "xacc_cc" / "mapping.c",
     ROOT / "apps" / "lqcd" / "xacc.c",
     ROOT / "apps" / "lqcd" / "xacc_nowait.c",
 ]

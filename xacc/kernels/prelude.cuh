@@ -12,8 +12,12 @@ typedef unsigned long uint64_t;
 #endif
 
 // The memory of an array begins at a multiple of 16 bytes; `at` is a multiple of `step` away from there. Lets
-// the compiler read and write neighbours together.
+// the compiler join reads and writes of neighbours.
+#if defined(PWX_JOINED)
 #define PWX_ALIGNED(at, step) __builtin_assume((step) % 16 != 0 || (reinterpret_cast<uint64_t>(at) & 15) == 0)
+#else
+#define PWX_ALIGNED(at, step)
+#endif
 
 // The extremes of a type, of which C++'s header is not there.
 template <class T>
@@ -257,12 +261,16 @@ __device__ bool operator==(pwx_complex<T> a, pwx_complex<U> b) {
   __device__ auto operator op(U a, pwx_complex<T> b) { \
     return pwx_complex<decltype(T() + U())>(a) op b;   \
   }
+// clang-format off
 PWX_MIXED(+)
 PWX_MIXED(-)
-PWX_MIXED(*) PWX_MIXED(/) PWX_MIXED(==)
+PWX_MIXED(*)
+PWX_MIXED(/)
+PWX_MIXED(==)
+// clang-format on
 #undef PWX_MIXED
-    template <class T>
-    __device__ pwx_complex<T> operator-(pwx_complex<T> a) {
+template <class T>
+__device__ pwx_complex<T> operator-(pwx_complex<T> a) {
   return {-a.re, -a.im};
 }
 #define _Complex_I pwx_complex<float>(0, 1)

@@ -344,6 +344,22 @@ PWX_API void pwx_coarray_put(const pwx_coarray* to, long image, const pwx_triple
 PWX_API void pwx_coarray_get(const pwx_section* other, const pwx_coarray* from, long image,
                              const pwx_triplet* section, const pwx_where* where);
 
+/* The locks that are a coarray of xmp_lock_t: `count` at each image. Collective over all images. */
+typedef struct pwx_locks {
+  const char* name;
+  long count;
+  struct pwx_locks_state* state;
+} pwx_locks;
+enum { PWX_STAT_SUCCESS = 0, PWX_STAT_LOCKED = 1, PWX_STAT_UNLOCKED = 2, PWX_STAT_LOCKED_OTHER_IMAGE = 3 };
+PWX_API void pwx_locks_init(pwx_locks* locks, const char* name, long count, const pwx_where* where);
+/* Lock number `element` at an image. With `acquired` it does not wait: 1 is written there if the lock was
+ * free. Gives one of PWX_STAT; with `may_fail` 0 all but success is an error. */
+PWX_API int pwx_lock(const pwx_locks* locks, long element, long image, int* acquired, int may_fail,
+                     const pwx_where* where);
+/* What this image put before is complete for the next one that has the lock. */
+PWX_API int pwx_unlock(const pwx_locks* locks, long element, long image, int may_fail,
+                       const pwx_where* where);
+
 PWX_API void pwx_sync_memory(const pwx_where* where);
 PWX_API void pwx_sync_all(const pwx_where* where);
 PWX_API void pwx_sync_image(long image, const pwx_where* where);

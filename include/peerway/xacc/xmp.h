@@ -12,6 +12,12 @@ extern "C" {
 
 typedef void* xmp_desc_t;
 
+/* A coarray of these is locks, for the directives lock and unlock; what `stat` of these says. */
+typedef struct xmp_lock_t {
+  unsigned char unused;
+} xmp_lock_t;
+enum { XMP_STAT_SUCCESS = 0, XMP_STAT_LOCKED = 1, XMP_STAT_UNLOCKED = 2, XMP_STAT_LOCKED_OTHER_IMAGE = 3 };
+
 #ifdef _XCALABLEMP
 
 #define PWX_FUNCTION(declaration, sequential) declaration;

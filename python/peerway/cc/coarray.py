@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Place, Refused, counted
-from peerway.cc.generated import at, numbers
+from peerway.cc.generated import at, numbers, where
 from peerway.cc.sections import Section, remaining, run_time_section, section, variable_of
 from peerway.cc.shapes import sizes_of
 from peerway.cc.source import Range, Variable
@@ -154,6 +154,11 @@ def _make(unit: Unit, name: str, place: Place, offset: int) -> None:
         raise Refused(place, f"'{name}' is already a coarray")
     unit.coarrays[id(variable)] = f"{name}__c"
     rank = len(variable.sizes)
+    if variable.element.split()[-1] == "xmp_lock_t":
+        count = " * ".join(f"({size})" for size in sizes_of(unit, variable)) if rank else "1"
+        unit.top.append(f"static pwx_locks {name}__c;")
+        unit.setup_last.append(f'(void){name}; pwx_locks_init(&{name}__c, "{name}", {count}, {at(place)});')
+        return
     sizes = numbers(sizes_of(unit, variable)) if rank else "0"
     unit.top.append(f"static pwx_coarray {name}__c;")
     unit.setup_last += [
@@ -161,6 +166,40 @@ def _make(unit: Unit, name: str, place: Place, offset: int) -> None:
         f'pwx_coarray_init(&{name}__c, "{name}", sizeof({name}{"[0]" * rank}), {rank}, {sizes}, '
         f"{at(place)});",
     ]
+
+
+def lock(unit: Unit, made: d.Lock) -> None:
+    """lock and unlock: of an element of a coarray of locks, at an image."""
+    assert made.name is not None
+    name = made.name.text
+    variable = unit.syntax.variable(name, made.file, made.start)
+    descriptor = unit.coarrays.get(id(variable))
+    if variable is None or descriptor is None or variable.element.split()[-1] != "xmp_lock_t":
+        raise Refused(
+            made.name.place, f"'{name}' is no coarray of xmp_lock_t; declare 'xmp_lock_t {name}:[*];'"
+        )
+    if len(made.subscripts) != len(variable.sizes):
+        raise Refused(
+            made.name.place,
+            f"'{name}' has {counted(len(variable.sizes), 'dimension')}, "
+            f"and {counted(len(made.subscripts), 'subscript')} here",
+        )
+    element = "0"
+    for size, subscript in zip(
+        sizes_of(unit, variable) if variable.sizes else [], made.subscripts, strict=True
+    ):
+        element = f"({element}) * ({size}) + ({subscript.text})"
+    image = made.image.text if made.image else "xmpc_this_image()"
+    which = f"&{descriptor}, {element}, {image}"
+    status = f"{made.status.text} = " if made.status else ""
+    fails = int(made.status is not None)
+    if made.kind == "unlock":
+        call = f"{status}pwx_unlock({which}, {fails}, {where(made)});"
+    else:
+        acquired = f"&({made.acquired.text})" if made.acquired else "0"
+        call = f"{status}pwx_lock({which}, {acquired}, {fails}, {where(made)});"
+    unit.put(made, [call])
+    unit.explain(made, f"{made.kind} {name} at {f'image {image}' if made.image else 'this image'}")
 
 
 def _generate(unit: Unit, transfer: Transfer) -> None:
@@ -173,6 +212,8 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
     descriptor = unit.coarrays.get(id(variable))
     if descriptor is None:
         raise Refused(place, f"'{found.name}' is not a coarray; declare it with ':[*]'")
+    if variable.element.split()[-1] == "xmp_lock_t":
+        raise Refused(place, f"'{found.name}' is a lock; only the directives lock and unlock change it")
     _check_memory(unit, transfer, found.name)
     image = text.text[transfer.image[0].start : transfer.image[-1].end]
     triplets = _triplets(unit, found, variable)

@@ -289,6 +289,18 @@ class Wait(Directive):
 
 
 @dataclass
+class Lock(Directive):
+    """`lock (l[1]:[2]) acquired_lock(ok) stat(s)` and `unlock (l:[2])`; kind says which."""
+
+    kind: str = "lock"
+    name: Name | None = None
+    subscripts: list[Expr] = field(default_factory=list)
+    image: Expr | None = None
+    acquired: Expr | None = None
+    status: Expr | None = None
+
+
+@dataclass
 class Coarray(Directive):
     """`coarray x, y:[*]`."""
 

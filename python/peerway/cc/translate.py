@@ -47,6 +47,7 @@ _COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
     d.Gmove: gmove.gmove,
     d.ArrayOn: gmove.array_on,
     d.Post: communicate.post,
+    d.Lock: coarray.lock,
     d.Wait: communicate.wait,
 }
 _STACKED: dict[type, Callable[[Unit, Stack, Any], None]] = {

@@ -23,6 +23,7 @@ _WRITING = (d.Gmove, d.ArrayOn, d.Reduction)
 _INQUIRY = re.compile(r"\bxmp_(?!array_laddr\b)\w+\s*\(\s*$")
 _LABEL = re.compile(r"(case\b|default\b|\w+\s*:)")
 _STORING = ("memcpy", "memmove", "memset", "fread", "scanf", "fscanf", "sscanf", "frexp", "modf", "sincos")
+_COMPUTE = ("parallel", "kernels", "serial")
 _COPIED_BACK = ("copy", "pcopy", "present_or_copy", "copyout", "pcopyout", "present_or_copyout")
 
 
@@ -44,8 +45,12 @@ class _Finder:
         self.passed: list[tuple[DistributedArray, DistributedArray]] = []  # to a parameter of this file
         self.constructs: list[tuple[d.Directive, Statement, Function]] = []
         self.functions = {one.name: one for one in unit.syntax.functions if one.file == unit.file}
+        self.parallel: set[int] = set()  # starts of statements that other threads or a device may do
         for made in unit.directives:
             function = unit.function_of(made)
+            if isinstance(made, d.Omp) or (isinstance(made, d.Acc) and made.construct.startswith(_COMPUTE)):
+                statement = function and unit.syntax.statement_after(made.file, made.end, function)
+                self.parallel |= {statement.start} if statement else set()
             if isinstance(made, d.Loop | d.Task) and function and made.file == unit.file:
                 statement = unit.syntax.statement_after(made.file, made.end, function)
                 if statement:
@@ -136,7 +141,7 @@ class _Finder:
         function = self.unit.function_of(made)
         for clause in made.clauses:
             ends = made.construct == "data" and clause.name in _COPIED_BACK
-            changes = ends or made.construct == "update" or clause.name in ("copyout", "pcopyout")
+            changes = ends or made.construct == "update" or clause.name in _COPIED_BACK[3:]
             lost = clause.name in ("use_device", "deviceptr", "attach")
             for name in clause.variables if changes or lost else ():
                 variable = self.unit.syntax.variable(name.text, made.file, made.start)
@@ -147,7 +152,7 @@ class _Finder:
                     self._lose(array, made.start, f"the clause {clause.name} gives its address away")
                     continue
                 start = made.start
-                if ends or made.construct.startswith(("parallel", "kernels", "serial")):
+                if ends or made.construct.startswith(_COMPUTE):
                     statement = self.unit.syntax.statement_after(made.file, made.end, function)
                     start = statement.start if statement else start
                 self.events.append(_Event(array, function, start, ends))
@@ -189,6 +194,8 @@ class _Finder:
         last = None  # the innermost statement in a block that all nodes do
         shared = False
         for number, block in enumerate(around[:-1]):
+            if block.start in self.parallel:
+                break
             if block.kind == "block":
                 plain = number > 0 and around[number - 1].kind == "block" and shared
                 shared = plain or block.start in tasks or self._all_do(block, around[:number], function)

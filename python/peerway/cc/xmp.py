@@ -11,7 +11,6 @@ from peerway.cc.parser import Parser, nearest
 from peerway.cc.preprocess import Pragma
 
 NOT_YET = {
-    "lock": "locks", "unlock": "locks",
     "local_alias": "local_alias", "save_desc": "save_desc",
     "image": "image", "tasklet": "tasklets", "tasklets": "tasklets",
 }  # fmt: skip
@@ -149,6 +148,10 @@ def _align(parser: Parser, base: d.Directive) -> d.Directive:
     made = d.Align(base.place, base.start, base.end, base.file)
     if not parser.sees("["):
         made.arrays = [parser.name("the name of an array")]
+        if parser.sees(".") or parser.sees("->"):
+            raise Refused(
+                parser.here(), "members of structs cannot be aligned yet; align an array of structs"
+            )
     while parser.accept("["):
         made.sources.append(None if parser.accept("*") else _source(parser))
         parser.expect("]", "behind an index of the array")

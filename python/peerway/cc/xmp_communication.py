@@ -188,6 +188,36 @@ def _coarray(parser: Parser, base: d.Directive) -> d.Directive:
     return made
 
 
+def _lock(kind: str) -> Callable[[Parser, d.Directive], d.Directive]:
+    def parse(parser: Parser, base: d.Directive) -> d.Directive:
+        made = d.Lock(base.place, base.start, base.end, base.file, kind=kind)
+        parser.expect("(", f"behind {kind}")
+        made.name = parser.name("the name of a lock")
+        while parser.accept("["):
+            made.subscripts.append(parser.expr("a subscript"))
+            parser.expect("]", "behind a subscript")
+        if parser.accept(":"):
+            parser.expect("[", "before the image")
+            made.image = parser.expr("an image")
+            parser.expect("]", "behind the image")
+        parser.expect(")", "behind the lock")
+        while token := parser.next():
+            word = token.text.lower()
+            if word not in ("stat", "acquired_lock") or (word == "acquired_lock" and kind == "unlock"):
+                raise parser.unexpected("acquired_lock(…) or stat(…)" if kind == "lock" else "stat(…)")
+            parser.take()
+            parser.expect("(", f"behind {word}")
+            value = parser.expr("a variable of int")
+            parser.expect(")", f"behind the variable of {word}")
+            if word == "stat":
+                made.status = value
+            else:
+                made.acquired = value
+        return made
+
+    return parse
+
+
 GRAMMAR: dict[str, Callable[[Parser, d.Directive], d.Directive]] = {
     "reflect": _reflect("reflect"),
     "reflect_init": _reflect("reflect_init"),
@@ -202,4 +232,6 @@ GRAMMAR: dict[str, Callable[[Parser, d.Directive], d.Directive]] = {
     "post": _post,
     "wait": _wait,
     "coarray": _coarray,
+    "lock": _lock("lock"),
+    "unlock": _lock("unlock"),
 }

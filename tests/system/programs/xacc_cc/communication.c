@@ -162,6 +162,52 @@ static void moves(void) {
   }
 }
 
+/* Every image adds to a counter of image 0 many times, under its lock. */
+static xmp_lock_t gate : [*], gates[2][3] : [*];
+static long counter : [*];
+static void locks(void) {
+  const int all = xmpc_num_images(), me = xmpc_this_image();
+  int acquired = -1, status = -1;
+  counter = 0;
+  xmp_sync_all(NULL);
+  for (int k = 0; k < 200; k++) {
+    long value;
+#pragma xmp lock(gate : [0])
+    value = counter : [0];
+    value++;
+  counter:
+    [0] = value;
+#pragma xmp unlock(gate : [0])
+  }
+  xmp_sync_all(NULL);
+  if (me == 0) CHECK(counter == 200L * all);
+#pragma xmp lock(gates[1][2] : [all - 1]) stat(status)
+  CHECK(status == XMP_STAT_SUCCESS);
+#pragma xmp unlock(gates[1][2] : [all - 1])
+  xmp_sync_all(NULL);
+  if (me == all - 1) {
+#pragma xmp lock(gates[1][2])
+#pragma xmp lock(gates[1][2]) stat(status)
+    CHECK(status == XMP_STAT_LOCKED);
+  }
+  xmp_sync_all(NULL);
+  if (me == 0 && all > 1) {
+#pragma xmp lock(gates[1][2] : [all - 1]) acquired_lock(acquired)
+    CHECK(acquired == 0);
+#pragma xmp lock(gates[1][1] : [all - 1]) acquired_lock(acquired)
+    CHECK(acquired == 1);
+#pragma xmp unlock(gates[1][1] : [all - 1])
+#pragma xmp unlock(gates[1][2] : [all - 1]) stat(status)
+    CHECK(status == XMP_STAT_LOCKED_OTHER_IMAGE);
+#pragma xmp unlock(gates[0][0]) stat(status)
+    CHECK(status == XMP_STAT_UNLOCKED);
+  }
+  xmp_sync_all(NULL);
+  if (me == all - 1) {
+#pragma xmp unlock(gates[1][2])
+  }
+}
+
 static void images(void) {
   const int me = xmpc_this_image(), all = xmpc_num_images();
   const int next = (me + 1) % all;
@@ -184,5 +230,6 @@ void communication(void) {
   halos();
   sets();
   moves();
+  locks();
   images();
 }
