@@ -75,15 +75,10 @@ void CudaPanel::leaf(const Panel& panel, int64_t begin, int64_t end) {
             number_};
   number_ += static_cast<unsigned long long>(end - begin);
   const size_t shared = sizeof(double) * static_cast<size_t>(share * (end - begin));
-#ifdef HPL_PLAIN_LAUNCH
-  factorize_leaf<<<blocks, kLeafThreads, shared, stream_>>>(leaf);
-  must(cudaGetLastError(), "launching the panel");
-#else
   void* arguments[] = {&leaf};
   must(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(factorize_leaf), dim3(blocks),
                                    dim3(kLeafThreads), arguments, shared, stream_),
        "launching the panel");
-#endif
   if (panel.width == end - begin) return;
   exchange_rows<<<static_cast<unsigned>(std::min<int64_t>(panel.width, 256)), 2 * kLeafColumns, 0, stream_>>>(
       leaf, int(panel.width));
