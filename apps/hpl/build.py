@@ -80,7 +80,7 @@ def part(name: str, architecture: str = "sm_90") -> Part:
             folders = [nvcc.parents[1] / name for name in ("lib64", "lib", "targets/x86_64-linux/lib")]
             link = ["-shared", *[f"-L{folder}" for folder in folders if folder.is_dir()]]
             link += ["-cudart", "static", "-ldl", "-lrt"]
-            sources = [HERE / f"{stem}_cuda.cu" for stem in ("device", "panel", "solve")]
+            sources = [HERE / "device_cuda.cu", HERE / "panel_cuda.cu"]
             return Part(OUT / "device_cuda.so", sources, [str(nvcc), *flags], link)
 
 

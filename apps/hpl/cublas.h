@@ -41,6 +41,8 @@ class Cublas {
   int (*set_stream)(void* handle, cudaStream_t stream);
   int (*gemm)(void* handle, int op_a, int op_b, int m, int n, int k, const double* alpha, const double* a,
               int a_ld, const double* b, int b_ld, const double* beta, double* c, int c_ld);
+  int (*trsm)(void* handle, int side, int part, int op, int diagonal, int m, int n, const double* alpha,
+              const double* a, int a_ld, double* b, int b_ld);
   int (*gemv)(void* handle, int op, int m, int n, const double* alpha, const double* a, int a_ld,
               const double* x, int x_step, const double* beta, double* y, int y_step);
   int (*trsv)(void* handle, int part, int op, int diagonal, int n, const double* a, int a_ld, double* x,
@@ -57,6 +59,7 @@ class Cublas {
     find(create, "cublasCreate_v2");
     find(set_stream, "cublasSetStream_v2");
     find(gemm, "cublasDgemm_v2");
+    find(trsm, "cublasDtrsm_v2");
     find(gemv, "cublasDgemv_v2");
     find(trsv, "cublasDtrsv_v2");
   }
@@ -72,11 +75,10 @@ class Cublas {
 /// cuBLAS on one stream; the names are those of device.h.
 class CublasStream {
  public:
-  CublasStream(const Cublas& library, cudaStream_t stream) : library_(library), stream_(stream) {
+  CublasStream(const Cublas& library, cudaStream_t stream) : library_(library) {
     Cublas::must(library_.create(&handle_), "cublasCreate");
     Cublas::must(library_.set_stream(handle_, stream), "cublasSetStream");
   }
-  [[nodiscard]] cudaStream_t stream() const { return stream_; }
   /// c -= a b
   void gemm(int64_t m, int64_t n, int64_t k, const double* a, int64_t a_ld, const double* b, int64_t b_ld,
             double* c, int64_t c_ld) const {
@@ -85,6 +87,12 @@ class CublasStream {
     Cublas::must(library_.gemm(handle_, 0, 0, int(m), int(n), int(k), &minus, a, int(a_ld), b, int(b_ld),
                                &one, c, int(c_ld)),
                  "cublasDgemm");
+  }
+  void solve_lower(int64_t m, int64_t n, const double* l, int64_t l_ld, double* b, int64_t b_ld) const {
+    if (m <= 0 || n <= 0) return;
+    const double one = 1;
+    Cublas::must(library_.trsm(handle_, 0, 0, 0, 1, int(m), int(n), &one, l, int(l_ld), b, int(b_ld)),
+                 "cublasDtrsm");
   }
   void solve_upper(int64_t n, const double* u, int64_t u_ld, double* x) const {
     Cublas::must(library_.trsv(handle_, 1, 0, 0, int(n), u, int(u_ld), x, 1), "cublasDtrsv");
@@ -98,7 +106,6 @@ class CublasStream {
 
  private:
   const Cublas& library_;
-  cudaStream_t stream_;
   void* handle_ = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// A GPU as a device: the matrix in its memory, DGEMM by cuBLAS, rows and panels by kernels of our
+// A GPU as a device: the matrix in its memory, DGEMM and its kin by cuBLAS, rows and panels by kernels of our
 // own. The queue `ahead` has the higher priority, so that a panel is factorized while the matrix is updated.
 #include <array>
 #include <deque>
@@ -7,7 +7,6 @@
 #include "device.h"
 #include "panel_cuda.h"
 #include "rows_cuda.cuh"
-#include "solve_cuda.h"
 
 namespace hpl {
 
@@ -158,7 +157,7 @@ class CudaDevice : public Device {
   }
   void solve_lower(Queue queue, int64_t m, int64_t n, const double* l, int64_t l_ld, double* b,
                    int64_t b_ld) override {
-    hpl::solve_lower(*blas_[queue], m, n, l, l_ld, b, b_ld);
+    blas_[queue]->solve_lower(m, n, l, l_ld, b, b_ld);
   }
   void solve_upper(int64_t n, const double* u, int64_t u_ld, double* x) override {
     blas_[kMain]->solve_upper(n, u, u_ld, x);

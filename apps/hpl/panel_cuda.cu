@@ -2,7 +2,6 @@
 
 #include "panel_cuda.cuh"
 #include "panel_cuda.h"
-#include "solve_cuda.h"
 
 namespace hpl {
 
@@ -34,7 +33,6 @@ CudaPanel::~CudaPanel() { cudaFree(mail_); }
 
 bool CudaPanel::run(const Panel& panel) {
   leaf_ = kLeafColumns;
-  while (leaf_ > 32 && panel.rows > kUsualBlocks * most_rows(leaf_)) leaf_ /= 2;
   while (leaf_ > 4 && panel.rows > blocks_ * most_rows(leaf_)) leaf_ /= 2;
   if (panel.rows > blocks_ * most_rows(leaf_)) return false;
   must(cudaMemsetAsync(panel.head(), 0, sizeof(PanelHead), stream_), "cudaMemsetAsync");
@@ -53,7 +51,7 @@ void CudaPanel::part(const Panel& panel, int64_t begin, int64_t end) {
   if (middle >= end) return;
   double* left = panel.body() + begin * panel.ld;
   double* right = panel.body() + middle * panel.ld;
-  solve_lower(blas_, middle - begin, end - middle, left + begin, panel.ld, right + begin, panel.ld);
+  blas_.solve_lower(middle - begin, end - middle, left + begin, panel.ld, right + begin, panel.ld);
   blas_.gemm(panel.rows - middle, end - middle, middle - begin, left + middle, panel.ld, right + begin,
              panel.ld, right + middle, panel.ld);
   part(panel, middle, end);
@@ -77,15 +75,10 @@ void CudaPanel::leaf(const Panel& panel, int64_t begin, int64_t end) {
             number_};
   number_ += static_cast<unsigned long long>(end - begin);
   const size_t shared = sizeof(double) * static_cast<size_t>(share * (end - begin));
-#ifdef HPL_PLAIN_LAUNCH
-  factorize_leaf<<<blocks, kLeafThreads, shared, stream_>>>(leaf);
-  must(cudaGetLastError(), "launching the panel");
-#else
   void* arguments[] = {&leaf};
   must(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(factorize_leaf), dim3(blocks),
                                    dim3(kLeafThreads), arguments, shared, stream_),
        "launching the panel");
-#endif
   if (panel.width == end - begin) return;
   exchange_rows<<<static_cast<unsigned>(std::min<int64_t>(panel.width, 256)), 2 * kLeafColumns, 0, stream_>>>(
       leaf, int(panel.width));

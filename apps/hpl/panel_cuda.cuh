@@ -1,14 +1,12 @@
-// Kernels of the panel factorization on one GPU. A leaf of up to 64 columns lies in the shared memory of some
+// Kernels of the panel factorization on one GPU. A leaf of up to 32 columns lies in the shared memory of some
 // blocks, each with its share of the rows, from the first column to the last: a pivot costs one message from
 // each block to all others, through the L2 cache.
 #ifndef HPL_PANEL_CUDA_CUH
 #define HPL_PANEL_CUDA_CUH
 
-#include "shared_cuda.cuh"
-
 namespace hpl {
 
-constexpr int kLeafColumns = 64;
+constexpr int kLeafColumns = 32;
 #ifndef HPL_ON_CPU
 constexpr int kLeafThreads = 512;
 #endif
@@ -46,6 +44,11 @@ __device__ inline unsigned long long load_acquire(const unsigned long long* from
 }
 __device__ inline void store_release(unsigned long long* to, unsigned long long value) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
+/// What the launch gives each block.
+__device__ inline double* shared_memory() {
+  extern __shared__ double memory[];
+  return memory;
 }
 #endif
 

@@ -24,7 +24,7 @@ class CudaPanel {
 
   CublasStream& blas_;
   cudaStream_t stream_;
-  int blocks_ = 0, leaf_ = 0;
+  int blocks_ = 0, leaf_ = 32;
   void* mail_ = nullptr;
   unsigned long long number_ = 1;
 };

@@ -1,7 +1,7 @@
 // The kernels of the panel on a CPU, a block being a thread: panel_cuda_test ROWS COLUMNS LEAF SHARE
 // [SINGULAR]. Blocked LU by them and by loops of its own beside a plain one: the pivots must be the same, the
 // factors nearly.
-#define FAKE_BLOCK_THREADS 128
+#define FAKE_BLOCK_THREADS 64
 #include <cmath>
 #include <thread>
 #include <vector>
@@ -37,7 +37,6 @@ static double* shared_memory() { return memory.data(); }
 
 #include "panel_cuda.cuh"
 #include "random.h"
-#include "solve_cuda.cuh"
 
 namespace {
 
@@ -57,12 +56,11 @@ void launch(unsigned blocks, unsigned threads, size_t doubles, Body body) {
   for (std::thread& thread : all) thread.join();
 }
 
-/// The columns from `begin` on lose the multiples of the columns `from` to `begin`, in the rows from `top`
-/// on, or below the column's own diagonal.
-void eliminate(Matrix& a, size_t ld, size_t from, size_t begin, size_t top) {
-  for (size_t j = begin; j < a.size() / ld; ++j)
-    for (size_t k = from; k < begin; ++k)
-      for (size_t i = std::max(k + 1, top); i < ld; ++i) a[j * ld + i] -= a[k * ld + i] * a[j * ld + k];
+/// Columns `begin` to `end` by elimination with the columns `from` to `to`, whose factors are there.
+void eliminate(Matrix& a, size_t ld, size_t from, size_t to, size_t begin, size_t end) {
+  for (size_t j = begin; j < end; ++j)
+    for (size_t k = from; k < to; ++k)
+      for (size_t i = k + 1; i < ld; ++i) a[j * ld + i] -= a[k * ld + i] * a[j * ld + k];
 }
 
 /// Gives info: 1 + the first column whose pivot is zero.
@@ -79,7 +77,7 @@ long long plain(Matrix& a, size_t rows, size_t columns, std::vector<long long>& 
       continue;
     }
     for (size_t i = k + 1; i < rows; ++i) a[k * rows + i] *= 1 / a[k * rows + k];
-    eliminate(a, rows, k, k + 1, 0);
+    eliminate(a, rows, k, k + 1, k + 1, columns);
   }
   return info;
 }
@@ -117,14 +115,7 @@ int main(int argc, char** argv) {
                           begin + 1};
     launch(blocks, hpl::kLeafThreads, share * width, [=] { hpl::factorize_leaf(asked); });
     launch(3, 2 * hpl::kLeafColumns, 0, [=] { hpl::exchange_rows(asked, int(columns)); });
-    const size_t end = begin + width, rest = columns - end;
-    launch(static_cast<unsigned>((rest + 31) / 32), hpl::kSolveColumns, hpl::kSolveBytes / sizeof(double),
-           [=, &a] {
-             hpl::solve_rows(int(width), static_cast<long long>(rest), &a[begin * rows + begin],
-                             static_cast<long long>(rows), &a[end * rows + begin],
-                             static_cast<long long>(rows));
-           });
-    eliminate(a, rows, begin, end, end);
+    eliminate(a, rows, begin, begin + width, begin + width, columns);
   }
   double difference = 0;
   for (size_t i = 0; i < a.size(); ++i) difference = std::max(difference, std::abs(a[i] - expected[i]));

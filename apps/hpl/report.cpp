@@ -49,8 +49,7 @@ void print_more(const Result& result) {
 }  // namespace
 
 void print_head(const Options& options, const std::string& comm, const std::string& device, int threads) {
-  std::printf("%s\nHigh-Performance Linpack over Peerway's interface; the table is that of HPLinpack\n%s\n\n",
-              kDouble, kDouble);
+  std::printf("%s\nHigh-Performance Linpack; the table is that of HPLinpack\n%s\n\n", kDouble, kDouble);
   std::printf("Network: %s\nDevice: %s%s\n", comm.c_str(), device.c_str(),
               options.device == "host" ? (", " + std::to_string(threads) + " threads a rank").c_str() : "");
   for (const std::string& note : options.notes) std::printf("%s\n", note.c_str());
