@@ -88,10 +88,15 @@ def command(
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     with monitor_at(data, rules, make=True) as monitor:
         if samples:
+            from peerway.jobs.store.ahead import AheadStore
             from peerway.jobs.store.promql import PromStore
 
+            try:
+                database = PromStore(samples)
+            except ValueError as error:
+                raise click.ClickException(f"--samples: {error}") from None
             monitor.samples.close()
-            monitor.samples = PromStore(samples)
+            monitor.samples = AheadStore(database, data / "samples")
         portal = Portal(portal_header, networks) if portal_header else None
         app = create_app(
             monitor,
