@@ -106,6 +106,7 @@ def test_serve_refuses_what_would_be_unsafe(tmp_path: Path) -> None:
         (["--portal-header", "X"], "needs --portal-from"),
         (["--listen", "nowhere"], "HOST:PORT"),
         (["--rules", "missing.toml"], "no file"),
+        (["--samples", "localhost:8428", "--listen", "127.0.0.1:1"], "is an address such as http://"),
     ):
         result = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *words])
         assert result.exit_code != 0
