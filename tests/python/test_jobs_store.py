@@ -4,7 +4,9 @@ acknowledged.
 
 from __future__ import annotations
 
+import _sqlite3
 import contextlib
+import ctypes
 import dataclasses
 import os
 import random
@@ -339,6 +341,36 @@ def test_what_the_database_forgets_nothing_of_is_forgotten_here(
 
 
 # -- jobs and intervals
+
+
+def test_threads_that_read_much_keep_little_of_it(tmp_path: Path) -> None:
+    """A server has some forty threads, each with a connection of its own."""
+    store = JobStore(tmp_path / "jobs.db")
+    store.writer.execute("PRAGMA wal_autocheckpoint = 0")  # what is new is not in the mapped file
+    store.write("CREATE TABLE much (a INTEGER PRIMARY KEY, b BLOB)")
+    store.write(
+        "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 2000) "
+        "INSERT INTO much SELECT x, zeroblob(3000) FROM n"
+    )
+    used = ctypes.CDLL(_sqlite3.__file__).sqlite3_memory_used
+    used.restype = ctypes.c_int64
+    before, read, stay = used(), threading.Barrier(11), threading.Event()
+
+    def look() -> None:
+        store.reader.execute("SELECT sum(length(hex(b))) FROM much").fetchall()
+        read.wait()
+        stay.wait()
+
+    threads = [threading.Thread(target=look) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    read.wait()
+    grown = used() - before
+    stay.set()
+    for thread in threads:
+        thread.join()
+    store.close()
+    assert grown < 10 << 20
 
 
 def test_ranges_hold_what_came_in_any_order() -> None:
