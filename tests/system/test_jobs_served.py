@@ -19,7 +19,8 @@ from jobs_site import INTERVAL_S
 
 from peerway.jobs.store.chunks import ChunkStore
 from peerway.jobs.store.samples import Filed, columns
-from peerway.rehearse.cluster import read, why_not
+from peerway.rehearse.cluster import accounting, read, why_not
+from peerway.rehearse.cluster.configuration import HEAD
 from peerway.rehearse.cluster.gpus import PROGRAM, gpu_uuid
 
 MINUTE_S = 0.3
@@ -220,3 +221,28 @@ def test_a_job_that_ended_while_the_server_was_away(site: ServedSite, jobs: Jobs
     site.start_receiver()
     site.wait("the server's return", site.answers)
     site.wait("the end", lambda: bool(site.job(job).get("ended")))
+
+
+def test_jobs_are_judged_while_slurms_database_is_dead(site: ServedSite, jobs: Jobs) -> None:
+    for program in ("slurmdbd", "mariadbd"):
+        assert site.cluster.run("pkill", "-KILL", "-x", program).returncode == 0
+    job = site.cluster.sbatch("ann", "-w", "cpu-1", "-c2", script="while :; do :; done")
+    site.wait("its start", lambda: site.job(job).get("state") == "RUNNING")
+    site.cluster.run("scancel", str(job))
+    site.wait("its verdict", lambda: site.finally_judged(job))
+    said = site.job(job)
+    assert (said["user"], said["state"], said["cores"]) == ("ann", "CANCELLED", 2)
+    assert "while :; do :; done" in said["script"]
+
+    (site.cluster.folder / "private" / "mysql.sock").unlink()
+
+    def daemon(*command: str, environment: dict[str, str] | None = None) -> None:
+        log = site.cluster.folder / "log" / f"{command[0]}-again.out"
+        site.cluster.popen(HEAD, *command, log=log, **(environment or {}))
+
+    accounting.start(site.cluster.folder, daemon, site.cluster.run)
+    site.wait(
+        "the job in Slurm's database",
+        lambda: "CANCELLED" in site.cluster.run("sacct", "-nPX", "-j", str(job), "-o", "State").stdout,
+    )
+    assert site.job(job)["state"] == "CANCELLED"
