@@ -4,6 +4,7 @@ languages.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +102,13 @@ def test_a_user_sees_own_jobs_with_their_conclusions(shown: Callable[..., Chrome
             job,
         )
         assert badge == verdict
+    dark = browser.execute_script(
+        "return [...document.querySelectorAll('tbody tr')]"
+        ".find((r) => r.querySelector('.id').textContent === '105').innerText"
+    )
+    assert dark.count("no data") == 1
+    assert "%" not in dark  # no figure of the little that was measured beside it
+    assert "Started, UTC" in text
     assert "103" not in text
     assert browser.find_elements("css selector", "main img") == []
     assert printable(EVIL) in text
@@ -122,6 +130,22 @@ def test_a_jobs_page_draws_every_gpu_and_core_and_says_what_to_change(shown: Cal
     assert "used_share" in browser.execute_script("return document.body.textContent")
     picture(browser, "job")
     assert complaints(browser) == []
+
+
+def test_graphs_tell_the_time_as_the_page_does_wherever_the_browser_is(shown: Callable[..., Chrome]) -> None:
+    shown("alice", "/jobs").execute_cdp_cmd(
+        "Emulation.setTimezoneOverride", {"timezoneId": "Asia/Vladivostok"}
+    )
+    browser = shown("alice", "/jobs/102")
+    graphs_drawn(browser)
+    drawn = browser.execute_script(
+        "return [document.querySelector('.plot')._fullLayout.xaxis.range[0], "
+        "document.querySelector('.steps rect title').textContent]"
+    )
+    browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+    (began,) = re.findall(r"Started, UTC\s+(\S+ \d+):", text_of(browser))
+    assert drawn[0].startswith(began)
+    assert "UTC" in drawn[1]
 
 
 def test_another_users_job_is_not_there(shown: Callable[..., Chrome]) -> None:
