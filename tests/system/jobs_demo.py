@@ -10,8 +10,10 @@ namespaces and in a folder that is removed at the end; root is needed for them.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -71,10 +73,18 @@ def demo() -> int:
     once = parser.parse_args().once
     small = read()
     description = dataclasses.replace(small, users=(*small.users, MONITOR), accounting=True)
+    with contextlib.closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", PORT))
+        except OSError as error:
+            print(f"the demonstration's page needs port {PORT}: {error.strerror}", file=sys.stderr)
+            return 1
     if why := why_not(description):
         print(f"the demonstration needs a virtual cluster: {why}", file=sys.stderr)
         return 1
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGINT):  # the latter is ignored where a script began this with "&"
+        signal.signal(number, signal.default_int_handler)
     site = ServedSite(description, minute_s=1, password=PASSWORD)
     began = time.monotonic()
     try:
