@@ -235,6 +235,46 @@ def test_it_can_be_used_by_keyboard(shown: Callable[..., Chrome]) -> None:
     complaints(browser)
 
 
+def press(browser: Chrome, key: str, until_text: str) -> None:
+    """Tab to what is called so, and press the key on it."""
+    from selenium.webdriver import ActionChains, Keys
+
+    for _ in range(60):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        if browser.execute_script("return document.activeElement.textContent.trim()").startswith(until_text):
+            ActionChains(browser).send_keys(key).perform()
+            return
+    raise AssertionError(f"{until_text} is not reached by Tab")
+
+
+def test_evidence_tiles_and_rules_are_reached_by_keyboard(shown: Callable[..., Chrome]) -> None:
+    from selenium.webdriver import ActionChains, Keys
+
+    browser = shown("alice", "/jobs/102")
+    press(browser, Keys.ENTER, "Evidence")
+    assert browser.execute_script("return document.querySelector('.finding details').open")
+    browser = shown("alice", "/cluster")
+    press(browser, "", "node05")  # each tile can be stopped at, and read out
+    browser = shown("admin", "/admin/rules")
+    browser.find_element("id", "text").send_keys(Keys.HOME)
+    ActionChains(browser).send_keys(Keys.TAB).perform()  # leaves the editor
+    assert browser.execute_script("return document.activeElement.id") == "days"
+    press(browser, Keys.SPACE, "Try on past jobs")
+    until(browser, "return document.querySelector('#replayed table') !== null")
+    complaints(browser)
+
+
+def test_the_language_is_changed_by_keyboard(shown: Callable[..., Chrome]) -> None:
+    from selenium.webdriver import Keys
+
+    browser = shown("alice", "/jobs")
+    press(browser, Keys.ENTER, "Русский")
+    until(browser, "return document.documentElement.lang === 'ru'")
+    press(browser, Keys.ENTER, "English")
+    until(browser, "return document.documentElement.lang === 'en'")
+    complaints(browser)
+
+
 ONE_RULE = """
 [[rule]]
 name = "everything"
