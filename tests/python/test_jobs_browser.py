@@ -12,6 +12,7 @@ import pytest
 from browsing import until
 from jobs_server import EVIL, PASSWORD, Server, filed, node_batch, served
 
+from peerway.jobs.store.promql import PromStore
 from peerway.printable import printable
 
 if TYPE_CHECKING:
@@ -146,6 +147,16 @@ def test_graphs_tell_the_time_as_the_page_does_wherever_the_browser_is(shown: Ca
     (began,) = re.findall(r"Started, UTC\s+(\S+ \d+):", text_of(browser))
     assert drawn[0].startswith(began)
     assert "UTC" in drawn[1]
+
+
+def test_graphs_that_cannot_be_had_are_said_so(
+    shown: Callable[..., Chrome], server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.monitor, "samples", PromStore("http://127.0.0.1:1"))
+    browser = shown("alice", "/jobs/102")
+    until(browser, "return document.getElementById('graphs').getAttribute('aria-busy') === 'false'")
+    assert "does not answer" in browser.find_element("id", "graphs").text
+    complaints(browser)  # the browser notes the 503
 
 
 def test_another_users_job_is_not_there(shown: Callable[..., Chrome]) -> None:

@@ -106,21 +106,27 @@ document.addEventListener("DOMContentLoaded", () => {
     figure(place.dataset.timeline, true).append(svg);
   };
 
+  const say = (text) => {
+    const told = document.createElement("p");
+    told.className = "note";
+    told.textContent = text;
+    place.replaceChildren(told);
+    place.setAttribute("aria-busy", "false");
+  };
+
   const show = async () => {
     const answer = await fetch(place.dataset.series);
-    if (!answer.ok) return;
+    if (!answer.ok) {
+      if (!known) say(`${place.dataset.failed}: ${(await answer.json()).detail}`); // else what was drawn stays
+      return;
+    }
     const text = await answer.text();
     if (text === known) return;
     known = text;
     const data = JSON.parse(text);
     place.querySelectorAll(".plot").forEach((each) => Plotly.purge(each));
     place.replaceChildren();
-    if (!data.plots.length && !data.cores) {
-      const none = document.createElement("p");
-      none.className = "note";
-      none.textContent = place.dataset.none;
-      place.append(none);
-    }
+    if (!data.plots.length && !data.cores) say(place.dataset.none);
     const later = data.plots.map(lines); // all places first: they share the width
     if (data.cores) strips(data.cores);
     if (data.steps.length) steps(data.steps);
