@@ -1,4 +1,5 @@
-"""The server of jobs under agents that send for minutes: its CPU time, memory and disk, minute by minute.
+"""The server of jobs under agents that send for minutes: its CPU time, memory and disk, minute by minute,
+and how long agents and an administrator wait for its answers.
 
     nice -n 12 python tests/load/jobs_sustained.py --nodes 250 --minutes 12 --out results/jobs/sustained.jsonl
 
@@ -15,11 +16,13 @@ import platform
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from jobs_load import CORES, GPUS, SERVE, STEPS, batch, connected, cpu_of, peak_of, post
 
 from peerway.jobs.batch import Batch, Facts, Gpu, Interval, encode
@@ -48,10 +51,11 @@ def first_of(node: str, number: int, made: Batch) -> Batch:
     return made
 
 
-def send(names: list[str], tokens: list[str], first: int, minutes: float) -> int:
-    """One sender's nodes, one after the other over each 10 s; how many batches were acknowledged."""
+def send(names: list[str], tokens: list[str], first: int, minutes: float) -> list[float]:
+    """One sender's nodes, one after the other over each 10 s; the seconds to each acknowledgement."""
     connection = connected(PORT)
-    begun, done, end = time.monotonic(), 0, minutes * 60
+    waits: list[float] = []
+    begun, end = time.monotonic(), minutes * 60
     seq = 0
     while time.monotonic() - begun < end:
         seq += 1
@@ -62,9 +66,34 @@ def send(names: list[str], tokens: list[str], first: int, minutes: float) -> int
             made = batch(name, seq, now)
             if seq == 1:
                 made = first_of(name, first + place, made)
-            post(connection, frame(encode(made)), token, now, seq)
-            done += 1
-    return done
+            body = frame(encode(made))
+            asked = time.monotonic()
+            post(connection, body, token, now, seq)
+            waits.append(time.monotonic() - asked)
+    return waits
+
+
+def look(token: str, done: threading.Event) -> dict[str, list[float]]:
+    """An administrator who looks at three pages each 5 s; the seconds to each answer."""
+    connection = connected(PORT)
+    waits: dict[str, list[float]] = {"cluster": [], "jobs": [], "jobs/1000/series": []}
+    while not done.wait(5):
+        for path, of in waits.items():
+            asked = time.monotonic()
+            connection.request("GET", f"/api/v1/{path}", headers={"Authorization": f"Bearer {token}"})
+            answer = connection.getresponse()
+            told = answer.read()
+            if answer.status != 200:
+                raise SystemExit(f"{path}: {answer.status}: {told.decode()}")
+            of.append(time.monotonic() - asked)
+    return waits
+
+
+def quantiles(waits: list[float]) -> dict[str, float]:
+    found = np.quantile(waits, [0.5, 0.95, 0.99, 1]) * 1000
+    return dict(
+        zip(("p50_ms", "p95_ms", "p99_ms", "max_ms"), (round(float(q), 1) for q in found), strict=True)
+    )
 
 
 def size_of(folder: Path) -> int:
@@ -83,6 +112,8 @@ def sustained(folder: Path, nodes: int, minutes: float) -> dict[str, Any]:
     people = People(monitor.jobs)
     names = [f"node{n:04}" for n in range(nodes)]
     tokens = [people.make_token("", ["agent"], time.time(), name) for name in names]
+    people.put("root", "admin")
+    person = people.make_token("root", ["jobs:read", "cluster:read", "admin"], time.time())
     monitor.close()
     server = subprocess.Popen([sys.executable, *SERVE, f"127.0.0.1:{PORT}", "--data", str(folder)])
     try:
@@ -90,7 +121,9 @@ def sustained(folder: Path, nodes: int, minutes: float) -> dict[str, Any]:
         idle, begun = cpu_of(server.pid), time.time()
         series = []
         share = -(-nodes // SENDERS)
-        with ThreadPoolExecutor(SENDERS) as pool:
+        done = threading.Event()
+        with ThreadPoolExecutor(SENDERS + 1) as pool:
+            looks = pool.submit(look, person, done)
             work = [
                 pool.submit(send, names[at : at + share], tokens[at : at + share], at, minutes)
                 for at in range(0, nodes, share)
@@ -109,16 +142,19 @@ def sustained(folder: Path, nodes: int, minutes: float) -> dict[str, Any]:
                 )
                 before = now
                 print(json.dumps(series[-1]), flush=True)
-            sent = sum(each.result() for each in work)
+            done.set()
+            waits = [wait for each in work for wait in each.result()]
+            pages = {path: quantiles(of) for path, of in looks.result().items()}
         cpu, wall, peak = cpu_of(server.pid) - idle, time.time() - begun, peak_of(server.pid)
     finally:
         server.terminate()
         server.wait(60)
     kept = kept_of(folder)
-    if kept != sent:
-        raise SystemExit(f"{sent} batches were acknowledged and {kept} are kept")
+    if kept != len(waits):
+        raise SystemExit(f"{len(waits)} batches were acknowledged and {kept} are kept")
     return {
-        "test": "sustained ingest", "nodes": nodes, "gpus": nodes * GPUS, "wall_s": wall, "batches": sent,
+        "test": "sustained ingest", "nodes": nodes, "gpus": nodes * GPUS, "wall_s": wall,
+        "batches": len(waits), "acknowledged_in": quantiles(waits), "answered_in": pages,
         "cpu_s": cpu, "of_one_core": cpu / wall, "of_one_core_for_1000_nodes": cpu / wall / nodes * 1000,
         "peak_bytes": peak, "minutes": series, "note": "values are random, the worst case for compression",
     }  # fmt: skip

@@ -25,6 +25,7 @@ from peerway.jobs.serve.oidc import LoginFailed, Provider
 from peerway.jobs.serve.people import People
 from peerway.jobs.serve.words import LANGUAGES, WORDS
 from peerway.jobs.store.lists import Filter, listed
+from peerway.jobs.store.promql import PromStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -388,6 +389,18 @@ def test_a_full_disk_is_not_now_and_nothing_of_it_is_acknowledged(
         assert client.post("/api/v1/agent/batches", content=body, headers=head).status_code == 503
     assert not server.monitor.jobs.known("wire3", "ab" * 16, 1)
     assert client.post("/api/v1/agent/batches", content=body, headers=head).status_code == 200
+
+
+def test_a_database_of_samples_that_is_away_is_said_in_words(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.monitor, "samples", PromStore("http://127.0.0.1:1"))
+    head = bearer(server.token("alice", "jobs:read"))
+    answer = httpx.get(f"{server.url}/api/v1/jobs/102/series", headers=head)
+    assert answer.status_code == 503
+    assert "cannot reach http" not in answer.text  # where it is, is for the log
+    assert "the database of samples does not answer" in answer.text
+    assert httpx.get(f"{server.url}/api/v1/jobs/102", headers=head).status_code == 200
 
 
 @pytest.mark.parametrize(

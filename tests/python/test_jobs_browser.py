@@ -4,6 +4,7 @@ languages.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 from browsing import until
 from jobs_server import EVIL, PASSWORD, Server, filed, node_batch, served
 
+from peerway.jobs.store.promql import PromStore
 from peerway.printable import printable
 
 if TYPE_CHECKING:
@@ -101,6 +103,13 @@ def test_a_user_sees_own_jobs_with_their_conclusions(shown: Callable[..., Chrome
             job,
         )
         assert badge == verdict
+    dark = browser.execute_script(
+        "return [...document.querySelectorAll('tbody tr')]"
+        ".find((r) => r.querySelector('.id').textContent === '105').innerText"
+    )
+    assert dark.count("no data") == 1
+    assert "%" not in dark  # no figure of the little that was measured beside it
+    assert "Started, UTC" in text
     assert "103" not in text
     assert browser.find_elements("css selector", "main img") == []
     assert printable(EVIL) in text
@@ -122,6 +131,32 @@ def test_a_jobs_page_draws_every_gpu_and_core_and_says_what_to_change(shown: Cal
     assert "used_share" in browser.execute_script("return document.body.textContent")
     picture(browser, "job")
     assert complaints(browser) == []
+
+
+def test_graphs_tell_the_time_as_the_page_does_wherever_the_browser_is(shown: Callable[..., Chrome]) -> None:
+    shown("alice", "/jobs").execute_cdp_cmd(
+        "Emulation.setTimezoneOverride", {"timezoneId": "Asia/Vladivostok"}
+    )
+    browser = shown("alice", "/jobs/102")
+    graphs_drawn(browser)
+    drawn = browser.execute_script(
+        "return [document.querySelector('.plot')._fullLayout.xaxis.range[0], "
+        "document.querySelector('.steps rect title').textContent]"
+    )
+    browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+    (began,) = re.findall(r"Started, UTC\s+(\S+ \d+):", text_of(browser))
+    assert drawn[0].startswith(began)
+    assert "UTC" in drawn[1]
+
+
+def test_graphs_that_cannot_be_had_are_said_so(
+    shown: Callable[..., Chrome], server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.monitor, "samples", PromStore("http://127.0.0.1:1"))
+    browser = shown("alice", "/jobs/102")
+    until(browser, "return document.getElementById('graphs').getAttribute('aria-busy') === 'false'")
+    assert "does not answer" in browser.find_element("id", "graphs").text
+    complaints(browser)  # the browser notes the 503
 
 
 def test_another_users_job_is_not_there(shown: Callable[..., Chrome]) -> None:
@@ -208,6 +243,46 @@ def test_it_can_be_used_by_keyboard(shown: Callable[..., Chrome]) -> None:
     assert seen[-1] == "102"
     ActionChains(browser).send_keys(Keys.ENTER).perform()
     until(browser, "return location.pathname === '/jobs/102'")
+    complaints(browser)
+
+
+def press(browser: Chrome, key: str, until_text: str) -> None:
+    """Tab to what is called so, and press the key on it."""
+    from selenium.webdriver import ActionChains, Keys
+
+    for _ in range(60):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        if browser.execute_script("return document.activeElement.textContent.trim()").startswith(until_text):
+            ActionChains(browser).send_keys(key).perform()
+            return
+    raise AssertionError(f"{until_text} is not reached by Tab")
+
+
+def test_evidence_tiles_and_rules_are_reached_by_keyboard(shown: Callable[..., Chrome]) -> None:
+    from selenium.webdriver import ActionChains, Keys
+
+    browser = shown("alice", "/jobs/102")
+    press(browser, Keys.ENTER, "Evidence")
+    assert browser.execute_script("return document.querySelector('.finding details').open")
+    browser = shown("alice", "/cluster")
+    press(browser, "", "node05")  # each tile can be stopped at, and read out
+    browser = shown("admin", "/admin/rules")
+    browser.find_element("id", "text").send_keys(Keys.HOME)
+    ActionChains(browser).send_keys(Keys.TAB).perform()  # leaves the editor
+    assert browser.execute_script("return document.activeElement.id") == "days"
+    press(browser, Keys.SPACE, "Try on past jobs")
+    until(browser, "return document.querySelector('#replayed table') !== null")
+    complaints(browser)
+
+
+def test_the_language_is_changed_by_keyboard(shown: Callable[..., Chrome]) -> None:
+    from selenium.webdriver import Keys
+
+    browser = shown("alice", "/jobs")
+    press(browser, Keys.ENTER, "Русский")
+    until(browser, "return document.documentElement.lang === 'ru'")
+    press(browser, Keys.ENTER, "English")
+    until(browser, "return document.documentElement.lang === 'en'")
     complaints(browser)
 
 

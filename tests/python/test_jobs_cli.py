@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,36 @@ def test_the_api_gives_the_same_with_a_token_and_nothing_of_others(server: Serve
     assert other.exit_code == 1
     assert "not yours" in other.output
     wrong = CliRunner().invoke(peerway, ["jobs", "show", "102"], env={**mine, "PEERWAY_JOBS_TOKEN": ""})
-    assert "answered 401" in wrong.output
+    assert "PEERWAY_JOBS_TOKEN is not set: make a token on the page Tokens" in wrong.output
+    wrong = CliRunner().invoke(peerway, ["jobs", "show", "102"], env={**mine, "PEERWAY_JOBS_TOKEN": "x" * 43})
+    assert "does not know the token in PEERWAY_JOBS_TOKEN" in wrong.output
+
+
+def test_what_cannot_be_asked_is_told_in_words(server: Server) -> None:
+    for words in (["--server", server.url], ["--data", str(server.monitor.folder)]):
+        wrong = CliRunner().invoke(peerway, ["jobs", "show", "123_4", *words])
+        assert (
+            "a job is a number such as 4242, not '123_4'; of an array's job `scontrol show job"
+            in wrong.output
+        )
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        wrong = CliRunner().invoke(peerway, ["jobs", "list", "--server", url])
+        assert f"cannot ask {url}: Connection refused" in wrong.output
+
+
+def test_serve_says_that_its_address_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        listen = f"127.0.0.1:{other.getsockname()[1]}"
+        result = CliRunner().invoke(
+            peerway, ["jobs", "serve", "--no-slurm", "--data", str(tmp_path), "--listen", listen]
+        )
+    assert result.exit_code == 1
+    assert f"cannot listen on {listen}: Address already in use" in result.output
+    assert "http://" not in result.output
 
 
 def test_list_and_top_choose(server: Server) -> None:
@@ -106,6 +136,7 @@ def test_serve_refuses_what_would_be_unsafe(tmp_path: Path) -> None:
         (["--portal-header", "X"], "needs --portal-from"),
         (["--listen", "nowhere"], "HOST:PORT"),
         (["--rules", "missing.toml"], "no file"),
+        (["--samples", "localhost:8428", "--listen", "127.0.0.1:1"], "is an address such as http://"),
     ):
         result = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *words])
         assert result.exit_code != 0

@@ -163,3 +163,22 @@ def test_a_counter_that_begins_anew_within_a_run_goes_on_from_zero(server: Clock
         server.deliver((at, Sent(int(at * 1000), batch.mono_ms, batch.boot), [batch]))
     server.now = START + 7200.0
     right(server.run(7))
+
+
+@pytest.mark.parametrize("wrong", [0.0, -3600.0], ids=["right", "an hour slow"])
+def test_posts_that_are_long_on_their_way_move_no_sample(server: Clocked, wrong: float) -> None:
+    """A loaded server reads some a minute late; what the clock is, the others show."""
+    made = at_minutes(Job(7, {CPU: USED}, minutes=MINUTES))
+    posts = [
+        (
+            at + (60.0 if number % 4 == 3 else 0.0),
+            Sent(int((at + wrong) * 1000), batch.mono_ms, batch.boot),
+            [shifted(batch, wrong)],
+        )
+        for number, (at, batch) in enumerate(made)
+    ]
+    server.deliver(*posts)
+    server.now = START + 7200.0
+    (cpu,) = server.run(7)["step.cpu"] or ()
+    assert set(cpu.times) <= {at for at, _ in made}
+    right(server.run(7))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from typing import TYPE_CHECKING, Any
@@ -196,6 +197,20 @@ def test_a_good_job_is_efficient_and_one_without_data_never_is(monitor: Monitor)
     assert dark is not None
     assert monitor.judge(run).state == "efficient"
     assert monitor.judge(dark).state == "no data"
+
+
+def test_a_node_is_as_large_as_slurm_says(tmp_path: Path) -> None:
+    """The kernel counts its own threads, Slurm what it allocates: here 32 cores, of which the job has one."""
+    monitor = Monitor(tmp_path)
+    job = good(63, 1, cores=1, node_cores=2, node_gpus=8, memory=8 * GIB, node_memory=16 * GIB)
+    put(monitor, job)
+    run = monitor.jobs.run("63")
+    assert run is not None
+    assert "strands-gpus" in {each.rule for each in monitor.judge(run).findings}
+    node = {"name": job.node(0), "cores": 32, "memory": 512 * GIB, "gpus": 8}
+    monitor.jobs.write("INSERT INTO cluster VALUES (1, ?, ?)", (START, json.dumps({"nodes": [node]})))
+    assert "strands-gpus" not in {each.rule for each in monitor.judge(run).findings}
+    monitor.close()
 
 
 def test_a_rule_says_no_data_where_its_metric_was_not_collected(monitor: Monitor) -> None:

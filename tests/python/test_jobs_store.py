@@ -4,13 +4,16 @@ acknowledged.
 
 from __future__ import annotations
 
+import _sqlite3
 import contextlib
+import ctypes
 import dataclasses
 import os
 import random
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -25,16 +28,17 @@ from jobs_scene import BOOT, START, Job, filed, put
 
 from peerway.jobs.batch import Batch, Interval, Samples
 from peerway.jobs.monitor import Monitor
+from peerway.jobs.store.ahead import AheadStore
 from peerway.jobs.store.chunk import BadChunk, Points, merged, packed, unpacked
 from peerway.jobs.store.chunks import ChunkStore
 from peerway.jobs.store.jobs import JobStore
-from peerway.jobs.store.promql import PromStore, quoted
+from peerway.jobs.store.promql import PromStore, SamplesRefused, StoreFailed, quoted
 from peerway.jobs.store.ranges import add, has
-from peerway.jobs.store.samples import DAY_MS, Policy, thinned
+from peerway.jobs.store.samples import DAY_MS, Filed, Policy, thinned
 from peerway.jobs.store.samples import Samples as Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 BASE = int(time.time()) // 3600 * 3600 * 1000 - 4 * 3_600_000  # servers take only what is not too old
 
@@ -88,15 +92,21 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if not shutil.which(request.param):
         pytest.skip(f"there is no {request.param}; on Debian: apt-get install {request.param}")
     with running(request.param, folder) as (url, _):
-        yield PromStore(url)
+        found = AheadStore(PromStore(url), folder / "ahead")
+        yield found
+        found.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager
-def running(name: str, folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def running(name: str, folder: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A real server on a folder, and where it answers; killed at the end."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = port or free_port()
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(SERVERS[name](folder, port), stdout=log, stderr=log)
     try:
@@ -115,9 +125,6 @@ def running(name: str, folder: Path) -> Iterator[tuple[str, subprocess.Popen[byt
 
 def read(store: Store, node: str, start: int, end: int, count: int) -> dict[tuple[str, str], Points]:
     """What the store gives, once it gives `count` samples: a server shows what it took a moment later."""
-    if isinstance(store, PromStore):
-        with contextlib.suppress(OSError):  # VictoriaMetrics alone has it: what it took is shown at once
-            urllib.request.urlopen(f"{store._url}/internal/force_flush", timeout=30).close()
     for _ in range(200):
         found = store.read(node, "gpu", BASE + start * 10_000, BASE + end * 10_000)
         if sum(points.times.size for points in found.values()) >= count or isinstance(store, ChunkStore):
@@ -269,22 +276,101 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     jobs.close()
 
 
-def test_what_prometheus_took_outlives_its_kill_9(tmp_path: Path) -> None:
-    name = "prometheus"  # VictoriaMetrics promises no such thing: docs/jobs/server.md
+@pytest.mark.parametrize("name", SERVERS)
+def test_what_was_acknowledged_outlives_kill_9_of_the_database(tmp_path: Path, name: str) -> None:
+    """Killed at once, while VictoriaMetrics has it in memory alone; and again while it is written anew."""
     if not shutil.which(name):
         pytest.skip(f"there is no {name}; on Debian: apt-get install {name}")
-    with running(name, tmp_path) as (url, _):
-        store = PromStore(url)
+    port = free_port()
+    with running(name, tmp_path, port) as (url, server):
+        store = AheadStore(PromStore(url), tmp_path / "ahead")
         store.put([filed(batch(seq), period_ms=10_000) for seq in range(1, 21)])
+        store.tidy(0, Policy())  # all is written
+        server.kill()
+        server.wait()
+        store.put([filed(batch(seq), period_ms=10_000) for seq in range(21, 41)])  # it is away
+        with pytest.raises(StoreFailed):
+            store.tidy(0, Policy())
+    with running(name, tmp_path, port):
+        store.tidy(0, Policy())
+    store.close()  # our own server ends too
+    with running(name, tmp_path, port):
+        store = AheadStore(PromStore(url), tmp_path / "ahead")
+        found = read(store, "n1", 0, 100, 120)
         store.close()
-    with running(name, tmp_path) as (url, _):
-        store = PromStore(url)
-        found = read(store, "n1", 0, 100, 60)
-        store.close()
-    assert found["GPU-a", "gpu_utilization_ratio"].times.size == 20
+    assert found["GPU-a", "gpu_utilization_ratio"].times.size == 40
+
+
+def test_agents_keep_what_does_not_fit_while_the_database_is_away(tmp_path: Path) -> None:
+    store = AheadStore(PromStore(f"http://127.0.0.1:{free_port()}"), tmp_path, most_bytes=1 << 16)
+    many = [filed(batch(seq), period_ms=10_000) for seq in range(1, 1000)]
+    store.put(many)
+    with pytest.raises(StoreFailed, match="wait for the database, the most are"):
+        store.put([filed(batch(1000), period_ms=10_000)])
+    store.close()
+
+
+def test_what_the_database_forgets_nothing_of_is_forgotten_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Database(PromStore):
+        kept = 0
+
+        def began(self) -> str:
+            return "1"
+
+        def put(self, batches: Sequence[Filed]) -> None:
+            Database.kept += len(batches)
+            if any(each.batch.seq == 3 for each in batches):
+                raise SamplesRefused("too old")
+
+        def read(self, *_: object) -> dict[tuple[str, str], Points]:  # type: ignore[override]
+            return {}
+
+    store = AheadStore(Database("http://none"), tmp_path)
+    store.put([filed(batch(seq), period_ms=10_000) for seq in range(1, 6)])
+    store.tidy(0, Policy())
+    with contextlib.closing(sqlite3.connect(tmp_path / "ahead.db")) as base:
+        assert base.execute("SELECT count(*) FROM batches WHERE written > 0").fetchone()[0] == 5
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + 600)
+        store.tidy(0, Policy())
+        assert base.execute("SELECT count(*) FROM batches").fetchone()[0] == 0
+    store.close()
+    assert Database.kept == 10  # at once, and then one by one
 
 
 # -- jobs and intervals
+
+
+def test_threads_that_read_much_keep_little_of_it(tmp_path: Path) -> None:
+    """A server has some forty threads, each with a connection of its own."""
+    store = JobStore(tmp_path / "jobs.db")
+    store.writer.execute("PRAGMA wal_autocheckpoint = 0")  # what is new is not in the mapped file
+    store.write("CREATE TABLE much (a INTEGER PRIMARY KEY, b BLOB)")
+    store.write(
+        "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 2000) "
+        "INSERT INTO much SELECT x, zeroblob(3000) FROM n"
+    )
+    used = ctypes.CDLL(_sqlite3.__file__).sqlite3_memory_used
+    used.restype = ctypes.c_int64
+    before, read, stay = used(), threading.Barrier(11), threading.Event()
+
+    def look() -> None:
+        store.reader.execute("SELECT sum(length(hex(b))) FROM much").fetchall()
+        read.wait()
+        stay.wait()
+
+    threads = [threading.Thread(target=look) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    read.wait()
+    grown = used() - before
+    stay.set()
+    for thread in threads:
+        thread.join()
+    store.close()
+    assert grown < 10 << 20
 
 
 def test_ranges_hold_what_came_in_any_order() -> None:

@@ -100,3 +100,15 @@ def test_a_jobs_node_type_is_of_its_nodes(store: JobStore) -> None:
     run = store.run("7")
     assert run is not None
     assert run.node_type == "h100,milan"
+
+
+def test_a_command_of_slurm_that_fails_is_told_in_one_line_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(sync.SlurmFailed, match=r"^squeue: No such file or directory; .* --no-slurm$"):
+        sync.asked("squeue")
+    (tmp_path / "squeue").write_text("#!/bin/sh\necho 'error: a' >&2\necho 'fatal: b' >&2\nexit 1\n")
+    (tmp_path / "squeue").chmod(0o755)
+    with pytest.raises(sync.SlurmFailed, match=r"^squeue ended with 1: fatal: b; .* --no-slurm$"):
+        sync.asked("squeue")

@@ -10,8 +10,10 @@ namespaces and in a folder that is removed at the end; root is needed for them.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -68,19 +70,32 @@ def demo() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--once", action="store_true", help="end when all conclusions have come")
-    once = parser.parse_args().once
+    parser.add_argument("--port", type=int, default=PORT, help=f"of the page, on 127.0.0.1 (default {PORT})")
+    options = parser.parse_args()
+    once, port = options.once, options.port
     small = read()
     description = dataclasses.replace(small, users=(*small.users, MONITOR), accounting=True)
+    with contextlib.closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            print(
+                f"the demonstration's page needs port {port}, or another with --port: {error.strerror}",
+                file=sys.stderr,
+            )
+            return 1
     if why := why_not(description):
         print(f"the demonstration needs a virtual cluster: {why}", file=sys.stderr)
         return 1
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGINT):  # the latter is ignored where a script began this with "&"
+        signal.signal(number, signal.default_int_handler)
     site = ServedSite(description, minute_s=1, password=PASSWORD)
     began = time.monotonic()
     try:
         site.start()
         site.cluster.run("sacctmgr", "-i", "modify", "user", MONITOR, "set", "AdminLevel=Operator")
-        relay(site.cluster.spaces[HEAD], (HEAD_ADDRESS, INSIDE), site.folder / "cert.pem", PORT)
+        relay(site.cluster.spaces[HEAD], (HEAD_ADDRESS, INSIDE), site.folder / "cert.pem", port)
         took = time.monotonic() - began
         say(f"cluster, agents and server are up after {took:.0f} s: {', '.join(site.nodes)}")
         wanted = {}
@@ -89,7 +104,7 @@ def demo() -> int:
             if rule and (site.cluster.cgroups or rule != "out-of-memory"):
                 wanted[number] = (name, user, rule)
         say(f"{len(wanted)} bad jobs and 2 others are submitted")
-        say(f"\n  http://127.0.0.1:{PORT}")
+        say(f"\n  http://127.0.0.1:{port}")
         say(f"  log in as ann, ben, or root (the administrator); the password is: {PASSWORD}\n")
         _conclusions(site, wanted)
         say(

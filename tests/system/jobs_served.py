@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import sqlite3
 import ssl
 import sys
 import time
@@ -19,6 +21,7 @@ from jobs_site import PORT, ROOT, Site
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.rules.load import SHIPPED
 from peerway.jobs.serve.people import People
+from peerway.jobs.store.ranges import has
 from peerway.rehearse.cluster import Description
 from peerway.rehearse.cluster.configuration import HEAD, HEAD_ADDRESS
 from peerway.rehearse.cluster.spaces import in_network
@@ -33,7 +36,11 @@ def hurried(text: str, minute_s: float) -> str:
 
 
 class ServedSite(Site):
-    """Started like a Site; the server asks the cluster's Slurm and is reached over TLS."""
+    """Started like a Site; the server asks the cluster's Slurm and is reached over TLS. Its `batches`
+    are those that an agent took, whatever became of them.
+    """
+
+    program = (str(ROOT / "tests" / "system" / "jobs_keeping_agent.py"),)
 
     def __init__(self, description: Description, minute_s: float, password: str = "") -> None:
         super().__init__(description)
@@ -117,6 +124,19 @@ class ServedSite(Site):
         """Whether there is a verdict on the whole job."""
         said = self.job(job)
         return bool(said.get("ended")) and (said["verdict"] or {"judged": 0})["judged"] > said["ended"]
+
+    def acknowledged(self, node: str) -> list[list[int]]:
+        """The ranges of numbers that the server told a node's agent that it keeps."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.data}/jobs.db?mode=ro", uri=True)) as base:
+            row = base.execute("SELECT ranges FROM received WHERE node = ?", (node,)).fetchone()
+        return json.loads(row[0]) if row else []
+
+    def acknowledges(self, node: str, seq: int) -> bool:
+        """Whether it told the agent so of this batch."""
+        return has(self.acknowledged(node), seq)
+
+    def _frames(self, node: str) -> Path:
+        return self.folder / "state" / node / "taken.frames"
 
 
 def _own(path: Path, uid: int) -> None:

@@ -26,6 +26,8 @@ LIMIT_S = 150  # a guard against hangs, no expectation
 class Site:
     """The cluster, started, with an agent on each node."""
 
+    program: tuple[str, ...] = ("-m", "peerway")  # of the agents
+
     def __init__(self, description: Description) -> None:
         self.cluster = VirtualCluster(description)
         folder = self.cluster.folder
@@ -71,7 +73,7 @@ class Site:
 
     def start_agent(self, node: str) -> None:
         self._agents[node] = self.cluster.popen(
-            node, sys.executable, "-m", "peerway", "jobs", "agent", "--settings", str(self.settings(node)),
+            node, sys.executable, *self.program, "jobs", "agent", "--settings", str(self.settings(node)),
             log=self.folder / f"agent-{node}.log", PYTHONPATH=str(ROOT / "tests" / "system"),
             FAKE_GPUS=str(self.cluster.gpu_folder(node)),
         )  # fmt: skip
@@ -87,7 +89,7 @@ class Site:
 
     def batches(self, node: str) -> list[Batch]:
         """What was acknowledged, in the order of arrival; each once, as a server keeps it."""
-        path = self.folder / "received" / f"{node}.frames"
+        path = self._frames(node)
         found: dict[tuple[str, int], Batch] = {}
         try:
             for _, payload in read_frames(path.read_bytes() if path.exists() else b""):
@@ -154,6 +156,9 @@ class Site:
         return "\n".join(said + [f"{path.name}: {path.read_text(errors='replace')[-1500:]}" for path in logs])
 
     # within
+
+    def _frames(self, node: str) -> Path:
+        return self.folder / "received" / f"{node}.frames"
 
     def _settings(self, node: str) -> None:
         token = self.folder / f"{node}.token"

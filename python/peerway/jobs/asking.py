@@ -37,6 +37,11 @@ def one(
     data: Path, server: str | None, job: str, restart: int | None
 ) -> tuple[Run, dict[str, Any] | None] | None:
     """A run and its verdict; None where there is no such job."""
+    if not job.isascii() or not job.isdigit():
+        raise click.ClickException(
+            f"a job is a number such as 4242, not {job!r}; of an array's job `scontrol show job {job}` has "
+            "it as JobId"
+        )
     if server:
         query = {} if restart is None else {"restart": restart}
         found = _ask(server, f"jobs/{urllib.parse.quote(job, safe='')}", query)
@@ -78,9 +83,24 @@ def _ask(server: str, path: str, query: dict[str, Any]) -> Any:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
-        if error.code == 404:
+        with error:
+            _refused(server, token, error)
             return None
-        detail = error.read(1000).decode(errors="replace")
-        raise click.ClickException(f"{server} answered {error.code}: {detail}") from None
     except (OSError, ValueError) as error:
-        raise click.ClickException(f"cannot ask {server}: {error}") from None
+        why = getattr(error, "reason", error)  # of what urllib wraps
+        raise click.ClickException(f"cannot ask {server}: {getattr(why, 'strerror', None) or why}") from None
+
+
+def _refused(server: str, token: str, error: urllib.error.HTTPError) -> None:
+    """Return for what is not there. Raises click.ClickException for all else."""
+    if error.code == 404:
+        return
+    if error.code == 401:
+        raise click.ClickException(
+            f"{server} does not know the token in PEERWAY_JOBS_TOKEN, or it has ended: make one on the page "
+            "Tokens"
+            if token
+            else "PEERWAY_JOBS_TOKEN is not set: make a token on the page Tokens"
+        ) from None
+    detail = error.read(1000).decode(errors="replace")
+    raise click.ClickException(f"{server} answered {error.code}: {detail}") from None

@@ -4,13 +4,19 @@ A batch carries the wall clock of its node and the time since boot (CLOCK_BOOTTI
 POST says both for the moment of sending. Where the node's wall clock agrees with the server's, it is taken
 as it is: late and repeated batches then get the same time whenever they arrive. Where it does not, the age
 of a batch of the same boot is told by the time since boot alone.
+
+A POST that is long on its way looks like a clock that is slow. But a delay only ever adds, and no one sets
+the time since boot: the least of its differences from the server's clock in several POSTs is that without
+delay.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass
 
+_COMPARED = 30  # POSTs: five minutes of a node that sends each 10 s
 AGREES_MS = 2_000  # NTP keeps nodes within milliseconds; a network may delay a POST by this
 
 _SENT = re.compile(r"wall_ms=(\d{1,15}), mono_ms=(\d{1,15}), boot=([0-9a-f-]{36})", re.ASCII)
@@ -35,6 +41,24 @@ class Sent:
         if found is None:
             raise ValueError("Peerway-Sent is not wall_ms=N, mono_ms=N, boot=UUID")
         return cls(int(found[1]), int(found[2]), found[3])
+
+
+class Arrivals:
+    """When the POSTs of each node would have come without delay. The last ones of a boot are compared, so
+    that clocks may drift apart.
+    """
+
+    def __init__(self) -> None:
+        self._differences: dict[str, tuple[str, deque[int]]] = {}
+
+    def undelayed_ms(self, node: str, sent: Sent, received_ms: int) -> int:
+        """When a POST would have come that came at `received_ms`."""
+        boot, last = self._differences.get(node, ("", deque[int]()))
+        if boot != sent.boot:
+            last = deque(maxlen=_COMPARED)
+            self._differences[node] = sent.boot, last
+        last.append(received_ms - sent.mono_ms)
+        return min(last) + sent.mono_ms
 
 
 def correction_ms(wall_ms: int, mono_ms: int, boot: str, sent: Sent, received_ms: int) -> int:

@@ -21,6 +21,7 @@ from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.runs import FINISHED, Run
 
 TIMEOUT_S = 60
+_WITHOUT = "it is asked again; on a host that has no Slurm start the server with --no-slurm"
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED")
 _GPUS = re.compile(r"gres/gpu(?::([^=,:]+))?[=:](\d+)")
 _GRES = re.compile(r"gpu(?::([a-zA-Z][^:(,]*))?:(\d+)")
@@ -56,11 +57,13 @@ def asked(*command: str) -> dict[str, Any]:
     try:
         done = subprocess.run([*command, "--json"], capture_output=True, timeout=TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SlurmFailed(f"{command[0]}: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise SlurmFailed(f"{command[0]}: {why}; {_WITHOUT}") from None
     if done.returncode:
-        raise SlurmFailed(
-            f"{command[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')[:300]}"
-        )
+        said = done.stderr.decode(errors="replace").split("\n")
+        last = next((line for line in reversed(said) if line.strip()), "it does not say why")
+        last = last.removeprefix(f"{command[0]}: ")[:300]
+        raise SlurmFailed(f"{command[0]} ended with {done.returncode}: {last}; {_WITHOUT}")
     try:
         found = json.loads(done.stdout)
     except ValueError as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import socket
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -88,10 +90,15 @@ def command(
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     with monitor_at(data, rules, make=True) as monitor:
         if samples:
+            from peerway.jobs.store.ahead import AheadStore
             from peerway.jobs.store.promql import PromStore
 
+            try:
+                database = PromStore(samples)
+            except ValueError as error:
+                raise click.ClickException(f"--samples: {error}") from None
             monitor.samples.close()
-            monitor.samples = PromStore(samples)
+            monitor.samples = AheadStore(database, data / "samples")
         portal = Portal(portal_header, networks) if portal_header else None
         app = create_app(
             monitor,
@@ -101,11 +108,10 @@ def command(
             slurm=slurm,
             mail=notices,
         )
+        listening = _listening(host, port)
         say(f"http{'s' if tls_cert else ''}://{listen}", err=True)
-        uvicorn.run(
+        config = uvicorn.Config(
             app,
-            host=host,
-            port=port,
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -115,6 +121,8 @@ def command(
             timeout_keep_alive=75,
             h11_max_incomplete_event_size=65536,
         )
+        with suppress(KeyboardInterrupt):  # how it ends
+            uvicorn.Server(config).run(sockets=[listening])
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -122,6 +130,14 @@ def _address(text: str) -> tuple[str, int]:
     if not colon or not port.isdigit() or int(port) > 65535:
         raise click.UsageError(f"--listen is HOST:PORT, not {text!r}")
     return host.strip("[]"), int(port)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        raise click.ClickException(f"cannot listen on {host}:{port}: {error.strerror}") from None
 
 
 def _loopback(host: str) -> bool:

@@ -10,7 +10,9 @@ from typing import Any
 from peerway.jobs.agent.system import Figures
 
 # NVML_GPM_METRIC_...: percent of the time, or of what the GPU can do
+_UTILIZATION = 1  # taken of MIG instances, of which NVML tells it only so
 _METRICS = {
+    _UTILIZATION: "gpu_utilization_ratio",
     2: "gpu_sm_activity_ratio",
     3: "gpu_sm_occupancy_ratio",
     5: "gpu_tensor_activity_ratio",
@@ -65,6 +67,6 @@ class Gpm:
             nvml.nvmlGpmSampleFree(last)
         return {
             name: min(1.0, max(0.0, asked.metrics[place].value / 100))
-            for place, name in enumerate(_METRICS.values())
-            if asked.metrics[place].nvmlReturn == 0
+            for place, (number, name) in enumerate(_METRICS.items())
+            if asked.metrics[place].nvmlReturn == 0 and (parent is not None or number != _UTILIZATION)
         }

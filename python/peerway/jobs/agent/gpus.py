@@ -150,7 +150,7 @@ class Gpus:
             found["gpu_throttled_power_ratio"] = int(bool(reasons & _POWER))
             found["gpu_throttled_thermal_ratio"] = int(bool(reasons & _THERMAL))
             found["gpu_throttled_hardware_ratio"] = int(bool(reasons & _HARDWARE))
-        return found | self._gpm.figures(device.facts.uuid, device.handle, device.parent)
+        return self._gpm.figures(device.facts.uuid, device.handle, device.parent) | found
 
     def _processes(self, device: Device) -> list[int] | None:
         compute = self._ask(device, "nvmlDeviceGetComputeRunningProcesses")

@@ -123,13 +123,17 @@ class Sender:
     def _post(self, body: bytes) -> tuple[int, dict[str, Any], float]:
         token = read_token(Path(self._settings.token_file))  # anew each time: it may have been renewed
         headers = {
-            "Authorization": f"Bearer {token}", "Content-Type": MEDIA_TYPE,
-            "Peerway-Sent": self._sent().header(), "User-Agent": "peerway-jobs-agent",
-        }  # fmt: skip
+            "Authorization": f"Bearer {token}",
+            "Content-Type": MEDIA_TYPE,
+            "User-Agent": "peerway-jobs-agent",
+        }
         for fresh in (False, True):
             kept = self._connection is not None
             connection = self._connect(fresh)
             try:
+                if connection.sock is None:
+                    connection.connect()
+                headers["Peerway-Sent"] = self._sent().header()  # a loaded server is long in a handshake
                 connection.request("POST", self._address.path.rstrip("/") + PATH, body, headers)
                 response = connection.getresponse()
                 text = response.read(_MOST_ANSWER)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from peerway.jobs.batch_check import is_node_name
 
+TEMPLATE = Path(__file__).parents[1] / "slurm" / "jobs-agent.toml"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _PAGE = re.compile(r"(?:(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(\d{1,5}))?", re.ASCII)
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -48,6 +49,11 @@ def read(file: Path) -> Settings:
     """Read and check a file. Raises BadSettings."""
     try:
         content = tomllib.loads(file.read_text())
+    except FileNotFoundError:
+        raise BadSettings(
+            f"there is no file {file}: name the agent's settings with --settings, or make it from the "
+            f"template {TEMPLATE}"
+        ) from None
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(f"cannot read {file}: {error}") from None
     known = {each.name: each for each in fields(Settings)}

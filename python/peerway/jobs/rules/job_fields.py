@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from peerway.jobs.measured import Measured
@@ -30,7 +29,7 @@ FIELDS: dict[str, str] = {
     "job.gpu_type": "type of its GPUs",
     "job.node_type": "type of its nodes",
     "job.alone": "whether no other job was on its nodes",
-    "job.node_cores": "cores of its largest node",
+    "job.node_cores": "cores of its largest node, as Slurm counts them",
     "job.node_gpus": "GPUs of its largest node",
     "job.node_memory": "bytes of memory of its largest node",
     "job.foreign_processes": "processes of it that were seen on GPUs of others",
@@ -42,11 +41,11 @@ FIELDS: dict[str, str] = {
 def job_fields(measured: Measured, jobs: JobStore) -> dict[str, Any]:
     """The values of all FIELDS."""
     run = measured.run
-    facts = [jobs.facts(node) for node in {part["node"] for part in measured.intervals}]
+    nodes = [jobs.size_of(node) for node in {part["node"] for part in measured.intervals}]
     notes = jobs.notes(run)
 
-    def largest(of: Callable[[Mapping[str, Any]], float]) -> float | None:
-        return max((of(each) for each in facts if each), default=None)
+    def largest(name: str) -> float | None:
+        return max((each[name] for each in nodes if each), default=None)
 
     def seen(kind: str) -> int:
         return max(
@@ -73,9 +72,9 @@ def job_fields(measured: Measured, jobs: JobStore) -> dict[str, Any]:
         "gpu_type": run.gpu_type,
         "node_type": run.node_type,
         "alone": measured.alone,
-        "node_cores": largest(lambda node: node["cpus"]),
-        "node_gpus": largest(lambda node: len(node["gpus"])),
-        "node_memory": largest(lambda node: node["memory_bytes"]),
+        "node_cores": largest("cores"),
+        "node_gpus": largest("gpus"),
+        "node_memory": largest("memory"),
         "foreign_processes": seen("foreign_process"),
         "leftover_processes": seen("leftover"),
         "short_of_user": _short_jobs(jobs, measured),

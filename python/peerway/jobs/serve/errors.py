@@ -13,6 +13,8 @@ from starlette.exceptions import HTTPException
 from peerway.jobs.rules.load import BadRules
 from peerway.jobs.serve.access import Access
 from peerway.jobs.serve.pages import Login, Pages
+from peerway.jobs.serve.state import LOG
+from peerway.jobs.store.promql import StoreFailed
 
 
 def add_errors(app: FastAPI, pages: Pages, access: Access) -> None:
@@ -47,6 +49,12 @@ def add_errors(app: FastAPI, pages: Pages, access: Access) -> None:
     @app.exception_handler(sqlite3.OperationalError)
     async def unwritable(request: Request, error: sqlite3.OperationalError) -> Response:
         why = f"the server cannot write or read its database: {error}; an administrator has to look"
+        return await refused(request, HTTPException(503, why))
+
+    @app.exception_handler(StoreFailed)
+    async def away(request: Request, error: StoreFailed) -> Response:
+        LOG.warning("%s", error)
+        why = "the database of samples does not answer; nothing is lost, try again later"
         return await refused(request, HTTPException(503, why))
 
     @app.exception_handler(BadRules)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from peerway.jobs.batch import Batch
 from peerway.jobs.batch_check import decode
-from peerway.jobs.clock import Sent, correction_ms
+from peerway.jobs.clock import Arrivals, Sent, correction_ms
 from peerway.jobs.frames import MOST_BODY, BadFrame, post_payloads
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.serve.live import Live
@@ -48,6 +48,7 @@ class Ingest:
         self._monitor, self._live, self._report = monitor, live, report
         self._queue: asyncio.Queue[_Post] = asyncio.Queue(MOST_WAITING)
         self._periods: dict[str, int] = {}
+        self._arrivals = Arrivals()
 
     async def post(self, node: str, body: bytes, sent: str) -> dict[str, object]:
         """File the batches of one POST of a node's agent. Raises Refused."""
@@ -75,7 +76,7 @@ class Ingest:
             return [], Refused(400, str(error))
         if not payloads:
             return [], Refused(400, "a body without a frame")
-        now = int(self._monitor.clock() * 1000)
+        now = self._arrivals.undelayed_ms(node, clocks, int(self._monitor.clock() * 1000))
         good: list[Filed] = []
         for payload in payloads:
             try:

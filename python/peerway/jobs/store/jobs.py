@@ -38,6 +38,7 @@ class JobStore:
         self.writer = opened(path)
         bring_up(self.writer, VERSIONS)
         self.newest: dict[str, int] = {}  # node -> the time of its newest batch since the server began
+        self._sizes: tuple[float, dict[str, dict[str, Any]]] = (0.0, {})  # of nodes, and when Slurm told them
         self._local = threading.local()
         self._readers: dict[threading.Thread, sqlite3.Connection] = {}
 
@@ -268,6 +269,21 @@ class JobStore:
         with suppress(ValueError):
             return dict(json.loads(row["facts"])) if row else {}
         return {}
+
+    def size_of(self, node: str) -> dict[str, float]:
+        """Its cores, GPUs and bytes of memory as Slurm allocates them; where Slurm does not know the node, as
+        its agent found them. Nothing where neither has told.
+        """
+        row = self.reader.execute("SELECT at FROM cluster").fetchone()
+        if row and row["at"] != self._sizes[0]:
+            body = json.loads(self.reader.execute("SELECT body FROM cluster").fetchone()["body"])
+            self._sizes = row["at"], {each["name"]: each for each in body["nodes"]}
+        known = self._sizes[1].get(node)
+        if known and known["cores"]:
+            return {name: float(known[name]) for name in ("cores", "gpus", "memory")}
+        if not (facts := self.facts(node)):
+            return {}
+        return {"cores": facts["cpus"], "gpus": len(facts["gpus"]), "memory": facts["memory_bytes"]}
 
 
 def _text(number: int | None) -> str | None:

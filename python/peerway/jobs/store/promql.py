@@ -31,6 +31,10 @@ class StoreFailed(OSError):
     """The time-series database did not take or give samples."""
 
 
+class SamplesRefused(StoreFailed):
+    """It will not take them later either."""
+
+
 class PromStore(Samples):
     """Samples in a server at `url`."""
 
@@ -43,7 +47,7 @@ class PromStore(Samples):
         self._url = url.rstrip("/")
 
     def put(self, batches: Sequence[Filed]) -> None:
-        """Taken by the server when this returns."""
+        """Taken by the server when this returns; on its disk perhaps later. Raises StoreFailed."""
         import cramjam
 
         series: defaultdict[tuple[str, str, str], list[tuple[int, float]]] = defaultdict(list)
@@ -94,6 +98,17 @@ class PromStore(Samples):
         found = {key: merged(several) for key, several in parts.items()}
         return {key: points for key, points in found.items() if points.times.size}
 
+    def began(self) -> str:
+        """When the server's process began: another answer is another process. Raises StoreFailed."""
+        for line in self._ask("/metrics", None, {}).decode(errors="replace").splitlines():
+            name, _, value = line.partition(" ")
+            if name == "process_start_time_seconds":
+                return value
+        raise StoreFailed(
+            f"{self._url}/metrics has no process_start_time_seconds: give the address of VictoriaMetrics or "
+            "Prometheus itself, not of what stands before it"
+        )
+
     def tidy(self, now_ms: int, policy: Policy) -> None:
         """Nothing: the server does it by its own settings."""
 
@@ -107,7 +122,8 @@ class PromStore(Samples):
                 return bytes(answer.read())
         except urllib.error.HTTPError as error:
             why = error.read(500).decode(errors="replace")
-            raise StoreFailed(f"{self._url} answered {error.code}: {why}") from None
+            kind = SamplesRefused if error.code == 400 else StoreFailed
+            raise kind(f"{self._url} answered {error.code}: {why}") from None
         except OSError as error:
             raise StoreFailed(f"cannot reach {self._url}: {error}") from None
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+CACHE_KIB = 256  # of a connection
+
 # Each entry brings a database one version on; none is ever changed once it was released.
 VERSIONS = [
     """
@@ -93,6 +95,9 @@ def opened(path: Path | str, *, readonly: bool = False) -> sqlite3.Connection:
         base.execute("PRAGMA synchronous = FULL")
     base.execute("PRAGMA foreign_keys = ON")
     base.execute("PRAGMA mmap_size = 268435456")
+    # Each thread of the server has connections of its own, and each fills its cache over days: 2 MiB unless
+    # set. Pages are read through the mapping; the cache need hold only what is new.
+    base.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     return base
 
 

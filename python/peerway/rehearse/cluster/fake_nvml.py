@@ -1,7 +1,8 @@
 """NVML's functions as pynvml spells them, over the files that gpus.py describes: those that the agent calls.
 
 The environment says where: FAKE_GPUS is the folder gpus/NODE. A process that has died uses nothing,
-as with a driver, even when its file is left.
+as with a driver, even when its file is left. A GPU with a list "mig" is in MIG mode: as with a driver,
+neither it nor its instances tell a utilization but through GPM.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 NVML_TEMPERATURE_GPU = 0
 NVML_CLOCK_SM = 1
 NVML_ERROR_NOT_SUPPORTED = 3
+NVML_ERROR_NOT_FOUND = 6
 NVML_GPM_SUPPORT_VERSION = 1
 nvmlClocksEventReasonSwPowerCap = 0x4
 nvmlClocksEventReasonSwThermalSlowdown = 0x20
@@ -95,6 +97,8 @@ def nvmlDeviceGetMemoryInfo(device: dict[str, Any]) -> _Struct:
 
 
 def nvmlDeviceGetUtilizationRates(device: dict[str, Any]) -> _Struct:
+    if "mig" in device or "instance" in device:
+        raise NVMLError(NVML_ERROR_NOT_SUPPORTED)
     share = min(1.0, sum(use["utilization"] for _, use in _uses(device)))
     return _Struct(gpu=round(share * 100), memory=round(share * 40))
 
@@ -132,8 +136,19 @@ def nvmlDeviceGetTotalEnergyConsumption(_: dict[str, Any]) -> int:
     raise NVMLError(NVML_ERROR_NOT_SUPPORTED)
 
 
-def nvmlDeviceGetMaxMigDeviceCount(_: dict[str, Any]) -> int:
-    return 0
+def nvmlDeviceGetMaxMigDeviceCount(device: dict[str, Any]) -> int:
+    return 7 if "mig" in device else 0
+
+
+def nvmlDeviceGetMigDeviceHandleByIndex(device: dict[str, Any], place: int) -> dict[str, Any]:
+    if place >= len(device["mig"]):
+        raise NVMLError(NVML_ERROR_NOT_FOUND)
+    found: dict[str, Any] = device["mig"][place]
+    return found
+
+
+def nvmlDeviceGetGpuInstanceId(device: dict[str, Any]) -> int:
+    return int(device["instance"])
 
 
 # GPM, which GPUs before Hopper do not have
@@ -172,6 +187,12 @@ def nvmlGpmSampleAlloc() -> dict[str, float]:
 
 def nvmlGpmSampleGet(device: dict[str, Any], sample: dict[str, float]) -> None:
     sample["sm"] = min(1.0, sum(use["sm"] for _, use in _uses(device)))
+    sample["busy"] = min(1.0, sum(use["utilization"] for _, use in _uses(device)))
+
+
+def nvmlGpmMigSampleGet(device: dict[str, Any], instance: int, sample: dict[str, float]) -> None:
+    (found,) = [each for each in device["mig"] if each["instance"] == instance]
+    nvmlGpmSampleGet(found, sample)
 
 
 def nvmlGpmSampleFree(sample: dict[str, float]) -> None:
@@ -179,7 +200,8 @@ def nvmlGpmSampleFree(sample: dict[str, float]) -> None:
 
 
 def nvmlGpmMetricsGet(asked: c_nvmlGpmMetricsGet_t) -> None:
-    """Of SM activity alone; the rest is not supported."""
+    """Of utilization and SM activity alone; the rest is not supported."""
     for metric in asked.metrics[: asked.numMetrics]:
-        metric.nvmlReturn = 0 if metric.metricId == 2 else NVML_ERROR_NOT_SUPPORTED
-        metric.value = 50 * (asked.sample1["sm"] + asked.sample2["sm"])
+        name = {1: "busy", 2: "sm"}.get(metric.metricId, "")
+        metric.nvmlReturn = 0 if name else NVML_ERROR_NOT_SUPPORTED
+        metric.value = 50 * (asked.sample1.get(name, 0.0) + asked.sample2.get(name, 0.0))

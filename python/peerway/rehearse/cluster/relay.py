@@ -6,19 +6,24 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from concurrent.futures import Future
+import threading
 from pathlib import Path
 
-from peerway.rehearse.cluster.spaces import Space, in_network
+from peerway.rehearse.cluster.spaces import Space, enter_network
 
 
-def relay(space: Space, address: tuple[str, int], certificate: Path, port: int) -> Future[None]:
+def relay(space: Space, address: tuple[str, int], certificate: Path, port: int) -> None:
     """Listen on 127.0.0.1:`port` and pass everything on while this process lives. Raises OSError."""
     listener = socket.create_server(
         ("127.0.0.1", port)
     )  # made here; what is made in the thread is of the space
     trust = ssl.create_default_context(cafile=str(certificate))
-    return in_network(space).submit(lambda: asyncio.run(_serve(listener, address, trust)))
+
+    def serve() -> None:
+        enter_network(space)
+        asyncio.run(_serve(listener, address, trust))
+
+    threading.Thread(target=serve, daemon=True).start()  # an executor's thread would keep the process alive
 
 
 async def _serve(listener: socket.socket, address: tuple[str, int], trust: ssl.SSLContext) -> None:

@@ -88,13 +88,14 @@ class Space:
 
 def in_network(space: Space) -> ThreadPoolExecutor:
     """One thread of this process whose sockets are in the space's network."""
+    return ThreadPoolExecutor(1, initializer=enter_network, initargs=(space,))
 
-    def enter() -> None:
-        with Path(f"/proc/{space.pid}/ns/net").open() as network:
-            if _libc.setns(network.fileno(), _CLONE_NEWNET) != 0:
-                raise OSError(ctypes.get_errno(), f"cannot enter the network of {space.name}")
 
-    return ThreadPoolExecutor(1, initializer=enter)
+def enter_network(space: Space) -> None:
+    """The sockets that this thread makes from now on are in the space's network."""
+    with Path(f"/proc/{space.pid}/ns/net").open() as network:
+        if _libc.setns(network.fileno(), _CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"cannot enter the network of {space.name}")
 
 
 def connect(head: Space, nodes: dict[str, Space], head_address: str, addresses: dict[str, str]) -> None:

@@ -6,6 +6,8 @@ document.addEventListener("DOMContentLoaded", () => {
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b3589a", "#c98500", "#3d9fd8", "#7a5cc0", "#8a8a00"];
   const UNITS = {percent: ["%", ""], bytes: ["", "B"], bytes_s: ["", "B/s"], watts: ["", "W"], cores: ["", ""], per_second: ["", "/s"]};
+  // All times are UTC, as in the page's tables; Plotly draws numbers and Dates in the browser's zone, texts as they are.
+  const moment = (ms) => `${new Date(ms).toLocaleString(place.dataset.language, {timeZone: "UTC"})} UTC`;
   let known = "";
 
   const figure = (title, whole) => {
@@ -36,7 +38,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const draw = (box, plot) => {
     const data = plot.lines.map((line, i) => ({
-      type: "scatter", mode: line.x.length === 1 ? "markers" : "lines", name: line.name, x: line.x.map((ms) => new Date(ms)), y: line.y,
+      type: "scatter", mode: line.x.length === 1 ? "markers" : "lines", name: line.name, x: line.x.map((ms) => new Date(ms).toISOString().slice(0, -1)), y: line.y,
       line: {width: 1.5, color: COLORS[i % COLORS.length], dash: i < COLORS.length ? "solid" : "dot"}, connectgaps: false,
     }));
     Plotly.newPlot(box, data, layout(plot.unit), {responsive: true, displayModeBar: false});
@@ -72,9 +74,9 @@ document.addEventListener("DOMContentLoaded", () => {
       const area = canvas.getBoundingClientRect();
       const x = Math.min(columns - 1, Math.floor((event.clientX - area.left) / area.width * columns));
       const y = Math.min(cores.rows.length - 1, Math.floor((event.clientY - area.top) / area.height * cores.rows.length));
-      const at = new Date((cores.start + (cores.end - cores.start) * (x + 0.5) / columns) * 1000);
+      const at = (cores.start + (cores.end - cores.start) * (x + 0.5) / columns) * 1000;
       const value = cores.rows[y][x];
-      told.textContent = `${cores.labels[y]} · ${at.toLocaleString(place.dataset.language)} · ${value < 0 ? "–" : `${value} %`}`;
+      told.textContent = `${cores.labels[y]} · ${moment(at)} · ${value < 0 ? "–" : `${value} %`}`;
     });
   };
 
@@ -98,27 +100,33 @@ document.addEventListener("DOMContentLoaded", () => {
       put("text", {x: 0, y: i * 22 + 16}, name);
       const bar = put("rect", {x: `${share(from)}%`, y: i * 22 + 4, width: `${Math.max(0.2, share(to) - share(from))}%`, height: 15, rx: 3});
       const hint = document.createElementNS(NS, "title");
-      hint.textContent = `${name}: ${new Date(from * 1000).toLocaleString(place.dataset.language)} – ${new Date(to * 1000).toLocaleString(place.dataset.language)}`;
+      hint.textContent = `${name}: ${moment(from * 1000)} – ${moment(to * 1000)}`;
       bar.append(hint);
     });
     figure(place.dataset.timeline, true).append(svg);
   };
 
+  const say = (text) => {
+    const told = document.createElement("p");
+    told.className = "note";
+    told.textContent = text;
+    place.replaceChildren(told);
+    place.setAttribute("aria-busy", "false");
+  };
+
   const show = async () => {
     const answer = await fetch(place.dataset.series);
-    if (!answer.ok) return;
+    if (!answer.ok) {
+      if (!known) say(`${place.dataset.failed}: ${(await answer.json()).detail}`); // else what was drawn stays
+      return;
+    }
     const text = await answer.text();
     if (text === known) return;
     known = text;
     const data = JSON.parse(text);
     place.querySelectorAll(".plot").forEach((each) => Plotly.purge(each));
     place.replaceChildren();
-    if (!data.plots.length && !data.cores) {
-      const none = document.createElement("p");
-      none.className = "note";
-      none.textContent = place.dataset.none;
-      place.append(none);
-    }
+    if (!data.plots.length && !data.cores) say(place.dataset.none);
     const later = data.plots.map(lines); // all places first: they share the width
     if (data.cores) strips(data.cores);
     if (data.steps.length) steps(data.steps);
