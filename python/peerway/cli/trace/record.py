@@ -1,0 +1,79 @@
+"""`peerway trace -- COMMAND`: run a command and record it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from peerway.terminal import say
+from peerway.trace.record import RecordError, Request, record
+from peerway.trace.store import Trace
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The folder of the trace [default: trace-PROGRAM-TIME].",
+)
+@click.option(
+    "--level",
+    type=click.Choice(["counters", "profile", "full"]),
+    default="full",
+    show_default=True,
+    help="counters: sums of each operation; profile: also by path, peer and size; full: every operation.",
+)
+@click.option(
+    "--events",
+    type=click.IntRange(64, 1 << 30),
+    default=1 << 18,
+    show_default=True,
+    help="How many of its last events a thread keeps, 32 bytes each.",
+)
+@click.argument("command_line", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
+def command(*, out: Path | None, level: str, events: int, command_line: tuple[str, ...]) -> int:
+    """Run COMMAND and record every operation of its ranks: peerway trace -- peerway run -n 4 -- ./program.
+
+    Nothing is rebuilt. The exit status is the command's. A rank that is killed leaves what it had recorded.
+    """
+    folder = out or Path(f"trace-{_program(command_line)}-{time.strftime('%Y%m%d-%H%M%S')}")
+    try:
+        status, trace = record(Request(list(command_line), folder, level, events))
+    except RecordError as error:
+        raise click.ClickException(str(error)) from error
+    summarize(trace, folder)
+    return status
+
+
+def _program(words: tuple[str, ...]) -> str:
+    """The word that names the program best: what follows the last `--`, else the first."""
+    last = max((i for i, word in enumerate(words) if word == "--"), default=-1)
+    return Path(words[last + 1] if last + 1 < len(words) else words[0]).name
+
+
+def summarize(trace: Trace, folder: Path) -> None:
+    """Say on standard error what was recorded, and what was not."""
+    ranks = [rank for rank in trace.ranks if rank >= 0]
+    who = f"{len(ranks)} ranks, " if ranks else ""
+    count = int(trace.sums["count"].sum())
+    say(
+        f"peerway: trace: {who}{len(trace.threads)} threads, {count:,} events in {folder}",
+        err=True,
+    )
+    if not trace.threads:
+        say(
+            "peerway: trace: nothing was recorded: no process of the command made a context of Peerway "
+            "or named a region",
+            err=True,
+        )
+    if trace.dropped:
+        say(
+            f"peerway: trace: {trace.dropped:,} events are lost, most of them the first of their thread, "
+            "which keeps its last ones; --events says how many",
+            err=True,
+        )
+    for line in trace.about["lost"]:
+        say(f"peerway: trace: {line}", err=True)
