@@ -94,6 +94,8 @@ def rank_environment(launcher: Launcher, nic: str) -> dict[str, str]:
         "UCX_TLS": "peerway",
         "UCX_ADDRESS_VERSION": "v2",  # the older form has room for 63 bytes of address only
     }
+    # Those of `peerway trace`.
+    variables |= {name: text for name, text in os.environ.items() if name.startswith("PEERWAY_TRACE_")}
     inherited = os.environ.get("LD_PRELOAD")
     library = str(transport_library())
     variables["LD_PRELOAD"] = f"{library}:{inherited}" if inherited else library

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from peerway.trace import rings
 from peerway.trace.rings import BadRing, Ring
+from peerway.trace.sites import resolve
 from peerway.trace.store import SUM_COLUMNS, Open, Thread, Trace, Writer, load
 
 
@@ -78,11 +79,11 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
         writer.add(columns)
         _add_sums(sums, ring, clock, local, index)
         begun = _global(rings.fields(ring.open), clock, local, origin)
-        text = list(names)
+        known = list(names)
         unended += [
             Open(
                 index,
-                text[begun["name"][i]],
+                known[begun["name"][i]],
                 int(begun["kind"][i]),
                 int(begun["begin"][i]),
                 int(begun["peer"][i]),
@@ -96,11 +97,13 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
                 len(order), ring.overwritten, ring.cut, ring.unnamed, ring.uncounted, ring.too_deep,
             )
         )  # fmt: skip
+    texts = list(names)
+    resolve(texts)
     clock_facts = {host: {"ns_a_tick": clock.ns_a_tick} for host, clock in clocks.items()}
     said = {**about, "origin_ns": origin, "clocks": clock_facts, "lost": lost}
     writer.end(
         said,
-        list(names),
+        texts,
         threads,
         {name: np.concatenate([np.empty(0, SUM_COLUMNS[name]), *parts]) for name, parts in sums.items()},
         unended,

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from peerway import _core
+from peerway.launch.mpi import MpiError, find_launcher
 from peerway.trace.collect import collect
 from peerway.trace.store import Trace
 
@@ -45,9 +46,10 @@ def record(request: Request) -> tuple[int, Trace]:
     if request.preload is not None:
         inherited = os.environ.get("LD_PRELOAD")
         variables["LD_PRELOAD"] = f"{request.preload}:{inherited}" if inherited else str(request.preload)
+    command = _exported(request.command, list(variables))
     first = _core.trace_clock()
     began = time.time()
-    status = _run(request.command, {**os.environ, **variables})
+    status = _run(command, {**os.environ, **variables})
     about = {
         "command": request.command,
         "level": request.level,
@@ -64,6 +66,18 @@ def record(request: Request) -> tuple[int, Trace]:
         ) from error
     shutil.rmtree(ring_folder)
     return status, trace
+
+
+def _exported(command: list[str], names: list[str]) -> list[str]:
+    """Have an Open MPI's mpirun hand the variables on, also to other hosts; other launchers do it unasked."""
+    if not Path(command[0]).name.startswith(("mpirun", "mpiexec")):
+        return command
+    try:
+        if find_launcher(command[0]).kind != "openmpi":
+            return command
+    except MpiError:  # which the command itself will say
+        return command
+    return [command[0], *(word for name in names for word in ("-x", name)), *command[1:]]
 
 
 def _new_folder(folder: Path) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from peerway.terminal import say
+from peerway.trace.mpi import MpiError, compiler_of, library
 from peerway.trace.record import RecordError, Request, record
 from peerway.trace.store import Trace
 
@@ -33,16 +34,27 @@ from peerway.trace.store import Trace
     show_default=True,
     help="How many of its last events a thread keeps, 32 bytes each.",
 )
+@click.option(
+    "--mpicc",
+    metavar="COMMAND",
+    help="The compiler of the MPI whose calls are recorded; none: of no MPI "
+    "[default: the one beside the mpirun of COMMAND, if it names one].",
+)
 @click.argument("command_line", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
-def command(*, out: Path | None, level: str, events: int, command_line: tuple[str, ...]) -> int:
+def command(
+    *, out: Path | None, level: str, events: int, mpicc: str | None, command_line: tuple[str, ...]
+) -> int:
     """Run COMMAND and record every operation of its ranks: peerway trace -- peerway run -n 4 -- ./program.
 
-    Nothing is rebuilt. The exit status is the command's. A rank that is killed leaves what it had recorded.
+    Of unmodified MPI programs every call of MPI: peerway trace -- mpirun -n 4 ./program. Nothing is rebuilt.
+    The exit status is the command's. A rank that is killed leaves what it had recorded.
     """
     folder = out or Path(f"trace-{_program(command_line)}-{time.strftime('%Y%m%d-%H%M%S')}")
     try:
-        status, trace = record(Request(list(command_line), folder, level, events))
-    except RecordError as error:
+        compiler = mpicc or compiler_of(list(command_line))
+        preload = library(compiler) if compiler not in (None, "none") else None
+        status, trace = record(Request(list(command_line), folder, level, events, preload))
+    except (RecordError, MpiError) as error:
         raise click.ClickException(str(error)) from error
     summarize(trace, folder)
     return status
@@ -58,15 +70,16 @@ def summarize(trace: Trace, folder: Path) -> None:
     """Say on standard error what was recorded, and what was not."""
     ranks = [rank for rank in trace.ranks if rank >= 0]
     who = f"{len(ranks)} ranks, " if ranks else ""
-    count = int(trace.sums["count"].sum())
+    full = trace.about["level"] == "full"
+    count = len(trace) if full else int(trace.sums["count"].sum())
     say(
         f"peerway: trace: {who}{len(trace.threads)} threads, {count:,} events in {folder}",
         err=True,
     )
     if not trace.threads:
         say(
-            "peerway: trace: nothing was recorded: no process of the command made a context of Peerway "
-            "or named a region",
+            "peerway: trace: nothing was recorded: no process of the command made a context of Peerway, "
+            "called MPI or named a region. Does it run an MPI that --mpicc must name?",
             err=True,
         )
     if trace.dropped:
