@@ -10,7 +10,7 @@ import pytest
 from peerway.trace import bursts, waits
 from peerway.trace.messages import match, match_signals, messages
 from peerway.trace.rings import Kind
-from peerway.trace.store import COLUMNS, Thread, Trace
+from peerway.trace.store import COLUMNS, SUM_COLUMNS, Thread, Trace
 
 
 def trace_of(*events: dict[str, Any], ranks: int = 2) -> Trace:
@@ -28,7 +28,8 @@ def trace_of(*events: dict[str, Any], ranks: int = 2) -> Trace:
         rows.append(row)
     columns = {name: np.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()}
     threads = [Thread(rank, "a", rank, rank, "mpi", "", 0, 0, 0, 0, 0, 0) for rank in range(ranks)]
-    return Trace({}, names, threads, columns)
+    sums = {name: np.empty(0, kind) for name, kind in SUM_COLUMNS.items()}
+    return Trace({}, names, threads, columns, sums)
 
 
 def send(rank: int, peer: int, begin: int, duration: int = 10, tag: int = 0, **more: Any) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def find(trace: Trace, matched: Pairs, signals: Pairs) -> Waits:
 
 def _until(trace: Trace, event: NDArray[Any], then: NDArray[Any]) -> NDArray[Any]:
     """How much of the events lay before a time."""
-    return np.clip(then - trace["begin"][event], 0, trace["duration"][event])
+    return np.asarray(np.clip(then - trace["begin"][event], 0, trace["duration"][event]))
 
 
 def _late_sender(trace: Trace, matched: Pairs) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -76,7 +76,9 @@ def _late_receiver(trace: Trace, matched: Pairs) -> tuple[NDArray[Any], NDArray[
         found = keys[order][at] == thread[event[started]].astype(np.int64) * far + begin[event[started]]
         event[started[found]] = sent[order][at[found]]
     waiting = waiting_call(trace, event)
-    known = waiting >= 0
+    # Both halves of a MPI_Sendrecv last as long as the call: what it lost is its receive's.
+    exchange = np.array([name.startswith("MPI_Sendrecv") for name in trace.names])[trace["name"][event]]
+    known = (waiting >= 0) & ~exchange
     event, culprit = waiting[known], matched.second[known]
     end = begin[event] + trace["duration"][event]
     needed = end >= begin[culprit]

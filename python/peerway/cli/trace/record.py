@@ -73,7 +73,8 @@ def summarize(trace: Trace, folder: Path) -> None:
     full = trace.about["level"] == "full"
     count = len(trace) if full else int(trace.sums["count"].sum())
     say(
-        f"peerway: trace: {who}{len(trace.threads)} threads, {count:,} events in {folder}",
+        f"peerway: trace: {who}{len(trace.threads)} threads, {count:,} events; "
+        f"`peerway trace report {folder}` reads them",
         err=True,
     )
     if not trace.threads:
