@@ -14,7 +14,11 @@ namespace detail {
 extern std::atomic<bool> on;
 }
 
+#ifdef PEERWAY_NO_TRACE  // what its absence would save, for apps/trace/cost.py
+constexpr bool recording() noexcept { return false; }
+#else
 inline bool recording() noexcept { return detail::on.load(std::memory_order_relaxed); }
+#endif
 
 /// Reads the settings, at the making of a context; from then on operations are recorded if they say so.
 void begin();

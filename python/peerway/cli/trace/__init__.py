@@ -9,6 +9,7 @@ from peerway.cli.verbs import Verbs
 VERBS = {
     "record": "Run a command and record it; the word may be left out: peerway trace -- COMMAND.",
     "report": "Show what a trace says: lost time, messages, bursts, rates.",
+    "compare": "Tell which operations became faster or slower from one trace to another.",
     "export": "Write a trace for Perfetto, or as OTF2 for Vampir and Scalasca.",
     "collect": "Make a trace of what a job left whose `peerway trace` was ended.",
 }

@@ -19,16 +19,18 @@ if TYPE_CHECKING:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Also write a page; it opens offline.")
 @click.option(
-    "--routes",
+    "--table",
+    metavar="FILE",
     type=click.Path(path_type=Path),
     help="The route table whose curves messages are judged by [default: this machine's].",
 )
 @click.option(
     "--bench",
+    metavar="FILE",
     type=click.Path(path_type=Path),
     help="Records of `peerway bench` to judge by, such as those of the peer openmpi for messages of MPI.",
 )
-def command(folder: Path, out: Path | None, routes: Path | None, bench: Path | None) -> None:
+def command(folder: Path, out: Path | None, table: Path | None, bench: Path | None) -> None:
     """Show the findings of FOLDER, a trace: lost time by the place that called, messages by size, path and
     pair, bursts, and rates against the measured curve.
     """
@@ -36,7 +38,7 @@ def command(folder: Path, out: Path | None, routes: Path | None, bench: Path | N
     from peerway.trace.page import render, show
 
     trace = read(folder)
-    analysis = analyse(trace, _curves(routes, bench))
+    analysis = analyse(trace, _curves(table, bench))
     show(table_console(), analysis)
     if out is not None:
         from peerway.report.page import write
@@ -48,15 +50,15 @@ def command(folder: Path, out: Path | None, routes: Path | None, bench: Path | N
         say(f"{out}: {len(analysis.findings)} findings", err=True)
 
 
-def _curves(routes: Path | None, bench: Path | None) -> list[Curve]:
+def _curves(table: Path | None, bench: Path | None) -> list[Curve]:
     """Those of the route table and of the records."""
     from peerway import _core
     from peerway.report.routes import TableError
     from peerway.trace.curve import of_records, of_table
 
-    table = routes or Path(_core.default_table_file())
+    file = table or Path(_core.default_table_file())
     try:
-        curves = of_table(table) if routes or table.exists() else []
+        curves = of_table(file) if table or file.exists() else []
         return [*curves, *(of_records(bench) if bench else [])]
     except (TableError, ValueError, KeyError) as error:
         raise BadInput(f"no curve can be read: {error}") from error
