@@ -4,6 +4,8 @@ was whose.
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -14,9 +16,33 @@ from mpi_stacks import STACKS, build, environment
 
 from peerway.trace import waits
 from peerway.trace.messages import match, match_signals
-from peerway.trace.mpi import functions, source, table
+from peerway.trace.mpi_functions import TABLE, functions, table
+from peerway.trace.mpi_wrappers import source
 from peerway.trace.rings import Kind
 from peerway.trace.store import Trace, load
+
+FORTRAN = """
+program ring
+  use {module}
+  implicit none
+  integer :: rank, left, i, out(3), in(3), total
+  {request} :: requests(2)
+  call MPI_Init()
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+  left = 1 - rank
+  out = rank
+  do i = 1, 10
+    call MPI_Irecv(in, 3, MPI_INTEGER, left, i, MPI_COMM_WORLD, requests(1))
+    call MPI_Isend(out, 3, MPI_INTEGER, left, i, MPI_COMM_WORLD, requests(2))
+    call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE)
+  end do
+  if (rank == 0) call MPI_Send(out, 1, MPI_INTEGER, 1, 7, MPI_COMM_WORLD)
+  if (rank == 1) call MPI_Recv(in, 1, MPI_INTEGER, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+  call MPI_Allreduce(rank, total, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+  call MPI_Finalize()
+  if (total /= 1) error stop
+end program
+"""
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +140,41 @@ def test_a_killed_rank_leaves_its_calls_and_the_one_it_was_in(
     assert [(one.name, one.peer) for one in killed] == [("MPI_Recv", 0)]
 
 
+@pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
+@pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
+def test_programs_in_fortran_are_recorded(
+    stack: str, module: str, programs: Path, tmp_path: Path, run: Run
+) -> None:
+    launcher, compiler = STACKS[stack]
+    fortran = compiler.with_name(compiler.name.replace("mpicc", "mpif90"))
+    if not (launcher.exists() and fortran.exists()):
+        pytest.skip(f"{fortran} is not here: make setup as root")
+    source_file = programs / f"{module}.f90"
+    f08 = module == "mpi_f08"
+    text = FORTRAN.format(module=module, request="type(MPI_Request)" if f08 else "integer")
+    if not f08:  # where the error is no optional argument
+        text = text.replace("call MPI_Init()", "call MPI_Init(i)").replace(
+            "call MPI_Finalize()", "call MPI_Finalize(i)"
+        )
+        text = re.sub(r"(call MPI_(?!Init|Finalize).*)\)", r"\1, total)", text)
+        text = text.replace(
+            "rank, total, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, total",
+            "rank, total, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, i",
+        )
+    source_file.write_text(text)
+    program = programs / f"{module}-{stack}"
+    subprocess.run([str(fortran), str(source_file), "-o", str(program)], check=True, cwd=programs)
+    trace = traced(stack, program, 2, tmp_path / "trace", run)
+    for rank in (0, 1):
+        found = kinds(trace, rank)
+        assert found[Kind.ISEND] == found[Kind.SENT] == found[Kind.IRECV] == found[Kind.RECEIVED] == 10
+        assert found[Kind.COLLECTIVE] == 1
+    pairs = match(trace)
+    assert len(pairs.first) == 21
+    assert len(pairs.alone_first) == len(pairs.alone_second) == 0
+    assert set(trace["bytes"][pairs.second]) == {4, 12}
+
+
 def test_the_trace_goes_over_a_nic_with_the_program(programs: Path, tmp_path: Path, run: Run) -> None:
     stack = "mpich-debian"
     program = build(stack, "mpi_calls", programs)
@@ -160,11 +221,9 @@ def test_wrappers_are_of_the_calls_that_communicate_or_wait() -> None:
     text = source(HEADER)
     assert "int MPI_Send(const void * a0, int a1, MPI_Datatype a2, int a3, int a4, MPI_Comm a5)" in text
     assert "pw_message(&call, a5, a3, a4, a1, a2);" in text
-    assert "PMPI_Testall(a0, a1, a2, kept.statuses)" in text
+    assert "real_Testall(a0, a1, a2, kept.statuses)" in text
 
 
 def test_no_function_is_twice_in_the_table() -> None:
-    from peerway.trace.mpi import TABLE
-
     names = [name for line in TABLE.strip().splitlines() for name in line.split("|")[0].split()]
     assert len(names) == len(set(names)) == len(table())

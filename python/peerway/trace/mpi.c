@@ -43,8 +43,10 @@ static unsigned pw_place(pw_trace_writer* writer, const void* address) {
   if (pw_places[slot].address != address || pw_places[slot].writer != writer) {
     Dl_info of;
     char text[PW_TRACE_NAME_BYTES] = "";
-    if (dladdr(address, &of) != 0 &&
-        of.dli_fname != NULL) /* the call is before the address that it returns to */
+    /* A call from Fortran comes from MPI's own library, and the place in the program is not known. */
+    const int known = dladdr(address, &of) != 0 && of.dli_fname != NULL;
+    if (known &&
+        strstr(of.dli_fname, "libmpi") == NULL) /* the call is before the address that it returns to */
       snprintf(text, sizeof text, "0x%lx in %s",
                (unsigned long)((const char*)address - (const char*)of.dli_fbase - 1), of.dli_fname);
     pw_places[slot].address = address;
@@ -326,7 +328,8 @@ static void pw_restarted(const pw_call* call, MPI_Request request) {
   pw_trace_add(message.writer, &message.event);
 }
 
-/* What is known of a request, before a call that may complete it: at its end another thread may have the handle. */
+/* What is known of a request, before a call that may complete it: at its end another thread may have the
+ * handle. */
 static pw_request pw_look(const pw_call* call, MPI_Request request) {
   pw_request found = {0};
   if (call->writer == NULL || request == MPI_REQUEST_NULL) return found;
