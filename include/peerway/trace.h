@@ -348,7 +348,9 @@ static inline void pw_trace_add(pw_trace_writer* writer, const pw_trace_event* e
   const uint64_t written = ring->written;
   writer->events[written & writer->mask] = *event;
   __atomic_store_n(&ring->written, written + 1, __ATOMIC_RELEASE); /* a reader sees whole events only */
-  if ((written & 1023) == 1023) pw_trace_read_clock(writer, 1);
+  /* Every millisecond or two: a process that is killed leaves a clock that can be told. */
+  if (event->begin + event->duration - ring->ticks[1] > 1u << 22 && event->begin > ring->ticks[1])
+    pw_trace_read_clock(writer, 1);
 }
 
 #endif

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from launching import PROGRAMS, ROOT, Run, peerway
 
-from peerway.trace.rings import Kind
+from peerway.trace.messages import match_signals
+from peerway.trace.rings import HEADER, Kind
 from peerway.trace.store import Trace, load
 
 PING_PONG = """
@@ -297,3 +298,28 @@ def test_what_was_not_traced_has_no_rings(regions: Path, tmp_path: Path, run: Ru
     assert list(tmp_path.iterdir()) == []
     done = run(peerway("trace", "-o", str(tmp_path / "trace"), "--", "true"))
     assert "nothing was recorded" in done.stderr
+
+
+def test_a_host_whose_clock_is_ahead_is_brought_to_the_time_of_the_others(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    (folder / "rings").mkdir(parents=True)
+    words = peerway("run", "-n", "2", "--", sys.executable, "-c", textwrap.dedent(PING_PONG), "300", "0")
+    done = run(words, env={**os.environ, "PEERWAY_TRACE_DIR": str(folder / "rings")})
+    assert done.returncode == 0, done.stderr
+    for ring in (folder / "rings").iterdir():
+        header = np.memmap(ring, HEADER, "r+", shape=(1,))
+        if header["rank"][0] == 1:  # as if it had run on another host, five seconds ahead
+            header["host"][0] = b"other"
+            header["ns"][0] += 5_000_000_000
+        header.flush()
+    done = run(peerway("trace", "collect", str(folder)))
+    assert done.returncode == 0, done.stderr
+    trace = load(folder)
+    (found,) = trace.about["corrections"]
+    assert found["host"] == "other"
+    assert abs(found["offset"] - 5e9) < 100_000
+    pairs = match_signals(trace)
+    assert len(pairs.first) == 600
+    ends = trace["begin"] + trace["duration"]
+    assert np.mean(trace["begin"][pairs.first] <= ends[pairs.second]) > 0.99
+    assert ends.max() < 60_000_000_000

@@ -56,6 +56,12 @@ def _losses(trace: Trace, result: Analysis) -> None:
             "--events, or less time."
         )
     result.findings += [f"Not read: {line}." for line in trace.about.get("lost", [])]
+    for one in trace.about.get("corrections", []):
+        if not one["messages"]:
+            result.findings.append(
+                f"The clock of host {one['host']} could not be brought together with the others: "
+                "no message goes there and back. Times of different hosts do not compare."
+            )
     for one in trace.open[:MOST_ROWS]:
         thread = trace.threads[one.thread]
         peer = f" with rank {one.peer}" if one.peer >= 0 else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peerway.trace import rings
+from peerway.trace.clocks import correct, corrections
 from peerway.trace.rings import BadRing, Ring
 from peerway.trace.sites import resolve
 from peerway.trace.store import SUM_COLUMNS, Open, Thread, Trace, Writer, load
+
+SHORTEST_NS = 100_000  # of a clock whose rate can be told
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,36 @@ class Clock:
         return np.rint(ticks * self.ns_a_tick).astype(np.int64)
 
 
-def clock_of(readings: Sequence[tuple[int, int]]) -> Clock:
-    """The clock through the first and the last reading of it, a line: both of its counters are steady."""
+def clock_of(readings: Sequence[tuple[int, int]]) -> Clock | None:
+    """The clock through the first and the last reading of it, a line: both of its counters are steady. None
+    where they are too near to one another.
+    """
     first, last = min(readings), max(readings)
     ticks, ns = last[0] - first[0], last[1] - first[1]
-    return Clock(*first, ns / ticks if ticks > 0 and ns > 0 else 1.0)
+    return Clock(*first, ns / ticks) if ns > SHORTEST_NS else None
+
+
+def _clocks(found: Sequence[Ring], readings: dict[str, list[tuple[int, int]]]) -> dict[str, Clock]:
+    """Of each host. One that recorded too shortly to tell has the rate of another, most likely of its
+    kind.
+    """
+    clocks: dict[str, Clock | None] = {}
+    own: dict[str, list[tuple[int, int]]] = {}
+    for ring in found:
+        own.setdefault(ring.host, []).extend(ring.clock)
+    for host, several in own.items():
+        # A reading from before a restart of the host would be a smaller one.
+        later = [
+            one for one in readings.get(host, []) if one[0] > max(several)[0] or one[0] < min(several)[0]
+        ]
+        clocks[host] = clock_of([*several, *(one for one in later if _agrees(one, min(several)))])
+    known = next((clock for clock in clocks.values() if clock is not None), Clock(0, 0, 1.0))
+    return {host: clock or Clock(*min(own[host]), known.ns_a_tick) for host, clock in clocks.items()}
+
+
+def _agrees(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Both counters of a clock grow together."""
+    return (one[0] < other[0]) == (one[1] < other[1])
 
 
 def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[int, int]]]) -> Trace:
@@ -56,12 +84,7 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
     found.sort(
         key=lambda ring: (ranks.get((ring.host, ring.pid), -1), ring.host, ring.pid, ring.tid, ring.source)
     )
-    clocks = {
-        host: clock_of(
-            [*readings.get(host, []), *(one for ring in found if ring.host == host for one in ring.clock)]
-        )
-        for host in {ring.host for ring in found}
-    }
+    clocks = _clocks(found, readings)
     begins = [clocks[ring.host].at(ring.events["begin"]).min() for ring in found if len(ring.events)]
     origin = int(min(begins)) if begins else 0
     names: dict[str, int] = {"": 0}
@@ -108,6 +131,22 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
         {name: np.concatenate([np.empty(0, SUM_COLUMNS[name]), *parts]) for name, parts in sums.items()},
         unended,
     )
+    return _with_one_clock(folder)
+
+
+def _with_one_clock(folder: Path) -> Trace:
+    """Bring the clocks of several hosts together, and keep what was done."""
+    trace = load(folder)
+    found = corrections(trace)
+    if not found:
+        return trace
+    correct(trace, found)
+    writer = Writer(folder)
+    for number in range(len(trace.threads)):
+        own = trace["thread"] == number
+        writer.add({name: column[own] for name, column in trace.columns.items()})
+    about = {**trace.about, "corrections": [asdict(one) for one in found]}
+    writer.end(about, trace.names, trace.threads, trace.sums, trace.open)
     return load(folder)
 
 

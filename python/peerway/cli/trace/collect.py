@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from pathlib import Path
 
 import click
 
+from peerway import _core
 from peerway.cli.trace.record import summarize
 from peerway.trace.collect import collect
 
@@ -18,7 +20,8 @@ def command(folder: Path) -> None:
     if not (folder / "rings").is_dir():
         raise click.ClickException(f"{folder} has no folder rings: there is nothing to collect")
     try:
-        trace = collect(folder, {"command": [], "level": "", "began": "", "seconds": 0.0, "status": None}, {})
+        about = {"command": [], "level": "", "began": "", "seconds": 0.0, "status": None}
+        trace = collect(folder, about, {socket.gethostname(): [_core.trace_clock()]})
     except OSError as error:
         raise click.ClickException(
             f"the trace cannot be written: {error}; make room and try again"
