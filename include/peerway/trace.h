@@ -1,6 +1,6 @@
 /* The recorder of `peerway trace`: a ring of 32-byte events for each thread, in a file that is mapped, so
- * that a process which is killed leaves what it had recorded. C11 and C++, header only, because three things
- * record: the library, the preloaded MPI calls, and programs (peerway/trace.hpp).
+ * that a process which is killed leaves what it had recorded. C11 (with _GNU_SOURCE) and C++, header only,
+ * because three things record: the library, the preloaded MPI calls, and programs (peerway/trace.hpp).
  * python/peerway/trace/rings.py reads the files. Without PEERWAY_TRACE_DIR nothing is recorded. */
 #ifndef PEERWAY_TRACE_H
 #define PEERWAY_TRACE_H
@@ -43,7 +43,8 @@ enum pw_trace_kind {
   PW_TRACE_COLLECTIVE = 17,
   PW_TRACE_RMA_PUT = 18,
   PW_TRACE_RMA_GET = 19,
-  PW_TRACE_RMA_SYNC = 20
+  PW_TRACE_RMA_SYNC = 20,
+  PW_TRACE_REQUESTS = 21 /* a wait for requests of Peerway that were not complete */
 };
 
 typedef struct pw_trace_event {
@@ -95,14 +96,16 @@ typedef struct pw_trace_writer {
 /* One for each program and library, which are unloaded apart. */
 #define PW_TRACE_ONCE __attribute__((visibility("hidden"))) inline
 #define PW_TRACE_THREAD PW_TRACE_ONCE thread_local
+#define PW_TRACE_NULL nullptr
 static_assert(sizeof(pw_trace_event) == 32, "as files have it");
 #else
 #define PW_TRACE_ONCE static
 #define PW_TRACE_THREAD static _Thread_local
+#define PW_TRACE_NULL NULL
 _Static_assert(sizeof(pw_trace_event) == 32, "as files have it");
 #endif
 
-PW_TRACE_THREAD pw_trace_writer* pw_trace_mine = NULL;
+PW_TRACE_THREAD pw_trace_writer* pw_trace_mine = PW_TRACE_NULL;
 PW_TRACE_THREAD int pw_trace_ended = 0; /* this thread records nothing more, or cannot */
 PW_TRACE_ONCE pthread_key_t pw_trace_key;
 PW_TRACE_ONCE int pw_trace_prepared = 0;
@@ -139,8 +142,8 @@ static inline int pw_trace_trusts_tsc(void) {
 /* 0: nothing is recorded. */
 static inline int pw_trace_level(void) {
   const char *folder = getenv("PEERWAY_TRACE_DIR"), *level = getenv("PEERWAY_TRACE_LEVEL");
-  if (folder == NULL || *folder == '\0') return 0;
-  if (level == NULL || strcmp(level, "full") == 0) return PW_TRACE_FULL;
+  if (folder == PW_TRACE_NULL || *folder == '\0') return 0;
+  if (level == PW_TRACE_NULL || strcmp(level, "full") == 0) return PW_TRACE_FULL;
   if (strcmp(level, "profile") == 0) return PW_TRACE_PROFILE;
   return strcmp(level, "counters") == 0 ? PW_TRACE_COUNTERS : 0;
 }
@@ -150,13 +153,24 @@ static inline int pw_trace_rank(void) {
   static const char* const variables[] = {"PEERWAY_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
                                           "SLURM_PROCID"};
   for (unsigned i = 0; i < sizeof variables / sizeof *variables; ++i)
-    if (getenv(variables[i]) != NULL) return atoi(getenv(variables[i]));
+    if (getenv(variables[i]) != PW_TRACE_NULL) return atoi(getenv(variables[i]));
   return -1;
 }
 
+/* Both clocks at one moment: read again where the thread was interrupted between them. */
+static inline void pw_trace_read_clocks(const pw_trace_writer* writer, uint64_t* ticks, uint64_t* ns) {
+  uint64_t best = ~0ull;
+  for (int tries = 0; tries < 20 && best > 1000; ++tries) {
+    const uint64_t before = pw_trace_now(writer), now = pw_trace_ns(), after = pw_trace_now(writer);
+    if (after - before >= best) continue;
+    best = after - before;
+    *ticks = before + best / 2;
+    *ns = now;
+  }
+}
+
 static inline void pw_trace_read_clock(pw_trace_writer* writer, int which) {
-  writer->ring->ticks[which] = pw_trace_now(writer);
-  writer->ring->ns[which] = pw_trace_ns();
+  pw_trace_read_clocks(writer, &writer->ring->ticks[which], &writer->ring->ns[which]);
 }
 
 /* A thread has ended: its ring is whole. */
@@ -165,20 +179,20 @@ static inline void pw_trace_leave(void* mine) {
   pw_trace_read_clock(writer, 1);
   munmap(writer->ring, writer->mapped_bytes);
   free(writer);
-  pw_trace_mine = NULL;
+  pw_trace_mine = PW_TRACE_NULL;
   pw_trace_ended = 1;
 }
 
 /* A child has its parent's mappings and must not write into the parent's ring: it gets one of its own. */
 static inline void pw_trace_forget(void) {
-  pw_trace_mine = NULL;
-  if (pw_trace_prepared) pthread_setspecific(pw_trace_key, NULL);
+  pw_trace_mine = PW_TRACE_NULL;
+  if (pw_trace_prepared) pthread_setspecific(pw_trace_key, PW_TRACE_NULL);
 }
 
 static inline void pw_trace_prepare(void) {
   pthread_mutex_lock(&pw_trace_mutex);
   if (!pw_trace_prepared && pthread_key_create(&pw_trace_key, pw_trace_leave) == 0) {
-    pthread_atfork(NULL, NULL, pw_trace_forget);
+    pthread_atfork(PW_TRACE_NULL, PW_TRACE_NULL, pw_trace_forget);
     pw_trace_prepared = 1;
   }
   pthread_mutex_unlock(&pw_trace_mutex);
@@ -224,7 +238,7 @@ static inline int pw_trace_map(const char* path, pw_trace_writer* writer, uint64
   if (error == 0 && ftruncate(file, (off_t)writer->mapped_bytes) != 0) error = errno;
   void* at = MAP_FAILED;
   if (error == 0) {
-    at = mmap(NULL, writer->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    at = mmap(PW_TRACE_NULL, writer->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (at == MAP_FAILED) error = errno;
   }
   close(file);
@@ -239,22 +253,22 @@ static inline int pw_trace_map(const char* path, pw_trace_writer* writer, uint64
   return 0;
 }
 
-/* A writer for this thread; NULL where nothing can be recorded, which was said on standard error. `source` is
- * what records: "core", "mpi", "program". */
+/* A writer for this thread; PW_TRACE_NULL where nothing can be recorded, which was said on standard error.
+ * `source` is what records: "core", "mpi", "program". */
 static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_open(const char* source) {
   static const char* const operations[] = {"put",   "get",        "raise",      "wait",
                                            "flush", "plan start", "plan finish"};
   const char *folder = getenv("PEERWAY_TRACE_DIR"), *events = getenv("PEERWAY_TRACE_EVENTS");
   const int level = pw_trace_level();
   char path[4096];
-  if (pw_trace_ended || level == 0) return NULL;
-  uint64_t wanted = events != NULL ? strtoull(events, NULL, 10) : 262144, capacity = 64;
+  if (pw_trace_ended || level == 0) return PW_TRACE_NULL;
+  uint64_t wanted = events != PW_TRACE_NULL ? strtoull(events, PW_TRACE_NULL, 10) : 262144, capacity = 64;
   while (capacity < wanted && capacity < (1ull << 32)) capacity *= 2;
   if (level != PW_TRACE_FULL) capacity = 0;
   const unsigned pid = (unsigned)getpid(), tid = (unsigned)syscall(SYS_gettid);
   pw_trace_prepare();
   pw_trace_writer* writer = (pw_trace_writer*)calloc(1, sizeof *writer);
-  if (writer == NULL) return NULL;
+  if (writer == PW_TRACE_NULL) return PW_TRACE_NULL;
   char host[64] = "";
   gethostname(host, sizeof host - 1);
   snprintf(path, sizeof path, "%s/%s-%u-%u-%s.ring", folder, host, pid, tid, source);
@@ -264,7 +278,7 @@ static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_open(const ch
             tid, path, strerror(error));
     free(writer);
     pw_trace_ended = 1;
-    return NULL;
+    return PW_TRACE_NULL;
   }
   pw_trace_ring* ring = writer->ring;
   writer->events = (pw_trace_event*)(ring + 1);

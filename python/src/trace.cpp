@@ -20,7 +20,9 @@ void bind_trace(nb::module_& module) {
   module.def("trace_clock", [] {
     pw_trace_writer writer{};
     writer.is_tsc = pw_trace_trusts_tsc();
-    return std::pair(pw_trace_now(&writer), pw_trace_ns());
+    uint64_t ticks = 0, ns = 0;
+    pw_trace_read_clocks(&writer, &ticks, &ns);
+    return std::pair(ticks, ns);
   });
 }
 

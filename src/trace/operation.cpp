@@ -25,10 +25,10 @@ Operation::Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag) 
   pw_trace_begin(writer_, &event_);
 }
 
-Operation::Operation(std::string_view region) : writer_(writer()) {
+Operation::Operation(std::string_view name, pw_trace_kind kind) : writer_(writer()) {
   if (writer_ == nullptr) return;
-  event_.kind = PW_TRACE_REGION;
-  event_.name = pw_trace_name(writer_, region.data(), region.size()) & 0x3ff;
+  event_.kind = kind & 0x3ff;
+  event_.name = pw_trace_name(writer_, name.data(), name.size()) & 0x3ff;
   event_.peer = event_.tag = -1;
   pw_trace_begin(writer_, &event_);
 }

@@ -39,8 +39,8 @@ int32_t tag_of(const Key& key) {
 class Operation {
  public:
   Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag = -1);
-  /// A region of the program.
-  explicit Operation(std::string_view region);
+  /// A region of the program, or what else has a name and no peer.
+  explicit Operation(std::string_view name, pw_trace_kind kind = PW_TRACE_REGION);
   ~Operation();
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;

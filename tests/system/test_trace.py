@@ -91,6 +91,59 @@ def test_every_operation_of_two_ranks_is_there(tmp_path: Path, run: Run) -> None
     assert names(trace)["flush"] == 2
 
 
+REQUESTS = """
+    import peerway
+    with peerway.Context() as ctx:
+        region = ctx.allocate("host", 1 << 22)
+        keys = ctx.team.all_gather(region.key())
+        remote = ctx.import_key(keys[1 - ctx.rank])
+        if ctx.rank == 0:
+            ctx.start_put(remote[0:1 << 22], region[0:1 << 22]).wait()
+            ctx.put(remote[0:8], region[0:8])
+            ctx.flush(1)
+            ctx.get(region[0:16], remote[0:16])
+            ctx.flush()
+        ctx.team.barrier()
+"""
+
+
+def test_waits_for_requests_and_paths_that_go_on_are_there(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    program = [sys.executable, "-c", textwrap.dedent(REQUESTS)]
+    words = peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program))
+    done = run(words, env={**os.environ, "PEERWAY_PATHS": "staged"})
+    assert done.returncode == 0, done.stderr
+    trace = load(folder)
+    own = trace.where(trace.rank == 0)
+    assert names(own) == {"put": 2, "get": 1, "flush": 2, "wait for requests": 1}
+    assert {own.names[index] for index in own["where"][own["kind"] == Kind.PUT]} == {"staged"}
+    assert sorted(own["peer"][own["kind"] == Kind.FLUSH]) == [-1, 1]
+    assert list(own["bytes"][own["kind"] == Kind.GET]) == [16]
+
+
+PLAN = """
+    import peerway
+    with peerway.Context() as ctx:
+        region = ctx.allocate("host", 4096)
+        other = 1 - ctx.rank
+        plan = ctx.plan().send(other, 0, region[0:1024]).receive(other, 0, region[1024:2048]).prepare()
+        for _ in range(7):
+            plan.start()
+            plan.finish()
+        ctx.team.barrier()
+"""
+
+
+def test_starts_and_finishes_of_plans_are_there(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    program = [sys.executable, "-c", textwrap.dedent(PLAN)]
+    done = run(peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program)))
+    assert done.returncode == 0, done.stderr
+    trace = load(folder)
+    assert names(trace) == {"plan start": 14, "plan finish": 14}
+    assert set(trace["bytes"][trace["kind"] == Kind.PLAN_START]) == {1024}
+
+
 def test_no_message_arrives_before_it_was_sent(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "trace"
     program = [sys.executable, "-c", textwrap.dedent(PING_PONG), "200", "0"]
@@ -250,12 +303,29 @@ def test_random_damage_ends_no_reader(regions: Path, tmp_path: Path, run: Run) -
         assert trace.about["lost"] or trace.threads
 
 
+def leave(disk: Path, room: int) -> None:
+    """Fill a disk but for so many bytes."""
+    status = os.statvfs(disk)
+    with (disk / "ballast").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, status.f_bavail * status.f_frsize - room)
+
+
 def test_a_full_disk_ends_no_program(regions: Path, disk: Path, run: Run) -> None:
-    folder = disk / "trace"
-    # 4 threads with 8 MiB each do not fit: they record as much as does, or say that they cannot.
-    done = run(peerway("trace", "-o", str(folder), "--", str(regions), "threads", "1000"))
+    leave(disk, 200_000)  # no header fits
+    done = run(peerway("trace", "-o", str(disk / "trace"), "--", str(regions), "threads", "1000"))
     assert "done" in done.stdout
-    assert "No space left on device; make room there, or lower --events" in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("No space left on device; make room there, or lower --events") == 4
+    assert "nothing was recorded" in done.stderr
+
+
+def test_a_disk_with_little_room_keeps_the_last_events(regions: Path, disk: Path, run: Run) -> None:
+    leave(disk, 2_000_000)
+    done = run(peerway("trace", "-o", str(disk / "trace"), "--", str(regions), "loop", "100000"))
+    assert done.returncode == 0, done.stderr
+    trace = load(disk / "trace")
+    assert len(trace) == 32768  # 1 MiB: the largest power of two that fits beside the header
+    assert trace.dropped == 100_000 - 32768
 
 
 def test_rings_outlive_a_disk_that_is_full_when_they_are_collected(

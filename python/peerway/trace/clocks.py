@@ -103,15 +103,21 @@ def _line(arrows: _Arrows, here: int, there: int) -> tuple[float, float, int] | 
     times = arrows.begin[to]
     edges = np.linspace(times.min(), times.max() + 1, STRETCHES + 1)
     ahead = float(np.median(arrows.took[to]) - np.median(arrows.took[back])) / 2
-    points = []
+    count = int(to.sum() + back.sum())
+    points = []  # time, difference, and how far that may be wrong
     for low, high in pairwise(edges.tolist()):
         forth = arrows.took[to & (arrows.begin >= low) & (arrows.begin < high)]
         home = arrows.took[back & (arrows.begin - ahead >= low) & (arrows.begin - ahead < high)]
         if len(forth) and len(home):
-            points.append(((low + high) / 2, float(forth.min() - home.min()) / 2))
-    count = int(to.sum() + back.sum())
-    if len(points) < 3:
+            there_and_back = float(forth.min() + home.min())
+            points.append(((low + high) / 2, float(forth.min() - home.min()) / 2, there_and_back / 2))
+    if not points:
         return float(arrows.took[to].min() - arrows.took[back].min()) / 2, 0.0, count
-    at, ahead_at = np.array(points).T
-    drift, offset = np.polyfit(at, ahead_at, 1)
+    at, difference, wrong = np.array(points).T
+    best = float(difference[wrong.argmin()])
+    quick = wrong <= 3 * wrong.min()
+    # A difference that is one within what is known of it does not grow.
+    if quick.sum() < 3 or np.all(np.abs(difference - best)[quick] <= wrong[quick]):
+        return best, 0.0, count
+    drift, offset = np.polyfit(at[quick], difference[quick], 1)
     return float(offset), float(drift), count

@@ -60,6 +60,7 @@ class Kind(IntEnum):
     RMA_PUT = 18
     RMA_GET = 19
     RMA_SYNC = 20
+    REQUESTS = 21
 
 
 class BadRing(Exception):
