@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "peerway/trace.h"
+#include "peerway/trace/recorder.h"
 
 namespace peerway::trace {
 

@@ -65,6 +65,7 @@ constexpr ConfigEntry table[] = {
      "recorded."},
     {"trace_level", "choice:off|counters|profile|full", "full",
      "counters: sums for each operation; profile: also by path, peer and size; full: each operation."},
+    {"trace_ranks", "text", "", "The only ranks that record, separated by commas. Empty: all."},
     {"trace_events", "count", "262144", "How many of its last events a thread keeps, 32 bytes each."},
 };
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "peerway/trace.h"
+#include "peerway/trace/recorder.h"
 
 namespace pw::trace {
 

@@ -91,6 +91,18 @@ def test_every_operation_of_two_ranks_is_there(tmp_path: Path, run: Run) -> None
     assert names(trace)["flush"] == 2
 
 
+def test_only_the_ranks_that_are_named_record(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    program = [sys.executable, "-c", textwrap.dedent(PING_PONG), "5", "0"]
+    words = peerway(
+        "trace", "-o", str(folder), "--ranks", "1,7", "--", *peerway("run", "-n", "2", "--", *program)
+    )
+    assert run(words).returncode == 0
+    assert load(folder).ranks == [1]
+    done = run(peerway("trace", "--ranks", "0-3", "--", "true"))
+    assert "0-3 is no list of ranks; write them as 0,3,12" in done.stderr
+
+
 REQUESTS = """
     import peerway
     with peerway.Context() as ctx:

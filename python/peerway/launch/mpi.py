@@ -17,7 +17,12 @@ from peerway import _core
 
 LIBRARY = "libpeerway_uct.so"
 SECRET = "PEERWAY_NIC_SECRET"
-TRACE = ("PEERWAY_TRACE_DIR", "PEERWAY_TRACE_LEVEL", "PEERWAY_TRACE_EVENTS")  # of `peerway trace`
+TRACE = (  # of `peerway trace`
+    "PEERWAY_TRACE_DIR",
+    "PEERWAY_TRACE_LEVEL",
+    "PEERWAY_TRACE_RANKS",
+    "PEERWAY_TRACE_EVENTS",
+)
 BETWEEN_HOSTS = "PEERWAY_MPI_BETWEEN_HOSTS"  # OMPI_MCA_osc of ranks that are not all on one host
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from peerway.trace import lost_time, traffic, waits
 from peerway.trace.curve import Curve
 from peerway.trace.messages import Pairs, match, match_signals, messages
@@ -96,9 +98,11 @@ def _operations(trace: Trace) -> Table:
 
 
 def _unmatched(trace: Trace, matched: Pairs, result: Analysis) -> None:
-    for which, what, other in (
+    for alone, what, other in (
         (matched.alone_first, "sends", "no receive"), (matched.alone_second, "receives", "no send"),
     ):  # fmt: skip
+        # The other end of those that are left out is at a rank that did not record.
+        which = alone[np.isin(trace["peer"][alone], trace.ranks)]
         if len(which):
             first = which[0]
             result.findings.append(

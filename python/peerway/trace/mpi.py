@@ -27,7 +27,8 @@ def library(mpicc: str) -> Path:
     include = Path(_core.__file__).parent / "include"
     header = _run([mpicc, "-E", "-x", "c", "-include", "mpi.h", "/dev/null"], "has no mpi.h")
     text = source(header)
-    parts = (text, header, (here / "mpi.c").read_text(), (include / "peerway" / "trace.h").read_text(), mpicc)
+    read = [here / "mpi.c", here / "mpi_requests.c", *sorted((include / "peerway" / "trace").glob("*.h"))]
+    parts = (text, header, mpicc, *(file.read_text() for file in read))
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     folder = _cache() / "trace"
     target = folder / f"mpi-{digest}.so"

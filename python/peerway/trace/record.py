@@ -32,6 +32,7 @@ class Request:
     level: str
     events: int  # that a thread keeps
     preload: Path | None = None  # the library of MPI's calls
+    ranks: str = ""  # the only ones that record, separated by commas
 
 
 def record(request: Request) -> tuple[int, Trace]:
@@ -43,6 +44,8 @@ def record(request: Request) -> tuple[int, Trace]:
         "PEERWAY_TRACE_LEVEL": request.level,
         "PEERWAY_TRACE_EVENTS": str(request.events),
     }
+    if request.ranks:
+        variables["PEERWAY_TRACE_RANKS"] = request.ranks
     if request.preload is not None:
         inherited = os.environ.get("LD_PRELOAD")
         variables["LD_PRELOAD"] = f"{request.preload}:{inherited}" if inherited else str(request.preload)

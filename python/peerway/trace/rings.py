@@ -1,4 +1,4 @@
-"""Reads the rings that `include/peerway/trace.h` writes: one file for each thread that recorded.
+"""Reads the rings that `include/peerway/trace/recorder.h` writes: one file for each thread that recorded.
 
 A file may end early, because its disk was full or its host went down, and it may be damaged. What can be read
 is read, and what is lost is said.
@@ -38,7 +38,7 @@ HEADER = np.dtype(
 
 
 class Kind(IntEnum):
-    """What an event is, as in trace.h."""
+    """What an event is, as in trace/format.h."""
 
     PUT = 1
     GET = 2

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
 import click
 
+from peerway.cli.options import parsed
 from peerway.terminal import say
 from peerway.trace.mpi import MpiError, compiler_of, library
 from peerway.trace.record import RecordError, Request, record
 from peerway.trace.store import Trace
+
+
+def _ranks(text: str) -> str:
+    """Check a list of ranks. Raises ValueError."""
+    if text and not re.fullmatch(r"\d+(,\d+)*", text):
+        raise ValueError(f"{text} is no list of ranks; write them as 0,3,12")
+    return text
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -35,6 +44,13 @@ from peerway.trace.store import Trace
     help="How many of its last events a thread keeps, 32 bytes each.",
 )
 @click.option(
+    "--ranks",
+    default="",
+    metavar="LIST",
+    callback=parsed(_ranks),
+    help="The only ranks that record, separated by commas [default: all].",
+)
+@click.option(
     "--mpicc",
     metavar="COMMAND",
     help="The compiler of the MPI whose calls are recorded; none: of no MPI "
@@ -42,7 +58,13 @@ from peerway.trace.store import Trace
 )
 @click.argument("command_line", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
 def command(
-    *, out: Path | None, level: str, events: int, mpicc: str | None, command_line: tuple[str, ...]
+    *,
+    out: Path | None,
+    level: str,
+    events: int,
+    ranks: str,
+    mpicc: str | None,
+    command_line: tuple[str, ...],
 ) -> int:
     """Run COMMAND and record every operation of its ranks: peerway trace -- peerway run -n 4 -- ./program.
 
@@ -53,7 +75,7 @@ def command(
     try:
         compiler = mpicc or compiler_of(list(command_line))
         preload = library(compiler) if compiler not in (None, "none") else None
-        status, trace = record(Request(list(command_line), folder, level, events, preload))
+        status, trace = record(Request(list(command_line), folder, level, events, preload, ranks))
     except (RecordError, MpiError) as error:
         raise click.ClickException(str(error)) from error
     summarize(trace, folder)
