@@ -56,7 +56,8 @@ def traced(
     """Run a program under its own mpirun and the trace."""
     launcher = [str(STACKS[stack][0]), *(["--oversubscribe"] if stack.startswith("openmpi") else [])]
     words = ["trace", "-o", str(folder), *options, "--", *launcher, "-n", str(ranks), str(program)]
-    done = run(peerway(*words), env=environment())
+    # The library of wrappers is compiled once for each MPI.
+    done = run(peerway(*words), env=environment(PEERWAY_CACHE=str(program.parent / "cache")))
     assert (done.returncode == 0) == (status == 0), done.stdout + done.stderr
     return load(folder)
 
