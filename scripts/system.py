@@ -47,6 +47,7 @@ TEST_PACKAGES = {
     "mpich": ("mpiexec.mpich", "MPI over the plugins of NICs"),
     "libmpich-dev": ("mpicc.mpich", "MPI over the plugins of NICs"),
     "netpipe-openmpi": ("NPopenmpi", "NetPIPE over the plugins of NICs"),
+    "hpcc": ("hpcc", "Linpack that others wrote over the plugins of NICs"),
     "ucx-utils": ("ucx_info", "what UCX sees of the plugins of NICs"),
     "libucx-dev": ("/usr/include/uct/api/uct.h", "the declarations of UCX's transports"),
     "glusterfs-server": ("glusterfsd", "the file server of `peerway rehearse`"),

@@ -30,6 +30,7 @@ struct ArrayAsk {
 };
 
 uint64_t freed_count = 0;
+uint64_t all_written = 0;
 
 /// By origin: several arrays of other shapes may have one.
 std::multimap<const void*, std::unique_ptr<pwx_array_state>>& states() {
@@ -108,6 +109,7 @@ void allocate(pwx_array& a) {
   a.origin = reinterpret_cast<void*>(origin);
   auto state = std::unique_ptr<pwx_array_state>(new pwx_array_state{++ids, a, std::move(memory), bytes});
   a.state = state.get();
+  state->watch = a.watch;
   state->shape.state = a.state;
   states().emplace(a.origin, std::move(state));
 }
@@ -205,6 +207,8 @@ void free_everything() {
 
 uint64_t freed() { return freed_count; }
 
+uint64_t writes_of(const pwx_array_state& state) { return state.writes + all_written; }
+
 }  // namespace pwx
 
 extern "C" {
@@ -260,6 +264,17 @@ void pwx_array_free(pwx_array* a) {
     a->origin = nullptr;
   });
 }
+
+void pwx_array_watch(pwx_array* a, int watch) {
+  a->watch = std::max(a->watch, watch);
+  if (a->state != nullptr) a->state->watch = a->watch;
+}
+
+void pwx_written(const pwx_array* a) {
+  if (a->state != nullptr) ++a->state->writes;
+}
+
+void pwx_written_all(void) { ++pwx::all_written; }
 
 void pwx_array_expect(const pwx_array* a, int d, long ld, const pwx_where* where) {
   if (a->ld[d] == ld) return;

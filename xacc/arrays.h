@@ -1,11 +1,26 @@
 // The memory of distributed arrays, and which array an address belongs to.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 
 #include "peerway/peerway.hpp"
 #include "xacc/mapping.h"
+#include "xacc/sets.h"
+
+namespace pwx {
+
+/// What a reflect brought to the halos of one copy of an array, and which writes it had seen when it began.
+struct Reflected {
+  bool done = false;  ///< anything yet
+  std::array<pwx_width, PWX_MAX_DIMS> widths{};
+  bool orthogonal = false;
+  uint64_t copy = 0;  ///< id of the copy on the GPU; 0: the host's memory
+  uint64_t writes = 0;
+};
+
+}  // namespace pwx
 
 /// One array that is allocated.
 struct pwx_array_state {
@@ -13,6 +28,11 @@ struct pwx_array_state {
   pwx_array shape;  ///< as it was allocated
   peerway::Region memory;
   uint64_t bytes;  ///< of the array; the region may be larger
+  int watch = 0;   ///< the largest of pwx_array_watch
+  uint64_t writes = 0;
+  std::array<pwx::Reflected, 2> reflected{};  ///< of the host's memory, of a copy on the GPU
+  const pwx::Set* executing = nullptr;        ///< the set that was last compared with the array's nodes
+  bool alike = false;                         ///< it is these nodes
 };
 
 namespace pwx {
@@ -22,6 +42,9 @@ const pwx_array_state& allocated(const pwx_array& a, const char* what);
 
 /// Every array, and what was made for them, before the context ends.
 void free_everything();
+
+/// Counts what may have written an array.
+uint64_t writes_of(const pwx_array_state& state);
 
 /// How many arrays have been freed: what was bound before may be stale.
 uint64_t freed();

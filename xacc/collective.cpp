@@ -262,6 +262,7 @@ void pwx_reduce_location(const pwx_ref* on, pwx_op op, pwx_type type, void* valu
 }
 
 void pwx_reduce_array(const pwx_ref* on, pwx_op op, pwx_type type, pwx_array* a, const pwx_where* where) {
+  pwx_written(a);
   pwx::guarded(where, [&] {
     pwx::allocated(*a, "reduction");
     const pwx::Set& set = pwx::program().set_of(on);

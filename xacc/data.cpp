@@ -140,6 +140,10 @@ void update(const pwx_data& data, bool if_present, long queue, CopyPart copy) {
 }  // namespace
 }  // namespace pwx
 
+namespace {
+constexpr uintptr_t kAligned = 16;
+}
+
 extern "C" {
 
 void pwx_data_begin(pwx_data_region* region, int count, const pwx_data* data, long queue,
@@ -200,6 +204,9 @@ void* pwx_find_device_array(pwx_known* known, const pwx_array* a, const pwx_wher
     if (pwx::gpu() == nullptr) return a->origin;
     const pwx::Present* const one = pwx::find_present(*a);
     if (one == nullptr) pwx::refuse_absent({PWX_DATA_PRESENT, a->name, nullptr, nullptr, 0}, "");
+    if (reinterpret_cast<uintptr_t>(one->device) % kAligned != 0)  // as PWX_ALIGNED of kernels says
+      pwx::refuse(a->name, " was mapped to an address on the GPU that is no multiple of ", kAligned,
+                  " bytes; map it to memory of acc_malloc");
     *known = {a->state, one->device + (static_cast<const std::byte*>(a->origin) - one->host), pwx_generation};
     return known->device;
   });

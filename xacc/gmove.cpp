@@ -285,6 +285,7 @@ extern "C" {
 void pwx_gmove(pwx_gmove_mode /*mode*/, const pwx_section* left, const pwx_section* right,
                const pwx_where* where) {
   // In and out differ from a collective one only in who has to take part: all do, who execute.
+  if (left->array != nullptr) pwx_written(left->array);
   pwx::guarded(where, [&] { pwx::Gmove(*left, *right).run(); });
 }
 

@@ -114,6 +114,18 @@ void map_present(void* host, void* device, uint64_t bytes) {
   added(std::move(one));
 }
 
+void present_outside(const pwx_array& a, void* device) {
+  Present* const found = find_present(a);
+  if (found != nullptr && found->device == device) return;
+  if (found != nullptr) remove_present(*found);
+  Present one{static_cast<std::byte*>(a.state->memory.address()), a.state->bytes,
+              static_cast<std::byte*>(device)};
+  one.dynamic = 1;
+  one.outside = true;
+  one.region.emplace(program().context.register_memory(device, a.state->bytes));
+  added(std::move(one));
+}
+
 void remove_present(Present& one) {
   const Gpu& gpu = the_gpu();
   if (one.region) {

@@ -18,6 +18,7 @@ struct Present {
   uint64_t structured = 0;                  ///< regions of the text that it is in
   uint64_t dynamic = 0;                     ///< enter data without their exit data
   bool mapped = false;                      ///< by acc_map_data: the copy is the program's own memory
+  bool outside = false;                     ///< it is another run time's, which does not know our streams
   std::optional<peerway::Region> region{};  ///< of a distributed array, so that plans reach it
   uint64_t id = 0;                          ///< never given twice
 };
@@ -35,6 +36,8 @@ void* host_of(const void* device);
 
 Present& make_present(const pwx_data& data);
 void map_present(void* host, void* device, uint64_t bytes);
+/// The copy of an array that another run time has at an address.
+void present_outside(const pwx_array& a, void* device);
 void remove_present(Present& one);
 
 void copy_to_device(const Present& one, const void* address, uint64_t bytes, long queue);

@@ -81,6 +81,7 @@ void add_shadows(const pwx_array& a, Combine add, const Widths& widths) {
 extern "C" {
 
 void pwx_reduce_shadow(pwx_array* a, pwx_type type, const pwx_width* widths, const pwx_where* where) {
+  pwx_written(a);
   pwx::guarded(where, [&] {
     pwx::allocated(*a, "reduce_shadow");
     if (pwx::size_of(type) != a->element_bytes)

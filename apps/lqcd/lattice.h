@@ -2,7 +2,8 @@
  *
  * A spinor has 24 doubles a site, a link 18: spin (or row), colour (or column), real and imaginary part, the
  * last one fastest. They lie site by site, or with -DROWS component by component in each row of x, which lets
- * neighbouring threads of a GPU read neighbouring words. AT(x, k) is element k of the site x of a row. */
+ * neighbouring threads of a GPU read neighbouring words. AT(x, k) is element k of the site x of a row;
+ * a row of spinors has the extents OUTER and INNER. */
 #ifndef LQCD_LATTICE_H
 #define LQCD_LATTICE_H
 
@@ -44,10 +45,14 @@
 #ifdef ROWS
 #define ROW(n) [n][NX]
 #define AT(x, k) [k][x]
+#define OUTER SPINOR
+#define INNER NX
 #define LAYOUT "rows"
 #else
 #define ROW(n) [NX][n]
 #define AT(x, k) [x][k]
+#define OUTER NX
+#define INNER SPINOR
 #define LAYOUT "sites"
 #endif
 

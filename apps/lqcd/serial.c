@@ -82,8 +82,8 @@ static double dot(void) {
   for (int it = 0; it < NT; it++)
     for (int iz = 0; iz < NZ; iz++)
       for (int iy = 0; iy < NY; iy++)
-        for (int ix = 0; ix < NX; ix++)
-          for (int k = 0; k < SPINOR; k++) sum += p[it][iz][iy] AT(ix, k) * v[it][iz][iy] AT(ix, k);
+        for (int i = 0; i < OUTER; i++)
+          for (int j = 0; j < INNER; j++) sum += p[it][iz][iy][i][j] * v[it][iz][iy][i][j];
   return sum;
 }
 
@@ -93,11 +93,11 @@ static double residual(void) {
   for (int it = 0; it < NT; it++)
     for (int iz = 0; iz < NZ; iz++)
       for (int iy = 0; iy < NY; iy++)
-        for (int ix = 0; ix < NX; ix++)
-          for (int k = 0; k < SPINOR; k++) {
-            const double value = b[it][iz][iy] AT(ix, k) - v[it][iz][iy] AT(ix, k);
-            r[it][iz][iy] AT(ix, k) = value;
-            p[it][iz][iy] AT(ix, k) = value;
+        for (int i = 0; i < OUTER; i++)
+          for (int j = 0; j < INNER; j++) {
+            const double value = b[it][iz][iy][i][j] - v[it][iz][iy][i][j];
+            r[it][iz][iy][i][j] = value;
+            p[it][iz][iy][i][j] = value;
             sum += value * value;
           }
   return sum;
@@ -109,11 +109,11 @@ static double advance(double alpha) {
   for (int it = 0; it < NT; it++)
     for (int iz = 0; iz < NZ; iz++)
       for (int iy = 0; iy < NY; iy++)
-        for (int ix = 0; ix < NX; ix++)
-          for (int k = 0; k < SPINOR; k++) {
-            const double value = r[it][iz][iy] AT(ix, k) - alpha * v[it][iz][iy] AT(ix, k);
-            x[it][iz][iy] AT(ix, k) += alpha * p[it][iz][iy] AT(ix, k);
-            r[it][iz][iy] AT(ix, k) = value;
+        for (int i = 0; i < OUTER; i++)
+          for (int j = 0; j < INNER; j++) {
+            const double value = r[it][iz][iy][i][j] - alpha * v[it][iz][iy][i][j];
+            x[it][iz][iy][i][j] += alpha * p[it][iz][iy][i][j];
+            r[it][iz][iy][i][j] = value;
             sum += value * value;
           }
   return sum;
@@ -124,9 +124,9 @@ static void turn(double beta) {
   for (int it = 0; it < NT; it++)
     for (int iz = 0; iz < NZ; iz++)
       for (int iy = 0; iy < NY; iy++)
-        for (int ix = 0; ix < NX; ix++)
-          for (int k = 0; k < SPINOR; k++)
-            p[it][iz][iy] AT(ix, k) = r[it][iz][iy] AT(ix, k) + beta * p[it][iz][iy] AT(ix, k);
+        for (int i = 0; i < OUTER; i++)
+          for (int j = 0; j < INNER; j++)
+            p[it][iz][iy][i][j] = r[it][iz][iy][i][j] + beta * p[it][iz][iy][i][j];
 }
 
 /* values[t] += |x|^2 of the sites of t */
@@ -135,8 +135,8 @@ static void correlate(double values[NT]) {
     double sum = 0;
     for (int iz = 0; iz < NZ; iz++)
       for (int iy = 0; iy < NY; iy++)
-        for (int ix = 0; ix < NX; ix++)
-          for (int k = 0; k < SPINOR; k++) sum += x[it][iz][iy] AT(ix, k) * x[it][iz][iy] AT(ix, k);
+        for (int i = 0; i < OUTER; i++)
+          for (int j = 0; j < INNER; j++) sum += x[it][iz][iy][i][j] * x[it][iz][iy][i][j];
     values[it] += sum;
   }
 }

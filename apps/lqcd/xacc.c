@@ -104,8 +104,8 @@ static double dot(void) {
   for (int it = 0; it < NT; it++)
     for (int iz = 0; iz < NZ; iz++)
       for (int iy = 0; iy < NY; iy++)
-        for (int ix = 0; ix < NX; ix++)
-          for (int k = 0; k < SPINOR; k++) sum += p[it][iz][iy] AT(ix, k) * v[it][iz][iy] AT(ix, k);
+        for (int i = 0; i < OUTER; i++)
+          for (int j = 0; j < INNER; j++) sum += p[it][iz][iy][i][j] * v[it][iz][iy][i][j];
   return sum;
 }
 
@@ -117,11 +117,11 @@ static double residual(void) {
   for (int it = 0; it < NT; it++)
     for (int iz = 0; iz < NZ; iz++)
       for (int iy = 0; iy < NY; iy++)
-        for (int ix = 0; ix < NX; ix++)
-          for (int k = 0; k < SPINOR; k++) {
-            const double value = b[it][iz][iy] AT(ix, k) - v[it][iz][iy] AT(ix, k);
-            r[it][iz][iy] AT(ix, k) = value;
-            p[it][iz][iy] AT(ix, k) = value;
+        for (int i = 0; i < OUTER; i++)
+          for (int j = 0; j < INNER; j++) {
+            const double value = b[it][iz][iy][i][j] - v[it][iz][iy][i][j];
+            r[it][iz][iy][i][j] = value;
+            p[it][iz][iy][i][j] = value;
             sum += value * value;
           }
   return sum;
@@ -135,11 +135,11 @@ static double advance(double alpha) {
   for (int it = 0; it < NT; it++)
     for (int iz = 0; iz < NZ; iz++)
       for (int iy = 0; iy < NY; iy++)
-        for (int ix = 0; ix < NX; ix++)
-          for (int k = 0; k < SPINOR; k++) {
-            const double value = r[it][iz][iy] AT(ix, k) - alpha * v[it][iz][iy] AT(ix, k);
-            x[it][iz][iy] AT(ix, k) += alpha * p[it][iz][iy] AT(ix, k);
-            r[it][iz][iy] AT(ix, k) = value;
+        for (int i = 0; i < OUTER; i++)
+          for (int j = 0; j < INNER; j++) {
+            const double value = r[it][iz][iy][i][j] - alpha * v[it][iz][iy][i][j];
+            x[it][iz][iy][i][j] += alpha * p[it][iz][iy][i][j];
+            r[it][iz][iy][i][j] = value;
             sum += value * value;
           }
   return sum;
@@ -152,9 +152,9 @@ static void turn(double beta) {
   for (int it = 0; it < NT; it++)
     for (int iz = 0; iz < NZ; iz++)
       for (int iy = 0; iy < NY; iy++)
-        for (int ix = 0; ix < NX; ix++)
-          for (int k = 0; k < SPINOR; k++)
-            p[it][iz][iy] AT(ix, k) = r[it][iz][iy] AT(ix, k) + beta * p[it][iz][iy] AT(ix, k);
+        for (int i = 0; i < OUTER; i++)
+          for (int j = 0; j < INNER; j++)
+            p[it][iz][iy][i][j] = r[it][iz][iy][i][j] + beta * p[it][iz][iy][i][j];
 }
 
 /* values[t] += |x|^2 of the sites of t */
@@ -165,8 +165,8 @@ static void correlate(double values[NT]) {
 #pragma acc parallel loop collapse(4) reduction(+ : sum) present(x)
     for (int iz = 0; iz < NZ; iz++)
       for (int iy = 0; iy < NY; iy++)
-        for (int ix = 0; ix < NX; ix++)
-          for (int k = 0; k < SPINOR; k++) sum += x[it][iz][iy] AT(ix, k) * x[it][iz][iy] AT(ix, k);
+        for (int i = 0; i < OUTER; i++)
+          for (int j = 0; j < INNER; j++) sum += x[it][iz][iy][i][j] * x[it][iz][iy][i][j];
     values[it] += sum;
   }
 }

@@ -24,6 +24,27 @@ prog.c:10:13: error: locks not supported yet
       |             ^~~~
 """,
     ),
+    "a coarray of the GPU's memory": (
+        "int x[4]:[*], s[4];\nint main(void) {\n#pragma acc host_data use_device(x, s)\n"
+        "  { s[:] = x[0:4]:[1]; }\n}\n",
+        """\
+prog.c:4:12: error: a transfer of coarray 'x' between memories of GPUs is not supported; update 'x' on the \
+host before or behind it, and transfer that
+    4 |   { s[:] = x[0:4]:[1]; }
+      |            ^~~~~~~~~~
+prog.c:3:34: note: 'x' is the GPU's here
+    3 | #pragma acc host_data use_device(x, s)
+      |                                  ^
+""",
+    ),
+    "another number of widths than of dimensions": (
+        in_main("#pragma xmp loop (i) on t[i][*] expand(1)", "  for (int i = 0; i < N; i++) a[i][0] = 0;"),
+        """\
+prog.c:10:33: error: 1 width of expand for 2 dimensions
+   10 | #pragma xmp loop (i) on t[i][*] expand(1)
+      |                                 ^~~~~~
+""",
+    ),
     "an unknown clause": (
         in_main("#pragma xmp reflect (a) widht(1, 0)"),
         """\

@@ -78,7 +78,7 @@ def test_bounds_of_a_loop_become_those_that_a_node_owns(tmp_path: Path, written:
 def test_what_no_directive_is_about_stays_as_it_is(tmp_path: Path) -> None:
     source = in_main(LOOP, "  c[1]   =  2 ; /* odd   spacing */")
     text = generated(tmp_path, source)
-    assert LOOP in text
+    assert LOOP.replace("for", "pwx_written(&a__x); for") in text
     assert "  c[1]   =  2 ; /* odd   spacing */" in text
 
 
@@ -167,7 +167,7 @@ def test_a_loop_that_is_not_shared_among_threads_says_why(tmp_path: Path, direct
 
 def test_directives_of_one_statement_come_in_any_order(tmp_path: Path) -> None:
     xmp, acc, omp = "#pragma xmp loop (i) on t[i][*]", "#pragma acc parallel loop", "#pragma omp parallel for"
-    wanted = ["{ const pwx_span i__s = pwx_owned(&t__x, 1, 0);", omp]
+    wanted = ["{ pwx_written(&a__x); const pwx_span i__s = pwx_owned(&t__x, 1, 0);", omp]
     for order in ([xmp, acc], [acc, xmp], [xmp, omp], [omp, xmp]):
         lines = [line for line in generated(tmp_path, in_main(*order, LOOP)).split("\n") if line in wanted]
         assert lines == wanted, order
@@ -196,9 +196,87 @@ def test_explain_says_bounds_halos_and_threads(tmp_path: Path) -> None:
     )
     assert generated(tmp_path, source, "--explain") == (
         "prog.c:10: reflect a, one plan, no corners: "
-        "a 1 below and 0 above in dimension 0, periodic (block over p)\n"
+        "a 1 below and 0 above in dimension 0, periodic (block over p); "
+        "free when nothing wrote since the last one\n"
         "prog.c:11: loop on t[i][*]: "
         "i from min(N - 1, last owned), i > max(0, first owned - 1) (block over p)\n"
         "prog.c:12: acc parallel loop: threads share i, vectors over j; omp parallel for\n"
         "prog.c:12: kernel main_12__2 on a GPU: x = i x j; data: a, b\n"
     )
+
+
+def test_reflects_that_follow_one_another_are_one_plan(tmp_path: Path) -> None:
+    source = in_main(
+        "#pragma xmp reflect (a) width(1, 0)", "", "/* and */", "#pragma xmp reflect (d)",
+        "#pragma xmp reflect (a)",  # once more, so a run of its own
+        "#pragma xmp reflect (d) orthogonal", "  c[0] = 1;", "#pragma xmp reflect (a) orthogonal",
+    )  # fmt: skip
+    extra = "static double d[N];\n#pragma xmp align d[i] with t[i][*]\n#pragma xmp shadow d[1]\n"
+    source = source.replace("int main", f"{extra}int main")
+    text = generated(tmp_path, source)
+    assert (
+        "pwx_reflect_each(&halo__1, 2, (pwx_array *const[]){&a__x, &d__x}, (const pwx_width *const[])"
+        "{(const pwx_width[]){{1, 1, 0}, {0, 0, 0}}, 0}, 0, PWX_HERE(13));"
+    ) in text
+    assert text.count("pwx_reflect_each") == 1
+    assert text.count("pwx_reflect(") == 3
+    assert "prog.c:16: reflect d, in the plan of line 13," in generated(tmp_path, source, "--explain")
+
+
+WRITES = """\
+static void touch(double *v) { v[0] = 1; }
+static double *held;
+static void keep(double *v) { held = v; }
+static void some(int i) { a[i][0] = 1; }
+static void with_loop(int i) {
+#pragma xmp barrier
+  a[i][0] = 1;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "marked"),
+    [
+        (["if (N > 3)", "a[0][0] = 1;"], "pwx_written(&a__x); if (N > 3)"),
+        (["touch(&a[0][0]);"], "pwx_written(&a__x); touch(&a[0][0]);"),
+        (["touch(a[0]);"], "pwx_written(&a__x); touch(a[0]);"),
+        (["#pragma xmp task on p[0]", "a[0][0] = 1;"], "{ pwx_written(&a__x); pwx_task"),
+        (["#pragma xmp task on p[0]", "with_loop(1);"], "{ pwx_written_all(); pwx_task"),
+        (["#pragma acc update device(a)"], "pwx_written(&a__x);\n#line"),
+        (["with_loop(0);"], "pwx_written(&a__x); a[i][0] = 1;"),
+        (
+            ["int k = 0; while (k++ < 2) {", "#pragma xmp barrier", "a[0][0] = 1; }"],
+            "pwx_written(&a__x); a[0][0]",
+        ),
+    ],
+)
+def test_a_write_is_marked_where_all_nodes_come_by(tmp_path: Path, lines: list[str], marked: str) -> None:
+    rest = WRITES.replace("static void some(int i) { a[i][0] = 1; }\n", "")
+    source = in_main(*lines, "#pragma xmp reflect (a)").replace("int main", f"{rest}int main")
+    text = generated(tmp_path, source)
+    assert marked in text
+    assert "pwx_array_watch(&a__x, 1);" in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (["double *q = &a[0][0];", "q[0] = 1;"], "its address is kept"),
+        (["double *q = a[0];", "q[0] = 1;"], "its address is kept"),
+        (["keep(a[0]);"], "its address goes to 'keep', which may keep it"),
+        (["elsewhere(&a[0][0]);"], "its address goes to 'elsewhere', which may keep it"),
+        (["some(0);"], "it is written where not all nodes may come by"),
+        (["while (c[0]++ < 9) {", "if (c[0] > 2) {", "#pragma xmp reflect (a)", "}",
+          "if (c[1] > 2) a[0][0] = 1;", "}"], "it is written where not all nodes may come by"),
+        (["double *q;", "#pragma acc host_data use_device(a)", "q = (double *)0; (void)q;"],
+         "the clause use_device gives its address away"),
+    ],
+)  # fmt: skip
+def test_what_is_written_unseen_is_reflected_always(tmp_path: Path, lines: list[str], why: str) -> None:
+    rest = "void elsewhere(double *v);\n" + WRITES
+    if "some(" not in lines[0]:
+        rest = rest.replace("static void some(int i) { a[i][0] = 1; }\n", "")
+    source = in_main(*lines, "#pragma xmp reflect (a)").replace("int main", f"{rest}int main")
+    assert "pwx_array_watch(&a__x, 2);" in generated(tmp_path, source)
+    assert f"always done (a: {why} in line " in generated(tmp_path, source, "--explain")

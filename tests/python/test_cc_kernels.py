@@ -7,6 +7,7 @@ import ctypes
 import io
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from peerway.cc.command_line import read
 PROGRAMS = [
     *(ROOT / "examples" / "xacc" / f"{sample}.c" for sample in ("laplace", "himeno", "cg", "stream")),
     ROOT / "tests" / "system" / "programs" / "xacc_cc" / "compute.c",
+    ROOT / "apps" / "lqcd" / "xacc.c",
+    ROOT / "apps" / "lqcd" / "xacc_nowait.c",
 ]
 _KERNEL = re.compile(r'static pwx_kernel \w+ = \{"(\w+)",\n(.*?), 0\};', re.DOTALL)
 
@@ -64,6 +67,15 @@ def test_nvrtc_takes_every_kernel(tmp_path: Path, nvrtc: ctypes.CDLL, program: P
             assert result == 0, log
 
 
+def test_a_compiler_s_own_headers_stay_out_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ["gcc", "-print-file-name=include"]
+    folder = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    monkeypatch.setenv("CPATH", folder)  # as sites with several compilers have it
+    text = emitted(ROOT / "apps" / "lqcd" / "xacc.c")
+    for kernel in kernels(text).values():
+        assert not re.search(r"#define (?!_Bool )(__|_[A-Z])", kernel)
+
+
 def test_a_block_does_a_row_and_its_threads_share_it(tmp_path: Path) -> None:
     result = compiled(tmp_path, ROWS)
     assert result.errors == ""
@@ -81,6 +93,40 @@ def test_a_row_whose_sum_no_clause_names_is_done_by_one_thread(tmp_path: Path) -
     [text] = kernels(result.text).values()
     assert "threadIdx.x == 0" not in text
     assert "}, (64), 0, 0}" in result.text
+
+
+@pytest.mark.parametrize(
+    ("source", "warning"),
+    [
+        (
+            "int depth;\nstatic int deep(int i) { return i + depth; }\n"
+            "void f(int *a) {\n#pragma acc parallel loop copy(a[0:9])\n"
+            "  for (int i = 0; i < 9; i++) a[i] = deep(i);\n}\n",
+            "prog.c:2:37: warning: no kernel for GPUs: deep, which it calls, uses depth, a variable of the "
+            "file that is not const with a value; pass it as an argument; it runs on CPUs alone\n"
+            "    2 | static int deep(int i) { return i + depth; }\n"
+            "      |                                     ^~~~~\n",
+        ),
+        (
+            "void f(int *a, int n) {\n#pragma acc parallel copy(a[0:9])\n  {\n    n = 3;\n#pragma acc loop\n"
+            "    for (int i = 0; i < n; i++) a[i] = 1;\n  }\n}\n",
+            "prog.c:4:5: warning: no kernel for GPUs: a statement beside the loops of an acc region changes "
+            "n; it runs on CPUs alone\n    4 |     n = 3;\n      |     ^~~~~~\n",
+        ),
+        (
+            "void f(long double *a) {\n#pragma acc parallel loop copy(a[0:9])\n"
+            "  for (int i = 0; i < 9; i++) a[i] = 1;\n}\n",
+            "prog.c:2:13: warning: no kernel for GPUs: a is a long double; it runs on CPUs alone\n",
+        ),
+    ],
+)
+def test_what_has_no_kernel_is_a_warning_where_it_is_written(
+    tmp_path: Path, source: str, warning: str
+) -> None:
+    result = compiled(tmp_path, source)
+    assert result.status == 0
+    assert warning in result.errors
+    assert "if (pwx_gpu()) pwx_error(" in result.text
 
 
 def test_an_atomic_statement_in_a_kernel(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ VERB = "the verb's own parser takes it; it would measure for minutes, or needs a
 BENCH = "the verb takes it up to the measurement, or refuses it for want of a GPU"
 SCRIPT = "each of its options is in the script's --help"
 STENCIL = "each of its options is one of the program's or of run.py's"
+HPL = "each of its options is one of the program's"
 MAKE = "it is a target of the Makefile"
 FOREIGN = "a program of others; each file of this repository that it names is there"
 
@@ -134,6 +135,13 @@ CLASSES = {
     "--out records.jsonl": STENCIL,
     "python apps/stencil2d/build.py --device host": SCRIPT,
     "python apps/stencil2d/study.py --out out/stencil2d": SCRIPT,
+    "python apps/hpl/build.py": SCRIPT,
+    "peerway run -n 4 -- build/hpl/hpl --n 20000 --nb 192 --grid 2x2": HPL,
+    "mpirun -n 4 build/hpl/hpl --comm mpi --n 20000 --nb 192 --grid 2x2": HPL,
+    "peerway run -n 4 -- build/hpl/hpl --device cuda --n 200000 --nb 1024 --grid 2x2": HPL,
+    "peerway run -n 4 -- build/hpl/hpl --dat HPL.dat": HPL,
+    "python apps/hpl/study.py --blas /usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0 "
+    "--grid 1x2": SCRIPT,
     "python apps/mpi/compare.py --out out/mpi": SCRIPT,
     "python apps/mpi/compare.py --way nic:torus --way posix --mpirun mpiexec.mpich": SCRIPT,
     "python apps/scale/scaling.py --out out/scale": SCRIPT,
@@ -314,6 +322,16 @@ def test_stencil2d_has_its_options_and_variants(line: str) -> None:
     there = re.findall(r'"([a-z/-]+)"', (app / "main.cpp").read_text() + (app / "mpi.cpp").read_text())
     assert set(variants) <= set(there)
     if "--" in words:
+        parsed(words)
+
+
+@pytest.mark.parametrize("line", of(HPL))
+def test_hpl_has_its_options(line: str) -> None:
+    _, words = parts(line)
+    program = words[words.index("build/hpl/hpl") + 1 :]
+    own = re.findall(r"^  (--[a-z]+)", (ROOT / "apps" / "hpl" / "options.cpp").read_text(), re.MULTILINE)
+    assert set(options_of(program)) <= set(own)
+    if words[0] == "peerway":
         parsed(words)
 
 

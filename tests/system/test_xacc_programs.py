@@ -34,7 +34,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made = run(PEERWAY, "cc", "-Wall", "-Wextra", "-O1", "-g", "-c", f"{part}.c", folder=folder)
         assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
     objects = [f"{part}.o" for part in PARTS]
-    made = run(PEERWAY, "cc", *objects, "-o", "all", folder=folder)
+    made = run(PEERWAY, "cc", *objects, "-lm", "-o", "all", folder=folder)
     assert (made.returncode, made.stderr) == (0, "")
     return folder / "all"
 
@@ -77,6 +77,14 @@ def test_a_sample_gives_on_all_numbers_of_nodes_what_it_gives_without_directives
     for nodes in (1, 2):
         done = run(PEERWAY, "run", "-n", nodes, "./made", folder=tmp_path, **fake_gpu)
         assert (done.returncode, done.stdout) == (0, wanted.stdout)
+
+
+def test_cg_of_class_w_has_the_zeta_that_nasa_publishes(tmp_path: Path) -> None:
+    made = run(PEERWAY, "cc", "-O2", "-DCLASS_W", SAMPLES / "cg.c", "-lm", "-o", "cg", folder=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    for nodes in (1, 2, 4):
+        done = run(PEERWAY, "run", "-n", nodes, "./cg", folder=tmp_path, PEERWAY_ACC="host")
+        assert (done.returncode, done.stdout) == (0, "zeta 10.3625950871, as published\n")
 
 
 def test_laplace_on_a_gpu_takes_the_steps_that_it_takes_on_cpus(

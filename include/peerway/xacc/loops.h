@@ -7,62 +7,94 @@
 
 #include "runtime.h"
 
+/* Before functions that loops on a device call, too: for OpenACC compilers. */
+#ifndef PWX_ROUTINE
+#define PWX_ROUTINE
+#endif
+
 /* Values of a loop's index that this node owns, both included; empty where first > last. */
 typedef struct pwx_span {
   long first, last;
 } pwx_span;
 
 /* Those whose value plus `offset` is owned in a dimension of a template that is not cyclic. */
-static inline pwx_span pwx_owned(const pwx_template* t, int dim, long offset) {
+PWX_ROUTINE static inline pwx_span pwx_owned(const pwx_template* t, int dim, long offset) {
   const pwx_span span = {t->dim[dim].owned_first - offset, t->dim[dim].owned_last - offset};
   return span;
 }
 
 /* The one whose value plus `offset` is this node's number, counted from 1; none on a rank that is no member.
  */
-static inline pwx_span pwx_owned_node(const pwx_nodes* p, int dim, long offset) {
+PWX_ROUTINE static inline pwx_span pwx_owned_node(const pwx_nodes* p, int dim, long offset) {
   const long at = (long)p->at[dim] + 1 - offset;
   const pwx_span span = {at, p->member ? at : at - 1};
   return span;
 }
 
-static inline int pwx_is_node(const pwx_nodes* p, int dim, long number) {
+PWX_ROUTINE static inline int pwx_is_node(const pwx_nodes* p, int dim, long number) {
   return p->member && p->at[dim] + 1 == number;
 }
 
-static inline int pwx_is_in(pwx_span span, long i) { return span.first <= i && i <= span.last; }
+/* Of a loop from `first` to `last`: the values that this node has. */
+PWX_ROUTINE static inline pwx_span pwx_local_span(pwx_span owned, long first, long last) {
+  const pwx_span span = {owned.first > first ? owned.first : first, owned.last < last ? owned.last : last};
+  return span;
+}
+/* `lower` and `upper` more of them, less where these are negative; not beyond `first` to `last` unless
+ * `unbound`. Nothing of nothing. */
+PWX_ROUTINE static inline pwx_span pwx_expanded(pwx_span own, long lower, long upper, int unbound, long first,
+                                                long last) {
+  const pwx_span more = {own.first - lower, own.last + upper};
+  if (own.first > own.last) return own;
+  return unbound ? more : pwx_local_span(more, first, last);
+}
+/* From the first of both to the last. */
+PWX_ROUTINE static inline pwx_span pwx_hull(pwx_span a, pwx_span b) {
+  const pwx_span hull = {a.first < b.first ? a.first : b.first, a.last > b.last ? a.last : b.last};
+  return a.first > a.last ? b : b.first > b.last ? a : hull;
+}
+
+PWX_ROUTINE static inline int pwx_is_in(pwx_span span, long i) { return span.first <= i && i <= span.last; }
 
 /* Of a loop upwards from `first` by `step`: the first value in the span. */
-static inline long pwx_first(pwx_span span, long first, long step) {
+PWX_ROUTINE static inline long pwx_first(pwx_span span, long first, long step) {
   return first >= span.first ? first : first + (span.first - first + step - 1) / step * step;
 }
 
 /* The bound of `i < last` and of `i <= last`. */
-static inline long pwx_below(pwx_span span, long last) { return last <= span.last ? last : span.last + 1; }
-static inline long pwx_up_to(pwx_span span, long last) { return last <= span.last ? last : span.last; }
+PWX_ROUTINE static inline long pwx_below(pwx_span span, long last) {
+  return last <= span.last ? last : span.last + 1;
+}
+PWX_ROUTINE static inline long pwx_up_to(pwx_span span, long last) {
+  return last <= span.last ? last : span.last;
+}
 
 /* Of a loop downwards from `first`, `step` at a time: the first value in the span. */
-static inline long pwx_first_down(pwx_span span, long first, long step) {
+PWX_ROUTINE static inline long pwx_first_down(pwx_span span, long first, long step) {
   return first <= span.last ? first : first - (first - span.last + step - 1) / step * step;
 }
 
 /* The bound of `i > last` and of `i >= last`. */
-static inline long pwx_above(pwx_span span, long last) { return last >= span.first ? last : span.first - 1; }
-static inline long pwx_down_to(pwx_span span, long last) { return last >= span.first ? last : span.first; }
+PWX_ROUTINE static inline long pwx_above(pwx_span span, long last) {
+  return last >= span.first ? last : span.first - 1;
+}
+PWX_ROUTINE static inline long pwx_down_to(pwx_span span, long last) {
+  return last >= span.first ? last : span.first;
+}
 
 /* Blocks of `width` values, dealt to `parts` nodes in turn; this node's are those of number `at`. */
 typedef struct pwx_cycle {
   long lower, upper, width, parts, at;
 } pwx_cycle;
 
-static inline pwx_cycle pwx_cycle_of(const pwx_template* t, int dim, long offset) {
+PWX_ROUTINE static inline pwx_cycle pwx_cycle_of(const pwx_template* t, int dim, long offset) {
   const pwx_template_dim* d = &t->dim[dim];
   const pwx_cycle cycle = {d->first - offset, d->last - offset, d->width, d->parts, d->at};
   return cycle;
 }
 
 /* How many values below `end` this node owns. */
-static inline long pwx_before(pwx_cycle cycle, long end) {
+PWX_ROUTINE static inline long pwx_before(pwx_cycle cycle, long end) {
   const long from = end > cycle.upper + 1 ? cycle.upper + 1 - cycle.lower : end - cycle.lower;
   const long round = cycle.width * cycle.parts;
   const long rest = from % round - cycle.at * cycle.width;
@@ -71,12 +103,18 @@ static inline long pwx_before(pwx_cycle cycle, long end) {
 }
 
 /* The value that is number `count` of those that this node owns. */
-static inline long pwx_at(pwx_cycle cycle, long count) {
+PWX_ROUTINE static inline long pwx_at(pwx_cycle cycle, long count) {
   return cycle.lower + (count / cycle.width * cycle.parts + cycle.at) * cycle.width + count % cycle.width;
 }
 
+/* Where its memory has a value that it owns. */
+PWX_ROUTINE static inline long pwx_local(pwx_cycle cycle, long i) {
+  const long u = i - cycle.lower;
+  return u / (cycle.width * cycle.parts) * cycle.width + u % cycle.width;
+}
+
 /* Does this node own index `i` of a dimension of a template? */
-static inline int pwx_owns(const pwx_template* t, int dim, long i) {
+PWX_ROUTINE static inline int pwx_owns(const pwx_template* t, int dim, long i) {
   const pwx_template_dim* d = &t->dim[dim];
   if (d->kind != PWX_CYCLIC) return d->owned_first <= i && i <= d->owned_last;
   return d->at >= 0 && d->first <= i && i <= d->last && (i - d->first) / d->width % d->parts == d->at;

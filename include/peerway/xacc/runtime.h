@@ -148,6 +148,7 @@ typedef struct pwx_array {
   pwx_array_dim dim[PWX_MAX_DIMS];
   struct pwx_array_state* state; /* NULL: not allocated */
   uint64_t bound;                /* of a parameter: how many arrays had been freed when it was bound */
+  int watch;                     /* of pwx_array_watch */
 } pwx_array;
 
 /* A descriptor and its memory, which is zeros. In C order: `template_dim[d]` (-1: not distributed),
@@ -165,6 +166,13 @@ PWX_API void pwx_array_open(pwx_array* a, const char* name, size_t element_bytes
 /* Gives the origin. */
 PWX_API void* pwx_array_allocate(pwx_array* a, const long* sizes, const pwx_where* where);
 PWX_API void pwx_array_free(pwx_array* a); /* also as __attribute__((cleanup)) */
+
+/* `watch` 1: all that writes the array is told by pwx_written, where all its nodes come by, so that a reflect
+ * of what nothing wrote since the last one costs nothing. 2: something of this source file writes it unseen.
+ * An array that any file says 2 of, or none says 1 of, is reflected always. */
+PWX_API void pwx_array_watch(pwx_array* a, int watch);
+PWX_API void pwx_written(const pwx_array* a); /* may be called before it is allocated */
+PWX_API void pwx_written_all(void);
 
 /* The generated code has ld[d] as a literal: it must be this. */
 PWX_API void pwx_array_expect(const pwx_array* a, int d, long ld, const pwx_where* where);
@@ -197,15 +205,18 @@ typedef struct pwx_halo {
 
 /* Bits of `flags`: without corners; of the copies on the GPU, where this process computes on one, in the
  * order of the program's work without a queue. */
-enum { PWX_REFLECT_ORTHOGONAL = 1, PWX_REFLECT_ACC = 2 };
+enum { PWX_REFLECT_ORTHOGONAL = 1, PWX_REFLECT_ACC = 2, PWX_REFLECT_NOWAIT = 4 };
 
 /* `widths`: one for each dimension in C order, the same for all arrays; NULL: all of the shadow. */
 PWX_API void pwx_reflect(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
                          int flags, const pwx_where* where);
-/* In two parts: between them, elements that no halo touches may be computed. */
+/* Several with widths of their own, as one plan. With NOWAIT in `flags` as pwx_reflect_start. */
+PWX_API void pwx_reflect_each(pwx_halo* halo, int count, pwx_array* const* arrays,
+                              const pwx_width* const* widths, int flags, const pwx_where* where);
+/* In two parts, of which pwx_reflect_wait is the second: between them, elements that no halo touches may be
+ * computed. */
 PWX_API void pwx_reflect_start(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
                                int flags, const pwx_where* where);
-PWX_API void pwx_reflect_finish(pwx_halo* halo, const pwx_where* where);
 /* Finishes all that were started of these arrays. */
 PWX_API void pwx_reflect_wait(int count, pwx_array* const* arrays, const pwx_where* where);
 /* Finished by pwx_wait_async of the same id. */

@@ -3,6 +3,8 @@
 driver       the command line: which files are translated, and how the site's compiler is called
 preprocess   which directives are active, with their macros expanded, by the C compiler itself
 tokens, parser, xmp, acc       a directive's text becomes one of the classes of directives.py
-syntax       types, scopes and statements, from libclang
+syntax, uses, source           types, scopes and statements, from libclang, as plain objects
+written      which constructs may write which array, so that reflects of others are free
+kernel, left                   a construct's code for a GPU; or its directive for an OpenACC compiler
 unit         one source file: its directives are checked against its syntax, and its text is edited
 """

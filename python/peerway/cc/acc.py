@@ -7,12 +7,12 @@ from peerway.cc.diagnostics import Place, Refused
 from peerway.cc.parser import Parser, nearest
 from peerway.cc.preprocess import Pragma
 
-_DATA = (
+DATA = (
     "copy", "copyin", "copyout", "create", "no_create", "present", "deviceptr", "attach", "delete", "detach",
     "device_resident", "link", "pcopy", "pcopyin", "pcopyout", "pcreate", "present_or_copy",
     "present_or_copyin", "present_or_copyout", "present_or_create",
 )  # fmt: skip
-_LISTS = (*_DATA, "private", "firstprivate", "use_device", "host", "self", "device", "cache")
+_LISTS = (*DATA, "private", "firstprivate", "use_device", "host", "self", "device", "cache")
 _EXPRS = (
     "num_gangs",
     "num_workers",
@@ -39,7 +39,7 @@ _FLAGS = (
 _WORDS = ("device_type", "dtype", "default")
 
 _COMPUTE = ("async", "wait", "num_gangs", "num_workers", "vector_length", "if", "self", "reduction",
-            "default", "private", "firstprivate", "device_type", "dtype", *_DATA)  # fmt: skip
+            "default", "private", "firstprivate", "device_type", "dtype", *DATA)  # fmt: skip
 _LOOP = ("collapse", "gang", "worker", "vector", "seq", "auto", "independent", "private", "reduction", "tile",
          "device_type", "dtype")  # fmt: skip
 _CONSTRUCTS: dict[str, tuple[str, ...]] = {
@@ -50,12 +50,12 @@ _CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "kernels loop": (*_COMPUTE, *_LOOP),
     "serial loop": (*_COMPUTE, *_LOOP),
     "loop": _LOOP,
-    "data": ("if", "async", "wait", "default", *_DATA),
-    "enter data": ("if", "async", "wait", *_DATA),
-    "exit data": ("if", "async", "wait", "finalize", *_DATA),
+    "data": ("if", "async", "wait", "default", *DATA),
+    "enter data": ("if", "async", "wait", *DATA),
+    "exit data": ("if", "async", "wait", "finalize", *DATA),
     "host_data": ("use_device", "if", "if_present"),
     "update": ("async", "wait", "if", "if_present", "self", "host", "device", "device_type", "dtype"),
-    "declare": _DATA,
+    "declare": DATA,
     "wait": ("async", "if"),
     "atomic": ("read", "write", "update", "capture"),
     "routine": ("gang", "worker", "vector", "seq", "bind", "nohost", "device_type", "dtype"),
@@ -83,7 +83,9 @@ def parse(pragma: Pragma) -> d.Acc:
         raise Refused(
             word.place, f"unknown directive '{word.text}' of acc; {nearest(construct, list(_CONSTRUCTS))}"
         )
-    made = d.Acc(word.place, pragma.start, pragma.end, pragma.file, construct=construct)
+    made = d.Acc(
+        word.place, pragma.start, pragma.end, pragma.file, construct=construct, tokens=tuple(pragma.tokens)
+    )
     if construct in ("wait", "routine", "cache") and parser.sees("("):
         parser.take()
         if construct == "cache":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from peerway.cc.declare import check_extents, description, element, shape
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, quoted
 from peerway.cc.mapping import DistributedArray
-from peerway.cc.syntax import Function, Range, Use, Variable
+from peerway.cc.shapes import check_extents, description, element, shape
+from peerway.cc.source import Function, Range, Use, Variable
 from peerway.cc.tokens import scan
 from peerway.cc.unit import Unit
 
@@ -40,18 +40,26 @@ def generate(unit: Unit) -> None:
                     unit.found.add(refused)
 
 
+def _watch(unit: Unit, array: DistributedArray) -> str:
+    """Tell the run time whether all that writes an array is marked, so that reflects may be free."""
+    return f"pwx_array_watch({array.address}, {2 if unit.written.why(array) else 1});"
+
+
 def _of_file(unit: Unit, array: DistributedArray) -> None:
     variable = array.variable
     assert variable is not None
     defined = False
     for declared in unit.syntax.globals[variable.name]:
-        if declared.file != unit.file:
-            message = f"'{variable.name}' is declared in {declared.file} too; not supported yet"
-            raise Refused(array.place, message)
-        unit.edits.replace(declared.declarator.start, declared.declarator.end, f"*{array.memory}")
+        if declared.file == unit.file:
+            unit.edits.replace(declared.declarator.start, declared.declarator.end, f"*{array.memory}")
         defined = defined or not declared.external
+    unit.setup.append(_watch(unit, array))
     storage = "static " if variable.static else "" if defined else "extern "
     unit.top.append(f"{storage}pwx_array {array.descriptor};")
+    if all(declared.file != unit.file for declared in unit.syntax.globals[variable.name]):
+        # A header's array stays as it is, and nothing names it: the memory has a name of its own.
+        kind = f"__typeof__({variable.name}{'[0]' * len(variable.sizes)})"
+        unit.top.append(f"{storage}{kind} *{array.memory};")
     if defined:
         here = at(array.place)
         lines = [
@@ -77,7 +85,10 @@ def _fix_of(unit: Unit, array: DistributedArray) -> int:
 
 def _own(array: DistributedArray) -> str:
     """The declaration of a function's own pointer to an array."""
-    return f"__typeof__({element(array)}) {shape(array, array.name, 'const ')} = (void *){array.memory};"
+    unused = "__attribute__((unused)) "  # where only directives name it
+    return (
+        f"{unused}__typeof__({element(array)}) {shape(array, array.name, 'const ')} = (void *){array.memory};"
+    )
 
 
 def _pointer(unit: Unit, array: DistributedArray) -> None:
@@ -93,13 +104,14 @@ def _pointer(unit: Unit, array: DistributedArray) -> None:
     line = f"pwx_array_open({array.address}, {description(unit, array)}, {at(array.place)});"
     if variable.file_scope:
         unit.top.append(f"static pwx_array {array.descriptor};")
+        unit.setup.append(_watch(unit, array))
         if array.waits:
             unit.put_at(_fix_of(unit, array), [line])
         else:
             unit.setup.append(line)
     else:
         made = f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};"
-        unit.put_at(array.last_directive, [made, line])
+        unit.put_at(array.last_directive, [made, _watch(unit, array), line])
 
 
 def _parameter(unit: Unit, array: DistributedArray) -> None:
@@ -127,6 +139,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
         lines = [
             f"static pwx_array {array.descriptor};",
             f"if (!{array.descriptor}.origin) {{",
+            _watch(unit, array),
             made,
             *check_extents(array, here),
             f"{array.memory} = {array.descriptor}.origin;",
@@ -136,6 +149,7 @@ def _local(unit: Unit, array: DistributedArray) -> None:
     else:
         lines = [
             f"pwx_array {array.descriptor} __attribute__((cleanup(pwx_array_free))) = {{0}};",
+            _watch(unit, array),
             made,
             *check_extents(array, here),
             f"{array.memory} = {array.descriptor}.origin;",
@@ -201,14 +215,25 @@ def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
                 "a row that is distributed has no address"
             )
             raise Refused(place, message)
+    for dimension, inside in cyclic_subscripts(unit, array, use):
+        left = any(region.start <= inside.start < region.end for region in unit.left_regions)
+        call = f"pwx_local({array.name}__c{dimension}, "
+        unit.edits.before(inside.start, call if left else f"pwx_cyclic_local({array.address}, {dimension}, ")
+        unit.edits.behind(inside.end, ")")
+
+
+def cyclic_subscripts(unit: Unit, array: DistributedArray, use: Use) -> list[tuple[int, Range]]:
+    """The subscripts of a use that are of cyclic dimensions, which must be translated."""
+    assert array.variable is not None
+    count = min(len(use.subscripts), len(array.variable.sizes))
+    cyclic = [dimension for dimension in range(count) if array.kind_of(dimension) == "cyclic"]
+    if not cyclic:
+        return []
     written = _written_subscripts(unit, use) if use.macro else use.subscripts
-    for dimension in range(count):
-        if array.kind_of(dimension) == "cyclic":
-            if len(written) < count or use.function.file != unit.file:
-                raise Refused(place, f"cyclic array '{array.name}' in the text of a macro not supported yet")
-            inside = written[dimension]
-            unit.edits.before(inside.start, f"pwx_cyclic_local({array.address}, {dimension}, ")
-            unit.edits.behind(inside.end, ")")
+    if len(written) < count or use.function.file != unit.file:
+        place = unit.texts.of(use.function.file).place(use.range.start, use.range.end)
+        raise Refused(place, f"cyclic array '{array.name}' in the text of a macro not supported yet")
+    return [(dimension, written[dimension]) for dimension in cyclic]
 
 
 def _in_macro(unit: Unit, use: Use) -> bool:

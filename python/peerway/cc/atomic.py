@@ -5,7 +5,7 @@ from __future__ import annotations
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.edits import Edits
-from peerway.cc.syntax import Range
+from peerway.cc.source import Range
 from peerway.cc.tokens import Span, scan
 from peerway.cc.unit import Unit
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peerway.cc import directives as d
-from peerway.cc.declare import sizes_of
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, numbers
 from peerway.cc.sections import Section, remaining, run_time_section, section, variable_of
-from peerway.cc.syntax import Range, Variable
+from peerway.cc.shapes import sizes_of
+from peerway.cc.source import Range, Variable
 from peerway.cc.tokens import Span, Text, scan
 from peerway.cc.unit import Unit
 
@@ -173,6 +173,7 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
     descriptor = unit.coarrays.get(id(variable))
     if descriptor is None:
         raise Refused(place, f"'{found.name}' is not a coarray; declare it with ':[*]'")
+    _check_memory(unit, transfer, found.name)
     image = text.text[transfer.image[0].start : transfer.image[-1].end]
     triplets = _triplets(unit, found, variable)
     local, opened = _local(unit, transfer, variable)
@@ -185,6 +186,26 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
         transfer.statement.start, transfer.statement.end, f"{{ {opened}{call} }}" + "\n" * newlines
     )
     unit.explained.append((place.line, f"coarray {'put to' if transfer.put else 'get from'} image {image}"))
+
+
+def _check_memory(unit: Unit, transfer: Transfer, name: str) -> None:
+    """Both sides of a transfer are of the host: where host_data means the GPU's, it is refused."""
+    names = {name, transfer.local[0].text}
+    for made in unit.directives:
+        if not isinstance(made, d.Acc) or made.construct != "host_data" or made.file != unit.file:
+            continue
+        function = unit.function_of(made)
+        statement = function and unit.syntax.statement_after(made.file, made.end, function)
+        if not statement or not statement.start <= transfer.statement.start < statement.end:
+            continue
+        for one in made.named_variables("use_device"):
+            if one.text in names:
+                place = unit.text.place(transfer.remote[0].start, transfer.image[-1].end + 1)
+                message = (
+                    f"a transfer of coarray '{name}' between memories of GPUs is not supported; update "
+                    f"'{one.text}' on the host before or behind it, and transfer that"
+                )
+                raise Refused(place, message, (one.place, f"'{one.text}' is the GPU's here"))
 
 
 def _local(unit: Unit, transfer: Transfer, remote: Variable) -> tuple[str, str]:

@@ -44,6 +44,15 @@ class Command:
     stage: str = ""
     emit: str | None = None
     explain: bool = False
+    openacc: str = ""  # the compiler that the directives of acc are left to
+
+    @property
+    def parallel(self) -> list[str]:
+        """The compiler's option for directives of OpenMP, or of OpenACC where these are left to it."""
+        if not self.openacc:
+            return ["-fopenmp"]
+        of_nvidia = Path(self.compiler[0]).name.startswith(("nvc", "pgcc"))
+        return ["-acc" if of_nvidia else "-fopenacc"]
 
     def compiling(self) -> list[str]:
         """The options that count when a file is compiled."""
@@ -72,8 +81,11 @@ def read(words: list[str], environment: dict[str, str]) -> Command:
             command.explain = True
         elif word == "--emit" or word.startswith("--emit="):
             command.emit = word.partition("=")[2] or _file_behind(rest)
-        elif word.startswith("--openacc-backend"):
-            raise BadCommand("--openacc-backend is not supported yet; acc loops become OpenMP")
+        elif word == "--openacc-backend" or word.startswith("--openacc-backend="):
+            command.openacc = word.partition("=")[2]
+            if not command.openacc:
+                raise BadCommand("--openacc-backend needs a compiler, as in --openacc-backend=gcc")
+            command.compiler = shlex.split(command.openacc)
         elif word in ("-c", "-S"):
             command.stage = word
         elif word == "-E":

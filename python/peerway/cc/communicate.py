@@ -3,117 +3,17 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
-from peerway.cc.diagnostics import Refused, counted
+from peerway.cc.diagnostics import Refused
 from peerway.cc.generated import quoted, reference, where
 from peerway.cc.mapping import DistributedArray
-from peerway.cc.syntax import Variable
+from peerway.cc.source import Variable
 from peerway.cc.types import run_time_type
 from peerway.cc.unit import Unit
 from peerway.cc.work import OPERATORS, text_of
 
 
-def reflect(unit: Unit, made: d.Reflect) -> None:
-    """reflect, reflect_init, reflect_do, reduce_shadow."""
-    arrays = [unit.array(name, made) for name in made.arrays]
-    for name, array in zip(made.arrays, arrays, strict=True):
-        _check_shadow(made, name, array)
-    widths = "0"
-    if made.widths is not None:
-        parts = [_width(width) for width in made.widths]
-        widths = f"(const pwx_width[]){{{', '.join(parts)}}}"
-    addresses = ", ".join(array.address for array in arrays)
-    which = f"{len(arrays)}, (pwx_array *const[]){{{addresses}}}"
-    flags = [name for name, given in (("ORTHOGONAL", made.orthogonal), ("ACC", made.accelerator)) if given]
-    shape = f"{widths}, {' | '.join(f'PWX_REFLECT_{name}' for name in flags) or '0'}"
-    names = ", ".join(array.name for array in arrays)
-    if made.kind == "reflect_wait":
-        unit.explain(made, f"reflect_wait {names}: the end of those with nowait")
-        unit.put(made, [f"pwx_reflect_wait({which}, {where(made)});"])
-        return
-    corners = "no corners" if made.orthogonal else "corners too"
-    faces = "; ".join(_faces(made, array) for array in arrays)
-    unit.explain(made, f"{made.kind} {names}, one plan, {corners}: {faces}")
-    if made.kind == "reduce_shadow":
-        _reduce_shadow(unit, made, arrays, widths)
-    elif made.kind == "reflect_init":
-        unit.put(made, [f"pwx_reflect_init({which}, {shape}, {where(made)});"])
-    elif made.kind == "reflect_do":
-        unit.put(made, [f"pwx_reflect_do({which}, {where(made)});"])
-    else:
-        number = f", {made.asynchronous.text}" if made.asynchronous else ""
-        call = "pwx_reflect_async" if number else "pwx_reflect_start" if made.nowait else "pwx_reflect"
-        halo = unit.new_name("halo")
-        unit.put(made, [
-            f"{{ static pwx_halo {halo}; {call}(&{halo}, {which}, {shape}{number}, {where(made)}); }}"
-        ])  # fmt: skip
-
-
-def _faces(made: d.Reflect, array: DistributedArray) -> str:
-    """Which layers come from which side, as --explain shows them."""
-    assert array.template is not None
-    found = []
-    for dimension, aligned in enumerate(array.dimensions):
-        lower, upper = array.shadow(dimension)
-        periodic = ""
-        if made.widths is not None and made.kind != "reflect_do":
-            width = made.widths[dimension]
-            lower = width.lower.text if width.lower else "0"
-            upper = width.upper.text if width.upper else "0"
-            periodic = ", periodic" if width.periodic else ""
-        if aligned is None or (lower, upper) == ("0", "0"):
-            continue
-        layers = "all layers" if lower == "-1" else f"{lower} below and {upper} above"
-        found.append(f"{layers} in dimension {dimension}{periodic} ({array.template.share(aligned[0])})")
-    return f"{array.name} {', '.join(found) or 'nothing'}"
-
-
-def _reduce_shadow(unit: Unit, made: d.Reflect, arrays: list[DistributedArray], widths: str) -> None:
-    if made.orthogonal or made.asynchronous:
-        raise Refused(made.place, "the clauses orthogonal and async of reduce_shadow not supported yet")
-    for name, array in zip(made.arrays, arrays, strict=True):
-        assert array.variable is not None
-        kind = run_time_type(array.variable, name.place, "+")
-        call = f"pwx_reduce_shadow({array.address}, {kind}, {widths}, {where(made)});"
-        unit.put(made, [through_host(unit, made, [array], call) if made.accelerator else call])
-
-
-def _check_shadow(made: d.Reflect, name: d.Name, array: DistributedArray) -> None:
-    assert array.variable is not None
-    if not array.widths:
-        note = (array.place, f"'{name.text}' is aligned here")
-        raise Refused(name.place, f"'{name.text}' has no shadow; declare one with '#pragma xmp shadow'", note)
-    if made.widths is None:
-        return
-    rank = len(array.variable.sizes)
-    if len(made.widths) != rank:
-        raise Refused(
-            made.widths[0].place,
-            f"{counted(len(made.widths), 'width')} for '{name.text}', which has {counted(rank, 'dimension')}",
-        )
-    for dimension, width in enumerate(made.widths):
-        lower, upper = array.shadow_values(dimension)
-        for asked, there in ((width.lower, lower), (width.upper, upper)):
-            if asked is None or there is None or there < 0 or asked.value is None:
-                continue  # the run-time library compares them
-            if asked.value > there or asked.value < 0:
-                assert array.shadow_place is not None
-                message = (
-                    f"width {asked.value} is {'larger than' if asked.value > 0 else 'no width for'} "
-                    f"the shadow of '{name.text}' in dimension {dimension} ({lower}:{upper})"
-                )
-                raise Refused(asked.place, message, (array.shadow_place, "the shadow is declared here"))
-
-
-def _width(width: d.Width) -> str:
-    assert width.lower is not None
-    assert width.upper is not None
-    return f"{{{width.lower.text}, {width.upper.text}, {int(width.periodic)}}}"
-
-
 def reduction(unit: Unit, made: d.Reduction) -> None:
     """Values of all nodes become one, everywhere."""
-    if made.asynchronous:
-        raise Refused(made.asynchronous.place, "the clause async of reduction not supported yet")
     on = reference(unit, made.on, made)
     for one in made.reduced:
         variable = _variable(unit, made, one.name)
@@ -138,12 +38,24 @@ def reduction(unit: Unit, made: d.Reduction) -> None:
 
 def through_host(unit: Unit, made: d.Directive, arrays: list[DistributedArray], call: str) -> str:
     """A call with acc that is done on the host: the arrays come from the GPU before and go back behind."""
+    if unit.acc_left:
+        sections = [f"{array.name}__b[0:pwx_memory_bytes({array.address})]" for array in arrays]
+        opened = " ".join(
+            f"__attribute__((unused)) char *const {array.name}__b = pwx_memory({array.address}); "
+            f"pwx_written({array.address});"
+            for array in arrays
+        )
+        return (
+            f"{{ {opened}\n#pragma acc update self({', '.join(sections)})\n{call}\n"
+            f"#pragma acc update device({', '.join(sections)})\n}}"
+        )
     unit.on_gpu = True
     parts = ", ".join(
         f"{{PWX_DATA_PRESENT, {quoted(array.name)}, {array.address}, 0, 0}}" for array in arrays
     )
     moved = f"{len(arrays)}, (const pwx_data[]){{{parts}}}, 0, PWX_QUEUE_SYNC, {where(made)});"
-    return f"{{ pwx_update_host({moved} {call} pwx_update_device({moved} }}"
+    written = "".join(f" pwx_written({array.address});" for array in arrays)  # the host's halos, too
+    return f"{{{written} pwx_update_host({moved} {call} pwx_update_device({moved} }}"
 
 
 def on_device(
@@ -151,6 +63,14 @@ def on_device(
 ) -> str:
     """A call with acc, about the copy of a variable on the GPU."""
     unit.on_gpu = True
+    if unit.acc_left:
+        plain = call.removesuffix("_device")
+        return (
+            f"{{ void *const at__q = (acc_wait_all(), acc_deviceptr((void *){address})); "
+            f"if (at__q == (void *){address}) {plain}({what}, {address}, {count}, {where(made)}); "
+            f"else {{ {call}({what}, at__q, {count}, {where(made)}); "
+            f"pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(made)}); }} }}"
+        )
     known = unit.new_name("known")
     found = f"pwx_device(&{known}, {address}, {quoted(name.text)}, {where(made)})"
     return f"{{ static pwx_known {known}; {call}({what}, {found}, {count}, {where(made)}); }}"
@@ -181,8 +101,6 @@ def _memory(variable: Variable, name: d.Name) -> tuple[str, str]:
 
 def bcast(unit: Unit, made: d.Bcast) -> None:
     """The values of one node go to all."""
-    if made.asynchronous:
-        raise Refused(made.asynchronous.place, "the clause async of bcast not supported yet")
     on, source = reference(unit, made.on, made), reference(unit, made.source, made)
     for name in made.names:
         variable = _variable(unit, made, name)
@@ -203,7 +121,9 @@ def barrier(unit: Unit, made: d.Barrier) -> None:
     if made.asynchronous:
         raise Refused(made.asynchronous.place, "a barrier has no clause async")
     call = f"pwx_barrier({reference(unit, made.on, made)}, {where(made)});"
-    if made.accelerator:
+    if made.accelerator and unit.acc_left:
+        call = f"{{ acc_wait_all(); {call} }}"
+    elif made.accelerator:
         unit.on_gpu = True
         call = f"{{ pwx_acc_wait(0, 0, PWX_QUEUE_SYNC, {where(made)}); {call} }}"
     unit.put(made, [call])

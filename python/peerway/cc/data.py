@@ -8,7 +8,7 @@ from __future__ import annotations
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.generated import quoted, where
-from peerway.cc.syntax import Variable
+from peerway.cc.source import Variable
 from peerway.cc.unit import Stack, Unit
 
 _COPIES = {

@@ -6,8 +6,7 @@ from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import numbers, reference, where
 from peerway.cc.mapping import DistributedArray, NodeArray, TemplateOf
-from peerway.cc.syntax import Variable
-from peerway.cc.tokens import scan
+from peerway.cc.source import Variable
 from peerway.cc.unit import Unit
 
 _KINDS = {"*": "PWX_DUPLICATED", "block": "PWX_BLOCK", "cyclic": "PWX_CYCLIC", "gblock": "PWX_GBLOCK"}
@@ -129,7 +128,10 @@ def template_fix(unit: Unit, made: d.TemplateFix) -> None:
         raise Refused(made.template.place, f"template '{declared.name}' is already fixed", note)
     declared.fixed = True
     known = [bound for bound in made.bounds or [] if bound]
-    if len(known) != len(declared.bounds):
+    unknown = None in declared.bounds
+    if not unknown and made.bounds is not None:
+        raise Refused(made.template.place, f"template '{declared.name}' has its bounds already", note)
+    if unknown and len(known) != len(declared.bounds):
         message = (
             f"template_fix needs bounds for {counted(len(declared.bounds), 'dimension')} of '{declared.name}'"
         )
@@ -139,9 +141,13 @@ def template_fix(unit: Unit, made: d.TemplateFix) -> None:
         if [fmt.kind for fmt in made.formats] != [fmt.kind for fmt in declared.formats]:
             raise Refused(made.formats[0].place, f"'{declared.name}' is distributed otherwise", note)
         copies, blocks = _gblock_sizes(declared, declared.onto, made.formats)
+    for number, fmt in enumerate(declared.formats):
+        if fmt.later and (made.formats is None or made.formats[number].later):
+            message = f"'{declared.name}' is distributed as gblock(*); give the sizes, as in (gblock(sizes))"
+            raise Refused(made.template.place, message, note)
+    bounds = _both(known) if unknown else "0, 0"
     unit.put(
-        made,
-        [f"{{ {copies}pwx_template_fix({declared.address}, {_both(known)}, {blocks}, {where(made)}); }}"],
+        made, [f"{{ {copies}pwx_template_fix({declared.address}, {bounds}, {blocks}, {where(made)}); }}"]
     )
     unit.fixes[id(declared)] = made
 
@@ -184,9 +190,6 @@ def _array_variable(unit: Unit, name: d.Name, made: d.Directive) -> Variable:
         )
     if variable.initialised:
         raise Refused(name.place, f"'{name.text}' is aligned, so it cannot have an initialiser", note)
-    if variable.file != unit.file:
-        message = f"'{name.text}' is declared in {variable.file}; arrays aligned in headers not supported yet"
-        raise Refused(name.place, message, note)
     if variable.file_scope and unit.syntax.function_at(made.file, made.start):
         raise Refused(name.place, f"'{name.text}' is declared outside functions; align it there", note)
     return variable
@@ -260,74 +263,3 @@ def static_desc(unit: Unit, made: d.StaticDesc) -> None:
     """Nothing to do but to look: descriptors of parameters are static anyway."""
     for name in made.arrays:
         unit.array(name, made)
-
-
-def description(unit: Unit, array: DistributedArray) -> str:
-    """The arguments that describe an array to the run-time library."""
-    assert array.variable is not None
-    assert array.template is not None
-    rank = len(array.variable.sizes)
-    sizes = "" if array.variable.pointee is not None else f"{numbers(sizes_of(unit, array.variable))}, "
-    dims = numbers([str(aligned[0]) if aligned else "-1" for aligned in array.dimensions], "int")
-    offsets = numbers([aligned[1] if aligned else "0" for aligned in array.dimensions])
-    lower = numbers([array.shadow(dimension)[0] for dimension in range(rank)])
-    upper = numbers([array.shadow(dimension)[1] for dimension in range(rank)])
-    return (
-        f'"{array.name}", sizeof({element(array)}), {rank}, '
-        f"{sizes}{array.template.address}, {dims}, {offsets}, {lower}, {upper}"
-    )
-
-
-def sizes_of(unit: Unit, variable: Variable) -> list[str]:
-    """The sizes of an array's dimensions as C text."""
-    text = unit.texts.of(variable.file).text
-    spans = scan(text, variable.declarator.start, variable.declarator.end)
-    written: list[str] = []
-    depth = 0
-    for number, span in enumerate(spans):
-        if span.text == "[" and depth == 0:
-            start = number + 1
-        depth += (span.text == "[") - (span.text == "]")
-        if span.text == "]" and depth == 0:
-            inner = [one for one in spans[start:number] if one.text not in ("restrict", "const", "static")]
-            written.append(text[inner[0].start : inner[-1].end] if inner else "")
-    found = []
-    for dimension, size in enumerate(variable.sizes):
-        text_of_size = written[dimension] if dimension < len(written) else ""
-        if size is None and not text_of_size:
-            place = unit.texts.of(variable.file).place(variable.declarator.start, variable.declarator.end)
-            raise Refused(place, f"the size of dimension {dimension} of '{variable.name}' must be written")
-        found.append(str(size) if size is not None else text_of_size)
-    return found
-
-
-def shape(array: DistributedArray, name: str, qualifier: str) -> str:
-    """The declaration of a pointer through which global subscripts reach the array, without its value."""
-    assert array.variable is not None
-    rank = len(array.variable.sizes)
-    if rank == 1:
-        return f"*{qualifier}{name}"
-    extents = []
-    for dimension in range(1, rank):
-        known = array.extent(dimension)
-        extents.append(f"[{known}]" if known is not None else f"[{array.descriptor}.ld[{dimension}]]")
-    return f"(*{qualifier}{name}){''.join(extents)}"
-
-
-def check_extents(array: DistributedArray, made: str) -> list[str]:
-    """Calls that compare the extents written as numbers with those of the run-time library."""
-    assert array.variable is not None
-    lines = []
-    for dimension in range(1, len(array.variable.sizes)):
-        known = array.extent(dimension)
-        if known is not None and array.kind_of(dimension) != "*":
-            lines.append(f"pwx_array_expect({array.address}, {dimension}, {known}, {made});")
-    return lines
-
-
-def element(array: DistributedArray) -> str:
-    """An element, as C text made from the pointer that reaches it; only its type counts."""
-    assert array.variable is not None
-    if array.variable.parameter or array.variable.pointee is not None:
-        return array.memory + "[0]" * len(array.variable.sizes)
-    return f"*{array.memory}"

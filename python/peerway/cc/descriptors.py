@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peerway.cc.diagnostics import Refused
-from peerway.cc.syntax import Range
+from peerway.cc.source import Range
 from peerway.cc.tokens import Text, scan
 from peerway.cc.unit import Unit
 

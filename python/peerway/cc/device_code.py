@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import re
 
+from peerway.cc.diagnostics import Place
 from peerway.cc.edits import Edits
-from peerway.cc.syntax import Function, Range
+from peerway.cc.source import Function, Range, Variable
 from peerway.cc.tokens import scan
 from peerway.cc.unit import Unit
 
 # What the prelude or CUDA C++ has in the place of a macro of C's headers.
-_KNOWN = {"NULL", "INFINITY", "NAN", "HUGE_VAL", "bool", "true", "false", "offsetof", "assert", "restrict"}
+_KNOWN = {
+    "complex",
+    "I",
+    "_Complex_I",
+    "NULL",
+    "INFINITY",
+    "NAN",
+    "HUGE_VAL",
+    "bool",
+    "true",
+    "false",
+    "offsetof",
+    "assert",
+    "restrict",
+}
 _HEAD = """#define restrict __restrict__
 #define _Bool bool
 #define NULL nullptr
@@ -20,7 +35,11 @@ _HEAD = """#define restrict __restrict__
 
 
 class Unsupported(Exception):
-    """A loop that no kernel is generated for, and why; it runs on CPUs."""
+    """A loop that no kernel is generated for, and why; it runs on CPUs. `place`: what the reason is about."""
+
+    def __init__(self, why: str, place: Place | None = None) -> None:
+        super().__init__(why)
+        self.place = place
 
 
 def around(unit: Unit, body: str) -> str:
@@ -28,11 +47,23 @@ def around(unit: Unit, body: str) -> str:
     wanted = _words(body)
     functions = _functions(unit, wanted)
     texts = {id(function): _text_of(unit, function) for function in functions}
-    for text in texts.values():
+    tables = _tables(unit, functions)
+    for text in [*texts.values(), *tables]:
         wanted |= _words(text)
     macros, types = _macros_and_types(unit, wanted)
     prototypes = [_prototype(texts[id(function)]) for function in functions]
-    return _HEAD + "".join(f"{line}\n" for line in [*macros, *types, *prototypes, *texts.values()])
+    lines = [*macros, *types, *tables, *prototypes, *texts.values()]
+    return _HEAD + "".join(f"{line}\n" for line in lines)
+
+
+_COMPLEX = re.compile(r"\b(?:(float|double)\s+(?:_Complex|complex)|(?:_Complex|complex)\s+(float|double))\b")
+
+
+def in_device_code(unit: Unit, text: str) -> str:
+    """C text as C++ for a GPU: complex numbers are of a class there, whose memory is C's."""
+    if "I" in unit.texts.defines and "_Complex_I" in unit.texts.defines and "I" in _words(text):
+        text = f"#define I _Complex_I\n{text}"
+    return _COMPLEX.sub(lambda found: f"pwx_complex<{found[1] or found[2]}>", text)
 
 
 def _words(text: str) -> set[str]:
@@ -60,14 +91,39 @@ def _functions(unit: Unit, wanted: set[str]) -> list[Function]:
 def _check(unit: Unit, function: Function) -> None:
     for use in function.uses:
         variable = use.variable
+        place = unit.texts.of(function.file).place(use.range.start, use.range.end)
+        calls = f"{function.name}, which it calls,"
         if unit.scopes.of_variable(variable):
-            raise Unsupported(f"{function.name}, which it calls, uses the distributed array {variable.name}")
-        if variable.file_scope:
-            raise Unsupported(
-                f"{function.name}, which it calls, uses {variable.name}, a variable of the file"
-            )
+            raise Unsupported(f"{calls} uses the distributed array {variable.name}", place)
+        if variable.file_scope and not _is_table(variable):
+            why = "a variable of the file that is not const with a value; pass it as an argument"
+            raise Unsupported(f"{calls} uses {variable.name}, {why}", place)
         if not variable.file_scope and variable.static:
-            raise Unsupported(f"{function.name}, which it calls, has the static variable {variable.name}")
+            raise Unsupported(f"{calls} has the static variable {variable.name}", place)
+
+
+def _is_table(variable: Variable) -> bool:
+    """A constant of the file, which device code can have, too."""
+    return variable.constant and variable.initialised and variable.pointee is None and not variable.external
+
+
+def _tables(unit: Unit, functions: list[Function]) -> list[str]:
+    """The constants of the file that functions use, with their values; those first that others need."""
+    waiting = [use.variable for function in functions for use in function.uses if use.variable.file_scope]
+    found: dict[str, tuple[int, str]] = {}
+    while waiting:
+        variable = waiting.pop()
+        if variable.name in found or not _is_table(variable):
+            continue
+        text = unit.texts.of(variable.file).text
+        start, end = variable.declarator.start, variable.declarator.end
+        sizes = "".join(f"[{size}]" for size in variable.sizes)
+        value = text[text.index("=", start) : end]
+        line = f"static __device__ const {variable.spelling} {variable.name}{sizes} {value};"
+        found[variable.name] = start, line
+        for name in _words(value):
+            waiting += unit.syntax.globals.get(name, [])
+    return [line for _, line in sorted(found.values())]
 
 
 def _text_of(unit: Unit, function: Function) -> str:

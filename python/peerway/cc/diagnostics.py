@@ -37,6 +37,7 @@ class Diagnostics:
 
     def __init__(self) -> None:
         self._found: list[Refused] = []
+        self._warnings: list[Refused] = []
 
     def error(self, place: Place, message: str) -> None:
         """Keep an error."""
@@ -47,15 +48,20 @@ class Diagnostics:
         if not any(kept.place == refused.place and kept.message == refused.message for kept in self._found):
             self._found.append(refused)
 
+    def warn(self, place: Place, message: str) -> None:
+        """Keep what the user should know of a program that is compiled all the same."""
+        if not any(kept.place == place and kept.message == message for kept in self._warnings):
+            self._warnings.append(Refused(place, message))
+
     def __bool__(self) -> bool:
         return bool(self._found)
 
     def text(self) -> str:
-        """All errors as a compiler prints them."""
-        found = sorted(self._found, key=lambda refused: refused.place)
+        """All errors and warnings as a compiler prints them."""
+        found = [("error", one) for one in self._found] + [("warning", one) for one in self._warnings]
         lines = []
-        for refused in found:
-            lines.append(shown(refused.place, "error", refused.message))
+        for kind, refused in sorted(found, key=lambda one: one[1].place):
+            lines.append(shown(refused.place, kind, refused.message))
             if refused.note:
                 lines.append(shown(refused.note[0], "note", refused.note[1]))
         return "".join(lines)

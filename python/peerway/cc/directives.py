@@ -120,6 +120,7 @@ class Format:
     kind: str
     place: Place
     argument: Expr | None = None
+    later: bool = False  # gblock(*): template_fix gives the sizes
 
 
 @dataclass
@@ -168,6 +169,7 @@ class Width:
     upper: Expr | None = None
     full: bool = False
     periodic: bool = False
+    unbound: bool = False
 
 
 @dataclass
@@ -194,6 +196,16 @@ class Reduced:
     locations: tuple[Name, ...] = ()
 
 
+@dataclass(frozen=True)
+class Widening:
+    """The clauses expand and margin, and peel_and_wait with its number; in the order of the on clause."""
+
+    kind: str
+    place: Place
+    widths: tuple[Width, ...]
+    number: Expr | None = None
+
+
 @dataclass
 class Loop(Directive):
     """`loop (i, j) on t(j, i) reduction(+:s)`; `indices` is empty when the directive has none."""
@@ -201,8 +213,7 @@ class Loop(Directive):
     indices: list[Name] = field(default_factory=list)
     on: Ref | None = None
     reduced: list[Reduced] = field(default_factory=list)
-    expand: list[Width] | None = None
-    margin: list[Width] | None = None
+    widening: Widening | None = None
 
 
 @dataclass
@@ -341,6 +352,7 @@ class Acc(Directive):
     """`acc parallel loop collapse(2)`: the construct's words with one blank between, and the clauses."""
 
     construct: str = ""
+    tokens: tuple[Token, ...] = ()
     clauses: list[Clause] = field(default_factory=list)
 
     def all(self, *names: str) -> list[Clause]:

@@ -36,8 +36,8 @@ def run(command: Command) -> int:
     except CompilerFailed as failed:
         sys.stderr.write(str(failed))
         return failed.status
+    sys.stderr.write(found.text())
     if found:
-        sys.stderr.write(found.text())
         return 1
     if command.explain:
         for source, result in translated.items():
@@ -59,20 +59,25 @@ def prefix() -> Path:
     return Path(core.origin).parent
 
 
-def _includes() -> list[str]:
+def _includes(command: Command) -> list[str]:
+    """The folders of xmp.h, and of Peerway's openacc.h unless the compiler is to use its own.
+
+    By -I: CPATH, where a site may have the compiler's own openacc.h, counts before -isystem.
+    """
     include = prefix() / "include"
-    return ["-isystem", str(include / "peerway" / "xacc"), "-isystem", str(include)]
+    headers = include / "peerway" / ("xmp" if command.openacc else "xacc")
+    return ["-I", str(headers), "-I", str(include)]
 
 
 def _translate(command: Command, source: str, folders: list[str], found: Diagnostics) -> Translated:
-    preprocessor = [*command.compiler, "-fopenmp", *MACROS, *command.compiling(), *_includes()]
+    preprocessor = [*command.compiler, *command.parallel, *MACROS, *command.compiling(), *_includes(command)]
     arguments = [
         "-xc", "-nostdinc", "-w", "-ferror-limit=0", "-Wno-implicit-function-declaration",
         "-Wno-implicit-int", "-Wno-int-conversion", "-Wno-incompatible-function-pointer-types",
-        "-D_OPENMP=201511", *MACROS, *command.for_libclang(), *_includes(),
+        "-D_OPENMP=201511", *MACROS, *command.for_libclang(), *_includes(command),
         *(f"-isystem{folder}" for folder in folders),
     ]  # fmt: skip
-    return translate(source, preprocessor, arguments, found)
+    return translate(source, preprocessor, arguments, found, bool(command.openacc))
 
 
 def _system_folders(command: Command) -> list[str]:
@@ -105,9 +110,9 @@ def _build(command: Command, translated: dict[str, Translated], folder: Path) ->
         generated.parent.mkdir()
         generated.write_bytes(result.text.encode("latin-1"))
         compile_one = [
-            *command.compiler, "-fopenmp", "-Wno-unknown-pragmas", *MACROS,
+            *command.compiler, *command.parallel, "-Wno-unknown-pragmas", *MACROS,
             "-iquote", str(Path(source).parent),
-            *command.compiling(), *_includes(),
+            *command.compiling(), *_includes(command),
         ]  # fmt: skip
         if command.stage:
             output = command.output or Path(source).with_suffix(".o" if command.stage == "-c" else ".s").name
@@ -122,10 +127,11 @@ def _build(command: Command, translated: dict[str, Translated], folder: Path) ->
     if command.stage:
         return 0
     library = prefix() / "lib"
+    first = ["-lgomp"] if command.openacc and "-fopenacc" in command.parallel else []  # before our acc_…
     with _made_whole(command.output or "a.out") as made:
         return subprocess.call([
-            *command.compiler, "-fopenmp", *objects, *command.others, *command.linking(), f"-L{library}",
-            f"-Wl,-rpath,{library}", "-lpeerway_xacc", "-lpeerway", "-o", made,
+            *command.compiler, *command.parallel, *objects, *command.others, *command.linking(),
+            f"-L{library}", f"-Wl,-rpath,{library}", *first, "-lpeerway_xacc", "-lpeerway", "-o", made,
         ])  # fmt: skip
 
 

@@ -28,7 +28,9 @@ def where(made: d.Directive) -> str:
 
 
 def at(place: Place) -> str:
-    """The same of any place; the file's name is in a macro at the top of the generated text."""
+    """The same of any place; the name of the source file is in a macro at the top of the generated text."""
+    if not place.file.endswith(".c"):
+        return f"&(const pwx_where){{{quoted(place.file)}, {place.line}}}"
     return f"PWX_HERE({place.line})"
 
 

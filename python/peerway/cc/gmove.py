@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from peerway.cc import directives as d
 from peerway.cc.communicate import through_host
-from peerway.cc.declare import element, sizes_of
 from peerway.cc.diagnostics import Refused, counted
-from peerway.cc.generated import where
+from peerway.cc.generated import quoted, where
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.sections import (
     Section,
@@ -17,7 +16,8 @@ from peerway.cc.sections import (
     statement_behind,
     variable_of,
 )
-from peerway.cc.syntax import Variable
+from peerway.cc.shapes import element, sizes_of
+from peerway.cc.source import Variable
 from peerway.cc.tokens import Span
 from peerway.cc.unit import Unit
 
@@ -26,8 +26,6 @@ _MODES = {"collective": "PWX_COLLECTIVE", "in": "PWX_IN", "out": "PWX_OUT"}
 
 def gmove(unit: Unit, made: d.Gmove) -> None:
     """Copy between arrays, whoever owns what."""
-    if made.asynchronous:
-        raise Refused(made.asynchronous.place, "the clause async of gmove not supported yet")
     if made.on:
         raise Refused(made.on.name.place, "gmove has no clause on")
     statement = statement_behind(unit.text, made.end)
@@ -52,6 +50,8 @@ def gmove(unit: Unit, made: d.Gmove) -> None:
     call = f"{opened}pwx_gmove({_MODES[made.mode]}, {target}, {source}, {where(made)}); }}"
     if made.accelerator:
         call = through_host(unit, made, [array for array in (left_array, right_array) if array], call)
+    if "\n" in call:  # an OpenACC compiler's directives
+        call += f"\n#line {unit.text.place(statement.start).line} {quoted(unit.file)}\n"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.edits.replace(statement.start, statement.end, call + "\n" * newlines)
     unit.explain(made, f"gmove: {unit.text.text[statement.start : statement.end]}")
@@ -116,7 +116,8 @@ def array_on(unit: Unit, made: d.ArrayOn) -> None:
     counters = [name for name, _text in loops]
     target = f"{left.name}{''.join(f'[{one}]' for one in subscripts)}"
     value = _elementwise(unit, right_side, counters, left)
-    text = "".join(header for _name, header in loops) + f"{target} = {value};"
+    text = f"pwx_written({array.address}); "
+    text += "".join(header for _name, header in loops) + f"{target} = {value};"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.edits.replace(statement.start, statement.end, f"{{ {text} }}" + "\n" * newlines)
     unit.needed.append((array, made.start))

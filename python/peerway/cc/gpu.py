@@ -8,7 +8,7 @@ from peerway.cc.device_code import Unsupported
 from peerway.cc.diagnostics import Refused
 from peerway.cc.generated import quoted, where
 from peerway.cc.nest import For
-from peerway.cc.syntax import Range, Variable, used_in
+from peerway.cc.source import Range, Statement, Variable, used_in
 from peerway.cc.types import run_time_type
 from peerway.cc.unit import Stack, Unit
 from peerway.cc.work import OPERATORS
@@ -26,6 +26,7 @@ def later(
             text = _launch(unit, stack, made, loops, region, private, regions)
         except Unsupported as why:
             unit.explain(made, f"acc {made.construct}: no kernel, because {why}")
+            unit.found.warn(why.place or made.place, f"no kernel for GPUs: {why}; it runs on CPUs alone")
             message = f"{why}, and no kernel is generated for that yet; run it on CPUs (PEERWAY_ACC=host)"
             text = f"if (pwx_gpu()) pwx_error({where(made)}, {quoted('%s')}, {quoted(message)}); else"
         stack.before.append(text)
@@ -48,20 +49,59 @@ def later_region(unit: Unit, stack: Stack, made: d.Acc) -> None:
             later(unit, stack, made, [], None, [])
             unit.kernels.pop()()
             return
-        block = Range(inside.start + 1, inside.end - 1)
-        others = [
-            one for one in unit.syntax.children(unit.file, block) if one.kind not in ("for", "declaration")
-        ]
-        if stack.statement.kind == "block" and others:
-            message = (
-                "statements beside the loops of an acc region, and no kernel is generated for that yet; put "
-                "them out of the region, or run it on CPUs (PEERWAY_ACC=host)"
-            )
+        try:
+            for statement in _beside(unit, stack, inside, made):
+                one = Stack(statement, stack.function)
+                later(unit, one, made, [], None, [])
+                unit.kernels.pop()()
+                unit.edits.before(statement.start, f"{' '.join(one.before)} ")
+        except Unsupported as why:
+            unit.found.warn(why.place or made.place, f"no kernel for GPUs: {why}; it runs on CPUs alone")
+            message = f"{why}, and no kernel is generated for that; run it on CPUs (PEERWAY_ACC=host)"
             stack.before.append(
                 f"if (pwx_gpu()) pwx_error({where(made)}, {quoted('%s')}, {quoted(message)});"
             )
 
     unit.kernels.append(generate)
+
+
+def _beside(unit: Unit, stack: Stack, inside: Range, made: d.Acc) -> list[Statement]:
+    """The statements of a region beside its loops, each of which one thread does; loops around loops stay."""
+    loops = [region.start for region, other in unit.acc_regions if _within(region, inside, other, made)]
+    named = {name.text for kind in data.KINDS for name in made.named_variables(kind)}
+    found: list[Statement] = []
+
+    def walk(block: Range) -> None:
+        for one in unit.syntax.children(unit.file, block):
+            if one.start in loops:
+                continue
+            uses = list(used_in(stack.function.uses, Range(one.start, one.end)))
+            place = unit.text.place(one.start, one.end)
+            if any(one.start <= start < one.end for start in loops):
+                if one.kind not in ("for", "block"):
+                    raise Unsupported(
+                        "the loops of an acc region are in a statement other than a loop", place
+                    )
+                body = Range(one.start + 1, one.end - 1)
+                walk(nest.read(unit, one).body if one.kind == "for" else body)
+            elif one.kind == "declaration":
+                if any(use.variable.sizes or use.variable.pointee is not None for use in uses):
+                    raise Unsupported("a declaration in an acc region takes its value from an array", place)
+            elif one.start in unit.edited:
+                raise Unsupported("a statement with directives is beside the loops of an acc region", place)
+            else:
+                for use in uses:
+                    variable = use.variable
+                    own = one.start <= variable.declarator.start < one.end and not variable.file_scope
+                    shared = variable.scalar and not use.subscripts and not own
+                    if use.written and shared and variable.name not in named:
+                        why = f"a statement beside the loops of an acc region changes {variable.name}"
+                        raise Unsupported(why, place)
+                found.append(one)
+
+    if stack.statement.kind == "block":
+        walk(Range(inside.start + 1, inside.end - 1))
+    return found
 
 
 def _within(region: Range, inside: Range, directive: d.Acc, made: d.Acc) -> bool:
@@ -157,7 +197,8 @@ def _reductions(unit: Unit, directives: list[d.Acc]) -> list[tuple[str, Variable
                     raise Refused(name.place, f"'{name.text}' is not declared")
                 if not variable.scalar or variable.pointee is not None:
                     raise Unsupported(f"the reduction of {name.text} is not of a scalar")
-                run_time_type(variable, name.place, clause.operator)
+                if "COMPLEX" in run_time_type(variable, name.place, clause.operator):
+                    raise Unsupported(f"the reduction of {name.text} is of complex numbers", name.place)
                 found[name.text] = (clause.operator, variable)
     return list(found.values())
 
@@ -190,7 +231,8 @@ def _data(unit: Unit, stack: Stack, directives: list[d.Acc], own: set[str]) -> t
         named.add(variable.name)
         names.append(variable.name)
         section = d.Section(d.Name(variable.name, directives[0].place))
-        clauses.append(data.described(unit, directives[0], section, "COPY"))
+        kind = "COPYIN" if variable.constant else "COPY"
+        clauses.append(data.described(unit, directives[0], section, kind))
     return clauses, names
 
 

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from peerway.cc import atomic, nest, vector
 from peerway.cc import directives as d
-from peerway.cc.device_code import Unsupported, around, blank_directives, expands_to_variables
+from peerway.cc.arrays import cyclic_subscripts
+from peerway.cc.device_code import around, blank_directives, expands_to_variables, in_device_code
 from peerway.cc.edits import Edits
 from peerway.cc.generated import quoted
 from peerway.cc.kernel_arguments import Argument, arguments_of
 from peerway.cc.nest import For
-from peerway.cc.syntax import Range, Variable
+from peerway.cc.source import Range, Variable, used_in
 from peerway.cc.types import c_type
 from peerway.cc.unit import Stack, Unit
-from peerway.cc.work import ENDS, bound
+from peerway.cc.work import ENDS, bound, cycle, unbounded
 
 DEVICE_OPERATORS = {
     "+": "pwx_sum", "-": "pwx_sum", "*": "pwx_product", "max": "pwx_max", "min": "pwx_min",
@@ -32,6 +33,7 @@ class Dimension:
     count: str
     step: str
     literal: bool  # the text of all three is of literals
+    cyclic: tuple[str, str] | None = None  # iterations are counted; the first value and step of the index
 
     @property
     def index(self) -> str:
@@ -58,14 +60,19 @@ def described(unit: Unit, loop: For, offset: int) -> Dimension:
     text = unit.text.text
     first, last = (text[part.start : part.end] for part in (head.first, head.last))
     where = unit.localised.get(loop.statement.start)
-    if where == "cyclic":
-        raise Unsupported(f"the loop over {head.index} goes over a cyclic dimension")
     variable = unit.syntax.variable(head.index, unit.file, loop.statement.end - 1)
     kind = head.declared or (variable.spelling if variable else "long")
+    if where == "cyclic":
+        beyond = f"({last}) + 1" if head.relation == "<=" else last
+        begin = f"pwx_before({head.index}__c, {first})"
+        count = f"pwx_before({head.index}__c, {beyond}) - {begin}"
+        return Dimension(loop, kind, begin, count, "(1)", literal=False, cyclic=(first, head.step))
     literal = where is None and not any(
         expands_to_variables(unit, part, offset) for part in (first, last, head.step)
     )
-    if where == "span":
+    if loop.statement.start in unit.unbound:
+        first, last = unbounded(head.relation, head.index)
+    elif where == "span":
         call = "pwx_first_down" if head.down else "pwx_first"
         first = f"{call}({head.index}__s, {first}, {head.step})"
         last = f"{ENDS[head.relation]}({head.index}__s, {last})"
@@ -108,7 +115,12 @@ def build(
     inside = loops[-1].body if loops else Range(stack.statement.start, stack.statement.end)
     edits = Edits(unit.text)
     blank_directives(unit, edits, inside)
-    spans = _inner_loops(unit, edits, stack, inside)
+    given = _inner_loops(unit, edits, stack, inside)
+    _cyclic_arrays(unit, edits, stack, inside)
+    for guard in unit.guards:
+        if stack.statement.start <= guard.loop < stack.statement.end and guard.body >= inside.start:
+            edits.before(guard.body, guard.text)
+            given += guard.names
     atomic.statements(unit, edits, inside)
     shared = vector.loops_of(unit, stack, inside, DEVICE_OPERATORS) if loops else []
     if shared:
@@ -117,27 +129,45 @@ def build(
     body = edits.part(inside.start, inside.end)
     skipped = {one.index for one in dimensions} | {variable.name for _, variable in reductions}
     arguments, locals_ = arguments_of(unit, stack, inside, skipped, private, on_device)
-    arguments += [Argument(f"const pwx_span {index}__s", f"&{index}__s") for index in spans]
+    given += [f"pwx_cycle {one.index}__c" for one in dimensions if one.cyclic]
+    arguments += [Argument(f"const {one}", f"&{one.split()[1]}") for one in dict.fromkeys(given)]
     arguments += _bounds(dimensions, groups)
     text = _text(unit, name, groups, arguments, locals_, reductions, body, inside, bool(shared))
     return Kernel(
-        name, dimensions, groups, arguments, reductions, around(unit, text) + text, by_block=bool(shared)
+        name,
+        dimensions,
+        groups,
+        arguments,
+        reductions,
+        in_device_code(unit, around(unit, text) + text),
+        by_block=bool(shared),
     )
 
 
 def _inner_loops(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> list[str]:
-    """Loops of xmp that a thread runs by itself keep the bounds of their node."""
-    spans = []
+    """Loops of xmp that a thread runs by itself keep the bounds of their node: gives what these need."""
+    given = []
     for statement in unit.syntax.loops_in(unit.file, stack.statement):
         if not inside.start <= statement.start < inside.end or statement.start not in unit.localised:
             continue
         loop = nest.read(unit, statement)
+        index = loop.header.index
         if unit.localised[statement.start] == "cyclic":
-            raise Unsupported(f"the loop over {loop.header.index} goes over a cyclic dimension")
-        bound(unit, edits, loop, loop.header.index)
-        if loop.header.index not in spans:
-            spans.append(loop.header.index)
-    return spans
+            cycle(unit, edits, loop, index)
+            given.append(f"pwx_cycle {index}__c")
+        else:
+            bound(unit, edits, loop, index)
+            given.append(f"pwx_span {index}__s")
+    return given
+
+
+def _cyclic_arrays(unit: Unit, edits: Edits, stack: Stack, inside: Range) -> None:
+    """Subscripts of cyclic dimensions become those of this node's memory."""
+    for use in used_in(stack.function.uses, inside):
+        array = unit.scopes.of_variable(use.variable)
+        for dimension, subscript in cyclic_subscripts(unit, array, use) if array else ():
+            edits.before(subscript.start, f"pwx_local({use.variable.name}__c{dimension}, ")
+            edits.behind(subscript.end, ")")
 
 
 def _bounds(dimensions: list[Dimension], groups: list[list[Dimension]]) -> list[Argument]:
@@ -151,6 +181,12 @@ def _bounds(dimensions: list[Dimension], groups: list[list[Dimension]]) -> list[
                 continue
             name = f"{one.index}__{what}"
             arguments.append(Argument(f"const long {name}", f"&{name}", [f"const long {name} = {value};"]))
+        for what, value in zip(("from", "by"), one.cyclic or (), strict=False):
+            if one.cyclic and one.cyclic[1] != "1":
+                name = f"{one.index}__{what}"
+                arguments.append(
+                    Argument(f"const long {name}", f"&{name}", [f"const long {name} = {value};"])
+                )
     for letter, group in zip("xyz", groups, strict=True):
         if group:
             product = " * ".join(count_of(one) for one in group)
@@ -237,5 +273,9 @@ def _indices(letter: str, group: list[Dimension]) -> list[str]:
         else:
             step = one.step if one.literal else f"{one.index}__step"
             value = f"{first} + (long){at} * ({step})"
+        if one.cyclic:
+            value = f"pwx_at({one.index}__c, {value})"
         lines.append(f"const {one.kind} {one.index} = ({one.kind})({value});")
+        if one.cyclic and one.cyclic[1] != "1":
+            lines.append(f"if (({one.index} - {one.index}__from) % {one.index}__by) continue;")
     return lines

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from peerway.cc.device_code import Unsupported
 from peerway.cc.generated import quoted
 from peerway.cc.mapping import DistributedArray
-from peerway.cc.syntax import Range, Variable, used_in
+from peerway.cc.source import Range, Variable, used_in
 from peerway.cc.unit import Stack, Unit
 
 
@@ -42,6 +42,9 @@ def arguments_of(
         array = unit.scopes.of_variable(variable)
         if array:
             arguments.append(_distributed(array, changed))
+            arguments += [
+                Argument(f"const pwx_cycle {one}", f"&{one}", [made]) for one, made in cycles_of(array)
+            ]
         elif variable.sizes or variable.pointee is not None:
             arguments.append(_plain(variable, changed))
         elif name in on_device:
@@ -52,8 +55,6 @@ def arguments_of(
 
 
 def _type(variable: Variable) -> str:
-    if "complex" in variable.element.lower():
-        raise Unsupported(f"{variable.name} is complex")
     if "long double" in variable.element:
         raise Unsupported(f"{variable.name} is a long double")
     return variable.spelling
@@ -89,8 +90,6 @@ def _distributed(array: DistributedArray, changed: bool) -> Argument:
     assert array.variable is not None
     name = array.name
     rank = len(array.variable.sizes)
-    if any(array.kind_of(dimension) == "cyclic" for dimension in range(rank)):
-        raise Unsupported(f"{name} has a cyclic dimension")
     kind = f"{'' if changed else 'const '}{_type(array.variable)}"
     extents = [array.extent(dimension) for dimension in range(1, rank)]
     found = [
@@ -98,7 +97,24 @@ def _distributed(array: DistributedArray, changed: bool) -> Argument:
         f"void *{name}__d = pwx_device_array(&{name}__k, {array.address}, PWX_THERE);",
     ]
     sizes = [f"{array.descriptor}.ld[{dimension}]" for dimension in range(1, rank)]
-    return _of_shape(name, kind, extents, sizes, found)
+    made = _of_shape(name, kind, extents, sizes, found)
+    if None not in extents:
+        # Distances in distributed dimensions are what shifts the pointer away from the array's memory.
+        inner = max(d for d, aligned in enumerate(array.dimensions) if aligned is not None or d == 0)
+        made.opened = f"PWX_ALIGNED({name}, sizeof({name}{'[0]' * (inner + 1)}));"
+    return made
+
+
+def cycles_of(array: DistributedArray) -> list[tuple[str, str]]:
+    """What a node owns of the cyclic dimensions of an array: names, and the declarations of these."""
+    found = []
+    for dimension, aligned in enumerate(array.dimensions):
+        if aligned is not None and array.kind_of(dimension) == "cyclic":
+            name = f"{array.name}__c{dimension}"
+            offset = f"{array.descriptor}.dim[{dimension}].offset"
+            made = f"const pwx_cycle {name} = pwx_cycle_of({array.descriptor}.on, {aligned[0]}, {offset});"
+            found.append((name, made))
+    return found
 
 
 def _plain(variable: Variable, changed: bool) -> Argument:

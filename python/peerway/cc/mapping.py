@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from peerway.cc.diagnostics import Place, Refused
 from peerway.cc.directives import Bounds, Expr, Format, Name, Width
-from peerway.cc.syntax import Function, Range, Variable
+from peerway.cc.source import Function, Range, Variable
 
 
 @dataclass
@@ -48,8 +48,8 @@ class TemplateOf(Declared):
 
     @property
     def opened(self) -> bool:
-        """Was it declared with `:`?"""
-        return None in self.bounds
+        """Was it declared with `:`, or distributed as gblock(*)?"""
+        return None in self.bounds or any(fmt.later for fmt in self.formats or ())
 
     def nodes_of(self, dimension: int) -> int | None:
         """How many nodes a dimension is distributed over, if that is known: 1 where it is not distributed."""

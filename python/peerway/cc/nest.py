@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from peerway.cc.diagnostics import Refused
 from peerway.cc.header import Header, header
-from peerway.cc.syntax import Range, Statement
+from peerway.cc.source import Range, Statement
 from peerway.cc.unit import Unit
 
 

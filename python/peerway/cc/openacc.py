@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from peerway.cc import data, gpu, nest
+from peerway.cc import data, gpu, left, nest
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.nest import For
-from peerway.cc.syntax import Range, Variable, used_in
+from peerway.cc.source import Range, Variable, used_in
 from peerway.cc.unit import Stack, Unit
 
 COMPUTE = ("parallel", "kernels", "serial")
@@ -26,6 +26,9 @@ def check(unit: Unit, made: d.Acc) -> None:
 def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
     """A directive with a statement."""
     check(unit, made)
+    if unit.acc_left:
+        left.compute(unit, stack, made)
+        return
     if made.construct == "atomic":
         kind = next((clause.name for clause in made.clauses), "update")
         stack.last.append(f"#pragma omp atomic {kind}")

@@ -15,6 +15,7 @@ from peerway.cc.diagnostics import Place, Refused
 from peerway.cc.tokens import Text, Token, scan
 
 _MARKER = re.compile(r'# (\d+) "((?:\\.|[^"\\])*)"')
+_RESERVED = re.compile("__|_[A-Z]")  # names that C keeps for compilers and their headers
 _PRAGMA = re.compile(r"#pragma\s+(xmp|acc|omp)\b")
 
 
@@ -89,7 +90,7 @@ def _remember(texts: Texts, source: str, line: str) -> None:
     match = re.match(r"#(define|undef)\s+(\w+)", line)
     if match and match[1] == "define":
         texts.defines[match[2]] = line
-        if not source.startswith(("/usr/", "<")):
+        if not source.startswith(("/usr/", "<")) and not _RESERVED.match(match[2]):
             texts.own_macros.add(match[2])
     elif match:
         texts.defines.pop(match[2], None)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from peerway.cc.declare import sizes_of
 from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.preprocess import Pragma
-from peerway.cc.syntax import Range, Variable
+from peerway.cc.shapes import sizes_of
+from peerway.cc.source import Range, Variable
 from peerway.cc.tokens import Span, Text, scan
 from peerway.cc.unit import Unit
 

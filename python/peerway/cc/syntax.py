@@ -4,106 +4,22 @@ from __future__ import annotations
 
 import ctypes
 from bisect import bisect_left
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from clang import cindex
 
 from peerway.cc.diagnostics import Diagnostics, Place
 from peerway.cc.preprocess import Texts
+from peerway.cc.source import Function, Mark, Range, Statement, TypeText, Use, Variable
 from peerway.cc.tokens import scan
+from peerway.cc.uses import ARRAYS, context, of_system, range_of
 
 _Kind = cindex.CursorKind
-_TRANSPARENT = (_Kind.UNEXPOSED_EXPR, _Kind.PAREN_EXPR)
 _TYPES = (_Kind.TYPEDEF_DECL, _Kind.STRUCT_DECL, _Kind.UNION_DECL, _Kind.ENUM_DECL)
-_ASSIGNING = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
-
-
-@dataclass(frozen=True)
-class Range:
-    """Offsets in a file: from the first character to behind the last."""
-
-    start: int
-    end: int
-
-
-@dataclass
-class Variable:
-    """A declared variable or parameter; `sizes` are its dimensions, None where they are no constants.
-
-    `declarator` reaches from the name to behind the brackets. Of a pointer `pointee` are the dimensions of
-    what it points to.
-    """
-
-    name: str
-    file: str
-    declarator: Range
-    element: str
-    sizes: tuple[int | None, ...]
-    parameter: bool
-    file_scope: bool
-    static: bool
-    external: bool
-    initialised: bool
-    constant: bool
-    visible_until: int
-    scalar: bool
-    spelling: str = ""  # of its elements' type, as written
-    pointee: tuple[int | None, ...] | None = None
-    uses: list[Use] = field(default_factory=list)
-
-
-@dataclass
-class Use:
-    """A place where a variable is named in a function's body.
-
-    `subscripts` are the ranges of the expressions in the brackets behind it; `argument` is the range of
-    the argument of a call that it is, `callee` the name of that function and `position` which argument.
-    """
-
-    variable: Variable
-    function: Function
-    range: Range
-    macro: bool
-    subscripts: list[Range] = field(default_factory=list)
-    argument: Range | None = None
-    callee: str = ""
-    position: int = 0
-    written: bool = False
-    in_sizeof: bool = False
-
-
-@dataclass
-class Function:
-    """A function's definition: offsets of all of it and of its body's braces."""
-
-    name: str
-    file: str
-    whole: Range
-    body: Range
-    parameters: list[Variable]
-    uses: list[Use] = field(default_factory=list)
-    used: dict[str, Variable] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class TypeText:
-    """A declaration of a type outside functions: what it names, and where its text is."""
-
-    names: frozenset[str]
-    file: str
-    range: Range
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A statement in a function's body."""
-
-    kind: str
-    start: int
-    end: int
-    depth: int
+_MARKS = {
+    _Kind.CALL_EXPR: "call", _Kind.BREAK_STMT: "break", _Kind.CONTINUE_STMT: "continue",
+    _Kind.RETURN_STMT: "return", _Kind.GOTO_STMT: "goto", _Kind.INDIRECT_GOTO_STMT: "goto",
+}  # fmt: skip
 
 
 class Syntax:
@@ -126,7 +42,7 @@ class Syntax:
         for cursor in self._unit.cursor.get_children():
             if not cursor.location.is_in_system_header and cursor.location.file:
                 source = str(cursor.location.file)
-                self._first.setdefault(source, _range(cursor).start)
+                self._first.setdefault(source, range_of(cursor).start)
                 self._text = text if source == file else texts.of(source).text
                 self._top(cursor)
         for statements in self._statements.values():
@@ -158,6 +74,10 @@ class Syntax:
             if statement.kind == "block" and statement.start < offset < statement.end
         ]
         return max(blocks, key=lambda statement: statement.start, default=None)
+
+    def around(self, file: str, offset: int) -> list[Statement]:
+        """The statements that an offset is in, the outermost first."""
+        return [one for one in self._statements.get(file, []) if one.start <= offset < one.end]
 
     def loops_in(self, file: str, statement: Statement) -> list[Statement]:
         """The `for` statements in a statement, itself included, outer ones first."""
@@ -222,7 +142,7 @@ class Syntax:
         names = {cursor.spelling, *(child.spelling for child in cursor.get_children())}
         if cursor.kind in (_Kind.STRUCT_DECL, _Kind.UNION_DECL):
             names = {cursor.spelling}
-        made = TypeText(frozenset(names), str(cursor.location.file), _range(cursor))
+        made = TypeText(frozenset(names), str(cursor.location.file), range_of(cursor))
         if self.types:  # `typedef struct S { … } T;` is told twice: of the struct, then of the whole
             last = self.types[-1]
             if last.file == made.file and made.range.start <= last.range.start < made.range.end:
@@ -236,7 +156,7 @@ class Syntax:
         if body is None:
             self.functions_known.setdefault(cursor.spelling, [])
             return
-        whole, inner = _range(cursor), _range(body)
+        whole, inner = range_of(cursor), range_of(body)
         function = Function(cursor.spelling, str(body.location.file), whole, inner, [])
         for parameter in parameters:
             if parameter.spelling:
@@ -253,7 +173,7 @@ class Syntax:
         pointee = None
         if not sizes and kind.kind == cindex.TypeKind.POINTER:
             pointee, kind = _dimensions(kind.get_pointee())
-        extent = _range(cursor)
+        extent = range_of(cursor)
         start = cursor.location.offset
         canonical = kind.get_canonical()
         initialised = cursor.kind == _Kind.VAR_DECL and self._has_initialiser(start, extent.end)
@@ -294,8 +214,10 @@ class Syntax:
 
     def _walk(self, cursor: Any, function: Function, parents: list[Any], until: int, depth: int) -> None:
         kind = cursor.kind
+        if kind in _MARKS and not of_system(cursor):
+            function.marks.append(Mark(_MARKS[kind], cursor.spelling, range_of(cursor).start))
         if kind.is_statement():
-            extent = _range(cursor)
+            extent = range_of(cursor)
             self._note(kind, extent, function, depth)
             if kind in (_Kind.COMPOUND_STMT, _Kind.FOR_STMT):
                 until = extent.end
@@ -310,7 +232,7 @@ class Syntax:
         block = kind in (_Kind.COMPOUND_STMT, _Kind.FOR_STMT, _Kind.IF_STMT, _Kind.WHILE_STMT, _Kind.DO_STMT)
         for child in cursor.get_children():
             if block and child.kind.is_expression():  # an expression as a statement, or in a header
-                self._note(child.kind, _range(child), function, depth + 1)
+                self._note(child.kind, range_of(child), function, depth + 1)
             self._walk(child, function, parents, until, depth + 1)
         parents.pop()
 
@@ -329,84 +251,24 @@ class Syntax:
         variable = self._known(target) if target is not None else None
         if variable is None:
             return
-        extent = _range(cursor)
+        extent = range_of(cursor)
         macro = self._text[extent.start : extent.start + len(variable.name)] != variable.name
         if macro:
             extent = _spelled(cursor, len(variable.name))
         use = Use(variable, function, extent, macro)
-        self._context(cursor, use, parents)
+        context(cursor, use, parents)
         variable.uses.append(use)
         function.uses.append(use)
         function.used.setdefault(variable.name, variable)
-
-    def _context(self, cursor: Any, use: Use, parents: list[Any]) -> None:
-        """What is done with a variable: walk outwards over its subscripts to what uses the element."""
-        inner = cursor
-        for at in range(len(parents) - 1, -1, -1):
-            outer = parents[at]
-            kind = outer.kind
-            if kind in _TRANSPARENT:
-                pass
-            elif kind == _Kind.ARRAY_SUBSCRIPT_EXPR:
-                first, second = list(outer.get_children())
-                if _range(first) != _range(inner):
-                    return
-                use.subscripts.append(_range(second))
-            elif kind == _Kind.MEMBER_REF_EXPR:
-                use.subscripts.append(Range(-1, -1))  # what follows are the member's own subscripts
-            elif kind == _Kind.CALL_EXPR:
-                arguments = [_range(argument) for argument in outer.get_arguments()]
-                if _range(inner) in arguments:  # cursors of one thing differ by how one came to them
-                    use.argument = _range(inner)
-                    use.callee = outer.spelling
-                    use.position = arguments.index(_range(inner))
-                return
-            elif kind in (_Kind.BINARY_OPERATOR, _Kind.COMPOUND_ASSIGNMENT_OPERATOR):
-                first = next(iter(outer.get_children()))
-                use.written = _range(first) == _range(inner) and self._assigns(outer, first)
-                return
-            elif kind == _Kind.UNARY_OPERATOR:
-                mark = self._text[_range(outer).start]
-                tail = self._text[_range(outer).end - 2 : _range(outer).end]
-                use.written = (
-                    mark == "&"
-                    or tail in ("++", "--")
-                    or self._text[_range(outer).start :][:2] in ("++", "--")
-                )
-                return
-            elif kind == _Kind.CXX_UNARY_EXPR:
-                use.in_sizeof = True
-                return
-            else:
-                return
-            inner = outer
-
-    def _assigns(self, outer: Any, first: Any) -> bool:
-        if outer.kind == _Kind.COMPOUND_ASSIGNMENT_OPERATOR:
-            return True
-        between = self._text[_range(first).end :].lstrip(" \t\n\r)")
-        return between.startswith("=") and not between.startswith("==")
-
-
-def used_in(uses: list[Use], inside: Range) -> Iterator[Use]:
-    """The uses within a range."""
-    return (use for use in uses if inside.start <= use.range.start < inside.end)
 
 
 def _dimensions(kind: Any) -> tuple[tuple[int | None, ...], Any]:
     """The sizes of an array's type, and its elements' type."""
     sizes: list[int | None] = []
-    while kind.kind in (
-        cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.VARIABLEARRAY, cindex.TypeKind.INCOMPLETEARRAY,
-    ):  # fmt: skip
+    while kind.kind in ARRAYS:
         sizes.append(kind.element_count if kind.kind == cindex.TypeKind.CONSTANTARRAY else None)
         kind = kind.element_type
     return tuple(sizes), kind
-
-
-def _range(cursor: Any) -> Range:
-    extent = cursor.extent
-    return Range(extent.start.offset, extent.end.offset)
 
 
 def _spelled(cursor: Any, length: int) -> Range:

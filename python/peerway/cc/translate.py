@@ -6,7 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from peerway.cc import arrays, coarray, communicate, data, declare, descriptors, gmove, openacc, work
+from peerway.cc import (
+    arrays,
+    coarray,
+    communicate,
+    data,
+    declare,
+    descriptors,
+    gmove,
+    left,
+    openacc,
+    reflects,
+    work,
+    written,
+)
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Refused
 from peerway.cc.generated import quoted
@@ -26,7 +39,7 @@ _MAPPING: dict[type, Callable[[Unit, Any], None]] = {
     d.Coarray: coarray.directive,
 }
 _COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
-    d.Reflect: communicate.reflect,
+    d.Reflect: reflects.reflect,
     d.Reduction: communicate.reduction,
     d.Bcast: communicate.bcast,
     d.Barrier: communicate.barrier,
@@ -57,8 +70,13 @@ class HasErrors(Exception):
     """The program has errors; they are in the Diagnostics."""
 
 
-def translate(file: str, preprocessor: list[str], arguments: list[str], found: Diagnostics) -> Translated:
-    """Translate a file. `preprocessor` is the C compiler with its options, `arguments` are libclang's."""
+def translate(
+    file: str, preprocessor: list[str], arguments: list[str], found: Diagnostics, acc_left: bool = False
+) -> Translated:
+    """Translate a file. `preprocessor` is the C compiler with its options, `arguments` are libclang's.
+
+    With `acc_left` the directives of acc stay, for an OpenACC compiler.
+    """
     texts = Texts()
     try:
         pragmas = active(preprocessor, file, texts)
@@ -81,10 +99,13 @@ def translate(file: str, preprocessor: list[str], arguments: list[str], found: D
     syntax = Syntax(file, visible, arguments, texts)
     syntax.errors(found)
     unit = Unit(file, texts, syntax, found)
+    unit.acc_left = acc_left
     unit.parse(pragmas)
     if found:
         raise HasErrors
     unit.each(_MAPPING)
+    written.find(unit, described)
+    unit.runs = reflects.runs_of(unit)
     coarray.generate(unit, coarrays, transfers)
     _executable(unit)
     arrays.generate(unit)
@@ -104,13 +125,15 @@ def _executable(unit: Unit) -> None:
                 _add(unit, stacks, directive)
             elif isinstance(directive, d.Acc):
                 openacc.check(unit, directive)
-                data.executable(unit, directive)
+                (left if unit.acc_left else data).executable(unit, directive)
             elif type(directive) in _COMMUNICATION:
                 if unit.function_of(directive) is None:
                     raise Refused(directive.place, "this directive must be in a function")
                 _COMMUNICATION[type(directive)](unit, directive)
         except Refused as refused:
             unit.found.add(refused)
+    _mark(unit, stacks)
+    unit.edited = set(stacks)
     for stack in stacks.values():
         for directive in stack.directives:
             do = _STACKED.get(type(directive))
@@ -156,6 +179,17 @@ def _add(unit: Unit, stacks: dict[int, Stack], directive: d.Directive) -> None:
     stacks.setdefault(statement.start, Stack(statement, function)).directives.append(directive)
 
 
+def _mark(unit: Unit, stacks: dict[int, Stack]) -> None:
+    """Before statements that write distributed arrays beside all constructs; directives stay with theirs."""
+    directives = {directive.start for directive in unit.directives}
+    for start, arrays_ in unit.written.statements.items():
+        text = " ".join(f"pwx_written({array.address});" for array in arrays_)
+        at = stacks[start].directives[0].start if start in stacks else start
+        if at in directives:
+            text += f"\n#line {unit.text.place(at).line} {quoted(unit.file)}\n"
+        unit.edits.before(at, text if at in directives else f"{text} ")
+
+
 def _emit(unit: Unit, stack: Stack) -> None:
     """All that stands before a statement comes in the place of its last directive; OpenMP's own stay last."""
     if all(isinstance(directive, d.Omp) for directive in stack.directives):
@@ -183,7 +217,11 @@ def _set_up(unit: Unit) -> None:
     line = unit.text.place(start).line
     here = f"#define PWX_HERE(line) &(const pwx_where){{{quoted(unit.file)}, line}}"
     headers = ["loops.h", "acc.h"] if unit.on_gpu else ["loops.h"]
-    top = [*(f"#include <peerway/xacc/{name}>" for name in headers), here, *unit.top]
+    includes = [f"#include <peerway/xacc/{name}>" for name in headers]
+    if unit.acc_left:
+        routines = '#define PWX_ROUTINE _Pragma("acc routine seq")'
+        includes = [routines, *includes, "#include <peerway/xacc/outside.h>", "#include <openacc.h>"]
+    top = [*includes, here, *unit.top]
     unit.edits.before(start, "\n".join(top) + f"\n#line {line} {quoted(unit.file)}\n")
     unit.setup += unit.setup_last
     if unit.setup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway.cc.diagnostics import Place, Refused
-from peerway.cc.syntax import Variable
+from peerway.cc.source import Variable
 
 _TYPES = {
     "char": "PWX_CHAR", "signed char": "PWX_SIGNED_CHAR", "unsigned char": "PWX_UNSIGNED_CHAR",

@@ -8,15 +8,36 @@ from typing import TypeVar
 
 from peerway.cc import acc, xmp
 from peerway.cc import directives as d
-from peerway.cc.diagnostics import Diagnostics, Refused
+from peerway.cc.diagnostics import Diagnostics, Place, Refused
 from peerway.cc.edits import Edits
 from peerway.cc.generated import quoted
 from peerway.cc.mapping import Declared, DistributedArray, Scopes, TemplateOf
 from peerway.cc.preprocess import Pragma, Texts
-from peerway.cc.syntax import Function, Range, Statement, Syntax
+from peerway.cc.source import Function, Range, Statement
+from peerway.cc.syntax import Syntax
 from peerway.cc.tokens import scan
 
 _Kind = TypeVar("_Kind", bound=Declared)
+
+
+@dataclass
+class Written:
+    """What may write distributed arrays, by the starts of statements, and which count as written always."""
+
+    constructs: dict[int, list[DistributedArray]] = field(default_factory=dict)  # loops and tasks
+    statements: dict[int, list[DistributedArray]] = field(default_factory=dict)  # of no construct
+    everything: set[int] = field(default_factory=set)  # tasks whose text does not say what they write
+    always: dict[int, tuple[Place, str]] = field(default_factory=dict)  # by the array's id, and why
+
+    def call(self, start: int) -> str:
+        """The calls that stand before the statement of a construct."""
+        text = "".join(f"pwx_written({array.address}); " for array in self.constructs.get(start, []))
+        return text + ("pwx_written_all(); " if start in self.everything else "")
+
+    def why(self, array: DistributedArray) -> str:
+        """Why an array counts as written always; nothing where it does not."""
+        place, text = self.always.get(id(array), (None, ""))
+        return f"{text} in line {place.line}" if place else ""
 
 
 @dataclass
@@ -29,6 +50,16 @@ class Stack:
     before: list[str] = field(default_factory=list)
     behind: list[str] = field(default_factory=list)
     last: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition before a loop's body, by the offsets of both; a kernel is given `names`."""
+
+    loop: int
+    body: int
+    text: str
+    names: list[str]
 
 
 class Unit:
@@ -52,11 +83,18 @@ class Unit:
         self.acc_regions: list[tuple[Range, d.Acc]] = []
         self.acc_atomics: list[Range] = []
         self.acc_loops: dict[int, d.Acc] = {}  # by where their `for` begins
+        self.unbound: set[int] = set()  # loops of xmp that may leave their bounds, by where they begin
+        self.guards: list[Guard] = []
         self.localised: dict[int, str] = {}  # loops of xmp, by where they begin: span or cyclic
         self.kernels: list[Callable[[], None]] = []  # what generates them, once all directives are known
         self.on_gpu = False
+        self.left_regions: list[Range] = []  # compute constructs that another compiler makes code of
+        self.acc_left = False  # directives of acc are another compiler's
         self.placed: set[int] = set()
+        self.edited: set[int] = set()  # starts of statements that directives belong to
         self.fixes: dict[int, d.TemplateFix] = {}
+        self.written = Written()
+        self.runs: dict[int, list[d.Reflect]] = {}  # of reflects that are done as one, by each one's id
         self.needed: list[tuple[DistributedArray, int]] = []
         self._lines: dict[int, list[str]] = {}
         self._names = 0

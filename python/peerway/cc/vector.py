@@ -7,7 +7,7 @@ from peerway.cc import nest
 from peerway.cc.diagnostics import Refused
 from peerway.cc.edits import Edits
 from peerway.cc.nest import For
-from peerway.cc.syntax import Range, Statement, Use, used_in
+from peerway.cc.source import Range, Statement, Use, used_in
 from peerway.cc.types import c_type
 from peerway.cc.unit import Stack, Unit
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
-from peerway.cc import nest
+from peerway.cc import nest, widening
 from peerway.cc.diagnostics import Refused
 from peerway.cc.edits import Edits
 from peerway.cc.generated import reference, referred, where
@@ -23,7 +23,8 @@ def task(unit: Unit, stack: Stack, made: d.Task) -> None:
     name = unit.new_name("task")
     nodes = reference(unit, made.on, made)
     stack.before += [
-        f"{{ pwx_task {name} __attribute__((cleanup(pwx_task_end))) = "
+        f"{{ {unit.written.call(stack.statement.start)}pwx_task {name} "
+        f"__attribute__((cleanup(pwx_task_end))) = "
         f"pwx_task_begin({nodes}, {int(made.nocomm)}, {where(made)});",
         f"if ({name}.inside)",
     ]
@@ -61,9 +62,13 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
         )
     found = referred(unit, made.on, made)
     indices = _indices(unit, stack, made)
+    widening.prepare(unit, stack, made, found)
     kept = len(stack.before)
     closing = _reductions(unit, stack, made)
-    unit.edits.behind(stack.statement.end, closing + " }")  # before the edits of loops that end there too
+    passes = " }" if made.widening and made.widening.kind == "peel_and_wait" else ""
+    unit.edits.behind(
+        stack.statement.end, passes + closing + " }"
+    )  # before the edits of loops that end there too
     opened: list[str] = []
     localised: list[tuple[int, str, str]] = []
     conditions: list[str] = []
@@ -90,7 +95,13 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
     for name in made.indices:
         if name.text not in used:
             raise Refused(name.place, f"index '{name.text}' of the loop is not in the on clause")
-    stack.before.insert(kept, "{ " + " ".join(opened))
+    first = not any(isinstance(one, d.Loop) for one in stack.directives[: stack.directives.index(made)])
+    task = any(isinstance(one, d.Task) for one in stack.directives)
+    marks = unit.written.call(stack.statement.start) if first and not task else ""
+    lines, twice = widening.spans(unit, stack, made, localised, opened)
+    stack.before.insert(kept, "{ " + marks + " ".join(lines))
+    if twice:
+        stack.before.append(twice)
     if conditions:
         stack.before.append(f"if ({' && '.join(conditions)})")
     bounds = "; ".join(_in_words(unit, stack, found, *one) for one in localised)
@@ -169,7 +180,7 @@ def _localise(
     if isinstance(found, TemplateOf) and found.kind_of(dimension) == "cyclic":
         for one in loops:
             unit.localised[one.statement.start] = "cyclic"
-            _cycle(unit, one, index)
+            cycle(unit, unit.edits, one, index)
         return [f"const pwx_cycle {index}__c = pwx_cycle_of({found.address}, {dimension}, {offset});"]
     for one in loops:
         unit.localised[one.statement.start] = "span"
@@ -181,9 +192,22 @@ def _localise(
 ENDS = {"<": "pwx_below", "!=": "pwx_below", "<=": "pwx_up_to", ">": "pwx_above", ">=": "pwx_down_to"}
 
 
+def unbounded(relation: str, index: str) -> tuple[str, str]:
+    """First and last value of a loop that goes over all of its node's span, as its header has them."""
+    return f"{index}__s.first", f"{index}__s.last" + ("" if relation == "<=" else " + 1")
+
+
 def bound(unit: Unit, edits: Edits, loop: For, index: str) -> None:
     """Edit the first and the last value of a loop: between them what the node owns."""
     head = loop.header
+    if loop.statement.start in unit.unbound:
+        if head.down or head.step != "1":
+            place = unit.text.place(head.parts[2].start, head.parts[2].end)
+            raise Refused(place, "a loop with /unbound/ must go upwards by 1")
+        first, last = unbounded(head.relation, index)
+        edits.replace(head.first.start, head.first.end, first)
+        edits.replace(head.last.start, head.last.end, last)
+        return
     call = "pwx_first_down" if head.down else "pwx_first"
     edits.before(head.first.start, f"{call}({index}__s, ")
     edits.behind(head.first.end, f", {head.step})")
@@ -196,7 +220,7 @@ def bound(unit: Unit, edits: Edits, loop: For, index: str) -> None:
     edits.behind(head.last.end, ")")
 
 
-def _cycle(unit: Unit, loop: For, index: str) -> None:
+def cycle(unit: Unit, edits: Edits, loop: For, index: str) -> None:
     """A loop over a cyclic dimension counts what the node owns, and makes the index of the count."""
     head = loop.header
     text = unit.text.text
@@ -207,16 +231,14 @@ def _cycle(unit: Unit, loop: For, index: str) -> None:
     beyond = f"({last}) + 1" if head.relation == "<=" else last
     variable = unit.syntax.variable(index, unit.file, loop.statement.end - 1)
     kind = head.declared or (variable.element if variable else "long")
-    unit.edits.replace(
+    edits.replace(
         head.parts[0].start, head.parts[0].end, f"long {index}__q = pwx_before({index}__c, {first})"
     )
-    unit.edits.replace(
-        head.parts[1].start, head.parts[1].end, f"{index}__q < pwx_before({index}__c, {beyond})"
-    )
-    unit.edits.replace(head.parts[2].start, head.parts[2].end, f"{index}__q++")
+    edits.replace(head.parts[1].start, head.parts[1].end, f"{index}__q < pwx_before({index}__c, {beyond})")
+    edits.replace(head.parts[2].start, head.parts[2].end, f"{index}__q++")
     skip = "" if head.step == "1" else f"if (({index} - ({first})) % ({head.step})) continue; "
-    unit.edits.before(loop.body.start, f"{{ const {kind} {index} = pwx_at({index}__c, {index}__q); {skip}")
-    unit.edits.behind(loop.body.end, " }")
+    edits.before(loop.body.start, f"{{ const {kind} {index} = pwx_at({index}__c, {index}__q); {skip}")
+    edits.behind(loop.body.end, " }")
 
 
 def _reductions(unit: Unit, stack: Stack, made: d.Loop) -> str:

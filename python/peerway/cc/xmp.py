@@ -134,7 +134,8 @@ def _format(parser: Parser) -> d.Format:
     argument = None
     if parser.accept("("):
         if kind == "gblock" and parser.accept("*"):
-            raise Refused(place, "gblock(*) not supported yet")
+            parser.expect(")", "behind gblock(*")
+            return d.Format(kind, place, later=True)
         argument = parser.expr(
             "the width of a block" if kind != "gblock" else "the name of an array of sizes"
         )
@@ -229,7 +230,9 @@ def _loop(parser: Parser, base: d.Directive) -> d.Directive:
             parser.take()
             made.reduced += communication.reduced(parser)
         elif word in ("expand", "margin", "peel_and_wait"):
-            raise Refused(token.place, f"the clause {word} of loop not supported yet")
+            if made.widening:
+                raise Refused(token.place, f"{word} and {made.widening.kind} on one loop; one is possible")
+            made.widening = _widening(parser)
         elif word in ("acc", "host"):
             parser.take()
         elif word == "profile":
@@ -237,6 +240,30 @@ def _loop(parser: Parser, base: d.Directive) -> d.Directive:
         else:
             raise parser.unexpected("reduction(…) or the end of the directive")
     return made
+
+
+def _widening(parser: Parser) -> d.Widening:
+    word = parser.take()
+    kind = word.text.lower()
+    parser.expect("(", f"behind {kind}")
+    number = None
+    if kind == "peel_and_wait":
+        number = parser.expr("the number of an asynchronous communication")
+        parser.expect(",", "behind the number")
+
+    def one() -> d.Width:
+        place = parser.here()
+        unbound = parser.accept("/")
+        if unbound:
+            parser.expect("unbound", "behind '/'")
+            parser.expect("/", "behind unbound")
+        lower = parser.expr("a width")
+        upper = parser.expr("the width above") if parser.accept(":") else lower
+        return d.Width(place, lower, upper, unbound=unbound)
+
+    widths = tuple(parser.some(one))
+    parser.expect(")", f"behind the widths of {kind}")
+    return d.Widening(kind, word.place, widths, number)
 
 
 def _task(parser: Parser, base: d.Directive) -> d.Directive:

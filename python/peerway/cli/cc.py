@@ -31,6 +31,7 @@ def command(*, words: tuple[str, ...]) -> int:
     \b
     --emit [FILE]              write the generated C (default: standard output), and compile nothing
     --explain                  say what was generated for each directive
+    --openacc-backend=COMPILER leave acc to an OpenACC compiler (gcc, nvc), in the place of $CC
     """
     try:
         asked = read(list(words), dict(os.environ))

@@ -1,5 +1,6 @@
 // The threads of a block of a kernel, as contexts of one thread of a CPU that take turns at barriers and
-// shuffles. A barrier or shuffle that some do not reach ends the process with a word.
+// shuffles. A barrier or shuffle that some do not reach ends the process with a word. Each thread of the CPU
+// can run a block of its own.
 #pragma once
 
 #include <ucontext.h>
@@ -14,11 +15,14 @@
 struct FakeGrid {
   unsigned x, y, z;
 };
-static FakeGrid threadIdx{0, 0, 0}, blockIdx{0, 0, 0}, blockDim{1, 1, 1}, gridDim{1, 1, 1};
+static thread_local FakeGrid threadIdx{0, 0, 0}, blockIdx{0, 0, 0}, blockDim{1, 1, 1}, gridDim{1, 1, 1};
 
 namespace fake_block {
 
-constexpr unsigned kWarp = 32, kMostThreads = kWarp + 1;  // a whole warp, and one that is not
+#ifndef FAKE_BLOCK_THREADS
+#define FAKE_BLOCK_THREADS 33  // a whole warp, and one that is not
+#endif
+constexpr unsigned kWarp = 32, kMostThreads = FAKE_BLOCK_THREADS;
 constexpr size_t kStack = 256 << 10;
 
 enum class State { ready, at_barrier, at_shuffle, ended };
@@ -32,11 +36,11 @@ struct Thread {
   std::unique_ptr<char[]> stack;
 };
 
-static Thread threads[kMostThreads];
-static ucontext_t turns;
-static unsigned running;
-static void (*body)(void*);
-static void* body_argument;
+static thread_local Thread threads[kMostThreads];
+static thread_local ucontext_t turns;
+static thread_local unsigned running;
+static thread_local void (*body)(void*);
+static thread_local void* body_argument;
 
 static void give_turn(State state) {
   threads[running].state = state;
@@ -109,10 +113,12 @@ static void run(void (*call)(void*), void* argument) {
 
 static inline void __syncthreads() { fake_block::give_turn(fake_block::State::at_barrier); }
 
+namespace fake_block {
+
+/// `value` of the lane `from` of this warp, which all `lanes` call.
 template <class T>
-T __shfl_down_sync(unsigned lanes, T value, int distance) {
-  using namespace fake_block;
-  const unsigned me = running, lane = me % kWarp, from = lane + static_cast<unsigned>(distance);
+T exchange(unsigned lanes, T value, unsigned from) {
+  const unsigned me = running, lane = me % kWarp;
   if ((lanes >> lane & 1) == 0) {
     std::fputs("fake GPU: a shuffle by a lane that its mask does not have\n", stderr);
     std::abort();
@@ -124,4 +130,18 @@ T __shfl_down_sync(unsigned lanes, T value, int distance) {
   give_turn(State::at_shuffle);
   std::memcpy(&value, &mine.taken, sizeof value);
   return value;
+}
+
+}  // namespace fake_block
+
+template <class T>
+T __shfl_down_sync(unsigned lanes, T value, int distance) {
+  return fake_block::exchange(lanes, value,
+                              fake_block::running % fake_block::kWarp + static_cast<unsigned>(distance));
+}
+
+template <class T>
+T __shfl_xor_sync(unsigned lanes, T value, int mask) {
+  return fake_block::exchange(lanes, value,
+                              fake_block::running % fake_block::kWarp ^ static_cast<unsigned>(mask));
 }

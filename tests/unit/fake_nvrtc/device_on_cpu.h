@@ -7,6 +7,7 @@
 #include <climits>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <tuple>
 #include <type_traits>
@@ -21,6 +22,10 @@
 #define __constant__ static
 #define __shared__ static
 #define __launch_bounds__(...)
+
+// What a GPU's compiler would believe is checked here.
+#define __builtin_assume(condition) \
+  if (!(condition)) std::abort()
 
 using std::max;
 using std::min;

@@ -180,7 +180,7 @@ void test_reflect_again(void) {
   }
   fill(&a, 1);
   pwx_reflect_start(&split, 1, both, periodic, flags(1), HERE);
-  pwx_reflect_finish(&split, HERE);
+  pwx_reflect_wait(1, both, HERE);
   compare(&a, periodic, 1, 1, "in two parts");
   fill(&a, 4);
   fill(&b, 5);

@@ -1,5 +1,15 @@
 /* reflect with all its clauses, reductions and broadcasts on sets of nodes, tasks, gmove, coarrays. */
 #include "check.h"
+#include "shared.h"
+
+long shared_a[SHARED][2];
+
+long sum_of_header(void) {
+  long sum = 0;
+#pragma xmp loop(i) on shared_t(i) reduction(+ : sum)
+  for (int i = 0; i < SHARED; i++) sum += shared_a[i][1];
+  return sum;
+}
 
 #define N 12
 #define M 10
@@ -95,13 +105,15 @@ static void sets(void) {
   double values[3] = {me, 1, -me};
 #pragma xmp reduction(max : value)
   CHECK(value == nodes);
-#pragma xmp reduction(+ : values)
+#pragma xmp reduction(+ : values) async(3)
+#pragma xmp wait_async(3)
   CHECK(values[0] == nodes * (nodes + 1) / 2 && values[1] == nodes && values[2] == -values[0]);
   value = me;
 #pragma xmp bcast(value)
   CHECK(value == 1);
   value = me;
-#pragma xmp bcast(value) from p(nodes)
+#pragma xmp bcast(value) from p(nodes) async(4)
+#pragma xmp wait_async(3, 4)
   CHECK(value == nodes);
   value = 1;
 #pragma xmp task on p(1 : half)
@@ -136,8 +148,9 @@ static void moves(void) {
   copied[2] [0:N:1] = onto_line[:];
 #pragma xmp gmove
   copied[1] [2:4] = a [1:4][3];
-#pragma xmp gmove
+#pragma xmp gmove async(5)
   whole[:] = a[5][:];
+#pragma xmp wait_async(5)
 #pragma xmp gmove
   one = a[N - 1][M - 1];
   for (int j = 0; j < M; j++) CHECK(whole[j] == 500 + j);

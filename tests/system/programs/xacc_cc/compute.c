@@ -1,5 +1,7 @@
 /* Directives of OpenACC as threads: loops, reductions, what is private, atomics, and data clauses that cost
  * nothing. */
+#include <complex.h>
+#include <math.h>
 #include <openacc.h>
 
 #include "check.h"
@@ -119,7 +121,94 @@ static void triangle(void) {
   CHECK(sum == 30 * 29 / 2 + 31 * 30 / 2);
 }
 
+/* Cyclic arrays and loops in kernels: blocks of one and of three, offsets, steps, code between the levels. */
+#pragma xmp template dealt(0 : N - 1)
+#pragma xmp distribute dealt(cyclic) onto p
+#pragma xmp template packs(1 : N + 2)
+#pragma xmp distribute packs(cyclic(3)) onto p
+static double one[N], table[5][N];
+#pragma xmp align one[i] with dealt(i)
+#pragma xmp align table[*][i] with packs(i + 2)
+
+static void cyclic(void) {
+  double sum = 0;
+  int first = 3;
+#pragma acc data create(one, table)
+  {
+#pragma xmp loop(i) on dealt(i)
+#pragma acc parallel loop
+    for (int i = 0; i < N; i++) one[i] = 2 * i;
+#pragma xmp loop(i) on packs(i + 2)
+#pragma acc parallel loop collapse(2)
+    for (int k = 0; k < 5; k++)
+      for (int i = 0; i < N; i++) table[k][i] = 100 * k + i;
+#pragma xmp loop(i) on dealt(i) reduction(+ : sum)
+#pragma acc parallel loop reduction(+ : sum)
+    for (int i = first; i <= N - 2; i += 4) sum += one[i];
+#pragma xmp loop(i) on packs(i + 2) reduction(+ : sum)
+#pragma acc parallel loop reduction(+ : sum)
+    for (int k = 1; k < 5; k++)
+      for (int i = 0; i < N; i += 2) sum += table[k][i];
+  }
+  double wanted = 0;
+  for (int i = first; i <= N - 2; i += 4) wanted += 2 * i;
+  for (int k = 1; k < 5; k++)
+    for (int i = 0; i < N; i += 2) wanted += 100 * k + i;
+  CHECK(sum == wanted);
+}
+
+/* Complex numbers, constants of the file in a function, and statements beside the loops of a region. */
+static const double factors[3] = {0.5, 2, 4};
+static double complex field[N], other[N];
+#pragma xmp align field[i] with t(i)
+#pragma xmp align other[i] with t(i)
+
+static double scaled(double v, int k) { return factors[k] * v; }
+
+static void complex_numbers(void) {
+  const double complex turn = 0.5 - 2 * I;
+  float complex small[4];
+  double size = 0, parts[4] = {0};
+#pragma xmp loop(i) on t(i)
+#pragma acc parallel loop
+  for (int i = 0; i < N; i++) field[i] = scaled(i, i % 3) + 1.5 * I;
+#pragma xmp loop(i) on t(i)
+#pragma acc parallel loop
+  for (int i = 0; i < N; i++) {
+    double complex v = conj(field[i]) * turn / 2;
+    v += field[i] - 1;
+    other[i] = -v * (i == 3 ? cexp(0) : 1);
+  }
+#pragma acc parallel loop copyout(small)
+  for (int i = 0; i < 4; i++) small[i] = i * (1.0f + I);
+#pragma xmp loop(i) on t(i) reduction(+ : size)
+#pragma acc parallel loop reduction(+ : size)
+  for (int i = 0; i < N; i++) size += cabs(other[i]) + creal(field[i]) - cimag(field[i]);
+  double wanted = 0;
+  for (int i = 0; i < N; i++) {
+    const double complex f = scaled(i, i % 3) + 1.5 * I, v = conj(f) * turn / 2 + f - 1;
+    wanted += cabs(v) + creal(f) - cimag(f);
+  }
+  CHECK(fabs(size - wanted) < 1e-9 * wanted);
+  CHECK(crealf(small[3]) == 3 && cimagf(small[3]) == 3);
+#pragma acc parallel copy(parts)
+  {
+    parts[0] = 5;
+    for (int k = 1; k < 3; k++) parts[k] = parts[k - 1] + 1;
+#pragma acc loop
+    for (int i = 0; i < 3; i++) parts[i] *= 2;
+    parts[3] = parts[0] + parts[1] + parts[2];
+    for (int k = 0; k < 2; k++) {
+#pragma acc loop
+      for (int i = 0; i < 4; i++) parts[i] += 1;
+    }
+  }
+  CHECK(parts[0] == 12 && parts[2] == 16 && parts[3] == 38);
+}
+
 void compute(void) {
+  cyclic();
+  complex_numbers();
   nests();
   counts();
   rows();

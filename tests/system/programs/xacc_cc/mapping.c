@@ -1,6 +1,7 @@
 /* Distributions, alignments, loops, parameters, local arrays: each against what a sequential program has.
  * Sizes do not divide by any number of nodes. */
 #include "check.h"
+#include "shared.h"
 
 #define N 13
 #define M 11
@@ -20,6 +21,10 @@
 
 static int sizes[64];
 #pragma xmp distribute own_t(gblock(sizes)) onto p
+#pragma xmp template given_t(0 : N - 1)
+#pragma xmp template both_t( :)
+#pragma xmp distribute given_t(gblock(*)) onto p
+#pragma xmp distribute both_t(gblock(*)) onto p
 
 static long a[N][M], plain[M], cyclic_a[N][M], three_a[N], shifted_a[N], own_a[N], columns[M][N];
 #pragma xmp align a[i][*] with block_t(i)
@@ -32,6 +37,12 @@ static long a[N][M], plain[M], cyclic_a[N][M], three_a[N], shifted_a[N], own_a[N
 static long later_a[N][M], *pointed;
 #pragma xmp align later_a[i][*] with later_t(i)
 #pragma xmp align pointed[i] with later_t(i)
+static int visits[N][M];
+#pragma xmp align visits[i][*] with block_t(i)
+#pragma xmp shadow visits[1][0]
+static long given_a[N], both_a[N];
+#pragma xmp align given_a[i] with given_t(i)
+#pragma xmp align both_a[i] with both_t(i)
 
 /* Before main and before the templates are made: the sizes of gblock, for any number of nodes. */
 __attribute__((constructor(101))) static void choose_sizes(void) {
@@ -150,6 +161,103 @@ static void fixed_later(int n) {
   CHECK(count == 3 * n * (n - 1) / 2);
 }
 
+/* gblock(*): the sizes come with template_fix, the bounds are known or come, too. */
+static void sizes_later(int n) {
+  long count = 0;
+  int reversed[64];
+  for (int k = 0; k < xmp_num_nodes(); k++) reversed[k] = sizes[xmp_num_nodes() - 1 - k];
+#pragma xmp template_fix(gblock(sizes)) given_t
+#pragma xmp template_fix(gblock(reversed)) both_t(0 : n - 1)
+#pragma xmp loop on given_t(i)
+  for (int i = 0; i < N; i++) given_a[i] = i;
+#pragma xmp loop on both_t(i)
+  for (int i = 0; i < n; i++) both_a[i] = 3 * i;
+#pragma xmp loop on given_t(i) reduction(+ : count)
+  for (int i = 0; i < N; i++) count += given_a[i];
+#pragma xmp loop on both_t(i) reduction(+ : count)
+  for (int i = 0; i < n; i++) count += both_a[i];
+  CHECK(count == 2 * n * (n - 1));
+  int own = 0;
+#pragma xmp loop on both_t(i)
+  for (int i = 0; i < n; i++) own++;
+  CHECK(own == sizes[xmp_num_nodes() - xmp_node_num()]);
+}
+
+/* Arrays and templates of a header, defined in another file. */
+static void of_header(void) {
+  long count = 0;
+#pragma xmp loop(i) on shared_t(i)
+  for (int i = 0; i < SHARED; i++) shared_a[i][1] = i, own_of_header[i] = 1;
+#pragma xmp reflect(shared_a)
+#pragma xmp loop(i) on shared_t(i) reduction(+ : count)
+  for (int i = 1; i < SHARED; i++) count += shared_a[i - 1][1] + own_of_header[i];
+  CHECK(count == (SHARED - 1) * (SHARED - 2) / 2 + SHARED - 1);
+  CHECK(sum_of_header() == SHARED * (SHARED - 1) / 2);
+}
+
+/* Each element counts how often it is visited. */
+static void clear(void) {
+#pragma xmp loop(i) on block_t(i)
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < M; j++) visits[i][j] = 0;
+}
+
+static void wider(void) {
+  int first = N, last = -1, below = 0;
+  long sum = 0;
+#pragma xmp loop(i) on block_t(i)
+  for (int i = 0; i < N; i++) first = i < first ? i : first, last = i;
+  int low = N, high = -1, count = 0;
+#pragma xmp loop(i) on block_t(i) expand(1 : 2)
+  for (int i = 1; i < N; i++) low = i < low ? i : low, high = i, count++;
+  if (last >= 1) {
+    const int begin = first > 2 ? first - 1 : 1, end = last + 2 < N ? last + 2 : N - 1;
+    CHECK(low == begin && high == end && count == end - begin + 1);
+  }
+  count = 0;
+#pragma xmp loop(i) on block_t(i) expand(-1)
+  for (int i = 0; i < N; i++) count++;
+  CHECK(count == (last - first > 1 ? last - first - 1 : 0));
+  count = 0;
+#pragma xmp loop(i) on block_t(i) expand(/ unbound / 1)
+  for (int i = 0; i <= N - 1; i++) count++, below += i < 0;
+  CHECK(count == (last < first ? 0 : last - first + 3) && below == (first == 0 && last >= 0));
+  count = 0;
+#pragma xmp loop(i) on block_t(i) margin(1)
+  for (int i = 0; i < N; i++) {
+    CHECK(i == first - 1 || i == last + 1);
+    count++;
+  }
+  CHECK(count == (last < first ? 0 : (first > 0) + (last < N - 1)));
+  clear();
+#pragma xmp loop(i) on block_t(i) expand(-1)
+#pragma acc parallel loop collapse(2)
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < M; j++) visits[i][j] += 1;
+#pragma xmp loop(i) on block_t(i) margin(-1)
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < M; j++) visits[i][j] += 10;
+#pragma xmp loop(i) on block_t(i) reduction(+ : sum)
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < M; j++) {
+      CHECK(visits[i][j] == (i > first && i < last ? 1 : 10));
+      sum++;
+    }
+  CHECK(sum == N * M);
+  clear();
+  sum = 0;
+#pragma xmp reflect(visits) async(9)
+#pragma xmp loop(i) on block_t(i) peel_and_wait(9, -1) reduction(+ : sum)
+#pragma acc parallel loop reduction(+ : sum)
+  for (int i = 0; i < N; i++) {
+    visits[i][3] += 1;
+    sum += i;
+  }
+  CHECK(sum == N * (N - 1) / 2);
+#pragma xmp loop(i) on block_t(i)
+  for (int i = 0; i < N; i++) CHECK(visits[i][3] == 1);
+}
+
 static void sections(void) {
   long count = 0;
 #pragma xmp array on block_t(2 : 5)
@@ -165,5 +273,8 @@ void mapping(void) {
   local_arrays(0);
   local_arrays(1);
   fixed_later(N);
+  sizes_later(N);
+  of_header();
+  wider();
   sections();
 }

@@ -1,0 +1,1 @@
+"""High-Performance Linpack over Peerway: how it is built and measured."""

@@ -1,0 +1,65 @@
+// All that the program needs of a network: messages that arrive where their receiver has room for them.
+// Peerway's puts with signals (comm_peerway.cpp) and MPI (comm_mpi.cpp) are behind it.
+#ifndef HPL_COMM_H
+#define HPL_COMM_H
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hpl {
+
+/// Messages between two ranks on one channel arrive in order.
+enum class Channel {
+  panel,  // a sender waits until its receiver expects the message
+  pivot,  // these three do not: their protocols reuse no room before the peer has answered
+  swap,
+  solve,
+};
+inline constexpr int kChannels = 4;
+/// Whether its messages are made and read by the CPU. Those of the others lie in the device's memory.
+constexpr bool of_cpu(Channel channel) { return channel == Channel::pivot || channel == Channel::solve; }
+
+/// The memory that messages go from and to.
+struct Pool {
+  char* memory;
+  size_t bytes;
+};
+
+class Comm {
+ public:
+  virtual ~Comm() = default;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+  [[nodiscard]] virtual std::string name() const = 0;
+  virtual void barrier() = 0;
+  /// Collective: every rank gives as many bytes; all get those of all, in rank order.
+  virtual void all_gather(const void* mine, size_t bytes, void* all) = 0;
+
+  /// Collective: messages go from and to these, whose layout is the same at all ranks; `cpu` is for the
+  /// channels that of_cpu() names. All offsets below are in bytes from there. Called once more, it replaces
+  /// the last.
+  virtual void use(Pool device, Pool cpu) = 0;
+
+  /// The next message of `from` on the channel may come to this place.
+  virtual void expect(int from, Channel channel, size_t offset, size_t bytes) = 0;
+  /// Whether a send on the channel `panel` would not wait.
+  virtual bool expected_by(int to, Channel channel) = 0;
+  /// Starts a message. What it reads must not change before settle() of its channel has returned.
+  virtual void send(int to, Channel channel, size_t offset, size_t to_offset, size_t bytes) = 0;
+  virtual void settle(Channel channel) = 0;
+  /// Whether the next message that was expected, and not received, is there.
+  virtual bool arrived(int from, Channel channel) = 0;
+  virtual void receive(int from, Channel channel) = 0;
+};
+
+/// "peerway", "mpi", or "self" for one rank that needs no network.
+std::unique_ptr<Comm> make_comm(const std::string& name, double timeout_s);
+
+}  // namespace hpl
+
+/// What comm_peerway.so and comm_mpi.so export.
+extern "C" hpl::Comm* hpl_make_comm(double timeout_s);
+
+#endif

@@ -1,0 +1,247 @@
+// hpl: reads what is asked, checks that it can be, and runs the tests one after the other.
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <map>
+
+#include "module.h"
+#include "options.h"
+#include "report.h"
+#include "system.h"
+
+namespace hpl {
+
+namespace {
+
+/// Who else is on this rank's host.
+struct Place {
+  int local_rank = 0, local_size = 0;
+  static Place of(Comm& comm) {
+    struct Name {
+      char text[256] = "";
+    } mine;
+    gethostname(mine.text, sizeof mine.text - 1);
+    std::vector<Name> all(static_cast<size_t>(comm.size()));
+    comm.all_gather(&mine, sizeof mine, all.data());
+    Place place;
+    for (int rank = 0; rank < comm.size(); ++rank) {
+      if (std::strcmp(all[static_cast<size_t>(rank)].text, mine.text) != 0) continue;
+      place.local_rank += rank < comm.rank();
+      ++place.local_size;
+    }
+    return place;
+  }
+};
+
+int cpus() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+std::unique_ptr<Device> make_device(const Options& options, const Place& place, int threads) {
+  if (options.device == "host") return make_host_device(options.blas, threads);
+  using Make = Device*(int, const char*);
+  return std::unique_ptr<Device>(
+      of_module<Make>("device_cuda", "hpl_make_cuda_device")(place.local_rank, options.blas.c_str()));
+}
+
+/// What every rank may allocate: its share of what its device has free; and the least of all ranks.
+uint64_t share(Comm& comm, const Device& device, const Place& place) {
+  const uint64_t mine =
+      device.on_host() ? device.room() / static_cast<uint64_t>(place.local_size) : device.room();
+  std::vector<uint64_t> all(static_cast<size_t>(comm.size()));
+  comm.all_gather(&mine, sizeof mine, all.data());
+  return *std::min_element(all.begin(), all.end());
+}
+
+void check_memory(int64_t n, int64_t nb, const Grid& grid, uint64_t share) {
+  const uint64_t needed = bytes_needed(Layout::of(grid, n, nb));
+  if (needed <= share) return;
+  int64_t fits = 0, too_large = n;
+  while (too_large - fits > 1) {
+    const int64_t middle = fits + (too_large - fits) / 2;
+    (bytes_needed(Layout::of(grid, middle, nb)) <= share ? fits : too_large) = middle;
+  }
+  const auto gib = [](uint64_t bytes) {
+    return std::to_string(bytes >> 30) + "." + std::to_string((bytes >> 20) % 1024 * 10 / 1024);
+  };
+  throw BadOption("hpl: N = " + std::to_string(n) + " with NB = " + std::to_string(nb) + " on " +
+                  std::to_string(grid.rows) + " x " + std::to_string(grid.columns) + " needs " + gib(needed) +
+                  " GiB a rank, and " + gib(share) + " GiB are free; the largest N that fits is " +
+                  std::to_string(fits) + ".");
+}
+
+/// The largest value of each member over the ranks.
+Phases slowest(Comm& comm, const Phases& mine) {
+  std::vector<Phases> all(static_cast<size_t>(comm.size()));
+  comm.all_gather(&mine, sizeof mine, all.data());
+  Phases most;
+  for (const Phases& one : all) {
+    most.panel = std::max(most.panel, one.panel);
+    most.broadcast = std::max(most.broadcast, one.broadcast);
+    most.swap = std::max(most.swap, one.swap);
+    most.update = std::max(most.update, one.update);
+    most.solve = std::max(most.solve, one.solve);
+  }
+  return most;
+}
+
+std::vector<double> of_all(Comm& comm, double mine) {
+  std::vector<double> all(static_cast<size_t>(comm.size()));
+  comm.all_gather(&mine, sizeof mine, all.data());
+  return all;
+}
+
+class Tests {
+ public:
+  Tests(const Options& options, Comm& comm, Device& device, uint64_t share)
+      : options_(options), comm_(comm), device_(device), share_(share) {}
+
+  /// The status of the program.
+  int run() {
+    for (const auto& [rows, columns] : options_.grids)
+      for (const int64_t n : options_.n)
+        for (const int64_t nb : options_.nb)
+          for (const int depth : options_.depths)
+            for (const std::string& broadcast : options_.broadcasts)
+              for (const int leaf : options_.leaves) {
+                const Grid grid = Grid::of(rows, columns, comm_.rank(), options_.by_rows);
+                one(grid, n, nb, {leaf, depth, Variant::ring}, broadcast);
+              }
+    if (comm_.rank() == 0 && !options_.json) print_end(passed_, failed_);
+    return failed_ == 0 ? 0 : 1;
+  }
+
+ private:
+  void one(const Grid& grid, int64_t n, int64_t nb, Method method, const std::string& broadcast) {
+    System system(comm_, device_, Layout::of(grid, n, nb));
+    system.generate(options_.constant);
+    Result result{};
+    result.n = n, result.nb = nb, result.grid = grid;
+    result.broadcast_measured = broadcast == "auto";
+    method.broadcast = result.broadcast_measured ? system.quickest_broadcast() : variant_of(broadcast);
+    result.method = method;
+    const auto before = device_.gemm_spent();
+    timed(system, result);
+    const auto after = device_.gemm_spent();
+    const auto gemm_s = of_all(comm_, after.first - before.first);
+    const auto gemm_flop = of_all(comm_, after.second - before.second);
+    double seconds = 0, flop = 0;
+    for (const double one : gemm_s) seconds += one;
+    for (const double one : gemm_flop) flop += one;
+    result.gemm_seconds = *std::max_element(gemm_s.begin(), gemm_s.end());
+    result.gemm_gflops = seconds > 0 ? flop / seconds / 1e9 : 0;
+    const auto order = static_cast<double>(n);
+    result.memory_share = 8 * order * order / (static_cast<double>(share_) * comm_.size());
+    rate(result);
+    if (result.info == 0) {
+      if (!options_.solution.empty()) write(system.solution());
+      result.residual = system.residual(options_.constant);
+    }
+    result.passed = result.info == 0 && result.residual < options_.threshold;
+    ++(result.passed ? passed_ : failed_);
+    if (comm_.rank() != 0) return;
+    if (options_.json)
+      print_json(result, options_, comm_.name(), device_.name());
+    else
+      print(result, options_);
+  }
+
+  void timed(System& system, Result& result) {
+    Phases mine;
+    comm_.barrier();
+    result.started = std::time(nullptr);
+    const auto began = std::chrono::steady_clock::now();
+    result.info = system.factorize(result.method, mine);
+    if (result.info == 0) system.solve(mine);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    result.ended = std::time(nullptr);
+    const auto all = of_all(comm_, took.count());
+    result.seconds = *std::max_element(all.begin(), all.end());
+    result.phases = slowest(comm_, mine);
+  }
+
+  void rate(Result& result) const {
+    const auto [flops, formula] = device_.peak();
+    const double each = options_.rpeak > 0 ? options_.rpeak : flops / 1e9;
+    if (each <= 0) return;
+    result.rpeak_gflops = each * comm_.size();
+    result.rpeak_formula =
+        std::to_string(comm_.size()) + " ranks x " + (options_.rpeak > 0 ? "the Gflops of --rpeak" : formula);
+  }
+
+  void write(const std::vector<double>& x) const {
+    if (comm_.rank() != 0) return;
+    std::ofstream file(options_.solution, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(x.data()), static_cast<std::streamsize>(8 * x.size()));
+    if (!file) throw std::runtime_error("hpl: " + options_.solution + " cannot be written.");
+  }
+
+  const Options& options_;
+  Comm& comm_;
+  Device& device_;
+  uint64_t share_;
+  int passed_ = 0, failed_ = 0;
+};
+
+int run(const Options& options) {
+  const auto comm = make_comm(options.comm, options.timeout_s);
+  try {
+    for (const auto& [rows, columns] : options.grids)
+      if (static_cast<int64_t>(rows) * columns != comm->size())
+        throw BadOption("hpl: a grid of " + std::to_string(rows) + " x " + std::to_string(columns) + " has " +
+                        std::to_string(static_cast<int64_t>(rows) * columns) + " ranks, and " +
+                        std::to_string(comm->size()) +
+                        " were started; give --grid PxQ with P x Q = " + std::to_string(comm->size()) + ".");
+    const Place place = Place::of(*comm);
+    const int threads = options.threads > 0 ? options.threads : std::max(1, cpus() / place.local_size);
+    const auto device = make_device(options, place, threads);
+    const uint64_t free = share(*comm, *device, place);
+    for (const auto& [rows, columns] : options.grids)
+      for (const int64_t n : options.n)
+        for (const int64_t nb : options.nb)
+          check_memory(n, nb, Grid::of(rows, columns, comm->rank(), options.by_rows), free);
+    if (comm->rank() == 0 && !options.json) print_head(options, comm->name(), device->name(), threads);
+    return Tests(options, *comm, *device, free).run();
+  } catch (const BadOption& error) {  // the same at all ranks: one of them says it
+    if (comm->rank() == 0) std::fprintf(stderr, "%s\n", error.what());
+    comm->barrier();
+    return 2;
+  }
+}
+
+/// Before there is a network: whether the launcher calls this rank the first.
+bool first_rank() {
+  for (const char* name : {"PEERWAY_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* rank = std::getenv(name)) return std::strcmp(rank, "0") == 0;
+  return true;
+}
+
+int run_and_say(int argc, char** argv) {
+  try {
+    const Options options = parse(argc, argv);
+    if (!options.help) return run(options);
+    if (first_rank()) std::printf("%s", help().c_str());
+    return 0;
+  } catch (const BadOption& error) {
+    if (first_rank()) std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+
+}  // namespace hpl
+
+int main(int argc, char** argv) { return hpl::run_and_say(argc, argv); }

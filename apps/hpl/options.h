@@ -1,0 +1,44 @@
+// What a run is asked to do: by the command line, or by a file HPL.dat.
+#ifndef HPL_OPTIONS_H
+#define HPL_OPTIONS_H
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hpl {
+
+/// What was asked cannot be; the message says what was found and what can be given.
+class BadOption : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Lists are run in all their combinations.
+struct Options {
+  std::vector<int64_t> n{1000}, nb{192};
+  std::vector<std::pair<int, int>> grids{{1, 1}};  // P, Q
+  std::vector<int> leaves{8}, depths{1};
+  std::vector<std::string> broadcasts{"auto"};  // or names of broadcast.h
+  bool by_rows = true;
+  double threshold = 16;
+  bool constant = false;  // the matrix
+  std::string comm = "peerway", device = "host", blas, solution;
+  int threads = 0;   // of each rank's BLAS; 0: the CPUs that the ranks of a host share, divided by them
+  double rpeak = 0;  // GFLOP/s of each rank; 0: what the device knows
+  double timeout_s = 600;
+  bool json = false, help = false;
+  std::vector<std::string> notes;  // what of HPL.dat is read differently from how HPL would
+};
+
+/// Throws BadOption.
+Options parse(int argc, char** argv);
+/// The entries of HPL.dat, in place of those in `options`. Throws BadOption.
+void read_dat(const std::string& file, Options& options);
+std::string help();
+
+}  // namespace hpl
+
+#endif

@@ -1,0 +1,112 @@
+#include "report.h"
+
+#include <cstdio>
+#include <ctime>
+
+namespace hpl {
+
+namespace {
+
+constexpr const char* kDouble =
+    "================================================================================";
+constexpr const char* kSingle =
+    "--------------------------------------------------------------------------------";
+
+std::string time_of_day(long when) {
+  const std::time_t time = when;
+  return std::ctime(&time);
+}
+
+/// W, the order of the ranks, and the numbers of the method as HPL writes them; the panel is right-looking
+/// (R) and halved (2).
+std::string variant_code(const Result& result) {
+  return std::string("W") + (result.grid.by_rows ? "R" : "C") + std::to_string(result.method.depth) +
+         std::to_string(static_cast<int>(result.method.broadcast)) + "R2R" +
+         std::to_string(result.method.leaf);
+}
+
+void print_more(const Result& result) {
+  const Phases& t = result.phases;
+  const int ranks = result.grid.rows * result.grid.columns;
+  std::printf("Broadcast: %s%s. Of the slowest rank's host, in seconds:\n",
+              to_string(result.method.broadcast).c_str(),
+              result.broadcast_measured && result.grid.columns > 2 ? ", the quickest measured" : "");
+  std::printf("Max aggregated wall time rfact . . . : %18.2f\n", t.panel);
+  std::printf("Max aggregated wall time bcast . . . : %18.2f\n", t.broadcast);
+  std::printf("Max aggregated wall time update  . . : %18.2f\n", t.swap + t.update);
+  std::printf("+ Max aggregated wall time laswp . . : %18.2f\n", t.swap);
+  std::printf("Max aggregated wall time up tr sv  . : %18.2f\n", t.solve);
+  if (result.gemm_gflops > 0)
+    std::printf("DGEMM: %.1f Gflops a rank in %.2f s; the whole reached %.3f of that rate on %d rank%s\n",
+                result.gemm_gflops, result.gemm_seconds, result.gflops() / (result.gemm_gflops * ranks),
+                ranks, ranks == 1 ? "" : "s");
+  std::printf("Memory: 8 N^2 is %.3f of what was free\n", result.memory_share);
+  if (result.rpeak_gflops > 0)
+    std::printf("Rpeak: %.1f Gflops = %s; reached %.3f of it\n", result.rpeak_gflops,
+                result.rpeak_formula.c_str(), result.gflops() / result.rpeak_gflops);
+}
+
+}  // namespace
+
+void print_head(const Options& options, const std::string& comm, const std::string& device, int threads) {
+  std::printf("%s\nHigh-Performance Linpack over Peerway's interface; the table is that of HPLinpack\n%s\n\n",
+              kDouble, kDouble);
+  std::printf("Network: %s\nDevice: %s%s\n", comm.c_str(), device.c_str(),
+              options.device == "host" ? (", " + std::to_string(threads) + " threads a rank").c_str() : "");
+  for (const std::string& note : options.notes) std::printf("%s\n", note.c_str());
+  std::printf(
+      "\n- The matrix A is randomly generated for each test.\n"
+      "- The following scaled residual check will be computed:\n"
+      "      ||Ax-b||_oo / ( eps * ( || x ||_oo * || A ||_oo + || b ||_oo ) * N )\n"
+      "- The relative machine precision (eps) is taken to be               %e\n"
+      "- Computational tests pass if scaled residuals are less than %19.1f\n\n",
+      0x1p-53, options.threshold);
+  std::fflush(stdout);
+}
+
+void print(const Result& result, const Options& options) {
+  std::printf("%s\nT/V                N    NB     P     Q               Time                 Gflops\n%s\n",
+              kDouble, kSingle);
+  std::printf("%-8s%12lld %5lld %5d %5d %18.2f     %18.4e\n", variant_code(result).c_str(),
+              static_cast<long long>(result.n), static_cast<long long>(result.nb), result.grid.rows,
+              result.grid.columns, result.seconds, result.gflops());
+  std::printf("HPL_pdgesv() start time %s\n", time_of_day(result.started).c_str());
+  std::printf("HPL_pdgesv() end time   %s\n", time_of_day(result.ended).c_str());
+  print_more(result);
+  std::printf("%s\n", kSingle);
+  if (result.info != 0)
+    std::printf(
+        "The matrix is singular: the pivot of column %lld is exactly zero (info = %lld) ...... FAILED\n",
+        static_cast<long long>(result.info), static_cast<long long>(result.info));
+  else
+    std::printf("||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)= %16.8e ...... %s\n", result.residual,
+                result.residual < options.threshold ? "PASSED" : "FAILED");
+  std::fflush(stdout);
+}
+
+void print_json(const Result& r, const Options& options, const std::string& comm, const std::string& device) {
+  std::printf(
+      "{\"record\": \"hpl\", \"variant\": \"%s\", \"n\": %lld, \"nb\": %lld, \"p\": %d, \"q\": %d, "
+      "\"bcast\": \"%s\", \"comm\": \"%s\", \"device\": \"%s\", \"seconds\": %.6f, \"gflops\": %.6g, "
+      "\"residual\": %.8e, \"threshold\": %g, \"info\": %lld, \"passed\": %s, \"gemm_gflops_rank\": %.6g, "
+      "\"gemm_s\": %.6f, \"phases_s\": {\"panel\": %.6f, \"bcast\": %.6f, \"swap\": %.6f, \"update\": %.6f, "
+      "\"solve\": %.6f}, \"memory_share\": %.4f, \"rpeak_gflops\": %.6g, \"rpeak\": "
+      "\"%s\"}\n",
+      variant_code(r).c_str(), static_cast<long long>(r.n), static_cast<long long>(r.nb), r.grid.rows,
+      r.grid.columns, to_string(r.method.broadcast).c_str(), comm.c_str(), device.c_str(), r.seconds,
+      r.gflops(), r.info != 0 ? -1 : r.residual, options.threshold, static_cast<long long>(r.info),
+      r.passed ? "true" : "false", r.gemm_gflops, r.gemm_seconds, r.phases.panel, r.phases.broadcast,
+      r.phases.swap, r.phases.update, r.phases.solve, r.memory_share, r.rpeak_gflops,
+      r.rpeak_formula.c_str());
+  std::fflush(stdout);
+}
+
+void print_end(int passed, int failed) {
+  std::printf("%s\n\nFinished %6d tests with the following results:\n", kDouble, passed + failed);
+  std::printf("         %6d tests completed and passed residual checks,\n", passed);
+  std::printf("         %6d tests completed and failed residual checks,\n", failed);
+  std::printf("         %6d tests skipped because of illegal input values.\n%s\n\nEnd of Tests.\n%s\n", 0,
+              kSingle, kDouble);
+}
+
+}  // namespace hpl

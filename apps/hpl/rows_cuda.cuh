@@ -1,0 +1,79 @@
+// Kernels that move rows, make the matrix and add up magnitudes. A block goes down whole columns.
+#ifndef HPL_ROWS_CUDA_CUH
+#define HPL_ROWS_CUDA_CUH
+
+#include "random.h"
+
+namespace hpl {
+
+constexpr int kRowThreads = 512;
+constexpr int kRowsEach = 16;  // of one thread: at most 8,192 rows are moved at once
+
+/// All rows of a column are read before any is written.
+__global__ void __launch_bounds__(kRowThreads)
+    move_rows(double* a, long long ld, const long long* to, const long long* from, int count, long long n) {
+  for (long long j = blockIdx.x; j < n; j += gridDim.x) {
+    double* column = a + j * ld;
+    double held[kRowsEach];
+#pragma unroll
+    for (int r = 0; r < kRowsEach; ++r) {
+      const int i = threadIdx.x + r * kRowThreads;
+      if (i < count) held[r] = column[from[i]];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < kRowsEach; ++r) {
+      const int i = threadIdx.x + r * kRowThreads;
+      if (i < count) column[to[i]] = held[r];
+    }
+  }
+}
+
+__global__ void gather_rows(double* out, long long out_ld, const double* a, long long ld,
+                            const long long* rows, int count, long long n) {
+  for (long long j = blockIdx.x; j < n; j += gridDim.x)
+    for (int i = threadIdx.x; i < count; i += blockDim.x) out[j * out_ld + i] = a[j * ld + rows[i]];
+}
+
+__global__ void scatter_rows(double* a, long long ld, const long long* rows, const double* in,
+                             long long in_ld, int count, long long n) {
+  for (long long j = blockIdx.x; j < n; j += gridDim.x)
+    for (int i = threadIdx.x; i < count; i += blockDim.x) a[j * ld + rows[i]] = in[j * in_ld + i];
+}
+
+/// Where the rows and columns of the local matrix lie in the whole one.
+struct Dealt {
+  long long block, ranks, mine;
+  __device__ long long global(long long local) const {
+    return (local / block * ranks + mine) * block + local % block;
+  }
+};
+
+/// The generator's steps by powers of two.
+struct Powers {
+  Affine of[64];
+};
+
+__global__ void generate(double* a, long long ld, long long m, long long n, Dealt rows, Dealt columns,
+                         long long order, const Powers powers, bool constant) {
+  for (long long j = blockIdx.x; j < n; j += gridDim.x)
+    for (long long i = threadIdx.x; i < m; i += blockDim.x) {
+      unsigned long long at = constant ? 0 : columns.global(j) * order + rows.global(i);
+      uint64_t x = kSeed;
+      for (int bit = 0; at != 0; ++bit, at >>= 1)
+        if (at & 1) x = powers.of[bit](x);
+      a[j * ld + i] = as_element(x);
+    }
+}
+
+__global__ void add_magnitudes(long long m, long long n, const double* a, long long ld, double* sums) {
+  const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= m) return;
+  double sum = 0;
+  for (long long j = blockIdx.y; j < n; j += gridDim.y) sum += fabs(a[j * ld + i]);
+  atomicAdd(&sums[i], sum);
+}
+
+}  // namespace hpl
+
+#endif

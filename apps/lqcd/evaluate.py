@@ -1,0 +1,216 @@
+"""Time the lattice QCD programs in turn, compare their results, and count their lines.
+
+    make -C apps/lqcd evaluate                    # or with options: python apps/lqcd/evaluate.py --help
+
+A line of the file is a run (record "lqcd"), a program and its lines of source ("sloc"), or one that could not
+run here and why ("left out"). Status 1 if a result is wrong or differs between programs or grids.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+import sloc
+from build import LAYOUTS, SOURCES, CannotBuild, Program, build, found
+
+from peerway import _core
+from peerway.bench import machine
+from peerway.bench.peers import gpus, openmpi, ucx
+
+GRIDS = ("1x1", "1x2", "2x2", "2x4")
+HANG_S = 1800.0  # a run that takes longer counts as hanging
+FAR = 1e-7  # relative, between correlators of programs that round differently
+
+Run = dict[str, Any]
+
+
+class WrongRun(Exception):
+    """How a run ended, and what it said."""
+
+
+def launched(program: Program, file: Path) -> tuple[list[str], dict[str, str]]:
+    """The command that starts a program, and its settings. Raises CannotBuild."""
+    if program.name == "serial":
+        return [str(file)], {}
+    settings = {"PEERWAY_ACC": "gpu" if program.device == "gpu" else "host"}
+    if program.name.startswith("xacc"):
+        job = [sys.executable, "-m", "peerway", "run", "-n", str(program.ranks), "--", str(file)]
+        return job, settings
+    settings = {**openmpi.ENVIRONMENT, "ACC_DEVICE_TYPE": "nvidia" if program.device == "gpu" else "host"}
+    options = openmpi.HOST_OPTIONS
+    if program.device == "gpu" and program.ranks > 1:
+        library = ucx.with_cuda()
+        if library is None:
+            raise CannotBuild("no UCX with CUDA was found for MPI; pip install libucx-cu13, or set UCX_ROOT")
+        options, settings = openmpi.CUDA_OPTIONS, settings | library.environment
+    few = len(os.sched_getaffinity(0)) < program.ranks
+    places = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"] if few else ["--bind-to", "core"]
+    mpirun = found("mpirun", "apt-get install openmpi-bin")
+    return [mpirun, "-n", str(program.ranks), *places, *options, str(file)], settings
+
+
+def run(program: Program, options: list[str]) -> Run:
+    """Run a program once; gives what it found. Raises CannotBuild and WrongRun."""
+    command, settings = launched(program, build(program))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **settings}
+    done = subprocess.run(
+        [*command, *options], env=environment, capture_output=True, text=True, timeout=HANG_S, check=False
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not lines:
+        last = "\n".join(done.stderr.strip().splitlines()[-8:])
+        raise WrongRun(f"{shlex.join(command)} ended with status {done.returncode}:\n{last}")
+    return as_record(program, lines)
+
+
+def as_record(program: Program, lines: list[Run]) -> Run:
+    """Make one record of what a program printed; times in us, rates in 10⁹ a second."""
+    by_kind = {line["record"]: line for line in lines}
+    speed = by_kind["speed"]
+    of_program = {key: by_kind["program"][key] for key in ("lattice", "gauge", "kappa", "enorm")}
+    return {
+        "record": "lqcd",
+        "program": program.name,
+        "device": machine.device_name("cuda:0" if program.device == "gpu" else "host"),
+        "layout": program.layout,
+        "grid": list(program.grid),
+        "ranks": program.ranks,
+        **of_program,
+        "checks": {line["name"]: line["value"] for line in lines if line["record"] == "check"},
+        "nconv": [line["nconv"] for line in lines if line["record"] == "solve"],
+        "correlator": by_kind["correlator"]["values"],
+        "hop_us": speed["hop_s"] * 1e6,
+        "halo_us": (speed["hop_with_halo_s"] - speed["hop_s"]) * 1e6,
+        "algebra_us": speed["algebra_s"] * 1e6,
+        "iteration_us": speed["iteration_s"] * 1e6,
+        "hop_gbytes": speed["hop_bytes_per_s"] * 1e-9,
+        "hop_gflop": speed["hop_flop_per_s"] * 1e-9,
+        "solver_gflop": speed["solver_flop_per_s"] * 1e-9,
+        **({"copy_gbytes": by_kind["copy"]["bytes_per_s"] * 1e-9} if "copy" in by_kind else {}),
+    }
+
+
+def differences(runs: list[Run]) -> Iterator[str]:
+    """Where runs of one lattice and gauge field do not agree."""
+    for lattice in {tuple(one["lattice"]) for one in runs}:
+        of_lattice = [one for one in runs if tuple(one["lattice"]) == lattice]
+        first = of_lattice[0]
+        for one in of_lattice[1:]:
+            name = f"{one['program']}, {one['layout']}, {one['grid'][0]} x {one['grid'][1]}, {lattice[0]}⁴"
+            if one["nconv"] != first["nconv"]:
+                yield f"{name}: iterations {one['nconv']}, of {first['program']} {first['nconv']}"
+            pairs = zip(one["correlator"], first["correlator"], strict=True)
+            worst = max(abs(value - right) / abs(right) for value, right in pairs)
+            if not worst <= FAR:
+                yield f"{name}: the correlator differs from that of {first['program']} by {worst:.1e}"
+
+
+def of_grid(text: str) -> tuple[int, int]:
+    """Processes along t and z, of "2x4"."""
+    t, _, z = text.partition("x")
+    if not (t.isdigit() and z.isdigit() and int(t) and int(z)):
+        raise click.BadParameter(f"{text!r} is no grid; give processes along t and z, as 2x4")
+    return int(t), int(z)
+
+
+def fitting(places: int) -> list[str]:
+    """The grids whose processes have a GPU or a core each."""
+    return [grid for grid in GRIDS if of_grid(grid)[0] * of_grid(grid)[1] <= places]
+
+
+def measure(
+    programs: list[Program], options: list[str], rounds: int
+) -> tuple[list[Run], list[str], list[Run]]:
+    """Run all in turn, several times; gives what was found, what went wrong, and what could not be run."""
+    runs: list[Run] = []
+    wrong: list[str] = []
+    left_out: dict[Program, Run] = {}
+    for number in range(1, rounds + 1):
+        for program in programs:
+            if program in left_out:
+                continue
+            try:
+                one = run(program, options)
+            except CannotBuild as why:
+                refused = {"program": program.name, "grid": list(program.grid), "reason": str(why)}
+                left_out[program] = {"record": "left out", **refused}
+                continue
+            except WrongRun as why:
+                wrong.append(str(why))
+                continue
+            runs.append(one | {"round": number})
+            click.echo(told(one))
+    return runs, wrong, list(left_out.values())
+
+
+def told(one: Run) -> str:
+    """A run as a line for people."""
+    who = f"{one['program']:12s} {one['lattice'][0]:3d}⁴ {one['layout']:5s} {one['grid'][0]}x{one['grid'][1]}"
+    times = f"hop {one['hop_us']:9.2f}  halo {one['halo_us']:8.2f}  algebra {one['algebra_us']:9.2f}"
+    return f"{who}  {times}  iteration {one['iteration_us']:10.2f} us  {one['solver_gflop']:8.1f} GFlop/s"
+
+
+@click.command()
+@click.option("--edges", help="Of the lattice. [default: 16,32 on GPUs, 8 on CPUs]")
+@click.option("--grids", help="Processes along t and z, as 1x1,2x2. [default: up to one a GPU or core]")
+@click.option("--layouts", default=",".join(LAYOUTS), show_default=True)
+@click.option("--programs", default=",".join(SOURCES), show_default=True)
+@click.option(
+    "--gauge", default="random:1", show_default=True, help="unit, random:SEED, transform:SEED or a file."
+)
+@click.option("--sources", default=12, show_default=True, help="Point sources that are solved for.")
+@click.option("--repeat", default=500, show_default=True, help="How often each part is timed.")
+@click.option("--rounds", default=3, show_default=True, help="Of all programs in turn.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("out/lqcd/lqcd.jsonl"),
+    show_default=True,
+)
+def main(**options: Any) -> None:
+    """Build, run, compare and count; keep what was found."""
+    device = "gpu" if gpus.present().count else "cpu"
+    places = gpus.present().count or len(os.sched_getaffinity(0))
+    edges = options["edges"] or ("16,32" if device == "gpu" else "8")
+    grids = options["grids"].split(",") if options["grids"] else fitting(places)
+    programs = [
+        Program(name, int(edge), layout, of_grid(grid), device)
+        for edge in edges.split(",")
+        for layout in options["layouts"].split(",")
+        for grid in grids
+        for name in options["programs"].split(",")
+        if name != "serial" or (grid == "1x1" and device == "cpu")
+    ]
+    out: Path = options["out"]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    command = machine.command().replace("evaluate.py", "python apps/lqcd/evaluate.py", 1)
+    same = {"host": machine.known()["host"], "driver": machine.cuda_driver() if device == "gpu" else ""}
+    same |= {"version": _core.version(), "command": command}
+    asked = ["--gauge", options["gauge"], "--sources", str(options["sources"]), "--check"]
+    asked += ["--repeat", str(options["repeat"])]
+    runs, wrong, left_out = measure(programs, asked, options["rounds"])
+    with out.open("w") as file:
+        for one in [*runs, *left_out]:
+            file.write(json.dumps(one | same) + "\n")
+        for lines in sloc.of_the_programs():
+            file.write(json.dumps({"record": "sloc", **asdict(lines)} | same) + "\n")
+    wrong += differences(runs)
+    for one in left_out:
+        click.echo(f"left out: {one['program']} on {one['grid'][0]}x{one['grid'][1]}: {one['reason']}")
+    for line in wrong:
+        click.echo(f"WRONG: {line}", err=True)
+    click.echo(out)
+    raise SystemExit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

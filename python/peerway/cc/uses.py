@@ -1,0 +1,107 @@
+"""What a program does with a variable where it names it: reads, writes, or takes its address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clang import cindex
+
+from peerway.cc.source import Handed, Range, Use
+
+_Kind = cindex.CursorKind
+_TRANSPARENT = (_Kind.UNEXPOSED_EXPR, _Kind.PAREN_EXPR)
+# libclang's numbers of operators, whose names its Python package does not have.
+_INCREMENTS, _ADDRESS_OF, _ASSIGN = (1, 2, 3, 4), 5, 22
+ARRAYS = (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.VARIABLEARRAY, cindex.TypeKind.INCOMPLETEARRAY)
+
+
+def range_of(cursor: Any) -> Range:
+    """Where something is in its file."""
+    extent = cursor.extent
+    return Range(extent.start.offset, extent.end.offset)
+
+
+def context(cursor: Any, use: Use, parents: list[Any]) -> None:
+    """What is done with a variable: walk outwards over its subscripts to what uses the element."""
+    inner = element = cursor
+    for at in range(len(parents) - 1, -1, -1):
+        outer = parents[at]
+        kind = outer.kind
+        if kind == _Kind.ARRAY_SUBSCRIPT_EXPR:
+            first, second = list(outer.get_children())
+            if range_of(first) != range_of(inner):
+                break
+            use.subscripts.append(range_of(second))
+        elif kind == _Kind.MEMBER_REF_EXPR:
+            use.subscripts.append(Range(-1, -1))  # what follows are the member's own subscripts
+        elif kind == _Kind.CALL_EXPR:
+            _argument(use, outer, inner)
+            break
+        elif kind in (_Kind.BINARY_OPERATOR, _Kind.COMPOUND_ASSIGNMENT_OPERATOR):
+            first = next(iter(outer.get_children()))
+            use.written = range_of(first) == range_of(inner) and (
+                kind == _Kind.COMPOUND_ASSIGNMENT_OPERATOR
+                or cindex.conf.lib.clang_getCursorBinaryOperatorKind(outer) == _ASSIGN
+            )
+            break
+        elif kind == _Kind.UNARY_OPERATOR:
+            operator = cindex.conf.lib.clang_getCursorUnaryOperatorKind(outer)
+            use.address = operator == _ADDRESS_OF
+            use.written = use.address or operator in _INCREMENTS
+            if use.address and at:
+                _handed(use, parents[:at], outer)
+            break
+        elif kind == _Kind.CXX_UNARY_EXPR:
+            use.in_sizeof = True
+            return
+        elif kind not in _TRANSPARENT:
+            break
+        inner = outer
+        if kind not in _TRANSPARENT:
+            element = outer
+    if element.type.kind in ARRAYS:  # it becomes a pointer to its first element
+        use.address = True
+        if use.argument is not None:
+            _handed(use, parents[: at + 1], inner)
+
+
+def _argument(use: Use, call: Any, inner: Any) -> None:
+    arguments = [range_of(argument) for argument in call.get_arguments()]
+    if range_of(inner) in arguments:  # cursors of one thing differ by how one came to them
+        use.argument = range_of(inner)
+        use.callee = call.spelling
+        use.position = arguments.index(range_of(inner))
+
+
+def _handed(use: Use, parents: list[Any], address: Any) -> None:
+    """Keep which function gets an address, if it is an argument."""
+    call = next((one for one in reversed(parents) if one.kind not in _TRANSPARENT), None)
+    if call is None or call.kind != _Kind.CALL_EXPR:
+        return
+    arguments = [range_of(argument) for argument in call.get_arguments()]
+    if range_of(address) not in arguments:
+        return
+    position = arguments.index(range_of(address))
+    types = list(call.referenced.type.argument_types()) if _is_function(call.referenced) else []
+    reads = position < len(types) and _constant_behind(types[position])
+    use.handed = Handed(call.spelling, position, reads)
+
+
+def of_system(cursor: Any) -> bool:
+    """Is this the call of a function that a header of the system declares?"""
+    called: Any = cursor.referenced if cursor.kind == _Kind.CALL_EXPR else None
+    return _is_function(called) and bool(called.location.is_in_system_header)
+
+
+def _is_function(cursor: Any) -> bool:
+    if cursor is None or cursor.kind != _Kind.FUNCTION_DECL:
+        return False
+    return bool(cursor.type.kind == cindex.TypeKind.FUNCTIONPROTO)
+
+
+def _constant_behind(kind: Any) -> bool:
+    """Is what a pointer leads to constant?"""
+    kind = kind.get_canonical().get_pointee()
+    while kind.kind in ARRAYS:
+        kind = kind.element_type
+    return bool(kind.is_const_qualified())

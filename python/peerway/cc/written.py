@@ -1,0 +1,316 @@
+"""Which constructs may write which distributed array: a reflect of one that nothing wrote costs nothing.
+
+All nodes must decide alike whether a reflect has anything to do. So an array is marked as written where all
+of them come by: before constructs of xmp, which the language has all executing nodes do, and before
+statements in main or beside such a construct. What may be written elsewhere counts as written always.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from peerway.cc import directives as d
+from peerway.cc.descriptors import Described
+from peerway.cc.diagnostics import Refused
+from peerway.cc.mapping import DistributedArray
+from peerway.cc.source import Function, Range, Statement, Use, Variable
+from peerway.cc.unit import Unit, Written
+
+_GLOBAL = (d.Loop, d.Task, d.Tasks, d.Reflect, d.Reduction, d.Bcast, d.Barrier, d.Gmove, d.ArrayOn)
+_REFLECTING = (d.Reflect, d.WaitAsync)
+_WRITING = (d.Gmove, d.ArrayOn, d.Reduction)
+_INQUIRY = re.compile(r"\bxmp_(?!array_laddr\b)\w+\s*\(\s*$")
+_LABEL = re.compile(r"(case\b|default\b|\w+\s*:)")
+_STORING = ("memcpy", "memmove", "memset", "fread", "scanf", "fscanf", "sscanf", "frexp", "modf", "sincos")
+_COPIED_BACK = ("copy", "pcopy", "present_or_copy", "copyout", "pcopyout", "present_or_copyout")
+
+
+@dataclass
+class _Event:
+    """A place at which an array may be written; `behind`: it is the end of a statement."""
+
+    array: DistributedArray
+    function: Function
+    start: int
+    behind: bool = False
+
+
+class _Finder:
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.found = Written()
+        self.events: list[_Event] = []
+        self.passed: list[tuple[DistributedArray, DistributedArray]] = []  # to a parameter of this file
+        self.constructs: list[tuple[d.Directive, Statement, Function]] = []
+        self.functions = {one.name: one for one in unit.syntax.functions if one.file == unit.file}
+        for made in unit.directives:
+            function = unit.function_of(made)
+            if isinstance(made, d.Loop | d.Task) and function and made.file == unit.file:
+                statement = unit.syntax.statement_after(made.file, made.end, function)
+                if statement:
+                    self.constructs.append((made, statement, function))
+
+    def run(self, described: list[Described]) -> Written:
+        text = self.unit.text.text
+        for array in self.unit.scopes.arrays():
+            for one in described:
+                if one.name == array.name and not _INQUIRY.search(text, 0, one.range.start):
+                    self._lose(array, one.range.start, "its descriptor goes where its address can be asked")
+        for function in self.functions.values():
+            for use in function.uses:
+                used = self.unit.scopes.of_variable(use.variable)
+                if used:
+                    self._use(used, use)
+        for made in self.unit.directives:
+            if isinstance(made, d.Acc) and made.file == self.unit.file:
+                self._data(made)
+        for event in self.events:
+            self._place(event)
+        self._tasks()
+        while self._spread():
+            pass
+        return self.found
+
+    # ---- what may be written
+
+    def _lose(self, array: DistributedArray, offset: int, why: str) -> None:
+        self.found.always.setdefault(id(array), (self.unit.text.place(offset), why))
+
+    def _use(self, array: DistributedArray, use: Use) -> None:
+        assert array.variable is not None
+        at = use.range.start
+        if use.in_sizeof:
+            return
+        if not use.subscripts:
+            self._whole(array, use)
+        elif not use.address:
+            if use.written:
+                self.events.append(_Event(array, use.function, at))
+        elif use.handed is None:
+            self._lose(array, at, "its address is kept")
+        elif not use.handed.reads:
+            if not self._only_stores(use.handed.callee, use.handed.position, set()):
+                self._lose(array, at, f"its address goes to '{use.handed.callee}', which may keep it")
+            self.events.append(_Event(array, use.function, at))
+
+    def _whole(self, array: DistributedArray, use: Use) -> None:
+        """An array by its name alone."""
+        at = use.range.start
+        if use.argument is None:
+            pointer = array.variable is not None and array.variable.pointee is not None
+            if not (pointer and use.written and not use.address):  # but for what xmp_malloc gives
+                self._lose(array, at, "its address is kept")
+            return
+        called = self.functions.get(use.callee)
+        if called and use.position < len(called.parameters):
+            parameter = self.unit.scopes.of_variable(called.parameters[use.position])
+            if parameter:
+                self.passed.append((array, parameter))
+                return
+        if use.callee != "free" and not (use.handed and use.handed.reads):
+            self._lose(array, at, f"it is passed to '{use.callee}', whose text is elsewhere")
+
+    def _only_stores(self, name: str, position: int, seen: set[tuple[str, int]]) -> bool:
+        """Does a function that gets an address only read and write there, and keep it nowhere?"""
+        called = self.functions.get(name)
+        if called is None:
+            return name in _STORING and name not in self.unit.syntax.functions_known
+        if (name, position) in seen:
+            return True
+        if position >= len(called.parameters):
+            return False
+        parameter: Variable = called.parameters[position]
+        for use in parameter.uses:
+            if use.in_sizeof or (use.subscripts and not use.address):
+                continue
+            handed = use.handed
+            if handed is None or not (
+                handed.reads or self._only_stores(handed.callee, handed.position, seen | {(name, position)})
+            ):
+                return False
+        return True
+
+    def _data(self, made: d.Acc) -> None:
+        """Directives of acc that change the host's memory, or the whole copy on a GPU."""
+        function = self.unit.function_of(made)
+        for clause in made.clauses:
+            ends = made.construct == "data" and clause.name in _COPIED_BACK
+            changes = ends or made.construct == "update" or clause.name in ("copyout", "pcopyout")
+            lost = clause.name in ("use_device", "deviceptr", "attach")
+            for name in clause.variables if changes or lost else ():
+                variable = self.unit.syntax.variable(name.text, made.file, made.start)
+                array = self.unit.scopes.of_variable(variable) if variable else None
+                if array is None:
+                    continue
+                if lost or function is None:
+                    self._lose(array, made.start, f"the clause {clause.name} gives its address away")
+                    continue
+                start = made.start
+                if ends or made.construct.startswith(("parallel", "kernels", "serial")):
+                    statement = self.unit.syntax.statement_after(made.file, made.end, function)
+                    start = statement.start if statement else start
+                self.events.append(_Event(array, function, start, ends))
+
+    # ---- where it is marked
+
+    def _place(self, event: _Event) -> None:
+        inside = [
+            one for one in self.constructs
+            if one[2] is event.function and one[1].start <= event.start < one[1].end
+        ]  # fmt: skip
+        tasks = [statement for made, statement, _ in inside if isinstance(made, d.Task)]
+        for task in tasks:
+            self._mark(event.array, task)
+        innermost = max((task.start for task in tasks), default=-1)
+        loops = [statement for made, statement, _ in inside
+                 if isinstance(made, d.Loop) and statement.start >= innermost]  # fmt: skip
+        if not loops:
+            self._beside(event, {task.start for task in tasks})
+        elif not self._mark(event.array, min(loops, key=lambda one: (one.start, -one.end))):
+            self._lose(event.array, event.start, "it is declared within a loop that is shared")
+
+    def _mark(self, array: DistributedArray, statement: Statement) -> bool:
+        if array.function is not None and array.last_directive > statement.start:
+            return False  # it is declared within
+        marks = self.found.constructs.setdefault(statement.start, [])
+        if array not in marks:
+            marks.append(array)
+        return True
+
+    def _beside(self, event: _Event, tasks: set[int]) -> None:
+        """Mark a statement of no construct where all nodes come by, as near to it as that is."""
+        function = event.function
+        around = [
+            one for one in self.unit.syntax.around(self.unit.file, event.start)
+            if function.body.start <= one.start and one.end <= function.body.end
+        ]  # fmt: skip
+        around.append(Statement("statement", event.start, event.start, 0))  # a directive has none of its own
+        last = None  # the innermost statement in a block that all nodes do
+        shared = False
+        for number, block in enumerate(around[:-1]):
+            if block.kind == "block":
+                plain = number > 0 and around[number - 1].kind == "block" and shared
+                shared = plain or block.start in tasks or self._all_do(block, around[:number], function)
+                last = around[number + 1] if shared else last
+        own = last is not None and last.start == event.start
+        if (
+            last is None
+            or (event.array.function is not None and event.array.last_directive > last.start)
+            or (self._reflects(last, function) and not (own and event.behind))
+            or _LABEL.match(self.unit.text.text, last.start)
+        ):
+            self._lose(event.array, event.start, "it is written where not all nodes may come by")
+        elif event.behind:
+            self.unit.edits.behind(last.end, f" pwx_written({event.array.address});")
+        else:
+            texts = self.found.statements.setdefault(last.start, [])
+            if event.array not in texts:
+                texts.append(event.array)
+
+    def _all_do(self, block: Statement, outer: list[Statement], function: Function) -> bool:
+        """Do all executing nodes execute a block equally often?"""
+        if function.name == "main" and block.start == function.body.start:
+            return True
+        switch = bool(outer) and self.unit.text.text.startswith("switch", outer[-1].start)
+        if switch or self._jumps(block, function):
+            return False
+        return any(
+            isinstance(made, _GLOBAL) and made.file == self.unit.file and self._directly(made.start, block)
+            for made in self.unit.directives
+        )
+
+    def _directly(self, offset: int, block: Statement) -> bool:
+        """Does what begins at an offset stand in a block under no condition?"""
+        inner = [one for one in self.unit.syntax.around(self.unit.file, offset) if one.start >= block.start]
+        if not inner or inner[0].start != block.start:
+            return False
+        tasks = {statement.start for made, statement, _ in self.constructs if isinstance(made, d.Task)}
+        return all(one.kind == "block" for one in inner) and not any(one.start in tasks for one in inner[1:])
+
+    def _jumps(self, block: Statement, function: Function) -> bool:
+        """Is there a way out of a block before its end?"""
+        whole = block.start == function.body.start
+        for mark in function.marks:
+            if mark.kind == "call" or not block.start < mark.start < block.end:
+                continue
+            inner = [one for one in self.unit.syntax.around(self.unit.file, mark.start)
+                     if one.start >= block.start]  # fmt: skip
+            if mark.kind in ("break", "continue"):
+                if any(one.kind == "for" for one in inner):
+                    continue
+            elif mark.kind == "return" and whole:
+                rest = self.unit.text.text[mark.start : function.body.end - 1]
+                if [one.kind for one in inner] == ["block", "statement"] and rest.count(";") == 1:
+                    continue
+            return True
+        return False
+
+    def _reflects(self, statement: Statement, function: Function) -> bool:
+        """May a statement reflect anything, so that a mark before it is forgotten before it writes?"""
+        inside = Range(statement.start, statement.end)
+        return self._calls(inside, function) or any(
+            isinstance(made, _REFLECTING) and made.file == self.unit.file
+            and inside.start <= made.start < inside.end
+            for made in self.unit.directives
+        )  # fmt: skip
+
+    def _calls(self, inside: Range, function: Function) -> bool:
+        """Does a range call functions that may reflect or write?"""
+        return any(
+            mark.kind == "call"
+            and inside.start <= mark.start < inside.end
+            and not self._quiet(mark.name, set())
+            for mark in function.marks
+        )
+
+    def _quiet(self, name: str, seen: set[str]) -> bool:
+        """Is a function of this file one that has no directives of xmp, and none such called?"""
+        called = self.functions.get(name)
+        if called is None:
+            return False
+        if name in seen:
+            return True
+        body = called.body
+        return not any(
+            made.file == self.unit.file and body.start < made.start < body.end and not isinstance(made, d.Omp)
+            for made in self.unit.directives
+        ) and not any(
+            mark.kind == "call" and not self._quiet(mark.name, seen | {name}) for mark in called.marks
+        ) and not any(self.unit.scopes.of_variable(use.variable) for use in called.uses)  # fmt: skip
+
+    def _tasks(self) -> None:
+        for made, statement, function in self.constructs:
+            inside = Range(statement.start, statement.end)
+            if isinstance(made, d.Task) and (self._calls(inside, function) or self._moves(inside)):
+                self.found.everything.add(statement.start)
+
+    def _moves(self, inside: Range) -> bool:
+        """Is there a directive in a range whose call at run time writes an array?"""
+        return any(
+            (isinstance(made, _WRITING) or (isinstance(made, d.Reflect) and made.kind == "reduce_shadow"))
+            and made.file == self.unit.file and inside.start <= made.start < inside.end
+            for made in self.unit.directives
+        )  # fmt: skip
+
+    def _spread(self) -> bool:
+        """What is passed to a parameter that counts as written always does so, too."""
+        for array, parameter in self.passed:
+            if id(parameter) in self.found.always and id(array) not in self.found.always:
+                place, why = self.found.always[id(parameter)]
+                self.found.always[id(array)] = place, f"as '{parameter.name}', {why}"
+                return True
+        return False
+
+
+def find(unit: Unit, described: list[Described]) -> None:
+    """Find all that may write a distributed array, and keep it in `unit.written`.
+
+    `described` are the uses of descriptors, by which xmp_array_laddr gives the address of memory.
+    """
+    if not unit.scopes.arrays():
+        return
+    try:
+        unit.written = _Finder(unit).run(described)
+    except Refused as refused:
+        unit.found.add(refused)

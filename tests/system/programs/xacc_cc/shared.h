@@ -1,0 +1,18 @@
+/* Mapped arrays that several files share. */
+#ifndef SHARED_H
+#define SHARED_H
+
+#define SHARED 17
+#pragma xmp nodes shared_p(*)
+#pragma xmp template shared_t(0 : SHARED - 1)
+#pragma xmp distribute shared_t(block) onto shared_p
+
+extern long shared_a[SHARED][2];
+__attribute__((unused)) static int own_of_header[SHARED];
+#pragma xmp align shared_a[i][*] with shared_t(i)
+#pragma xmp align own_of_header[i] with shared_t(i)
+#pragma xmp shadow shared_a[1 : 0][0]
+
+long sum_of_header(void);
+
+#endif

@@ -1,0 +1,32 @@
+"""A reflect of what nothing wrote since the last one does nothing, and one of what was written is done."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from launching import PROGRAMS
+from test_xacc_programs import PEERWAY, run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("xacc_free")
+    for source in (PROGRAMS / "xacc_free").iterdir():
+        shutil.copy(source, made)
+    return made
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 4])
+@pytest.mark.parametrize(("program", "on"), [("main", "CPUs"), ("acc", "CPUs"), ("acc", "a GPU")])
+def test_a_spoiled_halo_stays_until_something_writes_the_array(
+    folder: Path, fake_gpu: dict[str, str], program: str, on: str, nodes: int
+) -> None:
+    made = f"{program}{nodes}"
+    options = [f"-DNODES={nodes}", *(["-DGPU"] if on == "a GPU" else [])]
+    done = run(PEERWAY, "cc", "-Wall", *options, f"{program}.c", "spoil.c", "-o", made, folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    settings = fake_gpu if on == "a GPU" else {"PEERWAY_ACC": "host"}
+    done = run(PEERWAY, "run", "-n", nodes, "--", f"./{made}", folder=folder, **settings)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")

@@ -1,0 +1,258 @@
+// Reflects: which halos are asked for, which of them are up to date, and the plans that bring the others.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "xacc/arrays.h"
+#include "xacc/failure.h"
+#include "xacc/gpu.h"
+#include "xacc/halos.h"
+#include "xacc/present.h"
+#include "xacc/program.h"
+
+/// Of one place in the text: all that it was called with so far, the last first.
+struct pwx_halo_state {
+  std::vector<std::unique_ptr<pwx::Reflect>> entries;
+};
+
+namespace pwx {
+namespace {
+
+std::vector<std::unique_ptr<pwx_halo_state>>& halos() {
+  static auto& all = *new std::vector<std::unique_ptr<pwx_halo_state>>;  // outlives atexit
+  return all;
+}
+
+std::map<long, std::vector<Reflect*>>& asynchronous() {
+  static auto& all = *new std::map<long, std::vector<Reflect*>>;  // outlives atexit
+  return all;
+}
+
+Reflect& entry_of(pwx_halo& halo, const ReflectAsk& asked) {
+  const Set& set = program().executing();
+  if (halo.state == nullptr) halo.state = halos().emplace_back(std::make_unique<pwx_halo_state>()).get();
+  auto& entries = halo.state->entries;
+  const auto known = std::ranges::find_if(entries, [&](const auto& one) { return is_for(*one, asked, set); });
+  if (known == entries.begin() && known != entries.end()) return **known;
+  if (known != entries.end()) {
+    std::rotate(entries.begin(), known, known + 1);
+    return *entries.front();
+  }
+  std::erase_if(entries, [](const auto& one) { return one->stale && !one->under_way; });
+  return **entries.insert(entries.begin(), make_reflect(asked, set));
+}
+
+/// All parts of a directive. `widths`: of all arrays, or `each`: of each; null is the whole shadow.
+ReflectAsk asked_for(int count, pwx_array* const* arrays, const pwx_width* widths,
+                     const pwx_width* const* each, int flags) {
+  ReflectAsk asked{{}, flags};
+  asked.parts.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    const pwx_array& a = *arrays[i];
+    allocated(a, "reflect");
+    if (widths != nullptr && a.ndims != arrays[0]->ndims)
+      refuse("reflect with a width of ", arrays[0]->name, ", of ", arrays[0]->ndims, " dimensions, and ",
+             a.name, ", of ", a.ndims, "; reflect them one by one");
+    const pwx_width* const own = each != nullptr ? each[i] : widths;
+    ReflectPart& part = asked.parts.emplace_back(ReflectPart{arrays[i], {}});
+    if (own == nullptr)
+      part.widths = whole_shadow(a);
+    else
+      std::copy_n(own, a.ndims, part.widths.begin());
+  }
+  return asked;
+}
+
+/// Are an array's nodes those that execute, so that all of them count the same writes?
+bool counted_alike(const pwx_array& a, const Set& set) {
+  pwx_array_state& state = *a.state;
+  if (state.executing != &set) {
+    const pwx_nodes& nodes = *a.on->nodes;
+    state.executing = &set;
+    state.alike =
+        nodes.total == set.size() && std::all_of(nodes.ranks, nodes.ranks + nodes.total, [&](int rank) {
+          return std::ranges::find(set.ranks, rank) != set.ranks.end();
+        });
+  }
+  return state.alike;
+}
+
+/// Has nothing written an array since a reflect that brought all that is asked for?
+bool unchanged(const ReflectPart& part, const ReflectAsk& asked) {
+  const pwx_array& a = *part.array;
+  const Reflected& last = a.state->reflected[asked.acc() ? 1 : 0];
+  if (a.state->watch != 1 || !last.done || last.writes != writes_of(*a.state) ||
+      (last.orthogonal && !asked.orthogonal()))
+    return false;
+  if (asked.acc())
+    if (const Present* copy = find_present(a); copy == nullptr || copy->id != last.copy) return false;
+  return std::equal(last.widths.begin(), last.widths.begin() + a.ndims, part.widths.begin(),
+                    [](const pwx_width& there, const pwx_width& one) {
+                      return there.lo >= one.lo && there.hi >= one.hi &&
+                             ((one.lo == 0 && one.hi == 0) || (there.periodic != 0) == (one.periodic != 0));
+                    });
+}
+
+/// Starts what is to be done; null: all is up to date.
+Reflect* start(pwx_halo& halo, ReflectAsk&& asked) {
+  const Set& set = program().executing();
+  std::erase_if(asked.parts, [&](const ReflectPart& part) {
+    return counted_alike(*part.array, set) && unchanged(part, asked);
+  });
+  if (asked.parts.empty()) return nullptr;
+  Reflect& entry = entry_of(halo, asked);
+  if (entry.under_way)
+    refuse("reflect of ", entry.names, " while the one before is under way; use wait_async first");
+  entry.writes.clear();
+  for (const pwx_array_state* state : entry.states) entry.writes.push_back(writes_of(*state));
+  if (entry.plan)
+    peerway::check(entry.copies.empty() ? entry.plan->start()
+                                        : entry.plan->start(peerway_stream(PWX_QUEUE_SYNC)));
+  entry.under_way = true;
+  return &entry;
+}
+
+void finish(Reflect& entry) {
+  if (entry.plan)
+    peerway::check(entry.copies.empty() ? entry.plan->finish()
+                                        : entry.plan->finish(peerway_stream(PWX_QUEUE_SYNC)));
+  entry.under_way = false;
+  const bool acc = !entry.copies.empty();
+  if (acc && entry.outside) wait_for_unqueued();
+  for (size_t i = 0; i < entry.states.size(); ++i)
+    entry.states[i]->reflected[acc ? 1 : 0] = {true, entry.widths[i], entry.orthogonal,
+                                               acc ? entry.copies[i] : 0, entry.writes[i]};
+}
+
+/// What reflect_init asked for of each array.
+struct Persistent {
+  std::vector<pwx_width> widths;
+  int flags;
+};
+std::map<uint64_t, Persistent>& inits() {
+  static auto& all = *new std::map<uint64_t, Persistent>;  // outlives atexit
+  return all;
+}
+pwx_halo persistent{};
+
+const Persistent& init_of(const pwx_array& a) {
+  const auto found = inits().find(allocated(a, "reflect_do").id);
+  if (found == inits().end()) refuse("reflect_do of ", a.name, " without a reflect_init before; add one");
+  return found->second;
+}
+
+/// Those that were initialised with the same flags go in one plan.
+void reflect_do(int count, pwx_array* const* arrays) {
+  std::map<int, ReflectAsk> asks;
+  for (int i = 0; i < count; ++i) {
+    const Persistent& init = init_of(*arrays[i]);
+    ReflectAsk one =
+        asked_for(1, arrays + i, init.widths.empty() ? nullptr : init.widths.data(), nullptr, init.flags);
+    ReflectAsk& all = asks.try_emplace(init.flags, ReflectAsk{{}, init.flags}).first->second;
+    all.parts.push_back(one.parts.front());
+  }
+  std::vector<Reflect*> entries;
+  for (auto& [flags, asked] : asks)
+    if (Reflect* entry = start(persistent, std::move(asked)); entry != nullptr) entries.push_back(entry);
+  for (Reflect* entry : entries) finish(*entry);
+}
+
+/// Plans over memory that ends: those whose list has the id.
+void end_plans(std::vector<uint64_t> Reflect::* ids, uint64_t id) {
+  for (const auto& halo : halos())
+    for (const auto& entry : halo->entries) {
+      if (std::ranges::find((*entry).*ids, id) == ((*entry).*ids).end()) continue;
+      if (entry->under_way) refuse("an array is freed while a reflect of ", entry->names, " is under way");
+      entry->stale = true;
+      entry->plan.reset();
+    }
+}
+
+}  // namespace
+
+void forget_halos_of(uint64_t array_id) {
+  inits().erase(array_id);
+  end_plans(&Reflect::arrays, array_id);
+}
+
+void forget_halos_of_present(uint64_t id) { end_plans(&Reflect::copies, id); }
+
+void free_halos() {
+  asynchronous().clear();
+  inits().clear();
+  for (const auto& halo : halos()) halo->entries.clear();
+}
+
+}  // namespace pwx
+
+extern "C" {
+
+void pwx_reflect_start(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
+                       int flags, const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::start(*halo, pwx::asked_for(count, arrays, widths, nullptr, flags)); });
+}
+
+void pwx_reflect_wait(int count, pwx_array* const* arrays, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    for (const auto& halo : pwx::halos())
+      for (const auto& entry : halo->entries)
+        if (entry->under_way && std::any_of(arrays, arrays + count, [&](const pwx_array* a) {
+              return std::ranges::find(entry->arrays, pwx::allocated(*a, "reflect_wait").id) !=
+                     entry->arrays.end();
+            }))
+          pwx::finish(*entry);
+  });
+}
+
+void pwx_reflect(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths, int flags,
+                 const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    if (auto* entry = pwx::start(*halo, pwx::asked_for(count, arrays, widths, nullptr, flags)))
+      pwx::finish(*entry);
+  });
+}
+
+void pwx_reflect_each(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* const* widths,
+                      int flags, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    auto* const entry = pwx::start(*halo, pwx::asked_for(count, arrays, nullptr, widths, flags));
+    if (entry != nullptr && (flags & PWX_REFLECT_NOWAIT) == 0) pwx::finish(*entry);
+  });
+}
+
+void pwx_reflect_async(pwx_halo* halo, int count, pwx_array* const* arrays, const pwx_width* widths,
+                       int flags, long id, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    if (auto* entry = pwx::start(*halo, pwx::asked_for(count, arrays, widths, nullptr, flags)))
+      pwx::asynchronous()[id].push_back(entry);
+  });
+}
+
+void pwx_wait_async(long id, const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    const auto found = pwx::asynchronous().find(id);
+    if (found == pwx::asynchronous().end()) return;  // of what was complete when its directive returned
+    for (pwx::Reflect* entry : found->second) pwx::finish(*entry);
+    pwx::asynchronous().erase(found);
+  });
+}
+
+void pwx_reflect_init(int count, pwx_array* const* arrays, const pwx_width* widths, int flags,
+                      const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    for (int i = 0; i < count; ++i) {
+      const pwx_array& a = *arrays[i];
+      pwx::Persistent init{{}, flags};
+      if (widths != nullptr) init.widths.assign(widths, widths + a.ndims);
+      pwx::inits()[pwx::allocated(a, "reflect_init").id] = init;
+    }
+    pwx::entry_of(pwx::persistent, pwx::asked_for(count, arrays, widths, nullptr, flags));
+  });
+}
+
+void pwx_reflect_do(int count, pwx_array* const* arrays, const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::reflect_do(count, arrays); });
+}
+
+}  // extern "C"
