@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include" / "peerway"
 CPP_HEADERS = (
     "status.hpp", "team.hpp", "memory.hpp", "context.hpp", "request.hpp", "plan.hpp", "halo.hpp",
+    "trace.hpp",
 )  # fmt: skip
 SECTION = re.compile(r"^(?:/\*|//) -{2,} (?P<title>.*?) ?(?:-{4,}.*)?(?:\*/)?$")
 

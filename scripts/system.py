@@ -53,6 +53,8 @@ TEST_PACKAGES = {
     "glusterfs-server": ("glusterfsd", "the file server of `peerway rehearse`"),
     "glusterfs-client": ("glusterfs", "the file server of `peerway rehearse`"),
     "fio": ("fio", "the engine fio of `peerway storage`"),
+    "otf2-tools": ("otf2-print", "the export of traces as OTF2 beside its own reader"),
+    "gfortran": ("gfortran", "traces of MPI programs in Fortran"),
     "libsodium23": ("/usr/lib/*/libsodium.so.23", "the keyed hash beside another's"),
     "libucx0": ("/usr/lib/*/libucp.so.0", "the paths over the oldest UCX that is supported"),
 }

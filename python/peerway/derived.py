@@ -103,5 +103,7 @@ _SETTINGS: dict[str, Callable[[], Derived]] = {
     "ucx_library": _library("libucp.so.0"),
     "gdrcopy_library": _library("libgdrapi.so.2"),
     "nic": lambda: Derived("none", "no NIC is used unless it is named"),
+    "trace_ranks": lambda: Derived("all", "no ranks were named"),
+    "trace_dir": lambda: Derived("none", "`peerway trace` sets it for the ranks"),
     "host_id": lambda: Derived("this host", "the boot id and the PID namespace"),
 }

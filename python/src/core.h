@@ -152,5 +152,6 @@ void bind_plan(nb::module_& module);
 void bind_requests(nb::module_& module);
 void bind_routes(nb::module_& module);
 void bind_nic(nb::module_& module);
+void bind_trace(nb::module_& module);
 
 }  // namespace pwpy

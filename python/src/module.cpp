@@ -44,4 +44,5 @@ NB_MODULE(_core, module) {
   pwpy::bind_config(module);
   pwpy::bind_routes(module);
   pwpy::bind_nic(module);
+  pwpy::bind_trace(module);
 }

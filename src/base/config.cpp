@@ -60,6 +60,13 @@ constexpr ConfigEntry table[] = {
      "For tests only. Simulates several hosts on one: ranks with different values share no memory, as on "
      "different hosts."},
     {"gdrcopy_library", "path", "", "The GDRCopy library. Empty: libgdrapi.so.2 of the system."},
+    {"trace_dir", "path", "",
+     "Where each thread records its operations; set by peerway trace for the ranks. Empty: nothing is "
+     "recorded."},
+    {"trace_level", "choice:off|counters|profile|full", "full",
+     "counters: sums for each operation; profile: also by path, peer and size; full: each operation."},
+    {"trace_ranks", "text", "", "The only ranks that record, separated by commas. Empty: all."},
+    {"trace_events", "count", "262144", "How many of its last events a thread keeps, 32 bytes each."},
 };
 
 /// Set by `peerway run` and `peerway mpirun` for their ranks, by the Python package for its children, and by

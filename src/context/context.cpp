@@ -76,6 +76,7 @@ Context::Context(Team& team)
       failures_(team.size()),
       touched_(static_cast<size_t>(team.size())) {
   control_.waiting()->set_blocking(config("wait") == "blocking");
+  trace::begin();
   resolver_ = std::make_unique<Resolver>(transports_, importer_);
   if (resolver_->paths().size() > kMostPaths)
     throw Error(PW_UNSUPPORTED,

@@ -20,6 +20,7 @@
 #include "memory/words.h"
 #include "progress/progress.h"
 #include "team/team.h"
+#include "trace/operation.h"
 #include "transport/transport.h"
 
 namespace pw {
@@ -85,19 +86,14 @@ class Context {
   /// A contiguous range, not yet checked. In line, because here its numbers are still in registers, and what
   /// is no more than a copy by the CPU is done here.
   pw_status move(const Run& run) {
-    if (!is_inside(run)) return refuse(run);
-    if (is_usable(*run.remote)) {
-      const Resolved* known = resolver_->find(run.op, route::ShapeClass::contiguous, *run.local, *run.remote);
-      if (known != nullptr && run.bytes <= known->copied_bytes) {
-        touch(run.remote->rank(), kAtStart);
-        copy_run(run);
-        return PW_OK;
-      }
-    }
-    return move_inside(run, nullptr);
+    if (trace::recording()) [[unlikely]]
+      return move_traced(run, nullptr);
+    return move_now(run);
   }
   pw_status move(const Run& run, const Raise& raise) {
-    return is_inside(run) ? move_inside(run, &raise) : refuse(run);
+    if (trace::recording()) [[unlikely]]
+      return move_traced(run, &raise);
+    return move_now(run, raise);
   }
   /// Checked against the regions and joined. `marks`: where the marks go that it is complete with, if wanted.
   pw_status start(const Transfer& transfer, const Raise* raise, Marks* marks = nullptr);
@@ -138,6 +134,28 @@ class Context {
     return status != PW_OK || raise == nullptr ? status : check_raise(*raise->signal);
   }
   static pw_status refuse(const Run& run);  ///< says which side it leaves
+  pw_status move_now(const Run& run) {
+    if (!is_inside(run)) return refuse(run);
+    if (is_usable(*run.remote)) {
+      const Resolved* known = resolver_->find(run.op, route::ShapeClass::contiguous, *run.local, *run.remote);
+      if (known != nullptr && run.bytes <= known->copied_bytes) {
+        touch(run.remote->rank(), kAtStart);
+        copy_run(run);
+        return PW_OK;
+      }
+    }
+    return move_inside(run, nullptr);
+  }
+  pw_status move_now(const Run& run, const Raise& raise) {
+    return is_inside(run) ? move_inside(run, &raise) : refuse(run);
+  }
+  // What `peerway trace` records; each is the operation itself, with its event around it.
+  pw_status move_traced(const Run& run, const Raise* raise);
+  pw_status start_traced(const Transfer& transfer, const Raise* raise, Marks* marks);
+  pw_status start_now(const Transfer& transfer, const Raise* raise, Marks* marks);
+  pw_status raise_now(const Raise& raise);
+  pw_status flush_now(int rank, uint64_t timeout_ns);
+  std::string_view path_taken(Op op, route::ShapeClass shape, Region& local, Remote& remote, uint64_t bytes);
   pw_status move_inside(const Run& run, const Raise* raise);
   /// Notes that something was started towards the rank, which a flush asks `by` about.
   void touch(int rank, uint64_t by) {

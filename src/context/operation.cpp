@@ -57,16 +57,20 @@ pw_status Context::move_inside(const Run& run, const Raise* raise) {
       return raises_.after(*path, run.remote->rank(), *raise);
     }
   }
-  return start(
+  return start_now(
       {run.op, run.remote, run.local, run.remote_offset, run.local_offset, contiguous_layout(run.bytes)},
-      raise);
+      raise, nullptr);
 }
 
 pw_status Context::start(const Transfer& transfer, const Raise* raise, Marks* marks) {
+  return trace::recording() ? start_traced(transfer, raise, marks) : start_now(transfer, raise, marks);
+}
+
+pw_status Context::start_now(const Transfer& transfer, const Raise* raise, Marks* marks) {
   Remote& remote = *transfer.remote;
   if (const pw_status status = check(remote, raise); status != PW_OK) return status;
   const uint64_t bytes = transfer.layout.shape.bytes();
-  if (bytes == 0) return raise != nullptr ? this->raise(*raise) : PW_OK;
+  if (bytes == 0) return raise != nullptr ? raise_now(*raise) : PW_OK;
   const Resolved& resolved =
       resolver_->resolve(transfer.op, route::shape_class(transfer.layout.shape), *transfer.local, remote);
   Path* const found = resolved.path_of(bytes);
@@ -152,7 +156,7 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
   return raises_.after(std::move(before), *raise);
 }
 
-pw_status Context::raise(const Raise& raise) {
+pw_status Context::raise_now(const Raise& raise) {
   Remote& signal = *raise.signal;
   if (const pw_status status = check_raise(signal); status != PW_OK) return status;
   touch(signal);
@@ -177,7 +181,7 @@ void Context::add_marks(int rank, Marks& marks) {
   if ((touched & kRaised) != 0) marks.add(raises_, rank);
 }
 
-pw_status Context::flush(int rank, uint64_t timeout_ns) {
+pw_status Context::flush_now(int rank, uint64_t timeout_ns) {
   Marks marks;
   if (const pw_status status = add_marks_of(rank, marks); status != PW_OK) return status;
   if (!marks.reached())  // else the time need not be asked for

@@ -2,6 +2,7 @@
 #include "context/request.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "base/clock.h"
@@ -55,6 +56,8 @@ using Requests = std::span<pw_request* const>;
 // Waits until `done()`, which looks at the requests. They are of one context, at least one of them open.
 template <typename Done>
 pw_status wait_for_requests(Requests requests, uint64_t timeout_ns, Done&& done) {
+  std::optional<pw::trace::Operation> operation;
+  if (pw::trace::recording()) operation.emplace("wait for requests", PW_TRACE_REQUESTS);
   pw::Context& context = *requests.front()->context;
   pw::Source* source = nullptr;  // that of the first; all are turned, this one most often
   for (pw_request* one : requests)

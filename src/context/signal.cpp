@@ -66,6 +66,14 @@ uint64_t Signal::value() const {
 }
 
 pw_status Signal::wait(uint64_t value, uint64_t timeout_ns) const {
+  if (!trace::recording()) return wait_now(value, timeout_ns);
+  const uint64_t generation = context_.control().control().generation[slot_].load(std::memory_order_relaxed);
+  const trace::Operation operation(PW_TRACE_SIGNAL, sender_ == PW_ANY_RANK ? -1 : sender_, value,
+                                   trace::tag_of_signal(slot_, generation));
+  return wait_now(value, timeout_ns);
+}
+
+pw_status Signal::wait_now(uint64_t value, uint64_t timeout_ns) const {
   const uint64_t deadline = deadline_after(timeout_ns);
   if (on_device()) return wait_on_device(value, timeout_ns);
   if (this->value() >= value) return PW_OK;

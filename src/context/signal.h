@@ -33,6 +33,7 @@ class Signal {
  private:
   [[nodiscard]] bool on_device() const { return device_words_.region != nullptr; }
   void give_words();
+  pw_status wait_now(uint64_t value, uint64_t timeout_ns) const;
   pw_status wait_on_device(uint64_t value, uint64_t timeout_ns) const;
 
   Context& context_;

@@ -166,6 +166,14 @@ pw_status Plan::status() const {
   return program_.guard == nullptr ? PW_OK : status_of(*program_.guard, context_.team());
 }
 
+uint64_t Plan::sent_bytes() const {
+  uint64_t sum = 0;
+  for (const Move& move : moves_)
+    if (move.transfer.op == Op::put) sum += move.transfer.layout.shape.bytes();
+  for (const Lane& lane : sends_) sum += lane.layout.shape.bytes();
+  return sum;
+}
+
 // A start comes after the finish of the one before: from that it follows that what a rank sends proves that
 // it has used all that it was sent in earlier epochs.
 pw_status Plan::note(PlanPart part, std::optional<void*> stream) {
@@ -182,6 +190,8 @@ pw_status Plan::note(PlanPart part, std::optional<void*> stream) {
 
 pw_status Plan::start(uint64_t* number) {
   if (runner_ == nullptr) return refuse_unprepared("a start");
+  std::optional<trace::Operation> operation;
+  if (trace::recording()) operation.emplace(PW_TRACE_PLAN_START, -1, sent_bytes());
   if (const pw_status cancelled = status(); cancelled != PW_OK) return cancelled;
   if (const pw_status noted = note(PlanPart::start, std::nullopt); noted != PW_OK) return noted;
   if (number != nullptr) {
@@ -225,6 +235,8 @@ bool Plan::finished(uint64_t number, pw_status& ended) {
 
 pw_status Plan::finish(uint64_t timeout_ns) {
   if (runner_ == nullptr) return refuse_unprepared("a finish");
+  std::optional<trace::Operation> operation;
+  if (trace::recording()) operation.emplace(PW_TRACE_PLAN_FINISH, -1, 0);
   const uint64_t deadline = deadline_after(timeout_ns);
   {
     std::lock_guard lock(mutex_);

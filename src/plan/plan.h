@@ -100,6 +100,7 @@ class Plan {
   };
 
   void change();
+  [[nodiscard]] uint64_t sent_bytes() const;  ///< by a start
   void depend(int rank);
   Lane make_lane(int rank, int tag, std::shared_ptr<Region> region, const pw_block& block,
                  const std::vector<Lane>& others, const char* what);

@@ -160,5 +160,5 @@ def test_help_begins_with_a_sentence_that_says_what_the_verb_does() -> None:
 
 def test_a_route_table_has_one_name_among_the_options() -> None:
     reads = {name for name, text in every_help().items() if "--table FILE" in text}
-    assert reads == {"peerway bench", "peerway explain", "peerway report"}
+    assert reads == {"peerway bench", "peerway explain", "peerway report", "peerway trace report"}
     assert not [name for name, text in every_help().items() if "--routes" in text]

@@ -33,6 +33,7 @@ VERBS = {
     "compare": "Compare two sets of records, and say whether a difference is more than noise.",
     "report": "Make a page with plots from records; it opens offline.",
     "run": "Start a program as several ranks, on this host or on several.",
+    "trace": "Record every message of a program, and judge it.",
     "cc": "Compile a C program with directives of XcalableMP, XcalableACC and OpenACC.",
     "nic-check": "Run conformance tests of a NIC plugin: ordering guarantees, faults, load.",
     "mpirun": "Start an unmodified MPI program over any NIC that has a plugin.",
@@ -44,6 +45,7 @@ VERBS = {
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _EXTRAS = {  # what only some verbs import; the library needs none of it
     "cc": ("clang",),
+    "trace": ("pyarrow", "perfetto", "otf2", "_otf2"),
     "tools": ("jinja2", "plotly", "scipy"),
     "jobs": (
         "argon2",

@@ -17,6 +17,12 @@ from peerway import _core
 
 LIBRARY = "libpeerway_uct.so"
 SECRET = "PEERWAY_NIC_SECRET"
+TRACE = (  # of `peerway trace`
+    "PEERWAY_TRACE_DIR",
+    "PEERWAY_TRACE_LEVEL",
+    "PEERWAY_TRACE_RANKS",
+    "PEERWAY_TRACE_EVENTS",
+)
 BETWEEN_HOSTS = "PEERWAY_MPI_BETWEEN_HOSTS"  # OMPI_MCA_osc of ranks that are not all on one host
 
 
@@ -94,6 +100,7 @@ def rank_environment(launcher: Launcher, nic: str) -> dict[str, str]:
         "UCX_TLS": "peerway",
         "UCX_ADDRESS_VERSION": "v2",  # the older form has room for 63 bytes of address only
     }
+    variables |= {name: os.environ[name] for name in TRACE if name in os.environ}
     inherited = os.environ.get("LD_PRELOAD")
     library = str(transport_library())
     variables["LD_PRELOAD"] = f"{library}:{inherited}" if inherited else library

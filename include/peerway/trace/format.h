@@ -1,0 +1,77 @@
+/* The files that peerway/trace/recorder.h writes: a header, then a ring of 32-byte events. C11 and C++. All
+ * numbers are those of the machine that wrote them. */
+#ifndef PEERWAY_TRACE_FORMAT_H
+#define PEERWAY_TRACE_FORMAT_H
+
+#include <stdint.h>
+
+enum { PW_TRACE_NAMES = 1024, PW_TRACE_NAME_BYTES = 160, PW_TRACE_OPEN = 64, PW_TRACE_CELLS = 4096 };
+enum { PW_TRACE_COUNTERS = 1, PW_TRACE_PROFILE = 2, PW_TRACE_FULL = 3 };
+
+/* What an event is; the operations of Peerway have the same number as a name. The numbers are in files: they
+ * never change. */
+enum pw_trace_kind {
+  PW_TRACE_PUT = 1, /* tag: the signal that it raises by one, else -1 */
+  PW_TRACE_GET = 2,
+  PW_TRACE_RAISE = 3,  /* bytes: by how much; tag: the signal */
+  PW_TRACE_SIGNAL = 4, /* a wait; bytes: for which value; tag: the signal */
+  PW_TRACE_FLUSH = 5,
+  PW_TRACE_PLAN_START = 6,
+  PW_TRACE_PLAN_FINISH = 7,
+  PW_TRACE_OPERATIONS = 8, /* how many kinds above are operations of Peerway */
+  PW_TRACE_REGION = 8,
+  PW_TRACE_CALL = 9, /* an MPI call that is none of those below */
+  PW_TRACE_SEND = 10,
+  PW_TRACE_RECV = 11,
+  PW_TRACE_ISEND = 12,
+  PW_TRACE_IRECV = 13,
+  PW_TRACE_SENT = 14,     /* begins as the call that started it and ends as its request was found complete */
+  PW_TRACE_RECEIVED = 15, /* the same; with the peer, tag and bytes of what arrived */
+  PW_TRACE_WAIT = 16,     /* a call that waits for requests, or asks for them */
+  PW_TRACE_COLLECTIVE = 17,
+  PW_TRACE_RMA_PUT = 18,
+  PW_TRACE_RMA_GET = 19,
+  PW_TRACE_RMA_SYNC = 20,
+  PW_TRACE_REQUESTS = 21 /* a wait for requests of Peerway that were not complete */
+};
+
+typedef struct pw_trace_event {
+  uint64_t begin;                               /* in ticks of the ring's clock */
+  uint64_t duration : 44, name : 10, site : 10; /* site: the name of the place that called, or 0 */
+  uint64_t bytes : 44, where : 10, kind : 10;   /* where: the name of a path or a communicator, or 0 */
+  int32_t peer;                                 /* rank in the world; -1: none or any */
+  int32_t tag;
+} pw_trace_event;
+
+typedef struct pw_trace_cell { /* a sum over like events; of level "profile" also by all that follows `name`
+                                */
+  uint32_t name;
+  uint16_t where, site;
+  int32_t peer;
+  int32_t size_class; /* 0: no bytes; n: below 2^n, at least half of it */
+  uint64_t count, bytes, ticks;
+} pw_trace_cell;
+
+typedef struct pw_trace_ring { /* the file: this, then `capacity` events */
+  char magic[8];               /* "PWTRACE1" */
+  uint32_t header_bytes, event_bytes, pid, tid;
+  int32_t rank;
+  uint32_t level;
+  uint64_t capacity, written;  /* beyond the capacity the oldest were overwritten */
+  uint64_t unnamed, uncounted; /* what found no name, or no cell */
+  uint32_t names, depth;
+  uint64_t ticks[2], ns[2]; /* the clock against CLOCK_MONOTONIC, when opened and last */
+  char host[64], source[16], thread[16];
+  pw_trace_event
+      open[PW_TRACE_OPEN]; /* what had begun and not ended; deeper ones are only counted, in depth */
+  pw_trace_cell cell[PW_TRACE_CELLS];
+  char name[PW_TRACE_NAMES][PW_TRACE_NAME_BYTES];
+} pw_trace_ring;
+
+#ifdef __cplusplus
+static_assert(sizeof(pw_trace_event) == 32, "as files have it");
+#else
+_Static_assert(sizeof(pw_trace_event) == 32, "as files have it");
+#endif
+
+#endif

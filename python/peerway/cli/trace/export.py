@@ -1,0 +1,38 @@
+"""`peerway trace export`: a trace in the format of another tool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from peerway.cli.input import BadInput
+from peerway.cli.trace.input import read
+from peerway.terminal import say
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(["perfetto", "otf2"]),
+    required=True,
+    help="perfetto: one file for ui.perfetto.dev; otf2: a folder for Vampir, Scalasca and otf2-print.",
+)
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The file or folder.")
+def command(folder: Path, form: str, out: Path) -> None:
+    """Write FOLDER, a trace, in the format of another tool."""
+    trace = read(folder)
+    if out.exists():
+        raise BadInput(f"{out} exists; name another with -o, or remove it")
+    try:
+        if form == "perfetto":
+            from peerway.trace.export.perfetto import export
+        else:
+            from peerway.trace.export.otf2_archive import export
+        out.parent.mkdir(parents=True, exist_ok=True)
+        export(trace, out)
+    except OSError as error:
+        raise BadInput(f"cannot write {out}: {error.strerror or error}") from error
+    say(f"{out}: {len(trace):,} events", err=True)

@@ -1,0 +1,173 @@
+"""Makes a trace of the rings that threads have left: one clock, one list of names, all events in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from peerway.trace import rings
+from peerway.trace.clocks import correct, corrections
+from peerway.trace.rings import BadRing, Ring
+from peerway.trace.sites import resolve
+from peerway.trace.store import SUM_COLUMNS, Open, Thread, Trace, Writer, load
+
+SHORTEST_NS = 100_000  # of a clock whose rate can be told
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Ticks of one host's clock as nanoseconds of its CLOCK_MONOTONIC."""
+
+    ticks: int
+    ns: int
+    ns_a_tick: float
+
+    def at(self, ticks: NDArray[Any]) -> NDArray[Any]:
+        """Nanoseconds of times."""
+        since = ticks.astype(np.int64) - np.int64(self.ticks)
+        then: NDArray[Any] = np.rint(since * self.ns_a_tick).astype(np.int64) + self.ns
+        return then
+
+    def span(self, ticks: NDArray[Any]) -> NDArray[Any]:
+        """Nanoseconds of durations."""
+        return np.rint(ticks * self.ns_a_tick).astype(np.int64)
+
+
+def clock_of(readings: Sequence[tuple[int, int]]) -> Clock | None:
+    """The clock through the first and the last reading of it, a line: both of its counters are steady. None
+    where they are too near to one another.
+    """
+    first, last = min(readings), max(readings)
+    ticks, ns = last[0] - first[0], last[1] - first[1]
+    return Clock(*first, ns / ticks) if ns > SHORTEST_NS else None
+
+
+def _clocks(found: Sequence[Ring], readings: dict[str, list[tuple[int, int]]]) -> dict[str, Clock]:
+    """Of each host. One that recorded too shortly to tell has the rate of another, most likely of its
+    kind.
+    """
+    clocks: dict[str, Clock | None] = {}
+    own: dict[str, list[tuple[int, int]]] = {}
+    for ring in found:
+        own.setdefault(ring.host, []).extend(ring.clock)
+    for host, several in own.items():
+        # A reading from before a restart of the host would be a smaller one.
+        later = [
+            one for one in readings.get(host, []) if one[0] > max(several)[0] or one[0] < min(several)[0]
+        ]
+        clocks[host] = clock_of([*several, *(one for one in later if _agrees(one, min(several)))])
+    known = next((clock for clock in clocks.values() if clock is not None), Clock(0, 0, 1.0))
+    return {host: clock or Clock(*min(own[host]), known.ns_a_tick) for host, clock in clocks.items()}
+
+
+def _agrees(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Both counters of a clock grow together."""
+    return (one[0] < other[0]) == (one[1] < other[1])
+
+
+def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[int, int]]]) -> Trace:
+    """Turn FOLDER/rings into a trace in FOLDER. `readings`: of hosts' clocks, beyond those in the rings."""
+    found: list[Ring] = []
+    lost: list[str] = []
+    for file in sorted((folder / "rings").glob("*.ring")):
+        try:
+            found.append(rings.read(file))
+        except (BadRing, OSError) as error:
+            lost.append(str(error))
+    # A thread that recorded before its process knew its rank.
+    ranks = {(ring.host, ring.pid): ring.rank for ring in found if ring.rank >= 0}
+    found.sort(
+        key=lambda ring: (ranks.get((ring.host, ring.pid), -1), ring.host, ring.pid, ring.tid, ring.source)
+    )
+    clocks = _clocks(found, readings)
+    begins = [clocks[ring.host].at(ring.events["begin"]).min() for ring in found if len(ring.events)]
+    origin = int(min(begins)) if begins else 0
+    names: dict[str, int] = {"": 0}
+    threads: list[Thread] = []
+    unended: list[Open] = []
+    sums: dict[str, list[NDArray[Any]]] = {name: [] for name in SUM_COLUMNS}
+    writer = Writer(folder)
+    for index, ring in enumerate(found):
+        clock = clocks[ring.host]
+        local = np.array([names.setdefault(name, len(names)) for name in ring.names], np.int32)
+        columns = _global(rings.fields(ring.events), clock, local, origin)
+        order = np.lexsort((-columns["duration"], columns["begin"]))
+        columns = {name: column[order] for name, column in columns.items()}
+        columns["thread"] = np.full(len(order), index, np.int32)
+        writer.add(columns)
+        _add_sums(sums, ring, clock, local, index)
+        begun = _global(rings.fields(ring.open), clock, local, origin)
+        known = list(names)
+        unended += [
+            Open(
+                index,
+                known[begun["name"][i]],
+                int(begun["kind"][i]),
+                int(begun["begin"][i]),
+                int(begun["peer"][i]),
+                int(begun["bytes"][i]),
+            )
+            for i in range(len(ring.open))
+        ]
+        threads.append(
+            Thread(
+                ranks.get((ring.host, ring.pid), -1), ring.host, ring.pid, ring.tid, ring.source, ring.thread,
+                len(order), ring.overwritten, ring.cut, ring.unnamed, ring.uncounted, ring.too_deep,
+            )
+        )  # fmt: skip
+    texts = list(names)
+    resolve(texts)
+    clock_facts = {host: {"ns_a_tick": clock.ns_a_tick} for host, clock in clocks.items()}
+    said = {**about, "origin_ns": origin, "clocks": clock_facts, "lost": lost}
+    writer.end(
+        said,
+        texts,
+        threads,
+        {name: np.concatenate([np.empty(0, SUM_COLUMNS[name]), *parts]) for name, parts in sums.items()},
+        unended,
+    )
+    return _with_one_clock(folder)
+
+
+def _with_one_clock(folder: Path) -> Trace:
+    """Bring the clocks of several hosts together, and keep what was done."""
+    trace = load(folder)
+    found = corrections(trace)
+    if not found:
+        return trace
+    correct(trace, found)
+    writer = Writer(folder)
+    for number in range(len(trace.threads)):
+        own = trace["thread"] == number
+        writer.add({name: column[own] for name, column in trace.columns.items()})
+    about = {**trace.about, "corrections": [asdict(one) for one in found]}
+    writer.end(about, trace.names, trace.threads, trace.sums, trace.open)
+    return load(folder)
+
+
+def _global(
+    columns: dict[str, NDArray[Any]], clock: Clock, names: NDArray[Any], origin: int
+) -> dict[str, NDArray[Any]]:
+    columns["begin"] = clock.at(columns["begin"]) - origin
+    columns["duration"] = clock.span(columns["duration"])
+    for column in ("name", "where", "site"):
+        # A number that a damaged file has and its list of names has not.
+        columns[column] = names[np.where(columns[column] < len(names), columns[column], 0)]
+    return columns
+
+
+def _add_sums(
+    sums: dict[str, list[NDArray[Any]]], ring: Ring, clock: Clock, names: NDArray[Any], thread: int
+) -> None:
+    cells = ring.cells
+    sums["thread"].append(np.full(len(cells), thread, np.int32))
+    for column in ("name", "where", "site"):
+        sums[column].append(names[np.where(cells[column] < len(names), cells[column], 0)])
+    for column in ("peer", "size_class", "count", "bytes"):
+        sums[column].append(cells[column].astype(SUM_COLUMNS[column]))
+    sums["ns"].append(clock.span(cells["ticks"]))

@@ -1,0 +1,243 @@
+/* The calls of MPI as `peerway trace` records them: what the generated wrappers (mpi.py) share. Compiled by
+ * the mpicc of the MPI at hand and preloaded into its programs. Peers are ranks in MPI_COMM_WORLD. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include "peerway/trace/recorder.h"
+
+typedef struct pw_group { /* of a communicator or a window: who its ranks are */
+  char name[64];
+  int size, children, *world;
+} pw_group;
+
+typedef struct pw_call {
+  pw_trace_writer* writer; /* null: nothing is recorded */
+  pw_trace_event event;
+} pw_call;
+
+typedef struct pw_request { /* one that was started, or may be started again */
+  uint64_t handle;
+  uint64_t begin;
+  const pw_group* group;
+  uint64_t bytes;
+  int kind, peer, tag; /* kind: PW_TRACE_SENT or PW_TRACE_RECEIVED */
+  int persistent, active;
+} pw_request;
+
+static int pw_ready; /* between MPI_Init and MPI_Finalize, in a process that records */
+static int pw_key_of_comm, pw_key_of_win;
+static unsigned pw_freed;           /* communicators so far: their handles come again */
+static _Thread_local int pw_inside; /* MPI's own calls of MPI are not the program's */
+
+/* ---- places that call */
+
+static _Thread_local struct {
+  const pw_trace_writer* writer;
+  const void* address;
+  unsigned name;
+} pw_places[256];
+
+static unsigned pw_place(pw_trace_writer* writer, const void* address) {
+  const size_t slot = ((uintptr_t)address ^ (uintptr_t)address >> 8) % 256;
+  if (pw_places[slot].address != address || pw_places[slot].writer != writer) {
+    Dl_info of;
+    char text[PW_TRACE_NAME_BYTES] = "";
+    /* A call from Fortran comes from MPI's own library, and the place in the program is not known. */
+    const int known = dladdr(address, &of) != 0 && of.dli_fname != NULL;
+    if (known &&
+        strstr(of.dli_fname, "libmpi") == NULL) /* the call is before the address that it returns to */
+      snprintf(text, sizeof text, "0x%lx in %s",
+               (unsigned long)((const char*)address - (const char*)of.dli_fbase - 1), of.dli_fname);
+    pw_places[slot].address = address;
+    pw_places[slot].writer = writer;
+    pw_places[slot].name = text[0] != '\0' ? pw_trace_name(writer, text, strlen(text)) : 0;
+  }
+  return pw_places[slot].name;
+}
+
+/* ---- calls */
+
+static void pw_enter(pw_call* call, int kind, const char* name, const void* caller) {
+  call->writer = NULL;
+  if (++pw_inside > 1 || !pw_ready) return;
+  pw_trace_writer* writer = pw_trace_mine != NULL ? pw_trace_mine : pw_trace_open("mpi");
+  call->writer = writer;
+  if (writer == NULL) return;
+  memset(&call->event, 0, sizeof call->event);
+  call->event.kind = (unsigned)kind & 0x3ff;
+  call->event.name = pw_trace_name(writer, name, strlen(name)) & 0x3ff;
+  call->event.site = pw_place(writer, caller) & 0x3ff;
+  call->event.peer = call->event.tag = -1;
+}
+
+static void pw_begin(pw_call* call) {
+  if (call->writer != NULL) pw_trace_begin(call->writer, &call->event);
+}
+
+static void pw_end(pw_call* call) {
+  if (call->writer != NULL) pw_trace_end(call->writer, &call->event);
+}
+
+/* A test that found nothing is counted, and is no event: programs make millions of them. */
+static void pw_leave(pw_call* call, int found) {
+  --pw_inside;
+  if (call->writer == NULL) return;
+  if (found)
+    pw_trace_add(call->writer, &call->event);
+  else
+    pw_trace_count(call->writer, &call->event);
+}
+
+/* An event that is part of another has a name of its own, so that its time is not counted twice. */
+static void pw_rename(pw_call* call, const char* name) {
+  call->event.name = pw_trace_name(call->writer, name, strlen(name)) & 0x3ff;
+}
+
+static void pw_where(pw_call* call, const pw_group* group) {
+  if (call->writer != NULL && group != NULL)
+    call->event.where = pw_trace_name(call->writer, group->name, strlen(group->name)) & 0x3ff;
+}
+
+static uint64_t pw_size(MPI_Datatype type) {
+  int size = 0;
+  if (type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS || size < 0) return 0;
+  return (uint64_t)size;
+}
+
+static void pw_bytes(pw_call* call, long long count, MPI_Datatype type) {
+  if (call->writer != NULL && count > 0)
+    call->event.bytes = ((uint64_t)count * pw_size(type)) & 0xfffffffffffull;
+}
+
+/* ---- communicators and windows */
+
+static int pw_world_of(const pw_group* group, int rank) {
+  return group != NULL && rank >= 0 && rank < group->size ? group->world[rank] : -1;
+}
+
+static pw_group* pw_new_group(MPI_Group members) {
+  pw_group* made = (pw_group*)calloc(1, sizeof *made);
+  MPI_Group world;
+  PMPI_Group_size(members, &made->size);
+  made->world = (int*)malloc(sizeof(int) * 2 * (size_t)(made->size + 1));
+  int* own = made->world + made->size + 1;
+  for (int i = 0; i < made->size; ++i) own[i] = i;
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  PMPI_Group_translate_ranks(members, made->size, own, world, made->world);
+  for (int i = 0; i < made->size; ++i)
+    if (made->world[i] == MPI_UNDEFINED) made->world[i] = -1; /* of another world */
+  PMPI_Group_free(&world);
+  return made;
+}
+
+/* `parent` gave birth to it by a collective call, so that all its members count alike. */
+static pw_group* pw_add_comm(MPI_Comm comm, pw_group* parent) {
+  MPI_Group members;
+  int inter = 0;
+  PMPI_Comm_test_inter(comm, &inter);
+  if (inter)
+    PMPI_Comm_remote_group(comm, &members);
+  else
+    PMPI_Comm_group(comm, &members);
+  pw_group* made = pw_new_group(members);
+  PMPI_Group_free(&members);
+  const int first = made->size > 0 ? made->world[0] : -1;
+  if (comm == MPI_COMM_WORLD)
+    snprintf(made->name, sizeof made->name, "world");
+  else if (comm == MPI_COMM_SELF)
+    snprintf(made->name, sizeof made->name, "self");
+  else if (parent != NULL)
+    snprintf(made->name, sizeof made->name, "%.40s.%d:%d", parent->name, parent->children,
+             inter ? -1 : first);
+  else
+    snprintf(made->name, sizeof made->name, "%d from %d", made->size, first);
+  PMPI_Comm_set_attr(comm, pw_key_of_comm, made);
+  return made;
+}
+
+static pw_group* pw_group_of(MPI_Comm comm) {
+  static _Thread_local struct {
+    MPI_Comm comm;
+    unsigned freed;
+    pw_group* group;
+  } last;
+  if (!pw_ready || comm == MPI_COMM_NULL) return NULL;
+  const unsigned freed = __atomic_load_n(&pw_freed, __ATOMIC_ACQUIRE);
+  if (last.group != NULL && last.comm == comm && last.freed == freed) return last.group;
+  void* known = NULL;
+  int found = 0;
+  PMPI_Comm_get_attr(comm, pw_key_of_comm, &known, &found);
+  last.group = found ? (pw_group*)known : pw_add_comm(comm, NULL);
+  last.comm = comm;
+  last.freed = freed;
+  return last.group;
+}
+
+static void pw_born(MPI_Comm parent, const MPI_Comm* child) {
+  if (!pw_ready || pw_inside > 1) return;
+  pw_group* group = pw_group_of(parent);
+  if (group != NULL) ++group->children;
+  if (*child != MPI_COMM_NULL) pw_add_comm(*child, group);
+}
+
+static pw_group* pw_group_of_win(MPI_Win win) {
+  static int windows;
+  void* known = NULL;
+  int found = 0;
+  if (!pw_ready || win == MPI_WIN_NULL) return NULL;
+  PMPI_Win_get_attr(win, pw_key_of_win, &known, &found);
+  if (found) return (pw_group*)known;
+  MPI_Group members;
+  PMPI_Win_get_group(win, &members);
+  pw_group* made = pw_new_group(members);
+  PMPI_Group_free(&members);
+  snprintf(made->name, sizeof made->name, "window %d", __atomic_add_fetch(&windows, 1, __ATOMIC_RELAXED));
+  PMPI_Win_set_attr(win, pw_key_of_win, made);
+  return made;
+}
+
+/* A message to or from nobody is none. */
+static void pw_message(pw_call* call, MPI_Comm comm, int peer, int tag, long long count, MPI_Datatype type) {
+  if (call->writer == NULL) return;
+  const pw_group* group = pw_group_of(comm);
+  pw_where(call, group);
+  pw_bytes(call, count, type);
+  call->event.peer = pw_world_of(group, peer);
+  call->event.tag = tag;
+  if (peer == MPI_PROC_NULL) call->event.kind = PW_TRACE_CALL;
+}
+
+static uint64_t pw_received_bytes(const MPI_Status* status, uint64_t posted) {
+  MPI_Count count = 0;
+  if (PMPI_Get_elements_x(status, MPI_BYTE, &count) != MPI_SUCCESS || count < 0) return posted;
+  return (uint64_t)count;
+}
+
+/* Says what arrived in place of what was asked for. */
+static void pw_arrived(pw_call* call, MPI_Comm comm, const MPI_Status* status) {
+  if (call->writer == NULL || call->event.kind == PW_TRACE_CALL) return;
+  call->event.peer = pw_world_of(pw_group_of(comm), status->MPI_SOURCE);
+  call->event.tag = status->MPI_TAG;
+  call->event.bytes = pw_received_bytes(status, call->event.bytes) & 0xfffffffffffull;
+}
+
+#include "mpi_requests.c"
+
+/* ---- beginning and end */
+
+static void pw_mpi_begin(void) {
+  if (pw_trace_level() == 0) return;
+  int rank = 0;
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &pw_key_of_comm, NULL);
+  PMPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &pw_key_of_win, NULL);
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  pw_ready = 1;
+  pw_trace_writer* writer = pw_trace_mine != NULL ? pw_trace_mine : pw_trace_open("mpi");
+  if (writer != NULL) writer->ring->rank = rank;
+}
+
+static void pw_mpi_end(void) {
+  if (pw_ready && pw_trace_mine != NULL) pw_trace_read_clock(pw_trace_mine, 1);
+  pw_ready = 0;
+}

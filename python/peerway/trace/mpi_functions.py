@@ -1,0 +1,124 @@
+"""The functions of an MPI, as its mpi.h declares them, and what is recorded of which."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# What more is recorded than a call's time. The parameters are those of the standard, in its order: `count`
+# and `type` say how many bytes, `peer`, `tag` and `comm` what a message is told by.
+TABLE = """
+Send Bsend Ssend Rsend              | SEND       | _ count type peer tag comm
+Isend Ibsend Issend Irsend          | ISEND      | _ count type peer tag comm request
+Recv                                | RECV       | _ count type peer tag comm status
+Irecv                               | IRECV      | _ count type peer tag comm request
+Send_init Bsend_init Ssend_init Rsend_init | SEND_INIT | _ count type peer tag comm request
+Recv_init                           | RECV_INIT  | _ count type peer tag comm request
+Start                               | START      | request
+Startall                            | STARTALL   | count requests
+Sendrecv                            | SENDRECV   | _ count type peer tag _ rcount rtype rpeer rtag comm status
+Sendrecv_replace                    | SENDRECV   | _ count type peer tag rpeer rtag comm status
+Wait                                | WAIT       | request status
+Waitall                             | WAITALL    | count requests statuses
+Waitany                             | WAITANY    | count requests index status
+Waitsome                            | WAITSOME   | count requests found indices statuses
+Test                                | TEST       | request flag status
+Testall                             | TESTALL    | count requests flag statuses
+Testany                             | TESTANY    | count requests index flag status
+Testsome                            | WAITSOME   | count requests found indices statuses
+Request_free                        | FREE       | request
+Probe                               | CALL       | peer tag comm _
+Iprobe                              | PROBE      | peer tag comm flag _
+Barrier Ibarrier                    | COLLECTIVE | comm
+Bcast Ibcast                        | COLLECTIVE | _ count type peer comm
+Reduce Ireduce                      | COLLECTIVE | _ _ count type _ peer comm
+Allreduce Iallreduce Scan Exscan Iscan Iexscan | COLLECTIVE | _ _ count type _ comm
+Reduce_scatter_block Ireduce_scatter_block | COLLECTIVE | _ _ count type _ comm
+Gather Igather                      | COLLECTIVE | _ count type _ _ _ peer comm
+Gatherv Igatherv                    | COLLECTIVE | _ count type _ _ _ _ peer comm
+Scatter Iscatter                    | COLLECTIVE | _ _ _ _ count type peer comm
+Scatterv Iscatterv                  | COLLECTIVE | _ _ _ _ _ count type peer comm
+Allgather Iallgather                | COLLECTIVE | _ count type _ _ _ comm
+Allgatherv Iallgatherv              | COLLECTIVE | _ count type _ _ _ _ comm
+Alltoall Ialltoall                  | COLLECTIVE | _ count_each type _ _ _ comm
+Alltoallv Ialltoallv                | COLLECTIVE | _ counts _ type _ _ _ _ comm
+Alltoallw Ialltoallw                | COLLECTIVE | _ _ _ _ _ _ _ _ comm
+Reduce_scatter Ireduce_scatter      | COLLECTIVE | _ _ counts type _ comm
+Put Accumulate                      | RMA_PUT    | _ count type peer _ _ _
+Rput Raccumulate                    | RMA_PUT    | _ count type peer _ _ _
+Get Rget                            | RMA_GET    | _ count type peer _ _ _
+Get_accumulate Rget_accumulate      | RMA_GET    | _ _ _ _ count type peer
+Fetch_and_op                        | RMA_GET    | _ _ type_one peer
+Compare_and_swap                    | RMA_GET    | _ _ _ type_one peer
+Win_lock                            | RMA_SYNC   | _ peer
+Win_unlock Win_flush Win_flush_local| RMA_SYNC   | peer
+Win_fence Win_start Win_complete Win_post Win_wait Win_lock_all  | RMA_SYNC |
+Win_unlock_all Win_flush_all Win_flush_local_all Win_sync        | RMA_SYNC |
+Comm_dup Comm_dup_with_info Comm_create Comm_create_group        | BIRTH |
+Comm_split Comm_split_type Cart_create Cart_sub Graph_create     | BIRTH |
+Dist_graph_create Dist_graph_create_adjacent                     | BIRTH |
+Intercomm_create Intercomm_merge                                 | BIRTH |
+Comm_free Comm_disconnect           | DEATH      |
+Init Init_thread                    | INIT       |
+Finalize                            | FINALIZE   |
+"""
+# Calls that neither communicate nor wait.
+LOCAL = re.compile(
+    r"(T|Type|Group|Info|Errhandler|Op|Status|Attr|Keyval|Error|Grequest|Session|Aint|Pack|Unpack|Buffer|Abi)(_|$)"
+    r"|Get_(?!accumulate)|Add_error|Remove_error|Address$|Alloc_mem|Free_mem|Initialized|Finalized|Pcontrol|Is_thread|Query_thread"
+    r"|Pack|Unpack|Wtime|Wtick|Cart_(coords|get|map|rank|shift)|Cartdim|Graph_(get|map|neighbors)|Graphdims"
+    r"|Dist_graph_neighbors|Topo_test|Dims_create|Register|Close_port|Test_cancelled|Request_get"
+    r"|Comm_(rank|size|compare|group|remote|test_inter|get|set|call|create_(keyval|errhandler)|free_keyval|delete_attr)"
+    r"|(Win|File)_(get|set|call|create_(keyval|errhandler)|free_keyval|delete_attr|shared_query)"
+)
+PROTOTYPE = re.compile(r"\bint\s+PMPI_(\w+)\s*\(([^;{]*?)\)\s*(?:__attribute__\s*\(\(.*?\)\)\s*)*;", re.S)
+
+
+@dataclass(frozen=True)
+class Function:
+    """One of an MPI's functions, as its header declares it."""
+
+    name: str  # "Send"
+    parameters: list[tuple[str, str]]  # type and what follows the name: ("MPI_Request", "[]")
+
+    @property
+    def declared(self) -> str:
+        """The list of parameters, a0 the first."""
+        return ", ".join(f"{kind} a{i}{rest}" for i, (kind, rest) in enumerate(self.parameters)) or "void"
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the wrapper has been given."""
+        return [f"a{i}" for i in range(len(self.parameters))]
+
+    def of_type(self, kind: str) -> str | None:
+        """The first argument of a type."""
+        return next((f"a{i}" for i, (found, _) in enumerate(self.parameters) if found == kind), None)
+
+
+def functions(header: str) -> list[Function]:
+    """Find the functions of a preprocessed mpi.h that are to be wrapped."""
+    found = {}
+    for name, inside in PROTOTYPE.findall(header):
+        words = [" ".join(word.split()) for word in inside.split(",")]
+        if LOCAL.match(name) or "..." in inside or "(" in inside:
+            continue
+        found[name] = Function(
+            name, [] if words in (["void"], [""]) else [_parameter(word) for word in words]
+        )
+    return list(found.values())
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    if text.endswith("*"):  # it has no name
+        return text, ""
+    match = re.fullmatch(r"(.*?)(\w+)\s*((?:\[[^]]*\])*)", text)
+    assert match, text
+    kind = match[1].strip()
+    return (kind, match[3]) if kind else (match[2], "")
+
+
+def table() -> dict[str, tuple[str, list[str]]]:
+    """What is recorded of each function: the kind of wrapper, and the roles of its parameters."""
+    rows = [[part.strip() for part in line.split("|")] for line in TABLE.strip().splitlines()]
+    return {name: (kind, roles.split()) for names, kind, roles in rows for name in names.split()}

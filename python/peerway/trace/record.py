@@ -1,0 +1,121 @@
+"""Runs a command so that its processes record, and makes a trace of what they leave."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from peerway import _core
+from peerway.launch.mpi import MpiError, find_launcher
+from peerway.trace.collect import collect
+from peerway.trace.store import Trace
+
+
+class RecordError(Exception):
+    """What keeps a command from being traced, for people."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to record, and how."""
+
+    command: list[str]
+    folder: Path
+    level: str
+    events: int  # that a thread keeps
+    preload: Path | None = None  # the library of MPI's calls
+    ranks: str = ""  # the only ones that record, separated by commas
+
+
+def record(request: Request) -> tuple[int, Trace]:
+    """Run the command to its end; give its exit status, as shells do, and the trace. Raises RecordError."""
+    folder = request.folder.resolve()
+    ring_folder = _new_folder(folder)
+    variables = {
+        "PEERWAY_TRACE_DIR": str(ring_folder),
+        "PEERWAY_TRACE_LEVEL": request.level,
+        "PEERWAY_TRACE_EVENTS": str(request.events),
+    }
+    if request.ranks:
+        variables["PEERWAY_TRACE_RANKS"] = request.ranks
+    if request.preload is not None:
+        inherited = os.environ.get("LD_PRELOAD")
+        variables["LD_PRELOAD"] = f"{request.preload}:{inherited}" if inherited else str(request.preload)
+    command = _exported(request.command, list(variables))
+    first = _core.trace_clock()
+    began = time.time()
+    status = _run(command, {**os.environ, **variables})
+    about = {
+        "command": request.command,
+        "level": request.level,
+        "began": datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds"),
+        "seconds": time.time() - began,
+        "status": status,
+    }
+    try:
+        trace = collect(folder, about, {socket.gethostname(): [first, _core.trace_clock()]})
+    except OSError as error:
+        raise RecordError(
+            f"the trace cannot be written: {error}; what was recorded lies in {ring_folder}. Make room, then "
+            f"run `peerway trace collect {folder}`"
+        ) from error
+    shutil.rmtree(ring_folder)
+    return status, trace
+
+
+def _exported(command: list[str], names: list[str]) -> list[str]:
+    """Have an Open MPI's mpirun hand the variables on, also to other hosts; other launchers do it unasked."""
+    if not Path(command[0]).name.startswith(("mpirun", "mpiexec")):
+        return command
+    try:
+        if find_launcher(command[0]).kind != "openmpi":
+            return command
+    except MpiError:  # which the command itself will say
+        return command
+    return [command[0], *(word for name in names for word in ("-x", name)), *command[1:]]
+
+
+def _new_folder(folder: Path) -> Path:
+    """Make the folder of a trace; one that holds something is kept. Raises RecordError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise RecordError(f"{folder} is not empty; name another folder with -o, or remove it")
+        (folder / "rings").mkdir()
+    except OSError as error:
+        raise RecordError(
+            f"cannot make the folder {folder}: {error.strerror}; name another with -o"
+        ) from error
+    return folder / "rings"
+
+
+def _run(command: Sequence[str], environment: dict[str, str]) -> int:
+    """Run a command; what would end this process is for the command, whose trace is to be saved."""
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    program: subprocess.Popen[bytes] | None = None
+
+    def hand_on(number: int, _frame: object) -> None:
+        # A Ctrl-C reaches the command itself: it is in the same group.
+        if program is not None and number != signal.SIGINT:
+            program.send_signal(number)
+
+    try:
+        for number in previous:
+            signal.signal(number, hand_on)
+        try:
+            program = subprocess.Popen(list(command), env=environment)
+        except OSError as error:
+            raise RecordError(f"{command[0]} cannot be run: {error.strerror}") from error
+        status = program.wait()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    return status if status >= 0 else 128 - status

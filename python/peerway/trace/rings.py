@@ -1,0 +1,183 @@
+"""Reads the rings that `include/peerway/trace/recorder.h` writes: one file for each thread that recorded.
+
+A file may end early, because its disk was full or its host went down, and it may be damaged. What can be read
+is read, and what is lost is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NAMES, OPEN, CELLS = 1024, 64, 4096
+MAGIC = b"PWTRACE1"
+LONGEST = 1 << 50  # ticks of a program's life: four days at the quickest clock there is
+LEVELS = {1: "counters", 2: "profile", 3: "full"}
+
+EVENT = np.dtype([("begin", "<u8"), ("first", "<u8"), ("second", "<u8"), ("peer", "<i4"), ("tag", "<i4")])
+CELL = np.dtype(
+    [
+        ("name", "<u4"), ("where", "<u2"), ("site", "<u2"), ("peer", "<i4"), ("size_class", "<i4"),
+        ("count", "<u8"), ("bytes", "<u8"), ("ticks", "<u8"),
+    ]
+)  # fmt: skip
+HEADER = np.dtype(
+    [
+        ("magic", "S8"), ("header_bytes", "<u4"), ("event_bytes", "<u4"), ("pid", "<u4"), ("tid", "<u4"),
+        ("rank", "<i4"), ("level", "<u4"), ("capacity", "<u8"), ("written", "<u8"), ("unnamed", "<u8"),
+        ("uncounted", "<u8"), ("names", "<u4"), ("depth", "<u4"), ("ticks", "<u8", 2), ("ns", "<u8", 2),
+        ("host", "S64"), ("source", "S16"), ("thread", "S16"), ("open", EVENT, OPEN), ("cell", CELL, CELLS),
+        ("name", "S160", NAMES),
+    ]
+)  # fmt: skip
+
+
+class Kind(IntEnum):
+    """What an event is, as in trace/format.h."""
+
+    PUT = 1
+    GET = 2
+    RAISE = 3
+    SIGNAL = 4
+    FLUSH = 5
+    PLAN_START = 6
+    PLAN_FINISH = 7
+    REGION = 8
+    CALL = 9
+    SEND = 10
+    RECV = 11
+    ISEND = 12
+    IRECV = 13
+    SENT = 14
+    RECEIVED = 15
+    WAIT = 16
+    COLLECTIVE = 17
+    RMA_PUT = 18
+    RMA_GET = 19
+    RMA_SYNC = 20
+    REQUESTS = 21
+
+
+class BadRing(Exception):
+    """A file that no recorder wrote, or of which not even the header is left; for people."""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """What one thread recorded. Times are ticks of its clock."""
+
+    file: Path
+    host: str
+    pid: int
+    tid: int
+    rank: int
+    source: str
+    thread: str
+    level: str
+    names: list[str]
+    clock: list[tuple[int, int]]  # ticks and nanoseconds of CLOCK_MONOTONIC, when opened and last
+    events: NDArray[Any]  # of EVENT, in the order in which they ended
+    open: NDArray[Any]  # what had begun and not ended
+    cells: NDArray[Any]
+    overwritten: int  # events for which the ring was too small
+    cut: int  # events that the file had no room for, or lost
+    unnamed: int
+    uncounted: int
+    too_deep: int  # open events beyond OPEN
+
+
+def fields(events: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Split the words of events into columns; times are ticks."""
+    first, second = events["first"], events["second"]
+    low, ten = np.uint64((1 << 44) - 1), np.uint64(1023)
+    return {
+        "begin": events["begin"],
+        "duration": first & low,
+        "name": (first >> np.uint64(44) & ten).astype(np.int32),
+        "site": (first >> np.uint64(54)).astype(np.int32),
+        "bytes": (second & low).astype(np.int64),
+        "where": (second >> np.uint64(44) & ten).astype(np.int32),
+        "kind": (second >> np.uint64(54)).astype(np.uint8),
+        "peer": events["peer"],
+        "tag": events["tag"],
+    }
+
+
+def read(file: Path) -> Ring:
+    """Read a ring. Raises BadRing."""
+    size = file.stat().st_size
+    if size < HEADER.itemsize:
+        raise BadRing(
+            f"{file.name} has {size:,} bytes and a header has {HEADER.itemsize:,}: nothing of it can be read"
+        )
+    header = np.memmap(file, HEADER, "r", shape=(1,))[0]
+    capacity, written = int(header["capacity"]), int(header["written"])
+    if (
+        header["magic"] != MAGIC
+        or header["header_bytes"] != HEADER.itemsize
+        or header["event_bytes"] != EVENT.itemsize
+    ):
+        raise BadRing(
+            f"{file.name} does not begin as rings of this Peerway do: it is damaged, or of another version"
+        )
+    if capacity & (capacity - 1) or header["names"] > NAMES or int(header["level"]) not in LEVELS:
+        raise BadRing(
+            f"{file.name} is damaged: its header says {capacity:,} events and {header['names']:,} names"
+        )
+    room = (size - HEADER.itemsize) // EVENT.itemsize
+    there = (
+        np.memmap(file, EVENT, "r", offset=HEADER.itemsize, shape=(min(room, capacity),))
+        if min(room, capacity)
+        else np.empty(0, EVENT)
+    )
+    kept = min(written, capacity)
+    at = written & (capacity - 1) if written > capacity else 0
+    order = np.concatenate([there[at:kept], there[:at]]) if at else np.asarray(there[:kept])
+    cut = kept - len(order)
+    clock = [(int(t), int(n)) for t, n in zip(header["ticks"], header["ns"], strict=True)]
+    (opened, then), (last, now) = clock
+    if (
+        not 0 <= last - opened < LONGEST
+        or not 0 <= now - then < LONGEST
+        or now - then > 100 * (last - opened) + 10**6
+    ):
+        raise BadRing(f"{file.name} is damaged: its clock went from {opened} to {last} in {now - then} ns")
+    # Where a file was cut, a part of it may be there and empty.
+    first = np.uint64(opened)
+    whole = order[
+        (order["begin"] >= first)
+        & (order["begin"] - first < LONGEST)
+        & (order["second"] >> np.uint64(54) != 0)
+    ]
+    cells = np.asarray(header["cell"])
+    unended = np.array(header["open"][: min(int(header["depth"]), OPEN)])
+    return Ring(
+        file=file,
+        host=text(header["host"]),
+        pid=int(header["pid"]),
+        tid=int(header["tid"]),
+        rank=int(header["rank"]),
+        source=text(header["source"]),
+        thread=text(header["thread"]),
+        level=LEVELS[int(header["level"])],
+        names=["", *(text(name) for name in header["name"][1 : max(1, int(header["names"]))])],
+        clock=clock,
+        events=whole,
+        open=unended[(unended["begin"] >= first) & (unended["begin"] - first < LONGEST)],
+        cells=cells[cells["count"] > 0].copy(),
+        overwritten=max(0, written - capacity) if capacity else 0,
+        cut=cut + len(order) - len(whole),
+        unnamed=int(header["unnamed"]),
+        uncounted=int(header["uncounted"]),
+        too_deep=max(0, int(header["depth"]) - OPEN),
+    )
+
+
+def text(value: bytes) -> str:
+    """Decode what a program wrote; it need not be UTF-8."""
+    return value.decode("utf-8", "replace")

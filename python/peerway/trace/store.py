@@ -1,0 +1,174 @@
+"""A trace on disk, and in memory: columns of events (events.parquet), sums (sums.parquet), and trace.json
+with what the columns refer to and what was lost.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from peerway import whole_file
+
+EVENTS, SUMS, ABOUT = "events.parquet", "sums.parquet", "trace.json"
+VERSION = 1
+COLUMNS = {
+    "begin": np.int64, "duration": np.int64, "bytes": np.int64, "thread": np.int32, "peer": np.int32,
+    "tag": np.int32, "name": np.int32, "where": np.int32, "site": np.int32, "kind": np.uint8,
+}  # fmt: skip
+SUM_COLUMNS = {
+    "thread": np.int32, "name": np.int32, "where": np.int32, "site": np.int32, "peer": np.int32,
+    "size_class": np.int32, "count": np.int64, "bytes": np.int64, "ns": np.int64,
+}  # fmt: skip
+
+
+class BadTrace(Exception):
+    """A folder that holds no trace, or one that cannot be read; for people."""
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One thread as one recorder saw it; the column `thread` is the index in the list of them."""
+
+    rank: int
+    host: str
+    pid: int
+    tid: int
+    source: str  # core, mpi or program
+    thread: str  # its name
+    events: int
+    overwritten: int
+    cut: int
+    unnamed: int
+    uncounted: int
+    too_deep: int
+
+
+@dataclass(frozen=True)
+class Open:
+    """What a thread had begun and never ended: where it was when it was killed."""
+
+    thread: int
+    name: str
+    kind: int
+    begin: int
+    peer: int
+    bytes: int
+
+
+@dataclass
+class Trace:
+    """All of a trace. Times are nanoseconds since its beginning, of one clock."""
+
+    about: dict[str, Any]
+    names: list[str]
+    threads: list[Thread]
+    columns: dict[str, NDArray[Any]]
+    sums: dict[str, NDArray[Any]] = field(default_factory=dict)
+    open: list[Open] = field(default_factory=list)
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        return self.columns[column]
+
+    def __len__(self) -> int:
+        return len(self.columns["begin"])
+
+    @property
+    def rank(self) -> NDArray[Any]:
+        """The rank of each event."""
+        ranks: NDArray[Any] = np.array([one.rank for one in self.threads] or [0], np.int32)
+        return np.asarray(ranks[self.columns["thread"]])
+
+    @property
+    def ranks(self) -> list[int]:
+        """The ranks that recorded."""
+        return sorted({one.rank for one in self.threads})
+
+    @property
+    def dropped(self) -> int:
+        """Events that were recorded and are not here."""
+        return sum(one.overwritten + one.cut for one in self.threads)
+
+    def where(self, mask: NDArray[Any]) -> Trace:
+        """The same with these events alone."""
+        columns = {name: column[mask] for name, column in self.columns.items()}
+        return Trace(self.about, self.names, self.threads, columns, self.sums, self.open)
+
+
+class Writer:
+    """Writes a trace's events piece by piece, so that no more than one thread's are in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._folder = folder
+        self._schema = pa.schema(
+            [(name, pa.from_numpy_dtype(np.dtype(kind))) for name, kind in COLUMNS.items()]
+        )
+        # Times grow, and so are stored as differences; all else has few values.
+        few = ["thread", "peer", "tag", "name", "where", "site", "kind", "bytes"]
+        self._writer = pq.ParquetWriter(
+            folder / EVENTS, self._schema, compression="zstd", use_dictionary=few,
+            column_encoding={"begin": "DELTA_BINARY_PACKED", "duration": "DELTA_BINARY_PACKED"},
+        )  # fmt: skip
+
+    def add(self, columns: dict[str, NDArray[Any]]) -> None:
+        """Append events of one thread."""
+        import pyarrow as pa
+
+        arrays = [pa.array(columns[name].astype(kind, copy=False)) for name, kind in COLUMNS.items()]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema), row_group_size=1 << 20)
+
+    def end(
+        self,
+        about: dict[str, Any],
+        names: list[str],
+        threads: list[Thread],
+        sums: dict[str, NDArray[Any]],
+        unended: list[Open],
+    ) -> None:
+        """Write what is known once all is read."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._writer.close()
+        table = pa.table({name: pa.array(sums[name].astype(kind)) for name, kind in SUM_COLUMNS.items()})
+        pq.write_table(table, self._folder / SUMS, compression="zstd")
+        everything = {
+            "version": VERSION, **about, "names": names, "threads": [asdict(one) for one in threads],
+            "open": [asdict(one) for one in unended],
+        }  # fmt: skip
+        whole_file.replace(self._folder / ABOUT, json.dumps(everything, indent=1) + "\n")
+
+
+def load(folder: Path) -> Trace:
+    """Read a trace. Raises BadTrace."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        about = json.loads((folder / ABOUT).read_text())
+        if about.get("version") != VERSION:
+            raise BadTrace(
+                f"{folder} holds a trace of version {about.get('version')}; this Peerway reads {VERSION}"
+            )
+        table = pq.read_table(folder / EVENTS)
+        sums = pq.read_table(folder / SUMS)
+    except FileNotFoundError as error:
+        rings = folder / "rings"
+        todo = f"; `peerway trace collect {folder}` makes one of its rings" if rings.is_dir() else ""
+        raise BadTrace(f"{folder} holds no trace: there is no {error.filename or ABOUT}{todo}") from error
+    except (json.JSONDecodeError, pa.ArrowException, OSError) as error:
+        raise BadTrace(f"{folder} cannot be read: {error}") from error
+    columns = {name: table.column(name).to_numpy().astype(kind, copy=False) for name, kind in COLUMNS.items()}
+    del table
+    summed = {name: sums.column(name).to_numpy() for name in SUM_COLUMNS}
+    names, threads, unended = (about.pop(part) for part in ("names", "threads", "open"))
+    return Trace(
+        about, names, [Thread(**one) for one in threads], columns, summed, [Open(**one) for one in unended]
+    )

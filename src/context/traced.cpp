@@ -1,0 +1,67 @@
+// The operations of a context as `peerway trace` records them. The path is asked for behind the operation,
+// when its route is known and nobody waits for it.
+#include "context/context.h"
+
+namespace pw {
+namespace {
+
+int32_t tag_of(const Raise* raise) {
+  return raise != nullptr && raise->by == 1 ? trace::tag_of(raise->signal->key) : -1;
+}
+
+pw_trace_kind kind_of(Op op) { return op == Op::get ? PW_TRACE_GET : PW_TRACE_PUT; }
+
+/// A raise by more than one says by how much in an event of its own.
+void note(const Raise* raise) {
+  if (raise != nullptr && raise->by != 1)
+    const trace::Operation raised(PW_TRACE_RAISE, raise->signal->rank(), raise->by,
+                                  trace::tag_of(raise->signal->key));
+}
+
+}  // namespace
+
+std::string_view Context::path_taken(Op op, route::ShapeClass shape, Region& local, Remote& remote,
+                                     uint64_t bytes) {
+  const Resolved* resolved = resolver_->find(op, shape, local, remote);
+  if (resolved == nullptr || bytes == 0) return "none";
+  const Path* path = resolved->path_of(bytes);
+  return path != nullptr ? path->name() : "split";
+}
+
+pw_status Context::move_traced(const Run& run, const Raise* raise) {
+  trace::Operation operation(kind_of(run.op), run.remote->rank(), run.bytes, tag_of(raise));
+  const pw_status status = raise == nullptr ? move_now(run) : move_now(run, *raise);
+  operation.end();
+  operation.by(status != PW_OK
+                   ? "failed"
+                   : path_taken(run.op, route::ShapeClass::contiguous, *run.local, *run.remote, run.bytes));
+  note(raise);
+  return status;
+}
+
+pw_status Context::start_traced(const Transfer& transfer, const Raise* raise, Marks* marks) {
+  const uint64_t bytes = transfer.layout.shape.bytes();
+  trace::Operation operation(kind_of(transfer.op), transfer.remote->rank(), bytes, tag_of(raise));
+  const pw_status status = start_now(transfer, raise, marks);
+  operation.end();
+  operation.by(status != PW_OK ? "failed"
+                               : path_taken(transfer.op, route::shape_class(transfer.layout.shape),
+                                            *transfer.local, *transfer.remote, bytes));
+  note(raise);
+  return status;
+}
+
+pw_status Context::raise(const Raise& raise) {
+  if (!trace::recording()) return raise_now(raise);
+  const trace::Operation operation(PW_TRACE_RAISE, raise.signal->rank(), raise.by,
+                                   trace::tag_of(raise.signal->key));
+  return raise_now(raise);
+}
+
+pw_status Context::flush(int rank, uint64_t timeout_ns) {
+  if (!trace::recording()) return flush_now(rank, timeout_ns);
+  const trace::Operation operation(PW_TRACE_FLUSH, rank == PW_ANY_RANK ? -1 : rank, 0);
+  return flush_now(rank, timeout_ns);
+}
+
+}  // namespace pw

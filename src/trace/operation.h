@@ -1,0 +1,61 @@
+// What the library records where `peerway trace` runs the program: one event for each operation of a context
+// or a plan. Elsewhere an operation costs one branch.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "peerway/trace/recorder.h"
+
+namespace pw::trace {
+
+namespace detail {
+extern std::atomic<bool> on;
+}
+
+#ifdef PEERWAY_NO_TRACE  // what its absence would save, for apps/trace/cost.py
+constexpr bool recording() noexcept { return false; }
+#else
+inline bool recording() noexcept { return detail::on.load(std::memory_order_relaxed); }
+#endif
+
+/// Reads the settings, at the making of a context; from then on operations are recorded if they say so.
+void begin();
+
+/// The writer of this thread; null where it cannot record.
+pw_trace_writer* writer();
+
+/// A signal among those of its owner, as the tag of events.
+inline int32_t tag_of_signal(uint64_t slot, uint64_t generation) {
+  return static_cast<int32_t>((generation & 0x7fff) << 16 | (slot & 0xffff));
+}
+template <typename Key>
+int32_t tag_of(const Key& key) {
+  return tag_of_signal(key.slot, key.generation);
+}
+
+/// From its beginning to its end; to be made only while recording.
+class Operation {
+ public:
+  Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag = -1);
+  /// A region of the program, or what else has a name and no peer.
+  explicit Operation(std::string_view name, pw_trace_kind kind = PW_TRACE_REGION);
+  ~Operation();
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  /// Ends now and not with the object: what is said of it from here on takes no part.
+  void end();
+  /// Ends and writes it, once.
+  void finish();
+  /// Says which path it took.
+  void by(std::string_view path);
+
+ private:
+  pw_trace_writer* writer_;
+  pw_trace_event event_{};
+  bool ended_ = false;
+};
+
+}  // namespace pw::trace

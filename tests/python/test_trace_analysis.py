@@ -1,0 +1,202 @@
+"""What is computed of a trace, from events that are written by hand: every answer is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from peerway.trace import bursts, waits
+from peerway.trace.messages import match, match_signals, messages
+from peerway.trace.rings import Kind
+from peerway.trace.store import COLUMNS, SUM_COLUMNS, Thread, Trace
+
+
+def trace_of(*events: dict[str, Any], ranks: int = 2) -> Trace:
+    """A trace of one thread a rank. `rank`, `kind`, `begin` and `duration` in ns, and any column."""
+    names = [
+        "",
+        *dict.fromkeys(text for event in events for text in (event.get("name"), event.get("where")) if text),
+    ]
+    ordered = sorted(events, key=lambda event: (event["rank"], event["begin"]))
+    rows = []
+    for event in ordered:
+        row = {"peer": -1, "tag": -1, "bytes": 0, "duration": 0, "thread": event["rank"], "site": 0, **event}
+        row["name"] = names.index(event.get("name", ""))
+        row["where"] = names.index(event.get("where", ""))
+        rows.append(row)
+    columns = {name: np.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()}
+    threads = [Thread(rank, "a", rank, rank, "mpi", "", 0, 0, 0, 0, 0, 0) for rank in range(ranks)]
+    sums = {name: np.empty(0, kind) for name, kind in SUM_COLUMNS.items()}
+    return Trace({}, names, threads, columns, sums)
+
+
+def send(rank: int, peer: int, begin: int, duration: int = 10, tag: int = 0, **more: Any) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "kind": Kind.SEND,
+        "peer": peer,
+        "begin": begin,
+        "duration": duration,
+        "tag": tag,
+        "bytes": 8,
+        **more,
+    }
+
+
+def receive(
+    rank: int, peer: int, begin: int, duration: int = 10, tag: int = 0, **more: Any
+) -> dict[str, Any]:
+    return {**send(rank, peer, begin, duration, tag), "kind": Kind.RECV, **more}
+
+
+def test_messages_match_in_order_for_each_pair_tag_and_communicator() -> None:
+    trace = trace_of(
+        send(0, 1, 0, tag=1), send(0, 1, 10, tag=2), send(0, 1, 20, tag=1),
+        send(0, 1, 30, tag=1, where="other"),
+        receive(1, 0, 100, tag=2), receive(1, 0, 110, tag=1, where="other"), receive(1, 0, 120, tag=1),
+        receive(1, 0, 130, tag=1),
+    )  # fmt: skip
+    pairs = match(trace)
+    found = {
+        (int(trace["begin"][a]), int(trace["begin"][b]))
+        for a, b in zip(pairs.first, pairs.second, strict=True)
+    }
+    assert found == {(0, 120), (10, 100), (20, 130), (30, 110)}
+    assert len(pairs.alone_first) == len(pairs.alone_second) == 0
+
+
+def test_sends_without_a_receive_and_receives_without_a_send_are_told() -> None:
+    trace = trace_of(send(0, 1, 0), send(0, 1, 10), receive(1, 0, 5), receive(1, 0, 50, tag=9))
+    pairs = match(trace)
+    assert list(trace["begin"][pairs.alone_first]) == [10]
+    assert list(trace["tag"][pairs.alone_second]) == [9]
+
+
+def test_a_wait_ends_with_the_raise_that_brought_the_sum() -> None:
+    put = {"kind": Kind.PUT, "peer": 0, "tag": 5, "bytes": 8, "duration": 5}
+    trace = trace_of(
+        {"rank": 1, "begin": 0, **put},
+        {"rank": 2, "begin": 10, "kind": Kind.RAISE, "peer": 0, "tag": 5, "bytes": 3, "duration": 5},
+        {"rank": 1, "begin": 20, **put},
+        {"rank": 1, "begin": 30, **put, "tag": 6},
+        {"rank": 0, "begin": 0, "kind": Kind.SIGNAL, "bytes": 4, "tag": 5, "duration": 15},
+        {"rank": 0, "begin": 16, "kind": Kind.SIGNAL, "bytes": 5, "tag": 5, "duration": 10},
+        {"rank": 0, "begin": 40, "kind": Kind.SIGNAL, "bytes": 6, "tag": 5, "duration": 100},
+        ranks=3,
+    )
+    pairs = match_signals(trace)
+    found = {
+        (int(trace["begin"][a]), int(trace["begin"][b]))
+        for a, b in zip(pairs.first, pairs.second, strict=True)
+    }
+    assert found == {(10, 0), (20, 16)}
+    assert list(trace["bytes"][pairs.alone_second]) == [6]
+
+
+def lost(trace: Trace) -> list[tuple[str, int, int]]:
+    """The state, the rank that waited, and for how long."""
+    found = waits.find(trace, match(trace), match_signals(trace))
+    return sorted(
+        (waits.STATES[state], int(trace.rank[event]), int(ns))
+        for state, event, ns in zip(found.state, found.event, found.lost, strict=True)
+    )
+
+
+def test_a_late_sender_costs_what_the_receive_waited_for_it() -> None:
+    assert lost(trace_of(send(0, 1, 100), receive(1, 0, 30, 85))) == [("late sender", 1, 70)]
+    assert lost(trace_of(send(0, 1, 10), receive(1, 0, 30, 85))) == []
+
+
+def test_a_late_receiver_costs_only_a_send_that_waited() -> None:
+    assert lost(trace_of(send(0, 1, 0, 60), receive(1, 0, 50, 20))) == [("late receiver", 0, 50)]
+    assert lost(trace_of(send(0, 1, 0, 5), receive(1, 0, 50, 20))) == []
+
+
+def test_a_request_loses_its_time_in_the_call_that_waits_for_it() -> None:
+    trace = trace_of(
+        send(0, 1, 100, kind=Kind.ISEND), send(0, 1, 200, tag=1, kind=Kind.ISEND),
+        receive(1, 0, 0, 230, kind=Kind.RECEIVED), receive(1, 0, 5, 225, tag=1, kind=Kind.RECEIVED),
+        {"rank": 1, "kind": Kind.WAIT, "begin": 80, "duration": 150},
+    )  # fmt: skip
+    assert lost(trace) == [("late sender", 1, 120)]  # for the later of the two
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("MPI_Allreduce", [("wait at a collective", 0, 90), ("wait at a collective", 2, 70)]),
+        ("MPI_Bcast", [("wait at a collective", 2, 0)]),
+        ("MPI_Reduce", [("wait at a collective", 0, 90)]),
+    ],
+)
+def test_a_collective_waits_for_whom_it_needs(name: str, expected: list[tuple[str, int, int]]) -> None:
+    root = -1 if name == "MPI_Allreduce" else 0
+    call = {"kind": Kind.COLLECTIVE, "name": name, "where": "world", "peer": root, "duration": 200}
+    trace = trace_of(
+        {"rank": 0, "begin": 10, **call},
+        {"rank": 1, "begin": 100, **call},
+        {"rank": 2, "begin": 30, **call},
+        ranks=3,
+    )
+    assert lost(trace) == [one for one in expected if one[2] > 0]
+
+
+def test_collectives_of_two_communicators_are_counted_apart() -> None:
+    call = {"kind": Kind.COLLECTIVE, "name": "MPI_Barrier", "duration": 50}
+    trace = trace_of(
+        {"rank": 0, "begin": 0, **call, "where": "a"}, {"rank": 1, "begin": 20, **call, "where": "a"},
+        {"rank": 1, "begin": 100, **call, "where": "b"}, {"rank": 0, "begin": 130, **call, "where": "b"},
+    )  # fmt: skip
+    assert lost(trace) == [("wait at a collective", 0, 20), ("wait at a collective", 1, 30)]
+
+
+def test_bursts_end_at_a_gap_and_a_message_alone_is_none() -> None:
+    trace = trace_of(
+        *(send(0, 1 + i % 2, 100 * i, 40) for i in range(4)),  # gaps of 60
+        send(0, 1, 5000, 40),
+        *(send(1, 0, 100 + 50 * i, 40) for i in range(3)),
+        ranks=3,
+    )
+    found = bursts.find(trace, messages(trace, match(trace), match_signals(trace)), 61)
+    assert list(found.rank) == [0, 1]
+    assert list(found.messages) == [4, 3]
+    assert list(found.bytes) == [32, 24]
+    assert list(found.peers) == [2, 1]
+    assert list(found.length) == [340, 140]
+    assert list(found.stall) == [5000 - 340, -1]
+    assert found.share == 7 / 8
+    assert len(bursts.find(trace, messages(trace, match(trace), match_signals(trace)), 60)) == 1
+
+
+def test_messages_in_flight_are_counted_until_they_arrive() -> None:
+    trace = trace_of(
+        *(send(0, 1, 10 * i, 5) for i in range(5)), *(receive(1, 0, 1000 + i, 1) for i in range(5))
+    )
+    found = bursts.find(trace, messages(trace, match(trace), match_signals(trace)), 100)
+    assert list(found.in_flight) == [5]
+
+
+def test_matching_finds_what_a_simple_loop_finds() -> None:
+    random = np.random.default_rng(3)
+    events = []
+    for _ in range(3000):
+        a, b = random.integers(0, 4, 2)
+        make = send if random.random() < 0.5 else receive
+        time, tag = int(random.integers(0, 10**6)), int(random.integers(0, 3))
+        events.append(make(int(a), int(b), time, tag=tag, where=str(random.integers(0, 2))))
+    trace = trace_of(*events, ranks=4)
+    waiting: dict[Any, list[int]] = {}
+    for i in np.argsort(trace["begin"], kind="stable"):
+        if trace["kind"][i] == Kind.SEND:
+            key = (trace["where"][i], trace.rank[i], trace["peer"][i], trace["tag"][i])
+            waiting.setdefault(key, []).append(int(i))
+    expected = set()
+    for i in np.argsort(trace["begin"], kind="stable"):
+        if trace["kind"][i] == Kind.RECV:
+            key = (trace["where"][i], trace["peer"][i], trace.rank[i], trace["tag"][i])
+            if waiting.get(key):
+                expected.add((waiting[key].pop(0), int(i)))
+    pairs = match(trace)
+    assert set(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)) == expected

@@ -1,0 +1,55 @@
+// Regions and nothing else, by the header alone: what a trace must hold is known to the event.
+//   regions loop N | deep N | killed N | threads N | fork N | idle
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "peerway/trace.hpp"
+
+using peerway::trace::Region;
+
+namespace {
+
+void loop(int count) {
+  for (int i = 0; i < count; ++i) const Region region(i % 2 == 0 ? "even" : "odd");
+}
+
+void deep(int levels) {
+  if (levels == 0) return;
+  const Region region("level");
+  deep(levels - 1);
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  const std::string what = arguments[1];
+  const int count = arguments[2] != nullptr ? std::atoi(arguments[2]) : 0;
+  if (what == "loop") loop(count);
+  if (what == "deep") deep(count);
+  if (what == "killed") {
+    loop(count);
+    const Region region("last");
+    kill(getpid(), SIGKILL);
+  }
+  if (what == "threads") {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) threads.emplace_back(loop, count);
+    for (auto& thread : threads) thread.join();
+  }
+  if (what == "fork") {
+    const Region around("around");
+    const pid_t child = fork();
+    loop(count);
+    if (child == 0) _exit(0);
+    waitpid(child, nullptr, 0);
+  }
+  std::puts("done");
+  return 0;
+}

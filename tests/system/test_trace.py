@@ -1,0 +1,407 @@
+"""What `peerway trace` records: every operation of ranks and every region, also of those that are killed, and
+what is lost is said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from launching import PROGRAMS, ROOT, Run, peerway
+
+from peerway.trace.messages import match_signals
+from peerway.trace.rings import HEADER, Kind
+from peerway.trace.store import Trace, load
+
+PING_PONG = """
+    import sys, peerway, peerway.trace
+    with peerway.Context() as ctx:
+        region, signal = ctx.allocate("host", 4096), ctx.signal()
+        regions, signals = ctx.team.all_gather(region.key()), ctx.team.all_gather(signal.key())
+        other = 1 - ctx.rank
+        remote, theirs = ctx.import_key(regions[other]), ctx.import_key(signals[other])
+        with peerway.trace.region("ping-pong"):
+            for i in range(int(sys.argv[1])):
+                if ctx.rank == 1:
+                    signal.wait(i + 1)
+                ctx.put(remote[0:8], region[0:8], signal=theirs)
+                if ctx.rank == 0:
+                    signal.wait(i + 1)
+        ctx.flush()
+        ctx.team.barrier()
+        sys.exit(int(sys.argv[2]))
+"""
+
+
+@pytest.fixture(scope="module")
+def regions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """programs/regions.cpp, which needs no library."""
+    target = tmp_path_factory.mktemp("programs") / "regions"
+    source = PROGRAMS / "regions.cpp"
+    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{ROOT / 'include'}"]
+    subprocess.run(["c++", *flags, str(source), "-o", str(target)], check=True)
+    return target
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 6 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
+    made = subprocess.run(words, capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no tmpfs can be mounted here: {made.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def names(trace: Trace) -> Counter[str]:
+    """How often each name occurs."""
+    return Counter(trace.names[index] for index in trace["name"])
+
+
+def test_every_operation_of_two_ranks_is_there(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    program = [sys.executable, "-c", textwrap.dedent(PING_PONG), "50", "3"]
+    done = run(peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program)))
+    assert done.returncode == 3, done.stderr  # the command's own
+    assert "2 ranks" in done.stderr
+    trace = load(folder)
+    assert trace.ranks == [0, 1]
+    assert trace.dropped == 0
+    assert not (folder / "rings").exists()
+    puts = trace.where(trace["kind"] == Kind.PUT)
+    assert list(puts["peer"][puts.rank == 0]) == [1] * 50
+    assert list(puts["peer"][puts.rank == 1]) == [0] * 50
+    assert set(puts["bytes"]) == {8}
+    assert {trace.names[index] for index in puts["where"]} == {"peer/shm"}
+    waits = trace.where(trace["kind"] == Kind.SIGNAL)
+    assert list(waits["bytes"][waits.rank == 0]) == list(range(1, 51))
+    assert names(trace)["ping-pong"] == 2
+    assert names(trace)["flush"] == 2
+
+
+def test_only_the_ranks_that_are_named_record(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    program = [sys.executable, "-c", textwrap.dedent(PING_PONG), "5", "0"]
+    words = peerway(
+        "trace", "-o", str(folder), "--ranks", "1,7", "--", *peerway("run", "-n", "2", "--", *program)
+    )
+    assert run(words).returncode == 0
+    assert load(folder).ranks == [1]
+    done = run(peerway("trace", "--ranks", "0-3", "--", "true"))
+    assert "0-3 is no list of ranks; write them as 0,3,12" in done.stderr
+
+
+REQUESTS = """
+    import peerway
+    with peerway.Context() as ctx:
+        region = ctx.allocate("host", 1 << 22)
+        keys = ctx.team.all_gather(region.key())
+        remote = ctx.import_key(keys[1 - ctx.rank])
+        if ctx.rank == 0:
+            ctx.start_put(remote[0:1 << 22], region[0:1 << 22]).wait()
+            ctx.put(remote[0:8], region[0:8])
+            ctx.flush(1)
+            ctx.get(region[0:16], remote[0:16])
+            ctx.flush()
+        ctx.team.barrier()
+"""
+
+
+def test_waits_for_requests_and_paths_that_go_on_are_there(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    program = [sys.executable, "-c", textwrap.dedent(REQUESTS)]
+    words = peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program))
+    done = run(words, env={**os.environ, "PEERWAY_PATHS": "staged"})
+    assert done.returncode == 0, done.stderr
+    trace = load(folder)
+    own = trace.where(trace.rank == 0)
+    assert names(own) == {"put": 2, "get": 1, "flush": 2, "wait for requests": 1}
+    assert {own.names[index] for index in own["where"][own["kind"] == Kind.PUT]} == {"staged"}
+    assert sorted(own["peer"][own["kind"] == Kind.FLUSH]) == [-1, 1]
+    assert list(own["bytes"][own["kind"] == Kind.GET]) == [16]
+
+
+PLAN = """
+    import peerway
+    with peerway.Context() as ctx:
+        region = ctx.allocate("host", 4096)
+        other = 1 - ctx.rank
+        plan = ctx.plan().send(other, 0, region[0:1024]).receive(other, 0, region[1024:2048]).prepare()
+        for _ in range(7):
+            plan.start()
+            plan.finish()
+        ctx.team.barrier()
+"""
+
+
+def test_starts_and_finishes_of_plans_are_there(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    program = [sys.executable, "-c", textwrap.dedent(PLAN)]
+    done = run(peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program)))
+    assert done.returncode == 0, done.stderr
+    trace = load(folder)
+    assert names(trace) == {"plan start": 14, "plan finish": 14}
+    assert set(trace["bytes"][trace["kind"] == Kind.PLAN_START]) == {1024}
+
+
+def test_no_message_arrives_before_it_was_sent(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    program = [sys.executable, "-c", textwrap.dedent(PING_PONG), "200", "0"]
+    assert (
+        run(peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program))).returncode
+        == 0
+    )
+    trace = load(folder)
+    ends = trace["begin"] + trace["duration"]
+    for sender in (0, 1):
+        put = (trace["kind"] == Kind.PUT) & (trace.rank == sender)
+        wait = (trace["kind"] == Kind.SIGNAL) & (trace.rank == 1 - sender)
+        assert np.all(trace["begin"][put] < ends[wait])
+
+
+def test_the_regions_of_each_thread_are_there(regions: Path, tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    assert run(peerway("trace", "-o", str(folder), "--", str(regions), "threads", "1001")).returncode == 0
+    trace = load(folder)
+    assert len(trace.threads) == 4
+    assert names(trace) == {"even": 4 * 501, "odd": 4 * 500}
+    for thread in range(4):
+        own = trace["thread"] == thread
+        begin, end = trace["begin"][own], (trace["begin"] + trace["duration"])[own]
+        assert np.all(end[:-1] <= begin[1:])
+
+
+def test_recursion_deeper_than_the_list_of_open_regions_is_recorded(
+    regions: Path, tmp_path: Path, run: Run
+) -> None:
+    folder = tmp_path / "trace"
+    assert run(peerway("trace", "-o", str(folder), "--", str(regions), "deep", "5000")).returncode == 0
+    trace = load(folder)
+    assert names(trace) == {"level": 5000}
+    end = trace["begin"] + trace["duration"]
+    assert np.all(np.diff(trace["begin"]) >= 0)
+    assert np.all(np.diff(end) <= 1)  # each within the one before, to the rounding of times
+
+
+def test_a_killed_rank_leaves_what_it_recorded_and_what_it_was_in(
+    regions: Path, tmp_path: Path, run: Run
+) -> None:
+    folder = tmp_path / "trace"
+    done = run(peerway("trace", "-o", str(folder), "--", str(regions), "killed", "10001"))
+    assert done.returncode == 128 + signal.SIGKILL
+    trace = load(folder)
+    assert names(trace) == {"even": 5001, "odd": 5000}
+    assert [one.name for one in trace.open] == ["last"]
+    assert trace.open[0].begin >= (trace["begin"] + trace["duration"]).max() - 1
+
+
+def test_a_child_records_on_its_own(regions: Path, tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    assert run(peerway("trace", "-o", str(folder), "--", str(regions), "fork", "10")).returncode == 0
+    trace = load(folder)
+    assert len({thread.pid for thread in trace.threads}) == 2
+    assert names(trace) == {"around": 1, "even": 10, "odd": 10}
+
+
+def test_a_thread_keeps_its_last_events_and_says_how_many_it_lost(
+    regions: Path, tmp_path: Path, run: Run
+) -> None:
+    folder = tmp_path / "trace"
+    done = run(peerway("trace", "-o", str(folder), "--events", "64", "--", str(regions), "loop", "1000"))
+    assert "936 events are lost" in done.stderr
+    trace = load(folder)
+    assert (len(trace), trace.dropped) == (64, 936)
+    assert trace.sums["count"].sum() == 1000  # sums are of all
+
+
+@pytest.mark.parametrize("level", ["counters", "profile"])
+def test_sums_alone_where_no_events_are_wanted(level: str, regions: Path, tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    assert (
+        run(
+            peerway("trace", "-o", str(folder), "--level", level, "--", str(regions), "loop", "999")
+        ).returncode
+        == 0
+    )
+    trace = load(folder)
+    assert len(trace) == 0
+    found = {
+        trace.names[name]: count for name, count in zip(trace.sums["name"], trace.sums["count"], strict=True)
+    }
+    assert found == {"even": 500, "odd": 499}
+
+
+def test_a_profile_tells_sizes_apart(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    program = [sys.executable, "-c", textwrap.dedent(PING_PONG), "20", "0"]
+    words = peerway(
+        "trace", "-o", str(folder), "--level", "profile", "--", *peerway("run", "-n", "2", "--", *program)
+    )
+    assert run(words).returncode == 0
+    trace = load(folder)
+    puts = [i for i, name in enumerate(trace.sums["name"]) if trace.names[name] == "put"]
+    assert [(trace.sums["size_class"][i], trace.sums["count"][i], trace.sums["bytes"][i]) for i in puts] == [
+        (4, 20, 160)
+    ] * 2
+    assert {trace.names[trace.sums["where"][i]] for i in puts} == {"peer/shm"}
+
+
+def rings_of(regions: Path, folder: Path, run: Run, *what: str) -> list[Path]:
+    """The rings of a program, as they are when the job has just ended."""
+    (folder / "rings").mkdir(parents=True)
+    done = run([str(regions), *what], env={**os.environ, "PEERWAY_TRACE_DIR": str(folder / "rings")})
+    assert done.returncode == 0, done.stderr
+    return sorted((folder / "rings").iterdir())
+
+
+def test_of_a_truncated_ring_the_rest_is_read(regions: Path, tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    (ring,) = rings_of(regions, folder, run, "loop", "1000")
+    os.truncate(ring, ring.stat().st_size - 32 * (262144 - 300))
+    done = run(peerway("trace", "collect", str(folder)))
+    assert "700 events are lost" in done.stderr
+    trace = load(folder)
+    assert (len(trace), trace.dropped) == (300, 700)
+
+
+def test_a_ring_without_a_header_is_named_and_the_others_are_read(
+    regions: Path, tmp_path: Path, run: Run
+) -> None:
+    folder = tmp_path / "trace"
+    (whole,) = rings_of(regions, folder, run, "loop", "10")
+    (folder / "rings" / "short.ring").write_bytes(whole.read_bytes()[:1000])
+    damaged = bytearray(whole.read_bytes())
+    damaged[0] = 0
+    (folder / "rings" / "damaged.ring").write_bytes(damaged)
+    wild = bytearray(whole.read_bytes())
+    wild[32:40] = (12345).to_bytes(8, "little")  # a capacity that is no power of two
+    (folder / "rings" / "wild.ring").write_bytes(wild)
+    done = run(peerway("trace", "collect", str(folder)))
+    assert done.returncode == 0, done.stderr
+    for name in ("short.ring", "damaged.ring", "wild.ring"):
+        assert f"trace: {name}" in done.stderr
+    assert len(load(folder)) == 10
+    assert len(json.loads((folder / "trace.json").read_text())["lost"]) == 3
+
+
+def test_random_damage_ends_no_reader(regions: Path, tmp_path: Path, run: Run) -> None:
+    from peerway.trace.collect import collect
+
+    random = np.random.default_rng(1)
+    (whole,) = rings_of(regions, tmp_path / "first", run, "loop", "100")
+    good = whole.read_bytes()[: 1 << 20]
+    for attempt in range(20):
+        folder = tmp_path / f"damaged-{attempt}"
+        (folder / "rings").mkdir(parents=True)
+        bad = np.frombuffer(good, np.uint8).copy()
+        at = np.concatenate([random.integers(0, 400, 20), random.integers(0, len(bad), 2000)])
+        bad[at] = random.integers(0, 256, len(at))
+        bad[:8] = np.frombuffer(b"PWTRACE1", np.uint8)
+        bad[8:16] = np.frombuffer(good[8:16], np.uint8)
+        (folder / "rings" / "a.ring").write_bytes(bad.tobytes())
+        trace = collect(folder, {"command": []}, {})
+        assert trace.about["lost"] or trace.threads
+
+
+def leave(disk: Path, room: int) -> None:
+    """Fill a disk but for so many bytes."""
+    status = os.statvfs(disk)
+    with (disk / "ballast").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, status.f_bavail * status.f_frsize - room)
+
+
+def test_a_full_disk_ends_no_program(regions: Path, disk: Path, run: Run) -> None:
+    leave(disk, 200_000)  # no header fits
+    done = run(peerway("trace", "-o", str(disk / "trace"), "--", str(regions), "threads", "1000"))
+    assert "done" in done.stdout
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("No space left on device; make room there, or lower --events") == 4
+    assert "nothing was recorded" in done.stderr
+
+
+def test_a_disk_with_little_room_keeps_the_last_events(regions: Path, disk: Path, run: Run) -> None:
+    leave(disk, 2_000_000)
+    done = run(peerway("trace", "-o", str(disk / "trace"), "--", str(regions), "loop", "100000"))
+    assert done.returncode == 0, done.stderr
+    trace = load(disk / "trace")
+    assert len(trace) == 32768  # 1 MiB: the largest power of two that fits beside the header
+    assert trace.dropped == 100_000 - 32768
+
+
+def test_rings_outlive_a_disk_that_is_full_when_they_are_collected(
+    regions: Path, disk: Path, run: Run
+) -> None:
+    words = peerway("trace", "-o", str(disk / "trace"), "--events", "65536", "--")
+    fill = f"{regions} loop 60000; head -c 100m /dev/zero >{disk}/ballast 2>/dev/null; true"
+    done = run([*words, "bash", "-c", fill])
+    assert done.returncode == 1
+    assert f"peerway trace collect {disk}/trace" in done.stderr
+    (disk / "ballast").unlink()
+    done = run(peerway("trace", "collect", str(disk / "trace")))
+    assert done.returncode == 0, done.stderr
+    assert len(load(disk / "trace")) == 60000
+
+
+def test_a_folder_that_holds_something_is_kept(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "mine").write_text("dear to me")
+    done = run(peerway("trace", "-o", str(tmp_path), "--", "true"))
+    assert done.returncode == 1
+    assert "is not empty; name another folder with -o" in done.stderr
+    assert (tmp_path / "mine").read_text() == "dear to me"
+
+
+def test_a_command_that_does_not_exist_is_named(tmp_path: Path, run: Run) -> None:
+    done = run(peerway("trace", "-o", str(tmp_path / "trace"), "--", "no-such-program"))
+    assert done.returncode == 1
+    assert "no-such-program cannot be run: No such file or directory" in done.stderr
+
+
+def test_a_bad_level_is_refused_by_the_library(tmp_path: Path, run: Run) -> None:
+    program = "import peerway; peerway.Context()"
+    done = run([sys.executable, "-c", program], env={**os.environ, "PEERWAY_TRACE_LEVEL": "loud"})
+    assert "PEERWAY_TRACE_LEVEL" in done.stderr
+    assert "counters" in done.stderr
+
+
+def test_what_was_not_traced_has_no_rings(regions: Path, tmp_path: Path, run: Run) -> None:
+    assert run([str(regions), "loop", "10"], cwd=tmp_path).returncode == 0
+    assert list(tmp_path.iterdir()) == []
+    done = run(peerway("trace", "-o", str(tmp_path / "trace"), "--", "true"))
+    assert "nothing was recorded" in done.stderr
+
+
+def test_a_host_whose_clock_is_ahead_is_brought_to_the_time_of_the_others(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "trace"
+    (folder / "rings").mkdir(parents=True)
+    words = peerway("run", "-n", "2", "--", sys.executable, "-c", textwrap.dedent(PING_PONG), "300", "0")
+    done = run(words, env={**os.environ, "PEERWAY_TRACE_DIR": str(folder / "rings")})
+    assert done.returncode == 0, done.stderr
+    for ring in (folder / "rings").iterdir():
+        header = np.memmap(ring, HEADER, "r+", shape=(1,))
+        if header["rank"][0] == 1:  # as if it had run on another host, five seconds ahead
+            header["host"][0] = b"other"
+            header["ns"][0] += 5_000_000_000
+        header.flush()
+    done = run(peerway("trace", "collect", str(folder)))
+    assert done.returncode == 0, done.stderr
+    trace = load(folder)
+    (found,) = trace.about["corrections"]
+    assert found["host"] == "other"
+    assert abs(found["offset"] - 5e9) < 100_000
+    pairs = match_signals(trace)
+    assert len(pairs.first) == 600
+    ends = trace["begin"] + trace["duration"]
+    assert np.mean(trace["begin"][pairs.first] <= ends[pairs.second]) > 0.99
+    assert ends.max() < 60_000_000_000

@@ -1,0 +1,230 @@
+"""What `peerway trace` records of unmodified MPI programs: every call of the four stacks, and whose message
+was whose.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from launching import Run, peerway
+from mpi_stacks import STACKS, build, environment
+
+from peerway.trace import waits
+from peerway.trace.messages import match, match_signals
+from peerway.trace.mpi_functions import TABLE, functions, table
+from peerway.trace.mpi_wrappers import source
+from peerway.trace.rings import Kind
+from peerway.trace.store import Trace, load
+
+FORTRAN = """
+program ring
+  use {module}
+  implicit none
+  integer :: rank, left, i, out(3), in(3), total
+  {request} :: requests(2)
+  call MPI_Init()
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+  left = 1 - rank
+  out = rank
+  do i = 1, 10
+    call MPI_Irecv(in, 3, MPI_INTEGER, left, i, MPI_COMM_WORLD, requests(1))
+    call MPI_Isend(out, 3, MPI_INTEGER, left, i, MPI_COMM_WORLD, requests(2))
+    call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE)
+  end do
+  if (rank == 0) call MPI_Send(out, 1, MPI_INTEGER, 1, 7, MPI_COMM_WORLD)
+  if (rank == 1) call MPI_Recv(in, 1, MPI_INTEGER, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+  call MPI_Allreduce(rank, total, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+  call MPI_Finalize()
+  if (total /= 1) error stop
+end program
+"""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mpi-trace")
+
+
+def traced(
+    stack: str, program: Path, ranks: int, folder: Path, run: Run, *options: str, status: int = 0
+) -> Trace:
+    """Run a program under its own mpirun and the trace."""
+    launcher = [str(STACKS[stack][0]), *(["--oversubscribe"] if stack.startswith("openmpi") else [])]
+    words = ["trace", "-o", str(folder), *options, "--", *launcher, "-n", str(ranks), str(program)]
+    # The library of wrappers is compiled once for each MPI.
+    done = run(peerway(*words), env=environment(PEERWAY_CACHE=str(program.parent / "cache")))
+    assert (done.returncode == 0) == (status == 0), done.stdout + done.stderr
+    return load(folder)
+
+
+def kinds(trace: Trace, rank: int) -> Counter[Kind]:
+    return Counter(Kind(kind) for kind in trace["kind"][trace.rank == rank])
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_every_call_of_every_rank_is_there(stack: str, programs: Path, tmp_path: Path, run: Run) -> None:
+    trace = traced(stack, build(stack, "mpi_calls", programs), 4, tmp_path / "trace", run)
+    assert trace.ranks == [0, 1, 2, 3]
+    assert trace.dropped == 0
+    for rank in range(4):
+        found = kinds(trace, rank)
+        # ring, persistent; the send of late_sender or of communicators; Sendrecv
+        assert found[Kind.ISEND] == found[Kind.SENT] == 15
+        assert found[Kind.IRECV] == found[Kind.RECEIVED] == 15
+        assert found[Kind.COLLECTIVE] == 2
+        assert found[Kind.RMA_PUT] == found[Kind.RMA_GET] == 1
+        assert found[Kind.RMA_SYNC] == 3
+    pairs = match(trace)
+    assert len(pairs.alone_first) == len(pairs.alone_second) == 0
+    assert len(pairs.first) == 4 * (15 + 1) + 1 + 2
+    assert np.array_equal(trace["bytes"][pairs.first], trace["bytes"][pairs.second])
+    ends = trace["begin"] + trace["duration"]
+    assert np.all(trace["begin"][pairs.first] <= ends[pairs.second])
+
+
+@pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
+def test_ranks_of_other_communicators_are_those_of_the_world(
+    stack: str, programs: Path, tmp_path: Path, run: Run
+) -> None:
+    trace = traced(stack, build(stack, "mpi_calls", programs), 4, tmp_path / "trace", run)
+    inside = np.array([name.startswith("world.") for name in trace.names])[trace["where"]]
+    sends = np.flatnonzero(inside & (trace["kind"] == Kind.SEND))
+    # The halves have their ranks in the reverse order: 2 sends to 0, and 3 to 1.
+    assert {(int(trace.rank[i]), int(trace["peer"][i])) for i in sends} == {(2, 0), (3, 1)}
+    assert len({int(trace["where"][i]) for i in sends}) == 2
+
+
+@pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
+def test_lost_time_is_found_where_it_was_lost(stack: str, programs: Path, tmp_path: Path, run: Run) -> None:
+    trace = traced(stack, build(stack, "mpi_calls", programs), 2, tmp_path / "trace", run)
+    found = waits.find(trace, match(trace), match_signals(trace))
+    worst = {}
+    for state in (0, 2):
+        which = np.flatnonzero(found.state == state)
+        at = which[np.argmax(found.lost[which])]
+        event = found.event[at]
+        worst[waits.STATES[state]] = (
+            trace.names[trace["name"][event]], int(trace.rank[event]), trace.names[trace["site"][event]]
+        )  # fmt: skip
+        assert found.lost[at] > 40_000_000  # of the 100 and 50 ms that the late rank slept
+    assert worst["late sender"][:2] == ("MPI_Recv", 1)
+    assert worst["wait at a collective"][:2] == ("MPI_Barrier", 0)
+
+
+@pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
+def test_threads_that_call_at_once_are_recorded_each(
+    stack: str, programs: Path, tmp_path: Path, run: Run
+) -> None:
+    trace = traced(stack, build(stack, "mpi_threads", programs), 2, tmp_path / "trace", run)
+    if not (trace["kind"] == Kind.ISEND).any():
+        pytest.skip("this MPI gives no MPI_THREAD_MULTIPLE")
+    pairs = match(trace)
+    assert len(pairs.first) == 2 * 4 * 200
+    assert len(pairs.alone_first) == len(pairs.alone_second) == 0
+    for tag in range(4):
+        of_tag = (trace["tag"] == tag) & (trace["kind"] == Kind.RECEIVED)
+        assert np.count_nonzero(of_tag) == 2 * 200
+
+
+@pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
+def test_a_killed_rank_leaves_its_calls_and_the_one_it_was_in(
+    stack: str, programs: Path, tmp_path: Path, run: Run
+) -> None:
+    trace = traced(stack, build(stack, "mpi_killed", programs), 2, tmp_path / "trace", run, status=1)
+    assert kinds(trace, 1)[Kind.COLLECTIVE] == 100
+    killed = [one for one in trace.open if trace.threads[one.thread].rank == 1]
+    assert [(one.name, one.peer) for one in killed] == [("MPI_Recv", 0)]
+
+
+@pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
+@pytest.mark.parametrize("stack", ["openmpi-debian", "mpich-debian"])
+def test_programs_in_fortran_are_recorded(
+    stack: str, module: str, programs: Path, tmp_path: Path, run: Run
+) -> None:
+    launcher, compiler = STACKS[stack]
+    fortran = compiler.with_name(compiler.name.replace("mpicc", "mpif90"))
+    if not (launcher.exists() and fortran.exists()):
+        pytest.skip(f"{fortran} is not here: make setup as root")
+    source_file = programs / f"{module}.f90"
+    f08 = module == "mpi_f08"
+    text = FORTRAN.format(module=module, request="type(MPI_Request)" if f08 else "integer")
+    if not f08:  # where the error is no optional argument
+        text = text.replace("call MPI_Init()", "call MPI_Init(i)").replace(
+            "call MPI_Finalize()", "call MPI_Finalize(i)"
+        )
+        text = re.sub(r"(call MPI_(?!Init|Finalize).*)\)", r"\1, total)", text)
+        text = text.replace(
+            "rank, total, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, total",
+            "rank, total, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, i",
+        )
+    source_file.write_text(text)
+    program = programs / f"{module}-{stack}"
+    subprocess.run([str(fortran), str(source_file), "-o", str(program)], check=True, cwd=programs)
+    trace = traced(stack, program, 2, tmp_path / "trace", run)
+    for rank in (0, 1):
+        found = kinds(trace, rank)
+        assert found[Kind.ISEND] == found[Kind.SENT] == found[Kind.IRECV] == found[Kind.RECEIVED] == 10
+        assert found[Kind.COLLECTIVE] == 1
+    pairs = match(trace)
+    assert len(pairs.first) == 21
+    assert len(pairs.alone_first) == len(pairs.alone_second) == 0
+    assert set(trace["bytes"][pairs.second]) == {4, 12}
+
+
+def test_the_trace_goes_over_a_nic_with_the_program(programs: Path, tmp_path: Path, run: Run) -> None:
+    stack = "mpich-debian"
+    program = build(stack, "mpi_calls", programs)
+    words = ["mpirun", "--nic", "torus", "-n", "2", "--mpirun", str(STACKS[stack][0]), "--", str(program)]
+    done = run(
+        peerway("trace", "-o", str(tmp_path / "trace"), "--", *peerway_command(), *words), env=environment()
+    )
+    assert done.returncode == 0, done.stderr
+    trace = load(tmp_path / "trace")
+    assert trace.ranks == [0, 1]
+    assert kinds(trace, 0)[Kind.ISEND] == 15
+
+
+def peerway_command() -> list[str]:
+    """As users write it."""
+    import sys
+
+    return [str(Path(sys.executable).parent / "peerway")]
+
+
+def test_an_mpi_without_a_compiler_is_answered_with_what_to_do(tmp_path: Path, run: Run) -> None:
+    launcher = tmp_path / "mpirun"
+    launcher.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 4.1'\n")
+    launcher.chmod(0o755)
+    done = run(peerway("trace", "-o", str(tmp_path / "trace"), "--", str(launcher), "-n", "1", "true"))
+    assert done.returncode == 1
+    assert f"no mpicc beside {launcher}" in done.stderr
+    assert "--mpicc" in done.stderr
+
+
+HEADER = """
+extern int PMPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
+int PMPI_Barrier(MPI_Comm comm) __attribute__((visibility("default")));
+int PMPI_Group_incl(MPI_Group group, int n, const int ranks[], MPI_Group *newgroup);
+int PMPI_Pcontrol(const int level, ...);
+double PMPI_Wtime(void);
+int PMPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *statuses);
+int PMPI_Finalize(void);
+"""
+
+
+def test_wrappers_are_of_the_calls_that_communicate_or_wait() -> None:
+    assert [one.name for one in functions(HEADER)] == ["Send", "Barrier", "Testall", "Finalize"]
+    text = source(HEADER)
+    assert "int MPI_Send(const void * a0, int a1, MPI_Datatype a2, int a3, int a4, MPI_Comm a5)" in text
+    assert "pw_message(&call, a5, a3, a4, a1, a2);" in text
+    assert "real_Testall(a0, a1, a2, kept.statuses)" in text
+
+
+def test_no_function_is_twice_in_the_table() -> None:
+    names = [name for line in TABLE.strip().splitlines() for name in line.split("|")[0].split()]
+    assert len(names) == len(set(names)) == len(table())
