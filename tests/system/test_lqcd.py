@@ -89,3 +89,37 @@ def test_directives_give_the_iterations_and_the_correlator_of_the_sequential_pro
         assert all(abs(one - other) <= slack for one, other in steps), (name, t, z)
         (values,), (right,) = of(found, "correlator", "values"), of(wanted, "correlator", "values")
         assert values == pytest.approx(right, rel=1e-7), (name, t, z)
+
+
+def test_an_evaluation_runs_all_programs_and_draws_them(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.jsonl"
+    options = ["--edges", 4, "--grids", "1x1,1x2", "--layouts", "rows", "--sources", 1, "--repeat", 2]
+    done = run(sys.executable, APP / "evaluate.py", *options, "--rounds", 2, "--out", kept)
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in kept.read_text().splitlines()]
+    ran = [(one["program"], one["ranks"], one["round"]) for one in records if one["record"] == "lqcd"]
+    parallel = ["xacc", "xacc-nowait", "openacc-mpi"]
+    once = [("serial", 1), *((name, ranks) for ranks in (1, 2) for name in parallel)]
+    assert sorted(ran) == sorted((*one, number) for one in once for number in (1, 2))
+    assert {one["program"] for one in records if one["record"] == "left out"} == {"cuda-mpi"}
+    delta = {one["program"]: one["delta"] for one in records if one["record"] == "sloc"}
+    assert delta["xacc"] <= 0.1 * delta["cuda-mpi"]
+    done = run(sys.executable, APP / "draw.py", kept, tmp_path / "pictures")
+    assert done.returncode == 0, done.stderr
+    assert "| 4⁴, rows | `xacc` | 2 |" in done.stdout
+    assert "openacc-mpi" in (tmp_path / "pictures" / "lqcd-scaling.svg").read_text()
+
+
+def test_an_evaluation_tells_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(APP)
+    import evaluate  # type: ignore[import-not-found]  # of the folder of the application
+
+    good = {"program": "xacc", "layout": "rows", "grid": [1, 1], "lattice": [4] * 4, "nconv": [7, 9]}
+    good["correlator"] = [1.0, 0.5]
+    assert list(evaluate.differences([good, good | {"correlator": [1.0 + 1e-9, 0.5]}])) == []
+    late = good | {"program": "cuda-mpi", "nconv": [7, 10]}
+    far = good | {"correlator": [1.0, float("nan")]}
+    assert list(evaluate.differences([good, late, far])) == [
+        "cuda-mpi, rows, 1 x 1, 4⁴: iterations [7, 10], of xacc [7, 9]",
+        "xacc, rows, 1 x 1, 4⁴: its correlator is off that of xacc, relatively by 0.0e+00, nan",
+    ]

@@ -1,6 +1,6 @@
 """Build the lattice QCD programs, each once for a lattice, a layout and a grid of processes.
 
-    python apps/lqcd/build.py --edge 16 --grid 1x1 --layout rows xacc cuda-mpi
+    python apps/lqcd/programs.py --edge 16 --grid 1x1 --layout rows xacc cuda-mpi
 
 A file is named after all that its program is made of: what one host built is found again on another that has
 no compiler for it.
