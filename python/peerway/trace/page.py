@@ -38,6 +38,9 @@ def show(console: Console, analysis: Analysis) -> None:
     if not analysis.findings:
         console.print(Text("Nothing stands out."))
     for table in analysis.tables:
+        if not table.rows:
+            continue
+        console.print()
         drawn = RichTable(title=table.title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
         for number, name in enumerate(table.columns):
             drawn.add_column(name, justify="right" if number >= table.texts else "left")
@@ -115,16 +118,16 @@ def covered(begin: NDArray[Any], duration: NDArray[Any], times: NDArray[Any]) ->
 def scatter(of: Scatter) -> Markup:
     """Time over size, both logarithmic, with the measured curve."""
     curve_ns = of.curve.at(np.sort(of.sizes).astype(float)) if of.curve is not None else np.empty(0)
-    x = _Scale(of.sizes, LEFT, WIDTH - 10)
-    y = _Scale(np.concatenate([of.ns, curve_ns]), HEIGHT - BOTTOM, 10)
+    x = _Scale(of.sizes, 2, LEFT, WIDTH - 20)
+    y = _Scale(np.concatenate([of.ns, curve_ns]), 10, HEIGHT - BOTTOM, 10)
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" class="points" role="img" aria-label="{escape(of.path)}">']
-    for value in y.ticks(10):
+    for value in y.ticks():
         at = y.at(value)
         parts.append(f'<path class="grid" d="M{LEFT} {at:.1f}H{WIDTH}"/>')
         parts.append(
             f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{escape(ns_text(value))}</text>'
         )
-    for value in x.ticks(2, 5):
+    for value in x.ticks(5):
         text = escape(size_text(int(value)))
         parts.append(f'<text x="{x.at(value):.1f}" y="{HEIGHT - 12}" text-anchor="middle">{text}</text>')
     dots = "".join(f"M{x.at(s):.1f} {y.at(t):.1f}h0" for s, t in zip(of.sizes, of.ns, strict=True))
@@ -137,22 +140,22 @@ def scatter(of: Scatter) -> Markup:
 
 
 class _Scale:
-    """Logarithmic, from the least value to the most."""
+    """Logarithmic, between powers of a base that enclose all values."""
 
-    def __init__(self, values: NDArray[Any] | Sequence[float], first: float, last: float) -> None:
-        self._low, self._high = float(max(1, np.min(values))), float(max(2, np.max(values)))
-        if self._high <= self._low:
-            self._high = 2 * self._low
+    def __init__(self, values: NDArray[Any] | Sequence[float], base: int, first: float, last: float) -> None:
+        powers = np.log(np.maximum(1.0, np.asarray(values, dtype=float))) / np.log(base)
+        self._base = base
+        self._low = int(np.floor(np.min(powers) + 1e-9))
+        self._high = max(self._low + 1, int(np.ceil(np.max(powers) - 1e-9)))
         self._first, self._last = first, last
 
     def at(self, value: float) -> float:
         """The coordinate of a value."""
-        part = np.log(max(1.0, float(value)) / self._low) / np.log(self._high / self._low)
+        power = np.log(max(1.0, float(value))) / np.log(self._base)
+        part = (power - self._low) / (self._high - self._low)
         return float(self._first + part * (self._last - self._first))
 
-    def ticks(self, base: int, most: int = 8) -> list[float]:
-        """Powers of a base between the ends."""
-        first = int(np.ceil(np.log(self._low) / np.log(base) - 1e-9))
-        last = int(np.floor(np.log(self._high) / np.log(base) + 1e-9))
-        step = max(1, -(-(last - first + 1) // most))
-        return [float(base) ** power for power in range(first, last + 1, step)]
+    def ticks(self, most: int = 8) -> list[float]:
+        """Powers of the base, from end to end."""
+        step = max(1, -(-(self._high - self._low + 1) // most))
+        return [float(self._base) ** power for power in range(self._low, self._high + 1, step)]

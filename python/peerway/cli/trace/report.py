@@ -47,7 +47,8 @@ def command(folder: Path, out: Path | None, table: Path | None, bench: Path | No
             write(out, render(trace, analysis))
         except OSError as error:
             raise BadInput(f"cannot write {out}: {error.strerror or error}; name another file") from None
-        say(f"{out}: {len(analysis.findings)} findings", err=True)
+        found = len(analysis.findings)
+        say(f"{out}: {found} finding{'' if found == 1 else 's'}", err=True)
 
 
 def _curves(table: Path | None, bench: Path | None) -> list[Curve]:
