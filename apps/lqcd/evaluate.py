@@ -87,6 +87,7 @@ def as_record(program: Program, lines: list[Run]) -> Run:
         **of_program,
         "checks": {line["name"]: line["value"] for line in lines if line["record"] == "check"},
         "nconv": [line["nconv"] for line in lines if line["record"] == "solve"],
+        "solves_s": [line["seconds"] for line in lines if line["record"] == "solve"],
         "correlator": by_kind["correlator"]["values"],
         "hop_us": speed["hop_s"] * 1e6,
         "halo_us": (speed["hop_with_halo_s"] - speed["hop_s"]) * 1e6,
