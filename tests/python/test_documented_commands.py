@@ -34,7 +34,7 @@ BENCH = "the verb takes it up to the measurement, or refuses it for want of a GP
 SCRIPT = "each of its options is in the script's --help"
 STENCIL = "each of its options is one of the program's or of run.py's"
 HPL = "each of its options is one of the program's"
-MAKE = "it is a target of the Makefile"
+MAKE = "it is a target of the Makefile, or of that in the folder it names"
 FOREIGN = "a program of others; each file of this repository that it names is there"
 
 # One line for each command, and only for those: how it is checked.
@@ -135,6 +135,11 @@ CLASSES = {
     "--out records.jsonl": STENCIL,
     "python apps/stencil2d/build.py --device host": SCRIPT,
     "python apps/stencil2d/study.py --out out/stencil2d": SCRIPT,
+    "make -C apps/lqcd evaluate": MAKE,
+    "peerway cc -O3 -DEDGE=16 -DROWS -DPT=2 apps/lqcd/xacc.c -lm -o lqcd": VERB,
+    "peerway run -n 2 -- ./lqcd --gauge random:1 --check --repeat 500": VERB,
+    "python apps/lqcd/evaluate.py --edges 16 --grids 1x1,2x2 --rounds 5 --out lqcd.jsonl": SCRIPT,
+    "peerway trace -- mpirun -n 8 ./program": VERB,
     "python apps/hpl/build.py": SCRIPT,
     "peerway run -n 4 -- build/hpl/hpl --n 20000 --nb 192 --grid 2x2": HPL,
     "mpirun -n 4 build/hpl/hpl --comm mpi --n 20000 --nb 192 --grid 2x2": HPL,
@@ -234,7 +239,8 @@ def test_blocks_and_remarks_are_told_apart() -> None:
 @pytest.mark.parametrize("line", of(MAKE))
 def test_the_makefile_has_the_target(line: str) -> None:
     _, words = parts(line)
-    assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    folder = words[2] if words[1] == "-C" else "."
+    assert re.search(rf"^{words[-1]}:", (ROOT / folder / "Makefile").read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("line", of(RUNS))
