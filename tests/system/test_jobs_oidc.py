@@ -28,6 +28,9 @@ HERE = Path(__file__).parent / "oidc_provider"
 LIMIT_S = 60  # a guard against hangs, no expectation
 
 
+pytestmark = pytest.mark.long  # npm fetches the provider, which can take minutes
+
+
 @pytest.fixture(scope="module")
 def library() -> Path:
     """The provider's package at the locked versions, unpacked in build/ until these change."""
