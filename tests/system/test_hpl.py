@@ -278,7 +278,8 @@ def test_too_little_memory_is_said_before_any_is_taken(run: Run, program: str) -
     needed, free, largest = float(said[1]), float(said[2]), int(said[3])
     assert needed > 8e14 / 2 / 2**30 > free
     assert 0.85 * free * 2**30 < 8 * largest**2 / 2 < free * 2**30
-    assert done.stderr.count("largest N") == 1
+    # One rank says it; the launcher may repeat a rank's last lines, behind its number.
+    assert len(re.findall("^hpl: ", done.stderr, re.MULTILINE)) == 1
 
 
 @pytest.mark.parametrize("grid", ["1x1", "2x2"])
