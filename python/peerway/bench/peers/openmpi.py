@@ -106,7 +106,7 @@ class OpenMpi(Peer):
     def job(self, found: Found, arguments: list[str], ranks: int) -> launch.Job:
         """Start one mpirun; it starts the ranks and binds them."""
         on_host = arguments[arguments.index("--devices") + 1] == "host"
-        command = [found.launcher, "-n", str(ranks), *_binding(ranks)]
+        command = [found.launcher, "-n", str(ranks), *binding(ranks)]
         command += HOST_OPTIONS if on_host else CUDA_OPTIONS
         return launch.Job([[*command, str(found.program), *arguments]], found.environment)
 
@@ -131,8 +131,10 @@ def _said_by(command: list[str]) -> str:
         return f"{command[0]} failed: {error}"
 
 
-def _binding(ranks: int) -> list[str]:
-    """Each rank on a core of its own; on a hardware thread or unbound where there are too few."""
+def binding(ranks: int) -> list[str]:
+    """Options of mpirun: each rank on a core of its own; on a hardware thread or unbound where there are too
+    few.
+    """
     if len(cores.physical()) >= ranks:
         return ["--map-by", "core", "--bind-to", "core"]
     if cores.one_each(ranks):

@@ -74,6 +74,11 @@ def site_folders() -> Iterator[Path]:
             yield folder
 
 
+def tool(name: str) -> str | None:
+    """Find a program on PATH, then beside this Python, where wheels put theirs."""
+    return shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
+
+
 def cuda_root() -> Path | None:
     """Find a CUDA toolkit with bin/nvcc: what CUDA_HOME or PATH names, /usr/local/cuda, or the wheels'."""
     roots = [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
