@@ -13,20 +13,20 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 import sloc
-from programs import LAYOUTS, SOURCES, CannotBuild, Program, build, found
+from programs import EDGE, LAYOUTS, SOURCES, CannotBuild, Grid, Program, build, found
 
 from peerway import _core
 from peerway.bench import machine
 from peerway.bench.peers import gpus, openmpi, ucx
 
-GRIDS = ("1x1", "1x2", "2x2", "2x4")
+GRIDS = ((1, 1), (1, 2), (2, 2), (2, 4))
 HANG_S = 1800.0  # a run that takes longer counts as hanging
 FAR = 1e-7  # relative, between correlators of programs that round differently
 
@@ -60,9 +60,12 @@ def run(program: Program, options: list[str]) -> Run:
     """Run a program once; gives what it found. Raises CannotBuild and WrongRun."""
     command, settings = launched(program, build(program))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **settings}
-    done = subprocess.run(
-        [*command, *options], env=environment, capture_output=True, text=True, timeout=HANG_S, check=False
-    )
+    try:
+        done = subprocess.run(
+            [*command, *options], env=environment, capture_output=True, text=True, timeout=HANG_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise WrongRun(f"{shlex.join(command)} did not end within {HANG_S:.0f} s") from None
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not lines:
         last = "\n".join(done.stderr.strip().splitlines()[-8:])
@@ -114,42 +117,52 @@ def differences(runs: list[Run]) -> Iterator[str]:
                 yield f"{name}: its correlator is off that of {first['program']}, relatively by {worst}"
 
 
-def of_grid(text: str) -> tuple[int, int]:
-    """Processes along t and z, of "2x4"."""
-    t, _, z = text.partition("x")
-    if not (t.isdigit() and z.isdigit() and int(t) and int(z)):
-        raise click.BadParameter(f"{text!r} is no grid; give processes along t and z, as 2x4")
-    return int(t), int(z)
+class Listed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click alone
+    """Several values, separated by commas."""
+
+    name = "list"
+
+    def __init__(self, one: Any) -> None:
+        self.one = one
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> list[Any]:
+        """Read each. Raises click.BadParameter."""
+        return [self.one.convert(part, param, context) for part in value.split(",")]
 
 
-def fitting(places: int) -> list[str]:
+def fitting(places: int) -> list[tuple[int, int]]:
     """The grids whose processes have a GPU or a core each."""
-    return [grid for grid in GRIDS if of_grid(grid)[0] * of_grid(grid)[1] <= places]
+    return [grid for grid in GRIDS if grid[0] * grid[1] <= places]
 
 
 def measure(
-    programs: list[Program], options: list[str], rounds: int
-) -> tuple[list[Run], list[str], list[Run]]:
-    """Run all in turn, several times; gives what was found, what went wrong, and what could not be run."""
+    programs: list[Program], options: list[str], rounds: int, keep: Callable[[Run], None]
+) -> tuple[list[Run], list[str]]:
+    """Run all in turn, several times, and keep each run, or why there is none; gives the runs and what went
+    wrong.
+    """
     runs: list[Run] = []
     wrong: list[str] = []
-    left_out: dict[Program, Run] = {}
+    left_out: set[Program] = set()
     for number in range(1, rounds + 1):
         for program in programs:
             if program in left_out:
                 continue
             try:
-                one = run(program, options)
+                one = run(program, options) | {"round": number}
             except CannotBuild as why:
+                left_out.add(program)
                 refused = {"program": program.name, "grid": list(program.grid), "reason": str(why)}
-                left_out[program] = {"record": "left out", **refused}
+                keep({"record": "left out", **refused})
+                click.echo(f"left out: {program.name} on {program.grid[0]}x{program.grid[1]}: {why}")
                 continue
             except WrongRun as why:
                 wrong.append(str(why))
                 continue
-            runs.append(one | {"round": number})
+            runs.append(one)
+            keep(one)
             click.echo(told(one))
-    return runs, wrong, list(left_out.values())
+    return runs, wrong
 
 
 def told(one: Run) -> str:
@@ -160,16 +173,32 @@ def told(one: Run) -> str:
 
 
 @click.command()
-@click.option("--edges", help="Of the lattice. [default: 16,32 on GPUs, 8 on CPUs]")
-@click.option("--grids", help="Processes along t and z, as 1x1,2x2. [default: up to one a GPU or core]")
-@click.option("--layouts", default=",".join(LAYOUTS), show_default=True)
-@click.option("--programs", default=",".join(SOURCES), show_default=True)
+@click.option("--edges", type=Listed(EDGE), help="Of the lattice. [default: 16,32 on GPUs, 8 on CPUs]")
+@click.option(
+    "--grids",
+    type=Listed(Grid()),
+    help="Processes along t and z, as 1x1,2x2. [default: up to one a GPU or core]",
+)
+@click.option("--layouts", type=Listed(click.Choice(LAYOUTS)), default=",".join(LAYOUTS), show_default=True)
+@click.option(
+    "--programs", type=Listed(click.Choice(list(SOURCES))), default=",".join(SOURCES), show_default=True
+)
 @click.option(
     "--gauge", default="random:1", show_default=True, help="unit, random:SEED, transform:SEED or a file."
 )
-@click.option("--sources", default=12, show_default=True, help="Point sources that are solved for.")
-@click.option("--repeat", default=500, show_default=True, help="How often each part is timed.")
-@click.option("--rounds", default=3, show_default=True, help="Of all programs in turn.")
+@click.option(
+    "--sources",
+    type=click.IntRange(1, 12),
+    default=12,
+    show_default=True,
+    help="Point sources that are solved for.",
+)
+@click.option(
+    "--repeat", type=click.IntRange(1), default=500, show_default=True, help="How often each part is timed."
+)
+@click.option(
+    "--rounds", type=click.IntRange(1), default=3, show_default=True, help="Of all programs in turn."
+)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -180,15 +209,13 @@ def main(**options: Any) -> None:
     """Build, run, compare and count; keep what was found."""
     device = "gpu" if gpus.present().count else "cpu"
     places = gpus.present().count or len(os.sched_getaffinity(0))
-    edges = options["edges"] or ("16,32" if device == "gpu" else "8")
-    grids = options["grids"].split(",") if options["grids"] else fitting(places)
     programs = [
-        Program(name, int(edge), layout, of_grid(grid), device)
-        for edge in edges.split(",")
-        for layout in options["layouts"].split(",")
-        for grid in grids
-        for name in options["programs"].split(",")
-        if name != "serial" or (grid == "1x1" and device == "cpu")
+        Program(name, edge, layout, grid, device)
+        for edge in options["edges"] or ([16, 32] if device == "gpu" else [8])
+        for layout in options["layouts"]
+        for grid in options["grids"] or fitting(places)
+        for name in options["programs"]
+        if name != "serial" or (grid == (1, 1) and device == "cpu")
     ]
     out: Path = options["out"]
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -197,15 +224,15 @@ def main(**options: Any) -> None:
     same |= {"version": _core.version(), "command": command}
     asked = ["--gauge", options["gauge"], "--sources", str(options["sources"]), "--check"]
     asked += ["--repeat", str(options["repeat"])]
-    runs, wrong, left_out = measure(programs, asked, options["rounds"])
     with out.open("w") as file:
-        for one in [*runs, *left_out]:
-            file.write(json.dumps(one | same) + "\n")
+
+        def keep(one: Run) -> None:
+            print(json.dumps(one | same), file=file, flush=True)
+
         for lines in sloc.of_the_programs():
-            file.write(json.dumps({"record": "sloc", **asdict(lines)} | same) + "\n")
+            keep({"record": "sloc", **asdict(lines)})
+        runs, wrong = measure(programs, asked, options["rounds"], keep)
     wrong += differences(runs)
-    for one in left_out:
-        click.echo(f"left out: {one['program']} on {one['grid'][0]}x{one['grid'][1]}: {one['reason']}")
     for line in wrong:
         click.echo(f"WRONG: {line}", err=True)
     click.echo(out)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -143,19 +144,40 @@ def offloading_compiler() -> str:
     raise CannotBuild("no gcc here compiles OpenACC for GPUs; apt-get install gcc-12-offload-nvptx")
 
 
+class Grid(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click alone
+    """Processes along t and z, as "2x4"."""
+
+    name = "grid"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, context: click.Context | None
+    ) -> tuple[int, int]:
+        """Read it. Raises click.BadParameter."""
+        numbers = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", str(value))
+        if numbers is None:
+            self.fail(f"{value!r} is no grid; give processes along t and z, as 2x4", param, context)
+        return int(numbers[1]), int(numbers[2])
+
+
+EDGE = click.IntRange(2, 256)
+
+
 @click.command()
-@click.option("--edge", default=16, show_default=True, help="Sites in each direction.")
-@click.option("--grid", default="1x1", show_default=True, help="Processes along t and z, as 2x2.")
+@click.option("--edge", type=EDGE, default=16, show_default=True, help="Sites in each direction.")
+@click.option(
+    "--grid", type=Grid(), default="1x1", show_default=True, help="Processes along t and z, as 2x2."
+)
 @click.option("--layout", type=click.Choice(LAYOUTS), default="rows", show_default=True)
 @click.option("--device", type=click.Choice(["gpu", "cpu"]), help="[default: gpu where there is one]")
 @click.argument("names", nargs=-1, type=click.Choice(list(SOURCES)), required=True)
-def main(*, edge: int, grid: str, layout: str, device: str | None, names: tuple[str, ...]) -> None:
+def main(
+    *, edge: int, grid: tuple[int, int], layout: str, device: str | None, names: tuple[str, ...]
+) -> None:
     """Build programs, and print their files."""
-    t, z = (int(number) for number in grid.split("x"))
     for name in names:
         where = device or ("gpu" if gpus.present().count else "cpu")
         try:
-            click.echo(build(Program(name, edge, layout, (t, z), where)))
+            click.echo(build(Program(name, edge, layout, grid, where)))
         except CannotBuild as why:
             raise click.ClickException(f"{name}: {why}") from None
 

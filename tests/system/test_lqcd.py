@@ -111,6 +111,26 @@ def test_an_evaluation_runs_all_programs_and_draws_them(tmp_path: Path) -> None:
     assert "openacc-mpi" in (tmp_path / "pictures" / "lqcd-scaling.svg").read_text()
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--edges", "16,x", "'x' is not a valid integer range"),
+        ("--edges", "1", "1 is not in the range"),
+        ("--grids", "1x1,2by2", "'2by2' is no grid; give processes along t and z, as 2x4"),
+        ("--grids", "0x1", "'0x1' is no grid"),
+        ("--layouts", "row", "'row' is not one of 'rows', 'sites'"),
+        ("--programs", "xac", "'xac' is not one of"),
+        ("--sources", "13", "13 is not in the range"),
+        ("--repeat", "0", "0 is not in the range"),
+    ],
+)
+def test_an_evaluation_refuses(option: str, value: str, said: str, tmp_path: Path) -> None:
+    done = run(sys.executable, APP / "evaluate.py", option, value, "--out", tmp_path / "kept.jsonl")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (tmp_path / "kept.jsonl").exists()
+
+
 def test_an_evaluation_tells_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(APP)
     import evaluate  # type: ignore[import-not-found]  # of the folder of the application
