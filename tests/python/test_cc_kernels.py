@@ -48,10 +48,10 @@ def kernels(text: str) -> dict[str, str]:
     return found
 
 
-def emitted(program: Path) -> str:
+def emitted(program: Path, *options: str) -> str:
     written = io.BytesIO()
     with contextlib.redirect_stdout(io.TextIOWrapper(written, write_through=True)):
-        assert driver.run(read([str(program), "--emit"], dict(os.environ))) == 0
+        assert driver.run(read([str(program), *options, "--emit"], dict(os.environ))) == 0
         return written.getvalue().decode()
 
 
@@ -63,9 +63,33 @@ def test_nvrtc_takes_every_kernel(tmp_path: Path, nvrtc: ctypes.CDLL, program: P
     for name, text in found.items():
         source = tmp_path / f"{name}.cu"
         source.write_text(prelude + text)
-        for architecture in ("sm_75", "sm_90"):
-            result, log, _ = compile_with(nvrtc, source, "-std=c++20", f"--gpu-architecture={architecture}")
+        joined = [("sm_90", "--define-macro=PWX_JOINED")] if "PWX_ALIGNED" in text else []
+        for architecture, *options in [("sm_75",), ("sm_90",), *joined]:
+            flags = ["-std=c++20", f"--gpu-architecture={architecture}", *options]
+            result, log, _ = compile_with(nvrtc, source, *flags)
             assert result == 0, log
+
+
+@pytest.mark.parametrize(("layout", "joins"), [((), True), (("-DROWS",), False)], ids=["sites", "rows"])
+def test_accesses_are_joined_where_neighbours_are_read(
+    tmp_path: Path,
+    nvrtc: ctypes.CDLL,  # noqa: F811
+    layout: tuple[str, ...],
+    joins: bool,
+) -> None:
+    """What the run time decides by (joins_accesses in xacc/kernels.cpp): the PTX of an aligned hop."""
+    found = kernels(emitted(ROOT / "apps" / "lqcd" / "xacc.c", *layout))
+    [text] = [text for name, text in found.items() if name.startswith("hop_sites")]
+    source = tmp_path / "hop.cu"
+    source.write_text((ROOT / "xacc" / "kernels" / "prelude.cuh").read_text() + text)
+    flags = ["-std=c++20", "--restrict", "--gpu-architecture=compute_90"]
+    result, log, joined = compile_with(nvrtc, source, *flags, "--define-macro=PWX_JOINED")
+    assert result == 0, log
+    assert (b"ld.global.v2.f64" in joined) == joins
+    result, log, plain = compile_with(nvrtc, source, *flags)
+    assert result == 0, log
+    assert b".v2." not in plain
+    assert b"ld.global.nc.f64" in plain
 
 
 def test_a_compiler_s_own_headers_stay_out_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

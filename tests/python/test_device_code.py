@@ -52,7 +52,7 @@ def cuda_include() -> Path:
 
 
 def compile_with(nvrtc: ctypes.CDLL, source: Path, *options: str) -> tuple[int, str, bytes]:
-    """The result code, the log and the machine code of one source."""
+    """The result code, the log and the machine code of one source; for a virtual architecture its PTX."""
     program = ctypes.c_void_p()
     text, name = source.read_bytes(), source.name.encode()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, name, 0, None, None) == 0
@@ -64,9 +64,12 @@ def compile_with(nvrtc: ctypes.CDLL, source: Path, *options: str) -> tuple[int, 
     nvrtc.nvrtcGetProgramLog(program, log)
     cubin = b""
     if result == 0:
-        nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
+        ask_size, ask = nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN
+        if any("=compute_" in option for option in options):
+            ask_size, ask = nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX
+        ask_size(program, ctypes.byref(size))
         image = ctypes.create_string_buffer(size.value)
-        assert nvrtc.nvrtcGetCUBIN(program, image) == 0
+        assert ask(program, image) == 0
         cubin = image.raw
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     return result, log.value.decode(), cubin
