@@ -17,6 +17,8 @@ struct Named {
 
 namespace {
 
+constexpr uintptr_t kAligned = 16;  // bytes; as PWX_ALIGNED of kernels says
+
 Named named(const pwx_data& data) {
   if (data.array == nullptr) return {data.address, data.bytes};
   const pwx_array_state& state = allocated(*data.array, "a data clause");
@@ -140,10 +142,6 @@ void update(const pwx_data& data, bool if_present, long queue, CopyPart copy) {
 }  // namespace
 }  // namespace pwx
 
-namespace {
-constexpr uintptr_t kAligned = 16;
-}
-
 extern "C" {
 
 void pwx_data_begin(pwx_data_region* region, int count, const pwx_data* data, long queue,
@@ -204,8 +202,8 @@ void* pwx_find_device_array(pwx_known* known, const pwx_array* a, const pwx_wher
     if (pwx::gpu() == nullptr) return a->origin;
     const pwx::Present* const one = pwx::find_present(*a);
     if (one == nullptr) pwx::refuse_absent({PWX_DATA_PRESENT, a->name, nullptr, nullptr, 0}, "");
-    if (reinterpret_cast<uintptr_t>(one->device) % kAligned != 0)  // as PWX_ALIGNED of kernels says
-      pwx::refuse(a->name, " was mapped to an address on the GPU that is no multiple of ", kAligned,
+    if (reinterpret_cast<uintptr_t>(one->device) % pwx::kAligned != 0)
+      pwx::refuse(a->name, " was mapped to an address on the GPU that is no multiple of ", pwx::kAligned,
                   " bytes; map it to memory of acc_malloc");
     *known = {a->state, one->device + (static_cast<const std::byte*>(a->origin) - one->host), pwx_generation};
     return known->device;

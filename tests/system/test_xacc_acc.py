@@ -77,6 +77,11 @@ WRONG = {
     "update": (3, f"x is not present on the GPU, and update copies what is; {ABSENT}"),
     "exit": (4, f"x is not present on the GPU, and exit data ends what enter data began; {ABSENT}"),
     "memory": (7, "cuda:0 has no 17592186044416 bytes left for x"),
+    "mapped": (
+        8,
+        "a was mapped to an address on the GPU that is no multiple of 16 bytes; map it to memory of"
+        " acc_malloc",
+    ),
     "reflect": (
         6,
         "reflect with acc of a, which is not present on the GPU; add it to a data construct or enter data"

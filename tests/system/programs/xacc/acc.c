@@ -367,6 +367,17 @@ static void be_wrong(const char* what) {
     line(&a, &t, 10, 0, 1, 1);
     pwx_reflect(&halo, 1, (pwx_array*[]){&a}, NULL, PWX_REFLECT_ACC, &(pwx_where){"prog.c", 6});
   }
+  if (strcmp(what, "mapped") == 0) {
+    pwx_nodes p = {0};
+    pwx_template t = {0};
+    pwx_array a = {0};
+    pwx_known known = {0};
+    line_of_all(&p);
+    cut(&t, &p, 0, 10, PWX_BLOCK, 0, NULL);
+    line(&a, &t, 10, 0, 0, 0);
+    acc_map_data(a.origin, (char*)acc_malloc(256) + 8, 80);
+    pwx_device_array(&known, &a, &(pwx_where){"prog.c", 8});
+  }
 }
 
 int main(int argc, char** argv) {
