@@ -1,5 +1,6 @@
-"""List classes of the library that share a name. What is nested in a class has its name with
-it, and the benchmarks, nic-check and storage programs are read on their own.
+"""List classes of the library that share a name. What is nested in a class has its name with it. Words that
+have one meaning each (WORDS) are looked for there, too, and in what stands beside the library. The
+benchmarks, nic-check and storage programs are read on their own.
 
     python scripts/class_names.py
 """
@@ -11,28 +12,43 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-SRC = Path(__file__).resolve().parents[1] / "src"
-APART = ("bench/", "nic/check/", "storage/")
-# A namespace indents nothing, so that its own classes begin a line.
-CLASS = re.compile(r"^(?:class|struct|enum class) (?:alignas\([^)]*\) )?(\w+)\b(?!::)[^;\n]*\{", re.MULTILINE)
+ROOT = Path(__file__).resolve().parents[1]
+APART = ("src/bench/", "src/nic/check/", "src/storage/")
+WORDS = {"Engine", "Guard", "Lane", "Marker", "Part", "Peer", "Request", "Way"}
+# The class of the C++ interface is that of the library, as programs see it.
+INTERFACE = {"Request": {"include/peerway/request.hpp"}}
+BESIDE = ("src", "uct", "nics", "include/peerway")
+ENDINGS = {".h", ".hpp", ".cuh", ".cpp"}
+
+CLASS = re.compile(
+    r"^( *)(?:class|struct|enum class) (?:alignas\([^)]*\) )?(\w+)\b(?!::)[^;\n]*[{]", re.MULTILINE
+)
+
+
+def classes(text: str) -> list[tuple[str, bool]]:
+    """Give the classes that a text defines, and whether each is nested. A namespace indents nothing."""
+    return [(match[2], match[1] != "") for match in CLASS.finditer(text)]
 
 
 def shared_names() -> dict[str, list[str]]:
-    """Give each name that several headers define a class by, with the headers."""
+    """Give each name that several classes have, with their files."""
     found: dict[str, list[str]] = defaultdict(list)
-    for header in sorted(SRC.rglob("*.h")):
-        name = header.relative_to(SRC).as_posix()
-        if not name.startswith(APART):
-            for match in CLASS.finditer(header.read_text()):
-                found[match[1]].append(name)
-    return {name: headers for name, headers in found.items() if len(headers) > 1}
+    for file in sorted(path for folder in BESIDE for path in (ROOT / folder).rglob("*")):
+        name = file.relative_to(ROOT).as_posix()
+        if file.suffix not in ENDINGS:
+            continue
+        of_library = file.suffix == ".h" and name.startswith("src/") and not name.startswith(APART)
+        for known, nested in classes(file.read_text()):
+            if (of_library and not nested) or (known in WORDS and name not in INTERFACE.get(known, ())):
+                found[known].append(name)
+    return {name: files for name, files in found.items() if len(files) > 1}
 
 
 def main() -> int:
     """Say which names are shared; 1 if any is."""
     shared = shared_names()
-    for name, headers in sorted(shared.items()):
-        print(f"{name} is a class of src/{', src/'.join(headers)}; name each for what it is")
+    for name, files in sorted(shared.items()):
+        print(f"{name} is a class of {', '.join(files)}; name each for what it is")
     return 1 if shared else 0
 
 

@@ -150,17 +150,17 @@ PackedKey pack_key(Domain& domain, RegisteredMemory& memory) {
 RemoteKey::~RemoteKey() {
   if (domain_ == nullptr) return;
   const std::scoped_lock held(domain_->lock);
-  ways_.clear();
+  imported_.clear();
 }
 
 nic::RemoteMemory* RemoteKey::reach(Domain& domain, Peer& peer, uint64_t address, size_t bytes) {
   if (address < packed_.base || bytes > packed_.bytes || address - packed_.base > packed_.bytes - bytes)
     return nullptr;
-  for (const Way& way : ways_)
-    if (way.peer == &peer) return way.memory.get();
+  for (const Imported& known : imported_)
+    if (known.peer == &peer) return known.memory.get();
   try {
     domain_ = &domain;
-    return ways_.emplace_back(Way{&peer, peer.stream().import(packed_.key)}).memory.get();
+    return imported_.emplace_back(Imported{&peer, peer.stream().import(packed_.key)}).memory.get();
   } catch (const Error& error) {
     log(LogLevel::error, error.what());
     return nullptr;

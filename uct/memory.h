@@ -77,14 +77,14 @@ class RemoteKey {
   [[nodiscard]] uint64_t offset_of(uint64_t address) const { return address - packed_.base; }
 
  private:
-  struct Way {
+  struct Imported {
     Peer* peer;
     std::unique_ptr<nic::RemoteMemory> memory;
   };
 
   PackedKey packed_;
   Domain* domain_ = nullptr;
-  std::vector<Way> ways_;
+  std::vector<Imported> imported_;
 };
 
 }  // namespace pw::uct

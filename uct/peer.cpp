@@ -9,7 +9,7 @@ namespace pw::uct {
 Peer::Peer(Domain& domain, const nic::EndpointFacts& facts)
     : domain_(domain), facts_(facts), stream_(domain.endpoint().open(facts)) {}
 
-// What is not PW_NIC_BUSY and not accepted is the end of this way: the arguments were checked before.
+// What is not PW_NIC_BUSY and not accepted is the end of this connection: the arguments were checked before.
 pw_nic_status Peer::note(pw_nic_status status) {
   if (status == PW_NIC_BUSY)
     domain_.set_out_of_room();
@@ -76,8 +76,8 @@ void Peer::fail(pw_nic_status status) {
   if (failed()) return;
   failed_ = status;
   if (!left)
-    log(LogLevel::info,
-        format("peerway: the way to endpoint {} failed: {}", facts_.number, domain_.endpoint().why(status)));
+    log(LogLevel::info, format("peerway: the connection to endpoint {} failed: {}", facts_.number,
+                               domain_.endpoint().why(status)));
   domain_.peer_failed();
   release();
 }

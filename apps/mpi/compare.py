@@ -3,8 +3,8 @@
     python apps/mpi/compare.py --out out/mpi
 
 Writes records.jsonl and compare.html. `--keep results/cpu-2-mpi` also makes docs/mpi-compared.md and its
-plots anew from what was measured. The ways are run in turn, several times, so that what disturbs the machine
-disturbs all of them.
+plots anew from what was measured. The transports are run in turn, several times, so that what disturbs the
+machine disturbs all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 import curves
 from hosts import Network, NoHosts, network
-from ways import WAYS, Failed, Mpi, Way
+from transports import TRANSPORTS, Failed, Mpi, Transport
 
 from peerway import records
 from peerway.bench import machine
@@ -30,40 +30,47 @@ LATENCY_SIZES = tuple(1 << power for power in range(13))  # 1 B to 4 KiB
 BANDWIDTH_SIZES = tuple(1 << power for power in range(10, 23, 2))  # 1 KiB to 4 MiB
 FRESH_SIZES = (64 * K, M, 4 * M)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mpi-compared.md"
-NAMES = tuple(way.name for way in WAYS)
+NAMES = tuple(transport.name for transport in TRANSPORTS)
 
 
 @contextmanager
-def _hosts(chosen: list[Way]) -> Iterator[Network | None]:
-    if not any(way.between_hosts for way in chosen):
+def _hosts(chosen: list[Transport]) -> Iterator[Network | None]:
+    if not any(transport.between_hosts for transport in chosen):
         yield None
         return
     with network(2) as made:
         yield made
 
 
-def _measured(mpi: Mpi, way: Way, hosts: Network | None, quick: bool) -> Iterator[records.Record]:
-    """One round of one way: a record for each size."""
+def _measured(mpi: Mpi, transport: Transport, hosts: Network | None, quick: bool) -> Iterator[records.Record]:
+    """One round of one transport: a record for each size."""
     known = machine.known()
-    about: dict[str, object] = {"load": round(os.getloadavg()[0], 2), **mpi.ask_ucx(way, hosts)}
+    about: dict[str, object] = {"load": round(os.getloadavg()[0], 2), **mpi.ask_ucx(transport, hosts)}
     for test, sizes, count in (
         ("latency", LATENCY_SIZES, 200 if quick else 5000),
         ("bandwidth", BANDWIDTH_SIZES, 3 if quick else 50),
         ("fresh", FRESH_SIZES, 3 if quick else 50),
     ):
         text = ",".join(map(str, sizes))
-        for found in mpi.measure(way, test, text, count, hosts):
-            yield _record(found, way, {**known, "command": _command(way, mpi)}, about)
+        for found in mpi.measure(transport, test, text, count, hosts):
+            yield _record(found, transport, {**known, "command": _command(transport, mpi)}, about)
 
 
-def _command(way: Way, mpi: Mpi) -> str:
-    """What repeats this way alone."""
-    asked = ["python", "apps/mpi/compare.py", "--way", way.name, "--mpirun", Path(mpi.launcher.path).name]
+def _command(transport: Transport, mpi: Mpi) -> str:
+    """What repeats this transport alone."""
+    asked = [
+        "python",
+        "apps/mpi/compare.py",
+        "--transport",
+        transport.name,
+        "--mpirun",
+        Path(mpi.launcher.path).name,
+    ]
     return shlex.join(asked)
 
 
 def _record(
-    found: dict[str, object], way: Way, known: dict[str, str], about: dict[str, object]
+    found: dict[str, object], transport: Transport, known: dict[str, str], about: dict[str, object]
 ) -> records.Record:
     def number(name: str) -> float:
         return float(str(found[name]))
@@ -71,7 +78,7 @@ def _record(
     size, p50 = int(number("bytes")), number("p50_us")
     return records.Record(
         test=str(found["test"]),
-        via=way.name,
+        via=transport.name,
         op="send",
         shape="contiguous",
         bytes=size,
@@ -94,10 +101,12 @@ def _record(
 
 
 @click.command()
-@click.option("--way", "names", type=click.Choice(NAMES), multiple=True, help="Only these ways.")
+@click.option("--transport", "names", type=click.Choice(NAMES), multiple=True, help="Only these transports.")
 @click.option("--mpirun", default="mpirun.openmpi", show_default=True, help="The launcher of an MPI,")
 @click.option("--mpicc", help="and its compiler; default: of the same ending.")
-@click.option("--rounds", type=click.IntRange(1, 99), default=5, show_default=True, help="Turns of each way.")
+@click.option(
+    "--rounds", type=click.IntRange(1, 99), default=5, show_default=True, help="Turns of each transport."
+)
 @click.option("--quick", is_flag=True, help="Few iterations, one round: to see that it works.")
 @click.option(
     "--keep",
@@ -117,17 +126,17 @@ def main(
     keep: Path | None,
     out: Path,
 ) -> None:
-    """Measure, and draw what came out. Fails when a byte was wrong, or UCX took another way."""
+    """Measure, and draw what came out. Fails when a byte was wrong, or UCX took another transport."""
     out.mkdir(parents=True, exist_ok=True)
-    chosen = [way for way in WAYS if not names or way.name in names]
+    chosen = [transport for transport in TRANSPORTS if not names or transport.name in names]
     found: list[records.Record] = []
     try:
         mpi = Mpi(mpirun, mpicc or _compiler_of(mpirun))
         with _hosts(chosen) as hosts:
             for turn in range(1 if quick else rounds):
-                for way in chosen:
-                    click.echo(f"round {turn + 1}: {way.name}", err=True)
-                    found += _measured(mpi, way, hosts, quick)
+                for transport in chosen:
+                    click.echo(f"round {turn + 1}: {transport.name}", err=True)
+                    found += _measured(mpi, transport, hosts, quick)
     except (Failed, MpiError, NoHosts) as error:
         raise click.ClickException(str(error)) from error
     records.write(out / "records.jsonl", found)

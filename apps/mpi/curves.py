@@ -62,8 +62,8 @@ def figures(found: list[Record]) -> str:
         "| latency, one way | 1 B | 99 % | 1 KiB | 99 % | 4 KiB | 99 % |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    ways = [via for via in LOOKS if any(r.via == via for r in found)]
-    for via in ways:
+    measured = [via for via in LOOKS if any(r.via == via for r in found)]
+    for via in measured:
         times = [
             value(found, "mpi_latency", via, size, name)
             for size in (1, K, 4 * K)
@@ -74,7 +74,7 @@ def figures(found: list[Record]) -> str:
     made += ["", head, "|" + " --- |" * 8]
     cases = [("mpi_bw", size) for size in (K, 64 * K, M, 4 * M)]
     cases += [("mpi_fresh_bw", size) for size in (64 * K, M, 4 * M)]
-    for via in ways:
+    for via in measured:
         rates = [value(found, test, via, size, "bandwidth_MBps") for test, size in cases]
         made.append(_row(f"`{via}`", ["–" if rate is None else bandwidth_text(rate) for rate in rates]))
     made += ["", "| times as much | |", "| --- | --- |"]

@@ -54,6 +54,7 @@ typedef struct pw_plan_handle {
   unsigned version;
   unsigned start_pieces; /* pieces of work, shared among blocks */
   unsigned finish_pieces;
+  unsigned times;            /* words from `epoch` to what a trace is told; 0: it is not traced */
   const void* steps;         /* in device memory: the start's, then the finish's */
   unsigned long long* epoch; /* in device memory: a count for each piece of work */
   pw_guard guard;

@@ -45,7 +45,7 @@ inline std::vector<pw_request*> all_of(std::span<const Request> requests) {
 
 /// Returns once one of these requests is complete: `index` is its place, and the status is that of its
 /// operation. After a timeout `index` is the number of requests. All must be of one context.
-inline Status wait_any(std::span<const Request> requests, size_t& index, Timeout timeout = forever) {
+inline Status wait_any(std::span<const Request> requests, Timeout timeout, size_t& index) {
   const auto all = detail::all_of(requests);
   return static_cast<Status>(
       pw_request_wait_any(all.data(), all.size(), detail::nanoseconds(timeout), &index));

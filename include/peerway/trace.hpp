@@ -8,20 +8,22 @@
 
 namespace peerway::trace {
 
-inline const bool recording = pw_trace_level() != 0;
+inline const bool recording = pw_trace_attach() != 0;
 
 class Region {
  public:
   explicit Region(std::string_view name) {
     if (!recording) return;
+    counts_ = pw_trace_counts(name.data(), name.size()) != 0;
+    if (counts_) pw_trace_region_begins();
+    if (!pw_trace_recording()) return;
     writer_ = pw_trace_mine != nullptr ? pw_trace_mine : pw_trace_open("program");
     if (writer_ == nullptr) return;
-    event_.kind = PW_TRACE_REGION;
-    event_.name = pw_trace_name(writer_, name.data(), name.size()) & 0x3ff;
-    event_.peer = event_.tag = -1;
+    pw_trace_fill(&event_, PW_TRACE_REGION, pw_trace_name(writer_, name.data(), name.size()), 0, -1, -1);
     pw_trace_begin(writer_, &event_);
   }
   ~Region() {
+    if (counts_) pw_trace_region_ends();
     // A child of fork() has a writer of its own and records no region of its parent.
     if (writer_ == nullptr || writer_ != pw_trace_mine) return;
     pw_trace_end(writer_, &event_);
@@ -32,6 +34,7 @@ class Region {
 
  private:
   pw_trace_writer* writer_ = nullptr;
+  bool counts_ = false;  // it is one of those that are recorded alone
   pw_trace_event event_{};
 };
 

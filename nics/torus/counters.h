@@ -26,7 +26,7 @@ struct LinkCount {
   uint64_t bytes = 0, packets = 0;
 };
 
-/// Counts `bytes` on each link of a way.
+/// Counts `bytes` on each link of a route.
 class LinkCounters {
  public:
   void add(const std::vector<Link>& links, uint64_t bytes, uint64_t packets);

@@ -204,7 +204,7 @@ void Endpoint::address(pw_nic_address& address) const {
   std::memcpy(address.bytes, &self_, sizeof self_);
 }
 
-std::shared_ptr<Peer> Endpoint::connect(const pw_nic_address& address) {
+std::shared_ptr<TorusPeer> Endpoint::connect(const pw_nic_address& address) {
   Place place{};
   if (address.length == sizeof place) std::memcpy(&place, address.bytes, sizeof place);
   if (place.magic != kPlaceMagic || place.number >= file_.node_count() * file_.contexts)
@@ -215,7 +215,7 @@ std::shared_ptr<Peer> Endpoint::connect(const pw_nic_address& address) {
   if (place.fingerprint != self_.fingerprint)
     throw Failure(PW_NIC_REFUSED,
                   format("torus: endpoint {} read another torus file; give all the same one", place.number));
-  auto peer = std::make_shared<Peer>(place, file_.guarantees);
+  auto peer = std::make_shared<TorusPeer>(place, file_.guarantees);
   peer->node = place.number / file_.contexts;
   if (place.host == self_.host) {
     peer->seat = &board_->shared().seat[place.number];
@@ -229,13 +229,13 @@ std::shared_ptr<Peer> Endpoint::connect(const pw_nic_address& address) {
   }
   engine_->add(peer);
   if (peer->gone()) {
-    const bool way = peer->there.found;
+    const bool route = peer->there.found;
     engine_->remove(peer);
     throw Failure(
         PW_NIC_UNREACHABLE,
-        way ? format("torus: endpoint {} is closed", place.number)
-            : format("torus: no way leads from node {} to node {}: one is dead, or all links are cut", node_,
-                     peer->node));
+        route ? format("torus: endpoint {} is closed", place.number)
+              : format("torus: no route leads from node {} to node {}: one is dead, or all links are cut",
+                       node_, peer->node));
   }
   peers_.push_back(peer);
   return peer;
@@ -253,7 +253,7 @@ void Endpoint::need_port(const Place& place) const {
                place.process));
 }
 
-void Endpoint::disconnect(const std::shared_ptr<Peer>& peer) {
+void Endpoint::disconnect(const std::shared_ptr<TorusPeer>& peer) {
   engine_->remove(peer);
   settle(*peer);
   std::erase(peers_, peer);
@@ -289,7 +289,7 @@ void Endpoint::remove_memory(const std::shared_ptr<Memory>& memory) {
   free_slots_.push_back(memory->slot);
 }
 
-std::shared_ptr<Reach> Endpoint::import(const Peer& peer, const pw_nic_key& bytes) const {
+std::shared_ptr<Reach> Endpoint::import(const TorusPeer& peer, const pw_nic_key& bytes) const {
   Key key{};
   if (!read_key(bytes, key) || key.number != peer.place.number)
     throw Failure(PW_NIC_REFUSED, format("torus: no key of memory of endpoint {}", peer.place.number));

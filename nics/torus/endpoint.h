@@ -26,15 +26,15 @@ class Endpoint {
   void query(pw_nic_info& info) const;
   void address(pw_nic_address& address) const;
 
-  std::shared_ptr<Peer> connect(const pw_nic_address& address);
-  void disconnect(const std::shared_ptr<Peer>& peer);
+  std::shared_ptr<TorusPeer> connect(const pw_nic_address& address);
+  void disconnect(const std::shared_ptr<TorusPeer>& peer);
   std::shared_ptr<Memory> add_memory(const pw_nic_span& span, pw_nic_key& key);
   void remove_memory(const std::shared_ptr<Memory>& memory);
-  std::shared_ptr<Reach> import(const Peer& peer, const pw_nic_key& key) const;
+  std::shared_ptr<Reach> import(const TorusPeer& peer, const pw_nic_key& key) const;
 
   /// One put or get, as the entries of the plugin.
-  struct Request {
-    const std::shared_ptr<Peer>& peer;
+  struct Access {
+    const std::shared_ptr<TorusPeer>& peer;
     const std::shared_ptr<Reach>& reach;
     uint64_t offset;
     void* data;
@@ -42,8 +42,8 @@ class Endpoint {
     uint64_t bytes;
     pw_nic_done* done;
   };
-  pw_nic_status put(const Request& request) { return start(request, true); }
-  pw_nic_status get(const Request& request) { return start(request, false); }
+  pw_nic_status put(const Access& access) { return start(access, true); }
+  pw_nic_status get(const Access& access) { return start(access, false); }
   unsigned progress();
 
  private:
@@ -56,12 +56,12 @@ class Endpoint {
   [[nodiscard]] bool is_sent_datagrams() const;
   void need_port(const Place& place) const;
   [[nodiscard]] std::vector<uint32_t> nodes_here() const;
-  [[nodiscard]] bool at_once(const Request& request) const;
-  pw_nic_status start(const Request& request, bool put);
-  pw_nic_status check(const Request& request, bool put) const;
-  pw_nic_status post(const Request& request, bool put);
-  void count(Peer& peer, bool put, uint64_t bytes);
-  void settle(const Peer& peer);
+  [[nodiscard]] bool at_once(const Access& access) const;
+  pw_nic_status start(const Access& access, bool put);
+  pw_nic_status check(const Access& access, bool put) const;
+  pw_nic_status post(const Access& access, bool put);
+  void count(TorusPeer& peer, bool put, uint64_t bytes);
+  void settle(const TorusPeer& peer);
 
   Options options_;
   std::string file_text_;
@@ -77,7 +77,7 @@ class Endpoint {
   LinkCounters links_;
   std::unique_ptr<Wire> wire_;
   std::unique_ptr<Engine> engine_;
-  std::vector<std::shared_ptr<Peer>> peers_;
+  std::vector<std::shared_ptr<TorusPeer>> peers_;
   std::vector<uint32_t> free_slots_;
   uint32_t next_slot_ = 0;
   std::vector<Ended> ended_;  ///< at once, and not yet told

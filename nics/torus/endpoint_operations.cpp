@@ -12,58 +12,58 @@ uint64_t packets_of(uint64_t bytes) {
 
 }  // namespace
 
-pw_nic_status Endpoint::check(const Request& request, bool put) const {
-  if (request.bytes > kLargest || !request.reach->holds(request.offset, request.bytes)) return PW_NIC_INVALID;
-  if (request.memory == nullptr) {
-    if (!put || request.bytes > kCopied) return PW_NIC_INVALID;
-  } else if (!(*request.memory)->holds(request.data, request.bytes)) {
+pw_nic_status Endpoint::check(const Access& access, bool put) const {
+  if (access.bytes > kLargest || !access.reach->holds(access.offset, access.bytes)) return PW_NIC_INVALID;
+  if (access.memory == nullptr) {
+    if (!put || access.bytes > kCopied) return PW_NIC_INVALID;
+  } else if (!(*access.memory)->holds(access.data, access.bytes)) {
     return PW_NIC_INVALID;
   }
-  return request.peer->gone() ? PW_NIC_UNREACHABLE : PW_NIC_OK;
+  return access.peer->gone() ? PW_NIC_UNREACHABLE : PW_NIC_OK;
 }
 
-bool Endpoint::at_once(const Request& request) const {
-  return direct_ && request.reach->reachable() &&
-         request.peer->under_way.load(std::memory_order_acquire) == 0 &&
-         (request.memory == nullptr || (*request.memory)->kind == PW_NIC_HOST);
+bool Endpoint::at_once(const Access& access) const {
+  return direct_ && access.reach->reachable() &&
+         access.peer->under_way.load(std::memory_order_acquire) == 0 &&
+         (access.memory == nullptr || (*access.memory)->kind == PW_NIC_HOST);
 }
 
-pw_nic_status Endpoint::start(const Request& request, bool put) {
-  if (const pw_nic_status bad = check(request, put); bad != PW_NIC_OK) return bad;
-  if (!at_once(request)) return post(request, put);
+pw_nic_status Endpoint::start(const Access& access, bool put) {
+  if (const pw_nic_status bad = check(access, put); bad != PW_NIC_OK) return bad;
+  if (!at_once(access)) return post(access, put);
   if (ended_.size() == kEndedAtOnce) return PW_NIC_BUSY;
   auto& touching = board_->shared().seat[self_.number].touching[0][0];
-  Reach& reach = *request.reach;
-  const pw_nic_status status = put ? reach.put(request.offset, request.data, request.bytes, touching)
-                                   : reach.get(request.offset, request.data, request.bytes, touching);
-  if (status != PW_NIC_OK) return request.peer->gone() ? PW_NIC_UNREACHABLE : status;
+  Reach& reach = *access.reach;
+  const pw_nic_status status = put ? reach.put(access.offset, access.data, access.bytes, touching)
+                                   : reach.get(access.offset, access.data, access.bytes, touching);
+  if (status != PW_NIC_OK) return access.peer->gone() ? PW_NIC_UNREACHABLE : status;
   ++posted_.by_memory;
-  count(*request.peer, put, request.bytes);
-  if (request.done != nullptr) ended_.push_back({request.done, PW_NIC_OK});
+  count(*access.peer, put, access.bytes);
+  if (access.done != nullptr) ended_.push_back({access.done, PW_NIC_OK});
   return PW_NIC_OK;
 }
 
-pw_nic_status Endpoint::post(const Request& request, bool put) {
+pw_nic_status Endpoint::post(const Access& access, bool put) {
   auto operation = std::make_unique<Operation>();
   operation->put = put;
-  operation->peer = request.peer;
-  operation->reach = request.reach;
-  operation->offset = request.offset;
-  operation->bytes = request.bytes;
-  operation->local = static_cast<std::byte*>(request.data);
-  operation->done = request.done;
-  if (request.memory != nullptr) {
-    operation->memory = *request.memory;
+  operation->peer = access.peer;
+  operation->reach = access.reach;
+  operation->offset = access.offset;
+  operation->bytes = access.bytes;
+  operation->local = static_cast<std::byte*>(access.data);
+  operation->done = access.done;
+  if (access.memory != nullptr) {
+    operation->memory = *access.memory;
   } else {
-    operation->copied.assign(operation->local, operation->local + request.bytes);
+    operation->copied.assign(operation->local, operation->local + access.bytes);
     operation->local = operation->copied.data();
   }
   const pw_nic_status status = engine_->submit(std::move(operation));
-  if (status == PW_NIC_OK) count(*request.peer, put, request.bytes);
+  if (status == PW_NIC_OK) count(*access.peer, put, access.bytes);
   return status;
 }
 
-void Endpoint::count(Peer& peer, bool put, uint64_t bytes) {
+void Endpoint::count(TorusPeer& peer, bool put, uint64_t bytes) {
   ++(put ? posted_.puts : posted_.gets);
   (put ? posted_.put_bytes : posted_.get_bytes) += bytes;
   peer.packets_there += put ? packets_of(bytes) : 1;
@@ -71,8 +71,8 @@ void Endpoint::count(Peer& peer, bool put, uint64_t bytes) {
   if (!put) peer.packets_back += packets_of(bytes);
 }
 
-void Endpoint::settle(const Peer& peer) {
-  const Way there = grid_.way(node_, peer.node), back = grid_.way(peer.node, node_);
+void Endpoint::settle(const TorusPeer& peer) {
+  const Route there = grid_.route(node_, peer.node), back = grid_.route(peer.node, node_);
   links_.add(there.links, peer.bytes_there, peer.packets_there);
   links_.add(back.links, peer.bytes_back, peer.packets_back);
 }

@@ -200,7 +200,7 @@ uint64_t Engine::arrival(const std::vector<Link>& links, uint64_t bytes, uint64_
 }
 
 uint64_t Engine::due_of(Operation& operation, uint64_t now) {
-  Peer& peer = *operation.peer;
+  TorusPeer& peer = *operation.peer;
   const Faults& faults = around_.file.faults;
   uint64_t arrives = now, held = 0;
   if (around_.file.timed) {
@@ -221,7 +221,7 @@ uint64_t Engine::due_of(Operation& operation, uint64_t now) {
 }
 
 void Engine::dispatch(OperationPointer operation, uint64_t now) {
-  Peer& peer = *operation->peer;
+  TorusPeer& peer = *operation->peer;
   if (buried_ || peer.gone()) return complete(std::move(operation), PW_NIC_UNREACHABLE);
   if (!operation->alive()) return complete(std::move(operation), PW_NIC_REFUSED);
   // What went by datagrams may still be on its way, and must not be overtaken.
@@ -235,7 +235,7 @@ void Engine::dispatch(OperationPointer operation, uint64_t now) {
 }
 
 void Engine::move(OperationPointer operation, uint64_t now) {
-  Peer& peer = *operation->peer;
+  TorusPeer& peer = *operation->peer;
   auto& touching = shared_.seat[around_.self.number].touching[1][0];
   const Reach& reach = *operation->reach;
   ++counters_.by_memory;
@@ -249,7 +249,7 @@ void Engine::move(OperationPointer operation, uint64_t now) {
 }
 
 void Engine::complete(OperationPointer operation, pw_nic_status status) {
-  Peer& peer = *operation->peer;
+  TorusPeer& peer = *operation->peer;
   if (status == PW_NIC_REFUSED && peer.gone()) status = PW_NIC_UNREACHABLE;
   if (status == PW_NIC_UNREACHABLE && finished_) status = PW_NIC_BROKEN;
   if (status == PW_NIC_UNREACHABLE) ++counters_.unreachable;
@@ -270,14 +270,14 @@ void Engine::take_completed(Completed& completed) {
   completed.swap(completed_);
 }
 
-void Engine::add(const std::shared_ptr<Peer>& peer) {
+void Engine::add(const std::shared_ptr<TorusPeer>& peer) {
   std::lock_guard lock(mutex_);
   find_ways(*peer);
   peers_.push_back(peer);
   watch(*peer);
 }
 
-void Engine::remove(const std::shared_ptr<Peer>& peer) {
+void Engine::remove(const std::shared_ptr<TorusPeer>& peer) {
   std::lock_guard lock(mutex_);
   std::erase(peers_, peer);
 }

@@ -32,8 +32,8 @@ class Engine {
   ~Engine();
   Engine(const Engine&) = delete;
 
-  void add(const std::shared_ptr<Peer>& peer);
-  void remove(const std::shared_ptr<Peer>& peer);
+  void add(const std::shared_ptr<TorusPeer>& peer);
+  void remove(const std::shared_ptr<TorusPeer>& peer);
   void add(const std::shared_ptr<Memory>& memory);
   void remove(const std::shared_ptr<Memory>& memory);
 
@@ -67,12 +67,12 @@ class Engine {
   uint64_t arrival(const std::vector<Link>& links, uint64_t bytes, uint64_t now);
   uint64_t due_of(Operation& operation, uint64_t now);
   uint64_t bury(uint64_t now);
-  void find_ways(Peer& peer) const;
+  void find_ways(TorusPeer& peer) const;
   bool open_wire();
   [[nodiscard]] bool is_home(uint32_t number, const sockaddr_in& from) const;
-  void watch(const Peer& peer);
+  void watch(const TorusPeer& peer);
   void look_at_processes(uint64_t now);
-  void lose(const std::shared_ptr<Peer>& peer);
+  void lose(const std::shared_ptr<TorusPeer>& peer);
 
   static constexpr uint64_t kSocketTag = ~uint64_t{0}, kAlarmTag = ~uint64_t{1}, kMeetingTag = ~uint64_t{2};
 
@@ -90,7 +90,7 @@ class Engine {
   uint32_t in_flight_ = 0;
   uint64_t next_leaves_ = 0;  ///< when the next operation may leave, as modelled
   bool buried_ = false;       ///< this endpoint's node is dead
-  std::vector<std::shared_ptr<Peer>> peers_;
+  std::vector<std::shared_ptr<TorusPeer>> peers_;
   std::vector<std::shared_ptr<Memory>> memories_;  ///< by slot
   std::map<int, Descriptor> watched_;              ///< pidfds by process
   Completed completed_;

@@ -15,9 +15,9 @@ constexpr uint64_t kLookEvery = 100'000'000;
 
 }  // namespace
 
-void Engine::find_ways(Peer& peer) const {
-  peer.there = grid_.way(around_.node, peer.node);
-  peer.back = grid_.way(peer.node, around_.node);
+void Engine::find_ways(TorusPeer& peer) const {
+  peer.there = grid_.route(around_.node, peer.node);
+  peer.back = grid_.route(peer.node, around_.node);
   if (!peer.there.found) peer.lost = true;
 }
 
@@ -44,13 +44,13 @@ uint64_t Engine::bury(uint64_t now) {
   return next;
 }
 
-void Engine::lose(const std::shared_ptr<Peer>& peer) {
+void Engine::lose(const std::shared_ptr<TorusPeer>& peer) {
   peer->lost = true;
   exchange_.lose(peer->place.session);
 }
 
 // A pidfd tells of the end of a process at once, even if nobody has reaped it.
-void Engine::watch(const Peer& peer) {
+void Engine::watch(const TorusPeer& peer) {
   const int process = peer.place.process;
   if (peer.seat == nullptr || process == getpid() || watched_.count(process) != 0) return;
   Descriptor descriptor;  // the program needs some, too; without one, the process is looked at now and then

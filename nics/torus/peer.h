@@ -31,14 +31,14 @@ struct Place {
 };
 static_assert(sizeof(Place) <= PW_NIC_ADDRESS_BYTES);
 
-struct Peer {
-  Peer(const Place& p, uint32_t guarantees) : place(p), order(guarantees) {}
+struct TorusPeer {
+  TorusPeer(const Place& p, uint32_t guarantees) : place(p), order(guarantees) {}
 
   Place place;
   uint32_t node = 0;
   Seat* seat = nullptr;  ///< null: on another host
   bool attach = false;   ///< its memory can be reached by cross-memory attach
-  Way there, back;
+  Route there, back;
   std::atomic<bool> lost{false};
   std::atomic<uint32_t> under_way{0};  ///< operations that the engine has
 
@@ -59,7 +59,7 @@ struct Peer {
 /// A put or get that was accepted and has not ended.
 struct Operation {
   bool put;
-  std::shared_ptr<Peer> peer;
+  std::shared_ptr<TorusPeer> peer;
   std::shared_ptr<Reach> reach;
   uint64_t offset, bytes;
   std::byte* local;

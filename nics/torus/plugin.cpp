@@ -16,13 +16,13 @@ struct pw_nic {
   std::string why;
 };
 struct pw_nic_peer {
-  std::shared_ptr<pw::torus::Peer> peer;
+  std::shared_ptr<pw::torus::TorusPeer> peer;
 };
 struct pw_nic_memory {
   std::shared_ptr<pw::torus::Memory> memory;
 };
 struct pw_nic_remote {
-  std::shared_ptr<pw::torus::Peer> peer;
+  std::shared_ptr<pw::torus::TorusPeer> peer;
   std::shared_ptr<pw::torus::Reach> reach;
 };
 

@@ -47,31 +47,31 @@ bool Grid::usable(Link link) const {
   return (cut_[link.node] >> link.direction & 1) == 0 && !dead_[behind(link)];
 }
 
-Way Grid::way(uint32_t from, uint32_t to) const {
+Route Grid::route(uint32_t from, uint32_t to) const {
   if (dead_[from] || dead_[to]) return {};
-  Way way = by_dimensions(from, to);
-  if (whole_ || std::all_of(way.links.begin(), way.links.end(), [&](Link l) { return usable(l); }))
-    return way;
+  Route route = by_dimensions(from, to);
+  if (whole_ || std::all_of(route.links.begin(), route.links.end(), [&](Link l) { return usable(l); }))
+    return route;
   return by_breadth(from, to);
 }
 
-Way Grid::by_dimensions(uint32_t from, uint32_t to) const {
+Route Grid::by_dimensions(uint32_t from, uint32_t to) const {
   const auto start = coordinates(from), end = coordinates(to);
-  Way way{true, {}};
+  Route route{true, {}};
   uint32_t at = from;
   for (uint32_t d = 0; d < extents_.size(); ++d) {
     const uint32_t extent = extents_[d];
     const uint32_t up = (end[d] + extent - start[d]) % extent;
     const bool down = 2 * up > extent;  // halfway around, upwards is as short
     for (uint32_t hop = 0; hop < (down ? extent - up : up); ++hop) {
-      way.links.push_back({at, 2 * d + (down ? 1u : 0u)});
-      at = behind(way.links.back());
+      route.links.push_back({at, 2 * d + (down ? 1u : 0u)});
+      at = behind(route.links.back());
     }
   }
-  return way;
+  return route;
 }
 
-Way Grid::by_breadth(uint32_t from, uint32_t to) const {
+Route Grid::by_breadth(uint32_t from, uint32_t to) const {
   std::vector<Link> came(nodes(), Link{UINT32_MAX, 0});
   std::deque<uint32_t> next{from};
   while (!next.empty() && came[to].node == UINT32_MAX) {
@@ -86,10 +86,10 @@ Way Grid::by_breadth(uint32_t from, uint32_t to) const {
     }
   }
   if (came[to].node == UINT32_MAX) return {};
-  Way way{true, {}};
-  for (uint32_t node = to; node != from; node = came[node].node) way.links.push_back(came[node]);
-  std::reverse(way.links.begin(), way.links.end());
-  return way;
+  Route route{true, {}};
+  for (uint32_t node = to; node != from; node = came[node].node) route.links.push_back(came[node]);
+  std::reverse(route.links.begin(), route.links.end());
+  return route;
 }
 
 }  // namespace pw::torus

@@ -20,7 +20,7 @@ struct Link {
 
 inline constexpr uint32_t kDirections = 2 * PW_NIC_DIMENSIONS;
 
-struct Way {
+struct Route {
   bool found = false;
   std::vector<Link> links;  ///< none from a node to itself
 };
@@ -38,12 +38,12 @@ class Grid {
   void kill(uint32_t node);
   [[nodiscard]] bool dead(uint32_t node) const { return dead_[node]; }
 
-  [[nodiscard]] Way way(uint32_t from, uint32_t to) const;
+  [[nodiscard]] Route route(uint32_t from, uint32_t to) const;
 
  private:
   [[nodiscard]] bool usable(Link link) const;
-  [[nodiscard]] Way by_dimensions(uint32_t from, uint32_t to) const;
-  [[nodiscard]] Way by_breadth(uint32_t from, uint32_t to) const;
+  [[nodiscard]] Route by_dimensions(uint32_t from, uint32_t to) const;
+  [[nodiscard]] Route by_breadth(uint32_t from, uint32_t to) const;
 
   std::vector<uint32_t> extents_;
   std::vector<uint8_t> cut_;  ///< by node, a bit for each direction

@@ -40,6 +40,7 @@ from peerway.errors import (
 )
 
 if TYPE_CHECKING:
+    from peerway import trace as trace
     from peerway.context import ANY_RANK, Context
     from peerway.halo import Halo
     from peerway.memory import Region, Remote, Signal
@@ -72,6 +73,8 @@ packages.announce()
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return importlib.import_module("peerway._core").version()
+    if name == "trace":
+        return importlib.import_module("peerway.trace")
     if name not in _LAZY:
         raise AttributeError(f"module 'peerway' has no attribute '{name}'")
     return getattr(importlib.import_module(_LAZY[name]), name)

@@ -103,6 +103,10 @@ _SETTINGS: dict[str, Callable[[], Derived]] = {
     "ucx_library": _library("libucp.so.0"),
     "gdrcopy_library": _library("libgdrapi.so.2"),
     "nic": lambda: Derived("none", "no NIC is used unless it is named"),
+    "trace_cupti": lambda: Derived(
+        "libcupti.so.13, else 12", "`peerway trace` looks for it in wheels and toolkits"
+    ),
+    "trace_region": lambda: Derived("all", "no region was named"),
     "trace_ranks": lambda: Derived("all", "no ranks were named"),
     "trace_dir": lambda: Derived("none", "`peerway trace` sets it for the ranks"),
     "host_id": lambda: Derived("this host", "the boot id and the PID namespace"),

@@ -6,14 +6,14 @@ halo.start(stream); interior(u, stream); halo.finish(stream); boundary(u, stream
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from peerway import _core
-from peerway.errors import Error, InvalidArgument, by_status
+from peerway.errors import InvalidArgument
+from peerway.extents import Part, agree
 from peerway.given import called
 from peerway.layout import Layout, halo_layout_of
 from peerway.memory import Region
@@ -103,7 +103,8 @@ def make_halo(
     except Exception as error:  # of another library, too: the other ranks must hear of it
         refusal = error
     try:
-        extents, device = _agree(context, places, parts, refusal)
+        device = next((part.region.device for part in parts if part.region is not None), None)
+        extents, device = agree(context, places, [_told(part) for part in parts], device, refusal)
         core = _core.make_halo(
             context._core,
             [_described(part, extent) for part, extent in zip(parts, extents, strict=True)],
@@ -208,40 +209,7 @@ def _pair(name: str, given: Sides, side: Side) -> tuple[int, int]:
     return lower, upper
 
 
-def _agree(
-    context: Context, grid: tuple[int, ...], parts: list[_Local], refusal: Exception | None
-) -> tuple[list[tuple[int, ...]], str]:
-    """Collective: the extents of the whole arrays, and the device of this rank's plan. All ranks raise when
-    one refuses or the parts do not fit.
-    """
-    device = next((part.region.device for part in parts if part.region is not None), None)
-    mine: dict[str, Any] = {"grid": grid, "device": device, "arrays": [_told(part) for part in parts]}
-    if refusal is not None:
-        status = refusal.status if isinstance(refusal, Error) else InvalidArgument.status
-        mine = {"refusal": [status, str(refusal).removeprefix("peerway: ")]}
-    all_ranks = [json.loads(told) for told in context.team.all_gather(json.dumps(mine).encode())]
-    if refusal is not None:
-        raise refusal
-    for rank, told in enumerate(all_ranks):
-        if "refusal" in told:
-            status, message = told["refusal"]
-            raise by_status(status)(f"peerway: rank {rank} cannot make this halo: {message}")
-    for rank, told in enumerate(all_ranks):
-        _same("the grid", tuple(told["grid"]), tuple(all_ranks[0]["grid"]), rank)
-        _same("the number of arrays", len(told["arrays"]), len(all_ranks[0]["arrays"]), rank)
-    extents = []
-    for number in range(len(parts)):
-        told_of = [told["arrays"][number] for told in all_ranks]
-        for rank, told in enumerate(told_of):
-            for what in ("dimensions", "dtype", "distribution"):
-                _same(f"the {what} of array {number}", told[what], told_of[0][what], rank)
-        extents.append(_extents(number, grid, told_of))
-    # A rank that owns nothing starts the plan on a device of the kind that the others use.
-    elsewhere = next((told["device"] for told in all_ranks if told["device"] is not None), "host")
-    return extents, device or elsewhere.partition(":")[0]
-
-
-def _told(part: _Local) -> dict[str, Any]:
+def _told(part: _Local) -> Part:
     return {
         "shape": part.layout.shape,
         "owned": part.owned,
@@ -249,44 +217,6 @@ def _told(part: _Local) -> dict[str, Any]:
         "dtype": part.layout.kind,
         "distribution": part.over,
     }
-
-
-def _same(what: str, here: object, first: object, rank: int) -> None:
-    if here != first:
-        raise InvalidArgument(
-            f"peerway: ranks ask for different halos: {what} is {first} on rank 0, but {here} on rank {rank}."
-        )
-
-
-def _extents(number: int, grid: tuple[int, ...], told: list[dict[str, Any]]) -> tuple[int, ...]:
-    """The extents of the whole array that each rank has told of its part."""
-    extents = []
-    for axis, place in enumerate(told[0]["distribution"]):
-        parts = grid[place] if place >= 0 else 1
-        found: list[set[int]] = [set() for _ in range(parts)]
-        for rank, one in enumerate(told):
-            found[_coordinate(rank, grid, place)].add(one["owned"][axis])
-        counts = [min(counts) for counts in found]
-        extent = sum(counts)
-        expected = [_core.grid_block(extent, parts, index)[1] for index in range(parts)]
-        if max(map(len, found)) > 1 or counts != expected:
-            shapes = ", ".join(f"rank {rank} {tuple(one['shape'])}" for rank, one in enumerate(told))
-            raise InvalidArgument(
-                f"peerway: array {number} is not a block distribution over the process grid {grid}: without "
-                f"the shadow its parts have {' '.join(_alternatives(one) for one in found)} elements along "
-                f"dimension {axis}, and a block distribution of {extent} gives "
-                f"{' '.join(map(str, expected))}. The shapes are: {shapes}."
-            )
-        extents.append(extent)
-    return tuple(extents)
-
-
-def _alternatives(counts: set[int]) -> str:
-    return " or ".join(map(str, sorted(counts)))
-
-
-def _coordinate(rank: int, grid: tuple[int, ...], place: int) -> int:
-    return 0 if place < 0 else rank // prod(grid[place + 1 :]) % grid[place]
 
 
 def _described(

@@ -9,7 +9,7 @@ order of a stream.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 from peerway import _core
@@ -234,9 +234,15 @@ class PlanBuilder:
         send and receive nothing must call it, too; with `alone`, for plans of one-sided operations, no other
         rank takes part.
         """
-        plan = Plan(self._core.prepare(alone), self._device, tuple(self._keep))
-        self.close()
-        return self._context._keep(plan)
+        return self._prepared(self._core.prepare(alone))
+
+    def prepare_among(self, ranks: Iterable[int]) -> Plan:
+        """The same, collective over these ranks alone, in any order: the sends and receives are with ranks of
+        the list. Plans of one set of ranks are prepared in the same order by all of the set.
+        """
+        least, most = -(2**31), 2**31 - 1
+        listed = [number("prepare_among: each rank", rank, least, most) for rank in ranks]
+        return self._prepared(self._core.prepare_among(listed))
 
     def close(self) -> None:
         """Drops the operations that were added. Closing twice does nothing."""
@@ -245,6 +251,11 @@ class PlanBuilder:
 
     def __repr__(self) -> str:
         return f"<peerway.PlanBuilder on {self._device}{', closed' if self._core.closed else ''}>"
+
+    def _prepared(self, core: _core.Plan) -> Plan:
+        plan = Plan(core, self._device, tuple(self._keep))
+        self.close()
+        return self._context._keep(plan)
 
     def _near(self, call: str, name: str, given: object, written: bool) -> Span[Region] | View[Region]:
         return near_side(self._context._registered, call, name, given, written)

@@ -20,6 +20,11 @@ def size_text(count: int) -> str:
     return f"{count} B" if count < 1000 * _LONGEST else f"≈{about_text(count)}"
 
 
+def counted(number: int, noun: str) -> str:
+    """1 -> "1 stream", 4 -> "4 streams"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def about_text(count: float) -> str:
     """Three digits: 742392 -> "725 KiB", 25233264640 -> "23.5 GiB"."""
     for power, unit in _BINARY:

@@ -148,10 +148,12 @@ void bind_core(nb::module_& module);
 void bind_bench(nb::module_& module);
 void bind_bench_plans(nb::module_& module);
 void bind_config(nb::module_& module);
+void bind_meeting(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_requests(nb::module_& module);
 void bind_routes(nb::module_& module);
 void bind_nic(nb::module_& module);
 void bind_trace(nb::module_& module);
+void bind_replay(nb::module_& module);
 
 }  // namespace pwpy

@@ -38,6 +38,7 @@ NB_MODULE(_core, module) {
   });
   pwpy::bind_requests(module);
   pwpy::bind_core(module);
+  pwpy::bind_meeting(module);
   pwpy::bind_plan(module);
   pwpy::bind_bench(module);
   pwpy::bind_bench_plans(module);
@@ -45,4 +46,5 @@ NB_MODULE(_core, module) {
   pwpy::bind_routes(module);
   pwpy::bind_nic(module);
   pwpy::bind_trace(module);
+  pwpy::bind_replay(module);
 }

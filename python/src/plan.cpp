@@ -144,6 +144,12 @@ void bind_builder(nb::module_& module) {
             return Plan(alone ? plan->prepare_alone() : plan->prepare(), "plan");
           },
           nb::arg("alone"), nb::keep_alive<0, 1>(), Release())
+      .def(
+          "prepare_among",
+          [](PlanBuilder& plan, const std::vector<int>& ranks) {
+            return Plan(plan->prepare_among(ranks), "plan");
+          },
+          nb::arg("ranks"), nb::keep_alive<0, 1>(), Release())
       .def("close", &PlanBuilder::close, Release());
 }
 

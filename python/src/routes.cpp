@@ -20,6 +20,7 @@
 #include "route/rules.h"
 #include "route/split.h"
 #include "route/table.h"
+#include "transport/transport.h"
 
 namespace pwpy {
 namespace {
@@ -123,7 +124,9 @@ void bind_routes(nb::module_& module) {
   module.def("default_rules_file", &pw::default_rules_file);
   module.def(
       "check_paths",
-      [](const Text& paths, const std::vector<Text>& known) { (void)pw::route::use_rule(paths, known); },
+      [](const Text& paths, const std::vector<Text>& known) {
+        (void)pw::route::use_rule(paths, {known, pw::path_families()});
+      },
       nb::arg("paths"), nb::arg("known"));
   module.def("table_text", &table_text, nb::arg("draft"));
   module.def("shape_class", &shape_class, nb::arg("blocks"), nb::arg("block_bytes"));

@@ -16,7 +16,7 @@ void bind_trace(nb::module_& module) {
       .def("__init__",
            [](pw::trace::Operation* self, const std::string& name) { new (self) pw::trace::Operation(name); })
       .def("end", &pw::trace::Operation::finish);
-  module.def("tracing", [] { return pw_trace_level() != 0; });
+  module.def("tracing", [] { return pw_trace_attach() != 0; });
   module.def("trace_clock", [] {
     pw_trace_writer writer{};
     writer.is_tsc = pw_trace_trusts_tsc();

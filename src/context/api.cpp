@@ -167,9 +167,10 @@ pw_status pw_signal_wait(pw_signal* signal, uint64_t value, uint64_t timeout_ns)
 pw_status pw_put(pw_context* context, pw_remote* to, uint64_t to_offset, const pw_region* from,
                  uint64_t from_offset, uint64_t bytes, const pw_raise* raise) {
   return pw::guard(__func__, given(context, to, from), [&] {
-    const pw::Run run{pw::Op::put, &pw::region_of(to), from->region.get(), to_offset, from_offset, bytes};
-    if (raise == nullptr) return context->context->move(run);
-    return context->context->move(run, pw::CheckedRaise(raise).value());
+    const pw::RangeTransfer range{pw::Op::put, &pw::region_of(to), from->region.get(),
+                                  to_offset,   from_offset,        bytes};
+    if (raise == nullptr) return context->context->move(range);
+    return context->context->move(range, pw::CheckedRaise(raise).value());
   });
 }
 

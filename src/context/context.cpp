@@ -66,6 +66,13 @@ Assumed truth_of(std::span<const Introduction> all) {
   return truth;
 }
 
+[[noreturn]] void refuse_so_many(size_t paths, size_t most) {
+  std::string advice;
+  for (const PathFamily& family : path_families())
+    advice += format("{} name fewer {}s in {}", advice.empty() ? ":" : " or", family.member, family.setting);
+  throw Error(PW_UNSUPPORTED, format("peerway: {} paths; a context has at most {}{}", paths, most, advice));
+}
+
 }  // namespace
 
 Context::Context(Team& team)
@@ -78,10 +85,7 @@ Context::Context(Team& team)
   control_.waiting()->set_blocking(config("wait") == "blocking");
   trace::begin();
   resolver_ = std::make_unique<Resolver>(transports_, importer_);
-  if (resolver_->paths().size() > kMostPaths)
-    throw Error(PW_UNSUPPORTED,
-                format("peerway: {} paths; a context has at most {}: name fewer NICs in PEERWAY_NIC",
-                       resolver_->paths().size(), kMostPaths));
+  if (resolver_->paths().size() > kMostPaths) refuse_so_many(resolver_->paths().size(), kMostPaths);
   for (const auto& path : resolver_->paths())
     if (!path->completes_at_start()) later_paths_ |= bit_of(*path);
   meet_others();

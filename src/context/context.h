@@ -85,15 +85,15 @@ class Context {
   }
   /// A contiguous range, not yet checked. In line, because here its numbers are still in registers, and what
   /// is no more than a copy by the CPU is done here.
-  pw_status move(const Run& run) {
+  pw_status move(const RangeTransfer& range) {
     if (trace::recording()) [[unlikely]]
-      return move_traced(run, nullptr);
-    return move_now(run);
+      return move_traced(range, nullptr);
+    return move_now(range);
   }
-  pw_status move(const Run& run, const Raise& raise) {
+  pw_status move(const RangeTransfer& range, const Raise& raise) {
     if (trace::recording()) [[unlikely]]
-      return move_traced(run, &raise);
-    return move_now(run, raise);
+      return move_traced(range, &raise);
+    return move_now(range, raise);
   }
   /// Checked against the regions and joined. `marks`: where the marks go that it is complete with, if wanted.
   pw_status start(const Transfer& transfer, const Raise* raise, Marks* marks = nullptr);
@@ -118,9 +118,11 @@ class Context {
  private:
   void meet_others();
   void check_own(const Key& key);
-  static bool is_inside(const Run& run) {
-    return run.remote_offset <= run.remote->bytes() && run.bytes <= run.remote->bytes() - run.remote_offset &&
-           run.local_offset <= run.local->bytes() && run.bytes <= run.local->bytes() - run.local_offset;
+  static bool is_inside(const RangeTransfer& range) {
+    return range.remote_offset <= range.remote->bytes() &&
+           range.bytes <= range.remote->bytes() - range.remote_offset &&
+           range.local_offset <= range.local->bytes() &&
+           range.bytes <= range.local->bytes() - range.local_offset;
   }
   /// As far as can be told at once.
   bool is_usable(const Remote& remote) const { return remote.current() && team_.none_lost() && !closed(); }
@@ -133,30 +135,31 @@ class Context {
     const pw_status status = check(remote);
     return status != PW_OK || raise == nullptr ? status : check_raise(*raise->signal);
   }
-  static pw_status refuse(const Run& run);  ///< says which side it leaves
-  pw_status move_now(const Run& run) {
-    if (!is_inside(run)) return refuse(run);
-    if (is_usable(*run.remote)) {
-      const Resolved* known = resolver_->find(run.op, route::ShapeClass::contiguous, *run.local, *run.remote);
-      if (known != nullptr && run.bytes <= known->copied_bytes) {
-        touch(run.remote->rank(), kAtStart);
-        copy_run(run);
+  static pw_status refuse(const RangeTransfer& range);  ///< says which side it leaves
+  pw_status move_now(const RangeTransfer& range) {
+    if (!is_inside(range)) return refuse(range);
+    if (is_usable(*range.remote)) {
+      const Resolved* known =
+          resolver_->find(range.op, route::ShapeClass::contiguous, *range.local, *range.remote);
+      if (known != nullptr && range.bytes <= known->copied_bytes) {
+        touch(range.remote->rank(), kAtStart);
+        copy_range(range);
         return PW_OK;
       }
     }
-    return move_inside(run, nullptr);
+    return move_inside(range, nullptr);
   }
-  pw_status move_now(const Run& run, const Raise& raise) {
-    return is_inside(run) ? move_inside(run, &raise) : refuse(run);
+  pw_status move_now(const RangeTransfer& range, const Raise& raise) {
+    return is_inside(range) ? move_inside(range, &raise) : refuse(range);
   }
   // What `peerway trace` records; each is the operation itself, with its event around it.
-  pw_status move_traced(const Run& run, const Raise* raise);
+  pw_status move_traced(const RangeTransfer& range, const Raise* raise);
   pw_status start_traced(const Transfer& transfer, const Raise* raise, Marks* marks);
   pw_status start_now(const Transfer& transfer, const Raise* raise, Marks* marks);
   pw_status raise_now(const Raise& raise);
   pw_status flush_now(int rank, uint64_t timeout_ns);
   std::string_view path_taken(Op op, route::ShapeClass shape, Region& local, Remote& remote, uint64_t bytes);
-  pw_status move_inside(const Run& run, const Raise* raise);
+  pw_status move_inside(const RangeTransfer& range, const Raise* raise);
   /// Notes that something was started towards the rank, which a flush asks `by` about.
   void touch(int rank, uint64_t by) {
     auto& touched = touched_[static_cast<size_t>(rank)];

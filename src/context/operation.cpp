@@ -1,6 +1,7 @@
 // Put, get, raise and flush: checks, finds the route and hands over to paths. The hot path of a small
 // transfer is two range checks, two loads and one virtual call.
 #include <bit>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/format.h"
@@ -27,12 +28,12 @@ Described described(const Region& region) {
 }  // namespace
 
 // In the words of join().
-pw_status Context::refuse(const Run& run) {
+pw_status Context::refuse(const RangeTransfer& range) {
   pw_block remote{}, local{};
-  remote.offset = run.remote_offset;
-  local.offset = run.local_offset;
-  remote.block_bytes = local.block_bytes = run.bytes;
-  join(remote, described(*run.remote), local, described(*run.local));
+  remote.offset = range.remote_offset;
+  local.offset = range.local_offset;
+  remote.block_bytes = local.block_bytes = range.bytes;
+  join(remote, described(*range.remote), local, described(*range.local));
   return PW_OK;  // not reached: the above throws
 }
 
@@ -43,23 +44,23 @@ pw_status Context::move_blocks(Op op, Remote& remote, const pw_block& remote_blo
   return start({op, &remote, &local, remote_block.offset, local_block.offset, layout}, raise, marks);
 }
 
-pw_status Context::move_inside(const Run& run, const Raise* raise) {
-  if (run.bytes != 0) {
-    if (const pw_status status = check(*run.remote, raise); status != PW_OK) return status;
+pw_status Context::move_inside(const RangeTransfer& range, const Raise* raise) {
+  if (range.bytes != 0) {
+    if (const pw_status status = check(*range.remote, raise); status != PW_OK) return status;
     const Resolved& resolved =
-        resolver_->resolve(run.op, route::ShapeClass::contiguous, *run.local, *run.remote);
-    Path* const path = resolved.path_of(run.bytes);
+        resolver_->resolve(range.op, route::ShapeClass::contiguous, *range.local, *range.remote);
+    Path* const path = resolved.path_of(range.bytes);
     if (path != nullptr && (raise == nullptr || path->completes_at_start())) {
-      touch(run.remote->rank(), bit_of(*path));
-      const pw_status status = path->start_run(run);
+      touch(range.remote->rank(), bit_of(*path));
+      const pw_status status = path->start_range(range);
       if (status != PW_OK || raise == nullptr) return status;
       touch(*raise->signal);
-      return raises_.after(*path, run.remote->rank(), *raise);
+      return raises_.after(*path, range.remote->rank(), *raise);
     }
   }
-  return start_now(
-      {run.op, run.remote, run.local, run.remote_offset, run.local_offset, contiguous_layout(run.bytes)},
-      raise, nullptr);
+  return start_now({range.op, range.remote, range.local, range.remote_offset, range.local_offset,
+                    contiguous_layout(range.bytes)},
+                   raise, nullptr);
 }
 
 pw_status Context::start(const Transfer& transfer, const Raise* raise, Marks* marks) {
@@ -147,6 +148,12 @@ pw_status Context::start_split(const Resolved& resolved, const route::ReadySplit
       part.layout = slice(whole, piece.offset / unit, piece.bytes / unit, to, from);
       part.remote_offset += transfer.op == Op::put ? to : from;
       part.local_offset += transfer.op == Op::put ? from : to;
+      std::optional<trace::Operation> traced;
+      if (trace::recording()) {
+        traced.emplace("piece of a split", PW_TRACE_PIECE);
+        traced->of(piece.bytes, -1);
+        traced->by(path->name());
+      }
       if (const pw_status status = path->start(part); status != PW_OK) return status;
     }
   if (raise == nullptr) return PW_OK;

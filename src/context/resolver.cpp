@@ -16,9 +16,7 @@
 namespace pw {
 namespace {
 
-using Paths = std::span<const std::string>;
-
-std::optional<route::Table> find_table(Paths known, std::string& why_none) {
+std::optional<route::Table> find_table(const KnownPaths& known, std::string& why_none) {
   const std::string named = config("routes");
   const std::string file = named.empty() ? default_table_file() : named;
   if (named.empty() && !std::filesystem::exists(file)) return std::nullopt;  // nobody has measured yet
@@ -33,7 +31,7 @@ std::optional<route::Table> find_table(Paths known, std::string& why_none) {
   }
 }
 
-route::Rules find_rules(Paths known) {
+route::Rules find_rules(const KnownPaths& known) {
   const std::string named = config("rules");
   const std::string file = named.empty() ? default_rules_file() : named;
   if (named.empty() && !std::filesystem::exists(file)) return {};
@@ -62,15 +60,21 @@ Resolver::Resolver(const std::vector<std::unique_ptr<Transport>>& transports, Im
       transport_of_.push_back(t);
     }
   std::string why_none;
-  std::vector<std::string> known = names();
-  known.insert(known.end(), route::kPlanMethods.begin(), route::kPlanMethods.end());
+  const KnownPaths known = known_paths();
   std::optional<route::Table> table = find_table(known, why_none);
   const bool strict = config("strict") == "on";
-  automatic_ = std::make_unique<route::Router>(std::move(table), find_rules(known), strict, why_none);
+  automatic_ = std::make_unique<route::Router>(std::move(table), find_rules(known), strict, why_none, "",
+                                               known.families);
   defaults_ = std::make_unique<route::Router>(
       route::parse_table(route::default_table(), "route/defaults.json", known), automatic_->rules(), strict,
-      "", "the costs come with Peerway and are of other machines; run `peerway tune`");
+      "", "the costs come with Peerway and are of other machines; run `peerway tune`", known.families);
   if (const std::string only = config("paths"); !only.empty()) use(only);
+}
+
+KnownPaths Resolver::known_paths() const {
+  KnownPaths known{names(), path_families()};
+  known.names.insert(known.names.end(), route::kPlanMethods.begin(), route::kPlanMethods.end());
+  return known;
 }
 
 std::vector<std::string> Resolver::names() const {
@@ -112,10 +116,10 @@ Path& Resolver::far_raiser(const Remote& signal) const {
   for (const auto& path : paths_)
     if (const std::string reason = path->why_not_stores(signal); !reason.empty())
       why += (why.empty() ? "" : "; ") + reason;
-  throw Error(PW_UNSUPPORTED,
-              format("peerway: a signal of rank {}, which is on another host, is only raised by "
-                     "UCX or a NIC. {}",
-                     signal.rank(), why));
+  throw Error(
+      PW_UNSUPPORTED,
+      format("peerway: no path of this context raises a signal of rank {}, which is on another host: {}",
+             signal.rank(), why.empty() ? "none of them leads to other hosts" : why));
 }
 
 uint64_t Resolver::chunk_bytes() const {
@@ -124,9 +128,7 @@ uint64_t Resolver::chunk_bytes() const {
 
 void Resolver::use(const std::string& given) {
   std::vector<route::Rule> patterns;
-  std::vector<std::string> known = names();
-  known.insert(known.end(), route::kPlanMethods.begin(), route::kPlanMethods.end());
-  if (!given.empty() && given != "route") patterns.push_back(route::use_rule(given, known));
+  if (!given.empty() && given != "route") patterns.push_back(route::use_rule(given, known_paths()));
   std::lock_guard lock(mutex_);
   used_ = given;
   used_patterns_ = std::move(patterns);

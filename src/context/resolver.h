@@ -99,6 +99,7 @@ class Resolver {
   void add(route::Query& query, std::string name, Offer offer, bool restricted);
   [[nodiscard]] bool restricted_among(std::span<const std::string> names) const;
   [[nodiscard]] std::vector<std::string> names() const;
+  [[nodiscard]] KnownPaths known_paths() const;  ///< the methods of plans among them
 
   std::vector<std::unique_ptr<Path>> paths_;
   std::vector<size_t> transport_of_;  ///< of each path: its place in the list

@@ -67,10 +67,14 @@ uint64_t Signal::value() const {
 
 pw_status Signal::wait(uint64_t value, uint64_t timeout_ns) const {
   if (!trace::recording()) return wait_now(value, timeout_ns);
-  const uint64_t generation = context_.control().control().generation[slot_].load(std::memory_order_relaxed);
   const trace::Operation operation(PW_TRACE_SIGNAL, sender_ == PW_ANY_RANK ? -1 : sender_, value,
-                                   trace::tag_of_signal(slot_, generation));
+                                   trace_tag());
   return wait_now(value, timeout_ns);
+}
+
+int32_t Signal::trace_tag() const {
+  const uint64_t generation = context_.control().control().generation[slot_].load(std::memory_order_relaxed);
+  return trace::tag_of_signal(slot_, generation);
 }
 
 pw_status Signal::wait_now(uint64_t value, uint64_t timeout_ns) const {

@@ -30,6 +30,9 @@ class Signal {
   /// What plans have waited for so far: where the next one begins to count.
   uint64_t planned = 0;
 
+  /// How a trace calls this signal.
+  [[nodiscard]] int32_t trace_tag() const;
+
  private:
   [[nodiscard]] bool on_device() const { return device_words_.region != nullptr; }
   void give_words();

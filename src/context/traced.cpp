@@ -25,16 +25,16 @@ std::string_view Context::path_taken(Op op, route::ShapeClass shape, Region& loc
   const Resolved* resolved = resolver_->find(op, shape, local, remote);
   if (resolved == nullptr || bytes == 0) return "none";
   const Path* path = resolved->path_of(bytes);
-  return path != nullptr ? path->name() : "split";
+  return path != nullptr ? path->name() : resolved->route->split(resolved->route->lookup(bytes)).name;
 }
 
-pw_status Context::move_traced(const Run& run, const Raise* raise) {
-  trace::Operation operation(kind_of(run.op), run.remote->rank(), run.bytes, tag_of(raise));
-  const pw_status status = raise == nullptr ? move_now(run) : move_now(run, *raise);
+pw_status Context::move_traced(const RangeTransfer& range, const Raise* raise) {
+  trace::Operation operation(kind_of(range.op), range.remote->rank(), range.bytes, tag_of(raise));
+  const pw_status status = raise == nullptr ? move_now(range) : move_now(range, *raise);
   operation.end();
-  operation.by(status != PW_OK
-                   ? "failed"
-                   : path_taken(run.op, route::ShapeClass::contiguous, *run.local, *run.remote, run.bytes));
+  operation.by(status != PW_OK ? "failed"
+                               : path_taken(range.op, route::ShapeClass::contiguous, *range.local,
+                                            *range.remote, range.bytes));
   note(raise);
   return status;
 }

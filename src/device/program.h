@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/waiting.h"
@@ -37,12 +38,17 @@ struct ProgramStep {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   Layout layout;
-  uint32_t pieces = 1;    ///< workers that share it; gates and marks of more than one word have one for each
+  uint32_t pieces = 1;    ///< workers that share it; waits and marks of more than one word have one for each
   uint32_t unit = 0;      ///< packets: bytes of a word
   int64_t to_turn = 0;    ///< by which the target lies further in odd epochs
   int64_t from_turn = 0;  ///< the same for the source
-  GrowingWords gate;
+  GrowingWords wait;
   GrowingWords mark;
+  // For a trace:
+  uint8_t moves = 0;     ///< PW_TRACE_PUT or PW_TRACE_GET where it moves bytes for or to another rank
+  int32_t raised = -1;   ///< tag of the signal whose words the mark is
+  int32_t awaited = -1;  ///< tag of the signal whose words the wait is for, where it is a step of its own
+  std::string_view way = "";  ///< how it moves them; a literal
   Sleepers* woken = nullptr;  ///< who may sleep until the mark is made; the CPU wakes them
 };
 

@@ -79,7 +79,7 @@ std::vector<peerway::device::Step> make_steps(const Program& program,
     step.first = first;
     step.pieces = from.pieces;
     step.rank = from.rank;
-    step.words = std::max(from.gate.word != nullptr ? from.gate.count : 1, from.mark.count);
+    step.words = std::max(from.wait.word != nullptr ? from.wait.count : 1, from.mark.count);
     if (from.layout.shape.block_bytes > 0) {
       const Copy copy{reinterpret_cast<std::byte*>(seen(from.to)),
                       reinterpret_cast<const std::byte*>(seen(from.from)), from.layout};
@@ -89,7 +89,7 @@ std::vector<peerway::device::Step> make_steps(const Program& program,
     }
     step.to_turn = from.to_turn;
     step.from_turn = from.from_turn;
-    if (from.gate.word != nullptr) step.gate = words_of(from.gate, seen(from.gate.word));
+    if (from.wait.word != nullptr) step.wait = words_of(from.wait, seen(from.wait.word));
     if (from.mark.word != nullptr) step.mark = words_of(from.mark, seen(from.mark.word));
     first += step.pieces;
     steps.push_back(step);

@@ -130,7 +130,7 @@ std::vector<std::byte> pack_body(const Key& key, uint64_t job) {
   const size_t size = sizeof wire + attached.size() + why.size();
   if (size + sizeof(Digest) > PW_KEY_MAX)
     throw Error(PW_INTERNAL,
-                format("peerway: {} bytes of UCX and NICs do not fit into a key", attached.size()));
+                format("peerway: {} bytes that transports add do not fit into a key", attached.size()));
   wire.body_bytes = static_cast<uint32_t>(size);
   std::vector<std::byte> bytes(size);
   std::memcpy(bytes.data(), &wire, sizeof wire);

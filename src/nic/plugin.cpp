@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "nic/nic_spec.h"
+#include "nic/traced.h"
 
 namespace pw::nic {
 namespace {
@@ -63,6 +64,7 @@ void Plugin::take(const pw_nic_ops* ops) {
   if (!is_nic_name(name_))
     throw refuse(format("its name is '{}'; a name has 1 to {} lower-case letters, digits and '-'", name_,
                         kLongestNicName));
+  ops_ = traced(ops_, name_);
 }
 
 std::shared_ptr<const Plugin> Plugin::of(const pw_nic_ops* ops, const std::string& path) {

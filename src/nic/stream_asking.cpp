@@ -15,9 +15,9 @@ AskingStream::AskingStream(Endpoint& endpoint, std::shared_ptr<Connection> conne
       there_(ControlSpan::box_at(connection_->facts().endpoints, endpoint.info().number)),
       first_(std::random_device{}() | 1u << 31),
       debts_(std::make_shared<Debts>()) {
-  for (Request& each : debts_->request) {
+  for (PutRequest& each : debts_->request) {
     each.owner = this;
-    each.call = on_done<AskingStream, Request, &AskingStream::left>;
+    each.call = on_done<AskingStream, PutRequest, &AskingStream::left>;
   }
   debts_->pulse.owner = this;
   debts_->pulse.call = on_done<AskingStream, Debt<AskingStream>, &AskingStream::beat>;
@@ -25,10 +25,10 @@ AskingStream::AskingStream(Endpoint& endpoint, std::shared_ptr<Connection> conne
 
 AskingStream::~AskingStream() {
   const auto idle = [&] {
-    return !debts_->pulse.under_way && std::ranges::none_of(debts_->request, &Request::under_way);
+    return !debts_->pulse.under_way && std::ranges::none_of(debts_->request, &PutRequest::under_way);
   };
   debts_->pulse.owner = nullptr;
-  for (Request& each : debts_->request) each.owner = nullptr;
+  for (PutRequest& each : debts_->request) each.owner = nullptr;
   if (failed_ == PW_NIC_OK) failed_ = PW_NIC_BROKEN;
   end_requests();
   end_flushes();
@@ -59,7 +59,7 @@ pw_nic_status AskingStream::greet() {
 }
 
 pw_nic_status AskingStream::ask(const NicMessage& message, pw_nic_done* asker) {
-  Request& next = request(asked_);
+  PutRequest& next = request(asked_);
   const uint64_t slot = asked_ % kSlots;
   uint64_t* out = box_.out[slot];
   message.write(out, tag_of(first_, asked_));
@@ -140,12 +140,12 @@ pw_nic_status AskingStream::flush(pw_nic_done* done) {
 
 // ---- answers ----
 
-void AskingStream::left(Request&, pw_nic_status status) { note(status); }
+void AskingStream::left(PutRequest&, pw_nic_status status) { note(status); }
 void AskingStream::beat(Debt<AskingStream>&, pw_nic_status status) { note(status); }
 
 void AskingStream::look_for_answers() {
   for (uint64_t number = ended_; number < asked_; ++number) {
-    Request& each = request(number);
+    PutRequest& each = request(number);
     if (each.answered) continue;
     const uint64_t answer = std::atomic_ref(box_.answer[number % kSlots]).load(std::memory_order_acquire);
     if (answer >> 32 != tag_of(first_, number)) continue;
@@ -159,7 +159,7 @@ void AskingStream::look_for_answers() {
 unsigned AskingStream::end_requests() {
   unsigned ended = 0;
   for (; ended_ < asked_; ++ended_, ++ended) {
-    Request& next = request(ended_);
+    PutRequest& next = request(ended_);
     if (failed_ == PW_NIC_OK && (!next.answered || next.under_way)) break;
     call(std::exchange(next.asker, nullptr), failed_ != PW_NIC_OK ? failed_ : next.answer);
   }

@@ -28,7 +28,7 @@ class AskingStream final : public Stream {
   static constexpr uint64_t kFlushes = 64;
 
   /// A request: its put, and who waits for the answer.
-  struct Request : Debt<AskingStream> {
+  struct PutRequest : Debt<AskingStream> {
     pw_nic_done* asker = nullptr;
     pw_nic_status answer = PW_NIC_OK;
     bool answered = false;
@@ -38,7 +38,7 @@ class AskingStream final : public Stream {
     uint64_t after;  ///< so many requests are answered
   };
   struct Debts {
-    std::array<Request, kSlots> request;
+    std::array<PutRequest, kSlots> request;
     Debt<AskingStream> pulse;  ///< a get now and then: it ends when the peer is gone
   };
 
@@ -48,8 +48,8 @@ class AskingStream final : public Stream {
   pw_nic_status ask_to_store(const Word& word);
   pw_nic_status ask(const NicMessage& message, pw_nic_done* asker);
   [[nodiscard]] bool has_room(uint64_t requests) const { return asked_ + requests - ended_ <= kSlots; }
-  Request& request(uint64_t number) { return debts_->request[number % kSlots]; }
-  void left(Request& request, pw_nic_status status);
+  PutRequest& request(uint64_t number) { return debts_->request[number % kSlots]; }
+  void left(PutRequest& request, pw_nic_status status);
   void beat(Debt<AskingStream>& pulse, pw_nic_status status);
   void look_for_answers();
   unsigned end_requests();

@@ -7,18 +7,18 @@
 namespace pw::nic {
 
 UnorderedStream::UnorderedStream(Endpoint& endpoint, std::shared_ptr<Connection> connection)
-    : Stream(endpoint, std::move(connection)), markers_(std::make_shared<std::array<Marker, kMarkers>>()) {
-  for (Marker& marker : *markers_) {
-    marker.owner = this;
-    marker.call = on_done<UnorderedStream, Marker, &UnorderedStream::proven>;
+    : Stream(endpoint, std::move(connection)), probes_(std::make_shared<std::array<Probe, kProbes>>()) {
+  for (Probe& probe : *probes_) {
+    probe.owner = this;
+    probe.call = on_done<UnorderedStream, Probe, &UnorderedStream::proven>;
   }
 }
 
 UnorderedStream::~UnorderedStream() {
-  const auto idle = [&] { return std::ranges::none_of(*markers_, &Marker::under_way); };
-  for (Marker& marker : *markers_) marker.owner = nullptr;
+  const auto idle = [&] { return std::ranges::none_of(*probes_, &Probe::under_way); };
+  for (Probe& probe : *probes_) probe.owner = nullptr;
   for (; left_ < entered_; ++left_) call(front().done, PW_NIC_BROKEN);
-  if (!settle(ops_, nic_, idle)) keep(markers_);
+  if (!settle(ops_, nic_, idle)) keep(probes_);
 }
 
 pw_nic_status UnorderedStream::started(pw_nic_status status) {
@@ -74,20 +74,20 @@ pw_nic_status UnorderedStream::wait(const Later& later) {
   return PW_NIC_OK;
 }
 
-// A marker's get proves all puts that were started before it. There is one under way for what waits first, as
+// A probe's get proves all puts that were started before it. There is one under way for what waits first, as
 // far as that is not under way already; gets come back in order.
 void UnorderedStream::ask_for_proof() {
   if (waiting() == 0 || failed_ != PW_NIC_OK) return;
   const uint64_t last = later_[(entered_ - 1) % kWaiting].after;
   if (std::max(asked_, in_place_) >= std::max(last, behind_)) return;
-  const auto marker = std::ranges::find(*markers_, false, &Marker::under_way);
-  if (marker == markers_->end() || start_get_of_marker(&*marker) != PW_NIC_OK) return;
-  marker->under_way = true;
-  marker->proves = asked_ = puts_;
+  const auto probe = std::ranges::find(*probes_, false, &Probe::under_way);
+  if (probe == probes_->end() || start_get_of_marker(&*probe) != PW_NIC_OK) return;
+  probe->under_way = true;
+  probe->proves = asked_ = puts_;
 }
 
-void UnorderedStream::proven(Marker& marker, pw_nic_status status) {
-  if (note(status) == PW_NIC_OK) in_place_ = std::max(in_place_, marker.proves);
+void UnorderedStream::proven(Probe& probe, pw_nic_status status) {
+  if (note(status) == PW_NIC_OK) in_place_ = std::max(in_place_, probe.proves);
 }
 
 unsigned UnorderedStream::advance(bool& unfinished) {

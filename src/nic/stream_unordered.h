@@ -1,5 +1,5 @@
 // The stream of a NIC whose puts may overtake one another but whose gets come behind all of them. A word is
-// put once a marker's get has proven that what precedes it is in place.
+// put once the get of a probe has proven that what precedes it is in place.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class UnorderedStream final : public Stream {
   pw_nic_status flush(pw_nic_done* done) override;
 
  private:
-  static constexpr uint64_t kWaiting = 256, kMarkers = 8;
+  static constexpr uint64_t kWaiting = 256, kProbes = 8;
 
   /// A word or a flush that waits until the first `after` puts are in place.
   struct Later {
@@ -33,7 +33,7 @@ class UnorderedStream final : public Stream {
     pw_nic_done* done;
     uint64_t after;
   };
-  struct Marker : Debt<UnorderedStream> {
+  struct Probe : Debt<UnorderedStream> {
     uint64_t proves = 0;  ///< how many puts are in place once it is back
   };
 
@@ -42,18 +42,18 @@ class UnorderedStream final : public Stream {
   pw_nic_status started(pw_nic_status status);
   pw_nic_status wait(const Later& later);
   void ask_for_proof();
-  void proven(Marker& marker, pw_nic_status status);
+  void proven(Probe& probe, pw_nic_status status);
   [[nodiscard]] bool all_in_place() const { return in_place_ == puts_; }
   [[nodiscard]] uint64_t waiting() const { return entered_ - left_; }
   Later& front() { return later_[left_ % kWaiting]; }
 
   uint64_t puts_ = 0;      ///< that were started, words among them
   uint64_t in_place_ = 0;  ///< the first so many are proven to be in place
-  uint64_t asked_ = 0;     ///< markers under way prove so many
+  uint64_t asked_ = 0;     ///< probes under way prove so many
   uint64_t behind_ = 0;    ///< puts before the end of the last word: the next word waits for them
   uint64_t entered_ = 0, left_ = 0;
   std::array<Later, kWaiting> later_{};
-  std::shared_ptr<std::array<Marker, kMarkers>> markers_;
+  std::shared_ptr<std::array<Probe, kProbes>> probes_;
 };
 
 }  // namespace pw::nic

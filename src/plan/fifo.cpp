@@ -115,8 +115,9 @@ pw_status PostedFifo::begin(const pw_fifo_entry& entry) {
                                         taken_, from, lists_.regions.size()));
   Remote& to = remote_at(entry.to_from & 0xffffffff, KeyType::region);
   // It is checked there against both regions.
-  const Run run{Op::put, &to, lists_.regions[from].get(), entry.to_offset, entry.from_offset, entry.bytes};
-  return raises ? context_.move(run, raise) : context_.move(run);
+  const RangeTransfer range{Op::put,           &to,        lists_.regions[from].get(), entry.to_offset,
+                            entry.from_offset, entry.bytes};
+  return raises ? context_.move(range, raise) : context_.move(range);
 }
 
 bool PostedFifo::must(pw_status status) {

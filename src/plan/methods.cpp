@@ -21,12 +21,13 @@ std::vector<PathInfo> methods_of(uint8_t device_kind, LaneReach reach, bool has_
   const bool host = device_kind == PW_HOST;
   std::vector<PathInfo> methods;
   Offer slots =
-      offer(reach.mailbox, "this rank does not map memory of the receiver's; the proxy moves the bytes");
-  if (reach.mailbox) slots = offer(has_slots, "so many bytes have no slots at the receiver");
+      offer(reach.mailbox, "this rank does not map memory of the receiver; the proxy moves the bytes");
+  if (reach.mailbox) slots = offer(has_slots, "the receiver has no slots for so many bytes");
   methods.push_back({host ? kBySlots : kByPackets, std::move(slots)});
-  Offer straight = offer(reach.mailbox && reach.region,
-                         "this rank does not map the receiver's region, which pw_allocate did not make or "
-                         "another host has");
+  Offer straight =
+      offer(reach.mailbox && reach.region,
+            "this rank does not map the receiver's region: pw_allocate did not make it, or it is "
+            "on another host");
   methods.push_back({kByStraight, std::move(straight)});
   methods.push_back({kByProxy, Offer::yes()});
   return methods;

@@ -91,7 +91,7 @@ class Plan {
     Remote* target = nullptr;  ///< send: the region it goes to
     LaneReach reach;
     bool has_slots = false;        ///< that are large enough
-    Signal* signal = nullptr;      ///< posted: a receive's arrivals here, or a send's consents
+    Signal* signal = nullptr;      ///< posted: a receive's arrivals here, or that its target is ready
     Remote* far_signal = nullptr;  ///< posted: the one of the other end
     LaneKind kind = LaneKind::posted;
     uint32_t unit = 1;
@@ -124,6 +124,9 @@ class Plan {
   void meet_signals(const Letters& opened);
   [[nodiscard]] Layout straight_layout(const Lane& lane) const;
   void describe_lane(const Lane& lane, bool sends);
+  /// Whether its steps are copies by the CPU, for a trace: then each has a time of its own, and a path that
+  /// is measured; the steps of a GPU are known by the time of their whole start alone.
+  [[nodiscard]] bool by_cpu() const { return device_kind() == PW_HOST; }
   [[nodiscard]] uint64_t* own_words(const Lane& lane) const;
   [[nodiscard]] uint64_t* their_words(const Lane& lane) const;
   void add_send(const Lane& lane);
@@ -137,8 +140,8 @@ class Plan {
   Raise posted(const Raise& raise);
   GrowingWords words_of(const Raise& raise);
   GrowingWords words_of(const Watch& watch);
-  GrowingWords gate_of(const Move& move, std::vector<bool>& used);
-  void add_move(const Move& move, const GrowingWords& gate);
+  GrowingWords wait_of(const Move& move, std::vector<bool>& used);
+  void add_move(const Move& move, const GrowingWords& wait);
   void add_moves();
   void add_signals();
   void add_wakes();

@@ -22,9 +22,12 @@ PostedPlan::PostedPlan(Context& context, std::vector<PostedOperation> operations
                        std::shared_ptr<Guard> guard)
     : context_(context), operations_(std::move(operations)), guard_(std::move(guard)) {
   for (const PostedOperation& operation : operations_)
-    if (operation.transfer && std::ranges::find(ranks_, operation.rank) == ranks_.end())
-      ranks_.push_back(operation.rank);
-  // Consents first: the other ranks wait for them while this one is at its transfers.
+    if (operation.transfer) {
+      bytes_ += operation.transfer->layout.shape.bytes();
+      if (std::ranges::find(ranks_, operation.rank) == ranks_.end()) ranks_.push_back(operation.rank);
+    }
+  // Raises alone first, which say that this rank is ready to receive: the other ranks wait for them while
+  // this one is at its transfers.
   std::stable_partition(operations_.begin(), operations_.end(),
                         [](const auto& operation) { return !operation.transfer; });
 }
@@ -38,6 +41,7 @@ Poll PostedPlan::poll() {
     if (!triggered()) return Poll::idle;
     ++epoch_;
     busy_ = progress = true;
+    began_ = trace::recording() ? trace::now() : 0;
     for (size_t i = 0; i < operations_.size(); ++i) open_.push_back(i);
   }
   progress |= begin_open();
@@ -45,12 +49,13 @@ Poll PostedPlan::poll() {
   return progress ? Poll::progress : Poll::waiting;
 }
 
-// Never waits for a gate: behind one that stays closed another may be open, for which some rank waits.
+// Never waits for an operation's words: behind one whose words do not come another may be able to begin, for
+// which some rank waits.
 bool PostedPlan::begin_open() {
   bool progress = false;
   for (size_t i = 0; i < open_.size();) {
     const PostedOperation& operation = operations_[open_[i]];
-    if (!reached(operation.gate, epoch_)) {
+    if (!reached(operation.wait, epoch_)) {
       ++i;
       continue;
     }
@@ -79,6 +84,9 @@ bool PostedPlan::complete() {
   if (!marks_.reached() && now_ns() < deadline_ns_) return false;
   busy_ = begun_ = false;
   if (!must(std::max(rank, 0), pw::guard([&] { return completion(); }))) return true;
+  if (trace::recording())
+    trace::add({PW_TRACE_PROXY, "proxy", ranks_.size() == 1 ? "" : "several ranks", began_,
+                ranks_.size() == 1 ? ranks_.front() : -1, bytes_});
   guard_->done.store(epoch_, std::memory_order_release);
   context_.waiting()->wake();  // a stream of the host may sleep
   return true;

@@ -16,11 +16,12 @@ struct PostedOperation {
   int rank;                          ///< at the other end
   std::optional<Transfer> transfer;  ///< none: only the raise
   std::optional<Raise> raise;
-  GrowingWords gate;  ///< it begins once they are there
+  GrowingWords wait;  ///< it begins once they are there
 };
 
 /// The device stores the epoch of a start in the guard's `trigger`, this does the operations of the epoch,
-/// each as soon as its gate is open, and then stores the epoch in `done`. A failure cancels the plan.
+/// each as soon as what it waits for is there, and then stores the epoch in `done`. A failure cancels the
+/// plan.
 class PostedPlan final : public Served {
  public:
   PostedPlan(Context& context, std::vector<PostedOperation> operations, std::shared_ptr<Guard> guard);
@@ -45,6 +46,8 @@ class PostedPlan final : public Served {
   bool begun_ = false;        ///< all of it; `marks_` say when it is complete
   Marks marks_;
   uint64_t deadline_ns_ = 0;  ///< for that
+  uint64_t bytes_ = 0;        ///< of an epoch's transfers
+  uint64_t began_ = 0;        ///< the epoch, for a trace
 };
 
 }  // namespace pw

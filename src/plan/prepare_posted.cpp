@@ -1,8 +1,8 @@
 // The posted part of Plan::prepare: what the proxy does at each start, and the signals by which the
 // two ends of a posted lane tell one another how far they are.
 //
-// The receiver raises the sender's signal when its plan has started ("consent"), the sender's proxy
-// then starts the transfer, and the path raises the receiver's signal behind the data ("arrived").
+// The receiver raises the sender's signal when its plan has started ("ready to receive"), the sender's
+// proxy then starts the transfer, and the path raises the receiver's signal behind the data ("arrived").
 #include "base/format.h"
 #include "base/status.h"
 #include "plan/guard.h"
@@ -60,11 +60,11 @@ Raise Plan::posted(const Raise& raise) {
 
 void Plan::post_send(const Lane& lane) {
   uint32_t count = 0;
-  const GrowingWords consent{lane.signal->words_on(host_device(), count), 0, 1, 0, 1};
+  const GrowingWords ready_to_receive{lane.signal->words_on(host_device(), count), 0, 1, 0, 1};
   const Transfer transfer{Op::put,           lane.target,
                           lane.region.get(), lane.theirs.block.offset,
                           lane.block.offset, straight_layout(lane)};
-  post({lane.offer.rank, transfer, Raise{lane.far_signal, 1}, consent});
+  post({lane.offer.rank, transfer, Raise{lane.far_signal, 1}, ready_to_receive});
 }
 
 void Plan::post_receive(const Lane& lane) {
@@ -73,7 +73,7 @@ void Plan::post_receive(const Lane& lane) {
   program_.finish.push_back({.kind = StepKind::wait,
                              .rank = lane.offer.rank,
                              .layout = {},
-                             .gate = {lane.signal->words_on(device_, count), 0, 1, 0, 1},
+                             .wait = {lane.signal->words_on(device_, count), 0, 1, 0, 1},
                              .mark = {}});
 }
 
@@ -85,11 +85,11 @@ void Plan::add_trigger() {
   program_.start.insert(program_.start.begin(),
                         {.kind = StepKind::raise,
                          .layout = {},
-                         .gate = {},
+                         .wait = {},
                          .mark = {reinterpret_cast<uint64_t*>(&guard.trigger), 0, 1, 0, 1}});
   program_.finish.push_back({.kind = StepKind::wait,
                              .layout = {},
-                             .gate = {reinterpret_cast<uint64_t*>(&guard.done), 0, 1, 0, 1},
+                             .wait = {reinterpret_cast<uint64_t*>(&guard.done), 0, 1, 0, 1},
                              .mark = {}});
 }
 

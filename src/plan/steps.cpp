@@ -33,16 +33,19 @@ void Plan::add_send(const Lane& lane) {
   if (lane.kind == LaneKind::posted) return post_send(lane);
   ProgramStep step;
   step.rank = lane.offer.rank;
+  step.moves = PW_TRACE_PUT;
+  step.way = lane.kind == LaneKind::slots ? (by_cpu() ? "plan slots, peer/shm" : "plan slots")
+                                          : (by_cpu() ? "plan straight, peer/shm" : "plan straight");
   step.from = lane.region->address() + lane.block.offset;
   step.layout = lane.layout;
   step.pieces = lane.pieces;
   step.unit = lane.unit;
-  step.gate = {own_words(lane), 0, 1, lane.kind == LaneKind::slots ? uint64_t{2} : 0, lane.pieces};
+  step.wait = {own_words(lane), 0, 1, lane.kind == LaneKind::slots ? uint64_t{2} : 0, lane.pieces};
   step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
   if (lane.kind == LaneKind::slots) {
     step.to = lane.mailbox->address_on(device_) + lane.theirs.slots;
     step.to_turn = static_cast<int64_t>(lane.slot_bytes);
-    if (in_step_with(lane.offer.rank)) step.gate = {};
+    if (in_step_with(lane.offer.rank)) step.wait = {};
     if (device_kind() != PW_HOST) {
       step.kind = StepKind::send_packets;
       step.mark = {};
@@ -50,7 +53,7 @@ void Plan::add_send(const Lane& lane) {
   } else {
     step.to = lane.target->address_on(device_) + lane.theirs.block.offset;
     step.layout = straight_layout(lane);
-    if (is_own(lane)) step.gate = {};
+    if (is_own(lane)) step.wait = {};
   }
   program_.start.push_back(step);
 }
@@ -65,7 +68,7 @@ void Plan::add_receive(const Lane& lane) {
     if (!is_own(lane)) program_.start.insert(program_.start.begin(), step);
     step.kind = StepKind::wait;
     step.mark = {};
-    step.gate = {own_words(lane), 0, 1, 0, lane.pieces};
+    step.wait = {own_words(lane), 0, 1, 0, lane.pieces};
     program_.finish.push_back(step);
     return;
   }
@@ -77,7 +80,7 @@ void Plan::add_receive(const Lane& lane) {
   step.unit = lane.unit;
   if (!in_step_with(lane.offer.rank)) step.mark = {their_words(lane), 0, 1, 0, lane.pieces};
   if (device_kind() == PW_HOST)
-    step.gate = {own_words(lane), 0, 1, 0, lane.pieces};
+    step.wait = {own_words(lane), 0, 1, 0, lane.pieces};
   else
     step.kind = StepKind::receive_packets;
   program_.finish.push_back(step);
@@ -111,28 +114,30 @@ void Plan::add_signals() {
       program_.start.push_back({.kind = StepKind::raise,
                                 .rank = raise.signal->rank(),
                                 .layout = {},
-                                .gate = {},
-                                .mark = words_of(raise)});
+                                .wait = {},
+                                .mark = words_of(raise),
+                                .raised = trace::tag_of(raise.signal->key)});
   for (const Watch& wait : waits_)
     program_.finish.push_back({.kind = StepKind::wait,
                                .rank = wait.signal->sender(),
                                .layout = {},
-                               .gate = words_of(wait),
-                               .mark = {}});
+                               .wait = words_of(wait),
+                               .mark = {},
+                               .awaited = wait.signal->trace_tag()});
 }
 
 // The after that a move waits for.
-GrowingWords Plan::gate_of(const Move& move, std::vector<bool>& used) {
-  GrowingWords gate;
+GrowingWords Plan::wait_of(const Move& move, std::vector<bool>& used) {
+  GrowingWords wait;
   const int rank = move.transfer.remote->rank();
   for (size_t a = 0; a < afters_.size(); ++a) {
     if (afters_[a].signal->sender() != rank) continue;
-    if (gate.word != nullptr)
+    if (wait.word != nullptr)
       throw Error(
           PW_INVALID_ARGUMENT,
           format("peerway: a put or get with rank {} waits for two signals of that rank (after); use one",
                  rank));
-    gate = words_of(afters_[a]);
+    wait = words_of(afters_[a]);
     used[a] = true;
   }
   if (move.raise && move.raise->signal->rank() != rank)
@@ -140,10 +145,10 @@ GrowingWords Plan::gate_of(const Move& move, std::vector<bool>& used) {
         PW_INVALID_ARGUMENT,
         format("peerway: a plan's put to rank {} cannot raise a signal of rank {}; only one of the same rank",
                rank, move.raise->signal->rank()));
-  return gate;
+  return wait;
 }
 
-void Plan::add_move(const Move& move, const GrowingWords& gate) {
+void Plan::add_move(const Move& move, const GrowingWords& wait) {
   const Transfer& transfer = move.transfer;
   Remote& remote = *transfer.remote;
   const Copy copy = copy_between(transfer, transfer.local->address() + transfer.local_offset,
@@ -154,8 +159,13 @@ void Plan::add_move(const Move& move, const GrowingWords& gate) {
   step.from = copy.from;
   step.layout = copy.layout;
   step.pieces = pieces_of(device_kind(), LaneKind::straight, transfer.layout.shape.bytes(), 0);
-  step.gate = gate;
-  if (move.raise) step.mark = words_of(*move.raise);
+  step.wait = wait;
+  step.moves = transfer.op == Op::get ? PW_TRACE_GET : PW_TRACE_PUT;
+  step.way = by_cpu() ? "plan, peer/shm" : "plan";
+  if (move.raise) {
+    step.mark = words_of(*move.raise);
+    step.raised = trace::tag_of(move.raise->signal->key);
+  }
   program_.start.push_back(step);
 }
 
@@ -165,11 +175,11 @@ void Plan::add_moves() {
     const Transfer& transfer = move.transfer;
     const int rank = transfer.remote->rank();
     const bool mapped = reaches(context_, device_, *transfer.remote);
-    const GrowingWords gate = gate_of(move, used);
+    const GrowingWords wait = wait_of(move, used);
     if (mapped)
-      add_move(move, gate);
+      add_move(move, wait);
     else
-      post({rank, transfer, move.raise ? std::optional(posted(*move.raise)) : std::nullopt, gate});
+      post({rank, transfer, move.raise ? std::optional(posted(*move.raise)) : std::nullopt, wait});
     description_.push_back(format("{} {} bytes, rank {}: {}", transfer.op == Op::put ? "put" : "get",
                                   transfer.layout.shape.bytes(), rank,
                                   text_of(mapped ? LaneKind::straight : LaneKind::posted, device_kind())));
@@ -179,8 +189,9 @@ void Plan::add_moves() {
       program_.start.push_back({.kind = StepKind::wait,
                                 .rank = afters_[a].signal->sender(),
                                 .layout = {},
-                                .gate = words_of(afters_[a]),
-                                .mark = {}});
+                                .wait = words_of(afters_[a]),
+                                .mark = {},
+                                .awaited = afters_[a].signal->trace_tag()});
 }
 
 // A mark of the CPU is followed by a check whether its owner sleeps.

@@ -22,9 +22,9 @@ std::string message(const std::string& file, std::string_view place, std::string
 }
 
 /// Sees every event of the parse: keys that come twice in one object would otherwise be dropped silently.
-class Guard {
+class UniqueKeys {
  public:
-  Guard(const std::string& file, const std::string& remedy) : file_(file), remedy_(remedy) {}
+  UniqueKeys(const std::string& file, const std::string& remedy) : file_(file), remedy_(remedy) {}
 
   bool operator()(int depth, json::parse_event_t event, json& parsed) {
     if (depth > kDeepest)
@@ -55,7 +55,7 @@ std::string without_prefix(std::string_view what) {
 std::shared_ptr<const json> parse_json(std::string_view text, const std::string& file,
                                        const std::string& remedy) {
   try {
-    return std::make_shared<json>(json::parse(text, Guard(file, remedy)));
+    return std::make_shared<json>(json::parse(text, UniqueKeys(file, remedy)));
   } catch (const json::exception& error) {
     throw Error(
         PW_BAD_TABLE,

@@ -62,15 +62,15 @@ std::optional<ShapeClass> measured_class(const Table& table, const Query& query)
   return best;
 }
 
-/// The NICs for which the table has a cost in a case, and which this context lacks: its probe never spoke of
-/// them.
-std::set<std::string> missing_nics(const Table& table, const Query& query) {
+/// The paths of a family for which the table has a cost in a case, and which this context lacks: its probe
+/// never spoke of them.
+std::set<std::string> missing_of(const PathFamily& family, const Table& table, const Query& query) {
   std::set<std::string> missing;
   const auto told = [&](const std::string& path) {
     return std::ranges::find(query.unavailable, path, &Unavailable::path) != query.unavailable.end();
   };
   for (const Cost& cost : table.costs)
-    if (cost.where == query.where && cost.path.starts_with("nic:") && !offers(query, cost.path) &&
+    if (cost.where == query.where && cost.path.starts_with(family.prefix) && !offers(query, cost.path) &&
         !told(cost.path))
       missing.insert(cost.path);
   return missing;
@@ -88,6 +88,7 @@ ReadySplit ready(const Split& split, std::span<const std::string> available) {
   }
   out.minimum_part = split.minimum_part;
   out.align = split.align;
+  out.name = "split, " + describe(split);
   return out;
 }
 
@@ -101,12 +102,13 @@ Why reason(const Allowance& allowance, std::span<const Candidate> candidates, co
 }  // namespace
 
 Router::Router(std::optional<Table> table, Rules rules, bool strict, std::string why_no_table,
-               std::string of_table)
+               std::string of_table, std::vector<PathFamily> families)
     : table_(std::move(table)),
       rules_(std::move(rules)),
       strict_(strict),
       why_no_table_(std::move(why_no_table)),
-      of_table_(std::move(of_table)) {}
+      of_table_(std::move(of_table)),
+      families_(std::move(families)) {}
 
 bool Router::measured(Op op, const PairClass& pair) const {
   return table_ && std::ranges::any_of(table_->costs, [&](const Cost& cost) {
@@ -175,12 +177,14 @@ std::shared_ptr<const Route> Router::decide(const Query& query) const {
     for (const SplitPart& part : option.parts) choosable.back().paths.push_back(part.path);
   }
   std::vector<std::string> unmet;
-  if (table_)
-    for (const std::string& path : missing_nics(*table_, query))
+  for (const PathFamily& family : families_) {
+    if (!table_) break;
+    for (const std::string& path : missing_of(family, *table_, query))
       unmet.push_back(
-          format("the route table has costs of {}, and this context has no such NIC: set PEERWAY_NIC as "
-                 "when it was measured; left out",
-                 path));
+          format("the route table has costs of {}, and this context has no such {}: set {} as when it was "
+                 "measured; left out",
+                 path, family.member, family.setting));
+  }
   for (const Allowance& allowance : rules_.apply(query.where, choosable, query.unavailable, unmet))
     for (const Range& range : lower_envelope(candidates, allowance.allowed, allowance.sizes))
       route->decisions_.push_back(

@@ -38,6 +38,7 @@ struct ReadySplit {
   std::array<uint16_t, kMaxParts> path{}, share{};
   uint32_t parts = 0;
   uint64_t minimum_part = 0, align = 1;
+  std::string name;  ///< for a trace: its paths and their shares, as the table has them
 
   /// Cuts a transfer; SplitPiece::part indexes `path`. `slice_bytes`: for a strided shape, the bytes of one
   /// index of its slowest dimension, so that it is cut between those; 0 for a contiguous one.
@@ -99,9 +100,10 @@ class Router {
  public:
   /// Without a table the order of preference decides; `why_no_table` is noted ("~/.config/... does not
   /// exist").
-  /// `of_table` is noted where the table has a say.
+  /// `of_table` is noted where the table has a say. Of the members of `families` a table may have some that
+  /// this context lacks.
   Router(std::optional<Table> table, Rules rules, bool strict, std::string why_no_table = "",
-         std::string of_table = "");
+         std::string of_table = "", std::vector<PathFamily> families = {});
 
   /// Whether the table has a cost of that operation between such memories; of any shape.
   [[nodiscard]] bool measured(Op op, const PairClass& pair) const;
@@ -121,6 +123,7 @@ class Router {
   Rules rules_;
   bool strict_ = false;
   std::string why_no_table_, of_table_;
+  std::vector<PathFamily> families_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::shared_ptr<const Route>> made_;
 };

@@ -14,6 +14,7 @@
 
 #include "route/class.h"
 #include "route/size_text.h"
+#include "transport/known.h"
 
 namespace pw::route {
 
@@ -69,13 +70,13 @@ class Rules {
 
 /// A `use` rule for every case, from the comma-separated names that pw_context_use takes. Throws
 /// Error(PW_INVALID_ARGUMENT) for a name that is no path.
-Rule use_rule(std::string_view paths, std::span<const std::string> known_paths);
+Rule use_rule(std::string_view paths, const KnownPaths& known);
 
-/// Parses a rules file. `known_paths` are all the paths this build has, available or not; nic:NAME is always
-/// allowed. Throws Error(PW_BAD_TABLE) naming file, place, value and what is allowed.
-Rules parse_rules(std::string_view text, const std::string& file, std::span<const std::string> known_paths);
+/// Parses a rules file. A path of a family is always allowed: jobs that share the file have different ones.
+/// Throws Error(PW_BAD_TABLE) naming file, place, value and what is allowed.
+Rules parse_rules(std::string_view text, const std::string& file, const KnownPaths& known);
 
 /// Reads and parses; a file that is missing or cannot be read is Error(PW_BAD_TABLE).
-Rules load_rules(const std::string& file, std::span<const std::string> known_paths);
+Rules load_rules(const std::string& file, const KnownPaths& known);
 
 }  // namespace pw::route

@@ -27,41 +27,40 @@ std::vector<std::string> split_at(std::string_view text, char separator) {
   }
 }
 
-constexpr std::string_view kNic = "nic:";
-
-/// Whether a name has the form of a NIC's path.
-bool of_nic(const std::string& path) { return path.starts_with(kNic) && is_path_name(path); }
+/// The family that a path of this name would be of, or null.
+const PathFamily* could_be_of(const KnownPaths& known, const std::string& path) {
+  return is_path_name(path) ? family_of(known.families, path) : nullptr;
+}
 
 /// Whether the pattern stands for a path that exists: itself, all methods of it, or a glob that matches some.
-bool known(const std::string& pattern, std::span<const std::string> paths) {
+bool exists(const std::string& pattern, std::span<const std::string> paths) {
   return std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
     return fnmatch(pattern.c_str(), path.c_str(), 0) == 0 || path.starts_with(pattern + "/");
   });
 }
 
 /// What is wrong with a path that is not known, and what to do.
-std::string why_not(const std::string& path, std::span<const std::string> known_paths) {
-  if (!of_nic(path)) return format("{} is not a path{}", in_quotes(path), allowed(path, known_paths));
-  const std::string nic = path.substr(kNic.size());
-  std::vector<std::string> nics;
-  for (const std::string& other : known_paths)
-    if (other.starts_with(kNic)) nics.push_back(other);
-  const std::string near = nearest(path, nics);
-  return format(
-      "no NIC '{}' in this context; {}set PEERWAY_NIC={} (a plugin's file, or the name of one that "
-      "comes with Peerway)",
-      nic, near.empty() ? "" : format("did you mean {}? Else ", in_quotes(near)), nic);
+std::string why_not(const std::string& path, const KnownPaths& known) {
+  const PathFamily* family = could_be_of(known, path);
+  if (family == nullptr) return format("{} is not a path{}", in_quotes(path), allowed(path, known.names));
+  const std::string member = path.substr(family->prefix.size());
+  std::vector<std::string> members;
+  for (const std::string& other : known.names)
+    if (other.starts_with(family->prefix)) members.push_back(other);
+  const std::string near = nearest(path, members);
+  return format("no {} '{}' in this context; {}set {}={} ({})", family->member, member,
+                near.empty() ? "" : format("did you mean {}? Else ", in_quotes(near)), family->setting,
+                member, family->entry);
 }
 
-/// The comma-separated patterns; a split is its paths joined by +. Throws Error(PW_INVALID_ARGUMENT). NICs
-/// differ between the jobs that share a rules file, so there each name of one is good.
-std::vector<std::string> path_patterns(std::string_view text, std::span<const std::string> known_paths,
-                                       bool any_nic) {
+/// The comma-separated patterns; a split is its paths joined by +. Throws Error(PW_INVALID_ARGUMENT). The
+/// members of families differ between the jobs that share a rules file, so there each name of one is good.
+std::vector<std::string> path_patterns(std::string_view text, const KnownPaths& known, bool any_member) {
   std::vector<std::string> patterns = split_at(text, ',');
   for (const std::string& pattern : patterns)
     for (const std::string& path : split_at(pattern, '+'))
-      if (!known(path, known_paths) && !(any_nic && of_nic(path)))
-        throw Error(PW_INVALID_ARGUMENT, why_not(path, known_paths));
+      if (!exists(path, known.names) && !(any_member && could_be_of(known, path) != nullptr))
+        throw Error(PW_INVALID_ARGUMENT, why_not(path, known));
   return patterns;
 }
 
@@ -91,7 +90,7 @@ std::string pair_pattern(const Reader& reader) {
   return pattern;
 }
 
-Rule read_rule(const Reader& reader, const std::string& origin, std::span<const std::string> known_paths) {
+Rule read_rule(const Reader& reader, const std::string& origin, const KnownPaths& known) {
   static const std::vector<std::string> ops = {"put", "get"};
   static const std::vector<std::string> shapes = [] {
     std::vector<std::string> names;
@@ -110,26 +109,25 @@ Rule read_rule(const Reader& reader, const std::string& origin, std::span<const 
   if (use.has_value() == forbid.has_value())
     reader.refuse(use ? "has both \"use\" and \"forbid\"; write two rules" : "needs \"use\" or \"forbid\"");
   rule.forbid = forbid.has_value();
-  rule.paths = (use ? use : forbid)->parsed([&](const std::string& text) {
-    return path_patterns(text, known_paths, true);
-  });
+  rule.paths =
+      (use ? use : forbid)->parsed([&](const std::string& text) { return path_patterns(text, known, true); });
   return rule;
 }
 
 }  // namespace
 
-Rule use_rule(std::string_view paths, std::span<const std::string> known_paths) {
+Rule use_rule(std::string_view paths, const KnownPaths& known) {
   try {
     Rule rule;
     rule.origin = format("the restriction to {}", in_quotes(paths));
-    rule.paths = path_patterns(paths, known_paths, false);
+    rule.paths = path_patterns(paths, known, false);
     return rule;
   } catch (const Error& error) {
     throw Error(error.status(), format("peerway: {}", error.what()));
   }
 }
 
-Rules parse_rules(std::string_view text, const std::string& file, std::span<const std::string> known_paths) {
+Rules parse_rules(std::string_view text, const std::string& file, const KnownPaths& known) {
   const auto json = parse_json(text, file, kRulesRemedy);
   const Reader top(*json, file, kRulesRemedy);
   top.only({"rules", "comment"});
@@ -138,12 +136,12 @@ Rules parse_rules(std::string_view text, const std::string& file, std::span<cons
   Rules rules;
   const size_t count = list.items(0, kMostRules);
   for (size_t i = 0; i < count; ++i)
-    rules.add(read_rule(list.item(i), format("{}: rules[{}]", file, i), known_paths));
+    rules.add(read_rule(list.item(i), format("{}: rules[{}]", file, i), known));
   return rules;
 }
 
-Rules load_rules(const std::string& file, std::span<const std::string> known_paths) {
-  return parse_rules(read_file(file, kMostRulesBytes, kRulesRemedy), file, known_paths);
+Rules load_rules(const std::string& file, const KnownPaths& known) {
+  return parse_rules(read_file(file, kMostRulesBytes, kRulesRemedy), file, known);
 }
 
 }  // namespace pw::route

@@ -24,9 +24,9 @@ std::string machine_hash(const Machine& machine) {
   return format("{:016x}", hash);
 }
 
-Table load_table(const std::string& file, std::span<const std::string> known_paths) {
+Table load_table(const std::string& file, const KnownPaths& known) {
   return parse_table(read_file(file, kMostTableBytes, "run `peerway tune` to measure a new one"), file,
-                     known_paths);
+                     known);
 }
 
 void save_table(const Table& table, const std::string& file) { write_file(file, print_table(table)); }

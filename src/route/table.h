@@ -13,6 +13,7 @@
 #include "route/cost_line.h"
 #include "route/rules.h"
 #include "route/split.h"
+#include "transport/known.h"
 
 namespace pw::route {
 
@@ -55,17 +56,16 @@ struct Table {
   std::vector<SplitCost> splits;
 };
 
-/// Parses a table. `name` is the file's name in messages. `known_paths` are all the paths this build has,
-/// available or not; nic:NAME is always allowed, and with none any name. Throws Error(PW_BAD_TABLE): not
+/// Parses a table. `name` is the file's name in messages. A path of a family is always allowed, and
+/// where no names are known any name. Throws Error(PW_BAD_TABLE): not
 /// JSON, another version, a path that there is not, or any value that cannot be.
-Table parse_table(std::string_view text, const std::string& name,
-                  std::span<const std::string> known_paths = {});
+Table parse_table(std::string_view text, const std::string& name, const KnownPaths& known = {});
 
 /// The file's text: one line a cost line. parse_table(print_table(t)) is t.
 std::string print_table(const Table& table);
 
 /// The same of a file. Throws Error(PW_BAD_TABLE), also when it is missing.
-Table load_table(const std::string& file, std::span<const std::string> known_paths = {});
+Table load_table(const std::string& file, const KnownPaths& known = {});
 
 /// Writes a new file and renames it over the old one; missing folders are made. Throws Error(PW_SYSTEM).
 void save_table(const Table& table, const std::string& file);

@@ -50,20 +50,20 @@ Case read_case(const Reader& entry) {
           entry.at("pair").parsed(parse_pair_class)};
 }
 
-using Paths = std::span<const std::string>;
-
-/// A path that there is, or could be: the NICs of a context depend on its settings.
-std::string read_path(const Reader& reader, Paths known) {
+/// A path that there is, or could be: those of a family depend on settings.
+std::string read_path(const Reader& reader, const KnownPaths& known) {
   std::string path = reader.text();
   if (!is_path_name(path))
     reader.refuse(
         format("{} is not a path; names are 1 to 64 letters, digits and _ . : / -", in_quotes(path)));
-  if (!known.empty() && !path.starts_with("nic:") && std::ranges::find(known, path) == known.end())
-    reader.refuse(format("{} is not a path{}", in_quotes(path), allowed(path, known)));
+  const auto& names = known.names;
+  if (!names.empty() && family_of(known.families, path) == nullptr &&
+      std::ranges::find(names, path) == names.end())
+    reader.refuse(format("{} is not a path{}", in_quotes(path), allowed(path, names)));
   return path;
 }
 
-Split read_split(const Reader& entry, Paths known) {
+Split read_split(const Reader& entry, const KnownPaths& known) {
   Split split;
   const Reader list = entry.at("parts");
   const size_t count = list.items(2, kMaxParts);
@@ -97,7 +97,7 @@ Machine read_machine(const Reader& reader) {
   return machine;
 }
 
-void read_entries(const Reader& top, Paths known, Table& table) {
+void read_entries(const Reader& top, const KnownPaths& known, Table& table) {
   std::set<std::string> seen;
   const auto once = [&](const Reader& entry, const std::string& what) {
     if (!seen.insert(what).second) entry.refuse(format("{} is in the table twice", what));
@@ -153,7 +153,7 @@ std::string print_list(const std::string& name, const std::vector<std::string>& 
 
 }  // namespace
 
-Table parse_table(std::string_view text, const std::string& name, std::span<const std::string> known_paths) {
+Table parse_table(std::string_view text, const std::string& name, const KnownPaths& known) {
   const auto parsed = parse_json(text, name, kTableRemedy);
   const Reader top(*parsed, name, kTableRemedy);
   // Format and version first: nothing else is worth reading about a file of another kind.
@@ -171,7 +171,7 @@ Table parse_table(std::string_view text, const std::string& name, std::span<cons
   table.date = top.at("date").text();
   table.machine = read_machine(top.at("machine"));
   table.staging_chunk_bytes = top.at("staging chunk").whole(0, uint64_t{1} << 40);
-  read_entries(top, known_paths, table);
+  read_entries(top, known, table);
   return table;
 }
 

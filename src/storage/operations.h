@@ -9,7 +9,7 @@ Answer write_files(const Words&);
 Answer read_files(const Words&);
 Answer random_blocks(const Words&);
 Answer verify_files(const Words&);
-Answer small_files(const Words&);  // create, stat, open, rename and remove
+Answer small_files(const Words&);  // create, stat, read, rename and remove
 
 Answer residency(const Words&);  // how much of a file is in this node's page cache
 Answer let_go(const Words&);     // asks the kernel to drop one file from it

@@ -61,7 +61,7 @@ Answer small_files(const Words& words) {
     must(stat(name(s, i, "a").c_str(), &found), "stat");
     if (static_cast<uint64_t>(found.st_size) != size) throw Failed("stat (the size is another one)", EIO);
   });
-  phase("open", [&](int s, uint64_t i, char* memory) { read_whole(name(s, i, "a"), memory, size); });
+  phase("read", [&](int s, uint64_t i, char* memory) { read_whole(name(s, i, "a"), memory, size); });
   phase("rename", [&](int s, uint64_t i, char*) {
     must(rename(name(s, i, "a").c_str(), name(s, i, "b").c_str()), "rename");
   });

@@ -6,7 +6,7 @@
 
 namespace pw {
 
-Gathers::Gather& Gathers::open(int rank, const wire::Part& part, bool varied) {
+Gathers::Gather& Gathers::open(int rank, const wire::Numbered& part, bool varied) {
   const auto [place, fresh] = gathers_.try_emplace(part.sequence);
   Gather& gather = place->second;
   if (!fresh) return gather;
@@ -15,7 +15,7 @@ Gathers::Gather& Gathers::open(int rank, const wire::Part& part, bool varied) {
   gather.bytes = varied ? 0 : part.data.size();
   if (varied) gather.parts.resize(next_.size());
   gather.given.resize(next_.size());
-  gather.all = wire::pack(wire::Part{part.sequence, {}});
+  gather.all = wire::pack(wire::Numbered{part.sequence, {}});
   gather.all.resize(gather.all.size() + gather.bytes * next_.size());
   return gather;
 }
@@ -36,7 +36,7 @@ bool Gathers::over(uint64_t sequence, const Gather& gather) const {
   return true;
 }
 
-std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Part& part, bool varied) {
+std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Numbered& part, bool varied) {
   const auto index = static_cast<size_t>(rank);
   if (part.sequence != next_[index])
     throw Error(PW_INVALID_ARGUMENT, format("peerway: rank {} gives to all_gather {}; its next one is {}",
@@ -93,7 +93,7 @@ std::vector<Gathers::Answer> Gathers::contribute(int rank, const wire::Part& par
 
 void Gathers::join_parts(uint64_t sequence, Gather& gather) {
   ByteWriter all;
-  all.put(wire::pack(wire::Part{sequence, {}}));
+  all.put(wire::pack(wire::Numbered{sequence, {}}));
   for (const Bytes& part : gather.parts) {
     all.put(static_cast<uint32_t>(part.size()));
     all.put(ByteView(part));

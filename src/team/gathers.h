@@ -20,21 +20,21 @@ class Gathers {
   struct Answer {
     int rank = 0;
     bool complete = false;
-    std::shared_ptr<const Bytes> result;  ///< complete: a packed wire::Part, shared by all ranks
+    std::shared_ptr<const Bytes> result;  ///< complete: packed wire::Numbered, shared by all ranks
     wire::Failure failure;                ///< otherwise
   };
 
   /// A rank's part arrives. Throws Error(PW_INVALID_ARGUMENT) when it is not the one that is next for this
   /// rank.
   /// With `varied` lengths, the result has the length of each in front of it.
-  std::vector<Answer> contribute(int rank, const wire::Part& part, bool varied = false);
+  std::vector<Answer> contribute(int rank, const wire::Numbered& part, bool varied = false);
 
   /// A rank is gone, or takes part no more; `why` describes it. All it has not given to will fail.
   std::vector<Answer> lose(int rank, const std::string& why, pw_status status = PW_PEER_LOST);
 
  private:
   struct Gather {
-    Bytes all;  ///< a packed Part; the ranks' places are filled as they give
+    Bytes all;  ///< packed wire::Numbered; the ranks' places are filled as they give
     std::vector<bool> given;
     size_t count = 0;
     size_t bytes = 0;
@@ -43,7 +43,7 @@ class Gathers {
     int first = 0;             ///< the rank that gave first
     std::optional<wire::Refusal> failure;
   };
-  Gather& open(int rank, const wire::Part& part, bool varied);
+  Gather& open(int rank, const wire::Numbered& part, bool varied);
   static void join_parts(uint64_t sequence, Gather& gather);
   void fail(uint64_t sequence, Gather& gather, wire::Refusal refusal, std::vector<Answer>& answers);
   bool over(uint64_t sequence, const Gather& gather) const;

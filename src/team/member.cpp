@@ -137,7 +137,7 @@ Bytes Member::gather(Type type, std::span<const std::byte> mine, uint64_t timeou
     }
   } end_of_turn{*this};
   if (hub_alive_) {
-    channel_.queue(type, pack(Part{sequence_, mine}));
+    channel_.queue(type, pack(Numbered{sequence_, mine}));
     wake_.ring();
     if (wait_for_change(changed_, lock, deadline, [this] { return answer_ || !hub_alive_; }) ==
         PW_INTERRUPTED) {
@@ -313,7 +313,7 @@ void Member::handle(const Message& message) {
       return;
     }
     case Type::result: {
-      const Part part = parse_part(message.payload);
+      const Numbered part = parse_numbered(message.payload);
       return answer(part.sequence, {PW_OK, {}, Bytes(part.data.begin(), part.data.end())});
     }
     case Type::failure: {

@@ -107,7 +107,7 @@ void Member::write_to(int rank, uint64_t meeting, ByteView letter, uint64_t dead
     return;
   }
   if (losses_.lost(rank)) return;
-  const auto text = std::make_shared<const Bytes>(pack(Part{meeting, letter}));
+  const auto text = std::make_shared<const Bytes>(pack(Numbered{meeting, letter}));
   while (!mesh_.send(rank, Type::letter, text)) {
     {
       const std::lock_guard lock(mutex_);
@@ -233,7 +233,7 @@ void Member::hear_message(int rank, const Message& message) {
   } else if (message.type == Type::object) {
     hear_objection(message);
   } else if (message.type == Type::letter) {
-    const Part part = parse_part(message.payload);
+    const Numbered part = parse_numbered(message.payload);
     const std::lock_guard lock(mutex_);
     if (meetings_.letter(rank, part.sequence, part.data)) return;
     const Refusal refusal{

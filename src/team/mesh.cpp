@@ -94,11 +94,11 @@ void Mesh::call(Link& link) {
       return;
     } catch (const Error& error) {
       link.channel.close();
-      link.crowded = link.crowded || error.status() == PW_TIMEOUT;
+      link.full = link.full || error.status() == PW_TIMEOUT;
       link.why = reason_of(error);
     }
   }
-  if (!std::exchange(link.crowded, false)) link.state = State::unanswered;
+  if (!std::exchange(link.full, false)) link.state = State::unanswered;
   link.next_way = 0;
   link.way_until = std::min(link.until, deadline_after(kNextRound));
 }
@@ -113,7 +113,7 @@ void Mesh::greet(Link& link) {
   link.hello = {static_cast<uint32_t>(rank_), static_cast<uint32_t>(size_), random_bytes<16>()};
   link.channel.seal_outgoing(hello_key(door_secret(link.rank)));
   link.channel.queue(Type::hello, pack(link.hello));
-  link.channel.write();  // at once: who has said nothing may be put out of a crowded door
+  link.channel.write();  // at once: who has said nothing may be put out of a full door
 }
 
 void Mesh::connected(Link& link) try { greet(link); } catch (const Error& error) {
@@ -218,7 +218,7 @@ void Mesh::receive(Link& link, std::vector<Heard>& heard) {
   }
   if (open) return;
   if (link.state != State::called || refused) return end(link, heard);
-  link.crowded = true;  // it was put out of the door, unless nobody will listen there any more
+  link.full = true;  // it was put out of the door, unless nobody will listen there any more
   link.why = "the connection was closed before it was answered";
   call(link);
 }

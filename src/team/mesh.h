@@ -93,7 +93,7 @@ class Mesh {
     size_t next_way = 0;
     uint64_t until = 0;      ///< how long to call
     uint64_t way_until = 0;  ///< how long to wait at this way; between two rounds, until the next
-    bool crowded = false;    ///< somebody listens there, but had no place in this round
+    bool full = false;       ///< somebody listens there, but had no place in this round
     std::string why = "it listens nowhere";
     std::vector<std::pair<wire::Type, SharedBytes>> pending{};  ///< until it is open
     bool orderly = false;                                       ///< a goodbye has come

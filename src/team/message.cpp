@@ -153,14 +153,14 @@ Bytes pack(const Refusal& refusal) { return packed(refusal); }
 
 Refusal parse_refuse(ByteView payload) { return parse_whole(payload, "a refusal", read_refusal); }
 
-Bytes pack(const Part& part) {
+Bytes pack(const Numbered& part) {
   ByteWriter writer;
   writer.put(part.sequence);
   writer.put(part.data);
   return writer.take();
 }
 
-Part parse_part(ByteView payload) {
+Numbered parse_numbered(ByteView payload) {
   ByteReader reader(payload, "an all_gather message");
   const auto sequence = reader.get<uint64_t>();
   return {sequence, reader.rest()};

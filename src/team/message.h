@@ -45,9 +45,9 @@ enum class Type : uint8_t {
   lost,
   goodbye,
   abandon,
-  letter,           ///< between ranks: a Part, of a meeting
+  letter,           ///< between ranks: Numbered, of a meeting
   object,           ///< a Failure: a meeting ends for all ranks
-  contribute_part,  ///< a Part that may have another length than those of others
+  contribute_part,  ///< Numbered bytes that may have another length than those of others
   fence,            ///< between ranks: a number, which comes back behind all that was said before
   fenced,           ///< the answer: that number
 };
@@ -81,8 +81,9 @@ struct Refusal {
   std::string text;
 };
 
-/// A rank's part of the all_gather with this number, or all parts together.
-struct Part {
+/// Bytes with the number of what they belong to: a rank's part of an all_gather or all its parts together, or
+/// a letter of a meeting.
+struct Numbered {
   uint64_t sequence = 0;
   ByteView data;  ///< into the message parsed
 };
@@ -120,8 +121,8 @@ std::vector<Identity> parse_welcome(ByteView payload, uint32_t size);
 Identity parse_welcome_of(ByteView payload, uint32_t rank);
 Bytes pack(const Refusal& refusal);
 Refusal parse_refuse(ByteView payload);
-Bytes pack(const Part& part);
-Part parse_part(ByteView payload);
+Bytes pack(const Numbered& part);
+Numbered parse_numbered(ByteView payload);
 Bytes pack(const Failure& failure);
 Failure parse_failure(ByteView payload);
 Bytes pack_fence(uint64_t number);

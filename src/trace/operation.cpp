@@ -1,35 +1,52 @@
 #include "trace/operation.h"
 
+#include <dlfcn.h>
+
+#include <cstring>
+#include <utility>
+
 #include "base/config.h"
 
 namespace pw::trace {
-
-std::atomic<bool> detail::on = false;
 
 // The recorder itself reads the environment, because programs and MPI's calls record without this library.
 // The table of settings refuses what it would misread.
 void begin() {
   if (config("trace_dir").empty()) return;
   config_number("trace_events");
-  detail::on.store(config("trace_level") != "off", std::memory_order_relaxed);
+  pw_trace_attach();
+  writer();  // now, when nothing is measured: a ring takes a few milliseconds to make
 }
 
-pw_trace_writer* writer() { return pw_trace_mine != nullptr ? pw_trace_mine : pw_trace_open("core"); }
+namespace {
+
+// A process may have the library, and UCX's transport over a NIC beside it: each records on its own.
+const char* source() {
+  static const char* const found = [] {
+    Dl_info of{};
+    const bool known = dladdr(reinterpret_cast<void*>(&source), &of) != 0 && of.dli_fname != nullptr;
+    return known && std::strstr(of.dli_fname, "peerway_uct") != nullptr ? "uct" : "core";
+  }();
+  return found;
+}
+
+}  // namespace
+
+pw_trace_writer* writer() { return pw_trace_mine != nullptr ? pw_trace_mine : pw_trace_open(source()); }
 
 Operation::Operation(pw_trace_kind kind, int peer, uint64_t bytes, int32_t tag) : writer_(writer()) {
   if (writer_ == nullptr) return;
-  event_.kind = event_.name = kind & 0x3ff;
-  event_.bytes = bytes & ((uint64_t{1} << 44) - 1);
-  event_.peer = peer;
-  event_.tag = tag;
+  pw_trace_fill(&event_, kind, kind, bytes, peer, tag);
   pw_trace_begin(writer_, &event_);
 }
 
-Operation::Operation(std::string_view name, pw_trace_kind kind) : writer_(writer()) {
+Operation::Operation(std::string_view name, pw_trace_kind kind) : writer_(nullptr) {
+  pw_trace_attach();  // a program's region may come before its first context
+  counts_ = kind == PW_TRACE_REGION && pw_trace_counts(name.data(), name.size()) != 0;
+  if (counts_) pw_trace_region_begins();
+  writer_ = recording() ? writer() : nullptr;
   if (writer_ == nullptr) return;
-  event_.kind = kind & 0x3ff;
-  event_.name = pw_trace_name(writer_, name.data(), name.size()) & 0x3ff;
-  event_.peer = event_.tag = -1;
+  pw_trace_fill(&event_, kind, pw_trace_name(writer_, name.data(), name.size()), 0, -1, -1);
   pw_trace_begin(writer_, &event_);
 }
 
@@ -40,6 +57,7 @@ void Operation::end() {
 }
 
 void Operation::finish() {
+  if (std::exchange(counts_, false)) pw_trace_region_ends();
   // A child of fork() has a writer of its own, as another thread has.
   if (writer_ == nullptr || writer_ != pw_trace_mine) return;
   end();
@@ -49,8 +67,38 @@ void Operation::finish() {
 
 Operation::~Operation() { finish(); }
 
+void Operation::since(uint64_t ticks) {
+  if (writer_ != nullptr && ticks != 0) event_.begin = ticks;
+}
+
+void Operation::of(uint64_t bytes, int32_t tag) {
+  event_.bytes = bytes & ((uint64_t{1} << 44) - 1);
+  event_.tag = tag;
+}
+
+uint64_t now() {
+  const pw_trace_writer* mine = writer();
+  return mine != nullptr ? pw_trace_now(mine) : 0;
+}
+
+void add(const EarlierWork& work) {
+  pw_trace_writer* mine = writer();
+  if (mine == nullptr || work.begin == 0) return;
+  constexpr uint64_t kMost = (uint64_t{1} << 44) - 1;
+  pw_trace_event event{};
+  event.kind = work.kind & 0x3ff;
+  event.name = pw_trace_name(mine, work.name.data(), work.name.size()) & 0x3ff;
+  if (!work.where.empty()) event.where = pw_trace_name(mine, work.where.data(), work.where.size()) & 0x3ff;
+  event.begin = work.begin;
+  event.duration = (pw_trace_now(mine) - work.begin) & kMost;
+  event.bytes = work.bytes & kMost;
+  event.peer = work.peer;
+  event.tag = work.tag;
+  pw_trace_add(mine, &event);
+}
+
 void Operation::by(std::string_view path) {
-  if (writer_ != nullptr) event_.where = pw_trace_name(writer_, path.data(), path.size()) & 0x3ff;
+  if (writer_ != nullptr) pw_trace_where(&event_, pw_trace_name(writer_, path.data(), path.size()));
 }
 
 }  // namespace pw::trace

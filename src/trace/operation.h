@@ -2,7 +2,6 @@
 // or a plan. Elsewhere an operation costs one branch.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string_view>
 
@@ -10,14 +9,10 @@
 
 namespace pw::trace {
 
-namespace detail {
-extern std::atomic<bool> on;
-}
-
 #ifdef PEERWAY_NO_TRACE  // what its absence would save, for apps/trace/cost.py
 constexpr bool recording() noexcept { return false; }
 #else
-inline bool recording() noexcept { return detail::on.load(std::memory_order_relaxed); }
+inline bool recording() noexcept { return pw_trace_recording() != 0; }
 #endif
 
 /// Reads the settings, at the making of a context; from then on operations are recorded if they say so.
@@ -35,6 +30,20 @@ int32_t tag_of(const Key& key) {
   return tag_of_signal(key.slot, key.generation);
 }
 
+/// A time, as events have it.
+uint64_t now();
+
+/// What began earlier, maybe in another thread, and has ended now. It is not nested in what this thread does.
+struct EarlierWork {
+  pw_trace_kind kind;
+  std::string_view name, where;
+  uint64_t begin;  ///< of trace::now()
+  int peer;
+  uint64_t bytes;
+  int32_t tag = -1;
+};
+void add(const EarlierWork& work);
+
 /// From its beginning to its end; to be made only while recording.
 class Operation {
  public:
@@ -49,6 +58,10 @@ class Operation {
   void end();
   /// Ends and writes it, once.
   void finish();
+  /// It began earlier, at a time of trace::now().
+  void since(uint64_t ticks);
+  /// Says what it moves, and which plan it is of.
+  void of(uint64_t bytes, int32_t tag);
   /// Says which path it took.
   void by(std::string_view path);
 
@@ -56,6 +69,7 @@ class Operation {
   pw_trace_writer* writer_;
   pw_trace_event event_{};
   bool ended_ = false;
+  bool counts_ = false;  ///< a region of those that are recorded alone
 };
 
 }  // namespace pw::trace

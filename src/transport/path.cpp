@@ -26,14 +26,14 @@ pw_status drain(Queue& queue) {
   return status;
 }
 
-pw_status Path::start_run(const Run& run) {
+pw_status Path::start_range(const RangeTransfer& range) {
   Transfer transfer;
-  transfer.op = run.op;
-  transfer.remote = run.remote;
-  transfer.local = run.local;
-  transfer.remote_offset = run.remote_offset;
-  transfer.local_offset = run.local_offset;
-  transfer.layout.shape.block_bytes = run.bytes;
+  transfer.op = range.op;
+  transfer.remote = range.remote;
+  transfer.local = range.local;
+  transfer.remote_offset = range.remote_offset;
+  transfer.local_offset = range.local_offset;
+  transfer.layout.shape.block_bytes = range.bytes;
   return start(transfer);
 }
 

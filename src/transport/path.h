@@ -73,9 +73,9 @@ inline Copy copy_between(const Transfer& transfer, std::byte* local, std::byte* 
   return {put ? remote : local, put ? local : remote, transfer.layout};
 }
 
-/// A put or get of one run of bytes, already checked: what most small operations are, with nothing to build
-/// for it.
-struct Run {
+/// A put or get of one contiguous range, already checked: what most small operations are, with nothing to
+/// build for it.
+struct RangeTransfer {
   Op op;
   Remote* remote;
   Region* local;
@@ -84,15 +84,15 @@ struct Run {
   uint64_t bytes;
 };
 
-/// The run as one copy by the CPU between addresses of this process: what Completes::as_copy promises.
-inline void copy_run(const Run& run) {
-  std::byte* remote = run.remote->host_address() + run.remote_offset;
-  std::byte* local = run.local->address() + run.local_offset;
-  const bool put = run.op == Op::put;
-  if (run.bytes == sizeof(uint64_t))  // a size the compiler knows is a load and a store
+/// The range as one copy by the CPU between addresses of this process: what Completes::as_copy guarantees.
+inline void copy_range(const RangeTransfer& range) {
+  std::byte* remote = range.remote->host_address() + range.remote_offset;
+  std::byte* local = range.local->address() + range.local_offset;
+  const bool put = range.op == Op::put;
+  if (range.bytes == sizeof(uint64_t))  // a size the compiler knows is a load and a store
     std::memcpy(put ? remote : local, put ? local : remote, sizeof(uint64_t));
   else
-    std::memcpy(put ? remote : local, put ? local : remote, run.bytes);
+    std::memcpy(put ? remote : local, put ? local : remote, range.bytes);
 }
 
 /// What paths are built from; all of it outlives them.
@@ -110,7 +110,7 @@ class Path : public Marker {
   enum class Completes : uint8_t {
     later,     ///< its transfers may still be under way when start() returns
     at_start,  ///< they are over then
-    as_copy,   ///< and a Run is what copy_run() does, for which nobody need call the path
+    as_copy,   ///< and a RangeTransfer is what copy_range() does, for which nobody need call the path
   };
   explicit Path(Completes completes) : completes_(completes) {}
   [[nodiscard]] virtual std::string_view name() const = 0;  ///< "peer/copy"
@@ -130,8 +130,9 @@ class Path : public Marker {
   /// Starts the transfer. When it returns the transfer may still be under way, until a mark() is reached.
   virtual pw_status start(const Transfer& transfer) = 0;
 
-  /// The same for one run of bytes; a path whose own cost is small against building a Transfer overrides it.
-  virtual pw_status start_run(const Run& run);
+  /// The same for one contiguous range; a path whose own cost is small against building a Transfer overrides
+  /// it.
+  virtual pw_status start_range(const RangeTransfer& range);
 
   /// Whether start_and_store() can do the two as one; made ready here. Throws Error.
   virtual bool joins(const Transfer&, Remote& /*signal*/) { return false; }

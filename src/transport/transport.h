@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "transport/known.h"
 #include "transport/path.h"
 
 namespace pw {
@@ -39,6 +40,9 @@ class Transport {
   virtual void attach(Key&, Region&) {}
   virtual void attach_signals(Key&) {}
 };
+
+/// What a setting lists, of all transports of this build.
+std::vector<PathFamily> path_families();
 
 /// The transports of this build, in order of preference where nothing was measured.
 std::vector<std::unique_ptr<Transport>> make_transports(const Surroundings& surroundings);

@@ -8,6 +8,8 @@
 
 namespace pw {
 
+std::vector<PathFamily> path_families() { return {nic::path_family()}; }
+
 std::vector<std::unique_ptr<Transport>> make_transports(const Surroundings& surroundings) {
   std::vector<std::unique_ptr<Transport>> all;
   all.push_back(std::make_unique<PeerTransport>());

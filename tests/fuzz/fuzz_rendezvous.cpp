@@ -31,7 +31,7 @@ void parse_payload(ByteView bytes) {
   try_to([&] { pack(parse_join(bytes)); });
   try_to([&] { pack(parse_welcome(bytes, size)); });
   try_to([&] { pack(parse_refuse(bytes)); });
-  try_to([&] { pack(parse_part(bytes)); });
+  try_to([&] { pack(parse_numbered(bytes)); });
   try_to([&] { pack(parse_failure(bytes)); });
   try_to([&] { pack(parse_loss(bytes, size)); });
   try_to([&] { pack_fence(parse_fence(bytes)); });

@@ -10,7 +10,8 @@ using namespace pw;
 using namespace pw::route;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const std::vector<std::string> paths = {"peer/copy", "peer/store", "staged", "ucx"};
+  static const KnownPaths paths = {{"peer/copy", "peer/store", "staged", "ucx"},
+                                   {{"nic:", "NIC", "PEERWAY_NIC", "a plugin's file"}}};
   static const std::vector<Choosable> candidates = {{{"peer/copy"}}, {{"staged"}}, {{"peer/copy", "staged"}}};
   static const Case where{Op::put, ShapeClass::contiguous, {"cuda", "cuda", "nvlink", false}};
   try {

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+from launching import ranks as launched
 from ranks import Ranks
 
 # ranks, the case, and how many elements of halos there are on all ranks together
@@ -100,6 +101,32 @@ def test_halos_hold_what_the_neighbours_own(size: int) -> None:
     assert dict(zip(named, filled, strict=True)) == {name: wanted for name, (_, wanted) in named.items()}
 
 
+def test_halos_of_ranks_whose_number_is_no_power_of_two() -> None:
+    expect_right(
+        7,
+        {"extents": [20, 3], "grid": [7, 1]},
+        {"extents": [3, 13], "grid": [1, 7], "corners": True},
+    )
+    expect_right(6, {"extents": [7, 9], "grid": [3, 2], "arrays": 2}, {"extents": [5, 7], "grid": [2, 3]})
+
+
+def test_ranks_that_talk_to_others_of_unlike_grids_are_all_refused() -> None:
+    launched(
+        """
+        import numpy as np, peerway
+        with peerway.Context() as ctx:
+            try:
+                ctx.halo(np.zeros((4, 4)), grid=(2, 3) if ctx.rank < 4 else (3, 2))
+            except peerway.InvalidArgument as error:
+                assert "grid is" in str(error) or "do both make the same calls" in str(error), error
+            else:
+                raise AssertionError("refused nothing")
+            ctx.team.barrier(60)
+        """,
+        count=6,
+    )
+
+
 def test_every_kind_of_array_every_way_to_start() -> None:
     case = {"extents": [6, 7], "grid": [2, 1], "corners": True, "rounds": 5}
     expect_right(2, *({**case, "memory": memory, "start": start} for memory in MEMORY for start in START))
@@ -163,7 +190,7 @@ ERRORS = {
     "mismatched grids": ("InvalidArgument", ["(1, 3)", "(3, 1)"]),
     "parts of no block distribution": (
         "InvalidArgument",
-        ["2 4 2", "3 3 2", "rank 0 (4, 5), rank 1 (6, 5), rank 2 (4, 5)"],
+        ["array 0 is not a block distribution over the process grid (3,)", "8 elements along dimension 0"],
     ),
     "rows of different lengths": ("InvalidArgument", ["5 or 6", "rank 2 (4, 6)"]),
     "negative strides": ("InvalidArgument", ["(-40, 8)", "positive"]),

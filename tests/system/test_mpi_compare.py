@@ -1,4 +1,4 @@
-"""apps/mpi: the comparing tool, with one way and few iterations."""
+"""apps/mpi: the comparing tool, with one transport and few iterations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_every_byte_is_right_and_every_size_has_a_record(run: Run, tmp_path: Path) -> None:
-    done = run([sys.executable, str(TOOL), "--way", "nic:torus", "--quick", "--out", str(tmp_path)])
+    done = run([sys.executable, str(TOOL), "--transport", "nic:torus", "--quick", "--out", str(tmp_path)])
     assert done.returncode == 0, done.stdout + done.stderr
     found = records.read(tmp_path / "records.jsonl")
     assert {record.via for record in found} == {"nic:torus"}

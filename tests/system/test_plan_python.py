@@ -77,6 +77,47 @@ def test_sends_meet_receives_in_the_order_of_a_stream() -> None:
     )
 
 
+def test_some_ranks_alone_prepare_a_plan() -> None:
+    ranks(
+        """
+        import numpy as np, peerway
+        with peerway.Context() as ctx:
+            u = np.array([ctx.rank, -1], dtype=np.int64)
+            region = ctx.register(u)
+            if ctx.rank != 1:  # which calls nothing
+                other = 2 - ctx.rank
+                plan = (
+                    ctx.plan()
+                    .send(other, 4, region[0:8])
+                    .receive(other, 4, region[8:16])
+                    .prepare_among({0, 2})
+                )
+                for _ in range(10):
+                    plan.start()
+                    plan.finish(timeout=60)
+                    assert u[1] == other
+            else:
+                builder = ctx.plan().send(0, 4, region[0:8])
+                refused = (([1, 2], "without rank 0"), ([0], "without rank 1"), ([0, 1, 3], "rank 3"))
+                for listed, found in refused:
+                    try:
+                        builder.prepare_among(listed)
+                    except peerway.InvalidArgument as error:
+                        assert found in str(error), error
+                    else:
+                        raise AssertionError(f"prepared among {listed}")
+                try:
+                    builder.prepare_among(["one"])
+                except peerway.InvalidArgument as error:
+                    assert "prepare_among: each rank" in str(error), error
+                else:
+                    raise AssertionError("prepared among a rank that is a text")
+            ctx.team.barrier(60)
+        """,
+        count=3,
+    )
+
+
 def test_what_a_call_in_a_stream_raises_is_shown_and_the_stream_goes_on(
     ctx: peerway.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,7 +67,8 @@ def test_the_wheel_has_everything_once(wheel: Path) -> None:
     libraries = [name for name in names if ".so" in Path(name).name]
     assert sorted(name.partition(".cpython")[0] for name in libraries) == [
         "peerway/_core", "peerway/lib/libpeerway.so", "peerway/lib/libpeerway_nic_torus.so",
-        "peerway/lib/libpeerway_uct.so", "peerway/lib/libpeerway_xacc.so",
+        "peerway/lib/libpeerway_trace_cuda.so", "peerway/lib/libpeerway_uct.so",
+        "peerway/lib/libpeerway_xacc.so",
     ]  # fmt: skip
     wanted = {"peerway/lib/cmake/peerway/peerwayConfig.cmake", "peerway/lib/pkgconfig/peerway.pc"}
     wanted |= {"peerway/libexec/peerway-storage", "peerway/py.typed"}

@@ -11,8 +11,8 @@
 namespace pw {
 namespace {
 
+using testing::range;
 using testing::Ranks;
-using testing::run;
 
 using testing::kHost;
 
@@ -29,7 +29,7 @@ TEST(Raise, OfAnotherRanksSignalFollowsTheData) {
     const Signal third(ranks[2], 0);
     const auto there = ranks.import(0, third);
     const Raise raise{there.get(), 3};
-    ASSERT_EQ(ranks[0].put(*remote, run(0, kBytes), *source, run(0, kBytes), &raise), PW_OK) << path;
+    ASSERT_EQ(ranks[0].put(*remote, range(0, kBytes), *source, range(0, kBytes), &raise), PW_OK) << path;
     ASSERT_EQ(third.wait(3, PW_FOREVER), PW_OK);
     EXPECT_EQ(std::memcmp(target->address(), source->address(), kBytes), 0) << path;
   }
@@ -72,7 +72,7 @@ TEST(Raise, ThroughTwoPathsByTwoThreadsEnds) {
   });
   const Raise raise{there.get(), 1};
   for (uint64_t i = 0; i < kTimes; ++i)
-    ASSERT_EQ(ranks[0].put(*remote, run(0, 64), *source, run(0, 64), &raise), PW_OK);
+    ASSERT_EQ(ranks[0].put(*remote, range(0, 64), *source, range(0, 64), &raise), PW_OK);
   other.join();
   ASSERT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);
   EXPECT_EQ(signal.value(), 2 * kTimes);
@@ -91,7 +91,7 @@ TEST(Use, BackAndForthKeepsMovingData) {
     for (const char* path : {"staged", "peer/shm", "peer/cma", "peer/shm-nt", "route"}) {
       ranks[0].resolver().use(path);
       source->address()[5] = static_cast<std::byte>(++sent);
-      ASSERT_EQ(ranks[0].put(*remote, run(5, 1), *source, run(5, 1), &raise), PW_OK);
+      ASSERT_EQ(ranks[0].put(*remote, range(5, 1), *source, range(5, 1), &raise), PW_OK);
       ASSERT_EQ(signal.wait(sent, PW_FOREVER), PW_OK);
       ASSERT_EQ(target->address()[5], static_cast<std::byte>(sent)) << path;
     }
@@ -115,11 +115,11 @@ TEST(Staged, FollowsAChangingChunkSize) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         source->address()[i] = static_cast<std::byte>(seed >> 56);
       }
-      ASSERT_EQ(ranks[0].put(*remote, run(0, kBytes), *source, run(0, kBytes), nullptr), PW_OK);
+      ASSERT_EQ(ranks[0].put(*remote, range(0, kBytes), *source, range(0, kBytes), nullptr), PW_OK);
       if (round % 2 == 0) {
         ASSERT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);
       }
-      ASSERT_EQ(ranks[0].get(*remote, run(0, kBytes), *back, run(0, kBytes)), PW_OK);
+      ASSERT_EQ(ranks[0].get(*remote, range(0, kBytes), *back, range(0, kBytes)), PW_OK);
       ASSERT_EQ(ranks[0].flush(1, PW_FOREVER), PW_OK);
       ASSERT_EQ(std::memcmp(source->address(), back->address(), kBytes), 0) << "chunks of " << chunk;
     }
@@ -132,11 +132,11 @@ TEST(Put, OfNothingStillRaises) {
   const Signal signal(ranks[0], 0);
   const auto own = ranks.import(0, signal);
   const Raise raise{own.get(), 2};
-  pw_block none = run(8, 8);
+  pw_block none = range(8, 8);
   none.dims = 1;
   none.count[0] = 0;
   none.stride[0] = INT64_MAX;
-  EXPECT_EQ(ranks[0].put(*remote, run(64, 0), *region, run(0, 0), &raise), PW_OK);
+  EXPECT_EQ(ranks[0].put(*remote, range(64, 0), *region, range(0, 0), &raise), PW_OK);
   EXPECT_EQ(ranks[0].put(*remote, none, *region, none, &raise), PW_OK);
   EXPECT_EQ(signal.value(), 4u);
 }

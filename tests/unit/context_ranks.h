@@ -69,7 +69,7 @@ class Ranks {
   std::vector<std::byte> text_;
 };
 
-inline pw_block run(uint64_t offset, uint64_t bytes) {
+inline pw_block range(uint64_t offset, uint64_t bytes) {
   pw_block block{};
   block.offset = offset;
   block.block_bytes = bytes;

@@ -94,17 +94,17 @@ TEST_F(RequestTest, AnyAndAllOfSeveral) {
   std::vector<Request> requests;
   requests.push_back(plan.start_request());
   size_t index = 7;
-  EXPECT_EQ(wait_any(requests, index, 1ms), Status::timeout);
+  EXPECT_EQ(wait_any(requests, 1ms, index), Status::timeout);
   EXPECT_EQ(index, 1U);
   EXPECT_EQ(wait_all(requests, 1ms), Status::timeout);
   EXPECT_NE(peerway::error_message().find("1 of 1 are not complete"), std::string::npos)
       << peerway::error_message();
   requests.push_back(context_.start_put(remote_.span(8, 8), region_.span(0, 8)));
-  EXPECT_EQ(wait_any(requests, index, 20s), Status::ok);
+  EXPECT_EQ(wait_any(requests, 20s, index), Status::ok);
   EXPECT_EQ(index, 1U);
   peerway::check(context_.raise(peerway::raise(raised_)));
   EXPECT_EQ(wait_all(requests, 20s), Status::ok);
-  EXPECT_EQ(wait_any(requests, index, 20s), Status::ok);
+  EXPECT_EQ(wait_any(requests, 20s, index), Status::ok);
   EXPECT_EQ(index, 0U) << "the first that is complete";
 }
 
@@ -112,7 +112,7 @@ TEST_F(RequestTest, ListsThatCannotBeWaitedFor) {
   std::vector<Request> none;
   size_t index = 0;
   EXPECT_EQ(wait_all(none), Status::ok);
-  EXPECT_EQ(wait_any(none, index), Status::invalid_argument);
+  EXPECT_EQ(wait_any(none, peerway::forever, index), Status::invalid_argument);
   auto other_team = peerway::Team::create(0, 1, [](void*, size_t) {});
   peerway::Context other(other_team);
   std::vector<Request> two;

@@ -26,8 +26,8 @@ extern "C" const char* __tsan_default_suppressions() { return "race:pw::host_cop
 namespace pw {
 namespace {
 
+using testing::range;
 using testing::Ranks;
-using testing::run;
 
 using testing::kHost;
 constexpr int kThreads = 4;
@@ -65,7 +65,7 @@ TEST_P(Threads, MoveTheirOwnParts) {
       std::minstd_rand random(static_cast<unsigned>(10 * me + t));
       for (uint64_t round = 0; round < kRounds; ++round) {
         for (auto& byte : mine) byte = static_cast<std::byte>(random() >> 8);
-        pw_block far = run(static_cast<uint64_t>(t) * kPart, kPart), near = run(0, kPart);
+        pw_block far = range(static_cast<uint64_t>(t) * kPart, kPart), near = range(0, kPart);
         if (round % 3 == 2) {  // every other block of 100 bytes
           far.block_bytes = near.block_bytes = 100;
           far.dims = near.dims = 1;
@@ -106,7 +106,7 @@ TEST_P(Threads, AddUpTheirRaises) {
         const auto at = static_cast<uint64_t>(64 * (kThreads * me + t));
         const pw_status status = t % 2 == 0
                                      ? ranks[me].raise(raise)
-                                     : ranks[me].put(*remote, run(at, 16), *local, run(at, 16), &raise);
+                                     : ranks[me].put(*remote, range(at, 16), *local, range(at, 16), &raise);
         ASSERT_EQ(status, PW_OK) << last_error_message();
       }
       ASSERT_EQ(ranks[me].flush(2, PW_FOREVER), PW_OK);
@@ -148,8 +148,8 @@ TEST(ThreadsAtOnce, RegisterImportUseAndClose) {
       const auto there = ranks.import(0, signal);
       const Raise raise{there.get(), 1};
       const auto part = static_cast<uint64_t>(t) * 4096;
-      ASSERT_EQ(ranks[0].put(*far, run(100, 4096), *local, run(0, 4096), &raise), PW_OK);
-      ASSERT_EQ(ranks[0].put(*shared, run(part, 4096), *local, run(0, 4096), &raise), PW_OK);
+      ASSERT_EQ(ranks[0].put(*far, range(100, 4096), *local, range(0, 4096), &raise), PW_OK);
+      ASSERT_EQ(ranks[0].put(*shared, range(part, 4096), *local, range(0, 4096), &raise), PW_OK);
       ASSERT_EQ(signal.wait(2, PW_FOREVER), PW_OK);
       ASSERT_EQ(region->address()[100], own[0]);
       ASSERT_EQ(memory[part + 4095], own[0]);
@@ -170,7 +170,7 @@ TEST(ThreadsAtOnce, SeveralContextsOfOneTeamOfOne) {
       for (const char* path : {"peer/shm", "staged", "peer/cma"}) {
         context.resolver().use(path);
         region->address()[0] = static_cast<std::byte>(t + round);
-        ASSERT_EQ(context.put(*remote, run(1 << 15, 1 << 15), *region, run(0, 1 << 15), nullptr), PW_OK);
+        ASSERT_EQ(context.put(*remote, range(1 << 15, 1 << 15), *region, range(0, 1 << 15), nullptr), PW_OK);
         ASSERT_EQ(context.flush(0, PW_FOREVER), PW_OK);
         ASSERT_EQ(region->address()[1 << 15], static_cast<std::byte>(t + round));
       }

@@ -13,8 +13,8 @@
 namespace pw {
 namespace {
 
+using testing::range;
 using testing::Ranks;
-using testing::run;
 
 constexpr uint64_t kMinute = 60'000'000'000;
 
@@ -67,7 +67,7 @@ TEST_P(BlockingPut, TheSignalOfAPutWakes) {
     const Raise raise{raised.get(), 1};
     EXPECT_EQ(asleep([&] { return signal.wait(round, kMinute); },
                      [&] {
-                       EXPECT_EQ(ranks[1].put(*remote, run(0, 1 << 20), *source, run(0, 1 << 20), &raise),
+                       EXPECT_EQ(ranks[1].put(*remote, range(0, 1 << 20), *source, range(0, 1 << 20), &raise),
                                  PW_OK);
                      }),
               PW_OK);
@@ -112,8 +112,8 @@ struct BlockingPlan : Blocking {
     ranks.each([&](int rank) {
       memory[rank] = ranks[rank].allocate({PW_HOST, 0}, 128);
       plan[rank] = std::make_unique<Plan>(ranks[rank], host_device());
-      plan[rank]->send(1 - rank, 7, memory[rank], run(0, 64));
-      plan[rank]->receive(1 - rank, 7, memory[rank], run(64, 64));
+      plan[rank]->send(1 - rank, 7, memory[rank], range(0, 64));
+      plan[rank]->receive(1 - rank, 7, memory[rank], range(64, 64));
       plan[rank]->prepare(false);
     });
   }

@@ -15,8 +15,8 @@
 namespace pw {
 namespace {
 
+using testing::range;
 using testing::Ranks;
-using testing::run;
 
 std::string refusal(const std::function<void()>& body, pw_status expected) {
   try {

@@ -17,8 +17,8 @@ namespace {
 using peerway::device::Result;
 using peerway::device::Thread;
 using peerway::device::Word;
+using testing::range;
 using testing::Ranks;
-using testing::run;
 
 using testing::kSecond;
 

@@ -15,9 +15,9 @@ namespace pw {
 namespace {
 
 using testing::kSecond;
+using testing::range;
 using testing::Ranks;
 using testing::Ring;
-using testing::run;
 
 class PlanSizes : public ::testing::TestWithParam<std::tuple<int, uint64_t>> {};
 
@@ -95,8 +95,8 @@ TEST(Plan, SomeRanksPrepareAPlanAmongThemselves) {
     auto* words = reinterpret_cast<uint64_t*>(region->address());
     const auto exchange = [&](const std::vector<int>& among, int right, int left) {
       Plan& plan = *plans[rank].emplace_back(std::make_unique<Plan>(ranks[rank], host_device()));
-      plan.send(right, 5, region, run(0, 8));
-      plan.receive(left, 5, region, run(8, 8));
+      plan.send(right, 5, region, range(0, 8));
+      plan.receive(left, 5, region, range(8, 8));
       plan.prepare_among(among);
       words[0] = static_cast<uint64_t>(rank) + 100;
       words[1] = 0;
@@ -119,7 +119,7 @@ TEST(Plan, WhomAPlanIsPreparedAmongIsChecked) {
       {{0}, "without rank 1, which it has a send or receive with"}};
   for (const auto& [among, said] : wrong) {
     Plan plan(ranks[0], host_device());
-    plan.send(1, 5, region, run(0, 8));
+    plan.send(1, 5, region, range(0, 8));
     try {
       plan.prepare_among(among);
       FAIL() << said;
@@ -153,7 +153,7 @@ TEST(Plan, OneSidedOperationsRaiseAndWait) {
     const Raise raise{raise_arrived[at].get(), 3};
     plan.raise({raise_ready[at].get(), 1});
     plan.after(*ready[at], 0, 1);
-    plan.put(*to[at], run(kBytes, kBytes), regions[at], run(0, kBytes), &raise);
+    plan.put(*to[at], range(kBytes, kBytes), regions[at], range(0, kBytes), &raise);
     plan.wait(*arrived[at], 3);
     plan.prepare(true);
     for (int epoch = 1; epoch <= 50; ++epoch) {
@@ -182,13 +182,13 @@ TEST(Plan, SaysWhatIsWrong) {
   EXPECT_EQ(plan.finish(kSecond / 100), PW_TIMEOUT) << "the other rank has not started";
   int foreign = 0;
   EXPECT_EQ(plan.enqueue(&foreign, PlanPart::start), PW_INVALID_ARGUMENT);
-  EXPECT_THROW(plan.send(1, 8, ring.region(0), run(0, 8)), Error) << "it is prepared";
+  EXPECT_THROW(plan.send(1, 8, ring.region(0), range(0, 8)), Error) << "it is prepared";
   Plan unprepared(ring.ranks[0], host_device());
   EXPECT_EQ(unprepared.start(), PW_INVALID_ARGUMENT);
-  unprepared.send(1, 1, ring.region(0), run(0, 8));
-  EXPECT_THROW(unprepared.send(1, 1, ring.region(0), run(8, 8)), Error) << "the same tag";
-  EXPECT_THROW(unprepared.send(2, 1, ring.region(0), run(0, 8)), Error) << "no such rank";
-  EXPECT_THROW(unprepared.send(1, 2, ring.region(0), run(100, 100)), Error) << "past the end";
+  unprepared.send(1, 1, ring.region(0), range(0, 8));
+  EXPECT_THROW(unprepared.send(1, 1, ring.region(0), range(8, 8)), Error) << "the same tag";
+  EXPECT_THROW(unprepared.send(2, 1, ring.region(0), range(0, 8)), Error) << "no such rank";
+  EXPECT_THROW(unprepared.send(1, 2, ring.region(0), range(100, 100)), Error) << "past the end";
   EXPECT_THROW(unprepared.prepare(true), Error) << "a send needs the other ranks";
   ring.ranks.each([&](int rank) {
     if (rank == 1) {
@@ -214,10 +214,10 @@ TEST(Plan, PartnersAndTheirPartnersLearnThatOneCannotPrepare) {
   ranks.each([&](int rank) {
     const auto region = ranks[rank].allocate({PW_HOST, 0}, 64);
     Plan plan(ranks[rank], host_device());
-    if (rank == 0) plan.send(1, 1, region, run(0, 16));
-    if (rank == 1) plan.receive(0, 1, region, run(0, 24));
-    if (rank == 1) plan.send(2, 2, region, run(0, 8));
-    if (rank == 2) plan.receive(1, 2, region, run(0, 8));
+    if (rank == 0) plan.send(1, 1, region, range(0, 16));
+    if (rank == 1) plan.receive(0, 1, region, range(0, 24));
+    if (rank == 1) plan.send(2, 2, region, range(0, 8));
+    if (rank == 2) plan.receive(1, 2, region, range(0, 8));
     try {
       plan.prepare(false);
       EXPECT_EQ(rank, 3) << "which has no lane";

@@ -42,7 +42,7 @@ Table sample(ShapeClass shape = ShapeClass::contiguous) {
   return table;
 }
 
-Rules rules(const char* text) { return parse_rules(text, "rules.json", kPaths); }
+Rules rules(const char* text) { return parse_rules(text, "rules.json", {kPaths}); }
 
 /// The name of what moves `bytes`, through the hot path.
 std::string via(const Route& route, uint64_t bytes) {
@@ -71,16 +71,20 @@ TEST(RouteRouter, FollowsTheMeasuredCosts) {
   }
 }
 
-TEST(RouteRouter, ACardOfTheTableThatIsNotHereIsLeftOutAndTold) {
+TEST(RouteRouter, ANicOfTheTableThatIsNotHereIsLeftOutAndTold) {
   Table table = sample();
   table.costs.push_back({kPut, "nic:torus", line(1, 500)});
-  const char* told = "the route table has costs of nic:torus, and this context has no such NIC";
-  const auto without = Router(table, {}, false).route(kQuery);
+  const char* told =
+      "the route table has costs of nic:torus, and this context has no such NIC: set PEERWAY_NIC";
+  const auto router = [&](bool strict) {
+    return Router(table, {}, strict, "", "", {{"nic:", "NIC", "PEERWAY_NIC", "a plugin's file"}});
+  };
+  const auto without = router(false).route(kQuery);
   EXPECT_EQ(via(*without, 8), "peer/store");
   ASSERT_EQ(without->notes().size(), 1u);
   EXPECT_NE(without->notes().front().find(told), std::string::npos) << without->notes().front();
   try {
-    (void)Router(table, {}, true).route(kQuery);
+    (void)router(true).route(kQuery);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), PW_BAD_TABLE);
@@ -88,11 +92,11 @@ TEST(RouteRouter, ACardOfTheTableThatIsNotHereIsLeftOutAndTold) {
   }
   Query with = kQuery;
   with.available.push_back("nic:torus");
-  EXPECT_EQ(via(*Router(table, {}, true).route(with), 8), "nic:torus");
-  EXPECT_TRUE(Router(table, {}, true).route(with)->notes().empty());
+  EXPECT_EQ(via(*router(true).route(with), 8), "nic:torus");
+  EXPECT_TRUE(router(true).route(with)->notes().empty());
   Query off = kQuery;  // there, and told why it cannot be used
   off.unavailable.push_back({"nic:torus", "no way"});
-  EXPECT_TRUE(Router(table, {}, true).route(off)->notes().empty());
+  EXPECT_TRUE(router(true).route(off)->notes().empty());
 }
 
 TEST(RouteRouter, SplitsAreReadyToCut) {

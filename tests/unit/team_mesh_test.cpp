@@ -80,7 +80,7 @@ TEST(Mesh, ACallThatIsNotAnsweredEndsAtItsDeadline) {
   EXPECT_EQ(rank.heard[0].how, How::ended);
 }
 
-// The door of the other rank is crowded, and it makes room.
+// The door of the other rank is full, and it makes room.
 TEST(Mesh, WhoIsPutOutOfADoorCallsAgain) {
   for (Listening (*listen)() : {on_unix, on_tcp}) {
     Listening listening = listen();

@@ -245,7 +245,7 @@ TEST(TorusOpen, FindsNoWayToADeadNodeOrBehindCutLinks) {
   torus_ops().address(b.nic, &address);
   pw_nic_peer* peer;
   EXPECT_EQ(torus_ops().connect(a.nic, &address, &peer), PW_NIC_UNREACHABLE);
-  EXPECT_NE(std::string(torus_ops().why(a.nic)).find("no way leads from node 0 to node 1"),
+  EXPECT_NE(std::string(torus_ops().why(a.nic)).find("no route leads from node 0 to node 1"),
             std::string::npos);
 }
 

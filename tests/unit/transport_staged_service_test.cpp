@@ -62,7 +62,7 @@ class Initiator {
     ring(target_, bell_);
   }
   void fill(int chunks) {
-    for (int i = 0; i < chunks; ++i) ASSERT_EQ(end_.pass(), PW_OK);
+    for (int i = 0; i < chunks; ++i) ASSERT_EQ(end_.pass(0), PW_OK);
   }
   [[nodiscard]] ChannelHeader& header() const { return end_.header(); }
 

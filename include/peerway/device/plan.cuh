@@ -5,15 +5,16 @@
 #define PEERWAY_DEVICE_PLAN_CUH
 
 #include "peerway/device/packet.cuh"
+#include "peerway/device/times.cuh"
 
 namespace peerway::device {
 
 enum class StepKind : unsigned {
   raise,  ///< store the mark's words after all earlier stores
   ready,  ///< ready to receive: store the mark's words; earlier steps only read what may now be written
-  wait,   ///< wait for the gate's words
-  copy,   ///< wait for the gate, copy, store the mark
-  send_packets,     ///< wait for the gate, send by packets
+  wait,   ///< wait for the words of `wait`
+  copy,   ///< wait, copy, store the mark
+  send_packets,     ///< wait, send by packets
   receive_packets,  ///< wait for packets, store the mark
 };
 
@@ -33,12 +34,12 @@ struct Step {
   unsigned pieces;  ///< number of pieces that share it
   unsigned unit;    ///< bytes of a word of the copy
   unsigned share;   ///< words of each piece; the last piece has the rest
-  unsigned words;   ///< of the gate or mark: all (raise, ready, wait), or one a piece, or one for all pieces
+  unsigned words;   ///< of the wait or mark: all (raise, ready, wait), or one a piece, or one for all pieces
   int rank;         ///< the rank that it depends on
   StridedCopy copy;
   long long to_turn;    ///< added to the target's address in odd epochs: two slots in turn
   long long from_turn;  ///< the same for the source
-  StepWords gate;
+  StepWords wait;
   StepWords mark;
   Word* finished;  ///< counts finished pieces if they share one mark; null if each has its own
 };
@@ -78,9 +79,9 @@ PW_ON_DEVICE void store_mark(const Scope& scope, const Step& step, unsigned piec
 template <class Scope>
 PW_ON_DEVICE bool run_copy(const Scope& scope, const Step& step, unsigned piece, Word epoch,
                            Patience& patience) {
-  if (step.gate.word != nullptr) {
-    const Word* gate = step.gate.word + (step.words > 1 ? piece : 0);
-    if (!scope.all(wait_at_least(gate, value_in(step.gate, epoch), patience))) return false;
+  if (step.wait.word != nullptr) {
+    const Word* word = step.wait.word + (step.words > 1 ? piece : 0);
+    if (!scope.all(wait_at_least(word, value_in(step.wait, epoch), patience))) return false;
   }
   const bool odd = (epoch & 1) != 0;
   unsigned char* to = step.copy.to + (odd ? step.to_turn : 0);
@@ -123,9 +124,9 @@ class PieceSlots {
     if (address != nullptr) return true;
     if (epoch_.cancelled()) return false;
     const Word epoch = epoch_.now();
-    if (step_.gate.word != nullptr) {
+    if (step_.wait.word != nullptr) {
       Patience patience(guard_, step_.rank, epoch);
-      if (!wait_at_least(step_.gate.word + piece_, value_in(step_.gate, epoch), patience)) return false;
+      if (!wait_at_least(step_.wait.word + piece_, value_in(step_.wait, epoch), patience)) return false;
     }
     flag = static_cast<unsigned>(epoch);
     address = step_.copy.to + ((epoch & 1) != 0 ? step_.to_turn : 0);
@@ -201,10 +202,10 @@ PW_ON_DEVICE bool run_receive(const Scope& scope, const Step& step, unsigned pie
 
 template <class Scope>
 PW_ON_DEVICE bool run_wait(const Scope& scope, const Step& step, Word epoch, Patience& patience) {
-  const Word value = value_in(step.gate, epoch);
+  const Word value = value_in(step.wait, epoch);
   bool there = true;
   for (unsigned w = scope.index(); w < step.words && there; w += scope.count())
-    there = wait_at_least(step.gate.word + w, value, patience);
+    there = wait_at_least(step.wait.word + w, value, patience);
   return there;
 }
 
@@ -244,6 +245,20 @@ PW_ON_DEVICE bool run_pieces(const Scope& scope, const Step* steps, unsigned fir
   return whole;
 }
 
+/// The times of a plan that is traced; null for any other.
+PW_ON_DEVICE StepTimes* times_of(const pw_plan_handle& plan) {
+  return plan.times == 0 ? nullptr : reinterpret_cast<StepTimes*>(plan.epoch + plan.times);
+}
+
+/// Runs the pieces, and has their times taken where there is a place for them.
+template <class Run, class Scope>
+PW_ON_DEVICE void run_timed(const Scope& scope, StepTimes* times, unsigned part, unsigned workers,
+                            Run&& run) {
+  if (times != nullptr) note_begin(scope, times, part, workers);
+  run();
+  if (times != nullptr) note_end(scope, times, part, workers);
+}
+
 }  // namespace detail
 
 /// Does this worker's part of the plan's next start. The plan has been started once all `workers` have called
@@ -254,8 +269,11 @@ template <class Scope>
 PW_ON_DEVICE Result start(const Scope& scope, const pw_plan_handle& plan, unsigned worker = 0,
                           unsigned workers = 1) {
   if (!detail::is_of_this_version(plan)) return Result::other_version;
-  const bool whole = detail::run_pieces(scope, static_cast<const Step*>(plan.steps), 0, plan.start_pieces,
-                                        plan.epoch, plan.guard, worker, workers);
+  bool whole = false;
+  detail::run_timed(scope, detail::times_of(plan), StepTimes::in_kernels, workers, [&] {
+    whole = detail::run_pieces(scope, static_cast<const Step*>(plan.steps), 0, plan.start_pieces, plan.epoch,
+                               plan.guard, worker, workers);
+  });
   return detail::result_of(scope, whole, plan.guard);
 }
 
@@ -265,9 +283,12 @@ template <class Scope>
 PW_ON_DEVICE Result finish(const Scope& scope, const pw_plan_handle& plan, unsigned worker = 0,
                            unsigned workers = 1) {
   if (!detail::is_of_this_version(plan)) return Result::other_version;
-  const bool whole =
-      detail::run_pieces(scope, static_cast<const Step*>(plan.steps), plan.start_pieces,
-                         plan.start_pieces + plan.finish_pieces, plan.epoch, plan.guard, worker, workers);
+  bool whole = false;
+  detail::run_timed(scope, detail::times_of(plan), StepTimes::in_kernels + 1, workers, [&] {
+    whole =
+        detail::run_pieces(scope, static_cast<const Step*>(plan.steps), plan.start_pieces,
+                           plan.start_pieces + plan.finish_pieces, plan.epoch, plan.guard, worker, workers);
+  });
   return detail::result_of(scope, whole, plan.guard);
 }
 

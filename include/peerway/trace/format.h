@@ -32,7 +32,31 @@ enum pw_trace_kind {
   PW_TRACE_RMA_PUT = 18,
   PW_TRACE_RMA_GET = 19,
   PW_TRACE_RMA_SYNC = 20,
-  PW_TRACE_REQUESTS = 21 /* a wait for requests of Peerway that were not complete */
+  PW_TRACE_REQUESTS = 21, /* a wait for requests of Peerway that were not complete */
+  /* A plan as a stream or a kernel ran it, on that one's time; bytes: those that a start sends; tag: which
+   * plan of the process; where: "host stream", "GPU stream" or "kernel". */
+  PW_TRACE_STEPS_START = 22,
+  PW_TRACE_STEPS_FINISH = 23,
+  PW_TRACE_STEPS_BOTH = 24, /* one launch did a finish's and the next start's */
+  PW_TRACE_PROXY = 25,  /* what the proxy does of one start of a plan, from its trigger to its completion */
+  PW_TRACE_STAGED = 26, /* one chunk through bounce buffers; where: "fill" or "drain" */
+  PW_TRACE_NIC = 27,    /* one operation of a NIC, from its post to its completion; where: the NIC */
+  PW_TRACE_KERNEL = 28, /* of a GPU; tag: the number that CUPTI gave its launch */
+  PW_TRACE_COPY = 29,   /* by a GPU; where: "host to device" and so on */
+  PW_TRACE_FILL = 30,   /* of a GPU's memory */
+  PW_TRACE_MARK = 31,   /* a moment that the program named */
+  PW_TRACE_RANGE = 32,  /* a range of the program that need not nest with others */
+  /* Of a collective that does not block: begins as the call that started it, which is PW_TRACE_COLLECTIVE,
+   * and ends as its request was found complete. */
+  PW_TRACE_COLLECTIVE_DONE = 33,
+  PW_TRACE_PIECE = 34 /* what one path starts of a put or get that the route splits; in that one's call */
+};
+
+/* Which clock the times of a ring are of. */
+enum {
+  PW_TRACE_CLOCK_HOST = 0, /* the host's time-stamp counter, or CLOCK_MONOTONIC in its place */
+  PW_TRACE_CLOCK_NS = 1,   /* CLOCK_MONOTONIC */
+  PW_TRACE_CLOCK_GPU = 2   /* the timer of the GPU of number `clock_of` */
 };
 
 typedef struct pw_trace_event {
@@ -53,23 +77,34 @@ typedef struct pw_trace_cell { /* a sum over like events; of level "profile" als
 } pw_trace_cell;
 
 typedef struct pw_trace_ring { /* the file: this, then `capacity` events */
-  char magic[8];               /* "PWTRACE1" */
+  char magic[8];               /* "PWTRACE2" */
   uint32_t header_bytes, event_bytes, pid, tid;
   int32_t rank;
   uint32_t level;
   uint64_t capacity, written;  /* beyond the capacity the oldest were overwritten */
   uint64_t unnamed, uncounted; /* what found no name, or no cell */
   uint32_t names, depth;
+  uint32_t clock, clock_of;
   uint64_t ticks[2], ns[2]; /* the clock against CLOCK_MONOTONIC, when opened and last */
   char host[64], source[16], thread[16];
+  char unused[48]; /* events lie within lines of the cache */
   pw_trace_event
       open[PW_TRACE_OPEN]; /* what had begun and not ended; deeper ones are only counted, in depth */
   pw_trace_cell cell[PW_TRACE_CELLS];
   char name[PW_TRACE_NAMES][PW_TRACE_NAME_BYTES];
 } pw_trace_ring;
 
+/* Of a process, beside its rings: what all its recorders look at before they record. It is read by one load:
+ * the low byte says who has stopped it, the rest counts what wants it, one for a whole process that records,
+ * or the regions that are open of those that were asked for. */
+enum { PW_TRACE_STOPPED = 1, PW_TRACE_WANTED = 256 };
+typedef struct pw_trace_gate {
+  char magic[8]; /* "PWGATE 1" */
+  uint32_t word;
+} pw_trace_gate;
+
 #ifdef __cplusplus
-static_assert(sizeof(pw_trace_event) == 32, "as files have it");
+static_assert(sizeof(pw_trace_event) == 32 && sizeof(pw_trace_ring) % 64 == 0, "as files have it");
 #else
 _Static_assert(sizeof(pw_trace_event) == 32, "as files have it");
 #endif

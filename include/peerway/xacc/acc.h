@@ -59,11 +59,36 @@ PWX_API void pwx_data_end(pwx_data_region* region, int count, const pwx_data* da
                           const pwx_where* where);
 PWX_API void pwx_enter_data(int count, const pwx_data* data, long queue, const pwx_where* where);
 PWX_API void pwx_exit_data(int count, const pwx_data* data, int finalize, long queue, const pwx_where* where);
-/* `bytes` may be a part of what is present. */
+/* acc declare in a function: entered at once, left where its block ends, with __attribute__((cleanup)). */
+typedef struct pwx_declared {
+  int count;
+  const pwx_data* data;
+  const pwx_where* where;
+} pwx_declared;
+static inline void pwx_declared_end(pwx_declared* declared) {
+  if (pwx_gpu()) pwx_exit_data(declared->count, declared->data, 0, PWX_QUEUE_SYNC, declared->where);
+}
+
+/* `bytes` may be a part of what is present; 0 is all of it. */
 PWX_API void pwx_update_host(int count, const pwx_data* data, int if_present, long queue,
                              const pwx_where* where);
 PWX_API void pwx_update_device(int count, const pwx_data* data, int if_present, long queue,
                                const pwx_where* where);
+
+/* A section that need not be contiguous, row by row; of a distributed array what of it lies in this node's
+ * memory, with its shadow. `to_device` 0: to the host. */
+PWX_API void pwx_update_part(int to_device, const pwx_section* part, const char* name, int if_present,
+                             long queue, const pwx_where* where);
+
+/* 1; an error unless `first` and `length` are all of a dimension of this size. */
+static inline size_t pwx_whole(long first, long length, long size, const char* name, const pwx_where* where) {
+  if (first != 0 || length != size)
+    pwx_error(where,
+              "a section of %s in a data clause has %ld elements from %ld on of rows of %ld; it must be "
+              "contiguous: name whole rows",
+              name, length, first, size);
+  return 1;
+}
 
 /* Counts what was made present or removed. */
 PWX_API extern uint64_t pwx_generation;
@@ -77,6 +102,11 @@ typedef struct pwx_known {
 
 PWX_API void* pwx_find_device(pwx_known* known, const void* host, const char* name, const pwx_where* where);
 PWX_API void* pwx_find_device_array(pwx_known* known, const pwx_array* a, const pwx_where* where);
+
+/* For if_present: where the device finds the memory, or the array's origin if that is not NULL; where it is
+ * not present the host's address. */
+PWX_API void* pwx_device_or_host(const void* host, const pwx_array* a, const char* name,
+                                 const pwx_where* where);
 
 /* Where the device finds what the host has at `host`; an error where that is not present. */
 static inline void* pwx_device(pwx_known* known, const void* host, const char* name, const pwx_where* where) {
@@ -92,8 +122,9 @@ static inline void* pwx_device_array(pwx_known* known, const pwx_array* a, const
 /* ---- kernels ---- */
 
 /* One static object for each compute construct. `source`: CUDA C++ with an extern "C" __global__ function
- * `name`, without the prelude (xacc/kernels/prelude.cuh: fixed-width types, reductions), which the run time
- * puts before it. Compiled by NVRTC when first launched, kept on disk. */
+ * `name`, without the prelude (xacc/kernels: fixed-width types, reductions), which the run time puts before
+ * it. Compiled by NVRTC, kept on disk: those that a pwx_unit has before the first work on the GPU, others
+ * when first launched. */
 typedef struct pwx_kernel {
   const char* name;
   const char* source;

@@ -17,6 +17,19 @@ typedef struct pwx_span {
   long first, last;
 } pwx_span;
 
+/* A template that is fixed later, before a loop asks what a node owns of it. */
+static inline void pwx_need_template(const pwx_template* t, const pwx_where* where) {
+  if (!t->fixed) pwx_error(where, "template %s is used here before it is fixed", t->name);
+}
+/* An array of such a template, where a function begins that uses it. */
+static inline void pwx_need_array(const pwx_array* a, const char* name, const pwx_where* where) {
+  if (a->state == NULL)
+    pwx_error(where,
+              "%s is used here, but its template was not fixed when this function began; fix it before "
+              "the call",
+              name);
+}
+
 /* Those whose value plus `offset` is owned in a dimension of a template that is not cyclic. */
 PWX_ROUTINE static inline pwx_span pwx_owned(const pwx_template* t, int dim, long offset) {
   const pwx_span span = {t->dim[dim].owned_first - offset, t->dim[dim].owned_last - offset};

@@ -17,6 +17,7 @@ typedef enum acc_device_t {
   acc_device_nvidia = 5
 } acc_device_t;
 
+/* The queue acc_async_sync is none: a function with it returns when its work is done. */
 enum { acc_async_sync = -2, acc_async_noval = -1, acc_async_default = -3 };
 
 int acc_get_num_devices(acc_device_t type);
@@ -43,17 +44,33 @@ void* acc_copyin(void* address, size_t bytes);
 void* acc_create(void* address, size_t bytes);
 void* acc_present_or_copyin(void* address, size_t bytes);
 void* acc_present_or_create(void* address, size_t bytes);
+void* acc_pcopyin(void* address, size_t bytes);
+void* acc_pcreate(void* address, size_t bytes);
+void acc_copyin_async(void* address, size_t bytes, int async);
+void acc_create_async(void* address, size_t bytes, int async);
 void acc_copyout(void* address, size_t bytes);
+void acc_copyout_async(void* address, size_t bytes, int async);
+void acc_copyout_finalize(void* address, size_t bytes);
+void acc_copyout_finalize_async(void* address, size_t bytes, int async);
 void acc_delete(void* address, size_t bytes);
+void acc_delete_async(void* address, size_t bytes, int async);
+void acc_delete_finalize(void* address, size_t bytes);
+void acc_delete_finalize_async(void* address, size_t bytes, int async);
 void acc_update_device(void* address, size_t bytes);
+void acc_update_device_async(void* address, size_t bytes, int async);
 void acc_update_self(void* address, size_t bytes);
+void acc_update_self_async(void* address, size_t bytes, int async);
 void acc_map_data(void* address, void* device, size_t bytes);
 void acc_unmap_data(void* address);
 void* acc_deviceptr(void* address);
 void* acc_hostptr(void* address);
 int acc_is_present(void* address, size_t bytes);
 void acc_memcpy_to_device(void* to, void* from, size_t bytes);
+void acc_memcpy_to_device_async(void* to, void* from, size_t bytes, int async);
 void acc_memcpy_from_device(void* to, void* from, size_t bytes);
+void acc_memcpy_from_device_async(void* to, void* from, size_t bytes, int async);
+void acc_memcpy_device(void* to, void* from, size_t bytes);
+void acc_memcpy_device_async(void* to, void* from, size_t bytes, int async);
 
 #ifdef __cplusplus
 }

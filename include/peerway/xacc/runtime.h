@@ -33,9 +33,11 @@ typedef struct pwx_where {
 
 /* What a source file declares. Its constructor adds it to the list; pwx_begin calls `set_up` of all, in the
  * order in which they were added. */
+struct pwx_kernel;
 typedef struct pwx_unit {
-  void (*set_up)(void);
+  void (*set_up)(void); /* or NULL */
   struct pwx_unit* next;
+  struct pwx_kernel* const* kernels; /* of acc.h, and NULL behind the last; or NULL */
 } pwx_unit;
 
 PWX_API void pwx_unit_add(pwx_unit* unit);
@@ -337,12 +339,18 @@ typedef struct pwx_coarray {
  * memory. */
 PWX_API void pwx_coarray_init(pwx_coarray* x, const char* name, size_t element_bytes, int ndims,
                               const long* sizes, const pwx_where* where);
+/* The copy on the GPU is to be reached from others, too. Collective over all images, behind pwx_coarray_init.
+ */
+PWX_API void pwx_coarray_on_gpus(pwx_coarray* x, const pwx_where* where);
+/* Which sides of a transfer are copies on GPUs: the coarray's, the local one, whose `base` is an address of
+ * this process's GPU then. */
+enum { PWX_COARRAY_THERE = 1, PWX_COARRAY_HERE = 2 };
 /* `other` is local (array NULL). A put is complete at the next synchronisation (xmp_sync_all, ...), a get
- * when it returns. */
+ * when it returns. Where a GPU takes part, both come after what the program did without a queue. */
 PWX_API void pwx_coarray_put(const pwx_coarray* to, long image, const pwx_triplet* section,
-                             const pwx_section* other, const pwx_where* where);
+                             const pwx_section* other, int places, const pwx_where* where);
 PWX_API void pwx_coarray_get(const pwx_section* other, const pwx_coarray* from, long image,
-                             const pwx_triplet* section, const pwx_where* where);
+                             const pwx_triplet* section, int places, const pwx_where* where);
 
 /* The locks that are a coarray of xmp_lock_t: `count` at each image. Collective over all images. */
 typedef struct pwx_locks {

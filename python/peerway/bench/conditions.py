@@ -23,19 +23,19 @@ class Conditions:
     governors: frozenset[str] = frozenset()
 
 
-def told(found: Conditions, ranks: int) -> list[str]:
-    """What a user should know before `ranks` ranks are measured."""
+def told(found: Conditions, ranks: int, noun: str = "ranks") -> list[str]:
+    """What a user should know before so many ranks, or what else `noun` says, are measured."""
     said = []
     if found.busy > NOTICED:
         said.append(
             f"others use {found.busy:.1f} of {_cpus(found.cpus)} now: times will be longer and spread"
         )
     if ranks > found.cpus:
-        said.append(f"oversubscribed: {ranks} ranks share {_cpus(found.cpus)} and take turns")
+        said.append(f"oversubscribed: {ranks} {noun} share {_cpus(found.cpus)} and take turns")
     if found.quota is not None and found.quota < min(ranks, found.cpus):
         said.append(
-            f"this container may use {found.quota:g} CPUs (cgroup), fewer than {ranks} ranks keep busy: they "
-            "are stopped for a part of each period"
+            f"this container may use {found.quota:g} CPUs (cgroup), fewer than {ranks} {noun} keep busy: "
+            "they are stopped for a part of each period"
         )
     if "powersave" in found.governors:
         said.append(

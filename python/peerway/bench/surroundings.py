@@ -38,6 +38,7 @@ def surroundings(root: Path = conditions.ROOT) -> dict[str, Any]:
         "kernel": platform.release(),
         "governor": ", ".join(sorted(now.governors)),
         "numa": _numa(root, sorted(os.sched_getaffinity(0))),
+        **_nics(root),
         "slurm_job": os.environ.get("SLURM_JOB_ID", ""),
     }
     return {LOAD: round(now.busy, 2)} | {name: text for name, text in found.items() if text}
@@ -50,6 +51,24 @@ def _numa(root: Path, cpus: list[int]) -> str:
     if not own:
         return ""
     return f"CPUs {_ranges(cpus)} of node {_ranges(sorted(own))} of {len(folders)}"
+
+
+def _nics(root: Path) -> dict[str, str]:
+    """The firmware of InfiniBand and RoCE NICs, and the version of their driver where it has one: OFED's."""
+    nics = sorted((root / "sys/class/infiniband").glob("*"))
+    firmware = {_text(nic / "fw_ver") for nic in nics}
+    drivers = {_text(nic / "device/driver/module/version") for nic in nics}
+    return {
+        "nic_firmware": ", ".join(sorted(firmware - {""})),
+        "nic_driver": ", ".join(sorted(drivers - {""})),
+    }
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def _ranges(numbers: list[int]) -> str:

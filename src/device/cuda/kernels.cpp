@@ -19,6 +19,7 @@ Kernels::Kernels(const Driver& driver, const std::string& image) : driver_(drive
   for (const char* name :
        {"few_steps", "some_steps", "many_steps", "few_pieces", "some_pieces", "many_pieces"})
     find(plan_[next++], format("pw_plan_{}", name));
+  find(clock_, "pw_plan_clock");
 }
 
 CUresult Kernels::launch(const CopyLaunch& launch, CUstream stream) const {
@@ -35,6 +36,11 @@ CUresult Kernels::launch(const PlanLaunch& plan, CUstream stream) const {
   early.value[0] = 1;
   const CUlaunchConfig config{plan.blocks, 1, 1, plan.threads, 1, 1, 0, stream, &early, 1};
   return driver_.cuLaunchKernelEx(&config, plan_[static_cast<size_t>(plan.kernel)], parameters, nullptr);
+}
+
+CUresult Kernels::launch_clock(CUdeviceptr words, unsigned rounds, CUstream stream) const {
+  void* parameters[] = {&words, &rounds};
+  return driver_.cuLaunchKernel(clock_, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
 }
 
 std::string kernel_image(int capability, const std::string& nvrtc_setting, const std::string& folder) {

@@ -33,12 +33,15 @@ class Kernels {
 
   [[nodiscard]] CUresult launch(const CopyLaunch& launch, CUstream stream) const;
   [[nodiscard]] CUresult launch(const PlanLaunch& plan, CUstream stream) const;
+  /// `words` lie in pinned host memory, as answer_clock() uses them.
+  [[nodiscard]] CUresult launch_clock(CUdeviceptr words, unsigned rounds, CUstream stream) const;
 
  private:
   const Driver& driver_;
   CUmodule module_ = nullptr;             ///< lives as long as the context
   std::array<CUfunction, 5> function_{};  ///< by the logarithm of the word's bytes
   std::array<CUfunction, 6> plan_{};      ///< by PlanKernel
+  CUfunction clock_ = nullptr;
 };
 
 /// Machine code for a GPU of that capability, from the cache in `folder` or compiled by NVRTC. Throws Error.

@@ -28,8 +28,8 @@ std::vector<PacketPiece> make_packet_pieces(std::span<const peerway::device::Ste
   for (const peerway::device::Step& step : steps) {
     const bool sends = step.kind == StepKind::send_packets;
     const bool packets = sends || step.kind == StepKind::receive_packets;
-    const bool gated = step.gate.word != nullptr || step.mark.word != nullptr;
-    if (!packets || step.unit != 8 || step.copy.inner_levels > 0 || gated) return {};
+    const bool waits = step.wait.word != nullptr || step.mark.word != nullptr;
+    if (!packets || step.unit != 8 || step.copy.inner_levels > 0 || waits) return {};
     const int64_t stride = sends ? step.copy.outer_from : step.copy.outer_to;
     auto* memory = sends ? const_cast<unsigned char*>(step.copy.from) : step.copy.to;
     auto* slots = sends ? step.copy.to : const_cast<unsigned char*>(step.copy.from);
@@ -57,12 +57,14 @@ CudaRunner::CudaRunner(const Gpu& gpu, CUcontext context, Pins& pins, const Kern
     (s < start_steps_ ? start_pieces_ : finish_pieces_) += steps_[s].pieces;
   const Current current(gpu_.driver, context_);
   try {
+    times_ = TracedTimes::make(gpu_, pins_, kernels_, program);
     upload();
     int least = 0, greatest = 0;
     gpu_.driver.check(gpu_.driver.cuCtxGetStreamPriorityRange(&least, &greatest),
                       "asking for the priorities of streams");
     gpu_.driver.check(gpu_.driver.cuStreamCreateWithPriority(&own_, CU_STREAM_NON_BLOCKING, greatest),
                       "making a stream");
+    if (times_ != nullptr) times_->read_clock(own_);
   } catch (...) {
     release();
     throw;
@@ -73,7 +75,9 @@ CudaRunner::CudaRunner(const Gpu& gpu, CUcontext context, Pins& pins, const Kern
 CudaRunner::~CudaRunner() {
   const Current current(gpu_.driver, context_);
   gpu_.driver.cuStreamSynchronize(own_);
-  release();
+  if (times_ != nullptr) times_->read_clock(own_);
+  release();  // which waits for kernels on other streams, too: only then are the times whole
+  times_.reset();
 }
 
 void CudaRunner::release() noexcept {
@@ -94,13 +98,21 @@ void CudaRunner::upload() {
   const size_t epochs = (start_pieces_ + finish_pieces_) * sizeof(peerway::device::Word);
   pieces_ = make_packet_pieces(steps_);
   const size_t pieces_at = (table + counters + epochs + 127) / 128 * 128;
-  const size_t bytes = pieces_at + pieces_.size() * sizeof(PacketPiece);
+  const size_t times_at = (pieces_at + pieces_.size() * sizeof(PacketPiece) + 127) / 128 * 128;
+  const size_t bytes = times_ != nullptr ? times_at + sizeof(peerway::device::StepTimes)
+                                         : pieces_at + pieces_.size() * sizeof(PacketPiece);
   if (bytes == 0) return;  // a plan of a rank that has nothing to move
   driver.check(driver.cuMemAlloc(&memory_, bytes), "allocating the table of a plan");
   driver.check(driver.cuMemsetD8Async(memory_, 0, bytes, nullptr), "clearing it");
   driver.check(driver.cuStreamSynchronize(nullptr), "clearing the table of a plan");
   epochs_ = memory_ + table + counters;
   pieces_in_memory_ = memory_ + pieces_at;
+  if (times_ != nullptr) {
+    times_in_memory_ = memory_ + times_at;
+    const peerway::device::StepTimes times = times_->initial();
+    driver.check(driver.cuMemcpy(times_in_memory_, reinterpret_cast<CUdeviceptr>(&times), sizeof times),
+                 "writing where a plan's times go");
+  }
   for (size_t s = 0; s < steps_.size(); ++s)
     if (steps_[s].pieces > 1 && steps_[s].words == 1 && steps_[s].mark.word != nullptr)
       steps_[s].finished =
@@ -136,7 +148,13 @@ void CudaRunner::prepare(PlanPart part) {
                                                                    : PlanKernel::many_steps;
     if (launch.kernel != PlanKernel::many_steps) std::ranges::copy(steps, launch.steps.entry);
   }
-  launch.head = {in_memory, first, last, reinterpret_cast<peerway::device::Word*>(epochs_), guard()};
+  launch.head = {in_memory,
+                 first,
+                 last,
+                 reinterpret_cast<peerway::device::Word*>(epochs_),
+                 guard(),
+                 reinterpret_cast<peerway::device::StepTimes*>(times_in_memory_),
+                 static_cast<unsigned>(part)};
   launch.threads = threads_for(steps);
   // Blocks of a launch wait for peers, so all of them must find room at once.
   launch.blocks = std::min(last - first, gpu_.sms);
@@ -146,6 +164,7 @@ pw_status CudaRunner::enqueue(void* stream, PlanPart part) {
   PlanLaunch& launch = launch_[index_of(part)];
   if (launch.blocks == 0) return PW_OK;
   launch.head.guard.timeout_ns = guard_->timeout_ns;
+  if (times_ != nullptr) times_->take();
   const Current current(gpu_.driver, context_);
   const CUresult result = kernels_.launch(launch, static_cast<CUstream>(stream));
   return result == CUDA_SUCCESS
@@ -164,6 +183,7 @@ bool CudaRunner::done(pw_status& status) {
   const CUresult result = gpu_.driver.cuStreamQuery(begun_on_);
   status = PW_OK;
   if (result == CUDA_ERROR_NOT_READY) return false;
+  if (times_ != nullptr) times_->take();
   if (result != CUDA_SUCCESS)
     status = fail(Driver::status(result),
                   format("peerway: cuda:{}: running a plan: {}", gpu_.ordinal, gpu_.driver.text(result)));
@@ -190,6 +210,7 @@ pw_status CudaRunner::handle(pw_plan_handle& handle) {
   handle.start_pieces = start_pieces_;
   handle.finish_pieces = finish_pieces_;
   handle.epoch = reinterpret_cast<unsigned long long*>(epochs_);
+  handle.times = times_in_memory_ == 0 ? 0 : static_cast<unsigned>((times_in_memory_ - epochs_) / 8);
   handle.guard = guard();
   return PW_OK;
 }

@@ -11,11 +11,12 @@
 #include "device/cuda/kernels.h"
 #include "device/cuda/pins.h"
 #include "device/cuda/queue.h"
+#include "device/cuda/step_times.h"
 #include "device/program.h"
 
 namespace pw::cuda {
 
-/// The steps as pieces, where all steps are packets of words of 8 bytes at one stride that nothing gates;
+/// The steps as pieces, where all steps are packets of words of 8 bytes at one stride that wait for nothing;
 /// else nothing.
 std::vector<PacketPiece> make_packet_pieces(std::span<const peerway::device::Step> steps);
 
@@ -50,9 +51,11 @@ class CudaRunner final : public Runner {
   CUdeviceptr memory_ = 0;  ///< the steps, the counters of those that are done, the epochs, the pieces
   CUdeviceptr epochs_ = 0;
   CUdeviceptr pieces_in_memory_ = 0;
-  PlanLaunch launch_[3] = {};    ///< by PlanPart
-  CUstream own_ = nullptr;       ///< of starts from the host
-  CUstream begun_on_ = nullptr;  ///< where begin() was last
+  CUdeviceptr times_in_memory_ = 0;     ///< 0: the plan is not traced
+  std::unique_ptr<TracedTimes> times_;  ///< null likewise
+  PlanLaunch launch_[3] = {};           ///< by PlanPart
+  CUstream own_ = nullptr;              ///< of starts from the host
+  CUstream begun_on_ = nullptr;         ///< where begin() was last
 };
 
 }  // namespace pw::cuda

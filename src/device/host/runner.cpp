@@ -3,6 +3,8 @@
 #include <sched.h>
 
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -11,6 +13,7 @@
 #include "device/device.h"
 #include "device/host/copy.h"
 #include "device/host/stream.h"
+#include "device/step_trace.h"
 
 namespace pw {
 namespace {
@@ -34,6 +37,7 @@ class Steps {
 
   void begin() {
     ++epoch_;
+    began_ = trace::recording() ? trace::now() : 0;
     for (size_t i = 0; i < open_.size(); ++i) open_[i] = i;
     left_ = open_.size();
   }
@@ -55,7 +59,26 @@ class Steps {
 
  private:
   bool step(const ProgramStep& step) const {
-    if (step.gate.word != nullptr && !reached(step.gate, epoch_)) return false;
+    if (step.wait.word != nullptr && !reached(step.wait, epoch_)) return false;
+    if (trace::recording() && (step.moves != 0 || step.raised >= 0 || step.awaited >= 0)) [[unlikely]]
+      act_traced(step);
+    else
+      act(step);
+    return true;
+  }
+
+  void act_traced(const ProgramStep& step) const {
+    bool done = false;
+    for (const StepEvent& event : events_of(step, epoch_)) {
+      trace::Operation operation(static_cast<pw_trace_kind>(event.kind), event.peer, event.bytes, event.tag);
+      if (event.kind == PW_TRACE_SIGNAL) operation.since(began_);
+      if (!std::exchange(done, true)) act(step);
+      operation.end();
+      if (step.moves != 0) operation.by(step.way);
+    }
+  }
+
+  void act(const ProgramStep& step) const {
     if (step.kind == StepKind::copy) {
       const bool odd = (epoch_ & 1) != 0;
       host_copy({step.to + (odd ? step.to_turn : 0), step.from + (odd ? step.from_turn : 0), step.layout});
@@ -64,20 +87,24 @@ class Steps {
       for (uint32_t w = 0; w < step.mark.count; ++w)
         word_of(step.mark, w).store(step.mark.in(epoch_), std::memory_order_release);
     if (step.woken != nullptr) wake(*step.woken);
-    return true;
   }
 
   std::vector<ProgramStep> steps_;
   std::vector<size_t> open_;  ///< of the epoch under way: the first `left_` are the steps still to do
   size_t left_ = 0;
   uint64_t epoch_ = 0;
+  uint64_t began_ = 0;  ///< it, for a trace
 };
 
 // What the runner and the calls it has enqueued share.
 class State {
  public:
   explicit State(const Program& program)
-      : start_(program.start), finish_(program.finish), guard_(program.guard), waiting_(program.waiting) {}
+      : start_(program.start),
+        finish_(program.finish),
+        guard_(program.guard),
+        waiting_(program.waiting),
+        sent_(sent_bytes(program)) {}
 
   void begin(PlanPart part) {
     std::lock_guard lock(mutex_);
@@ -109,6 +136,12 @@ class State {
 
   // The part in a stream: its steps, and for a finish also what the start has left open.
   void run(PlanPart part) {
+    std::optional<trace::Operation> operation;
+    if (trace::recording()) {
+      operation.emplace(name_of(part), kind_of(part));
+      operation->of(part == PlanPart::finish ? 0 : sent_, -1);
+      operation->by("host stream");
+    }
     begin(part);
     if (waiting_->blocking()) return sleep_until_done();
     constexpr int kPolls = 64;
@@ -171,6 +204,7 @@ class State {
   Steps start_, finish_;
   std::shared_ptr<Guard> guard_;
   std::shared_ptr<const Waiting> waiting_;
+  const uint64_t sent_;  ///< bytes, by a start
   uint64_t polls_ = 0, waiting_epoch_ = 0, waiting_since_ = 0;
 };
 

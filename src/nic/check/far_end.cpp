@@ -18,7 +18,7 @@ class FarEnd {
  public:
   FarEnd(Stand& stand, uint32_t rank) : stand_(stand), rank_(rank) {}
 
-  Reply answer(const Request& request) {
+  Reply answer(const Command& request) {
     switch (request.ask) {
       case Ask::open:
         return open();
@@ -100,9 +100,14 @@ int serving = -1;
 void serve_far_end(Stand& stand, uint32_t rank, int socket) {
   serving = socket;
   Watchdog::start(far_hangs);
-  const auto held = Plugin::load(stand.options.plugin);  // its threads may run until the process ends
+  std::shared_ptr<const Plugin> held;  // its threads may run until the process ends
+  try {
+    held = Plugin::load(stand.options.plugin);
+  } catch (const Error&) {
+    return;  // the near end says why, once for all
+  }
   FarEnd far(stand, rank);
-  for (Request request; receive(socket, request);) {
+  for (Command request; receive(socket, request);) {
     Reply reply;
     try {
       reply = far.answer(request);

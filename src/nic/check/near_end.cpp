@@ -39,7 +39,7 @@ NearEnd::NearEnd(Stand& stand)
 
 // ---- far ends ----
 
-void NearEnd::tell(uint32_t rank, const Request& request) const {
+void NearEnd::tell(uint32_t rank, const Command& request) const {
   if (!send(stand_.far[rank].get(), request))
     throw Broken{format("the process of far end {} has ended; did the plugin crash or exit there?", rank)};
 }
@@ -55,7 +55,7 @@ Reply NearEnd::hear(uint32_t rank) const {
   return reply;
 }
 
-Reply NearEnd::ask(uint32_t rank, const Request& request) const {
+Reply NearEnd::ask(uint32_t rank, const Command& request) const {
   tell(rank, request);
   return hear(rank);
 }

@@ -78,8 +78,8 @@ class NearEnd {
   void close();
 
   /// Throw Broken when the far end is gone, or does not answer.
-  Reply ask(uint32_t rank, const Request& request) const;
-  void tell(uint32_t rank, const Request& request) const;
+  Reply ask(uint32_t rank, const Command& request) const;
+  void tell(uint32_t rank, const Command& request) const;
   Reply hear(uint32_t rank) const;
 
   /// As End, from or to this end's memory.

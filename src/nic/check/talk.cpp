@@ -62,7 +62,7 @@ void write(ByteWriter& to, const pw_nic_key& key) { to.put(std::as_bytes(std::sp
 pw_nic_address read_address(ByteReader& from) { return read_named<pw_nic_address>(from); }
 pw_nic_key read_key(ByteReader& from) { return read_named<pw_nic_key>(from); }
 
-bool send(int socket, const Request& request) {
+bool send(int socket, const Command& request) {
   ByteWriter body;
   body.put(static_cast<uint8_t>(request.ask));
   body.put(request.value);
@@ -88,7 +88,7 @@ bool send(int socket, const Told& told) {
   return send_message(socket, std::move(body));
 }
 
-bool receive(int socket, Request& request) {
+bool receive(int socket, Command& request) {
   Bytes body;
   if (!receive_message(socket, body)) return false;
   ByteReader reader(body, "a request of the tests");

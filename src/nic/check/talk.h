@@ -1,4 +1,4 @@
-// Messages between the processes of the conformance tests, over sockets: the near end sends requests, a far
+// Messages between the processes of the conformance tests, over sockets: the near end sends commands, a far
 // end answers, and the near end reports its findings to the supervisor.
 #pragma once
 
@@ -22,7 +22,7 @@ enum class Ask : uint8_t {
   close,
 };
 
-struct Request {
+struct Command {
   Ask ask = Ask::open;
   uint64_t value = 0;
   Bytes bytes;
@@ -50,10 +50,10 @@ pw_nic_address read_address(ByteReader& from);
 pw_nic_key read_key(ByteReader& from);
 
 /// False when the other process is gone.
-bool send(int socket, const Request& request);
+bool send(int socket, const Command& request);
 bool send(int socket, const Reply& reply);
 bool send(int socket, const Told& told);
-bool receive(int socket, Request& request);
+bool receive(int socket, Command& request);
 bool receive(int socket, Reply& reply);
 bool receive(int socket, Told& told);
 

@@ -9,18 +9,18 @@ void NicDirect::prepare(const Transfer& transfer) {
   nic_.memory_of(*transfer.remote);
 }
 
-pw_status NicDirect::move(const Run& run, const std::optional<nic::Word>& word) {
-  Remote& remote = *run.remote;
-  nic::RegionMemory& local = nic_.memory_of(*run.local);
+pw_status NicDirect::move(const RangeTransfer& range, const std::optional<nic::Word>& word) {
+  Remote& remote = *range.remote;
+  nic::RegionMemory& local = nic_.memory_of(*range.local);
   nic::RankMemory& far = nic_.memory_of(remote);
-  const uint64_t offset = far.offset_of(remote.key.exported.address) + run.remote_offset;
-  return nic_.engine()->move(run.op, remote.rank(), far, offset, run.local->address() + run.local_offset,
-                             local, run.bytes, word);
+  const uint64_t offset = far.offset_of(remote.key.exported.address) + range.remote_offset;
+  return nic_.engine()->move(range.op, remote.rank(), far, offset,
+                             range.local->address() + range.local_offset, local, range.bytes, word);
 }
 
 namespace {
 
-Run run_of(const Transfer& transfer) {
+RangeTransfer range_of(const Transfer& transfer) {
   return {transfer.op,           transfer.remote,
           transfer.local,        transfer.remote_offset,
           transfer.local_offset, transfer.layout.shape.block_bytes};
@@ -28,10 +28,10 @@ Run run_of(const Transfer& transfer) {
 
 }  // namespace
 
-pw_status NicDirect::start_run(const Run& run) { return move(run, {}); }
+pw_status NicDirect::start_range(const RangeTransfer& range) { return move(range, {}); }
 
 pw_status NicDirect::start(const Transfer& transfer) {
-  return transfer.layout.shape.contiguous() ? move(run_of(transfer), {}) : move_blocks(transfer);
+  return transfer.layout.shape.contiguous() ? move(range_of(transfer), {}) : move_blocks(transfer);
 }
 
 bool NicDirect::joins(const Transfer& transfer, Remote& signal) {
@@ -39,7 +39,7 @@ bool NicDirect::joins(const Transfer& transfer, Remote& signal) {
 }
 
 pw_status NicDirect::start_and_store(const Transfer& transfer, RaiseTurn& turn) {
-  const pw_status status = move(run_of(transfer), word_of(turn.signal(), turn.total()));
+  const pw_status status = move(range_of(transfer), word_of(turn.signal(), turn.total()));
   if (status == PW_OK) turn.made();
   return status;
 }

@@ -20,7 +20,7 @@ class NicDirect final : public Path {
   }
   void prepare(const Transfer& transfer) override;
   pw_status start(const Transfer& transfer) override;
-  pw_status start_run(const Run& run) override;
+  pw_status start_range(const RangeTransfer& range) override;
   bool joins(const Transfer& transfer, Remote& signal) override;
   pw_status start_and_store(const Transfer& transfer, RaiseTurn& turn) override;
   Mark mark(int rank) override { return nic_.engine() == nullptr ? 0 : nic_.engine()->mark(rank); }
@@ -35,7 +35,7 @@ class NicDirect final : public Path {
   std::shared_ptr<const uint64_t> fetch(Remote& signal) override;
 
  private:
-  pw_status move(const Run& run, const std::optional<nic::Word>& word);
+  pw_status move(const RangeTransfer& range, const std::optional<nic::Word>& word);
   pw_status move_blocks(const Transfer& transfer);
   nic::Word word_of(Remote& signal, uint64_t value);
 

@@ -18,7 +18,7 @@ NicEngine::NicEngine(std::shared_ptr<const Plugin> plugin, const NicSpec& spec, 
       team_(team),
       closed_(closed),
       progress_(progress),
-      ways_(static_cast<size_t>(team.size())),
+      reach_(static_cast<size_t>(team.size())),
       peers_(static_cast<size_t>(team.size())),
       endpoint_(std::move(plugin),
                 nic::Job{hash_of(spec.name, team.job()), team.secret_for("peerway nic:" + spec.name)},
@@ -69,12 +69,12 @@ RankMemory::~RankMemory() {
   memory.reset();
 }
 
-NicEngine::Peer& NicEngine::peer(int rank) {
+NicEngine::NicPeer& NicEngine::peer(int rank) {
   auto& entry = peers_[static_cast<size_t>(rank)];
   if (entry != nullptr) return *entry;
   const auto facts = facts_of_(rank);
   if (!facts) throw Error(PW_UNAVAILABLE, format("peerway: rank {} has no NIC {}", rank, name()));
-  auto made = std::make_unique<Peer>();
+  auto made = std::make_unique<NicPeer>();
   made->rank = rank;
   made->stream = endpoint_.open(*facts);
   entry = std::move(made);
@@ -82,20 +82,20 @@ NicEngine::Peer& NicEngine::peer(int rank) {
 }
 
 bool NicEngine::reaches(int rank) {
-  const Way known = ways_[static_cast<size_t>(rank)].load(std::memory_order_relaxed);
-  return known == Way::unknown ? why_no_way(rank).empty() : known == Way::open;
+  const Reach known = reach_[static_cast<size_t>(rank)].load(std::memory_order_relaxed);
+  return known == Reach::unknown ? why_unreachable(rank).empty() : known == Reach::open;
 }
 
 // What is true at the first check stays: a NIC that loses its way later has lost a peer.
-std::string NicEngine::why_no_way(int rank) {
-  std::atomic<Way>& way = ways_[static_cast<size_t>(rank)];
+std::string NicEngine::why_unreachable(int rank) {
+  std::atomic<Reach>& reach = reach_[static_cast<size_t>(rank)];
   Lock lock(mutex_);
   try {
     peer(rank);
-    way.store(Way::open, std::memory_order_relaxed);
+    reach.store(Reach::open, std::memory_order_relaxed);
     return {};
   } catch (const Error& error) {
-    way.store(Way::none, std::memory_order_relaxed);
+    reach.store(Reach::none, std::memory_order_relaxed);
     return reason_of(error);
   }
 }

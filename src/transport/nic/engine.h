@@ -57,7 +57,7 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
 
   /// Whether there is a way to the NIC of the rank, which has one; looked for at the first call.
   bool reaches(int rank);
-  std::string why_no_way(int rank);  ///< empty where there is one
+  std::string why_unreachable(int rank);  ///< empty where there is one
 
   // What follows is started in its order, as far as the NIC has room; the rest waits for progress.
 
@@ -82,22 +82,22 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
  private:
   friend struct RegionMemory;
   friend struct RankMemory;
-  struct Peer;
-  enum class Way : uint8_t { unknown, open, none };
+  struct NicPeer;
+  enum class Reach : uint8_t { unknown, open, none };
   using Lock = std::unique_lock<std::mutex>;
 
-  Peer& peer(int rank);                                           ///< with the lock; throws Error
+  NicPeer& peer(int rank);                                        ///< with the lock; throws Error
   pw_status failure(Lock& lock, int rank, pw_nic_status status);  ///< gives the lock up
-  static bool is_due(Peer& peer);  ///< whether its failure, if it has one, is reported now
-  void prove(Peer& peer);          ///< what is wanted, as far as the NIC has room
+  static bool is_due(NicPeer& peer);  ///< whether its failure, if it has one, is reported now
+  void prove(NicPeer& peer);          ///< what is wanted, as far as the NIC has room
   void prove_all();
   template <typename GoOn>
   pw_status in_order(int rank, std::initializer_list<const void*> uses, GoOn&& go_on);
   void resume_all();  ///< what waits for room
   bool puts_strided(int rank);
-  static pw_nic_status start(Peer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset, std::byte* data,
-                             nic::Memory& local, uint64_t bytes, const Word* word);
-  static pw_nic_status start_row(Peer& peer, nic::RemoteMemory& remote, uint64_t offset,
+  static pw_nic_status start(NicPeer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset,
+                             std::byte* data, nic::Memory& local, uint64_t bytes, const Word* word);
+  static pw_nic_status start_row(NicPeer& peer, nic::RemoteMemory& remote, uint64_t offset,
                                  const std::byte* data, nic::Memory& local, const Blocks& blocks);
   void drop(const void* memory);
 
@@ -106,14 +106,14 @@ class NicEngine final : public Source, public std::enable_shared_from_this<NicEn
   const std::atomic<uint32_t>& closed_;
   Progress& progress_;
   std::function<std::optional<nic::EndpointFacts>(int rank)> facts_of_;
-  std::vector<std::atomic<Way>> ways_;  ///< by rank
+  std::vector<std::atomic<Reach>> reach_;  ///< by rank
 
-  std::mutex mutex_;                          ///< of what follows
-  std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use
-  std::vector<Peer*> unproven_;               ///< those of which something is wanted
-  std::vector<Peer*> crammed_;                ///< those with a backlog
-  Endpoint endpoint_;                         ///< goes before what it may still call
-  std::unique_ptr<Memory> scratch_;           ///< where single words are got to
+  std::mutex mutex_;                             ///< of what follows
+  std::vector<std::unique_ptr<NicPeer>> peers_;  ///< by rank; null before the first use
+  std::vector<NicPeer*> unproven_;               ///< those of which something is wanted
+  std::vector<NicPeer*> crammed_;                ///< those with a backlog
+  Endpoint endpoint_;                            ///< goes before what it may still call
+  std::unique_ptr<Memory> scratch_;              ///< where single words are got to
   uint64_t scratch_word_[1] = {};
 
   std::atomic<uint64_t> idle_{0};  ///< how often in a row the progress thread found nothing to do

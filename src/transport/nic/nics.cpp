@@ -60,6 +60,10 @@ constexpr size_t kAddressBytes = sizeof(uint64_t);
 
 }  // namespace
 
+PathFamily path_family() {
+  return {"nic:", "NIC", "PEERWAY_NIC", "a plugin's file, or the name of one that comes with Peerway"};
+}
+
 Nic::Nic(NicSpec spec, size_t number) : spec_(std::move(spec)), number_(number) {
   try {
     plugin_ = Plugin::load(plugin_file(spec_.plugin));
@@ -147,7 +151,7 @@ std::string Nic::why_not(const Pair& pair, const Remote& remote) const {
   if (!takes(pair.local.kind) || !takes(pair.remote.kind)) return "this NIC does not accept GPU memory";
   if (remote.key.attachment(name_) == nullptr)
     return format("it could not register this memory at rank {}, whose log says why", remote.rank());
-  return engine_->why_no_way(remote.rank());
+  return engine_->why_unreachable(remote.rank());
 }
 
 RegionMemory& Nic::memory_of(Region& region) const {

@@ -58,6 +58,9 @@ class Nic {
   std::shared_ptr<RegionMemory> signals_;
 };
 
+/// The paths "nic:NAME" of the NICs that a setting lists.
+PathFamily path_family();
+
 class Nics final : public Transport {
  public:
   /// Loads the plugins that the setting names. Throws Error where the setting makes no sense.

@@ -29,7 +29,7 @@ pw_status NicEngine::failure(Lock& lock, int rank, pw_nic_status status) {
 template <typename GoOn>
 pw_status NicEngine::in_order(int rank, std::initializer_list<const void*> uses, GoOn&& go_on) {
   Lock lock(mutex_);
-  Peer& to = peer(rank);
+  NicPeer& to = peer(rank);
   bool done = false;
   if (!to.backlog.empty()) {
     endpoint_.progress();
@@ -66,7 +66,7 @@ pw_status NicEngine::in_order(int rank, std::initializer_list<const void*> uses,
 }
 
 void NicEngine::resume_all() {
-  std::erase_if(crammed_, [this](Peer* peer) {
+  std::erase_if(crammed_, [this](NicPeer* peer) {
     if (team_.lost(peer->rank)) peer->backlog.clear();
     peer->proofs.issue(peer->backlog.resume());
     return peer->backlog.empty();
@@ -75,12 +75,12 @@ void NicEngine::resume_all() {
 
 // Memory goes away: what the NIC was not given yet never is.
 void NicEngine::drop(const void* memory) {
-  for (Peer* peer : crammed_) peer->backlog.drop(memory);
+  for (NicPeer* peer : crammed_) peer->backlog.drop(memory);
 }
 
 // No more bytes than the NIC takes at once.
-pw_nic_status NicEngine::start(Peer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset, std::byte* data,
-                               nic::Memory& local, uint64_t bytes, const Word* word) {
+pw_nic_status NicEngine::start(NicPeer& peer, Op op, nic::RemoteMemory& remote, uint64_t offset,
+                               std::byte* data, nic::Memory& local, uint64_t bytes, const Word* word) {
   Stream& stream = *peer.stream;
   Tally& tally = op == Op::put ? peer.puts : peer.gets;
   const pw_nic_status status = op == Op::get ? stream.get(remote, offset, data, local, bytes, &tally)
@@ -95,7 +95,7 @@ pw_status NicEngine::move(Op op, int rank, RankMemory& remote, uint64_t offset, 
                           RegionMemory& local, uint64_t bytes, const std::optional<Word>& word) {
   return in_order(rank, {remote.memory.get(), local.memory.get(), word ? word->remote : nullptr},
                   [this, op, remote = remote.memory.get(), offset, data, local = local.memory.get(), bytes,
-                   word, moved = uint64_t{0}](Peer& peer, bool& done) mutable {
+                   word, moved = uint64_t{0}](NicPeer& peer, bool& done) mutable {
                     pw_nic_status status = PW_NIC_OK;
                     while (status == PW_NIC_OK && moved < bytes) {
                       const uint64_t next = std::min(bytes - moved, endpoint_.info().largest);
@@ -165,7 +165,7 @@ pw_status NicEngine::move_blocks(Op op, int rank, RankMemory& remote, uint64_t o
                     layout.from[inner] > 0 && puts_strided(rank);
   return in_order(rank, {remote.memory.get(), local.memory.get()},
                   [op, remote = remote.memory.get(), offset, data, local = local.memory.get(),
-                   pieces = Pieces(op, layout, largest, rows)](Peer& peer, bool& done) mutable {
+                   pieces = Pieces(op, layout, largest, rows)](NicPeer& peer, bool& done) mutable {
                     pw_nic_status status = PW_NIC_OK;
                     for (; status == PW_NIC_OK && !pieces.over();) {
                       const uint64_t at = offset + pieces.remote();
@@ -180,7 +180,7 @@ pw_status NicEngine::move_blocks(Op op, int rank, RankMemory& remote, uint64_t o
                   });
 }
 
-pw_nic_status NicEngine::start_row(Peer& peer, nic::RemoteMemory& remote, uint64_t offset,
+pw_nic_status NicEngine::start_row(NicPeer& peer, nic::RemoteMemory& remote, uint64_t offset,
                                    const std::byte* data, nic::Memory& local, const Blocks& blocks) {
   const pw_nic_status status = peer.stream->put_strided(remote, offset, data, local, blocks, &peer.puts);
   if (status == PW_NIC_OK) peer.puts.add(1);
@@ -188,7 +188,7 @@ pw_nic_status NicEngine::start_row(Peer& peer, nic::RemoteMemory& remote, uint64
 }
 
 pw_status NicEngine::put_word(int rank, const Word& word) {
-  return in_order(rank, {word.remote}, [word](Peer& peer, bool& done) {
+  return in_order(rank, {word.remote}, [word](NicPeer& peer, bool& done) {
     const pw_nic_status status = peer.stream->word(word);
     done = status == PW_NIC_OK;
     return status;
@@ -196,7 +196,7 @@ pw_status NicEngine::put_word(int rank, const Word& word) {
 }
 
 std::shared_ptr<const uint64_t> NicEngine::get_word(int rank, RankMemory& remote, uint64_t offset) {
-  const auto get = [this, remote = remote.memory.get(), offset](Peer& peer, bool& done) {
+  const auto get = [this, remote = remote.memory.get(), offset](NicPeer& peer, bool& done) {
     auto* landing = reinterpret_cast<std::byte*>(scratch_word_);
     const pw_nic_status status =
         start(peer, Op::get, *remote, offset, landing, *scratch_, sizeof *scratch_word_, nullptr);
@@ -212,7 +212,7 @@ std::shared_ptr<const uint64_t> NicEngine::get_word(int rank, RankMemory& remote
 
 Mark NicEngine::mark(int rank) {
   const Lock lock(mutex_);
-  Peer* peer = peers_[static_cast<size_t>(rank)].get();
+  NicPeer* peer = peers_[static_cast<size_t>(rank)].get();
   if (peer == nullptr || (peer->proofs.all_complete() && !peer->has_failed())) return 0;
   if (!peer->proofs.wanting()) unproven_.push_back(peer);
   const Mark mark = peer->proofs.want();
@@ -225,7 +225,7 @@ Mark NicEngine::mark(int rank) {
 }
 
 // A marker's get is behind all gets; where the peer answers instead, they are waited for as well.
-void NicEngine::prove(Peer& peer) {
+void NicEngine::prove(NicPeer& peer) {
   Proof& proof = peer.proof;
   if (peer.proofs.under_way()) {
     if (!proof.over || (proof.status == PW_NIC_OK && peer.gets.under_way.load() != 0)) return;
@@ -243,7 +243,7 @@ void NicEngine::prove(Peer& peer) {
 }
 
 void NicEngine::prove_all() {
-  std::erase_if(unproven_, [this](Peer* peer) {
+  std::erase_if(unproven_, [this](NicPeer* peer) {
     prove(*peer);
     return !peer->proofs.wanting() || team_.lost(peer->rank);
   });
@@ -251,7 +251,7 @@ void NicEngine::prove_all() {
 
 // The NIC may know of a death before the team does, which has more to say of it and is listened to for a
 // while.
-bool NicEngine::is_due(Peer& peer) {
+bool NicEngine::is_due(NicPeer& peer) {
   constexpr uint64_t kWhile = 200'000'000;  // ns
   if (!peer.out_of_reach()) return true;
   if (peer.told_at == 0) peer.told_at = deadline_after(kWhile);
@@ -260,14 +260,14 @@ bool NicEngine::is_due(Peer& peer) {
 
 bool NicEngine::reached(int rank, Mark mark) {
   const Lock lock(mutex_);
-  Peer& peer = *peers_[static_cast<size_t>(rank)];
+  NicPeer& peer = *peers_[static_cast<size_t>(rank)];
   return (peer.proofs.reached(mark) && is_due(peer)) || team_.lost(rank) ||
          closed_.load(std::memory_order_relaxed) != 0;
 }
 
 pw_status NicEngine::outcome(int rank, Mark mark) {
   Lock lock(mutex_);
-  Peer& peer = *peers_[static_cast<size_t>(rank)];
+  NicPeer& peer = *peers_[static_cast<size_t>(rank)];
   if (!peer.proofs.reached(mark)) {
     lock.unlock();
     if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));

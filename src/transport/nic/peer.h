@@ -40,7 +40,7 @@ struct Proof : pw_nic_done {
   pw_nic_status status = PW_NIC_OK;
 };
 
-struct NicEngine::Peer {
+struct NicEngine::NicPeer {
   int rank = 0;
   std::unique_ptr<Stream> stream;
   Tally puts, gets;

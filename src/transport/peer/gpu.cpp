@@ -5,7 +5,7 @@
 namespace pw {
 
 PeerGpu::~PeerGpu() {
-  for (auto& [where, lane] : lanes_) drain(*lane->queue);
+  for (auto& [where, entry] : queues_) drain(*entry->queue);
 }
 
 Offer PeerGpu::probe(const Pair& pair) const {
@@ -17,11 +17,11 @@ Offer PeerGpu::probe(const Pair& pair) const {
   return Offer::yes();
 }
 
-PeerGpu::Lane& PeerGpu::lane(int rank, Device& device) {
+PeerGpu::DeviceQueue& PeerGpu::queue_to(int rank, Device& device) {
   std::lock_guard lock(mutex_);
-  auto& entry = lanes_[{rank, &device}];
+  auto& entry = queues_[{rank, &device}];
   if (entry == nullptr) {
-    entry = std::make_unique<Lane>();
+    entry = std::make_unique<DeviceQueue>();
     entry->queue = device.make_queue();
     used_.store(true, std::memory_order_release);
   }
@@ -35,11 +35,11 @@ pw_status PeerGpu::start(const Transfer& transfer, Give&& give) {
   Region& local = *transfer.local;
   Device& device = worker(local, remote);
   if (local.device().id().kind == PW_HOST) local.pin_for(device);
-  Lane& lane = this->lane(remote.rank(), device);
+  DeviceQueue& towards = queue_to(remote.rank(), device);
   const pw_status status =
-      give(*lane.queue, copy_between(transfer, local.address() + transfer.local_offset,
-                                     remote.address_on(device) + transfer.remote_offset));
-  lane.started.fetch_add(1, std::memory_order_release);
+      give(*towards.queue, copy_between(transfer, local.address() + transfer.local_offset,
+                                        remote.address_on(device) + transfer.remote_offset));
+  towards.started.fetch_add(1, std::memory_order_release);
   return status;
 }
 
@@ -63,8 +63,8 @@ pw_status PeerGpu::start_and_store(const Transfer& transfer, RaiseTurn& turn) {
 Mark PeerGpu::mark(int rank) {
   if (!used_.load(std::memory_order_acquire)) return 0;
   std::lock_guard lock(mutex_);
-  for (auto& [where, lane] : lanes_)
-    if (where.first == rank && lane->started.load(std::memory_order_acquire) > lane->complete) return 1;
+  for (auto& [where, entry] : queues_)
+    if (where.first == rank && entry->started.load(std::memory_order_acquire) > entry->complete) return 1;
   return 0;
 }
 
@@ -73,13 +73,13 @@ Mark PeerGpu::mark(int rank) {
 bool PeerGpu::reached(int rank, Mark) {
   std::lock_guard lock(mutex_);
   bool all = true;
-  for (auto& [where, lane] : lanes_) {
-    const uint64_t started = lane->started.load(std::memory_order_acquire);
-    if (where.first != rank || started == lane->complete.load(std::memory_order_relaxed)) continue;
+  for (auto& [where, entry] : queues_) {
+    const uint64_t started = entry->started.load(std::memory_order_acquire);
+    if (where.first != rank || started == entry->complete.load(std::memory_order_relaxed)) continue;
     pw_status status = PW_OK;
-    if (lane->queue->idle(status)) {
-      lane->complete.store(started, std::memory_order_relaxed);
-      if (lane->failed == PW_OK) lane->failed = status;
+    if (entry->queue->idle(status)) {
+      entry->complete.store(started, std::memory_order_relaxed);
+      if (entry->failed == PW_OK) entry->failed = status;
       if (status != PW_OK) failure_ = last_error_message();
     } else {
       all = false;
@@ -90,8 +90,8 @@ bool PeerGpu::reached(int rank, Mark) {
 
 pw_status PeerGpu::outcome(int rank, Mark) {
   std::lock_guard lock(mutex_);
-  for (auto& [where, lane] : lanes_)
-    if (const pw_status failed = where.first == rank ? std::exchange(lane->failed, PW_OK) : PW_OK;
+  for (auto& [where, entry] : queues_)
+    if (const pw_status failed = where.first == rank ? std::exchange(entry->failed, PW_OK) : PW_OK;
         failed != PW_OK)
       return fail(failed, failure_);
   return PW_OK;

@@ -31,20 +31,20 @@ class PeerGpu final : public Path {
   pw_status outcome(int rank, Mark mark) override;
 
  private:
-  struct Lane {  ///< the queue of one device towards one rank
+  struct DeviceQueue {  ///< of one device towards one rank
     std::unique_ptr<Queue> queue;
     std::atomic<uint64_t> started{0};   ///< transfers
     std::atomic<uint64_t> complete{0};  ///< the first so many are
     pw_status failed = PW_OK;           ///< with the lock
   };
-  Lane& lane(int rank, Device& device);
+  DeviceQueue& queue_to(int rank, Device& device);
   template <typename Give>
   pw_status start(const Transfer& transfer, Give&& give);
 
   Method method_;
   std::atomic<bool> used_ = false;  ///< by any transfer; spares marks the lock
   std::mutex mutex_;
-  std::map<std::pair<int, Device*>, std::unique_ptr<Lane>> lanes_;
+  std::map<std::pair<int, Device*>, std::unique_ptr<DeviceQueue>> queues_;
   std::string failure_;  ///< the message of the last that failed
 };
 

@@ -25,9 +25,9 @@ pw_status PeerShm::start(const Transfer& transfer) {
   return PW_OK;
 }
 
-pw_status PeerShm::start_run(const Run& run) {
-  if (non_temporal_) return Path::start_run(run);
-  copy_run(run);
+pw_status PeerShm::start_range(const RangeTransfer& range) {
+  if (non_temporal_) return Path::start_range(range);
+  copy_range(range);
   return PW_OK;
 }
 

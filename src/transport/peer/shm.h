@@ -18,7 +18,7 @@ class PeerShm final : public Path {
   [[nodiscard]] static Offer probe(const Pair& pair);
   [[nodiscard]] bool uses_mappings() const override { return true; }
   pw_status start(const Transfer& transfer) override;
-  pw_status start_run(const Run& run) override;
+  pw_status start_range(const RangeTransfer& range) override;
 
  private:
   bool non_temporal_;

@@ -2,14 +2,18 @@
 
 #include <sys/mman.h>
 
+#include "trace/operation.h"
+
 namespace pw {
 
 void ChannelEnd::Unmap::operator()(ChannelHeader* header) const { munmap(header, kChannelBytes); }
 
-Queue& ChannelEnd::use(Device& device, const Cut& cut) {
-  queue_ = &queues_.use(device, kRingOffset + cut.ring_bytes);
+bool ChannelEnd::use(Device& device, const Cut& cut) {
+  Queue* queue = queues_.use(device, kRingOffset + cut.ring_bytes);
+  if (queue == nullptr) return false;
+  queue_ = queue;
   cut_ = cut;
-  return *queue_;
+  return true;
 }
 
 void ChannelEnd::begin(bool fill, const Layout& layout, std::byte* first) {
@@ -26,10 +30,14 @@ std::byte* ChannelEnd::slot() const {
          passed_ % cut_.slots() * cut_.chunk_bytes;
 }
 
-pw_status ChannelEnd::pass() {
+pw_status ChannelEnd::pass(int peer) {
+  const bool traced = trace::recording();
+  const uint64_t began = traced ? trace::now() : 0, bytes = traced ? walk_.bytes() : 0;
+  const bool fills = walk_.fills();
   const pw_status copied = walk_.copy(slot());
   auto& counter = walk_.fills() ? header_->filled : header_->drained;
   const pw_status told = queue_->write_aside(reinterpret_cast<uint64_t*>(&counter), ++passed_);
+  if (traced) trace::add({PW_TRACE_STAGED, "staged chunk", fills ? "fill" : "drain", began, peer, bytes});
   return copied != PW_OK ? copied : told;
 }
 

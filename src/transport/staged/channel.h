@@ -63,8 +63,8 @@ class ChannelEnd {
   [[nodiscard]] ChannelHeader& header() const { return *header_; }
 
   /// From now on the ring is cut so, and the queue for memory of `device` copies chunks and writes the
-  /// counters. Throws Error.
-  Queue& use(Device& device, const Cut& cut);
+  /// counters. False while another queue still does: ask again. Throws Error.
+  bool use(Device& device, const Cut& cut);
   [[nodiscard]] Queue& queue() const { return *queue_; }
   pw_status drain() { return queues_.drain(); }
 
@@ -73,7 +73,7 @@ class ChannelEnd {
 
   [[nodiscard]] bool has_chunk() const { return walk_.has_chunk(); }
   [[nodiscard]] bool ready() const;  ///< the other end has left room for the next chunk, or has filled it
-  pw_status pass();                  ///< starts the next chunk's copy and what tells the other end of it
+  pw_status pass(int peer);          ///< starts the next chunk's copy and what tells the other end of it
   [[nodiscard]] uint64_t passed() const { return passed_; }
   void leave_memory() { walk_.leave_memory(); }
 

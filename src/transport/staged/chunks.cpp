@@ -17,31 +17,34 @@ Copy copy_of(const Chunk& chunk, std::byte* slot, std::byte* first, bool fill) {
 }  // namespace
 
 RingQueues::~RingQueues() {
-  for (auto& [device, lane] : lanes_) {
-    if (lane.queue != nullptr) pw::drain(*lane.queue);
-    if (lane.pinned > 0) device->unpin(ring_);
+  for (auto& [device, entry] : queues_) {
+    if (entry.queue != nullptr) pw::drain(*entry.queue);
+    if (entry.pinned > 0) device->unpin(ring_);
   }
 }
 
-Queue& RingQueues::use(Device& device, uint64_t bytes) {
-  Lane& lane = lanes_[&device];
-  if (in_use_ != lane.queue.get() || lane.pinned < bytes)
-    if (const pw_status status = drain(); status != PW_OK) {
+Queue* RingQueues::use(Device& device, uint64_t bytes) {
+  RingQueue& entry = queues_[&device];
+  if (in_use_ != nullptr && (in_use_ != entry.queue.get() || entry.pinned < bytes)) {
+    pw_status status = PW_OK;
+    if (!in_use_->idle(status)) return nullptr;
+    if (status != PW_OK) {
       in_use_ = nullptr;  // it has ended, and its failure is told once
       throw Error(status, last_error_message());
     }
-  pin(device, lane, bytes);
-  if (lane.queue == nullptr) lane.queue = device.make_queue();
-  in_use_ = lane.queue.get();
-  return *in_use_;
+  }
+  pin(device, entry, bytes);
+  if (entry.queue == nullptr) entry.queue = device.make_queue();
+  in_use_ = entry.queue.get();
+  return in_use_;
 }
 
-void RingQueues::pin(Device& device, Lane& lane, uint64_t bytes) {
-  if (lane.pinned >= bytes) return;
-  if (lane.pinned > 0) device.unpin(ring_);
-  lane.pinned = 0;
+void RingQueues::pin(Device& device, RingQueue& entry, uint64_t bytes) {
+  if (entry.pinned >= bytes) return;
+  if (entry.pinned > 0) device.unpin(ring_);
+  entry.pinned = 0;
   device.pin(ring_, bytes);
-  lane.pinned = bytes;
+  entry.pinned = bytes;
 }
 
 pw_status RingQueues::drain() { return in_use_ != nullptr ? pw::drain(*in_use_) : PW_OK; }

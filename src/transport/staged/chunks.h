@@ -20,23 +20,23 @@ class RingQueues {
   RingQueues(const RingQueues&) = delete;
 
   /// The queue for memory of `device`, which works from now on, in the first `bytes` of the ring: no more
-  /// than that need be pinned. The queue that worked before has ended by then: the ring's counters only grow
-  /// if one queue at a time writes them. Throws Error when the ring cannot be pinned for the device, or when
-  /// that other device failed.
-  Queue& use(Device& device, uint64_t bytes);
+  /// than that need be pinned. Null while the queue that works now has not ended, since the ring's counters
+  /// only grow if one queue at a time writes them: ask again. Throws Error when the ring cannot be pinned for
+  /// the device, or when that other device failed.
+  Queue* use(Device& device, uint64_t bytes);
 
   /// Waits for the queue in use. The device ends what it was given, whether or not the peer lives.
   pw_status drain();
 
  private:
-  struct Lane {
+  struct RingQueue {
     std::unique_ptr<Queue> queue;
     uint64_t pinned = 0;  ///< bytes of the ring, for its device
   };
-  void pin(Device& device, Lane& lane, uint64_t bytes);
+  void pin(Device& device, RingQueue& entry, uint64_t bytes);
 
   void* ring_;
-  std::map<Device*, Lane> lanes_;
+  std::map<Device*, RingQueue> queues_;
   Queue* in_use_ = nullptr;
 };
 

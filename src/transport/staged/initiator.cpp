@@ -95,7 +95,9 @@ void StagingInitiator::prepare(const Transfer& transfer) {
   if (status != PW_OK) throw Error(status, last_error_message());
   lock.lock();
   if (const pw_status no = refused(); no != PW_OK) throw Error(no, last_error_message());
-  if (attached() && empty() && cut_ring(transfer)) end_.use(transfer.local->device(), cut_);
+  // Where a queue is at work the transfer finds the rest made, or makes it when that has ended.
+  if (attached() && empty() && cut_ring(transfer))
+    static_cast<void>(end_.use(transfer.local->device(), cut_));
 }
 
 bool StagingInitiator::over() const {
@@ -126,7 +128,7 @@ pw_status StagingInitiator::go_on(Waiting& next, bool& done) {
   if (!next.posted && !post(next)) return PW_OK;
   while (end_.has_chunk()) {
     if (!end_.ready()) return PW_OK;
-    if (const pw_status status = end_.pass(); status != PW_OK) return status;
+    if (const pw_status status = end_.pass(next.transfer.remote->rank()); status != PW_OK) return status;
   }
   // The chunks of a get are drained by this rank's queue, which nobody else sees.
   pw_status status = PW_OK;
@@ -141,8 +143,8 @@ bool StagingInitiator::post(Waiting& next) {
   const uint64_t under_way = posted_ - end_.header().completed.load(std::memory_order_acquire);
   if (!attached() || under_way == kRequests) return false;
   if (!next.given_up) {
-    if (!cut_ring(transfer)) return false;
-    end_.use(transfer.local->device(), cut_);  // what this throws must come before the target is asked
+    // What use() throws must come before the target is asked.
+    if (!cut_ring(transfer) || !end_.use(transfer.local->device(), cut_)) return false;
   }
   write(end_.header().request[posted_ % kRequests], next);
   end_.header().requested.store(++posted_, std::memory_order_release);

@@ -127,20 +127,23 @@ void StagingService::attach() {
 bool StagingService::take_request(Served& served) {
   const ChannelHeader& header = served.end.header();
   if (header.requested.load(std::memory_order_acquire) == served.taken) return false;
-  served.busy = true;
   served.posted = header.request[served.taken % kRequests];
   const StagedRequest& request = served.posted.request;
   const Cut cut = sound(served.posted.cut);
-  Target& target = served.target = Target(request, registry_);
+  Target target(request, registry_);
+  bool usable = false;
   try {
-    served.end.use(target.status() == PW_OK ? target.device() : host_device(), cut);
+    usable = served.end.use(target.status() == PW_OK ? target.device() : host_device(), cut);
   } catch (const Error& error) {
     log(LogLevel::warning, error.what());
     target.set_status(error.status());
-    served.end.use(host_device(), cut);
+    usable = served.end.use(host_device(), cut);  // no queue is at work where that was thrown
   }
+  if (!usable) return false;
+  served.busy = true;
   // A request that failed passes its chunks all the same, so that the initiator does not wait.
   std::byte* first = target.status() == PW_OK ? target.address() : nullptr;
+  served.target = std::move(target);
   served.end.begin(request.op == Op::get, request.layout, first);
   return true;
 }
@@ -157,7 +160,7 @@ bool StagingService::step(Served& served) {
     finish_request(served);
   else if (!end.ready())
     return false;
-  else if (const pw_status status = end.pass(); status != PW_OK)
+  else if (const pw_status status = end.pass(served.rank); status != PW_OK)
     served.target.set_status(status);
   tell(served);
   return true;

@@ -133,7 +133,7 @@ void UcxEngine::keep(std::shared_ptr<void> memory) {
 // UCX closes a broken connection in one turn and calls its error handler in a later one. A send in between
 // ends the process ("Fatal: unexpected error: Endpoint timeout", seen with UCX 1.22), so what is to be told
 // is told first.
-void UcxEngine::hear(const Peer& peer) {
+void UcxEngine::hear(const UcxPeer& peer) {
   constexpr int kMostTurns = 16;
   if (peer.by_messages) return;
   for (int turns = 0; turns < kMostTurns && library_.ucp_worker_progress(worker_) > 0; ++turns) {
@@ -178,8 +178,8 @@ Armed UcxEngine::arm(bool) {
 
 // ---- connections ----
 
-UcxEngine::Peer& UcxEngine::connect(int rank) {
-  Peer& peer = peer_of(rank);
+UcxEngine::UcxPeer& UcxEngine::connect(int rank) {
+  UcxPeer& peer = peer_of(rank);
   if (peer.connected) return peer;
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -199,9 +199,9 @@ UcxEngine::Peer& UcxEngine::connect(int rank) {
   return peer;
 }
 
-UcxEngine::Peer& UcxEngine::peer_of(int rank) {
+UcxEngine::UcxPeer& UcxEngine::peer_of(int rank) {
   auto& entry = peers_[static_cast<size_t>(rank)];
-  if (entry == nullptr) entry = std::make_unique<Peer>(*this, rank);
+  if (entry == nullptr) entry = std::make_unique<UcxPeer>(*this, rank);
   return *entry;
 }
 
@@ -236,7 +236,7 @@ bool UcxEngine::by_messages(int rank) {
 }
 
 void UcxEngine::on_error(void* argument, ucp_ep_h, ucs_status_t status) {
-  Peer& peer = *static_cast<Peer*>(argument);
+  UcxPeer& peer = *static_cast<UcxPeer*>(argument);
   peer.engine.broken_ |= peer.fail(status);
 }
 
@@ -253,7 +253,7 @@ pw_status UcxEngine::failure(int rank) {
   return peer != nullptr ? failure_of(*peer) : PW_OK;
 }
 
-pw_status UcxEngine::failure_of(Peer& peer) {
+pw_status UcxEngine::failure_of(UcxPeer& peer) {
   if (team_.lost(peer.rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(peer.rank));
   if (!peer.failed()) return PW_OK;
   return pw::fail(PW_PEER_LOST, format("peerway: the connection of UCX to rank {} broke: {}", peer.rank,

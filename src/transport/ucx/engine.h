@@ -141,49 +141,49 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
  private:
   friend class UcxMemory;
   friend class UcxRemoteMemory;
-  struct Peer;
+  struct UcxPeer;
   struct Flight;
   struct Line;
   using Lock = std::unique_lock<std::mutex>;
 
   void open();
   bool reaches_memory(ucp_abi::ucp_ep_h endpoint) const;
-  void hear(const Peer& peer);
+  void hear(const UcxPeer& peer);
   unsigned advance();  ///< one round of UCX's progress, and of connections to close
   void close_broken();
-  Peer& peer_of(int rank);
-  Peer& connect(int rank);           ///< throws Error
-  pw_status failure_of(Peer& peer);  ///< PW_OK while the connection stands
-  void send_words(Peer& peer);       ///< those whose turn has come
-  Flight* take_flight(Peer& peer, Used* local, Used* remote);
+  UcxPeer& peer_of(int rank);
+  UcxPeer& connect(int rank);           ///< throws Error
+  pw_status failure_of(UcxPeer& peer);  ///< PW_OK while the connection stands
+  void send_words(UcxPeer& peer);       ///< those whose turn has come
+  Flight* take_flight(UcxPeer& peer, Used* local, Used* remote);
   void land(Flight* flight, ucp_abi::ucs_status_t status);
   pw_status started(ucp_abi::ucs_status_ptr_t answer, Flight* flight);
   template <typename GoOn>
-  pw_status in_order(Peer& peer, std::initializer_list<const void*> uses, GoOn&& go_on);
+  pw_status in_order(UcxPeer& peer, std::initializer_list<const void*> uses, GoOn&& go_on);
   void resume_all();  ///< what waits for room
-  pw_status start(Peer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host, const Piece& piece);
-  pw_status start_word(Peer& peer, UcxRemoteMemory& remote, uint64_t address, uint64_t value);
-  pw_status start_get(Peer& peer, UcxRemoteMemory& remote, uint64_t address,
+  pw_status start(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host, const Piece& piece);
+  pw_status start_word(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address, uint64_t value);
+  pw_status start_get(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address,
                       const std::shared_ptr<uint64_t>& landing);
   void drop(const Used& used);
-  void prove(Peer& peer);  ///< what is wanted
+  void prove(UcxPeer& peer);  ///< what is wanted
   void prove_all();
   bool settle(Lock& lock, Used& used);  ///< false when something is still under way after a while
-  pw_status failure_since_flush(Peer& peer, ucp_abi::ucs_status_t flushed);
+  pw_status failure_since_flush(UcxPeer& peer, ucp_abi::ucs_status_t flushed);
   void forget(const Used& used);  ///< what is still under way no longer uses it
-  pw_status move_by_messages(Peer& peer, UcxMemory& local, UcxRemoteMemory& remote, Piece piece);
-  pw_status ask(Peer& peer, Line& line, Flight* flight, const MessageHeader& header, const void* data,
+  pw_status move_by_messages(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, Piece piece);
+  pw_status ask(UcxPeer& peer, Line& line, Flight* flight, const MessageHeader& header, const void* data,
                 uint64_t bytes);
-  pw_status post(Peer& peer, Flight* flight, const void* data, uint64_t bytes);
+  pw_status post(UcxPeer& peer, Flight* flight, const void* data, uint64_t bytes);
   ucp_abi::ucs_status_t let_ucx_copy();
   void take(const MessageHeader& header, ByteView data);
   pw_status store(const MessageHeader& header, ByteView data);
   UcxMemory* find(const MessageHeader& header, uint64_t bytes, pw_status& why_not);
   void done_up_to(Line& line, uint64_t number);
-  void take_data(Peer& peer, const MessageHeader& header, ByteView data);
-  void answer(Peer& peer);
-  void answer_get(Peer& peer, const MessageHeader& get);
-  void give_up_answers(Peer& peer);
+  void take_data(UcxPeer& peer, const MessageHeader& header, ByteView data);
+  void answer(UcxPeer& peer);
+  void answer_get(UcxPeer& peer, const MessageHeader& get);
+  void give_up_answers(UcxPeer& peer);
   ucp_abi::ucp_request_param_t parameters(Flight* flight) const;
   static void on_completion(void* request, ucp_abi::ucs_status_t status, void* flight);
   static void on_word_ready(void* request, ucp_abi::ucs_status_t status, void* flight);
@@ -205,10 +205,10 @@ class UcxEngine final : public Source, public std::enable_shared_from_this<UcxEn
   std::mutex mutex_;  ///< of what follows, and of every call of UCX
   ucp_abi::ucp_context_h context_ = nullptr;
   ucp_abi::ucp_worker_h worker_ = nullptr;
-  uint64_t copied_ = 0;                       ///< a datatype: the bytes of a Flight
-  std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null before the first use
-  std::vector<Peer*> unproven_;               ///< those of which something is wanted
-  std::vector<Peer*> crammed_;                ///< those with a backlog
+  uint64_t copied_ = 0;                          ///< a datatype: the bytes of a Flight
+  std::vector<std::unique_ptr<UcxPeer>> peers_;  ///< by rank; null before the first use
+  std::vector<UcxPeer*> unproven_;               ///< those of which something is wanted
+  std::vector<UcxPeer*> crammed_;                ///< those with a backlog
   std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<Flight*> free_flights_;
   std::function<void(ByteView)> receiver_;

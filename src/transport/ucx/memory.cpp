@@ -52,7 +52,7 @@ UcxMemory::~UcxMemory() {
 UcxRemoteMemory::UcxRemoteMemory(std::shared_ptr<UcxEngine> engine, int rank, ByteView key)
     : engine_(std::move(engine)) {
   std::lock_guard lock(engine_->mutex_);
-  UcxEngine::Peer& peer = engine_->connect(rank);
+  UcxEngine::UcxPeer& peer = engine_->connect(rank);
   if (engine_->failure_of(peer) != PW_OK) throw Error(PW_PEER_LOST, last_error_message());
   ByteReader from(key, "a key of UCX");
   number_ = from.get<uint64_t>();

@@ -22,7 +22,7 @@ constexpr unsigned kSendsSoundly = 22;  ///< the oldest 1.x whose process no dea
 
 // All messages of a piece are given to UCX at once: to start a put must not wait for a peer that stands
 // still.
-pw_status UcxEngine::move_by_messages(Peer& peer, UcxMemory& local, UcxRemoteMemory& remote, Piece piece) {
+pw_status UcxEngine::move_by_messages(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, Piece piece) {
   const bool put = piece.op == Op::put;
   auto* here = static_cast<std::byte*>(piece.local);
   for (uint64_t at = 0; at < piece.bytes;) {
@@ -41,7 +41,7 @@ pw_status UcxEngine::move_by_messages(Peer& peer, UcxMemory& local, UcxRemoteMem
   return PW_OK;
 }
 
-pw_status UcxEngine::ask(Peer& peer, Line& line, Flight* flight, const MessageHeader& header,
+pw_status UcxEngine::ask(UcxPeer& peer, Line& line, Flight* flight, const MessageHeader& header,
                          const void* data, uint64_t bytes) {
   flight->header = header;
   flight->header.number = ++line.sent;
@@ -57,7 +57,7 @@ pw_status UcxEngine::ask(Peer& peer, Line& line, Flight* flight, const MessageHe
 }
 
 // Never by rendezvous, whose answers UCX sends itself.
-pw_status UcxEngine::post(Peer& peer, Flight* flight, const void* data, uint64_t bytes) {
+pw_status UcxEngine::post(UcxPeer& peer, Flight* flight, const void* data, uint64_t bytes) {
   flight->header.rank = team_.rank();
   ucp_request_param_t params = parameters(flight);
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -107,7 +107,7 @@ void UcxEngine::done_up_to(Line& line, uint64_t number) {
   }
 }
 
-void UcxEngine::take_data(Peer& peer, const MessageHeader& header, ByteView data) {
+void UcxEngine::take_data(UcxPeer& peer, const MessageHeader& header, ByteView data) {
   Line& line = peer.gets;
   const uint64_t place = line.open.empty() ? 0 : header.number - line.open.front()->header.number;
   if (place >= line.open.size()) return;
@@ -123,7 +123,7 @@ void UcxEngine::take_data(Peer& peer, const MessageHeader& header, ByteView data
 }
 
 // The connection is closed: what it was to bring will not come.
-void UcxEngine::give_up_answers(Peer& peer) {
+void UcxEngine::give_up_answers(UcxPeer& peer) {
   for (Line* line : {&peer.puts, &peer.gets})
     for (; !line->open.empty(); line->open.pop_front()) land(line->open.front(), UCS_ERR_CANCELED);
   peer.asked.clear();
@@ -154,7 +154,7 @@ ucs_status_t UcxEngine::on_part(void* engine, const void* header, size_t header_
 
 // Within UCX's progress: the answer is sent after it, by advance().
 void UcxEngine::take(const MessageHeader& header, ByteView data) {
-  Peer& peer = peer_of(header.rank);
+  UcxPeer& peer = peer_of(header.rank);
   if (peer.failed()) return;
   switch (header.kind) {
     case MessageKind::ack:
@@ -207,7 +207,7 @@ pw_status UcxEngine::store(const MessageHeader& header, ByteView data) {
   return status;
 }
 
-void UcxEngine::answer(Peer& peer) try {
+void UcxEngine::answer(UcxPeer& peer) try {
   if (peer.asked.empty() && !peer.ack_due) return;
   if (!address_of_) {  // the peer was quicker with the exchange of addresses
     answers_due_ = true;
@@ -229,7 +229,7 @@ void UcxEngine::answer(Peer& peer) try {
   log(LogLevel::warning, format("rank {} cannot be answered over UCX: {}", peer.rank, reason_of(error)));
 }
 
-void UcxEngine::answer_get(Peer& peer, const MessageHeader& get) {
+void UcxEngine::answer_get(UcxPeer& peer, const MessageHeader& get) {
   pw_status status = PW_OK;
   const uint64_t bytes = std::min(get.value, kMostBytes);
   UcxMemory* memory = find(get, bytes, status);

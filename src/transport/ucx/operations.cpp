@@ -12,7 +12,7 @@ namespace pw::ucx {
 
 using namespace ucp_abi;
 
-UcxEngine::Flight* UcxEngine::take_flight(Peer& peer, Used* local, Used* remote) {
+UcxEngine::Flight* UcxEngine::take_flight(UcxPeer& peer, Used* local, Used* remote) {
   if (free_flights_.empty()) {
     flights_.push_back(std::make_unique<Flight>());
     free_flights_.push_back(flights_.back().get());
@@ -30,7 +30,7 @@ UcxEngine::Flight* UcxEngine::take_flight(Peer& peer, Used* local, Used* remote)
 }
 
 void UcxEngine::land(Flight* flight, ucs_status_t status) {
-  Peer& peer = *flight->peer;
+  UcxPeer& peer = *flight->peer;
   if (status != UCS_OK && peer.unreported == UCS_OK) peer.unreported = status;
   if (--flight->open > 0) return;
   for (Used* used : {flight->local, flight->remote})
@@ -56,7 +56,7 @@ ucp_request_param_t UcxEngine::parameters(Flight* flight) const {
 }
 
 pw_status UcxEngine::started(ucs_status_ptr_t answer, Flight* flight) {
-  Peer& peer = *flight->peer;
+  UcxPeer& peer = *flight->peer;
   if (is_request(answer)) return PW_OK;
   const ucs_status_t status = status_of(answer);
   land(flight, UCS_OK);
@@ -72,7 +72,7 @@ pw_status UcxEngine::started(ucs_status_ptr_t answer, Flight* flight) {
 
 /// Does what there is room for, and leaves the rest to progress. With the lock.
 template <typename GoOn>
-pw_status UcxEngine::in_order(Peer& peer, std::initializer_list<const void*> uses, GoOn&& go_on) {
+pw_status UcxEngine::in_order(UcxPeer& peer, std::initializer_list<const void*> uses, GoOn&& go_on) {
   if (!peer.backlog.empty()) advance();
   bool done = false;
   if (peer.backlog.empty()) {
@@ -92,7 +92,7 @@ pw_status UcxEngine::in_order(Peer& peer, std::initializer_list<const void*> use
 }
 
 void UcxEngine::resume_all() {
-  std::erase_if(crammed_, [](Peer* peer) {
+  std::erase_if(crammed_, [](UcxPeer* peer) {
     if (peer->endpoint != nullptr && peer->flights.load() <= peer->most_flights() / 2)
       peer->proofs.issue(peer->backlog.resume());
     return peer->backlog.empty();
@@ -101,13 +101,13 @@ void UcxEngine::resume_all() {
 
 // UcxMemory goes away: what has not been given to UCX never is.
 void UcxEngine::drop(const Used& used) {
-  for (Peer* peer : crammed_) peer->backlog.drop(&used);
+  for (UcxPeer* peer : crammed_) peer->backlog.drop(&used);
 }
 
 pw_status UcxEngine::move(int rank, UcxMemory& local, UcxRemoteMemory& remote, bool host,
                           std::function<bool(Piece&)> next) {
   const Lock lock(mutex_);
-  Peer& peer = connect(rank);
+  UcxPeer& peer = connect(rank);
   return in_order(peer, {&local, &remote},
                   [this, &peer, &local, &remote, host, next = std::move(next)](bool& done) {
                     pw_status status = PW_OK;
@@ -120,7 +120,7 @@ pw_status UcxEngine::move(int rank, UcxMemory& local, UcxRemoteMemory& remote, b
                   });
 }
 
-pw_status UcxEngine::start(Peer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host,
+pw_status UcxEngine::start(UcxPeer& peer, UcxMemory& local, UcxRemoteMemory& remote, bool host,
                            const Piece& piece) {
   peer.unordered = true;
   hear(peer);
@@ -143,14 +143,14 @@ pw_status UcxEngine::start(Peer& peer, UcxMemory& local, UcxRemoteMemory& remote
 
 pw_status UcxEngine::put_word(int rank, UcxRemoteMemory& remote, uint64_t address, uint64_t value) {
   const Lock lock(mutex_);
-  Peer& peer = connect(rank);
+  UcxPeer& peer = connect(rank);
   return in_order(peer, {&remote}, [this, &peer, &remote, address, value](bool& done) {
     done = true;
     return start_word(peer, remote, address, value);
   });
 }
 
-pw_status UcxEngine::start_word(Peer& peer, UcxRemoteMemory& remote, uint64_t address, uint64_t value) {
+pw_status UcxEngine::start_word(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address, uint64_t value) {
   Flight* flight = take_flight(peer, nullptr, &remote);
   if (peer.by_messages)
     return ask(peer, peer.puts, flight,
@@ -178,7 +178,7 @@ void UcxEngine::on_word_ready(void* request, ucs_status_t, void* argument) {
   engine.library_.ucp_request_free(request);
 }
 
-void UcxEngine::send_words(Peer& peer) {
+void UcxEngine::send_words(UcxPeer& peer) {
   hear(peer);
   while (!peer.words.empty() && peer.words.front()->ready) {
     Flight* flight = peer.words.front();
@@ -201,7 +201,7 @@ void UcxEngine::send_words(Peer& peer) {
 std::shared_ptr<const uint64_t> UcxEngine::get_word(int rank, UcxRemoteMemory& remote, uint64_t address) {
   const auto landing = std::make_shared<uint64_t>(0);  // outlives a caller that gives up
   const Lock lock(mutex_);
-  Peer& peer = connect(rank);
+  UcxPeer& peer = connect(rank);
   const pw_status status = in_order(peer, {&remote}, [this, &peer, &remote, address, landing](bool& done) {
     done = true;
     return start_get(peer, remote, address, landing);
@@ -210,7 +210,7 @@ std::shared_ptr<const uint64_t> UcxEngine::get_word(int rank, UcxRemoteMemory& r
   return landing;
 }
 
-pw_status UcxEngine::start_get(Peer& peer, UcxRemoteMemory& remote, uint64_t address,
+pw_status UcxEngine::start_get(UcxPeer& peer, UcxRemoteMemory& remote, uint64_t address,
                                const std::shared_ptr<uint64_t>& landing) {
   Flight* flight = take_flight(peer, nullptr, &remote);
   flight->kept = landing;
@@ -245,7 +245,7 @@ ucs_status_t UcxEngine::on_message(void* engine, const void*, size_t, void* data
 pw_status UcxEngine::send(int rank, Bytes message) {
   const auto kept = std::make_shared<Bytes>(std::move(message));
   Lock lock(mutex_);
-  Peer& peer = connect(rank);
+  UcxPeer& peer = connect(rank);
   if (const pw_status status = failure_of(peer); status != PW_OK) return status;
   Flight* flight = take_flight(peer, nullptr, nullptr);
   flight->kept = kept;
@@ -258,7 +258,7 @@ pw_status UcxEngine::send(int rank, Bytes message) {
 
 Mark UcxEngine::mark(int rank) {
   const Lock lock(mutex_);
-  Peer* peer = peers_[static_cast<size_t>(rank)].get();
+  UcxPeer* peer = peers_[static_cast<size_t>(rank)].get();
   if (peer == nullptr || (peer->proofs.all_complete() && !peer->backlog.failed())) return 0;
   if (!peer->proofs.wanting()) unproven_.push_back(peer);
   const Mark mark = peer->proofs.want();
@@ -271,12 +271,12 @@ Mark UcxEngine::mark(int rank) {
 // The status tells nothing new where it comes late: a broken connection is seen by its error handler, a
 // failed transfer by its own status.
 void UcxEngine::on_proof(void* request, ucs_status_t /*status*/, void* argument) {
-  auto& peer = *static_cast<Peer*>(argument);
+  auto& peer = *static_cast<UcxPeer*>(argument);
   peer.proof.over = true;
   peer.engine.library_.ucp_request_free(request);
 }
 
-void UcxEngine::prove(Peer& peer) {
+void UcxEngine::prove(UcxPeer& peer) {
   auto& proof = peer.proof;
   if (peer.proofs.under_way()) {
     if (!(peer.by_messages ? peer.lines_done(proof.puts, proof.gets) : proof.over)) return;
@@ -303,7 +303,7 @@ void UcxEngine::prove(Peer& peer) {
 }
 
 void UcxEngine::prove_all() {
-  std::erase_if(unproven_, [this](Peer* peer) {
+  std::erase_if(unproven_, [this](UcxPeer* peer) {
     prove(*peer);
     return !peer->proofs.wanting() || peer->failed();
   });
@@ -320,7 +320,7 @@ bool UcxEngine::reached(int rank, Mark mark) {
 pw_status UcxEngine::outcome(int rank, Mark mark) {
   {
     const Lock lock(mutex_);
-    Peer& peer = *peers_[static_cast<size_t>(rank)];
+    UcxPeer& peer = *peers_[static_cast<size_t>(rank)];
     if (peer.proofs.reached(mark)) {
       const pw_status late = peer.backlog.outcome();
       const pw_status failed = failure_since_flush(peer, std::exchange(peer.flushed, UCS_OK));
@@ -344,7 +344,7 @@ pw_status UcxEngine::why_over(int rank) {
 }
 
 // `flushed` is UCX's word on the flush itself. Each failure is told once.
-pw_status UcxEngine::failure_since_flush(Peer& peer, ucs_status_t flushed) {
+pw_status UcxEngine::failure_since_flush(UcxPeer& peer, ucs_status_t flushed) {
   const ucs_status_t failed = std::exchange(peer.unreported, static_cast<ucs_status_t>(UCS_OK));
   const pw_status refused = std::exchange(peer.refused, PW_OK);
   if (refused != PW_OK)

@@ -4,7 +4,7 @@ namespace pw::ucx {
 
 using namespace ucp_abi;
 
-void UcxEngine::Peer::close_broken() {
+void UcxEngine::UcxPeer::close_broken() {
   if (endpoint == nullptr) return;
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -18,7 +18,7 @@ void UcxEngine::Peer::close_broken() {
   backlog.clear();
 }
 
-void UcxEngine::Peer::close_orderly() {
+void UcxEngine::UcxPeer::close_orderly() {
   if (endpoint == nullptr) return;
   const ucp_request_param_t params{};
   void* request = engine.library_.ucp_ep_close_nbx(std::exchange(endpoint, nullptr), &params);

@@ -31,8 +31,8 @@ struct UcxEngine::Line {
   std::atomic<uint64_t> done{0};  ///< the first so many are
 };
 
-struct UcxEngine::Peer {
-  Peer(UcxEngine& of, int to) : engine(of), rank(to) {}
+struct UcxEngine::UcxPeer {
+  UcxPeer(UcxEngine& of, int to) : engine(of), rank(to) {}
 
   [[nodiscard]] bool failed() const { return failure_seen.load(std::memory_order_acquire); }
 
@@ -90,7 +90,7 @@ struct UcxEngine::Peer {
 
 /// What UCX hands back when an operation is done.
 struct UcxEngine::Flight {
-  Peer* peer = nullptr;
+  UcxPeer* peer = nullptr;
   Used* local = nullptr;
   Used* remote = nullptr;
   uint64_t word = 0;                ///< source of put_word

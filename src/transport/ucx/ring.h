@@ -36,8 +36,9 @@ class Ring {
   [[nodiscard]] static uint64_t offset(uint64_t number) { return kFirst + number % kChunks * kChunkBytes; }
   [[nodiscard]] UcxMemory& memory() { return *memory_; }
 
-  /// The queue that copies between the chunks and memory of `device`. Throws Error.
-  Queue& use(Device& device) { return queues_->use(device, kBytes); }
+  /// The queue that copies between the chunks and memory of `device`; null while another one does. Throws
+  /// Error.
+  Queue* use(Device& device) { return queues_->use(device, kBytes); }
   pw_status drain() { return queues_->drain(); }
 
  private:

@@ -64,7 +64,8 @@ void StagedInitiator::prepare(const Transfer& transfer) {
   if (status == PW_OK) status = refused();
   if (status == PW_OK) status = open();
   if (status != PW_OK) throw Error(status, last_error_message());
-  if (empty()) ring_.use(transfer.local->device());
+  // Where a queue is at work the transfer finds the rest made, or makes it when that has ended.
+  if (empty()) static_cast<void>(ring_.use(transfer.local->device()));
 }
 
 pw_status StagedInitiator::outcome_there() {
@@ -84,8 +85,9 @@ pw_status StagedInitiator::go_on(Waiting& next, bool& done) {
 pw_status StagedInitiator::post(Waiting& next) {
   if (const pw_status status = open(); status != PW_OK || half_ == nullptr) return status;
   const Transfer& transfer = next.transfer;
-  // What this throws must come before the target is asked.
-  Queue* queue = next.given_up ? nullptr : &ring_.use(transfer.local->device());
+  // What use() throws must come before the target is asked.
+  Queue* queue = next.given_up ? nullptr : ring_.use(transfer.local->device());
+  if (queue == nullptr && !next.given_up) return PW_OK;
   RequestNote note{surroundings_.team.rank(), requested_, request_for(transfer)};
   if (next.given_up) note.request.layout = contiguous_layout(0);
   if (const pw_status status = engine_->send(rank_, write(note, secret_)); status != PW_OK) return status;

@@ -104,25 +104,27 @@ bool StagedService::take_request(Served& served) {
   const auto next = served.requests.find(served.taken);
   if (next == served.requests.end()) return false;
   const StagedRequest request = next->second.request;
-  served.requests.erase(next);
-  served.busy = true;
-  Target& target = served.target = Target(request, surroundings_.registry);
+  Target target(request, surroundings_.registry);
   Queue* queue = nullptr;
   if (target.status() == PW_OK) try {
-      queue = &served.ring.use(target.device());
+      queue = served.ring.use(target.device());
+      if (queue == nullptr) return false;
     } catch (const Error& error) {
       log(LogLevel::warning, error.what());
       target.set_status(error.status());
     }
+  served.requests.erase(next);
+  served.busy = true;
   served.half.begin(request.op == Op::get, request.layout, queue != nullptr ? target.address() : nullptr,
                     queue);
+  served.target = std::move(target);
   return true;
 }
 
 // A status that is no success means that the connection is broken, or the device: either way the initiator
 // sees it.
 bool StagedService::step(Served& served) {
-  if (!served.busy && !take_request(served)) return false;
+  if (!served.busy && !take_request(served)) return served.requests.contains(served.taken);
   if (served.target.wanted_back()) {
     served.half.leave_memory();
     served.target.let_go();

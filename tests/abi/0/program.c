@@ -118,6 +118,17 @@ static void plans(void) {
   OK(pw_plan_start(plan, NULL));
   OK(pw_plan_finish(plan, 20 * SECOND));
 
+  pw_plan* among;
+  const int ranks[] = {0};
+  OK(pw_plan_builder_create(context, host, &builder));
+  OK(pw_plan_builder_send(builder, 0, 5, region, &second));
+  OK(pw_plan_builder_receive(builder, 0, 5, mine, &second));
+  OK(pw_plan_builder_prepare_among(builder, ranks, 1, &among));
+  OK(pw_plan_builder_free(builder));
+  OK(pw_plan_start(among, NULL));
+  OK(pw_plan_finish(among, 20 * SECOND));
+  OK(pw_plan_free(among));
+
   pw_stream stream;
   int called = 0;
   OK(pw_stream_create(context, host, &stream));

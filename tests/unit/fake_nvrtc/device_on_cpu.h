@@ -32,6 +32,7 @@ using std::min;
 
 inline void __syncwarp(unsigned = ~0u) {}
 inline void __threadfence() {}
+inline void __threadfence_system() {}
 template <class T>
 T __ldg(const T* address) {
   return *address;

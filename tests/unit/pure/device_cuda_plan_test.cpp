@@ -218,7 +218,7 @@ TEST(CudaPlan, OtherStepsKeepTheirTable) {
   };
   auto step = packets(StepKind::send_packets, 0, 8, 1);
   EXPECT_FALSE(alone(step));
-  step.gate.word = &word;
+  step.wait.word = &word;
   EXPECT_TRUE(alone(step)) << "it waits for credit";
   step = packets(StepKind::send_packets, 0, 8, 1);
   step.unit = 4;

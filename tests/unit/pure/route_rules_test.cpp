@@ -11,7 +11,8 @@
 namespace pw::route {
 namespace {
 
-const std::vector<std::string> kKnownPaths = {"peer/copy", "peer/store", "mapped", "staged", "ucx"};
+const KnownPaths kKnownPaths = {{"peer/copy", "peer/store", "mapped", "staged", "ucx"},
+                                {{"nic:", "NIC", "PEERWAY_NIC", "a plugin's file"}}};
 const Case kGpuPut{Op::put, ShapeClass::contiguous, {"cuda", "cuda", "nvlink", false}};
 
 std::vector<Choosable> candidates(std::initializer_list<const char*> names) {
@@ -179,16 +180,15 @@ TEST(RouteRules, RestrictionOfAContext) {
 }
 
 TEST(RouteRules, ANicThatThisContextLacksIsToldWithTheSetting) {
-  std::vector<std::string> with_nic = kKnownPaths;
-  with_nic.push_back("nic:torus");
+  KnownPaths with_nic = kKnownPaths;
+  with_nic.names.push_back("nic:torus");
   struct {
     const char* paths;
-    std::vector<std::string> known;
+    KnownPaths known;
     const char* expected;
   } const table[] = {
       {"nic:torus", kKnownPaths,
-       "peerway: no NIC 'torus' in this context; set PEERWAY_NIC=torus (a plugin's file, or the "
-       "name of one that comes with Peerway)"},
+       "peerway: no NIC 'torus' in this context; set PEERWAY_NIC=torus (a plugin's file)"},
       {"staged,nic:toy", with_nic, "no NIC 'toy' in this context; set PEERWAY_NIC=toy "},
       {"nic:tours", with_nic, "no NIC 'tours' in this context; did you mean \"nic:torus\"?"},
       {"staged+nic:torus1", with_nic, "did you mean \"nic:torus\"?"},

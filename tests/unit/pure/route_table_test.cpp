@@ -114,7 +114,8 @@ TEST(RouteTable, OneLineForEachPathAndCase) {
 }
 
 TEST(RouteTable, APathThatThereIsNotIsRefused) {
-  const std::vector<std::string> known = {"peer/copy", "peer/store", "mapped", "staged"};
+  const KnownPaths known = {{"peer/copy", "peer/store", "mapped", "staged"},
+                            {{"nic:", "NIC", "PEERWAY_NIC", ""}}};
   const std::string good = print_table(printed_table());
   EXPECT_NO_THROW((void)parse_table(good, "x", known));
   const std::pair<const char*, const char*> misspelt[] = {

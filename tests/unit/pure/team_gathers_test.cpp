@@ -18,7 +18,7 @@ TEST(Gathers, CompletesInRankOrderWhateverTheOrderOfArrival) {
   ASSERT_EQ(answers.size(), 3u);
   for (const auto& answer : answers) {
     ASSERT_TRUE(answer.complete);
-    const wire::Part part = wire::parse_part(*answer.result);
+    const wire::Numbered part = wire::parse_numbered(*answer.result);
     EXPECT_EQ(part.sequence, 0u);
     EXPECT_EQ(std::string(reinterpret_cast<const char*>(part.data.data()), part.data.size()), "aabbcc");
   }
@@ -67,7 +67,7 @@ TEST(Gathers, PartsOfDifferentLengthsComeInOneExchange) {
   const auto answers = part(1, "two");
   ASSERT_EQ(answers.size(), 3u);
   ASSERT_TRUE(answers[0].complete);
-  ByteReader reader(wire::parse_part(*answers[0].result).data, "the parts");
+  ByteReader reader(wire::parse_numbered(*answers[0].result).data, "the parts");
   EXPECT_EQ(reader.get_text(9), "");
   EXPECT_EQ(reader.get_text(9), "two");
   EXPECT_EQ(reader.get_text(9), "three");

@@ -22,10 +22,10 @@ std::vector<uint32_t> fewest_hops(const Grid& grid, uint32_t from) {
   return hops;
 }
 
-void expect_leads(const Grid& grid, uint32_t from, uint32_t to, const Way& way) {
-  ASSERT_TRUE(way.found) << from << " to " << to;
+void expect_leads(const Grid& grid, uint32_t from, uint32_t to, const Route& route) {
+  ASSERT_TRUE(route.found) << from << " to " << to;
   uint32_t at = from;
-  for (const Link& link : way.links) {
+  for (const Link& link : route.links) {
     ASSERT_EQ(link.node, at);
     at = grid.behind(link);
     ASSERT_FALSE(grid.dead(at));
@@ -39,11 +39,11 @@ void expect_shortest_in_order(const Grid& grid) {
   for (uint32_t from = 0; from < grid.nodes(); from += stride) {
     const auto hops = fewest_hops(grid, from);
     for (uint32_t to = 0; to < grid.nodes(); ++to) {
-      const Way way = grid.way(from, to);
-      expect_leads(grid, from, to, way);
-      ASSERT_EQ(way.links.size(), hops[to]) << from << " to " << to;
-      for (size_t i = 1; i < way.links.size(); ++i)
-        ASSERT_LE(way.links[i - 1].direction / 2, way.links[i].direction / 2);
+      const Route route = grid.route(from, to);
+      expect_leads(grid, from, to, route);
+      ASSERT_EQ(route.links.size(), hops[to]) << from << " to " << to;
+      for (size_t i = 1; i < route.links.size(); ++i)
+        ASSERT_LE(route.links[i - 1].direction / 2, route.links[i].direction / 2);
     }
   }
 }
@@ -55,8 +55,8 @@ TEST(TorusRoute, IsShortestAndInTheOrderOfTheDimensions) {
 }
 
 TEST(TorusRoute, TurnsUpwardsHalfwayAround) {
-  const Way way = Grid({4}).way(1, 3);
-  EXPECT_EQ(way.links, (std::vector<Link>{{1, 0}, {2, 0}}));
+  const Route route = Grid({4}).route(1, 3);
+  EXPECT_EQ(route.links, (std::vector<Link>{{1, 0}, {2, 0}}));
 }
 
 TEST(TorusRoute, GoesAroundACutLink) {
@@ -64,32 +64,32 @@ TEST(TorusRoute, GoesAroundACutLink) {
     Grid grid({4, 3});
     const uint32_t b = grid.behind({a, 0});
     grid.cut(a, b);
-    const Way way = grid.way(a, b);
-    expect_leads(grid, a, b, way);
-    EXPECT_EQ(way.links.size(), 3u);
-    EXPECT_EQ(grid.way(b, a).links.size(), 3u);
+    const Route route = grid.route(a, b);
+    expect_leads(grid, a, b, route);
+    EXPECT_EQ(route.links.size(), 3u);
+    EXPECT_EQ(grid.route(b, a).links.size(), 3u);
   }
 }
 
 TEST(TorusRoute, GoesAroundADeadNode) {
   Grid grid({5});
   grid.kill(1);
-  const Way way = grid.way(0, 2);
-  expect_leads(grid, 0, 2, way);
-  EXPECT_EQ(way.links.size(), 3u);
-  EXPECT_FALSE(grid.way(0, 1).found);
-  EXPECT_FALSE(grid.way(1, 0).found);
+  const Route route = grid.route(0, 2);
+  expect_leads(grid, 0, 2, route);
+  EXPECT_EQ(route.links.size(), 3u);
+  EXPECT_FALSE(grid.route(0, 1).found);
+  EXPECT_FALSE(grid.route(1, 0).found);
 }
 
 TEST(TorusRoute, FindsNoneWhereThereIsNone) {
   Grid ring({4});
   ring.cut(0, 1);
   ring.cut(2, 3);
-  EXPECT_FALSE(ring.way(0, 1).found);
-  EXPECT_TRUE(ring.way(0, 3).found);
+  EXPECT_FALSE(ring.route(0, 1).found);
+  EXPECT_TRUE(ring.route(0, 3).found);
   Grid pair({2});  // two links join the two, and both are cut
   pair.cut(0, 1);
-  EXPECT_FALSE(pair.way(0, 1).found);
+  EXPECT_FALSE(pair.route(0, 1).found);
 }
 
 TEST(TorusRoute, HasCoordinates) {

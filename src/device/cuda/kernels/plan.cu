@@ -16,14 +16,20 @@ __device__ inline void in_order() {
 
 __device__ inline void run(const PlanHead& head, const peerway::device::Step* steps) {
   in_order();
-  peerway::device::detail::run_pieces(peerway::device::Block{}, steps, head.first, head.last, head.epoch,
-                                      head.guard, blockIdx.x, gridDim.x);
+  const peerway::device::Block block;
+  peerway::device::detail::run_timed(block, head.times, head.part, gridDim.x, [&] {
+    peerway::device::detail::run_pieces(block, steps, head.first, head.last, head.epoch, head.guard,
+                                        blockIdx.x, gridDim.x);
+  });
 }
 
 __device__ inline void run(const PlanHead& head, const PacketPiece* pieces) {
   in_order();
-  run_packet_pieces(peerway::device::Block{}, pieces, head.last - head.first, head.epoch + head.first,
-                    head.guard, blockIdx.x, gridDim.x);
+  const peerway::device::Block block;
+  peerway::device::detail::run_timed(block, head.times, head.part, gridDim.x, [&] {
+    run_packet_pieces(block, pieces, head.last - head.first, head.epoch + head.first, head.guard, blockIdx.x,
+                      gridDim.x);
+  });
 }
 
 }  // namespace pw::cuda
@@ -38,6 +44,11 @@ __device__ inline void run(const PlanHead& head, const PacketPiece* pieces) {
       name(const __grid_constant__ pw::cuda::PlanHead head) {             \
     pw::cuda::run(head, static_cast<const Entry*>(head.in_memory));       \
   }
+
+// Answers `rounds` words of the host by the time, for a trace; each word has a line of its own.
+extern "C" __global__ void pw_plan_clock(peerway::device::Word* words, unsigned rounds) {
+  pw::cuda::answer_clock(words, rounds);
+}
 
 PW_PLAN_KERNEL(pw_plan_few_steps, FewSteps)
 PW_PLAN_KERNEL(pw_plan_some_steps, SomeSteps)

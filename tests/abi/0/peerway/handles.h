@@ -1,67 +1,68 @@
-/* What kernels are given, by value: plain structs with addresses as the GPU sees them, made by the functions
- * of peerway.h and used by peerway/device.cuh. Read by C, C++, nvcc and NVRTC, so it includes nothing. The
- * members are Peerway's own. Every handle begins with the version of this file that the library was built
- * with; device code of another version refuses it with Result::other_version. */
+/* The structs that kernels take by value: addresses as the GPU sees them. Functions of peerway.h fill them
+ * and peerway/device.cuh uses them. C, C++, nvcc and NVRTC read this file, so it includes nothing. The
+ * members are internal to Peerway. Every handle begins with the version of this file that the library was
+ * built with; device code of another version refuses it with Result::other_version. */
 #ifndef PEERWAY_HANDLES_H
 #define PEERWAY_HANDLES_H
 
 #define PW_HANDLE_VERSION 1u
 
-/* How a wait in a kernel ends when what it waits for does not come. */
+/* Lets a wait in a kernel end although its value does not come. */
 typedef struct pw_guard {
-  const unsigned long long* stop; /* in host memory: not 0 once the host has cancelled the waits */
-  unsigned long long* report;     /* in host memory: what ended a wait early is stored here */
-  unsigned long long* polled;     /* in device memory: when `stop` was last polled, and what it said */
+  const unsigned long long* stop; /* in host memory: non-zero once the host has cancelled the waits */
+  unsigned long long* report;     /* in host memory: a wait that ends early stores the reason here */
+  unsigned long long* polled;     /* in device memory: when `stop` was last polled, and its value then */
   unsigned long long timeout_ns;  /* of each wait */
 } pw_guard;
 
 /* A remote region that this GPU has mapped. */
 typedef struct pw_remote_handle {
-  unsigned version; /* PW_HANDLE_VERSION; likewise in all that follow */
+  unsigned version; /* PW_HANDLE_VERSION; likewise in the structs below */
   unsigned char* address;
   unsigned long long bytes;
 } pw_remote_handle;
 
-/* A remote signal that kernels of this GPU raise: they alone, while the handle is in use. */
+/* A remote signal that only kernels of this GPU raise while the handle is in use. */
 typedef struct pw_raise_handle {
   unsigned version;
-  unsigned long long* word;  /* at the owner; this rank stores its total there */
-  unsigned long long* total; /* in device memory: what this rank has raised in all */
+  unsigned long long* word;  /* in the owner's memory; this rank stores its total there */
+  unsigned long long* total; /* in device memory: the sum of all raises by this rank */
 } pw_raise_handle;
 
 /* A signal of this rank that kernels of this GPU wait for. */
 typedef struct pw_signal_handle {
   unsigned version;
-  unsigned words; /* one a sender; the value is their sum */
+  unsigned words; /* number of words, one for each sender; the value is their sum */
   const unsigned long long* word;
   int sender; /* -1: any rank */
   pw_guard guard;
 } pw_signal_handle;
 
-/* One end of a way for packets between two ranks, part of a plan: the sender's with the receiver's slots, or
- * the receiver's with its own. */
+/* One end of a plan's send or receive that goes by packets. The sender's handle has the receiver's slots, the
+ * receiver's handle its own. */
 typedef struct pw_lane_handle {
   unsigned version;
-  unsigned unit;                 /* bytes of data of a packet: 8 or 4 */
+  unsigned unit;                 /* bytes of data in a packet: 8 or 4 */
   unsigned char* slots;          /* two, used in turn */
-  unsigned long long slot_bytes; /* of one: twice the data that fits */
-  int rank;                      /* at the other end */
+  unsigned long long slot_bytes; /* of one slot: twice the data that fits */
+  int rank;                      /* the other end's */
   pw_guard guard;
 } pw_lane_handle;
 
 /* A prepared plan: peerway::device::start() and finish() take it. */
 typedef struct pw_plan_handle {
   unsigned version;
-  unsigned start_pieces; /* pieces of work, which blocks share */
+  unsigned start_pieces; /* pieces of work, shared among blocks */
   unsigned finish_pieces;
-  const void* steps;         /* in device memory: those of the start, then those of the finish */
-  unsigned long long* epoch; /* in device memory, one for each piece of work */
+  unsigned times;            /* words from `epoch` to what a trace is told; 0: it is not traced */
+  const void* steps;         /* in device memory: the start's, then the finish's */
+  unsigned long long* epoch; /* in device memory: a count for each piece of work */
   pw_guard guard;
 } pw_plan_handle;
 
-/* What a kernel asks of the proxy: to put `bytes` bytes at `from_offset` of region number `from` to
- * `to_offset` of remote number `to`, and then to raise remote number `signal` by `by`. The numbers are places
- * in the lists that pw_fifo_create was given. */
+/* A request to the proxy: put `bytes` bytes from `from_offset` of region number `from` to `to_offset` of
+ * remote number `to`, then raise remote number `signal` by `by`. Numbers are indices into the lists passed to
+ * pw_fifo_create. */
 #define PW_FIFO_NONE 0xffffffffu /* for `signal`: raise none */
 typedef struct pw_fifo_put {
   unsigned to;
@@ -73,14 +74,14 @@ typedef struct pw_fifo_put {
   unsigned long long by;
 } pw_fifo_put;
 
-/* The same as it lies in the FIFO: 64 bytes of host memory. */
+/* The same request as an entry of the FIFO: 64 bytes of host memory. */
 typedef struct pw_fifo_entry {
-  unsigned long long number; /* counted from 1; stored last, when all else is there */
+  unsigned long long number; /* counted from 1; stored after all other members */
   unsigned long long to_offset;
   unsigned long long from_offset;
   unsigned long long bytes;
   unsigned long long by;
-  unsigned long long to_from; /* `to` below, `from` in the upper half */
+  unsigned long long to_from; /* `to` in the lower half, `from` in the upper */
   unsigned long long signal;
   unsigned long long unused;
 } pw_fifo_entry;
@@ -89,11 +90,11 @@ typedef struct pw_fifo_entry {
 typedef struct pw_fifo_handle {
   unsigned version;
   pw_fifo_entry* entries;          /* a ring in host memory */
-  unsigned long long count;        /* of its entries: a power of two */
-  const unsigned long long* taken; /* in host memory: the last number that was read */
+  unsigned long long count;        /* number of entries: a power of two */
+  const unsigned long long* taken; /* in host memory: the last number that the proxy has read */
   const unsigned long long* done;  /* in host memory: the last number that is complete at both ends */
   unsigned long long* posted;      /* in device memory: the last number given out */
-  unsigned long long* room;        /* in device memory: `taken` when a kernel looked last */
+  unsigned long long* room;        /* in device memory: `taken` when a kernel last read it */
   pw_guard guard;
 } pw_fifo_handle;
 

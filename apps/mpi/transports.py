@@ -1,4 +1,4 @@
-"""The ways that one MPI program is run, by transports of UCX and by a NIC, and the commands for them."""
+"""The transports that one MPI program is run over, those of UCX and a NIC, and the commands for them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Failed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How the bytes go. `transports`: of UCX, with nothing else open; a NIC's are `peerway`."""
+class Transport:
+    """How the bytes go. `tls`: transports of UCX, with nothing else open; that of a NIC is `peerway`."""
 
     name: str  # as records have it
-    transports: str
+    tls: str
     devices: str = "all"  # of UCX
     nic: dict[str, object] | None = None  # the torus file
     between_hosts: bool = False
@@ -41,15 +41,15 @@ class Way:
 
 
 APART: dict[str, object] = {"extents": [2], "nodes": {"0": address(0), "1": address(1)}}
-WAYS = (
-    Way("tcp", "tcp", devices="lo"),
-    Way("posix", "posix"),
-    Way("posix+cma", "posix,cma"),
-    Way("sysv", "sysv"),
-    Way("nic:torus", "peerway", nic={"extents": [2]}),
-    Way("nic:torus/timed", "peerway", nic={"extents": [2], "timed": True}),
-    Way("tcp/hosts", "tcp", devices="eth0", between_hosts=True),
-    Way("nic:torus/hosts", "peerway", nic=APART, between_hosts=True),
+TRANSPORTS = (
+    Transport("tcp", "tcp", devices="lo"),
+    Transport("posix", "posix"),
+    Transport("posix+cma", "posix,cma"),
+    Transport("sysv", "sysv"),
+    Transport("nic:torus", "peerway", nic={"extents": [2]}),
+    Transport("nic:torus/timed", "peerway", nic={"extents": [2], "timed": True}),
+    Transport("tcp/hosts", "tcp", devices="eth0", between_hosts=True),
+    Transport("nic:torus/hosts", "peerway", nic=APART, between_hosts=True),
 )
 
 
@@ -71,47 +71,47 @@ class Mpi:
             self.version = f"MPICH {numbers[1]}" if numbers else "MPICH"
 
     def measure(
-        self, way: Way, test: str, sizes: str, count: int, hosts: Network | None
+        self, transport: Transport, test: str, sizes: str, count: int, hosts: Network | None
     ) -> list[dict[str, object]]:
         """What the program tells of each size."""
-        said = _said(self._command(way, hosts, {}, test, sizes, str(count)))
+        said = _said(self._command(transport, hosts, {}, test, sizes, str(count)))
         return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
 
-    def ask_ucx(self, way: Way, hosts: Network | None) -> dict[str, str]:
-        """UCX's version. Raises Failed when its lanes are not those of the way alone."""
-        said = _said(self._command(way, hosts, {"UCX_LOG_LEVEL": "info"}, "latency", "8,65536", "10"))
+    def ask_ucx(self, transport: Transport, hosts: Network | None) -> dict[str, str]:
+        """UCX's version. Raises Failed when its lanes are not those of the transport alone."""
+        said = _said(self._command(transport, hosts, {"UCX_LOG_LEVEL": "info"}, "latency", "8,65536", "10"))
         version = re.search(r"UCX +INFO +Version (\S+)", said)
         lines = [line for line in said.splitlines() if re.search(r"INFO.*cfg[#\[]", line)]
         lanes = " ".join(found for line in lines for found in re.findall(r"\w\(([^()]+)\)", line)).split()
         used = {lane.split("/")[0] for lane in lanes}
-        if version is None or not used or not used <= {*way.transports.split(",")}:
-            raise Failed(f"{way.name}: UCX should use {way.transports} and uses {sorted(used)}:\n{said}")
+        if version is None or not used or not used <= {*transport.tls.split(",")}:
+            raise Failed(f"{transport.name}: UCX should use {transport.tls} and uses {sorted(used)}:\n{said}")
         return {"mpi": self.version, "ucx": version[1]}
 
     def _command(
-        self, way: Way, hosts: Network | None, variables: dict[str, str], *arguments: str
+        self, transport: Transport, hosts: Network | None, variables: dict[str, str], *arguments: str
     ) -> list[str]:
         openmpi = self.launcher.kind == "openmpi"
         words = ["--bind-to", "none"]
-        if way.engine and openmpi:
+        if transport.engine and openmpi:
             words += ["--mca", "mpi_yield_when_idle", "1"]
-        if way.between_hosts:
+        if transport.between_hosts:
             assert hosts is not None
             words += mpi_words(openmpi, hosts.names[:2], hosts.agent(FOLDER))
-        variables = {"UCX_NET_DEVICES": way.devices, **variables}
+        variables = {"UCX_NET_DEVICES": transport.devices, **variables}
         program = [str(self.program), *arguments]
-        if way.nic is None:
-            command = [self.launcher.path, "-n", "2", *words, *self._only(way, variables), *program]
+        if transport.nic is None:
+            command = [self.launcher.path, "-n", "2", *words, *self._only(transport, variables), *program]
         else:
             words += self._variables(variables)
-            command = [sys.executable, "-m", "peerway", "mpirun", "--nic", _nic(way), "-n", "2"]
+            command = [sys.executable, "-m", "peerway", "mpirun", "--nic", _nic(transport), "-n", "2"]
             command += ["--mpirun", self.launcher.path]
             command += [*(f"--launcher-option={word}" for word in words), "--", *program]
-        return hosts.from_head(command) if way.between_hosts and hosts is not None else command
+        return hosts.from_head(command) if transport.between_hosts and hosts is not None else command
 
-    def _only(self, way: Way, variables: dict[str, str]) -> list[str]:
-        """Nothing but this way, as `peerway mpirun` does it for a NIC."""
-        words = self._variables({**variables, "UCX_TLS": way.transports})
+    def _only(self, transport: Transport, variables: dict[str, str]) -> list[str]:
+        """Nothing but this transport, as `peerway mpirun` does it for a NIC."""
+        words = self._variables({**variables, "UCX_TLS": transport.tls})
         if self.launcher.kind == "mpich":
             return [*words, *self._variables({"MPIR_CVAR_NOLOCAL": "1"})]
         settings = {"pml": "ucx", "osc": "ucx", "btl": "self"}
@@ -124,9 +124,9 @@ class Mpi:
         return [word for name, value in variables.items() for word in ("-genv", name, value)]
 
 
-def _nic(way: Way) -> str:
-    file = FOLDER / f"{way.name.replace('/', '-').replace(':', '-')}.json"
-    file.write_text(json.dumps(way.nic))
+def _nic(transport: Transport) -> str:
+    file = FOLDER / f"{transport.name.replace('/', '-').replace(':', '-')}.json"
+    file.write_text(json.dumps(transport.nic))
     return f"torus?{file}"
 
 

@@ -1,0 +1,58 @@
+// When a plan ran, as `peerway trace` records it: the workers of a start or finish take the GPU's time as the
+// first of them begins and the last ends, and the last writes both to host memory. A plan that is not traced
+// has none, which costs its kernels one branch on a parameter.
+#ifndef PEERWAY_DEVICE_TIMES_CUH
+#define PEERWAY_DEVICE_TIMES_CUH
+
+#include "peerway/device/memory.cuh"
+
+namespace peerway::device {
+
+/// In host memory: one start or finish that has ended.
+struct StepRecord {
+  Word number;  ///< counted from 1; stored after the others
+  Word part;    ///< as StepTimes::part counts
+  Word begin, end;
+};
+
+/// In device memory, one for each plan.
+struct StepTimes {
+  enum : unsigned { start, finish, both, in_kernels };  ///< start and finish in kernels: in_kernels + 0 and 1
+  struct Phase {
+    Word begun, ended;  ///< workers, of all times that it ran
+    Word begin;         ///< of the time under way
+  };
+  Phase part[5];
+  Word records;  ///< written so far
+  Word mask;     ///< their places in `record`, less one
+  StepRecord* record;
+};
+
+namespace detail {
+
+template <class Scope>
+PW_ON_DEVICE void note_begin(const Scope& scope, StepTimes* times, unsigned part, unsigned workers) {
+  if (scope.index() != 0) return;
+  StepTimes::Phase& own = times->part[part];
+  const Word now = clock_ns();
+  if (fetch_increment(&own.begun) % workers == 0) store_relaxed(&own.begin, now);
+}
+
+template <class Scope>
+PW_ON_DEVICE void note_end(const Scope& scope, StepTimes* times, unsigned part, unsigned workers) {
+  scope.sync();
+  if (scope.index() != 0) return;
+  StepTimes::Phase& own = times->part[part];
+  if ((fetch_increment(&own.ended) + 1) % workers != 0) return;
+  const Word number = fetch_increment(&times->records);
+  StepRecord* record = times->record + (number & times->mask);
+  store_relaxed(&record->part, part);
+  store_relaxed(&record->begin, load_relaxed(&own.begin));
+  store_relaxed(&record->end, clock_ns());
+  store_release(&record->number, number + 1);
+}
+
+}  // namespace detail
+}  // namespace peerway::device
+
+#endif

@@ -1,0 +1,188 @@
+/* Rings: one file for each thread, made and mapped at its first event, so that a process which is killed
+ * leaves what it had recorded. */
+#ifndef PEERWAY_TRACE_RECORDER_RING_H
+#define PEERWAY_TRACE_RECORDER_RING_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "peerway/trace/recorder/clock.h"
+#include "peerway/trace/recorder/settings.h"
+
+/* A ring is whole. */
+static inline void pw_trace_close(pw_trace_writer* writer) {
+  if (writer->clock != PW_TRACE_CLOCK_GPU) pw_trace_read_clock(writer, 1);
+  munmap(writer->ring, writer->mapped_bytes);
+  free(writer);
+}
+
+/* A thread has ended. */
+static inline void pw_trace_leave(void* mine) {
+  pw_trace_writer* writer = (pw_trace_writer*)mine;
+  pw_trace_close(writer);
+  pw_trace_mine = PW_TRACE_NULL;
+  pw_trace_ended = 1;
+}
+
+/* A child has its parent's mappings and must not write into the parent's ring: it gets one of its own. */
+static inline void pw_trace_forget(void) {
+  pw_trace_mine = PW_TRACE_NULL;
+  if (pw_trace_prepared) pthread_setspecific(pw_trace_key, PW_TRACE_NULL);
+  if (pw_trace_word != &pw_trace_nothing) {
+    pw_trace_word = &pw_trace_nothing;
+    pw_trace_attach();
+  }
+}
+
+static inline void pw_trace_prepare(void) {
+  pthread_mutex_lock(&pw_trace_mutex);
+  if (!pw_trace_prepared && pthread_key_create(&pw_trace_key, pw_trace_leave) == 0) {
+    pthread_atfork(PW_TRACE_NULL, PW_TRACE_NULL, pw_trace_forget);
+    pw_trace_prepared = 1;
+  }
+  pthread_mutex_unlock(&pw_trace_mutex);
+}
+
+/* The number of a text in this ring; 0 where there is no room. The texts that were asked for last are found
+ * by where they lie, and compared. */
+static inline unsigned pw_trace_name(pw_trace_writer* writer, const char* text, size_t length) {
+  pw_trace_ring* ring = writer->ring;
+  const size_t slot = (((uintptr_t)text >> 3) ^ ((uintptr_t)text >> 11)) % 256;
+  if (length >= PW_TRACE_NAME_BYTES) length = PW_TRACE_NAME_BYTES - 1;
+  if (writer->known[slot].text == text) {
+    const char* known = ring->name[writer->known[slot].name];
+    if (memcmp(known, text, length) == 0 && known[length] == '\0') return writer->known[slot].name;
+  }
+  unsigned name = 1;
+  while (name < ring->names &&
+         (memcmp(ring->name[name], text, length) != 0 || ring->name[name][length] != '\0'))
+    ++name;
+  if (name == PW_TRACE_NAMES) {
+    ++ring->unnamed;
+    return 0;
+  }
+  if (name == ring->names) {
+    memcpy(ring->name[name], text, length);
+    __atomic_store_n(&ring->names, name + 1, __ATOMIC_RELEASE);
+  }
+  writer->known[slot].text = text;
+  writer->known[slot].name = name;
+  return name;
+}
+
+/* Takes the room now: a full disk must not end the program at a store. Gives an error number. */
+static inline int pw_trace_map(const char* path, pw_trace_writer* writer, uint64_t* capacity) {
+  const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return errno;
+  int error = 0;
+  for (;; *capacity /= 2) {
+    writer->mapped_bytes = sizeof(pw_trace_ring) + *capacity * sizeof(pw_trace_event);
+    error = posix_fallocate(file, 0, (off_t)writer->mapped_bytes);
+    if (error != ENOSPC || *capacity <= 64) break;
+  }
+  if (error == 0 && ftruncate(file, (off_t)writer->mapped_bytes) != 0) error = errno;
+  void* at = MAP_FAILED;
+  if (error == 0) {
+    at = mmap(PW_TRACE_NULL, writer->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (at == MAP_FAILED) error = errno;
+  }
+  close(file);
+  if (error != 0) {
+    unlink(path);
+    return error;
+  }
+#ifdef MADV_POPULATE_WRITE
+  madvise(at, writer->mapped_bytes, MADV_POPULATE_WRITE); /* older kernels map each page when it is written */
+#endif
+  writer->ring = (pw_trace_ring*)at;
+  return 0;
+}
+
+/* What is said of a ring when it is made. */
+typedef struct pw_trace_track {
+  const char* source; /* what records: "core", "program", "gpu", an MPI */
+  const char* thread; /* PW_TRACE_NULL: the name of this thread */
+  unsigned tid;       /* of the operating system; tracks that are no thread have 0x40000000 and more */
+  unsigned clock, clock_of;
+  uint64_t most; /* events, if fewer than the setting says; 0: as that says */
+} pw_trace_track;
+
+/* A writer with a ring of its own; PW_TRACE_NULL where nothing can be recorded, which was said on standard
+ * error. */
+static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_make(const pw_trace_track* track) {
+  static const char* const operations[] = {"put",   "get",        "raise",      "wait",
+                                           "flush", "plan start", "plan finish"};
+  const char *folder = getenv("PEERWAY_TRACE_DIR"), *events = getenv("PEERWAY_TRACE_EVENTS");
+  const int level = pw_trace_level();
+  char path[4096], host[64] = "";
+  if (level == 0 || !pw_trace_wants(pw_trace_rank())) return PW_TRACE_NULL;
+  uint64_t wanted = events != PW_TRACE_NULL ? strtoull(events, PW_TRACE_NULL, 10) : 262144, capacity = 64;
+  if (track->most != 0 && track->most < wanted) wanted = track->most;
+  while (capacity < wanted && capacity < (1ull << 32)) capacity *= 2;
+  if (level != PW_TRACE_FULL) capacity = 0;
+  pw_trace_prepare();
+  pw_trace_writer* writer = (pw_trace_writer*)calloc(1, sizeof *writer);
+  if (writer == PW_TRACE_NULL) return PW_TRACE_NULL;
+  gethostname(host, sizeof host - 1);
+  snprintf(path, sizeof path, "%s/%s-%u-%u-%s.ring", folder, host, (unsigned)getpid(), track->tid,
+           track->source);
+  const int error = pw_trace_map(path, writer, &capacity);
+  if (error != 0) {
+    fprintf(stderr, "peerway: trace: cannot record thread %u in %s: %s; make room there, or lower --events\n",
+            track->tid, path, strerror(error));
+    free(writer);
+    return PW_TRACE_NULL;
+  }
+  pw_trace_ring* ring = writer->ring;
+  writer->events = (pw_trace_event*)(ring + 1);
+  writer->mask = capacity - 1;
+  writer->level = level;
+  writer->clock = track->clock;
+  writer->is_tsc = track->clock == PW_TRACE_CLOCK_HOST && pw_trace_trusts_tsc();
+  ring->header_bytes = sizeof *ring;
+  ring->event_bytes = sizeof(pw_trace_event);
+  ring->pid = (unsigned)getpid();
+  ring->tid = track->tid;
+  ring->rank = pw_trace_rank();
+  ring->level = (uint32_t)level;
+  ring->capacity = capacity;
+  ring->names = 1;
+  ring->clock = track->clock;
+  ring->clock_of = track->clock_of;
+  memcpy(ring->host, host, sizeof host);
+  snprintf(ring->source, sizeof ring->source, "%s", track->source);
+  if (track->thread != PW_TRACE_NULL)
+    snprintf(ring->thread, sizeof ring->thread, "%s", track->thread);
+  else
+    pthread_getname_np(pthread_self(), ring->thread, sizeof ring->thread);
+  for (unsigned i = 0; i < sizeof operations / sizeof *operations; ++i)
+    pw_trace_name(writer, operations[i], strlen(operations[i]));
+  if (track->clock != PW_TRACE_CLOCK_GPU) {
+    pw_trace_read_clock(writer, 0);
+    pw_trace_read_clock(writer, 1);
+  }
+  memcpy(ring->magic, "PWTRACE2", 8);
+  return writer;
+}
+
+/* The writer of this thread, made at its first event. */
+static __attribute__((noinline, unused)) pw_trace_writer* pw_trace_open(const char* source) {
+  const pw_trace_track track = {source, PW_TRACE_NULL, (unsigned)syscall(SYS_gettid), PW_TRACE_CLOCK_HOST, 0,
+                                0};
+  if (pw_trace_ended || pw_trace_level() == 0) return PW_TRACE_NULL;
+  pw_trace_writer* writer = pw_trace_make(&track);
+  if (writer == PW_TRACE_NULL)
+    pw_trace_ended = 1;
+  else if (pw_trace_prepared)
+    pthread_setspecific(pw_trace_key, writer);
+  return pw_trace_mine = writer;
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* What a recorder knows: its writers, and the word that says whether the process records. */
+#ifndef PEERWAY_TRACE_RECORDER_WRITER_H
+#define PEERWAY_TRACE_RECORDER_WRITER_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "peerway/trace/format.h"
+
+/* Of one thread, or of one stream of a GPU, in this process's memory. */
+typedef struct pw_trace_writer {
+  pw_trace_ring* ring;
+  pw_trace_event* events;
+  uint64_t mask, mapped_bytes;
+  int level, is_tsc;
+  unsigned clock; /* PW_TRACE_CLOCK_HOST and so on */
+  struct {
+    const void* text;
+    unsigned name;
+  } known[256];
+} pw_trace_writer;
+
+#ifdef __cplusplus
+/* One for each program and library, which are unloaded apart. */
+#define PW_TRACE_ONCE __attribute__((visibility("hidden"))) inline
+#define PW_TRACE_THREAD PW_TRACE_ONCE thread_local
+#define PW_TRACE_NULL nullptr
+#else
+#define PW_TRACE_ONCE static
+#define PW_TRACE_THREAD static _Thread_local
+#define PW_TRACE_NULL NULL
+#endif
+
+PW_TRACE_THREAD pw_trace_writer* pw_trace_mine = PW_TRACE_NULL;
+PW_TRACE_THREAD int pw_trace_ended = 0; /* this thread records nothing more, or cannot */
+PW_TRACE_ONCE pthread_key_t pw_trace_key;
+PW_TRACE_ONCE int pw_trace_prepared = 0;
+PW_TRACE_ONCE pthread_mutex_t pw_trace_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Shared by all recorders of a process; before pw_trace_attach() one that says that nothing is recorded. */
+PW_TRACE_ONCE uint32_t pw_trace_nothing = 0;
+PW_TRACE_ONCE uint32_t* pw_trace_word = &pw_trace_nothing;
+PW_TRACE_ONCE const char* pw_trace_region = PW_TRACE_NULL; /* the only regions that are recorded */
+
+#endif

@@ -1,0 +1,181 @@
+"""The extents of the arrays of a halo: each rank gives its parts, and ranks that make the same halo learn how
+large the whole arrays are.
+
+Ranks add up the lengths of their parts along each dimension of the process grid, in as many steps as the
+number of ranks there has binary digits. So a rank talks to a few others of its row and of its column, and
+keeps nothing of the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal
+
+from peerway import _core
+from peerway.errors import Error, Interrupted, InvalidArgument
+
+if TYPE_CHECKING:
+    from peerway.context import Context
+
+Part = Mapping[str, Any]  # of one array: "shape", "owned", "dimensions", "dtype", "distribution"
+Grid = tuple[int, ...]
+
+# What a rank does with the sum that its partner sends in a step.
+Effect = Literal["add", "ignore", "replace"]
+
+
+def agree(
+    context: Context, grid: Grid, parts: Sequence[Part], device: str | None, refusal: Exception | None
+) -> tuple[list[tuple[int, ...]], str]:
+    """Collective: the extents of the whole arrays, and the device of this rank's plan. All ranks raise when
+    one refuses or the parts do not fit. `device` is that of this rank's parts, None if it holds none.
+    """
+    meeting = _core.Meeting(context._core)
+    try:
+        if refusal is not None:
+            raise refusal
+        return _Agreement(meeting, context.rank, grid, parts).reach(device)
+    except BaseException as error:
+        # What another rank objected to before may be why this one fails; then that is raised.
+        alone = error is refusal or not isinstance(error, Exception)
+        with suppress(*([Error] if alone else [])):
+            meeting.object(*_objection(error))
+        raise
+    finally:
+        meeting.close()  # which a traceback that somebody keeps would hold
+
+
+def _objection(error: BaseException) -> tuple[str, str]:
+    """Status and message for the other ranks."""
+    if isinstance(error, Exception):
+        return (error.status if isinstance(error, Error) else InvalidArgument.status), str(error)
+    return Interrupted.status, f"its program was interrupted ({type(error).__name__})"
+
+
+def line(rank: int, grid: Grid, place: int) -> range:
+    """The ranks that differ from `rank` only in this dimension of the grid, `rank` among them."""
+    stride = prod(grid[place + 1 :])
+    first = rank - rank // stride % grid[place] * stride
+    return range(first, first + grid[place] * stride, stride)
+
+
+def steps(index: int, count: int) -> list[tuple[int, Effect]]:
+    """With whom the `index`-th of `count` ranks exchanges its sum so far, step by step: afterwards all have
+    the sum of all. Ranks beyond the largest power of two give theirs to a partner below it and get the sum.
+    """
+    half = 1 << (count.bit_length() - 1)
+    if index >= half:
+        return [(index - half, "ignore"), (index - half, "replace")]
+    found: list[tuple[int, Effect]] = [(index ^ 1 << bit, "add") for bit in range(count.bit_length() - 1)]
+    if index + half < count:
+        return [(index + half, "add"), *found, (index + half, "ignore")]
+    return found
+
+
+class _Agreement:
+    """What a rank goes through in the meeting of the ranks that make a halo."""
+
+    def __init__(self, meeting: _core.Meeting, rank: int, grid: Grid, parts: Sequence[Part]) -> None:
+        self._meeting = meeting
+        self._rank = rank
+        self._grid = grid
+        self._parts = json.loads(json.dumps(parts))  # as other ranks get it
+        # For each dimension of the grid, the partner and the effect of each step.
+        self._steps: list[list[tuple[int, Effect]]] = []
+        for place in range(len(grid)):
+            ranks = line(rank, grid, place)
+            self._steps.append([(ranks[at], effect) for at, effect in steps(ranks.index(rank), grid[place])])
+
+    def reach(self, device: str | None) -> tuple[list[tuple[int, ...]], str]:
+        """Throws what this rank or another objects to."""
+        self._compare()
+        extents = [list(part["owned"]) for part in self._parts]
+        elsewhere = device
+        for place in range(len(self._grid)):
+            along = [
+                (number, axis)
+                for number, part in enumerate(self._parts)
+                for axis, over in enumerate(part["distribution"])
+                if over == place
+            ]
+            sums, elsewhere = self._sums(place, [extents[number][axis] for number, axis in along], elsewhere)
+            for (number, axis), extent in zip(along, sums, strict=True):
+                self._check_block(number, axis, extent)
+                extents[number][axis] = extent
+        # No rank goes on before all have found that their parts fit.
+        for place in range(len(self._grid)):
+            self._sums(place, [], None)
+        # A rank that owns nothing starts the plan on a device of the kind that the others use.
+        return [tuple(extent) for extent in extents], device or (elsewhere or "host").partition(":")[0]
+
+    def _compare(self) -> None:
+        """With the partners of all steps, so that each rank is compared with all others by way of some."""
+        mine = {"grid": self._grid, "arrays": self._parts}
+        partners = {rank for line_steps in self._steps for rank, _ in line_steps}
+        for rank, theirs in self._exchange(sorted(partners), mine):
+            here, there = (self._rank, mine), (rank, theirs)
+            check_same(self._grid, *((here, there) if self._rank < rank else (there, here)))
+
+    def _sums(self, place: int, mine: list[int], device: str | None) -> tuple[list[int], str | None]:
+        """The sums over the ranks along this dimension of the grid, and the device of any of them."""
+        for rank, effect in self._steps[place]:
+            ((_, theirs),) = self._exchange([rank], {"sums": mine, "device": device})
+            device = device or theirs["device"]
+            if effect == "add":
+                mine = [one + other for one, other in zip(mine, theirs["sums"], strict=True)]
+            elif effect == "replace":
+                mine = theirs["sums"]
+        return mine, device
+
+    def _check_block(self, number: int, axis: int, extent: int) -> None:
+        part = self._parts[number]
+        place = part["distribution"][axis]
+        count = self._grid[place]
+        index = line(self._rank, self._grid, place).index(self._rank)
+        expected = _core.grid_block(extent, count, index)[1]
+        if part["owned"][axis] != expected:
+            raise InvalidArgument(
+                f"peerway: array {number} is not a block distribution over the process grid {self._grid}: "
+                f"without the shadow its parts have {extent} elements along dimension {axis}, of which a "
+                f"block distribution over {count} ranks gives rank {self._rank} {expected}, but it has "
+                f"{part['owned'][axis]}. Its shape is {tuple(part['shape'])}."
+            )
+
+    def _exchange(self, ranks: Iterable[int], mine: object) -> list[tuple[int, Any]]:
+        letter = json.dumps(mine).encode()
+        return [
+            (rank, json.loads(theirs))
+            for rank, theirs in self._meeting.exchange([(rank, letter) for rank in ranks])
+        ]
+
+
+def check_same(grid: Grid, first: tuple[int, Any], second: tuple[int, Any]) -> None:
+    """Raises InvalidArgument where two ranks, the lower one first, ask for different halos."""
+    (rank, one), (other_rank, other) = first, second
+
+    def same(what: str, here: object, there: object) -> None:
+        if here != there:
+            raise InvalidArgument(
+                f"peerway: ranks ask for different halos: {what} is {here} on rank {rank}, but {there} on "
+                f"rank {other_rank}."
+            )
+
+    same("the grid", tuple(one["grid"]), tuple(other["grid"]))
+    same("the number of arrays", len(one["arrays"]), len(other["arrays"]))
+    for number, (part, other_part) in enumerate(zip(one["arrays"], other["arrays"], strict=True)):
+        for what in ("dimensions", "dtype", "distribution"):
+            same(f"the {what} of array {number}", part[what], other_part[what])
+        for axis, place in enumerate(part["distribution"]):
+            if place >= 0 and other_rank in line(rank, grid, place):
+                continue  # each has a block of its own
+            counts = sorted({part["owned"][axis], other_part["owned"][axis]})
+            if len(counts) > 1:
+                raise InvalidArgument(
+                    f"peerway: array {number} is not a block distribution over the process grid {grid}: "
+                    f"without the shadow its parts have {counts[0]} or {counts[1]} elements along dimension "
+                    f"{axis}. The shapes are: rank {rank} {tuple(part['shape'])}, rank {other_rank} "
+                    f"{tuple(other_part['shape'])}."
+                )

@@ -1,0 +1,62 @@
+// What a trace says of a plan that a stream or kernels ran: each start and finish, and what it did for other
+// ranks, on a track of the plan's own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "device/program.h"
+#include "trace/operation.h"
+
+namespace pw {
+
+/// The name of an event for a part of a plan.
+pw_trace_kind kind_of(PlanPart part);
+std::string_view name_of(PlanPart part);
+
+/// What a step does for another rank: a put, a get, a raise or a wait. None: `kind` is 0.
+struct StepEvent {
+  int kind = 0;
+  int peer = -1;
+  uint64_t bytes = 0;
+  int32_t tag = -1;
+};
+/// Of one step in an epoch; a put that raises by more than one has a second one.
+std::vector<StepEvent> events_of(const ProgramStep& step, uint64_t epoch);
+
+/// What a start sends.
+uint64_t sent_bytes(const Program& program);
+
+/// The track of one plan of a GPU.
+class StepTrack {
+ public:
+  /// Null where nothing is traced. `clock`: a number of the GPU that all processes give it.
+  static std::unique_ptr<StepTrack> make(const Program& program, DeviceId device, uint32_t clock);
+  ~StepTrack();
+  StepTrack(const StepTrack&) = delete;
+
+  /// The part ran from `begin` to `end`, in ns of the GPU. Nothing where recording is stopped.
+  void ran(PlanPart part, bool in_kernel, uint64_t begin, uint64_t end);
+  /// What ran could not be kept.
+  void lost(uint64_t parts);
+  /// The GPU's time and that of the host at one moment.
+  void read_clock(uint64_t gpu_ns, uint64_t host_ns);
+
+ private:
+  StepTrack(const Program& program, pw_trace_writer* writer, int32_t number);
+  void add(pw_trace_kind kind, std::string_view name, const StepEvent& what, std::string_view where,
+           uint64_t begin, uint64_t end);
+  void add_steps(const std::vector<ProgramStep>& steps, uint64_t epoch, uint64_t begin, uint64_t end);
+
+  std::vector<ProgramStep> start_, finish_;
+  uint64_t sent_;
+  pw_trace_writer* writer_;
+  int32_t number_;  ///< of the plan
+  uint64_t starts_ = 0, finishes_ = 0;
+  bool whole_ = true;  ///< no epoch was lost
+};
+
+}  // namespace pw

@@ -1,0 +1,64 @@
+"""Arrays of JAX on the CPU, in and out by DLPack. JAX itself never changes an array; a halo that it was given
+does, in place.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import peerway
+
+jax = pytest.importorskip("jax", reason="no JAX (pip install jax)")
+
+
+@pytest.fixture(autouse=True)
+def _on_the_cpu() -> None:
+    jax.config.update("jax_platforms", "cpu")
+
+
+def refresh(ctx: peerway.Context, u: object) -> None:
+    halo = ctx.halo(u, grid=(1,), periodic=True)
+    halo.start()
+    halo.finish(timeout=60)
+    halo.close()
+
+
+def test_a_halo_of_an_array_of_jax_is_refreshed_in_place(ctx: peerway.Context) -> None:
+    u = jax.numpy.asarray(np.array([[0, 0], [1, 2], [3, 4], [0, 0]], dtype=np.float32)) + 0
+    refresh(ctx, u)
+    assert u.tolist() == [[3, 4], [1, 2], [3, 4], [1, 2]]
+
+
+def test_bytes_are_put_from_one_array_of_jax_into_another(ctx: peerway.Context) -> None:
+    source, target = jax.numpy.arange(12.0), jax.numpy.zeros(12)
+    region = ctx.register(target)
+    ctx.put(ctx.import_key(region.key()), ctx.register(source))
+    ctx.flush()
+    assert target.tolist() == list(range(12))
+
+
+def test_a_view_of_an_array_of_jax_that_is_read_only_is_refused(ctx: peerway.Context) -> None:
+    view = np.asarray(jax.numpy.zeros((4, 5)))
+    assert not view.flags.writeable
+    with pytest.raises(peerway.InvalidArgument, match="read-only"):
+        ctx.halo(view, grid=(1,))
+    with pytest.raises(peerway.InvalidArgument, match="read-only"):
+        ctx.register(view)
+
+
+def test_jax_reads_in_place_what_a_halo_has_refreshed(ctx: peerway.Context) -> None:
+    u = ctx.allocate("host", 6 * 4).array(np.float32)
+    u[1:-1] = [1, 2, 3, 4]
+    refresh(ctx, u)
+    seen = jax.dlpack.from_dlpack(u, copy=False)
+    assert seen.tolist() == [4, 1, 2, 3, 4, 1]
+    assert seen.unsafe_buffer_pointer() == u.ctypes.data
+
+
+def test_jax_reads_the_bytes_of_a_region_in_place(ctx: peerway.Context) -> None:
+    region = ctx.allocate("host", 64)
+    region.array(np.uint8)[:] = np.arange(64)
+    seen = jax.dlpack.from_dlpack(region, copy=False)
+    assert (np.asarray(seen) == np.arange(64)).all()
+    assert seen.unsafe_buffer_pointer() == region.array(np.uint8).ctypes.data
