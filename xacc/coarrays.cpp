@@ -1,29 +1,24 @@
 #include "xacc/coarrays.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "xacc/coarrays_on_gpus.h"
 #include "xacc/collective.h"
+#include "xacc/everywhere.h"
 #include "xacc/failure.h"
-#include "xacc/mapping.h"
-#include "xacc/pieces.h"
+#include "xacc/gpu.h"
+#include "xacc/laid.h"
+#include "xacc/present.h"
 #include "xacc/program.h"
 
 /// The memory of one coarray on all images.
 struct pwx_coarray_state {
-  peerway::Region memory;
-  std::vector<peerway::Key> keys;
-  std::vector<std::optional<peerway::Remote>> remotes;
-
-  peerway::Remote& remote(long image) {
-    auto& there = remotes[static_cast<size_t>(image)];
-    if (!there) there = pwx::program().context.import(keys[static_cast<size_t>(image)]);
-    return *there;
-  }
+  pwx::Everywhere memory;
+  std::unique_ptr<pwx::CoarrayOnGpus> on_gpus;  ///< of pwx_coarray_on_gpus
 };
 
 namespace pwx {
@@ -65,95 +60,6 @@ Bounce& bounce() {
   return one;
 }
 
-/// A section in memory: its free dimensions, and where its first element lies.
-struct Laid {
-  std::vector<long> counts, strides;
-  long offset = 0;
-  size_t element_bytes = 0;
-
-  [[nodiscard]] size_t elements() const {
-    size_t all = 1;
-    for (const long count : counts) all *= static_cast<size_t>(count);
-    return all;
-  }
-};
-
-Laid laid_out(int ndims, const long* extents, size_t element_bytes, const pwx_triplet* dims,
-              const char* name) {
-  Laid laid;
-  laid.element_bytes = element_bytes;
-  const Strides strides = strides_of(ndims, extents, element_bytes);
-  for (int d = 0; d < ndims; ++d) {
-    const pwx_triplet& t = dims[d];
-    const bool index = t.is_index != 0;
-    if (!index && t.count == 0) {
-      laid.counts.push_back(0);
-      laid.strides.push_back(0);
-      continue;
-    }
-    const long last = index ? t.first : t.first + (t.count - 1) * t.step;
-    if (std::min(t.first, last) < 0 || std::max(t.first, last) >= extents[d])
-      refuse("subscripts ", t.first, " to ", last, " in dimension ", d + 1, " of ", name, ", which has 0 to ",
-             extents[d] - 1);
-    const long stride = strides[static_cast<size_t>(d)];
-    laid.offset += t.first * stride;
-    if (index) continue;
-    laid.counts.push_back(t.count);
-    laid.strides.push_back(t.step * stride);
-  }
-  return laid;
-}
-
-/// Calls `body(offset)` for each element, the last dimension the fastest.
-template <typename Body>
-void each_element_of(const Laid& laid, Body&& body) {
-  if (laid.elements() == 0) return;
-  std::array<long, PWX_MAX_DIMS> at{};
-  for (;;) {
-    long offset = laid.offset;
-    for (size_t d = 0; d < laid.counts.size(); ++d) offset += at[d] * laid.strides[d];
-    body(offset);
-    size_t d = laid.counts.size();
-    while (d > 0 && ++at[d - 1] == laid.counts[d - 1]) at[--d] = 0;
-    if (d == 0) return;
-  }
-}
-
-void pack(std::byte* to, const std::byte* from, const Laid& laid) {
-  each_element_of(laid, [&](long offset) {
-    std::memcpy(to, from + offset, laid.element_bytes);
-    to += laid.element_bytes;
-  });
-}
-
-void unpack(std::byte* to, const std::byte* from, const Laid& laid) {
-  each_element_of(laid, [&](long offset) {
-    std::memcpy(to + offset, from, laid.element_bytes);
-    from += laid.element_bytes;
-  });
-}
-
-/// The same elements at an image and, packed, in a bounce buffer. Negative steps go one by one.
-std::vector<BlockPair> blocks_to(const Laid& there, uint64_t packed_at) {
-  std::vector<BoxDim> dims(there.counts.size());
-  long packed = static_cast<long>(there.element_bytes);
-  bool falling = false;
-  for (size_t d = dims.size(); d-- > 0; packed *= there.counts[d]) {
-    dims[d] = {there.counts[d], there.strides[d], packed};
-    falling = falling || there.strides[d] < 0;
-  }
-  if (!falling)
-    return blocks_of(dims, static_cast<long>(there.element_bytes), there.offset,
-                     static_cast<long>(packed_at));
-  std::vector<BlockPair> blocks;
-  each_element_of(there, [&](long offset) {
-    blocks.push_back(
-        blocks_of({}, static_cast<long>(there.element_bytes), offset, static_cast<long>(packed_at)).front());
-    packed_at += there.element_bytes;
-  });
-  return blocks;
-}
-
 struct Sides {
   Laid there, here;
 };
@@ -181,40 +87,81 @@ void same_counts(const pwx_coarray& x, const Sides& sides) {
            " on the other side; the sections must have the same dimensions and lengths");
 }
 
-void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pwx_section& other) {
+/// One side of a transfer in registered memory.
+struct Local {
+  peerway::Region* region;
+  Laid laid;
+};
+
+/// Where a transfer goes to or comes from: the coarray's memory, or its copy on the GPU.
+peerway::Remote& remote_of(const pwx_coarray& x, long image, bool on_gpu) {
+  if (!on_gpu) return x.state->memory.at(image);
+  if (x.state->on_gpus == nullptr) refuse("coarray ", x.name, " was not made for transfers between GPUs");
+  return x.state->on_gpus->remote(image, x.name);
+}
+
+/// Memory of this image's GPU, of which a section is.
+Local local_on_gpu(const pwx_section& other, Laid laid) {
+  const auto [region, offset] = region_on_gpu(other.base);
+  laid.offset += static_cast<long>(offset);
+  return {region, std::move(laid)};
+}
+
+void put(const pwx_coarray& to, long image, const pwx_triplet* section, const pwx_section& other,
+         int places) {
   const Sides sides = sides_of(to, image, section, other);
   const bool scalar = sides.here.counts.empty() && !sides.there.counts.empty();
   if (!scalar) same_counts(to, sides);
   const size_t bytes = sides.there.elements() * to.element_bytes;
   if (bytes == 0) return;
+  if (places != 0) wait_for_unqueued();
+  if ((places & PWX_COARRAY_HERE) != 0) {
+    const Local local = local_on_gpu(other, sides.here);
+    for (const BlockPair& pair : blocks_between(sides.there, local.laid))
+      check(program().context.put(remote_of(to, image, (places & PWX_COARRAY_THERE) != 0).block(pair.to),
+                                  local.region->block(pair.from)));
+    return check(program().context.flush(static_cast<int>(image)));  // kernels may write the source again
+  }
   const auto span = bounce().take(bytes);
   std::byte* packed = bounce().at(span);
   const auto* from = static_cast<const std::byte*>(other.base);
   for (size_t copies = scalar ? sides.there.elements() : 1; copies-- > 0;)
     pack(packed + copies * to.element_bytes, from, sides.here);
-  if (image == program().rank()) return unpack(static_cast<std::byte*>(to.base), packed, sides.there);
-  peerway::Remote& remote = to.state->remote(image);
-  for (const BlockPair& pair : blocks_to(sides.there, span.offset))
+  const bool to_gpu = (places & PWX_COARRAY_THERE) != 0;
+  if (image == program().rank() && !to_gpu)
+    return unpack(static_cast<std::byte*>(to.base), packed, sides.there);
+  peerway::Remote& remote = remote_of(to, image, to_gpu);
+  for (const BlockPair& pair : blocks_between(sides.there, packed_as(sides.there, span.offset)))
     check(program().context.put(remote.block(pair.to), {span.of, pair.from}));
 }
 
-void get(const pwx_section& other, const pwx_coarray& from, long image, const pwx_triplet* section) {
+void get(const pwx_section& other, const pwx_coarray& from, long image, const pwx_triplet* section,
+         int places) {
   const Sides sides = sides_of(from, image, section, other);
   const bool scalar = sides.there.counts.empty() && !sides.here.counts.empty();
   if (!scalar) same_counts(from, sides);
   const size_t bytes = sides.there.elements() * from.element_bytes;
   if (bytes == 0) return;
+  const bool from_gpu = (places & PWX_COARRAY_THERE) != 0;
+  const auto complete = [&] { check(program().context.flush(static_cast<int>(image))); };
+  const auto fetch = [&](pw_region* into, const Laid& laid) {
+    peerway::Remote& remote = remote_of(from, image, from_gpu);
+    complete();  // behind this image's own puts
+    for (const BlockPair& pair : blocks_between(sides.there, laid))
+      check(program().context.get({into, pair.from}, remote.block(pair.to)));
+    complete();
+  };
+  if (places != 0) wait_for_unqueued();
+  if ((places & PWX_COARRAY_HERE) != 0) {
+    const Local local = local_on_gpu(other, sides.here);
+    return fetch(local.region->get(), local.laid);
+  }
   const auto span = bounce().take(bytes);
   std::byte* packed = bounce().at(span);
-  if (image == program().rank()) {
+  if (image == program().rank() && !from_gpu)
     pack(packed, static_cast<const std::byte*>(from.base), sides.there);
-  } else {
-    peerway::Remote& remote = from.state->remote(image);
-    check(program().context.flush(static_cast<int>(image)));  // behind this image's own puts
-    for (const BlockPair& pair : blocks_to(sides.there, span.offset))
-      check(program().context.get({span.of, pair.from}, remote.block(pair.to)));
-    check(program().context.flush(static_cast<int>(image)));
-  }
+  else
+    fetch(span.of, packed_as(sides.there, span.offset));
   auto* to = static_cast<std::byte*>(other.base);
   if (!scalar) return unpack(to, packed, sides.here);
   each_element_of(sides.here, [&](long offset) { std::memcpy(to + offset, packed, from.element_bytes); });
@@ -243,6 +190,18 @@ int node_of(const pwx_ref& ref, const char* what) {
 
 }  // namespace
 
+peerway::Region* coarray_on_gpu(const void* address, size_t bytes, size_t& offset) {
+  for (const auto& one : coarrays()) {
+    const peerway::Region& memory = one->memory.here();
+    const auto* const first = static_cast<const std::byte*>(memory.address());
+    const auto* const at = static_cast<const std::byte*>(address);
+    if (one->on_gpus == nullptr || at < first || at + bytes > first + memory.bytes()) continue;
+    offset = static_cast<size_t>(at - first);
+    return &one->on_gpus->memory();
+  }
+  return nullptr;
+}
+
 void free_coarrays() {
   coarrays().clear();
   bounce().free();
@@ -265,27 +224,29 @@ void pwx_coarray_init(pwx_coarray* x, const char* name, size_t element_bytes, in
       x->size[d] = sizes[d];
       bytes *= static_cast<size_t>(sizes[d]);
     }
-    auto state = std::unique_ptr<pwx_coarray_state>(
-        new pwx_coarray_state{x->base == nullptr ? program.context.allocate(peerway::host, bytes)
-                                                 : program.context.register_memory(x->base, bytes),
-                              {},
-                              {}});
-    state->keys = program.team.all_gather(state->memory.key());
-    state->remotes.resize(static_cast<size_t>(program.size()));
-    x->base = state->memory.address();
+    auto state = std::unique_ptr<pwx_coarray_state>(new pwx_coarray_state{
+        pwx::Everywhere(x->base == nullptr ? program.context.allocate(peerway::host, bytes)
+                                           : program.context.register_memory(x->base, bytes)),
+        nullptr});
+    x->base = state->memory.here().address();
     x->state = state.get();
     pwx::coarrays().push_back(std::move(state));
   });
 }
 
+void pwx_coarray_on_gpus(pwx_coarray* x, const pwx_where* where) {
+  pwx::guarded(where,
+               [&] { x->state->on_gpus = std::make_unique<pwx::CoarrayOnGpus>(x->state->memory.here()); });
+}
+
 void pwx_coarray_put(const pwx_coarray* to, long image, const pwx_triplet* section, const pwx_section* other,
-                     const pwx_where* where) {
-  pwx::guarded(where, [&] { pwx::put(*to, image, section, *other); });
+                     int places, const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::put(*to, image, section, *other, places); });
 }
 
 void pwx_coarray_get(const pwx_section* other, const pwx_coarray* from, long image,
-                     const pwx_triplet* section, const pwx_where* where) {
-  pwx::guarded(where, [&] { pwx::get(*other, *from, image, section); });
+                     const pwx_triplet* section, int places, const pwx_where* where) {
+  pwx::guarded(where, [&] { pwx::get(*other, *from, image, section, places); });
 }
 
 void pwx_sync_memory(const pwx_where* where) {

@@ -5,6 +5,7 @@
 #include "xacc/arrays.h"
 #include "xacc/failure.h"
 #include "xacc/gpu.h"
+#include "xacc/parts.h"
 #include "xacc/present.h"
 
 namespace pwx {
@@ -139,6 +140,22 @@ void update(const pwx_data& data, bool if_present, long queue, CopyPart copy) {
   copy(*one, part.address, part.bytes == 0 ? one->bytes : part.bytes, queue);
 }
 
+void update(const pwx_section& part, const char* name, bool to_device, bool if_present, long queue) {
+  const std::vector<Row> rows = rows_of(part, name);
+  std::byte* base = static_cast<std::byte*>(part.base);
+  if (part.array != nullptr)
+    base = static_cast<std::byte*>(allocated(*part.array, "update").memory.address());
+  if (part.array == nullptr && rows.empty()) return;
+  const Present* const one =
+      part.array != nullptr
+          ? find_present(*part.array)
+          : find_present(base + rows.front().offset,
+                         rows.back().offset + rows.back().bytes - rows.front().offset, name);
+  if (one == nullptr && !if_present)
+    refuse_absent({PWX_DATA_PRESENT, name, nullptr, nullptr, 0}, ", and update copies what is");
+  if (one != nullptr) copy_rows(*one, base, rows, to_device, queue);
+}
+
 }  // namespace
 }  // namespace pwx
 
@@ -187,6 +204,13 @@ void pwx_update_device(int count, const pwx_data* data, int if_present, long que
   });
 }
 
+void pwx_update_part(int to_device, const pwx_section* part, const char* name, int if_present, long queue,
+                     const pwx_where* where) {
+  pwx::guarded(where, [&] {
+    if (pwx::gpu() != nullptr) pwx::update(*part, name, to_device != 0, if_present != 0, queue);
+  });
+}
+
 void* pwx_find_device(pwx_known* known, const void* host, const char* name, const pwx_where* where) {
   return pwx::guarded(where, [&]() -> void* {
     if (pwx::gpu() == nullptr) return const_cast<void*>(host);
@@ -194,6 +218,16 @@ void* pwx_find_device(pwx_known* known, const void* host, const char* name, cons
     if (one == nullptr) pwx::refuse_absent({PWX_DATA_PRESENT, name, nullptr, nullptr, 0}, "");
     *known = {host, one->device + (static_cast<const std::byte*>(host) - one->host), pwx_generation};
     return known->device;
+  });
+}
+
+void* pwx_device_or_host(const void* host, const pwx_array* a, const char* name, const pwx_where* where) {
+  return pwx::guarded(where, [&]() -> void* {
+    const void* const address = a == nullptr ? host : a->origin;
+    if (pwx::gpu() == nullptr || address == nullptr) return const_cast<void*>(address);
+    const pwx::Present* const one = a == nullptr ? pwx::find_present(host, 0, name) : pwx::find_present(*a);
+    if (one == nullptr) return const_cast<void*>(address);
+    return one->device + (static_cast<const std::byte*>(address) - one->host);
   });
 }
 

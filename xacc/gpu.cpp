@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "device/cuda/nvrtc.h"
 #include "xacc/failure.h"
+#include "xacc/kernels.h"
 #include "xacc/program.h"
 
 namespace pwx {
@@ -78,7 +79,15 @@ int Gpu::attribute(int which) const {
   return driver.cuDeviceGetAttribute(&value, which, ordinal) == CUDA_SUCCESS ? value : 0;
 }
 
-const Gpu* gpu() { return decided().get(); }
+const Gpu* gpu() {
+  static bool ready = false;
+  const Gpu* const found = decided().get();
+  if (found != nullptr && !ready) {
+    ready = true;  // what follows asks again
+    load_kernels(kernels_of_units());
+  }
+  return found;
+}
 
 const Gpu& the_gpu() {
   const Gpu* found = gpu();

@@ -1,53 +1,36 @@
 #include "xacc/kernels.h"
 
+#include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/config.h"
-#include "base/status.h"
 #include "device/cuda/kernel_cache.h"
+#include "device/cuda/nvrtc.h"
 #include "xacc/failure.h"
 #include "xacc/gpu.h"
 #include "xacc/launches.h"
-#include "xacc/operators.h"
+#include "xacc/totals.h"
 
 namespace pwx {
 namespace {
 
 using namespace pw::cuda;
 
-constexpr size_t kMostArguments = 256, kMostReductions = 16;
-constexpr size_t kWidest = 8;  // bytes of a value that a kernel reduces
-
-/// As the prelude has it, whatever T is.
-struct Total {
-  void* of_blocks;
-  unsigned* done;
-  void* result;
-  int join;
-};
+constexpr size_t kMostArguments = 256;
+constexpr size_t kMostCompilers = 4;  // at once: other ranks of the host compile, too
 
 }  // namespace
-
-/// What the reductions of a kernel use while it runs on one queue.
-struct Scratch {
-  long queue;
-  CUdeviceptr memory = 0;        ///< of_blocks of each reduction, then `done` of each
-  std::byte* results = nullptr;  ///< host memory that the GPU writes
-  CUdeviceptr results_on_gpu = 0;
-  bool awaited = false;  ///< the host has not taken the results of the last launch yet
-};
-
 }  // namespace pwx
 
 struct pwx_kernel_state {
   pw::cuda::CUfunction function = nullptr;
   pw::cuda::CUmodule module = nullptr;
-  std::vector<std::unique_ptr<pwx::Scratch>> scratch;
 };
 
 namespace pwx {
@@ -82,8 +65,7 @@ std::string image_of(const pwx_kernel& kernel, int capability) {
     if (option.starts_with("--std=")) option = "--std=c++20";
   options.emplace_back("--restrict");
   options.emplace_back("--device-as-default-execution-space");
-  const std::string text =
-      std::string(prelude().text) + "\n#line 1 \"" + kernel.name + "\"\n" + kernel.source;
+  const std::string text = std::string(prelude()) + "\n#line 1 \"" + kernel.name + "\"\n" + kernel.source;
   std::string key = "peerway cc 2\nnvrtc " + nvrtc().version() + "\n";
   for (const std::string& option : options) key += option + "\n";
   const std::string cache = pw::config("cache");
@@ -95,92 +77,38 @@ std::string image_of(const pwx_kernel& kernel, int capability) {
   });
 }
 
-pwx_kernel_state& loaded(pwx_kernel& kernel) {
-  if (kernel.state != nullptr) return *kernel.state;
+pwx_kernel_state& load(pwx_kernel& kernel, const std::string& image) {
   const Gpu& gpu = the_gpu();
   auto made = std::make_unique<pwx_kernel_state>();
-  const std::string image = image_of(kernel, gpu.capability());
   gpu.check(gpu.driver.cuModuleLoadData(&made->module, image.data()), "loading a kernel");
   gpu.check(gpu.driver.cuModuleGetFunction(&made->function, made->module, kernel.name), "finding a kernel");
   kernel.state = kernels().emplace_back(std::move(made)).get();
   return *kernel.state;
 }
 
-size_t room_of_blocks(const Gpu& gpu) { return kWidest * most_joined(gpu.processors()); }
-
-Scratch& scratch_of(pwx_kernel_state& kernel, long queue, int reductions) {
-  for (const auto& one : kernel.scratch)
-    if (one->queue == queue) return *one;
-  const Gpu& gpu = the_gpu();
-  auto made = std::make_unique<Scratch>(Scratch{queue});
-  const auto count = static_cast<size_t>(reductions);
-  const size_t bytes = count * (room_of_blocks(gpu) + sizeof(uint64_t));
-  gpu.check(gpu.driver.cuMemAlloc(&made->memory, bytes), "memory of a reduction");
-  gpu.check(gpu.driver.cuMemsetD8Async(made->memory, 0, bytes, stream_of(queue)), "clearing memory");
-  constexpr size_t kPage = 4096;
-  made->results = static_cast<std::byte*>(std::aligned_alloc(kPage, kPage));
-  if (made->results == nullptr) throw Failure("no memory for the result of a reduction");
-  gpu.check(
-      gpu.driver.cuMemHostRegister(made->results, kPage, kHostRegisterPortable | kHostRegisterDeviceMap),
-      "pinning memory");
-  gpu.check(gpu.driver.cuMemHostGetDevicePointer(&made->results_on_gpu, made->results, 0), "pinning memory");
-  return *kernel.scratch.emplace_back(std::move(made));
+pwx_kernel_state& loaded(pwx_kernel& kernel) {
+  return kernel.state != nullptr ? *kernel.state : load(kernel, image_of(kernel, the_gpu().capability()));
 }
 
-/// A result that the host is to have once its queue was waited for.
-struct Pending {
-  Combine combine;
-  void* host;
-  const std::byte* result;
-  Scratch* scratch;
-};
-
-void take(const Pending& one) {
-  one.combine(one.host, one.host, one.result, 1);
-  one.scratch->awaited = false;
-}
-
-pwx_op plain(pwx_op op) { return op == PWX_MINUS ? PWX_SUM : op; }
-
-struct Reductions {
-  std::array<Total, kMostReductions> totals;
-  std::vector<Pending> pending;
-};
-
-void prepare(Reductions& made, pwx_kernel_state& kernel, int count, const pwx_reduction* asked, long queue) {
-  const Gpu& gpu = the_gpu();
-  Scratch& scratch = scratch_of(kernel, queue, count);
-  if (scratch.awaited) wait_for(queue);
-  const CUdeviceptr done = scratch.memory + static_cast<size_t>(count) * room_of_blocks(gpu);
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    if (size_of(asked[i].type) > kWidest) refuse("a reduction of a type that GPUs do not have");
-    const bool stays = asked[i].device != nullptr;
-    made.totals[i] = {reinterpret_cast<void*>(scratch.memory + i * room_of_blocks(gpu)),
-                      reinterpret_cast<unsigned*>(done + i * sizeof(uint64_t)),
-                      stays ? asked[i].device : reinterpret_cast<void*>(scratch.results_on_gpu + i * kWidest),
-                      stays ? 1 : 0};
-    if (!stays)
-      made.pending.push_back({combine_of(plain(asked[i].op), asked[i].type), asked[i].host,
-                              scratch.results + i * kWidest, &scratch});
-  }
-  scratch.awaited = !made.pending.empty();
-}
-
-void deliver(const std::vector<Pending>& pending, long queue) {
-  if (pending.empty()) return;
-  if (queue == PWX_QUEUE_SYNC) {
-    wait_for(queue);
-    for (const Pending& one : pending) take(one);
-    return;
-  }
-  for (const Pending& one : pending)
-    when_finished(
-        queue,
-        [](void* user) {
-          const std::unique_ptr<Pending> mine(static_cast<Pending*>(user));
-          take(*mine);
-        },
-        new Pending(one));
+/// The images of all these kernels. Compilers run side by side; an image is empty where one fails.
+std::vector<std::string> images_of(const std::vector<pwx_kernel*>& all, int capability) {
+  std::vector<std::string> images(all.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < all.size(); i = next++) {
+      try {
+        images[i] = image_of(*all[i], capability);
+      } catch (const std::exception&) {
+        images[i].clear();
+      }
+    }
+  };
+  std::vector<std::thread> others;
+  const size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
+  for (size_t i = 1; i < std::min({cores, kMostCompilers, all.size()}); ++i) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+  return images;
 }
 
 void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t argument_count,
@@ -196,28 +124,31 @@ void launch(pwx_kernel& kernel, const pwx_shape& shape, void** arguments, size_t
   const Grid grid = grid_of(shape, count > 0, gpu.processors());
   std::array<void*, kMostArguments> all;
   std::memcpy(all.data(), arguments, argument_count * sizeof(void*));
-  Reductions made;
-  if (count > 0) prepare(made, state, reduction_count, reductions, queue);
-  for (size_t i = 0; i < count; ++i) all[argument_count + i] = &made.totals[i];
+  Totals totals;
+  if (count > 0) totals = prepare_totals(reduction_count, reductions, queue);
+  for (size_t i = 0; i < count; ++i) all[argument_count + i] = &totals.arguments[i];
   gpu.check(gpu.driver.cuLaunchKernel(state.function, grid.blocks[0], grid.blocks[1], grid.blocks[2],
                                       grid.threads, 1, 1, 0, stream_of(queue), all.data(), nullptr),
             "launching the loop");
-  deliver(made.pending, queue);
+  deliver_totals(totals, reductions, reduction_count, queue);
 }
 
 }  // namespace
 
+void load_kernels(const std::vector<pwx_kernel*>& all) {
+  if (all.empty()) return;
+  const auto reduces = [](const pwx_kernel* one) {
+    return std::string_view(one->source).find("pwx_total<") != std::string_view::npos;
+  };
+  if (std::ranges::any_of(all, reduces)) ready_totals(PWX_QUEUE_SYNC);
+  const std::vector<std::string> images = images_of(all, the_gpu().capability());
+  for (size_t i = 0; i < all.size(); ++i)
+    if (!images[i].empty() && all[i]->state == nullptr) load(*all[i], images[i]);
+}
+
 void free_kernels() {
-  for (const auto& kernel : kernels()) {
-    const Gpu& gpu = the_gpu();
-    for (const auto& scratch : kernel->scratch) {
-      gpu.driver.cuMemFree(scratch->memory);
-      gpu.driver.cuMemHostUnregister(scratch->results);
-      std::free(scratch->results);
-    }
-    kernel->scratch.clear();
-    gpu.driver.cuModuleUnload(kernel->module);
-  }
+  free_totals();
+  for (const auto& kernel : kernels()) the_gpu().driver.cuModuleUnload(kernel->module);
 }
 
 }  // namespace pwx

@@ -1,12 +1,19 @@
 // Kernels of the generated code.
 #pragma once
 
-#include "device/cuda/nvrtc.h"
+#include <string_view>
+#include <vector>
+
+#include "peerway/xacc/acc.h"
 
 namespace pwx {
 
-/// The text that stands before that of every kernel (kernels/prelude.cuh), embedded by the build.
-pw::cuda::KernelSource prelude();
+/// The text that stands before that of every kernel (the files of kernels/), embedded by the build.
+std::string_view prelude();
+
+/// Makes all ready to be launched, before the program's first work on the GPU. One that does not compile is
+/// told of when it is launched.
+void load_kernels(const std::vector<pwx_kernel*>& all);
 
 /// Before the context ends.
 void free_kernels();

@@ -25,8 +25,9 @@ Grid grid_of(const pwx_shape& shape, bool reduces, int processors) {
   const long blocks = shape.by_block != 0 ? x : (x + threads - 1) / threads;
   std::array<long, 3> grid = {std::min(blocks, kMostX), std::min(at_least_1(shape.iterations[1]), kMostY),
                               std::min(at_least_1(shape.iterations[2]), kMostY)};
-  if (reduces) {
-    long left = most_joined(processors);
+  if (reduces || shape.blocks > 0) {
+    long left = shape.blocks > 0 ? shape.blocks : kMostX;
+    if (reduces) left = std::min<long>(left, most_joined(processors));
     for (long& size : grid) {
       size = std::min(size, left);
       left = at_least_1(left / size);

@@ -12,8 +12,8 @@ struct Grid {
   unsigned threads;
 };
 
-/// A block has at most 1024 threads. A kernel with reductions gets only as many blocks as run at once, since
-/// the last one joins what the others found.
+/// A block has at most 1024 threads. `blocks` of the shape bounds those of all dimensions together. A kernel
+/// with reductions gets only as many as run at once, since the last one joins what the others found.
 Grid grid_of(const pwx_shape& shape, bool reduces, int processors);
 
 /// The most blocks of a kernel with reductions.

@@ -44,25 +44,30 @@ void* device_of(void* address) {
       [&] { return address; });
 }
 
-void* entered(pwx_data_kind kind, void* address, size_t bytes) {
+void* entered(pwx_data_kind kind, void* address, size_t bytes, int async = acc_async_sync) {
   const pwx_data data = plain(kind, address, bytes);
-  if (pwx_gpu() != 0) pwx_enter_data(1, &data, PWX_QUEUE_SYNC, &kOpenAcc);
+  if (pwx_gpu() != 0) pwx_enter_data(1, &data, queue_of(async), &kOpenAcc);
   return device_of(address);
 }
-void exited(pwx_data_kind kind, void* address, size_t bytes) {
+void exited(pwx_data_kind kind, void* address, size_t bytes, int async = acc_async_sync,
+            bool finalize = false) {
   const pwx_data data = plain(kind, address, bytes);
-  if (pwx_gpu() != 0) pwx_exit_data(1, &data, 0, PWX_QUEUE_SYNC, &kOpenAcc);
+  if (pwx_gpu() != 0) pwx_exit_data(1, &data, finalize ? 1 : 0, queue_of(async), &kOpenAcc);
+}
+void updated(bool to_device, void* address, size_t bytes, int async = acc_async_sync) {
+  const pwx_data data = plain(PWX_DATA_PRESENT, address, bytes);
+  (to_device ? pwx_update_device : pwx_update_host)(1, &data, 0, queue_of(async), &kOpenAcc);
 }
 
 /// Between the host's memory and the device's, or within one.
-void copy(void* to, const void* from, size_t bytes) {
+void copy(void* to, const void* from, size_t bytes, int async = acc_async_sync) {
   on_gpu_or(
       [&](const pwx::Gpu& gpu) {
         gpu.check(gpu.driver.cuMemcpyAsync(reinterpret_cast<pw::cuda::CUdeviceptr>(to),
                                            reinterpret_cast<pw::cuda::CUdeviceptr>(from), bytes,
-                                           pwx::stream_of(PWX_QUEUE_SYNC)),
+                                           pwx::stream_of(queue_of(async))),
                   "acc_memcpy");
-        pwx::wait_for(PWX_QUEUE_SYNC);
+        if (async == acc_async_sync) pwx::wait_for(PWX_QUEUE_SYNC);
       },
       [&] { std::memmove(to, from, bytes); });
 }
@@ -147,16 +152,38 @@ void* acc_copyin(void* address, size_t bytes) { return entered(PWX_DATA_COPYIN, 
 void* acc_create(void* address, size_t bytes) { return entered(PWX_DATA_CREATE, address, bytes); }
 void* acc_present_or_copyin(void* address, size_t bytes) { return acc_copyin(address, bytes); }
 void* acc_present_or_create(void* address, size_t bytes) { return acc_create(address, bytes); }
+void* acc_pcopyin(void* address, size_t bytes) { return acc_copyin(address, bytes); }
+void* acc_pcreate(void* address, size_t bytes) { return acc_create(address, bytes); }
+void acc_copyin_async(void* address, size_t bytes, int async) {
+  entered(PWX_DATA_COPYIN, address, bytes, async);
+}
+void acc_create_async(void* address, size_t bytes, int async) {
+  entered(PWX_DATA_CREATE, address, bytes, async);
+}
 void acc_copyout(void* address, size_t bytes) { exited(PWX_DATA_COPYOUT, address, bytes); }
+void acc_copyout_async(void* address, size_t bytes, int async) {
+  exited(PWX_DATA_COPYOUT, address, bytes, async);
+}
+void acc_copyout_finalize(void* address, size_t bytes) {
+  exited(PWX_DATA_COPYOUT, address, bytes, acc_async_sync, true);
+}
+void acc_copyout_finalize_async(void* address, size_t bytes, int async) {
+  exited(PWX_DATA_COPYOUT, address, bytes, async, true);
+}
 void acc_delete(void* address, size_t bytes) { exited(PWX_DATA_DELETE, address, bytes); }
-void acc_update_device(void* address, size_t bytes) {
-  const pwx_data data = plain(PWX_DATA_PRESENT, address, bytes);
-  pwx_update_device(1, &data, 0, PWX_QUEUE_SYNC, &kOpenAcc);
+void acc_delete_async(void* address, size_t bytes, int async) {
+  exited(PWX_DATA_DELETE, address, bytes, async);
 }
-void acc_update_self(void* address, size_t bytes) {
-  const pwx_data data = plain(PWX_DATA_PRESENT, address, bytes);
-  pwx_update_host(1, &data, 0, PWX_QUEUE_SYNC, &kOpenAcc);
+void acc_delete_finalize(void* address, size_t bytes) {
+  exited(PWX_DATA_DELETE, address, bytes, acc_async_sync, true);
 }
+void acc_delete_finalize_async(void* address, size_t bytes, int async) {
+  exited(PWX_DATA_DELETE, address, bytes, async, true);
+}
+void acc_update_device(void* address, size_t bytes) { updated(true, address, bytes); }
+void acc_update_device_async(void* address, size_t bytes, int async) { updated(true, address, bytes, async); }
+void acc_update_self(void* address, size_t bytes) { updated(false, address, bytes); }
+void acc_update_self_async(void* address, size_t bytes, int async) { updated(false, address, bytes, async); }
 void acc_map_data(void* address, void* device, size_t bytes) {
   on_gpu_or([&](const pwx::Gpu&) { pwx::map_present(address, device, bytes); },
             [&] {
@@ -182,6 +209,14 @@ int acc_is_present(void* address, size_t bytes) {
       [&] { return address != nullptr ? 1 : 0; });
 }
 void acc_memcpy_to_device(void* to, void* from, size_t bytes) { copy(to, from, bytes); }
+void acc_memcpy_to_device_async(void* to, void* from, size_t bytes, int async) {
+  copy(to, from, bytes, async);
+}
 void acc_memcpy_from_device(void* to, void* from, size_t bytes) { copy(to, from, bytes); }
+void acc_memcpy_from_device_async(void* to, void* from, size_t bytes, int async) {
+  copy(to, from, bytes, async);
+}
+void acc_memcpy_device(void* to, void* from, size_t bytes) { copy(to, from, bytes); }
+void acc_memcpy_device_async(void* to, void* from, size_t bytes, int async) { copy(to, from, bytes, async); }
 
 }  // extern "C"

@@ -251,6 +251,10 @@ const char* kernel_name_of(pwx_type type) {
       return "float";
     case PWX_DOUBLE:
       return "double";
+    case PWX_FLOAT_COMPLEX:
+      return "pwx_complex<float>";
+    case PWX_DOUBLE_COMPLEX:
+      return "pwx_complex<double>";
     default:
       return nullptr;
   }

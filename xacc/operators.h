@@ -10,7 +10,8 @@ namespace pwx {
 /// Bytes of an element.
 size_t size_of(pwx_type type);
 
-/// What the two are called in kernels (kernels/prelude.cuh); null where kernels do not have them.
+/// What the two are called in kernels (kernels/operators.cuh, kernels/complex.cuh); null where kernels do not
+/// have them.
 const char* kernel_name_of(pwx_op op);
 const char* kernel_name_of(pwx_type type);
 

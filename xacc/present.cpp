@@ -3,6 +3,7 @@
 #include <map>
 
 #include "xacc/arrays.h"
+#include "xacc/coarrays.h"
 #include "xacc/failure.h"
 #include "xacc/gpu.h"
 #include "xacc/halos.h"
@@ -33,11 +34,17 @@ std::byte* bytes_of(const void* address) {
 
 CUdeviceptr device_pointer(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
 
-void copy(void* to, const void* from, uint64_t bytes, long queue, const char* what) {
-  if (bytes == 0) return;
+constexpr const char *kToDevice = "a copy to the memory", *kToHost = "a copy from the memory";
+
+void start_copy(void* to, const void* from, uint64_t bytes, long queue, const char* what) {
   const Gpu& gpu = the_gpu();
   gpu.check(gpu.driver.cuMemcpyAsync(device_pointer(to), device_pointer(from), bytes, stream_of(queue)),
             what);
+}
+
+void copy(void* to, const void* from, uint64_t bytes, long queue, const char* what) {
+  if (bytes == 0) return;
+  start_copy(to, from, bytes, queue, what);
   if (queue == PWX_QUEUE_SYNC) wait_for(queue);
 }
 
@@ -61,9 +68,9 @@ Present* find_present(const void* address, uint64_t bytes, const char* name) {
   const auto next = table().lower_bound(first);
   const bool reaches = bytes > 0 && next != table().end() && next->first < first + bytes;
   if (starts_in || reaches)
-    refuse(name, ", of ", bytes,
-           " bytes, is present on the GPU only in part: ", starts_in ? found->bytes : next->second.bytes,
-           " bytes ", starts_in ? "from before or at its beginning" : "that begin behind it",
+    refuse(name, ", of ", bytes, " bytes, is present on the GPU only in part: a range of ",
+           starts_in ? found->bytes : next->second.bytes, " bytes begins ",
+           starts_in ? "at or before its first byte" : "inside it",
            "; name the same section everywhere, or one within another");
   return nullptr;
 }
@@ -88,6 +95,23 @@ void* host_of(const void* device) {
   return nullptr;
 }
 
+OnGpu region_on_gpu(const void* device) {
+  const std::byte* const at = bytes_of(device);
+  for (auto& [host, one] : table()) {
+    if (at < one.device || at >= one.device + one.bytes) continue;
+    const auto offset = static_cast<size_t>(at - one.device);
+    if (one.coarray) {
+      size_t first = 0;
+      peerway::Region* const region = coarray_on_gpu(one.host, one.bytes, first);
+      return {region, first + offset};
+    }
+    if (one.region) return {&*one.region, offset};
+    if (!one.reached) one.reached.emplace(program().context.register_memory(one.device, one.bytes));
+    return {&*one.reached, offset};
+  }
+  refuse("a transfer of a coarray with memory that is not present on the GPU");
+}
+
 Present& make_present(const pwx_data& data) {
   const Gpu& gpu = the_gpu();
   if (data.array != nullptr) {
@@ -98,6 +122,12 @@ Present& make_present(const pwx_data& data) {
     return added(std::move(one));
   }
   if (data.bytes == 0) refuse("the size of ", data.name, " is not known here; give a section, as [0:n]");
+  size_t offset = 0;
+  if (peerway::Region* const shared = coarray_on_gpu(data.address, data.bytes, offset)) {
+    Present one{bytes_of(data.address), data.bytes, static_cast<std::byte*>(shared->address()) + offset};
+    one.coarray = true;
+    return added(std::move(one));
+  }
   CUdeviceptr address = 0;
   const int result = gpu.driver.cuMemAlloc(&address, data.bytes);
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
@@ -131,7 +161,10 @@ void remove_present(Present& one) {
   if (one.region) {
     wait_for_all();
     forget_halos_of_present(one.id);
+  } else if (one.coarray) {
+    wait_for_all();
   } else if (!one.mapped) {
+    one.reached.reset();
     gpu.check(gpu.driver.cuMemFree(device_pointer(one.device)), "freeing memory");  // waits for the GPU
   }
   ++pwx_generation;
@@ -139,11 +172,22 @@ void remove_present(Present& one) {
 }
 
 void copy_to_device(const Present& one, const void* address, uint64_t bytes, long queue) {
-  copy(one.device + (bytes_of(address) - one.host), address, bytes, queue, "a copy to the memory");
+  copy(one.device + (bytes_of(address) - one.host), address, bytes, queue, kToDevice);
 }
 
 void copy_to_host(const Present& one, void* address, uint64_t bytes, long queue) {
-  copy(address, one.device + (bytes_of(address) - one.host), bytes, queue, "a copy from the memory");
+  copy(address, one.device + (bytes_of(address) - one.host), bytes, queue, kToHost);
+}
+
+void copy_rows(const Present& one, std::byte* base, const std::vector<Row>& rows, bool to_device,
+               long queue) {
+  for (const Row& row : rows) {
+    std::byte* const host = base + row.offset;
+    std::byte* const device = one.device + (host - one.host);
+    start_copy(to_device ? device : host, to_device ? host : device, row.bytes, queue,
+               to_device ? kToDevice : kToHost);
+  }
+  if (queue == PWX_QUEUE_SYNC && !rows.empty()) wait_for(queue);
 }
 
 void forget_present(const void* address) {

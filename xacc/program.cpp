@@ -53,6 +53,14 @@ Program& program() {
 
 Program* program_if_begun() { return the_program; }
 
+std::vector<pwx_kernel*> kernels_of_units() {
+  std::vector<pwx_kernel*> all;
+  for (const pwx_unit* unit = units; unit != nullptr; unit = unit->next)
+    for (pwx_kernel* const* one = unit->kernels; one != nullptr && *one != nullptr; ++one)
+      all.push_back(*one);
+  return all;
+}
+
 bool ended() { return has_ended; }
 
 }  // namespace pwx
@@ -70,7 +78,8 @@ void pwx_begin(int* /*argc*/, char*** /*argv*/) {
   static const pwx_where start{"start", 0};
   pwx::guarded(&start, [] {
     pwx::program();
-    for (const pwx_unit* unit = pwx::units; unit != nullptr; unit = unit->next) unit->set_up();
+    for (const pwx_unit* unit = pwx::units; unit != nullptr; unit = unit->next)
+      if (unit->set_up != nullptr) unit->set_up();
   });
 }
 

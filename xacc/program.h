@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "peerway/peerway.hpp"
+#include "peerway/xacc/acc.h"
 #include "xacc/mail.h"
 #include "xacc/sets.h"
 
@@ -40,6 +41,9 @@ class Program {
 Program& program();
 /// Null before.
 Program* program_if_begun();
+
+/// Of all source files.
+std::vector<pwx_kernel*> kernels_of_units();
 
 /// Whether all that communicates has ended: then memory is freed without a word to others.
 bool ended();

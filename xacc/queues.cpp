@@ -47,7 +47,7 @@ void go_on_after(Queue& queue, Queue& other) {
   gpu.check(gpu.driver.cuStreamWaitEvent(queue.stream, other.reached, 0), "ordering queues");
 }
 
-void wait_for(Queue& queue) {
+void finish(Queue& queue) {
   const Gpu& gpu = the_gpu();
   gpu.check(gpu.driver.cuStreamSynchronize(queue.stream), "a kernel or copy before this line");
   std::vector<Waiting> waiting;
@@ -74,11 +74,11 @@ CUstream stream_of(long number) {
 pw_stream peerway_stream(long queue) { return peerway::cuda_stream(stream_of(queue), the_gpu().ordinal); }
 
 void wait_for(long number) {
-  if (const auto found = queues().find(number); found != queues().end()) wait_for(found->second);
+  if (const auto found = queues().find(number); found != queues().end()) finish(found->second);
 }
 
 void wait_for_all() {
-  for (auto& [number, queue] : queues()) wait_for(queue);
+  for (auto& [number, queue] : queues()) finish(queue);
 }
 
 void wait_for_unqueued() {
@@ -93,7 +93,7 @@ bool idle(long number) {
   const int result = gpu.driver.cuStreamQuery(found->second.stream);
   if (result == CUDA_ERROR_NOT_READY) return false;
   gpu.check(result, "a kernel or copy before this line");
-  wait_for(found->second);
+  finish(found->second);
   return true;
 }
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from peerway.cc import driver
 from peerway.cc.command_line import read
+
+KERNELS = Path(__file__).resolve().parents[2] / "xacc" / "kernels"
+_PARTS = re.search(r"foreach\(name (.*)\)", (KERNELS / "embed.cmake").read_text())
+assert _PARTS is not None
+PRELUDE = "".join((KERNELS / f"{name}.cuh").read_text() for name in _PARTS[1].split())
 
 MAPPED = """\
 #define N 16

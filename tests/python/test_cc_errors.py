@@ -7,6 +7,20 @@ from pathlib import Path
 import pytest
 from cc_programs import MAPPED, compiled, in_main
 
+from peerway.cc import acc, clauses
+from peerway.cc.command_line import BadCommand, read
+
+OPEN = """\
+#pragma xmp nodes p[*]
+#pragma xmp template t[:]
+#pragma xmp distribute t[block] onto p
+static double a[8];
+#pragma xmp align a[i] with t[i]
+int main(void) {
+  double c[8];
+"""  # seven lines
+FIXED = "#pragma xmp template_fix t[8]\n  return 0;\n}\n"
+
 ERRORS = {
     "an unknown directive": (
         in_main("#pragma xmp reflekt (a)"),
@@ -19,22 +33,9 @@ prog.c:10:13: error: unknown directive 'reflekt'; did you mean 'reflect'?
     "a directive that is not built yet": (
         in_main("#pragma xmp save_desc (a)"),
         """\
-prog.c:10:13: error: save_desc not supported yet
+prog.c:10:13: error: save_desc is not supported yet
    10 | #pragma xmp save_desc (a)
       |             ^~~~~~~~~
-""",
-    ),
-    "a coarray of the GPU's memory": (
-        "int x[4]:[*], s[4];\nint main(void) {\n#pragma acc host_data use_device(x, s)\n"
-        "  { s[:] = x[0:4]:[1]; }\n}\n",
-        """\
-prog.c:4:12: error: a transfer of coarray 'x' between memories of GPUs is not supported; update 'x' on the \
-host before or behind it, and transfer that
-    4 |   { s[:] = x[0:4]:[1]; }
-      |            ^~~~~~~~~~
-prog.c:3:34: note: 'x' is the GPU's here
-    3 | #pragma acc host_data use_device(x, s)
-      |                                  ^
 """,
     ),
     "another number of widths than of dimensions": (
@@ -51,6 +52,14 @@ prog.c:10:33: error: 1 width of expand for 2 dimensions
 prog.c:10:20: error: members of structs cannot be aligned yet; align an array of structs
    10 | #pragma xmp align s.v[i] with t[i][*]
       |                    ^
+""",
+    ),
+    "lines with other numbers": (
+        '#line 5 "gone.y"\n' + in_main("#pragma xmp barrier"),
+        """\
+prog.c:1:1: error: #line in a file with directives is not supported; take it out (of yacc and lex: option -l)
+    1 | #line 5 "gone.y"
+      | ^~~~~
 """,
     ),
     "a lock that is none": (
@@ -76,6 +85,125 @@ directive, found 'widht'
 prog.c:10:27: error: 'num_gang' is no clause of acc parallel loop; did you mean 'num_gangs'?
    10 | #pragma acc parallel loop num_gang(3)
       |                           ^~~~~~~~
+""",
+    ),
+    "a clause of another construct": (
+        in_main("#pragma acc enter data copyout(c)"),
+        """\
+prog.c:10:24: error: 'copyout' is no clause of acc enter data; did you mean 'copyin'?
+   10 | #pragma acc enter data copyout(c)
+      |                        ^~~~~~~
+""",
+    ),
+    "a variable that default(none) wants named": (
+        in_main(
+            "  int k = 0;",
+            "#pragma acc data copy(c)",
+            "#pragma acc parallel loop default(none)",
+            "  for (int i = 0; i < N; i++) c[i] = k;",
+        ),
+        """\
+prog.c:13:38: error: 'k' is used in a construct with default(none), and no clause names it
+   13 |   for (int i = 0; i < N; i++) c[i] = k;
+      |                                      ^
+prog.c:12:13: note: the construct
+   12 | #pragma acc parallel loop default(none)
+      |             ^~~~~~~~
+""",
+    ),
+    "a word that default does not know": (
+        in_main("#pragma acc parallel loop default(shared)", "  for (int i = 0; i < N; i++) c[i] = 0;"),
+        """\
+prog.c:10:35: error: expected 'none' or 'present', found 'shared'
+   10 | #pragma acc parallel loop default(shared)
+      |                                   ^~~~~~
+""",
+    ),
+    "deviceptr of no pointer": (
+        in_main("#pragma acc data deviceptr(c)", "  c[0] = 0;"),
+        """\
+prog.c:10:28: error: 'c' is no pointer, which deviceptr needs
+   10 | #pragma acc data deviceptr(c)
+      |                            ^
+""",
+    ),
+    "deviceptr of a distributed array": (
+        in_main("#pragma acc data deviceptr(a)", "  c[0] = 0;"),
+        """\
+prog.c:10:28: error: 'a' is a distributed array, and deviceptr is of pointers
+   10 | #pragma acc data deviceptr(a)
+      |                            ^
+""",
+    ),
+    "a section that is not contiguous": (
+        in_main("  static int rows[N][N];", "#pragma acc enter data copyin(rows[0:2][3:2])"),
+        """\
+prog.c:11:31: error: this section of 'rows' is not contiguous, which a data clause needs; name whole rows
+   11 | #pragma acc enter data copyin(rows[0:2][3:2])
+      |                               ^~~~
+""",
+    ),
+    "a section of pointers": (
+        in_main("  double **q = 0;", "#pragma acc enter data copyin(q[0:2][0:3])"),
+        """\
+prog.c:11:31: error: 'q' has 1 dimension, and 2 subscripts here
+   11 | #pragma acc enter data copyin(q[0:2][0:3])
+      |                               ^
+""",
+    ),
+    "a private distributed array": (
+        in_main(
+            "#pragma acc parallel loop",
+            "  for (int i = 0; i < N; i++) {",
+            "#pragma acc loop seq private(a)",
+            "    for (int j = 0; j < N; j++) c[i] += j;",
+            "  }",
+        ),
+        """\
+prog.c:12:30: error: 'a' is a distributed array, which cannot be private
+   12 | #pragma acc loop seq private(a)
+      |                              ^
+""",
+    ),
+    "a loop on a template before it is fixed": (
+        OPEN + "#pragma xmp loop on t[i]\n  for (int i = 0; i < 8; i++) c[i] = 0;\n" + FIXED,
+        """\
+prog.c:8:21: error: template 't' is used before it is fixed
+    8 | #pragma xmp loop on t[i]
+      |                     ^
+prog.c:10:13: note: it is fixed here
+   10 | #pragma xmp template_fix t[8]
+      |             ^~~~~~~~~~~~
+""",
+    ),
+    "a task on a template before it is fixed": (
+        OPEN + "#pragma xmp task on t[0]\n  c[0] = 0;\n" + FIXED,
+        """\
+prog.c:8:21: error: template 't' is used before it is fixed
+    8 | #pragma xmp task on t[0]
+      |                     ^
+prog.c:10:13: note: it is fixed here
+   10 | #pragma xmp template_fix t[8]
+      |             ^~~~~~~~~~~~
+""",
+    ),
+    "a gmove with acc of another array": (
+        in_main("#pragma xmp gmove acc(b)", "  a[0][:] = a[1][:];"),
+        """\
+prog.c:10:23: error: 'b' is on neither side of this gmove
+   10 | #pragma xmp gmove acc(b)
+      |                       ^
+""",
+    ),
+    "a gmove before the template is fixed": (
+        OPEN + "#pragma xmp gmove\n  c[:] = a[:];\n" + FIXED,
+        """\
+prog.c:9:10: error: template 't' is used before it is fixed
+    9 |   c[:] = a[:];
+      |          ^~~~
+prog.c:10:13: note: it is fixed here
+   10 | #pragma xmp template_fix t[8]
+      |             ^~~~~~~~~~~~
 """,
     ),
     "the end where something must come": (
@@ -272,6 +400,39 @@ def test_an_error_says_where_it_is_and_what_was_expected(tmp_path: Path, what: s
     assert (result.status, result.errors, result.text) == (1, errors, "")
 
 
+# Directives of acc with a clause that they may have, but that is not built.
+REFUSED = {
+    "enter data attach(c)": "attach not supported yet; name what the pointer leads to in a data clause",
+    "exit data detach(c)": "detach not supported yet; name what the pointer leads to in a data clause",
+    "update host(c) device_type(nvidia)": (
+        "device_type not supported yet; write the clauses that every device shall have"
+    ),
+    "update host(c) dtype(*)": "dtype not supported yet; write the clauses that every device shall have",
+    "declare device_resident(c)": "device_resident not supported yet; write create",
+    "declare link(c)": "link not supported yet; write create, or copyin where it is used",
+    "enter data create(zero: c)": (
+        "the modifier zero not supported yet: on CPUs, whose memory is the device's, it would clear the "
+        "program's own variable; set zeros in a loop"
+    ),
+    "routine bind(main)": "bind not supported yet; call the other function",
+}
+
+
+@pytest.mark.parametrize("directive", REFUSED)
+def test_a_clause_that_is_not_built_is_refused(tmp_path: Path, directive: str) -> None:
+    result = compiled(tmp_path, in_main(f"#pragma acc {directive}"))
+    clause = directive.removesuffix(directive[directive.rindex("(") :]).split()[-1]
+    column = 13 + directive.index(clause)
+    assert result.status == 1
+    assert result.errors.splitlines()[0] == f"prog.c:10:{column}: error: {REFUSED[directive]}"
+
+
+def test_every_clause_is_honoured_a_hint_or_refused() -> None:
+    known = {clause for of_construct in acc.CONSTRUCTS.values() for clause in of_construct}
+    kinds = [clauses.HONOURED, clauses.HINTS, frozenset(clauses.REFUSED)]
+    assert sorted(known) == sorted(clause for kind in kinds for clause in kind)
+
+
 def test_several_errors_come_in_the_order_of_the_text(tmp_path: Path) -> None:
     source = in_main(
         "#pragma xmp reflect (b)",
@@ -300,3 +461,72 @@ def test_an_error_leaves_what_was_there(tmp_path: Path, stage: list[str]) -> Non
     assert compiled(tmp_path, in_main("#pragma xmp reflect (b)"), *stage).status == 1
     assert (tmp_path / "out").read_text() == "kept"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "prog.c"]
+
+
+def test_a_coarray_of_the_gpus_memory_is_refused_with_another_openacc_compiler(tmp_path: Path) -> None:
+    source = (
+        "int x[4]:[*], s[4];\nint main(void) {\n#pragma acc host_data use_device(x, s)\n"
+        "  { s[:] = x[0:4]:[1]; }\n}\n"
+    )
+    result = compiled(tmp_path, source, "--openacc-backend=gcc", "--emit")
+    assert result.status == 1
+    assert (
+        result.errors
+        == """\
+prog.c:4:12: error: a transfer of coarray 'x' between memories of GPUs is not supported with another OpenACC \
+compiler; update 'x' on the host, and transfer that
+    4 |   { s[:] = x[0:4]:[1]; }
+      |            ^~~~~~~~~~
+prog.c:3:34: note: 'x' is the GPU's here
+    3 | #pragma acc host_data use_device(x, s)
+      |                                  ^
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (
+            ["--openacc-backend=none-such", "-c"],
+            "the C compiler 'none-such' cannot be run: No such file or directory; install it, or name another"
+            " by CC or --openacc-backend",
+        ),
+        (["-c", "-o", "."], ".: Is a directory"),
+    ],
+)
+def test_what_cannot_be_run_or_written_is_said_in_a_line(
+    tmp_path: Path, options: list[str], error: str
+) -> None:
+    result = compiled(tmp_path, "int main(void) { return 0; }\n", *options)
+    assert (result.status, result.errors) == (1, f"peerway cc: error: {error}\n")
+
+
+def test_quotes_that_are_not_closed_are_told_with_their_setting() -> None:
+    with pytest.raises(BadCommand, match="CC is 'gcc \"-O2', in which a quotation is not closed"):
+        read(["prog.c"], {"CC": 'gcc "-O2'})
+    with pytest.raises(BadCommand, match="--openacc-backend is 'gcc \"', in which"):
+        read(['--openacc-backend=gcc "', "prog.c"], {})
+
+
+def test_a_sum_of_thousands_of_terms_is_compiled(tmp_path: Path) -> None:
+    terms = " + ".join(["a[0][0]"] * 3000)
+    result = compiled(tmp_path, in_main(f"  c[0] = {terms};"))
+    assert (result.status, result.errors) == (0, "")
+    assert result.text.count("a[0][0]") == 3000
+
+
+def test_update_of_a_part_of_a_distributed_array_is_refused_with_another_compiler(tmp_path: Path) -> None:
+    result = compiled(tmp_path, in_main("#pragma acc update host(a[0:2])"), "--openacc-backend=gcc", "--emit")
+    assert result.status == 1
+    assert result.errors.startswith(
+        "prog.c:10:25: error: update of a section of distributed array 'a' is not supported with another "
+        "OpenACC compiler; name all of 'a'\n"
+    )
+
+
+def test_clauses_that_are_refused_may_stay_for_another_compiler(tmp_path: Path) -> None:
+    source = in_main("#pragma acc update host(c) device_type(nvidia)")
+    result = compiled(tmp_path, source, "--openacc-backend=gcc", "--emit")
+    assert (result.status, result.errors) == (0, "")
+    assert "#pragma acc update host(c) device_type(nvidia)\n" in result.text

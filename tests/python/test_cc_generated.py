@@ -290,3 +290,12 @@ def test_what_is_written_unseen_is_reflected_always(tmp_path: Path, lines: list[
     source = in_main(*lines, "#pragma xmp reflect (a)").replace("int main", f"{rest}int main")
     assert "pwx_array_watch(&a__x, 2);" in generated(tmp_path, source)
     assert f"always done (a: {why} in line " in generated(tmp_path, source, "--explain")
+
+
+def test_wait_async_on_nodes_lets_the_others_go_on(tmp_path: Path) -> None:
+    text = generated(
+        tmp_path, in_main("#pragma xmp reflect (a) async(2)", "#pragma xmp wait_async (2) on p(1)")
+    )
+    begin = "pwx_task_begin(&(const pwx_ref){&p__x, 0, {{PWX_RANGE, 1, 1, 1}}}, 1, PWX_HERE(11))"
+    assert f"{begin}; if (waits__" in text
+    assert ".inside) { pwx_wait_async(2, PWX_HERE(11)); }" in text

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cc_programs import compiled
+from cc_programs import PRELUDE, compiled, in_main
 from test_device_code import ROOT, compile_with, nvrtc  # noqa: F401 - a fixture
 
 from peerway.cc import driver
@@ -59,10 +59,9 @@ def emitted(program: Path, *options: str) -> str:
 def test_nvrtc_takes_every_kernel(tmp_path: Path, nvrtc: ctypes.CDLL, program: Path) -> None:  # noqa: F811
     found = kernels(emitted(program))
     assert found
-    prelude = (ROOT / "xacc" / "kernels" / "prelude.cuh").read_text()
     for name, text in found.items():
         source = tmp_path / f"{name}.cu"
-        source.write_text(prelude + text)
+        source.write_text(PRELUDE + text)
         joined = [("sm_90", "--define-macro=PWX_JOINED")] if "PWX_ALIGNED" in text else []
         for architecture, *options in [("sm_75",), ("sm_90",), *joined]:
             flags = ["-std=c++20", f"--gpu-architecture={architecture}", *options]
@@ -81,7 +80,7 @@ def test_accesses_are_joined_where_neighbours_are_read(
     found = kernels(emitted(ROOT / "apps" / "lqcd" / "xacc.c", *layout))
     [text] = [text for name, text in found.items() if name.startswith("hop_sites")]
     source = tmp_path / "hop.cu"
-    source.write_text((ROOT / "xacc" / "kernels" / "prelude.cuh").read_text() + text)
+    source.write_text(PRELUDE + text)
     flags = ["-std=c++20", "--restrict", "--gpu-architecture=compute_90"]
     result, log, joined = compile_with(nvrtc, source, *flags, "--define-macro=PWX_JOINED")
     assert result == 0, log
@@ -120,38 +119,65 @@ def test_a_row_whose_sum_no_clause_names_is_done_by_one_thread(tmp_path: Path) -
     assert "}, (64), 0, 0}" in result.text
 
 
+# The host does it: it gets what the GPU has of the section, and gives it back.
+ON_HOST = [
+    '{PWX_DATA_PRESENT, "a", 0, (void *)&a[0], (9) * sizeof(a[0])}',
+    "pwx_update_host(",
+    "pwx_update_device(",
+]
+
+
 @pytest.mark.parametrize(
-    ("source", "warning"),
+    ("source", "warning", "done"),
     [
         (
             "int depth;\nstatic int deep(int i) { return i + depth; }\n"
             "void f(int *a) {\n#pragma acc parallel loop copy(a[0:9])\n"
             "  for (int i = 0; i < 9; i++) a[i] = deep(i);\n}\n",
             "prog.c:2:37: warning: no kernel for GPUs: deep, which it calls, uses depth, a variable of the "
-            "file that is not const with a value; pass it as an argument; it runs on CPUs alone\n"
+            "file that is not const with a value; pass it as an argument; it runs only on CPUs\n"
             "    2 | static int deep(int i) { return i + depth; }\n"
             "      |                                     ^~~~~\n",
+            ON_HOST,
         ),
         (
-            "void f(int *a, int n) {\n#pragma acc parallel copy(a[0:9])\n  {\n    n = 3;\n#pragma acc loop\n"
-            "    for (int i = 0; i < n; i++) a[i] = 1;\n  }\n}\n",
-            "prog.c:4:5: warning: no kernel for GPUs: a statement beside the loops of an acc region changes "
-            "n; it runs on CPUs alone\n    4 |     n = 3;\n      |     ^~~~~~\n",
+            "void f(int *a, int n) {\n#pragma acc parallel copy(a[0:9])\n  {\n    n = a[0];\n"
+            "#pragma acc loop\n    for (int i = 0; i < n; i++) a[i] = 1;\n  }\n}\n",
+            "prog.c:4:5: warning: no kernel for GPUs: a statement beside the loops of an acc region "
+            "changes n and uses an array; it runs only on CPUs\n"
+            "    4 |     n = a[0];\n      |     ^~~~~~~~~\n",
+            ["if (pwx_gpu()) pwx_error("],
         ),
         (
             "void f(long double *a) {\n#pragma acc parallel loop copy(a[0:9])\n"
             "  for (int i = 0; i < 9; i++) a[i] = 1;\n}\n",
-            "prog.c:2:13: warning: no kernel for GPUs: a is a long double; it runs on CPUs alone\n",
+            "prog.c:2:13: warning: no kernel for GPUs: a is a long double; it runs only on CPUs\n",
+            ON_HOST,
+        ),
+        (
+            "double f(long double s) {\n#pragma acc parallel loop reduction(* : s)\n"
+            "  for (int i = 1; i < 9; i++) s *= i;\n  return s;\n}\n",
+            "prog.c:2:41: warning: no kernel for GPUs: the reduction of s is of a long double; it runs "
+            "only on CPUs\n    2 | #pragma acc parallel loop reduction(* : s)\n"
+            "      |                                         ^\n",
+            ["const int host__1 = pwx_gpu(); if (host__1) pwx_acc_wait("],
+        ),
+        (
+            "void f(long double *a) {\n#pragma acc parallel loop deviceptr(a)\n"
+            "  for (int i = 0; i < 9; i++) a[i] = 1;\n}\n",
+            "prog.c:2:13: warning: no kernel for GPUs: a is a long double; it runs only on CPUs\n",
+            ["if (pwx_gpu()) pwx_error("],
         ),
     ],
 )
 def test_what_has_no_kernel_is_a_warning_where_it_is_written(
-    tmp_path: Path, source: str, warning: str
+    tmp_path: Path, source: str, warning: str, done: list[str]
 ) -> None:
     result = compiled(tmp_path, source)
     assert result.status == 0
     assert warning in result.errors
-    assert "if (pwx_gpu()) pwx_error(" in result.text
+    for text in done:
+        assert text in result.text
 
 
 def test_an_atomic_statement_in_a_kernel(tmp_path: Path) -> None:
@@ -163,3 +189,18 @@ def test_an_atomic_statement_in_a_kernel(tmp_path: Path) -> None:
     assert result.errors == ""
     [text] = kernels(result.text).values()
     assert "pwx_atomic(pwx_sum{}, hits[at[i]], decltype(pwx_atomic_read(hits[at[i]]))((1)));" in text
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner"), [("kernels loop independent", "loop"), ("parallel loop", "loop auto")]
+)
+def test_a_loop_that_may_not_be_independent_is_done_in_order(tmp_path: Path, outer: str, inner: str) -> None:
+    source = in_main(
+        f"#pragma acc {outer}",
+        "  for (int i = 0; i < N; i++)",
+        f"#pragma acc {inner}",
+        "    for (int j = 1; j < 4; j++) c[i * 4 % N] += j;",
+    )
+    text = compiled(tmp_path, source).text
+    kernel = text[text.index("__global__") : text.index("static pwx_unit")]
+    assert "for (int j = 1; j < 4; j++)" in kernel[: kernel.index("static ")]

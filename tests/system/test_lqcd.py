@@ -5,9 +5,11 @@ CPUs and through its kernels on the fake GPU.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,37 @@ def test_directives_give_the_iterations_and_the_correlator_of_the_sequential_pro
         assert all(abs(one - other) <= slack for one, other in steps), (name, t, z)
         (values,), (right,) = of(found, "correlator", "values"), of(wanted, "correlator", "values")
         assert values == pytest.approx(right, rel=1e-7), (name, t, z)
+
+
+def test_a_gauge_field_of_a_file_is_the_field_that_it_holds(
+    serial: Path, programs: dict[tuple[str, tuple[int, int]], Path], tmp_path: Path
+) -> None:
+    """Each link of the file is a rotation by an angle of its own; a second file holds the unit field."""
+
+    def written(name: str, angle: Callable[[int], float]) -> str:
+        numbers = []
+        for number in range(8 * 8 * 8 * 16 * 4):
+            c, s = math.cos(angle(number)), math.sin(angle(number))
+            matrix = [c, 0, s, 0, 0, 0, -s, 0, c, 0, 0, 0, 0, 0, 0, 0, 1, 0]
+            numbers.append(" ".join(f"{one:.17g}" for one in matrix))
+        (tmp_path / name).write_text("\n".join(numbers))
+        return f"file:{tmp_path / name}"
+
+    unit = written("unit", lambda _number: 0)
+    for program in (serial, programs["xacc", (1, 1)]):
+        by_file, by_name = (solved(program, gauge=gauge, PEERWAY_ACC="host") for gauge in (unit, "unit"))
+        assert of(by_file, "correlator", "values") == of(by_name, "correlator", "values")
+    turned = written("turned", lambda number: number % 11 / 7)
+    wanted = solved(serial, gauge=turned)
+    found = solved(PEERWAY, "run", "-n", 4, "--", programs["xacc", (2, 2)], gauge=turned, PEERWAY_ACC="host")
+    assert of(found, "solve", "nconv") == of(wanted, "solve", "nconv")
+    assert of(found, "correlator", "values")[0] == pytest.approx(
+        of(wanted, "correlator", "values")[0], rel=1e-7
+    )
+    (tmp_path / "short").write_text("1 2 3")
+    done = run(serial, "--gauge", f"file:{tmp_path / 'short'}")
+    assert done.returncode != 0
+    assert "has 3 numbers, but 8 x 8 x 8 x 16 links are 589824; give the whole file" in done.stderr
 
 
 def test_an_evaluation_runs_all_programs_and_draws_them(tmp_path: Path) -> None:

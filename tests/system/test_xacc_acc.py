@@ -24,7 +24,7 @@ def test_data_kernels_reductions_queues_and_reflects(
     assert done.returncode == 0, done.stderr
     checks, failed = (int(word) for word in done.stdout.split() if word.isdigit())
     assert failed == 0
-    assert checks == 136 * ranks
+    assert checks == 144 * ranks
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +71,8 @@ WRONG = {
     "absent": (1, f"x is not present on the GPU; {ABSENT}"),
     "part": (
         2,
-        "x, of 8000 bytes, is present on the GPU only in part: 160 bytes that begin behind it; name the same"
-        " section everywhere, or one within another",
+        "x, of 8000 bytes, is present on the GPU only in part: a range of 160 bytes begins inside it; name "
+        "the same section everywhere, or one within another",
     ),
     "update": (3, f"x is not present on the GPU, and update copies what is; {ABSENT}"),
     "exit": (4, f"x is not present on the GPU, and exit data ends what enter data began; {ABSENT}"),
@@ -96,6 +96,21 @@ def test_what_is_wrong_names_the_line(what: str, program: Path, fake_gpu: dict[s
     line, text = WRONG[what]
     assert done.returncode == 1
     assert f"prog.c:{line}: error: {text}\n" in done.stderr
+
+
+LOST = "a kernel or copy before this line of cuda:0: CUDA_ERROR_700 (a fake error)"
+
+
+def test_the_host_has_a_sum_without_waiting_for_the_stream(program: Path, fake_gpu: dict[str, str]) -> None:
+    done = run(1, program, "told", **fake_gpu)
+    assert done.stdout == "2000.5\n"
+    assert f"prog.c:10: error: {LOST}" in done.stderr  # by the next directive that waits
+
+
+def test_a_kernel_that_fails_before_it_gives_its_sum_is_told(program: Path, fake_gpu: dict[str, str]) -> None:
+    done = run(1, program, "silent", **fake_gpu)
+    assert done.returncode == 1
+    assert f"prog.c:11: error: {LOST}" in done.stderr
 
 
 def test_a_kernel_that_does_not_compile_is_told_with_the_lines_of_the_program(

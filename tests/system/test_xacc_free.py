@@ -6,8 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from launching import PROGRAMS
-from test_xacc_programs import PEERWAY, run
+from xacc_compiled import PEERWAY, PROGRAMS, run
 
 
 @pytest.fixture(scope="module")

@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from launching import LIMIT, PROGRAMS, ROOT
-
-SAMPLES = ROOT / "examples" / "xacc"
-PEERWAY = Path(sys.executable).with_name("peerway")
-PARTS = ("mapping", "communication", "compute", "main")
-
-
-def run(*command: object, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    words = [str(word) for word in command]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **settings}
-    return subprocess.run(
-        words, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
-    )
+from xacc_compiled import PEERWAY, PROGRAMS, SAMPLES, SMALL, compiled, of_all_directives, run, sequential
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The parts of xacc_cc, each compiled by itself, linked together."""
-    folder = tmp_path_factory.mktemp("xacc")
-    for source in (PROGRAMS / "xacc_cc").iterdir():
-        shutil.copy(source, folder)
-    for part in PARTS:
-        made = run(PEERWAY, "cc", "-Wall", "-Wextra", "-O1", "-g", "-c", f"{part}.c", folder=folder)
-        assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
-    objects = [f"{part}.o" for part in PARTS]
-    made = run(PEERWAY, "cc", *objects, "-lm", "-o", "all", folder=folder)
-    assert (made.returncode, made.stderr) == (0, "")
-    return folder / "all"
+    return of_all_directives(tmp_path_factory.mktemp("xacc"))
 
 
 @pytest.mark.parametrize(("nodes", "threads"), [(1, 2), (2, 1), (3, 1), (4, 1), (8, 1)])
@@ -55,28 +29,123 @@ def test_every_directive_gives_the_same_on_a_gpu(program: Path, fake_gpu: dict[s
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{nodes} nodes, 0 wrong\n", "")
 
 
-SMALL = {"laplace": [], "himeno": [], "cg": [], "stream": ["-DN=100000"]}
+def test_mpirun_starts_a_program(program: Path) -> None:
+    start = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
+    done = run(*start, program, folder=program.parent, NODES="2", PEERWAY_ACC="host")
+    assert (done.returncode, done.stdout) == (0, "2 nodes, 0 wrong\n"), done.stderr
+
+
+FIRST = """
+#include <openacc.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  acc_set_device_num(argc - 1, acc_device_default);
+  printf("device %d\\n", acc_get_device_num(acc_device_default));
+  return argv[argc] != 0;
+}
+"""
+
+
+def test_devices_are_counted_from_1_where_acc_first_device_says_so(
+    tmp_path: Path, fake_gpu: dict[str, str]
+) -> None:
+    (tmp_path / "first.c").write_text(FIRST)
+    made = compiled(tmp_path, "first.c")
+    assert run(made, folder=tmp_path, **fake_gpu).stdout == "device 0\n"
+    from_1 = {**fake_gpu, "PEERWAY_ACC_FIRST_DEVICE": "1"}
+    assert run(made, "one", folder=tmp_path, **from_1).stdout == "device 1\n"
+    wrong = run(made, folder=tmp_path, **from_1)
+    assert wrong.returncode == 1
+    assert "acc_set_device_num(0, ...); devices are counted from 1" in wrong.stderr
+
+
+def test_a_loop_that_has_no_kernel_is_done_by_the_host(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    made = run(PEERWAY, "cc", PROGRAMS / "xacc_host.c", "-o", "made", folder=tmp_path)
+    assert made.returncode == 0
+    assert "warning: no kernel for GPUs: the reduction of exact is of a long double" in made.stderr
+    assert "the firstprivate large is 4000 bytes; a kernel gets 2048 by value at most" in made.stderr
+    for nodes in (1, 2):
+        done = run(PEERWAY, "run", "-n", nodes, "./made", folder=tmp_path, **fake_gpu)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
+
+
+def test_coarrays_on_gpus(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    made = run(PEERWAY, "cc", PROGRAMS / "xacc_coarrays.c", "-o", "made", folder=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    settings: tuple[dict[str, str], ...] = (
+        fake_gpu,
+        {**fake_gpu, "PEERWAY_PATHS": "staged"},
+        {"PEERWAY_ACC": "host"},
+    )
+    for images in (1, 2, 3):
+        for one in settings:
+            done = run(PEERWAY, "run", "-n", images, "./made", folder=tmp_path, **one)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
+
+
+ABSENT = """
+double x[4]:[*], y[4];
+int main(void) {
+  if (xmpc_this_image() == 0) {
+#pragma acc enter data create(x)
+  }
+#pragma acc data create(y)
+  {
+#pragma acc host_data use_device(x, y)
+    { if (xmpc_this_image() == 0) { y[0:4] = x[0:4]:[1]; } }
+  }
+  return 0;
+}
+"""
+
+
+def test_a_coarray_that_is_not_on_the_other_gpu_is_told(tmp_path: Path, fake_gpu: dict[str, str]) -> None:
+    (tmp_path / "absent.c").write_text("#include <xmp.h>" + ABSENT)
+    made = run(PEERWAY, "cc", "absent.c", "-o", "made", folder=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    done = run(PEERWAY, "run", "-n", 2, "./made", folder=tmp_path, **fake_gpu)
+    assert done.returncode == 1
+    assert (
+        "absent.c:10: error: coarray x is not on the GPU of image 1; all images name it in acc" in done.stderr
+    )
+
+
+UNFIXED = {
+    "loop": (11, "template t is used here before it is fixed"),
+    "use": (
+        17,
+        "a is used here, but its template was not fixed when this function began; fix it before the call",
+    ),
+    "task": (21, "t(1): the template t is not fixed yet; do that first"),
+    "move": (27, "gmove of an array, which is not allocated"),
+}
+
+
+def test_a_template_that_is_used_before_it_is_fixed_is_told_with_the_line(tmp_path: Path) -> None:
+    made = run(PEERWAY, "cc", PROGRAMS / "xacc_unfixed.c", "-o", "made", folder=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    for what, (line, text) in UNFIXED.items():
+        done = run(PEERWAY, "run", "-n", 2, "--", "./made", what, folder=tmp_path)
+        assert done.returncode == 1
+        assert f"xacc_unfixed.c:{line}: error: {text}\n" in done.stderr
+    done = run(PEERWAY, "run", "-n", 2, "--", "./made", "no", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("sample", SMALL)
 def test_a_sample_gives_on_all_numbers_of_nodes_what_it_gives_without_directives(
     tmp_path: Path, sample: str, fake_gpu: dict[str, str]
 ) -> None:
-    source = SAMPLES / f"{sample}.c"
-    plain = ["gcc", "-O2", *SMALL[sample], "-I", ROOT / "include" / "peerway" / "xacc", source]
-    assert run(*plain, "-lm", "-o", "plain", folder=tmp_path).returncode == 0
-    wanted = run("./plain", folder=tmp_path)
-    assert wanted.returncode == 0
-    made = run(PEERWAY, "cc", "-O2", *SMALL[sample], source, "-lm", "-o", "made", folder=tmp_path)
-    assert (made.returncode, made.stderr) == (0, "")
+    wanted = sequential(tmp_path, sample)
+    compiled(tmp_path, "-O2", *SMALL[sample], SAMPLES / f"{sample}.c")
     for nodes in (1, 2, 4):
         done = run(PEERWAY, "run", "-n", nodes, "./made", folder=tmp_path)
-        assert (done.returncode, done.stdout) == (0, wanted.stdout)
+        assert (done.returncode, done.stdout) == (0, wanted)
     if sample == "laplace":  # its 7,616 steps are long on a GPU that is none
         return
     for nodes in (1, 2):
         done = run(PEERWAY, "run", "-n", nodes, "./made", folder=tmp_path, **fake_gpu)
-        assert (done.returncode, done.stdout) == (0, wanted.stdout)
+        assert (done.returncode, done.stdout) == (0, wanted)
 
 
 def test_cg_of_class_w_has_the_zeta_that_nasa_publishes(tmp_path: Path) -> None:

@@ -1,14 +1,19 @@
-# Puts the prelude of generated kernels into a C++ file, so that the library carries it wherever it is installed.
-set(prelude ${CMAKE_CURRENT_LIST_DIR}/prelude.cuh)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${prelude})
-file(READ ${prelude} text)
+# Puts what stands before the text of generated kernels into a C++ file, so that the library carries it wherever it is
+# installed: these files in this order.
+set(text "")
+foreach(name types operators bounds complex reductions atomics)
+  set(file ${CMAKE_CURRENT_LIST_DIR}/${name}.cuh)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} one)
+  string(APPEND text "#line 1 \"${name}.cuh\"\n${one}")
+endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/prelude.cpp @ONLY CONTENT
 "// Made by xacc/kernels/embed.cmake.
 #include \"xacc/kernels.h\"
 
 namespace pwx {
 
-pw::cuda::KernelSource prelude() { return {\"prelude.cuh\", R\"peerway(@text@)peerway\"}; }
+std::string_view prelude() { return R\"peerway(@text@)peerway\"; }
 
 }  // namespace pwx
 ")

@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
+from peerway.cc import phrases
 from peerway.cc.diagnostics import Place, Refused
 from peerway.cc.parser import Parser, nearest
 from peerway.cc.preprocess import Pragma
 
-DATA = (
-    "copy", "copyin", "copyout", "create", "no_create", "present", "deviceptr", "attach", "delete", "detach",
-    "device_resident", "link", "pcopy", "pcopyin", "pcopyout", "pcreate", "present_or_copy",
-    "present_or_copyin", "present_or_copyout", "present_or_create",
-)  # fmt: skip
+_IN, _OUT, _BOTH = ("copyin", "create"), ("copyout",), ("copy", "copyin", "copyout", "create")
+
+
+def _forms(*names: str) -> tuple[str, ...]:
+    """Clauses with their older names, pcopy and present_or_copy."""
+    return tuple(f"{prefix}{name}" for prefix in ("", "p", "present_or_") for name in names)
+
+
+_STRUCTURED = (*_forms(*_BOTH), "no_create", "present", "deviceptr", "attach")
+_DECLARED = (*_forms(*_BOTH), "present", "deviceptr", "device_resident", "link")
+DATA = tuple(dict.fromkeys((*_STRUCTURED, *_DECLARED, "delete", "detach")))
 _LISTS = (*DATA, "private", "firstprivate", "use_device", "host", "self", "device", "cache")
-_EXPRS = (
-    "num_gangs",
-    "num_workers",
-    "vector_length",
-    "if",
-    "collapse",
-    "default_async",
-    "device_num",
-    "bind",
-)
+_EXPRS = ("num_gangs", "num_workers", "vector_length", "if", "collapse", "bind")
 _OPTIONAL = ("async", "wait", "gang", "worker", "vector", "tile", "self")
 _FLAGS = (
-    "seq",
-    "auto",
-    "independent",
-    "finalize",
-    "if_present",
-    "nohost",
-    "read",
-    "write",
-    "update",
-    "capture",
-)
-_WORDS = ("device_type", "dtype", "default")
+    "seq", "auto", "independent", "finalize", "if_present", "nohost", "read", "write", "update", "capture",
+)  # fmt: skip
+_WORDS = ("device_type", "dtype")
+_MODIFIERS = {"copyin": "readonly", "copyout": "zero", "create": "zero"}
+_LABELS = ("num", "length", "dim", "queues")  # before a clause's argument, as in vector(length: 32)
 
 _COMPUTE = ("async", "wait", "num_gangs", "num_workers", "vector_length", "if", "self", "reduction",
-            "default", "private", "firstprivate", "device_type", "dtype", *DATA)  # fmt: skip
+            "default", "private", "firstprivate", "device_type", "dtype", *_STRUCTURED)  # fmt: skip
 _LOOP = ("collapse", "gang", "worker", "vector", "seq", "auto", "independent", "private", "reduction", "tile",
          "device_type", "dtype")  # fmt: skip
-_CONSTRUCTS: dict[str, tuple[str, ...]] = {
+CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "parallel": _COMPUTE,
     "kernels": _COMPUTE,
     "serial": _COMPUTE,
@@ -50,12 +41,12 @@ _CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "kernels loop": (*_COMPUTE, *_LOOP),
     "serial loop": (*_COMPUTE, *_LOOP),
     "loop": _LOOP,
-    "data": ("if", "async", "wait", "default", *DATA),
-    "enter data": ("if", "async", "wait", *DATA),
-    "exit data": ("if", "async", "wait", "finalize", *DATA),
+    "data": ("if", "async", "wait", "default", *_STRUCTURED),
+    "enter data": ("if", "async", "wait", *_forms(*_IN), "attach"),
+    "exit data": ("if", "async", "wait", "finalize", *_forms(*_OUT), "delete", "detach"),
     "host_data": ("use_device", "if", "if_present"),
     "update": ("async", "wait", "if", "if_present", "self", "host", "device", "device_type", "dtype"),
-    "declare": DATA,
+    "declare": _DECLARED,
     "wait": ("async", "if"),
     "atomic": ("read", "write", "update", "capture"),
     "routine": ("gang", "worker", "vector", "seq", "bind", "nohost", "device_type", "dtype"),
@@ -79,9 +70,9 @@ def parse(pragma: Pragma) -> d.Acc:
     for second in _TWO_WORDS.get(construct, ()):
         if parser.accept(second):
             construct += " " + second
-    if construct not in _CONSTRUCTS:
+    if construct not in CONSTRUCTS:
         raise Refused(
-            word.place, f"unknown directive '{word.text}' of acc; {nearest(construct, list(_CONSTRUCTS))}"
+            word.place, f"unknown directive '{word.text}' of acc; {nearest(construct, list(CONSTRUCTS))}"
         )
     made = d.Acc(
         word.place, pragma.start, pragma.end, pragma.file, construct=construct, tokens=tuple(pragma.tokens)
@@ -89,10 +80,10 @@ def parse(pragma: Pragma) -> d.Acc:
     if construct in ("wait", "routine", "cache") and parser.sees("("):
         parser.take()
         if construct == "cache":
-            made.clauses.append(d.Clause("cache", word.place, sections=_sections(parser)))
+            made.clauses.append(phrases.Clause("cache", word.place, sections=_sections(parser)))
         elif construct == "wait":
             numbers = tuple(parser.some(lambda: parser.expr("the number of a queue")))
-            made.clauses.append(d.Clause("queues", word.place, arguments=numbers))
+            made.clauses.append(phrases.Clause("queues", word.place, arguments=numbers))
         else:
             parser.some(lambda: parser.expr("a name"))
         parser.expect(")", f"behind what {construct} names")
@@ -102,11 +93,11 @@ def parse(pragma: Pragma) -> d.Acc:
     return made
 
 
-def _clause(parser: Parser, construct: str) -> d.Clause:
+def _clause(parser: Parser, construct: str) -> phrases.Clause:
     word = parser.name("a clause")
     name = word.text.lower()
-    if name not in _CONSTRUCTS[construct]:
-        hint = nearest(name, list(_CONSTRUCTS[construct]))
+    if name not in CONSTRUCTS[construct]:
+        hint = nearest(name, list(CONSTRUCTS[construct]))
         raise Refused(word.place, f"'{word.text}' is no clause of acc {construct}; {hint}")
     if name == "reduction":
         return _reduction(parser, word.place)
@@ -114,17 +105,26 @@ def _clause(parser: Parser, construct: str) -> d.Clause:
         return _optional(parser, name, word.place)
     if name in _LISTS:
         parser.expect("(", f"behind {name}")
-        if name in ("copyin", "copyout", "create") and (parser.sees("readonly") or parser.sees("zero")):
+        kind = _MODIFIERS.get(name.removeprefix("present_or_").removeprefix("p"), "")
+        modifier = kind if kind and parser.sees(kind, ":") else ""
+        if modifier:
             parser.take()
-            parser.expect(":", "behind the modifier")
+            parser.take()
         sections = _sections(parser)
         parser.expect(")", f"behind the variables of {name}")
-        return d.Clause(name, word.place, sections=sections)
+        return phrases.Clause(name, word.place, sections=sections, modifier=modifier)
+    if name == "default":
+        parser.expect("(", "behind default")
+        if not parser.sees("none") and not parser.sees("present"):
+            raise parser.unexpected("'none' or 'present'")
+        modifier = parser.take().text.lower()
+        parser.expect(")", "behind what default says")
+        return phrases.Clause(name, word.place, modifier=modifier)
     if name in _EXPRS:
         parser.expect("(", f"behind {name}")
         expression = parser.expr("an expression")
         parser.expect(")", f"behind the expression of {name}")
-        return d.Clause(name, word.place, expression=expression)
+        return phrases.Clause(name, word.place, expression=expression)
     if name in _OPTIONAL:
         return _optional(parser, name, word.place)
     if name in _WORDS:
@@ -132,56 +132,58 @@ def _clause(parser: Parser, construct: str) -> d.Clause:
         while parser.next() and not parser.sees(")"):
             parser.take()
         parser.expect(")", f"behind what {name} names")
-        return d.Clause(name, word.place)
+        return phrases.Clause(name, word.place)
     assert name in _FLAGS, name
-    return d.Clause(name, word.place)
+    return phrases.Clause(name, word.place)
 
 
-def _optional(parser: Parser, name: str, place: Place) -> d.Clause:
-    """A clause with arguments or without."""
-    arguments: list[d.Expr] = []
+def _optional(parser: Parser, name: str, place: Place) -> phrases.Clause:
+    """A clause with arguments or without; what only says how iterations are dealt out is left out."""
+    arguments: list[phrases.Expr] = []
     if parser.accept("("):
         while True:
+            static = parser.sees("static", ":")
+            if static or any(parser.sees(label, ":") for label in _LABELS):
+                parser.take()
+                parser.take()
             if not parser.accept("*"):
-                arguments.append(parser.expr("an argument"))
-            if not (parser.accept(",") or parser.accept(":")):
+                argument = parser.expr("an argument")
+                arguments += [] if static else [argument]
+            if not parser.accept(","):
                 break
         parser.expect(")", f"behind the arguments of {name}")
-    return d.Clause(name, place, arguments=tuple(arguments))
+    return phrases.Clause(name, place, arguments=tuple(arguments))
 
 
-def _reduction(parser: Parser, place: Place) -> d.Clause:
+def _reduction(parser: Parser, place: Place) -> phrases.Clause:
     parser.expect("(", "behind reduction")
     if not any(parser.sees(operator) for operator in _OPERATORS):
         raise parser.unexpected("an operator of a reduction (" + " ".join(_OPERATORS) + ")")
     operator = parser.take().text.lower()
     parser.expect(":", "behind the operator")
-    sections = tuple(d.Section(name) for name in parser.names("the name of a variable"))
+    sections = tuple(phrases.Section(name) for name in parser.names("the name of a variable"))
     parser.expect(")", "behind the variables of a reduction")
-    return d.Clause("reduction", place, operator=operator, sections=sections)
+    return phrases.Clause("reduction", place, operator=operator, sections=sections)
 
 
-def _sections(parser: Parser) -> tuple[d.Section, ...]:
-    """Variables with sections `a[0:n][:]` or members `s.x`; of a section the first dimension is kept."""
+def _sections(parser: Parser) -> tuple[phrases.Section, ...]:
+    """Variables with sections `a[0:n][:]` or members `s.x`."""
 
-    def one() -> d.Section:
+    def one() -> phrases.Section:
         name = parser.name("the name of a variable")
         member = False
         while parser.accept("."):
             parser.name("the name of a member")
             member = True
-        first: d.Expr | None = None
-        length: d.Expr | None = None
-        dimensions = 0
+        parts = []
         while parser.accept("["):
-            start = None if parser.sees(":") else parser.expr("the first index of a section")
-            count = None
-            if parser.accept(":") and not parser.sees("]"):
-                count = parser.expr("the length of a section")
+            first = None if parser.sees(":") else parser.expr("the first index of a section")
+            length: phrases.Expr | None = None
+            index = not parser.accept(":")
+            if not index and not parser.sees("]"):
+                length = parser.expr("the length of a section")
             parser.expect("]", "behind a section")
-            if dimensions == 0:
-                first, length = start, count
-            dimensions += 1
-        return d.Section(name, first, length, member)
+            parts.append(phrases.Part(first, length, index))
+        return phrases.Section(name, tuple(parts), member)
 
     return tuple(parser.some(one))

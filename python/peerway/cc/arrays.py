@@ -6,8 +6,8 @@ from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.generated import at, quoted
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.shapes import check_extents, description, element, shape
-from peerway.cc.source import Function, Range, Use, Variable
-from peerway.cc.tokens import scan
+from peerway.cc.source import Function, Use, Variable
+from peerway.cc.subscripts import cyclic_subscripts, in_macro
 from peerway.cc.unit import Unit
 
 
@@ -98,7 +98,7 @@ def _pointer(unit: Unit, array: DistributedArray) -> None:
     for dimension in range(1, len(variable.sizes)):
         if array.kind_of(dimension) != "*" or array.shadow_values(dimension) != (0, 0):
             message = (
-                f"dimension {dimension} of what '{array.name}' points to is distributed; not supported yet"
+                f"'{array.name}' points to a distributed dimension ({dimension}); that is not supported yet"
             )
             raise Refused(array.place, message)
     line = f"pwx_array_open({array.address}, {description(unit, array)}, {at(array.place)});"
@@ -166,20 +166,30 @@ def _function(unit: Unit, function: Function) -> None:
         arguments = [f"&{names[0]}", f"&{names[1]}"] if len(names) > 1 else ["0", "0"]
         lines.append(f"pwx_begin({', '.join(arguments)});")
     arrays: list[DistributedArray] = []
+    lines_of: dict[int, int] = {}  # where each is used first
     for use in function.uses:
         used = unit.scopes.of_variable(use.variable)
         if used and use.variable.file_scope and used not in arrays and use.variable.pointee is None:
             arrays.append(used)
+            lines_of[id(used)] = use.range.start
     for array, offset in unit.needed:  # by code that libclang did not see
         inside = array.variable and array.variable.file_scope and function.file == unit.file
         if inside and function.body.start < offset < function.body.end and array not in arrays:
             arrays.append(array)
-    lines += [_own(array) for array in arrays if not _fixed_in(array, function)]
+            lines_of[id(array)] = offset
+    for array in arrays:
+        if not _fixed_in(array, function):
+            if array.waits and function.file == unit.file:
+                here = at(unit.text.place(lines_of[id(array)]))
+                lines.append(f"pwx_need_array({array.address}, {quoted(array.name)}, {here});")
+            lines.append(_own(array))
     if not lines:
         return
     if function.file != unit.file:
         place = unit.texts.of(function.file).place(function.whole.start)
-        raise Refused(place, f"'{function.name}' in a header uses a distributed array; not supported yet")
+        raise Refused(
+            place, f"'{function.name}' in a header uses a distributed array; that is not supported yet"
+        )
     start = function.body.start + 1
     line = unit.text.place(start).line
     text = "\n" + "\n".join(lines) + f"\n#line {line} {quoted(unit.file)}\n"
@@ -222,43 +232,6 @@ def _use(unit: Unit, array: DistributedArray, use: Use) -> None:
         unit.edits.behind(inside.end, ")")
 
 
-def cyclic_subscripts(unit: Unit, array: DistributedArray, use: Use) -> list[tuple[int, Range]]:
-    """The subscripts of a use that are of cyclic dimensions, which must be translated."""
-    assert array.variable is not None
-    count = min(len(use.subscripts), len(array.variable.sizes))
-    cyclic = [dimension for dimension in range(count) if array.kind_of(dimension) == "cyclic"]
-    if not cyclic:
-        return []
-    written = _written_subscripts(unit, use) if use.macro else use.subscripts
-    if len(written) < count or use.function.file != unit.file:
-        place = unit.texts.of(use.function.file).place(use.range.start, use.range.end)
-        raise Refused(place, f"cyclic array '{array.name}' in the text of a macro not supported yet")
-    return [(dimension, written[dimension]) for dimension in cyclic]
-
-
-def _in_macro(unit: Unit, use: Use) -> bool:
-    """Is this in the text of a macro, so that a change would be of all its uses?"""
-    return use.macro and not unit.text.text.startswith(use.variable.name, use.range.start)
-
-
-def _written_subscripts(unit: Unit, use: Use) -> list[Range]:
-    """The subscripts behind a name in the arguments of a macro, as they are written there."""
-    if _in_macro(unit, use):
-        return []
-    spans = scan(unit.text.text, use.range.end, use.function.body.end)
-    found = []
-    at_ = 0
-    while at_ < len(spans) and spans[at_].text == "[":
-        opening, depth = at_, 0
-        while at_ < len(spans):
-            depth += (spans[at_].text == "[") - (spans[at_].text == "]")
-            at_ += 1
-            if depth == 0:
-                break
-        found.append(Range(spans[opening].end, spans[at_ - 1].start))
-    return found
-
-
 def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
     """A use of an array without subscripts: only as an argument of a function that knows its mapping."""
     if array.variable and array.variable.pointee is not None and use.argument is None:
@@ -270,9 +243,9 @@ def _whole(unit: Unit, array: DistributedArray, use: Use, place: Place) -> None:
             "parameter is aligned can take it so"
         )
         raise Refused(place, message)
-    if _in_macro(unit, use):
+    if in_macro(unit, use):
         raise Refused(
-            place, f"distributed array '{array.name}' passed in the text of a macro not supported yet"
+            place, f"distributed array '{array.name}' passed in the text of a macro is not supported yet"
         )
     if array.variable and array.variable.pointee is not None and use.callee == "free":
         return

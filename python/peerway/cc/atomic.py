@@ -18,7 +18,9 @@ _FORMS = {
     "read": "v = x;",
     "write": "x = value;",
     "update": "x++; x--; x += value; or x = x + value;",
-    "capture": "v = x++; v = x += value; { v = x; x += value; } or { x += value; v = x; }",
+    "capture": (
+        "v = x++; v = x += value; { v = x; x += value; }, { x += value; v = x; } or { v = x; x = value; }"
+    ),
 }
 
 
@@ -78,7 +80,23 @@ def _both(written: str, spans: list[Span]) -> str | None:
         source = [span.text for span in reading[at + 1 :]]
         if found and [span.text for span in scan(found[2])] == source:
             return f"{_text(written, reading[:at])} = {found[number]};"
-    return None
+    return _swap(written, first, second)
+
+
+def _swap(written: str, reading: list[Span], writing: list[Span]) -> str | None:
+    """`{ v = x; x = value; }`, whose value depends on neither."""
+    at, to = _assigned(reading), _assigned(writing)
+    if not 0 < at < len(reading) - 1 or not 0 < to < len(writing) - 1:
+        return None
+    source = [span.text for span in reading[at + 1 :]]
+    value = writing[to + 1 :]
+    target = _text(written, writing[:to])
+    used = {span.text for span in value}
+    if [span.text for span in writing[:to]] != source or reading[0].text in used or source[0] in used:
+        return None
+    kind = f"decltype(pwx_atomic_read({target}))"
+    new = f"[&](auto) {{ return {kind}({_text(written, value)}); }}"
+    return f"{_text(written, reading[:at])} = pwx_atomic_update({target}, {new});"
 
 
 def _update(written: str, spans: list[Span]) -> tuple[str, str, str] | None:

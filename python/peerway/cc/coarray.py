@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peerway.cc import data
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Place, Refused, counted
-from peerway.cc.generated import at, numbers, where
+from peerway.cc.generated import at, numbers
 from peerway.cc.sections import Section, remaining, run_time_section, section, variable_of
 from peerway.cc.shapes import sizes_of
 from peerway.cc.source import Range, Variable
@@ -90,7 +91,7 @@ def _end(text: Text, spans: list[Span], opening: int) -> int:
         if depth == 0:
             if number + 1 < len(spans) and spans[number + 1].text == "[":
                 raise Refused(
-                    text.place(spans[number + 1].start), "images in several dimensions not supported yet"
+                    text.place(spans[number + 1].start), "images in several dimensions are not supported yet"
                 )
             return number
     raise Refused(text.place(spans[opening].start), "this bracket is not closed")
@@ -146,7 +147,7 @@ def _make(unit: Unit, name: str, place: Place, offset: int) -> None:
     if not variable.file_scope or variable.pointee is not None or variable.external:
         raise Refused(
             place,
-            f"coarray '{name}' must be an array or a scalar outside functions; others not supported yet",
+            f"coarray '{name}' must be an array or a scalar outside functions; others are not supported yet",
         )
     if unit.scopes.of_variable(variable):
         raise Refused(place, f"'{name}' is a distributed array and cannot be a coarray")
@@ -168,40 +169,6 @@ def _make(unit: Unit, name: str, place: Place, offset: int) -> None:
     ]
 
 
-def lock(unit: Unit, made: d.Lock) -> None:
-    """lock and unlock: of an element of a coarray of locks, at an image."""
-    assert made.name is not None
-    name = made.name.text
-    variable = unit.syntax.variable(name, made.file, made.start)
-    descriptor = unit.coarrays.get(id(variable))
-    if variable is None or descriptor is None or variable.element.split()[-1] != "xmp_lock_t":
-        raise Refused(
-            made.name.place, f"'{name}' is no coarray of xmp_lock_t; declare 'xmp_lock_t {name}:[*];'"
-        )
-    if len(made.subscripts) != len(variable.sizes):
-        raise Refused(
-            made.name.place,
-            f"'{name}' has {counted(len(variable.sizes), 'dimension')}, "
-            f"and {counted(len(made.subscripts), 'subscript')} here",
-        )
-    element = "0"
-    for size, subscript in zip(
-        sizes_of(unit, variable) if variable.sizes else [], made.subscripts, strict=True
-    ):
-        element = f"({element}) * ({size}) + ({subscript.text})"
-    image = made.image.text if made.image else "xmpc_this_image()"
-    which = f"&{descriptor}, {element}, {image}"
-    status = f"{made.status.text} = " if made.status else ""
-    fails = int(made.status is not None)
-    if made.kind == "unlock":
-        call = f"{status}pwx_unlock({which}, {fails}, {where(made)});"
-    else:
-        acquired = f"&({made.acquired.text})" if made.acquired else "0"
-        call = f"{status}pwx_lock({which}, {acquired}, {fails}, {where(made)});"
-    unit.put(made, [call])
-    unit.explain(made, f"{made.kind} {name} at {f'image {image}' if made.image else 'this image'}")
-
-
 def _generate(unit: Unit, transfer: Transfer) -> None:
     text = unit.text
     found, end = section(text, transfer.remote)
@@ -214,24 +181,27 @@ def _generate(unit: Unit, transfer: Transfer) -> None:
         raise Refused(place, f"'{found.name}' is not a coarray; declare it with ':[*]'")
     if variable.element.split()[-1] == "xmp_lock_t":
         raise Refused(place, f"'{found.name}' is a lock; only the directives lock and unlock change it")
-    _check_memory(unit, transfer, found.name)
+    places = _places(unit, transfer, variable, descriptor)
     image = text.text[transfer.image[0].start : transfer.image[-1].end]
     triplets = _triplets(unit, found, variable)
     local, opened = _local(unit, transfer, variable)
     if transfer.put:
-        call = f"pwx_coarray_put(&{descriptor}, {image}, {triplets}, {local}, {at(place)});"
+        call = f"pwx_coarray_put(&{descriptor}, {image}, {triplets}, {local}, {places}, {at(place)});"
     else:
-        call = f"pwx_coarray_get({local}, &{descriptor}, {image}, {triplets}, {at(place)});"
+        call = f"pwx_coarray_get({local}, &{descriptor}, {image}, {triplets}, {places}, {at(place)});"
     newlines = text.text.count("\n", transfer.statement.start, transfer.statement.end)
     unit.edits.replace(
         transfer.statement.start, transfer.statement.end, f"{{ {opened}{call} }}" + "\n" * newlines
     )
-    unit.explained.append((place.line, f"coarray {'put to' if transfer.put else 'get from'} image {image}"))
+    memory = {"0": ""}.get(places, ", of the GPUs' memory")
+    what = "put to" if transfer.put else "get from"
+    unit.explained.append((place.line, f"coarray {what} image {image}{memory}"))
 
 
-def _check_memory(unit: Unit, transfer: Transfer, name: str) -> None:
-    """Both sides of a transfer are of the host: where host_data means the GPU's, it is refused."""
-    names = {name, transfer.local[0].text}
+def _places(unit: Unit, transfer: Transfer, variable: Variable, descriptor: str) -> str:
+    """Which sides of a transfer are on GPUs: those that host_data around it names."""
+    there, here = "0", "0"
+    place = unit.text.place(transfer.remote[0].start, transfer.image[-1].end + 1)
     for made in unit.directives:
         if not isinstance(made, d.Acc) or made.construct != "host_data" or made.file != unit.file:
             continue
@@ -240,13 +210,22 @@ def _check_memory(unit: Unit, transfer: Transfer, name: str) -> None:
         if not statement or not statement.start <= transfer.statement.start < statement.end:
             continue
         for one in made.named_variables("use_device"):
-            if one.text in names:
-                place = unit.text.place(transfer.remote[0].start, transfer.image[-1].end + 1)
+            if one.text not in (variable.name, transfer.local[0].text):
+                continue
+            if unit.acc_left:
                 message = (
-                    f"a transfer of coarray '{name}' between memories of GPUs is not supported; update "
-                    f"'{one.text}' on the host before or behind it, and transfer that"
+                    f"a transfer of coarray '{variable.name}' between memories of GPUs is not supported with "
+                    f"another OpenACC compiler; update '{one.text}' on the host, and transfer that"
                 )
                 raise Refused(place, message, (one.place, f"'{one.text}' is the GPU's here"))
+            if one.text == variable.name:
+                there = f"({data.on_gpu(unit, made)} ? PWX_COARRAY_THERE : 0)"
+            if one.text == transfer.local[0].text:
+                here = f"({data.on_gpu(unit, made)} ? PWX_COARRAY_HERE : 0)"
+    if there != "0" and descriptor not in unit.reached:
+        unit.reached.add(descriptor)
+        unit.setup_last.append(f"pwx_coarray_on_gpus(&{descriptor}, {at(place)});")
+    return "0" if there == here else " | ".join(part for part in (there, here) if part != "0")
 
 
 def _local(unit: Unit, transfer: Transfer, remote: Variable) -> tuple[str, str]:
@@ -261,7 +240,7 @@ def _local(unit: Unit, transfer: Transfer, remote: Variable) -> tuple[str, str]:
             array = unit.scopes.of_variable(variable)
             if array:
                 raise Refused(
-                    place, f"distributed array '{found.name}' in a coarray assignment not supported yet"
+                    place, f"distributed array '{found.name}' in a coarray assignment is not supported yet"
                 )
             return run_time_section(unit, found, variable, None), ""
     if not transfer.put:

@@ -6,6 +6,8 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from peerway.nearest import meant
+
 _TAKE_NEXT = (
     "-o", "-I", "-D", "-U", "-L", "-l", "-include", "-imacros", "-isystem", "-iquote",
     "-idirafter", "-iprefix", "-x", "-MF", "-MT", "-MQ", "-T", "-u", "-z", "-e", "-Xlinker", "-Xassembler",
@@ -26,6 +28,7 @@ _FOR_LIBCLANG = (
     "-std=",
     "-fgnu89",
 )
+_OWN = ("--explain", "--emit", "--openacc-backend")
 
 
 class BadCommand(Exception):
@@ -73,7 +76,7 @@ def _links(word: str) -> bool:
 
 def read(words: list[str], environment: dict[str, str]) -> Command:
     """Read the words behind `peerway cc`. Raises BadCommand."""
-    command = Command(shlex.split(environment.get("CC", "")) or ["gcc"])
+    command = Command(_words_of("CC", environment.get("CC", "")) or ["gcc"])
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -83,9 +86,9 @@ def read(words: list[str], environment: dict[str, str]) -> Command:
             command.emit = word.partition("=")[2] or _file_behind(rest)
         elif word == "--openacc-backend" or word.startswith("--openacc-backend="):
             command.openacc = word.partition("=")[2]
-            if not command.openacc:
+            command.compiler = _words_of("--openacc-backend", command.openacc)
+            if not command.compiler:
                 raise BadCommand("--openacc-backend needs a compiler, as in --openacc-backend=gcc")
-            command.compiler = shlex.split(command.openacc)
         elif word in ("-c", "-S"):
             command.stage = word
         elif word == "-E":
@@ -96,9 +99,10 @@ def read(words: list[str], environment: dict[str, str]) -> Command:
             command.output = word[2:] or rest.pop(0)
         elif word in _TAKE_NEXT:
             if not rest:
-                raise BadCommand(f"{word} needs a word behind it")
+                raise BadCommand(f"{word} needs a value after it")
             command.options.append([word, rest.pop(0)])
         elif word.startswith("-") and word != "-":
+            _not_misspelt(word)
             command.options.append([word])
         elif Path(word).suffix == ".c":
             command.sources.append(word)
@@ -106,6 +110,19 @@ def read(words: list[str], environment: dict[str, str]) -> Command:
             command.others.append(word)
     _check(command)
     return command
+
+
+def _not_misspelt(word: str) -> None:
+    """Refuse what looks like an option of ours: the C compiler would not know what is meant."""
+    if word.startswith("--") and (near := meant(word.partition("=")[0], _OWN, 0.8)):
+        raise BadCommand(f"there is no option {word.partition('=')[0]}{near}")
+
+
+def _words_of(setting: str, text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as wrong:
+        raise BadCommand(f"{setting} is {text!r}, in which a quotation is not closed") from wrong
 
 
 def _file_behind(rest: list[str]) -> str:
@@ -127,3 +144,6 @@ def _check(command: Command) -> None:
         raise BadCommand("--emit with a file takes one source file")
     if command.output and command.output in command.sources:
         raise BadCommand(f"the output {command.output} is also a source file")
+    for output in (command.output, None if command.emit == "-" else command.emit):
+        if output and not (folder := Path(output).parent).is_dir():
+            raise BadCommand(f"cannot write {output}: there is no folder {folder}")

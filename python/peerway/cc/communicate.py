@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
+from peerway.cc import phrases
 from peerway.cc.diagnostics import Refused
 from peerway.cc.generated import quoted, reference, where
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.source import Variable
-from peerway.cc.types import run_time_type
+from peerway.cc.types import OPERATORS, run_time_type
 from peerway.cc.unit import Unit
-from peerway.cc.work import OPERATORS, text_of
+from peerway.cc.work import text_of
 
 
 def reduction(unit: Unit, made: d.Reduction) -> None:
@@ -59,7 +60,7 @@ def through_host(unit: Unit, made: d.Directive, arrays: list[DistributedArray], 
 
 
 def on_device(
-    unit: Unit, made: d.Communication, call: str, what: str, name: d.Name, address: str, count: str
+    unit: Unit, made: d.Communication, call: str, what: str, name: phrases.Name, address: str, count: str
 ) -> str:
     """A call with acc, about the copy of a variable on the GPU."""
     unit.on_gpu = True
@@ -76,14 +77,14 @@ def on_device(
     return f"{{ static pwx_known {known}; {call}({what}, {found}, {count}, {where(made)}); }}"
 
 
-def _variable(unit: Unit, made: d.Directive, name: d.Name) -> Variable:
+def _variable(unit: Unit, made: d.Directive, name: phrases.Name) -> Variable:
     variable = unit.syntax.variable(name.text, made.file, made.start)
     if variable is None:
         raise Refused(name.place, f"'{name.text}' is not declared")
     return variable
 
 
-def _memory(variable: Variable, name: d.Name) -> tuple[str, str]:
+def _memory(variable: Variable, name: phrases.Name) -> tuple[str, str]:
     """Where a variable's value is, and how many elements it has."""
     if variable.pointee is not None:
         raise Refused(name.place, f"'{name.text}' is a pointer; only variables and arrays have a size here")
@@ -105,7 +106,9 @@ def bcast(unit: Unit, made: d.Bcast) -> None:
     for name in made.names:
         variable = _variable(unit, made, name)
         if unit.scopes.of_variable(variable):
-            raise Refused(name.place, f"'{name.text}' is a distributed array; bcast of it not supported yet")
+            raise Refused(
+                name.place, f"'{name.text}' is a distributed array; bcast of it is not supported yet"
+            )
         address, count = _memory(variable, name)
         size = f"sizeof({name.text}{'[0]' * len(variable.sizes)})"
         if made.accelerator:
@@ -130,10 +133,13 @@ def barrier(unit: Unit, made: d.Barrier) -> None:
 
 
 def wait_async(unit: Unit, made: d.WaitAsync) -> None:
-    """Wait until communications of these numbers are complete."""
+    """Wait until communications of these numbers are complete; with `on` its nodes wait, and others go on."""
+    calls = [f"pwx_wait_async({number.text}, {where(made)});" for number in made.ids]
     if made.on:
-        raise Refused(made.on.name.place, "the clause on of wait_async not supported yet")
-    unit.put(made, [f"pwx_wait_async({number.text}, {where(made)});" for number in made.ids])
+        name = unit.new_name("waits")
+        begin = f"const pwx_task {name} = pwx_task_begin({reference(unit, made.on, made)}, 1, {where(made)});"
+        calls = [f"{{ {begin} if ({name}.inside) {{ {' '.join(calls)} }} }}"]
+    unit.put(made, calls)
 
 
 def post(unit: Unit, made: d.Post) -> None:

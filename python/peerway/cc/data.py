@@ -6,9 +6,9 @@ Where a process computes on its CPUs host and device memory are one, and the cal
 from __future__ import annotations
 
 from peerway.cc import directives as d
+from peerway.cc import memory
 from peerway.cc.diagnostics import Refused
 from peerway.cc.generated import quoted, where
-from peerway.cc.source import Variable
 from peerway.cc.unit import Stack, Unit
 
 _COPIES = {
@@ -36,11 +36,23 @@ def queue_of(made: d.Acc) -> str:
     return f"({arguments[0].text})" if arguments else "PWX_QUEUE_DEFAULT"
 
 
-def condition(made: d.Acc) -> str:
-    """What the clause `if` asks, as C text before a statement."""
-    clauses = made.all("if")
-    expression = clauses[0].expression if clauses else None
-    return f"if ({expression.text}) " if expression else ""
+def condition(*directives: d.Acc) -> str:
+    """What the clauses `if` and `self` ask before work goes to a GPU, as C text; nothing where none asks.
+
+    Of update `self` names variables.
+    """
+    tests = []
+    for made in directives:
+        tests += [f"({clause.expression.text})" for clause in made.all("if") if clause.expression]
+        for clause in made.all("self") if made.construct != "update" else ():
+            tests.append(f"!({clause.arguments[0].text})" if clause.arguments else "0")
+    return " && ".join(tests)
+
+
+def asked(unit: Unit, *directives: d.Acc) -> str:
+    """The same of compute constructs; one around loops asked where it began."""
+    tests = [unit.asked.get(made.start) or condition(made) for made in directives]
+    return " && ".join(dict.fromkeys(test for test in tests if test))
 
 
 def waits(made: d.Acc) -> list[str]:
@@ -53,45 +65,6 @@ def waits(made: d.Acc) -> list[str]:
     return lines
 
 
-def bytes_of(variable: Variable, name: str) -> str:
-    """How many bytes all of a variable has, as C text; 0 where only the run time can know."""
-    if variable.pointee is not None:
-        return "0"
-    if not variable.parameter or not variable.sizes:
-        return f"sizeof({name})"
-    if variable.sizes[0] is None:
-        return "0"
-    return f"{variable.sizes[0]} * sizeof({name}[0])"
-
-
-def described(unit: Unit, made: d.Acc, section: d.Section, kind: str) -> str:
-    """The initialiser of a pwx_data."""
-    name = section.name.text
-    variable = unit.syntax.variable(name, made.file, made.start)
-    if variable is None:
-        raise Refused(section.name.place, f"'{name}' is not declared")
-    if section.member:
-        raise Refused(
-            section.name.place, f"a member of '{name}' in a data clause is not supported yet; name a variable"
-        )
-    array = unit.scopes.of_variable(variable)
-    if array:
-        return f"{{PWX_DATA_{kind}, {quoted(name)}, {array.address}, 0, 0}}"
-    if section.length is None and section.first is None:
-        address = name if variable.sizes or variable.pointee is not None else f"&{name}"
-        return f"{{PWX_DATA_{kind}, {quoted(name)}, 0, (void *){address}, {bytes_of(variable, name)}}}"
-    first = section.first.text if section.first else "0"
-    if section.length is not None:
-        count = f"({section.length.text})"
-    elif variable.sizes and variable.sizes[0] is not None:
-        count = f"({variable.sizes[0]} - ({first}))"
-    else:
-        raise Refused(
-            section.name.place, f"the length of this section of '{name}' is not known; write [{first}:length]"
-        )
-    return f"{{PWX_DATA_{kind}, {quoted(name)}, 0, (void *)&{name}[{first}], {count} * sizeof({name}[0])}}"
-
-
 def list_of(parts: list[str]) -> str:
     """The count and the array of several, as arguments of a call."""
     return f"{len(parts)}, (const pwx_data[]){{{', '.join(parts)}}}"
@@ -100,7 +73,7 @@ def list_of(parts: list[str]) -> str:
 def clauses_of(unit: Unit, made: d.Acc) -> list[str]:
     """The data clauses of a directive."""
     return [
-        described(unit, made, section, KINDS[clause.name])
+        memory.described(unit, made, section, KINDS[clause.name])
         for clause in made.clauses
         if clause.name in KINDS
         for section in clause.sections
@@ -122,8 +95,17 @@ def executable(unit: Unit, made: d.Acc) -> None:
         optional = int(bool(made.all("if_present")))
         for clause in made.clauses:
             if clause.name in _UPDATES:
-                parts = [described(unit, made, section, "PRESENT") for section in clause.sections]
-                lines.append(f"pwx_update_{_UPDATES[clause.name]}({list_of(parts)}, {optional}, {tail}")
+                to = _UPDATES[clause.name]
+                some = {section: memory.part(unit, made, section) for section in clause.sections}
+                whole = [memory.described(unit, made, one, "PRESENT") for one in some if not some[one]]
+                if whole:
+                    lines.append(f"pwx_update_{to}({list_of(whole)}, {optional}, {tail}")
+                for section, part in some.items():
+                    if part:
+                        name = quoted(section.name.text)
+                        lines.append(
+                            f"pwx_update_part({int(to == 'device')}, {part}, {name}, {optional}, {tail}"
+                        )
     elif made.construct == "wait":
         numbers = [argument.text for clause in made.all("queues") for argument in clause.arguments]
         which = f"{len(numbers)}, (const long[]){{{', '.join(numbers)}}}" if numbers else "0, 0"
@@ -132,7 +114,9 @@ def executable(unit: Unit, made: d.Acc) -> None:
         _declare(unit, made)
     if lines:
         before = waits(made) if made.construct != "wait" else []
-        unit.put(made, [f"{condition(made)}{{ {' '.join([*before, *lines])} }}"])
+        test = condition(made)
+        asked = f"if ({test}) " if test else ""
+        unit.put(made, [f"{asked}{{ {' '.join([*before, *lines])} }}"])
         unit.explain(made, f"acc {made.construct}: {', '.join(_names(made)) or 'all queues'}")
 
 
@@ -144,13 +128,19 @@ def _declare(unit: Unit, made: d.Acc) -> None:
     parts = clauses_of(unit, made)
     if not parts:
         return
-    call = f"pwx_enter_data({list_of(parts)}, PWX_QUEUE_SYNC, {where(made)});"
+    tail = f"PWX_QUEUE_SYNC, {where(made)});"
     if unit.function_of(made) is None:
-        unit.setup_last.append(call)
-    elif any("PWX_DATA_PRESENT" not in part for part in parts):
-        raise Refused(
-            made.place, "acc declare in a function, other than present, is not supported yet; use acc data"
-        )
+        unit.setup_last.append(f"pwx_enter_data({list_of(parts)}, {tail}")
+        return
+    # In a function until the block ends that it stands in, by whichever way.
+    name = unit.new_name("declared")
+    unit.put(made, [
+        f"const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
+        f"__attribute__((cleanup(pwx_declared_end))) pwx_declared {name} = "
+        f"{{{len(parts)}, {name}__list, {where(made)}}}; "
+        f"if (pwx_gpu()) pwx_enter_data({len(parts)}, {name}__list, {tail}"
+    ])  # fmt: skip
+    unit.explain(made, f"acc declare: {', '.join(_names(made))}, until this block ends")
 
 
 def region(unit: Unit, stack: Stack, made: d.Acc) -> None:
@@ -164,8 +154,7 @@ def region(unit: Unit, stack: Stack, made: d.Acc) -> None:
         return
     name, asked = unit.new_name("data"), unit.new_name("asked")
     call = f"(&{name}, {len(parts)}, {name}__list, {queue_of(made)}, {where(made)});"
-    test = made.all("if")
-    when = f"{test[0].expression.text}" if test and test[0].expression else "1"
+    when = condition(made) or "1"
     stack.before.append(
         f"{{ static pwx_data_region {name}; const pwx_data {name}__list[] = {{{', '.join(parts)}}}; "
         f"const int {asked} = ({when}) != 0; {' '.join(waits(made))} if ({asked}) pwx_data_begin{call}"
@@ -174,9 +163,17 @@ def region(unit: Unit, stack: Stack, made: d.Acc) -> None:
     unit.explain(made, f"acc data: {', '.join(_names(made))}")
 
 
+def on_gpu(unit: Unit, made: d.Acc) -> str:
+    """Whether the names in a host_data are the GPU's, as C text within its statement."""
+    if not condition(made):
+        return "pwx_gpu()"
+    return unit.asked.setdefault(made.start, unit.new_name("asked"))
+
+
 def _host_data(unit: Unit, stack: Stack, made: d.Acc) -> None:
     """Within the statement the names stand for the addresses on the GPU."""
     opened = []
+    asked = on_gpu(unit, made)
     for section in made.named("use_device"):
         name = section.name.text
         variable = unit.syntax.variable(name, made.file, made.start)
@@ -186,18 +183,22 @@ def _host_data(unit: Unit, stack: Stack, made: d.Acc) -> None:
             raise Refused(section.name.place, f"'{name}' is no array and no pointer, which use_device needs")
         known = unit.new_name("known")
         array = unit.scopes.of_variable(variable)
-        if array:
+        if made.all("if_present"):
+            at = f"0, {array.address}" if array else f"(const void *){name}, 0"
+            found = f"pwx_device_or_host({at}, {quoted(name)}, {where(made)})"
+        elif array:
             found = f"pwx_device_array(&{known}, {array.address}, {where(made)})"
         else:
             found = f"pwx_device(&{known}, (const void *){name}, {quoted(name)}, {where(made)})"
         kind = f"__typeof__(&{name}[0])"
         opened.append(
-            f"static pwx_known {known}; {kind} {known}__at = pwx_gpu() ? ({kind}){found} : &{name}[0]; "
-            f"{{ {kind} {name} = {known}__at;"
+            f"static __attribute__((unused)) pwx_known {known}; "
+            f"{kind} {known}__at = {asked} ? ({kind}){found} : &{name}[0]; "
+            f"{{ __attribute__((unused)) {kind} {name} = {known}__at;"
         )
-    condition_text = condition(made)
-    if condition_text:
-        raise Refused(made.place, "the clause if of acc host_data is not supported yet")
-    stack.before.append("{ " + " ".join(opened))
+    test, begin = condition(made), "{ "
+    if test:
+        begin += f"const int {asked} = pwx_gpu() && {test}; "
+    stack.before.append(begin + " ".join(opened))
     unit.edits.behind(stack.statement.end, " }" * (len(opened) + 1))
     unit.explain(made, f"acc host_data: {', '.join(_names(made))}")

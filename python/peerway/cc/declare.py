@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
+from peerway.cc import phrases
 from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import numbers, reference, where
 from peerway.cc.mapping import DistributedArray, NodeArray, TemplateOf
@@ -18,7 +19,7 @@ def nodes(unit: Unit, made: d.Nodes) -> None:
         function, scope = unit.scope(made)
         values = [size.value if size else None for size in sizes]
         declared = NodeArray(name.text, name.place, function, scope, sizes=values)
-        parent = reference(unit, of, made) if isinstance(of, d.Ref) else "0"
+        parent = reference(unit, of, made) if isinstance(of, phrases.Ref) else "0"
         unit.scopes.add(declared)
         texts = [size.text if size else "0" for size in sizes]
         unit.declare(made, f"pwx_nodes {declared.descriptor};")
@@ -52,7 +53,7 @@ def template(unit: Unit, made: d.Template) -> None:
             unit.set_up(made, f"pwx_template_open{start}{where(made)});")
 
 
-def _both(bounds: list[d.Bounds]) -> str:
+def _both(bounds: list[phrases.Bounds]) -> str:
     return f"{numbers([bound.first for bound in bounds])}, {numbers([bound.last for bound in bounds])}"
 
 
@@ -68,7 +69,9 @@ def distribute(unit: Unit, made: d.Distribute) -> None:
         unit.set_up(made, _distributed(declared, onto, made.formats, made))
 
 
-def _distributed(declared: TemplateOf, onto: NodeArray, formats: list[d.Format], made: d.Directive) -> str:
+def _distributed(
+    declared: TemplateOf, onto: NodeArray, formats: list[phrases.Format], made: d.Directive
+) -> str:
     if len(formats) != len(declared.bounds):
         note = (declared.place, f"'{declared.name}' is declared here")
         message = (
@@ -95,7 +98,7 @@ def _distributed(declared: TemplateOf, onto: NodeArray, formats: list[d.Format],
     return f"{{ {copies}{call} }}" if copies else call
 
 
-def _gblock_sizes(declared: TemplateOf, onto: NodeArray, formats: list[d.Format]) -> tuple[str, str]:
+def _gblock_sizes(declared: TemplateOf, onto: NodeArray, formats: list[phrases.Format]) -> tuple[str, str]:
     """Code that copies the program's arrays of sizes to arrays of long, and the argument that names these."""
     copies = ""
     names = []
@@ -174,7 +177,7 @@ def align(unit: Unit, made: d.Align) -> None:
         unit.scopes.add(declared)
 
 
-def _array_variable(unit: Unit, name: d.Name, made: d.Directive) -> Variable:
+def _array_variable(unit: Unit, name: phrases.Name, made: d.Directive) -> Variable:
     variable = unit.syntax.variable(name.text, made.file, made.start)
     if variable is None:
         raise Refused(name.place, f"'{name.text}' is not declared")
@@ -196,7 +199,7 @@ def _array_variable(unit: Unit, name: d.Name, made: d.Directive) -> Variable:
 
 
 def _matched(
-    made: d.Align, name: d.Name, variable: Variable, template_of: TemplateOf
+    made: d.Align, name: phrases.Name, variable: Variable, template_of: TemplateOf
 ) -> list[tuple[int, str] | None]:
     """For each dimension of the array its dimension of the template and the offset."""
     rank = len(variable.sizes)

@@ -1,78 +1,24 @@
-"""What a directive says, after parsing: one class a directive, names and expressions as they were written."""
+"""What a directive says, after parsing: one class a directive."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from peerway.cc.constant import value_of
 from peerway.cc.diagnostics import Place
-from peerway.cc.tokens import Token, joined
-
-
-@dataclass(frozen=True)
-class Expr:
-    """An expression of C in a directive, its macros expanded."""
-
-    tokens: tuple[Token, ...]
-
-    @property
-    def text(self) -> str:
-        """The expression as C text."""
-        return joined([token.text for token in self.tokens])
-
-    @property
-    def value(self) -> int | None:
-        """Its value, if it is a constant that needs no names."""
-        return value_of([token.text for token in self.tokens])
-
-    @property
-    def place(self) -> Place:
-        """Where it is written."""
-        first, last = self.tokens[0].place, self.tokens[-1].place
-        if last.line != first.line or last.column < first.column:
-            return first
-        return Place(first.file, first.line, first.column, last.column + last.length - first.column)
-
-    def names(self) -> set[str]:
-        """The identifiers in it."""
-        return {token.text for token in self.tokens if token.kind == "name"}
-
-
-@dataclass(frozen=True)
-class Name:
-    """An identifier and its place."""
-
-    text: str
-    place: Place
-
-
-@dataclass(frozen=True)
-class Subscript:
-    """One dimension of a reference: a single index, `*`, or first:last:step (None: as far as it goes).
-
-    Both of Fortran's triplet and C's [first:length:step] are kept as first and last.
-    """
-
-    place: Place
-    index: Expr | None = None
-    star: bool = False
-    first: Expr | None = None
-    last: str | None = None
-    step: Expr | None = None
-
-    @property
-    def whole(self) -> bool:
-        """Is this a plain `:`?"""
-        return self.index is None and not self.star and self.first is None and self.last is None
-
-
-@dataclass(frozen=True)
-class Ref:
-    """`p(…)` or `t[…]`: dimensions in Fortran's order, whichever brackets were used; `square` says which."""
-
-    name: Name
-    subscripts: tuple[Subscript, ...] | None
-    square: bool = False
+from peerway.cc.phrases import (
+    AlignTo,
+    Bounds,
+    Clause,
+    Expr,
+    Format,
+    Name,
+    Reduced,
+    Ref,
+    Section,
+    Widening,
+    Width,
+)
+from peerway.cc.tokens import Token
 
 
 @dataclass
@@ -95,32 +41,12 @@ class Nodes(Directive):
     square: list[bool] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """First and last index of a dimension of a template, as C text and, if constant, as numbers."""
-
-    first: str
-    last: str
-    first_value: int | None
-    last_value: int | None
-
-
 @dataclass
 class Template(Directive):
     """`template t(0:N-1, :)`: the bounds of each dimension in Fortran's order, None for `:`."""
 
     names: list[Name] = field(default_factory=list)
     bounds: list[list[Bounds | None]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Format:
-    """How a dimension of a template is distributed: kind is `*`, block, cyclic or gblock."""
-
-    kind: str
-    place: Place
-    argument: Expr | None = None
-    later: bool = False  # gblock(*): template_fix gives the sizes
 
 
 @dataclass
@@ -141,15 +67,6 @@ class TemplateFix(Directive):
     bounds: list[Bounds | None] | None = None
 
 
-@dataclass(frozen=True)
-class AlignTo:
-    """A dimension of the template in an align: an index of the array and what is added to it, or `*`."""
-
-    place: Place
-    index: str | None
-    offset: str = "0"
-
-
 @dataclass
 class Align(Directive):
     """`align a[i][*] with t(*, i+1)`: the array's indices in C's, the template's in Fortran's order."""
@@ -158,18 +75,6 @@ class Align(Directive):
     sources: list[str | None] = field(default_factory=list)
     template: Name | None = None
     targets: list[AlignTo] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Width:
-    """Layers below and above a dimension of an array; `full` is a shadow of `*`."""
-
-    place: Place
-    lower: Expr | None = None
-    upper: Expr | None = None
-    full: bool = False
-    periodic: bool = False
-    unbound: bool = False
 
 
 @dataclass
@@ -185,25 +90,6 @@ class StaticDesc(Directive):
     """`static_desc :: a, b`: every descriptor is static here, so this only names arrays."""
 
     arrays: list[Name] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """A variable of a reduction, and those that tell where an extreme value was."""
-
-    operator: str
-    name: Name
-    locations: tuple[Name, ...] = ()
-
-
-@dataclass(frozen=True)
-class Widening:
-    """The clauses expand and margin, and peel_and_wait with its number; in the order of the on clause."""
-
-    kind: str
-    place: Place
-    widths: tuple[Width, ...]
-    number: Expr | None = None
 
 
 @dataclass
@@ -267,9 +153,12 @@ class WaitAsync(Communication):
 
 @dataclass
 class Gmove(Communication):
-    """`gmove in` before an assignment; mode is collective, in or out."""
+    """`gmove in acc(a)` before an assignment; mode is collective, in or out. Without names acc is of all
+    arrays of the assignment.
+    """
 
     mode: str = "collective"
+    on_device: list[Name] = field(default_factory=list)
 
 
 @dataclass
@@ -325,38 +214,6 @@ class Task(Directive):
 @dataclass
 class Tasks(Directive):
     """`tasks`: the block of tasks that follows may run at the same time."""
-
-
-@dataclass(frozen=True)
-class Section:
-    """`a[first:length]` of a data clause: of the first dimension, None without brackets or without a bound.
-
-    `member` says that it is a member of a struct.
-    """
-
-    name: Name
-    first: Expr | None = None
-    length: Expr | None = None
-    member: bool = False
-
-
-@dataclass(frozen=True)
-class Clause:
-    """A clause of acc: its name, a reduction's operator, the sections of variables that it names, its one
-    expression, or the arguments that it may have.
-    """
-
-    name: str
-    place: Place
-    operator: str = ""
-    sections: tuple[Section, ...] = ()
-    expression: Expr | None = None
-    arguments: tuple[Expr, ...] = ()
-
-    @property
-    def variables(self) -> tuple[Name, ...]:
-        """The names of the variables."""
-        return tuple(section.name for section in self.sections)
 
 
 @dataclass

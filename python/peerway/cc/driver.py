@@ -6,6 +6,7 @@ Nothing is written where the user asked before all is right: outputs are made be
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import os
 import re
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from peerway.cc.command_line import Command
 from peerway.cc.diagnostics import Diagnostics
-from peerway.cc.preprocess import CompilerFailed
+from peerway.cc.preprocess import CompilerFailed, started
 from peerway.cc.translate import HasErrors, Translated, translate
 
 MACROS = ("-D_XCALABLEMP=201411", "-D_XCALABLEACC=201706", "-D_OPENACC=201711")
@@ -26,16 +27,23 @@ _FOLDER = re.compile(r"^ (/.*?)(?: \(framework directory\))?$", re.MULTILINE)
 
 def run(command: Command) -> int:
     """Do what was asked; the exit code. Errors of the program are printed as a compiler does."""
-    found = Diagnostics()
-    translated: dict[str, Translated] = {}
     try:
-        folders = _system_folders(command)
-        for source in command.sources:
-            with contextlib.suppress(HasErrors):
-                translated[source] = _translate(command, source, folders, found)
+        return _run(command)
     except CompilerFailed as failed:
         sys.stderr.write(str(failed))
         return failed.status
+    except OSError as wrong:  # of a file that cannot be read or written
+        sys.stderr.write(f"peerway cc: error: {wrong.filename}: {wrong.strerror}\n")
+        return 1
+
+
+def _run(command: Command) -> int:
+    found = Diagnostics()
+    translated: dict[str, Translated] = {}
+    folders = _system_folders(command)
+    for source in command.sources:
+        with contextlib.suppress(HasErrors):
+            translated[source] = _translate(command, source, folders, found)
     sys.stderr.write(found.text())
     if found:
         return 1
@@ -82,13 +90,11 @@ def _translate(command: Command, source: str, folders: list[str], found: Diagnos
 
 def _system_folders(command: Command) -> list[str]:
     """Where the C compiler looks for <…>: libclang shall read the same headers."""
-    done = subprocess.run(
-        [*command.compiler, "-xc", "-E", "-v", os.devnull],
-        capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"},
-    )  # fmt: skip
+    done = started([*command.compiler, "-xc", "-E", "-v", os.devnull], LC_ALL="C")
+    told = done.stderr.decode(errors="replace")
     if done.returncode:
-        raise CompilerFailed(done.stderr, done.returncode)
-    behind = done.stderr.partition("#include <...> search starts here:")[2]
+        raise CompilerFailed(told, done.returncode)
+    behind = told.partition("#include <...> search starts here:")[2]
     return _FOLDER.findall(behind.partition("End of search list.")[0])
 
 
@@ -98,8 +104,12 @@ def _emit(command: Command, translated: dict[str, Translated]) -> int:
         sys.stdout.buffer.write(text.encode("latin-1"))
         return 0
     assert command.emit is not None
-    with _made_whole(command.emit) as file:
-        Path(file).write_bytes(text.encode("latin-1"))
+    try:
+        with _made_whole(command.emit) as file:
+            Path(file).write_bytes(text.encode("latin-1"))
+    except OSError as error:
+        sys.stderr.write(f"peerway: cannot write {command.emit}: {error.strerror}\n")
+        return 1
     return 0
 
 
@@ -139,6 +149,9 @@ def _build(command: Command, translated: dict[str, Translated], folder: Path) ->
 def _made_whole(output: str) -> Iterator[str]:
     """A name beside `output` that becomes it when the work is done, unless nothing was written."""
     path = Path(output)
+    if path.is_dir() or not path.parent.is_dir():
+        number = errno.EISDIR if path.is_dir() else errno.ENOENT
+        raise OSError(number, os.strerror(number), output)
     beside = path.with_name(f".{path.name}.peerway-{os.getpid()}")
     try:
         yield str(beside)

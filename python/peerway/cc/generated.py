@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peerway.cc import directives as d
+from peerway.cc import phrases
 from peerway.cc.diagnostics import Place, Refused, counted
 from peerway.cc.mapping import Declared, NodeArray, TemplateOf
 
@@ -34,7 +35,7 @@ def at(place: Place) -> str:
     return f"PWX_HERE({place.line})"
 
 
-def referred(unit: Unit, ref: d.Ref, made: d.Directive) -> NodeArray | TemplateOf:
+def referred(unit: Unit, ref: phrases.Ref, made: d.Directive) -> NodeArray | TemplateOf:
     """The nodes or the template that a reference is about, its rank checked."""
     function = unit.function_of(made)
     found: Declared | None = unit.scopes.find(ref.name.text, function, made.start)
@@ -52,11 +53,13 @@ def referred(unit: Unit, ref: d.Ref, made: d.Directive) -> NodeArray | TemplateO
     if isinstance(found, TemplateOf) and found.formats is None:
         note = (found.place, f"'{found.name}' is declared here")
         raise Refused(ref.name.place, f"template '{found.name}' is not distributed", note)
+    if isinstance(found, TemplateOf):
+        unit.check_fixed(found, made, ref.name.place)
     return found
 
 
 def reference(
-    unit: Unit, ref: d.Ref | None, made: d.Directive, replaced: dict[int, str] | None = None
+    unit: Unit, ref: phrases.Ref | None, made: d.Directive, replaced: dict[int, str] | None = None
 ) -> str:
     """A pwx_ref for a reference; of the dimensions in `replaced` these texts are used instead."""
     if ref is None:
@@ -76,7 +79,7 @@ def reference(
 
 
 def _part(
-    found: NodeArray | TemplateOf, dimension: int, subscript: d.Subscript | None, from_zero: bool
+    found: NodeArray | TemplateOf, dimension: int, subscript: phrases.Subscript | None, from_zero: bool
 ) -> str:
     plus = " + 1" if from_zero else ""
     if subscript is None or subscript.whole:

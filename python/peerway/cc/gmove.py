@@ -31,6 +31,7 @@ def gmove(unit: Unit, made: d.Gmove) -> None:
     statement = statement_behind(unit.text, made.end)
     left_side, right_side = assignment(unit.text, statement)
     left, left_variable, left_array = _whole(unit, left_side)
+    _check_fixed(unit, made, left, left_array)
     target = run_time_section(unit, left, left_variable, left_array)
     right_array = None
     scalar = _scalar(unit, right_side)
@@ -45,16 +46,32 @@ def gmove(unit: Unit, made: d.Gmove) -> None:
     else:
         opened = "{ "
         right, right_variable, right_array = _whole(unit, right_side)
+        _check_fixed(unit, made, right, right_array)
         _same_rank(unit, left, left_variable, right, right_variable)
         source = run_time_section(unit, right, right_variable, right_array)
     call = f"{opened}pwx_gmove({_MODES[made.mode]}, {target}, {source}, {where(made)}); }}"
     if made.accelerator:
-        call = through_host(unit, made, [array for array in (left_array, right_array) if array], call)
+        call = through_host(unit, made, _on_device(unit, made, [left_array, right_array]), call)
     if "\n" in call:  # an OpenACC compiler's directives
         call += f"\n#line {unit.text.place(statement.start).line} {quoted(unit.file)}\n"
     newlines = unit.text.text.count("\n", statement.start, statement.end)
     unit.edits.replace(statement.start, statement.end, call + "\n" * newlines)
     unit.explain(made, f"gmove: {unit.text.text[statement.start : statement.end]}")
+
+
+def _on_device(unit: Unit, made: d.Gmove, sides: list[DistributedArray | None]) -> list[DistributedArray]:
+    """The arrays whose copy on the GPU is meant: those that acc names, else all."""
+    arrays = [array for array in sides if array]
+    for name in made.on_device:
+        if unit.array(name, made) not in arrays:
+            raise Refused(name.place, f"'{name.text}' is on neither side of this gmove")
+    names = {name.text for name in made.on_device}
+    return [array for array in arrays if not names or array.name in names]
+
+
+def _check_fixed(unit: Unit, made: d.Gmove, found: Section, array: DistributedArray | None) -> None:
+    if array:
+        unit.check_fixed(array.template, made, unit.text.place(found.range.start, found.range.end))
 
 
 def _whole(unit: Unit, spans: list[Span]) -> tuple[Section, Variable, DistributedArray | None]:
@@ -111,7 +128,7 @@ def array_on(unit: Unit, made: d.ArrayOn) -> None:
         )
         raise Refused(made.on.name.place, message, (array.place, "it is aligned here"))
     if any(array.kind_of(number) == "cyclic" for number in range(len(variable.sizes))):
-        raise Refused(place, "array assignment to a cyclic array not supported yet")
+        raise Refused(place, "array assignment to a cyclic array is not supported yet")
     loops, subscripts = _loops(unit, left, variable, array)
     counters = [name for name, _text in loops]
     target = f"{left.name}{''.join(f'[{one}]' for one in subscripts)}"
@@ -180,7 +197,8 @@ def _elementwise(unit: Unit, spans: list[Span], counters: list[str], left: Secti
         if found.name == left.name and found.dimensions != left.dimensions:
             place = unit.text.place(found.range.start, found.range.end)
             raise Refused(
-                place, f"'{left.name}' on the right with other subscripts than on the left not supported yet"
+                place,
+                f"'{left.name}' on the right with other subscripts than on the left is not supported yet",
             )
         out += _element(unit, found, variable, counters)
         end_before = found.range.end

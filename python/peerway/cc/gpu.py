@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from peerway.cc import data, kernel, nest
+from peerway.cc import beside, data, kernel, kernel_arguments, memory, nest, on_host, phrases
 from peerway.cc import directives as d
+from peerway.cc.clauses import default
 from peerway.cc.device_code import Unsupported
 from peerway.cc.diagnostics import Refused
 from peerway.cc.generated import quoted, where
 from peerway.cc.nest import For
-from peerway.cc.source import Range, Statement, Variable, used_in
-from peerway.cc.types import run_time_type
+from peerway.cc.source import Range, Variable, used_in
+from peerway.cc.types import OPERATORS, run_time_type
 from peerway.cc.unit import Stack, Unit
-from peerway.cc.work import OPERATORS
 
 
 def later(
@@ -26,7 +26,10 @@ def later(
             text = _launch(unit, stack, made, loops, region, private, regions)
         except Unsupported as why:
             unit.explain(made, f"acc {made.construct}: no kernel, because {why}")
-            unit.found.warn(why.place or made.place, f"no kernel for GPUs: {why}; it runs on CPUs alone")
+            unit.found.warn(why.place or made.place, f"no kernel for GPUs: {why}; it runs only on CPUs")
+            around = [one for one in (region, *regions) if one is not None]
+            if on_host.fall_back(unit, stack, made, around, _named_scalars([made, *around])):
+                return
             message = f"{why}, and no kernel is generated for that yet; run it on CPUs (PEERWAY_ACC=host)"
             text = f"if (pwx_gpu()) pwx_error({where(made)}, {quoted('%s')}, {quoted(message)}); else"
         stack.before.append(text)
@@ -43,69 +46,28 @@ def later_region(unit: Unit, stack: Stack, made: d.Acc) -> None:
     def generate() -> None:
         inside = Range(stack.statement.start, stack.statement.end)
         loops = [
-            directive for region, directive in unit.acc_regions if _within(region, inside, directive, made)
+            directive
+            for region, directive in unit.acc_regions
+            if beside.within(region, inside, directive, made)
         ]
         if not loops:
             later(unit, stack, made, [], None, [])
             unit.kernels.pop()()
             return
         try:
-            for statement in _beside(unit, stack, inside, made):
+            for statement in beside.beside(unit, stack, inside, made):
                 one = Stack(statement, stack.function)
                 later(unit, one, made, [], None, [])
                 unit.kernels.pop()()
                 unit.edits.before(statement.start, f"{' '.join(one.before)} ")
         except Unsupported as why:
-            unit.found.warn(why.place or made.place, f"no kernel for GPUs: {why}; it runs on CPUs alone")
+            unit.found.warn(why.place or made.place, f"no kernel for GPUs: {why}; it runs only on CPUs")
             message = f"{why}, and no kernel is generated for that; run it on CPUs (PEERWAY_ACC=host)"
             stack.before.append(
                 f"if (pwx_gpu()) pwx_error({where(made)}, {quoted('%s')}, {quoted(message)});"
             )
 
     unit.kernels.append(generate)
-
-
-def _beside(unit: Unit, stack: Stack, inside: Range, made: d.Acc) -> list[Statement]:
-    """The statements of a region beside its loops, each of which one thread does; loops around loops stay."""
-    loops = [region.start for region, other in unit.acc_regions if _within(region, inside, other, made)]
-    named = {name.text for kind in data.KINDS for name in made.named_variables(kind)}
-    found: list[Statement] = []
-
-    def walk(block: Range) -> None:
-        for one in unit.syntax.children(unit.file, block):
-            if one.start in loops:
-                continue
-            uses = list(used_in(stack.function.uses, Range(one.start, one.end)))
-            place = unit.text.place(one.start, one.end)
-            if any(one.start <= start < one.end for start in loops):
-                if one.kind not in ("for", "block"):
-                    raise Unsupported(
-                        "the loops of an acc region are in a statement other than a loop", place
-                    )
-                body = Range(one.start + 1, one.end - 1)
-                walk(nest.read(unit, one).body if one.kind == "for" else body)
-            elif one.kind == "declaration":
-                if any(use.variable.sizes or use.variable.pointee is not None for use in uses):
-                    raise Unsupported("a declaration in an acc region takes its value from an array", place)
-            elif one.start in unit.edited:
-                raise Unsupported("a statement with directives is beside the loops of an acc region", place)
-            else:
-                for use in uses:
-                    variable = use.variable
-                    own = one.start <= variable.declarator.start < one.end and not variable.file_scope
-                    shared = variable.scalar and not use.subscripts and not own
-                    if use.written and shared and variable.name not in named:
-                        why = f"a statement beside the loops of an acc region changes {variable.name}"
-                        raise Unsupported(why, place)
-                found.append(one)
-
-    if stack.statement.kind == "block":
-        walk(Range(inside.start + 1, inside.end - 1))
-    return found
-
-
-def _within(region: Range, inside: Range, directive: d.Acc, made: d.Acc) -> bool:
-    return directive is not made and inside.start <= region.start and region.end <= inside.end
 
 
 def _around(stack: Stack, inside: Range) -> bool:
@@ -126,12 +88,16 @@ def _launch(
     directives = [one for one in (made, region, *(directive for _, directive in inner)) if one is not None]
     own = {name.text for one in directives for name in one.named_variables("private")} | set(private)
     reductions = _reductions(unit, directives)
-    named = _named_scalars(unit, made, [*directives, *regions])
-    clauses, data_names = _data(unit, stack, directives, own)
+    copied = _copied(unit, directives) - own
+    named = _named_scalars([*directives, *regions])
+    pointers = kernel_arguments.device_pointers(unit, stack.function, [*directives, *regions])
+    present = default([*directives, *regions[::-1]]) == "present"
+    clauses, data_names = _data(unit, stack, directives, own | copied, pointers, present)
     name = unit.new_name(f"{stack.function.name}_{made.place.line}")
-    built = kernel.build(
-        unit, stack, made, name, loops, own, reductions, named - own - {v.name for _, v in reductions}
-    )
+    on_device = named - own - copied - {v.name for _, v in reductions}
+    sections = memory.sections_of([*directives, *regions[::-1]], data.KINDS)
+    said = kernel_arguments.Clauses(own, copied, on_device, pointers, sections)
+    built = kernel.build(unit, stack, made, name, loops, reductions, said)
     _declare(unit, built)
     _explain(unit, made, built, data_names)
     there = where(made)
@@ -141,9 +107,8 @@ def _launch(
     totals = _totals(unit, made, reductions, named, lines)
     extents = [f"{letter}__all" if group else "1" for letter, group in zip("xyz", built.groups, strict=True)]
     threads = _threads(directives) if loops else "1"
-    shape = (
-        f"&(const pwx_shape){{{{{', '.join(extents)}}}, {threads}, {int(not loops)}, {int(built.by_block)}}}"
-    )
+    blocks = _gangs(directives) if loops else "1"
+    shape = f"&(const pwx_shape){{{{{', '.join(extents)}}}, {threads}, {blocks}, {int(built.by_block)}}}"
     queue = data.queue_of(region or made)
     lines.append(
         f"pwx_launch(&{name}, {shape}, {name}__a, {len(built.arguments)}, {len(reductions)}, {totals}, "
@@ -159,9 +124,20 @@ def _launch(
             f"const pwx_data {name}__data[] = {{{', '.join(clauses)}}}; "
             f"pwx_data_begin(&{name}__region, {tail} {{ {body} }} pwx_data_end(&{name}__region, {tail}"
         )
-    test = data.condition(made)
-    asked = f" && ({test[4:-2]})" if test else ""
+    test = data.asked(unit, *((made, region) if region else (made,)))
+    asked = f" && {test}" if test else ""
     return f"if (pwx_gpu(){asked}) {{ {before} {body} }} else"
+
+
+def _copied(unit: Unit, directives: list[d.Acc]) -> set[str]:
+    """The variables that are firstprivate; not what pointers lead to."""
+    found = set()
+    for made in directives:
+        for name in made.named_variables("firstprivate"):
+            variable = unit.syntax.variable(name.text, made.file, made.start)
+            if variable is not None and not variable.pointer:
+                found.add(name.text)
+    return found
 
 
 def _inner(unit: Unit, loops: list[For]) -> list[tuple[For, d.Acc]]:
@@ -197,29 +173,35 @@ def _reductions(unit: Unit, directives: list[d.Acc]) -> list[tuple[str, Variable
                     raise Refused(name.place, f"'{name.text}' is not declared")
                 if not variable.scalar or variable.pointee is not None:
                     raise Unsupported(f"the reduction of {name.text} is not of a scalar")
-                if "COMPLEX" in run_time_type(variable, name.place, clause.operator):
-                    raise Unsupported(f"the reduction of {name.text} is of complex numbers", name.place)
+                if run_time_type(variable, name.place, clause.operator) == "PWX_LONG_DOUBLE":
+                    raise Unsupported(f"the reduction of {name.text} is of a long double", name.place)
                 found[name.text] = (clause.operator, variable)
     return list(found.values())
 
 
-def _named_scalars(unit: Unit, made: d.Acc, directives: list[d.Acc]) -> set[str]:
+def _named_scalars(directives: list[d.Acc]) -> set[str]:
     """Scalars that a data clause around puts on the GPU."""
     return {name.text for one in directives for kind in data.KINDS for name in one.named_variables(kind)}
 
 
-def _data(unit: Unit, stack: Stack, directives: list[d.Acc], own: set[str]) -> tuple[list[str], list[str]]:
+def _data(
+    unit: Unit,
+    stack: Stack,
+    directives: list[d.Acc],
+    own: set[str],
+    pointers: list[Variable],
+    present: bool,
+) -> tuple[list[str], list[str]]:
     """The data clauses of a construct, and arrays that it uses without one, as present or copied."""
     clauses: list[str] = []
     named: set[str] = set(own)
     for made in directives:
         for clause in made.clauses:
-            for section in clause.sections if clause.name in data.KINDS or clause.name == "deviceptr" else ():
+            for section in clause.sections if clause.name in data.KINDS else ():
                 if section.name.text in named:
                     continue
                 named.add(section.name.text)
-                if clause.name != "deviceptr":
-                    clauses.append(data.described(unit, made, section, data.KINDS[clause.name]))
+                clauses.append(memory.described(unit, made, section, data.KINDS[clause.name]))
     names = sorted(named - own)
     for use in used_in(stack.function.uses, Range(stack.statement.start, stack.statement.end)):
         variable = use.variable
@@ -228,11 +210,13 @@ def _data(unit: Unit, stack: Stack, directives: list[d.Acc], own: set[str]) -> t
             continue
         if not variable.sizes and variable.pointee is None:
             continue
+        if any(one is variable for one in pointers) or kernel_arguments.own_in_body(unit, use):
+            continue
         named.add(variable.name)
         names.append(variable.name)
-        section = d.Section(d.Name(variable.name, directives[0].place))
-        kind = "COPYIN" if variable.constant else "COPY"
-        clauses.append(data.described(unit, directives[0], section, kind))
+        section = phrases.Section(phrases.Name(variable.name, directives[0].place))
+        kind = "PRESENT" if present else "COPYIN" if variable.constant else "COPY"
+        clauses.append(memory.described(unit, directives[0], section, kind))
     return clauses, names
 
 
@@ -262,8 +246,14 @@ def _threads(directives: list[d.Acc]) -> str:
     return "0"
 
 
+def _gangs(directives: list[d.Acc]) -> str:
+    said = [clause.expression for made in directives for clause in made.all("num_gangs")]
+    return f"({said[0].text})" if said and said[0] else "0"
+
+
 def _declare(unit: Unit, built: kernel.Kernel) -> None:
     text = "\n".join(f'  {quoted(line)[:-1]}\\n"' for line in built.text.splitlines())
+    unit.kernel_names.append(built.name)
     unit.top.append(f"static pwx_kernel {built.name} = {{{quoted(built.name)},\n{text}, 0}};")
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from peerway.cc import atomic, nest, vector
 from peerway.cc import directives as d
-from peerway.cc.arrays import cyclic_subscripts
 from peerway.cc.device_code import around, blank_directives, expands_to_variables, in_device_code
 from peerway.cc.edits import Edits
 from peerway.cc.generated import quoted
-from peerway.cc.kernel_arguments import Argument, arguments_of
+from peerway.cc.kernel_arguments import Argument, Clauses, arguments_of, declared
 from peerway.cc.nest import For
 from peerway.cc.source import Range, Variable, used_in
+from peerway.cc.subscripts import cyclic_subscripts
 from peerway.cc.types import c_type
 from peerway.cc.unit import Stack, Unit
 from peerway.cc.work import ENDS, bound, cycle, unbounded
@@ -105,9 +105,8 @@ def build(
     made: d.Acc,
     name: str,
     loops: list[For],
-    private: set[str],
     reductions: list[tuple[str, Variable]],
-    on_device: set[str],
+    clauses: Clauses,
 ) -> Kernel:
     """The kernel of a construct; without loops one thread does its statement."""
     dimensions = [described(unit, loop, stack.statement.start) for loop in loops]
@@ -122,13 +121,18 @@ def build(
             edits.before(guard.body, guard.text)
             given += guard.names
     atomic.statements(unit, edits, inside)
-    shared = vector.loops_of(unit, stack, inside, DEVICE_OPERATORS) if loops else []
+    for loop_body, variable in unit.own_in_bodies:
+        if inside.start <= loop_body.start < inside.end:
+            edits.before(loop_body.start, f"{{ {declared(variable)} ")
+            edits.behind(loop_body.end, " }")
+    own = clauses.private | clauses.copied
+    shared = vector.loops_of(unit, stack, inside, own, DEVICE_OPERATORS) if loops else []
     if shared:
         groups = [dimensions, [], []]
         vector.share(unit, stack, edits, inside, shared, DEVICE_OPERATORS)
     body = edits.part(inside.start, inside.end)
     skipped = {one.index for one in dimensions} | {variable.name for _, variable in reductions}
-    arguments, locals_ = arguments_of(unit, stack, inside, skipped, private, on_device)
+    arguments, locals_ = arguments_of(unit, stack, inside, skipped, clauses)
     given += [f"pwx_cycle {one.index}__c" for one in dimensions if one.cyclic]
     arguments += [Argument(f"const {one}", f"&{one.split()[1]}") for one in dict.fromkeys(given)]
     arguments += _bounds(dimensions, groups)

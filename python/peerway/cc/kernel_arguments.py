@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from peerway.cc import directives as d
+from peerway.cc import memory, phrases
 from peerway.cc.device_code import Unsupported
 from peerway.cc.generated import quoted
 from peerway.cc.mapping import DistributedArray
-from peerway.cc.source import Range, Variable, used_in
+from peerway.cc.source import Function, Range, Use, Variable, used_in
 from peerway.cc.unit import Stack, Unit
 
 
@@ -21,8 +23,43 @@ class Argument:
     opened: str = ""  # what the kernel does with it first
 
 
+@dataclass(frozen=True)
+class Clauses:
+    """What the clauses of a construct and of those around say of the variables that its kernel uses."""
+
+    private: set[str]
+    copied: set[str]  # firstprivate
+    on_device: set[str]  # scalars that lie on the GPU
+    device_pointers: list[Variable]
+    sections: dict[str, phrases.Section]  # what data clauses name
+
+
+def device_pointers(unit: Unit, function: Function, directives: list[d.Acc]) -> list[Variable]:
+    """The pointers that clauses deviceptr of these constructs name, or an acc declare of the function."""
+    declared = [
+        made
+        for made in unit.directives
+        if isinstance(made, d.Acc) and made.construct == "declare" and unit.function_of(made) is function
+    ]
+    found = []
+    for made in (*directives, *declared):
+        for name in made.named_variables("deviceptr"):
+            variable = unit.syntax.variable(name.text, made.file, made.start)
+            if variable is not None:
+                found.append(variable)
+    return found
+
+
+def own_in_body(unit: Unit, use: Use) -> bool:
+    """Is a use one of a variable that the body of a loop around it has of its own?"""
+    return any(
+        variable is use.variable and body.start <= use.range.start < body.end
+        for body, variable in unit.own_in_bodies
+    )
+
+
 def arguments_of(
-    unit: Unit, stack: Stack, inside: Range, skipped: set[str], private: set[str], on_device: set[str]
+    unit: Unit, stack: Stack, inside: Range, skipped: set[str], clauses: Clauses
 ) -> tuple[list[Argument], list[str]]:
     """What the body uses from outside: arguments, and declarations of private variables."""
     arguments: list[Argument] = []
@@ -31,13 +68,13 @@ def arguments_of(
     for use in used_in(stack.function.uses, inside):
         variable = use.variable
         outside = variable.file_scope or not inside.start <= variable.declarator.start < inside.end
-        if not outside or variable.name in skipped:
+        if not outside or variable.name in skipped or own_in_body(unit, use):
             continue
         changed = use.written or use.argument is not None
         seen[variable.name] = (variable, changed or seen.get(variable.name, (variable, False))[1])
     for name, (variable, changed) in seen.items():
-        if name in private:
-            locals_.append(_declared(variable))
+        if name in clauses.private:
+            locals_.append(declared(variable))
             continue
         array = unit.scopes.of_variable(variable)
         if array:
@@ -45,9 +82,12 @@ def arguments_of(
             arguments += [
                 Argument(f"const pwx_cycle {one}", f"&{one}", [made]) for one, made in cycles_of(array)
             ]
+        elif name in clauses.copied and variable.sizes and not variable.pointer:
+            arguments.append(_copied(variable))
         elif variable.sizes or variable.pointee is not None:
-            arguments.append(_plain(variable, changed))
-        elif name in on_device:
+            is_device = any(one is variable for one in clauses.device_pointers)
+            arguments.append(_plain(variable, changed, is_device, clauses.sections.get(name)))
+        elif name in clauses.on_device:
             arguments.append(_present(variable))
         else:
             arguments.append(Argument(f"{_type(variable)} {name}", f"&{name}"))
@@ -60,7 +100,8 @@ def _type(variable: Variable) -> str:
     return variable.spelling
 
 
-def _declared(variable: Variable) -> str:
+def declared(variable: Variable) -> str:
+    """The declaration of a variable in a kernel."""
     if variable.pointee is not None:
         return f"{_type(variable)} *{variable.name};"
     if None in variable.sizes:
@@ -117,7 +158,22 @@ def cycles_of(array: DistributedArray) -> list[tuple[str, str]]:
     return found
 
 
-def _plain(variable: Variable, changed: bool) -> Argument:
+_MOST_COPIED = 2048  # bytes; all arguments of a kernel have 4,096 together
+
+
+def _copied(variable: Variable) -> Argument:
+    """An array of which each thread gets a copy, by value."""
+    name = variable.name
+    if not 0 <= variable.bytes <= _MOST_COPIED:
+        size = f"{variable.bytes} bytes" if variable.bytes >= 0 else "of a size known at run time alone"
+        raise Unsupported(f"the firstprivate {name} is {size}; a kernel gets {_MOST_COPIED} by value at most")
+    kind = _type(variable)
+    whole = f"{kind}{''.join(f'[{size}]' for size in variable.sizes)}"
+    opened = f"pwx_value<{whole}> {name}__o = {name}__v; auto& {name} = {name}__o.of;"
+    return Argument(f"const pwx_value<{whole}> {name}__v", f"&{name}", [], opened)
+
+
+def _plain(variable: Variable, changed: bool, on_device: bool, section: phrases.Section | None) -> Argument:
     name = variable.name
     kind = f"{'' if changed else 'const '}{_type(variable)}"
     extents = list(variable.pointee if variable.pointee is not None else variable.sizes[1:])
@@ -125,6 +181,14 @@ def _plain(variable: Variable, changed: bool) -> Argument:
         f"static pwx_known {name}__k;",
         f"void *{name}__d = pwx_device(&{name}__k, (const void *){name}, {quoted(name)}, PWX_THERE);",
     ]
+    if section and any(one.first is not None and one.first.value != 0 for one in section.parts):
+        begin = memory.address_of(section)  # what lies before it need not be present
+        found[1] = (
+            f"void *{name}__d = (char *)pwx_device(&{name}__k, {begin}, {quoted(name)}, PWX_THERE) - "
+            f"((const char *){begin} - (const char *){name});"
+        )
+    if on_device:
+        found = [f"void *{name}__d = (void *){name};"]
     element = f"{name}[0]"
     sizes = []
     for _ in extents:

@@ -36,6 +36,14 @@ def executable(unit: Unit, made: d.Acc) -> None:
                 ]
         unit.put(made, [_without(made, _names(arrays))])
         return
+    for section in made.named("self", "host", "device"):
+        if section.parts and section.name.text in _names(arrays):
+            name = section.name
+            raise Refused(
+                name.place,
+                f"update of a section of distributed array '{name.text}' is not supported with another "
+                f"OpenACC compiler; name all of '{name.text}'",
+            )
     opened = " ".join(_opened(array) for array, _ in arrays)
     text = _without(made, _names(arrays))
     text += "".join(f" {kind}({_section(array)})" for array, kind in arrays)

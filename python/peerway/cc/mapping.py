@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from peerway.cc.diagnostics import Place, Refused
-from peerway.cc.directives import Bounds, Expr, Format, Name, Width
+from peerway.cc.phrases import Bounds, Expr, Format, Name, Width
 from peerway.cc.source import Function, Range, Variable
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 from peerway.cc.diagnostics import Refused
@@ -38,6 +39,15 @@ def with_index(unit: Unit, outer: Statement, index: str) -> list[For]:
             continue  # a loop that no directive is about may have any header
         if loop.header.index == index and not any(_inside(statement, other.statement) for other in found):
             found.append(loop)
+    return found
+
+
+def indices_in(unit: Unit, outer: Statement) -> set[str]:
+    """The indices of all loops in a statement that count."""
+    found = set()
+    for statement in unit.syntax.loops_in(unit.file, outer):
+        with contextlib.suppress(Refused):
+            found.add(read(unit, statement).header.index)
     return found
 
 

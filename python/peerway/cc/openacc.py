@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from peerway.cc import data, gpu, left, nest
+from peerway.cc import clauses, data, gpu, left, nest, phrases
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Refused
 from peerway.cc.nest import For
 from peerway.cc.source import Range, Variable, used_in
 from peerway.cc.unit import Stack, Unit
 
-COMPUTE = ("parallel", "kernels", "serial")
 STATEMENT = ("parallel", "kernels", "serial", "parallel loop", "kernels loop", "serial loop", "loop", "data",
              "host_data", "atomic")  # fmt: skip
 _NO_DATA = ("use_device", "cache")
-
-
-def check(unit: Unit, made: d.Acc) -> None:
-    """Every variable that a clause names must be declared."""
-    for clause in made.clauses:
-        for name in clause.variables:
-            if unit.syntax.variable(name.text, made.file, made.start) is None:
-                raise Refused(name.place, f"'{name.text}' is not declared")
+_SHARED = "because a loop around it is shared among threads"
 
 
 def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
     """A directive with a statement."""
-    check(unit, made)
+    clauses.check(unit, made)
     if unit.acc_left:
         left.compute(unit, stack, made)
         return
@@ -41,11 +33,30 @@ def compute(unit: Unit, stack: Stack, made: d.Acc) -> None:
         return
     outer = [other for inside, other in unit.acc_regions if _within(region, inside)]
     unit.acc_regions.append((region, made))
+    if made.construct != "loop":
+        unit.kernels.append(lambda: clauses.check_default(unit, stack, made))
     if made.construct.endswith("loop"):
         _loop(unit, stack, made, outer)
     else:
+        test = data.condition(made)
+        if test:  # once, before the statement may change what it asks
+            name = unit.asked[made.start] = unit.new_name("asked")
+            stack.before.append(f"{{ const int {name} = {test};")
+            unit.edits.behind(stack.statement.end, " }")
         unit.explain(made, f"acc {made.construct}: one thread, but for the loops in it")
         gpu.later_region(unit, stack, made)
+
+
+def _own_in_body(unit: Unit, made: d.Acc, loop: For) -> None:
+    """The private variables of a loop in a thread's work: its body declares them, hiding those outside."""
+    for name in made.named_variables("private"):
+        variable = unit.syntax.variable(name.text, made.file, made.start)
+        assert variable is not None, "checked"
+        if unit.scopes.of_variable(variable):
+            raise Refused(name.place, f"'{name.text}' is a distributed array, which cannot be private")
+        unit.own_in_bodies.append((loop.body, variable))
+        unit.edits.before(loop.body.start, f"{{ __typeof__({name.text}) {name.text}; ")
+        unit.edits.behind(loop.body.end, " }")
 
 
 def _within(inner: Range, outer: Range) -> bool:
@@ -68,18 +79,20 @@ def _loop(unit: Unit, stack: Stack, made: d.Acc, outer: list[d.Acc]) -> None:
         unit.explain(made, f"acc {made.construct}: one thread, {why}")
         if made.construct != "loop":
             gpu.later(unit, stack, made, [], None, [])
-        elif not made.all("seq"):
-            unit.acc_loops[stack.statement.start] = made
+        else:
+            _own_in_body(unit, made, loops[-1])
+            if why == _SHARED:  # a kernel may have its iterations done side by side, too
+                unit.acc_loops[stack.statement.start] = made
         return
-    region = next((other for other in reversed(outer) if other.construct in COMPUTE), None)
+    region = next((other for other in reversed(outer) if other.construct in clauses.COMPUTE), None)
     _parallel(unit, stack, made, loops, region)
 
 
 def _collapse(made: d.Acc) -> int:
-    clauses = made.all("collapse")
-    if not clauses:
+    said = made.all("collapse")
+    if not said:
         return 1
-    expression = clauses[0].expression
+    expression = said[0].expression
     assert expression is not None
     if expression.value is None or expression.value < 1:
         raise Refused(expression.place, f"collapse needs a number of loops, found '{expression.text}'")
@@ -90,20 +103,22 @@ def _sequential(made: d.Acc, outer: list[d.Acc]) -> str:
     """Why a loop is not shared among threads, or nothing."""
     if made.all("seq") or made.construct.startswith("serial"):
         return "as the directive says"
-    kernels = made.construct.startswith("kernels") or any(other.construct == "kernels" for other in outer)
-    if kernels and not made.all("independent"):
+    kernels = made.construct.startswith("kernels") or any(
+        other.construct.startswith("kernels") for other in outer
+    )
+    if (kernels or made.all("auto")) and not made.all("independent"):
         return "because nothing says that its iterations are independent"
     if any(other.construct == "serial" for other in outer):
         return "as the directive around it says"
     if any(other.construct.endswith("loop") and not other.all("seq") for other in outer):
-        return "because a loop around it is shared among threads"
+        return _SHARED
     return ""
 
 
 def _parallel(unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d.Acc | None) -> None:
-    clauses = list(made.clauses)
+    said = list(made.clauses)
     if region is not None:
-        clauses += region.all("reduction", "private", "firstprivate")
+        said += region.all("reduction", "private", "firstprivate")
     cyclic = any(
         directive
         for directive in stack.directives
@@ -114,13 +129,13 @@ def _parallel(unit: Unit, stack: Stack, made: d.Acc, loops: list[For], region: d
         unit, loops[shared_loops - 1], [loop.header.index for loop in loops[: shared_loops - 1]]
     ):
         shared_loops -= 1
-    private, copied = _own_scalars(unit, stack, clauses, loops[:shared_loops])
+    private, copied = _own_scalars(unit, stack, said, loops[:shared_loops])
     gpu.later(unit, stack, made, loops, region, private)
     text = ["#pragma omp parallel for"]
     if shared_loops > 1:
         text.append(f"collapse({shared_loops})")
     reductions = []
-    for clause in clauses:
+    for clause in said:
         if clause.name == "reduction":
             reductions.append(
                 f"reduction({clause.operator}: {', '.join(name.text for name in clause.variables)})"
@@ -172,7 +187,7 @@ def _simd(unit: Unit, loop: For, reductions: list[str]) -> None:
 
 
 def _own_scalars(
-    unit: Unit, stack: Stack, clauses: list[d.Clause], loops: list[For]
+    unit: Unit, stack: Stack, said: list[phrases.Clause], loops: list[For]
 ) -> tuple[list[str], list[str]]:
     """Which variables each thread has of its own: those of the clauses, and scalars that the loops write.
 
@@ -180,11 +195,11 @@ def _own_scalars(
     clause names stays common to all.
     """
     statement = stack.statement
-    private = {name.text: None for clause in clauses if clause.name == "private" for name in clause.variables}
+    private = {name.text: None for clause in said if clause.name == "private" for name in clause.variables}
     copied = {
-        name.text: None for clause in clauses if clause.name == "firstprivate" for name in clause.variables
+        name.text: None for clause in said if clause.name == "firstprivate" for name in clause.variables
     }
-    settled = {name.text for clause in clauses for name in clause.variables if clause.name == "reduction"}
+    settled = {name.text for clause in said for name in clause.variables if clause.name == "reduction"}
     for region, made in unit.acc_regions:
         if _within(Range(statement.start, statement.end), region):
             settled |= {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from peerway.cc.diagnostics import Place, Refused
-from peerway.cc.directives import Expr, Name, Ref, Subscript
+from peerway.cc.phrases import Expr, Name, Ref, Subscript
 from peerway.cc.preprocess import Pragma
 from peerway.cc.tokens import Token
 

@@ -6,6 +6,7 @@ these #defines, with each token of a directive on a line of its own, gives what 
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from peerway.cc.tokens import Text, Token, scan
 
 _MARKER = re.compile(r'# (\d+) "((?:\\.|[^"\\])*)"')
 _RESERVED = re.compile("__|_[A-Z]")  # names that C keeps for compilers and their headers
+_RENUMBERS = re.compile(r"^[ \t]*(#[ \t]*(?:line\b|\d))", re.MULTILINE)
 _PRAGMA = re.compile(r"#pragma\s+(xmp|acc|omp)\b")
 
 
@@ -63,7 +65,10 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
     defines: list[str] = []
     found: list[tuple[str, str, int, int, list[Token]]] = []
     order: list[int | str] = []
-    for source, line, text in _lines(output):
+    lines = _lines(output)
+    if any(_PRAGMA.match(text) for *_, text in lines):
+        _refuse_renumbered(texts.of(file))
+    for source, line, text in lines:
         if text.startswith(("#define ", "#undef ")):
             _remember(texts, source, text)
             if source != "<built-in>":
@@ -84,6 +89,16 @@ def active(compiler: list[str], file: str, texts: Texts) -> list[Pragma]:
         Pragma(model, source, start, end, tokens[0].place, tuple(expanded[number]))
         for number, (model, source, start, end, tokens) in enumerate(found)
     ]
+
+
+def _refuse_renumbered(text: Text) -> None:
+    """Directives are found in their file by the lines that the preprocessor tells, which #line changes."""
+    match = _RENUMBERS.search(text.text)
+    if match:
+        raise Refused(
+            text.place(match.start(1), match.end(1)),
+            "#line in a file with directives is not supported; take it out (of yacc and lex: option -l)",
+        )
 
 
 def _remember(texts: Texts, source: str, line: str) -> None:
@@ -135,13 +150,21 @@ def _lines(output: str) -> list[tuple[str, int, str]]:
 
 
 def _run(command: list[str], text: str | None = None) -> str:
-    done = subprocess.run(
-        command,
-        input=None if text is None else text.encode("latin-1"),
-        stdin=subprocess.DEVNULL if text is None else None,
-        capture_output=True,
-        check=False,
-    )
+    done = started(command, (text or "").encode("latin-1"))
     if done.returncode:
         raise CompilerFailed(done.stderr.decode(errors="replace"), done.returncode)
     return done.stdout.decode("latin-1")
+
+
+def started(command: list[str], text: bytes = b"", **settings: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the C compiler, which reads this text."""
+    try:
+        return subprocess.run(
+            command, input=text, capture_output=True, check=False, env={**os.environ, **settings}
+        )
+    except OSError as wrong:
+        message = (
+            f"peerway cc: error: the C compiler '{command[0]}' cannot be run: {wrong.strerror}; install it, "
+            "or name another by CC or --openacc-backend\n"
+        )
+        raise CompilerFailed(message, 1) from wrong

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
+from peerway.cc import phrases
 from peerway.cc.communicate import through_host
 from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import where
@@ -155,7 +156,7 @@ def _faces(made: d.Reflect, array: DistributedArray) -> str:
 
 def _reduce_shadow(unit: Unit, made: d.Reflect, arrays: list[DistributedArray], widths: str) -> None:
     if made.orthogonal or made.asynchronous:
-        raise Refused(made.place, "the clauses orthogonal and async of reduce_shadow not supported yet")
+        raise Refused(made.place, "the clauses orthogonal and async of reduce_shadow are not supported yet")
     for name, array in zip(made.arrays, arrays, strict=True):
         assert array.variable is not None
         kind = run_time_type(array.variable, name.place, "+")
@@ -163,7 +164,7 @@ def _reduce_shadow(unit: Unit, made: d.Reflect, arrays: list[DistributedArray], 
         unit.put(made, [through_host(unit, made, [array], call) if made.accelerator else call])
 
 
-def _check_shadow(made: d.Reflect, name: d.Name, array: DistributedArray) -> None:
+def _check_shadow(made: d.Reflect, name: phrases.Name, array: DistributedArray) -> None:
     assert array.variable is not None
     if not array.widths:
         note = (array.place, f"'{name.text}' is aligned here")
@@ -190,7 +191,7 @@ def _check_shadow(made: d.Reflect, name: d.Name, array: DistributedArray) -> Non
                 raise Refused(asked.place, message, (array.shadow_place, "the shadow is declared here"))
 
 
-def _width(width: d.Width) -> str:
+def _width(width: phrases.Width) -> str:
     assert width.lower is not None
     assert width.upper is not None
     return f"{{{width.lower.text}, {width.upper.text}, {int(width.periodic)}}}"

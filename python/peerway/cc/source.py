@@ -37,7 +37,13 @@ class Variable:
     scalar: bool
     spelling: str = ""  # of its elements' type, as written
     pointee: tuple[int | None, ...] | None = None
+    bytes: int = -1  # -1: not known when it is compiled
     uses: list[Use] = field(default_factory=list)
+
+    @property
+    def pointer(self) -> bool:
+        """Is it one, as C has it? A parameter with brackets is, too."""
+        return self.pointee is not None or (self.parameter and bool(self.sizes))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Any
 
 from clang import cindex
@@ -20,6 +21,8 @@ _MARKS = {
     _Kind.CALL_EXPR: "call", _Kind.BREAK_STMT: "break", _Kind.CONTINUE_STMT: "continue",
     _Kind.RETURN_STMT: "return", _Kind.GOTO_STMT: "goto", _Kind.INDIRECT_GOTO_STMT: "goto",
 }  # fmt: skip
+
+_BLOCKS = (_Kind.COMPOUND_STMT, _Kind.FOR_STMT, _Kind.IF_STMT, _Kind.WHILE_STMT, _Kind.DO_STMT)
 
 
 class Syntax:
@@ -165,7 +168,7 @@ class Syntax:
                 self.locals.append((variable, function))
         self.functions_known[function.name] = [variable.name for variable in function.parameters]
         self.functions.append(function)
-        self._walk(body, function, [cursor], inner.end, 0)
+        self._walk(body, function, [cursor], inner.end)
 
     def _declared(self, cursor: Any, file_scope: bool, until: int) -> Variable:
         sizes, kind = _dimensions(cursor.type)
@@ -193,6 +196,7 @@ class Syntax:
             scalar=scalar,
             spelling=" ".join(word for word in kind.spelling.split() if word not in ("const", "volatile")),
             pointee=pointee,
+            bytes=max(-1, cursor.type.get_size()),
         )
         self._variables.setdefault(cursor.hash, []).append((cursor, variable))
         return variable
@@ -212,7 +216,28 @@ class Syntax:
                 return variable
         return None
 
-    def _walk(self, cursor: Any, function: Function, parents: list[Any], until: int, depth: int) -> None:
+    def _walk(self, body: Any, function: Function, parents: list[Any], until: int) -> None:
+        """Everything in a function's body; without recursion, since a sum of n terms is n levels deep."""
+        levels = [self._entered(body, function, parents, until, 0)]
+        while levels:
+            children, until, block = levels[-1]
+            child = next(children, None)
+            if child is None:
+                levels.pop()
+                parents.pop()
+                continue
+            depth = len(levels)
+            if block and child.kind.is_expression():  # an expression as a statement, or in a header
+                self._note(child.kind, range_of(child), function, depth)
+            if child.kind == _Kind.DECL_REF_EXPR:
+                self._use(child, function, parents)
+            else:
+                levels.append(self._entered(child, function, parents, until, depth))
+
+    def _entered(
+        self, cursor: Any, function: Function, parents: list[Any], until: int, depth: int
+    ) -> tuple[Iterator[Any], int, bool]:
+        """Keep what a cursor is; its children, where its block ends, and whether these may be statements."""
         kind = cursor.kind
         if kind in _MARKS and not of_system(cursor):
             function.marks.append(Mark(_MARKS[kind], cursor.spelling, range_of(cursor).start))
@@ -223,18 +248,10 @@ class Syntax:
                 until = extent.end
         elif kind == _Kind.VAR_DECL:
             self.locals.append((self._declared(cursor, False, until), function))
-        elif kind == _Kind.DECL_REF_EXPR:
-            self._use(cursor, function, parents)
-            return
         elif kind == _Kind.ENUM_DECL:
             self._top(cursor)
         parents.append(cursor)
-        block = kind in (_Kind.COMPOUND_STMT, _Kind.FOR_STMT, _Kind.IF_STMT, _Kind.WHILE_STMT, _Kind.DO_STMT)
-        for child in cursor.get_children():
-            if block and child.kind.is_expression():  # an expression as a statement, or in a header
-                self._note(child.kind, range_of(child), function, depth + 1)
-            self._walk(child, function, parents, until, depth + 1)
-        parents.pop()
+        return cursor.get_children(), until, kind in _BLOCKS
 
     def _note(self, kind: Any, extent: Range, function: Function, depth: int) -> None:
         names = {_Kind.COMPOUND_STMT: "block", _Kind.FOR_STMT: "for", _Kind.DECL_STMT: "declaration"}

@@ -8,6 +8,7 @@ from typing import Any
 
 from peerway.cc import (
     arrays,
+    clauses,
     coarray,
     communicate,
     data,
@@ -15,6 +16,7 @@ from peerway.cc import (
     descriptors,
     gmove,
     left,
+    locks,
     openacc,
     reflects,
     work,
@@ -47,7 +49,7 @@ _COMMUNICATION: dict[type, Callable[[Unit, Any], None]] = {
     d.Gmove: gmove.gmove,
     d.ArrayOn: gmove.array_on,
     d.Post: communicate.post,
-    d.Lock: coarray.lock,
+    d.Lock: locks.lock,
     d.Wait: communicate.wait,
 }
 _STACKED: dict[type, Callable[[Unit, Stack, Any], None]] = {
@@ -125,7 +127,7 @@ def _executable(unit: Unit) -> None:
             if _belongs(directive):
                 _add(unit, stacks, directive)
             elif isinstance(directive, d.Acc):
-                openacc.check(unit, directive)
+                clauses.check(unit, directive)
                 (left if unit.acc_left else data).executable(unit, directive)
             elif type(directive) in _COMMUNICATION:
                 if unit.function_of(directive) is None:
@@ -165,7 +167,7 @@ def _add(unit: Unit, stacks: dict[int, Stack], directive: d.Directive) -> None:
         if isinstance(directive, d.Omp):
             return
         raise Refused(
-            directive.place, "this directive in a header not supported yet; put it into the source file"
+            directive.place, "this directive in a header is not supported yet; put it into the source file"
         )
     if function is None:
         if isinstance(directive, d.Omp):
@@ -225,9 +227,12 @@ def _set_up(unit: Unit) -> None:
     top = [*includes, here, *unit.top]
     unit.edits.before(start, "\n".join(top) + f"\n#line {line} {quoted(unit.file)}\n")
     unit.setup += unit.setup_last
-    if unit.setup:
+    if unit.setup or unit.kernel_names:
+        kernels = ", ".join(f"&{name}" for name in unit.kernel_names)
+        listed = f"static pwx_kernel *const pwx__kernels[] = {{{kernels}, 0}};"
         unit.ending = "\n".join([
             "", "static void pwx__set_up(void) {", *("  " + line for line in unit.setup), "}",
-            "static pwx_unit pwx__unit = {pwx__set_up, 0};",
+            *([listed] if kernels else []),
+            f"static pwx_unit pwx__unit = {{pwx__set_up, 0, {'pwx__kernels' if kernels else '0'}}};",
             "__attribute__((constructor)) static void pwx__add(void) { pwx_unit_add(&pwx__unit); }", "",
         ])  # fmt: skip

@@ -14,6 +14,10 @@ _TYPES = {
     "_Complex double": "PWX_DOUBLE_COMPLEX",
 }  # fmt: skip
 _BITS = ("&", "|", "^")
+OPERATORS = {
+    "+": "PWX_SUM", "-": "PWX_SUM", "*": "PWX_PRODUCT", "max": "PWX_MAX", "min": "PWX_MIN",
+    "&": "PWX_BIT_AND", "|": "PWX_BIT_OR", "^": "PWX_BIT_XOR", "&&": "PWX_AND", "||": "PWX_OR",
+}  # fmt: skip
 
 
 def run_time_type(variable: Variable, place: Place, operator: str) -> str:

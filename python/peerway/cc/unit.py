@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from peerway.cc import acc, xmp
+from peerway.cc import acc, phrases, xmp
 from peerway.cc import directives as d
 from peerway.cc.diagnostics import Diagnostics, Place, Refused
 from peerway.cc.edits import Edits
 from peerway.cc.generated import quoted
 from peerway.cc.mapping import Declared, DistributedArray, Scopes, TemplateOf
 from peerway.cc.preprocess import Pragma, Texts
-from peerway.cc.source import Function, Range, Statement
+from peerway.cc.source import Function, Range, Statement, Variable
 from peerway.cc.syntax import Syntax
 from peerway.cc.tokens import scan
 
@@ -78,15 +78,19 @@ class Unit:
         self.setup: list[str] = []
         self.setup_last: list[str] = []
         self.coarrays: dict[int, str] = {}
+        self.reached: set[str] = set()  # coarrays whose copies on GPUs others reach
+        self.asked: dict[int, str] = {}  # what a host_data or a compute construct asked, by its start
         self.ending = ""
         self.explained: list[tuple[int, str]] = []
         self.acc_regions: list[tuple[Range, d.Acc]] = []
         self.acc_atomics: list[Range] = []
         self.acc_loops: dict[int, d.Acc] = {}  # by where their `for` begins
+        self.own_in_bodies: list[tuple[Range, Variable]] = []  # private to a loop within a thread's work
         self.unbound: set[int] = set()  # loops of xmp that may leave their bounds, by where they begin
         self.guards: list[Guard] = []
         self.localised: dict[int, str] = {}  # loops of xmp, by where they begin: span or cyclic
         self.kernels: list[Callable[[], None]] = []  # what generates them, once all directives are known
+        self.kernel_names: list[str] = []  # that were generated
         self.on_gpu = False
         self.left_regions: list[Range] = []  # compute constructs that another compiler makes code of
         self.acc_left = False  # directives of acc are another compiler's
@@ -134,11 +138,11 @@ class Unit:
         block = self.syntax.enclosing_block(made.file, made.start)
         return function, Range(made.start, block.end if block else function.body.end)
 
-    def get(self, kind: type[_Kind], name: d.Name, made: d.Directive) -> _Kind:
+    def get(self, kind: type[_Kind], name: phrases.Name, made: d.Directive) -> _Kind:
         """What a name in a directive stands for."""
         return self.scopes.get(kind, name, self.function_of(made), made.start)
 
-    def array(self, name: d.Name, made: d.Directive) -> DistributedArray:
+    def array(self, name: phrases.Name, made: d.Directive) -> DistributedArray:
         """The distributed array that a name in a directive stands for."""
         variable = self.syntax.variable(name.text, made.file, made.start)
         array = self.scopes.of_variable(variable) if variable else None
@@ -147,6 +151,13 @@ class Unit:
                 raise Refused(name.place, f"'{name.text}' is not declared")
             raise Refused(name.place, f"'{name.text}' is not aligned with a template")
         return array
+
+    def check_fixed(self, template: TemplateOf | None, made: d.Directive, place: Place) -> None:
+        """A directive cannot use a template before that is fixed, as far as the text of a function tells."""
+        fix = self.fixes.get(id(template))
+        if fix and template and made.start < fix.start and self.function_of(fix) is self.function_of(made):
+            note = (fix.place, "it is fixed here")
+            raise Refused(place, f"template '{template.name}' is used before it is fixed", note)
 
     def new_name(self, stem: str) -> str:
         """A name that no other generated object has."""
@@ -173,7 +184,7 @@ class Unit:
         """Lines in the place of a directive."""
         if made.file != self.file:
             raise Refused(
-                made.place, "this directive in a header not supported yet; put it into the source file"
+                made.place, "this directive in a header is not supported yet; put it into the source file"
             )
         self._lines.setdefault(made.start, []).extend(lines)
 

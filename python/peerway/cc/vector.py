@@ -14,12 +14,19 @@ from peerway.cc.unit import Stack, Unit
 Shared = list[tuple[For, d.Acc]]
 
 
-def loops_of(unit: Unit, stack: Stack, body: Range, operators: dict[str, str]) -> Shared:
-    """The loops of a body that the threads of a block share; none if one thread must do the body in order."""
+def loops_of(unit: Unit, stack: Stack, body: Range, own: set[str], operators: dict[str, str]) -> Shared:
+    """The loops of a body that the threads of a block share; none if one thread must do the body in order.
+
+    `own` are the names of what clauses make each thread's own.
+    """
     statements = _statements(unit, body)
     found: Shared = []
     if "continue" in unit.words(unit.text.text[body.start : body.end]):
         return []  # all threads of a block must come to each barrier
+    if any(
+        not use.variable.scalar and use.variable.name in own for use in used_in(stack.function.uses, body)
+    ):
+        return []  # an array or a struct that the iteration has of its own, but each thread a copy of
     for statement in statements:
         made = unit.acc_loops.get(statement.start)
         if statement.kind == "for" and made is not None and made.all("vector") and not made.all("seq"):
@@ -27,7 +34,7 @@ def loops_of(unit: Unit, stack: Stack, body: Range, operators: dict[str, str]) -
                 loop = nest.read(unit, statement)
             except Refused:
                 return []
-            if statement.start in unit.localised or not _own(unit, stack, loop, made, operators):
+            if statement.start in unit.localised or not _own(unit, stack, body, loop, made, operators):
                 return []
             found.append((loop, made))
         elif _writes(stack, statement, body) == {"here", "outside"}:
@@ -46,8 +53,10 @@ def _uses(stack: Stack, statement: Statement) -> list[Use]:
     return list(used_in(stack.function.uses, Range(statement.start, statement.end)))
 
 
-def _own(unit: Unit, stack: Stack, loop: For, made: d.Acc, operators: dict[str, str]) -> bool:
-    """Are all scalars that an inner loop changes its own, or reduced by it?"""
+def _own(unit: Unit, stack: Stack, body: Range, loop: For, made: d.Acc, operators: dict[str, str]) -> bool:
+    """Are all scalars that an inner loop changes its own, or reduced by it? And no array of the body, which
+    each thread has a copy of?
+    """
     named = {name.text for clause in made.all("reduction", "private") for name in clause.variables}
     if any(clause.operator not in operators for clause in made.all("reduction")):
         return False
@@ -55,6 +64,9 @@ def _own(unit: Unit, stack: Stack, loop: For, made: d.Acc, operators: dict[str, 
         variable = use.variable
         inside = loop.statement.start <= variable.declarator.start < loop.statement.end
         known = inside or variable.name in named or variable.name == loop.header.index
+        of_body = body.start <= variable.declarator.start < body.end and not variable.file_scope
+        if of_body and not known and not variable.scalar and (use.written or use.address):
+            return False
         if use.written and variable.scalar and not use.subscripts and not known:
             return False
     return True

@@ -7,7 +7,7 @@ only where one of them is. peel_and_wait does first the expanded loop, then wait
 from __future__ import annotations
 
 from peerway.cc import directives as d
-from peerway.cc import nest
+from peerway.cc import nest, phrases
 from peerway.cc.diagnostics import Refused, counted
 from peerway.cc.generated import where
 from peerway.cc.mapping import TemplateOf
@@ -39,7 +39,7 @@ def prepare(unit: Unit, stack: Stack, made: d.Loop, found: object) -> None:
                 unit.unbound.add(loops[0].statement.start)
 
 
-def _width(made: d.Loop, dimension: int) -> d.Width:
+def _width(made: d.Loop, dimension: int) -> phrases.Width:
     """The widths are in the order of the on clause, whose square brackets are in C's order."""
     assert made.widening is not None
     assert made.on is not None

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from peerway.cc import directives as d
-from peerway.cc import nest, widening
+from peerway.cc import loop_reductions, nest, phrases, widening
 from peerway.cc.diagnostics import Refused
 from peerway.cc.edits import Edits
 from peerway.cc.generated import reference, referred, where
 from peerway.cc.mapping import NodeArray, TemplateOf
 from peerway.cc.nest import For
-from peerway.cc.types import c_type, run_time_type
 from peerway.cc.unit import Stack, Unit
-
-OPERATORS = {
-    "+": "PWX_SUM", "-": "PWX_SUM", "*": "PWX_PRODUCT", "max": "PWX_MAX", "min": "PWX_MIN",
-    "&": "PWX_BIT_AND", "|": "PWX_BIT_OR", "^": "PWX_BIT_XOR", "&&": "PWX_AND", "||": "PWX_OR",
-}  # fmt: skip
 
 
 def task(unit: Unit, stack: Stack, made: d.Task) -> None:
@@ -32,7 +26,7 @@ def task(unit: Unit, stack: Stack, made: d.Task) -> None:
     unit.explain(made, f"task: the next statement runs on {text_of(made.on)} only")
 
 
-def text_of(ref: d.Ref | None) -> str:
+def text_of(ref: phrases.Ref | None) -> str:
     """A reference as people write it."""
     if ref is None:
         return "the executing nodes"
@@ -64,12 +58,14 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
     indices = _indices(unit, stack, made)
     widening.prepare(unit, stack, made, found)
     kept = len(stack.before)
-    closing = _reductions(unit, stack, made)
+    closing = loop_reductions.reductions(unit, stack, made)
     passes = " }" if made.widening and made.widening.kind == "peel_and_wait" else ""
     unit.edits.behind(
         stack.statement.end, passes + closing + " }"
     )  # before the edits of loops that end there too
     opened: list[str] = []
+    if isinstance(found, TemplateOf) and found.opened:
+        opened.append(f"pwx_need_template({found.address}, {where(made)});")
     localised: list[tuple[int, str, str]] = []
     conditions: list[str] = []
     used = set()
@@ -77,7 +73,7 @@ def loop(unit: Unit, stack: Stack, made: d.Loop) -> None:
         if subscript.star or subscript.whole:
             continue
         if subscript.index is None:
-            raise Refused(subscript.place, "a range in the on clause of a loop not supported yet")
+            raise Refused(subscript.place, "a range in the on clause of a loop is not supported yet")
         named = [name for name in indices if name in subscript.index.names()]
         if not named:
             conditions.append(_one_place(found, dimension, subscript.index, made.on.square))
@@ -120,19 +116,19 @@ def _indices(unit: Unit, stack: Stack, made: d.Loop) -> list[str]:
     return [name for name in sorted(names) if nest.with_index(unit, stack.statement, name)]
 
 
-def _offset(expr: d.Expr, index: str) -> str:
+def _offset(expr: phrases.Expr, index: str) -> str:
     """What is added to the index in a subscript of the on clause."""
     texts = [token.text for token in expr.tokens]
     if texts == [index]:
         return "0"
     if texts[0] == index and texts[1] in ("+", "-"):
-        return d.Expr(expr.tokens[1:]).text
+        return phrases.Expr(expr.tokens[1:]).text
     if texts[-2:] == ["+", index] and index not in texts[:-2]:
-        return d.Expr(expr.tokens[:-2]).text
+        return phrases.Expr(expr.tokens[:-2]).text
     raise Refused(expr.place, f"expected '{index}', plus or minus an offset, found '{expr.text}'")
 
 
-def _one_place(found: NodeArray | TemplateOf, dimension: int, index: d.Expr, square: bool) -> str:
+def _one_place(found: NodeArray | TemplateOf, dimension: int, index: phrases.Expr, square: bool) -> str:
     """A subscript without an index of the loop: other nodes than its owners run no iteration."""
     if isinstance(found, NodeArray):
         return f"pwx_is_node({found.address}, {dimension}, {index.text}{' + 1' if square else ''})"
@@ -239,79 +235,3 @@ def cycle(unit: Unit, edits: Edits, loop: For, index: str) -> None:
     skip = "" if head.step == "1" else f"if (({index} - ({first})) % ({head.step})) continue; "
     edits.before(loop.body.start, f"{{ const {kind} {index} = pwx_at({index}__c, {index}__q); {skip}")
     edits.behind(loop.body.end, " }")
-
-
-def _reductions(unit: Unit, stack: Stack, made: d.Loop) -> str:
-    """Open the reductions of a loop, and give what closes them."""
-    closing = ""
-    assert made.on is not None
-    nodes = _all_owners(unit, made, made.on)
-    for one in made.reduced:
-        variable = unit.syntax.variable(one.name.text, made.file, made.start)
-        if variable is None:
-            raise Refused(one.name.place, f"'{one.name.text}' is not declared")
-        if not variable.scalar:
-            raise Refused(
-                one.name.place,
-                f"'{one.name.text}' is no scalar; write '#pragma xmp reduction' behind the loop",
-            )
-        kind = run_time_type(
-            variable, one.name.place, one.operator.removeprefix("first").removeprefix("last")
-        )
-        name = one.name.text
-        if one.locations:
-            closing = f" {_located(unit, made, one, nodes, kind)}" + closing
-            continue
-        before = f"{name}__before"
-        stack.before.append(
-            f"{{ const {c_type(variable)} {before} = {name}; {name} = {_identity(one.operator, kind)};"
-        )
-        total = f"{name}__total"
-        joined = _joined(one.operator, before, total)
-        closing = (
-            f" {{ {c_type(variable)} {total} = {name}; pwx_reduce({nodes}, {OPERATORS[one.operator]}, "
-            f"{kind}, &{total}, 1, {where(made)}); {name} = {joined}; }} }}" + closing
-        )
-    return closing
-
-
-def _all_owners(unit: Unit, made: d.Loop, on: d.Ref) -> str:
-    """The nodes that share a loop, those that own nothing of it too: they shall know its result."""
-    found = referred(unit, on, made)
-    own = [subscript.star or subscript.whole for subscript in on.subscripts or ()]
-    if isinstance(found, TemplateOf):
-        assert found.formats is not None
-        assert found.onto is not None
-        own = [mine for mine, fmt in zip(own, found.formats, strict=True) if fmt.kind != "*"]
-        found = found.onto
-    parts = ", ".join("{PWX_MINE, 0, 0, 1}" if mine else "{PWX_ALL, 0, 0, 1}" for mine in own)
-    return f"&(const pwx_ref){{{found.address}, 0, {{{parts}}}}}"
-
-
-def _located(unit: Unit, made: d.Loop, one: d.Reduced, nodes: str, kind: str) -> str:
-    """The call that also brings the variables which say where the extreme value is."""
-    if unit.is_cyclic(made):
-        raise Refused(one.name.place, f"{one.operator} over a cyclic dimension not supported yet")
-    for name in one.locations:
-        variable = unit.syntax.variable(name.text, made.file, made.start)
-        if variable is None or not variable.scalar:
-            raise Refused(name.place, f"'{name.text}' must be a scalar variable")
-    operator = "PWX_" + one.operator.replace("first", "first_").replace("last", "last_").upper()
-    places = ", ".join(f"&{name.text}" for name in one.locations)
-    sizes = ", ".join(f"sizeof({name.text})" for name in one.locations)
-    return (
-        f"pwx_reduce_location({nodes}, {operator}, {kind}, &{one.name.text}, {len(one.locations)}, "
-        f"(void *const[]){{{places}}}, (const size_t[]){{{sizes}}}, {where(made)});"
-    )
-
-
-def _identity(operator: str, kind: str) -> str:
-    if operator in ("max", "min"):
-        return f"{kind}_{'LOWEST' if operator == 'max' else 'HIGHEST'}"
-    return {"*": "1", "&": "~0", "&&": "1"}.get(operator, "0")
-
-
-def _joined(operator: str, left: str, right: str) -> str:
-    if operator in ("max", "min"):
-        return f"{left} {'>' if operator == 'max' else '<'} {right} ? {left} : {right}"
-    return f"{left} {'+' if operator == '-' else operator} {right}"

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from peerway.cc import directives as d
 from peerway.cc.descriptors import Described
 from peerway.cc.diagnostics import Refused
+from peerway.cc.flow import Flow
 from peerway.cc.mapping import DistributedArray
 from peerway.cc.source import Function, Range, Statement, Use, Variable
 from peerway.cc.unit import Unit, Written
 
-_GLOBAL = (d.Loop, d.Task, d.Tasks, d.Reflect, d.Reduction, d.Bcast, d.Barrier, d.Gmove, d.ArrayOn)
-_REFLECTING = (d.Reflect, d.WaitAsync)
-_WRITING = (d.Gmove, d.ArrayOn, d.Reduction)
 _INQUIRY = re.compile(r"\bxmp_(?!array_laddr\b)\w+\s*\(\s*$")
 _LABEL = re.compile(r"(case\b|default\b|\w+\s*:)")
 _STORING = ("memcpy", "memmove", "memset", "fread", "scanf", "fscanf", "sscanf", "frexp", "modf", "sincos")
@@ -55,6 +53,7 @@ class _Finder:
                 statement = unit.syntax.statement_after(made.file, made.end, function)
                 if statement:
                     self.constructs.append((made, statement, function))
+        self.flow = Flow(unit, self.constructs)
 
     def run(self, described: list[Described]) -> Written:
         text = self.unit.text.text
@@ -198,13 +197,13 @@ class _Finder:
                 break
             if block.kind == "block":
                 plain = number > 0 and around[number - 1].kind == "block" and shared
-                shared = plain or block.start in tasks or self._all_do(block, around[:number], function)
+                shared = plain or block.start in tasks or self.flow.all_do(block, around[:number], function)
                 last = around[number + 1] if shared else last
         own = last is not None and last.start == event.start
         if (
             last is None
             or (event.array.function is not None and event.array.last_directive > last.start)
-            or (self._reflects(last, function) and not (own and event.behind))
+            or (self.flow.reflects(last, function) and not (own and event.behind))
             or _LABEL.match(self.unit.text.text, last.start)
         ):
             self._lose(event.array, event.start, "it is written where not all nodes may come by")
@@ -215,90 +214,11 @@ class _Finder:
             if event.array not in texts:
                 texts.append(event.array)
 
-    def _all_do(self, block: Statement, outer: list[Statement], function: Function) -> bool:
-        """Do all executing nodes execute a block equally often?"""
-        if function.name == "main" and block.start == function.body.start:
-            return True
-        switch = bool(outer) and self.unit.text.text.startswith("switch", outer[-1].start)
-        if switch or self._jumps(block, function):
-            return False
-        return any(
-            isinstance(made, _GLOBAL) and made.file == self.unit.file and self._directly(made.start, block)
-            for made in self.unit.directives
-        )
-
-    def _directly(self, offset: int, block: Statement) -> bool:
-        """Does what begins at an offset stand in a block under no condition?"""
-        inner = [one for one in self.unit.syntax.around(self.unit.file, offset) if one.start >= block.start]
-        if not inner or inner[0].start != block.start:
-            return False
-        tasks = {statement.start for made, statement, _ in self.constructs if isinstance(made, d.Task)}
-        return all(one.kind == "block" for one in inner) and not any(one.start in tasks for one in inner[1:])
-
-    def _jumps(self, block: Statement, function: Function) -> bool:
-        """Is there a way out of a block before its end?"""
-        whole = block.start == function.body.start
-        for mark in function.marks:
-            if mark.kind == "call" or not block.start < mark.start < block.end:
-                continue
-            inner = [one for one in self.unit.syntax.around(self.unit.file, mark.start)
-                     if one.start >= block.start]  # fmt: skip
-            if mark.kind in ("break", "continue"):
-                if any(one.kind == "for" for one in inner):
-                    continue
-            elif mark.kind == "return" and whole:
-                rest = self.unit.text.text[mark.start : function.body.end - 1]
-                if [one.kind for one in inner] == ["block", "statement"] and rest.count(";") == 1:
-                    continue
-            return True
-        return False
-
-    def _reflects(self, statement: Statement, function: Function) -> bool:
-        """May a statement reflect anything, so that a mark before it is forgotten before it writes?"""
-        inside = Range(statement.start, statement.end)
-        return self._calls(inside, function) or any(
-            isinstance(made, _REFLECTING) and made.file == self.unit.file
-            and inside.start <= made.start < inside.end
-            for made in self.unit.directives
-        )  # fmt: skip
-
-    def _calls(self, inside: Range, function: Function) -> bool:
-        """Does a range call functions that may reflect or write?"""
-        return any(
-            mark.kind == "call"
-            and inside.start <= mark.start < inside.end
-            and not self._quiet(mark.name, set())
-            for mark in function.marks
-        )
-
-    def _quiet(self, name: str, seen: set[str]) -> bool:
-        """Is a function of this file one that has no directives of xmp, and none such called?"""
-        called = self.functions.get(name)
-        if called is None:
-            return False
-        if name in seen:
-            return True
-        body = called.body
-        return not any(
-            made.file == self.unit.file and body.start < made.start < body.end and not isinstance(made, d.Omp)
-            for made in self.unit.directives
-        ) and not any(
-            mark.kind == "call" and not self._quiet(mark.name, seen | {name}) for mark in called.marks
-        ) and not any(self.unit.scopes.of_variable(use.variable) for use in called.uses)  # fmt: skip
-
     def _tasks(self) -> None:
         for made, statement, function in self.constructs:
             inside = Range(statement.start, statement.end)
-            if isinstance(made, d.Task) and (self._calls(inside, function) or self._moves(inside)):
+            if isinstance(made, d.Task) and (self.flow.calls(inside, function) or self.flow.moves(inside)):
                 self.found.everything.add(statement.start)
-
-    def _moves(self, inside: Range) -> bool:
-        """Is there a directive in a range whose call at run time writes an array?"""
-        return any(
-            (isinstance(made, _WRITING) or (isinstance(made, d.Reflect) and made.kind == "reduce_shadow"))
-            and made.file == self.unit.file and inside.start <= made.start < inside.end
-            for made in self.unit.directives
-        )  # fmt: skip
 
     def _spread(self) -> bool:
         """What is passed to a parameter that counts as written always does so, too."""

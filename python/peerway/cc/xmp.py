@@ -1,11 +1,13 @@
-"""The grammar of `#pragma xmp …`: mapping, loops, tasks; communication is in xmp_communication.py."""
+"""The grammar of `#pragma xmp …`: loops and tasks; mapping and communication are in files beside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from peerway.cc import directives as d
+from peerway.cc import phrases
 from peerway.cc import xmp_communication as communication
+from peerway.cc import xmp_mapping as mapping
 from peerway.cc.diagnostics import Refused
 from peerway.cc.parser import Parser, nearest
 from peerway.cc.preprocess import Pragma
@@ -23,201 +25,11 @@ def parse(pragma: Pragma) -> d.Directive:
     parse_one = _GRAMMAR.get(word.text.lower())
     if parse_one is None:
         if what := NOT_YET.get(word.text.lower()):
-            raise Refused(word.place, f"{what} not supported yet")
+            raise Refused(word.place, f"{what} is not supported yet")
         raise Refused(word.place, f"unknown directive '{word.text}'; {nearest(word.text, list(_GRAMMAR))}")
     directive = parse_one(parser, d.Directive(word.place, pragma.start, pragma.end, pragma.file))
     parser.end()
     return directive
-
-
-def _nodes(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Nodes(base.place, base.start, base.end, base.file)
-
-    def one() -> None:
-        made.names.append(parser.name("the name of a node array"))
-        sizes, square = parser.dimensions("a node array", lambda _square: _size(parser))
-        free = [number for number, size in enumerate(sizes) if size is None]
-        if free and free != [len(sizes) - 1]:
-            which = "first" if square else "last"
-            raise Refused(made.names[-1].place, f"only the {which} size of a node array can be '*'")
-        made.sizes.append(sizes)
-        made.square.append(square)
-        if not parser.accept("="):
-            made.of.append(None)
-        elif parser.accept("*"):
-            made.of.append("*")
-        else:
-            made.of.append(parser.ref("'*' or a reference to other nodes"))
-
-    parser.some(one)
-    return made
-
-
-def _size(parser: Parser) -> d.Expr | None:
-    return None if parser.accept("*") else parser.expr("a number of nodes or '*'")
-
-
-def _template(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Template(base.place, base.start, base.end, base.file)
-
-    def one() -> None:
-        made.names.append(parser.name("the name of a template"))
-        made.bounds.append(_all_bounds(parser))
-
-    parser.some(one)
-    return made
-
-
-def _all_bounds(parser: Parser) -> list[d.Bounds | None]:
-    bounds, _square = parser.dimensions("a template", lambda square: _bounds(parser, square))
-    open_ones = [bound is None for bound in bounds]
-    if any(open_ones) and not all(open_ones):
-        raise parser.unexpected("either ':' or bounds in every dimension of a template")
-    return bounds
-
-
-def _bounds(parser: Parser, square: bool) -> d.Bounds | None:
-    if parser.accept(":"):
-        return None
-    first = parser.expr("bounds of a template")
-    if square:
-        if not parser.accept(":"):
-            size = first.value
-            return d.Bounds("0", f"({first.text}) - 1", 0, None if size is None else size - 1)
-        length = parser.expr("the length of a template")
-        begin, size = first.value, length.value
-        known = None if begin is None or size is None else begin + size - 1
-        return d.Bounds(first.text, f"({first.text}) + ({length.text}) - 1", begin, known)
-    if not parser.accept(":"):
-        return d.Bounds("1", first.text, 1, first.value)
-    last = parser.expr("the last index of a template")
-    return d.Bounds(first.text, last.text, first.value, last.value)
-
-
-def _template_fix(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.TemplateFix(base.place, base.start, base.end, base.file)
-    if parser.sees("(") or parser.sees("["):
-        made.formats = _formats(parser)
-    made.template = parser.name("the name of a template")
-    if parser.sees("(") or parser.sees("["):
-        made.bounds = _all_bounds(parser)
-    return made
-
-
-def _distribute(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Distribute(base.place, base.start, base.end, base.file)
-    if not parser.sees("(") and not parser.sees("["):
-        made.templates = [parser.name("the name of a template")]
-    made.formats = _formats(parser)
-    parser.expect("onto", "behind the formats")
-    made.onto = parser.name("the name of a node array")
-    if not made.templates:
-        parser.expect(":", "before the templates")
-        parser.expect(":", "before the templates")
-        made.templates = parser.names("the name of a template")
-    return made
-
-
-def _formats(parser: Parser) -> list[d.Format]:
-    return parser.dimensions("a template", lambda square: _format(parser))[0]
-
-
-def _format(parser: Parser) -> d.Format:
-    place = parser.here()
-    if parser.accept("*"):
-        return d.Format("*", place)
-    word = parser.name("'*', block, cyclic or gblock")
-    kind = word.text.lower()
-    if kind not in ("block", "cyclic", "gblock"):
-        raise Refused(place, f"expected '*', block, cyclic or gblock, found '{word.text}'")
-    argument = None
-    if parser.accept("("):
-        if kind == "gblock" and parser.accept("*"):
-            parser.expect(")", "behind gblock(*")
-            return d.Format(kind, place, later=True)
-        argument = parser.expr(
-            "the width of a block" if kind != "gblock" else "the name of an array of sizes"
-        )
-        parser.expect(")", f"behind the argument of {kind}")
-    if kind == "gblock" and argument is None:
-        raise Refused(place, "gblock needs the array of its sizes, as in gblock(sizes)")
-    return d.Format(kind, place, argument)
-
-
-def _align(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Align(base.place, base.start, base.end, base.file)
-    if not parser.sees("["):
-        made.arrays = [parser.name("the name of an array")]
-        if parser.sees(".") or parser.sees("->"):
-            raise Refused(
-                parser.here(), "members of structs cannot be aligned yet; align an array of structs"
-            )
-    while parser.accept("["):
-        made.sources.append(None if parser.accept("*") else _source(parser))
-        parser.expect("]", "behind an index of the array")
-    if not made.sources:
-        raise parser.unexpected("'[' and an index for each dimension of the array")
-    parser.expect("with", "behind the indices of the array")
-    made.template = parser.name("the name of a template")
-    made.targets, _square = parser.dimensions("the template", lambda _square: _target(parser))
-    _match_colons(made)
-    if not made.arrays:
-        parser.expect(":", "before the arrays")
-        parser.expect(":", "before the arrays")
-        made.arrays = parser.names("the name of an array")
-    return made
-
-
-def _source(parser: Parser) -> str:
-    return ":" if parser.accept(":") else parser.name("the name of an index, ':' or '*'").text
-
-
-def _target(parser: Parser) -> d.AlignTo:
-    place = parser.here()
-    if parser.accept("*"):
-        return d.AlignTo(place, None)
-    if parser.accept(":"):
-        return d.AlignTo(place, ":")
-    expr = parser.expr("an index of the array, ':' or '*'")
-    first, rest = expr.tokens[0], expr.tokens[1:]
-    if first.kind != "name" or (rest and rest[0].text not in ("+", "-")):
-        raise Refused(expr.place, f"'{expr.text}' must be an index of the array, plus or minus an offset")
-    return d.AlignTo(place, first.text, d.Expr(rest).text if rest else "0")
-
-
-def _match_colons(made: d.Align) -> None:
-    """Give the colons names: from right to left the array's meet the template's in Fortran's order."""
-    sources = [number for number, source in enumerate(made.sources) if source == ":"][::-1]
-    targets = [number for number, target in enumerate(made.targets) if target.index == ":"]
-    if len(sources) != len(targets):
-        raise Refused(made.place, f"{len(sources)} ':' of the array meet {len(targets)} ':' of the template")
-    for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        made.sources[source] = f":{number}"
-        made.targets[target] = d.AlignTo(made.targets[target].place, f":{number}")
-
-
-def _shadow(parser: Parser, base: d.Directive) -> d.Directive:
-    made = d.Shadow(base.place, base.start, base.end, base.file)
-    if not parser.sees("["):
-        made.arrays = [parser.name("the name of an array")]
-    while parser.accept("["):
-        made.widths.append(communication.width(parser, full=True))
-        parser.expect("]", "behind a width")
-    if not made.widths:
-        raise parser.unexpected("'[' and a width for each dimension of the array")
-    if not made.arrays:
-        parser.expect(":", "before the arrays")
-        parser.expect(":", "before the arrays")
-        made.arrays = parser.names("the name of an array")
-    return made
-
-
-def _static_desc(parser: Parser, base: d.Directive) -> d.Directive:
-    if parser.accept(":"):
-        parser.expect(":", "before the arrays")
-    return d.StaticDesc(
-        base.place, base.start, base.end, base.file, arrays=parser.names("the name of an array")
-    )
 
 
 def _loop(parser: Parser, base: d.Directive) -> d.Directive:
@@ -239,13 +51,13 @@ def _loop(parser: Parser, base: d.Directive) -> d.Directive:
         elif word in ("acc", "host"):
             parser.take()
         elif word == "profile":
-            raise Refused(token.place, "the clause profile of loop not supported yet")
+            raise Refused(token.place, "the clause profile of loop is not supported yet")
         else:
             raise parser.unexpected("reduction(…) or the end of the directive")
     return made
 
 
-def _widening(parser: Parser) -> d.Widening:
+def _widening(parser: Parser) -> phrases.Widening:
     word = parser.take()
     kind = word.text.lower()
     parser.expect("(", f"behind {kind}")
@@ -254,7 +66,7 @@ def _widening(parser: Parser) -> d.Widening:
         number = parser.expr("the number of an asynchronous communication")
         parser.expect(",", "behind the number")
 
-    def one() -> d.Width:
+    def one() -> phrases.Width:
         place = parser.here()
         unbound = parser.accept("/")
         if unbound:
@@ -262,11 +74,11 @@ def _widening(parser: Parser) -> d.Widening:
             parser.expect("/", "behind unbound")
         lower = parser.expr("a width")
         upper = parser.expr("the width above") if parser.accept(":") else lower
-        return d.Width(place, lower, upper, unbound=unbound)
+        return phrases.Width(place, lower, upper, unbound=unbound)
 
     widths = tuple(parser.some(one))
     parser.expect(")", f"behind the widths of {kind}")
-    return d.Widening(kind, word.place, widths, number)
+    return phrases.Widening(kind, word.place, widths, number)
 
 
 def _task(parser: Parser, base: d.Directive) -> d.Directive:
@@ -287,16 +99,10 @@ def _array(parser: Parser, base: d.Directive) -> d.Directive:
 
 
 _GRAMMAR: dict[str, Callable[[Parser, d.Directive], d.Directive]] = {
-    "nodes": _nodes,
-    "template": _template,
-    "template_fix": _template_fix,
-    "distribute": _distribute,
-    "align": _align,
-    "shadow": _shadow,
-    "static_desc": _static_desc,
     "loop": _loop,
     "task": _task,
     "tasks": _tasks,
     "array": _array,
+    **mapping.GRAMMAR,
     **communication.GRAMMAR,
 }

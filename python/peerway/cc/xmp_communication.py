@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from peerway.cc import directives as d
+from peerway.cc import phrases
 from peerway.cc.diagnostics import Refused
 from peerway.cc.parser import Parser
 
@@ -12,11 +13,11 @@ _OPERATORS = ("+", "*", "-", "&", "|", "^", "&&", "||")
 _WORDS = ("max", "min", "firstmax", "firstmin", "lastmax", "lastmin")
 
 
-def width(parser: Parser, full: bool = False) -> d.Width:
+def width(parser: Parser, full: bool = False) -> phrases.Width:
     """`1`, `1:0`, `/periodic/1`, and for a shadow `*`."""
     place = parser.here()
     if full and parser.accept("*"):
-        return d.Width(place, full=True)
+        return phrases.Width(place, full=True)
     periodic = False
     if parser.accept("/"):
         if not parser.accept("periodic"):
@@ -25,10 +26,10 @@ def width(parser: Parser, full: bool = False) -> d.Width:
         periodic = True
     lower = parser.expr("a width")
     upper = parser.expr("the width of the upper side") if parser.accept(":") else lower
-    return d.Width(place, lower, upper, periodic=periodic)
+    return phrases.Width(place, lower, upper, periodic=periodic)
 
 
-def reduced(parser: Parser) -> list[d.Reduced]:
+def reduced(parser: Parser) -> list[phrases.Reduced]:
     """`(+: a, b)`, `(firstmax: a/i, j/)`."""
     parser.expect("(", "behind reduction")
     token = parser.next()
@@ -37,10 +38,10 @@ def reduced(parser: Parser) -> list[d.Reduced]:
     operator = parser.take().text.lower()
     parser.expect(":", "behind the operator")
 
-    def one() -> d.Reduced:
+    def one() -> phrases.Reduced:
         name = parser.name("the name of a variable")
         located = operator.startswith(("first", "last"))
-        locations: list[d.Name] = []
+        locations: list[phrases.Name] = []
         if parser.accept("/"):
             if not located:
                 raise Refused(
@@ -50,7 +51,7 @@ def reduced(parser: Parser) -> list[d.Reduced]:
             parser.expect("/", "behind the locations")
         elif located:
             raise parser.unexpected(f"'/' and the variables that {operator} sets")
-        return d.Reduced(operator, name, tuple(locations))
+        return phrases.Reduced(operator, name, tuple(locations))
 
     found = parser.some(one)
     parser.expect(")", "behind the variables of a reduction")
@@ -75,6 +76,8 @@ def _clauses(parser: Parser, made: d.Communication, more: dict[str, Callable[[],
         elif word in ("acc", "host"):
             parser.take()
             made.accelerator = made.accelerator or word == "acc"
+            if word == "acc" and isinstance(made, d.Gmove) and parser.sees("("):
+                made.on_device += parser.listed("the name of an array")
         else:
             allowed = ["on", "async", "acc", *more]
             raise parser.unexpected(f"a clause ({', '.join(allowed)}) or the end of the directive")
@@ -102,7 +105,7 @@ def _reflect(kind: str) -> Callable[[Parser, d.Directive], d.Directive]:
             made.nowait = True
 
         def refused() -> None:
-            raise Refused(base.place, f"the clause nowait of {kind} not supported yet")
+            raise Refused(base.place, f"the clause nowait of {kind} is not supported yet")
 
         more: dict[str, Callable[[], None]] = {}
         if kind not in ("reflect_do", "reflect_wait"):

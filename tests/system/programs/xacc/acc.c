@@ -1,6 +1,9 @@
 /* The run time of acc directives by a program that calls it as generated code does: what is present and when
  * it is copied, kernels, reductions of each operator and type, queues, reflects on the GPU. */
+#define _GNU_SOURCE
 #include "peerway/xacc/acc.h"
+
+#include <dlfcn.h>
 
 #include "check.h"
 #include "peerway/xacc/openacc.h"
@@ -26,6 +29,35 @@ static void add(double* x, long n, double by, long queue) {
   double* device = pwx_device(&known, x, "x", HERE);
   void* arguments[] = {&device, &n, &by};
   pwx_launch(&add_kernel, &(pwx_shape){{n, 1, 1}, 0, 0, 0}, arguments, 3, 0, NULL, queue, HERE);
+}
+
+static pwx_kernel grid_kernel = {"grid",
+                                 "extern \"C\" __global__ void grid(double* x) {\n"
+                                 "  x[0] = gridDim.x; x[1] = gridDim.x * gridDim.y * gridDim.z;\n"
+                                 "}\n",
+                                 NULL};
+
+/* num_gangs: no more blocks than asked for, in all dimensions together. */
+static void test_gangs(void) {
+  static double x[2];
+  static pwx_known known;
+  static pwx_data_region region;
+  const pwx_data data = plain(PWX_DATA_COPYOUT, "x", x, sizeof x);
+  const long wide[3] = {10000, 1, 1}, deep[3] = {10000, 7, 5};
+  const struct {
+    const long* iterations;
+    int blocks, by_block;
+  } cases[] = {{wide, 0, 0}, {wide, 2, 0}, {wide, 1, 0}, {wide, 2, 1}, {deep, 0, 0}, {deep, 2, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    const long* all = cases[i].iterations;
+    const pwx_shape shape = {{all[0], all[1], all[2]}, 0, cases[i].blocks, cases[i].by_block};
+    pwx_data_begin(&region, 1, &data, PWX_QUEUE_SYNC, HERE);
+    double* device = pwx_device(&known, x, "x", HERE);
+    pwx_launch(&grid_kernel, &shape, (void*[]){&device}, 1, 0, NULL, PWX_QUEUE_SYNC, HERE);
+    pwx_data_end(&region, 1, &data, PWX_QUEUE_SYNC, HERE);
+    CHECK(cases[i].blocks == 0 ? x[0] > 2 : x[1] == cases[i].blocks, "case %zu: %g, %g blocks", i, x[0],
+          x[1]);
+  }
 }
 
 static int all_are(const double* x, long n, double value) {
@@ -331,6 +363,30 @@ static void test_values_acc(void) {
   CHECK(all_are(x, 3, 10), "bcast acc: %g", x[0]);
 }
 
+/* A sum that the host is to have; `silent`: of a kernel that fails before it gives one. */
+static pwx_kernel sum_kernel = {
+    "sum",
+    "extern \"C\" __global__ void sum(const double* x, long n, int silent, pwx_total<double> total) {\n"
+    "  double mine = 0;\n"
+    "  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += (long)gridDim.x * blockDim.x)\n"
+    "    mine += x[i];\n"
+    "  if (!silent) total.add(pwx_sum(), mine);\n"
+    "}\n",
+    NULL};
+static void sum(double* x, int silent, double* total, int line) {
+  double* device = acc_copyin(x, N * sizeof *x);
+  const pwx_reduction reduction = {PWX_SUM, PWX_DOUBLE, total, NULL};
+  /* The next wait for a stream fails, and none before counts. */
+  void (*fail)(const char*, int) =
+      (void (*)(const char*, int))dlsym(dlopen(getenv("PEERWAY_CUDA_LIBRARY"), RTLD_NOW), "fake_cuda_fail");
+  fail("cuStreamSynchronize", 700);
+  pwx_launch(&sum_kernel, &(pwx_shape){{N, 1, 1}, 0, 0, 0}, (void*[]){&device, &(long){N}, &silent}, 3, 1,
+             &reduction, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", line});
+}
+
+static pwx_kernel broken_kernel = {
+    "broken", "#line 5 \"prog.c\"\nextern \"C\" __global__ void broken() { nonsense; }\n", NULL};
+
 static void set_up(void) {}
 
 /* What is wrong ends the job; which is asked for by a word. */
@@ -340,8 +396,6 @@ static void be_wrong(const char* what) {
                  all = plain(PWX_DATA_COPY, "x", x, sizeof x);
   static pwx_data_region region;
   const pwx_data present = plain(PWX_DATA_PRESENT, "x", x, sizeof x);
-  static pwx_kernel broken = {
-      "broken", "#line 5 \"prog.c\"\nextern \"C\" __global__ void broken() { nonsense; }\n", NULL};
   if (strcmp(what, "absent") == 0)
     pwx_data_begin(&region, 1, &present, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 1});
   if (strcmp(what, "part") == 0) {
@@ -355,8 +409,17 @@ static void be_wrong(const char* what) {
   if (strcmp(what, "update") == 0) pwx_update_host(1, &all, 0, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 3});
   if (strcmp(what, "exit") == 0) pwx_exit_data(1, &all, 0, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 4});
   if (strcmp(what, "kernel") == 0)
-    pwx_launch(&broken, &(pwx_shape){{1, 1, 1}, 0, 0, 0}, NULL, 0, 0, NULL, PWX_QUEUE_SYNC,
+    pwx_launch(&broken_kernel, &(pwx_shape){{1, 1, 1}, 0, 0, 0}, NULL, 0, 0, NULL, PWX_QUEUE_SYNC,
                &(pwx_where){"prog.c", 5});
+  if (strcmp(what, "told") == 0) {
+    double total = 0.5;
+    set(x, N, 2);
+    sum(x, 0, &total, 9);
+    printf("%g\n", total);
+    fflush(stdout);
+    pwx_acc_wait(0, NULL, PWX_QUEUE_SYNC, &(pwx_where){"prog.c", 10});
+  }
+  if (strcmp(what, "silent") == 0) sum(x, 1, &(double){0}, 11);
   if (strcmp(what, "reflect") == 0) {
     pwx_nodes p = {0};
     pwx_template t = {0};
@@ -381,7 +444,8 @@ static void be_wrong(const char* what) {
 }
 
 int main(int argc, char** argv) {
-  pwx_unit unit = {set_up, NULL};
+  static pwx_kernel* const kernels[] = {&broken_kernel, &add_kernel, &sum_kernel, NULL};
+  pwx_unit unit = {set_up, NULL, kernels};
   pwx_unit_add(&unit);
   pwx_begin(&argc, &argv);
   if (argc > 1) {
@@ -392,10 +456,13 @@ int main(int argc, char** argv) {
     if (rank() == 0) puts("no GPU");
     return 0;
   }
+  CHECK(add_kernel.state != NULL && sum_kernel.state != NULL, "a kernel is not ready to be launched");
+  CHECK(broken_kernel.state == NULL, "a kernel that does not compile");
   test_clauses();
   test_nested();
   test_dynamic();
   test_functions();
+  test_gangs();
   test_queues();
   test_reductions();
   test_where_results_go();

@@ -254,7 +254,39 @@ static int inputs[KINDS][N];
     free((char*)kernel.source);                                                                              \
   } while (0)
 
+/* Complex numbers have sums and products. Small whole numbers, so that all is exact. */
+#define REDUCE_COMPLEX(type, real, enumerator)                                                             \
+  do {                                                                                                     \
+    static char text[1024], name[] = "complex_" #real;                                                     \
+    snprintf(text, sizeof text,                                                                            \
+             "extern \"C\" __global__ void %s(long n, pwx_total<%s> s, pwx_total<%s> p) {\n"               \
+             "  %s sum = pwx_sum::neutral<%s>(), product = pwx_product::neutral<%s>();\n  %s {\n"          \
+             "    sum += %s(%s(i), 2);\n    if (i %% 400 == 9) product *= %s(1, 2);\n  }\n"                \
+             "  s.add(pwx_sum(), sum);\n  p.add(pwx_product(), product);\n}\n",                            \
+             name, type, type, type, type, type, EACH_X, type, #real, type);                               \
+    pwx_kernel kernel = {name, text, NULL};                                                                \
+    for (long queue = PWX_QUEUE_SYNC; queue < 2; queue += 3)                                               \
+      for (int stays = 0; stays < 2; ++stays) {                                                            \
+        real _Complex values[2] = {3 + 1.0f * _Complex_I, 1 - 1.0f * _Complex_I};                          \
+        real _Complex* const device = stays ? acc_copyin(values, sizeof values) : NULL;                    \
+        const pwx_reduction reductions[] = {                                                               \
+            {PWX_SUM, enumerator, &values[0], stays ? device : NULL},                                      \
+            {PWX_PRODUCT, enumerator, &values[1], stays ? device + 1 : NULL}};                             \
+        pwx_launch(&kernel, &(pwx_shape){{N, 1, 1}, 96, 0, 0}, (void*[]){&(long){N}}, 1, 2, reductions,    \
+                   queue, HERE);                                                                           \
+        pwx_acc_wait(1, &queue, PWX_QUEUE_SYNC, HERE);                                                     \
+        if (stays) acc_copyout(values, sizeof values);                                                     \
+        CHECK(creal(values[0]) == 3 + N * (N - 1) / 2 && cimag(values[0]) == 1 + 2 * N,                    \
+              #real " sum, queue %ld, stays %d: %g %g", queue, stays, creal(values[0]), cimag(values[0])); \
+        CHECK(creal(values[1]) == -31 && cimag(values[1]) == -17, /* (1 - i) (1 + 2 i)^4 */                \
+              #real " product, queue %ld, stays %d: %g %g", queue, stays, creal(values[1]),                \
+              cimag(values[1]));                                                                           \
+      }                                                                                                    \
+  } while (0)
+
 void test_gpu_reductions(void) {
+  REDUCE_COMPLEX("pwx_complex<double>", double, PWX_DOUBLE_COMPLEX);
+  REDUCE_COMPLEX("pwx_complex<float>", float, PWX_FLOAT_COMPLEX);
   for (int k = 0; k < KINDS; ++k)
     for (long i = 0; i < N; ++i) inputs[k][i] = element(i, kOps[k]);
   acc_copyin(inputs, sizeof inputs);
@@ -274,8 +306,7 @@ void test_gpu_reductions(void) {
   acc_delete(inputs, sizeof inputs);
 }
 
-/* reduction and bcast with acc: again and again, of many values, of types that kernels do not have, and of
- * some nodes. */
+/* reduction and bcast with acc: again and again, of many values, of complex numbers, and of some nodes. */
 static void many(long count) {
   double* values = malloc((size_t)count * sizeof *values);
   double* at = acc_create(values, (size_t)count * sizeof *values);

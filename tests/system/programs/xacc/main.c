@@ -5,7 +5,7 @@ static int set_ups;
 static void set_up(void) { ++set_ups; }
 
 int main(int argc, char** argv) {
-  pwx_unit units[2] = {{set_up, NULL}, {set_up, NULL}};
+  pwx_unit units[2] = {{.set_up = set_up}, {.set_up = set_up}};
   pwx_unit_add(&units[0]);
   pwx_unit_add(&units[1]);
   pwx_begin(&argc, &argv);

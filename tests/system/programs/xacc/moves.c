@@ -150,12 +150,12 @@ void test_coarrays(void) {
   pwx_section local = {
       .base = out, .element_bytes = sizeof *out, .ndims = 1, .extent = {10}, .dim = {{0, 5, 2, 0}}};
   pwx_sync_all(HERE);
-  pwx_coarray_put(&x, next, (pwx_triplet[]){{1, 5, 1, 0}}, &local, HERE);
+  pwx_coarray_put(&x, next, (pwx_triplet[]){{1, 5, 1, 0}}, &local, 0, HERE);
   pwx_sync_all(HERE);
   for (int i = 0; i < 10; ++i)
     CHECK(here[i] == (i >= 1 && i <= 5 ? 100 * previous + 2 * (i - 1) : -1), "%d: %ld", i, here[i]);
   pwx_section one = {.base = out, .element_bytes = sizeof *out, .ndims = 0};
-  pwx_coarray_get(&one, &x, next, (pwx_triplet[]){{3, 1, 1, 1}}, HERE);
+  pwx_coarray_get(&one, &x, next, (pwx_triplet[]){{3, 1, 1, 1}}, 0, HERE);
   CHECK(out[0] == 100 * me + 4, "%ld", out[0]);
   for (int i = 0; i < 6; ++i)
     for (int j = 0; j < 8; ++j) mine[i][j] = me + 10.0 * i + 100.0 * j;
@@ -166,7 +166,7 @@ void test_coarrays(void) {
                       .ndims = 2,
                       .extent = {3, 8},
                       .dim = {{0, 3, 1, 0}, {7, 4, -1, 0}}};
-  pwx_coarray_get(&rows, &y, previous, (pwx_triplet[]){{5, 3, -2, 0}, {0, 4, 2, 0}}, HERE);
+  pwx_coarray_get(&rows, &y, previous, (pwx_triplet[]){{5, 3, -2, 0}, {0, 4, 2, 0}}, 0, HERE);
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 4; ++j)
       CHECK(got[i][7 - j] == previous + 10.0 * (5 - 2 * i) + 100.0 * (2 * j), "%d %d: %g", i, j,
@@ -174,7 +174,7 @@ void test_coarrays(void) {
   pwx_sync_all(HERE);
   double seven = 7;
   pwx_section scalar = {.base = &seven, .element_bytes = sizeof seven, .ndims = 0};
-  pwx_coarray_put(&y, previous, (pwx_triplet[]){{0, 6, 1, 0}, {3, 1, 1, 1}}, &scalar, HERE);
+  pwx_coarray_put(&y, previous, (pwx_triplet[]){{0, 6, 1, 0}, {3, 1, 1, 1}}, &scalar, 0, HERE);
   pwx_sync_images(n > 2 ? 2 : 1, (int[]){next, previous}, HERE);
   for (int i = 0; i < 6; ++i)
     CHECK(mine[i][3] == 7 && mine[i][2] == me + 10.0 * i + 200, "%d: %g", i, mine[i][3]);

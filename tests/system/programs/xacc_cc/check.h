@@ -18,5 +18,10 @@ extern int wrong;
 void mapping(void);
 void communication(void);
 void compute(void);
+void clauses(void);
+void data(void);
+void operators(void);
+void between(void);
+__attribute__((weak)) void newer(void); /* which not every compiler can make */
 
 #endif

@@ -75,7 +75,7 @@ static void halos(void) {
     for (int i = 0; i < N; i++) onto_line[i] = i + 10 * turn;
     const int width = turn % 2 + 1;
 #pragma xmp reflect(onto_line) width(width) async(turn)
-#pragma xmp wait_async(turn)
+#pragma xmp wait_async(turn) on p
     int lo = N, hi = -1;
 #pragma xmp loop(i) on line[i]
     for (int i = 0; i < N; i++) lo = i < lo ? i : lo, hi = i;
@@ -113,7 +113,7 @@ static void sets(void) {
   CHECK(value == 1);
   value = me;
 #pragma xmp bcast(value) from p(nodes) async(4)
-#pragma xmp wait_async(3, 4)
+#pragma xmp wait_async(3, 4) on p(1)
   CHECK(value == nodes);
   value = 1;
 #pragma xmp task on p(1 : half)

@@ -191,6 +191,30 @@ static void complex_numbers(void) {
   }
   CHECK(fabs(size - wanted) < 1e-9 * wanted);
   CHECK(crealf(small[3]) == 3 && cimagf(small[3]) == 3);
+  double complex sum = 2 * I, product = 1;
+  float complex least = 0;
+#pragma xmp loop(i) on t(i) reduction(+ : sum, least)
+#pragma acc parallel loop reduction(+ : sum, least)
+  for (int i = 0; i < N; i++) {
+    sum += i * I + 1;
+    least -= (float)i;
+  }
+#pragma acc parallel loop reduction(* : product)
+  for (int i = 0; i < 5; i++) product *= 1 + 2 * I;
+  CHECK(creal(sum) == N && cimag(sum) == N * (N - 1) / 2 + 2);
+  CHECK(crealf(least) == -N * (N - 1) / 2 && cimagf(least) == 0);
+  CHECK(creal(product) == 41 && cimag(product) == -38);
+  int last;
+#pragma acc parallel copy(parts)
+  {
+    last = 2;
+#pragma acc loop
+    for (int i = 0; i < 4; i++) parts[i] = last;
+    last = last + 1;
+#pragma acc loop
+    for (int i = 0; i < last; i++) parts[i] += 1;
+  }
+  CHECK(parts[2] == 3 && parts[3] == 2);
 #pragma acc parallel copy(parts)
   {
     parts[0] = 5;
@@ -206,7 +230,31 @@ static void complex_numbers(void) {
   CHECK(parts[0] == 12 && parts[2] == 16 && parts[3] == 38);
 }
 
+/* What acc declare in a function names is on the GPU until its block ends, by whichever way. */
+static int* declared_at;
+static int declared(int n, int* out) {
+  static int square[10];
+#pragma acc declare create(square)
+  declared_at = square;
+#pragma acc parallel loop present(square)
+  for (int i = 0; i < 10; i++) square[i] = i * i;
+#pragma acc parallel loop present(square) copyout(out[0 : 10])
+  for (int i = 0; i < 10; i++) out[i] = square[9 - i];
+  if (n > 1) return n;
+  return 1;
+}
+
+static void declarations(void) {
+  for (int time = 1; time < 3; time++) {
+    int out[10] = {0};
+    CHECK(declared(time, out) == time);
+    CHECK(out[0] == 81 && out[9] == 0 && out[7] == 4);
+    CHECK(acc_get_device_type() == acc_device_host || !acc_is_present(declared_at, 10 * sizeof(int)));
+  }
+}
+
 void compute(void) {
+  declarations();
   cyclic();
   complex_numbers();
   nests();

@@ -9,6 +9,11 @@ int main(void) {
   mapping();
   communication();
   compute();
+  clauses();
+  data();
+  operators();
+  between();
+  if (newer) newer();
 #pragma xmp reduction(+ : wrong)
 #pragma xmp task on p(1)
   printf("%d nodes, %d wrong\n", xmp_all_num_nodes(), wrong);

@@ -1,0 +1,146 @@
+/* What gcc 12, whose OpenACC is 2.6, does not know: updates of sections that are not contiguous, and newer
+ * clauses.
+ */
+#include <openacc.h>
+#include <string.h>
+
+#include "check.h"
+
+#define N 12
+#define M 10
+
+static int on_gpu(void) { return acc_get_device_type() != acc_device_host; }
+
+static int grid[N][M];
+
+/* Every element of the grid on the host is -1, of the copy i * M + j: which came? */
+static void came(int first, int last, int from, int to) {
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < M; j++) {
+      const int moved = !on_gpu() || (first <= i && i <= last && from <= j && j <= to);
+      CHECK(grid[i][j] == (moved ? i * M + j : -1));
+      grid[i][j] = on_gpu() ? -1 : grid[i][j];
+    }
+}
+
+static void sections(int n, int (*rows)[M], int m, int variable[n][m]) {
+#pragma acc data create(grid)
+  {
+#pragma acc parallel loop collapse(2)
+    for (int i = 0; i < N; i++)
+      for (int j = 0; j < M; j++) grid[i][j] = i * M + j;
+    if (on_gpu()) memset(grid, -1, sizeof grid);
+#pragma acc update host(grid[2 : 3])
+    came(2, 4, 0, M - 1);
+#pragma acc update host(grid[0 : 2][3 : 2])
+    came(0, 1, 3, 4);
+#pragma acc update self(grid[5][1 : n - 4])
+    came(5, 5, 1, n - 4);
+#pragma acc update host(grid[ : ][M - 1 : ]) async(1)
+#pragma acc wait(1)
+    came(0, N - 1, M - 1, M - 1);
+#pragma acc update host(rows[1 : 2][7 : 2])
+    came(1, 2, 7, 8);
+#pragma acc update host(variable[3 : 2][0 : 2])
+    came(3, 4, 0, 1);
+#pragma acc update host(variable[0 : n][0 : m])
+    came(0, N - 1, 0, M - 1);
+#pragma acc update host(grid[0 : 0][1 : 2], grid[n : 0])
+    came(0, -1, 0, -1);
+    for (int j = 0; j < M; j++) grid[6][j] = 1000 + j;
+#pragma acc update device(grid[6][2 : 3], grid[7 : 1][0 : 2])
+#pragma acc update host(grid[6 : 2])
+    for (int j = 0; j < M; j++) CHECK(grid[6][j] == (!on_gpu() || (j >= 2 && j < 5) ? 1000 + j : 6 * M + j));
+    CHECK(grid[7][1] == (on_gpu() ? -1 : 7 * M + 1) && grid[7][2] == 7 * M + 2);
+  }
+}
+
+/* Of distributed arrays each node moves what of the section lies in its memory, halos too. */
+#pragma xmp nodes p(*)
+#pragma xmp template t(0 : N - 1)
+#pragma xmp template dealt(0 : N - 1)
+#pragma xmp distribute t(block) onto p
+#pragma xmp distribute dealt(cyclic(2)) onto p
+static int a[N][M], c[N];
+#pragma xmp align a[i][*] with t(i)
+#pragma xmp shadow a[1 : 1][0]
+#pragma xmp align c[i] with dealt(i)
+
+static void distributed(void) {
+#pragma acc data create(a, c)
+  {
+#pragma xmp loop(i) on t(i)
+#pragma acc parallel loop
+    for (int i = 0; i < N; i++)
+      for (int j = 0; j < M; j++) a[i][j] = i * M + j;
+#pragma xmp loop(i) on dealt(i)
+#pragma acc parallel loop
+    for (int i = 0; i < N; i++) c[i] = i;
+#pragma xmp reflect(a) acc
+    if (on_gpu()) {
+#pragma xmp loop(i) on t(i) expand(1)
+      for (int i = 0; i < N; i++)
+        for (int j = 0; j < M; j++) a[i][j] = -1;
+#pragma xmp loop(i) on dealt(i)
+      for (int i = 0; i < N; i++) c[i] = -1;
+    }
+#pragma acc update host(a[3 : 5][2 : 3], c[3 : 6])
+#pragma xmp loop(i) on t(i) expand(1)
+    for (int i = 0; i < N; i++)
+      for (int j = 0; j < M; j++)
+        CHECK(a[i][j] == (!on_gpu() || (i >= 3 && i < 8 && j >= 2 && j < 5) ? i * M + j : -1));
+#pragma xmp loop(i) on dealt(i)
+    for (int i = 0; i < N; i++) CHECK(c[i] == (!on_gpu() || (i >= 3 && i < 9) ? i : -1));
+#pragma acc update device(a[ : ][0 : 1])
+#pragma acc update host(a)
+#pragma xmp loop(i) on t(i)
+    for (int i = 0; i < N; i++) CHECK(a[i][0] == (on_gpu() ? -1 : i * M) && a[i][9] == i * M + 9);
+  }
+}
+
+/* `self` lets the host do a construct, and `wait` may be asked for. */
+static void conditions(int yes, int no) {
+  int where[4] = {0}, line[4] = {1, 2, 3, 4};
+#pragma acc data create(where) copyin(readonly : line)
+  {
+#pragma acc parallel loop self(yes)
+    for (int i = 0; i < 1; i++) where[i] = 1;
+#pragma acc parallel self(no) num_gangs(1)
+    {
+#pragma acc loop gang(num : 1) vector(length : 32)
+      for (int i = 1; i < 2; i++) where[i] = 1;
+    }
+#pragma acc parallel self
+    {
+#pragma acc loop
+      for (int i = 2; i < 3; i++) where[i] = 1;
+    }
+#pragma acc serial self(yes) if (yes)
+    where[3] = line[3] / 4;
+#pragma acc wait if (no)
+#pragma acc wait(1) if (yes)
+  }
+  for (int i = 0; i < 4; i++) CHECK(where[i] == (on_gpu() && i == 1 ? 0 : 1));
+}
+
+/* Copies on the GPU, at once and by a queue. */
+static void copies(void) {
+  int values[4] = {1, 2, 3, 4}, got[4] = {0}, again[4] = {0};
+  int *one = (int*)acc_malloc(sizeof values), *other = (int*)acc_malloc(sizeof values);
+  acc_memcpy_to_device(one, values, sizeof values);
+  acc_memcpy_device_async(other, one, sizeof values, 1);
+  acc_memcpy_from_device_async(got, other, sizeof values, 1);
+  acc_wait(1);
+  acc_memcpy_device(one, other + 1, sizeof *values);
+  acc_memcpy_from_device(again, one, sizeof values);
+  for (int i = 0; i < 4; i++) CHECK(got[i] == i + 1 && again[i] == (i ? i + 1 : 2));
+  acc_free(one);
+  acc_free(other);
+}
+
+void newer(void) {
+  sections(N, grid, M, grid);
+  distributed();
+  copies();
+  conditions(xmp_num_nodes() > 0, xmp_num_nodes() < 0);
+}

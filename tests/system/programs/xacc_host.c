@@ -1,0 +1,56 @@
+/* Loops that have no kernel, between others that have: the host does them with what the GPU has. */
+#include <math.h>
+#include <stdio.h>
+#include <xmp.h>
+
+#define N 24
+
+#pragma xmp nodes p(*)
+#pragma xmp template t(0 : N - 1)
+#pragma xmp distribute t(block) onto p
+static double a[N];
+#pragma xmp align a[i] with t(i)
+
+static double weight = 1;
+#pragma acc declare create(weight)
+static double weighted(double v) { return weight * v; }
+
+int main(void) {
+  double table[8] = {0};
+  long double exact = 0;
+  int wrong = 0;
+#pragma acc data create(a) copy(table)
+  {
+#pragma xmp loop(i) on t(i)
+#pragma acc parallel loop
+    for (int i = 0; i < N; i++) a[i] = i;
+#pragma acc parallel loop present(table)
+    for (int k = 0; k < 8; k++) table[k] = k;
+#pragma acc parallel present(weight)
+    weight = 3; /* on the GPU alone */
+#pragma xmp loop(i) on t(i) reduction(+ : exact)
+#pragma acc parallel loop reduction(+ : exact) present(a, table) async(1)
+    for (int i = 0; i < N; i++) {
+      a[i] = weighted(a[i]) + table[i % 8];
+      exact += a[i];
+    }
+#pragma xmp loop(i) on t(i)
+#pragma acc parallel loop
+    for (int i = 0; i < N; i++) a[i] += 1; /* finds what the host made */
+#pragma acc update self(a)
+  }
+  static int large[1000]; /* too large to be an argument */
+  int sums[N];
+  large[999] = 3;
+#pragma acc parallel loop firstprivate(large) copyout(sums)
+  for (int i = 0; i < N; i++) {
+    large[i] = i;
+    sums[i] = large[i] + large[999];
+  }
+  for (int i = 0; i < N; i++) wrong += sums[i] != i + 3 || large[i] != 0;
+#pragma xmp loop(i) on t(i) reduction(+ : wrong)
+  for (int i = 0; i < N; i++) wrong += a[i] != 3 * i + i % 8 + 1;
+  wrong += exact != 3 * N * (N - 1) / 2 + N / 8 * 28;
+  if (xmp_node_num() == 1) printf("%d wrong\n", wrong);
+  return wrong != 0;
+}

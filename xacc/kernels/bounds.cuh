@@ -1,0 +1,42 @@
+// What a node has of a loop and of an array, as loops.h has it for CPUs.
+
+// The bounds that a loop has on this node.
+struct pwx_span {
+  long first, last;
+};
+inline __device__ bool pwx_is_in(pwx_span span, long i) { return span.first <= i && i <= span.last; }
+inline __device__ long pwx_first(pwx_span span, long first, long step) {
+  return first >= span.first ? first : first + (span.first - first + step - 1) / step * step;
+}
+inline __device__ long pwx_below(pwx_span span, long last) {
+  return last <= span.last ? last : span.last + 1;
+}
+inline __device__ long pwx_up_to(pwx_span span, long last) { return last <= span.last ? last : span.last; }
+inline __device__ long pwx_first_down(pwx_span span, long first, long step) {
+  return first <= span.last ? first : first - (first - span.last + step - 1) / step * step;
+}
+inline __device__ long pwx_above(pwx_span span, long last) {
+  return last >= span.first ? last : span.first - 1;
+}
+inline __device__ long pwx_down_to(pwx_span span, long last) {
+  return last >= span.first ? last : span.first;
+}
+
+// What a node owns of a cyclic dimension; and where its memory has an index.
+struct pwx_cycle {
+  long lower, upper, width, parts, at;
+};
+inline __device__ long pwx_before(pwx_cycle cycle, long end) {
+  const long from = end > cycle.upper + 1 ? cycle.upper + 1 - cycle.lower : end - cycle.lower;
+  const long round = cycle.width * cycle.parts;
+  const long rest = from % round - cycle.at * cycle.width;
+  if (from <= 0 || cycle.at < 0) return 0;
+  return from / round * cycle.width + (rest < 0 ? 0 : rest > cycle.width ? cycle.width : rest);
+}
+inline __device__ long pwx_at(pwx_cycle cycle, long count) {
+  return cycle.lower + (count / cycle.width * cycle.parts + cycle.at) * cycle.width + count % cycle.width;
+}
+inline __device__ long pwx_local(pwx_cycle cycle, long i) {
+  const long u = i - cycle.lower;
+  return u / (cycle.width * cycle.parts) * cycle.width + u % cycle.width;
+}

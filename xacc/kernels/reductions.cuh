@@ -1,0 +1,98 @@
+// Reductions: of a warp, of a block, and of all threads of a kernel in one launch.
+
+// The value of the lane `distance` further, for any type that a reduction may have.
+template <class T>
+__device__ T pwx_from_lane(unsigned lanes, T value, int distance) {
+  if constexpr (sizeof(T) % 8 == 0) {
+    long long words[sizeof(T) / 8];
+    memcpy(words, &value, sizeof(T));
+    for (long long& word : words) word = __shfl_down_sync(lanes, word, distance);
+    memcpy(&value, words, sizeof(T));
+  } else {
+    int bits = 0;
+    memcpy(&bits, &value, sizeof(T));
+    bits = __shfl_down_sync(lanes, bits, distance);
+    memcpy(&value, &bits, sizeof(T));
+  }
+  return value;
+}
+
+// What another block wrote during this launch.
+template <class T>
+__device__ T pwx_fresh(const T* from) {
+  if constexpr (sizeof(T) % 8 != 0) {
+    return *(const volatile T*)from;
+  } else {
+    unsigned long long words[sizeof(T) / 8];
+    for (unsigned i = 0; i < sizeof(T) / 8; ++i) words[i] = ((const volatile unsigned long long*)from)[i];
+    T value;
+    memcpy(&value, words, sizeof(T));
+    return value;
+  }
+}
+
+// Lane 0 has the value of all `count` lanes of the warp, joined in an order that is always the same.
+template <class Op, class T>
+__device__ T pwx_warp(Op op, T value, int lane, int count) {
+  const unsigned lanes = count == 32 ? ~0u : (1u << count) - 1;
+  for (int distance = 16; distance > 0; distance /= 2) {
+    const T other = pwx_from_lane(lanes, value, distance);
+    if (lane + distance < count) value = op(value, other);
+  }
+  return value;
+}
+
+// All threads of the block have the value of the whole block. Blocks have one dimension.
+template <class Op, class T>
+__device__ T pwx_block(Op op, T value) {
+  __shared__ T of_warps[32];
+  const int thread = threadIdx.x, threads = blockDim.x, warps = (threads + 31) / 32;
+  const int warp = thread / 32, lane = thread % 32;
+  value = pwx_warp(op, value, lane, min(32, threads - warp * 32));
+  if (lane == 0) of_warps[warp] = value;
+  __syncthreads();
+  if (warp == 0 && lane < warps) of_warps[lane] = pwx_warp(op, of_warps[lane], lane, warps);
+  __syncthreads();
+  value = of_warps[0];
+  __syncthreads();  // before the next call writes there
+  return value;
+}
+
+// Joins the values of all threads of a kernel in one launch: the block that comes last joins those of the
+// blocks, in their order, so that the same launch gives the same bits.
+template <class T>
+struct pwx_total {
+  T* of_blocks;
+  unsigned* done;  // blocks; zero between launches
+  T* result;
+  int join;                  // 1: with what the result has
+  unsigned long long* told;  // becomes `number` when the host may read the result; or null
+  unsigned long long number;
+
+  template <class Op>
+  __device__ void add(Op op, T value) const {
+    __shared__ bool is_last;
+    const unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
+    value = pwx_block(op, value);
+    if (threadIdx.x == 0) {
+      of_blocks[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x] = value;
+      __threadfence();
+      is_last = atomicAdd(done, 1u) == blocks - 1;
+    }
+    __syncthreads();
+    if (!is_last) return;
+    __threadfence();
+    T total = Op::template neutral<T>();
+    for (unsigned block = threadIdx.x; block < blocks; block += blockDim.x)
+      total = op(total, pwx_fresh(&of_blocks[block]));
+    total = pwx_block(op, total);
+    if (threadIdx.x == 0) {
+      *result = join ? op(*result, total) : total;
+      *done = 0;
+      if (told != nullptr) {
+        __threadfence_system();
+        *(volatile unsigned long long*)told = number;
+      }
+    }
+  }
+};

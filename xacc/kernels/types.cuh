@@ -1,0 +1,44 @@
+// The types of C in device code, and how arrays of them are reached.
+#if defined(__CUDACC_RTC__)
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long uint64_t;
+#endif
+
+// The memory of an array begins at a multiple of 16 bytes; `at` is a multiple of `step` away from there. Lets
+// the compiler join reads and writes of neighbours.
+#if defined(PWX_JOINED)
+#define PWX_ALIGNED(at, step) __builtin_assume((step) % 16 != 0 || (reinterpret_cast<uint64_t>(at) & 15) == 0)
+#else
+#define PWX_ALIGNED(at, step)
+#endif
+
+// What a kernel gets a copy of, arrays too.
+template <class T>
+struct pwx_value {
+  T of;
+};
+
+// An array of N dimensions whose sizes behind the first are known at run time alone: a[i][j] as in C.
+template <class T, int N>
+struct pwx_rows {
+  T* at;
+  long ld[N - 1];
+  __device__ auto operator[](long i) const {
+    if constexpr (N == 2) {
+      return at + i * ld[0];
+    } else {
+      long step = 1;
+      pwx_rows<T, N - 1> inner;
+      for (int d = 0; d < N - 1; ++d) step *= ld[d];
+      for (int d = 1; d < N - 1; ++d) inner.ld[d - 1] = ld[d];
+      inner.at = at + i * step;
+      return inner;
+    }
+  }
+};
