@@ -24,7 +24,7 @@ from typing import Any
 
 import httpx
 import uvicorn
-from jobs_load import BOOT, batch
+from jobs_node import BOOT, batch
 from jobs_sustained import resident_of
 
 from peerway.jobs.batch import Facts, Gpu, Interval, encode

@@ -22,40 +22,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from jobs_node import BOOT, GPUS, batch, fill
+from jobs_old import judging, thinning
 
-from peerway.jobs.batch import Batch, Facts, Gpu, Interval, Samples, encode
+from peerway.jobs.batch import encode
 from peerway.jobs.clock import Sent
 from peerway.jobs.frames import frame
-from peerway.jobs.metrics import of_kind
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.serve.people import People
-from peerway.jobs.store.chunk import Points, packed
 from peerway.jobs.store.chunks import STRETCH_MS
 from peerway.jobs.store.runs import Run, row_of
 
-BOOT = "00000000-0000-4000-8000-000000000000"
-CORES, GPUS, STEPS = 64, 8, 4
 SERVE = ["-m", "peerway", "jobs", "serve", "--no-slurm", "--listen"]
-
-
-def batch(node: str, seq: int, wall_ms: int) -> Batch:
-    """What an agent of a node with 8 busy GPUs sends each 10 s: all metrics of all devices."""
-    devices = {
-        "node": ["node"],
-        "core": [str(n) for n in range(CORES)],
-        "gpu": [f"GPU-{node}-{n}" for n in range(GPUS)],
-        "nic": ["net:eth0", "ib:mlx5_0:1"],
-        "step": [str(n) for n in range(STEPS)],
-        "filesystem": ["lustre:scratch"],
-    }
-    samples = {
-        kind: Samples(
-            names, {m.name: [round(random.random() * 100, 3) for _ in names] for m in of_kind(kind)}
-        )
-        for kind, names in devices.items()
-    }
-    return Batch(node, f"{hash(node) & 0xFFFFFFFF:032x}", seq, BOOT, wall_ms, seq * 10_000, samples)
 
 
 def cpu_of(pid: int) -> float:
@@ -223,51 +201,6 @@ def page(folder: Path) -> dict[str, Any]:
     }
 
 
-def fill(monitor: Monitor, node: str, start: int) -> None:
-    """Sealed chunks of a node over 24 h, as sealing would leave them."""
-    one = batch(node, 1, start * 1000)
-    one.intervals = [
-        Interval(
-            "a",
-            1,
-            start * 1000,
-            (start + 86_400) * 1000,
-            user="admin",
-            cpus=CORES,
-            cores=list(range(CORES)),
-            gpus=one.samples["gpu"].devices,
-            memory_bytes=1 << 39,
-        ),
-        Interval("s", 1, start * 1000, (start + 86_400) * 1000, step="0", slot=0),
-    ]
-    one.facts = Facts(
-        CORES, 1 << 39, 10_000, "v2", "1", gpus=[Gpu(uuid) for uuid in one.samples["gpu"].devices]
-    )
-    from peerway.jobs.store.samples import Filed
-
-    monitor.jobs.file([Filed(one, 0, b"", 10_000)])
-    samples: Any = monitor.samples
-    random_of = np.random.default_rng(1)
-    for first in range(start * 1000, (start + 86_400) * 1000, STRETCH_MS):
-        times = np.arange(first + 10_000, first + STRETCH_MS + 1, 10_000)
-        base = samples._file(f"day-{time.strftime('%Y-%m-%d', time.gmtime(first / 1000))}")
-        rows = []
-        for kind, part in one.samples.items():
-            for device in part.devices:
-                values = {
-                    m.name: Points(times, value_of(m.name, times, random_of), 10_000) for m in of_kind(kind)
-                }
-                rows.append((node, kind, device, int(times[0]), int(times[-1]), packed(values)))
-        base.execute("BEGIN")
-        base.executemany("INSERT INTO chunks VALUES (?,?,?,?,?,?)", rows)
-        base.execute("COMMIT")
-
-
-def value_of(metric: str, times: Any, random_of: np.random.Generator) -> Any:
-    noise = np.round(random_of.random(times.size), 3)
-    return times / 1000 + noise if metric.endswith("_total") else noise
-
-
 def million(folder: Path, count: int) -> dict[str, Any]:
     """My jobs, statistics and the administrator's list with so many finished jobs of 1,192 users."""
     from fastapi.testclient import TestClient
@@ -346,7 +279,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1_000_000)
-    parser.add_argument("--only", nargs="*", choices=["ingest", "seal", "page", "jobs"])
+    parser.add_argument("--only", nargs="*", choices=["ingest", "seal", "thin", "judging", "page", "jobs"])
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     where = {
@@ -359,6 +292,8 @@ def main() -> None:
     steps = {
         "ingest": lambda folder: ingest(folder, options.nodes, options.rounds),
         "seal": sealing,
+        "thin": thinning,
+        "judging": judging,
         "page": page,
         "jobs": lambda folder: million(folder, options.jobs),
     }

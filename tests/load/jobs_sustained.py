@@ -5,25 +5,34 @@ and how long agents and an administrator wait for its answers.
 
 Each node sends one batch each 10 s, spread over the 10 s, and runs a job with 8 GPUs, so the server judges
 meanwhile. At the end every batch that was acknowledged must be in the database.
+
+With --victoria-metrics the samples go there: its CPU time and memory are told too, and how many batches wait
+for it on the server's disk. At the end it must have one sample of each batch.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jobs_load import CORES, GPUS, SERVE, STEPS, batch, connected, cpu_of, peak_of, post
+from jobs_load import SERVE, connected, cpu_of, peak_of, post
+from jobs_node import CORES, GPUS, STEPS, batch
 
 from peerway.jobs.batch import Batch, Facts, Gpu, Interval, encode
 from peerway.jobs.frames import frame
@@ -32,6 +41,8 @@ from peerway.jobs.serve.people import People
 
 PERIOD_S = 10
 PORT = 18741
+DATABASE = "127.0.0.1:18742"
+NODE_METRIC = "node_memory_total_bytes"  # one sample a batch
 SENDERS = 8
 
 
@@ -107,7 +118,42 @@ def resident_of(pid: int) -> dict[str, int]:
     return {"own": int(kib["RssAnon"]) << 10, "of_files": int(kib["RssFile"]) << 10}
 
 
-def sustained(folder: Path, nodes: int, minutes: float) -> dict[str, Any]:
+@contextlib.contextmanager
+def victoria_metrics(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Debian's, with its own settings."""
+    options = [
+        f"-storageDataPath={folder}",
+        f"-httpListenAddr={DATABASE}",
+        "-retentionPeriod=1",
+        "-search.latencyOffset=0s",
+    ]
+    with (folder.parent / "victoria-metrics.log").open("ab") as log:
+        database = subprocess.Popen(["victoria-metrics", *options], stdout=log, stderr=log)
+    try:
+        yield database
+    finally:
+        database.terminate()
+        database.wait(60)
+
+
+def waiting_in(folder: Path) -> int:
+    """Batches on the server's disk that the database has not been given yet."""
+    with contextlib.closing(sqlite3.connect(folder / "samples" / "ahead.db")) as base:
+        row = base.execute("SELECT count(*) FROM batches WHERE written IS NULL").fetchone()
+    return int(row[0])
+
+
+def counted(metric: str) -> int:
+    """How many samples of a metric the database has, of all nodes."""
+    query = urllib.parse.urlencode({"query": f"sum(count_over_time({metric}[1h]))", "nocache": "1"})
+    with urllib.request.urlopen(f"http://{DATABASE}/api/v1/query?{query}") as answer:
+        (found,) = json.load(answer)["data"]["result"]
+    return int(found["value"][1])
+
+
+def sustained(
+    folder: Path, nodes: int, minutes: float, database: subprocess.Popen[bytes] | None = None
+) -> dict[str, Any]:
     monitor = Monitor(folder)
     people = People(monitor.jobs)
     names = [f"node{n:04}" for n in range(nodes)]
@@ -115,7 +161,8 @@ def sustained(folder: Path, nodes: int, minutes: float) -> dict[str, Any]:
     people.put("root", "admin")
     person = people.make_token("root", ["jobs:read", "cluster:read", "admin"], time.time())
     monitor.close()
-    server = subprocess.Popen([sys.executable, *SERVE, f"127.0.0.1:{PORT}", "--data", str(folder)])
+    samples = ["--samples", f"http://{DATABASE}"] if database else []
+    server = subprocess.Popen([sys.executable, *SERVE, f"127.0.0.1:{PORT}", "--data", str(folder), *samples])
     try:
         connected(PORT).close()
         idle, begun = cpu_of(server.pid), time.time()
@@ -140,15 +187,33 @@ def sustained(folder: Path, nodes: int, minutes: float) -> dict[str, Any]:
                         "disk": size_of(folder),
                     }
                 )
+                if database:
+                    series[-1] |= {
+                        "waiting": waiting_in(folder),
+                        "ahead": (folder / "samples" / "ahead.db").stat().st_size,
+                        "database": resident_of(database.pid),
+                    }
                 before = now
                 print(json.dumps(series[-1]), flush=True)
             done.set()
             waits = [wait for each in work for wait in each.result()]
             pages = {path: quantiles(of) for path, of in looks.result().items()}
         cpu, wall, peak = cpu_of(server.pid) - idle, time.time() - begun, peak_of(server.pid)
+        behind: dict[str, Any] = {}
+        if database:
+            ended = time.monotonic()
+            while waiting_in(folder):
+                time.sleep(0.5)
+            behind["written_after_s"] = round(time.monotonic() - ended, 1)
+            behind["cpu_s"] = cpu_of(database.pid)
+            behind["peak_bytes"] = peak_of(database.pid)
     finally:
         server.terminate()
         server.wait(60)
+    if database:
+        time.sleep(2)  # what it took in the last second is not found yet
+        if (found := counted(NODE_METRIC)) != len(waits):
+            raise SystemExit(f"{len(waits)} batches were acknowledged, the database has samples of {found}")
     kept = kept_of(folder)
     if kept != len(waits):
         raise SystemExit(f"{len(waits)} batches were acknowledged and {kept} are kept")
@@ -156,7 +221,8 @@ def sustained(folder: Path, nodes: int, minutes: float) -> dict[str, Any]:
         "test": "sustained ingest", "nodes": nodes, "gpus": nodes * GPUS, "wall_s": wall,
         "batches": len(waits), "acknowledged_in": quantiles(waits), "answered_in": pages,
         "cpu_s": cpu, "of_one_core": cpu / wall, "of_one_core_for_1000_nodes": cpu / wall / nodes * 1000,
-        "peak_bytes": peak, "minutes": series, "note": "values are random, the worst case for compression",
+        "peak_bytes": peak, "minutes": series, "victoria_metrics": behind or None,
+        "note": "values are random, the worst case for compression",
     }  # fmt: skip
 
 
@@ -175,10 +241,18 @@ def main() -> None:
     )
     parser.add_argument("--nodes", type=int, default=250)
     parser.add_argument("--minutes", type=float, default=12)
+    parser.add_argument("--victoria-metrics", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        record = sustained(Path(folder), options.nodes, options.minutes)
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        database = None
+        if options.victoria_metrics:
+            at = Path(folder, "database")
+            at.mkdir()
+            database = stack.enter_context(victoria_metrics(at))
+        data = Path(folder, "data")
+        data.mkdir()
+        record = sustained(data, options.nodes, options.minutes, database)
     record |= {
         "cpus": os.cpu_count(), "python": platform.python_version(), "machine": platform.machine(),
         "load": os.getloadavg()[0], "command": " ".join(["python", *sys.argv]), "time": time.time(),

@@ -38,6 +38,7 @@ class Job:
     node_cores: int = 64
     node_gpus: int = 0
     node_memory: int = 256 * GIB
+    stepless: int = 0  # so many of its nodes, the last ones, have no step
     notes: Sequence[Note] = ()
     measured: float = 1.0  # the share of the time at the beginning that has samples
     slurm: Mapping[str, Any] = field(default_factory=dict)
@@ -117,6 +118,8 @@ class Job:
             gpus=gpus,
             memory_bytes=memory,
         )
+        if node >= self.nodes - self.stepless:
+            return [whole]
         return [whole, Interval(f"s{self.job}", self.job, START * 1000, ends, step="batch", slot=0)]
 
     def _devices(self, kind: str, node: int) -> list[str]:

@@ -130,7 +130,15 @@ def cluster() -> dict[str, Any]:
                 "partitions": ["gpu"],
             }
         )
-    return {"nodes": nodes, "running": 5, "users": 3, "waiting": 12, "waiting_cores": 640, "waiting_gpus": 9}
+    return {
+        "nodes": nodes,
+        "running": 5,
+        "users": 3,
+        "waiting": 12,
+        "waiting_cores": 640,
+        "waiting_gpus": 9,
+        "reasons": [["Priority", 9], ["Resources", 3]],
+    }
 
 
 @dataclass

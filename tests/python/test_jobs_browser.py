@@ -123,6 +123,11 @@ def test_a_jobs_page_draws_every_gpu_and_core_and_says_what_to_change(shown: Cal
     text = text_of(browser)
     assert "Of 4 GPUs only 1 computed" in text
     assert "#SBATCH --gres=gpu:1" in text
+    served = (
+        "const r = new XMLHttpRequest(); r.open('GET', location.href, false); r.send();return r.responseText"
+    )
+    assert "The graphs are being loaded." in browser.execute_script(served)
+    assert "being loaded" not in text
     lines = "return document.querySelector('.plot').querySelectorAll('.scatterlayer .trace').length"
     assert browser.execute_script(lines) == 4
     assert browser.execute_script("return document.querySelector('.strips canvas').height / 3 >= 32")

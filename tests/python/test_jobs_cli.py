@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 import socket
 import time
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from jobs_server import EVIL, Server, served
+from jobs_scene import Job, put
+from jobs_server import EVIL, NOW, Server, served
 
 from peerway.cli import command as peerway
+from peerway.cli.jobs import agent as agent_verb
+from peerway.cli.jobs import serve, summary
 from peerway.jobs import sync
+from peerway.jobs.asking import NotNow, Told
+from peerway.jobs.rules.load import SHIPPED
+from peerway.jobs.serve.people import People
 from peerway.jobs.store.jobs import JobStore
+from peerway.jobs.store.runs import Run
+from peerway.jobs.store.samples import Policy
 from peerway.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from peerway.jobs.monitor import Monitor
 
 
 @pytest.fixture(scope="module")
@@ -59,20 +72,17 @@ def test_the_api_gives_the_same_with_a_token_and_nothing_of_others(server: Serve
     assert "Of 4 GPUs only 1 computed" in run("show", 102, **mine)
     other = CliRunner().invoke(peerway, ["jobs", "show", "103"], env=mine)
     assert other.exit_code == 1
-    assert "not yours" in other.output
+    assert "you may not see it" in other.output
     wrong = CliRunner().invoke(peerway, ["jobs", "show", "102"], env={**mine, "PEERWAY_JOBS_TOKEN": ""})
     assert "PEERWAY_JOBS_TOKEN is not set: make a token on the page Tokens" in wrong.output
     wrong = CliRunner().invoke(peerway, ["jobs", "show", "102"], env={**mine, "PEERWAY_JOBS_TOKEN": "x" * 43})
-    assert "does not know the token in PEERWAY_JOBS_TOKEN" in wrong.output
+    assert "does not accept the token in PEERWAY_JOBS_TOKEN" in wrong.output
 
 
 def test_what_cannot_be_asked_is_told_in_words(server: Server) -> None:
     for words in (["--server", server.url], ["--data", str(server.monitor.folder)]):
-        wrong = CliRunner().invoke(peerway, ["jobs", "show", "123_4", *words])
-        assert (
-            "a job is a number such as 4242, not '123_4'; of an array's job `scontrol show job"
-            in wrong.output
-        )
+        wrong = CliRunner().invoke(peerway, ["jobs", "show", "123_x", *words])
+        assert "a job is a number such as 4242, or 4242_7 of an array, not '123_x'" in wrong.output
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
@@ -130,17 +140,172 @@ def test_the_summary_goes_beside_the_output_and_follows_no_link(server: Server, 
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_a_job_of_an_array_is_shown_by_the_name_that_its_owner_knows(server: Server) -> None:
+    found = server.monitor.jobs.run("104")
+    assert found is not None
+    server.monitor.jobs.update([dataclasses.replace(found, array="100_4")])
+    token = {"PEERWAY_JOBS_SERVER": server.url, "PEERWAY_JOBS_TOKEN": server.token("bob")}
+    assert "104 (100_4)" in run("show", "100_4", **token)
+    assert "104 (100_4)" in run("show", "100_4", "--data", server.monitor.folder)
+
+
+def test_the_summary_waits_for_the_final_verdict(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monitor, waited = server.monitor, []
+    ended = NOW - 4000
+    monitor.jobs.update([Run("900", user="alice", started=ended - 60, ended=ended, state="COMPLETED")])
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            monitor.judge_due()
+
+    monkeypatch.setattr(summary, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: 0.0, time=time.time))
+    assert "too short to judge" in run("summary", 900, "--wait", "2m", "--data", monitor.folder)
+    assert len(waited) == 3
+
+
+def test_the_summary_waits_for_a_server_that_is_away(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask, asked = summary.one, []
+
+    def away(*words: Any) -> Told | None:
+        asked.append(words)
+        if len(asked) < 3:
+            raise NotNow("the server answered 503")
+        return ask(*words)
+
+    clock = SimpleNamespace(sleep=lambda _: None, monotonic=lambda: 0.0, time=time.time)
+    monkeypatch.setattr(summary, "time", clock)
+    monkeypatch.setattr(summary, "one", away)
+    assert "104" in run("summary", 104, "--wait", "2m", "--data", server.monitor.folder)
+    asked.clear()
+    refused = CliRunner().invoke(peerway, ["jobs", "summary", "104", "--data", str(server.monitor.folder)])
+    assert (refused.exit_code, len(asked)) == (1, 1)
+
+
+def agent(tmp_path: Path, server: Server, node: str) -> Path:
+    """The settings of a node's agent."""
+    token, settings = tmp_path / f"{node}.token", tmp_path / f"{node}.toml"
+    token.write_text(server.token("", "agent", node=node))
+    token.chmod(0o600)
+    settings.write_text(f'server = "{server.url}"\ntoken_file = "{token}"\nnode = "{node}"\n')
+    return settings
+
+
+def test_on_a_node_the_summary_comes_by_the_agents_token_on_the_first_node(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1)  # stays who it is
+    put(server.monitor, Job(950, {"step_cpu_user_seconds_total": 1.0}, nodes=2, minutes=20))
+    for node, words in (("n950-0", "950"), ("n950-1", "")):
+        found = run("summary", 950, "--agent", agent(tmp_path, server, node))
+        assert words in found
+        assert bool(found) is bool(words)
+    other = ["jobs", "summary", "950", "--agent", str(agent(tmp_path, server, "n102-0"))]
+    refused = CliRunner().invoke(peerway, other)
+    assert refused.exit_code == 1
+    assert "there is no job 950 here" in refused.output
+
+
 def test_serve_refuses_what_would_be_unsafe(tmp_path: Path) -> None:
     for words, why in (
         (["--listen", "0.0.0.0:1"], "need TLS"),
         (["--portal-header", "X"], "needs --portal-from"),
         (["--listen", "nowhere"], "HOST:PORT"),
         (["--rules", "missing.toml"], "no file"),
+        (["--raw-days", "400"], "means are kept for 365 days and samples for 400"),
+        (["--samples", "http://127.0.0.1:1", "--raw-days", "9"], "the database there says how long"),
         (["--samples", "localhost:8428", "--listen", "127.0.0.1:1"], "is an address such as http://"),
     ):
         result = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *words])
         assert result.exit_code != 0
         assert why in result.output
+
+
+def test_serve_keeps_samples_as_long_as_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = []
+
+    def start(monitor: Monitor, **_: object) -> None:
+        kept.append(monitor.policy)
+        raise SystemExit
+
+    monkeypatch.setattr("peerway.jobs.serve.app.create_app", start)
+    for words in ([], ["--raw-days", "9", "--thin-days", "90"]):
+        told = CliRunner().invoke(peerway, ["jobs", "serve", "--data", str(tmp_path), *words])
+        assert ("running as root" in told.output) is (os.geteuid() == 0)
+    assert kept == [Policy(), Policy(9, 90)]
+
+
+def test_the_tokens_of_a_node_are_taken_back(server: Server) -> None:
+    data = ("--data", server.monitor.folder)
+    people = People(server.monitor.jobs)
+    tokens = {node: [run("token", "--node", node, *data).strip() for _ in range(2)] for node in ("n1", "n2")}
+    mine = server.token("alice")
+    assert run("token", "--revoke", "--node", "n1", *data) == "2 tokens of n1 revoked\n"
+    assert [people.of_token(each, NOW) for each in tokens["n1"]] == [None, None]
+    assert all(people.of_token(each, NOW) for each in (*tokens["n2"], mine))
+    again = CliRunner().invoke(peerway, ["jobs", "token", "--revoke", "--node", "n1", *map(str, data)])
+    assert "n1 has no token here" in again.output
+    run("token", "--revoke", "--user", "alice", *data)
+    assert people.of_token(mine, NOW) is None
+
+
+def commands(folder: Path, **programs: str) -> str:
+    """A folder for PATH with commands of Slurm that print something; without one there is no such command."""
+    folder.mkdir(exist_ok=True)
+    for name, said in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{said}\n")
+        (folder / name).chmod(0o755)
+    return f"{folder}:/usr/bin:/bin"
+
+
+def test_doctor_tells_what_the_server_lacks(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def doctor(path: str) -> dict[str, tuple[str, str]]:
+        words = ["jobs", "doctor", "--json", "--data", str(server.monitor.folder)]
+        result = CliRunner().invoke(peerway, words, env={"PATH": path})
+        found = [json.loads(line) for line in result.stdout.splitlines()]
+        assert result.exit_code == any(each["state"] == "broken" for each in found)
+        return {each["check"]: (each["state"], each["found"]) for each in found}
+
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    for node in ("c1", "c2"):
+        server.token("", "agent", node=node)
+    jobs, nodes = {"jobs": [{}, {}]}, {"nodes": [{"name": f"c{n}"} for n in (1, 2, 3)]}
+    good = commands(
+        tmp_path / "good",
+        squeue=f"echo '{json.dumps(jobs)}'",
+        sinfo=f"echo '{json.dumps(nodes)}'",
+        scontrol="echo 'PrivateData = jobs,usage'",
+    )
+    found = doctor(good)
+    assert found["squeue"] == ("ok", "2 jobs")
+    assert found["tokens"] == ("warning", "1 of 3 nodes have none: c3")
+    assert found["private"][0] == "warning"
+    assert found["database"][0] == found["rules"][0] == "ok"
+    (server.monitor.folder / "rules.toml").write_text("[[rule]]\nname = 7\n")
+    try:
+        # Rules that cannot be used do not keep it from looking at the rest.
+        found = doctor(
+            commands(tmp_path / "bad", squeue="echo denied >&2; exit 1", sinfo="echo '{}'", scontrol="exit 1")
+        )
+    finally:
+        (server.monitor.folder / "rules.toml").unlink()
+    assert found["rules"][0] == "broken"
+    assert found["squeue"][0] == "broken"
+    assert "denied" in found["squeue"][1]
+    assert found["private"][0] == "absent"
+
+
+def test_the_units_call_what_there_is() -> None:
+    folder = SHIPPED.parents[1] / "slurm"
+    for name, verb in (("peerway-jobs", serve.command), ("peerway-jobs-agent", agent_verb.command)):
+        unit = (folder / f"{name}.service").read_text()
+        (line,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
+        words = line.split()[3:]
+        assert {word for word in words if word.startswith("--")} <= {
+            name for each in verb.params for name in each.opts
+        }
 
 
 @pytest.mark.parametrize("new", [False, True])
@@ -166,6 +331,9 @@ def test_slurms_answers_of_old_and_new_versions_become_jobs_and_nodes(tmp_path: 
         "cpus": number(16),
         "nodes": "n[1-2]",
         "restart_cnt": 1,
+        "array_job_id": number(5),
+        "array_task_id": number(0),
+        "wckey": "*climate",
         "tres_alloc_str": "cpu=16,mem=64G,node=2,billing=16,gres/gpu=4,gres/gpu:h100=4",
     }
     waiting = {**job, "job_id": 8, "job_state": word("PENDING"), "state_reason": "Resources"}
@@ -197,7 +365,9 @@ def test_slurms_answers_of_old_and_new_versions_become_jobs_and_nodes(tmp_path: 
     run = store.run("7")
     assert run is not None
     assert (run.restart, run.gpus, run.gpu_type, run.cores, run.memory) == (1, 4, "h100", 16, 64 << 30)
+    assert run.project == "climate"
     assert (run.ended, run.time_limit, run.started) == (None, 3600, 1000)
+    assert store.run("5_0") == run
     assert store.run("8") is None
     body = json.loads(store.reader.execute("SELECT body FROM cluster").fetchone()[0])
     assert (body["running"], body["waiting"], body["waiting_gpus"], body["users"]) == (1, 1, 4, 1)

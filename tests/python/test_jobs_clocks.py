@@ -182,3 +182,25 @@ def test_posts_that_are_long_on_their_way_move_no_sample(server: Clocked, wrong:
     (cpu,) = server.run(7)["step.cpu"] or ()
     assert set(cpu.times) <= {at for at, _ in made}
     right(server.run(7))
+
+
+@pytest.mark.parametrize("wrong", [0.0, -3600.0], ids=["right", "an hour slow"])
+def test_nor_does_the_first_one_after_a_restart_of_the_server(server: Clocked, wrong: float) -> None:
+    """Each delivery is to a server that has just begun: nothing of this run of it can be compared."""
+    for number, (at, batch) in enumerate(at_minutes(Job(7, {CPU: USED}, minutes=MINUTES))):
+        sent = Sent(int((at + wrong) * 1000), batch.mono_ms, batch.boot)
+        server.deliver((at + (60.0 if number else 0.0), sent, [shifted(batch, wrong)]))
+    server.now = START + 7200.0
+    right(server.run(7))
+
+
+def test_what_was_kept_of_clocks_goes_when_the_servers_own_was_set(server: Clocked) -> None:
+    """It was an hour slow, and put right while it was down: the nodes' clocks agree with it now."""
+    made = at_minutes(Job(7, {CPU: USED}, minutes=MINUTES))
+    for number, (at, batch) in enumerate(made):
+        sent = Sent(int(at * 1000), batch.mono_ms, batch.boot)
+        server.deliver((at - (3600.0 if number == 0 else 0.0), sent, [batch]))
+    server.now = START + 7200.0
+    (cpu,) = server.run(7)["step.cpu"] or ()
+    assert set(cpu.times) <= {at for at, _ in made[1:]}
+    assert cpu.mean() == pytest.approx(USED)

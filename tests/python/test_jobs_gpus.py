@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 
 from peerway.jobs.agent.gpus import Gpus
+from peerway.jobs.agent.ledger import Ledger, Now
+from peerway.jobs.agent.processes import Processes
+from peerway.jobs.agent.records import Record
+from peerway.jobs.agent.steps import Step
+from peerway.jobs.agent.strangers import Strangers
 
 GIB = 1 << 30
 
@@ -56,3 +61,59 @@ def test_an_instance_tells_its_own_use_and_processes(gpus: Gpus) -> None:
     assert of("MIG-2", "gpu_memory_used_bytes") == 9 * GIB
     assert processes["MIG-2"] == [os.getpid()]
     assert processes["MIG-1"] == []
+    assert "GPU-a" not in processes  # NVML has those of its instances there once more
+    assert of("GPU-a", "gpu_processes") is None
+
+
+@pytest.fixture
+def inside(tmp_path: Path, gpus: Gpus) -> tuple[Strangers, Ledger, Gpus]:
+    """This process is one of job 7."""
+    processes = Processes("/")
+    processes.scan()
+    ledger = Ledger(tmp_path / "ledger.json", gpus.facts)
+    return Strangers(processes, ledger), ledger, gpus
+
+
+NOW = Now(1_795_300_000_000, 100_000, "6f1c2b3a-0000-4000-8000-0123456789ab")
+
+
+def begins(ledger: Ledger, job: int, *, cuda: str = "", gpus: str = "") -> None:
+    record = Record(
+        "", "prolog", job, NOW.wall_ms, NOW.mono_ms, NOW.boot, 1000, "ann", "gpu", None, gpus, cuda, False
+    )
+    ledger.record(record, NOW)
+
+
+def accused(inside: tuple[Strangers, Ledger, Gpus]) -> list[tuple[str | None, int | None, int | None]]:
+    """On which GPUs job 7 is called foreign, and whose they are."""
+    strangers, _, gpus = inside
+    samples, users = gpus.sample()
+    notes = strangers.on_gpus(users, [Step(7, "0", 1, 1, pids=[os.getpid()])], samples, NOW)
+    counted = [count for count in samples.values["gpu_foreign_processes"] if count]
+    assert len(counted) == len(notes)
+    return [(note.gpu, note.job, note.owner) for note in notes]
+
+
+def test_a_job_on_its_own_instance_is_not_foreign_on_the_whole_gpu(
+    inside: tuple[Strangers, Ledger, Gpus],
+) -> None:
+    begins(inside[1], 7, cuda="MIG-2,GPU-b")
+    assert accused(inside) == []
+
+
+def test_a_job_on_the_instance_of_another_is_foreign_there(inside: tuple[Strangers, Ledger, Gpus]) -> None:
+    begins(inside[1], 7, cuda="GPU-b")
+    begins(inside[1], 8, cuda="MIG-2")
+    assert accused(inside) == [("MIG-2", 7, 8)]
+
+
+def test_jobs_that_share_a_gpu_are_not_foreign(inside: tuple[Strangers, Ledger, Gpus]) -> None:
+    for job in (8, 7, 9):
+        begins(inside[1], job, cuda="GPU-b,MIG-2")
+    assert accused(inside) == []
+
+
+def test_a_job_whose_gpus_are_not_known_is_not_accused(inside: tuple[Strangers, Ledger, Gpus]) -> None:
+    begins(inside[1], 8, cuda="GPU-b")
+    begins(inside[1], 7, cuda="0")
+    assert accused(inside) == []

@@ -16,7 +16,8 @@ from peerway.jobs.batch import Gpu
 BOOT, OTHER = "6f1c2b3a-0000-4000-8000-0123456789ab", "11111111-0000-4000-8000-0123456789ab"
 WALL = 1_795_300_000_000
 # NVML's index is not the number of the device file.
-GPUS = [Gpu("GPU-a", index=0, minor=1), Gpu("GPU-b", index=1, minor=0), Gpu("MIG-c", parent="GPU-b", minor=0)]
+GPUS = [Gpu("GPU-a", index=0, minor=1), Gpu("GPU-b", index=1, minor=0)]
+DIVIDED = [*GPUS, Gpu("MIG-c", parent="GPU-b", minor=0), Gpu("MIG-d", parent="GPU-b", minor=0)]
 
 
 def at(seconds: float, boot: str = BOOT, wall: int = WALL) -> Now:
@@ -47,19 +48,51 @@ def spans(ledger: Ledger, job: int) -> list[tuple[int, int | None]]:
 
 def test_from_prolog_to_epilog(ledger: Ledger) -> None:
     ledger.record(record("prolog", 7, 1, gpus="0"), at(2))
-    assert ledger.job_of_gpu("GPU-b") == 7  # /dev/nvidia0
+    assert ledger.jobs_of_gpu("GPU-b") == [7]  # /dev/nvidia0
     ledger.record(record("epilog", 7, 5), at(6))
     assert spans(ledger, 7) == [(1, 5)]
-    assert ledger.job_of_gpu("GPU-b") is None
+    assert ledger.jobs_of_gpu("GPU-b") == []
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cuda", "uuids", "known"),
+    [
+        ("0,1", "0,1", ["GPU-b", "GPU-a"], True),
+        ("1", "GPU-a", ["GPU-a"], True),
+        ("", "", [], True),
+        ("", "NoDevFiles", [], True),
+        ("9", "9", [], False),
+        ("", "0", [], False),  # a share of a GPU
+    ],
+)
+def test_gpus_by_device_file_or_by_uuid(
+    ledger: Ledger, gpus: str, cuda: str, uuids: list[str], known: bool
+) -> None:
+    ledger.record(record("prolog", 7, 1, gpus=gpus, cuda=cuda), at(2))
+    assert [each.gpus for each in ledger.changed()] == [uuids]
+    assert ledger.knows_gpus_of(7) is known
 
 
 @pytest.mark.parametrize(
     ("gpus", "cuda", "uuids"),
-    [("0,1", "0,1", ["GPU-b", "GPU-a"]), ("0", "MIG-c", ["MIG-c"]), ("9", "", []), ("", "NoDevFiles", [])],
+    [("0", "MIG-c", ["MIG-c"]), ("0", "0", []), ("0", "MIG-new", []), ("1", "1", [])],
 )
-def test_gpus_by_device_file_or_by_uuid(ledger: Ledger, gpus: str, cuda: str, uuids: list[str]) -> None:
+def test_on_a_node_with_instances_numbers_tell_no_gpu(
+    tmp_path: Path, gpus: str, cuda: str, uuids: list[str]
+) -> None:
+    ledger = Ledger(tmp_path / "ledger.json", lambda: DIVIDED)
     ledger.record(record("prolog", 7, 1, gpus=gpus, cuda=cuda), at(2))
     assert [each.gpus for each in ledger.changed()] == [uuids]
+    assert ledger.knows_gpus_of(7) is bool(uuids)
+    ledger.follow([step(8, 1)], at(2))
+    ledger.learn(Answer(8, True, True, 1000, "gpu", 0, [1], 4, 1 << 30))
+    found = ledger.of_job(8)
+    assert found is not None
+    assert found.gpus == []
+    ledger.save(at(3))
+    after = Ledger(tmp_path / "ledger.json", lambda: DIVIDED)
+    after.load(at(5))
+    assert not after.knows_gpus_of(8)
 
 
 def test_a_requeued_job_whose_epilog_was_missed_ends_where_it_was_seen_last(ledger: Ledger) -> None:
@@ -78,7 +111,9 @@ def test_an_epilog_without_a_prolog_opens_nothing(ledger: Ledger) -> None:
 def test_a_step_that_nobody_announced_opens_its_job_and_slurm_says_whose_it_is(ledger: Ledger) -> None:
     ledger.follow([step(7, 1)], at(2))
     assert ledger.doubtful(at(2), 60_000) == [7]
+    assert not ledger.knows_gpus_of(7)
     ledger.learn(Answer(7, True, True, 1000, "gpu", 2, [1], 4, 1 << 30))
+    assert ledger.knows_gpus_of(7)
     found = ledger.of_job(7)
     assert found is not None
     assert (found.source, found.uid, found.restart, found.gpus, found.cpus) == (

@@ -41,6 +41,7 @@ def good(job: int, gpus: int = 0, **changes: Any) -> Job:
             "gpu_temperature_celsius": 60.0,
         }
     figures |= {
+        "node_memory_total_bytes": 512e9,
         "nic_received_bytes_total": 1e6,
         "nic_sent_bytes_total": 1e6,
         "filesystem_metadata_operations_total": 3.0,
@@ -197,6 +198,41 @@ def test_a_good_job_is_efficient_and_one_without_data_never_is(monitor: Monitor)
     assert dark is not None
     assert monitor.judge(run).state == "efficient"
     assert monitor.judge(dark).state == "no data"
+
+
+def test_a_node_without_a_step_is_one_on_which_nothing_computes(monitor: Monitor) -> None:
+    """A script without srun uses the first of its nodes alone; the others do not even have a step."""
+    job = good(64, nodes=4, memory=4 * 250 * GIB, stepless=3)
+    put(monitor, job)
+    run = monitor.jobs.run("64")
+    assert run is not None
+    (spread,) = [each for each in monitor.judge(run).findings if each.rule == "spread"]
+    assert spread.figures["idle_nodes"] == 3
+    assert spread.figures["hours"] == pytest.approx(3 * 8 * 2)
+    assert "on 3 nothing computed" in spread.conclusion["en"]
+    spent = monitor.judge(run).hours
+    assert spent.cpu_coverage > 0.95
+    assert spent.idle_core_hours == pytest.approx(2 * (4 * 8 - 7.6), rel=0.02)
+
+
+def test_a_node_whose_agent_was_dead_is_not_one_on_which_nothing_computes(monitor: Monitor) -> None:
+    job = good(65, nodes=2, memory=2 * 250 * GIB, stepless=1)
+    job.figures = {name: figure for name, figure in job.figures.items() if not name.startswith("node_")}
+    put(monitor, job)
+    run = monitor.jobs.run("65")
+    assert run is not None
+    assert "spread" not in {each.rule for each in monitor.judge(run).findings}
+    assert monitor.judge(run).hours.cpu_coverage < 0.55
+
+
+def test_an_allocation_without_any_step_computes_nothing(monitor: Monitor) -> None:
+    """As salloc leaves one while nobody types."""
+    put(monitor, good(66, stepless=1))
+    run = monitor.jobs.run("66")
+    assert run is not None
+    verdict = monitor.judge(run)
+    assert "nothing-computes" in {each.rule for each in verdict.findings}
+    assert verdict.hours.cpu_efficiency == 0
 
 
 def test_a_node_is_as_large_as_slurm_says(tmp_path: Path) -> None:

@@ -187,6 +187,8 @@ LINE = (
 def test_what_scontrol_says() -> None:
     found = parse(7, "h100-2", LINE.format(name="a", state="RUNNING", folder="/home/ann"))
     assert found == Answer(7, True, True, 7001, "gpu", 2, [0, 2, 3], 3, 3000 << 20)
+    shared = LINE.replace("GRES=gpu:h100:3(IDX:0,2-3)", "GRES=shard:h100:3(0/8,3/8)")
+    assert parse(7, "h100-2", shared.format(name="a", state="RUNNING", folder="/")).shares
     assert parse(7, "cpu-1", LINE.format(name="a", state="RUNNING", folder="/")).gpus == []
     assert not parse(7, "h100-2", LINE.format(name="a", state="NODE_FAIL", folder="/")).running
     assert parse(7, "h100-2", "") == Answer(7, known=False)

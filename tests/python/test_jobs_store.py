@@ -20,21 +20,24 @@ import threading
 import time
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from jobs_scene import BOOT, START, Job, filed, put
 
 from peerway.jobs.batch import Batch, Interval, Samples
-from peerway.jobs.monitor import Monitor
+from peerway.jobs.monitor import Monitor, NotJudged
+from peerway.jobs.rules.engine import Verdict
 from peerway.jobs.store.ahead import AheadStore
 from peerway.jobs.store.chunk import BadChunk, Points, merged, packed, unpacked
 from peerway.jobs.store.chunks import ChunkStore
 from peerway.jobs.store.jobs import JobStore
-from peerway.jobs.store.promql import PromStore, SamplesRefused, StoreFailed, quoted
+from peerway.jobs.store.pending import due
+from peerway.jobs.store.promql import PromStore, SamplesRefused, quoted
 from peerway.jobs.store.ranges import add, has
-from peerway.jobs.store.samples import DAY_MS, Filed, Policy, thinned
+from peerway.jobs.store.runs import Run
+from peerway.jobs.store.samples import DAY_MS, Filed, Policy, StoreFailed, thinned
 from peerway.jobs.store.samples import Samples as Store
 
 if TYPE_CHECKING:
@@ -216,6 +219,97 @@ def test_old_days_are_thinned_to_means_and_older_months_dropped(tmp_path: Path) 
     store.close()
 
 
+def everything(store: ChunkStore, *nodes: str) -> dict[tuple[str, ...], list[tuple[int, float]]]:
+    """All samples of nodes."""
+    return {
+        (node, kind, *key): list(zip(points.times.tolist(), points.values.tolist(), strict=True))
+        for node in nodes
+        for kind in ("gpu", "node")
+        for key, points in store.read(node, kind, BASE - DAY_MS, BASE + DAY_MS).items()
+    }
+
+
+def thin(folder: Path, *nodes: str, seqs: Sequence[int] = range(1, 361)) -> ChunkStore:
+    """A store in which the samples of nodes are thinned."""
+    store = ChunkStore(folder)
+    store.put([filed(batch(seq, node), period_ms=10_000) for node in nodes for seq in seqs])
+    store.tidy(BASE + 40 * DAY_MS, Policy())
+    return store
+
+
+def test_a_batch_that_comes_after_its_day_was_thinned_is_added_and_takes_nothing_away(tmp_path: Path) -> None:
+    store = thin(tmp_path / "late", "n1", "n2", seqs=[seq for seq in range(1, 361) if not 31 <= seq <= 60])
+    before = everything(store, "n1", "n2")
+    late = [filed(batch(seq), period_ms=10_000) for seq in range(31, 61)]
+    late += [filed(batch(1, other), period_ms=10_000) for other in ("n1", "n3")]  # once more, and a new node
+    for some in (late[:29], late[29:]):  # all of a step but its last counter, then that
+        store.put(some)
+        store.tidy(BASE + 40 * DAY_MS, Policy())
+        after = everything(store, "n1", "n2")
+        assert all(set(points) <= set(after[key]) for key, points in before.items())
+    at_once = thin(tmp_path / "once", "n1", "n2")
+    found, wanted = everything(store, "n1", "n2"), everything(at_once, "n1", "n2")
+    assert (
+        found["n1", "node", "node", "node_cpu_busy_seconds_total"]
+        == (wanted["n1", "node", "node", "node_cpu_busy_seconds_total"])
+    )
+    assert [at for at, _ in found["n1", "gpu", "GPU-a", "gpu_power_watts"]] == (
+        [at for at, _ in wanted["n1", "gpu", "GPU-a", "gpu_power_watts"]]
+    )
+    assert found["n1", "gpu", "GPU-a", "gpu_utilization_ratio"][1][1] == pytest.approx(0.045)  # 31 to 59
+    assert len(everything(store, "n3")) == 4
+    assert not [*(tmp_path / "late").glob("day-*")]
+    store.close()
+    at_once.close()
+
+
+def test_thinning_that_was_interrupted_loses_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = thin(tmp_path / "whole", "n1", "n2", "n3")
+    store = ChunkStore(tmp_path / "cut")
+    store.put(
+        [filed(batch(seq, node), period_ms=10_000) for node in ("n1", "n2", "n3") for seq in range(1, 361)]
+    )
+    done = store._thin_node
+
+    def die_at_n2(day: str, node: str, policy: Policy) -> None:
+        if node == "n2":
+            raise KeyboardInterrupt
+        done(day, node, policy)
+
+    monkeypatch.setattr(store, "_thin_node", die_at_n2)
+    with pytest.raises(KeyboardInterrupt):
+        store.tidy(BASE + 40 * DAY_MS, Policy())
+    store.close()
+    store = ChunkStore(tmp_path / "cut")
+    assert len(everything(store, "n3")["n3", "gpu", "GPU-a", "gpu_power_watts"]) == 360
+    store.tidy(BASE + 40 * DAY_MS, Policy())
+    assert everything(store, "n1", "n2", "n3") == everything(whole, "n1", "n2", "n3")
+    store.close()
+    whole.close()
+
+
+def test_batches_are_taken_while_a_day_is_thinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ChunkStore(tmp_path)
+    store.put([filed(batch(seq, node), period_ms=10_000) for node in ("n1", "n2") for seq in (1, 2)])
+    taken: list[Filed] = []
+
+    def take_one(*arguments: Any) -> Points:
+        late = filed(batch(400 + len(taken)), period_ms=10_000)
+        other = threading.Thread(target=store.put, args=([late],), daemon=True)
+        other.start()
+        other.join(30)
+        assert not other.is_alive()
+        taken.append(late)
+        return thinned(*arguments)
+
+    monkeypatch.setattr("peerway.jobs.store.chunks.thinned", take_one)
+    store.tidy(BASE + 40 * DAY_MS, Policy())
+    assert len(taken) >= 8
+    store.close()
+
+
 def test_a_seal_that_was_interrupted_loses_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +342,7 @@ sys.path[:0] = [sys.argv[2]]
 from test_jobs_store import batch, filed
 from peerway.jobs.store.chunks import ChunkStore
 from peerway.jobs.store.jobs import JobStore
+from peerway.jobs.store.pending import due
 folder = pathlib.Path(sys.argv[1])
 samples, jobs = ChunkStore(folder / "samples"), JobStore(folder / "jobs.db")
 for first in range(1, 100_000, 5):
@@ -338,6 +433,45 @@ def test_what_the_database_forgets_nothing_of_is_forgotten_here(
         assert base.execute("SELECT count(*) FROM batches").fetchone()[0] == 0
     store.close()
     assert Database.kept == 10  # at once, and then one by one
+
+
+@pytest.mark.parametrize("version_0", [False, True], ids=["new", "of a file as older versions made it"])
+def test_the_disk_that_an_absence_of_the_database_took_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version_0: bool
+) -> None:
+    class Database(PromStore):
+        away = True
+
+        def began(self) -> str:
+            if self.away:
+                raise StoreFailed("away")
+            return "1"
+
+        def put(self, batches: Sequence[Filed]) -> None:
+            pass
+
+    def size() -> int:
+        return sum(path.stat().st_size for path in tmp_path.iterdir())
+
+    if version_0:
+        with contextlib.closing(sqlite3.connect(tmp_path / "ahead.db")) as base:
+            base.execute("PRAGMA auto_vacuum = NONE")
+            base.execute("CREATE TABLE something (a)")
+    monkeypatch.setattr("peerway.jobs.store.ahead.decode", lambda _: batch(1))
+    database = Database("http://none")
+    store = AheadStore(database, tmp_path)
+    for first in range(1, 4001, 500):
+        many = [filed(batch(seq), period_ms=10_000) for seq in range(first, first + 500)]
+        store.put([dataclasses.replace(each, payload=os.urandom(10_000)) for each in many])
+    grown = size()
+    assert grown > 40 << 20
+    database.away = False
+    now = time.time()
+    for minute in range(1, 12):
+        monkeypatch.setattr(time, "time", lambda minute=minute: now + 60 * minute)
+        store.tidy(0, Policy())
+    assert size() < grown / 2
+    store.close()
 
 
 # -- jobs and intervals
@@ -496,6 +630,83 @@ def test_a_run_whose_end_is_told_late_is_judged_once_more(tmp_path: Path) -> Non
     assert run.tag == "out-of-memory"
     monitor.jobs.update([dataclasses.replace(job.run(), state="OUT_OF_MEMORY")])  # nothing new
     assert monitor.judge_due() == 0
+    monitor.close()
+
+
+def test_a_run_that_cannot_be_judged_does_not_keep_others_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = START + 10_000.0
+    monitor = Monitor(tmp_path, clock=lambda: now)
+    runs(monitor, running=2, ended=2, now=now)
+    judge = monitor.judge
+
+    def judge_some(run: Run) -> Verdict:
+        if run.job == "3":
+            raise ValueError("damaged")
+        return judge(run)
+
+    monkeypatch.setattr(monitor, "judge", judge_some)
+    with pytest.raises(NotJudged, match="job 3 cannot be judged: ValueError: damaged"):
+        monitor.judge_due()
+    assert [run.job for run in due(monitor.jobs, now)] == ["3"]
+    monitor.close()
+
+
+def runs(monitor: Monitor, *, running: int, ended: int, now: float) -> None:
+    """So many that run since a day and were never judged, and that have just ended."""
+    monitor.jobs.update(Run(str(n), started=now - DAY_MS / 1000, cores=1) for n in range(1, running + 1))
+    monitor.jobs.update(
+        Run(str(n), state="COMPLETED", started=now - 9000, ended=now - 4000, cores=1)
+        for n in range(running + 1, running + ended + 1)
+    )
+
+
+def test_final_verdicts_come_before_those_on_runs_that_go_on(tmp_path: Path) -> None:
+    now = START + 90_000.0
+    monitor = Monitor(tmp_path, clock=lambda: now)
+    runs(monitor, running=400, ended=3, now=now)
+    monitor.judge_due()
+    judged = [run.judged for n in range(401, 404) if (run := monitor.jobs.run(str(n)))]
+    assert judged == [now] * 3
+    while monitor.judge_due():  # and none of those that run is forgotten
+        pass
+    never = "SELECT count(*) FROM jobs WHERE judged = 0"
+    assert monitor.jobs.reader.execute(never).fetchone()[0] == 0
+    monitor.close()
+
+
+def test_a_verdict_is_kept_though_the_next_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = START + 90_000.0
+    monitor = Monitor(tmp_path, clock=lambda: now)
+    runs(monitor, running=0, ended=3, now=now)
+    judge = monitor.judge
+
+    def fails(run: Run) -> Verdict:
+        if run.job == "3":
+            raise StoreFailed("away")
+        return judge(run)
+
+    monkeypatch.setattr(monitor, "judge", fails)
+    with pytest.raises(StoreFailed):
+        monitor.judge_due()
+    assert [run.judged for n in (1, 2, 3) if (run := monitor.jobs.run(str(n)))] == [now, now, 0]
+    monitor.close()
+
+
+def test_the_longer_a_run_is_the_seldomer_it_is_judged(tmp_path: Path) -> None:
+    now = [float(START)]
+    monitor = Monitor(tmp_path, clock=lambda: now[0])
+    monitor.jobs.update([Run("1", started=float(START), cores=1)])
+    judged = []
+    for _ in range(1000):  # 100 h
+        now[0] += 360
+        if monitor.judge_due():
+            judged.append(now[0] - START)
+    pauses = np.diff(judged)
+    assert pauses[0] == 360
+    assert 3600 * 4 < pauses[-1] < 3600 * 5.5
+    assert len(judged) < 100
     monitor.close()
 
 

@@ -63,6 +63,31 @@ def test_what_slurm_tells_after_all_is_taken(store: JobStore) -> None:
     assert state_of(store, 7) == ("RUNNING", None)
 
 
+def test_a_job_keeps_its_nodes_while_their_epilogs_end(store: JobStore) -> None:
+    whole = job(7, nodes="n[1-2]", node_count=2)
+    sync.take(store, [whole], NODES, 1100)
+    left = {"nodes": "n2", "node_count": 1, "end_time": 1200}
+    for told in (
+        {**left, "job_state": "COMPLETING"},  # as older Slurm has it, and newer:
+        {**left, "job_state": ["CANCELLED", "COMPLETING"]},
+        {"end_time": 1200, "job_state": "CANCELLED"},
+    ):
+        sync.take(store, [{**whole, **told}], NODES, 1210)
+        run = store.run("7")
+        assert run is not None
+        assert (run.nodes, run.node_list) == (2, "n[1-2]")
+
+
+def test_a_job_of_which_more_nodes_are_told_after_its_verdict_is_judged_anew(store: JobStore) -> None:
+    ended = job(7, "CANCELLED", end_time=1200)
+    for nodes, judged in ((1, 0), (1, 1500), (2, 0)):
+        sync.take(store, [{**ended, "node_count": nodes}], NODES, 1210)
+        run = store.run("7")
+        assert run is not None
+        assert (run.nodes, run.judged) == (nodes, judged)
+        store.write("UPDATE jobs SET judged = 1500")
+
+
 def test_the_run_before_a_requeue_has_ended(store: JobStore) -> None:
     sync.take(store, [job(7)], NODES, 1100)
     held(store, 7, 1000, 1400)
@@ -100,6 +125,30 @@ def test_a_jobs_node_type_is_of_its_nodes(store: JobStore) -> None:
     run = store.run("7")
     assert run is not None
     assert run.node_type == "h100,milan"
+
+
+@pytest.mark.parametrize(
+    ("told", "tasks"),
+    [("1-500%3", 500), ("1-20:2,30%5", 11), ("4", 1), ("0-3,9,11-12", 7), ("", 1), (None, 1), ("x" * 99, 1)],
+)
+def test_the_tasks_of_an_array_wait_each(told: str | None, tasks: int) -> None:
+    waiting = job(
+        7, "PENDING", array_task_string=told, tres_req_str="cpu=4,mem=1G,gres/gpu=1", state_reason="Priority"
+    )
+    found = sync.cluster_of([waiting, job(8, "PENDING", state_reason="Resources")], NODES)
+    assert (found["waiting"], found["waiting_cores"], found["waiting_gpus"]) == (
+        tasks + 1,
+        4 * tasks + 8,
+        tasks,
+    )
+    assert dict(found["reasons"]) == {"Priority": tasks, "Resources": 1}
+
+
+def test_a_suspended_job_waits_for_nothing_and_keeps_its_start(store: JobStore) -> None:
+    sync.take(store, [job(7, "SUSPENDED")], NODES, 1100)
+    assert state_of(store, 7) == ("SUSPENDED", None)
+    found = sync.cluster_of([job(7, "SUSPENDED")], NODES)
+    assert (found["waiting"], found["running"], found["users"]) == (0, 0, 0)
 
 
 def test_a_command_of_slurm_that_fails_is_told_in_one_line_with_what_to_do(

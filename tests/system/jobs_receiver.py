@@ -18,11 +18,11 @@ from pathlib import Path
 
 from peerway.jobs.batch_check import BadBatch, decode
 from peerway.jobs.clock import Sent, correction_ms
-from peerway.jobs.frames import MOST_BODY, BadFrame, frame, post_payloads
+from peerway.jobs.frames import MOST_BODY, BadFrame, frame, post_payloads, read_frames
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
-    """One POST."""
+    """One POST, or a question for a job of the node."""
 
     protocol_version = "HTTP/1.1"
     folder: Path
@@ -30,7 +30,20 @@ class Receiver(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length", "0"))
         body = self.rfile.read(length) if length <= MOST_BODY else b""
-        status, answer = self._judge(body)
+        self._answer(*self._judge(body))
+
+    def do_GET(self) -> None:
+        node, job = self._node(), self.path.partition("?")[0].rpartition("/")[2]
+        path = self.folder / "received" / f"{node}.frames"
+        batches = [decode(payload) for _, payload in read_frames(path.read_bytes())] if path.exists() else []
+        known = {str(interval.job) for batch in batches for interval in batch.intervals}
+        self._answer(200 if job in known else 404, {"job": job, "verdict": None, "final": False})
+
+    def _node(self) -> str | None:
+        tokens: dict[str, str] = json.loads((self.folder / "tokens.json").read_text())
+        return tokens.get(self.headers.get("Authorization", "").removeprefix("Bearer "))
+
+    def _answer(self, status: int, answer: dict[str, object]) -> None:
         text = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
@@ -41,8 +54,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         told = self.folder / "answer"
         if told.exists():
             return int(told.read_text()), {}
-        tokens = json.loads((self.folder / "tokens.json").read_text())
-        node = tokens.get(self.headers.get("Authorization", "").removeprefix("Bearer "))
+        node = self._node()
         if node is None:
             return 401, {"error": "no such token"}
         try:

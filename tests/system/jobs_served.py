@@ -10,13 +10,15 @@ import sqlite3
 import ssl
 import sys
 import time
+import tomllib
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from jobs_site import PORT, ROOT, Site
+from jobs_site import PORT, ROOT, SLURM, Site
 
 from peerway.jobs.monitor import Monitor
 from peerway.jobs.rules.load import SHIPPED
@@ -35,6 +37,16 @@ def hurried(text: str, minute_s: float) -> str:
     return re.sub(r'"(\d+)([mh])"', lambda found: f'"{int(found[1]) * seconds[found[2]]:g}s"', text)
 
 
+def lite(text: str, parameters: Mapping[str, str]) -> str:
+    """Rules with other parameters for the jobs of partition lite: what a test needs no large job for."""
+    head, *rules = text.split("[[rule]]\n")
+    for place, rule in enumerate(rules):
+        name = tomllib.loads(rule)["name"]
+        if name in parameters:
+            rules[place] = f'{rule}\n  [[rule.for]]\n  partition = "lite"\n  {parameters[name]}\n\n'
+    return "[[rule]]\n".join([head, *rules])
+
+
 class ServedSite(Site):
     """Started like a Site; the server asks the cluster's Slurm and is reached over TLS. Its `batches`
     are those that an agent took, whatever became of them.
@@ -42,12 +54,21 @@ class ServedSite(Site):
 
     program = (str(ROOT / "tests" / "system" / "jobs_keeping_agent.py"),)
 
-    def __init__(self, description: Description, minute_s: float, password: str = "") -> None:
+    def __init__(
+        self, description: Description, minute_s: float, password: str = "",
+        parameters: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(description)
         self.data = self.folder / "data"
         self.data.mkdir()
         self.rules = self.folder / "rules.toml"
-        self.rules.write_text(hurried(SHIPPED.read_text(), minute_s))
+        self.rules.write_text(lite(hurried(SHIPPED.read_text(), minute_s), parameters or {}))
+        epilog = self.folder / "epilog.sh"
+        epilog.write_text(
+            f"{epilog.read_text().replace('exec ', '')}"
+            f'PEERWAY_JOBS_SETTINGS="{self.folder}/$SLURMD_NODENAME.toml" '
+            f"PEERWAY_JOBS_PROGRAM={self._program()} exec {SLURM}/summary.sh\n"
+        )
         self._people: dict[str, str] = {}
         self._inside: ThreadPoolExecutor | None = None
         monitor = Monitor(self.data)
@@ -61,6 +82,13 @@ class ServedSite(Site):
             scopes = ["jobs:read", "cluster:read", *(["admin"] if name == "root" else [])]
             self._people[name] = people.make_token(name, scopes, time.time())
         monitor.close()
+
+    def _program(self) -> Path:
+        """A `peerway` as an installation has it."""
+        program = self.folder / "peerway"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m peerway "$@"\n')
+        program.chmod(0o755)
+        return program
 
     def start(self) -> None:
         super().start()
@@ -121,9 +149,9 @@ class ServedSite(Site):
         return {each["rule"] for each in verdict.get("findings", [])}
 
     def finally_judged(self, job: int) -> bool:
-        """Whether there is a verdict on the whole job."""
+        """Whether there is a verdict on the whole job, with what Slurm says of it."""
         said = self.job(job)
-        return bool(said.get("ended")) and (said["verdict"] or {"judged": 0})["judged"] > said["ended"]
+        return bool(said.get("final")) and said["state"] != "ENDED"
 
     def acknowledged(self, node: str) -> list[list[int]]:
         """The ranges of numbers that the server told a node's agent that it keeps."""

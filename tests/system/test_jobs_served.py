@@ -7,42 +7,44 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import pytest
+from jobs_kinds import HARDWARE, LITE, LOOP, SLEEP, Kind, computing, quiet
 from jobs_served import MONITOR, ServedSite
 from jobs_site import INTERVAL_S
 
+from peerway.jobs.rules.load import read_rules
 from peerway.jobs.store.chunks import ChunkStore
 from peerway.jobs.store.samples import Filed, columns
 from peerway.rehearse.cluster import accounting, read, why_not
 from peerway.rehearse.cluster.configuration import HEAD
-from peerway.rehearse.cluster.gpus import PROGRAM, gpu_uuid
+from peerway.rehearse.cluster.description import Partition
 
 MINUTE_S = 0.3
 
 pytestmark = pytest.mark.alone  # a minute in which agents get no CPU is a minute without data
 
 
+Jobs = dict[str, int]  # numbers by the names of jobs_kinds.py
+
+
 @pytest.fixture(scope="module")
 def site() -> Iterator[ServedSite]:
     small = read()
-    kinds = {each.name: each for each in small.nodes}
+    lite = Partition("lite", tuple(each.name for each in small.nodes))
     description = dataclasses.replace(
-        small, nodes=(dataclasses.replace(kinds["cpu"], count=1), kinds["h100"]),
-        partitions=tuple(
-            dataclasses.replace(each, nodes=tuple(set(each.nodes) & {"cpu", "h100"}))
-            for each in small.partitions
-        ),
-        users=(*small.users, MONITOR), accounting=True,
-    )  # fmt: skip
+        small, partitions=(*small.partitions, lite), users=(*small.users, "cat", MONITOR), accounting=True
+    )
     if why := why_not(description):
         pytest.skip(why)
-    made = ServedSite(description, MINUTE_S)
+    made = ServedSite(description, MINUTE_S, parameters=LITE)
     try:
         made.start()
         made.cluster.run("sacctmgr", "-i", "modify", "user", MONITOR, "set", "AdminLevel=Operator")
@@ -51,51 +53,36 @@ def site() -> Iterator[ServedSite]:
         made.cluster.stop()
 
 
-@dataclass
-class Jobs:
-    """One of each kind; all have ended and are judged."""
+def submitted(site: ServedSite, kinds: dict[str, Kind]) -> Jobs:
+    """All have started. One with GPUs has before the next is submitted: they are given in that order."""
+    numbers: Jobs = {}
 
-    good: int
-    idle: int
-    one_of_two: int
-    foreign: int
-    memory_only: int
-    busy_looking: int
-    hot: int
-    serial: int
-    nothing: int
-    killed: int
+    def started(name: str) -> None:
+        site.wait(f"the start of {name}", lambda: site.cluster.state(numbers[name]) != "PENDING")
+
+    for name, kind in kinds.items():
+        numbers[name] = site.cluster.sbatch(kind.user, *kind.sbatch, script=kind.script)
+        if any("gpu" in option for option in kind.options):
+            started(name)
+    for name in kinds:
+        started(name)
+    return numbers
+
+
+def ended(site: ServedSite, kinds: dict[str, Kind], numbers: Jobs) -> Jobs:
+    """Cancelled, unless they end by themselves, and judged."""
+    lasting = [str(number) for name, number in numbers.items() if not kinds[name].ends and name != "killed"]
+    site.cluster.run("scancel", *lasting)
+    for name, number in numbers.items():
+        site.wait(f"the verdict on {name}", lambda number=number: site.finally_judged(number))  # type: ignore[misc]
+    return numbers
 
 
 @pytest.fixture(scope="module")
 def jobs(site: ServedSite) -> Jobs:
     """They run while the server is killed three times; the third time it is away for some rounds."""
-    cluster = site.cluster
-
-    def gpu(more: str) -> str:
-        return f"exec python3 {cluster.folder / PROGRAM} {cluster.gpu_folder('h100-1')} --seconds 300 {more}"
-
-    loop = "while :; do :; done"
-    kinds = {
-        "good": ("ann", ["--gres=gpu:1"], gpu("--utilization 0.9 --sm 0.7 --memory-mb 60000 --power 350")),
-        "idle": ("ann", ["--gres=gpu:1"], "exec sleep 300"),
-        "one_of_two": ("ben", ["--gres=gpu:2"], gpu("--only 1 --utilization 0.9 --sm 0.7 --memory-mb 60000")),
-        "foreign": ("ben", ["--gres=gpu:1"], gpu(f"--foreign {gpu_uuid('h100-1', 0)} --utilization 0.01")),
-        "memory_only": ("ben", ["--gres=gpu:1"], gpu("--memory-mb 8000")),
-        "busy_looking": ("ann", ["--gres=gpu:1"], gpu("--utilization 0.95 --sm 0.03")),
-        "hot": ("ben", ["--gres=gpu:1"], gpu("--throttle thermal --utilization 0.9 --sm 0.7")),
-        "serial": ("ann", ["-w", "cpu-1", "-c8"], loop),
-        "nothing": ("ben", ["-w", "cpu-1", "-c2"], "exec sleep 300"),
-        "killed": (
-            "ben", ["-w", "cpu-1", "--mem=100"],
-            "sleep 1; python3 -c \"import time; data = b'x' * (300 << 20); time.sleep(300)\"",
-        ),
-    }  # fmt: skip
-    numbers: dict[str, int] = {}
-    for name, (user, options, script) in kinds.items():
-        where = [] if "-w" in options else ["-p", "gpu", "-w", "h100-1"]
-        numbers[name] = cluster.sbatch(user, *where, *options, script=script)
-        site.wait(f"the start of {name}", lambda name=name: cluster.state(numbers[name]) != "PENDING")  # type: ignore[misc]
+    kinds = quiet(site.cluster.folder)
+    numbers = submitted(site, kinds)
     began = time.monotonic()
     for pause in (0.0, 0.0, 6 * INTERVAL_S):
         time.sleep(0.7)
@@ -104,40 +91,84 @@ def jobs(site: ServedSite) -> Jobs:
         site.start_receiver()
         site.wait("the server's return", site.answers)
     time.sleep(max(0.0, 40 * MINUTE_S - (time.monotonic() - began)))  # the longest that a rule looks at
-    cluster.run("scancel", *(str(number) for name, number in numbers.items() if name != "killed"))
-    for number in numbers.values():
-        site.wait(f"the verdict on job {number}", lambda number=number: site.finally_judged(number))  # type: ignore[misc]
-    return Jobs(**numbers)
+    return ended(site, kinds, numbers)
+
+
+def wrong(site: ServedSite, kinds: dict[str, Kind], numbers: Jobs) -> list[str]:
+    """The jobs of which a rule that should does not speak, or one that should not: which rules, and what is
+    known of the job.
+    """
+    said = []
+    for name, number in numbers.items():
+        kind, found = kinds[name], site.found(number)
+        missing, more = {*kind.rules} - found, found - kind.allowed
+        if missing or more:
+            said.append(f"{name}: lacks {missing}, has also {more}: {json.dumps(site.job(number))}")
+    return said
 
 
 def test_each_job_gets_the_conclusion_that_it_should(site: ServedSite, jobs: Jobs) -> None:
-    assert "gpu-idle" in site.found(jobs.idle)
-    assert "gpu-one-used" in site.found(jobs.one_of_two)
-    assert "foreign-process" in site.found(jobs.foreign)
-    assert "gpu-memory-only" in site.found(jobs.memory_only)
-    assert "gpu-busy-looking" in site.found(jobs.busy_looking)
-    assert "throttled" in site.found(jobs.hot)
-    assert "serial" in site.found(jobs.serial)
-    assert "nothing-computes" in site.found(jobs.nothing)
-    if site.cluster.cgroups:
-        assert "out-of-memory" in site.found(jobs.killed)
-    assert not site.found(jobs.good) & {
-        "gpu-idle", "gpu-low", "gpu-one-used", "gpu-busy-looking", "gpu-memory-only", "throttled", "no-data",
-    }  # fmt: skip
+    kinds = quiet(site.cluster.folder)
+    if not site.cluster.cgroups:  # nobody limits memory
+        kinds["killed"] = dataclasses.replace(kinds["killed"], rules=())
+    found = wrong(site, kinds, jobs)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.long
+def test_jobs_that_compete_for_cores_get_theirs(site: ServedSite) -> None:
+    for node in ("cpu-1", "cpu-2"):
+        made = site.cluster.run("sh", "-ec", HARDWARE, host=node)
+        assert made.returncode == 0, made.stderr
+    kinds = computing(site.cluster.folder)
+    numbers = submitted(site, kinds)
+    time.sleep(40 * MINUTE_S)
+    found = wrong(site, kinds, ended(site, kinds, numbers))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.long
+def test_processes_that_a_job_left_behind_are_told_of_it(site: ServedSite) -> None:
+    job = site.cluster.sbatch("ben", "-w", "cpu-2", script="sleep 1")
+    # As one that ssh or a daemon of the user has started; Slurm's cgroups would end a child.
+    left = site.cluster.popen(
+        "cpu-2", "sleep", "300", user="ben", log=site.folder / "left.log", SLURM_JOB_ID=str(job)
+    )
+    site.wait("the finding", lambda: "leftover-processes" in site.found(job))
+    site.cluster.kill(left)
+
+
+@pytest.mark.long
+def test_of_a_job_whose_agent_was_dead_it_says_that_it_has_no_data(site: ServedSite) -> None:
+    site.kill_agent("cpu-2")
+    job = site.cluster.sbatch("ann", "-w", "cpu-2", script=SLEEP)
+    time.sleep(20 * MINUTE_S)
+    site.start_agent("cpu-2")
+    site.wait("that it is seen", lambda: bool(site.job(job).get("nodes")))
+    site.cluster.run("scancel", str(job))
+    site.wait("its verdict", lambda: site.finally_judged(job))
+    assert site.found(job) == {"no-data"}
+    assert site.job(job)["verdict"]["state"] == "no data"
+
+
+def test_every_rule_has_a_real_job(tmp_path: Path) -> None:
+    kinds = [*quiet(tmp_path).values(), *computing(tmp_path).values()]
+    spoken = {rule for kind in kinds for rule in kind.rules} | {"leftover-processes", "no-data"}
+    assert spoken == {rule.name for rule in read_rules().rules}
 
 
 def test_a_verdict_has_its_evidence(site: ServedSite, jobs: Jobs) -> None:
-    said = site.job(jobs.idle)
+    said = site.job(jobs["idle"])
     (idle,) = [each for each in said["verdict"]["findings"] if each["rule"] == "gpu-idle"]
     assert idle["figures"]["idle_gpus"] == 1
     assert idle["coverage"] > 0.5
     assert said["verdict"]["rules_hash"] == site.get("root", "rules")["hash"]
     assert said["verdict"]["hours"]["idle_gpu_hours"] > 0
-    assert site.job(jobs.good)["gpu_efficiency"] > 0.7
+    assert site.job(jobs["good"])["gpu_efficiency"] > 0.7
 
 
 def test_what_slurm_and_the_agents_know_is_joined(site: ServedSite, jobs: Jobs) -> None:
-    said = site.job(jobs.serial)
+    said = site.job(jobs["serial"])
     assert (said["user"], said["account"], said["partition"], said["cores"]) == (
         "ann",
         "project-ann",
@@ -145,16 +176,16 @@ def test_what_slurm_and_the_agents_know_is_joined(site: ServedSite, jobs: Jobs) 
         8,
     )
     assert (said["node_list"], said["node_type"], said["state"]) == ("cpu-1", "milan", "CANCELLED")
-    gpu = site.job(jobs.one_of_two)
+    gpu = site.job(jobs["one_of_two"])
     assert (gpu["gpus"], gpu["gpu_type"], gpu["node_type"]) == (2, "h100", "h100")
-    series = site.get("root", f"jobs/{jobs.one_of_two}/series")
+    series = site.get("root", f"jobs/{jobs['one_of_two']}/series")
     assert json.dumps(series).count("GPU-") >= 2
 
 
 def test_a_script_is_for_its_owner_and_administrators(site: ServedSite, jobs: Jobs) -> None:
     for who in ("ann", "root"):
-        assert "while :; do :; done" in site.job(jobs.serial, who)["script"]
-    assert site.job(jobs.serial, "ben") == {}  # as a job that there is not
+        assert LOOP in site.job(jobs["serial"], who)["script"]
+    assert site.job(jobs["serial"], "ben") == {}  # as a job that there is not
 
 
 def test_what_was_acknowledged_outlives_every_kill(site: ServedSite, jobs: Jobs) -> None:
@@ -190,10 +221,55 @@ def test_the_cluster_page_tells_what_slurm_tells(site: ServedSite, jobs: Jobs) -
     )
     site.wait("the job that waits", lambda: site.get("ann", "cluster").get("waiting") == 1)
     told = site.get("ann", "cluster")
-    assert {node["name"]: node["gpus"] for node in told["nodes"]} == {"cpu-1": 0, "h100-1": 8}
+    assert {node["name"]: node["gpus"] for node in told["nodes"]} == {
+        "cpu-1": 0, "cpu-2": 0, "a100-1": 4, "h100-1": 8,
+    }  # fmt: skip
     assert told["waiting_gpus"] == 8
     assert all("now" in node for node in told["nodes"])
-    site.cluster.run("scancel", str(waiting))
+    array = site.cluster.sbatch("ann", "-p", "cpu", "-c2", "--array=1-20", "--begin=now+1hour", script="true")
+    site.wait("its tasks", lambda: site.get("ann", "cluster").get("waiting") == 21)
+    assert site.get("ann", "cluster")["waiting_cores"] == 32 + 40
+    site.cluster.run("scancel", str(waiting), str(array))
+
+
+def test_the_epilog_writes_the_summary_beside_the_output(site: ServedSite, jobs: Jobs) -> None:
+    folder = site.folder / "home of ben"
+    folder.mkdir()
+    os.chown(folder, site.cluster.users["ben"], -1)
+    environment = 'cat /proc/[0-9]*/environ 2>/dev/null | tr "\\0" "\\n" >environments'
+    # What the user may see of the processes on the node; the other job's summary is on its way meanwhile.
+    link = site.cluster.sbatch("ben", "-w", "cpu-1", "--chdir", str(folder), script="sleep 1")
+    one = site.cluster.sbatch(
+        "ben", "-w", "cpu-1,cpu-2", "-N2", "--chdir", str(folder), script=f"sleep 6; {environment}"
+    )
+    target = site.folder / "target"
+    (folder / f"slurm-{link}.summary").symlink_to(target)
+    out = folder / f"slurm-{one}.summary"
+    site.wait("the summary", lambda: out.exists() and "Verdict" in out.read_text())
+    found, text = out.stat(), out.read_text()
+    assert (found.st_uid, found.st_mode & 0o777) == (site.cluster.users["ben"], 0o600)
+    assert text.count(f"{one} sbatch") == 1  # from one of its nodes
+    assert "not judged yet" not in text
+    site.wait("the other's verdict", lambda: site.finally_judged(link))
+    site.wait(
+        "the end of all epilogs", lambda: not site.cluster.run("pgrep", "-f", "jobs/slurm/summary.sh").stdout
+    )
+    assert not target.exists()
+    assert not any(token in (folder / "environments").read_text() for token in site.tokens.values())
+
+
+def test_doctor_finds_the_server_well(site: ServedSite, jobs: Jobs) -> None:
+    done = site.cluster.run(
+        sys.executable, "-m", "peerway", "jobs", "doctor", "--json", "--data", str(site.data),
+        host=HEAD, timeout=200,
+    )  # fmt: skip
+    found = {each["check"]: each for each in map(json.loads, done.stdout.splitlines())}
+    disk = found.pop("disk")
+    assert {name: each["state"] for name, each in found.items()} == dict.fromkeys(
+        ("database", "rules", "squeue", "sinfo", "tokens", "private"), "ok"
+    ), found
+    assert disk["state"] in ("ok", "warning")
+    assert "4 nodes" in found["sinfo"]["found"]
 
 
 def test_runs_of_a_requeued_job_are_told_apart(site: ServedSite, jobs: Jobs) -> None:
@@ -226,13 +302,13 @@ def test_a_job_that_ended_while_the_server_was_away(site: ServedSite, jobs: Jobs
 def test_jobs_are_judged_while_slurms_database_is_dead(site: ServedSite, jobs: Jobs) -> None:
     for program in ("slurmdbd", "mariadbd"):
         assert site.cluster.run("pkill", "-KILL", "-x", program).returncode == 0
-    job = site.cluster.sbatch("ann", "-w", "cpu-1", "-c2", script="while :; do :; done")
+    job = site.cluster.sbatch("ann", "-w", "cpu-1", "-c2", script=LOOP)
     site.wait("its start", lambda: site.job(job).get("state") == "RUNNING")
     site.cluster.run("scancel", str(job))
     site.wait("its verdict", lambda: site.finally_judged(job))
     said = site.job(job)
     assert (said["user"], said["state"], said["cores"]) == ("ann", "CANCELLED", 2)
-    assert "while :; do :; done" in said["script"]
+    site.wait("its script", lambda: LOOP in site.job(job)["script"])
 
     (site.cluster.folder / "private" / "mysql.sock").unlink()
 

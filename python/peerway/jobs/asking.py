@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from peerway.jobs.places import data_option, monitor_at
 from peerway.jobs.store.lists import Filter
 from peerway.jobs.store.runs import Run
+
+if TYPE_CHECKING:
+    from peerway.jobs.agent.settings import Settings
 
 TIMEOUT_S = 30
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -33,24 +38,58 @@ def source_options(function: Decorated) -> Decorated:
     return data_option(function)
 
 
-def one(
-    data: Path, server: str | None, job: str, restart: int | None
-) -> tuple[Run, dict[str, Any] | None] | None:
+class NotNow(click.ClickException):
+    """The server gave no answer, and may give one later."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known of a run. `nodes` is told to agents alone."""
+
+    run: Run
+    verdict: dict[str, Any] | None
+    final: bool  # the verdict is on all of the run
+    nodes: tuple[str, ...] = ()
+
+
+def one(data: Path, server: str | None, job: str, restart: int | None) -> Told | None:
     """A run and its verdict; None where there is no such job."""
-    if not job.isascii() or not job.isdigit():
-        raise click.ClickException(
-            f"a job is a number such as 4242, not {job!r}; of an array's job `scontrol show job {job}` has "
-            "it as JobId"
-        )
+    _check(job)
     if server:
         query = {} if restart is None else {"restart": restart}
-        found = _ask(server, f"jobs/{urllib.parse.quote(job, safe='')}", query)
-        return None if found is None else (_run(found), found["verdict"])
+        return _told(_ask(server, f"jobs/{job}", query))
+    from peerway.jobs.store.pending import is_final
     from peerway.jobs.store.verdicts import verdict_of
 
     with monitor_at(data) as monitor:
         run = monitor.jobs.run(job, restart)
-        return None if run is None else (run, verdict_of(monitor.jobs, run))
+        if run is None:
+            return None
+        return Told(run, verdict_of(monitor.jobs, run), is_final(monitor.jobs, run))
+
+
+def of_node(settings: Settings, job: str) -> Told | None:
+    """A run that was on this node, asked with the token of its agent; None where there is no such job."""
+    from peerway.jobs.agent.settings import BadSettings, read_token
+
+    _check(job)
+    try:
+        token = read_token(Path(settings.token_file))
+        context = ssl.create_default_context(cafile=settings.ca_file or None)
+    except (BadSettings, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    return _told(_ask(settings.server, f"agent/jobs/{job}", {}, token, context))
+
+
+def _check(job: str) -> None:
+    if re.fullmatch(r"[0-9]{1,10}(_[0-9]{1,10})?", job) is None:
+        raise click.ClickException(f"a job is a number such as 4242, or 4242_7 of an array, not {job!r}")
+
+
+def _told(found: dict[str, Any] | None) -> Told | None:
+    if found is None:
+        return None
+    return Told(_run(found), found["verdict"], found["final"], tuple(found.get("on", ())))
 
 
 def several(data: Path, server: str | None, wanted: Filter, most: int, order: str) -> list[Run]:
@@ -62,7 +101,7 @@ def several(data: Path, server: str | None, wanted: Filter, most: int, order: st
     from peerway.jobs.store.lists import listed
 
     with monitor_at(data) as monitor:
-        return listed(monitor.jobs.reader, ("1", []), wanted, most=most, order=order)
+        return listed(monitor.jobs.reader, ("1", []), wanted, most=most, order=order)[0]
 
 
 def _run(found: dict[str, Any]) -> Run:
@@ -73,14 +112,23 @@ def _run(found: dict[str, Any]) -> Run:
     return Run(**values)
 
 
-def _ask(server: str, path: str, query: dict[str, Any]) -> Any:
+def _ask(
+    server: str,
+    path: str,
+    query: dict[str, Any],
+    token: str | None = None,
+    context: ssl.SSLContext | None = None,
+) -> Any:
     if not server.startswith(("https://", "http://")):
-        raise click.ClickException(f"a server is an address such as https://jobs.example.org, not {server!r}")
+        raise click.ClickException(
+            f"--server takes an address such as https://jobs.example.org, not {server!r}"
+        )
     url = f"{server.rstrip('/')}/api/v1/{path}?{urllib.parse.urlencode(query)}"
-    token = os.environ.get("PEERWAY_JOBS_TOKEN", "")
+    if token is None:
+        token = os.environ.get("PEERWAY_JOBS_TOKEN", "")
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
@@ -88,7 +136,7 @@ def _ask(server: str, path: str, query: dict[str, Any]) -> Any:
             return None
     except (OSError, ValueError) as error:
         why = getattr(error, "reason", error)  # of what urllib wraps
-        raise click.ClickException(f"cannot ask {server}: {getattr(why, 'strerror', None) or why}") from None
+        raise NotNow(f"cannot ask {server}: {getattr(why, 'strerror', None) or why}") from None
 
 
 def _refused(server: str, token: str, error: urllib.error.HTTPError) -> None:
@@ -97,10 +145,11 @@ def _refused(server: str, token: str, error: urllib.error.HTTPError) -> None:
         return
     if error.code == 401:
         raise click.ClickException(
-            f"{server} does not know the token in PEERWAY_JOBS_TOKEN, or it has ended: make one on the page "
-            "Tokens"
+            f"{server} does not accept the token in PEERWAY_JOBS_TOKEN, or it has expired: make one on the "
+            "page Tokens"
             if token
             else "PEERWAY_JOBS_TOKEN is not set: make a token on the page Tokens"
         ) from None
     detail = error.read(1000).decode(errors="replace")
-    raise click.ClickException(f"{server} answered {error.code}: {detail}") from None
+    kind = NotNow if error.code >= 500 else click.ClickException
+    raise kind(f"{server} answered {error.code}: {detail}") from None

@@ -45,20 +45,34 @@ class Sent:
 
 class Arrivals:
     """When the POSTs of each node would have come without delay. The last ones of a boot are compared, so
-    that clocks may drift apart.
+    that clocks may drift apart; what an earlier run of the server knew of a node counts as the first.
     """
 
     def __init__(self) -> None:
         self._differences: dict[str, tuple[str, deque[int]]] = {}
 
+    def knows(self, node: str) -> bool:
+        """Whether it has come before."""
+        return node in self._differences
+
+    def begin(self, node: str, boot: str, difference: int) -> None:
+        """What an earlier run of the server knew of a node."""
+        self._differences[node] = boot, deque([difference], _COMPARED)
+
     def undelayed_ms(self, node: str, sent: Sent, received_ms: int) -> int:
         """When a POST would have come that came at `received_ms`."""
         boot, last = self._differences.get(node, ("", deque[int]()))
-        if boot != sent.boot:
+        agrees = abs(received_ms - sent.wall_ms) <= AGREES_MS
+        if boot != sent.boot or (len(last) == 1 and agrees):  # the server's own clock may have been set
             last = deque(maxlen=_COMPARED)
             self._differences[node] = sent.boot, last
         last.append(received_ms - sent.mono_ms)
         return min(last) + sent.mono_ms
+
+    def least(self, node: str) -> tuple[str, int]:
+        """The boot and the least difference of a node that has come: what is to be kept of it."""
+        boot, last = self._differences[node]
+        return boot, min(last)
 
 
 def correction_ms(wall_ms: int, mono_ms: int, boot: str, sent: Sent, received_ms: int) -> int:

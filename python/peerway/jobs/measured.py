@@ -2,8 +2,9 @@
 
 A set of series is named as `gpu.utilization`: the kind of device, and the metric without its kind and unit.
 Counters become rates a second. The figures of a run's steps are added up for each node, so a `step` set has
-one series a node. What a node shares (node, nic, filesystem) is the run's only while no other job was
-there: otherwise these sets have no data. `fabric` is the InfiniBand ports among the NICs.
+one series a node; while the agent measured the node and no step was there, they are 0. What a node shares
+(node, nic, filesystem) is the run's only while no other job was there: otherwise these sets have no data.
+`fabric` is the InfiniBand ports among the NICs.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ _UNITS = (
     "celsius",
     "hertz",
 )  # what is counted stays in a name
+_OF_ALL_STEPS = frozenset(  # what every agent tells of a step: without one it is 0, not unknown
+    ("cpu_user_seconds_total", "cpu_system_seconds_total", "memory_bytes", "processes", "threads",
+     "running_processes", "blocked_processes")
+)  # fmt: skip
+_ALIVE = "node_memory_total_bytes"  # what it tells of the node in each batch
 _LEAD_MS = 120_000  # read before a start: a counter's rate needs the value before
 
 
@@ -155,7 +161,38 @@ class Measured(Mapping[str, Devices | None]):
         nodes: defaultdict[str, list[Series]] = defaultdict(list)
         for (node, *_), each in zip(held, series, strict=True):
             nodes[node].append(each)
+        if metric.name.removeprefix("step_") in _OF_ALL_STEPS:
+            for node, empty in self._without_steps.items():
+                nodes[node].append(empty)
         return [added(several, *self._span(node)) for node, several in sorted(nodes.items())]
+
+    @cached_property
+    def _without_steps(self) -> dict[str, Series]:
+        """Zeros for the times at which a node of the run was measured and had no step of it, where there are
+        such: a script without srun leaves all nodes but the first so, and salloc while nobody types.
+        """
+        period = self._jobs.period()
+        steps: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        for node, _, start, end in self.held("step"):
+            steps[node].append((start, end + period))
+        found: dict[str, Series] = {}
+        for node in {part["node"] for part in self.intervals if part["step"] is None}:
+            start, end = self._span(node)
+            if not _uncovered(start, end, steps[node]) > 2 * period:
+                continue
+            read = self._samples.read(
+                node, "node", int(start * 1000), int(end * 1000) + 1, ["node"], [_ALIVE]
+            )
+            points = read.get(("node", _ALIVE))
+            if points is None:
+                continue
+            times = points.times / 1000
+            for first, last in steps[node]:
+                times = times[(times < first) | (times > last)]
+            if times.size:
+                empty = Series(start, end, points.period / 1000, times, np.zeros(times.size))
+                found[node] = empty.within(start, end)
+        return found
 
     def _span(self, node: str) -> tuple[float, float]:
         """When the run had a node."""
@@ -201,6 +238,15 @@ def _rates(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
     steps, seconds = np.diff(values), np.diff(times)
     steps = np.where(steps < 0, values[1:], steps)
     return times[1:], steps / seconds
+
+
+def _uncovered(start: float, end: float, parts: list[tuple[float, float]]) -> float:
+    """The seconds from start to end that are in none of the parts."""
+    left = 0.0
+    for first, last in sorted(parts):
+        left += max(0.0, min(first, end) - start)
+        start = max(start, last)
+    return left + max(0.0, end - start)
 
 
 def _summed(parts: list[Devices]) -> Devices | None:

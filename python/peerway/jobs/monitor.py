@@ -18,8 +18,12 @@ from peerway.jobs.store.chunks import ChunkStore
 from peerway.jobs.store.jobs import JobStore
 from peerway.jobs.store.pending import SETTLE, due
 from peerway.jobs.store.runs import Run
-from peerway.jobs.store.samples import Policy, Samples
+from peerway.jobs.store.samples import Policy, Samples, StoreFailed
 from peerway.jobs.store.verdicts import keep, keep_rules
+
+
+class NotJudged(Exception):
+    """The verdict on a run failed; the message says of which, and why."""
 
 
 class Monitor:
@@ -87,12 +91,23 @@ class Monitor:
         return judge(rules or self.rules, measured, job_fields(measured, self.jobs))
 
     def judge_due(self) -> int:
-        """Judge what is to be judged and keep it; how many."""
+        """Judge what is to be judged, and keep each verdict as soon as it is there; how many. A run that
+        cannot be judged does not hold up others: the last such error is raised when all have had their turn.
+        """
         now = self.clock()
-        judged = [(run, self.judge(run)) for run in due(self.jobs, now)]
-        if judged:
-            keep(self.jobs, judged, now)
-        return len(judged)
+        runs = due(self.jobs, now)
+        failed: NotJudged | None = None
+        for run in runs:
+            try:
+                keep(self.jobs, run, self.judge(run), now)
+            except StoreFailed:
+                raise  # the samples of all are away
+            except Exception as error:
+                failed = NotJudged(f"job {run.job} cannot be judged: {type(error).__name__}: {error}")
+                failed.__cause__ = error
+        if failed:
+            raise failed
+        return len(runs)
 
     def late_ms(self) -> int:
         """Batches that were made before this moment come late: verdicts did not wait for them."""

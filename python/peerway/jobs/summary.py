@@ -73,7 +73,7 @@ def summary(run: Run, verdict: dict[str, Any] | None, now: float, language: str 
     memory = f", {size(run.memory, language)} {words['memory']}" if run.memory else ""
     begun = datetime.fromtimestamp(run.started, UTC).strftime("%Y-%m-%d %H:%M UTC") if run.started else "-"
     rows = [
-        (words["job"], f"{run.job} {printable(run.name)}"),
+        (words["job"], f"{run.job}{f' ({run.array})' if run.array else ''} {printable(run.name)}"),
         (words["user"], f"{printable(run.user)} {printable(run.account)}".rstrip()),
         (words["state"], f"{run.state}" + (f" (exit {run.exit_code})" if run.exit_code else "")),
         (words["had"], f"{run.nodes} {words['nodes']}, {run.cores:g} {words['cores']}{gpus}{memory}"),

@@ -7,6 +7,7 @@ word or a list of words. What is read here is read by name and trusted for nothi
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import time
@@ -22,11 +23,13 @@ from peerway.jobs.store.runs import FINISHED, Run
 
 TIMEOUT_S = 60
 _WITHOUT = "it is asked again; on a host that has no Slurm start the server with --no-slurm"
-WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SUSPENDED")
+WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD")
+_MOST_TASKS = 4_000_001  # Slurm's largest MaxArraySize
 _GPUS = re.compile(r"gres/gpu(?::([^=,:]+))?[=:](\d+)")
 _GRES = re.compile(r"gpu(?::([a-zA-Z][^:(,]*))?:(\d+)")
 _MEMORY = re.compile(r"(?:^|,)mem=(\d+(?:\.\d+)?)([KMGTP]?)")
 _CPUS = re.compile(r"(?:^|,)cpu=(\d+)")
+_TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?")
 _STATES = {  # of a node; the first flag or word that is here decides
     "DOWN": "off",
     "POWERED_DOWN": "off",
@@ -55,7 +58,13 @@ class SlurmFailed(Exception):
 def asked(*command: str) -> dict[str, Any]:
     """The JSON of one of Slurm's commands. Raises SlurmFailed."""
     try:
-        done = subprocess.run([*command, "--json"], capture_output=True, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(
+            [*command, "--json"],
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            env={**os.environ, "SLURM_BITSTR_LEN": "0"},  # else long lists of an array's tasks are cut off
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         why = getattr(error, "strerror", None) or error
         raise SlurmFailed(f"{command[0]}: {why}; {_WITHOUT}") from None
@@ -92,7 +101,7 @@ def take(store: JobStore, jobs: list[dict[str, Any]], nodes: list[dict[str, Any]
             run.gpu_type = _types(gpu_type_of(node) for node in held)
     store.update(run for run in runs if run.started is not None and run.state not in WAITING)
     vanished.close(store, {(run.job, run.restart) for run in runs}, now)
-    body = json.dumps(cluster_of(runs, nodes), separators=(",", ":"))
+    body = json.dumps(cluster_of(jobs, nodes), separators=(",", ":"))
     store.write("INSERT OR REPLACE INTO cluster VALUES (1, ?, ?)", (now, body))
     return runs
 
@@ -133,22 +142,47 @@ def run_of(job: dict[str, Any]) -> Run | None:
         typed[0][0] if typed else "",
         _memory(tres),
         _text(job.get("nodes")),
+        array=_array(job),
+        project=_text(job.get("wckey")).lstrip("*"),  # Slurm marks one that is its user's default
     )
 
 
-def cluster_of(runs: list[Run], nodes: list[dict[str, Any]]) -> dict[str, Any]:
-    """The cluster's state, as the live page shows it."""
-    running = [run for run in runs if run.state in ("RUNNING", "COMPLETING")]
-    waiting = [run for run in runs if run.state in WAITING]
+def cluster_of(jobs: list[dict[str, Any]], nodes: list[dict[str, Any]]) -> dict[str, Any]:
+    """The cluster's state, as the live page shows it. A suspended job has its GPUs and memory, and waits for
+    nothing that is free: it is neither among those that compute nor among those that wait.
+    """
+    running, waiting = [], []
+    for job in jobs:
+        run = run_of(job)
+        if run and run.state in ("RUNNING", "COMPLETING"):
+            running.append(run)
+        elif run and run.state in WAITING:
+            waiting.append((run, tasks_of(job)))
+    reasons: Counter[str] = Counter()
+    for run, tasks in waiting:
+        reasons[run.reason or "None"] += tasks
     return {
         "nodes": [node_of(node) for node in nodes],
         "running": len(running),
         "users": len({run.user for run in running}),
-        "waiting": len(waiting),
-        "waiting_cores": sum(run.cores for run in waiting),
-        "waiting_gpus": sum(run.gpus for run in waiting),
-        "reasons": Counter(run.reason or "None" for run in waiting).most_common(5),
+        "waiting": sum(tasks for _, tasks in waiting),
+        "waiting_cores": sum(run.cores * tasks for run, tasks in waiting),
+        "waiting_gpus": sum(run.gpus * tasks for run, tasks in waiting),
+        "reasons": reasons.most_common(5),
     }
+
+
+def tasks_of(job: dict[str, Any]) -> int:
+    """How many jobs stand behind one line of squeue: the tasks of an array that still wait are one, and
+    `array_task_string` is their list, as "1-20:2,30%3".
+    """
+    tasks = 0
+    for part in _text(job.get("array_task_string")).partition("%")[0].split(","):
+        if (found := _TASKS.fullmatch(part)) is None:
+            break  # no array has an empty list
+        first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+        tasks += max(0, (last - first) // max(step, 1) + 1)
+    return min(max(tasks, 1), _MOST_TASKS)
 
 
 def node_of(node: dict[str, Any]) -> dict[str, Any]:
@@ -195,6 +229,12 @@ def gpu_type_of(node: dict[str, Any]) -> str:
     """The type of a node's GPUs, as slurm.conf calls it; empty without."""
     gres = _GRES.findall(_text(node.get("gres")))
     return gres[0][0] if gres else ""
+
+
+def _array(job: dict[str, Any]) -> str:
+    """How the owner of an array knows this job of it."""
+    array, task = _number(job.get("array_job_id")), _number(job.get("array_task_id"))
+    return f"{int(array)}_{int(task)}" if array and task is not None else ""
 
 
 def _types(found: Iterable[str]) -> str:

@@ -7,17 +7,17 @@ import click
 from peerway.cli.verbs import Verbs
 
 VERBS = {
-    "agent": "Measure this node's jobs and send what was measured to the server.",
+    "agent": "Measure this node's jobs and send the measurements to the server.",
     "serve": "Run the server: it stores what agents send, judges jobs, and serves the pages and the API.",
-    "show": "Show what a job requested and used, what the rules say of it, and what to change.",
+    "show": "Show what a job requested and used, what the rules found, and what to change.",
     "list": "List jobs, the newest first.",
     "top": "Show the running jobs that waste most.",
     "replay": "Judge past jobs by other rules, to see what would change.",
-    "summary": "Append the summary of a job to a file, for an epilog.",
-    "notices": "Show what the server would write to the owners of inefficient jobs now.",
+    "summary": "Print the summary of a job, or append it to a file, from an epilog.",
+    "notices": "Show the mails that the server would now send to owners of inefficient jobs.",
     "user": "Add a person who may log in, or change one.",
     "token": "Make a token for an agent or for a program.",
-    "doctor": "Check that this node has everything the agent needs.",
+    "doctor": "Check that this node, or the server, has everything it needs.",
 }
 
 

@@ -24,9 +24,10 @@ def settings_option(function: click.decorators.FC) -> click.decorators.FC:
 @click.command("agent")
 @settings_option
 def command(file: Path) -> None:
-    """Measure the jobs of this node every 10 s and send what was measured to the server.
+    """Measure the jobs of this node every 10 s and send the measurements to the server.
 
-    Until the server has it, it lies in a spool on disk. SIGTERM ends it; nothing is lost by kill -9 either.
+    The agent keeps them in a spool on disk until the server has them. SIGTERM ends the agent; even kill -9
+    loses no measurement.
     """
     from peerway.jobs.agent import privileges, settings
 

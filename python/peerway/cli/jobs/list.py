@@ -19,16 +19,16 @@ from peerway.terminal import say, table_console
 
 
 @click.command()
-@click.option("--user", help="Whose  [default: yours]")
-@click.option("--everyone", is_flag=True, help="Of all users that you may see.")
-@click.option("--account", default="", help="Only of this account.")
-@click.option("--inefficient", is_flag=True, help="Only those that the rules found inefficient.")
-@click.option("--running", is_flag=True, help="Only those that run.")
+@click.option("--user", help="Jobs of this user  [default: you]")
+@click.option("--everyone", is_flag=True, help="Jobs of all users whose jobs you may see.")
+@click.option("--account", default="", help="Only jobs of this account.")
+@click.option("--inefficient", is_flag=True, help="Only jobs that the rules found inefficient.")
+@click.option("--running", is_flag=True, help="Only running jobs.")
 @click.option(
-    "--since", callback=parsed(parse_since), metavar="TIME", help="Only those started since: 12h, 7d."
+    "--since", callback=parsed(parse_since), metavar="TIME", help="Only jobs started in the last 12h, 7d, …"
 )
 @click.option(
-    "-n", "most", type=click.IntRange(1, MOST), default=50, show_default=True, help="At most so many."
+    "-n", "most", type=click.IntRange(1, MOST), default=50, show_default=True, help="At most so many jobs."
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @source_options

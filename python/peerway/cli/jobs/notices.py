@@ -17,11 +17,11 @@ from peerway.terminal import say
     "file",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The settings of mail, as for `peerway jobs serve --mail`.",
+    help="The mail settings, as for `peerway jobs serve --mail`.",
 )
 @data_option
 def command(file: Path, data: Path) -> None:
-    """Print the mails that are due now. Nothing is sent, and nothing counts as sent."""
+    """Print the mails that are due now. This sends nothing and marks nothing as sent."""
     from peerway.jobs.mail.digest import digests, message
     from peerway.jobs.mail.settings import BadMail, read
 

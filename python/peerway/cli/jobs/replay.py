@@ -21,7 +21,7 @@ from peerway.terminal import say, table_console
     default="7d",
     show_default=True,
     metavar="TIME",
-    help="The jobs that ended since: 12h, 30d.",
+    help="Jobs that ended in the last 12h, 30d, …",
 )
 @click.option(
     "-n", "most", type=click.IntRange(1), default=1000, show_default=True, help="At most so many jobs."
@@ -29,7 +29,7 @@ from peerway.terminal import say, table_console
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @data_option
 def command(file: Path, since: float, most: int, as_json: bool, data: Path) -> None:
-    """Judge past jobs by other rules and show what would change. Nothing is changed."""
+    """Judge past jobs by other rules and show what would change. This changes no verdict."""
     from rich.table import Table
 
     from peerway.jobs.rules.load import BadRules, read_rules

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -11,36 +12,55 @@ from pathlib import Path
 import click
 
 from peerway.jobs.places import data_option, monitor_at
+from peerway.jobs.store.samples import Policy
 from peerway.terminal import say
 
 
 @click.command()
 @click.option(
-    "--listen", default="127.0.0.1:8740", show_default=True, metavar="HOST:PORT", help="Where it answers."
+    "--listen",
+    default="127.0.0.1:8740",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="The address to listen on.",
 )
-@click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate, in PEM.")
-@click.option("--tls-key", type=click.Path(path_type=Path), help="Its key, in PEM.")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="The TLS certificate, in PEM.")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="The certificate's key, in PEM.")
 @click.option(
     "--rules",
     type=click.Path(path_type=Path),
-    help="The rules; read anew when they change  [default: rules.toml in the folder, else the shipped ones]",
+    help="The rules; reloaded when they change  [default: rules.toml in the folder, else the shipped ones]",
 )
 @click.option("--slurm/--no-slurm", default=True, show_default=True, help="Query Slurm for jobs and nodes.")
 @click.option(
     "--samples",
     metavar="URL",
-    help="Keep samples in the VictoriaMetrics or Prometheus there  [default: in the folder]",
+    help="Keep samples in the VictoriaMetrics or Prometheus at this URL  [default: in the folder]",
 )
-@click.option("--portal-header", metavar="NAME", help="A portal in front names people in this header.")
+@click.option(
+    "--raw-days",
+    type=click.IntRange(1),
+    help=f"Days for which samples stay at full resolution  [default: {Policy.raw_days}]",
+)
+@click.option(
+    "--thin-days",
+    type=click.IntRange(1),
+    help=f"Days for which their means over 5 minutes stay  [default: {Policy.thin_days}]",
+)
+@click.option(
+    "--portal-header", metavar="NAME", help="The header in which a portal in front names who is logged in."
+)
 @click.option(
     "--portal-from",
     multiple=True,
     metavar="ADDRESS",
-    help="The portal's address; the header of any other is ignored.",
+    help="The portal's address; the header from any other address is ignored.",
 )
-@click.option("--oidc", type=click.Path(path_type=Path), help="TOML of an OpenID provider.")
+@click.option("--oidc", type=click.Path(path_type=Path), help="TOML file that describes an OpenID provider.")
 @click.option(
-    "--mail", type=click.Path(path_type=Path), help="TOML of notices to owners  [default: send none]"
+    "--mail",
+    type=click.Path(path_type=Path),
+    help="TOML file with the settings of mails to owners  [default: send none]",
 )
 @data_option
 def command(
@@ -50,15 +70,18 @@ def command(
     rules: Path | None,
     slurm: bool,
     samples: str | None,
+    raw_days: int | None,
+    thin_days: int | None,
     portal_header: str | None,
     portal_from: tuple[str, ...],
     oidc: Path | None,
     mail: Path | None,
     data: Path,
 ) -> None:
-    """Take what agents send, judge jobs, show the pages and answer the API.
+    """Run the server: store what agents send, judge jobs, and serve the pages and the API.
 
-    Over TLS, or on this host alone: put a proxy in front, or give --tls-cert and --tls-key.
+    Without TLS it listens only on this host. For others, put a proxy in front, or give --tls-cert and
+    --tls-key.
     """
     import uvicorn
 
@@ -75,6 +98,7 @@ def command(
         raise click.UsageError("--tls-cert and --tls-key belong together")
     if bool(portal_header) != bool(portal_from):
         raise click.UsageError("--portal-header needs --portal-from: nobody else may name people")
+    policy = _policy(samples, raw_days, thin_days)
     if not tls_cert and not _loopback(host):
         raise click.ClickException(
             f"{listen} is open to the network: tokens and passwords need TLS. "
@@ -88,7 +112,10 @@ def command(
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    if os.geteuid() == 0:
+        say("running as root, which it needs not: peerway-jobs.service shows how to give it a user", err=True)
     with monitor_at(data, rules, make=True) as monitor:
+        monitor.policy = policy
         if samples:
             from peerway.jobs.store.ahead import AheadStore
             from peerway.jobs.store.promql import PromStore
@@ -123,6 +150,18 @@ def command(
         )
         with suppress(KeyboardInterrupt):  # how it ends
             uvicorn.Server(config).run(sockets=[listening])
+
+
+def _policy(samples: str | None, raw_days: int | None, thin_days: int | None) -> Policy:
+    if samples and (raw_days or thin_days):
+        raise click.UsageError("with --samples the database there says how long samples are kept")
+    found = Policy(raw_days or Policy.raw_days, thin_days or Policy.thin_days)
+    if found.thin_days < found.raw_days:
+        raise click.UsageError(
+            f"means are kept for {found.thin_days} days and samples for {found.raw_days}: give --thin-days, "
+            "at least as many"
+        )
+    return found
 
 
 def _address(text: str) -> tuple[str, int]:

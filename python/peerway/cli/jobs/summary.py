@@ -6,33 +6,107 @@ import os
 import stat
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from peerway.jobs.asking import one, source_options
+from peerway.cli.options import parsed
+from peerway.jobs.asking import NotNow, Told, of_node, one, source_options
+from peerway.jobs.places import parse_since
+from peerway.terminal import say
+
+if TYPE_CHECKING:
+    from peerway.jobs.agent.settings import Settings
+
+_AGAIN_S = 5.0  # between two questions
 
 
 @click.command()
 @click.argument("job", metavar="JOBID")
 @click.option(
-    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to append to."
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to append to; a link is not followed  [default: the terminal]",
+)
+@click.option(
+    "--wait",
+    callback=parsed(parse_since),
+    metavar="TIME",
+    help="Wait so long for the verdict on the whole job: 2m. After that, what is known is the summary.",
+)
+@click.option(
+    "--agent",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Ask as the agent of this node, which has these settings. Only on the first node of the job there "
+    "is a summary.",
 )
 @click.option("--language", type=click.Choice(["en", "ru"]), default="en", show_default=True)
 @source_options
-def command(job: str, out: Path, language: str, data: Path, server: str | None) -> None:
-    """Append the summary of a job to a file; run it as the job's user.
+def command(
+    job: str,
+    out: Path | None,
+    wait: float | None,
+    agent: Path | None,
+    language: str,
+    data: Path,
+    server: str | None,
+) -> None:
+    """Give the summary of a job, or append it to a file.
 
-    In an epilog: `setpriv --reuid=$SLURM_JOB_UID --clear-groups peerway jobs summary $SLURM_JOB_ID --out
-    FILE`.
+    slurm/summary.sh, beside prolog.sh, calls it in an epilog.
     """
     from peerway.jobs.summary import summary
 
-    found = one(data, server, job, None)
+    settings = _settings(agent) if agent else None
+    end = time.monotonic() + (wait or 0)
+    while True:
+        left = end - time.monotonic()
+        try:
+            found = of_node(settings, job) if settings else one(data, server, job, None)
+        except NotNow:
+            if left <= 0:
+                raise
+            found = None
+        if left <= 0 or (found and found.final):
+            break
+        time.sleep(min(_AGAIN_S, left))
     if found is None:
-        raise click.ClickException(f"there is no job {job} here, or it is not yours")
-    text = summary(*found, time.time(), language)
+        raise click.ClickException(f"there is no job {job} here, or you may not see it")
+    if settings and not _is_first(settings.node, found):
+        return
+    text = summary(found.run, found.verdict, time.time(), language)
+    if out:
+        _append(out, text)
+    else:
+        say(text)
+
+
+def _settings(file: Path) -> Settings:
+    """The agent's. Who is root goes on as the user whose token it is: the rest needs no privilege."""
+    from peerway.jobs.agent.settings import BadSettings, read
+
     try:
-        # A link or a pipe in a user's folder must not lead an epilog elsewhere.
+        settings = read(file)
+        if not settings.server:
+            raise BadSettings(f"{file} names no server")
+        owner = os.stat(settings.token_file)  # noqa: PTH116
+    except (BadSettings, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    if os.geteuid() == 0 and owner.st_uid:
+        os.setgroups([])
+        os.setgid(owner.st_gid)
+        os.setuid(owner.st_uid)
+    return settings
+
+
+def _is_first(node: str, found: Told) -> bool:
+    return node == min(found.nodes)
+
+
+def _append(out: Path, text: str) -> None:
+    """A link or a pipe in a user's folder must not lead an epilog elsewhere."""
+    try:
         number = os.open(out, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         with os.fdopen(number, "w", encoding="utf-8") as file:
             if not stat.S_ISREG(os.fstat(number).st_mode):

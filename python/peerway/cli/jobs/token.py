@@ -12,30 +12,44 @@ from peerway.terminal import say
 
 
 @click.command()
-@click.option("--node", help="For the agent of this node.")
-@click.option("--user", help="For a program that reads in this person's name.")
+@click.option("--node", help="Make a token for the agent of this node.")
+@click.option("--user", help="Make a token for a program that reads on behalf of this person.")
 @click.option(
     "--scope",
     "scopes",
     multiple=True,
     type=click.Choice(["jobs:read", "cluster:read", "admin"]),
-    help="What it may; may be repeated  [default: jobs:read, cluster:read]",
+    help="What the token allows; may be repeated  [default: jobs:read, cluster:read]",
 )
 @click.option(
-    "--days", type=click.FloatRange(0, min_open=True), help="How long it is valid  [default: for ever]"
+    "--days",
+    type=click.FloatRange(0, min_open=True),
+    help="How many days the token is valid  [default: for ever]",
 )
+@click.option("--revoke", is_flag=True, help="Make no token; revoke all tokens of the node or person.")
 @data_option
 def command(
-    node: str | None, user: str | None, scopes: tuple[str, ...], days: float | None, data: Path
+    node: str | None, user: str | None, scopes: tuple[str, ...], days: float | None, revoke: bool, data: Path
 ) -> None:
-    """Make a token and print it; it is not kept and cannot be shown again."""
+    """Make a token and print it. The server keeps only its hash, so it cannot show the token again."""
     from peerway.jobs.batch_check import is_node_name
     from peerway.jobs.serve.people import People
 
     if bool(node) == bool(user):
-        raise click.UsageError("a token is for --node NAME or for --user NAME")
+        raise click.UsageError("say whom the token is for: either --node NAME or --user NAME")
     if node and not is_node_name(node):
-        raise click.ClickException(f"{node!r} may not be the name of a node")
+        raise click.ClickException(
+            f"{node!r} cannot be the name of a node: use letters, digits, '.', '-' and '_'"
+        )
+    if revoke:
+        if scopes or days:
+            raise click.UsageError("--revoke revokes all tokens; --scope and --days belong to a new one")
+        with monitor_at(data) as monitor:
+            count = People(monitor.jobs).revoke_all(user or "", node or "")
+        if not count:
+            raise click.ClickException(f"{node or user} has no token here")
+        say(f"{count} token{'s' if count > 1 else ''} of {node or user} revoked")
+        return
     wanted = ["agent"] if node else list(scopes or ("jobs:read", "cluster:read"))
     with monitor_at(data, make=True) as monitor:
         token = People(monitor.jobs).make_token(user or "", wanted, time.time(), node or "", days)

@@ -13,9 +13,9 @@ from peerway.jobs.store.lists import Filter
 
 
 @click.command()
-@click.option("--finished", is_flag=True, help="Those of the last 7 days, instead of those that run.")
+@click.option("--finished", is_flag=True, help="Jobs that finished in the last 7 days instead.")
 @click.option(
-    "-n", "most", type=click.IntRange(1, 500), default=20, show_default=True, help="At most so many."
+    "-n", "most", type=click.IntRange(1, 500), default=20, show_default=True, help="At most so many jobs."
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @source_options

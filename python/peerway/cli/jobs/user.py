@@ -13,14 +13,17 @@ from peerway.terminal import say
 
 @click.command()
 @click.argument("name")
-@click.option("--admin", is_flag=True, help="Sees and changes everything.")
+@click.option("--admin", is_flag=True, help="The person sees and changes everything.")
 @click.option(
-    "--manages", multiple=True, metavar="ACCOUNT", help="Sees the jobs of this account; may be repeated."
+    "--manages",
+    multiple=True,
+    metavar="ACCOUNT",
+    help="The person sees all jobs of this account; may be repeated.",
 )
 @click.option(
-    "--password-stdin", is_flag=True, help="Take the password from standard input, not the terminal."
+    "--password-stdin", is_flag=True, help="Read the password from standard input, not from the terminal."
 )
-@click.option("--no-password", is_flag=True, help="Somebody who logs in through OIDC or a portal.")
+@click.option("--no-password", is_flag=True, help="The person logs in only through OIDC or a portal.")
 @data_option
 def command(
     name: str,

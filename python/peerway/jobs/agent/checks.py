@@ -70,7 +70,10 @@ def setting(config: str, name: str) -> str:
 def slurm_answers(config: str) -> Finding:
     """Whether Slurm can be asked for what prolog and epilog missed."""
     if not config:
-        advice = "let the agent's user run scontrol (PATH, SLURM_CONF, munge); it repairs what prologs missed"
+        advice = (
+            "let the agent's user run scontrol (PATH, SLURM_CONF, munge): the agent asks it for jobs whose "
+            "prolog did not run"
+        )
         return Finding("slurm", "broken", "scontrol gives no answer", advice)
     return Finding(
         "slurm", "ok", f"scontrol answers, version {setting(config, 'SLURM_VERSION') or 'unknown'}"
@@ -83,8 +86,9 @@ def cgroup_layout(version: str, config: str) -> Finding:
     gather = setting(config, "JobAcctGatherType")
     if version == "none" or (track and "cgroup" not in track):
         return Finding(
-            "cgroups", "warning", f"cgroups {version}, ProctrackType={track or 'unknown'}: by /proc alone",
-            "set ProctrackType=proctrack/cgroup and TaskPlugin=task/cgroup, so that none leaves its step",
+            "cgroups", "warning",
+            f"cgroups {version}, ProctrackType={track or 'unknown'}: steps are measured through /proc",
+            "set ProctrackType=proctrack/cgroup and TaskPlugin=task/cgroup: then no process leaves its step",
         )  # fmt: skip
     return Finding("cgroups", "ok", f"cgroups {version}, {track or 'unknown'}, {gather or 'unknown'}")
 
@@ -111,7 +115,7 @@ def hooks(config: str, events: Path) -> Iterator[Finding]:
     if config and "Alloc" not in flags and "Contain" not in flags:
         yield Finding(
             "prolog", "warning", f"PrologFlags={flags or '(null)'}: the prolog runs with the first step only",
-            "add PrologFlags=Alloc, so that allocations without a step are known",
+            "add PrologFlags=Alloc, so that the agent also sees allocations without a step",
         )  # fmt: skip
     if not events.is_dir():
         advice = f"mkdir {events}, owned by the agent's user"
@@ -122,11 +126,11 @@ def hooks(config: str, events: Path) -> Iterator[Finding]:
         yield Finding(
             "events",
             "broken",
-            f"{events} may not be read and emptied by this user",
+            f"this user cannot read and empty {events}",
             "chown it to the agent's user",
         )
     else:
-        yield Finding("events", "ok", f"{events}, {len(list(events.iterdir()))} records wait")
+        yield Finding("events", "ok", f"{events}, {len(list(events.iterdir()))} records not read yet")
 
 
 def _mentions(script: Path) -> bool:
@@ -148,17 +152,19 @@ def gpus(found: Gpus, config: str) -> Iterator[Finding]:
     names = ", ".join(f"index {gpu.index} is /dev/nvidia{gpu.minor}" for gpu in other[:3])
     if any(gpu.minor is None for gpu in whole):
         yield Finding(
-            "gpus", "broken", "NVML tells no minor number: Slurm's numbers lead to no UUID",
-            "run the agent where /dev/nvidia* is; in a container give it these devices",
+            "gpus", "broken",
+            "NVML reports no minor numbers, so Slurm's GPU numbers cannot be mapped to UUIDs",
+            "run the agent where /dev/nvidia* exist; in a container, pass these devices in",
         )  # fmt: skip
     elif other:
         yield Finding(
-            "gpus", "warning", f"{len(whole)} GPUs in another order: {names}. The agent goes by /dev/nvidiaN",
-            "set ConstrainDevices=yes in cgroup.conf, or AutoDetect=nvml in gres.conf: else programs use "
-            "other GPUs than Slurm gave, and foreign processes are noted",
+            "gpus", "warning",
+            f"NVML's order of {len(whole)} GPUs is not that of /dev/nvidiaN, which the agent uses: {names}",
+            "set ConstrainDevices=yes in cgroup.conf, or AutoDetect=nvml in gres.conf: otherwise programs "
+            "use other GPUs than Slurm allocated, and the agent notes them as foreign processes",
         )  # fmt: skip
     else:
-        yield Finding("gpus", "ok", f"{len(whole)} GPUs, NVML's order is that of /dev/nvidiaN; by UUID")
+        yield Finding("gpus", "ok", f"{len(whole)} GPUs; NVML orders them as /dev/nvidiaN")
 
 
 def rights(settings: Settings) -> Finding:
@@ -169,7 +175,7 @@ def rights(settings: Settings) -> Finding:
     if not others and os.geteuid() != 0:
         others = [pid for pid in processes.table if processes.uid(pid) == 0]
     if not others:
-        return Finding("rights", "absent", "no process of another user is here to try")
+        return Finding("rights", "absent", "not checked: no process of another user runs here")
     if any(processes.io(pid) is not None for pid in others[:20]):
         return Finding("rights", "ok", "/proc/PID/io of other users can be read")
     return Finding(
@@ -181,12 +187,12 @@ def rights(settings: Settings) -> Finding:
 def token(settings: Settings) -> Finding:
     """Whether there is a token that only the agent may read."""
     if not settings.server:
-        return Finding("token", "absent", "no server is set: nothing is sent")
+        return Finding("token", "absent", "no server is set, so the agent sends nothing")
     try:
         read_token(Path(settings.token_file))
     except BadSettings as error:
         return Finding("token", "broken", str(error), "store the node's token there, mode 0600")
-    return Finding("token", "ok", f"{settings.token_file}, for the agent alone")
+    return Finding("token", "ok", f"only the agent can read {settings.token_file}")
 
 
 def server(settings: Settings) -> Finding:
@@ -215,9 +221,11 @@ def server(settings: Settings) -> Finding:
         wrong = now - parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
     except (ValueError, TypeError):
         return Finding(
-            "server", "warning", f"{settings.server} answers without a date; its clock is not known"
+            "server", "warning", f"{settings.server} answers without a date, so its clock is unknown"
         )
     if abs(wrong) > _CLOCK_S + 1:  # the header has whole seconds
-        advice = "run chrony or ntpd on both; the server dates this node's batches by its own clock meanwhile"
+        advice = (
+            "run chrony or ntpd on both; until then the server dates this node's batches by its own clock"
+        )
         return Finding("clock", "warning", f"this node's clock is {wrong:+.0f} s off the server's", advice)
     return Finding("server", "ok", f"{settings.server} answers, and its clock agrees")

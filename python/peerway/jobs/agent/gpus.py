@@ -29,6 +29,7 @@ class Device:
     facts: Gpu
     handle: Any
     parent: Any = None
+    divided: bool = False  # into MIG instances
     cannot: set[str] = field(default_factory=set)
 
 
@@ -79,6 +80,7 @@ class Gpus:
             handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
             whole = self._device(handle, index, None)
             instances = self._instances(handle, whole.facts)
+            whole.divided = bool(instances)
             # A GPU in MIG mode runs nothing by itself; it still has power and temperature.
             found += [whole, *instances]
         return found
@@ -153,6 +155,8 @@ class Gpus:
         return self._gpm.figures(device.facts.uuid, device.handle, device.parent) | found
 
     def _processes(self, device: Device) -> list[int] | None:
+        if device.divided:  # to who may, NVML lists those of all instances here once more
+            return None
         compute = self._ask(device, "nvmlDeviceGetComputeRunningProcesses")
         graphics = self._ask(device, "nvmlDeviceGetGraphicsRunningProcesses")
         if compute is None and graphics is None:

@@ -20,6 +20,7 @@ from peerway.jobs.agent.system import TICK
 from peerway.jobs.batch import Gpu, Interval
 from peerway.jobs.batch_check import MOST_DEVICES
 
+_NO_GPU = ("", "NoDevFiles")  # in CUDA_VISIBLE_DEVICES of a prolog
 REST_MS = 600_000  # a slot is free this long after its step ended
 _MOST_STATE = 16 << 20
 
@@ -47,6 +48,7 @@ class Ledger:
         self._steps: dict[tuple[int, str, int], str] = {}
         self._resting: dict[int, int] = {}
         self._seen_ms: dict[int, int] = {}  # job -> when a step of it was seen last
+        self._unplaced: set[int] = set()  # jobs that have GPUs, of which it is not known which
         self._ended: dict[int, tuple[int | None, int]] = {}  # job -> uid, when: for left-over processes
         self._changed: dict[str, Interval] = {}
 
@@ -61,6 +63,7 @@ class Ledger:
                 self._resting = {int(slot): until for slot, until in state["resting"].items()}
                 self._seen_ms = {int(job): at for job, at in state["seen"].items()}
                 self._ended = {int(job): (uid, at) for job, (uid, at) in state["ended"].items()}
+                self._unplaced = {int(job) for job in state.get("unplaced", ())}  # older agents had none
             else:
                 for each in intervals:
                     self._close(each, max(each.start_ms, min(state["wall_ms"], now.wall_ms)))
@@ -73,7 +76,7 @@ class Ledger:
             "boot": now.boot, "wall_ms": now.wall_ms,
             "intervals": [asdict(each) for each in self.open.values()],
             "steps": [[*key, id_] for key, id_ in self._steps.items()], "resting": self._resting,
-            "seen": self._seen_ms, "ended": self._ended,
+            "seen": self._seen_ms, "ended": self._ended, "unplaced": sorted(self._unplaced),
         }  # fmt: skip
         whole_file.replace(self._file, json.dumps(state))
 
@@ -110,9 +113,11 @@ class Ledger:
                 id_, cores = before.id, before.cores
             else:  # requeued, and the epilog of the run before was missed
                 self._close(before, max(before.start_ms, min(at, self._seen_ms.get(record.job, at))))
+        gpus, all_known = self._uuids(record)
+        self._place(record.job, all_known)
         self._put(Interval(
             id=id_, job=record.job, start_ms=at, restart=record.restart, uid=record.uid, user=record.user,
-            partition=record.partition, cores=cores, gpus=self._uuids(record), source="prolog",
+            partition=record.partition, cores=cores, gpus=gpus, source="prolog",
         ))  # fmt: skip
 
     # what runs
@@ -147,11 +152,14 @@ class Ledger:
         """The open interval of a job on this node."""
         return next((each for each in self.open.values() if each.job == job and each.step is None), None)
 
-    def job_of_gpu(self, uuid: str) -> int | None:
-        """Which job has the GPU; None for none."""
-        return next(
-            (each.job for each in self.open.values() if each.step is None and uuid in each.gpus), None
-        )
+    def jobs_of_gpu(self, uuid: str) -> list[int]:
+        """Which jobs have the GPU: more than one where they share it."""
+        return [each.job for each in self.open.values() if each.step is None and uuid in each.gpus]
+
+    def knows_gpus_of(self, job: int) -> bool:
+        """Whether all GPUs of a job are known: those that nobody announced are not until Slurm has told."""
+        interval = self.of_job(job)
+        return interval is None or (interval.source != "processes" and job not in self._unplaced)
 
     def ended_uid(self, job: int) -> int | None:
         """Whose job it was that ended here in the last day, and is not here again; None for any other."""
@@ -182,6 +190,7 @@ class Ledger:
             interval.uid, interval.partition, interval.restart = answer.uid, answer.partition, answer.restart
             interval.cpus, interval.memory_bytes = answer.cpus, answer.memory_bytes
             interval.gpus = self._by_number(answer.gpus)
+            self._place(answer.job, not answer.shares and len(interval.gpus) == len(answer.gpus))
             self._put(interval)
 
     # within
@@ -241,19 +250,31 @@ class Ledger:
         if interval.step is None:
             self._ended[interval.job] = (interval.uid, end_ms)
             self._seen_ms.pop(interval.job, None)
+            self._unplaced.discard(interval.job)
 
-    def _uuids(self, record: Record) -> list[str]:
+    def _place(self, job: int, known: bool) -> None:
+        """Whether it is known which GPUs the job has."""
+        (self._unplaced.discard if known else self._unplaced.add)(job)
+
+    def _uuids(self, record: Record) -> tuple[list[str], bool]:
+        """The job's GPUs, and whether those are all that it has."""
         known = {gpu.uuid for gpu in self._gpus()}
-        named = [word for word in record.cuda.split(",") if word in known]
+        words = [word for word in record.cuda.split(",") if word not in _NO_GPU]
+        named = [word for word in words if word in known]
         if named:
-            return named
-        return self._by_number(int(word) for word in record.gpus.split(",") if word.isdigit())
+            return named, len(named) == len(words)
+        numbers = [int(word) for word in record.gpus.split(",") if word.isdigit()]
+        found = self._by_number(numbers)
+        # Without numbers of whole GPUs, what the job sees of GPUs are shares: gres/shard, gres/mps.
+        return found, len(found) == len(numbers) and bool(numbers or not words)
 
     def _by_number(self, numbers: Iterable[int]) -> list[str]:
-        """Slurm counts /dev/nvidiaN, which is NVML's minor number, and not its index."""
-        by_minor = {
-            gpu.minor: gpu.uuid for gpu in self._gpus() if gpu.parent is None and gpu.minor is not None
-        }
+        """Slurm counts /dev/nvidiaN, which is NVML's minor number, and not its index. On a node with MIG
+        instances it counts these among them, and a number tells none.
+        """
+        if any(gpu.parent is not None for gpu in self._gpus()):
+            return []
+        by_minor = {gpu.minor: gpu.uuid for gpu in self._gpus() if gpu.minor is not None}
         return [by_minor[number] for number in numbers if number in by_minor]
 
 

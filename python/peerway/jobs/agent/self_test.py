@@ -1,4 +1,6 @@
-"""A job of a few seconds, to see that the whole chain works here: Slurm, prolog, agent, figures, epilog."""
+"""A job of a few seconds, to see that the whole chain works here: Slurm, prolog, agent, figures, epilog, and
+what the server has of it.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def run(settings: Settings) -> Finding:
             figures += len(slots & set(batch.samples["step"].devices)) if "step" in batch.samples else 0
         whole = [each for each in seen.values() if each.step is None]
         if whole and whole[0].end_ms is not None:
-            return _judge(job, whole[0], figures)
+            return _judge(settings, job, whole[0], figures)
         time.sleep(min(1.0, settings.interval_s))
     subprocess.run(["scancel", str(job)], capture_output=True, check=False)
     if not seen:
@@ -56,7 +58,7 @@ def run(settings: Settings) -> Finding:
     return Finding("self-test", "broken", f"job {job} has no end", "see that the epilog is installed")
 
 
-def _judge(job: int, interval: Interval, figures: int) -> Finding:
+def _judge(settings: Settings, job: int, interval: Interval, figures: int) -> Finding:
     if interval.source != "prolog":
         return Finding(
             "self-test",
@@ -66,7 +68,29 @@ def _judge(job: int, interval: Interval, figures: int) -> Finding:
         )
     if not figures:
         return Finding("self-test", "broken", f"job {job} has no figures", "see the agent's messages")
-    return Finding("self-test", "ok", f"job {job}: prolog, epilog, and figures of {figures} rounds")
+    found = f"job {job}: prolog, epilog, and figures of {figures} rounds"
+    if not settings.server:
+        return Finding("self-test", "ok", f"{found}; no server is set")
+    return _at_server(settings, job, found)
+
+
+def _at_server(settings: Settings, job: int, found: str) -> Finding:
+    """The server tells a node of the jobs of which it has acknowledged that node's word."""
+    import click
+
+    from peerway.jobs.asking import of_node
+
+    why = "it does not know the job"
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            if of_node(settings, str(job)) is not None:
+                return Finding("self-test", "ok", f"{found}; the server has it")
+        except click.ClickException as error:
+            why = error.message
+        time.sleep(min(1.0, settings.interval_s))
+    advice = "see the agent's messages, and those of the server"
+    return Finding("self-test", "broken", f"{found}, but the server has nothing of it: {why}", advice)
 
 
 def _spooled(folder: Path) -> list[Batch]:

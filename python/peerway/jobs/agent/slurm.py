@@ -32,6 +32,7 @@ class Answer:
     gpus: list[int] = field(default_factory=list)  # Slurm's numbers of them on this node
     cpus: int | None = None
     memory_bytes: int | None = None
+    shares: bool = False  # it has shares of a GPU (gres/shard, gres/mps), which other jobs have too
 
 
 class Slurm:
@@ -114,6 +115,7 @@ def parse(job: int, node: str, text: str) -> Answer:
     if len(here) == 1:
         found.cpus = len(expand_numbers(here[0][2]))
         found.memory_bytes = int(here[0][3]) << 20
+        found.shares = re.search(r"(?:^|,)(?:shard|mps):", here[0][4]) is not None
         for part in re.finditer(r"gpu(?::[^:(,]+)*(?::\d+)?\(IDX:([\d,-]+)\)", here[0][4]):
             found.gpus.extend(expand_numbers(part[1]))
     return found

@@ -32,9 +32,10 @@ class Strangers:
             if uuid not in users:
                 column.append(None)
                 continue
-            owner = self._ledger.job_of_gpu(uuid)
-            foreign = [pid for pid in users[uuid] if self._is_foreign(pid, job_of.get(pid), owner)]
+            owners = self._ledger.jobs_of_gpu(uuid)
+            foreign = [pid for pid in users[uuid] if self._is_foreign(pid, job_of.get(pid), owners)]
             column.append(len(foreign))
+            owner = owners[0] if len(owners) == 1 else None
             for pid in foreign:
                 notes += self._once("foreign_process", pid, now, job=job_of.get(pid), owner=owner, gpu=uuid)
         if any(value is not None for value in column):
@@ -61,9 +62,9 @@ class Strangers:
             notes += self._once("leftover", process.pid, now, job=job)
         return count, notes
 
-    def _is_foreign(self, pid: int, job: int | None, owner: int | None) -> bool:
+    def _is_foreign(self, pid: int, job: int | None, owners: list[int]) -> bool:
         if job is not None:
-            return job != owner
+            return job not in owners and self._ledger.knows_gpus_of(job)
         uid = self._processes.uid(pid)
         return uid is not None and uid >= _FIRST_USER
 

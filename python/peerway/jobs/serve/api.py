@@ -7,24 +7,24 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from peerway.jobs.frames import MOST_BODY
+from peerway.jobs.serve import answers
 from peerway.jobs.serve.ingest import Refused
 from peerway.jobs.serve.people import Viewer
 from peerway.jobs.serve.series_data import DRAWN, plots
 from peerway.jobs.serve.state import State
-from peerway.jobs.store.lists import MOST, Filter, listed, sums
+from peerway.jobs.store.lists import MOST, PLACE, Filter, Place, listed, sums
+from peerway.jobs.store.pending import is_final
 from peerway.jobs.store.runs import Run
 from peerway.jobs.store.verdicts import verdict_of
 
-JOB = r"^[0-9]{1,10}$"
+JOB = r"^[0-9]{1,10}(_[0-9]{1,10})?$"  # 123_4 is the fourth of array 123
 JobId = Annotated[str, Path(pattern=JOB)]
+Before = Annotated[str, Query(pattern=f"^({PLACE})?$", description="As in the link to the next page.")]
 Short = Annotated[str, Query(max_length=64)]
-Errors: dict[int | str, dict[str, Any]] = {
-    code: {"model": None, "description": words}
-    for code, words in {401: "not logged in", 403: "not allowed", 404: "no such job, or not yours"}.items()
-}
 
 
 class TokenAsked(BaseModel):
@@ -44,8 +44,12 @@ class RulesAsked(BaseModel):
 
 def router(state: State) -> APIRouter:
     """The routes under /api/v1."""
-    api = APIRouter(prefix="/api/v1", responses=Errors)
+    api = APIRouter(prefix="/api/v1", responses=answers.errors(401, 403, 422, 503))
     access, monitor = state.access, state.monitor
+
+    def told_of(run: Run) -> dict[str, Any]:
+        verdict, final = verdict_of(monitor.jobs, run), is_final(monitor.jobs, run)
+        return {**state_of(run), "verdict": verdict, "final": final}
 
     def run_for(viewer: Viewer, job: str, restart: int | None) -> Run:
         run = monitor.jobs.run(job, restart)
@@ -56,6 +60,8 @@ def router(state: State) -> APIRouter:
     @api.post(
         "/agent/batches",
         tags=["agents"],
+        response_model=answers.Acknowledged,
+        responses=answers.errors(400, 413, 422, 429, 503, model=answers.RefusedBatch),
         openapi_extra={
             "requestBody": {
                 "required": True,
@@ -65,53 +71,74 @@ def router(state: State) -> APIRouter:
             }
         },
     )
-    async def batches(request: Request, response: Response) -> dict[str, Any]:
+    async def batches(request: Request) -> Any:
         """Take the batches of an agent (docs: How the jobs monitor is built)."""
         node = await run_in_threadpool(access.agent, request)
         length = request.headers.get("content-length", "")
         if not length.isdigit() or int(length) > MOST_BODY:
-            response.status_code = 413
-            return {"error": f"a body has a length of at most {MOST_BODY:,} bytes"}
+            return JSONResponse({"error": f"a body has a length of at most {MOST_BODY:,} bytes"}, 413)
         try:
             return await state.ingest.post(
                 node, await request.body(), request.headers.get("peerway-sent", "")
             )
         except Refused as refused:
-            response.status_code = refused.status
-            return refused.body()
+            return JSONResponse(refused.body(), refused.status)
 
-    @api.get("/jobs", tags=["jobs"])
+    @api.get(
+        "/agent/jobs/{job}", tags=["agents"], response_model=answers.JobOfNode, responses=answers.errors(404)
+    )
+    def of_node(request: Request, job: JobId) -> Any:
+        """For an epilog: a job that was on the node of an agent's token, with its verdict, and its nodes."""
+        node = access.agent(request)
+        run = monitor.jobs.run(job)
+        nodes = sorted({part["node"] for part in monitor.jobs.intervals(run)}) if run else []
+        if run is None or node not in nodes:
+            raise HTTPException(404, f"there is no job {job}, or it was not on {node}")
+        return {**told_of(run), "script": "", "on": nodes}
+
+    @api.get("/jobs", tags=["jobs"], response_model=list[answers.RunTold])
     def jobs(
         request: Request,
+        response: Response,
         user: Short = "",
         account: Short = "",
+        project: Short = "",
         partition: Short = "",
         state: Literal["", "running", "finished"] = "",
         tag: Short = "",
         text: Short = "",
         verdict: Literal["", "inefficient", "efficient", "no data", "short", "waiting"] = "",
         since: Annotated[float, Query(ge=0, le=1e11)] = 0,
-        before: Annotated[float | None, Query(ge=0, le=1e11)] = None,
+        before: Before = "",
         order: Literal["started", "wasted"] = "started",
         most: Annotated[int, Query(ge=1, le=MOST)] = 50,
-    ) -> list[dict[str, Any]]:
-        """The jobs that you may see, the newest first."""
+    ) -> Any:
+        """The jobs that you may see, the newest first. The header Link has the address of the next page, if
+        there is one (RFC 8288: rel="next").
+        """
         viewer = access.person(request)
-        wanted = Filter(user, account, partition, state, verdict, tag, since, text)
-        found = listed(monitor.jobs.reader, viewer.clause(), wanted, most=most, before=before, order=order)
+        wanted = Filter(user, account, project, partition, state, verdict, tag, since, text)
+        place = Place.parse(before) if before else None
+        found, following = listed(
+            monitor.jobs.reader, viewer.clause(), wanted, most=most, before=place, order=order
+        )
+        if following:
+            response.headers["Link"] = f'<{older_page(request, following)}>; rel="next"'
         return [state_of(run) for run in found]
 
-    @api.get("/jobs/{job}", tags=["jobs"])
+    @api.get("/jobs/{job}", tags=["jobs"], response_model=answers.JobTold, responses=answers.errors(404))
     def one(
         request: Request, job: JobId, restart: Annotated[int | None, Query(ge=0, le=1 << 31)] = None
-    ) -> dict[str, Any]:
+    ) -> Any:
         """A job with its verdict and the evidence for it; its script for its owner and administrators."""
         viewer = access.person(request)
         run = run_for(viewer, job, restart)
         script = run.script if viewer.may_read_script(run) else ""
-        return {**state_of(run), "script": script, "verdict": verdict_of(monitor.jobs, run)}
+        return {**told_of(run), "script": script}
 
-    @api.get("/jobs/{job}/series", tags=["jobs"])
+    @api.get(
+        "/jobs/{job}/series", tags=["jobs"], response_model=answers.Graphs, responses=answers.errors(404)
+    )
     def series(
         request: Request, job: JobId, restart: Annotated[int | None, Query(ge=0, le=1 << 31)] = None
     ) -> Response:
@@ -120,36 +147,36 @@ def router(state: State) -> APIRouter:
         text = json.dumps(plots(monitor.measured(run, DRAWN)), separators=(",", ":"), allow_nan=False)
         return Response(text, media_type="application/json")
 
-    @api.get("/cluster", tags=["cluster"])
-    def cluster(request: Request) -> dict[str, Any]:
+    @api.get("/cluster", tags=["cluster"], response_model=answers.Cluster, response_model_exclude_unset=True)
+    def cluster(request: Request) -> Any:
         """The cluster at this moment."""
         access.person(request, "cluster:read")
         return state.cluster()
 
-    @api.get("/sums/{by}", tags=["jobs"])
+    @api.get("/sums/{by}", tags=["jobs"], response_model=list[answers.Sum])
     def usage(
         request: Request,
-        by: Literal["user", "account", "partition", "tag"],
+        by: Literal["user", "account", "project", "partition", "tag"],
         days: Annotated[float, Query(gt=0, le=3660)] = 30,
-    ) -> list[dict[str, Any]]:
-        """What users, accounts or partitions had and wasted, of the jobs that you may see."""
+    ) -> Any:
+        """What users, accounts, projects (Slurm's WCKey), … had and wasted, of the jobs that you may see."""
         viewer = access.person(request)
         return sums(monitor.jobs.reader, viewer.clause(), by, monitor.clock() - days * 86400)
 
-    @api.get("/rules", tags=["rules"])
-    def rules(request: Request) -> dict[str, Any]:
+    @api.get("/rules", tags=["rules"], response_model=answers.Rules)
+    def rules(request: Request) -> Any:
         """The rules in force."""
         access.person(request)
         return {"hash": monitor.rules.hash, "text": monitor.rules.text, "error": monitor.rules_error}
 
-    @api.post("/rules/replay", tags=["rules"])
-    def replay(request: Request, asked: RulesAsked) -> dict[str, Any]:
+    @api.post("/rules/replay", tags=["rules"], response_model=answers.Replayed)
+    def replay(request: Request, asked: RulesAsked) -> Any:
         """What other rules would have said; nothing is changed."""
         access.admin(request)
         return state.replay(asked.text, asked.since_days, asked.most)
 
-    @api.post("/tokens", tags=["tokens"], status_code=201)
-    def make(request: Request, asked: TokenAsked) -> dict[str, str]:
+    @api.post("/tokens", tags=["tokens"], status_code=201, response_model=answers.Token)
+    def make(request: Request, asked: TokenAsked) -> Any:
         """Make a token for yourself, with no more than you may do; it is shown once."""
         viewer = access.person(request)
         if not viewer.by_cookie:
@@ -163,6 +190,11 @@ def router(state: State) -> APIRouter:
         }
 
     return api
+
+
+def older_page(request: Request, following: Place | None) -> str:
+    """The address of the next page of a list; empty after the last."""
+    return f"?{request.url.include_query_params(before=following.text()).query}" if following else ""
 
 
 def state_of(run: Run) -> dict[str, Any]:

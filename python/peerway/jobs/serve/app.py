@@ -25,6 +25,7 @@ from peerway.jobs.serve.ingest import Ingest
 from peerway.jobs.serve.live import Live
 from peerway.jobs.serve.oidc import Provider
 from peerway.jobs.serve.people import People
+from peerway.jobs.serve.rendering import Pages
 from peerway.jobs.serve.state import LOG, State
 
 HERE = Path(__file__).parent
@@ -70,7 +71,7 @@ def create_app(
     )
     app.state.peerway = state
     app.include_router(api.router(state))
-    shown = pages.Pages(state, provider, mail is not None)
+    shown = Pages(state, provider is not None, mail is not None)
     app.include_router(pages.router(state, shown, provider, secure))
     add_errors(app, shown, state.access)
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")

@@ -12,9 +12,10 @@ from starlette.exceptions import HTTPException
 
 from peerway.jobs.rules.load import BadRules
 from peerway.jobs.serve.access import Access
-from peerway.jobs.serve.pages import Login, Pages
+from peerway.jobs.serve.logins import Login
+from peerway.jobs.serve.rendering import Pages
 from peerway.jobs.serve.state import LOG
-from peerway.jobs.store.promql import StoreFailed
+from peerway.jobs.store.samples import StoreFailed
 
 
 def add_errors(app: FastAPI, pages: Pages, access: Access) -> None:

@@ -19,6 +19,7 @@ from peerway.jobs.store.samples import Filed
 from peerway.jobs.untrusted import BadBatch
 
 MOST_WAITING = 256  # posts; more are told to come later
+_MOVED_MS = 200  # clocks drift; not every POST is to write that
 
 Answer = tuple[int, dict[str, object]]
 
@@ -49,6 +50,8 @@ class Ingest:
         self._queue: asyncio.Queue[_Post] = asyncio.Queue(MOST_WAITING)
         self._periods: dict[str, int] = {}
         self._arrivals = Arrivals()
+        self._kept: dict[str, tuple[str, int]] = {}  # of the clocks, on the disk or on the way there
+        self._moved: dict[str, tuple[str, int]] = {}  # to be kept
 
     async def post(self, node: str, body: bytes, sent: str) -> dict[str, object]:
         """File the batches of one POST of a node's agent. Raises Refused."""
@@ -76,7 +79,7 @@ class Ingest:
             return [], Refused(400, str(error))
         if not payloads:
             return [], Refused(400, "a body without a frame")
-        now = self._arrivals.undelayed_ms(node, clocks, int(self._monitor.clock() * 1000))
+        now = self._undelayed_ms(node, clocks)
         good: list[Filed] = []
         for payload in payloads:
             try:
@@ -88,6 +91,17 @@ class Ingest:
             shift = correction_ms(batch.wall_ms, batch.mono_ms, batch.boot, clocks, now)
             good.append(Filed(batch, shift, payload, self._period(batch)))
         return good, None
+
+    def _undelayed_ms(self, node: str, sent: Sent) -> int:
+        """When a POST would have come without delay, also the first one since this server began."""
+        if not self._arrivals.knows(node) and (kept := self._monitor.jobs.clocks(node)):
+            self._kept[node] = kept
+            self._arrivals.begin(node, *kept)
+        now = self._arrivals.undelayed_ms(node, sent, int(self._monitor.clock() * 1000))
+        (boot, least), (boot_kept, least_kept) = self._arrivals.least(node), self._kept.get(node, ("", 0))
+        if boot != boot_kept or abs(least - least_kept) > _MOVED_MS:
+            self._kept[node] = self._moved[node] = boot, least
+        return now
 
     def _period(self, batch: Batch) -> int:
         if batch.facts:
@@ -121,3 +135,6 @@ class Ingest:
         if new:
             self._monitor.samples.put(new)
             jobs.file(new, self._monitor.late_ms())
+        if self._moved:
+            moved, self._moved = self._moved, {}
+            jobs.keep_clocks(moved)

@@ -190,6 +190,10 @@ class People:
         )
         return [dict(row) for row in rows]
 
+    def revoke_all(self, name: str, node: str = "") -> int:
+        """Take back all tokens of a person, or of the agent of a node; how many there were."""
+        return self._store.write("DELETE FROM tokens WHERE name = ? AND node = ?", (name, node))
+
     def revoke(self, name: str, ident: str) -> bool:
         """Take a token back."""
         return bool(

@@ -31,6 +31,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "job": ("Job", "Задание"),
     "user": ("User", "Пользователь"),
     "account": ("Account", "Счёт"),
+    "project": ("Project", "Проект"),
     "partition": ("Partition", "Раздел"),
     "tag": ("Finding", "Вывод"),
     "state": ("State", "Состояние"),
@@ -80,6 +81,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "older": ("Older jobs", "Более ранние"),
     "no_jobs": ("No jobs here.", "Заданий нет."),
     "graphs": ("Graphs", "Графики"),
+    "loading": ("The graphs are being loaded.", "Графики загружаются."),
     "no_graphs": ("No samples are kept of this job.", "По этому заданию нет показаний."),
     "timeline": ("Steps", "Шаги"),
     "busy_cores": ("Busy share of each core", "Занятость каждого ядра"),
@@ -94,6 +96,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "by": ("By", "По"),
     "by_user": ("users", "пользователям"),
     "by_account": ("accounts", "счетам"),
+    "by_project": ("projects", "проектам"),
     "by_partition": ("partitions", "разделам"),
     "by_tag": ("findings", "выводам"),
     "last_days": ("of the last {days} days", "за последние {days} дней"),
@@ -125,6 +128,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "as_of": ("Slurm, as of", "Slurm, по состоянию на"),
     "no_slurm": ("Slurm has not been asked yet.", "Slurm ещё не опрошен."),
     "no_agent": ("no figures", "нет показаний"),
+    "why_waiting": ("Why jobs wait", "Почему задания ждут"),
     "reason": ("Reason", "Причина"),
     "wasted_lead": (
         "Jobs of the last {days} days by what they wasted: idle GPU-hours, each counted as {cores} "

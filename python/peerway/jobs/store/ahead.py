@@ -9,6 +9,7 @@ lost some of them, and all that are here are written again: a sample that is wri
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -16,8 +17,8 @@ from pathlib import Path
 
 from peerway.jobs.batch_check import decode
 from peerway.jobs.store.chunk import Points
-from peerway.jobs.store.promql import PromStore, SamplesRefused, StoreFailed
-from peerway.jobs.store.samples import Filed, Key, Policy, Samples
+from peerway.jobs.store.promql import PromStore, SamplesRefused
+from peerway.jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed
 from peerway.jobs.store.schema import bring_up, opened
 from peerway.jobs.store.transaction import transaction
 
@@ -28,6 +29,9 @@ _CHECK_S = 2.0  # how old the answer may be to whether the database is still the
 _SECOND_S = 1.5
 _PAUSE_S = 5.0  # after a failure, and at most between two looks
 _AT_ONCE = 200  # batches
+_INCREMENTAL = 2  # SQLite's auto_vacuum
+_GIVEN_BACK = 64 << 20  # of it at once, each minute: batches wait meanwhile
+_SPARE_BYTES = 16 << 20  # of the file that may be free for the next batches, or as much as is used
 Name = tuple[str, str, int]  # node, stream, seq
 
 _AHEAD = [
@@ -55,6 +59,7 @@ class AheadStore(Samples):
         self._lock = threading.RLock()  # of the file
         self._writing = threading.Lock()  # to the database; whoever has it may wait long
         self._base = opened(folder / "ahead.db")
+        _let_shrink(self._base)
         bring_up(self._base, _AHEAD)
         self._decoded: dict[Name, Filed] = {}
         self._checked = 0.0
@@ -103,6 +108,7 @@ class AheadStore(Samples):
         with self._lock, transaction(self._base) as base:
             # It was the same process at the last check, so it has had the time to write them.
             base.execute("DELETE FROM batches WHERE written < ?", (self._checked - _KEEP_S,))
+        self._shrink()
 
     def close(self) -> None:
         """End the thread and close the file; what waits is written after the next start."""
@@ -191,8 +197,26 @@ class AheadStore(Samples):
             LOG.error("%d batches have samples that the database will not keep: %s", count, why)
 
     def _used(self) -> int:
-        pages, free, size = (
-            self._base.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("page_count", "freelist_count", "page_size")
-        )
-        return int((pages - free) * size)
+        pages, free, size = self._pages()
+        return (pages - free) * size
+
+    def _pages(self) -> tuple[int, ...]:
+        """How many the file has, how many of them are free, and the bytes of one."""
+        names = ("page_count", "freelist_count", "page_size")
+        return tuple(int(self._base.execute(f"PRAGMA {name}").fetchone()[0]) for name in names)
+
+    def _shrink(self) -> None:
+        """Give back what an absence of the database took, once that has been written."""
+        with self._lock:
+            pages, free, size = self._pages()
+            much = min(free - max(pages - free, _SPARE_BYTES // size), _GIVEN_BACK // size)
+            if much > 0:
+                self._base.executescript(f"PRAGMA incremental_vacuum({much})")  # execute would free one page
+                self._base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _let_shrink(base: sqlite3.Connection) -> None:
+    """Only a file that was made so gives pages back; one of an older version is written anew, once."""
+    if base.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:
+        base.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        base.execute("VACUUM")

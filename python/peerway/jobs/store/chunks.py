@@ -155,30 +155,47 @@ class ChunkStore(Samples):
             incoming.executemany("DELETE FROM batches WHERE rowid = ?", [(row["rowid"],) for row in rows])
 
     def _thin(self, path: Path, policy: Policy) -> None:
-        """A day becomes part of its month; until its file is gone a reader meets its samples twice."""
+        """A day becomes part of its month, one node after the other; until its file is gone a reader meets
+        its samples twice. To thin it again after an interruption changes nothing.
+        """
+        nodes, last = self._contents(path)
+        for node in nodes:
+            self._thin_node(path.stem, node, policy)
         with self._lock:
-            day, month = self._file(path.stem), self._file(f"month-{path.stem[4:11]}")
-            start = _start_ms(path.stem)
-            with transaction(month):  # what an interrupted attempt left
-                month.execute("DELETE FROM chunks WHERE start >= ? AND start < ?", (start, start + DAY_MS))
-            pairs = day.execute("SELECT DISTINCT node, kind, device FROM chunks").fetchall()
-            for node, kind, device in pairs:
-                parts: defaultdict[str, list[Points]] = defaultdict(list)
-                for (body,) in day.execute(
-                    "SELECT body FROM chunks WHERE node = ? AND kind = ? AND device = ? ORDER BY rowid",
-                    (node, kind, device),
-                ):
-                    for metric, points in unpacked(body).items():
-                        parts[metric].append(points)
-                thin = {
-                    name: thinned(name, merged(several), policy.thin_ms) for name, several in parts.items()
-                }
-                with transaction(month):
-                    month.execute(
-                        "INSERT INTO chunks VALUES (?,?,?,?,?,?)",
-                        (node, kind, device, start, start + DAY_MS, packed(thin)),
-                    )
-            self._drop(path)
+            if self._contents(path)[1] == last:  # else the next time: what was sealed meanwhile is raw
+                self._drop(path)
+
+    def _contents(self, path: Path) -> tuple[list[str], int]:
+        """The nodes of a day, and the number of its last row."""
+        with self._lock:
+            day = self._file(path.stem)
+            nodes = [node for (node,) in day.execute("SELECT DISTINCT node FROM chunks ORDER BY node")]
+            return nodes, day.execute("SELECT coalesce(max(rowid), 0) FROM chunks").fetchone()[0]
+
+    def _thin_node(self, day: str, node: str, policy: Policy) -> None:
+        """The lock is held to read and to write, not to reckon: batches must not wait for a whole node."""
+        month, start = f"month-{day[4:11]}", _start_ms(day)
+        with self._lock:
+            raw = self._file(day).execute(
+                "SELECT kind, device, body FROM chunks WHERE node = ? ORDER BY rowid", (node,)
+            )
+            bodies: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
+            for kind, device, body in raw:
+                bodies[kind, device].append(body)
+            known = self._file(month).execute(
+                "SELECT kind, device, body FROM chunks WHERE node = ? AND start = ?", (node, start)
+            )
+            means = {(kind, device): body for kind, device, body in known}
+        rows = [
+            (node, *key, start, start + DAY_MS, _thinned_block(several, means.get(key), policy.thin_ms))
+            for key, several in bodies.items()
+        ]
+        with self._lock, transaction(self._file(month)) as base:
+            base.executemany(
+                "DELETE FROM chunks WHERE node = ? AND kind = ? AND device = ? AND start = ?",
+                [row[:4] for row in rows],
+            )
+            base.executemany("INSERT INTO chunks VALUES (?,?,?,?,?,?)", rows)
 
     def _drop(self, path: Path) -> None:
         with self._lock:
@@ -227,6 +244,22 @@ class ChunkStore(Samples):
             if only is None or device in only:
                 for metric, points in unpacked(body, wanted).items():
                     found[kind, device, metric].append(points)
+
+
+def _thinned_block(bodies: Iterable[bytes], means: bytes | None, step_ms: int) -> bytes:
+    """The chunks of a device as one block of means. A mean that is there already stays: it is of the whole
+    step, and what came late is a few samples of it.
+    """
+    parts: defaultdict[str, list[Points]] = defaultdict(list)
+    for body in bodies:
+        for name, points in unpacked(body).items():
+            parts[name].append(points)
+    found = {name: thinned(name, merged(several), step_ms) for name, several in parts.items()}
+    for name, points in unpacked(means).items() if means else ():
+        late = found.get(name)
+        # Of a counter both may have a value in one step: the last one counts, as always.
+        found[name] = points if late is None else thinned(name, merged([late, points]), step_ms)
+    return packed(found)
 
 
 def _chunk_rows(

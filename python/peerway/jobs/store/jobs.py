@@ -9,22 +9,19 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from peerway.jobs.batch import Interval
+from peerway.jobs.store.filing import SLACK_MS, file_batch
 from peerway.jobs.store.pending import judge_again
 from peerway.jobs.store.ranges import Ranges, add, has
-from peerway.jobs.store.runs import COLUMNS, FROM_SLURM, Run, of_row, row_of
+from peerway.jobs.store.runs import Run, of_row, put_run
 from peerway.jobs.store.samples import Filed, time_ms
 from peerway.jobs.store.schema import VERSIONS, bring_up, opened
 from peerway.jobs.store.transaction import transaction
-
-_SLACK_MS = 30_000  # by which Slurm's start of a job and the node's may differ
 
 
 class JobStore:
@@ -83,7 +80,7 @@ class JobStore:
                 key = (batch.node, batch.stream)
                 ranges = streams.setdefault(key, self._ranges(base, *key))
                 if add(ranges, batch.seq):
-                    self._file_one(base, filed)
+                    file_batch(base, filed)
                     if time_ms(filed) < late_ms:
                         late.setdefault(batch.node, []).append(time_ms(filed))
                 self.newest[batch.node] = max(self.newest.get(batch.node, 0), time_ms(filed))
@@ -101,120 +98,37 @@ class JobStore:
         ).fetchone()
         return json.loads(row["ranges"]) if row else []
 
-    def _file_one(self, base: sqlite3.Connection, filed: Filed) -> None:
-        batch, told = filed.batch, time_ms(filed)
-        for interval in batch.intervals:
-            self._put_interval(base, batch.node, _shifted(interval, filed.shift_ms), told)
-        base.executemany(
-            "INSERT INTO seen VALUES (?,?,?,?,?,?,?,?,?)",
-            [
-                (
-                    batch.node,
-                    n.kind,
-                    n.time_ms + filed.shift_ms,
-                    _text(n.job),
-                    _text(n.owner),
-                    n.gpu,
-                    n.count,
-                    json.dumps(n.pids[:64]),
-                    n.text,
-                )
-                for n in batch.notes
-            ],
-        )
-        if batch.facts:
-            base.execute(
-                "INSERT INTO nodes VALUES (?,?,?) ON CONFLICT (node) DO UPDATE SET facts = excluded.facts, "
-                "told = excluded.told WHERE excluded.told >= told",
-                (batch.node, json.dumps(asdict(batch.facts)), told),
-            )
-
-    def _put_interval(self, base: sqlite3.Connection, node: str, of: Interval, told: int) -> None:
-        changed = base.execute(
-            "INSERT INTO intervals VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
-            "ON CONFLICT (node, id) DO UPDATE SET "
-            "job = excluded.job, step = excluded.step, slot = excluded.slot, "
-            "restart = coalesce(excluded.restart, restart), start = excluded.start, end = excluded.end, "
-            "user = coalesce(excluded.user, user), partition = coalesce(excluded.partition, partition), "
-            "cpus = coalesce(excluded.cpus, cpus), cores = coalesce(excluded.cores, cores), "
-            "gpus = excluded.gpus, "
-            "memory = coalesce(excluded.memory, memory), source = excluded.source, told = excluded.told "
-            "WHERE excluded.told >= told",
-            (
-                node,
-                of.id,
-                str(of.job),
-                of.step,
-                of.slot,
-                of.restart,
-                of.start_ms,
-                of.end_ms,
-                of.user,
-                of.partition,
-                of.cpus,
-                None if of.cores is None else json.dumps(of.cores),
-                json.dumps(of.gpus),
-                of.memory_bytes,
-                of.source,
-                told,
-            ),
-        ).rowcount
-        if changed and of.step is None:
-            self._run_of_interval(base, of)
-
-    def _run_of_interval(self, base: sqlite3.Connection, of: Interval) -> None:
-        """A run that Slurm has not told of is made of its intervals; it counts as RUNNING while one is
-        open.
-        """
-        rows = base.execute("SELECT * FROM jobs WHERE job = ? ORDER BY restart", (str(of.job),)).fetchall()
-        run = _run_at([of_row(row) for row in rows], of)
-        if run is None:
-            number = of.restart if of.restart is not None else (rows[-1]["restart"] + 1 if rows else 0)
-            run = Run(str(of.job), number, started=of.start_ms / 1000, reason="agent")
-        if run.reason != "agent":  # Slurm has told, and knows better
-            return
-        start_ms = int((run.started or 0) * 1000)
-        later = [int(row["started"] * 1000) for row in rows if (row["started"] or 0) * 1000 > start_ms]
-        parts = base.execute(
-            "SELECT * FROM intervals WHERE job = ? AND step IS NULL AND start >= ? AND start < ?",
-            (run.job, start_ms - _SLACK_MS, min(later, default=1 << 62) - _SLACK_MS),
-        ).fetchall()
-        run = _from_parts(run, parts)
-        self._put_run(base, run)
-
     # -- from Slurm
 
     def update(self, runs: Iterable[Run]) -> None:
         """What Slurm says of runs: all of it is taken. A run whose state or end is new is judged anew."""
         with self.lock, transaction(self.writer) as base:
             for run in runs:
-                self._put_run(base, run)
+                put_run(base, run)
 
-    @staticmethod
-    def _put_run(base: sqlite3.Connection, run: Run) -> None:
-        names = ("job", "restart", *FROM_SLURM)
-        kept = ("script", "steps", "node_type", "gpu_type")  # an empty one says nothing
-        sets = ", ".join(
-            f"{n} = CASE WHEN excluded.{n} IN ('', '[]') THEN {n} ELSE excluded.{n} END"
-            if n in kept
-            else f"{n} = excluded.{n}"
-            for n in FROM_SLURM
-        )
-        # A verdict on a run that went on is none on how it ended, also when that is told long after.
-        sets += (
-            ", judged = CASE WHEN ended IS excluded.ended AND state IS excluded.state THEN judged ELSE 0 END"
-        )
-        values = row_of(run)
-        base.execute(
-            f"INSERT INTO jobs ({', '.join(names)}) VALUES ({', '.join(f':{n}' for n in names)}) "
-            f"ON CONFLICT (job, restart) DO UPDATE SET {sets}",
-            {name: values[name] for name in names},
-        )
+    # -- clocks
+
+    def clocks(self, node: str) -> tuple[str, int] | None:
+        """What was kept of a node's clock: its boot, and the least difference (clock.py)."""
+        row = self.reader.execute("SELECT boot, difference FROM clocks WHERE node = ?", (node,)).fetchone()
+        return (row["boot"], row["difference"]) if row else None
+
+    def keep_clocks(self, of: Mapping[str, tuple[str, int]]) -> None:
+        """Keep that of several nodes."""
+        with self.lock, transaction(self.writer) as base:
+            base.executemany(
+                "INSERT OR REPLACE INTO clocks VALUES (?,?,?)", [(node, *each) for node, each in of.items()]
+            )
 
     # -- reading
 
     def run(self, job: str, restart: int | None = None) -> Run | None:
-        """A run of a job; the last one where no number is given."""
+        """A run of a job, by its id or as one of an array, 123_4; the last one where no number is given."""
+        if "_" in job:
+            row = self.reader.execute(
+                "SELECT job FROM jobs WHERE array = ? AND array != '' ORDER BY started DESC LIMIT 1", (job,)
+            ).fetchone()
+            return self.run(row["job"], restart) if row else None
         which = "ORDER BY restart DESC LIMIT 1" if restart is None else "AND restart = ?"
         row = self.reader.execute(
             f"SELECT * FROM jobs WHERE job = ? {which}", (job,) if restart is None else (job, restart)
@@ -231,7 +145,7 @@ class JobStore:
         cores, ...
         """
         start = int((run.started or 0) * 1000)
-        end = int(run.ended * 1000) if run.ended else int(time.time() * 1000) + _SLACK_MS
+        end = int(run.ended * 1000) if run.ended else int(time.time() * 1000) + SLACK_MS
         return self.reader.execute(
             "SELECT node, id, step, slot, user, cpus, cores, gpus, memory, source, "
             "max(start, :start) AS start, "
@@ -284,45 +198,3 @@ class JobStore:
         if not (facts := self.facts(node)):
             return {}
         return {"cores": facts["cpus"], "gpus": len(facts["gpus"]), "memory": facts["memory_bytes"]}
-
-
-def _text(number: int | None) -> str | None:
-    return None if number is None else str(number)
-
-
-def _shifted(of: Interval, by: int) -> Interval:
-    end = None if of.end_ms is None else of.end_ms + by
-    return replace(of, start_ms=of.start_ms + by, end_ms=end) if by else of
-
-
-def _run_at(runs: list[Run], of: Interval) -> Run | None:
-    """The run that an allocation belongs to: by its time."""
-    for run in reversed(runs):
-        start, end = int((run.started or 0) * 1000), int(run.ended * 1000) if run.ended else 1 << 62
-        if abs(of.start_ms - start) <= _SLACK_MS or start < of.start_ms < end:
-            return run
-    return None
-
-
-def _from_parts(run: Run, parts: Sequence[sqlite3.Row]) -> Run:
-    """A run as its allocations on its nodes say it."""
-    if not parts:
-        return run
-    ends = [part["end"] for part in parts]
-    ended = None if None in ends else max(ends) / 1000
-    return replace(
-        run,
-        user=next((part["user"] for part in parts if part["user"]), run.user),
-        partition=next((part["partition"] for part in parts if part["partition"]), run.partition),
-        started=min(part["start"] for part in parts) / 1000,
-        ended=ended,
-        state="RUNNING" if ended is None else "ENDED",
-        nodes=len({part["node"] for part in parts}),
-        cores=sum(part["cpus"] or 0 for part in parts),
-        gpus=sum(len(json.loads(part["gpus"])) for part in parts),
-        memory=sum(part["memory"] or 0 for part in parts),
-        node_list=",".join(sorted({part["node"] for part in parts})),
-    )
-
-
-assert len(COLUMNS) == len(set(COLUMNS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +10,16 @@ from typing import Any
 from peerway.jobs.store.runs import COLUMNS, Run, of_row
 
 MOST = 500
+# The form of a place in a list, as text.
+PLACE = r"[0-9]{1,12}(?:\.[0-9]{1,20})?(?:e[-+][0-9]{1,2})?:[0-9]{1,10}:[0-9]{1,10}"
 _LISTED = (
     ", ".join(name for name in COLUMNS if name not in ("script", "steps")) + ", '' AS script, '[]' AS steps"
 )
-_ORDERS = {"started": "started DESC, job DESC", "wasted": "wasted DESC, job DESC"}
+SUMMED = ("user", "account", "project", "partition", "tag")
 # A GPU-hour weighs as much as the cores that a node has for each GPU: 16 is usual.
 CORES_A_GPU = 16
 WASTED = f"(idle_gpu_hours * {CORES_A_GPU} + idle_core_hours)"
+_ORDERS = {"started": "started", "wasted": WASTED}
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class Filter:
 
     user: str = ""
     account: str = ""
+    project: str = ""
     partition: str = ""
     state: str = ""  # running or finished
     verdict: str = ""
@@ -32,22 +37,46 @@ class Filter:
     text: str = ""  # of a job's id or name
 
 
+@dataclass(frozen=True)
+class Place:
+    """A run's place in a list. Slurm's starts are whole seconds, so many jobs share one: the id and the
+    restart tell them apart.
+    """
+
+    value: float  # what the list is ordered by
+    job: str
+    restart: int
+
+    def text(self) -> str:
+        """For a query."""
+        return f"{self.value!r}:{self.job}:{self.restart}"
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """Read such a text. Raises ValueError."""
+        if re.fullmatch(PLACE, text) is None:
+            raise ValueError(f"a place in a list is as the page before gave it, not {text!r}")
+        value, job, restart = text.split(":")
+        return cls(float(value), job, int(restart))
+
+
 def listed(
     base: sqlite3.Connection,
     seen: tuple[str, list[str]],
     wanted: Filter,
     *,
     most: int = 50,
-    before: float | None = None,
+    before: Place | None = None,
     order: str = "started",
-) -> list[Run]:
-    """The jobs that may be seen and are asked for; `before` is the start of the last one of the page
-    before.
+) -> tuple[list[Run], Place | None]:
+    """The jobs that may be seen and are asked for; and where the next page begins, if there is one:
+    `before` is that of the page before.
     """
     clauses, values = [seen[0]], list[Any](seen[1])
     for column, value in (
         ("user", wanted.user),
         ("account", wanted.account),
+        ("project", wanted.project),
         ("partition", wanted.partition),
         ("verdict", wanted.verdict),
         ("tag", wanted.tag),
@@ -61,25 +90,28 @@ def listed(
         clauses.append("started >= ?")
         values.append(wanted.since)
     if wanted.text:
-        clauses.append("(job = ? OR name LIKE ? ESCAPE '\\')")
-        values += [wanted.text, f"%{_literal(wanted.text)}%"]
+        clauses.append("(job = ? OR array = ? OR name LIKE ? ESCAPE '\\')")
+        values += [wanted.text, wanted.text, f"%{_literal(wanted.text)}%"]
     if before is not None:
-        clauses.append("started < ?")
-        values.append(before)
+        clauses.append(f"({_ORDERS[order]}, job, restart) < (?, ?, ?)")
+        values += [before.value, before.job, before.restart]
+    most = max(1, min(most, MOST))
     rows = base.execute(
-        f"SELECT {_LISTED}, {WASTED} AS wasted FROM jobs WHERE {' AND '.join(clauses)} "
-        f"ORDER BY {_ORDERS[order]} LIMIT ?",
-        [*values, max(1, min(most, MOST))],
-    )
-    return [of_row(row) for row in rows]
+        f"SELECT {_LISTED}, {_ORDERS[order]} AS place FROM jobs WHERE {' AND '.join(clauses)} "
+        "ORDER BY place DESC, job DESC, restart DESC LIMIT ?",
+        [*values, most + 1],
+    ).fetchall()
+    last = rows[most - 1] if len(rows) > most else None
+    following = Place(last["place"], last["job"], last["restart"]) if last else None
+    return [of_row(row) for row in rows[:most]], following
 
 
 def sums(
     base: sqlite3.Connection, seen: tuple[str, list[str]], by: str, since: float, most: int = 100
 ) -> list[dict[str, Any]]:
-    """What users, accounts or partitions had and wasted since a time, the largest waste first."""
-    if by not in ("user", "account", "partition", "tag"):
-        raise ValueError(f"sums are by user, account, partition or tag, not {by!r}")
+    """What users, accounts, … had and wasted since a time, the largest waste first."""
+    if by not in SUMMED:
+        raise ValueError(f"sums are by {', '.join(SUMMED)}, not {by!r}")
     rows = base.execute(
         f"SELECT {by} AS name, count(*) AS jobs, sum(verdict = 'inefficient') AS inefficient, "
         "sum(cores * (ended - started)) / 3600 AS core_hours, "

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 # In sampling periods: between the verdicts on a run that goes on, and from a run's end to its verdict.
 EVERY, SETTLE = 30, 6
+# A verdict on a run that goes on reads all its samples. It is made anew once the run is so much longer: of a
+# long one that changes little in five minutes, and all verdicts on a run together cost a few times the last.
+LONGER = 1 / 20
 # Seconds that a verdict waits for agents that are behind, as all are when the server was away.
 HOLD = 3600
 _OLDEST = 14 * 86_400  # seconds; what ended before is judged no more
@@ -20,14 +23,19 @@ _MOST = 200  # at once
 
 
 def due(store: JobStore, now: float) -> list[Run]:
-    """Runs to judge: those that ended and whose agents have told all, and those that run, now and then."""
+    """Runs to judge: first those that ended and whose agents have told all, then those that run, of them the
+    one first whose verdict is oldest.
+    """
     period = store.period()
     rows = store.reader.execute(
-        "SELECT * FROM jobs WHERE ended IS NULL AND started IS NOT NULL AND judged < :running "
-        "UNION ALL SELECT * FROM jobs WHERE ended > :oldest AND ended <= :settled "
-        "AND judged < ended + :settle",
+        "SELECT * FROM (SELECT * FROM jobs WHERE ended > :oldest AND ended <= :settled "
+        "AND judged < ended + :settle ORDER BY ended) "
+        "UNION ALL SELECT * FROM (SELECT * FROM jobs WHERE ended IS NULL AND started IS NOT NULL "
+        "AND judged < :now - max(:every, (:now - started) * :longer) ORDER BY judged)",
         {
-            "running": now - EVERY * period,
+            "now": now,
+            "every": EVERY * period,
+            "longer": LONGER,
             "settle": SETTLE * period,
             "settled": now - SETTLE * period,
             "oldest": now - _OLDEST,
@@ -41,6 +49,11 @@ def due(store: JobStore, now: float) -> list[Run]:
             if len(found) == _MOST:
                 break
     return found
+
+
+def is_final(store: JobStore, run: Run) -> bool:
+    """Whether a run has ended, and its verdict is on all of it. Late samples may change it still."""
+    return run.ended is not None and run.judged >= run.ended + SETTLE * store.period()
 
 
 def behind(store: JobStore, run: Run, newest: Mapping[str, int]) -> bool:

@@ -20,15 +20,11 @@ import numpy as np
 
 from peerway.jobs.metrics import METRICS
 from peerway.jobs.store.chunk import Points, merged
-from peerway.jobs.store.samples import Filed, Key, Policy, Samples, columns, time_ms
+from peerway.jobs.store.samples import Filed, Key, Policy, Samples, StoreFailed, columns, time_ms
 
 TIMEOUT_S = 60
 _PIECE_MS = 6 * 3_600_000  # of one query: servers bound how many samples an answer has
 _PERIODS = 10_000
-
-
-class StoreFailed(OSError):
-    """The time-series database did not take or give samples."""
 
 
 class SamplesRefused(StoreFailed):

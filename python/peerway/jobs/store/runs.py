@@ -54,6 +54,8 @@ class Run:
     memory: float = 0
     node_list: str = ""
     node_type: str = ""
+    array: str = ""  # "123_4", the fourth of array 123
+    project: str = ""  # Slurm's WCKey
     script: str = ""
     steps: list[dict[str, Any]] = field(default_factory=list)
     # what its verdict came to
@@ -77,6 +79,7 @@ class Run:
 COLUMNS = tuple(each.name for each in fields(Run))
 FROM_SLURM = COLUMNS[2 : COLUMNS.index("verdict")]
 _JSON = ("steps",)
+_HELD = ("nodes", "node_list")
 
 
 def of_row(row: sqlite3.Row) -> Run:
@@ -93,3 +96,34 @@ def row_of(run: Run) -> dict[str, Any]:
     for name in _JSON:
         values[name] = json.dumps(values[name])
     return values
+
+
+def put_run(base: sqlite3.Connection, run: Run) -> None:
+    """Write a run as Slurm or its intervals say it; what a verdict said of it stays."""
+    names = ("job", "restart", *FROM_SLURM)
+    kept = ("array", "project", "script", "steps", "node_type", "gpu_type")  # an empty one says nothing
+    sets = ", ".join(
+        f"{n} = CASE WHEN excluded.{n} IN ('', '[]') THEN {n} ELSE excluded.{n} END"
+        if n in kept
+        else f"{n} = excluded.{n}"
+        for n in FROM_SLURM
+        if n not in _HELD
+    )
+    # While epilogs run Slurm names only the nodes where one still does.
+    fewer = "(excluded.ended IS NOT NULL OR excluded.state = 'COMPLETING') AND nodes > excluded.nodes"
+    for n in _HELD:
+        sets += f", {n} = CASE WHEN {fewer} THEN {n} ELSE excluded.{n} END"
+    # A verdict on a run that went on is none on how it ended, also when that is told long after.
+    sets += (
+        ", judged = CASE WHEN ended IS excluded.ended AND state IS excluded.state "
+        "AND nodes >= excluded.nodes THEN judged ELSE 0 END"
+    )
+    values = row_of(run)
+    base.execute(
+        f"INSERT INTO jobs ({', '.join(names)}) VALUES ({', '.join(f':{n}' for n in names)}) "
+        f"ON CONFLICT (job, restart) DO UPDATE SET {sets}",
+        {name: values[name] for name in names},
+    )
+
+
+assert len(COLUMNS) == len(set(COLUMNS))

@@ -21,6 +21,10 @@ DAY_MS = 86_400_000
 Key = tuple[str, str]  # device, metric
 
 
+class StoreFailed(OSError):
+    """The store cannot take or give samples now, of no job: its database is away, say."""
+
+
 @dataclass(frozen=True)
 class Filed:
     """A batch with the milliseconds that its node's clock is corrected by, and the bytes it came as."""

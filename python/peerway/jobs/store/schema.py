@@ -82,6 +82,19 @@ VERSIONS = [
     """,
     # whether a person wants notices
     "ALTER TABLE people ADD COLUMN mail INTEGER NOT NULL DEFAULT 1",
+    # how far a node's time since boot is from the server's clock: clock.py's Arrivals
+    """
+    CREATE TABLE clocks (
+      node TEXT PRIMARY KEY, boot TEXT NOT NULL, difference INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
+    # of an array's job, how its owner knows it: 123_4
+    """
+    ALTER TABLE jobs ADD COLUMN array TEXT NOT NULL DEFAULT '';
+    CREATE INDEX jobs_of_array ON jobs (array) WHERE array != '';
+    """,
+    # Slurm's WCKey: what a site calls a project
+    "ALTER TABLE jobs ADD COLUMN project TEXT NOT NULL DEFAULT ''",
 ]
 
 

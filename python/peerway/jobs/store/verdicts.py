@@ -17,22 +17,20 @@ def keep_rules(store: JobStore, rules: RuleSet, by: str, now: float) -> None:
     store.write("INSERT OR IGNORE INTO rulesets VALUES (?,?,?,?)", (rules.hash, now, rules.text, by))
 
 
-def keep(store: JobStore, judged: list[tuple[Run, Verdict]], now: float) -> None:
-    """Keep verdicts: the evidence as a whole, and what lists and sums need beside the jobs."""
+def keep(store: JobStore, run: Run, verdict: Verdict, now: float) -> None:
+    """Keep a verdict: the evidence as a whole, and what lists and sums need beside the jobs."""
+    body = json.dumps(verdict.body(), separators=(",", ":"))
     with store.lock, transaction(store.writer) as base:
-        base.executemany(
+        base.execute(
             "INSERT OR REPLACE INTO verdicts VALUES (?,?,?,?,?)",
-            [
-                (run.job, run.restart, v.rules_hash, now, json.dumps(v.body(), separators=(",", ":")))
-                for run, v in judged
-            ],
+            (run.job, run.restart, verdict.rules_hash, now, body),
         )
-        base.executemany(
+        base.execute(
             "UPDATE jobs SET verdict = :state, tag = :tag, severity = :severity, cpu_efficiency = :cpu, "
             "gpu_efficiency = :gpu, memory_efficiency = :memory, idle_core_hours = :idle_cores, "
             "idle_gpu_hours = :idle_gpus, freed_core_hours = :freed_cores, freed_gpu_hours = :freed_gpus, "
             "judged = :now WHERE job = :job AND restart = :restart",
-            [_columns(run, verdict, now) for run, verdict in judged],
+            _columns(run, verdict, now),
         )
 
 

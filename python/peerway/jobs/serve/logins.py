@@ -1,0 +1,114 @@
+"""How people come in and go: a password, a provider of OpenID Connect; and the language that they choose."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from typing import Annotated
+
+from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from peerway.jobs.serve.access import COOKIE, check_same_site
+from peerway.jobs.serve.oidc import LoginFailed, Provider
+from peerway.jobs.serve.people import SESSION_SECONDS
+from peerway.jobs.serve.rendering import Pages
+from peerway.jobs.serve.state import State
+from peerway.jobs.serve.words import LANGUAGES
+
+_STATE = "peerway_login"
+
+
+class Login(Exception):
+    """Nobody is logged in."""
+
+
+class Attempts:
+    """How often a name or an address tried to log in: at most 10 a minute."""
+
+    def __init__(self) -> None:
+        self._times: defaultdict[str, list[float]] = defaultdict(list)
+
+    def allows(self, *keys: str) -> bool:
+        """Count one attempt; False where there were too many."""
+        now = time.monotonic()
+        if len(self._times) > 10_000:
+            self._times.clear()
+        for key in keys:
+            self._times[key] = [at for at in self._times[key] if at > now - 60] + [now]
+        return all(len(self._times[key]) <= 10 for key in keys)
+
+
+def add_logins(html: APIRouter, pages: Pages, state: State, provider: Provider | None, secure: bool) -> None:
+    """The routes of logging in and out."""
+    attempts, people, clock = Attempts(), state.people, state.monitor.clock
+
+    def entered(name: str) -> Response:
+        response = RedirectResponse("/jobs", 303)
+        response.set_cookie(
+            COOKIE,
+            people.begin(name, clock()),
+            max_age=int(SESSION_SECONDS),
+            httponly=True,
+            samesite="lax",
+            secure=secure,
+        )
+        return response
+
+    @html.get("/login")
+    def form(request: Request) -> Response:
+        return pages.show(request, "login.html.j2", None, error="")
+
+    @html.post("/login")
+    def login(
+        request: Request,
+        name: Annotated[str, Form(max_length=64)],
+        password: Annotated[str, Form(max_length=1024)],
+    ) -> Response:
+        check_same_site(request)
+        peer = request.client.host if request.client else ""
+        if not attempts.allows(f"name {name}", f"peer {peer}"):
+            return pages.show(request, "login.html.j2", None, 429, error="too_many_logins")
+        if not people.check(name, password):
+            return pages.show(request, "login.html.j2", None, 401, error="wrong_login")
+        return entered(name)
+
+    @html.post("/logout")
+    def logout(request: Request) -> Response:
+        check_same_site(request)
+        people.end(request.cookies.get(COOKIE, ""))
+        response = RedirectResponse("/login", 303)
+        response.delete_cookie(COOKIE)
+        return response
+
+    @html.post("/language")
+    def language(
+        request: Request, to: Annotated[str, Form(max_length=2)], back: Annotated[str, Form(max_length=200)]
+    ) -> Response:
+        check_same_site(request)
+        inside = back.startswith("/") and not back.startswith(("//", "/\\")) and back.isprintable()
+        response = RedirectResponse(back if inside else "/jobs", 303)
+        if to in LANGUAGES:
+            response.set_cookie("peerway_language", to, max_age=365 * 86400, samesite="lax", secure=secure)
+        return response
+
+    if provider is None:
+        return
+
+    @html.get("/oidc/start")
+    async def oidc_start() -> Response:
+        try:
+            url, secret = await provider.start(clock())
+        except LoginFailed as error:
+            raise HTTPException(503, str(error)) from None
+        response = RedirectResponse(url, 303)
+        response.set_cookie(_STATE, secret, max_age=600, httponly=True, samesite="lax", secure=secure)
+        return response
+
+    @html.get("/oidc/back")
+    async def oidc_back(request: Request, state: Annotated[str, Query(max_length=200)] = "") -> Response:
+        try:
+            name = await provider.finish(str(request.url), state, request.cookies.get(_STATE, ""))
+        except LoginFailed as error:
+            raise HTTPException(403, str(error)) from None
+        return entered(name)

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Writes the summary of a job beside its output, SLURM_JOB_WORK_DIR/slurm-JOBID.summary, once the verdict on all of
+# it is there. Slurm's Epilog calls it as root, after epilog.sh; it goes on in the background. It writes on the
+# job's first node alone.
+#
+# One process asks the server with the token of this node's agent, as the agent's user. Another, which has its
+# output and nothing else (no token, no environment), writes as the job's user: a link or a pipe that lies there
+# leads root nowhere.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+export PATH LC_ALL=C
+settings=${PEERWAY_JOBS_SETTINGS:-/etc/peerway/jobs-agent.toml}
+peerway=${PEERWAY_JOBS_PROGRAM:-${0%/lib/python*}/bin/peerway}
+case $SLURM_JOB_ID$SLURM_JOB_UID in ''|*[!0-9]*) exit 0 ;; esac
+[ -n "$SLURM_JOB_WORK_DIR" ] && [ "$SLURM_JOB_UID" -gt 0 ] || exit 0
+
+if [ "$1" != write ]; then
+  # Slurm ends what is left of an epilog's session, and waits for who has its output.
+  setsid sh -c '"$0" write 2>&1 | logger -t peerway-jobs-summary' "$0" </dev/null >/dev/null 2>&1 &
+  exit 0
+fi
+
+umask 077
+cd / || exit
+text=$("$peerway" jobs summary "$SLURM_JOB_ID" --agent "$settings" --wait "${PEERWAY_JOBS_WAIT:-10m}") || exit
+[ -n "$text" ] || exit 0
+group=${SLURM_JOB_GID:-$(id -g "$SLURM_JOB_UID")}
+printf '\n%s\n' "$text" |
+  env -i PATH="$PATH" setpriv --reuid="$SLURM_JOB_UID" --regid="$group" --clear-groups --no-new-privs \
+    timeout 60 dd of="$SLURM_JOB_WORK_DIR/slurm-$SLURM_JOB_ID.summary" \
+    oflag=append,nofollow,nonblock conv=notrunc status=none

@@ -1,0 +1,82 @@
+"""A busy node with 8 GPUs for tests of load: what its agent sends, and a day of it as a server has it."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import numpy as np
+
+from peerway.jobs.batch import Batch, Facts, Gpu, Interval, Samples
+from peerway.jobs.metrics import of_kind
+from peerway.jobs.monitor import Monitor
+from peerway.jobs.store.chunk import Points, packed
+from peerway.jobs.store.chunks import STRETCH_MS
+from peerway.jobs.store.samples import Filed
+
+BOOT = "00000000-0000-4000-8000-000000000000"
+CORES, GPUS, STEPS = 64, 8, 4
+
+
+def batch(node: str, seq: int, wall_ms: int) -> Batch:
+    """What an agent of a node with 8 busy GPUs sends each 10 s: all metrics of all devices."""
+    devices = {
+        "node": ["node"],
+        "core": [str(n) for n in range(CORES)],
+        "gpu": [f"GPU-{node}-{n}" for n in range(GPUS)],
+        "nic": ["net:eth0", "ib:mlx5_0:1"],
+        "step": [str(n) for n in range(STEPS)],
+        "filesystem": ["lustre:scratch"],
+    }
+    samples = {
+        kind: Samples(
+            names, {m.name: [round(random.random() * 100, 3) for _ in names] for m in of_kind(kind)}
+        )
+        for kind, names in devices.items()
+    }
+    return Batch(node, f"{hash(node) & 0xFFFFFFFF:032x}", seq, BOOT, wall_ms, seq * 10_000, samples)
+
+
+def fill(monitor: Monitor, node: str, start: int, *, ended: bool = True) -> None:
+    """Sealed chunks of a node over 24 h, as sealing would leave them, and the allocation of job 1 there."""
+    end = (start + 86_400) * 1000 if ended else None
+    one = batch(node, 1, start * 1000)
+    one.intervals = [
+        Interval(
+            "a",
+            1,
+            start * 1000,
+            end,
+            user="admin",
+            cpus=CORES,
+            cores=list(range(CORES)),
+            gpus=one.samples["gpu"].devices,
+            memory_bytes=1 << 39,
+        ),
+        Interval("s", 1, start * 1000, end, step="0", slot=0),
+    ]
+    one.facts = Facts(
+        CORES, 1 << 39, 10_000, "v2", "1", gpus=[Gpu(uuid) for uuid in one.samples["gpu"].devices]
+    )
+    monitor.jobs.file([Filed(one, 0, b"", 10_000)])
+    samples: Any = monitor.samples
+    random_of = np.random.default_rng(1)
+    for first in range(start * 1000, (start + 86_400) * 1000, STRETCH_MS):
+        times = np.arange(first + 10_000, first + STRETCH_MS + 1, 10_000)
+        base = samples._file(f"day-{time.strftime('%Y-%m-%d', time.gmtime(first / 1000))}")
+        rows = []
+        for kind, part in one.samples.items():
+            for device in part.devices:
+                values = {
+                    m.name: Points(times, value_of(m.name, times, random_of), 10_000) for m in of_kind(kind)
+                }
+                rows.append((node, kind, device, int(times[0]), int(times[-1]), packed(values)))
+        base.execute("BEGIN")
+        base.executemany("INSERT INTO chunks VALUES (?,?,?,?,?,?)", rows)
+        base.execute("COMMIT")
+
+
+def value_of(metric: str, times: Any, random_of: np.random.Generator) -> Any:
+    noise = np.round(random_of.random(times.size), 3)
+    return times / 1000 + noise if metric.endswith("_total") else noise
