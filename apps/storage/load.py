@@ -21,7 +21,7 @@ from typing import Any
 
 import click
 
-from peerway.campaign import plan as plans
+from peerway.campaign import plan_file
 
 HERE = Path(__file__).resolve().parent
 
@@ -75,7 +75,7 @@ def order(cluster: Cluster) -> list[int]:
         f'repeats = {cluster.repeats}\nseed = 1\n[nodes]\nall = ["n[1-{cluster.nodes}]"]\n'
         '[[tests]]\nname = "t"\ncommand = "true"\n'
     )
-    return [int(task.node[1:]) - 1 for task in plans.parse(text).tasks()]
+    return [int(task.node[1:]) - 1 for task in plan_file.parse(text).tasks()]
 
 
 def simulate(program: Path, cluster: Cluster) -> dict[str, Any]:

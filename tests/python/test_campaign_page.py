@@ -45,12 +45,13 @@ def test_the_table_of_load_is_of_the_records(found: dict[str, Any]) -> None:
     assert f"| {' | '.join(cells)} |" in PAGE
 
 
-@pytest.mark.parametrize("found", lines("detection.jsonl"), ids=lambda r: str(r["background"]))
+@pytest.mark.parametrize("found", lines("detection.jsonl"), ids=lambda r: f"{r['background']}, {r['rounds']}")
 def test_the_table_of_detection_is_of_the_records(found: dict[str, Any]) -> None:
     assert found["campaigns"] >= 1000
     assert found["false"] <= 0.05
     assert found["wrong_way"] == 0
-    shown = [f"{found[name] * 100:.3g} %" for name in ("found_30_percent", "found_3.8_percent", "false")]
+    names = ("found_30_percent", "found_3.8_percent", "false", "interval_holds_truth")
+    shown = [str(found["rounds"]), *(f"{found[name] * 100:.3g} %" for name in names)]
     assert f"| {' | '.join(shown)} |" in PAGE
 
 

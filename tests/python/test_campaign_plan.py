@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from synthetic_records import record
 
-from peerway.campaign.outliers import cells
-from peerway.campaign.plan import BadPlan, expand, parse
+from peerway.campaign.outliers import against, cells
+from peerway.campaign.plan_file import BadPlan, expand, parse
 from peerway.campaign.run import in_window
+from peerway.cli import command as peerway
+from peerway.records import Record
 
 GOOD = """name = "before"
 repeats = 3
@@ -62,6 +67,15 @@ def test_each_round_has_an_order_of_its_own_that_the_seed_repeats() -> None:
     assert orders(GOOD) != orders(GOOD.replace("seed = 5", "seed = 6"))
 
 
+def test_a_test_of_two_nodes_takes_another_of_the_type_along() -> None:
+    tasks = parse(GOOD.replace('types = ["v100"]', 'types = ["v100"]\nnodes = 2')).tasks()
+    pairs = [task.nodes for task in tasks if task.test.name == "bench"]
+    assert all(one != other for one, other in pairs)
+    assert {node for pair in pairs for node in pair} == {"node01", "node02", "node03", "extra"}
+    assert {len(task.nodes) for task in tasks if task.test.name == "write"} == {1}
+    assert len(set(pairs)) > 4  # another one in another round
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
@@ -83,6 +97,9 @@ def test_each_round_has_an_order_of_its_own_that_the_seed_repeats() -> None:
         ('name = "bench"', 'name = "../../etc"', r":22:1: a name has letters, digits, - and _ only"),
         ('name = "bench"', 'name = "write"', r":22:1: two tests are called write"),
         ('name = "bench"', "", r":21:1: a test needs a name"),
+        ('types = ["v100"]', "nodes = 2", r":24:1: it takes 2 nodes of a type, and 'a 100' has 1; name the"),
+        ('types = ["v100"]', 'types = ["v100"]\nnodes = 3', r":25:1: it takes 3 nodes, and .* is 2"),
+        ('types = ["v100"]', "nodes = 0", r":24:1: nodes is how many a test takes together"),
         ("repeats = 3", "repeats = 3 3", r":2:13: "),
         ("repeats = 3", 'repeats = "3', r":2:"),
     ],
@@ -140,3 +157,26 @@ def test_an_odd_node_is_named_by_a_rule_that_it_does_not_move(rates: list[int], 
         for i, rate in enumerate(rates)
     ]
     assert [cell.node for cell in cells(made) if cell.odd] == [f"n{i}" for i in odd]
+
+
+@pytest.mark.parametrize(("now", "odd"), [(100, False), (96, False), (80, True), (130, True)])
+def test_one_node_is_judged_by_earlier_measurements_of_its_type(now: int, odd: bool) -> None:
+    def made(host: str, rate: float) -> Record:
+        return record(test="file_write_bw", host=host, bandwidth_MBps=rate, extra={"node_type": "t"})
+
+    baseline = [made(host, rate) for host in ("a", "b") for rate in (99, 100, 102)]
+    (cell,) = against(baseline, [made("new", now)])
+    assert (cell.judged, cell.odd, cell.of_type) == (True, odd, 100)
+    (cell,) = against(baseline[:4], [made("new", now)])
+    assert (cell.judged, cell.odd) == (False, False)
+
+
+def test_init_says_what_sinfo_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sinfo = tmp_path / "sinfo"
+    sinfo.write_text("#!/bin/sh\necho 'sinfo: error: no controller' >&2\nexit 1\n")
+    sinfo.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    result = CliRunner().invoke(peerway, ["campaign", "init", str(tmp_path / "new")])
+    assert result.exit_code == 1
+    assert "cannot get the nodes from Slurm: sinfo: error: no controller; name them" in result.output
+    assert not (tmp_path / "new").exists()

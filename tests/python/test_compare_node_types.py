@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from simulated_campaigns import TYPES, counted, shares, sides
+from simulated_campaigns import BACKGROUNDS, TYPES, counted, shares, sides
 from synthetic_records import record
 
 from peerway import records
@@ -117,7 +117,7 @@ def test_a_read_whose_caches_held_something_else_has_its_row_and_says_so() -> No
 def test_what_one_side_lacks_is_named() -> None:
     both, more = side(1000), reads(3600, state="warm_here")
     assert of_one_side([*both, *more], both) == (
-        ["file_read_warm_here_bw posix sequential 1 MiB, 2 streams, of v100"],
+        ["file_read_warm_here_bw · posix · sequential 1 MiB · 1 GiB · 2 streams, of v100"],
         [],
     )
 
@@ -199,6 +199,27 @@ def test_changes_are_found_and_few_are_invented(background: str) -> None:
     assert found["wrong_way"] == 0.0
     assert found["found_3.8_percent"] >= 0.4  # 1,000 campaigns are in results/storage/detection.jsonl
     assert found["false"] <= 0.16  # of 50: what a rate of 5 % exceeds once in a thousand times
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_of_fifty_rounds_a_change_of_4_percent_is_found(background: str) -> None:
+    found = shares(counted(200, background, number=50))
+    assert found["found_3.8_percent"] >= 0.9
+    assert found["interval_holds_truth"] >= 0.92  # of 800 rows: what 95 % miss once in a thousand times
+
+
+def test_a_round_is_not_moved_by_a_fifth_of_its_nodes() -> None:
+    hosts = tuple(f"n{i}" for i in range(10))
+    before = [
+        replace(r, bandwidth_MBps=10.0) if r.extra["round"] == 3 and r.host in ("n1", "n2") else r
+        for r in side(1000, hosts=hosts)
+    ]
+    row = rows(before, side(1000, hosts=hosts))[0]
+    assert row.verdict == "no difference"
+    assert row.percent == pytest.approx(0, abs=0.2)
+    assert row.low == pytest.approx(-0.5, abs=0.5)
+    assert row.high == pytest.approx(0.5, abs=0.5)
 
 
 @pytest.mark.long

@@ -11,10 +11,9 @@ import pytest
 from peerway.storage import place as places
 from peerway.storage.engines.base import Job
 from peerway.storage.engines.fio import command, outcome
-from peerway.storage.facts import parse_stripes
 from peerway.storage.measure import streams_of
 from peerway.storage.request import BadRequest, Request
-from peerway.storage.states import Evidence, State, judge
+from peerway.storage.states import Evidence, State, judge, judge_random
 
 MB = 10**6
 BY = ("cachestat", "NFS mountstats")
@@ -83,6 +82,9 @@ def clients(tmp_path: Path) -> Path:
         "proc/fs/lustre/osc/scratch-OST0001-osc-ffff/stats": OSC.format(3_000_000),
         "proc/fs/lustre/osc/other-OST0000-osc-ffff/stats": OSC.format(7),
         "proc/fs/lustre/osc/scratch-OST0000-osc-ffff/import": "import:\n  target_version: 2.12.8.0\n",
+        "sys/fs/lustre/osc/scratch-OST0000-osc-ffff/max_rpcs_in_flight": "8\n",
+        "sys/fs/lustre/osc/scratch-OST0001-osc-ffff/max_rpcs_in_flight": "32\n",
+        "proc/fs/lustre/osc/scratch-OST0000-osc-ffff/checksums": "1\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -120,16 +122,53 @@ def test_a_place_is_found_with_its_counters(
 def test_versions_are_those_that_a_client_sees(clients: Path) -> None:
     lustre = places.find(Path("/scratch"), "0:50", clients)
     assert places.versions(lustre, clients) == {"client_version": "2.15.3", "server_version": "2.12.8.0"}
+    assert places.settings(lustre, clients) == "checksums=1 max_rpcs_in_flight=32/8"
     nfs = places.find(Path("/home of all"), "0:51", clients)
+    assert places.settings(nfs, clients) == ""
     assert places.versions(nfs, clients) == {"protocol_version": "NFS 4.2"}
     assert places.versions(places.find(Path("/tmp"), "8:1", clients), clients) == {}
 
 
-def test_stripes_are_read_from_both_spellings() -> None:
-    text = "stripe_count:  4 stripe_size:   1048576 pattern:       raid0 stripe_offset: -1\n"
-    assert parse_stripes(text) == {"stripe_count": "4", "stripe_size": "1048576", "pattern": "raid0"}
-    assert parse_stripes("  lmm_stripe_count:  2\n  lmm_stripe_size:   65536\n")["stripe_count"] == "2"
-    assert parse_stripes("not a lustre file system") == {}
+@pytest.mark.parametrize(
+    ("resident", "state", "proved"), [(0.0, "cold", True), (0.01, "unknown", False), (None, "cold", False)]
+)
+def test_random_reads_are_cold_where_nothing_was_resident(
+    resident: float | None, state: str, proved: bool
+) -> None:
+    seen = Evidence(4096, resident, "mincore", fetched=1 << 20, counter="the process's own count")
+    judged = judge_random(seen)
+    assert (judged.state, judged.proved) == (state, proved)
+    assert judged.extra(seen)["fetched_bytes"] == 1 << 20
+
+
+def test_the_client_of_glusterfs_has_the_version_of_its_parts(tmp_path: Path) -> None:
+    mount = places.Place("/scratch", "fuse.glusterfs", "/etc/glusterfs/x.vol", "rw", "fuse")
+    assert places.versions(mount, tmp_path) == {}
+    for name in ("10.3", "gfevents"):
+        (tmp_path / "usr/lib/x86_64-linux-gnu/glusterfs" / name).mkdir(parents=True)
+    assert places.versions(mount, tmp_path) == {"client_version": "10.3"}
+
+
+def test_what_a_disk_moves_is_counted_for_all_that_use_it(tmp_path: Path) -> None:
+    assert places.moved_by_disk("8:1", tmp_path) is None
+    (tmp_path / "sys/dev/block/8:1").mkdir(parents=True)
+    (tmp_path / "sys/dev/block/8:1/stat").write_text("    9 0 100 4 3 0 50 1 0 2 6 0 0 0 0 0 0\n")
+    assert places.moved_by_disk("8:1", tmp_path) == 150 * 512
+
+
+@pytest.mark.parametrize(
+    ("device", "features", "goes"),
+    [("0x0005", "0110010100", True), ("0x0005", "0110000100", False), ("0x0002", "0110010100", False)],
+)
+def test_a_machine_that_gives_its_memory_back_is_known(
+    tmp_path: Path, device: str, features: str, goes: bool
+) -> None:
+    assert not places.memory_goes_back(tmp_path)
+    folder = tmp_path / "sys/bus/virtio/devices/virtio0"
+    folder.mkdir(parents=True)
+    (folder / "device").write_text(f"{device}\n")
+    (folder / "features").write_text(f"{features}\n")
+    assert places.memory_goes_back(tmp_path) is goes
 
 
 @pytest.mark.parametrize(
@@ -138,6 +177,7 @@ def test_stripes_are_read_from_both_spellings() -> None:
         ({"size": 1000}, "--size is 1000 bytes; it must be a multiple of 4096"),
         ({"block": 12288}, "must be a power of two"),
         ({"size": 3 << 19}, "is not a multiple of --block"),
+        ({"stripes": ("", "0")}, "--stripes: '0' is not a stripe layout; write a count such as 4"),
     ],
 )
 def test_a_bad_request_is_refused_with_its_numbers(changed: dict[str, int], says: str) -> None:

@@ -74,11 +74,11 @@ def test_fio_itself() -> None:
             '{"fio version": "fio-3.33", "jobs": [{"read": {}}]}',
             "looks like a result of fio, but is not complete: KeyError",
         ),
-        ('{"fio version": "fio-3.33", "jobs": []}', "it is of fio, and has no result"),
-        ("IOR-4.0.0: MPI\napi : POSIX\nnodes : 1\n", "it is of IOR, and has no result"),
+        ('{"fio version": "fio-3.33", "jobs": []}', "it is output of fio without a result"),
+        ("IOR-4.0.0: MPI\napi : POSIX\nnodes : 1\n", "it is output of IOR without a result"),
         (
             "mdtest-4.0.0 was launched with 4 total task(s) on 2 node(s)\n",
-            "it is of mdtest, and has no result",
+            "it is output of mdtest without a result",
         ),
         (
             '{"Command line": "ior", "tests": [{"Options": {"api": "P", "nodes": 1, '

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 from click.testing import CliRunner
-from test_trace_analysis import send, trace_of
+from test_trace_analysis import receive, send, trace_of
 from test_trace_report import saved
 
 from peerway.cli.trace import command
-from peerway.trace.comparison import alone, compare
+from peerway.trace.comparison import alone, compare, compare_messages, messages_alone
 from peerway.trace.store import Trace
 
 
@@ -28,7 +28,7 @@ def run_of(seed: int, factor: float = 1.0, calls: int = 400) -> Trace:
 
 
 def test_the_operation_that_became_slower_is_told_and_no_other() -> None:
-    changes = {one.size_class: one for one in compare(run_of(1), run_of(2, 1.5))}
+    changes = {one.size_class: one for one in compare([run_of(1)], [run_of(2, 1.5)])}
     assert changes[17].verdict == "slower"
     assert changes[17].speedup is not None
     assert 0.55 < changes[17].speedup < 0.8
@@ -36,14 +36,68 @@ def test_the_operation_that_became_slower_is_told_and_no_other() -> None:
 
 
 def test_two_runs_of_one_program_show_no_difference() -> None:
-    verdicts = [one.verdict for seed in range(8) for one in compare(run_of(seed), run_of(100 + seed))]
+    verdicts = [one.verdict for seed in range(8) for one in compare([run_of(seed)], [run_of(100 + seed)])]
     assert verdicts.count("no difference") >= len(verdicts) - 2
+
+
+def verdict_of_large(before: list[float], after: list[float]) -> str:
+    """Of runs in which the large messages took so many times as long."""
+    sides = [
+        [run_of(10 * k + i, one) for i, one in enumerate(side)] for k, side in enumerate((before, after))
+    ]
+    return next(one.verdict for one in compare(*sides) if one.size_class == 17)
+
+
+def test_what_differs_as_much_between_runs_of_one_side_is_not_told_as_a_change() -> None:
+    assert verdict_of_large([1.0], [1.3]) == "slower"
+    assert verdict_of_large([1.0, 1.4, 0.8], [1.3, 0.85, 1.2]) == "unknown"
+
+
+def test_a_change_beyond_what_runs_differ_by_is_told_as_that_of_one_run() -> None:
+    assert verdict_of_large([1.0, 1.02, 0.98], [2.0, 2.02, 1.98]) == "slower"
+    (change,) = (
+        one
+        for one in compare([run_of(i) for i in range(3)], [run_of(9 + i, 2.0) for i in range(2)])
+        if one.size_class == 17
+    )
+    assert change.calls == (800, 800)
+    assert 1.8 < change.total_ns[1] / change.total_ns[0] < 2.2
 
 
 def test_a_call_that_is_new_is_told() -> None:
     before = trace_of(send(0, 1, 0, name="MPI_Send"))
     after = trace_of(send(0, 1, 0, name="MPI_Send"), send(0, 1, 50, name="MPI_Ssend"))
-    assert alone(before, after) == ([], [("MPI_Ssend", "", 4)])
+    assert alone([before], [after]) == ([], [("MPI_Ssend", "", 4)])
+
+
+def message_run(seed: int, slow: tuple[str, int, int] | None = None) -> Trace:
+    """Messages by two paths between two ranks; those of one path, sender and size take twice as long."""
+    random = np.random.default_rng(seed)
+    events = []
+    for i in range(300):
+        for place, (where, rank, size) in enumerate(KINDS):
+            length = int(random.lognormal(7, 0.2) * (2 if (where, rank, size) == slow else 1))
+            at = 100_000 * i + 20_000 * place
+            own = {"tag": place, "where": where, "name": "MPI_Send"}
+            events.append(send(rank, 1 - rank, at, 20, bytes=size, **own))
+            events.append(receive(1 - rank, rank, at, length, bytes=size, **own))
+    return trace_of(*events)
+
+
+KINDS = (("world", 0, 8), ("world", 1, 8), ("world", 0, 4096), ("rows", 0, 8))
+
+
+def test_messages_of_one_path_pair_and_size_that_became_slower_are_told() -> None:
+    changes = compare_messages([message_run(1)], [message_run(2, ("world", 1, 8))])
+    assert len(changes) == len(KINDS)
+    slower = [(one.operation, one.place, one.size_class) for one in changes if one.verdict == "slower"]
+    assert slower == [("world", "1 to 0", 4)]
+
+
+def test_messages_to_another_rank_are_told() -> None:
+    before, after = message_run(1), message_run(1)
+    after.columns["bytes"][after["bytes"] == 4096] = 16384
+    assert messages_alone([before], [after]) == ([("world", "0 to 1", 13)], [("world", "0 to 1", 15)])
 
 
 def test_the_command_shows_what_changed(tmp_path: Path) -> None:
@@ -52,6 +106,13 @@ def test_the_command_shows_what_changed(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "MPI_Send" in done.output
     assert "to 64 KiB" in done.output
-    assert "1 operations at a place show no difference" in done.output
+    assert "1 operations at a call site show no difference" in done.output
+    assert "0 to 1" in done.output
+    more = saved(run_of(3), tmp_path / "more")
+    done = CliRunner().invoke(command, ["compare", str(before), str(after), "--before", str(more)])
+    assert done.exit_code == 0, done.output
+    wild = saved(run_of(4, 9.0), tmp_path / "wild")
+    done = CliRunner().invoke(command, ["compare", str(before), str(after), "--before", str(wild)])
+    assert "differ too much between the runs of a side for a verdict" in " ".join(done.output.split())
     done = CliRunner().invoke(command, ["compare", str(before), str(before)])
-    assert "2 operations at a place show no difference" in done.output
+    assert "2 operations at a call site show no difference" in done.output

@@ -22,6 +22,16 @@ from peerway.records import Record
 PEERWAY = (sys.executable, "-m", "peerway")
 
 
+def record() -> str:
+    """A line that a test prints."""
+    made = Record.from_samples(
+        [1e6], test="file_write_bw", via="posix", op="write", shape="sequential 1 MiB", bytes=1 << 20,
+        ranks=1, source="host", target="file", validated=True, cpu_percent=None, host="x", device="",
+        driver="", version="0", extra={"run": ""},
+    )  # fmt: skip
+    return made.as_json() + "\n"
+
+
 class Campaign:
     """A folder with a campaign, and the agent that reaches its nodes, which counts starts."""
 
@@ -35,25 +45,7 @@ class Campaign:
     ) -> None:
         self.folder, self.log = folder / "campaign", folder / "starts"
         self.folder.mkdir()
-        made = Record.from_samples(
-            [1e6],
-            test="file_write_bw",
-            via="posix",
-            op="write",
-            shape="sequential 1 MiB",
-            bytes=1 << 20,
-            ranks=1,
-            source="host",
-            target="file",
-            validated=True,
-            cpu_percent=None,
-            host="x",
-            device="",
-            driver="",
-            version="0",
-            extra={"run": ""},
-        )
-        (folder / "record").write_text(made.as_json() + "\n")
+        (folder / "record").write_text(record())
         self.agent = folder / "agent"
         self.agent.write_text(f'#!/bin/sh\nnode=$1; shift\necho "$node" >> {self.log}\n{body}\neval "$*"\n')
         self.agent.chmod(0o755)
@@ -86,7 +78,7 @@ class Campaign:
         return {path.name for path in (self.folder / "results").glob("*.jsonl")}
 
 
-def wait_until(what: object, seconds: float = 60) -> None:
+def wait_until(what: object, seconds: float = 300) -> None:
     until = time.monotonic() + seconds
     while not what():  # type: ignore[operator]
         assert time.monotonic() < until
@@ -107,7 +99,27 @@ def test_all_is_measured_once_and_stamped(tmp_path: Path) -> None:
     again = campaign.run()
     assert again.returncode == 0
     assert campaign.starts().total() == 6
-    assert "6 of 6 measurements are on the disk" in campaign.verb("status").stdout
+    assert "6 of 6 measurements are done" in campaign.verb("status").stdout
+
+
+def test_a_test_of_two_nodes_has_both_and_their_records(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, repeats=4, limits="nodes_at_once = 3")
+    each = f'sed "s/\\"host\\": *\\"x\\"/\\"host\\": \\"$node.site\\"/" {tmp_path}/record'
+    command = f"IFS=,; for node in $CAMPAIGN_NODES; do {each}; echo $node >> {tmp_path}/seen; done"
+    text = campaign.toml.read_text()
+    campaign.toml.write_text(text[: text.index("command")] + f"command = {json.dumps(command)}\nnodes = 2\n")
+    done = campaign.run()
+    assert done.returncode == 0, done.stderr
+    assert campaign.starts() == {"n1": 4, "n2": 4, "n3": 4}  # which reach the first of the two
+    found = {path.name: records.read(path) for path in (campaign.folder / "results").iterdir()}
+    assert len(found) == 12
+    for name, made in found.items():
+        one, other = (r.host for r in made)
+        assert name.endswith(f".{one}.jsonl")
+        assert other in {"n1", "n2", "n3"} - {one}
+    assert Counter(r.host for made in found.values() for r in made).total() == 24
+    partners = {tuple(r.host for r in made) for made in found.values()}
+    assert len(partners) > 3  # not the same ones in each round
 
 
 def test_killed_again_and_again_it_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:
@@ -166,14 +178,67 @@ def test_a_node_that_fails_is_set_aside_and_the_others_go_on(tmp_path: Path) -> 
     )
     done = campaign.run()
     assert done.returncode == 1
-    assert "n2 is set aside after 2 failures in a row" in done.stderr
+    assert "n2 is set aside: it was not reached 2 times in a row" in done.stderr
+    assert "not measured: n2: its command ended with status 255: no route to n2" in done.stderr
     assert "status 255: no route to n2" in done.stderr
     assert len(campaign.results()) == 6
     assert campaign.starts()["n2"] == 2
     page = tmp_path / "page.html"
     assert campaign.verb("report", "-o", str(page)).returncode == 0
     assert "n2 has no measurement" in page.read_text()
+    assert "No type has 5 measured nodes, so no node was judged." in page.read_text()
     assert "no route to n2" in page.read_text()
+
+
+def test_a_test_that_cannot_work_takes_no_node_out_of_the_others(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, repeats=5, limits="nodes_at_once = 3\ntries = 2")
+    with campaign.toml.open("a") as toml:
+        toml.write('[[tests]]\nname = "bad"\ncommand = "echo no such GPU >&2; exit 3"\n')
+        toml.write('[[tests]]\nname = "worse"\ncommand = "exit 4"\n')
+    done = campaign.run()
+    assert done.returncode == 1
+    assert len(campaign.results()) == 15  # the good one, everywhere
+    assert "set aside" not in done.stderr
+    lacking = [line for line in done.stderr.splitlines() if line.startswith("not measured: ")]
+    assert lacking == [
+        "not measured: bad, kind: its command ended with status 3: no such GPU (n1, n2, n3)",
+        "not measured: worse, kind: its command ended with status 4: it said nothing (n1, n2, n3)",
+    ]
+    assert campaign.starts().total() == 15 + 2 * 3 * 5  # each of the bad ones five times on a node, no more
+
+
+def test_a_node_where_tests_fail_that_work_on_its_like_is_set_aside(tmp_path: Path) -> None:
+    campaign = Campaign(
+        tmp_path,
+        repeats=6,
+        limits="nodes_at_once = 1\ntries = 2",
+        body='[ $node = n2 ] && { echo "its disk is broken" >&2; exit 5; }',
+    )
+    with campaign.toml.open("a") as toml:
+        toml.write(f'[[tests]]\nname = "u"\ncommand = "cat {tmp_path}/record"\n')
+    done = campaign.run()
+    assert done.returncode == 1
+    assert len(campaign.results()) == 24
+    assert "n2 is set aside: t and u failed in a row, which work on other nodes" in done.stderr
+    assert campaign.starts()["n2"] <= 8
+
+
+def test_what_a_measurement_notes_and_what_is_lacking_is_on_the_page(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, repeats=2, limits="nodes_at_once = 3\ntries = 1")
+    text = campaign.toml.read_text()
+    told = "echo chatter >&2; echo 'note: cold was not proved: <b>why</b>' >&2"
+    text = text.replace(f"cat {tmp_path}/record", f"{told}; cat {tmp_path}/record")
+    once = f"[ $CAMPAIGN_NODES != n2 ] || mkdir {tmp_path}/once || exit 3; cat {tmp_path}/record"
+    campaign.toml.write_text(f"{text}[[tests]]\nname = 'once'\ncommand = '{once}'\n")
+    assert campaign.run().returncode == 1
+    page = tmp_path / "page.html"
+    assert campaign.verb("report", "-o", str(page)).returncode == 0
+    section = page.read_text()
+    section = section[section.index('id="unmeasured"') :]
+    assert "t, kind: cold was not proved: &lt;b&gt;why&lt;/b&gt; (n1, n2, n3)" in section
+    assert "once, kind: 1 of 2 measurements (n2)" in section
+    assert "status 3" in section
+    assert "chatter" not in section
 
 
 def test_a_measurement_that_hangs_is_ended(tmp_path: Path) -> None:
@@ -228,6 +293,26 @@ def test_a_plan_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
     assert "was changed after the campaign began" in done.stderr
 
 
+def test_a_plan_that_measured_nothing_yet_may_change(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, nodes='"n1"', repeats=1, body="exit 3")
+    assert campaign.run().returncode == 1
+    campaign.toml.write_text(campaign.toml.read_text().replace("repeats = 1", "repeats = 2"))
+    done = campaign.run()
+    assert "was changed" not in done.stderr
+    assert "0 of 2 measurements" in campaign.verb("status").stdout
+
+
+def test_a_test_finds_the_peerway_that_runs_the_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = Campaign(tmp_path, nodes='"localhost"', repeats=1)
+    text = campaign.toml.read_text().replace(f'agent = "{campaign.agent}"', 'agent = ""')
+    campaign.toml.write_text(text.replace('command = "', 'command = "peerway --prefix >/dev/null && '))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    done = campaign.run()
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_journal_that_a_crash_cut_off_is_read(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, nodes='"n1"', repeats=1)
     assert campaign.run().returncode == 0
@@ -245,7 +330,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
     running.send_signal(signal.SIGINT)
     _, err = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert f"`peerway campaign run {campaign.folder}` goes on from there" in err
+    assert f"`peerway campaign run {campaign.folder}` resumes the campaign" in err
     assert campaign.run().returncode == 0
     assert campaign.starts() == {"n1": 3}
 
@@ -270,6 +355,74 @@ def test_health_says_one_line_a_node(tmp_path: Path) -> None:
     assert campaign.run("--health").returncode == 0
 
 
+def test_health_of_one_node_is_judged_by_what_the_campaign_has(tmp_path: Path) -> None:
+    now = tmp_path / "now"
+    campaign = Campaign(tmp_path, nodes='"n[1-2]"', repeats=4, body=f"[ -e {now} ] && {{ cat {now}; exit; }}")
+    early = campaign.run("--health", "--node", "n1")
+    assert early.returncode == 2
+    assert "has no results of the type kind to compare with" in early.stderr
+    assert campaign.run().returncode == 0
+    before = sorted(campaign.folder.iterdir())
+    well = campaign.run("--health", "--node", "n1")
+    assert (well.returncode, well.stdout.split()[:2]) == (0, ["n1", "ok"]), well.stdout + well.stderr
+    assert len(well.stdout.splitlines()) == 1
+    assert campaign.starts() == {"n1": 5, "n2": 4}
+    assert sorted(campaign.folder.iterdir()) == before
+    made = json.loads((tmp_path / "record").read_text())
+    now.write_text(json.dumps({**made, "bandwidth_MBps": made["bandwidth_MBps"] / 2}) + "\n")
+    ill = campaign.run("--health", "--node", "n2")
+    assert (ill.returncode, ill.stdout.split()[:2]) == (1, ["n2", "odd"]), ill.stdout
+    assert "is no node of" in campaign.run("--health", "--node", "n9").stderr
+    assert len(campaign.results()) == 8  # the campaign itself is as it was
+
+
+def test_a_file_system_without_locks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shim = tmp_path / "site"
+    shim.mkdir()
+    (shim / "sitecustomize.py").write_text(
+        "import errno, fcntl\ndef flock(*_):\n    raise OSError(errno.ENOSYS, 'Function not implemented')\n"
+        "fcntl.flock = flock\n"
+    )
+    campaign = Campaign(tmp_path, nodes='"n1"', repeats=1)
+    monkeypatch.setenv("PYTHONPATH", str(shim))
+    done = campaign.run()
+    assert done.returncode == 1
+    assert f"{campaign.folder} is on a file system without locks" in done.stderr
+    assert "put the campaign's folder on another one" in done.stderr
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0
+    or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode != 0,
+    reason="mounts need root and a mount namespace",
+)
+def test_a_disk_that_is_full_loses_nothing_that_was_measured(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, nodes='"n[1-3]"', repeats=4, limits="nodes_at_once = 1\ntries = 2")
+    large = "0" * 100_000  # of a record; 1 MB has room for fewer than twelve
+    made = json.loads((tmp_path / "record").read_text())
+    (tmp_path / "record").write_text(json.dumps({**made, "extra": {"ballast": large}}) + "\n")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    run = f"{sys.executable} -m peerway campaign run {disk}"
+    script = f"""
+    mount -t tmpfs -o size=1m tmpfs {disk} && cp {campaign.toml} {disk}/
+    {run} >{tmp_path}/first 2>&1; echo $?
+    ls {disk}/results | wc -l
+    ls -A {disk}/results | grep -c '^[.]'
+    mount -o remount,size=9m {disk}
+    {run} >{tmp_path}/second 2>&1; echo $?
+    ls {disk}/results | wc -l
+    """
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=True)
+    first, held, drafts, second, all_ = map(int, done.stdout.split())
+    told = (tmp_path / "first").read_text()
+    assert (first, second, drafts, all_) == (1, 0, 0, 12), told + (tmp_path / "second").read_text()
+    assert 3 <= held < 12
+    assert "No space left on device" in told
+    assert "Traceback" not in told
+    assert campaign.starts().total() >= 12
+
+
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -285,6 +438,10 @@ def test_the_page_shows_gpudirect_by_node_type_and_obeys_no_name(tmp_path: Path)
         lines.append(
             json.dumps({**made, "via": via, "bandwidth_MBps": rate, "extra": extra, "shape": HOSTILE})
         )
+    gpus = {"source": "cuda:0", "target": "cuda:1", "test": "put_bw"}
+    for via, times, ends in (("staged", 1, gpus), ("peer/copy", 8, gpus), ("staged", 1, {})):
+        rate = made["bandwidth_MBps"] * times
+        lines.append(json.dumps({**made, **ends, "via": via, "bandwidth_MBps": rate, "shape": HOSTILE}))
     (tmp_path / "record").write_text("\n".join(lines) + "\n")
     assert campaign.run().returncode == 0
     page = tmp_path / "page.html"
@@ -295,6 +452,14 @@ def test_the_page_shows_gpudirect_by_node_type_and_obeys_no_name(tmp_path: Path)
     matrix = text[text.index('id="gpudirect"') : text.index("</section>", text.index('id="gpudirect"'))]
     cells = re.findall(r"<td>([^<]*)</td>", matrix)
     assert [cell.rpartition(", ")[2] for cell in cells[3:6]] == ["not measured", "2.00 times", "not measured"]
+    assert re.findall(r"<h3>([^<]*)</h3>", matrix) == [
+        "GPUDirect RDMA and Copy",
+        "GPUDirect P2P",
+        "GPUDirect Storage",
+    ]
+    assert "cuda:0 to cuda:1" in cells[6]  # and no row of what is staged between memories of the host
+    assert [cell.rpartition(", ")[2] for cell in cells[9:11]] == ["8.00 times", "not measured"]
+    assert len(cells) == 6 + 5 + 5
     assert cells[-1].endswith("2.50 times (not known whether active)")
 
 

@@ -1,5 +1,5 @@
-"""`peerway rehearse` as a user runs it: one copy, on which all of these tests work in turn. The whole study
-with its campaigns is long.
+"""`peerway rehearse` as a user runs it: one copy, on which all of these tests work in turn. The study
+has fewer rounds than the shipped one, except in make test-long.
 """
 
 from __future__ import annotations
@@ -9,16 +9,20 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from peerway.campaign.journal import Journal
 from peerway.rehearse import holder
 from peerway.rehearse.cluster import read, why_not
 from peerway.rehearse.scenario import BadScenario
 from peerway.rehearse.scenario import read as read_scenario
+from peerway.storage.states import STATES
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "rehearsal"
 LIMIT_S = 900  # a guard against hangs, no expectation
@@ -97,7 +101,7 @@ def test_a_fault_at_step_3_rolls_back_and_harms_no_file(copy: Rehearsed) -> None
     done = copy.verb("upgrade", str(copy.folder / "fault.toml"))
     assert done.returncode == 1
     assert "step 3 (migrate the files and the configuration)" in done.stdout
-    assert "files of users are as they were" in done.stdout
+    assert "files of users are unchanged" in done.stdout
     assert [event["event"] for event in copy.last("fault")] == [
         "step",
         "step",
@@ -119,9 +123,12 @@ def test_an_upgrade_that_changes_a_file_of_a_user_has_failed(copy: Rehearsed) ->
     assert copy.on("head", "cat /scratch/ann/mine") == "mine\n"
 
 
-def test_the_study_finds_that_rereads_gained(copy: Rehearsed) -> None:
+def test_the_study_finds_that_rereads_gained(copy: Rehearsed, pytestconfig: pytest.Config) -> None:
     campaign = copy.folder / "campaign.toml"
-    campaign.write_text(campaign.read_text().replace("cpu-[1-2]", "cpu-1"))  # half of the time
+    shipped = "repeats = 5\n"
+    assert shipped in campaign.read_text()
+    rounds = 5 if pytestconfig.getoption("--long") else 3
+    campaign.write_text(campaign.read_text().replace(shipped, f"repeats = {rounds}\n"))
     done = copy.verb("upgrade", str(copy.folder / "cache.toml"))
     assert done.returncode == 0, done.stdout
     assert [event["event"] for event in copy.last("cache")] == ["step"] * 9 + ["done"]
@@ -135,30 +142,72 @@ def test_the_study_finds_that_rereads_gained(copy: Rehearsed) -> None:
         return {row["test"]: row for row in json.loads(done.stdout)}
 
     found = rows("--factor", "state")
-    assert {*found} == {"file_write_bw", "file_read_cold_bw", "file_read_warm_here_bw"}
-    assert {tuple(row["n"]) for row in found.values()} == {(5, 5)}  # as many as rounds: none is lost
+    assert {*found} == {"file_write_bw", *(f"file_read_{state}_bw" for state in STATES)}
+    each = 4 * rounds  # each of two nodes takes the other along: none is lost
+    assert {tuple(row["n"]) for row in found.values()} == {(each, each)}
+    for side in ("before", "after"):
+        page = copy.folder / f"{side}.html"
+        subprocess.run(
+            [sys.executable, "-m", "peerway", "campaign", "report", str(place / side), "-o", str(page)],
+            check=True,
+        )
+        assert f"{2 * rounds} of {2 * rounds} measurements are done" in page.read_text()
+        assert "storage, cpu: cold was not proved: " in page.read_text()  # FUSE counts no bytes
+    sides = [Journal(place / side).records() for side in ("before", "after")]
+    for made in sides:
+        assert {(r.host, r.extra["nodes"]) for r in made} == {("cpu-1", 2), ("cpu-2", 2)}
+        tests = Counter(r.test for r in made)  # of a state that the evidence contradicts it is another one
+        assert tests["file_read_warm_elsewhere_bw"] == tests["file_read_after_drop_bw"] == each
     again = found["file_read_warm_here_bw"]
-    assert again["verdict"] == "faster"
-    assert again["interval_percent"][0] > 50  # a page cache beside a network
-    assert "slower" not in {row["verdict"] for row in found.values()}
+    assert again["speedup_percent"] > 50  # a page cache beside a network
+    # Writes and cold reads may differ either way: other tests share the disk with one of the two campaigns.
     unnamed = rows()["file_read_warm_here_bw"]
-    assert unnamed["verdict"] == "not attributable"
     assert "state changed: unknown -> warm_here" in unnamed["besides"]
+    if rounds == 5:  # fewer are too few for a verdict on one of five tests
+        assert again["verdict"] == "faster"
+        assert again["interval_percent"][0] > 50
+        assert unnamed["verdict"] == "not attributable"
 
 
 def test_a_copy_whose_process_was_killed_starts_where_it_was(copy: Rehearsed) -> None:
     copy.on("cpu-1", "echo there > /scratch/ann/there; sync")
-    holders = [
-        int(p.name)
-        for p in Path("/proc").glob("[0-9]*")
-        if _line(p).endswith(["peerway.rehearse.holder", str(copy.folder)])
-    ]
+    holders = _holders(copy.folder)
     assert len(holders) == 1
     os.kill(holders[0], 9)
     gone = copy.verb("status")
     assert "no copy is up" in gone.stderr
     assert copy.verb("start").returncode == 0
     assert copy.on("cpu-2", "cat /scratch/ann/there") == "there\n"
+
+
+def test_an_upgrade_in_which_the_copy_was_killed_is_named_at_the_next_start(copy: Rehearsed) -> None:
+    slow = copy.folder / "slow.toml"
+    slow.write_text(
+        '[[steps]]\nname = "s"\non = "head"\nlimit = "900s"\nrun = "touch /etc/half; sleep 1000"\n'
+    )
+    command = [sys.executable, "-m", "peerway", "rehearse", "upgrade", str(copy.folder), str(slow)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as upgrade:
+        deadline = time.monotonic() + LIMIT_S
+        while "half" not in copy.verb("shell", "ls", "/etc").stdout:  # it fails while hosts start anew
+            assert upgrade.poll() is None
+            assert time.monotonic() < deadline
+        os.kill(_holders(copy.folder)[0], 9)
+        upgrade.communicate(timeout=LIMIT_S)
+    started = copy.verb("start").stdout
+    assert "an upgrade neither ended nor was rolled back" in started
+    snapshot = max(word for word in started.replace("`", " ").split() if word.startswith("before-slow-"))
+    assert "half" in copy.on("head", "ls /etc")
+    assert copy.verb("rollback", snapshot).returncode == 0
+    assert "half" not in copy.on("head", "ls /etc")
+    assert "neither ended" not in copy.verb("status").stdout
+
+
+def _holders(folder: Path) -> list[int]:
+    return [
+        int(p.name)
+        for p in Path("/proc").glob("[0-9]*")
+        if _line(p).endswith(["peerway.rehearse.holder", str(folder)])
+    ]
 
 
 class _Words(list[str]):
@@ -179,20 +228,36 @@ STEP = '[[steps]]\nname = "s"\non = "head"\n'
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "no step is given"),
-        (STEP, "has neither run nor check"),
-        (f'{STEP}run = "true"\ncolour = 1\n', "step 1 has no key 'colour'"),
-        (f"{STEP}run = 3\n", "needs run, which is a text"),
-        (f'{STEP}run = "true"\nlimit = "soon"\n', "limit"),
-        ("[[steps", "Expected ']]'"),
-        (f'{STEP}run = "true"\n[campaign]\nuser = "ann"\n', "campaign needs file"),
+        ("", ":1:1: no step is given"),
+        (STEP, r":2:1: step 1 \(s\) has neither run nor check"),
+        (f'{STEP}run = "true"\ncolour = 1\n', ":5:1: step 1 has no key 'colour'"),
+        (f'{STEP}run = "true"\n{STEP}  colour = 1\n', ":8:3: step 2 has no key 'colour'"),
+        (f"{STEP}run = 3\n", ":4:1: step 1 needs run, which is a text"),
+        (f'{STEP}run = "true"\nlimit = "soon"\n', ":5:1: step 1 has a wrong limit: "),
+        ("[[steps", ":its end: Expected ']]'"),
+        (f'{STEP}run = "true"\n[campaign]\nuser = "ann"\n', ":5:1: campaign needs file"),
+        (f'{STEP}run = "true"\n[campaign]\nfactors = 3\n', ":6:1: campaign has factors that are no list"),
     ],
 )
 def test_a_wrong_scenario_is_refused(tmp_path: Path, text: str, why: str) -> None:
     file = tmp_path / "s.toml"
     file.write_text(text)
-    with pytest.raises(BadScenario, match=why):
+    with pytest.raises(BadScenario, match=f"s.toml{why}"):
         read_scenario(file)
+
+
+def test_a_folder_that_is_no_copy_is_refused_and_keeps_its_files(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("precious")
+    for verb in ("start", "shell", "remove"):
+        done = subprocess.run(
+            [sys.executable, "-m", "peerway", "rehearse", verb, str(tmp_path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert f"peerway: {tmp_path} has no cluster.toml, the description of the cluster" in done.stderr
+    assert (tmp_path / "log").read_text() == "precious"
 
 
 def test_where_no_copy_is_up_it_says_what_to_do(tmp_path: Path) -> None:

@@ -11,18 +11,22 @@ from peerway.printable import printable
 from peerway.records import Record
 from peerway.units import size_text
 
-# Settings of `peerway bench --gpudirect` and of the engine gds; the first of each is without GPUDirect.
-SETTINGS = (
-    ("gpudirect:neither", "gpudirect:gdrcopy", "gpudirect:rdma", "gpudirect:both"),
-    ("gds/bounce", "gds/compat", "gds/direct"),
-)
+_P2P = ("staged", "peer/copy", "peer/store")
+# Settings of `peerway bench --gpudirect`, of its paths between two GPUs, and of the engine gds; the first of
+# each is without GPUDirect.
+SETTINGS = {
+    "GPUDirect RDMA and Copy": ("gpudirect:neither", "gpudirect:gdrcopy", "gpudirect:rdma", "gpudirect:both"),
+    "GPUDirect P2P": _P2P,
+    "GPUDirect Storage": ("gds/bounce", "gds/compat", "gds/direct"),
+}
 NOT_MEASURED = "not measured"
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Its columns, and rows of test, node type and a cell for each column."""
+    """What it is about, its columns, and rows of test, node type and a cell for each column."""
 
+    name: str
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
 
@@ -30,18 +34,23 @@ class Matrix:
 def matrices(records: Sequence[Record]) -> list[Matrix]:
     """One for each family of settings that was measured."""
     found = []
-    for settings in SETTINGS:
+    for name, settings in SETTINGS.items():
         rows: dict[tuple[str, ...], dict[str, list[Record]]] = {}
         for r in records:
-            if r.via in settings:
+            if r.via in settings and (settings is not _P2P or _between_gpus(r)):
                 size = size_text(r.bytes) if r.bytes else ""
                 between = f"{r.source} to {r.target}"
                 test = " ".join(filter(None, (r.test, r.shape, size, between, f"{r.ranks} ranks")))
                 rows.setdefault((test, r.node_type), {}).setdefault(r.via, []).append(r)
         if rows:
             told = [(*map(printable, key), *_cells(settings, vias)) for key, vias in sorted(rows.items())]
-            found.append(Matrix(settings, told))
+            found.append(Matrix(name, settings, told))
     return found
+
+
+def _between_gpus(record: Record) -> bool:
+    ends = (record.source, record.target)
+    return all(end.startswith("cuda:") for end in ends) and ends[0] != ends[1]
 
 
 def _cells(settings: Sequence[str], vias: dict[str, list[Record]]) -> list[str]:

@@ -10,6 +10,7 @@ whole: that file is the truth, and the journal tells how it came to it.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -24,10 +25,15 @@ from peerway import records
 from peerway.records import Record, RecordError
 
 Event = dict[str, Any]
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 class Busy(Exception):
     """Somebody else has the folder."""
+
+
+class NoLocks(Exception):
+    """The folder's file system has no locks."""
 
 
 class Changed(Exception):
@@ -36,13 +42,15 @@ class Changed(Exception):
 
 @dataclass
 class Past:
-    """What the journal tells: of each measurement how often it failed, why the last time, its seconds, and
-    its job in Slurm.
+    """What the journal tells: of each measurement how often it failed, why the last time, whether its node
+    was not even reached then, its seconds, what its command noted, and its job in Slurm.
     """
 
     failures: dict[str, int] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
+    unreached: set[str] = field(default_factory=set)
     seconds: dict[str, float] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
     jobs: dict[str, str] = field(default_factory=dict)
     digest: str = ""
 
@@ -57,7 +65,7 @@ class Journal:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Held by one runner at a time. Raises Busy and OSError."""
+        """Held by one runner at a time. Raises Busy, NoLocks and OSError."""
         for each in (self.results, self.running):
             each.mkdir(exist_ok=True)
         with (self.folder / "lock").open("a+") as file:
@@ -70,6 +78,13 @@ class Journal:
                     f"{file.read().strip() or 'unknown'}; "
                     "wait for it, or give this campaign a folder of its own"
                 ) from None
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+                raise NoLocks(
+                    f"{self.folder} is on a file system without locks (flock: {error.strerror}), by which a "
+                    "campaign knows what is at work; put the campaign's folder on another one"
+                ) from None
             file.truncate(0)
             file.write(f"{os.getpid()} of {os.uname().nodename}\n")
             file.flush()
@@ -79,14 +94,18 @@ class Journal:
         """Note the plan, or see that it is the same as it was. Raises Changed."""
         digest = hashlib.sha256(text.encode()).hexdigest()
         before = self.past().digest
-        if before and before != digest:
+        if before and before != digest and self._has_any():
             raise Changed(
-                f"{self.folder}/campaign.toml was changed after the campaign began, and its results would be "
-                "of two plans; "
-                "put it back, or begin another campaign in another folder"
+                f"{self.folder}/campaign.toml was changed after the campaign began, so its results would mix "
+                "two plans; restore the file, or begin another campaign in another folder"
             )
-        if not before:
+        if before != digest:
             self.note({"event": "begun", "plan": digest})
+
+    def _has_any(self) -> bool:
+        """Whether a measurement of the plan is finished, or may still be."""
+        locks = (path.name.removesuffix(".lock") for path in self.running.glob("*.lock"))
+        return bool(self.finished() or self.past().jobs or any(map(self.is_kept, locks)))
 
     def note(self, event: Event) -> None:
         """Add an event, on the disk when this returns."""
@@ -109,15 +128,17 @@ class Journal:
             name = event.get("id", "")
             match event.get("event"):
                 case "begun":
-                    found.digest = found.digest or str(event.get("plan", ""))
+                    found = Past(digest=str(event.get("plan", "")))
                 case "submitted":
                     found.jobs[name] = str(event["job"])
                 case "failed":
                     found.failures[name] = found.failures.get(name, 0) + 1
                     found.why[name] = str(event.get("why", ""))
+                    (found.unreached.add if event.get("unreached") else found.unreached.discard)(name)
                     found.jobs.pop(name, None)
                 case "done":
                     found.seconds[name] = float(event.get("seconds", 0))
+                    found.notes[name] = [str(note) for note in event.get("notes", [])]
                     found.jobs.pop(name, None)
         return found
 

@@ -7,14 +7,16 @@ of a type none is judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
-from peerway.compare.metric import Metric, metric_of
+from peerway.compare.metric import Metric, metric_of, name_of
 from peerway.records import Record
 
 LEAST_NODES = 5
+LEAST_VALUES = 5  # of a type, that one measurement is judged by
 _DEVIATIONS, _ROBUST, _RELATIVE = 3.5, 1.4826, 0.05
 
 
@@ -33,25 +35,47 @@ class Cell:
     judged: bool
 
 
-def name_of(record: Record) -> str:
-    """A test with all that tells it apart."""
-    size = f" {record.bytes}" if record.bytes else ""
-    return f"{record.test} {record.via} {record.shape}{size} {record.ranks}"
-
-
 def cells(records: Iterable[Record]) -> list[Cell]:
     """Each test on each node."""
     groups: dict[tuple[str, str], dict[str, list[float]]] = {}
     metrics: dict[str, Metric] = {}
-    for record in records:
-        name = name_of(record)
-        metric = metrics.setdefault(name, metric_of(record.test))
-        value = metric.of(record)
-        if value is not None and value > 0:
-            groups.setdefault((name, record.node_type), {}).setdefault(record.host, []).append(value)
+    for name, record, value in _values(records):
+        metrics.setdefault(name, metric_of(record.test))
+        groups.setdefault((name, record.node_type), {}).setdefault(record.host, []).append(value)
     return [
         cell for (name, kind), nodes in groups.items() for cell in _judged(name, kind, metrics[name], nodes)
     ]
+
+
+def _values(records: Iterable[Record]) -> Iterator[tuple[str, Record, float]]:
+    """With the name of the test, and without what has no value."""
+    for record in records:
+        value = metric_of(record.test).of(record)
+        if value is not None and value > 0:
+            yield name_of(record), record, value
+
+
+def against(baseline: Iterable[Record], measured: Iterable[Record]) -> list[Cell]:
+    """Each test on each node that was measured now, beside what a campaign had on the same type. Measurements
+    of one node differ, too: so the deviation is that of all of them, which one node is enough to know.
+    """
+    known: dict[tuple[str, str], list[float]] = {}
+    for name, record, value in _values(baseline):
+        known.setdefault((name, record.node_type), []).append(value)
+    return [replace(cell, **_beside(cell, known.get((cell.test, cell.type), []))) for cell in cells(measured)]
+
+
+def _beside(cell: Cell, values: list[float]) -> dict[str, Any]:
+    if len(values) < LEAST_VALUES:
+        return {"odd": False, "judged": False}
+    middle = median(values)
+    deviation = _ROBUST * median(abs(value - middle) for value in values)
+    return {
+        "of_type": middle,
+        "ratio": cell.value / middle if cell.metric.more_is_better else middle / cell.value,
+        "odd": abs(cell.value - middle) > max(_DEVIATIONS * deviation, _RELATIVE * middle),
+        "judged": True,
+    }
 
 
 def _judged(name: str, kind: str, metric: Metric, nodes: dict[str, list[float]]) -> list[Cell]:

@@ -4,18 +4,20 @@ could not be measured.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from markupsafe import Markup
 
+from peerway.campaign.failures import by_test_and_type
 from peerway.campaign.gpudirect import matrices
 from peerway.campaign.journal import Journal
-from peerway.campaign.outliers import LEAST_NODES, Cell, cells, name_of
+from peerway.campaign.outliers import LEAST_NODES, Cell, cells
 from peerway.campaign.plan import Plan
 from peerway.campaign.status import status
-from peerway.compare.metric import metric_of
+from peerway.compare.metric import metric_of, name_of
 from peerway.printable import printable
 from peerway.records import Record
 from peerway.report.node_types import page
@@ -43,12 +45,13 @@ def render(plan: Plan, journal: Journal) -> str:
         "campaign.html.j2",
         name=printable(plan.name),
         status=[printable(line) for line in now.lines()[:2]],
-        failed=[printable(f"{name}: {why}") for name, why in now.failed.items()],
-        unmeasured=_unmeasured(plan, records),
+        failed=[printable(line) for line in now.failed],
+        unmeasured=[printable(line) for line in _unmeasured(plan, journal, records)],
         tests=list(dict.fromkeys(cell.test for cell in found)),
         map=_map(plan, found),
         odd=[_odd_line(cell) for cell in found if cell.odd],
         least=LEAST_NODES,
+        judged=any(cell.judged for cell in found),
         gpudirect=matrices(records),
         tables=_tables(records),
         records=len(records),
@@ -111,10 +114,23 @@ def _table(name: str, types: dict[str, list[Record]]) -> Table:
     )
 
 
-def _unmeasured(plan: Plan, records: Sequence[Record]) -> list[str]:
+def _unmeasured(plan: Plan, journal: Journal, records: Sequence[Record]) -> list[str]:
+    """Nodes without any record, tests that a node has less often than was asked, and what commands noted."""
     seen = {record.host for record in records}
     missing = [node for nodes in plan.nodes.values() for node in nodes if node not in seen]
-    return [f"{node} has no measurement" for node in missing]
+    tasks, finished, notes = plan.tasks(), journal.finished(), journal.past().notes
+    done = Counter((task.test.name, task.node) for task in tasks if task.id in finished)
+    few = {
+        (task.test.name, task.node): (task, f"{times} of {plan.repeats} measurements")
+        for task in tasks
+        if task.node in seen and (times := done[task.test.name, task.node]) < plan.repeats
+    }
+    noted = [(task, note) for task in tasks for note in notes.get(task.id, [])]
+    return [
+        *(f"{node} has no measurement" for node in missing),
+        *by_test_and_type(few.values()),
+        *by_test_and_type(noted),
+    ]
 
 
 def _odd_line(cell: Cell) -> str:

@@ -5,9 +5,10 @@ enough. It may be killed at any time: keepers go on, and the next runner finds w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass
 
+from peerway.campaign.failures import Failures, away_lines
 from peerway.campaign.journal import Journal
 from peerway.campaign.plan import Plan, Task
 from peerway.campaign.starters import Starter
@@ -18,10 +19,10 @@ Say = Callable[[str], None]
 
 @dataclass
 class Left:
-    """What was not measured, and why."""
+    """What was not measured and why: of each measurement, and a line for each reason."""
 
-    given_up: dict[str, str] = field(default_factory=dict)
-    aside: dict[str, str] = field(default_factory=dict)
+    why: dict[str, str]
+    lines: list[str]
 
 
 class Runner:
@@ -31,98 +32,113 @@ class Runner:
         self._plan, self._journal, self._starter, self._say = plan, journal, starter, say
         self._tasks = {task.id: task for task in plan.tasks()}
         self._running: dict[str, Task] = {}
-        self._failures: dict[str, int] = {}  # in this pass; another one tries again what was given up
-        self._in_a_row: dict[str, int] = {}
-        self._left = Left()
+        self._lost: dict[str, Task] = {}
+        self._types = plan.type_of()
+        self._away: dict[str, str] = {}
+        self._alone_since = time.monotonic()
+        self._known = dict(journal.past().failures)  # those of earlier passes are not of this one
+        finished = journal.finished()
+        self._failures = Failures(plan.tries, (t for name, t in self._tasks.items() if name in finished))
+        self._waiting = {name: task for name, task in self._tasks.items() if name not in finished}
 
     def run(self) -> Left:
         """Until nothing is left to do."""
-        waiting = self._waiting()
-        kept = self._starter.running(set(waiting))
-        self._running = {name: waiting.pop(name) for name in [*waiting] if name in kept}
+        kept = self._starter.running(set(self._waiting))
+        self._running = {name: self._waiting.pop(name) for name in [*self._waiting] if name in kept}
         if self._running:
-            self._say(f"{len(self._running)} measurements of an earlier pass still run; they are waited for")
-        while waiting or self._running:
-            before = len(self._left.aside)
-            if again := self._ended():
-                waiting = self._in_order(waiting | again)
-            if again or len(self._left.aside) > before:
-                waiting = {name: task for name, task in waiting.items() if not self._is_lost(task)}
-            started = self._start(waiting)
-            for name in started:
-                del waiting[name]
-            if not started:
+            self._say(f"waiting for {len(self._running)} measurements of an earlier run, which still run")
+        while self._waiting or self._running:
+            self._take_back(self._ended() | self._returned())
+            self._give_up_what_stays_away()
+            if not self._start():
                 self._starter.wait()
-        return self._left
+        return Left(
+            {name: self._failures.why_lost(task) for name, task in self._lost.items()},
+            self._failures.lines(self._lost.values()),
+        )
 
-    def _waiting(self) -> dict[str, Task]:
-        finished = self._journal.finished()
-        return {name: task for name, task in self._tasks.items() if name not in finished}
-
-    def _in_order(self, waiting: dict[str, Task]) -> dict[str, Task]:
-        """By rounds, and what failed at the end of its round."""
-        return dict(sorted(waiting.items(), key=lambda item: (item[1].round, self._failures.get(item[0], 0))))
+    def _take_back(self, failed: dict[str, Task]) -> None:
+        """What failed is tried again a round later, so that what disturbed it has time to pass."""
+        if not failed:
+            return
+        everything = self._waiting | failed
+        self._lost |= {name: task for name, task in everything.items() if self._failures.why_lost(task)}
+        waiting = [item for item in everything.items() if item[0] not in self._lost]
+        self._waiting = dict(sorted(waiting, key=lambda item: item[1].round + self._failures.of(item[1])))
 
     def _ended(self) -> dict[str, Task]:
-        """Takes note of what ended; gives back what is to be tried again."""
+        """Takes note of what ended; gives back what failed."""
         alive = self._starter.running(set(self._running))
-        again: dict[str, Task] = {}
+        failed: dict[str, Task] = {}
         for name in [name for name in self._running if name not in alive]:
             task = self._running.pop(name)
             if self._journal.result(name).exists():
-                self._in_a_row[task.node] = 0
+                self._failures.succeeded(task)
                 continue
+            if self._journal.past().failures.get(name, 0) <= self._known.get(name, 0):
+                self._note(name, "it ended without a report: its node, or this host, went down meanwhile")
             past = self._journal.past()
-            why = past.why.get(name, "")
-            if not why or past.failures.get(name, 0) <= self._failures.get(name, 0):
-                why = "it ended without a report: its node, or this host, went down meanwhile"
-                self._journal.note({"event": "failed", "id": name, "why": why})
-            self._failed(task, why)
-            if name not in self._left.given_up:
-                again[name] = task
-        return again
+            self._known[name] = past.failures[name]
+            self._say(f"{name} failed: {past.why[name]}")
+            if said := self._failures.failed(task, past.why[name], name in past.unreached):
+                self._say(said)
+            failed[name] = task
+        return failed
 
-    def _failed(self, task: Task, why: str) -> None:
-        self._failures[task.id] = self._failures.get(task.id, 0) + 1
-        self._in_a_row[task.node] = self._in_a_row.get(task.node, 0) + 1
-        self._say(f"{task.id} failed: {why}")
-        if self._failures[task.id] >= self._plan.tries:
-            self._left.given_up[task.id] = why
-        if self._in_a_row[task.node] >= max(2, self._plan.tries) and task.node not in self._left.aside:
-            self._left.aside[task.node] = why
-            self._say(
-                f"{task.node} is set aside after {self._in_a_row[task.node]} failures in a row; others go on"
-            )
+    def _returned(self) -> dict[str, Task]:
+        """What was not started after all."""
 
-    def _is_lost(self, task: Task) -> bool:
-        """Whether it is not tried in this pass any more."""
-        if task.node in self._left.aside:
-            self._left.given_up.setdefault(task.id, self._left.aside[task.node])
-        return task.id in self._left.given_up
+        def others() -> set[str]:
+            return {node for task in self._waiting.values() for node in task.nodes} - self._nodes()
 
-    def _start(self, waiting: dict[str, Task]) -> list[str]:
+        return {n: self._running.pop(n) for n in self._starter.returned(self._running.keys(), others)}
+
+    def _give_up_what_stays_away(self) -> None:
+        """A node may reboot meanwhile. When nothing else is left to do, it is waited for as long as a
+        measurement may take.
+        """
+        away = {node: why for node, why in self._starter.away().items() if node in self._types}
+        for line in away_lines({n: why for n, why in away.items() if why != self._away.get(n)}):
+            self._say(f"waiting for {line}")
+        self._away = away
+        if self._running or any(away.keys().isdisjoint(task.nodes) for task in self._waiting.values()):
+            self._alone_since = time.monotonic()
+        elif time.monotonic() - self._alone_since > self._plan.time_s:
+            self._failures.aside |= away
+            self._take_back(dict(self._waiting))
+
+    def _note(self, name: str, why: str) -> None:
+        """A failure of which no keeper can tell."""
+        self._journal.note({"event": "failed", "id": name, "why": why, "unreached": True})
+
+    def _start(self) -> list[str]:
         """Start what may be started now, in order."""
-        if not waiting or len(self._nodes()) >= self._plan.nodes_at_once or not self._may_start():
+        busy = self._nodes()
+        if not self._waiting or len(busy) >= self._plan.nodes_at_once or not self._may_start():
             return []
         started: list[str] = []
-        busy = self._nodes()
-        for name, task in waiting.items():
-            if len(busy) >= self._plan.nodes_at_once:
-                break
-            if task.node in busy:
+        occupied = self._starter.occupied()
+        for name, task in self._first_where_it_is_free(occupied):
+            if len(busy.union(task.nodes)) > self._plan.nodes_at_once:
+                break  # and no smaller one overtakes it
+            if not busy.isdisjoint(task.nodes) or not self._away.keys().isdisjoint(task.nodes):
                 continue
-            self._running[name] = task
-            busy.add(task.node)
+            self._running[name] = self._waiting.pop(name)
+            busy.update(task.nodes)
             started.append(name)
             try:
                 self._starter.start(task)
             except OSError as error:
-                self._journal.note({"event": "failed", "id": name, "why": str(error)})
-                continue
+                self._note(name, str(error))
         return started
 
+    def _first_where_it_is_free(self, occupied: Set[str]) -> Iterator[tuple[str, Task]]:
+        items = [*self._waiting.items()]
+        yield from (item for item in items if occupied.isdisjoint(item[1].nodes))
+        yield from (item for item in items if not occupied.isdisjoint(item[1].nodes))
+
     def _nodes(self) -> set[str]:
-        return {task.node for task in self._running.values()}
+        return {node for task in self._running.values() for node in task.nodes}
 
     def _may_start(self) -> bool:
         why = ""
@@ -147,3 +163,11 @@ def in_window(window: tuple[int, int] | None, minute: int) -> bool:
         return True
     first, last = window
     return first <= minute < last if first <= last else minute >= first or minute < last
+
+
+def starter(plan: Plan, journal: Journal) -> Starter:
+    """The one that the plan asks for. Raises Unusable."""
+    from peerway.campaign.hosts import Hosts
+    from peerway.campaign.slurm import Slurm
+
+    return Slurm(plan, journal) if plan.by == "slurm" else Hosts(plan, journal)

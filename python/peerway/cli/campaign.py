@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.exceptions import Exit
 
-from peerway.campaign import plan as plans
-from peerway.campaign.journal import Busy, Changed, Journal
-from peerway.cli.ending import Ended, ended_by_signals
+from peerway.campaign import plan_file
+from peerway.campaign.journal import Journal
+from peerway.campaign.plan import Plan
+from peerway.cli.campaign_pass import measure
 from peerway.cli.input import BadInput
 from peerway.records import RecordError
 from peerway.terminal import say
+from peerway.units import about_text
 
 if TYPE_CHECKING:
-    from peerway.campaign.run import Left
     from peerway.records import Record
 
 _BEGINNING = """# A campaign of `peerway campaign run {folder}`; docs/campaigns.md has all keys.
@@ -43,13 +40,32 @@ time = "15m"
 name = "storage"
 command = "peerway storage /a/folder/to/measure write read --size 1G --streams 1 --out -"
 """
-_HEALTH_S = 280  # for all tests of a node
+# The GPUs that a node needs, and a test for types that have as many.
+_GPU_TESTS = (
+    (1, """
+[[tests]]
+name = "gpudirect"
+command = "peerway bench put_bw --gpudirect --device cuda --out -"
+"""),
+    (2, """
+[[tests]]
+name = "p2p"
+command = "peerway bench put_bw --device cuda --paths staged,peer/copy,peer/store --out -"
+"""),
+    (1, """
+[[tests]]
+name = "gds"
+command = "peerway storage /a/folder/to/measure write read --engine gds --size 1G --streams 1 --out -"
+"""),
+)  # fmt: skip
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
 
 
 @click.group()
 def command() -> None:
-    """Measure a whole cluster: a folder with a campaign.toml, run for days, ended and resumed at will."""
+    """Measure a whole cluster over days. A campaign is a folder with a campaign.toml; it can be stopped and
+    resumed at any time.
+    """
 
 
 @command.command()
@@ -58,31 +74,35 @@ def command() -> None:
     "--nodes",
     default="",
     metavar="LIST",
-    help="As node[01-16]; several with spaces  [default: as Slurm says, else this host]",
+    help="The nodes, such as node[01-16]; separate several by spaces  [default: Slurm's, else this host]",
 )
 def init(folder: Path, nodes: str) -> None:
-    """Make FOLDER with a campaign.toml to edit: node types by the partitions and features of Slurm, or as
-    given.
+    """Make FOLDER with a campaign.toml to edit. Node types come from Slurm's partitions and features, unless
+    --nodes names the nodes. Node types that have GPUs in Slurm (GRES) get tests of GPUs.
     """
     import shutil
-    import subprocess
 
-    from peerway.campaign.starters import from_slurm
+    from peerway.campaign.slurm import NodeType, node_types
+    from peerway.campaign.starters import Unusable
 
-    path = folder / plans.NAME
+    path = folder / plan_file.NAME
     if path.exists():
-        raise click.ClickException(f"{path} is there already; edit it, or name another folder")
+        raise click.ClickException(f"{path} exists; edit it, or name another folder")
     by = "slurm" if not nodes and shutil.which("sinfo") else "hosts"
     try:
-        listed = from_slurm() if by == "slurm" else f"all = {json.dumps(nodes.split() or ['localhost'])}\n"
-    except (OSError, subprocess.SubprocessError) as error:
+        kinds = node_types() if by == "slurm" else [NodeType("all", nodes.split() or ["localhost"])]
+    except (OSError, Unusable) as error:
         raise click.ClickException(
-            f"sinfo does not tell the nodes ({error}); name them with --nodes"
+            f"cannot get the nodes from Slurm: {error}; name them with --nodes"
         ) from None
     folder.mkdir(parents=True, exist_ok=True)
+    listed = "".join(f"{json.dumps(kind.name)} = {json.dumps(kind.nodes)}\n" for kind in kinds)
     text = _BEGINNING.format(
         folder=folder, name=json.dumps(folder.absolute().name), seed=int(time.time()), nodes=listed, by=by
     )
+    for least, proposed in _GPU_TESTS:
+        if types := [kind.name for kind in kinds if kind.gpus >= least]:
+            text += f"{proposed}types = {json.dumps(types)}\n"
     path.write_text(text)
     say(f"{path}: edit its tests, then run `peerway campaign run {folder}`")
 
@@ -92,37 +112,51 @@ def init(folder: Path, nodes: str) -> None:
 @click.option(
     "--health",
     is_flag=True,
-    help="Measure one round, in under five minutes a node. The exit code is 1 if a node is odd.",
+    help="Measure one round, in under five minutes per node. The exit code is 1 if a node is odd.",
 )
-def run(folder: Path, health: bool) -> None:
-    """Make the measurements that FOLDER lacks. Stop it at any time; the next run resumes."""
+@click.option(
+    "--node",
+    metavar="NAME",
+    help="With --health: measure this node alone, and judge it by what FOLDER has of its type.",
+)
+def run(folder: Path, health: bool, node: str | None) -> None:
+    """Make the measurements that FOLDER still lacks. Stop at any time; the next run resumes."""
     plan = _plan(folder)
+    if node is not None and not health:
+        raise click.UsageError("--node needs --health: a campaign measures all nodes of its file")
     if health:
-        raise Exit(_health(folder, plan))
-    left = _run(plan, Journal(folder))
-    for name, why in left.given_up.items():
-        say(f"not measured: {name}: {why}", err=True)
+        from peerway.cli.campaign_health import health_of_all, health_of_one
+
+        raise Exit(health_of_one(folder, plan, node) if node else health_of_all(folder, plan))
+    left = measure(plan, Journal(folder))
+    for line in left.lines:
+        say(f"not measured: {line}", err=True)
     _show_status(plan, Journal(folder))
-    if left.given_up:
+    if left.why:
         raise click.ClickException(
-            f"{len(left.given_up)} measurements are lacking; `peerway campaign run {folder}` tries them again"
+            f"{len(left.why)} measurements are missing; `peerway campaign run {folder}` tries them again"
         )
 
 
-@command.command()
+@command.command(short_help="Show progress, failures and the expected end.")
 @_FOLDER
 def status(folder: Path) -> None:
-    """Show how far the campaign is, and when it will end."""
+    """Show how many measurements are done, and when the campaign will end."""
     _show_status(_plan(folder), Journal(folder))
 
 
-@command.command()
+@command.command(short_help="Write a page with the results.")
 @_FOLDER
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), default=Path("campaign.html"), show_default=True
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("campaign.html"),
+    show_default=True,
+    help="The HTML page to write.",
 )
 def report(folder: Path, out: Path) -> None:
-    """Make a page of what FOLDER has: the cluster as a map, each test by node type, odd nodes by name."""
+    """Write a page with FOLDER's results: the cluster as a map, each test by node type, odd nodes by name."""
     from peerway.campaign.report import render
     from peerway.report.page import write
 
@@ -135,10 +169,10 @@ def report(folder: Path, out: Path) -> None:
         raise click.ClickException(
             f"cannot write {out}: {error.strerror or error}; name another file with -o"
         ) from None
-    say(f"{out}: {len(page.encode()) / 1e6:.1f} MB", err=True)
+    say(f"{out}: {about_text(len(page.encode()))}", err=True)
 
 
-@command.command()
+@command.command(short_help="Compare two campaigns by node type.")
 @click.argument("before", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.argument("after", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option(
@@ -146,12 +180,19 @@ def report(folder: Path, out: Path) -> None:
     "factors",
     multiple=True,
     metavar="NAME",
-    help="What the upgrade was meant to change, as kernel or server_version.",
+    help="What the upgrade was meant to change, such as kernel or server_version; may be repeated.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="What to print.",
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Also a page, with all points.")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="Also write an HTML page that plots all samples."
+)
 def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out: Path | None) -> None:
     """Compare two campaigns by node type, and say which differences may be due to the upgrade."""
     from peerway.cli.compare_node_types import show_node_types
@@ -161,14 +202,14 @@ def compare(before: Path, after: Path, factors: tuple[str, ...], form: str, out:
     show_node_types(*sides, (before.name, after.name), (*factors, "campaign"), None, form, out)
 
 
-def _plan(folder: Path) -> plans.Plan:
+def _plan(folder: Path) -> Plan:
     try:
-        return plans.read(folder / plans.NAME)
-    except plans.BadPlan as error:
+        return plan_file.read(folder / plan_file.NAME)
+    except plan_file.BadPlan as error:
         raise BadInput(str(error)) from None
     except OSError as error:
         raise BadInput(
-            f"{folder} has no campaign: {plans.NAME}: {error.strerror}; "
+            f"{folder} has no campaign: {plan_file.NAME}: {error.strerror}; "
             f"`peerway campaign init {folder}` makes one"
         ) from None
 
@@ -183,69 +224,12 @@ def _records(folder: Path) -> list[Record]:
     return found
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except (Busy, Changed) as error:
-        raise BadInput(str(error)) from None
-    except OSError as error:
-        raise click.ClickException(
-            f"cannot write {error.filename or 'the journal'}: {error.strerror}"
-        ) from None
-
-
-def _run(plan: plans.Plan, journal: Journal) -> Left:
-    from peerway.campaign.run import Runner
-    from peerway.campaign.starters import starter
-
-    try:
-        with _told(), ended_by_signals(), journal.held():
-            journal.begin(plan.text)
-            return Runner(plan, journal, starter(plan, journal), lambda line: say(line, err=True)).run()
-    except Ended as end:
-        say(
-            f"ended by {end.name}; measurements that run go on, and "
-            f"`peerway campaign run {journal.folder}` goes on from there",
-            err=True,
-        )
-        raise Exit(end.code) from None
-
-
-def _show_status(plan: plans.Plan, journal: Journal) -> None:
+def _show_status(plan: Plan, journal: Journal) -> None:
+    from peerway.campaign.slurm import away_lines_of
     from peerway.campaign.status import status as status_of
 
-    for line in status_of(plan, journal).lines():
+    now = status_of(plan, journal)
+    for line in now.lines():
         say(line)
-
-
-def _health(folder: Path, plan: plans.Plan) -> int:
-    """One round in a folder of its own; a line a node."""
-    from peerway.campaign.outliers import cells
-
-    place = folder / f"{datetime.now(UTC):health-%Y%m%dT%H%M%S.%f}"
-    place.mkdir()
-    plan = replace(
-        plan,
-        repeats=1,
-        tries=1,
-        time_s=min(plan.time_s, _HEALTH_S / len(plan.tests)),
-        nodes_at_once=max(plan.nodes_at_once, 1),
-    )
-    journal = Journal(place)
-    left = _run(plan, journal)
-    found = cells(journal.records())
-    bad = 0
-    for node, kind in plan.type_of().items():
-        own = [cell for cell in found if cell.node == node]
-        failed = [
-            f"{name.split('.')[1]}: {why}" for name, why in left.given_up.items() if name.endswith(f".{node}")
-        ]
-        odd = [
-            f"{c.test} {c.metric.text(c.value)}, its type {c.metric.text(c.of_type)}" for c in own if c.odd
-        ]
-        bad += bool(failed or odd or not own)
-        verdict = "failed" if failed or not own else "odd" if odd else "ok"
-        shown = failed + odd or [f"{c.test} {c.metric.text(c.value)}" for c in own[:3]]
-        say(f"{node} {verdict} ({kind}): {'; '.join(shown) or 'no records'}")
-    return 1 if bad else 0
+    for line in away_lines_of(plan) if plan.by == "slurm" and now.done < now.total else ():
+        say(line)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from peerway.cli.input import BadInput
+from peerway.compare.changes import unchanged
 from peerway.compare.node_type_text import as_csv, lines
 from peerway.compare.node_types import Row, of_one_side, rows
 from peerway.printable import json_text, printable
@@ -36,6 +37,9 @@ def show_node_types(
     else:
         for line in lines(found):
             say(line)
+        asked = [name for name in factors if name != "campaign"]
+        for line in unchanged([row.pair for row in found], asked):
+            say(printable(line))
         for name, several in zip(names, of_one_side(before, after, factors), strict=True):
             for test in several:
                 say(f"only {printable(name)} has {printable(test)}")

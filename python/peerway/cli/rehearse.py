@@ -6,13 +6,16 @@ import contextlib
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.exceptions import Exit
 
 from peerway.cli.input import BadInput
 from peerway.terminal import say
+
+if TYPE_CHECKING:
+    from peerway.rehearse.cluster.description import Description
 
 _FOLDER = click.argument(
     "folder", type=click.Path(path_type=Path, file_okay=False, exists=True, resolve_path=True)
@@ -21,22 +24,17 @@ _FOLDER = click.argument(
 
 @click.group()
 def command() -> None:
-    """Rehearse an upgrade on a copy of a cluster: real Slurm and file servers in namespaces here."""
+    """Rehearse an upgrade on a copy of a cluster: real Slurm and file servers, in namespaces here."""
 
 
-@command.command()
+@command.command(short_help="Start the copy that FOLDER describes.")
 @_FOLDER
 def start(folder: Path) -> None:
-    """Bring up the copy that FOLDER/cluster.toml describes, as it was at its last end."""
+    """Start the copy that FOLDER/cluster.toml describes, or start it again as it was when it stopped."""
     from peerway.rehearse import holder
-    from peerway.rehearse.cluster import read, why_not
-    from peerway.rehearse.cluster.description import BadDescription
-    from peerway.rehearse.copy import DESCRIPTION
+    from peerway.rehearse.cluster import why_not
 
-    try:
-        description = read(folder / DESCRIPTION)
-    except (BadDescription, OSError) as error:
-        raise BadInput(str(error)) from None
+    description = _description(folder)
     if why := why_not(description):
         raise click.ClickException(why)
     if (folder / holder.SOCKET).exists():
@@ -56,22 +54,19 @@ def start(folder: Path) -> None:
 @command.command()
 @_FOLDER
 def status(folder: Path) -> None:
-    """Its hosts and snapshots."""
+    """Show the copy's hosts and snapshots."""
     _asked(folder, verb="status")
 
 
 @command.command(context_settings={"ignore_unknown_options": True})
 @_FOLDER
 @click.option("--host", default="head", show_default=True, help="A node, a file server, or the head.")
-@click.option("--user", default=None, help="One of the copy's users  [default: the first; on a server root]")
-@click.option("--root", "as_root", is_flag=True, help="As root.")
+@click.option("--user", default=None, help="A user of the copy  [default: the first; on a file server root]")
+@click.option("--root", "as_root", is_flag=True, help="Open the shell as root.")
 @click.argument("words", nargs=-1)
 def shell(folder: Path, host: str, user: str | None, as_root: bool, words: tuple[str, ...]) -> None:
     """Open a shell on a host of the copy, or run WORDS there."""
-    from peerway.rehearse.cluster import read
-    from peerway.rehearse.copy import DESCRIPTION
-
-    description = read(folder / DESCRIPTION)
+    description = _description(folder)
     if user is not None and user not in description.users:
         raise BadInput(f"the copy has no user {user}; there are {', '.join(description.users)}")
     servers = [each.host for each in description.file_systems]
@@ -88,15 +83,15 @@ def shell(folder: Path, host: str, user: str | None, as_root: bool, words: tuple
 @_FOLDER
 @click.argument("name")
 def snapshot(folder: Path, name: str) -> None:
-    """Keep all that is on the copy's disk under NAME. Its hosts start anew."""
+    """Save the copy's whole disk under NAME. This stops all hosts and starts them again."""
     _asked(folder, verb="snapshot", name=name)
 
 
-@command.command()
+@command.command(short_help="Restore the snapshot NAME.")
 @_FOLDER
 @click.argument("name")
 def rollback(folder: Path, name: str) -> None:
-    """Go back to the snapshot NAME: files, packages, configuration, Slurm's state."""
+    """Restore the snapshot NAME: files, packages, configuration, Slurm's state."""
     _asked(folder, verb="rollback", name=name)
 
 
@@ -104,23 +99,26 @@ def rollback(folder: Path, name: str) -> None:
 @_FOLDER
 @click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False, exists=True, resolve_path=True))
 def upgrade(folder: Path, scenario: Path) -> None:
-    """Run the steps of SCENARIO on the copy; the first failed check rolls back, with status 1."""
+    """Run the steps of SCENARIO on the copy. If a step or check fails, roll back and exit with status 1."""
     _asked(folder, verb="upgrade", scenario=str(scenario))
 
 
 @command.command()
 @_FOLDER
 def stop(folder: Path) -> None:
-    """End all hosts. The disk stays for the next start."""
+    """Stop all hosts. The disk stays for the next start."""
     _asked(folder, verb="stop")
 
 
 @command.command()
 @_FOLDER
 def remove(folder: Path) -> None:
-    """End all hosts and delete the disk. The description and the results of upgrades stay."""
+    """Stop all hosts and delete the disk. The description and the results of upgrades stay."""
     from peerway.rehearse import holder
+    from peerway.rehearse.copy import DESCRIPTION
 
+    if not (folder / DESCRIPTION).exists():
+        raise BadInput(_no_description(folder))
     with contextlib.suppress(holder.Gone):
         list(holder.ask(folder, verb="stop"))
     for name in ("disk.img", "disk.new", "log", holder.SOCKET):
@@ -128,8 +126,30 @@ def remove(folder: Path) -> None:
     for name in ("disk", "root", "cluster"):  # mount points, empty outside of the copy
         if (folder / name).is_dir():
             if any((folder / name).iterdir()):
-                raise click.ClickException(f"{folder / name} is not empty; it is not of a copy and stays")
+                raise click.ClickException(
+                    f"{folder / name} is not empty, so it does not belong to a copy; it was not removed"
+                )
             (folder / name).rmdir()
+
+
+def _description(folder: Path) -> Description:
+    from peerway.rehearse.cluster import read
+    from peerway.rehearse.cluster.description import BadDescription
+    from peerway.rehearse.copy import DESCRIPTION
+
+    try:
+        return read(folder / DESCRIPTION)
+    except FileNotFoundError:
+        raise BadInput(_no_description(folder)) from None
+    except (BadDescription, OSError) as error:
+        raise BadInput(str(error)) from None
+
+
+def _no_description(folder: Path) -> str:
+    return (
+        f"{folder} has no cluster.toml, the description of the cluster; "
+        "start from the one in examples/rehearsal (docs/rehearsal.md)"
+    )
 
 
 def _asked(folder: Path, **request: Any) -> None:

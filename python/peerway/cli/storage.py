@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +10,20 @@ import click
 from click.exceptions import Exit
 
 from peerway.bench import shapes
+from peerway.cli import storage_run
 from peerway.cli.ending import Ended, ended_by_signals
 from peerway.cli.hosts import Hosts, hosts_options
 from peerway.cli.input import BadInput
 from peerway.cli.options import names, parsed, tell_conditions
 from peerway.cli.record_outputs import Outputs
-from peerway.record_output import STANDARD, WriteFailed
+from peerway.record_output import STANDARD
 from peerway.storage.measure import streams_of
 from peerway.storage.request import MODES, TESTS, BadRequest, Request
 from peerway.storage.states import STATES
 from peerway.terminal import say
 
 if TYPE_CHECKING:
-    from peerway.bench.results import Results
+    pass
 
 
 class Measures(click.Group):
@@ -43,29 +43,34 @@ def one_of(allowed: tuple[str, ...]) -> Any:
         found = names(text)
         for name in found:
             if name not in allowed:
-                raise ValueError(f"'{name}' is none of {', '.join(allowed)}")
+                raise ValueError(f"'{name}' is not one of {', '.join(allowed)}")
         return list(dict.fromkeys(found))
 
     return parsed(parse)
 
 
+def stripes_of(text: str) -> list[str]:
+    """Read "default,4:16M": default is what the file system gives, which `Request` has as ""."""
+    return list(dict.fromkeys("" if name == "default" else name for name in names(text)))
+
+
 @click.group(cls=Measures)
 def command() -> None:
-    """Measure a mounted file system: `peerway storage FOLDER [TEST]...`, or import the results of others."""
+    """Measure a mounted file system: `peerway storage FOLDER [TEST]...`, or import results of other tools."""
 
 
 _OUT = click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the records here; - is standard output.",
+    help="Write the records to this file; - is standard output.",
 )
-_APPEND = click.option("--append", is_flag=True, help="Keep the records of --out and add to them.")
+_APPEND = click.option("--append", is_flag=True, help="Add to the records that --out already has.")
 _NODE_TYPE = click.option(
-    "--node-type", default="", metavar="NAME", help="What kind of node this is, for tables by node type."
+    "--node-type", default="", metavar="NAME", help="The type of this node, for tables by node type."
 )
 
 
-@command.command("measure")
+@command.command("measure", short_help="Measure the file system of FOLDER.")
 @click.argument("folder", callback=parsed(Path))  # no click.Path: it would look at a mount that may hang
 @click.argument("tests", nargs=-1, type=click.Choice(TESTS), metavar="[TEST]...")
 @click.option(
@@ -75,7 +80,7 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=parsed(names),
     metavar="LIST",
-    help="posix, fio, gds.",
+    help="What reads and writes: posix, fio, gds.",
 )
 @click.option(
     "--size",
@@ -83,7 +88,7 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=parsed(shapes.parse_size),
     metavar="BYTES",
-    help="Of the file of a stream.",
+    help="Size of each stream's file.",
 )
 @click.option(
     "--block",
@@ -91,7 +96,7 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=parsed(shapes.parse_size),
     metavar="BYTES",
-    help="Of one read or write.",
+    help="Size of one read or write.",
 )
 @click.option(
     "--streams",
@@ -99,7 +104,7 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=parsed(streams_of),
     metavar="LIST",
-    help="At once on a node.",
+    help="How many streams run at once on a node; all: one for each CPU.",
 )
 @click.option(
     "--mode",
@@ -108,7 +113,15 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=one_of(MODES),
     metavar="LIST",
-    help="buffered, fsync, direct.",
+    help="How files are written and read: buffered, fsync (included in the time), direct (O_DIRECT).",
+)
+@click.option(
+    "--stripes",
+    default="default",
+    show_default=True,
+    callback=parsed(stripes_of),
+    metavar="LIST",
+    help="Lustre: targets of a file, and bytes of a stripe, as in 1,4:16M,-1 (-1: all targets).",
 )
 @click.option(
     "--states",
@@ -116,34 +129,34 @@ _NODE_TYPE = click.option(
     show_default=True,
     callback=one_of(STATES),
     metavar="LIST",
-    help="Of the caches, for reads.",
+    help="The cache states in which to read.",
 )
 @click.option(
     "--drop-server",
     default="",
     metavar="COMMAND",
-    help="Command that drops the server's cache, for after_drop; nothing else does.",
+    help="Your command that drops the server's cache, for the state after_drop.",
 )
 @click.option(
     "--small-files",
     type=click.IntRange(1, 1_000_000),
     default=1000,
     show_default=True,
-    help="A stream, for metadata.",
+    help="Files of a stream in the test metadata.",
 )
 @click.option(
     "--random-blocks",
     type=click.IntRange(1, 1_000_000),
     default=1000,
     show_default=True,
-    help="A stream, for random.",
+    help="Blocks of a stream in the test random.",
 )
 @click.option(
     "--repeat",
     type=click.IntRange(1, 1000),
     default=1,
     show_default=True,
-    help="Whole runs, for `peerway compare`.",
+    help="How many whole runs to make; `peerway compare` needs several.",
 )
 @click.option(
     "--limit",
@@ -151,7 +164,7 @@ _NODE_TYPE = click.option(
     type=click.FloatRange(0.1),
     default=600,
     show_default=True,
-    help="Seconds for one operation.",
+    help="Time limit of one operation, in seconds.",
 )
 @_NODE_TYPE
 @_OUT
@@ -160,16 +173,16 @@ _NODE_TYPE = click.option(
 def measure(
     folder: Path, out: Path | None, append: bool, hosts: Hosts, engines: list[str], **asked: Any
 ) -> None:
-    """Write and read files below FOLDER, prove what the caches held, and remove everything again.
+    """Write and read files below FOLDER, prove what the caches held, and remove the files again.
 
     \b
-    write     new files, from their beginning to their close
-    read      the same files in each state: cold, warm_here, warm_elsewhere, after_drop
-    shared    parts of one file by all streams, instead of a file each
-    random    blocks of 4 KiB at random places: latency
-    metadata  create, stat, open, rename and remove small files
+    write     write new files, and close them
+    read      read these files in each cache state
+    shared    as write and read, but all streams share one file
+    random    latency of reads and writes of 4 KiB at random places
+    metadata  create, stat, read, rename and remove small files
 
-    Without TEST: all. docs/storage.md says how states are made and proved. MB = 10^6 bytes.
+    Without TEST it runs all. docs/storage.md says how cache states are made and proved. MB = 10^6 bytes.
     """
     from peerway.bench.results import Results
 
@@ -177,37 +190,37 @@ def measure(
         raise click.UsageError("--append needs a file to continue; name it with --out")
     asked["tests"] = tuple(asked["tests"]) or TESTS
     try:
-        request = Request(place=Path(folder).absolute(), engines=_engines(engines), **asked)
+        request = Request(place=Path(folder).absolute(), engines=storage_run.engines(engines), **asked)
     except BadRequest as error:
         raise click.UsageError(str(error)) from None
     form = "jsonl" if out == STANDARD else "table"
     with ended_by_signals(), closing(Outputs(out, append, form)) as outputs:
-        tell_conditions(max(request.streams))
+        tell_conditions(max(request.streams), "streams")
         results = Results(outputs.all)
         try:
-            problem = _runs(request, hosts, results)
+            problem = storage_run.run(request, hosts, results)
         except Ended as end:
             with suppress(OSError):
-                _show(results, form)
+                storage_run.show(results, form)
             outputs.tell_end(len(results.records), end)
             raise Exit(end.code) from None
-        _show(results, form)
+        storage_run.show(results, form)
         outputs.tell(len(results.records))
     wrong = sum(not r.validated for r in results.records if r.via == "posix")
-    said = f"the data of {wrong} records was not what had been written, or could not be compared with it"
+    said = f"in {wrong} records the data read differs from the data written, or could not be compared with it"
     problem = problem or (said if wrong else "")
     if problem or not results.records:
         raise click.ClickException(problem or "nothing could be measured; the notes above say why")
 
 
-@command.command("import")
+@command.command("import", short_help="Convert other tools' results into records.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @_NODE_TYPE
 @_OUT
 @_APPEND
 def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: bool) -> None:
-    """Make records of the results of IOR, mdtest, elbencho, fio and gdsio; each FILE is recognised by what it
-    holds.
+    """Convert results of IOR, mdtest, elbencho, fio and gdsio into records. The contents of each FILE show
+    which tool wrote it.
     """
     from peerway.storage.imports import BadResult, read
 
@@ -235,13 +248,15 @@ def import_(files: tuple[Path, ...], node_type: str, out: Path | None, append: b
     type=click.FloatRange(0.1),
     default=600,
     show_default=True,
-    help="Seconds for one operation.",
+    help="Time limit of one operation, in seconds.",
 )
 @click.option(
-    "--others", is_flag=True, help="Also what runs on other hosts have left: see first that none is running."
+    "--others",
+    is_flag=True,
+    help="Also remove files of runs on other hosts. First make sure that none of these still runs.",
 )
 def clean(folder: Path, limit_s: float, others: bool) -> None:
-    """Remove from FOLDER what runs that were killed have left there: by their manifests, and nothing else."""
+    """Remove the files that killed runs left in FOLDER. It removes only what their manifests list."""
     from peerway.storage.folder import clean as clean_place
     from peerway.storage.operation import OperationFailed
 
@@ -249,52 +264,5 @@ def clean(folder: Path, limit_s: float, others: bool) -> None:
         said = clean_place(folder.absolute(), limit_s, others)
     except OperationFailed as error:
         raise click.ClickException(str(error)) from None
-    for line in said or [f"{folder} has nothing of killed runs"]:
+    for line in said or [f"{folder} has no files of killed runs"]:
         say(line)
-
-
-def _engines(asked: list[str]) -> list[str]:
-    from peerway.storage.engines import ENGINES
-
-    found = [name for word in asked for name in ENGINES if name == word or name.startswith(f"{word}/")]
-    for word in asked:
-        if not any(name == word or name.startswith(f"{word}/") for name in ENGINES):
-            raise click.UsageError(f"there is no engine '{word}'; there are {', '.join(ENGINES)}")
-    for name in found:
-        if why := ENGINES[name].missing():
-            raise click.ClickException(f"the engine {name} cannot be used: {why}")
-    return found
-
-
-def _runs(request: Request, hosts: Hosts, results: Results) -> str:
-    """Measure everything; what kept that from going to its end, if anything did."""
-    from peerway.bench.session import PlanRefused, SessionFailed
-    from peerway.storage.operation import OperationFailed
-    from peerway.storage.session import measure_here, measure_on
-
-    try:
-        if hosts.named:
-            measure_on(
-                replace(request, launch=hosts.words()), len({host.name for host in hosts.named}), results
-            )
-        else:
-            measure_here(request, results)
-    except (BadRequest, PlanRefused) as error:
-        raise BadInput(str(error)) from None
-    except (OperationFailed, SessionFailed, WriteFailed) as error:
-        return str(error)
-    return ""
-
-
-def _show(results: Results, form: str) -> None:
-    from rich.text import Text
-
-    from peerway.storage.table import rows
-    from peerway.terminal import Terminal
-
-    if form == "table":
-        for line in rows(results.records):
-            say(line)
-    notes = Terminal(stderr=True)
-    for note in results.notes:
-        notes.print(Text(f"note: {note}", style="dim"), soft_wrap=True)

@@ -40,13 +40,20 @@ def changes(pairs: Sequence[Pair], factors: Sequence[str] = ()) -> list[str]:
     lines = [
         f"{name.removeprefix(_EXTRA)} changed: {text}" for name, text in found.items() if name not in factors
     ]
-    for factor in factors:
+    lines += unchanged(pairs, factors)
+    return lines + _load(both) + _mixtures(both, factors) + _not_validated(pairs)
+
+
+def unchanged(pairs: Sequence[Pair], factors: Sequence[str]) -> list[str]:
+    """One line for each stated factor that is the same on both sides."""
+    lines = []
+    for factor in map(_full, factors):
         before, after = (_values(_all(pairs, side), factor) for side in ("before", "after"))
         if before == after:
             lines.append(
                 f"{factor.removeprefix(_EXTRA)} was to change, but is {listed(before)} on both sides"
             )
-    return lines + _load(both) + _mixtures(both, factors) + _not_validated(pairs)
+    return lines
 
 
 def stated(pairs: Sequence[Pair], factors: Sequence[str]) -> str:
@@ -72,7 +79,7 @@ def moved_besides(pair: Pair, factors: Sequence[str]) -> list[str]:
 
 def _full(name: str) -> str:
     """A field, or what is in the extra of records under this name."""
-    return name if name in (*IDENTITY, *SURROUNDINGS) else f"{_EXTRA}{name}"
+    return name if name in (*IDENTITY, *SURROUNDINGS) or name.startswith(_EXTRA) else f"{_EXTRA}{name}"
 
 
 def _names(pairs: Iterable[Pair]) -> list[str]:

@@ -42,6 +42,13 @@ METRICS = {
 }
 
 
+def name_of(record: Record) -> str:
+    """A test with all that tells it apart: "file_write_bw · posix · sequential 1 MiB · 1 GiB · 4 streams"."""
+    size = units.size_text(record.bytes) if record.bytes else ""
+    many = units.counted(record.ranks, "stream" if record.test.startswith("file_") else "rank")
+    return " · ".join(filter(None, (record.test, record.via, record.shape, size, many)))
+
+
 def metric_of(test: str, asked: str | None = None) -> Metric:
     """The metric asked for; else bandwidth for a bandwidth test, message rate for one of rates, the median
     time for all others.

@@ -9,19 +9,19 @@ from itertools import groupby
 
 from rich.cells import cell_len
 
+from peerway.compare.metric import name_of
 from peerway.compare.node_types import Row, Side
 from peerway.records import STATE_WANTED
-from peerway.units import size_text
 
 HEAD = (
     "node type",
     "n",
-    "before",
-    "after",
-    "speed-up",
+    "mean before",
+    "mean after",
+    "speed-up of means",
     "median before",
     "median after",
-    "speed-up",
+    "speed-up of samples",
     "95 %",
     "p",
     "verdict",
@@ -75,17 +75,15 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
             yield from (f"  {row.node_type}: {note}" for note in notes_of(row))
         yield ""
     yield (
-        "n: measurements. Before, after and the first speed-up are means, as published tables have them. The "
-        "second speed-up is of "
-        "the samples, with its 95 % interval; p is corrected for all rows."
+        "n: measurements. Published tables have means; the 95 % interval and p are those of the speed-up of "
+        "samples, which is the median of the ratios of all pairs of samples, not the ratio of the medians. "
+        "p is corrected for all rows."
     )
 
 
 def title_of(row: Row) -> str:
     """What the rows of one table share."""
-    first = row.pair.before[0]
-    size = [size_text(first.bytes)] if first.bytes else []
-    return " · ".join([first.test, first.via, first.shape, *size, f"{first.ranks} streams", row.metric.name])
+    return f"{name_of(row.pair.before[0])} · {row.metric.name}"
 
 
 def notes_of(row: Row) -> list[str]:

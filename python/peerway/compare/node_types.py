@@ -15,7 +15,7 @@ import numpy as np
 
 from peerway.compare.changes import moved_besides
 from peerway.compare.groups import Pair, pair_up
-from peerway.compare.metric import Metric, metric_of
+from peerway.compare.metric import Metric, metric_of, name_of
 from peerway.compare.samples import Samples, samples_of
 from peerway.compare.statistics import Verdict, judged
 from peerway.records import STATE_WANTED
@@ -101,9 +101,7 @@ def of_one_side(
     for pair in _pairs(before, after, factors):
         if not (pair.before and pair.after):
             r = (pair.before or pair.after)[0]
-            found[0 if pair.before else 1].append(
-                f"{r.test} {r.via} {r.shape}, {r.ranks} streams, of {r.node_type or NO_TYPE}"
-            )
+            found[0 if pair.before else 1].append(f"{name_of(r)}, of {r.node_type or NO_TYPE}")
     return found
 
 

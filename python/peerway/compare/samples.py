@@ -1,8 +1,9 @@
 """Samples of a node type: what is independent of each other among measurements on many nodes over days.
 
-Measurements of one node are alike, and so are those of one hour. So a sample is a round: the median over all
-nodes of their values, each relative to that node's own level. A slow node, or one that is missing for a
-while, then changes no sample by itself. Nodes that only one side has are left out, and named.
+Measurements of one node are alike, and so are those of one hour. So a sample is a round: the mean over all
+nodes of their values, each relative to that node's own level, without the fifth that is largest and the fifth
+that is smallest: a slow node, or one that is missing for a while, then changes no sample by itself, and of
+many nodes it is surer than their median. Nodes that only one side has are left out, and named.
 
 A load that goes with the day makes neighbouring rounds alike, too. Where a side covers a day, its daily cycle
 is fitted and taken out. What correlation is left widens the test: the variance of a mean of such rounds is
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
     from peerway.records import Record
 
 _DAY_S = 86400
+_CUT = 0.2  # of the nodes of a round, at each end
 _LEAST_ROUNDS = 10  # below these, no correlation can be told
 # Rounds over which correlation is summed up: a longer window misses less of it, and knows it less well.
-# Of 3 to 6, 4 is the first that keeps its promise with room on simulated campaigns (results/storage).
-_WINDOW = 4
+# Of 4 to 8, 6 is the first that keeps its promise where a type is large (results/storage).
+_WINDOW = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,14 @@ def _rounds(
         if number is not None and value is not None and value > 0 and record.host in levels:
             when = datetime.fromisoformat(record.time).timestamp()
             found.setdefault(number, []).append((value / levels[record.host] * level, when))
-    both = [np.median(np.array(found[number]), axis=0) for number in sorted(found)]
-    return np.array([v for v, _ in both]), np.array([t for _, t in both])
+    both = [np.array(found[number]) for number in sorted(found)]
+    return np.array([_middle(b[:, 0]) for b in both]), np.array([np.median(b[:, 1]) for b in both])
+
+
+def _middle(values: NDArray[Any]) -> float:
+    """Their mean without those at the ends: of three at least one at each."""
+    cut = max(1, int(_CUT * values.size)) if values.size > 2 else 0
+    return float(np.sort(values)[cut : values.size - cut].mean())
 
 
 def _without_day(values: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:

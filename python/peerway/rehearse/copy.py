@@ -32,11 +32,11 @@ class Copy:
         if self.cluster is not None:
             self._down()
 
-    def snapshot(self, name: str) -> None:
+    def snapshot(self, name: str, for_upgrade: bool = False) -> None:
         """Keep what is now on the disk. Hosts are stopped and started for it."""
         self._down()
         try:
-            self.disk.snapshot(name)
+            self.disk.snapshot(name, for_upgrade)
         finally:
             self._up()
 

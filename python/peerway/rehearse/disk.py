@@ -60,12 +60,24 @@ class Disk:
         """Their names, oldest first."""
         return list(self._read()["snapshots"])
 
-    def snapshot(self, name: str) -> None:
-        """Keep what there is now under a name. The layers must be unmounted. Raises DiskError."""
+    def unfinished(self) -> str:
+        """The snapshot from before an upgrade that neither ended nor was rolled back; "" for none."""
+        return str(self._read().get("unfinished", ""))
+
+    def finish(self) -> None:
+        """The upgrade has ended."""
+        self._write({**self._read(), "unfinished": ""})
+
+    def snapshot(self, name: str, for_upgrade: bool = False) -> None:
+        """Keep what there is now under a name. The layers must be unmounted. What is done `for_upgrade` is
+        unfinished until it is told to be finished, or rolled back. Raises DiskError.
+        """
         state = self._read()
         if name in state["snapshots"]:
             raise DiskError(f"there is a snapshot {name!r} already; give this one another name")
         state["snapshots"][name] = state["layers"][-1]
+        if for_upgrade:
+            state["unfinished"] = name
         self._begin(state)
 
     def roll_back(self, name: str) -> None:
@@ -77,6 +89,8 @@ class Disk:
         last = state["snapshots"][name]
         dropped = [n for n in state["layers"] if n > last]
         state["layers"] = [n for n in state["layers"] if n <= last]
+        if state["snapshots"].get(state.get("unfinished", ""), -1) >= last:
+            state["unfinished"] = ""
         state["snapshots"] = {each: n for each, n in state["snapshots"].items() if n <= last}
         self._begin(state, above=max(dropped, default=last))
         for number in dropped:

@@ -121,6 +121,11 @@ def _do(copy: Copy, asked: dict[str, Any], tell: Any) -> int:
         case "status":
             say("hosts: " + ", ".join(copy.hosts("all")))
             say("snapshots: " + (", ".join(copy.disk.snapshots()) or "none"))
+            if half := copy.disk.unfinished():
+                say(
+                    "an upgrade neither ended nor was rolled back: what it had done is in the copy; "
+                    f"`peerway rehearse rollback {copy.folder} {half}` goes back to before it"
+                )
         case "enter":
             if copy.cluster is None or asked["host"] not in copy.cluster.spaces:
                 raise ValueError(f"{asked['host']!r} is not up; the hosts are {', '.join(copy.hosts('all'))}")

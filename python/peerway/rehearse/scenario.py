@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from peerway.bench.allowance import parse_time
+from peerway.located_toml import LocatedToml
 from peerway.printable import printable
 
 _KEYS = {"name", "steps", "campaign"}
@@ -54,69 +54,84 @@ class Scenario:
 def read(path: Path) -> Scenario:
     """The scenario of a file. Raises BadScenario and OSError."""
     try:
-        found = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        document = LocatedToml(path.read_text(), str(path), BadScenario)
+    except UnicodeDecodeError as error:
         raise BadScenario(f"{path}: {error}") from None
-    _known(path, "the scenario", found, _KEYS)
-    steps = found.get("steps", [])
+    whole = _Table(document, "", 0, "the scenario", document.found)
+    whole.known(_KEYS)
+    steps = document.found.get("steps", [])
     if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
-        raise BadScenario(f"{path}: no step is given; write [[steps]], a name, on and run or check")
-    study = found.get("campaign")
+        document.wrong("", "steps", "no step is given; write [[steps]], a name, on and run or check")
+    study = document.found.get("campaign")
     return Scenario(
-        _text(path, "the scenario", found, "name", path.stem),
-        tuple(_step(path, number, step) for number, step in enumerate(steps, start=1)),
-        None if study is None else _study(path, study),
+        whole.text("name", path.stem),
+        tuple(
+            _step(_Table(document, "steps", number, f"step {number + 1}", step))
+            for number, step in enumerate(steps)
+        ),
+        None if study is None else _study(document, study, path.parent),
     )
 
 
-def _step(path: Path, number: int, values: dict[str, Any]) -> Step:
-    where = f"step {number}"
-    _known(path, where, values, _STEP_KEYS)
+@dataclass(frozen=True)
+class _Table:
+    """One table of the file, and what it is called in a message."""
+
+    document: LocatedToml
+    name: str
+    number: int
+    called: str
+    values: dict[str, Any]
+
+    def wrong(self, key: str, why: str) -> NoReturn:
+        self.document.wrong(self.name, key, f"{self.called} {why}", self.number)
+
+    def known(self, keys: set[str]) -> None:
+        if unknown := [key for key in self.values if key not in keys]:
+            self.wrong(
+                unknown[0], f"has no key {printable(unknown[0])!r}; there are {', '.join(sorted(keys))}"
+            )
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.values.get(key, default)
+        if not isinstance(value, str):
+            self.wrong(key, f"needs {key}, which is a text")
+        return value
+
+    def time(self, default: str) -> float:
+        try:
+            return parse_time(self.text("limit", default))
+        except ValueError as error:
+            self.wrong("limit", f"has a wrong limit: {error}")
+
+
+def _step(table: _Table) -> Step:
+    table.known(_STEP_KEYS)
     step = Step(
-        _text(path, where, values, "name"),
-        _text(path, where, values, "on"),
-        _text(path, where, values, "run", ""),
-        _text(path, where, values, "check", ""),
-        _text(path, where, values, "user", "") or None,
-        _time(path, where, values, "60s"),
+        table.text("name"),
+        table.text("on"),
+        table.text("run", ""),
+        table.text("check", ""),
+        table.text("user", "") or None,
+        table.time("60s"),
     )
     if not (step.run or step.check):
-        raise BadScenario(f"{path}: {where} ({printable(step.name)}) has neither run nor check")
+        table.wrong("name", f"({printable(step.name)}) has neither run nor check")
     return step
 
 
-def _study(path: Path, values: Any) -> Study:
+def _study(document: LocatedToml, values: Any, folder: Path) -> Study:
     if not isinstance(values, dict):
-        raise BadScenario(f"{path}: campaign is a table: [campaign]")
-    _known(path, "campaign", values, _CAMPAIGN_KEYS)
+        document.wrong("", "campaign", "campaign is a table: [campaign]")
+    table = _Table(document, "campaign", 0, "campaign", values)
+    table.known(_CAMPAIGN_KEYS)
     factors = values.get("factors", [])
     if not isinstance(factors, list) or not all(isinstance(one, str) for one in factors):
-        raise BadScenario(f"{path}: campaign: factors is a list of texts")
+        table.wrong("factors", "has factors that are no list of texts")
     return Study(
-        path.parent / _text(path, "campaign", values, "file"),
-        _text(path, "campaign", values, "user"),
-        _text(path, "campaign", values, "folder"),
+        folder / table.text("file"),
+        table.text("user"),
+        table.text("folder"),
         tuple(factors),
-        _time(path, "campaign", values, "30m"),
+        table.time("30m"),
     )
-
-
-def _time(path: Path, where: str, values: dict[str, Any], default: str) -> float:
-    try:
-        return parse_time(_text(path, where, values, "limit", default))
-    except ValueError as error:
-        raise BadScenario(f"{path}: {where}: limit: {error}") from None
-
-
-def _text(path: Path, where: str, values: dict[str, Any], key: str, default: str | None = None) -> str:
-    value = values.get(key, default)
-    if not isinstance(value, str):
-        raise BadScenario(f"{path}: {where} needs {key}, which is a text")
-    return value
-
-
-def _known(path: Path, where: str, values: dict[str, Any], keys: set[str]) -> None:
-    if unknown := sorted(set(values) - keys):
-        raise BadScenario(
-            f"{path}: {where} has no key {printable(unknown[0])!r}; there are {', '.join(sorted(keys))}"
-        )

@@ -37,8 +37,8 @@ def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
         _measure(copy, scenario.study, "before", place, say)
     files = user_files(copy)
     snapshot = f"before-{scenario.name}-{int(time.time())}"
-    copy.snapshot(snapshot)
-    say(f"snapshot {snapshot}; {len(files)} files of users are summed up")
+    copy.snapshot(snapshot, for_upgrade=True)
+    say(f"took snapshot {snapshot}, and checksums of {len(files)} files of users")
     try:
         for number, step in enumerate(scenario.steps, start=1):
             _do(copy, number, step, log, say)
@@ -51,10 +51,11 @@ def upgrade(copy: Copy, scenario: Scenario, say: Say, place: Path) -> bool:
         _same(files, user_files(copy))
         took = round(time.monotonic() - began, 1)
         log.note({"event": "rolled back", "snapshot": snapshot, "seconds": took, "files": len(files)})
-        say(f"rolled back to {snapshot} in {took} s; all {len(files)} files of users are as they were")
+        say(f"rolled back to {snapshot} in {took} s; all {len(files)} files of users are unchanged")
         return False
+    copy.disk.finish()
     log.note({"event": "done", "files": len(files)})
-    say(f"all {len(files)} files of users are as they were; `rollback {snapshot}` undoes the upgrade")
+    say(f"all {len(files)} files of users are unchanged; `rollback {snapshot}` undoes the upgrade")
     if scenario.study is not None:
         _measure(copy, scenario.study, "after", place, say)
         _compare(scenario.study, place, say)
@@ -95,7 +96,7 @@ def user_files(copy: Copy) -> dict[str, str]:
     command = f"find {shlex.join(folders)} -xdev -type f -print0 | LC_ALL=C sort -z | xargs -0r sha256sum"
     status, said = copy.run("head", command, None, _SUMS_S)
     if status:
-        raise Failed(f"the files of users cannot be read: {said[-_KEEP:]}")
+        raise Failed(f"cannot read the files of users: {said[-_KEEP:]}")
     return {line[66:]: line[:64] for line in said.splitlines()}
 
 
@@ -107,7 +108,7 @@ def _same(before: dict[str, str], after: dict[str, str]) -> None:
     }
     if any(odd.values()):
         told = "; ".join(f"{len(names)} {kind}: {_few(names)}" for kind, names in odd.items() if names)
-        raise Failed(f"files of users are not as they were: {told}")
+        raise Failed(f"files of users have changed: {told}")
 
 
 def _few(names: Iterable[str]) -> str:
@@ -127,11 +128,14 @@ def _measure(copy: Copy, study: Study, side: str, place: Path, say: Say) -> None
     status, said = copy.run("head", inside, study.user, study.limit_s)
     if status:
         raise Failed(f"the campaign {side} the upgrade ended with status {status}: {said[-_KEEP:]}")
-    status, said = copy.run("head", f"cat {folder}/results/*.jsonl", study.user, 60)
+    status, said = copy.run("head", f"cd {folder} && grep '' journal.jsonl results/*.jsonl", study.user, 60)
     if status:
         raise Failed(f"the campaign {side} the upgrade has no results: {said[-_KEEP:]}")
     (place / side / "results").mkdir(parents=True)
-    (place / side / "results" / "all.jsonl").write_text(said + "\n")
+    for line in said.splitlines():
+        name, _, text = line.partition(":")
+        with (place / side / name).open("a") as file:
+            file.write(text + "\n")
     (place / side / "campaign.toml").write_text(study.file.read_text())
     copy.run("head", f"rm -rf {folder}", study.user, 60)
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import platform
-import shutil
 import time
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from peerway.storage import place as places
-from peerway.storage.operation import Answer, OperationFailed, finished, operate
+from peerway.storage import stripes
+from peerway.storage.operation import Answer, operate
 from peerway.storage.request import BadRequest, Request
 from peerway.units import about_text
 
 _WINDOW_S = 0.2
-_STRIPE_LIMIT_S = 20
+_MEMORY_GOES_BACK = (
+    "this virtual machine gives free memory back to its host (virtio balloon): after a pause the page cache "
+    "waits for memory, and buffered reads and writes can take several times as long; --mode direct does not"
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Facts:
     place: places.Place
     space: Answer
     extra: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 def gather(request: Request, nodes: int, root: Path = places.ROOT) -> Facts:
@@ -51,45 +54,34 @@ def gather(request: Request, nodes: int, root: Path = places.ROOT) -> Facts:
         "mount_options": found.options,
         "kernel": platform.release(),
         **places.versions(found, root),
-        **(_stripes(request.place) if found.kind == "lustre" else {}),
+        "client_settings": places.settings(found, root),
+        **(stripes.found(request.place, request.limit_s) if found.kind == "lustre" else {}),
     }
-    background = _background(found, root)
+    background = _background(found, space["device"], root)
     return Facts(
         found,
         space,
         {name: value for name, value in extra.items() if value}
         | {"fill_percent": round(100 * used / size, 1)}
         | ({"background_MBps": background} if background is not None else {}),
+        (_MEMORY_GOES_BACK,) if places.memory_goes_back(root) and set(request.modes) - {"direct"} else (),
     )
 
 
-def _background(found: places.Place, root: Path) -> float | None:
-    """What this client fetches from the servers while we do nothing."""
-    before = places.counter(found, root)
+def _background(found: places.Place, device: str, root: Path) -> float | None:
+    """MB/s that this client fetches from the servers, or that a local disk reads and writes, while we do
+    nothing.
+    """
+
+    def moved() -> int | None:
+        if found.kind == "local":
+            return places.moved_by_disk(device, root)
+        counter = places.counter(found, root)
+        return counter.fetched if counter else None
+
+    before, start = moved(), time.monotonic()
     if before is None:
         return None
-    start = time.monotonic()
     time.sleep(_WINDOW_S)
-    after = places.counter(found, root)
-    took = time.monotonic() - start
-    return round((after.fetched - before.fetched) / took / 1e6, 1) if after else None
-
-
-def _stripes(folder: Path) -> dict[str, str]:
-    """The layout that new files get there, as Lustre's own tool says."""
-    if not shutil.which("lfs"):
-        return {}
-    try:
-        _, out, _ = finished(["lfs", "getstripe", "-d", str(folder)], _STRIPE_LIMIT_S, "lfs getstripe")
-    except OperationFailed:
-        return {}
-    return parse_stripes(out)
-
-
-def parse_stripes(text: str) -> dict[str, str]:
-    """ "stripe_count:  4 stripe_size: 1048576 ..." -> stripe_count and stripe_size."""
-    words = text.replace("lmm_", "").split()
-    pairs = dict(pairwise(words))
-    return {
-        name: pairs[f"{name}:"] for name in ("stripe_count", "stripe_size", "pattern") if f"{name}:" in pairs
-    }
+    after, took = moved(), time.monotonic() - start
+    return round((after - before) / took / 1e6, 1) if after is not None else None

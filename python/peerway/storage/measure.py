@@ -5,21 +5,23 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from peerway.storage import place as places
+from peerway.storage import stripes
 from peerway.storage.engines import ENGINES
 from peerway.storage.engines.base import Engine, Job, Outcome
 from peerway.storage.facts import Facts
 from peerway.storage.folder import RunFolder
-from peerway.storage.operation import OperationFailed, finished, operate
+from peerway.storage.operation import OperationFailed, operate
+from peerway.storage.reads import Reads
 from peerway.storage.request import RANDOM_BLOCK, Files, Request
 from peerway.storage.results import Sink
-from peerway.storage.states import STATES, Evidence, State, judge, test_of
+from peerway.storage.states import judge_random
+from peerway.units import counted
 
 if TYPE_CHECKING:
     from peerway.storage.turns import Turns
@@ -35,6 +37,7 @@ class Measurement:
         self.request, self.facts, self.folder, self.turns, self.sink = request, facts, folder, turns, sink
         self._number = 0
         self._posix = ENGINES["posix"]
+        self._reads = Reads(request, facts, turns, sink)
 
     def run(self, step: Step) -> None:
         """Everything that was asked for."""
@@ -49,8 +52,10 @@ class Measurement:
         for done, (engine, files) in enumerate(cases):
             step(f"{engine.name} {files.name}", done, total)
             self._files(engine, files)
+        if small and not self._spread("", "metadata"):
+            small = []
         for done, (streams, one_folder) in enumerate(small, start=len(cases)):
-            step(f"metadata, {streams} streams", done, total)
+            step(f"metadata with {counted(streams, 'stream')}", done, total)
             self._small(streams, one_folder)
         step("", total, total)
 
@@ -60,21 +65,56 @@ class Measurement:
         if files.direct and self.facts.place.kind == "memory":
             self.sink.note(f"direct was not measured: {self.facts.place.file_system} has its files in memory")
             return
-        name = f"w{self._number}r{self.turns.rank}"
-        job = Job(self.folder.prefix(name), files, self._seed(), self.request.limit_s, files.block)
+        if not self._spread(files.stripes, files.name):
+            return
+        job = self._job(files, self.turns.rank)
         try:
             written = self._write(engine, job)
+            if written:
+                self._see_layout(job)
             self.turns.wait()
             if "read" in files.tests:
-                self._read_states(engine, job, written)
+                following = (self.turns.rank + 1) % self.turns.size
+                self._reads.all(engine, job, self._job(files, following), written)
             if "random" in files.tests:
                 self._random(engine, job, written)
             if written:
                 self._verify(engine, job, overwritten=False)
         finally:
             with suppress(OperationFailed):  # it is tried again at the end
-                self.folder.remove(name)
+                self.folder.remove(job.path.name.partition(".")[2])
             self.turns.wait()
+
+    def _job(self, files: Files, rank: int) -> Job:
+        """What a node writes."""
+        path = self.folder.prefix(f"w{self._number}r{rank}")
+        return Job(path, files, self._seed(rank), self.request.limit_s, files.block)
+
+    def _spread(self, asked: str, what: str) -> bool:
+        """Have new files spread over the servers as asked; "": as the file system does it."""
+        self.sink.layout = {}
+        if not any(self.request.stripes):
+            return True
+        problem = ""
+        if self.turns.rank == 0:
+            folder = self.folder.prefix("").parent
+            try:
+                stripes.choose(folder, asked, self.facts.place.file_system, self.request.limit_s)
+            except OperationFailed as error:
+                problem = str(error)
+        problem = self.turns.worst(problem)
+        if problem:
+            self.sink.note(f"{what} was not measured: {problem}")
+        return not problem
+
+    def _see_layout(self, job: Job) -> None:
+        """Records tell the layout that the files have, which may not be the one that was asked for."""
+        asked = job.files.stripes
+        if not any(self.request.stripes) and self.facts.place.kind != "lustre":
+            return
+        self.sink.layout = stripes.found(Path(job.paths()[0]), self.request.limit_s)
+        if why := stripes.differs(asked, self.sink.layout) if asked else "":
+            self.sink.note(why)
 
     def _write(self, engine: Engine, job: Job) -> bool:
         """Write the files that will be read. Only `posix` writes what can be checked; of another engine only
@@ -101,124 +141,16 @@ class Measurement:
             engine, "file_write_bw", "write", job.files, job.files.shape(kind, job.block), outcome, {}
         )
 
-    def _read_states(self, engine: Engine, job: Job, written: bool) -> None:
-        for state in STATES:
-            wanted = state in self.request.states
-            neighbours_too = state == "warm_elsewhere" and self.turns.size > 1
-            if not wanted or (state == "warm_elsewhere" and not neighbours_too):
-                continue
-            if why := self._impossible(state, job.files):
-                self.sink.note(f"{state} was not measured: {why}")
-                continue
-            problem = "" if written else "its files were not written"
-            if not problem:
-                problem = self._prepare(state, job)
-            if neighbours_too:
-                problem = self._neighbour_reads(job, problem)
-            problem = problem or self._read(engine, job, state)
-            if problem and written:
-                self.sink.note(
-                    f"read {state} by {engine.name} ({job.files.name}) was not measured: {problem}"
-                )
-            self.turns.wait()
-
-    def _impossible(self, state: State, files: Files) -> str:
-        if state != "warm_here" and self.facts.place.kind == "memory":
-            return f"the files of {self.facts.place.file_system} are its page cache"
-        if state == "warm_here" and files.direct:
-            return "O_DIRECT passes the page cache by"
-        if state == "after_drop" and not self.request.drop_server:
-            return (
-                "no command was given that drops the server's cache (--drop-server)"
-                if self._explicit(state)
-                else " "
-            )
-        return ""
-
-    def _explicit(self, state: State) -> bool:
-        return len(self.request.states) < len(STATES) and state in self.request.states
-
-    def _prepare(self, state: State, job: Job) -> str:
-        """Make the state, as far as a user can. What went wrong, if anything did."""
-        try:
-            if state == "warm_here":
-                return "" if "cold" in self.request.states and not job.files.direct else self._plain_read(job)
-            for path in self._paths(job):
-                operate("let-go", self.request.limit_s, path=path)
-            if state == "after_drop":
-                status, _, err = finished(
-                    shlex.split(self.request.drop_server), self.request.limit_s, "--drop-server"
-                )
-                if status:
-                    return f"--drop-server ended with status {status}: {err.strip()[-200:]}"
-        except (OperationFailed, OSError, ValueError) as error:
-            return str(error)
-        return ""
-
-    def _plain_read(self, job: Job) -> str:
-        self._posix.run("read", replace(job, files=replace(job.files, mode="buffered")))
-        return ""
-
-    def _neighbour_reads(self, job: Job, problem: str) -> str:
-        """Each node reads the files of the next one, so that the servers have them and this node does not."""
-        self.turns.wait()
-        following = (self.turns.rank + 1) % self.turns.size
-        theirs = replace(
-            job, path=self.folder.prefix(f"w{self._number}r{following}"), seed=self._seed(following)
-        )
-        try:
-            if not problem:
-                self._plain_read(theirs)
-        except OperationFailed as error:
-            problem = f"another node could not read the files before: {error}"
-        return self.turns.worst(problem)
-
-    def _read(self, engine: Engine, job: Job, state: State) -> str:
-        try:
-            share, by = self._resident(job)
-            before = places.counter(self.facts.place)
-            outcome = engine.run("read", job)
-            after = places.counter(self.facts.place)
-        except OperationFailed as error:
-            return str(error)
-        fetched, counter = outcome.fetched, "the process's own count"
-        if before and after:
-            fetched, counter = after.fetched - before.fetched, after.name
-        elif self.facts.place.kind != "local":
-            fetched = None
-        seen = Evidence(job.files.size * job.files.streams, share, by, fetched, counter)
-        judged = judge(state, seen)
-        if not judged.proved:
-            self.sink.note(f"{state} was not proved: {judged.why}")
-        kind = "shared" if job.files.shared else "sequential"
-        shape = job.files.shape(kind, job.block).replace(" fsync", "")
-
-        def record(right: bool) -> None:
-            checked = replace(outcome, right=right and outcome.right is not False)
-            self.sink.moved(
-                engine, test_of(judged.state), "read", job.files, shape, checked, judged.extra(seen)
-            )
-
-        self.sink.later(record)
-        return ""
-
-    def _resident(self, job: Job) -> tuple[float | None, str]:
-        """The share of all files of this node that is in its page cache."""
-        try:
-            found = [operate("residency", self.request.limit_s, path=path) for path in self._paths(job)]
-        except OperationFailed:
-            return None, ""
-        return sum(f["resident"] for f in found) / max(1, sum(f["size"] for f in found)), found[0]["by"]
-
     def _random(self, engine: Engine, job: Job, written: bool) -> None:
         if not {"random_read", "random_write"} <= engine.can or not written:
             return
         part = replace(job, block=RANDOM_BLOCK, count=self.request.random_blocks)
         target = replace(part, path=job.path.with_name(f"{job.path.name}x"))
         try:
-            for path in self._paths(job):
+            for path in job.paths():
                 operate("let-go", self.request.limit_s, path=path)
-            read = engine.run("random_read", part)
+            asked = RANDOM_BLOCK * self.request.random_blocks * job.files.streams
+            read, seen = self._reads.seen(engine, "random_read", part, asked)
             self._posix.run(
                 "write", replace(target, block=job.block)
             )  # what is overwritten is a file of its own
@@ -226,14 +158,17 @@ class Measurement:
         except OperationFailed as error:
             self.sink.note(f"random blocks by {engine.name} ({job.files.name}) were not measured: {error}")
             return
-        self._record_random(engine, part, "read", replace(read, right=read.right is not False))
+        state = {} if self.facts.place.kind == "memory" else judge_random(seen).extra(seen)
+        self._record_random(engine, part, "read", replace(read, right=read.right is not False), state)
         checked = self._wrong(target, overwritten=True) == 0 if engine is self._posix else None
-        self._record_random(engine, target, "write", replace(write, right=checked))
+        self._record_random(engine, target, "write", replace(write, right=checked), {})
 
-    def _record_random(self, engine: Engine, job: Job, op: str, outcome: Outcome) -> None:
+    def _record_random(
+        self, engine: Engine, job: Job, op: str, outcome: Outcome, state: dict[str, Any]
+    ) -> None:
         shape = job.files.shape("random", RANDOM_BLOCK)
         shape = shape.replace(" fsync", "") if op == "read" else shape
-        self.sink.latencies(engine, f"file_random_{op}_latency", op, job.files, shape, outcome)
+        self.sink.latencies(engine, f"file_random_{op}_latency", op, job.files, shape, outcome, state)
 
     def _verify(self, engine: Engine, job: Job, overwritten: bool) -> None:
         wrong = self._wrong(job, overwritten)
@@ -268,7 +203,7 @@ class Measurement:
                 seed=self._seed(),
             )
         except OperationFailed as error:
-            self.sink.note(f"metadata with {streams} streams was not measured: {error}")
+            self.sink.note(f"metadata with {counted(streams, 'stream')} was not measured: {error}")
             with suppress(OperationFailed):
                 self.folder.remove(name)
             return
@@ -276,9 +211,6 @@ class Measurement:
             self.turns.wait()
         shape = "one folder" if one_folder else "a folder for each stream"
         self.sink.rates(self._posix, streams, shape, self.request.small_files, answer)
-
-    def _paths(self, job: Job) -> list[str]:
-        return [f"{job.path}.{number}" for number in range(1 if job.files.shared else job.files.streams)]
 
     def _seed(self, rank: int | None = None) -> int:
         """Of the token, so that no two runs write the same data."""

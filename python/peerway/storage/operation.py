@@ -26,6 +26,7 @@ _WHAT_TO_DO = {
     "EINVAL": "this file system does not take it; with --mode direct: it may have no O_DIRECT",
     "ENOTCONN": "the file system's daemon is gone; mount it again",
     "EHOSTDOWN": "the server does not answer",
+    "ENOTDIR": "name a folder",
     "EEXIST": "somebody else made a file of that name meanwhile",
 }
 
@@ -62,7 +63,7 @@ def operate(name: str, limit_s: float, /, **words: object) -> Answer:
     except ValueError:
         raise OperationFailed(f"{name}: the program ended with status {out[0]} and said nothing") from None
     if "error" in answer:
-        raise _failed(name, answer)
+        raise _failed(name, words.get("place"), answer)
     return answer
 
 
@@ -102,10 +103,10 @@ def finished(command: list[str], limit_s: float, name: str, **options: Any) -> t
     return process.returncode, out, err
 
 
-def _failed(name: str, answer: Answer) -> OperationFailed:
+def _failed(name: str, place: object, answer: Answer) -> OperationFailed:
     says = f": {answer['says']} ({answer['errno']})" if answer["errno"] else ""
     at = f" after {about_text(answer['at'])}" if answer["at"] else ""
     todo = _WHAT_TO_DO.get(answer["errno"], "")
     return OperationFailed(
-        f"{name}: {answer['error']}{says}{at}" + (f"; {todo}" if todo else ""), answer["errno"]
+        f"{place or name}: {answer['error']}{says}{at}" + (f"; {todo}" if todo else ""), answer["errno"]
     )

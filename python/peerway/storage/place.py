@@ -11,6 +11,9 @@ from pathlib import Path
 ROOT = Path("/")
 _NFS = ("nfs", "nfs4")
 _MEMORY = ("tmpfs", "ramfs", "hugetlbfs")
+_GLUSTERFS = ("usr/lib/*/glusterfs", "usr/lib64/glusterfs", "usr/lib/glusterfs")  # a folder for each version
+_BALLOON, _REPORTS_FREE_PAGES = "0x0005", 5  # of virtio: the number of the device, and of the feature
+_LUSTRE_SETTINGS = ("checksums", "max_dirty_mb", "max_pages_per_rpc", "max_rpcs_in_flight")
 _LUSTRE_FOLDERS = ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre")
 
 
@@ -65,6 +68,12 @@ def counter(place: Place, root: Path = ROOT) -> Counter | None:
     return None
 
 
+def moved_by_disk(device: str, root: Path = ROOT) -> int | None:
+    """Bytes that a block device ("8:1") has read and written for anybody; None where it is none."""
+    words = _text(root / "sys/dev/block" / device / "stat").split()
+    return (int(words[2]) + int(words[6])) * 512 if len(words) > 6 else None
+
+
 def versions(place: Place, root: Path = ROOT) -> dict[str, str]:
     """client_version and server_version, as far as they can be seen."""
     found = {}
@@ -74,9 +83,34 @@ def versions(place: Place, root: Path = ROOT) -> dict[str, str]:
         imports = [text for file in _lustre_files(place, root, "import") if (text := _text(file))]
         targets = {m[1] for text in imports if (m := re.search(r"target_version:\s*(\S+)", text))}
         found["server_version"] = ", ".join(sorted(targets))
+    if place.file_system == "fuse.glusterfs":
+        there = {path.name for parts in _GLUSTERFS for path in root.glob(f"{parts}/[0-9]*")}
+        found["client_version"] = ", ".join(sorted(there))
     if place.kind == "nfs" and (match := re.search(r"\bvers=([\d.]+)", place.options)):
         found["protocol_version"] = f"NFS {match[1]}"
     return {name: text for name, text in found.items() if text}
+
+
+def settings(place: Place, root: Path = ROOT) -> str:
+    """How Lustre's client is tuned for this file system: "checksums=1 max_dirty_mb=32 ..."; "" for others."""
+    if place.kind != "lustre":
+        return ""
+    found = {
+        name: sorted({_text(file).strip() for file in _lustre_files(place, root, name)} - {""})
+        for name in _LUSTRE_SETTINGS
+    }
+    return " ".join(f"{name}={'/'.join(values)}" for name, values in found.items() if values)
+
+
+def memory_goes_back(root: Path = ROOT) -> bool:
+    """Whether this virtual machine gives its free memory back to the host: a balloon of virtio that reports
+    free pages.
+    """
+    for device in (root / "sys/bus/virtio/devices").glob("*"):
+        features = _text(device / "features").strip()
+        if _text(device / "device").strip() == _BALLOON and features[_REPORTS_FREE_PAGES:][:1] == "1":
+            return True
+    return False
 
 
 def _of_nfs(text: str, mount_point: str) -> Counter | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
+from peerway.storage import stripes
 from peerway.storage.states import STATES
-from peerway.units import size_text
+from peerway.units import counted, size_text
 
 TESTS = ("write", "read", "shared", "random", "metadata")
 MODES = ("buffered", "fsync", "direct")
@@ -29,6 +31,7 @@ class Files:
     mode: str
     shared: bool
     tests: frozenset[str]
+    stripes: str = ""  # Lustre's layout (stripes.py); "": what the file system gives
 
     @property
     def direct(self) -> bool:
@@ -44,13 +47,15 @@ class Files:
 
     def shape(self, kind: str, block: int) -> str:
         """How a record spells it: "sequential 1 MiB fsync"."""
-        return " ".join([kind, size_text(block), *([self.mode] if self.mode != "buffered" else [])])
+        words = [kind, size_text(block), self.mode if self.mode != "buffered" else ""]
+        return " ".join(filter(None, [*words, stripes.name(self.stripes)]))
 
     @property
     def name(self) -> str:
         """For progress and notes."""
         kind = "one shared file" if self.shared else "a file for each"
-        return f"{self.streams} streams of {size_text(self.size)}, {kind}, {self.mode}"
+        words = [f"{counted(self.streams, 'stream')} of {size_text(self.size)}", kind, self.mode]
+        return ", ".join(filter(None, [*words, stripes.name(self.stripes)]))
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class Request:
     block: int = 1 << 20
     streams: Sequence[int] = (1,)
     modes: Sequence[str] = ("buffered",)
+    stripes: Sequence[str] = ("",)
     states: Sequence[str] = STATES
     engines: Sequence[str] = ("posix",)
     small_files: int = 1000
@@ -79,21 +85,24 @@ class Request:
                 raise BadRequest(f"{name} is {value} bytes; it must be a multiple of {RANDOM_BLOCK}")
         if self.block & (self.block - 1) or self.block > 1 << 30:
             raise BadRequest(f"--block is {self.block} bytes; it must be a power of two, at most 1 GiB")
+        for layout in filter(None, self.stripes):
+            try:
+                stripes.parse(layout)
+            except ValueError as error:
+                raise BadRequest(f"--stripes: {error}") from None
         if self.size % self.block:
             raise BadRequest(f"--size {self.size} is not a multiple of --block {self.block}")
 
     def files(self) -> Iterator[Files]:
         """All files that are to be written, in order."""
         wanted = frozenset(self.tests)
-        for mode in self.modes:
-            for streams in self.streams:
-                own = wanted & {"write", "read", "random"}
-                if own or ("shared" in wanted and streams > 1):
-                    yield Files(
-                        self.size, self.block, streams, mode, False, own or frozenset({"write", "read"})
-                    )
-                if "shared" in wanted and streams > 1:
-                    yield Files(self.size, self.block, streams, mode, True, frozenset({"write", "read"}))
+        for mode, streams, layout in product(self.modes, self.streams, self.stripes):
+            own = wanted & {"write", "read", "random"}
+            both = frozenset({"write", "read"})
+            if own or ("shared" in wanted and streams > 1):
+                yield Files(self.size, self.block, streams, mode, False, own or both, layout)
+            if "shared" in wanted and streams > 1:
+                yield Files(self.size, self.block, streams, mode, True, both, layout)
 
     def most_bytes(self, nodes: int) -> int:
         """What lies on the file system at the same time, with something to spare."""

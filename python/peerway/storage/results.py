@@ -9,9 +9,10 @@ from peerway.bench.results import Results
 from peerway.records import FIXED, Record, now
 from peerway.storage.engines.base import Engine, Outcome
 from peerway.storage.request import RANDOM_BLOCK, Files
+from peerway.storage.stripes import LAYOUT
 
 FILE = "file"  # what a record calls the end that is no memory
-_SMALL_TESTS = ("create", "stat", "open", "rename", "remove")
+_SMALL_TESTS = ("create", "stat", "read", "rename", "remove")
 
 
 class Sink:
@@ -26,11 +27,11 @@ class Sink:
         if nodes > 1:
             self._extra["nodes"] = nodes
         self._waiting: list[Callable[[bool], None]] = []
+        self.layout: dict[str, str] = {}  # of the files that are measured, where they have one of their own
 
     def note(self, text: str) -> None:
-        """A remark for the end; an empty one is none."""
-        if not text.endswith(":  "):
-            self._results.note(text)
+        """A remark for the end."""
+        self._results.note(text)
 
     def later(self, make: Callable[[bool], None]) -> None:
         """A record that is made once it is known whether the data was right."""
@@ -56,12 +57,19 @@ class Sink:
         self._add(engine, [outcome.ns], op, files, outcome, state, test=test, shape=shape, bytes=files.size)
 
     def latencies(
-        self, engine: Engine, test: str, op: str, files: Files, shape: str, outcome: Outcome
+        self,
+        engine: Engine,
+        test: str,
+        op: str,
+        files: Files,
+        shape: str,
+        outcome: Outcome,
+        state: Mapping[str, Any],
     ) -> None:
         """Single operations, each with its time."""
         fields: dict[str, Any] = {"test": test, "shape": shape, "bytes": RANDOM_BLOCK}
         if outcome.times:
-            self._add(engine, list(outcome.times), op, files, outcome, {}, **fields)
+            self._add(engine, list(outcome.times), op, files, outcome, state, **fields)
             return
         q = outcome.quantiles
         rate = files.streams * 1e9 / q["p50"]
@@ -74,7 +82,8 @@ class Sink:
             "iterations": 1,
             "time": now(),
         }
-        self._results.add(Record(**self._fields(engine, op, files, outcome, {}), **fields, **times, **rates))
+        known = self._fields(engine, op, files, outcome, state)
+        self._results.add(Record(**known, **fields, **times, **rates))
 
     def rates(self, engine: Engine, streams: int, shape: str, count: int, answer: Mapping[str, Any]) -> None:
         """Operations a second on small files."""
@@ -111,8 +120,9 @@ class Sink:
     def _fields(
         self, engine: Engine, op: str, files: Files, outcome: Outcome, state: Mapping[str, Any]
     ) -> dict[str, Any]:
+        known = {k: v for k, v in self._extra.items() if not self.layout or k not in LAYOUT} | self.layout
         cpu = round(outcome.cpu_us * 1e5 / outcome.ns, 1) if outcome.ns and outcome.cpu_us else None
-        source, target = (FILE, engine.memory) if op in ("read", "stat", "open") else (engine.memory, FILE)
+        source, target = (FILE, engine.memory) if op in ("read", "stat") else (engine.memory, FILE)
         return {
             **self._known,
             "via": engine.name,
@@ -122,5 +132,5 @@ class Sink:
             "target": target,
             "validated": outcome.right is True,
             "cpu_percent": cpu,
-            "extra": {**self._extra, **outcome.extra, **state, FIXED: True},
+            "extra": {**known, **outcome.extra, **state, FIXED: True},
         }

@@ -47,6 +47,8 @@ def one_run(request: Request, turns: Turns, results: Results, step: Step) -> Non
             for line in clean(request.place, request.limit_s):
                 results.note(line)
         found = facts.gather(request, turns.size)
+        for line in found.notes:
+            results.note(line)
         folder = RunFolder.make(request.place, request.limit_s) if turns.rank == 0 else None
         token = folder.token if folder else ""
     except (OperationFailed, ValueError) as error:

@@ -57,6 +57,18 @@ class Judgement:
         return found
 
 
+def judge_random(seen: Evidence) -> Judgement:
+    """Whether blocks at random places were read with nothing of the file in this node's cache at first.
+    What was fetched proves nothing here: read-ahead brings more, and what comes twice is fetched once.
+    """
+    if seen.resident is None:
+        return Judgement("cold", "cold", False, "residency cannot be seen on this file system")
+    if seen.resident > 0:
+        why = f"{seen.residency} contradicts cold: nothing of the file should have been resident"
+        return Judgement("cold", UNKNOWN, False, why)
+    return Judgement("cold", "cold", True, f"{seen.residency}, before the first block")
+
+
 def judge(state: State, seen: Evidence) -> Judgement:
     """Whether the evidence proves the state, contradicts it, or does neither."""
     warm = state == "warm_here"

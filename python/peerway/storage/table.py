@@ -7,6 +7,7 @@ from statistics import median
 
 from peerway.compare.metric import metric_of
 from peerway.records import Record
+from peerway.units import time_text
 
 _HEAD = ("test", "engine", "how", "streams", "n", "median", "cpu", "state proved")
 
@@ -24,6 +25,13 @@ def rows(records: Sequence[Record]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
+def _tail(several: Sequence[Record]) -> str:
+    """Of single operations, which have a time each, also the slow ones."""
+    if not several[0].test.endswith("_latency"):
+        return ""
+    return f", p99 {time_text(median(r.p99_us for r in several))}"
+
+
 def _cells(several: Sequence[Record]) -> tuple[str, ...]:
     first = several[0]
     metric = metric_of(first.test)
@@ -38,7 +46,7 @@ def _cells(several: Sequence[Record]) -> tuple[str, ...]:
         first.shape,
         str(first.ranks),
         str(len(several)),
-        metric.text(median(values)),
+        metric.text(median(values)) + _tail(several),
         cpu,
         told,
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 from peerway.bench.reporter import Reporter
 from peerway.bench.results import Results
+from peerway.cli.ending import Ended, ended_by_signals
 from peerway.records import Record
 from peerway.storage.operation import OperationFailed
 from peerway.storage.request import Request
@@ -19,6 +20,15 @@ from peerway.team import Team
 
 
 def main() -> None:
+    """Measure, and remove everything also when a signal ends it."""
+    try:
+        with ended_by_signals():
+            _serve()
+    except Ended as end:
+        sys.exit(end.code)
+
+
+def _serve() -> None:
     """Take the request from rank 0's input, measure, and report."""
     line = Reporter()
     team = Team.from_launcher()

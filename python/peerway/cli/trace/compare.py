@@ -12,49 +12,97 @@ from peerway.terminal import table_console
 from peerway.units import size_text, time_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
     from peerway.trace.comparison import Change, Group
+
+MOST = 20  # groups that only one side has: the first
 
 
 @click.command()
 @click.argument("before", type=click.Path(path_type=Path))
 @click.argument("after", type=click.Path(path_type=Path))
-@click.option("--all", "everything", is_flag=True, help="Also what shows no difference.")
-def command(before: Path, after: Path, everything: bool) -> None:
-    """Tell which operations at which places became faster or slower from BEFORE to AFTER, two traces.
+@click.option(
+    "--before",
+    "more_before",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Another trace of the side before; may be given several times.",
+)
+@click.option(
+    "--after",
+    "more_after",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Another trace of the side after; may be given several times.",
+)
+@click.option("--all", "everything", is_flag=True, help="Also show what did not change.")
+def command(
+    before: Path, after: Path, more_before: tuple[Path, ...], more_after: tuple[Path, ...], everything: bool
+) -> None:
+    """Show which operations at which call sites, and which messages, became faster or slower between the
+    traces BEFORE and AFTER. Messages are grouped by path or communicator, pair of ranks and size.
 
-    A sample is the median of one rank's calls in a tenth of its calls; the statistics are those of `peerway
-    compare`: Mann and Whitney's test, corrected for the number of groups. Calls within one run depend on each
-    other more than runs do: a difference that matters deserves several traces.
+    A sample is the median over a tenth of one rank's calls. The statistics are those of `peerway compare`:
+    Mann and Whitney's test, corrected for the number of groups. Samples of one run are less independent than
+    samples of several runs: if a difference matters, add traces to both sides (--before, --after). The test
+    then also counts how much the runs of a side differ. Calls and total times are means over the runs.
     """
+    from peerway.trace.comparison import alone, compare, compare_messages, messages_alone
+
+    sides = [read(one) for one in (before, *more_before)], [read(one) for one in (after, *more_after)]
+    console = table_console()
+    _show(console, "operations at a call site", ("operation", "call site"), compare(*sides), everything)
+    _tell(console, alone(*sides), _at)
+    _show(
+        console, "groups of messages", ("path or communicator", "ranks"), compare_messages(*sides), everything
+    )
+    _tell(console, messages_alone(*sides), lambda path, pair: f"messages by {path} from rank {pair}")
+
+
+def _show(
+    console: Console, what: str, titles: tuple[str, str], changes: list[Change], everything: bool
+) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    from peerway.trace.comparison import alone, compare
-
-    sides = read(before), read(after)
-    changes = compare(*sides)
     shown = [one for one in changes if everything or one.verdict in ("faster", "slower")]
-    console = table_console()
     if shown:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in ("operation", "place"):
+        for name in titles:
             table.add_column(name)
-        for name in ("size", "calls", "before", "after", "speed-up", "95 %", "all calls"):
+        for name in ("size", "calls", "before", "after", "speed-up", "95 %", "in all"):
             table.add_column(name, justify="right")
         for one in shown:
             table.add_row(*_cells(one))
         console.print(table)
-    hidden = len(changes) - len(shown)
+    unknown = sum(one.verdict == "unknown" for one in changes)
+    if unknown and not everything:
+        console.print(
+            Text(
+                f"{unknown:,} {what} differ too much between the runs of a side for a verdict; give more "
+                "traces."
+            )
+        )
+    hidden = len(changes) - len(shown) - (0 if everything else unknown)
     if hidden or not shown:
-        console.print(Text(f"{hidden} operations at a place show no difference; --all lists them."))
-    for groups, side in zip(alone(*sides), ("before", "after"), strict=True):
-        for line in _only(groups, side):
-            console.print(Text(line))
+        console.print(Text(f"{hidden:,} {what} show no difference; --all lists them."))
 
 
-def _only(groups: list[Group], side: str) -> list[str]:
-    return [f"only {side}: {_at(operation, place)}, {_size(size)}" for operation, place, size in groups]
+def _tell(console: Console, groups: tuple[list[Group], list[Group]], text: Callable[[str, str], str]) -> None:
+    """What only one side has: the first of each, and how many."""
+    from rich.text import Text
+
+    for several, side in zip(groups, ("before", "after"), strict=True):
+        for first, second, size in several[:MOST]:
+            console.print(Text(f"only {side}: {text(first, second)}, {_size(size)}"))
+        if len(several) > MOST:
+            console.print(Text(f"only {side}: {len(several) - MOST:,} more"))
 
 
 def _at(operation: str, place: str) -> str:

@@ -7,6 +7,9 @@
     accounting.py    MariaDB and slurmdbd, where they are installed
     servers.py       file servers and their clients: the scripts that start them, made of the description
     gpus.py          the fake GPUs: device files for Slurm, figures for the agent
+    cgroups.py       the parts of cgroups that the nodes get
+    files.py         what is written for the hosts to read
+    needs.py         what the cluster needs of this machine
     virtual.py       the cluster as a whole: start, run something as somebody somewhere, kill a node, stop
 
 Needs root, Linux namespaces, and Debian's munge, slurmctld, slurmd, slurm-client; `why_not` says what lacks.
@@ -15,6 +18,7 @@ Needs root, Linux namespaces, and Debian's munge, slurmctld, slurmd, slurm-clien
 from __future__ import annotations
 
 from peerway.rehearse.cluster.description import Description, read
-from peerway.rehearse.cluster.virtual import VirtualCluster, why_not
+from peerway.rehearse.cluster.needs import why_not
+from peerway.rehearse.cluster.virtual import VirtualCluster
 
 __all__ = ["Description", "VirtualCluster", "read", "why_not"]

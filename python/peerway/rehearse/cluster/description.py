@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from dataclasses import dataclass, field
+from dataclasses import MISSING, Field, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from peerway.located_toml import LocatedToml
+from peerway.printable import printable
+
 HERE = Path(__file__).parent
 SMALL = HERE / "small.toml"
+_TYPES = {
+    "str": (str, "a text"),
+    "int": (int, "a whole number"),
+    "bool": (bool, "true or false"),
+    "tuple[str, ...]": (list, "a list of texts"),
+    "dict[str, str]": (dict, "a table of texts"),
+}
 _NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
 
 
@@ -93,44 +102,83 @@ class Description:
 
 def read(path: Path = SMALL) -> Description:
     """Read and check a description. Raises OSError or BadDescription."""
-    try:
-        content = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise BadDescription(f"{path}: {error}") from None
-    nodes = tuple(_make(NodeType, each, path) for each in content.pop("nodes", []))
-    partitions = tuple(_make(Partition, each, path) for each in content.pop("partitions", []))
-    content["file_systems"] = tuple(_make(FileSystem, each, path) for each in content.get("file_systems", []))
-    content["fabric"] = _make(Fabric, content.get("fabric", {}), path)
-    found: Description = _make(Description, {**content, "nodes": nodes, "partitions": partitions}, path)
-    types = {type_.name for type_ in nodes}
-    if not nodes or not partitions or len(types) < len(nodes):
-        raise BadDescription(f"{path}: there must be nodes, each with its own name, and partitions")
-    for name in (*types, *(p.name for p in partitions), *found.users, *(f.name for f in found.file_systems)):
-        if not _NAME.fullmatch(name):
-            raise BadDescription(f"{path}: {name!r} is not a valid name; use up to 16 of a-z and 0-9")
-    for partition in partitions:
-        if unknown := set(partition.nodes) - types:
-            raise BadDescription(
-                f"{path}: partition {partition.name} has nodes {sorted(unknown)}, which are none"
-            )
-    for each in found.file_systems:
-        if each.kind != "glusterfs":
-            raise BadDescription(
-                f"{path}: a file system of kind {each.kind!r}; glusterfs is the one there is"
-            )
-        if not (1 <= each.threads <= 64 and 0 <= each.cache_mb <= 4096):
-            raise BadDescription(f"{path}: {each.name} needs 1 to 64 threads and a cache of 0 to 4096 MB")
-        if Path("/", each.name).exists():
-            raise BadDescription(f"{path}: /{each.name} is there on this machine; name {each.name} otherwise")
+    document = LocatedToml(path.read_text(), str(path), BadDescription)
+    content = dict(document.found)
+    for table, kind in (("nodes", NodeType), ("partitions", Partition), ("file_systems", FileSystem)):
+        listed = content.get(table, [])
+        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+            document.wrong("", table, f"{table} are tables: [[{table}]]")
+        content[table] = tuple(_make(kind, each, document, table, at) for at, each in enumerate(listed))
+    content["fabric"] = _make(Fabric, content.get("fabric", {}), document, "fabric")
+    found: Description = _make(Description, content, document, "")
+    _check_names(found, document)
+    for at, each in enumerate(found.file_systems):
+        _check_file_system(each, document, at)
     return found
 
 
-def _make(kind: Any, values: dict[str, Any], path: Path) -> Any:
-    known = kind.__dataclass_fields__
-    if unknown := sorted(set(values) - set(known)):
-        raise BadDescription(f"{path}: {kind.__name__} has no {unknown}; there are {', '.join(known)}")
-    lists = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    try:
-        return kind(**lists)
-    except TypeError as error:
-        raise BadDescription(f"{path}: {error}") from None
+def _check_names(found: Description, document: LocatedToml) -> None:
+    types = [type_.name for type_ in found.nodes]
+    if not found.nodes or not found.partitions:
+        document.wrong("", "nodes", "there must be nodes, each with its own name, and partitions")
+    if twice := [at for at, name in enumerate(types) if name in types[:at]]:
+        document.wrong("nodes", "name", f"two types of nodes are called {types[twice[0]]!r}", twice[0])
+    named = [("nodes", types), ("partitions", [p.name for p in found.partitions])]
+    named.append(("file_systems", [f.name for f in found.file_systems]))
+    told = [(table, "name", name, at) for table, names in named for at, name in enumerate(names)]
+    for table, key, name, at in [*told, *(("", "users", name, 0) for name in found.users)]:
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            document.wrong(table, key, f"{name!r} is not a valid name; use up to 16 of a-z and 0-9", at)
+    for at, partition in enumerate(found.partitions):
+        if unknown := sorted(set(partition.nodes) - set(types)):
+            why = (
+                f"partition {partition.name} names {', '.join(unknown)}, which is not in [[nodes]]; "
+                f"there are {', '.join(sorted(types))}"
+            )
+            document.wrong("partitions", "nodes", why, at)
+
+
+def _check_file_system(each: FileSystem, document: LocatedToml, at: int) -> None:
+    if each.kind != "glusterfs":
+        why = f"{each.name} has the kind {each.kind!r}; only glusterfs is supported{_of_nfs(each.kind)}"
+        document.wrong("file_systems", "kind", why, at)
+    if not (1 <= each.threads <= 64 and 0 <= each.cache_mb <= 4096):
+        key = "cache_mb" if 1 <= each.threads <= 64 else "threads"
+        why = f"{each.name} needs 1 to 64 threads and a cache of 0 to 4096 MB"
+        document.wrong("file_systems", key, why, at)
+    if Path("/", each.name).exists():
+        why = f"/{each.name} exists on this machine; give the file system another name"
+        document.wrong("file_systems", "name", why, at)
+
+
+def _of_nfs(kind: str, kernel: Path = Path("/proc/filesystems")) -> str:
+    """What a user who asks for NFS should know: whether this kernel could mount it at all."""
+    if kind != "nfs":
+        return ""
+    if {"nfs", "nfs4"} & set(kernel.read_text().split()):
+        return f". This kernel can mount NFS ({kernel} has it), but Peerway does not serve it yet"
+    return (
+        f". This kernel could not mount NFS: {kernel} has neither nfs nor nfs4 (`modprobe nfs` adds them "
+        "where its module is installed)"
+    )
+
+
+def _make(kind: Any, values: Any, document: LocatedToml, table: str, number: int = 0) -> Any:
+    """One of a kind from its table, whose keys are its fields."""
+    fields = kind.__dataclass_fields__
+    if not isinstance(values, dict):
+        document.wrong("", table, f"{table} is a table: [{table}]")
+    for key, value in values.items():
+        if key not in fields:
+            why = f"{kind.__name__} has no {printable(key)!r}; there are {', '.join(fields)}"
+            document.wrong(table, key, why, number)
+        wanted, called = _TYPES.get(fields[key].type, (object, ""))
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            document.wrong(table, key, f"{key} is {value!r}, but must be {called}", number)
+    if lacking := [name for name, one in fields.items() if _needed(one) and name not in values]:
+        document.wrong(table, lacking[0], f"{kind.__name__} needs {lacking[0]}", number)
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+
+def _needed(field_: Field[Any]) -> bool:
+    return field_.default is MISSING and field_.default_factory is MISSING

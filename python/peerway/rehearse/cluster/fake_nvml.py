@@ -2,7 +2,7 @@
 
 The environment says where: FAKE_GPUS is the folder gpus/NODE. A process that has died uses nothing,
 as with a driver, even when its file is left. A GPU with a list "mig" is in MIG mode: as with a driver,
-neither it nor its instances tell a utilization but through GPM.
+neither it nor its instances tell a utilization but through GPM, and its processes are those of all instances.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ def nvmlDeviceGetCurrentClocksEventReasons(device: dict[str, Any]) -> int:
 
 
 def nvmlDeviceGetComputeRunningProcesses(device: dict[str, Any]) -> list[_Struct]:
-    return [_Struct(pid=pid, usedGpuMemory=use["memory"]) for pid, use in _uses(device)]
+    parts = [device, *device.get("mig", ())]
+    return [_Struct(pid=pid, usedGpuMemory=use["memory"]) for part in parts for pid, use in _uses(part)]
 
 
 def nvmlDeviceGetTotalEnergyConsumption(_: dict[str, Any]) -> int:

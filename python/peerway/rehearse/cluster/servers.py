@@ -1,6 +1,6 @@
 """File servers of the copy: GlusterFS from a volume file for the server and one for the clients, as an
-administrator writes them, and two scripts that start them. All lie in the copy, where steps of
-an upgrade change them.
+administrator writes them, and scripts that start them and drop the server's cache. All lie in the copy, where
+steps of an upgrade change them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from peerway.rehearse.cluster.description import FileSystem
 
 PROGRAMS = ("glusterfsd", "glusterfs")
 PACKAGES = "glusterfs-server glusterfs-client"
-_PORT = 24007
+_PORT, _DROP_PORT = 24007, 24107
 
 SERVER = """volume posix
   type storage/posix
@@ -59,9 +59,42 @@ end-volume
 SERVE = """#!/bin/sh
 # Start the server of /{name}.
 log={folder}/log/{name}-server.log
+setsid dropper-{name} </dev/null >/dev/null 2>&1 &
 glusterfsd -f /etc/glusterfs/{name}-server.vol -l "$log" -p /run/{name}-server.pid && exit 0
 echo "the server of /{name} does not start: $(grep ' E ' "$log" | tail -n 3)" >&2
 exit 1
+"""
+
+# On the server, which all clients may ask: it says what is still there.
+DROPPER = """#!/usr/bin/python3
+import os, socket, subprocess
+try:
+    listener = socket.create_server(("", {drop_port}))
+except OSError:
+    raise SystemExit  # one is at work
+while True:
+    connection, _ = listener.accept()
+    with connection:
+        files = [os.path.join(at, name) for at, _, names in os.walk("{brick}") for name in names]
+        left = 0
+        for file in files:
+            try:
+                with open(file, "rb") as stream:
+                    os.fsync(stream.fileno())
+                    os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                left += int(subprocess.check_output(["fincore", "-b", "-n", "-o", "RES", file]))
+            except (OSError, subprocess.CalledProcessError):
+                if os.path.exists(file):
+                    left += 1
+        connection.sendall(str(left).encode())
+"""
+
+DROP = """#!/usr/bin/python3
+# Let the server of /{name} drop what its cache holds of all files; status 0: it holds nothing of them.
+import socket, sys
+with socket.create_connection(("{address}", {drop_port}), 60) as server:
+    left = server.makefile().read()
+sys.exit(0 if left == "0" else f"the server of /{name} still holds {{left or 'some'}} bytes in its cache")
 """
 
 MOUNT = """#!/bin/sh
@@ -87,6 +120,7 @@ def texts(system: FileSystem, folder: Path, address: str) -> dict[str, str]:
         "brick": brick(system, folder),
         "threads": system.threads,
         "port": _PORT,
+        "drop_port": _DROP_PORT,
         "address": address,
         "cache_mb": system.cache_mb,
         "options": f"--direct-io-mode={'disable' if system.cache_mb else 'enable'}",
@@ -96,6 +130,8 @@ def texts(system: FileSystem, folder: Path, address: str) -> dict[str, str]:
         f"/etc/glusterfs/{system.name}-server.vol": SERVER.format(**known),
         f"/etc/glusterfs/{system.name}-client.vol": client.format(**known),
         f"/usr/local/sbin/serve-{system.name}": SERVE.format(**known),
+        f"/usr/local/sbin/dropper-{system.name}": DROPPER.format(**known),
+        f"/usr/local/sbin/drop-{system.name}": DROP.format(**known),
         f"/usr/local/sbin/mount-{system.name}": MOUNT.format(**known),
     }
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -15,52 +14,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from peerway.rehearse.cluster import accounting, configuration, gpus, servers
+from peerway.rehearse.cluster import accounting, cgroups, configuration, files
 from peerway.rehearse.cluster.description import Description
+from peerway.rehearse.cluster.needs import PATH
 from peerway.rehearse.cluster.spaces import Space, connect, die_with_parent, join, limit
 
 HERE = Path(__file__).parent
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sinfo", "squeue", "scancel")
-PACKAGES = "munge slurmctld slurmd slurm-client"
-CGROUP_ROOT = Path("/sys/fs/cgroup")
-CONTROLLERS = ("memory", "cpuacct", "freezer", "devices")
 FIRST_UID = 7001
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-def why_not(description: Description | None = None) -> str:
-    """Why the cluster cannot start here; empty when it can."""
-    if os.geteuid() != 0:
-        return "only root can start Slurm's daemons in namespaces"
-    wanted, packages = list(PROGRAMS), PACKAGES
-    if description is not None and description.accounting:
-        wanted += accounting.PROGRAMS
-        packages += f" {accounting.PACKAGES}"
-    if description is not None and description.file_systems:
-        wanted += servers.PROGRAMS
-        packages += f" {servers.PACKAGES}"
-    if missing := [name for name in wanted if shutil.which(name, path=_PATH) is None]:
-        return f"{', '.join(missing)} not installed (apt-get install {packages})"
-    command = [
-        "unshare",
-        "--net",
-        "--uts",
-        "--mount",
-        "--pid",
-        "--fork",
-        "mount",
-        "-t",
-        "sysfs",
-        "sysfs",
-        "/sys",
-    ]
-    tried = subprocess.run(command, capture_output=True, text=True, check=False)
-    return f"no namespaces of our own here: {tried.stderr.strip()}" if tried.returncode else ""
-
-
-def has_cgroups() -> bool:
-    """Whether jobs can be put into cgroups of version 1, with limits of memory."""
-    return all((CGROUP_ROOT / each / "cgroup.procs").exists() for each in CONTROLLERS)
 
 
 class VirtualCluster:
@@ -74,7 +34,7 @@ class VirtualCluster:
         self, description: Description, folder: Path | None = None, root: Path | None = None
     ) -> None:
         self.description = description
-        self.cgroups = has_cgroups()
+        self.cgroups = cgroups.has_all()
         self.users = {name: FIRST_UID + place for place, name in enumerate(description.users)}
         self.root = root
         self.folder = folder or Path(tempfile.mkdtemp(prefix="peerway-cluster-"))
@@ -84,7 +44,7 @@ class VirtualCluster:
         self._cgroup = f"peerway-{os.getpid()}"
         self._nodes = list(description.types())
         self._places = description.hosts()
-        self._addresses = configuration.addresses(description)
+        self.addresses = configuration.addresses(description)
         self._running: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> VirtualCluster:
@@ -104,9 +64,9 @@ class VirtualCluster:
 
     def start(self) -> None:
         """Bring everything up, until all nodes are idle."""
-        _remove_old_cgroups()
+        cgroups.remove_old()
         if not (self.folder / "slurm.conf").exists():
-            self._write_files()
+            files.write(self)
         for stale in (
             "munge.socket",
             *(f"nodes/{name}/ready" for name in (configuration.HEAD, *self._places)),
@@ -120,14 +80,14 @@ class VirtualCluster:
             head,
             {name: self.spaces[name] for name in self._places},
             configuration.HEAD_ADDRESS,
-            self._addresses,
+            self.addresses,
         )
         for name in self._places:
             limit(self.spaces[name], self.description.fabric)
         self._start_file_systems()
-        files = {"socket": "munge.socket", "key-file": "munge.key", "pid-file": "log/munge.pid"}
-        files |= {"log-file": "log/munged.log", "seed-file": "log/munge.seed"}
-        options = (f"--{name}={self.folder / file}" for name, file in files.items())
+        munge = {"socket": "munge.socket", "key-file": "munge.key", "pid-file": "log/munge.pid"}
+        munge |= {"log-file": "log/munged.log", "seed-file": "log/munge.seed"}
+        options = (f"--{name}={self.folder / file}" for name, file in munge.items())
         self._daemon(configuration.HEAD, "munged", "--foreground", "--force", *options)
         self._wait("munged", (self.folder / "munge.socket").exists)
         if self.description.accounting:
@@ -161,7 +121,7 @@ class VirtualCluster:
             program.kill()
             program.wait()
         self.spaces, self._running = {}, []
-        _remove_cgroups(self._cgroup)
+        cgroups.remove(self._cgroup)
         if self.root is None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -175,7 +135,7 @@ class VirtualCluster:
     def command(self, host: str, *command: str, user: str | None = None, **environment: str) -> list[str]:
         """The command line that runs `command` on a host (a node, or "head"), as a user or as root."""
         setting = {
-            "PATH": _PATH,
+            "PATH": PATH,
             "SLURM_CONF": str(self.folder / "slurm.conf"),
             "LC_ALL": "C.UTF-8",
             **environment,
@@ -267,7 +227,7 @@ class VirtualCluster:
             self.spaces[configuration.HEAD],
             self._places.index(name),
             self.spaces[name],
-            self._addresses[name],
+            self.addresses[name],
         )
         limit(self.spaces[name], self.description.fabric)
         for system in self.description.file_systems:
@@ -295,64 +255,14 @@ class VirtualCluster:
         if done.returncode:
             raise RuntimeError(f"{script} on {host}: {(done.stderr or done.stdout).strip()[-600:]}")
 
-    def _open_interpreter(self) -> None:
-        """Users of the copy run this Python, which may lie in the home of root: in the copy, only there, they
-        may pass through its folders.
-        """
-        for folder in Path(os.path.realpath(sys.executable)).parents if self.root else ():
-            inside = self.root / folder.relative_to("/")  # type: ignore[operator]
-            inside.chmod(inside.stat().st_mode | 0o111)
-
-    def _write_file_systems(self) -> None:
-        """Into the root, which is the copy's own: without one there is no place for them."""
-        if self.description.file_systems and self.root is None:
-            raise RuntimeError("file systems need a copy with a root of its own: `peerway rehearse start`")
-        for system in self.description.file_systems:
-            assert self.root is not None
-            folder = servers.brick(system, self.folder)
-            folder.mkdir(parents=True)
-            folder.chmod(0o1777)
-            (self.root / system.name).mkdir(exist_ok=True)
-            for place, text in servers.texts(system, self.folder, self._addresses[system.host]).items():
-                path = self.root / place.lstrip("/")
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
-                path.chmod(0o755 if "sbin" in place else 0o644)
-
     def _cwd(self, user: str | None) -> Path:
         return self.folder if user is None else self.home(user)
-
-    def _write_files(self) -> None:
-        for name in ("state", "spool", "log", "nodes", "home"):
-            (self.folder / name).mkdir()
-        (self.folder / "log").chmod(0o755)
-        key = self.folder / "munge.key"
-        key.write_bytes(os.urandom(1024))
-        key.chmod(0o400)
-        accounts = {"passwd": "{0}:x:{1}:{1}::{2}:/bin/bash\n", "group": "{0}:x:{1}:\n"}
-        for file, line in accounts.items():
-            added = "".join(line.format(name, uid, self.home(name)) for name, uid in self.users.items())
-            (self.folder / file).write_text(Path("/etc", file).read_text() + added)
-        for name, uid in self.users.items():
-            self.home(name).mkdir()
-            os.chown(self.home(name), uid, uid)
-        text = configuration.slurm_conf(self.description, self.folder, self.cgroups)
-        text += "".join(f"{name}={path}\n" for name, path in self.hooks.items())
-        (self.folder / "slurm.conf").write_text(text)
-        (self.folder / "gres.conf").write_text(configuration.gres_conf(self.description, self.folder))
-        if self.cgroups:
-            (self.folder / "cgroup.conf").write_text(configuration.CGROUP)
-        gpus.prepare(self.description, self.folder)
-        self._write_file_systems()
-        self._open_interpreter()
-        if self.description.accounting:
-            accounting.prepare(self.folder)
 
     def _space(self, name: str) -> Space:
         setting = {
             "NAME": name, "FOLDER": str(self.folder), "CGROUP": self._cgroup, "TREE": str(HERE.parents[3]),
             "ROOT": str(self.root or ""),
-            "CGROUPS": " ".join(CONTROLLERS) if self.cgroups and name != configuration.HEAD else "",
+            "CGROUPS": " ".join(cgroups.CONTROLLERS) if self.cgroups and name != configuration.HEAD else "",
         }  # fmt: skip
         lines = [f"export {key}='{value}'" for key, value in setting.items()]
         script = "\n".join([*lines, (HERE / "node.sh").read_text()])
@@ -372,29 +282,3 @@ class VirtualCluster:
                 ]
                 raise RuntimeError(f"{what} of the virtual cluster does not come up:\n" + "\n".join(logs))
             time.sleep(0.05)
-
-
-def _remove_old_cgroups() -> None:
-    """What clusters left whose process was killed."""
-    for path in (CGROUP_ROOT / CONTROLLERS[0]).glob("peerway-*"):
-        number = path.name.removeprefix("peerway-")
-        if number.isdigit() and not Path("/proc", number).exists():
-            _remove_cgroups(path.name)
-
-
-def _remove_cgroups(name: str) -> None:
-    for controller in CONTROLLERS:
-        top = CGROUP_ROOT / controller / name
-        if not top.is_dir():
-            continue
-        folders = sorted(
-            (path for path in top.rglob("*") if path.is_dir()), key=lambda path: -len(path.parts)
-        )
-        for folder in [*folders, top]:
-            deadline = time.monotonic() + 5
-            while time.monotonic() < deadline:  # its last processes are still on their way out
-                try:
-                    folder.rmdir()
-                    break
-                except OSError:
-                    time.sleep(0.02)

@@ -25,6 +25,10 @@ class Job:
     block: int
     count: int = 0  # random: blocks a stream
 
+    def paths(self) -> list[str]:
+        """Of its files."""
+        return [f"{self.path}.{number}" for number in range(1 if self.files.shared else self.files.streams)]
+
     def words(self) -> dict[str, object]:
         """As the program peerway-storage takes them."""
         f = self.files

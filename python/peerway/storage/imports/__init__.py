@@ -43,5 +43,5 @@ def read(path: Path, node_type: str = "") -> list[Record]:
         if found:
             return found
         if found is not None:
-            raise BadResult(f"it is of {name}, and has no result: was the run ended early?")
+            raise BadResult(f"it is output of {name} without a result: did the run end early?")
     raise BadResult(f"it is not a result of {', '.join(_READERS)}")

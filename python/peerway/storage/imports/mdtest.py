@@ -13,7 +13,7 @@ _ROW = re.compile(
     r"^\s*(File|Directory) (creation|stat|read|removal|rename)\s*:?\s+"
     r"([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s*$"
 )
-_NAMES = {"creation": "create", "stat": "stat", "read": "open", "removal": "remove", "rename": "rename"}
+_NAMES = {"creation": "create", "stat": "stat", "read": "read", "removal": "remove", "rename": "rename"}
 
 
 def records_of(source: Source) -> list[Record] | None:

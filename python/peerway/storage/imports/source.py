@@ -60,7 +60,7 @@ class Source:
         each_us = seconds * 1e6 / messages
         rate = streams * 1e6 / each_us if each_us > 0 else 0.0
         memory = source or "host"
-        ends = ("file", memory) if op in ("read", "stat", "open") else (memory, "file")
+        ends = ("file", memory) if op in ("read", "stat") else (memory, "file")
         kept = (
             {"imported": True} | ({"node_type": self.node_type} if self.node_type else {}) | dict(extra or {})
         )

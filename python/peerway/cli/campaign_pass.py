@@ -1,0 +1,53 @@
+"""One pass of a campaign, as `peerway campaign run` makes it: for all nodes, and for their health."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+from click.exceptions import Exit
+
+from peerway.campaign.journal import Busy, Changed, Journal, NoLocks
+from peerway.cli.ending import Ended, ended_by_signals
+from peerway.cli.input import BadInput
+from peerway.terminal import say
+
+if TYPE_CHECKING:
+    from peerway.campaign.plan import Plan
+    from peerway.campaign.run import Left
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except (Busy, Changed) as error:
+        raise BadInput(str(error)) from None
+    except NoLocks as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot write {error.filename or 'the journal'}: {error.strerror}"
+        ) from None
+
+
+def measure(plan: Plan, journal: Journal) -> Left:
+    """One pass. Raises ClickException, and Exit where a signal ended it."""
+    from peerway.campaign.run import Runner, starter
+    from peerway.campaign.starters import Unusable
+
+    try:
+        with _told(), ended_by_signals(), journal.held():
+            journal.begin(plan.text)
+            return Runner(plan, journal, starter(plan, journal), lambda line: say(line, err=True)).run()
+    except Unusable as error:
+        raise click.ClickException(str(error)) from None
+    except Ended as end:
+        say(
+            f"ended by {end.name}; running measurements go on, and "
+            f"`peerway campaign run {journal.folder}` resumes the campaign",
+            err=True,
+        )
+        raise Exit(end.code) from None

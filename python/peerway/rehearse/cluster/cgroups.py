@@ -1,0 +1,42 @@
+"""The cgroups of version 1 that the nodes of a virtual cluster get: a part of each controller, removed at the
+end.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+CONTROLLERS = ("memory", "cpuacct", "freezer", "devices")
+
+
+def has_all() -> bool:
+    """Whether jobs can be put into cgroups of version 1, with limits of memory."""
+    return all((ROOT / each / "cgroup.procs").exists() for each in CONTROLLERS)
+
+
+def remove_old() -> None:
+    """What clusters left whose process was killed."""
+    for path in (ROOT / CONTROLLERS[0]).glob("peerway-*"):
+        number = path.name.removeprefix("peerway-")
+        if number.isdigit() and not Path("/proc", number).exists():
+            remove(path.name)
+
+
+def remove(name: str) -> None:
+    for controller in CONTROLLERS:
+        top = ROOT / controller / name
+        if not top.is_dir():
+            continue
+        folders = sorted(
+            (path for path in top.rglob("*") if path.is_dir()), key=lambda path: -len(path.parts)
+        )
+        for folder in [*folders, top]:
+            deadline = time.monotonic() + 5
+            while time.monotonic() < deadline:  # its last processes are still on their way out
+                try:
+                    folder.rmdir()
+                    break
+                except OSError:
+                    time.sleep(0.02)

@@ -1,0 +1,44 @@
+"""What a virtual cluster needs of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+from peerway.rehearse.cluster import accounting, servers
+from peerway.rehearse.cluster.description import Description
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sinfo", "squeue", "scancel")
+PACKAGES = "munge slurmctld slurmd slurm-client"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def why_not(description: Description | None = None) -> str:
+    """Why the cluster cannot start here; empty when it can."""
+    if os.geteuid() != 0:
+        return "only root can start Slurm's daemons in namespaces"
+    wanted, packages = list(PROGRAMS), PACKAGES
+    if description is not None and description.accounting:
+        wanted += accounting.PROGRAMS
+        packages += f" {accounting.PACKAGES}"
+    if description is not None and description.file_systems:
+        wanted += servers.PROGRAMS
+        packages += f" {servers.PACKAGES}"
+    if missing := [name for name in wanted if shutil.which(name, path=PATH) is None]:
+        return f"{', '.join(missing)} not installed (apt-get install {packages})"
+    command = [
+        "unshare",
+        "--net",
+        "--uts",
+        "--mount",
+        "--pid",
+        "--fork",
+        "mount",
+        "-t",
+        "sysfs",
+        "sysfs",
+        "/sys",
+    ]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False)
+    return f"no namespaces of our own here: {tried.stderr.strip()}" if tried.returncode else ""

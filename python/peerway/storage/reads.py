@@ -1,0 +1,153 @@
+"""Reads files in each state of the caches: makes the state as far as a user can, sees what the caches held,
+and reads.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peerway.storage import place as places
+from peerway.storage.engines import ENGINES
+from peerway.storage.engines.base import Engine, Job, Outcome
+from peerway.storage.facts import Facts
+from peerway.storage.operation import OperationFailed, finished, operate
+from peerway.storage.request import Files, Request
+from peerway.storage.results import Sink
+from peerway.storage.states import STATES, Evidence, State, judge, test_of
+
+if TYPE_CHECKING:
+    from peerway.storage.turns import Turns
+
+_NOT_ASKED = "not asked"
+
+
+class Reads:
+    """The reads of one node, in step with the other nodes."""
+
+    def __init__(self, request: Request, facts: Facts, turns: Turns, sink: Sink) -> None:
+        self.request, self.facts, self.turns, self.sink = request, facts, turns, sink
+        self._posix = ENGINES["posix"]
+
+    def all(self, engine: Engine, job: Job, neighbour: Job, written: bool) -> None:
+        """In each state that was asked for; `neighbour` has written the files that this node reads for
+        another one.
+        """
+        for state in STATES:
+            if state not in self.request.states:
+                continue
+            if why := self._impossible(state, job.files) or self._lacking(state):
+                if why != _NOT_ASKED:
+                    self.sink.note(f"{state} was not measured: {why}")
+                continue
+            neighbours_too = state == "warm_elsewhere"
+            problem = "" if written else "its files were not written"
+            if not problem:
+                problem = self._prepare(state, job)
+            if neighbours_too:
+                problem = self._neighbour_reads(neighbour, problem)
+            if state == "after_drop":
+                problem = self._drop_server(problem)
+            problem = problem or self._read(engine, job, state)
+            if problem and written:
+                self.sink.note(
+                    f"read {state} by {engine.name} ({job.files.name}) was not measured: {problem}"
+                )
+            self.turns.wait()
+
+    def _impossible(self, state: State, files: Files) -> str:
+        if state != "warm_here" and self.facts.place.kind == "memory":
+            return f"the files of {self.facts.place.file_system} are its page cache"
+        if state == "warm_here" and files.direct:
+            return "O_DIRECT passes the page cache by"
+        return ""
+
+    def _lacking(self, state: State) -> str:
+        """What a state needs and was not given; who asked for all states did not mean these."""
+        why = ""
+        if state == "after_drop" and not self.request.drop_server:
+            why = "no command was given that drops the server's cache (--drop-server)"
+        if state == "warm_elsewhere" and self.turns.size == 1:
+            why = "it needs another node, which reads the files before (--hosts)"
+        return _NOT_ASKED if why and len(self.request.states) == len(STATES) else why
+
+    def _prepare(self, state: State, job: Job) -> str:
+        """Make the state, as far as a user can. What went wrong, if anything did."""
+        try:
+            if state == "warm_here":
+                return "" if "cold" in self.request.states and not job.files.direct else self._plain_read(job)
+            for path in job.paths():
+                operate("let-go", self.request.limit_s, path=path)
+        except (OperationFailed, OSError, ValueError) as error:
+            return str(error)
+        return ""
+
+    def _drop_server(self, problem: str) -> str:
+        """Once for all nodes, while none of them reads: its cache would fill again meanwhile."""
+        problem = self.turns.worst(problem)
+        if not problem and self.turns.rank == 0:
+            try:
+                command = shlex.split(self.request.drop_server)
+                status, _, err = finished(command, self.request.limit_s, "--drop-server")
+                if status:
+                    says = err.strip()[-200:] or "it said nothing"
+                    problem = f"--drop-server ended with status {status}: {says}"
+            except (OperationFailed, OSError, ValueError) as error:
+                problem = str(error)
+        return self.turns.worst(problem)
+
+    def _plain_read(self, job: Job) -> str:
+        self._posix.run("read", replace(job, files=replace(job.files, mode="buffered")))
+        return ""
+
+    def _neighbour_reads(self, theirs: Job, problem: str) -> str:
+        """Each node reads the files of the next one, so that the servers have them and this node does not."""
+        self.turns.wait()
+        try:
+            if not problem:
+                self._plain_read(theirs)
+        except OperationFailed as error:
+            problem = f"another node could not read the files before: {error}"
+        return self.turns.worst(problem)
+
+    def seen(self, engine: Engine, what: str, job: Job, asked: int) -> tuple[Outcome, Evidence]:
+        """Read, and tell what the cache held before and what was fetched. Raises OperationFailed."""
+        share, by = self._resident(job)
+        before = places.counter(self.facts.place)
+        outcome = engine.run(what, job)
+        after = places.counter(self.facts.place)
+        fetched, counter = outcome.fetched, "the process's own count"
+        if before and after:
+            fetched, counter = after.fetched - before.fetched, after.name
+        elif self.facts.place.kind != "local":
+            fetched = None
+        return outcome, Evidence(asked, share, by, fetched, counter)
+
+    def _read(self, engine: Engine, job: Job, state: State) -> str:
+        try:
+            outcome, seen = self.seen(engine, "read", job, job.files.size * job.files.streams)
+        except OperationFailed as error:
+            return str(error)
+        judged = judge(state, seen)
+        if not judged.proved:
+            self.sink.note(f"{state} was not proved: {judged.why}")
+        kind = "shared" if job.files.shared else "sequential"
+        shape = job.files.shape(kind, job.block).replace(" fsync", "")
+
+        def record(right: bool) -> None:
+            checked = replace(outcome, right=right and outcome.right is not False)
+            self.sink.moved(
+                engine, test_of(judged.state), "read", job.files, shape, checked, judged.extra(seen)
+            )
+
+        self.sink.later(record)
+        return ""
+
+    def _resident(self, job: Job) -> tuple[float | None, str]:
+        """The share of all files of this node that is in its page cache."""
+        try:
+            found = [operate("residency", self.request.limit_s, path=path) for path in job.paths()]
+        except OperationFailed:
+            return None, ""
+        return sum(f["resident"] for f in found) / max(1, sum(f["size"] for f in found)), found[0]["by"]
