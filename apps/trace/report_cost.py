@@ -26,6 +26,11 @@ NAMES = [
     "main at ring.c:12", "step", "main at ring.c:13", "main at ring.c:14",
 ]  # fmt: skip
 RANKS = 8
+# By this curve half of the simulated messages are slow, so that their causes are looked for.
+CURVE = [
+    {"test": "pingpong", "shape": "contiguous", "via": "openmpi", "op": "put", "bytes": size, "p50_us": us}
+    for size, us in ((8, 0.4), (1 << 19, 1.2))
+]
 
 
 def write(folder: Path, events: int) -> int:
@@ -54,7 +59,9 @@ def write(folder: Path, events: int) -> int:
         columns["thread"][:] = rank
         order = np.lexsort((-columns["duration"], columns["begin"]))
         writer.add({name: column[order] for name, column in columns.items()})
-    threads = [Thread(rank, "a", rank, rank, "mpi", "", steps * 6, 0, 0, 0, 0, 0) for rank in range(RANKS)]
+    threads = [
+        Thread(rank, "a", rank, rank, "openmpi", "", steps * 6, 0, 0, 0, 0, 0) for rank in range(RANKS)
+    ]
     about = {"command": ["simulated"], "level": "full", "began": "", "lost": []}
     writer.end(about, NAMES, threads, {name: np.empty(0, kind) for name, kind in SUM_COLUMNS.items()}, [])
     return RANKS * steps * 6
@@ -69,12 +76,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "trace"
         events = write(folder, options.events)
+        curve = Path(place) / "curve.jsonl"
+        curve.write_text("".join(json.dumps(one) + "\n" for one in CURVE))
         words = [sys.executable, "-m", "peerway", "trace", "report", str(folder), "-o", f"{place}/page.html"]
+        words += ["--bench", str(curve)]
         began = time.monotonic()
         child = subprocess.Popen(words, stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(child.pid, 0)
         line = {
             "events": events, "seconds": round(time.monotonic() - began, 2), "status": status,
+            "page_MiB": round((Path(place) / "page.html").stat().st_size / (1 << 20), 1),
             "cpu_seconds": round(used.ru_utime + used.ru_stime, 2), "peak_MiB": used.ru_maxrss // 1024,
             "bytes_an_event": round((folder / EVENTS).stat().st_size / events, 2), "load": os.getloadavg()[0],
             "time": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from peerway.trace import bursts, waits
+from peerway.trace.curve import Curve, ambiguous, curve_of, streamed_ns
 from peerway.trace.messages import match, match_signals, messages
 from peerway.trace.rings import Kind
 from peerway.trace.store import COLUMNS, SUM_COLUMNS, Thread, Trace
@@ -27,7 +29,7 @@ def trace_of(*events: dict[str, Any], ranks: int = 2) -> Trace:
         row["where"] = names.index(event.get("where", ""))
         rows.append(row)
     columns = {name: np.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()}
-    threads = [Thread(rank, "a", rank, rank, "mpi", "", 0, 0, 0, 0, 0, 0) for rank in range(ranks)]
+    threads = [Thread(rank, "a", rank, rank, "openmpi", "", 0, 0, 0, 0, 0, 0) for rank in range(ranks)]
     sums = {name: np.empty(0, kind) for name, kind in SUM_COLUMNS.items()}
     return Trace({}, names, threads, columns, sums)
 
@@ -123,6 +125,23 @@ def test_a_request_loses_its_time_in_the_call_that_waits_for_it() -> None:
     assert lost(trace) == [("late sender", 1, 120)]  # for the later of the two
 
 
+def waits_for_both(receive_begins: int, send_begins: int) -> Trace:
+    """Rank 0 waits from 10 to 210 for a receive and a send in one call; rank 1 begins its two later."""
+    both = [
+        receive(0, 1, 0, 210, kind=Kind.RECEIVED), send(0, 1, 5, 1, kind=Kind.ISEND),
+        send(0, 1, 5, 205, kind=Kind.SENT), {"rank": 0, "kind": Kind.WAIT, "begin": 10, "duration": 200},
+    ]  # fmt: skip
+    return trace_of(*both, send(1, 0, send_begins, 5), receive(1, 0, receive_begins, 5))
+
+
+def test_one_call_that_waits_for_a_receive_and_a_send_loses_each_of_its_times_once() -> None:
+    assert lost(waits_for_both(receive_begins=110, send_begins=120)) == [("late sender", 0, 110)]
+    assert lost(waits_for_both(receive_begins=190, send_begins=120)) == [
+        ("late receiver", 0, 70),
+        ("late sender", 0, 110),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -149,7 +168,66 @@ def test_collectives_of_two_communicators_are_counted_apart() -> None:
         {"rank": 0, "begin": 0, **call, "where": "a"}, {"rank": 1, "begin": 20, **call, "where": "a"},
         {"rank": 1, "begin": 100, **call, "where": "b"}, {"rank": 0, "begin": 130, **call, "where": "b"},
     )  # fmt: skip
-    assert lost(trace) == [("wait at a collective", 0, 20), ("wait at a collective", 1, 30)]
+    # Before the second, rank 0 had computed for longer.
+    assert lost(trace) == [("imbalance", 1, 30), ("wait at a collective", 0, 20)]
+
+
+def started(rank: int, name: str, begin: int, end: int, **more: Any) -> list[dict[str, Any]]:
+    """A collective that does not block, from its start to when its request was found complete."""
+    call = {"rank": rank, "where": "world", "begin": begin, **more}
+    return [
+        {**call, "kind": Kind.COLLECTIVE, "name": f"MPI_{name}", "duration": 5},
+        {
+            **call,
+            "kind": Kind.COLLECTIVE_DONE,
+            "name": f"MPI_{name}, until complete",
+            "duration": end - begin,
+        },
+    ]
+
+
+def waiting(rank: int, begin: int, end: int) -> dict[str, Any]:
+    return {
+        "rank": rank, "kind": Kind.WAIT, "name": "MPI_Waitall", "begin": begin, "duration": end - begin
+    }  # fmt: skip
+
+
+def test_a_collective_that_does_not_block_loses_its_time_in_the_call_that_waits_for_it() -> None:
+    trace = trace_of(
+        *started(0, "Iallreduce", 10, 200), waiting(0, 80, 200),
+        *started(1, "Iallreduce", 150, 210), waiting(1, 160, 210),
+    )  # fmt: skip
+    assert lost(trace) == [("wait at a collective", 0, 70)]
+
+
+def test_of_several_collectives_that_one_call_waits_for_the_last_to_come_counts() -> None:
+    trace = trace_of(
+        *started(0, "Ibarrier", 0, 200), *started(0, "Iallreduce", 10, 200), waiting(0, 20, 200),
+        *started(1, "Ibarrier", 50, 210), *started(1, "Iallreduce", 120, 210), waiting(1, 160, 210),
+    )  # fmt: skip
+    assert lost(trace) == [("wait at a collective", 0, 100)]
+
+
+def test_a_collective_that_only_some_need_or_that_nobody_completed_costs_nothing() -> None:
+    of_neighbours = {"kind": Kind.COLLECTIVE, "name": "MPI_Neighbor_alltoall", "where": "ring"}
+    trace = trace_of(
+        {"rank": 0, "begin": 0, "duration": 100, **of_neighbours},
+        {"rank": 1, "begin": 90, "duration": 20, **of_neighbours},
+        started(0, "Ibarrier", 200, 0)[0], started(1, "Ibarrier", 300, 0)[0],
+    )  # fmt: skip
+    assert lost(trace) == []
+
+
+def test_a_message_that_was_probed_loses_its_time_in_the_probe() -> None:
+    trace = trace_of(
+        send(0, 1, 100),
+        {"rank": 1, "kind": Kind.WAIT, "name": "MPI_Mprobe", "begin": 30, "duration": 85},
+        receive(1, 0, 30, 90, kind=Kind.RECEIVED),
+        {"rank": 1, "kind": Kind.WAIT, "name": "MPI_Mrecv", "begin": 116, "duration": 4},
+    )
+    found = waits.find(trace, match(trace), match_signals(trace))
+    assert [trace.names[trace["name"][event]] for event in found.event] == ["MPI_Mprobe"]
+    assert lost(trace) == [("late sender", 1, 70)]
 
 
 def test_bursts_end_at_a_gap_and_a_message_alone_is_none() -> None:
@@ -168,6 +246,67 @@ def test_bursts_end_at_a_gap_and_a_message_alone_is_none() -> None:
     assert list(found.stall) == [5000 - 340, -1]
     assert found.share == 7 / 8
     assert len(bursts.find(trace, messages(trace, match(trace), match_signals(trace)), 60)) == 1
+
+
+def put(begin: int, duration: int, size: int, where: str = "peer/shm") -> dict[str, Any]:
+    return {
+        "rank": 0, "kind": Kind.PUT, "name": "put", "peer": 1, "where": where, "begin": begin,
+        "duration": duration, "bytes": size,
+    }  # fmt: skip
+
+
+def curve(path: str, ns: float, streamed: bool = False, op: str = "put", stack: str = "") -> Curve:
+    """Every message takes so long."""
+    return Curve(path, op, np.array([1.0, 1e6]), np.array([ns, ns]), stack, streamed)
+
+
+def of_curve(trace: Trace, *curves: Curve) -> list[float]:
+    sent = messages(trace, match(trace), match_signals(trace))
+    return list(bursts.find(trace, sent, 100, streamed_ns(trace, sent, curves)).of_curve)
+
+
+def test_a_burst_is_judged_by_what_its_messages_take_in_a_stream() -> None:
+    # Two bursts of 200 and 400 ns, in which two messages of 50 ns each follow each other.
+    trace = trace_of(put(0, 90, 8), put(100, 100, 1000), put(1000, 90, 8), put(1100, 300, 1000))
+    latency, streamed = curve("peer/shm", 80), curve("peer/shm", 50, streamed=True)
+    assert of_curve(trace, latency, streamed) == [0.5, 0.25]
+    assert of_curve(trace, latency) == [0.8, 0.4]  # no test of bandwidth was measured
+    assert of_curve(trace, curve("peer/copy", 50)) == pytest.approx([np.nan] * 2, nan_ok=True)
+
+
+def test_a_burst_with_a_message_that_no_curve_judges_is_not_judged() -> None:
+    trace = trace_of(put(0, 90, 8), put(100, 100, 8, "staged"), put(1000, 50, 8), put(1050, 50, 8))
+    assert of_curve(trace, curve("peer/shm", 25)) == pytest.approx([np.nan, 0.5], nan_ok=True)
+
+
+def test_puts_of_plans_and_splits_are_judged_by_the_paths_that_carried_them() -> None:
+    halves = "peer/shm 50 % + staged 50 %"
+    for where, path in (
+        ("plan, peer/shm", "peer/shm"),
+        ("plan slots, peer/shm", "peer/shm"),
+        (f"split, {halves}", halves),
+    ):
+        trace = trace_of(put(0, 50, 8, where), put(50, 50, 8, where))
+        assert of_curve(trace, curve("other", 10), curve(path, 25)) == [0.5]
+    of_gpu = trace_of(put(0, 50, 8, "plan"), put(50, 50, 8, "plan"))
+    assert of_curve(of_gpu, curve("peer/shm", 25)) == pytest.approx([np.nan], nan_ok=True)
+
+
+def test_messages_of_an_mpi_are_judged_by_records_of_that_one_alone() -> None:
+    trace = trace_of(*(send(0, 1, 100 * i, 50, where="world") for i in range(2)))
+    trace.threads = [replace(one, source="mpich") for one in trace.threads]
+    own = curve("mpich", 75, op="send", stack="mpich")
+    others = [
+        curve("openmpi", 10, op="send", stack="openmpi"),
+        curve("plan/packets", 10, op="send"),
+    ]
+    assert of_curve(trace, *others, own) == [1.0]
+    assert of_curve(trace, *others) == pytest.approx([np.nan], nan_ok=True)
+    assert curve_of(trace, [*others, own], "send", "world") is own
+    # By which of two ways the program went is not known.
+    several = [own, curve("tcp", 80, op="send", stack="mpich")]
+    assert curve_of(trace, several, "send", "world") is None
+    assert ambiguous(trace, several) == ["mpich", "tcp"]
 
 
 def test_messages_in_flight_are_counted_until_they_arrive() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from test_trace_analysis import receive, send, trace_of
+from test_trace_analysis import receive, send, started, trace_of, waiting
 from test_trace_report import saved
 
 from peerway.cli.trace import command
 from peerway.trace.export import otf2_archive, perfetto
 from peerway.trace.rings import Kind
-from peerway.trace.store import Trace
+from peerway.trace.store import Thread, Trace
 
 
 def job() -> Trace:
@@ -142,6 +143,47 @@ def test_times_that_rounding_put_outside_are_drawn_inside(tmp_path: Path) -> Non
     assert first <= second == 10
 
 
+def test_otf2_says_when_the_trace_began_and_counts_bytes_in_flight(tmp_path: Path) -> None:
+    import otf2
+
+    trace = job()
+    trace.about["began"] = "2026-01-02T03:04:05.500+00:00"
+    otf2_archive.export(trace, tmp_path / "archive")
+    levels: dict[str, list[float]] = {}
+    with otf2.reader.open(str(tmp_path / "archive" / "traces.otf2")) as archive:
+        clock = archive.definitions.clock_properties
+        assert (clock.timer_resolution, clock.trace_length) == (10**9, 600)
+        assert clock.realtime_timestamp == 1767323045_500000000
+        for location, event in archive.events:
+            if isinstance(event, otf2.events.Metric):
+                levels.setdefault(location.group.name, []).append(event.value)
+    assert set(levels) == {"rank 0", "rank 1"}
+    assert all(level[-1] == 0 for level in levels.values())
+    assert max(levels["rank 0"]) == 64
+
+
+def test_work_of_a_gpu_is_in_a_stream_of_its_rank(tmp_path: Path) -> None:
+    import otf2
+
+    trace = trace_of(
+        {"rank": 0, "kind": Kind.CALL, "name": "launch", "begin": 0, "duration": 5},
+        {"rank": 0, "kind": Kind.KERNEL, "name": "dgemm", "thread": 1, "begin": 10, "duration": 50},
+        {"rank": 0, "kind": Kind.NIC, "name": "nic put", "begin": 3, "duration": 40},
+    )
+    trace.threads[1] = Thread(0, "a", 0, 0x40000000, "gpu", "cuda:0/7", 0, 0, 0, 0, 0, 0)
+    otf2_archive.export(trace, tmp_path / "archive")
+    with otf2.reader.open(str(tmp_path / "archive" / "traces.otf2")) as archive:
+        regions = [
+            (location.type, location.name, event.region.name)
+            for location, event in archive.events
+            if isinstance(event, otf2.events.Enter)
+        ]
+    assert (otf2.LocationType.ACCELERATOR_STREAM, "cuda:0/7", "dgemm") in regions
+    perfetto.export(trace, tmp_path / "trace")
+    names = {name for several in slices(tmp_path / "trace").values() for _, _, name in several}
+    assert names == {"launch", "dgemm", "nic put"}
+
+
 def test_otf2_is_read_by_its_own_reader(tmp_path: Path) -> None:
     import otf2
 
@@ -160,6 +202,7 @@ def test_otf2_is_read_by_its_own_reader(tmp_path: Path) -> None:
                 assert event.collective_op == otf2.CollectiveOp.ALLREDUCE
             if isinstance(event, otf2.events.RmaPut):
                 assert (event.remote, event.bytes, event.win.name) == (1, 64, "peer/shm")
+    assert kinds["ProgramBegin"] == kinds["ProgramEnd"] == 2
     assert kinds["Enter"] == kinds["Leave"] == len(job()) - 4  # requests are no regions
     for name, count in (
         ("MpiSend", 1), ("MpiRecv", 1), ("MpiIsend", 2), ("MpiIsendComplete", 2), ("MpiIrecvRequest", 2),
@@ -169,6 +212,102 @@ def test_otf2_is_read_by_its_own_reader(tmp_path: Path) -> None:
         assert kinds[name] == count, name
     for several in times.values():
         assert np.all(np.diff(several) >= 0)
+
+
+def test_otf2_tells_windows_of_an_mpi_from_paths_and_has_raises_and_synchronisations(tmp_path: Path) -> None:
+    import otf2
+
+    window = {"rank": 0, "where": "window 1", "peer": 1, "duration": 5}
+    trace = trace_of(
+        {**window, "kind": Kind.RMA_PUT, "name": "MPI_Put", "begin": 0, "bytes": 8},
+        {**window, "kind": Kind.RMA_SYNC, "name": "MPI_Win_flush", "begin": 10},
+        {**window, "kind": Kind.RMA_SYNC, "name": "MPI_Win_flush_all", "begin": 20, "peer": -1},
+        {"rank": 0, "kind": Kind.RAISE, "name": "raise", "peer": 1, "tag": 3, "begin": 30, "duration": 5},
+        {"rank": 1, "kind": Kind.GET, "name": "get", "where": "peer/shm", "peer": 0, "begin": 0, "bytes": 16},
+    )
+    otf2_archive.export(trace, tmp_path / "archive")
+    found: dict[str, list[tuple[str, Any, int]]] = {}
+    with otf2.reader.open(str(tmp_path / "archive" / "traces.otf2")) as archive:
+        for _, event in archive.events:
+            if type(event).__name__.startswith("Rma"):
+                remote = getattr(event, "remote", -1)
+                told = (event.win.name, event.win.comm.group.paradigm, remote)
+                found.setdefault(type(event).__name__, []).append(told)
+    assert found["RmaPut"] == found["RmaSync"] == [("window 1", otf2.Paradigm.MPI, 1)]
+    assert found["RmaAtomic"] == [("signals", otf2.Paradigm.SHMEM, 1)]
+    assert found["RmaGet"] == [("peer/shm", otf2.Paradigm.SHMEM, 0)]
+    assert len(found["RmaOpCompleteBlocking"]) == 3
+
+
+def test_otf2_says_when_a_put_arrived_also_after_the_last_call_of_its_rank(tmp_path: Path) -> None:
+    import otf2
+
+    put = {"kind": Kind.PUT, "name": "put", "where": "peer/shm", "peer": 1, "tag": 7, "bytes": 64}
+    trace = trace_of(
+        {"rank": 0, "begin": 10, "duration": 5, **put},
+        {"rank": 0, "begin": 20, "duration": 5, **put},
+        *(
+            {"rank": 1, "kind": Kind.SIGNAL, "name": "wait", "peer": 0, "tag": 7, "bytes": i, "begin": begin,
+             "duration": 40}
+            for i, begin in ((1, 0), (2, 50))
+        ),
+    )  # fmt: skip
+    otf2_archive.export(trace, tmp_path / "archive")
+    told: list[tuple[str, int]] = []
+    with otf2.reader.open(str(tmp_path / "archive" / "traces.otf2")) as archive:
+        for location, event in archive.events:
+            if location.group.name == "rank 0" and not isinstance(event, otf2.events.Metric):
+                told.append((type(event).__name__, event.time))
+    assert [time for name, time in told if name == "RmaOpCompleteRemote"] == [40, 90]
+    assert told[0] == ("ProgramBegin", 10)
+    assert told[-1] == ("ProgramEnd", 90)
+    assert [time for _, time in told] == sorted(time for _, time in told)
+
+
+@pytest.mark.parametrize("form", ["perfetto", "otf2"])
+def test_a_full_disk_is_said_and_leaves_nothing_behind(form: str, tmp_path: Path) -> None:
+    folder = saved(
+        trace_of(*(send(0, 1, 10 * i, 5, name="MPI_Send", where="world") for i in range(20_000))),
+        tmp_path / "trace",
+    )
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("no tmpfs can be mounted here")
+    try:
+        words = [sys.executable, "-m", "peerway", "trace", "export", str(folder), "--to", form, "-o"]
+        done = subprocess.run(
+            [*words, str(disk / "out")], capture_output=True, text=True, check=False, timeout=600
+        )
+        assert done.returncode != 0
+        assert f"cannot write {disk / 'out'}" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert list(disk.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_otf2_has_collectives_that_do_not_block_as_requests(tmp_path: Path) -> None:
+    import otf2
+
+    trace = trace_of(
+        *(event for rank in (0, 1) for event in started(rank, "Ibcast", 10 * rank, 90, peer=0, bytes=4)),
+        *(waiting(rank, 50, 90) for rank in (0, 1)),
+    )
+    otf2_archive.export(trace, tmp_path / "archive")
+    requests: dict[str, list[int]] = {}
+    with otf2.reader.open(str(tmp_path / "archive" / "traces.otf2")) as archive:
+        for _, event in archive.events:
+            name = type(event).__name__
+            assert not name.startswith("MpiCollective")
+            if "NonBlockingCollective" in name:
+                requests.setdefault(name, []).append(event.request_id)
+            if name == "NonBlockingCollectiveComplete":
+                assert (event.collective_op, event.root, event.size_sent) == (otf2.CollectiveOp.BCAST, 0, 4)
+                assert event.time == 90
+    assert sorted(requests["NonBlockingCollectiveRequest"]) == [1, 2]
+    assert sorted(requests["NonBlockingCollectiveComplete"]) == [1, 2]
 
 
 @pytest.mark.skipif(shutil.which("otf2-print") is None, reason="no otf2-print: make setup as root")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,15 @@ from click.testing import CliRunner
 from test_trace_analysis import receive, send, trace_of
 
 from peerway.cli.trace import command
+from peerway.cli.trace.record import summarize
 from peerway.trace.analysis import analyse
 from peerway.trace.curve import Curve, of_records, of_table
-from peerway.trace.page import covered, render
+from peerway.trace.lanes import Cover
+from peerway.trace.page import render
 from peerway.trace.regions import enclosing
 from peerway.trace.rings import Kind
 from peerway.trace.store import SUM_COLUMNS, Thread, Trace, Writer, load
+from peerway.trace.tables import Analysis
 
 PUT = {"kind": Kind.PUT, "peer": 1, "bytes": 1000, "where": "peer/shm", "name": "put"}
 
@@ -46,14 +50,26 @@ def late_trace() -> Trace:
     )  # fmt: skip
 
 
+def said(analysis: Analysis) -> list[str]:
+    """The findings, as the terminal has them."""
+    return [str(one) for one in analysis.findings]
+
+
 def test_lost_time_is_a_finding_with_its_place_and_who_was_late() -> None:
     findings = analyse(late_trace(), []).findings
-    late = next(line for line in findings if line.startswith("MPI_Recv"))
-    assert "at solve lost 700 ns (38.5 % of the ranks' time) to a late sender in 1 call" in late
-    assert "rank 0 was the late one" in late
-    barrier = next(line for line in findings if line.startswith("MPI_Barrier"))
-    assert "lost 100 ns" in barrier
-    assert "rank 1 was the late one" in barrier
+    late = next(one for one in findings if one.text.startswith("MPI_Recv"))
+    assert late.text == (
+        "MPI_Recv at solve lost 700 ns (38.5 % of the ranks' time, 1 call) to a sender that came late. "
+        "Rank 0 caused all of it."
+    )
+    assert late.evidence == "Rank 1 lost 100 % of it; the longest wait was 700 ns, at 0 on rank 1."
+    assert late.todo
+    assert late.link == "#t=0,900&rank=1"
+    barrier = next(one for one in findings if "MPI_Barrier" in one.text)
+    assert "lost 90.0 ns" in barrier.text
+    assert barrier.text.endswith(
+        "to ranks that computed longer before a collective. Rank 1 caused all of it."
+    )
 
 
 def test_a_trace_without_faults_has_no_findings() -> None:
@@ -61,11 +77,42 @@ def test_a_trace_without_faults_has_no_findings() -> None:
     assert analyse(trace, []).findings == []
 
 
+def of_a_gpu(*kernels: tuple[str, int, int]) -> Trace:
+    """Kernels (name, begin, end) of two streams by turns."""
+    events = [
+        {"rank": i % 2, "kind": Kind.KERNEL, "name": name, "begin": begin, "duration": end - begin}
+        for i, (name, begin, end) in enumerate(kernels)
+    ]
+    trace = trace_of(*events)
+    trace.threads = [replace(one, source="gpu", thread=f"cuda:0/{one.tid}", pid=7) for one in trace.threads]
+    return trace
+
+
+def test_a_gpu_without_work_is_a_finding_with_what_came_next() -> None:
+    trace = of_a_gpu(("a", 0, 500), ("b", 300, 600), ("late", 900, 950), ("a", 950, 960), ("b", 980, 1000))
+    analysis = analyse(trace, [])
+    (finding,) = (one for one in analysis.findings if "nothing to do" in one.text)
+    assert finding.text == (
+        "cuda:0 had nothing to do for 320 ns, 32 % of the time from its first work to its last, in 2 gaps."
+    )
+    assert finding.evidence == (
+        "300 ns of it was before late; the longest gap was 300 ns, at 600 ns, before late."
+    )
+    assert finding.link.startswith("#t=525,975")
+    (table,) = (one for one in analysis.tables if one.title == "GPUs")
+    assert table.rows == [["cuda:0", "680 ns", "320 ns", "32 %", "2", "300 ns"]]
+
+
+def test_a_gpu_that_is_busy_is_no_finding() -> None:
+    analysis = analyse(of_a_gpu(("a", 0, 500), ("b", 500, 800), ("c", 802, 1000)), [])
+    assert not [one for one in said(analysis) if "nothing to do" in one]
+
+
 def test_messages_slower_than_the_curve_are_counted() -> None:
     curve = Curve("peer/shm", "put", np.array([8.0, 1e6]), np.array([100.0, 100.0]))
     puts = [{"rank": 0, "begin": 1000 * i, "duration": 500 if i % 4 == 0 else 90, **PUT} for i in range(100)]
     analysis = analyse(trace_of(*puts), [curve])
-    assert any(line.startswith("25 % of the 100 messages by put over peer/shm") for line in analysis.findings)
+    assert any(line.startswith("25 % of the 100 messages by put over peer/shm") for line in said(analysis))
     (table,) = [one for one in analysis.tables if one.title.startswith("Rates")]
     assert table.rows == [["put, peer/shm", "100", "25 %", "25 %", "10.0 µs"]]
     assert not [one for one in analyse(trace_of(*puts), []).tables if one.title.startswith("Rates")]
@@ -80,23 +127,81 @@ def test_an_uneven_matrix_is_a_finding() -> None:
         ranks=4,
     )
     analysis = analyse(trace, [])
-    assert any(line.startswith("Rank 0 sends 87.9 KiB, 4.0 times the mean") for line in analysis.findings)
+    assert any(line.startswith("Rank 0 sends 87.9 KiB, 4.0 times the mean") for line in said(analysis))
     assert analysis.matrix is not None
-    assert analysis.matrix[0].tolist() == [0, 30_000, 30_000, 30_000]
+    assert analysis.matrix.bytes[0].tolist() == [0, 30_000, 30_000, 30_000]
+    assert analysis.matrix.messages[0].tolist() == [0, 3, 3, 3]
+
+
+def test_the_matrix_has_how_many_messages_their_sizes_and_rates() -> None:
+    puts = [
+        {"rank": 0, "begin": 1000 * i, "duration": 100 * (i + 1), **PUT, "bytes": 100 * (i + 1)}
+        for i in range(3)
+    ]
+    analysis = analyse(trace_of(*puts), [])
+    matrix = analysis.matrix
+    assert matrix is not None
+    at = (0, 1)
+    assert (matrix.messages[at], matrix.bytes[at], matrix.ns[at]) == (3, 600, 600)
+    assert (matrix.smallest[at], matrix.mean[at], matrix.largest[at], matrix.rate[at]) == (
+        100,
+        200,
+        300,
+        1000,
+    )
+    assert matrix.messages.sum() == 3
+    assert matrix.smallest.sum() == 100
+    (table,) = (one for one in analysis.tables if one.title == "Messages by pair of ranks")
+    assert table.rows == [["0 to 1", "3", "600 B", "100 B", "200 B", "300 B", "600 ns", "1.00 GB/s"]]
 
 
 def test_what_is_lost_and_what_was_open_come_first() -> None:
     trace = late_trace()
     trace.threads[0] = Thread(0, "a", 1, 1, "mpi", "", 0, 50, 5, 0, 0, 0)
     trace.about["lost"] = ["x.ring is damaged"]
-    findings = analyse(trace, []).findings
+    findings = said(analyse(trace, []))
     assert findings[0].startswith("55 events (91.7 %) are lost")
     assert findings[1] == "Not read: x.ring is damaged."
 
 
 def test_sends_that_nobody_received_are_told() -> None:
-    findings = analyse(trace_of(send(0, 1, 0), send(0, 1, 10, tag=4, where="world")), []).findings
+    findings = said(analyse(trace_of(send(0, 1, 0), send(0, 1, 10, tag=4, where="world")), []))
     assert any("2 sends have no receive in the trace" in line for line in findings)
+
+
+def test_a_message_with_other_bytes_at_its_receive_is_a_finding() -> None:
+    trace = trace_of(
+        send(0, 1, 0, bytes=8, where="world"), receive(1, 0, 5, bytes=8, where="world"),
+        send(0, 1, 20, bytes=8, where="world"), receive(1, 0, 25, bytes=4, where="world"),
+    )  # fmt: skip
+    (finding,) = (one for one in analyse(trace, []).findings if "a different size" in one.text)
+    assert finding.text == "1 message has a different size at the receive than at the send."
+    assert finding.evidence == (
+        "The first was sent by rank 0 at 20.0 ns with 8 B, and received by rank 1 with 4 B, tag 0, in world."
+    )
+    assert finding.rank == 0
+
+
+def test_collectives_in_unlike_orders_are_a_finding() -> None:
+    def calls(rank: int, *names: str) -> list[dict[str, Any]]:
+        return [
+            {"rank": rank, "kind": Kind.COLLECTIVE, "name": name, "where": "world", "begin": 100 * i + rank}
+            for i, name in enumerate(names)
+        ]
+
+    same = calls(0, "MPI_Barrier", "MPI_Bcast_c"), calls(1, "MPI_Barrier", "MPI_Bcast")
+    assert not [one for one in said(analyse(trace_of(*same[0], *same[1]), [])) if "not the same" in one]
+    unlike = (
+        calls(0, "MPI_Barrier", "MPI_Bcast", "MPI_Barrier"),
+        calls(1, "MPI_Barrier", "MPI_Reduce", "MPI_Barrier"),
+    )
+    (finding,) = (
+        one for one in analyse(trace_of(*unlike[0], *unlike[1]), []).findings if "not the same" in one.text
+    )
+    assert finding.text.startswith("1 collective is not the same call on all ranks")
+    assert finding.evidence == (
+        "The first are MPI_Bcast of rank 0, at 100 ns, and MPI_Reduce of rank 1, at 101 ns, in world."
+    )
 
 
 def test_an_event_lies_in_the_innermost_region_of_its_thread() -> None:
@@ -112,28 +217,33 @@ def test_an_event_lies_in_the_innermost_region_of_its_thread() -> None:
     assert [trace.names[i] for i in enclosing(trace, puts)] == ["outer", "inner", "outer", "outer", "", ""]
 
 
-def test_time_covered_is_that_of_a_simple_sum() -> None:
+def test_time_that_any_of_several_intervals_covers_is_counted_once() -> None:
     random = np.random.default_rng(1)
-    begin, duration = random.integers(0, 1000, 200), random.integers(0, 300, 200)
-    times = np.linspace(0, 1500, 40)
-    expected = [np.clip(t - begin, 0, duration).sum() for t in times]
-    assert np.allclose(covered(begin, duration, times), expected)
+    begin, duration = random.integers(0, 1000, 60), random.integers(0, 30, 60)
+    inside = np.zeros(1100, bool)
+    for one, length in zip(begin, duration, strict=True):
+        inside[one : one + length] = True
+    times = np.arange(0, 1100, 7)
+    cover = Cover(begin, begin + duration)
+    assert cover.until(times).tolist() == [inside[:time].sum() for time in times]
+    assert cover.total == inside.sum()
+    other = Cover(np.array([100, 500]), np.array([300, 650]))
+    assert cover.shared(other) == inside[100:300].sum() + inside[500:650].sum()
 
 
-def test_the_page_holds_every_part_and_no_script(tmp_path: Path) -> None:
+def test_the_page_holds_every_part(tmp_path: Path) -> None:
     puts = [{"rank": 0, "begin": 1000 * i, "duration": 90 + i, **PUT} for i in range(100)]
     trace = trace_of(*puts)
     curve = Curve("peer/shm", "put", np.array([8.0, 1e6]), np.array([100.0, 100.0]))
     text = render(trace, analyse(trace, [curve]))
-    for part in ("Findings", "Ranks over time", "Communication matrix", "measured curve", "Bursts"):
+    for part in ("Findings", "Timeline", "Communication matrix", "measured curve", "Bursts", "Critical path"):
         assert part in text
-    assert "<script" not in text
-    assert 'class="curve"' in text
+    assert "All 100 events" in text
 
 
 def test_names_of_programs_are_text_on_the_page() -> None:
     trace = trace_of({"rank": 0, "begin": 0, "duration": 5, **PUT, "where": "<script>alert(1)</script>"})
-    assert "<script" not in render(trace, analyse(trace, []))
+    assert "<script>alert" not in render(trace, analyse(trace, []))
 
 
 def test_the_command_prints_and_writes(tmp_path: Path) -> None:
@@ -142,6 +252,34 @@ def test_the_command_prints_and_writes(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "MPI_Recv at solve lost 700 ns" in " ".join(done.output.split())
     assert "MPI_Recv at solve lost 700 ns" in (tmp_path / "page.html").read_text()
+
+
+def test_files_are_written_also_if_nobody_reads_what_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("peerway.trace.page.show", broken)
+    folder = saved(late_trace(), tmp_path / "trace")
+    page, bursts = tmp_path / "page.html", tmp_path / "bursts.csv"
+    CliRunner().invoke(command, ["report", str(folder), "-o", str(page), "--bursts", str(bursts)])
+    assert "MPI_Recv at solve lost 700 ns" in page.read_text()
+    assert bursts.read_text().startswith('"gap_ns"')
+
+
+def test_a_heading_counts_one_thing_as_one_and_says_that_there_is_no_event() -> None:
+    one = trace_of({"rank": 0, "begin": 0, "duration": 5, **PUT}, ranks=1)
+    assert analyse(one, []).heading[-1].startswith("1 rank, 1 thread, 1 event in 5.00 ns; ")
+    nothing = trace_of(ranks=1)
+    assert analyse(nothing, []).heading[-1].startswith("1 rank, 1 thread, no events; ")
+
+
+def test_a_summary_counts_one_thing_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = trace_of({"rank": 0, "begin": 0, "duration": 5, **PUT}, ranks=1)
+    trace.about.update(level="full", lost=[])
+    summarize(trace, tmp_path)
+    assert "trace: 1 rank, 1 thread, 1 event; `peerway trace report" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -183,17 +321,91 @@ def test_curves_come_from_a_table_and_from_records(tmp_path: Path) -> None:
     (curve,) = of_table(tmp_path / "table.json")
     assert (curve.path, curve.op) == ("peer/shm", "put")
     assert curve.at(np.array([8.0, 504.0, 1000.0, 2000.0])).tolist() == pytest.approx([100, 150, 200, 400])
-    record = {
-        "test": "pingpong",
-        "shape": "contiguous",
-        "via": "openmpi",
-        "op": "send",
-        "bytes": 8,
-        "p50_us": 0.3,
-    }
-    (tmp_path / "records.jsonl").write_text(json.dumps(record) + "\n")
-    (curve,) = of_records(tmp_path / "records.jsonl")
-    assert (curve.path, curve.op, curve.ns.tolist()) == ("openmpi", "send", [300.0])
+    of_all = {"shape": "contiguous", "op": "put", "bytes": 8, "p50_us": 0.3, "bandwidth_MBps": 80.0}
+    records = [
+        {**of_all, "test": "pingpong", "via": "openmpi"},
+        {**of_all, "test": "put_bw", "via": "openmpi"},
+        {**of_all, "test": "put_bw", "via": "peer/shm"},
+        {**of_all, "test": "mpi_latency", "via": "tcp", "op": "send", "extra": {"mpi": "HYDRA 4.0.2"}},
+        {
+            **of_all,
+            "test": "send_latency",
+            "via": "plan/packets",
+            "op": "send",
+        },  # of plans: no message of MPI
+    ]
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    found = [
+        (one.path, one.op, one.stack, one.streamed, one.ns.tolist())
+        for one in of_records(tmp_path / "records.jsonl")
+    ]
+    assert found == [
+        ("openmpi", "send", "openmpi", False, [300.0]),
+        ("openmpi", "send", "openmpi", True, [100.0]),
+        ("peer/shm", "put", "", True, [100.0]),
+        ("tcp", "send", "mpich", False, [300.0]),
+    ]
+
+
+def bursts_of_puts() -> Trace:
+    """Ten bursts of two puts of 1,000 bytes: nine take 200 ns, and the last 900."""
+    puts = [(i * 100_000, 100) for i in range(10)] + [(i * 100_000 + 100, 100) for i in range(9)]
+    return trace_of(*({"rank": 0, "begin": b, "duration": d, **PUT} for b, d in [*puts, (900_100, 800)]))
+
+
+def test_slow_bursts_are_a_finding_by_their_share_of_the_curve() -> None:
+    curve = Curve("peer/shm", "put", np.array([8.0, 1e6]), np.array([90.0, 90.0]), streamed=True)
+    analysis = analyse(bursts_of_puts(), [curve])
+    (finding,) = (one for one in analysis.findings if "bursts" in one.text)
+    assert finding.text == (
+        "10 % of the bytes in bursts moved at less than half of the measured curve's rate: 1 of 10 bursts, "
+        "which together took 720 ns longer than the curve's time."
+    )
+    assert finding.evidence == (
+        "The worst of them has 2 messages with 1.95 KiB of rank 0, at 900 µs: 2.22 GB/s, 20 % of the curve."
+    )
+    (table,) = (one for one in analysis.tables if one.title == "Bursts against the measured curve")
+    assert table.rows == [["0", "10", "90 %", "51.5 %", "1", "10 %", "720 ns"]]
+    assert not [one for one in analyse(bursts_of_puts(), []).findings if "bursts" in one.text]
+
+
+def test_distributions_of_bursts_are_on_the_page() -> None:
+    analysis = analyse(bursts_of_puts(), [])
+    assert [one.title.split(" (")[0] for one in analysis.distributions] == [
+        "Bursts by rate", "Bursts by length", "Bursts by bytes",
+    ]  # fmt: skip
+    assert [(one.labels, one.counts) for one in analysis.bars] == [(["to 1 KiB"], [20])]
+    text = render(bursts_of_puts(), analysis)
+    (drawn,) = re.findall(r'<script type="application/json" id="plots">(.*?)</script>', text)
+    plots = json.loads(drawn)
+    assert [one["kind"] for one in plots] == ["scatter", "cdf", "cdf", "cdf", "bars"]
+    length = plots[2]
+    assert (length["values"][0], length["values"][-1]) == (200, 900)
+    assert length["shares"][-1] == 100
+    assert text.count('data-plot="') == len(plots)
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
+def test_all_bursts_are_written_for_other_tools(form: str, tmp_path: Path) -> None:
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    folder, file = saved(bursts_of_puts(), tmp_path / "trace"), tmp_path / f"bursts.{form}"
+    done = CliRunner().invoke(command, ["report", str(folder), "--bursts", str(file)])
+    assert done.exit_code == 0, done.output
+    if form == "jsonl":
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+    else:
+        rows = (pq.read_table(file) if form == "parquet" else pyarrow.csv.read_csv(file)).to_pylist()
+    of_one = [row for row in rows if row["gap_ns"] == 10_000]
+    assert len(of_one) == 10
+    assert {row["gap_ns"] for row in rows} == {1000, 3000, 10_000, 30_000, 100_000, 1_000_000}
+    first = {name: value for name, value in of_one[0].items() if name not in ("of_curve", "in_flight")}
+    assert first == {
+        "gap_ns": 10_000, "rank": 0, "begin_ns": 0, "length_ns": 200, "messages": 2, "bytes": 2000,
+        "peers": 1, "bytes_per_s": 1e10, "stall_ns": 99_800, "sizes": "1024:2",
+    }  # fmt: skip
+    assert of_one[-1]["stall_ns"] is None
 
 
 def test_the_help_of_each_verb_says_what_it_does() -> None:

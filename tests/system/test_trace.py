@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,9 +19,12 @@ import numpy as np
 import pytest
 from launching import PROGRAMS, ROOT, Run, peerway
 
+from peerway import _core
+from peerway.trace.curve import of_table, path_of
 from peerway.trace.messages import match_signals
 from peerway.trace.rings import HEADER, Kind
 from peerway.trace.store import Trace, load
+from peerway.tune import draft
 
 PING_PONG = """
     import sys, peerway, peerway.trace
@@ -100,7 +104,7 @@ def test_only_the_ranks_that_are_named_record(tmp_path: Path, run: Run) -> None:
     assert run(words).returncode == 0
     assert load(folder).ranks == [1]
     done = run(peerway("trace", "--ranks", "0-3", "--", "true"))
-    assert "0-3 is no list of ranks; write them as 0,3,12" in done.stderr
+    assert "0-3 is not a list of ranks; write them as 0,3,12" in done.stderr
 
 
 REQUESTS = """
@@ -127,7 +131,13 @@ def test_waits_for_requests_and_paths_that_go_on_are_there(tmp_path: Path, run: 
     assert done.returncode == 0, done.stderr
     trace = load(folder)
     own = trace.where(trace.rank == 0)
+    chunks = own.where(own["kind"] == Kind.STAGED)
+    own = own.where(own["kind"] != Kind.STAGED)
     assert names(own) == {"put": 2, "get": 1, "flush": 2, "wait for requests": 1}
+    moved = dict.fromkeys(("fill", "drain"), 0)
+    for where, size in zip(chunks["where"], chunks["bytes"], strict=True):
+        moved[chunks.names[where]] += int(size)
+    assert moved == {"fill": (1 << 22) + 8, "drain": 16}
     assert {own.names[index] for index in own["where"][own["kind"] == Kind.PUT]} == {"staged"}
     assert sorted(own["peer"][own["kind"] == Kind.FLUSH]) == [-1, 1]
     assert list(own["bytes"][own["kind"] == Kind.GET]) == [16]
@@ -152,8 +162,46 @@ def test_starts_and_finishes_of_plans_are_there(tmp_path: Path, run: Run) -> Non
     done = run(peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program)))
     assert done.returncode == 0, done.stderr
     trace = load(folder)
-    assert names(trace) == {"plan start": 14, "plan finish": 14}
+    assert names(trace) == {"plan start": 14, "plan finish": 14, "put": 14}
     assert set(trace["bytes"][trace["kind"] == Kind.PLAN_START]) == {1024}
+    ways = {trace.names[index] for index in trace["where"][trace["kind"] == Kind.PUT]}
+    assert len(ways) == 1
+    assert path_of(ways.pop()) == "peer/shm"
+
+
+SPLIT = """
+    import peerway
+    with peerway.Context() as ctx:
+        region = ctx.allocate("host", 1 << 20)
+        remote = ctx.import_key(ctx.team.all_gather(region.key())[1 - ctx.rank])
+        if ctx.rank == 0:
+            ctx.put(remote[0:1 << 20], region[0:1 << 20])
+            ctx.flush()
+        ctx.team.barrier()
+"""
+
+
+def test_a_split_names_its_paths_and_has_an_event_for_each_piece(tmp_path: Path, run: Run) -> None:
+    case = ("put", "contiguous", "host->host")
+    slow = [(8, 1.0, 0.01), (1 << 20, 1000.0, 0.01)]
+    split = draft.split_entry(case, [("peer/shm", 192), ("staged", 64)], [(65536, 1.0, 0.01)])
+    table = draft.table({case: dict.fromkeys(("peer/shm", "staged"), slow)}, [split], {}, {}, 65536)
+    (tmp_path / "routes.json").write_text(_core.table_text(json.dumps(table)))
+    folder = tmp_path / "trace"
+    program = [sys.executable, "-c", textwrap.dedent(SPLIT)]
+    words = peerway("trace", "-o", str(folder), "--", *peerway("run", "-n", "2", "--", *program))
+    done = run(words, env={**os.environ, "PEERWAY_ROUTES": str(tmp_path / "routes.json")})
+    assert done.returncode == 0, done.stderr
+    trace = load(folder)
+    (put,) = np.flatnonzero(trace["kind"] == Kind.PUT)
+    assert trace.names[trace["where"][put]] == "split, peer/shm 75 % + staged 25 %"
+    (curve,) = [c for c in of_table(tmp_path / "routes.json") if " + " in c.path]
+    assert path_of(trace.names[trace["where"][put]]) == curve.path
+    pieces = trace.where(trace["kind"] == Kind.PIECE)
+    found = {pieces.names[w]: int(b) for w, b in zip(pieces["where"], pieces["bytes"], strict=True)}
+    assert found == {"peer/shm": 786_432, "staged": 262_144}
+    inside = pieces["begin"] + pieces["duration"] <= trace["begin"][put] + trace["duration"][put] + 1
+    assert inside.all()
 
 
 def test_no_message_arrives_before_it_was_sent(tmp_path: Path, run: Run) -> None:
@@ -205,6 +253,52 @@ def test_a_killed_rank_leaves_what_it_recorded_and_what_it_was_in(
     assert names(trace) == {"even": 5001, "odd": 5000}
     assert [one.name for one in trace.open] == ["last"]
     assert trace.open[0].begin >= (trace["begin"] + trace["duration"]).max() - 1
+
+
+def test_rings_in_memory_outlive_a_killed_rank_and_leave_nothing_there(
+    regions: Path, disk: Path, tmp_path: Path, run: Run
+) -> None:
+    folder = tmp_path / "trace"
+    options = ["--rings", str(disk), "--events", "16384"]
+    done = run(peerway("trace", "-o", str(folder), *options, "--", str(regions), "killed", "10001"))
+    assert done.returncode == 128 + signal.SIGKILL
+    trace = load(folder)
+    assert names(trace) == {"even": 5001, "odd": 5000}
+    assert [one.name for one in trace.open] == ["last"]
+    assert list(disk.iterdir()) == []
+    assert not os.path.lexists(folder / "rings")
+
+
+def test_rings_in_memory_that_is_full_end_no_program(
+    regions: Path, disk: Path, tmp_path: Path, run: Run
+) -> None:
+    (disk / "ballast").write_bytes(bytes((6 << 20) - (64 << 10)))
+    folder = tmp_path / "trace"
+    words = peerway("trace", "-o", str(folder), "--rings", str(disk), "--", str(regions), "loop", "1000")
+    done = run(words)
+    assert done.returncode == 0, done.stderr
+    assert f"{folder}/rings/" in done.stderr
+    assert "No space left on device; make room there" in done.stderr
+    assert len(load(folder)) == 0
+    assert [one.name for one in disk.iterdir()] == ["ballast"]
+
+
+def test_rings_elsewhere_are_found_by_who_collects_them(regions: Path, tmp_path: Path, run: Run) -> None:
+    (tmp_path / "memory").mkdir()
+    folder = tmp_path / "trace"
+    # Without the package that writes columns, the rings stay.
+    without = tmp_path / "without"
+    (without / "pyarrow").mkdir(parents=True)
+    (without / "pyarrow" / "__init__.py").write_text("raise ModuleNotFoundError(name='pyarrow')")
+    words = peerway(
+        "trace", "-o", str(folder), "--rings", str(tmp_path / "memory"), "--", str(regions), "loop", "99"
+    )
+    done = run(words, env={**os.environ, "PYTHONPATH": str(without)})
+    assert done.returncode != 0
+    assert "peerway trace collect" in done.stderr
+    assert run(peerway("trace", "collect", str(folder))).returncode == 0
+    assert names(load(folder)) == {"even": 50, "odd": 49}
+    assert list((tmp_path / "memory").iterdir()) == []
 
 
 def test_a_child_records_on_its_own(regions: Path, tmp_path: Path, run: Run) -> None:
@@ -263,7 +357,7 @@ def rings_of(regions: Path, folder: Path, run: Run, *what: str) -> list[Path]:
     (folder / "rings").mkdir(parents=True)
     done = run([str(regions), *what], env={**os.environ, "PEERWAY_TRACE_DIR": str(folder / "rings")})
     assert done.returncode == 0, done.stderr
-    return sorted((folder / "rings").iterdir())
+    return sorted((folder / "rings").glob("*.ring"))
 
 
 def test_of_a_truncated_ring_the_rest_is_read(regions: Path, tmp_path: Path, run: Run) -> None:
@@ -296,6 +390,21 @@ def test_a_ring_without_a_header_is_named_and_the_others_are_read(
     assert len(json.loads((folder / "trace.json").read_text())["lost"]) == 3
 
 
+def test_a_clock_that_steps_back_is_told_and_ends_nothing(tmp_path: Path, run: Run) -> None:
+    program = tmp_path / "program"
+    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}"]
+    source = PROGRAMS / "stepping_clock.cpp"
+    subprocess.run(["c++", *flags, str(source), "-o", str(program)], check=True)
+    folder = tmp_path / "trace"
+    done = run(peerway("trace", "-o", str(folder), "--", str(program)))
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"its clock stepped back by (99\d|1,000),\d{3},\d{3} ticks", done.stderr), done.stderr
+    trace = load(folder)
+    assert names(trace) == {"region": 10}
+    assert trace["duration"].min() == 0
+    assert trace["duration"].max() < 1_000_000_000
+
+
 def test_random_damage_ends_no_reader(regions: Path, tmp_path: Path, run: Run) -> None:
     from peerway.trace.collect import collect
 
@@ -308,7 +417,7 @@ def test_random_damage_ends_no_reader(regions: Path, tmp_path: Path, run: Run) -
         bad = np.frombuffer(good, np.uint8).copy()
         at = np.concatenate([random.integers(0, 400, 20), random.integers(0, len(bad), 2000)])
         bad[at] = random.integers(0, 256, len(at))
-        bad[:8] = np.frombuffer(b"PWTRACE1", np.uint8)
+        bad[:8] = np.frombuffer(b"PWTRACE2", np.uint8)
         bad[8:16] = np.frombuffer(good[8:16], np.uint8)
         (folder / "rings" / "a.ring").write_bytes(bad.tobytes())
         trace = collect(folder, {"command": []}, {})
@@ -354,6 +463,28 @@ def test_rings_outlive_a_disk_that_is_full_when_they_are_collected(
     assert len(load(disk / "trace")) == 60000
 
 
+def test_without_pyarrow_the_rings_stay_and_become_a_trace_where_it_is(
+    regions: Path, tmp_path: Path, run: Run
+) -> None:
+    absent = tmp_path / "absent"
+    absent.mkdir()
+    (absent / "sitecustomize.py").write_text("import sys\nsys.modules['pyarrow'] = None\n")
+    folder = tmp_path / "trace"
+    loop = f"echo the command starts >&2; {regions} loop 100"
+    words = peerway("trace", "-o", str(folder), "--", "bash", "-c", loop)
+    done = run(words, env={**os.environ, "PYTHONPATH": str(absent)})
+    assert done.returncode == 1
+    before, after = done.stderr.split("the command starts")
+    assert f"pyarrow, which makes the trace, is not installed: the events will stay in {folder}" in before
+    assert "pyarrow, which makes the trace, is not installed" in after
+    assert f"peerway trace collect {folder}" in done.stderr
+    folder.rename(tmp_path / "elsewhere")
+    assert run(peerway("trace", "collect", str(tmp_path / "elsewhere"))).returncode == 0
+    trace = load(tmp_path / "elsewhere")
+    assert len(trace) == 100
+    assert trace.about["command"] == ["bash", "-c", loop]
+
+
 def test_a_folder_that_holds_something_is_kept(tmp_path: Path, run: Run) -> None:
     (tmp_path / "mine").write_text("dear to me")
     done = run(peerway("trace", "-o", str(tmp_path), "--", "true"))
@@ -366,6 +497,16 @@ def test_a_command_that_does_not_exist_is_named(tmp_path: Path, run: Run) -> Non
     done = run(peerway("trace", "-o", str(tmp_path / "trace"), "--", "no-such-program"))
     assert done.returncode == 1
     assert "no-such-program cannot be run: No such file or directory" in done.stderr
+    assert not (tmp_path / "trace").exists()
+
+
+def test_a_command_that_does_not_exist_leaves_no_rings_elsewhere(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "memory").mkdir()
+    options = ["-o", str(tmp_path / "trace"), "--rings", str(tmp_path / "memory")]
+    done = run(peerway("trace", *options, "--", "no-such-program"))
+    assert "no-such-program cannot be run: No such file or directory" in done.stderr
+    assert not (tmp_path / "trace").exists()
+    assert not list((tmp_path / "memory").iterdir())
 
 
 def test_a_bad_level_is_refused_by_the_library(tmp_path: Path, run: Run) -> None:
@@ -380,6 +521,7 @@ def test_what_was_not_traced_has_no_rings(regions: Path, tmp_path: Path, run: Ru
     assert list(tmp_path.iterdir()) == []
     done = run(peerway("trace", "-o", str(tmp_path / "trace"), "--", "true"))
     assert "nothing was recorded" in done.stderr
+    assert "0 events" not in done.stderr
 
 
 def test_a_host_whose_clock_is_ahead_is_brought_to_the_time_of_the_others(tmp_path: Path, run: Run) -> None:
@@ -388,7 +530,7 @@ def test_a_host_whose_clock_is_ahead_is_brought_to_the_time_of_the_others(tmp_pa
     words = peerway("run", "-n", "2", "--", sys.executable, "-c", textwrap.dedent(PING_PONG), "300", "0")
     done = run(words, env={**os.environ, "PEERWAY_TRACE_DIR": str(folder / "rings")})
     assert done.returncode == 0, done.stderr
-    for ring in (folder / "rings").iterdir():
+    for ring in (folder / "rings").glob("*.ring"):
         header = np.memmap(ring, HEADER, "r+", shape=(1,))
         if header["rank"][0] == 1:  # as if it had run on another host, five seconds ahead
             header["host"][0] = b"other"

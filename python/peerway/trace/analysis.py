@@ -8,11 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from peerway.trace import lost_time, traffic, waits
+from peerway.trace import burst_tables, critical, idle_gpus, lost_time, mismatches, overlap, traffic, waits
 from peerway.trace.curve import Curve
-from peerway.trace.messages import Pairs, match, match_signals, messages
+from peerway.trace.lanes import lanes
+from peerway.trace.messages import match, match_signals, messages
+from peerway.trace.regions import Regions
 from peerway.trace.store import Trace
-from peerway.trace.tables import MOST_ROWS, Analysis, Table, ns_text, percent
+from peerway.trace.tables import MOST_ROWS, Analysis, Finding, Table, count_text, ns_text, percent
 from peerway.units import about_text
 
 
@@ -24,25 +26,49 @@ def analyse(trace: Trace, curves: Sequence[Curve]) -> Analysis:
     if not len(trace):
         return result
     matched, signals = match(trace), match_signals(trace)
+    outer, regions = lanes(trace), Regions(trace)
+    path = critical.find(trace, matched, signals, outer, regions)
+    lost = waits.find(trace, matched, signals, outer)
+    lost_time.by_place(trace, lost, result, regions)
+    _important(trace, lost, result)
+    waited = int(lost.lost.sum())
+    del lost
+    if path is not None:
+        critical.tell(path, waited, result)
+        del path
+    idle_gpus.tell(trace, result)
     sent = messages(trace, matched, signals)
-    lost = waits.find(trace, matched, signals)
-    lost_time.by_place(trace, lost, result)
     if len(sent):
+        overlap.tell(trace, sent, outer, result, regions)
+        del regions
         result.tables += [traffic.by_size(sent), traffic.by_path(trace, sent)]
         traffic.by_pair(trace, sent, result)
-        traffic.against_curves(trace, sent, curves, result)
-        traffic.in_bursts(trace, sent, result)
-    _unmatched(trace, matched, result)
+        traffic.against_curves(trace, sent, curves, outer, result)
+        burst_tables.tell(trace, sent, curves, result)
+    mismatches.tell(trace, matched, result)
     return result
+
+
+def _important(trace: Trace, lost: waits.Waits, result: Analysis) -> None:
+    """What the timeline should show, where it cannot show all: the waits."""
+    begin = trace["begin"][lost.event]
+    result.important = np.stack([begin, begin + trace["duration"][lost.event], lost.lost], axis=1)
 
 
 def _heading(trace: Trace) -> list[str]:
     about = trace.about
-    end = int((trace["begin"] + trace["duration"]).max()) if len(trace) else 0
+    events = "no events"
+    if len(trace):
+        end = ns_text(int((trace["begin"] + trace["duration"]).max()))
+        events = f"{count_text(len(trace), 'event', 'events')} in {end}"
     ranks = [rank for rank in trace.ranks if rank >= 0]
+    processes = len({(thread.host, thread.pid) for thread in trace.threads})
+    whole = (
+        count_text(len(ranks), "rank", "ranks") if ranks else count_text(processes, "process", "processes")
+    )
     lines = [" ".join(about.get("command", []))] if about.get("command") else []
     lines.append(
-        f"{len(ranks)} ranks, {len(trace.threads)} threads, {len(trace):,} events in {ns_text(end)}; "
+        f"{whole}, {count_text(len(trace.threads), 'thread', 'threads')}, {events}; "
         f"level {about.get('level') or 'unknown'}, {about.get('began', '')}"
     )
     return lines
@@ -53,23 +79,35 @@ def _losses(trace: Trace, result: Analysis) -> None:
     if trace.dropped:
         share = trace.dropped / (trace.dropped + len(trace))
         result.findings.append(
-            f"{trace.dropped:,} events ({percent(share)}) are lost, the first of threads whose "
-            "rings were full: messages whose other end is among them count as unmatched. Record with more "
-            "--events, or less time."
+            Finding(
+                f"{count_text(trace.dropped, 'event', 'events')} ({percent(share)}) are lost, the first of "
+                "threads whose rings were full.",
+                "Messages that lost one end count below as sends without a receive, or the reverse.",
+                "Record with more --events, or a shorter time.",
+            )
         )
-    result.findings += [f"Not read: {line}." for line in trace.about.get("lost", [])]
+    result.findings += [Finding(f"Not read: {line}.") for line in trace.about.get("lost", [])]
     for one in trace.about.get("corrections", []):
         if not one["messages"]:
             result.findings.append(
-                f"The clock of host {one['host']} could not be brought together with the others: "
-                "no message goes there and back. Times of different hosts do not compare."
+                Finding(
+                    f"The clock of host {one['host']} could not be aligned with the others: "
+                    "do not compare its times with those of other hosts.",
+                    "The trace has no messages to it and back from it.",
+                    "Synchronise the hosts' clocks, or let the program begin with a message each way.",
+                )
             )
     for one in trace.open[:MOST_ROWS]:
         thread = trace.threads[one.thread]
         peer = f" with rank {one.peer}" if one.peer >= 0 else ""
+        end = int((trace["begin"] + trace["duration"]).max()) if len(trace) else one.begin
         result.findings.append(
-            f"Rank {thread.rank} (process {thread.pid}) ended inside {one.name or 'an operation'}{peer}, "
-            f"which it had begun at {ns_text(one.begin)}."
+            Finding(
+                f"Rank {thread.rank} (process {thread.pid}) ended inside {one.name or 'an operation'}{peer}, "
+                f"which it had begun at {ns_text(one.begin)}.",
+                span=(one.begin, max(end, one.begin)),
+                rank=thread.rank,
+            )
         )
 
 
@@ -95,18 +133,3 @@ def _operations(trace: Trace) -> Table:
         "Operations", ["operation", "calls", "bytes", "time", "mean"], rows[: 2 * MOST_ROWS],
         "Time is summed over all threads; a call inside a region counts for both.",
     )  # fmt: skip
-
-
-def _unmatched(trace: Trace, matched: Pairs, result: Analysis) -> None:
-    for alone, what, other in (
-        (matched.alone_first, "sends", "no receive"), (matched.alone_second, "receives", "no send"),
-    ):  # fmt: skip
-        # The other end of those that are left out is at a rank that did not record.
-        which = alone[np.isin(trace["peer"][alone], trace.ranks)]
-        if len(which):
-            first = which[0]
-            result.findings.append(
-                f"{len(which):,} {what} have {other} in the trace; the first: rank {trace.rank[first]} "
-                f"with rank {trace['peer'][first]}, tag {trace['tag'][first]}, "
-                f"in {trace.names[trace['where'][first]]}."
-            )

@@ -29,6 +29,9 @@ class Bursts:
     peers: NDArray[Any]
     in_flight: NDArray[Any]  # the most messages at one time
     stall: NDArray[Any]  # ns to the next message of this rank; -1: there was none
+    expected: NDArray[Any]  # ns that curves say of its messages one after the other; NaN: not of all of them
+    inside: NDArray[Any]  # the messages of all bursts ...
+    of_message: NDArray[Any]  # ... and the burst of each
     share: float  # of all messages, those in bursts
 
     def __len__(self) -> int:
@@ -39,9 +42,16 @@ class Bursts:
         """Bytes a second."""
         return np.asarray(self.bytes / np.maximum(self.length, 1) * 1e9)
 
+    @property
+    def of_curve(self) -> NDArray[Any]:
+        """The rate over that of the curves for the same messages; NaN where it is not known."""
+        return np.asarray(self.expected / np.maximum(self.length, 1))
 
-def find(trace: Trace, messages: Messages, gap_ns: int) -> Bursts:
-    """The bursts of all ranks."""
+
+def find(trace: Trace, messages: Messages, gap_ns: int, expected: NDArray[Any] | None = None) -> Bursts:
+    """The bursts of all ranks; `expected` is what the curves say of each message, in ns."""
+    if expected is None:
+        expected = np.full(len(messages), np.nan)
     sender = trace.rank[messages.event]
     order = np.lexsort((messages.begin, sender))
     sender, begin = sender[order].astype(np.int64), messages.begin[order]
@@ -49,7 +59,9 @@ def find(trace: Trace, messages: Messages, gap_ns: int) -> Bursts:
     end, size = np.maximum(messages.end[order], returned), messages.bytes[order]
     if len(order) == 0:
         none = np.empty(0, np.int64)
-        return Bursts(gap_ns, none, none, none, none, none, none, none, none, 0.0)
+        return Bursts(
+            gap_ns, none, none, none, none, none, none, none, none, none.astype(float), none, none, 0.0
+        )  # fmt: skip
     # The latest end so far of each rank, by one running maximum over all.
     far = int(returned.max()) + 1
     latest = np.maximum.accumulate(returned + sender * far) - sender * far
@@ -68,9 +80,15 @@ def find(trace: Trace, messages: Messages, gap_ns: int) -> Bursts:
         begin[first], "messages": count, "bytes": np.add.reduceat(size, first),
         "peers": _distinct(burst, messages.target[order], len(first)),
         "in_flight": _in_flight(burst, begin, end, first), "stall": stall,
+        "expected": np.add.reduceat(expected[order], first),
     }  # fmt: skip
     kept = {name: column[several] for name, column in columns.items()}
-    return Bursts(gap_ns=gap_ns, share=float(count[several].sum() / len(order)), **kept)
+    inside = several[burst]
+    number = np.cumsum(several) - 1
+    return Bursts(
+        gap_ns=gap_ns, share=float(count[several].sum() / len(order)), inside=order[inside],
+        of_message=number[burst[inside]].astype(np.int64), **kept,
+    )  # fmt: skip
 
 
 def _distinct(burst: NDArray[Any], peer: NDArray[Any], bursts: int) -> NDArray[Any]:

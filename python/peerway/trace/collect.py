@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from peerway.trace import rings
 from peerway.trace.clocks import correct, corrections
-from peerway.trace.rings import BadRing, Ring
+from peerway.trace.rings import BadRing, ClockKind, Ring
 from peerway.trace.sites import resolve
 from peerway.trace.store import SUM_COLUMNS, Open, Thread, Trace, Writer, load
 
@@ -35,7 +35,8 @@ class Clock:
 
     def span(self, ticks: NDArray[Any]) -> NDArray[Any]:
         """Nanoseconds of durations."""
-        return np.rint(ticks * self.ns_a_tick).astype(np.int64)
+        # What a damaged file has may be longer than numbers of 64 bits.
+        return np.rint(np.minimum(ticks * self.ns_a_tick, 2.0**62)).astype(np.int64)
 
 
 def clock_of(readings: Sequence[tuple[int, int]]) -> Clock | None:
@@ -47,22 +48,51 @@ def clock_of(readings: Sequence[tuple[int, int]]) -> Clock | None:
     return Clock(*first, ns / ticks) if ns > SHORTEST_NS else None
 
 
-def _clocks(found: Sequence[Ring], readings: dict[str, list[tuple[int, int]]]) -> dict[str, Clock]:
-    """Of each host. One that recorded too shortly to tell has the rate of another, most likely of its
-    kind.
+Name = tuple[str, ClockKind, int]  # of a clock: its host, what it is, and the GPU that has it
+
+
+def _name(ring: Ring) -> Name:
+    return ring.host, ring.clock_kind, ring.clock_of
+
+
+def _clocks(found: Sequence[Ring], readings: dict[str, list[tuple[int, int]]]) -> dict[Name, Clock]:
+    """By their names. A host's that recorded too shortly to tell has the rate of another, most likely of its
+    kind; the others count nanoseconds.
     """
-    clocks: dict[str, Clock | None] = {}
-    own: dict[str, list[tuple[int, int]]] = {}
+    clocks: dict[Name, Clock | None] = {}
+    own: dict[Name, list[tuple[int, int]]] = {}
     for ring in found:
-        own.setdefault(ring.host, []).extend(ring.clock)
-    for host, several in own.items():
+        own.setdefault(_name(ring), []).extend(one for one in ring.clock if one[0] > 0)
+    for name, several in own.items():
+        if name[1] != ClockKind.HOST:
+            alone = Clock(*min(several, default=(0, 0)), 1.0)
+            clocks[name] = alone if name[1] == ClockKind.NS or not several else clock_of(several) or alone
+            continue
         # A reading from before a restart of the host would be a smaller one.
         later = [
-            one for one in readings.get(host, []) if one[0] > max(several)[0] or one[0] < min(several)[0]
+            one for one in readings.get(name[0], []) if one[0] > max(several)[0] or one[0] < min(several)[0]
         ]
-        clocks[host] = clock_of([*several, *(one for one in later if _agrees(one, min(several)))])
+        clocks[name] = clock_of([*several, *(one for one in later if _agrees(one, min(several)))])
     known = next((clock for clock in clocks.values() if clock is not None), Clock(0, 0, 1.0))
-    return {host: clock or Clock(*min(own[host]), known.ns_a_tick) for host, clock in clocks.items()}
+    known = next(
+        (clock for name, clock in clocks.items() if clock is not None and name[1] == ClockKind.HOST), known
+    )
+    return {name: clock or Clock(*min(own[name]), known.ns_a_tick) for name, clock in clocks.items()}
+
+
+def _facts(clocks: dict[Name, Clock]) -> dict[str, Any]:
+    """What trace.json says of them: of a GPU's how far it is ahead of its host's, and how that grows."""
+    gpus = [
+        {"host": host, "gpu": gpu, "offset_ns": clock.ticks - clock.ns, "drift": 1 / clock.ns_a_tick - 1}
+        for (host, kind, gpu), clock in clocks.items()
+        if kind == ClockKind.GPU
+    ]
+    hosts = {
+        host: {"ns_a_tick": clock.ns_a_tick}
+        for (host, kind, _), clock in clocks.items()
+        if kind == ClockKind.HOST
+    }
+    return {"clocks": hosts, "gpu_clocks": gpus}
 
 
 def _agrees(one: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -76,7 +106,14 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
     lost: list[str] = []
     for file in sorted((folder / "rings").glob("*.ring")):
         try:
-            found.append(rings.read(file))
+            ring = rings.read(file)
+            found.append(ring)
+            if ring.stepped_back:
+                lost.append(
+                    f"{file.name}: its clock stepped back by {ring.stepped_back:,} ticks: times of "
+                    f"thread {ring.tid} from then on are too early, and what lasted over the step has no "
+                    "duration"
+                )
         except (BadRing, OSError) as error:
             lost.append(str(error))
     # A thread that recorded before its process knew its rank.
@@ -85,7 +122,7 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
         key=lambda ring: (ranks.get((ring.host, ring.pid), -1), ring.host, ring.pid, ring.tid, ring.source)
     )
     clocks = _clocks(found, readings)
-    begins = [clocks[ring.host].at(ring.events["begin"]).min() for ring in found if len(ring.events)]
+    begins = [clocks[_name(ring)].at(ring.events["begin"]).min() for ring in found if len(ring.events)]
     origin = int(min(begins)) if begins else 0
     names: dict[str, int] = {"": 0}
     threads: list[Thread] = []
@@ -93,7 +130,7 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
     sums: dict[str, list[NDArray[Any]]] = {name: [] for name in SUM_COLUMNS}
     writer = Writer(folder)
     for index, ring in enumerate(found):
-        clock = clocks[ring.host]
+        clock = clocks[_name(ring)]
         local = np.array([names.setdefault(name, len(names)) for name in ring.names], np.int32)
         columns = _global(rings.fields(ring.events), clock, local, origin)
         order = np.lexsort((-columns["duration"], columns["begin"]))
@@ -122,8 +159,7 @@ def collect(folder: Path, about: dict[str, Any], readings: dict[str, list[tuple[
         )  # fmt: skip
     texts = list(names)
     resolve(texts)
-    clock_facts = {host: {"ns_a_tick": clock.ns_a_tick} for host, clock in clocks.items()}
-    said = {**about, "origin_ns": origin, "clocks": clock_facts, "lost": lost}
+    said = {**about, "origin_ns": origin, **_facts(clocks), "lost": lost}
     writer.end(
         said,
         texts,

@@ -1,10 +1,12 @@
 """The measured curve that messages are judged by: the cost of a path at each size, from a route table or
-from records of `peerway bench`.
+from records of `peerway bench`. A message alone is judged by a test of latency, a burst by one of bandwidth
+where there is one.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,18 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peerway.report.routes import read_table
+from peerway.trace.messages import Messages
+from peerway.trace.rings import Kind
+from peerway.trace.store import Trace
 
-LATENCIES = ("put_latency", "get_latency", "pingpong", "send_latency")
+LATENCIES = ("put_latency", "get_latency", "pingpong", "mpi_latency")
+BANDWIDTHS = ("put_bw", "get_bw", "mpi_bw")
+# The MPIs that recorders of traces name as their source, and what records call their launchers.
+STACKS = {"openmpi": ("openmpi", "open mpi", "openrte"), "mpich": ("mpich", "hydra")}
+PARTS = ("plan", "plan slots", "plan straight", "split")
+OPS = {"put": (Kind.PUT,), "get": (Kind.GET,), "send": (Kind.SEND, Kind.ISEND)}
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What one path costs: sizes in bytes, times in ns."""
+    """What one path costs: sizes in bytes, times of a message in ns."""
 
     path: str
-    op: str  # put, get, or send for a peer such as an MPI
+    op: str  # put, get, or send for messages of an MPI
     sizes: NDArray[Any]
     ns: NDArray[Any]
+    stack: str = ""  # whose sends these are, one of STACKS
+    streamed: bool = False  # one message of many that follow each other
 
     def at(self, sizes: NDArray[Any]) -> NDArray[Any]:
         """The cost of sizes; beyond the last the rate stays."""
@@ -46,19 +58,85 @@ def of_table(file: Path) -> list[Curve]:
 
 
 def of_records(file: Path) -> list[Curve]:
-    """The curves of records of latency; a peer's records (openmpi) judge its messages. Raises OSError,
-    ValueError.
+    """The curves of records of latency and bandwidth; those of an MPI (the peer openmpi, apps/mpi) judge its
+    messages. Raises OSError, ValueError, KeyError.
     """
-    found: dict[tuple[str, str], dict[float, float]] = {}
+    found: dict[tuple[str, str, str, bool], dict[float, float]] = {}
     for line in file.read_text().splitlines():
         record = json.loads(line)
-        if record.get("test") in LATENCIES and record.get("shape") == "contiguous":
-            points = found.setdefault((str(record["via"]), str(record["op"])), {})
-            size, us = float(record["bytes"]), float(record["p50_us"])
-            points[size] = min(us, points.get(size, us))
-    return [_curve(path, op, points) for (path, op), points in found.items()]
+        streamed = record.get("test") in BANDWIDTHS
+        if not (streamed or record.get("test") in LATENCIES) or record.get("shape") != "contiguous":
+            continue
+        stack = _stack(record)
+        op = "send" if stack else str(record["op"])
+        points = found.setdefault((str(record["via"]), op, stack, streamed), {})
+        size = float(record["bytes"])
+        us = size / float(record["bandwidth_MBps"]) if streamed else float(record["p50_us"])
+        points[size] = min(us, points.get(size, us))
+    return [
+        _curve(path, op, points, stack, streamed) for (path, op, stack, streamed), points in found.items()
+    ]
 
 
-def _curve(path: str, op: str, points: dict[float, float]) -> Curve:
+def _stack(record: dict[str, Any]) -> str:
+    """The MPI whose messages a record is of; empty where it is of none."""
+    if record["via"] in STACKS:
+        return str(record["via"])
+    said = str(record.get("extra", {}).get("mpi", "")).lower()
+    if not str(record["test"]).startswith("mpi_"):
+        return ""
+    return next((name for name, words in STACKS.items() if any(word in said for word in words)), "unknown")
+
+
+def _curve(path: str, op: str, points: dict[float, float], stack: str = "", streamed: bool = False) -> Curve:
     sizes = sorted(points)
-    return Curve(path, op, np.array(sizes, float), np.array([points[size] * 1e3 for size in sizes]))
+    ns = np.array([points[size] * 1e3 for size in sizes])
+    return Curve(path, op, np.array(sizes, float), ns, stack, streamed)
+
+
+def path_of(where: str) -> str:
+    """The path or paths that carried a message: `where` also says of what it is a part ("plan, peer/shm")."""
+    method, comma, path = where.partition(", ")
+    return path if comma and method in PARTS else where
+
+
+def stack_of(trace: Trace) -> str:
+    """The MPI whose calls a trace has; empty where it has none, or one that is not known."""
+    return next((one.source for one in trace.threads if one.source in STACKS), "")
+
+
+def ambiguous(trace: Trace, curves: Sequence[Curve]) -> list[str]:
+    """The ways of this trace's MPI that there are curves of, if there are several: which of them the program
+    went is not known.
+    """
+    stack = stack_of(trace)
+    ways = sorted({one.path for one in curves if one.op == "send" and stack and one.stack == stack})
+    return ways if len(ways) > 1 else []
+
+
+def curve_of(
+    trace: Trace, curves: Sequence[Curve], op: str, path: str, streamed: bool = False
+) -> Curve | None:
+    """The curve that judges the messages of a path or communicator. A burst is judged as messages that each
+    go alone where no test of bandwidth was measured.
+    """
+    if op == "send":
+        stack = "" if ambiguous(trace, curves) else stack_of(trace)
+        fit = [one for one in curves if one.op == "send" and stack and one.stack == stack]
+    else:
+        fit = [one for one in curves if one.op == op and one.path == path_of(path)]
+    kind = next((one for one in fit if one.streamed == streamed), None)
+    return kind or next((one for one in fit if streamed), None)
+
+
+def streamed_ns(trace: Trace, sent: Messages, curves: Sequence[Curve]) -> NDArray[Any]:
+    """What each message would take in a stream of its like; NaN where no curve says it."""
+    expected = np.full(len(sent), np.nan)
+    where, kinds = trace["where"][sent.event], trace["kind"][sent.event]
+    for name in np.unique(where):
+        for op, wanted in OPS.items():
+            which = (where == name) & np.isin(kinds, wanted)
+            curve = curve_of(trace, curves, op, trace.names[name], streamed=True) if which.any() else None
+            if curve is not None:
+                expected[which] = curve.at(sent.bytes[which].astype(float))
+    return expected

@@ -8,17 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peerway.trace import waits
-from peerway.trace.regions import enclosing
+from peerway.trace.regions import Regions, call_text, places
 from peerway.trace.store import Trace
-from peerway.trace.tables import LITTLE, MOST_ROWS, Analysis, Table, ns_text, percent
+from peerway.trace.tables import LITTLE, MOST_ROWS, Analysis, Finding, Table, count_text, ns_text, percent
 
 
-def by_place(trace: Trace, lost: waits.Waits, result: Analysis) -> None:
+def by_place(trace: Trace, lost: waits.Waits, result: Analysis, regions: Regions | None = None) -> None:
+    """The table of lost time, and a finding for each place that lost more than little."""
     if not len(lost.event):
         return
-    site = trace["site"][lost.event].astype(np.int64)
-    # What has no place that called has the region around it.
-    site = np.where(site > 0, site, enclosing(trace, lost.event))
+    site = places(trace, lost.event, regions)
     many = len(trace.names)
     names = trace["name"][lost.event].astype(np.int64)
     keys, groups = np.unique((lost.state.astype(np.int64) * many + names) * many + site, return_inverse=True)
@@ -32,24 +31,35 @@ def by_place(trace: Trace, lost: waits.Waits, result: Analysis) -> None:
     for number, i in enumerate(order):
         which = np.flatnonzero(place[groups] == number)
         state = waits.STATES[keys[i] // many // many]
-        name = trace.names[keys[i] // many % many]
-        at = trace.names[keys[i] % many] or "no place known"
+        name, at = int(keys[i] // many % many), int(keys[i] % many)
         late, share_of_late = _most(guilty[which], lost.lost[which])
-        worst, _ = _most(rank[which], lost.lost[which])
+        worst, share_of_worst = _most(rank[which], lost.lost[which])
+        longest = which[lost.lost[which].argmax()]
         rows.append(
-            [state, name, at, f"{len(which):,}", ns_text(float(ns[i])), percent(ns[i] / span),
-             ns_text(float(lost.lost[which].max())), str(worst), str(late)]
+            [state, trace.names[name], trace.names[at], f"{len(which):,}", ns_text(float(ns[i])),
+             percent(ns[i] / span), ns_text(float(lost.lost[longest])), str(worst), str(late)]
         )  # fmt: skip
         if ns[i] > LITTLE * span:
+            begin = int(trace["begin"][lost.event[longest]])
+            end = begin + int(trace["duration"][lost.event[longest]])
+            part = percent(share_of_late) if share_of_late < 0.995 else "all"
             result.findings.append(
-                f"{name} at {at} lost {ns_text(float(ns[i]))} ({percent(ns[i] / span)} of the ranks' time) "
-                f"to a {state} in {_calls(len(which))}, most of it of rank {worst}; rank {late} was "
-                f"the late one for {percent(share_of_late)} of that: {WHAT_TO_DO[state]}."
+                Finding(
+                    f"{_begun(call_text(trace, name, at))} lost {ns_text(float(ns[i]))} "
+                    f"({percent(ns[i] / span)} of the ranks' time, "
+                    f"{count_text(len(which), 'call', 'calls')}) to {STATE_TEXT[state]}. "
+                    f"Rank {late} caused {part} of it.",
+                    f"Rank {worst} lost {percent(share_of_worst)} of it; the longest wait was "
+                    f"{ns_text(float(lost.lost[longest]))}, at {ns_text(begin)} on rank {rank[longest]}.",
+                    WHAT_TO_DO[state],
+                    (begin, end),
+                    int(rank[longest]),
+                )
             )
     columns = [
         "state",
         "operation",
-        "place",
+        "call site",
         "times",
         "lost",
         "of all time",
@@ -57,20 +67,42 @@ def by_place(trace: Trace, lost: waits.Waits, result: Analysis) -> None:
         "waits most",
         "late most",
     ]
-    note = "of all time: of the trace's length times the ranks."
+    note = (
+        "Of all time: the share of the trace's length times the ranks. A call site is empty if the program "
+        "was compiled without -g and the call is in no region."
+    )
     result.tables.append(Table("Lost time", columns, rows, note, texts=3))
 
 
+STATE_TEXT = {
+    "late sender": "a sender that came late",
+    "late receiver": "a receiver that came late",
+    "wait at a collective": "ranks that came late to a collective",
+    "late raise": "a signal that was raised late",
+    "imbalance": "ranks that computed longer before a collective",
+    "rendezvous wait": "a receiver that had posted its receive and was in no call to take the message",
+    "proxy stall": "a proxy that was busy or asleep",
+    "staging back-pressure": "a receiver that emptied its bounce buffers slowly",
+    "late wake-up": "waking late, after the signal had been raised",
+}
 WHAT_TO_DO = {
-    "late sender": "give it less to do before it sends, or receive later",
-    "late receiver": "post its receives earlier, or send without blocking",
-    "wait at a collective": "balance the work before it, or use the non-blocking form",
-    "late raise": "give it less to do before it raises, or wait later",
+    "late sender": "Let the late rank do less before it sends, or receive later.",
+    "late receiver": "Let the late rank post its receives earlier, or send without blocking.",
+    "wait at a collective": "Find out what the late rank waited for itself, or use the non-blocking form.",
+    "late raise": "Let the late rank do less before it raises, or wait later.",
+    "imbalance": "Give the late rank less of the work before the collective.",
+    "rendezvous wait": "Let the receiver wait, test or probe earlier, or give its MPI a thread for progress; "
+    "smaller messages go without rendezvous.",
+    "proxy stall": "Give the proxy a core of its own, or spread plans over more processes.",
+    "late wake-up": "Check whether its host has more ranks and threads than cores, or runs other programs.",
+    "staging back-pressure": "Let the receiver make progress more often (flush, wait), or give it more "
+    "bounce buffers; memory that both can map needs none.",
 }
 
 
-def _calls(count: int) -> str:
-    return "1 call" if count == 1 else f"{count:,} calls"
+def _begun(text: str) -> str:
+    """As the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
 
 
 def _most(ranks: NDArray[Any], ns: NDArray[Any]) -> tuple[int, float]:

@@ -16,16 +16,32 @@ typedef struct pw_call {
   pw_trace_event event;
 } pw_call;
 
-typedef struct pw_request { /* one that was started, or may be started again */
+typedef struct pw_request { /* one that was started, or may be started again; or a message that was probed */
   uint64_t handle;
   uint64_t begin;
-  const pw_group* group;
+  pw_group* group;
   uint64_t bytes;
-  int kind, peer, tag; /* kind: PW_TRACE_SENT or PW_TRACE_RECEIVED */
+  int kind, peer, tag; /* kind: PW_TRACE_SENT, PW_TRACE_RECEIVED or PW_TRACE_COLLECTIVE_DONE */
   int persistent, active;
+  int both;                  /* of MPI_Isendrecv: a receive, with the peer, tag and bytes of the send; ... */
+  int from, from_tag;        /* ... whom and what it receives from, as the program gave it, ... */
+  uint64_t room;             /* ... and how many bytes at most */
+  const char *start, *whole; /* names of its events */
+  MPI_Comm* child;           /* of MPI_Comm_idup: the communicator, once it is complete ... */
+  int number;                /* ... and which child of `group` it is */
 } pw_request;
 
-static int pw_ready; /* between MPI_Init and MPI_Finalize, in a process that records */
+/* The source of its rings: which MPI it is, for the measured curves of that one. */
+#if defined(OPEN_MPI)
+#define PW_SOURCE "openmpi"
+#elif defined(MPICH_VERSION)
+#define PW_SOURCE "mpich"
+#else
+#define PW_SOURCE "mpi"
+#endif
+
+static int pw_ready; /* between the first MPI_Init and the last MPI_Finalize, in a process that records */
+static MPI_Group pw_world; /* all ranks */
 static int pw_key_of_comm, pw_key_of_win;
 static unsigned pw_freed;           /* communicators so far: their handles come again */
 static _Thread_local int pw_inside; /* MPI's own calls of MPI are not the program's */
@@ -60,8 +76,8 @@ static unsigned pw_place(pw_trace_writer* writer, const void* address) {
 
 static void pw_enter(pw_call* call, int kind, const char* name, const void* caller) {
   call->writer = NULL;
-  if (++pw_inside > 1 || !pw_ready) return;
-  pw_trace_writer* writer = pw_trace_mine != NULL ? pw_trace_mine : pw_trace_open("mpi");
+  if (++pw_inside > 1 || !pw_ready || !pw_trace_recording()) return;
+  pw_trace_writer* writer = pw_trace_mine != NULL ? pw_trace_mine : pw_trace_open(PW_SOURCE);
   call->writer = writer;
   if (writer == NULL) return;
   memset(&call->event, 0, sizeof call->event);
@@ -118,38 +134,41 @@ static int pw_world_of(const pw_group* group, int rank) {
 
 static pw_group* pw_new_group(MPI_Group members) {
   pw_group* made = (pw_group*)calloc(1, sizeof *made);
-  MPI_Group world;
   PMPI_Group_size(members, &made->size);
   made->world = (int*)malloc(sizeof(int) * 2 * (size_t)(made->size + 1));
   int* own = made->world + made->size + 1;
   for (int i = 0; i < made->size; ++i) own[i] = i;
-  PMPI_Comm_group(MPI_COMM_WORLD, &world);
-  PMPI_Group_translate_ranks(members, made->size, own, world, made->world);
+  PMPI_Group_translate_ranks(members, made->size, own, pw_world, made->world);
   for (int i = 0; i < made->size; ++i)
     if (made->world[i] == MPI_UNDEFINED) made->world[i] = -1; /* of another world */
-  PMPI_Group_free(&world);
   return made;
 }
 
-/* `parent` gave birth to it by a collective call, so that all its members count alike. */
-static pw_group* pw_add_comm(MPI_Comm comm, pw_group* parent) {
+/* Of a communicator to others: those; its name is to be given. */
+static pw_group* pw_group_of_comm(MPI_Comm comm, int* inter) {
   MPI_Group members;
-  int inter = 0;
-  PMPI_Comm_test_inter(comm, &inter);
-  if (inter)
+  PMPI_Comm_test_inter(comm, inter);
+  if (*inter)
     PMPI_Comm_remote_group(comm, &members);
   else
     PMPI_Comm_group(comm, &members);
   pw_group* made = pw_new_group(members);
   PMPI_Group_free(&members);
+  return made;
+}
+
+/* `parent` gave birth to it as its child of that number, by a collective call, so that all its members count
+ * alike. */
+static pw_group* pw_add_comm(MPI_Comm comm, const pw_group* parent, int number) {
+  int inter = 0;
+  pw_group* made = pw_group_of_comm(comm, &inter);
   const int first = made->size > 0 ? made->world[0] : -1;
   if (comm == MPI_COMM_WORLD)
     snprintf(made->name, sizeof made->name, "world");
   else if (comm == MPI_COMM_SELF)
     snprintf(made->name, sizeof made->name, "self");
   else if (parent != NULL)
-    snprintf(made->name, sizeof made->name, "%.40s.%d:%d", parent->name, parent->children,
-             inter ? -1 : first);
+    snprintf(made->name, sizeof made->name, "%.40s.%d:%d", parent->name, number, inter ? -1 : first);
   else
     snprintf(made->name, sizeof made->name, "%d from %d", made->size, first);
   PMPI_Comm_set_attr(comm, pw_key_of_comm, made);
@@ -168,7 +187,7 @@ static pw_group* pw_group_of(MPI_Comm comm) {
   void* known = NULL;
   int found = 0;
   PMPI_Comm_get_attr(comm, pw_key_of_comm, &known, &found);
-  last.group = found ? (pw_group*)known : pw_add_comm(comm, NULL);
+  last.group = found ? (pw_group*)known : pw_add_comm(comm, NULL, 0);
   last.comm = comm;
   last.freed = freed;
   return last.group;
@@ -178,7 +197,20 @@ static void pw_born(MPI_Comm parent, const MPI_Comm* child) {
   if (!pw_ready || pw_inside > 1) return;
   pw_group* group = pw_group_of(parent);
   if (group != NULL) ++group->children;
-  if (*child != MPI_COMM_NULL) pw_add_comm(*child, group);
+  if (*child != MPI_COMM_NULL) pw_add_comm(*child, group, group != NULL ? group->children : 0);
+}
+
+#include "mpi_apart.c"
+
+/* To how many ranks this one sends in a collective of neighbours. */
+static int pw_neighbours(MPI_Comm comm) {
+  int kind = MPI_UNDEFINED, rank = 0, to = 0, from = 0, weighted = 0;
+  PMPI_Topo_test(comm, &kind);
+  if (kind == MPI_CART && PMPI_Cartdim_get(comm, &to) == MPI_SUCCESS) return 2 * to;
+  if (kind == MPI_DIST_GRAPH) PMPI_Dist_graph_neighbors_count(comm, &from, &to, &weighted);
+  if (kind == MPI_GRAPH && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS)
+    PMPI_Graph_neighbors_count(comm, rank, &to);
+  return to;
 }
 
 static pw_group* pw_group_of_win(MPI_Win win) {
@@ -226,18 +258,54 @@ static void pw_arrived(pw_call* call, MPI_Comm comm, const MPI_Status* status) {
 
 /* ---- beginning and end */
 
-static void pw_mpi_begin(void) {
-  if (pw_trace_level() == 0) return;
+static pthread_mutex_t pw_life_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int pw_lives; /* MPI_Init and sessions that have not ended */
+
+#ifdef MPI_SESSION_NULL
+/* Where the program has sessions alone, the world is that of one of our own: groups end with their session.
+ */
+static MPI_Session pw_session = MPI_SESSION_NULL;
+
+static int pw_begin_session(void) {
+  int (*real)(MPI_Info, MPI_Errhandler, MPI_Session*);
+  *(void**)&real = dlsym(RTLD_NEXT, "PMPI_Session_init");
+  if (real == NULL || real(MPI_INFO_NULL, MPI_ERRORS_RETURN, &pw_session) != MPI_SUCCESS) return 0;
+  return PMPI_Group_from_session_pset(pw_session, "mpi://WORLD", &pw_world) == MPI_SUCCESS;
+}
+
+static void pw_end_session(void) {
+  int (*real)(MPI_Session*);
+  *(void**)&real = dlsym(RTLD_NEXT, "PMPI_Session_finalize");
+  if (pw_session != MPI_SESSION_NULL && real != NULL) real(&pw_session);
+}
+#else
+static int pw_begin_session(void) { return 0; }
+static void pw_end_session(void) {}
+#endif
+
+static void pw_mpi_begin(int session) {
   int rank = 0;
-  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &pw_key_of_comm, NULL);
-  PMPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &pw_key_of_win, NULL);
-  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  pw_ready = 1;
-  pw_trace_writer* writer = pw_trace_mine != NULL ? pw_trace_mine : pw_trace_open("mpi");
-  if (writer != NULL) writer->ring->rank = rank;
+  if (pw_trace_attach() == 0) return;
+  pthread_mutex_lock(&pw_life_mutex);
+  if (pw_lives++ == 0 &&
+      (session ? pw_begin_session() : PMPI_Comm_group(MPI_COMM_WORLD, &pw_world) == MPI_SUCCESS)) {
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &pw_key_of_comm, NULL);
+    PMPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &pw_key_of_win, NULL);
+    PMPI_Group_rank(pw_world, &rank);
+    pw_ready = 1;
+    pw_trace_writer* writer = pw_trace_mine != NULL ? pw_trace_mine : pw_trace_open(PW_SOURCE);
+    if (writer != NULL) writer->ring->rank = rank;
+  }
+  pthread_mutex_unlock(&pw_life_mutex);
 }
 
 static void pw_mpi_end(void) {
-  if (pw_ready && pw_trace_mine != NULL) pw_trace_read_clock(pw_trace_mine, 1);
-  pw_ready = 0;
+  pthread_mutex_lock(&pw_life_mutex);
+  if (pw_lives > 0 && --pw_lives == 0 && pw_ready) {
+    if (pw_trace_mine != NULL) pw_trace_read_clock(pw_trace_mine, 1);
+    pw_ready = 0;
+    PMPI_Group_free(&pw_world);
+    pw_end_session();
+  }
+  pthread_mutex_unlock(&pw_life_mutex);
 }

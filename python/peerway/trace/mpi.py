@@ -27,7 +27,7 @@ def library(mpicc: str) -> Path:
     include = Path(_core.__file__).parent / "include"
     header = _run([mpicc, "-E", "-x", "c", "-include", "mpi.h", "/dev/null"], "has no mpi.h")
     text = source(header)
-    read = [here / "mpi.c", here / "mpi_requests.c", *sorted((include / "peerway" / "trace").glob("*.h"))]
+    read = [*sorted(here.glob("*.c")), *sorted((include / "peerway" / "trace").rglob("*.h"))]
     parts = (text, header, mpicc, *(file.read_text() for file in read))
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     folder = _cache() / "trace"
@@ -89,6 +89,6 @@ def compiler_of(command: list[str]) -> str | None:
         if (mpicc := folder / f"mpicc{suffix}").exists():
             return str(mpicc)
     raise MpiError(
-        f"there is no mpicc{suffix} beside {path}: what it compiles records the calls of MPI. Install "
+        f"there is no mpicc{suffix} beside {path} to compile the library that records MPI calls. Install "
         "the MPI's development package, name its compiler with --mpicc, or trace without MPI: --mpicc none"
     )

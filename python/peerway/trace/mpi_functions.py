@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 # What more is recorded than a call's time. The parameters are those of the standard, in its order: `count`
-# and `type` say how many bytes, `peer`, `tag` and `comm` what a message is told by.
+# and `type` say how many bytes, `peer`, `tag` and `comm` what a message is told by. A collective stands also
+# for the one that does not block, which has the same parameters and then a request, and the persistent one.
 TABLE = """
 Send Bsend Ssend Rsend              | SEND       | _ count type peer tag comm
 Isend Ibsend Issend Irsend          | ISEND      | _ count type peer tag comm request
@@ -14,10 +15,14 @@ Recv                                | RECV       | _ count type peer tag comm st
 Irecv                               | IRECV      | _ count type peer tag comm request
 Send_init Bsend_init Ssend_init Rsend_init | SEND_INIT | _ count type peer tag comm request
 Recv_init                           | RECV_INIT  | _ count type peer tag comm request
+Psend_init                          | SEND_INIT  | _ partitions count type peer tag comm _ request
+Precv_init                          | RECV_INIT  | _ partitions count type peer tag comm _ request
 Start                               | START      | request
 Startall                            | STARTALL   | count requests
 Sendrecv                            | SENDRECV   | _ count type peer tag _ rcount rtype rpeer rtag comm status
 Sendrecv_replace                    | SENDRECV   | _ count type peer tag rpeer rtag comm status
+Isendrecv                           | ISENDRECV | _ count type peer tag _ rcount rtype rpeer rtag comm request
+Isendrecv_replace                   | ISENDRECV | _ count type peer tag rpeer rtag comm request
 Wait                                | WAIT       | request status
 Waitall                             | WAITALL    | count requests statuses
 Waitany                             | WAITANY    | count requests index status
@@ -29,21 +34,25 @@ Testsome                            | WAITSOME   | count requests found indices 
 Request_free                        | FREE       | request
 Probe                               | CALL       | peer tag comm _
 Iprobe                              | PROBE      | peer tag comm flag _
-Barrier Ibarrier                    | COLLECTIVE | comm
-Bcast Ibcast                        | COLLECTIVE | _ count type peer comm
-Reduce Ireduce                      | COLLECTIVE | _ _ count type _ peer comm
-Allreduce Iallreduce Scan Exscan Iscan Iexscan | COLLECTIVE | _ _ count type _ comm
-Reduce_scatter_block Ireduce_scatter_block | COLLECTIVE | _ _ count type _ comm
-Gather Igather                      | COLLECTIVE | _ count type _ _ _ peer comm
-Gatherv Igatherv                    | COLLECTIVE | _ count type _ _ _ _ peer comm
-Scatter Iscatter                    | COLLECTIVE | _ _ _ _ count type peer comm
-Scatterv Iscatterv                  | COLLECTIVE | _ _ _ _ _ count type peer comm
-Allgather Iallgather                | COLLECTIVE | _ count type _ _ _ comm
-Allgatherv Iallgatherv              | COLLECTIVE | _ count type _ _ _ _ comm
-Alltoall Ialltoall                  | COLLECTIVE | _ count_each type _ _ _ comm
-Alltoallv Ialltoallv                | COLLECTIVE | _ counts _ type _ _ _ _ comm
-Alltoallw Ialltoallw                | COLLECTIVE | _ _ _ _ _ _ _ _ comm
-Reduce_scatter Ireduce_scatter      | COLLECTIVE | _ _ counts type _ comm
+Mprobe                              | MPROBE     | peer tag comm message status
+Improbe                             | MPROBE     | peer tag comm flag message status
+Mrecv                               | MRECV      | _ count type message status
+Imrecv                              | IMRECV     | _ count type message request
+Barrier                             | COLLECTIVE | comm
+Bcast                               | COLLECTIVE | _ count type peer comm
+Reduce                              | COLLECTIVE | _ _ count type _ peer comm
+Allreduce Scan Exscan               | COLLECTIVE | _ _ count type _ comm
+Reduce_scatter_block                | COLLECTIVE | _ _ count type _ comm
+Gather                              | COLLECTIVE | _ count type _ _ _ peer comm
+Gatherv                             | COLLECTIVE | _ count type _ _ _ _ peer comm
+Scatter                             | COLLECTIVE | _ _ _ _ count type peer comm
+Scatterv                            | COLLECTIVE | _ _ _ _ _ count type peer comm
+Allgather Neighbor_allgather        | COLLECTIVE | _ count type _ _ _ comm
+Allgatherv Neighbor_allgatherv      | COLLECTIVE | _ count type _ _ _ _ comm
+Alltoall Neighbor_alltoall          | COLLECTIVE | _ count_each type _ _ _ comm
+Alltoallv Neighbor_alltoallv        | COLLECTIVE | _ counts _ type _ _ _ _ comm
+Alltoallw Neighbor_alltoallw        | COLLECTIVE | _ _ _ _ _ _ _ _ comm
+Reduce_scatter                      | COLLECTIVE | _ _ counts type _ comm
 Put Accumulate                      | RMA_PUT    | _ count type peer _ _ _
 Rput Raccumulate                    | RMA_PUT    | _ count type peer _ _ _
 Get Rget                            | RMA_GET    | _ count type peer _ _ _
@@ -54,17 +63,22 @@ Win_lock                            | RMA_SYNC   | _ peer
 Win_unlock Win_flush Win_flush_local| RMA_SYNC   | peer
 Win_fence Win_start Win_complete Win_post Win_wait Win_lock_all  | RMA_SYNC |
 Win_unlock_all Win_flush_all Win_flush_local_all Win_sync        | RMA_SYNC |
-Comm_dup Comm_dup_with_info Comm_create Comm_create_group        | BIRTH |
-Comm_split Comm_split_type Cart_create Cart_sub Graph_create     | BIRTH |
-Dist_graph_create Dist_graph_create_adjacent                     | BIRTH |
-Intercomm_create Intercomm_merge                                 | BIRTH |
+Comm_dup Comm_dup_with_info Comm_create Comm_split Comm_split_type | BIRTH |
+Cart_create Cart_sub Graph_create Dist_graph_create Dist_graph_create_adjacent | BIRTH |
+Intercomm_merge                     | BIRTH      |
+Comm_idup Comm_idup_with_info       | IBIRTH     | _ _
+Comm_create_group                   | BIRTH_APART | _ _ tag
+Comm_create_from_group              | BIRTH_APART | _ name
+Intercomm_create                    | BIRTH_APART | _ _ _ _ tag
+Intercomm_create_from_groups        | BIRTH_APART | _ _ _ _ name
 Comm_free Comm_disconnect           | DEATH      |
-Init Init_thread                    | INIT       |
-Finalize                            | FINALIZE   |
+Init Init_thread Session_init       | INIT       |
+Finalize Session_finalize           | FINALIZE   |
 """
 # Calls that neither communicate nor wait.
 LOCAL = re.compile(
-    r"(T|Type|Group|Info|Errhandler|Op|Status|Attr|Keyval|Error|Grequest|Session|Aint|Pack|Unpack|Buffer|Abi)(_|$)"
+    r"(T|Type|Group|Info|Errhandler|Op|Status|Attr|Keyval|Error|Grequest|Aint|Pack|Unpack|Buffer|Abi)(_|$)"
+    r"|Session_(?!init$|finalize$)"
     r"|Get_(?!accumulate)|Add_error|Remove_error|Address$|Alloc_mem|Free_mem|Initialized|Finalized|Pcontrol|Is_thread|Query_thread"
     r"|Pack|Unpack|Wtime|Wtick|Cart_(coords|get|map|rank|shift)|Cartdim|Graph_(get|map|neighbors)|Graphdims"
     r"|Dist_graph_neighbors|Topo_test|Dims_create|Register|Close_port|Test_cancelled|Request_get"
@@ -121,4 +135,11 @@ def _parameter(text: str) -> tuple[str, str]:
 def table() -> dict[str, tuple[str, list[str]]]:
     """What is recorded of each function: the kind of wrapper, and the roles of its parameters."""
     rows = [[part.strip() for part in line.split("|")] for line in TABLE.strip().splitlines()]
-    return {name: (kind, roles.split()) for names, kind, roles in rows for name in names.split()}
+    found = {}
+    for names, kind, roles in rows:
+        for name in names.split():
+            found[name] = (kind, roles.split())
+            if kind == "COLLECTIVE":
+                found[f"I{name.lower()}"] = ("ICOLLECTIVE", roles.split())
+                found[f"{name}_init"] = ("COLLECTIVE_INIT", roles.split())
+    return found

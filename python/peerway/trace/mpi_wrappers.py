@@ -6,6 +6,12 @@ from __future__ import annotations
 
 from peerway.trace.mpi_functions import Function, functions, table
 
+# What has a communicator or a window, perhaps a peer, and bytes.
+CALLS = (
+    "CALL", "PROBE", "MPROBE", "COLLECTIVE", "ICOLLECTIVE", "COLLECTIVE_INIT",
+    "RMA_PUT", "RMA_GET", "RMA_SYNC",
+)  # fmt: skip
+
 
 def source(header: str) -> str:
     """The wrappers of an MPI, as C."""
@@ -30,18 +36,23 @@ def _wrapper(function: Function, kind: str, of: dict[str, str]) -> str:
         group = f"pw_group_of_win({win})"
     event = {
         "SEND": "SEND", "RECV": "RECV", "ISEND": "ISEND", "IRECV": "IRECV", "SENDRECV": "SEND",
-        "COLLECTIVE": "COLLECTIVE", "RMA_PUT": "RMA_PUT", "RMA_GET": "RMA_GET", "RMA_SYNC": "RMA_SYNC",
+        "ISENDRECV": "ISEND", "MPROBE": "WAIT", "MRECV": "WAIT",
+        "COLLECTIVE": "COLLECTIVE", "ICOLLECTIVE": "COLLECTIVE",
+        "RMA_PUT": "RMA_PUT", "RMA_GET": "RMA_GET", "RMA_SYNC": "RMA_SYNC",
     }.get(kind, "WAIT" if kind.startswith(("WAIT", "TEST")) else "CALL")  # fmt: skip
     before, after, found = [], [], "1"
-    if kind in ("SEND", "ISEND", "RECV", "IRECV", "SENDRECV", "SEND_INIT", "RECV_INIT"):
-        before.append(f"pw_message(&call, {comm}, {of['peer']}, {of['tag']}, {of['count']}, {of['type']});")
-    elif kind in ("CALL", "PROBE", "COLLECTIVE", "RMA_PUT", "RMA_GET", "RMA_SYNC"):
+    if kind in ("SEND", "ISEND", "RECV", "IRECV", "SENDRECV", "ISENDRECV", "SEND_INIT", "RECV_INIT"):
+        count = of["count"]
+        if "partitions" in of:
+            count = f"(long long){of['partitions']} * {count}"
+        before.append(f"pw_message(&call, {comm}, {of['peer']}, {of['tag']}, {count}, {of['type']});")
+    elif kind in CALLS:
         if group:
             before.append(f"if (call.writer != NULL) pw_where(&call, {group});")
         if group and "peer" in of:
             before.append(f"if (call.writer != NULL) call.event.peer = pw_world_of({group}, {of['peer']});")
-        before += _bytes(of, group)
-    if kind in ("RECV", "SENDRECV") or kind in ("WAIT", "WAITANY", "TEST", "TESTANY"):
+        before += _bytes(of, _ranks(name, comm, group))
+    if kind in ("RECV", "SENDRECV", "MRECV", "WAIT", "WAITANY", "TEST", "TESTANY"):
         before.append("MPI_Status own;")
         before.append(
             f"MPI_Status* const status = {of['status']} != MPI_STATUS_IGNORE ? {of['status']} : &own;"
@@ -49,11 +60,11 @@ def _wrapper(function: Function, kind: str, of: dict[str, str]) -> str:
         given = ["status" if argument == of["status"] else argument for argument in given]
     if kind == "RECV":
         after.append(f"pw_arrived(&call, {comm}, status);")
-    if kind in ("ISEND", "IRECV", "SEND_INIT", "RECV_INIT"):
-        what = "PW_TRACE_RECEIVED" if "RECV" in kind else "PW_TRACE_SENT"
+    if request := _request(name, kind, of):
+        handle = of.get("request") or function.of_type("MPI_Request *") or function.of_type("MPI_Request*")
+        made = f"(pw_request){{.group = pw_group_of({comm}), {request}}}"
         after.append(
-            f"if (result == MPI_SUCCESS) "
-            f"pw_started(&call, {comm}, *{of['request']}, {what}, {int('INIT' in kind)});"
+            f"if (result == MPI_SUCCESS && call.writer != NULL) pw_started(&call, *{handle}, {made});"
         )
     if kind == "SENDRECV":
         peer = of["rpeer"]
@@ -82,8 +93,16 @@ def _wrapper(function: Function, kind: str, of: dict[str, str]) -> str:
     if kind == "TEST":
         found = f"*{of['flag']}"
         after.append(f"if (*{of['flag']}) pw_completed(&call, known, status);")
-    if kind == "PROBE":
+    if kind in ("PROBE", "MPROBE") and "flag" in of:
         found = f"*{of['flag']}"
+    if kind == "MPROBE":
+        after.append(f"if (result == MPI_SUCCESS && {found}) pw_probed(&call, {comm}, *{of['message']});")
+    if kind in ("MRECV", "IMRECV"):
+        before.append(f"const pw_request known = pw_look_at_message(&call, *{of['message']});")
+    if kind == "MRECV":
+        after.append("pw_completed(&call, known, status);")
+    if kind == "IMRECV":
+        after.append(f"if (result == MPI_SUCCESS) pw_message_started(&call, known, *{of['request']});")
     if kind in ("WAITALL", "TESTALL", "WAITSOME", "WAITANY", "TESTANY"):
         several, completed = _several(kind, of)
         before += several
@@ -94,13 +113,13 @@ def _wrapper(function: Function, kind: str, of: dict[str, str]) -> str:
             "WAITSOME": f"*{of.get('found')} > 0",
         }.get(kind, "1")
         given = ["kept.statuses" if argument == of.get("statuses") else argument for argument in given]
-    if kind == "BIRTH":
-        child = function.of_type("MPI_Comm *") or function.of_type("MPI_Comm*")
-        after.append(f"if (result == MPI_SUCCESS) pw_born({comm}, {child});")
+    if "BIRTH" in kind:
+        after.append(f"if (result == MPI_SUCCESS) {_birth(function, kind, of)}")
     if kind == "DEATH":
         after.append("__atomic_add_fetch(&pw_freed, 1, __ATOMIC_RELEASE);")
     first = "  pw_mpi_end();\n" if kind == "FINALIZE" else ""
-    last = "  if (result == MPI_SUCCESS) pw_mpi_begin();\n" if kind == "INIT" else ""
+    session = int(name == "Session_init")
+    last = f"  if (result == MPI_SUCCESS) pw_mpi_begin({session});\n" if kind == "INIT" else ""
     lines = "".join(f"  {line}\n" for line in before)
     ends = "".join(f"  {line}\n" for line in after)
     return (
@@ -115,19 +134,59 @@ def _wrapper(function: Function, kind: str, of: dict[str, str]) -> str:
     )
 
 
-def _bytes(of: dict[str, str], group: str | None) -> list[str]:
-    """How many bytes this rank contributes."""
+def _request(name: str, kind: str, of: dict[str, str]) -> str:
+    """What the request that a call gives is told by, as fields of pw_request; empty where it gives none."""
+    persistent = f".persistent = {int(kind.endswith('_INIT'))}"
+    if kind in ("ISEND", "SEND_INIT"):
+        names = '.start = "start of a send", .whole = "send, until complete"'
+        return f"{persistent}, .kind = PW_TRACE_SENT, {names}"
+    if kind in ("IRECV", "RECV_INIT"):
+        return f'{persistent}, .kind = PW_TRACE_RECEIVED, .start = "start of a receive"'
+    if kind == "ISENDRECV":
+        count, datatype = of.get("rcount", of["count"]), of.get("rtype", of["type"])
+        return (
+            f".kind = PW_TRACE_RECEIVED, .both = 1, .from = {of['rpeer']}, .from_tag = {of['rtag']}, "
+            f".room = (uint64_t){count} * pw_size({datatype})"
+        )
+    if kind in ("ICOLLECTIVE", "COLLECTIVE_INIT"):
+        base = name.removesuffix("_c").removesuffix("_init")
+        start, whole = f'"start of MPI_{base}"', f'"MPI_{base}, until complete"'
+        return f"{persistent}, .kind = PW_TRACE_COLLECTIVE_DONE, .start = {start}, .whole = {whole}"
+    return ""
+
+
+def _birth(function: Function, kind: str, of: dict[str, str]) -> str:
+    """What is noted of a new communicator."""
+    parent = function.of_type("MPI_Comm")
+    child = function.of_type("MPI_Comm *") or function.of_type("MPI_Comm*")
+    if kind == "IBIRTH":
+        request = function.of_type("MPI_Request *") or function.of_type("MPI_Request*")
+        return f"pw_born_later({parent}, {child}, *{request});"
+    if kind == "BIRTH_APART":
+        return f"pw_born_apart({child}, {of.get('name', 'NULL')}, {of.get('tag', '0')});"
+    return f"pw_born({parent}, {child});"
+
+
+def _ranks(name: str, comm: str | None, group: str | None) -> str:
+    """To how many ranks one sends in a collective."""
+    if "eighbor_" in name:
+        return f"(call.writer != NULL ? pw_neighbours({comm}) : 0)"
+    return f"(call.writer != NULL ? {group}->size : 0)"
+
+
+def _bytes(of: dict[str, str], size: str) -> list[str]:
+    """How many bytes this rank contributes; `size` is to how many ranks."""
     if "count" in of:
         return [f"pw_bytes(&call, {of['count']}, {of['type']});"]
     if "type_one" in of:
         return [f"pw_bytes(&call, 1, {of['type_one']});"]
-    size = f"(call.writer != NULL ? {group}->size : 0)"
     if "count_each" in of:
         return [f"pw_bytes(&call, (long long){of['count_each']} * {size}, {of['type']});"]
     if "counts" in of:
         return [
             "long long sum = 0;",
-            f"for (int i = 0; {of['counts']} != NULL && i < {size}; ++i) sum += {of['counts']}[i];",
+            f"const int size = {size};",
+            f"for (int i = 0; {of['counts']} != NULL && i < size; ++i) sum += {of['counts']}[i];",
             f"pw_bytes(&call, sum, {of['type']});",
         ]
     return []

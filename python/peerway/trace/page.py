@@ -1,27 +1,33 @@
-"""The report of a trace on the terminal, and as a page that opens offline and needs no script."""
+"""The report of a trace on the terminal, and as a page that opens offline: timeline, plots, tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from peerway.printable import printable
 from peerway.report.node_types import page
-from peerway.trace.rings import Kind
-from peerway.trace.tables import Analysis, Scatter, Table, ns_text
-from peerway.units import about_text, size_text
+from peerway.report.page import scripts_of
+from peerway.trace.tables import Analysis, Bars, Distribution, Finding, Matrix, Scatter, Table, ns_text
+from peerway.trace.timeline import CLASSES, MOST_EVENTS, Timeline, build
+from peerway.units import about_text, bandwidth_text, size_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from peerway.trace.store import Trace
 
-WIDTH, HEIGHT, LEFT, BOTTOM = 560, 300, 64, 34
-MOST_RANKS, BINS = 64, 280
+MOST_RANKS, MOST_POINTS = 64, 400
+# How values of a unit are written, and the base of the ticks of their axis.
+UNITS: dict[str, tuple[Callable[[float], str], int]] = {
+    "time": (ns_text, 10), "size": (lambda value: size_text(int(value)), 2), "rate": (bandwidth_text, 10),
+    "share": (lambda value: f"{value:.3g} %", 2),
+}  # fmt: skip
 
 
 def show(console: Console, analysis: Analysis) -> None:
@@ -33,8 +39,8 @@ def show(console: Console, analysis: Analysis) -> None:
     for line in analysis.heading:
         console.print(Text(line, style="bold"))
     console.print()
-    for number, line in enumerate(analysis.findings, 1):
-        console.print(Text(f"{number}. {line}"))
+    for number, one in enumerate(analysis.findings, 1):
+        console.print(Text(f"{number}. {one}"))
     if not analysis.findings:
         console.print(Text("Nothing stands out."))
     for table in analysis.tables:
@@ -51,17 +57,99 @@ def show(console: Console, analysis: Analysis) -> None:
             console.print(Text(table.note, style="dim"))
 
 
-def render(trace: Trace, analysis: Analysis) -> str:
-    """The whole page as text."""
+def render(trace: Trace, analysis: Analysis, most: int = MOST_EVENTS) -> str:
+    """The whole page as text, with at most so many events in its timeline."""
+    drawn = build(trace, analysis.path, analysis.important, most) if len(trace) else None
+    names = []
+    if drawn:
+        names += ["timeline-data.js", "timeline-draw.js", "timeline.js"]
+    titles = [one.title for one in analysis.distributions] + [one.title for one in analysis.bars]
+    if analysis.scatters or titles:
+        names += ["plotly/plotly-basic.min.js", "trace-plots.js"]
+    drawings = [_plot(one) for one in analysis.scatters]
+    drawings += [_cdf(one) for one in analysis.distributions] + [_bars(one) for one in analysis.bars]
+    if analysis.matrix is not None:
+        names.append("trace-matrix.js")
+    plots = json.dumps(drawings, separators=(",", ":"))
     return page(
         "trace.html.j2",
+        "trace.css",
         heading=[printable(line) for line in analysis.heading],
-        findings=[printable(line) for line in analysis.findings],
+        findings=[_printable_finding(one) for one in analysis.findings],
         tables=[_printable(table) for table in analysis.tables],
-        timeline=timeline(trace) if len(trace) else None,
-        scatters=[(printable(one.path), scatter(one)) for one in analysis.scatters],
+        timeline=drawn,
+        timeline_note=_said(drawn) if drawn else "",
+        timeline_height=min(760, max(120, 56 + 26 * drawn.rows)) if drawn else 0,
+        classes=CLASSES,
+        scatters=[printable(one.path) for one in analysis.scatters],
+        bursts=titles,
+        plots=plots.replace("<", "\\u003c"),
         matrix=_matrix(analysis.matrix) if analysis.matrix is not None else None,
+        measures=[one.title for one in _measures(analysis.matrix)] if analysis.matrix is not None else [],
+        matrices=json.dumps(_matrices(analysis.matrix), separators=(",", ":")) if analysis.matrix else "",
+        scripts=scripts_of(*names),
     )
+
+
+def _said(drawn: Timeline) -> str:
+    """What of the trace is on the page."""
+    size = about_text(len(drawn.data) + len(drawn.head))
+    if drawn.shown == drawn.events:
+        return f"All {drawn.events:,} events ({size})."
+    windows = ", ".join(f"{ns_text(begin)} to {ns_text(end)}" for begin, end in drawn.windows[:8])
+    more = f" and {len(drawn.windows) - 8} more" if len(drawn.windows) > 8 else ""
+    return (
+        f"{drawn.shown:,} of {drawn.events:,} events ({size}), from the intervals in which most time was "
+        f"lost: {windows}{more}. The other {drawn.events - drawn.shown:,} are left out; grey shows how busy "
+        "each thread was there. `peerway trace export` writes all of them."
+    )
+
+
+def _printable_finding(one: Finding) -> Finding:
+    return replace(one, text=printable(one.text), evidence=printable(one.evidence), todo=printable(one.todo))
+
+
+def _plot(of: Scatter) -> dict[str, Any]:
+    """Messages and curve, for trace-plots.js."""
+    curve = None
+    if of.curve is not None:
+        sizes = np.unique(np.concatenate([of.sizes, of.curve.sizes.clip(of.sizes.min(), of.sizes.max())]))
+        curve = _points(sizes, of.curve.at(sizes.astype(float)))
+    every_ns = np.concatenate([of.ns, np.array(curve["ns"])]) if curve else of.ns
+    return {
+        "kind": "scatter", "messages": _points(of.sizes, of.ns), "curve": curve,
+        "x": _ticks(of.sizes, 2, lambda value: size_text(int(value))), "y": _ticks(every_ns, 10, ns_text),
+    }  # fmt: skip
+
+
+def _cdf(of: Distribution) -> dict[str, Any]:
+    """The share of values that are at most so much: all of few values, the quantiles of many."""
+    shares = np.linspace(0, 1, min(len(of.values), MOST_POINTS))
+    values = np.quantile(of.values * (100 if of.unit == "share" else 1), shares, method="inverted_cdf")
+    text, base = UNITS[of.unit]
+    return {
+        "kind": "cdf", "axis": of.axis, "values": values.tolist(), "shares": (100 * shares).tolist(),
+        "texts": [f"{100 * share:.3g} % up to {text(value)}" for share, value in zip(shares, values.tolist(),
+        strict=True)],
+        "x": _ticks(values, base, text),
+    }  # fmt: skip
+
+
+def _bars(of: Bars) -> dict[str, Any]:
+    return {"kind": "bars", "axis": of.axis, "labels": of.labels, "counts": of.counts}
+
+
+def _points(sizes: NDArray[Any], ns: NDArray[Any]) -> dict[str, Any]:
+    texts = [f"{about_text(float(s))}, {ns_text(float(t))}" for s, t in zip(sizes, ns, strict=True)]
+    return {"sizes": sizes.tolist(), "ns": [round(float(one), 1) for one in ns], "texts": texts}
+
+
+def _ticks(values: NDArray[Any], base: int, text: Callable[[float], str], most: int = 7) -> dict[str, Any]:
+    """Powers of the base that lie among the values, or around them."""
+    powers = np.log(np.maximum(1.0, values.astype(float))) / np.log(base)
+    low, high = int(np.floor(powers.min() + 1e-9)), int(np.ceil(powers.max() - 1e-9))
+    chosen = [float(base) ** power for power in range(low, high + 1, max(1, -(-(high - low + 1) // most)))]
+    return {"values": chosen, "texts": [text(one) for one in chosen]}
 
 
 def _printable(table: Table) -> Table:
@@ -69,93 +157,42 @@ def _printable(table: Table) -> Table:
     return Table(table.title, table.columns, rows, table.note, table.texts)
 
 
-def _matrix(volume: NDArray[Any]) -> list[list[tuple[str, int]]]:
+@dataclass(frozen=True)
+class _Measure:
+    """What the matrix can show of each pair of ranks."""
+
+    title: str
+    values: NDArray[Any]
+    text: Callable[[float], str]
+
+
+def _measures(of: Matrix) -> list[_Measure]:
+    return [
+        _Measure("bytes", of.bytes, about_text),
+        _Measure("messages", of.messages, lambda count: f"{count:,.0f}"),
+        _Measure("bytes of the smallest message", of.smallest, about_text),
+        _Measure("mean bytes of a message", of.mean, about_text),
+        _Measure("bytes of the largest message", of.largest, about_text),
+        _Measure("time of the transfers", of.ns, ns_text),
+        _Measure("rate", of.rate, bandwidth_text),
+    ]
+
+
+def _cells(of: _Measure) -> list[list[tuple[str, int]]]:
     """Cells of text and a share of the largest in percent; of larger jobs the first ranks."""
-    shown = volume[:MOST_RANKS, :MOST_RANKS]
+    shown = of.values[:MOST_RANKS, :MOST_RANKS]
     most = float(shown.max()) or 1.0
-    return [[(about_text(float(v)) if v else "", round(100 * float(v) / most)) for v in row] for row in shown]
+    return [
+        [(of.text(float(v)) if v else "", round(100 * float(v) / most)) for v in row.tolist()]
+        for row in shown
+    ]
 
 
-def timeline(trace: Trace) -> Markup:
-    """How much of the time each rank was inside operations, over the time: a lane for each rank."""
-    requests = (Kind.REGION, Kind.SENT, Kind.RECEIVED)
-    calls = ~np.isin(trace["kind"], requests)
-    rank = trace.rank
-    ranks = [one for one in trace.ranks if one >= 0][:MOST_RANKS]
-    span = int((trace["begin"] + trace["duration"]).max()) or 1
-    edges = np.linspace(0, span, BINS + 1)
-    wide, high = (WIDTH * 2 - LEFT) / BINS, 16
-    size = high * len(ranks) + BOTTOM
-    parts = [f'<svg viewBox="0 0 {WIDTH * 2} {size}" class="lanes" role="img" aria-label="ranks over time">']
-    for lane, one in enumerate(ranks):
-        own = calls & (rank == one)
-        inside = np.diff(covered(trace["begin"][own], trace["duration"][own], edges)) / (span / BINS)
-        for place in np.flatnonzero(inside > 0.005):
-            share = min(1.0, float(inside[place]))
-            parts.append(
-                f'<rect x="{LEFT + place * wide:.1f}" y="{lane * high}" width="{wide + 0.1:.1f}" '
-                f'height="{high - 2}" class="busy" opacity="{share:.2f}"/>'
-            )
-        parts.append(f'<text x="{LEFT - 6}" y="{lane * high + 11}" text-anchor="end">{one}</text>')
-    for share in (0, 0.25, 0.5, 0.75, 1):
-        anchor = "end" if share == 1 else "start"
-        at = LEFT + share * (WIDTH * 2 - LEFT)
-        text = escape(ns_text(share * span))
-        parts.append(f'<text x="{at:.0f}" y="{size - 10}" text-anchor="{anchor}">{text}</text>')
-    return Markup("".join(parts) + "</svg>")  # all text in it was escaped
+def _matrix(of: Matrix) -> list[list[tuple[str, int]]]:
+    """The measure that the page shows at first."""
+    return _cells(_measures(of)[0])
 
 
-def covered(begin: NDArray[Any], duration: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
-    """How long intervals had lasted, in all, at some times."""
-    total = np.zeros(len(times))
-    for edges, sign in ((np.sort(begin), 1.0), (np.sort(begin + duration), -1.0)):
-        before = np.searchsorted(edges, times)
-        sums = np.concatenate([[0.0], np.cumsum(edges, dtype=float)])
-        total += sign * (before * times - sums[before])
-    return total
-
-
-def scatter(of: Scatter) -> Markup:
-    """Time over size, both logarithmic, with the measured curve."""
-    curve_ns = of.curve.at(np.sort(of.sizes).astype(float)) if of.curve is not None else np.empty(0)
-    x = _Scale(of.sizes, 2, LEFT, WIDTH - 20)
-    y = _Scale(np.concatenate([of.ns, curve_ns]), 10, HEIGHT - BOTTOM, 10)
-    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" class="points" role="img" aria-label="{escape(of.path)}">']
-    for value in y.ticks():
-        at = y.at(value)
-        parts.append(f'<path class="grid" d="M{LEFT} {at:.1f}H{WIDTH}"/>')
-        parts.append(
-            f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{escape(ns_text(value))}</text>'
-        )
-    for value in x.ticks(5):
-        text = escape(size_text(int(value)))
-        parts.append(f'<text x="{x.at(value):.1f}" y="{HEIGHT - 12}" text-anchor="middle">{text}</text>')
-    dots = "".join(f"M{x.at(s):.1f} {y.at(t):.1f}h0" for s, t in zip(of.sizes, of.ns, strict=True))
-    parts.append(f'<path class="dots of-0" d="{dots}"/>')
-    if of.curve is not None:
-        points = zip(np.sort(of.sizes), curve_ns, strict=True)
-        line = "L".join(f"{x.at(s):.1f} {y.at(t):.1f}" for s, t in dict.fromkeys(points))
-        parts.append(f'<path class="curve" d="M{line}"/>')
-    return Markup("".join(parts) + "</svg>")  # all text in it was escaped
-
-
-class _Scale:
-    """Logarithmic, between powers of a base that enclose all values."""
-
-    def __init__(self, values: NDArray[Any] | Sequence[float], base: int, first: float, last: float) -> None:
-        powers = np.log(np.maximum(1.0, np.asarray(values, dtype=float))) / np.log(base)
-        self._base = base
-        self._low = int(np.floor(np.min(powers) + 1e-9))
-        self._high = max(self._low + 1, int(np.ceil(np.max(powers) - 1e-9)))
-        self._first, self._last = first, last
-
-    def at(self, value: float) -> float:
-        """The coordinate of a value."""
-        power = np.log(max(1.0, float(value))) / np.log(self._base)
-        part = (power - self._low) / (self._high - self._low)
-        return float(self._first + part * (self._last - self._first))
-
-    def ticks(self, most: int = 8) -> list[float]:
-        """Powers of the base, from end to end."""
-        step = max(1, -(-(self._high - self._low + 1) // most))
-        return [float(self._base) ** power for power in range(self._low, self._high + 1, step)]
+def _matrices(of: Matrix) -> list[list[list[tuple[str, int]]]]:
+    """All measures, for trace-matrix.js."""
+    return [_cells(one) for one in _measures(of)]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from peerway import _core
 from peerway.launch.mpi import MpiError, find_launcher
+from peerway.trace import cuda, left
 from peerway.trace.collect import collect
+from peerway.trace.control import Window, kept
 from peerway.trace.store import Trace
 
 
@@ -33,12 +35,15 @@ class Request:
     events: int  # that a thread keeps
     preload: Path | None = None  # the library of MPI's calls
     ranks: str = ""  # the only ones that record, separated by commas
+    region: str = ""  # the only regions within which is recorded
+    window: Window = field(default_factory=Window)
+    rings: Path | None = None  # where the rings are meanwhile, if not in the folder
 
 
 def record(request: Request) -> tuple[int, Trace]:
     """Run the command to its end; give its exit status, as shells do, and the trace. Raises RecordError."""
     folder = request.folder.resolve()
-    ring_folder = _new_folder(folder)
+    ring_folder = _new_folder(folder, request.rings)
     variables = {
         "PEERWAY_TRACE_DIR": str(ring_folder),
         "PEERWAY_TRACE_LEVEL": request.level,
@@ -46,13 +51,22 @@ def record(request: Request) -> tuple[int, Trace]:
     }
     if request.ranks:
         variables["PEERWAY_TRACE_RANKS"] = request.ranks
+    if request.region:
+        variables["PEERWAY_TRACE_REGION"] = request.region
+    variables |= cuda.variables(os.environ)
     if request.preload is not None:
         inherited = os.environ.get("LD_PRELOAD")
         variables["LD_PRELOAD"] = f"{request.preload}:{inherited}" if inherited else str(request.preload)
     command = _exported(request.command, list(variables))
     first = _core.trace_clock()
     began = time.time()
-    status = _run(command, {**os.environ, **variables})
+    try:
+        with kept(ring_folder, request.window):
+            status = _run(command, {**os.environ, **variables})
+    except RecordError:
+        left.remove(ring_folder)
+        folder.rmdir()  # it was empty
+        raise
     about = {
         "command": request.command,
         "level": request.level,
@@ -60,14 +74,22 @@ def record(request: Request) -> tuple[int, Trace]:
         "seconds": time.time() - began,
         "status": status,
     }
+    readings = {socket.gethostname(): [first, _core.trace_clock()]}
     try:
-        trace = collect(folder, about, {socket.gethostname(): [first, _core.trace_clock()]})
+        left.write(ring_folder, about, readings)
+        trace = collect(folder, about, readings)
+    except ModuleNotFoundError as error:
+        raise RecordError(
+            f"the events are in {ring_folder}, but {error.name}, which makes the trace, is not installed: "
+            f"`pip install 'peerway[trace]'` here, or where you copy {folder} to, then "
+            f"`peerway trace collect {folder}`"
+        ) from error
     except OSError as error:
         raise RecordError(
-            f"the trace cannot be written: {error}; what was recorded lies in {ring_folder}. Make room, then "
+            f"the trace cannot be written: {error}; the events are in {ring_folder}. Make room, then "
             f"run `peerway trace collect {folder}`"
         ) from error
-    shutil.rmtree(ring_folder)
+    left.remove(ring_folder)
     return status, trace
 
 
@@ -83,16 +105,23 @@ def _exported(command: list[str], names: list[str]) -> list[str]:
     return [command[0], *(word for name in names for word in ("-x", name)), *command[1:]]
 
 
-def _new_folder(folder: Path) -> Path:
-    """Make the folder of a trace; one that holds something is kept. Raises RecordError."""
+def _new_folder(folder: Path, rings: Path | None) -> Path:
+    """Make the folder of a trace, and that of its rings; one that holds something is kept. Rings that are
+    elsewhere have a link here, so that who starts, stops or collects them finds them. Raises RecordError.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise RecordError(f"{folder} is not empty; name another folder with -o, or remove it")
-        (folder / "rings").mkdir()
+        if rings is None:
+            (folder / "rings").mkdir()
+        else:
+            made = tempfile.mkdtemp(prefix="peerway-trace-", dir=rings.resolve())
+            (folder / "rings").symlink_to(made, target_is_directory=True)
     except OSError as error:
         raise RecordError(
-            f"cannot make the folder {folder}: {error.strerror}; name another with -o"
+            f"cannot make the folder {error.filename or folder}: {error.strerror}; name another with "
+            f"{'-o or --rings' if rings else '-o'}"
         ) from error
     return folder / "rings"
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NAMES, OPEN, CELLS = 1024, 64, 4096
-MAGIC = b"PWTRACE1"
+MAGIC = b"PWTRACE2"
 LONGEST = 1 << 50  # ticks of a program's life: four days at the quickest clock there is
 LEVELS = {1: "counters", 2: "profile", 3: "full"}
 
@@ -30,8 +30,10 @@ HEADER = np.dtype(
     [
         ("magic", "S8"), ("header_bytes", "<u4"), ("event_bytes", "<u4"), ("pid", "<u4"), ("tid", "<u4"),
         ("rank", "<i4"), ("level", "<u4"), ("capacity", "<u8"), ("written", "<u8"), ("unnamed", "<u8"),
-        ("uncounted", "<u8"), ("names", "<u4"), ("depth", "<u4"), ("ticks", "<u8", 2), ("ns", "<u8", 2),
-        ("host", "S64"), ("source", "S16"), ("thread", "S16"), ("open", EVENT, OPEN), ("cell", CELL, CELLS),
+        ("uncounted", "<u8"), ("names", "<u4"), ("depth", "<u4"),
+        ("clock", "<u4"), ("clock_of", "<u4"), ("ticks", "<u8", 2), ("ns", "<u8", 2),
+        ("host", "S64"), ("source", "S16"), ("thread", "S16"), ("unused", "V48"),
+        ("open", EVENT, OPEN), ("cell", CELL, CELLS),
         ("name", "S160", NAMES),
     ]
 )  # fmt: skip
@@ -61,6 +63,27 @@ class Kind(IntEnum):
     RMA_GET = 19
     RMA_SYNC = 20
     REQUESTS = 21
+    STEPS_START = 22
+    STEPS_FINISH = 23
+    STEPS_BOTH = 24
+    PROXY = 25
+    STAGED = 26
+    NIC = 27
+    KERNEL = 28
+    COPY = 29
+    FILL = 30
+    MARK = 31
+    RANGE = 32
+    COLLECTIVE_DONE = 33
+    PIECE = 34
+
+
+class ClockKind(IntEnum):
+    """Which clock the times of a ring are of."""
+
+    HOST = 0
+    NS = 1
+    GPU = 2
 
 
 class BadRing(Exception):
@@ -80,6 +103,8 @@ class Ring:
     thread: str
     level: str
     names: list[str]
+    clock_kind: ClockKind
+    clock_of: int  # the GPU's number
     clock: list[tuple[int, int]]  # ticks and nanoseconds of CLOCK_MONOTONIC, when opened and last
     events: NDArray[Any]  # of EVENT, in the order in which they ended
     open: NDArray[Any]  # what had begun and not ended
@@ -89,6 +114,7 @@ class Ring:
     unnamed: int
     uncounted: int
     too_deep: int  # open events beyond OPEN
+    stepped_back: int = 0  # ticks by which the clock went back, at most at once
 
 
 def fields(events: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -113,7 +139,7 @@ def read(file: Path) -> Ring:
     size = file.stat().st_size
     if size < HEADER.itemsize:
         raise BadRing(
-            f"{file.name} has {size:,} bytes and a header has {HEADER.itemsize:,}: nothing of it can be read"
+            f"{file.name} has {size:,} bytes, less than a header ({HEADER.itemsize:,}): it cannot be read"
         )
     header = np.memmap(file, HEADER, "r", shape=(1,))[0]
     capacity, written = int(header["capacity"]), int(header["written"])
@@ -123,9 +149,14 @@ def read(file: Path) -> Ring:
         or header["event_bytes"] != EVENT.itemsize
     ):
         raise BadRing(
-            f"{file.name} does not begin as rings of this Peerway do: it is damaged, or of another version"
+            f"{file.name} does not begin like a ring of this Peerway: it is damaged, or of another version"
         )
-    if capacity & (capacity - 1) or header["names"] > NAMES or int(header["level"]) not in LEVELS:
+    if (
+        capacity & (capacity - 1)
+        or header["names"] > NAMES
+        or int(header["level"]) not in LEVELS
+        or header["clock"] > 2
+    ):
         raise BadRing(
             f"{file.name} is damaged: its header says {capacity:,} events and {header['names']:,} names"
         )
@@ -141,19 +172,21 @@ def read(file: Path) -> Ring:
     cut = kept - len(order)
     clock = [(int(t), int(n)) for t, n in zip(header["ticks"], header["ns"], strict=True)]
     (opened, then), (last, now) = clock
+    back = max(0, opened - last)
     if (
-        not 0 <= last - opened < LONGEST
-        or not 0 <= now - then < LONGEST
-        or now - then > 100 * (last - opened) + 10**6
+        not -LONGEST < last - opened < LONGEST
+        or not -LONGEST < now - then < LONGEST
+        or (back == 0 and now - then > 100 * (last - opened) + 10**6)
     ):
         raise BadRing(f"{file.name} is damaged: its clock went from {opened} to {last} in {now - then} ns")
     # Where a file was cut, a part of it may be there and empty.
-    first = np.uint64(opened)
-    whole = order[
-        (order["begin"] >= first)
-        & (order["begin"] - first < LONGEST)
-        & (order["second"] >> np.uint64(54) != 0)
-    ]
+    whole = order[_plausible(order, opened) & (order["second"] >> np.uint64(54) != 0)]
+    if int(header["clock"]) == ClockKind.HOST and len(whole) > 1:
+        # In the order in which they ended, as the thread wrote them.
+        ends = whole["begin"] + (whole["first"] & np.uint64((1 << 44) - 1))
+        back = max(back, int(-np.diff(ends.astype(np.int64)).min(initial=0)))
+    if back > 0:
+        clock = clock[:1]
     cells = np.asarray(header["cell"])
     unended = np.array(header["open"][: min(int(header["depth"]), OPEN)])
     return Ring(
@@ -166,16 +199,27 @@ def read(file: Path) -> Ring:
         thread=text(header["thread"]),
         level=LEVELS[int(header["level"])],
         names=["", *(text(name) for name in header["name"][1 : max(1, int(header["names"]))])],
+        clock_kind=ClockKind(int(header["clock"])),
+        clock_of=int(header["clock_of"]),
         clock=clock,
         events=whole,
-        open=unended[(unended["begin"] >= first) & (unended["begin"] - first < LONGEST)],
+        open=unended[_plausible(unended, opened)],
         cells=cells[cells["count"] > 0].copy(),
         overwritten=max(0, written - capacity) if capacity else 0,
         cut=cut + len(order) - len(whole),
         unnamed=int(header["unnamed"]),
         uncounted=int(header["uncounted"]),
         too_deep=max(0, int(header["depth"]) - OPEN),
+        stepped_back=back,
     )
+
+
+def _plausible(events: NDArray[Any], opened: int) -> NDArray[Any]:
+    """Events of the life of the program: what another thread began may be older than the ring it ended in."""
+    first = np.uint64(opened)
+    begin = events["begin"]
+    near = np.where(begin >= first, begin - first, first - begin) < LONGEST
+    return np.asarray(near & (begin > 0))
 
 
 def text(value: bytes) -> str:

@@ -16,6 +16,7 @@ from peerway import whole_file
 
 EVENTS, SUMS, ABOUT = "events.parquet", "sums.parquet", "trace.json"
 VERSION = 1
+FIRST_STREAM = 0x40000000  # as the number of a thread: from here on they are streams of GPUs
 COLUMNS = {
     "begin": np.int64, "duration": np.int64, "bytes": np.int64, "thread": np.int32, "peer": np.int32,
     "tag": np.int32, "name": np.int32, "where": np.int32, "site": np.int32, "kind": np.uint8,
@@ -38,7 +39,7 @@ class Thread:
     host: str
     pid: int
     tid: int
-    source: str  # core, mpi or program
+    source: str  # core, program, gpu, or an MPI: openmpi, mpich, mpi
     thread: str  # its name
     events: int
     overwritten: int
@@ -146,6 +147,21 @@ class Writer:
         whole_file.replace(self._folder / ABOUT, json.dumps(everything, indent=1) + "\n")
 
 
+def _columns(file: Path) -> dict[str, NDArray[Any]]:
+    """One column after the other, so that a large trace is never in memory twice."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {}
+    with pq.ParquetFile(file) as opened:
+        for name, kind in COLUMNS.items():
+            read = opened.read(columns=[name]).column(name).to_numpy()
+            columns[name] = np.array(read, kind)  # a copy, which can be written to
+            del read
+            pa.default_memory_pool().release_unused()
+    return columns
+
+
 def load(folder: Path) -> Trace:
     """Read a trace. Raises BadTrace."""
     import pyarrow as pa
@@ -157,7 +173,7 @@ def load(folder: Path) -> Trace:
             raise BadTrace(
                 f"{folder} holds a trace of version {about.get('version')}; this Peerway reads {VERSION}"
             )
-        table = pq.read_table(folder / EVENTS)
+        columns = _columns(folder / EVENTS)
         sums = pq.read_table(folder / SUMS)
     except FileNotFoundError as error:
         rings = folder / "rings"
@@ -165,8 +181,6 @@ def load(folder: Path) -> Trace:
         raise BadTrace(f"{folder} holds no trace: there is no {error.filename or ABOUT}{todo}") from error
     except (json.JSONDecodeError, pa.ArrowException, OSError) as error:
         raise BadTrace(f"{folder} cannot be read: {error}") from error
-    columns = {name: table.column(name).to_numpy().astype(kind, copy=False) for name, kind in COLUMNS.items()}
-    del table
     summed = {name: sums.column(name).to_numpy() for name in SUM_COLUMNS}
     names, threads, unended = (about.pop(part) for part in ("names", "threads", "open"))
     return Trace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from peerway.trace.curve import Curve
@@ -25,6 +26,30 @@ class Table:
     texts: int = 1  # how many columns from the left are words
 
 
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, or worth knowing."""
+
+    text: str  # a sentence
+    evidence: str = ""  # what shows it
+    todo: str = ""  # what to do about it
+    span: tuple[int, int] | None = None  # ns: where the timeline shows it
+    rank: int | None = None
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.text, self.evidence, self.todo) if part)
+
+    @property
+    def link(self) -> str:
+        """Its place in the timeline of the page; empty where it has none."""
+        if self.span is None:
+            return ""
+        begin, end = self.span
+        margin = max(1, (end - begin) // 4)
+        rank = f"&rank={self.rank}" if self.rank is not None else ""
+        return f"#t={max(0, begin - margin)},{end + margin}{rank}"
+
+
 @dataclass
 class Scatter:
     """Messages of one path by size (bytes) and time (ns), and the curve that they are judged by."""
@@ -35,15 +60,60 @@ class Scatter:
     curve: Curve | None
 
 
+@dataclass(frozen=True)
+class Distribution:
+    """Values of which the page draws the share that is at most so much, on a logarithmic axis."""
+
+    title: str
+    axis: str
+    values: NDArray[Any]  # above 0
+    unit: str  # "time" (ns), "size" (bytes), "rate" (MB/s) or "share"
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Counts that the page draws as bars."""
+
+    title: str
+    axis: str
+    labels: list[str]
+    counts: list[int]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Messages from each rank to each: how many, and their bytes and times."""
+
+    messages: NDArray[Any]
+    bytes: NDArray[Any]
+    smallest: NDArray[Any]  # bytes; 0 where there is none
+    largest: NDArray[Any]
+    ns: NDArray[Any]  # of moving, summed
+
+    @property
+    def mean(self) -> NDArray[Any]:
+        """The bytes of a message."""
+        return np.asarray(self.bytes / np.maximum(1, self.messages))
+
+    @property
+    def rate(self) -> NDArray[Any]:
+        """MB/s while a message moved."""
+        return np.asarray(np.where(self.ns > 0, self.bytes * 1e3 / np.maximum(1, self.ns), 0))
+
+
 @dataclass
 class Analysis:
     """All of a report."""
 
     heading: list[str]
-    findings: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    matrix: NDArray[Any] | None = None  # bytes from rank to rank
+    matrix: Matrix | None = None
     scatters: list[Scatter] = field(default_factory=list)
+    distributions: list[Distribution] = field(default_factory=list)
+    bars: list[Bars] = field(default_factory=list)
+    path: NDArray[Any] | None = None  # of the critical path: rows of event, begin and end
+    important: NDArray[Any] | None = None  # rows of begin, end and ns: what should be on the timeline
 
 
 def ns_text(ns: float) -> str:
@@ -54,3 +124,8 @@ def ns_text(ns: float) -> str:
 def percent(part: float) -> str:
     """A share for people."""
     return f"{100 * part:.3g} %"
+
+
+def count_text(count: int, one: str, many: str) -> str:
+    """A number of things."""
+    return f"1 {one}" if count == 1 else f"{count:,} {many}"

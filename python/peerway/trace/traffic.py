@@ -1,4 +1,4 @@
-"""Tables of messages: by size, path and pair, in bursts, and against the measured curve."""
+"""Tables of messages: by size, path and pair, and against the measured curve."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from peerway.trace import bursts
-from peerway.trace.curve import Curve
+from peerway.trace.causes import CAUSES, WHAT_TO_DO, Causes
+from peerway.trace.curve import OPS, Curve, ambiguous, curve_of, stack_of
+from peerway.trace.lanes import Lanes
 from peerway.trace.messages import Messages
-from peerway.trace.rings import Kind
 from peerway.trace.store import Trace
-from peerway.trace.tables import LITTLE, MOST_ROWS, Analysis, Scatter, Table, ns_text, percent
+from peerway.trace.tables import (
+    LITTLE,
+    MOST_ROWS,
+    Analysis,
+    Finding,
+    Matrix,
+    Scatter,
+    Table,
+    ns_text,
+    percent,
+)
 from peerway.units import about_text, bandwidth_text, size_text
 
-GAP_NS = 10_000  # of the bursts that are listed
 SLOW = 2.0  # a message that takes so many times the curve is below half of it
 
 
@@ -40,7 +49,7 @@ def by_size(sent: Messages) -> Table:
     classes = np.ceil(np.log2(np.maximum(sent.bytes, 1))).astype(np.int64) + (sent.bytes > 0)
     labels = ["0 B", "1 B", *(f"to {size_text(1 << power)}" for power in range(1, 64))]
     table = _statistics("Messages by size", "size", classes, labels, sent)
-    table.note = "Times are those of moving: without the wait of one side for the other."
+    table.note = "Times are those of the transfer, without the wait of one side for the other."
     return table
 
 
@@ -51,104 +60,148 @@ def by_path(trace: Trace, sent: Messages) -> Table:
     return _statistics("Messages by path or communicator", "path or communicator", groups, labels, sent)
 
 
-def by_pair(trace: Trace, sent: Messages, result: Analysis) -> None:
-    size = int(max(sent.source.max(), sent.target.max())) + 1
+def _matrix(sent: Messages) -> Matrix | None:
+    """Of the messages whose both ends are known; None where there are none."""
     known = (sent.source >= 0) & (sent.target >= 0)
+    if not known.any():
+        return None
+    size = int(max(sent.source[known].max(), sent.target[known].max())) + 1
     pair = sent.source[known].astype(np.int64) * size + sent.target[known]
-    volume = np.bincount(pair, sent.bytes[known], size * size).reshape(size, size)
-    result.matrix = volume
-    keys, groups = np.unique(pair, return_inverse=True)
-    order = np.argsort(-np.bincount(groups, sent.bytes[known]))[:MOST_ROWS]
-    place = np.full(len(keys), -1)
-    place[order] = np.arange(len(order))
-    chosen = place[groups] >= 0
-    labels = [f"{keys[i] // size} to {keys[i] % size}" for i in order]
-    of_known = Messages(*(getattr(sent, name)[known][chosen] for name in Messages.__dataclass_fields__))
-    result.tables.append(
-        _statistics("Messages by pair of ranks", "ranks", place[groups][chosen], labels, of_known)
-    )
+    least = np.full(size * size, np.iinfo(np.int64).max)
+    most = np.zeros(size * size, np.int64)
+    np.minimum.at(least, pair, sent.bytes[known])
+    np.maximum.at(most, pair, sent.bytes[known])
+    count = np.bincount(pair, minlength=size * size)
+    least[count == 0] = 0
+    sums = (np.bincount(pair, values[known], size * size) for values in (sent.bytes, sent.moving))
+    volume, ns = sums
+    return Matrix(*(part.reshape(size, size) for part in (count, volume, least, most, ns)))
+
+
+def by_pair(trace: Trace, sent: Messages, result: Analysis) -> None:
+    matrix = result.matrix = _matrix(sent)
+    if matrix is None:
+        return
+    volume, keys = matrix.bytes, np.flatnonzero(matrix.messages)
+    rows = []
+    for key in keys[np.argsort(-volume.ravel()[keys], kind="stable")[:MOST_ROWS]].tolist():
+        at = divmod(key, len(volume))
+        rate = float(matrix.rate[at])
+        rows.append(
+            [f"{at[0]} to {at[1]}", f"{matrix.messages[at]:,}", about_text(float(volume[at])),
+             about_text(float(matrix.smallest[at])), about_text(float(matrix.mean[at])),
+             about_text(float(matrix.largest[at])), ns_text(float(matrix.ns[at])),
+             bandwidth_text(rate) if rate else ""]
+        )  # fmt: skip
+    columns = ["ranks", "messages", "bytes", "smallest", "mean", "largest", "time", "rate"]
+    note = "Time and rate are those of the transfers, summed over the messages."
+    result.tables.append(Table("Messages by pair of ranks", columns, rows, note))
     if len(keys) > 1 and volume.sum():
         sends = volume.sum(axis=1)
         busy = sends[sends > 0]
         if busy.max() > 2 * busy.mean():
             result.findings.append(
-                f"Rank {int(sends.argmax())} sends {about_text(float(sends.max()))}, "
-                f"{sends.max() / busy.mean():.1f} times the mean of those that send: the traffic is uneven."
+                Finding(
+                    f"Rank {int(sends.argmax())} sends {about_text(float(sends.max()))}, "
+                    f"{sends.max() / busy.mean():.1f} times the mean of those that send.",
+                    f"The {len(busy)} ranks that send have {about_text(float(busy.mean()))} on average; the "
+                    "matrix shows to whom.",
+                    "Distribute this rank's data over more ranks, or send along a tree.",
+                )
             )
 
 
-def against_curves(trace: Trace, sent: Messages, curves: Sequence[Curve], result: Analysis) -> None:
-    """Against the curve of the path that carried them."""
+def against_curves(
+    trace: Trace, sent: Messages, curves: Sequence[Curve], outer: Lanes, result: Analysis
+) -> None:
+    """Against the curve of the path that carried them; and why slow ones were slow."""
     kinds = trace["kind"][sent.event]
     where = trace["where"][sent.event]
+    told = Causes(trace, sent, outer) if curves else None
+    whole = told.whole if told else sent.moving
     rows, random = [], np.random.default_rng(1)
+    reasons: list[list[str]] = []
     for name in np.unique(where):
-        for op, wanted in (("put", (Kind.PUT,)), ("get", (Kind.GET,)), ("send", (Kind.SEND, Kind.ISEND))):
-            which = np.flatnonzero(
-                (where == name) & np.isin(kinds, wanted) & (sent.moving > 0) & (sent.bytes > 0)
-            )
+        for op, wanted in OPS.items():
+            which = np.flatnonzero((where == name) & np.isin(kinds, wanted) & (whole > 0) & (sent.bytes > 0))
             if not len(which):
                 continue
-            curve = next(
-                (c for c in curves if c.op == op and (c.path == trace.names[name] or op == "send")), None
-            )
+            curve = curve_of(trace, curves, op, trace.names[name])
             some = which if len(which) <= 2000 else np.sort(random.choice(which, 2000, replace=False))
-            result.scatters.append(
-                Scatter(f"{op}, {trace.names[name]}", sent.bytes[some], sent.moving[some], curve)
-            )
-            if curve is None:
+            label = f"{op}, {trace.names[name]}"
+            result.scatters.append(Scatter(label, sent.bytes[some], whole[some], curve))
+            if curve is None or told is None:
                 continue
             expected = curve.at(sent.bytes[which].astype(float))
-            slow = sent.moving[which] > SLOW * expected
-            beyond = int(np.maximum(sent.moving[which] - expected, 0)[slow].sum())
+            slow = whole[which] > SLOW * expected
+            beyond = np.maximum(whole[which] - expected, 0)[slow]
             rows.append(
-                [f"{op}, {trace.names[name]}", f"{len(which):,}", percent(slow.mean()),
-                 percent(sent.bytes[which][slow].sum() / sent.bytes[which].sum()), ns_text(beyond)]
+                [label, f"{len(which):,}", percent(slow.mean()),
+                 percent(sent.bytes[which][slow].sum() / sent.bytes[which].sum()),
+                 ns_text(float(beyond.sum()))]
             )  # fmt: skip
+            if not slow.any():
+                continue
+            cause = told.of(which[slow], expected[slow])
+            _record(trace, sent, result, which[slow], beyond)
+            worst = _by_cause(sent, which, slow, cause, beyond, label, reasons)
             if slow.mean() > LITTLE:
                 result.findings.append(
-                    f"{percent(slow.mean())} of the {len(which):,} messages by {op} over {trace.names[name]} "
-                    f"took more than {SLOW:g} times what the measured curve says, together {ns_text(beyond)} "
-                    "more: look for ranks that share cores or links at those times."
+                    _slow(trace, sent, which, slow, cause, beyond, worst, f"by {op} over {trace.names[name]}")
                 )
+    if ways := ambiguous(trace, curves):
+        result.findings.append(
+            Finding(
+                f"MPI messages are not compared with a curve: the records are of several ways of "
+                f"{stack_of(trace)} ({', '.join(ways)}), and the trace does not say which the program used.",
+                todo="Give --bench records of that way alone.",
+            )
+        )
     if rows:
         columns = ["path", "messages", "below half the curve", "of the bytes", "time beyond the curve"]
         result.tables.append(Table("Rates against the measured curve", columns, rows))
+    if reasons:
+        columns = ["path", "cause", "messages", "of all messages", "of the bytes", "time beyond the curve"]
+        note = f"Messages that took more than {SLOW:g} times the curve's time, by what took most of it."
+        result.tables.append(Table("Slow messages by cause", columns, reasons, note, texts=2))
 
 
-def in_bursts(trace: Trace, sent: Messages, result: Analysis) -> None:
-    rows = []
-    for gap in bursts.GAPS_NS:
-        found = bursts.find(trace, sent, gap)
-        middle = [
-            np.median(part) if len(found) else 0 for part in (found.messages, found.bytes, found.length)
-        ]
-        rate = bandwidth_text(float(np.median(found.rate)) / 1e6) if len(found) else ""
-        rows.append(
-            [ns_text(gap), f"{len(found):,}", percent(found.share), f"{middle[0]:.0f}",
-            about_text(float(middle[1])),  ns_text(float(middle[2])), rate]
-        )  # fmt: skip
-    columns = ["gap below", "bursts", "of the messages", "messages", "bytes", "length", "rate"]
-    note = "A burst: messages of one rank with gaps below g between them; medians of the bursts."
-    result.tables.append(Table("Bursts, and how they depend on the gap", columns, rows, note))
-    found = bursts.find(trace, sent, GAP_NS)
-    order = np.argsort(-found.bytes, kind="stable")[:MOST_ROWS]
-    rows = [
-        [str(found.rank[i]), ns_text(float(found.begin[i])), ns_text(float(found.length[i])),
-         f"{found.messages[i]:,}", about_text(float(found.bytes[i])), str(found.peers[i]),
-         str(found.in_flight[i]), bandwidth_text(float(found.rate[i]) / 1e6),
-         ns_text(float(found.stall[i])) if found.stall[i] >= 0 else "end"]
-        for i in order
-    ]  # fmt: skip
-    columns = [
-        "rank",
-        "begins at",
-        "length",
-        "messages",
-        "bytes",
-        "peers",
-        "in flight",
-        "rate",
-        "stall after",
-    ]
-    result.tables.append(Table(f"The largest bursts (gap below {ns_text(GAP_NS)})", columns, rows))
+def _record(trace: Trace, sent: Messages, result: Analysis, which: NDArray[Any], ns: NDArray[Any]) -> None:
+    """The timeline should show these."""
+    rows = np.stack([sent.begin[which], sent.end[which], ns.astype(np.int64)], axis=1)
+    result.important = rows if result.important is None else np.concatenate([result.important, rows])
+
+
+def _by_cause(
+    sent: Messages, which: NDArray[Any], slow: NDArray[Any], cause: NDArray[Any], beyond: NDArray[Any],
+    label: str, rows: list[list[str]],
+) -> int:  # fmt: skip
+    """Add a row for each cause; give the one of most messages."""
+    count = np.bincount(cause, minlength=len(CAUSES))
+    bytes_, ns = (np.bincount(cause, v, len(CAUSES)) for v in (sent.bytes[which][slow], beyond))
+    for i in np.argsort(-count, kind="stable"):
+        if count[i]:
+            rows.append(
+                [label, CAUSES[i], f"{count[i]:,}", percent(count[i] / len(which)),
+                 percent(bytes_[i] / sent.bytes[which].sum()), ns_text(float(ns[i]))]
+            )  # fmt: skip
+    return int(count.argmax())
+
+
+def _slow(
+    trace: Trace, sent: Messages, which: NDArray[Any], slow: NDArray[Any], cause: NDArray[Any],
+    beyond: NDArray[Any], worst: int, what: str,
+) -> Finding:  # fmt: skip
+    longest = int(np.flatnonzero(cause == worst)[beyond[cause == worst].argmax()])
+    message = which[slow][longest]
+    begin, end = int(sent.begin[message]), int(sent.end[message])
+    return Finding(
+        f"{percent(slow.mean())} of the {len(which):,} messages {what} took more than {SLOW:g} times the "
+        f"time of the measured curve, together {ns_text(float(beyond.sum()))} more; the cause of "
+        f"{percent(float((cause == worst).mean()))} of these is: {CAUSES[worst]}.",
+        f"The worst of them has {about_text(float(sent.bytes[message]))} from rank {sent.source[message]} to "
+        f"rank {sent.target[message]}, at {ns_text(begin)}, and lost {ns_text(float(beyond[longest]))}.",
+        WHAT_TO_DO[CAUSES[worst]],
+        (begin, end),
+        int(trace.rank[sent.event[message]]),
+    )

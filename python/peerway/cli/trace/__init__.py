@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+
 import click
 
 from peerway.cli.verbs import Verbs
+from peerway.nearest import meant
 
 VERBS = {
-    "record": "Run a command and record it; the word may be left out: peerway trace -- COMMAND.",
-    "report": "Show what a trace says: lost time, messages, bursts, rates.",
-    "compare": "Tell which operations became faster or slower from one trace to another.",
+    "record": "Run a command and record it; short form: peerway trace -- COMMAND.",
+    "start": "Switch recording on in a running job.",
+    "stop": "Switch recording off in a running job.",
+    "report": "Show the findings of a trace: lost time, messages, bursts, rates.",
+    "compare": "Show which operations became faster or slower between two traces.",
     "export": "Write a trace for Perfetto, or as OTF2 for Vampir and Scalasca.",
-    "collect": "Make a trace of what a job left whose `peerway trace` was ended.",
+    "collect": "Make a trace from the recordings of a job whose `peerway trace` was killed.",
 }
 
 
@@ -20,11 +25,15 @@ class _TraceVerbs(Verbs):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the verb in front."""
-        if args and args[0] not in (*self.verbs, "-h", "--help"):
+        if args and args[0] not in (*self.verbs, "-h", "--help") and not self._misspelt(args[0]):
             args = ["record", *args]
         return super().parse_args(ctx, args)
+
+    def _misspelt(self, word: str) -> bool:
+        """Whether it is like a verb, and no program: `peerway trace reprot folder`."""
+        return shutil.which(word) is None and meant(word, self.verbs) != ""
 
 
 @click.command("trace", cls=_TraceVerbs, package=__name__, verbs=VERBS)
 def command() -> None:
-    """Record every message of a program, and judge it."""
+    """Record every operation of a program's ranks, and find where time is lost."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 from pathlib import Path
 
@@ -10,21 +9,27 @@ import click
 
 from peerway import _core
 from peerway.cli.trace.record import summarize
+from peerway.trace import left
 from peerway.trace.collect import collect
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 def command(folder: Path) -> None:
-    """Make a trace of FOLDER/rings, which `peerway trace` left when it was ended or its disk was full."""
+    """Make a trace from FOLDER/rings, which `peerway trace` leaves if it is killed or its disk is full."""
     if not (folder / "rings").is_dir():
         raise click.ClickException(f"{folder} has no folder rings: there is nothing to collect")
     try:
-        about = {"command": [], "level": "", "began": "", "seconds": 0.0, "status": None}
-        trace = collect(folder, about, {socket.gethostname(): [_core.trace_clock()]})
+        about, readings = left.read(folder / "rings")
+        readings.setdefault(socket.gethostname(), []).append(_core.trace_clock())
+        trace = collect(folder, about, readings)
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"{error.name}, which writes traces, is not installed: pip install 'peerway[trace]'"
+        ) from error
     except OSError as error:
         raise click.ClickException(
             f"the trace cannot be written: {error}; make room and try again"
         ) from error
-    shutil.rmtree(folder / "rings")
+    left.remove(folder / "rings")
     summarize(trace, folder)

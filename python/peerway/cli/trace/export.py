@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import click
@@ -20,9 +21,11 @@ from peerway.terminal import say
     required=True,
     help="perfetto: one file for ui.perfetto.dev; otf2: a folder for Vampir, Scalasca and otf2-print.",
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The file or folder.")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), required=True, help="The file or folder to write."
+)
 def command(folder: Path, form: str, out: Path) -> None:
-    """Write FOLDER, a trace, in the format of another tool."""
+    """Write the trace FOLDER in the format of another tool."""
     trace = read(folder)
     if out.exists():
         raise BadInput(f"{out} exists; name another with -o, or remove it")
@@ -34,5 +37,7 @@ def command(folder: Path, form: str, out: Path) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
         export(trace, out)
     except OSError as error:
+        # What is half written would be refused as something that exists.
+        shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)
         raise BadInput(f"cannot write {out}: {error.strerror or error}") from error
     say(f"{out}: {len(trace):,} events", err=True)

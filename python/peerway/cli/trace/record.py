@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import math
 import re
 import time
 from pathlib import Path
@@ -10,6 +12,7 @@ import click
 
 from peerway.cli.options import parsed
 from peerway.terminal import say
+from peerway.trace.control import Window
 from peerway.trace.mpi import MpiError, compiler_of, library
 from peerway.trace.record import RecordError, Request, record
 from peerway.trace.store import Trace
@@ -18,11 +21,11 @@ from peerway.trace.store import Trace
 def _ranks(text: str) -> str:
     """Check a list of ranks. Raises ValueError."""
     if text and not re.fullmatch(r"\d+(,\d+)*", text):
-        raise ValueError(f"{text} is no list of ranks; write them as 0,3,12")
+        raise ValueError(f"{text} is not a list of ranks; write them as 0,3,12")
     return text
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.option(
     "-o",
     "--out",
@@ -41,20 +44,49 @@ def _ranks(text: str) -> str:
     type=click.IntRange(64, 1 << 30),
     default=1 << 18,
     show_default=True,
-    help="How many of its last events a thread keeps, 32 bytes each.",
+    help="How many events a thread keeps, its last ones; 32 bytes each.",
 )
 @click.option(
     "--ranks",
     default="",
     metavar="LIST",
     callback=parsed(_ranks),
-    help="The only ranks that record, separated by commas [default: all].",
+    help="Record only these ranks, separated by commas [default: all].",
 )
+@click.option(
+    "--region",
+    default="",
+    metavar="NAME",
+    help="Record a process only while it is in a region of this name [default: always].",
+)
+@click.option(
+    "--from",
+    "begin",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="SECONDS",
+    help="Start recording so long after the command starts [default: at once].",
+)
+@click.option(
+    "--for",
+    "seconds",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Record for this time [default: to the end].",
+)
+@click.option(
+    "--rings",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Keep events in this folder while the program runs: in /dev/shm they cause no writes to a disk. "
+    "Only for a job on this host [default: the folder of the trace].",
+)
+@click.option("--stopped", is_flag=True, help="Record nothing until `peerway trace start`.")
 @click.option(
     "--mpicc",
     metavar="COMMAND",
-    help="The compiler of the MPI whose calls are recorded; none: of no MPI "
-    "[default: the one beside the mpirun of COMMAND, if it names one].",
+    help="The compiler of the MPI whose calls to record; none: record no MPI calls "
+    "[default: the mpicc beside the mpirun in COMMAND, if there is one].",
 )
 @click.argument("command_line", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
 def command(
@@ -63,23 +95,42 @@ def command(
     level: str,
     events: int,
     ranks: str,
+    region: str,
+    begin: float,
+    seconds: float | None,
+    rings: Path | None,
+    stopped: bool,
     mpicc: str | None,
     command_line: tuple[str, ...],
 ) -> int:
     """Run COMMAND and record every operation of its ranks: peerway trace -- peerway run -n 4 -- ./program.
 
-    Of unmodified MPI programs every call of MPI: peerway trace -- mpirun -n 4 ./program. Nothing is rebuilt.
-    The exit status is the command's. A rank that is killed leaves what it had recorded.
+    It also records every MPI call of unmodified MPI programs: peerway trace -- mpirun -n 4 ./program. The
+    program is not rebuilt. The exit status is the command's. The events of a killed rank are kept.
     """
     folder = out or Path(f"trace-{_program(command_line)}-{time.strftime('%Y%m%d-%H%M%S')}")
+    window = Window(math.inf if stopped else begin, seconds)
     try:
         compiler = mpicc or compiler_of(list(command_line))
         preload = library(compiler) if compiler not in (None, "none") else None
-        status, trace = record(Request(list(command_line), folder, level, events, preload, ranks))
+        _say_what_is_missing(folder)
+        status, trace = record(
+            Request(list(command_line), folder, level, events, preload, ranks, region, window, rings)
+        )
     except (RecordError, MpiError) as error:
         raise click.ClickException(str(error)) from error
     summarize(trace, folder)
     return status
+
+
+def _say_what_is_missing(folder: Path) -> None:
+    """Before a long job rather than after it; it is recorded all the same."""
+    if importlib.util.find_spec("pyarrow") is None:
+        say(
+            f"peerway: trace: pyarrow, which makes the trace, is not installed: the events will stay in "
+            f"{folder / 'rings'}. `pip install 'peerway[trace]'`, then `peerway trace collect {folder}`",
+            err=True,
+        )
 
 
 def _program(words: tuple[str, ...]) -> str:
@@ -90,25 +141,29 @@ def _program(words: tuple[str, ...]) -> str:
 
 def summarize(trace: Trace, folder: Path) -> None:
     """Say on standard error what was recorded, and what was not."""
+    from peerway.trace.tables import count_text
+
     ranks = [rank for rank in trace.ranks if rank >= 0]
-    who = f"{len(ranks)} ranks, " if ranks else ""
+    who = f"{count_text(len(ranks), 'rank', 'ranks')}, " if ranks else ""
     full = trace.about["level"] == "full"
     count = len(trace) if full else int(trace.sums["count"].sum())
-    say(
-        f"peerway: trace: {who}{len(trace.threads)} threads, {count:,} events; "
-        f"`peerway trace report {folder}` reads them",
-        err=True,
-    )
-    if not trace.threads:
+    if trace.threads:
         say(
-            "peerway: trace: nothing was recorded: no process of the command made a context of Peerway, "
-            "called MPI or named a region. Does it run an MPI that --mpicc must name?",
+            f"peerway: trace: {who}{count_text(len(trace.threads), 'thread', 'threads')}, "
+            f"{count_text(count, 'event', 'events')}; "
+            f"`peerway trace report {folder}` reads them",
+            err=True,
+        )
+    else:
+        say(
+            "peerway: trace: nothing was recorded: no process of the command made a Peerway context, "
+            "called MPI or named a region. If it is an MPI program, name its compiler with --mpicc",
             err=True,
         )
     if trace.dropped:
         say(
-            f"peerway: trace: {trace.dropped:,} events are lost, most of them the first of their thread, "
-            "which keeps its last ones; --events says how many",
+            f"peerway: trace: {trace.dropped:,} {'event is' if trace.dropped == 1 else 'events are'} lost, "
+            "mostly the first of a thread: a thread keeps its last ones; --events sets how many",
             err=True,
         )
     for line in trace.about["lost"]:

@@ -17,29 +17,41 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Also write a page; it opens offline.")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="Also write an HTML page, which opens offline."
+)
 @click.option(
     "--table",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="The route table whose curves messages are judged by [default: this machine's].",
+    help="Compare messages with the curves of this route table [default: this machine's].",
 )
 @click.option(
     "--bench",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Records of `peerway bench` to judge by, such as those of the peer openmpi for messages of MPI.",
+    help="Also compare with these records of `peerway bench`: single messages with its latency tests, bursts "
+    "with its bandwidth tests, MPI messages with records of the same MPI (the peer openmpi, or apps/mpi).",
 )
-def command(folder: Path, out: Path | None, table: Path | None, bench: Path | None) -> None:
-    """Show the findings of FOLDER, a trace: lost time by the place that called, messages by size, path and
-    pair, bursts, and rates against the measured curve.
+@click.option(
+    "--bursts",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Also write all bursts, for each gap, as .parquet or .csv; any other name gets lines of JSON.",
+)
+def command(
+    folder: Path, out: Path | None, table: Path | None, bench: Path | None, bursts: Path | None
+) -> None:
+    """Show the findings of the trace FOLDER: lost time by call site, messages by size, path and pair of
+    ranks, bursts, and rates compared with the measured curve.
     """
     from peerway.trace.analysis import analyse
     from peerway.trace.page import render, show
 
     trace = read(folder)
-    analysis = analyse(trace, _curves(table, bench))
-    show(table_console(), analysis)
+    curves = _curves(table, bench)
+    analysis = analyse(trace, curves)
+    # Files come first: whoever reads what is printed may close the pipe early, as `head` does.
     if out is not None:
         from peerway.report.page import write
 
@@ -49,6 +61,15 @@ def command(folder: Path, out: Path | None, table: Path | None, bench: Path | No
             raise BadInput(f"cannot write {out}: {error.strerror or error}; name another file") from None
         found = len(analysis.findings)
         say(f"{out}: {found} finding{'' if found == 1 else 's'}", err=True)
+    if bursts is not None:
+        from peerway.trace.burst_tables import export
+
+        try:
+            count = export(trace, curves, bursts)
+        except OSError as error:
+            raise BadInput(f"cannot write {bursts}: {error.strerror or error}; name another file") from None
+        say(f"{bursts}: {count:,} burst{'' if count == 1 else 's'}", err=True)
+    show(table_console(), analysis)
 
 
 def _curves(table: Path | None, bench: Path | None) -> list[Curve]:
@@ -62,6 +83,6 @@ def _curves(table: Path | None, bench: Path | None) -> list[Curve]:
         curves = of_table(file) if table or file.exists() else []
         return [*curves, *(of_records(bench) if bench else [])]
     except (TableError, ValueError, KeyError) as error:
-        raise BadInput(f"no curve can be read: {error}") from error
+        raise BadInput(f"cannot read a curve: {error}") from error
     except OSError as error:
         raise BadInput(f"cannot read {error.filename}: {error.strerror}") from error

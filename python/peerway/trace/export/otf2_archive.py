@@ -7,14 +7,20 @@ Peerway are those of a window of all ranks, named as their path.
 
 from __future__ import annotations
 
+import heapq
+from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from peerway.trace.export.timeline import Step, steps, threads
+from peerway.trace import waits
+from peerway.trace.export.timeline import Step, SystemThread, in_flight, steps, threads
+from peerway.trace.lanes import OF_GPU
+from peerway.trace.messages import match, match_signals, messages, of_kind
 from peerway.trace.rings import Kind
-from peerway.trace.store import Trace
+from peerway.trace.store import FIRST_STREAM, Trace
 
 COLLECTIVES = (
     ("allreduce", "ALLREDUCE"), ("reduce_scatter_block", "REDUCE_SCATTER_BLOCK"),
@@ -24,16 +30,27 @@ COLLECTIVES = (
     ("alltoallv", "ALLTOALLV"), ("alltoall", "ALLTOALL"), ("bcast", "BCAST"), ("exscan", "EXSCAN"),
     ("scan", "SCAN"),
 )  # fmt: skip
-OF_COMM = (Kind.SEND, Kind.RECV, Kind.ISEND, Kind.SENT, Kind.RECEIVED, Kind.COLLECTIVE)
-OF_WINDOW = (Kind.PUT, Kind.GET, Kind.RMA_PUT, Kind.RMA_GET)
+OF_COMM = (Kind.SEND, Kind.RECV, Kind.ISEND, Kind.SENT, Kind.RECEIVED, Kind.COLLECTIVE, Kind.COLLECTIVE_DONE)
+OF_PATH = (Kind.PUT, Kind.GET, Kind.RAISE)  # operations of Peerway, in a window of all ranks
+OF_WINDOW = (Kind.RMA_PUT, Kind.RMA_GET, Kind.RMA_SYNC)
+ONE_SIDED = (Kind.PUT, Kind.GET, Kind.RMA_PUT, Kind.RMA_GET)
 
 
 def export(trace: Trace, target: Path) -> None:
-    """Write a trace as an archive, a folder. Raises OSError and otf2's errors."""
+    """Write a trace as an archive, a folder. Raises OSError."""
+    import _otf2
     import otf2
 
-    with otf2.writer.open(str(target), timer_resolution=10**9) as archive:
-        _Exporter(trace, archive).write()
+    archive: Any = None
+    try:
+        with otf2.writer.open(str(target), timer_resolution=10**9) as archive:
+            _Exporter(trace, archive).write()
+    except (_otf2.Error, otf2.error.Error) as error:
+        if archive is not None:
+            archive.close = lambda: None  # its destructor would try again, and print a traceback
+        raise OSError(
+            f"the library of OTF2 failed ({error}); the lines before say at what. Is there room?"
+        ) from error
 
 
 class _Exporter:
@@ -49,13 +66,67 @@ class _Exporter:
         self._windows: dict[int, tuple[Any, dict[int, int]]] = {}
         self._define_groups()
         self._requests = self._number_requests()
+        self._signals = match_signals(trace)
 
     def write(self) -> None:
-        """All events of all threads."""
+        """All events of all threads, when their puts arrived, and in the first of each rank its bytes in
+        flight.
+        """
+        trace, otf2 = self._trace, self._otf2
+        sent = messages(trace, match(trace), self._signals)
+        metric = self._definitions.metric("bytes in flight", unit="bytes", value_type=otf2.Type.UINT64)
+        told: set[int] = set()
+        ends = self._program_begins()
         for thread, location in zip(self._threads, self._locations, strict=True):
             writer = self._archive.event_writer_from_location(location)
-            for step in steps(self._trace, thread.events):
-                self._step(writer, step)
+            rank = thread.first.rank
+            times, level = in_flight(trace, sent, rank) if rank not in told else ([], [])
+            told.add(rank)
+            in_time = ((time, -1, value) for time, value in zip(times, level, strict=True))
+            beside = iter(heapq.merge(in_time, self._arrived(thread)))
+            last, following = 0, next(beside, None)
+            for step in chain(steps(trace, thread.events), [None]):
+                while following is not None and (step is None or following[0] <= step.time):
+                    last, event, value = following
+                    if event < 0:
+                        writer.metric(last, metric, value)
+                    else:
+                        window, _ = self._windows[int(trace["where"][event])]
+                        writer.rma_op_complete_remote(last, window, event)
+                    following = next(beside, None)
+                if step is not None:
+                    self._step(writer, step)
+            if location in ends:
+                writer.program_end(max(last, ends[location]), int(trace.about.get("status", 0)))
+        # The package has no other way to say when the trace began; it would say when it is exported.
+        if began := trace.about.get("began"):
+            self._archive._realtime_timestamp = datetime.fromisoformat(began).timestamp()
+
+    def _arrived(self, thread: SystemThread) -> list[tuple[int, int, int]]:
+        """When the puts of a thread were seen by a wait for their signal, if that was after their calls."""
+        trace, signals = self._trace, self._signals
+        own = np.isin(signals.first, thread.events) & (trace["kind"][signals.first] == Kind.PUT)
+        put, wait = signals.first[own], signals.second[own]
+        seen = trace["begin"][wait] + trace["duration"][wait]
+        later = seen > trace["begin"][put] + trace["duration"][put]
+        return sorted((int(time), int(event), 0) for time, event in zip(seen[later], put[later], strict=True))
+
+    def _program_begins(self) -> dict[Any, int]:
+        """Write the beginning of each process in its first thread; give when it ends there."""
+        trace, command = self._trace, [str(word) for word in self._trace.about.get("command", [])]
+        spans: dict[Any, tuple[Any, int, int]] = {}
+        ends = trace["begin"] + trace["duration"]
+        for thread, location in zip(self._threads, self._locations, strict=True):
+            if not len(thread.events) or location.type != self._otf2.LocationType.CPU_THREAD:
+                continue
+            first, begin, end = spans.get(location.group, (location, 1 << 62, 0))
+            begin = min(begin, int(trace["begin"][thread.events].min()))
+            late = max((time for time, _, _ in self._arrived(thread)), default=0)
+            spans[location.group] = (first, begin, max(end, late, int(ends[thread.events].max())))
+        for first, begin, _ in spans.values():
+            writer = self._archive.event_writer_from_location(first)
+            writer.program_begin(begin, command[0] if command else "unknown", command[1:])
+        return {first: end for first, _, end in spans.values()}
 
     def _define_locations(self) -> list[Any]:
         otf2, define = self._otf2, self._definitions
@@ -76,7 +147,10 @@ class _Exporter:
                     system_tree_parent=nodes[one.host],
                 )
             name = f"{one.thread or 'thread'} {one.tid}"
-            found.append(define.location(name, type=otf2.LocationType.CPU_THREAD, group=groups[key]))
+            kind = otf2.LocationType.CPU_THREAD
+            if one.tid >= FIRST_STREAM:
+                name, kind = one.thread, otf2.LocationType.ACCELERATOR_STREAM
+            found.append(define.location(name, type=kind, group=groups[key]))
         return found
 
     def _define_groups(self) -> None:
@@ -86,56 +160,64 @@ class _Exporter:
         for thread, location in zip(self._threads, self._locations, strict=True):
             if thread.first.rank >= 0:
                 of_rank.setdefault(thread.first.rank, location)
-        members = _members(trace)
-        for kinds, paradigm, known in (
-            (OF_COMM, otf2.Paradigm.MPI, self._comms), (OF_WINDOW, otf2.Paradigm.SHMEM, self._windows),
+        members, define, ordered = _members(trace), self._definitions, sorted(of_rank)
+        for paradigm, of_comm, of_window in (
+            (otf2.Paradigm.MPI, OF_COMM, OF_WINDOW), (otf2.Paradigm.SHMEM, (), OF_PATH),
         ):  # fmt: skip
-            which = np.isin(trace["kind"], kinds)
-            if not which.any():
+            if not np.isin(trace["kind"], (*of_comm, *of_window)).any():
                 continue
-            define = self._definitions
-            ordered = sorted(of_rank)
             define.group(
                 "all ranks", group_type=otf2.GroupType.COMM_LOCATIONS, paradigm=paradigm,
                 members=[of_rank[rank] for rank in ordered],
             )  # fmt: skip
-            for where in np.unique(trace["where"][which]):
-                name = trace.names[where] or "unknown"
-                own = [rank for rank in sorted(members[int(where)]) if rank in of_rank]
-                ranks = own if kinds is OF_COMM else ordered
-                group = define.group(
-                    name, group_type=otf2.GroupType.COMM_GROUP, paradigm=paradigm,
-                    members=[of_rank[rank] for rank in ranks],
-                )  # fmt: skip
-                made = define.comm(name, group=group)
-                if kinds is OF_WINDOW:
-                    made = define.rma_win(name, comm=made)
-                known[int(where)] = (made, {rank: place for place, rank in enumerate(ranks)})
+            for kinds, known in ((of_comm, self._comms), (of_window, self._windows)):
+                for where in np.unique(trace["where"][np.isin(trace["kind"], kinds)]):
+                    name = trace.names[where] or ("unknown" if kinds is not OF_PATH else "signals")
+                    own = [rank for rank in sorted(members[int(where)]) if rank in of_rank]
+                    ranks = own if kinds is OF_COMM else ordered
+                    group = define.group(
+                        name, group_type=otf2.GroupType.COMM_GROUP, paradigm=paradigm,
+                        members=[of_rank[rank] for rank in ranks],
+                    )  # fmt: skip
+                    made = define.comm(name, group=group)
+                    if kinds is not OF_COMM:
+                        made = define.rma_win(name, comm=made)
+                    known[int(where)] = (made, {rank: place for place, rank in enumerate(ranks)})
 
     def _number_requests(self) -> dict[int, int]:
         """A number for each request: both of its events begin at one time in one thread."""
         trace = self._trace
-        numbers: dict[tuple[bool, int, int], list[int]] = {}
+        collectives = of_kind(trace, (Kind.COLLECTIVE,))
+        started = collectives[waits.starts(trace, collectives)]
+        groups = (
+            (of_kind(trace, (Kind.ISEND,)), of_kind(trace, (Kind.SENT,))),
+            (of_kind(trace, (Kind.IRECV,)), of_kind(trace, (Kind.RECEIVED,))),
+            (started, of_kind(trace, (Kind.COLLECTIVE_DONE,))),
+        )
         result: dict[int, int] = {}
-        for kinds, fresh in (((Kind.ISEND, Kind.IRECV), True), ((Kind.SENT, Kind.RECEIVED), False)):
-            for event in np.flatnonzero(np.isin(trace["kind"], kinds)).tolist():
-                sends = trace["kind"][event] in (Kind.ISEND, Kind.SENT)
-                process = trace.threads[trace["thread"][event]].pid
-                key = (sends, process, int(trace["begin"][event]))
-                if fresh:
-                    result[event] = len(result) + 1
-                    numbers.setdefault(key, []).append(result[event])
-                elif numbers.get(key):
-                    result[event] = numbers[key].pop(0)
+        for fresh, ended in groups:
+            numbers: dict[tuple[int, int], list[int]] = {}
+            for event in fresh.tolist():
+                result[event] = len(result) + 1
+                numbers.setdefault(self._beginning(event), []).append(result[event])
+            for event in ended.tolist():
+                if numbers.get(self._beginning(event)):
+                    result[event] = numbers[self._beginning(event)].pop(0)
         return result
+
+    def _beginning(self, event: int) -> tuple[int, int]:
+        trace = self._trace
+        return trace.threads[trace["thread"][event]].pid, int(trace["begin"][event])
 
     def _region(self, event: int) -> Any:
         trace, otf2 = self._trace, self._otf2
         kind, name = int(trace["kind"][event]), int(trace["name"][event])
         if (kind, name) not in self._regions:
             paradigm = otf2.Paradigm.MPI if trace.names[name].startswith("MPI_") else otf2.Paradigm.SHMEM
-            if kind == Kind.REGION:
+            if kind in (Kind.REGION, Kind.MARK):
                 paradigm = otf2.Paradigm.USER
+            elif kind in OF_GPU:
+                paradigm = otf2.Paradigm.CUDA
             role = otf2.RegionRole.FUNCTION
             self._regions[kind, name] = self._definitions.region(
                 trace.names[name] or "unnamed", region_role=role, paradigm=paradigm
@@ -174,12 +256,18 @@ class _Exporter:
                 writer.mpi_isend(time, *message, self._requests[event])
         elif kind == Kind.IRECV:
             writer.mpi_irecv_request(time, self._requests[event])
+        elif kind == Kind.COLLECTIVE and event in self._requests:
+            writer.non_blocking_collective_request(time, self._requests[event])
         elif kind == Kind.COLLECTIVE:
             writer.mpi_collective_begin(time)
-        elif kind in OF_WINDOW:
+        elif kind in (*ONE_SIDED, Kind.RAISE):
             window, places = self._windows[int(trace["where"][event])]
             peer = places.get(int(trace["peer"][event]))
             if peer is None:
+                return
+            if kind == Kind.RAISE:
+                add = self._otf2.RmaAtomicType.ACCUMULATE
+                writer.rma_atomic(time, window, peer, add, 8, 0, event)
                 return
             put = kind in (Kind.PUT, Kind.RMA_PUT)
             (writer.rma_put if put else writer.rma_get)(time, window, peer, int(trace["bytes"][event]), event)
@@ -194,23 +282,30 @@ class _Exporter:
                 writer.mpi_recv(time, *message)
         elif kind == Kind.SENT and event in self._requests:
             writer.mpi_isend_complete(time, self._requests[event])
-        elif kind == Kind.COLLECTIVE:
-            self._collective(writer, time, event)
-        elif kind in OF_WINDOW:
+        elif kind == Kind.COLLECTIVE and event not in self._requests:
+            writer.mpi_collective_end(time, *self._collective(event))
+        elif kind == Kind.COLLECTIVE_DONE and event in self._requests:
+            writer.non_blocking_collective_complete(time, *self._collective(event), self._requests[event])
+        elif kind in (*ONE_SIDED, Kind.RAISE):
             window, places = self._windows[int(trace["where"][event])]
             if int(trace["peer"][event]) in places:
                 writer.rma_op_complete_blocking(time, window, event)
+        elif kind == Kind.RMA_SYNC:
+            window, places = self._windows[int(trace["where"][event])]
+            peer = places.get(int(trace["peer"][event]))
+            if peer is not None:  # of all that it synchronises with where none is named, OTF2 has no record
+                writer.rma_sync(time, window, peer, self._otf2.RmaSyncType.MEMORY)
 
-    def _collective(self, writer: Any, time: int, event: int) -> None:
+    def _collective(self, event: int) -> tuple[Any, ...]:
+        """Which one, the communicator, the root, and the bytes sent and received."""
         otf2, trace = self._otf2, self._trace
         comm, places = self._comms[int(trace["where"][event])]
-        short = trace.names[trace["name"][event]].removeprefix("MPI_").lower()
-        operation = next(
-            (to for name, to in COLLECTIVES if short.removeprefix("i").startswith(name)), "BARRIER"
-        )
+        short = trace.names[trace["name"][event]].removeprefix("start of ").removeprefix("MPI_").lower()
+        short = short.removeprefix("i").removeprefix("neighbor_")
+        operation = next((to for name, to in COLLECTIVES if short.startswith(name)), "BARRIER")
         root = places.get(int(trace["peer"][event]), int(otf2.Undefined.UINT32.value))
         size = int(trace["bytes"][event])
-        writer.mpi_collective_end(time, getattr(otf2.CollectiveOp, operation), comm, root, size, size)
+        return getattr(otf2.CollectiveOp, operation), comm, root, size, size
 
 
 def _members(trace: Trace) -> dict[int, set[int]]:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from peerway.trace.export.timeline import SystemThread, steps, threads
+from peerway.trace.export.timeline import SystemThread, in_flight, steps, threads
 from peerway.trace.messages import Messages, match, match_signals, messages
 from peerway.trace.rings import Kind
 from peerway.trace.store import Trace
@@ -149,8 +149,8 @@ def _end(writer: _Writer, time: int, track: int) -> None:
 
 def _in_flight(writer: _Writer, trace: Trace, sent: Messages, rank: int) -> None:
     """A counter of the bytes that a rank has sent and that have not arrived."""
-    own = trace.rank[sent.event] == rank
-    if not own.any():
+    times, level = in_flight(trace, sent, rank)
+    if not times:
         return
     track = 4_000_000_000_000 + max(rank, -1)
     described = writer.packet(0)
@@ -158,11 +158,7 @@ def _in_flight(writer: _Writer, trace: Trace, sent: Messages, rank: int) -> None
     described.track_descriptor.name = f"bytes in flight from rank {rank}"
     described.track_descriptor.counter.unit_name = "bytes"
     writer.write(described)
-    times = np.concatenate([sent.begin[own], sent.end[own]])
-    change = np.concatenate([sent.bytes[own], -sent.bytes[own]])
-    order = np.lexsort((-change, times))
-    level = np.cumsum(change[order])
-    for time, value in zip(times[order].tolist(), level.tolist(), strict=True):
+    for time, value in zip(times, level, strict=True):
         packet = writer.packet(time)
         packet.track_event.type = writer.kinds.TYPE_COUNTER
         packet.track_event.track_uuid = track

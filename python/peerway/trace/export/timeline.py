@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from peerway.trace.messages import Messages
 from peerway.trace.rings import Kind
 from peerway.trace.store import Thread, Trace
+
+# What goes on beside the calls of its thread, and may overlap.
+BESIDE = (Kind.SENT, Kind.RECEIVED, Kind.COLLECTIVE_DONE, Kind.PROXY, Kind.NIC, Kind.RANGE)
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,7 @@ class Step:
     """One moment of a thread."""
 
     time: int
-    what: str  # "begin", "end"; "point": a request ended
+    what: str  # "begin", "end"; "point": a request, or what else goes on beside calls, ended
     event: int  # as an index into the trace's columns
 
 
@@ -45,9 +49,18 @@ def threads(trace: Trace) -> list[SystemThread]:
     return found
 
 
+def in_flight(trace: Trace, sent: Messages, rank: int) -> tuple[list[int], list[int]]:
+    """Times, and from each on how many bytes a rank has sent that have not arrived."""
+    own = trace.rank[sent.event] == rank
+    times = np.concatenate([sent.begin[own], sent.end[own]])
+    change = np.concatenate([sent.bytes[own], -sent.bytes[own]])
+    order = np.lexsort((-change, times))
+    return times[order].tolist(), np.cumsum(change[order]).tolist()
+
+
 def steps(trace: Trace, events: NDArray[Any]) -> Iterator[Step]:
     """The steps of one thread. What by rounding ends after what it lies in ends with it."""
-    requests = np.isin(trace["kind"][events], (Kind.SENT, Kind.RECEIVED))
+    requests = np.isin(trace["kind"][events], BESIDE)
     calls, ended = events[~requests], events[requests]
     point_times = trace["begin"][ended] + trace["duration"][ended]
     in_time = np.argsort(point_times, kind="stable")

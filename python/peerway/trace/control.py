@@ -1,0 +1,87 @@
+"""Starts and stops the recording of a job that runs: a flag in the page of each of its processes, and a file
+for those that are yet to begin. include/peerway/trace/recorder/settings.h reads both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import mmap
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MAGIC, STOPPED = b"PWGATE 1", 1
+
+
+class NoJob(Exception):
+    """A folder in which no job records; for people."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """When to record: seconds since the command began (infinite: not until it is told to), and for how
+    long.
+    """
+
+    begin: float = 0.0
+    seconds: float | None = None
+
+
+def stop(rings: Path) -> int:
+    """Stop all processes; give how many there were. What is under way is still recorded."""
+    (rings / "stopped").touch()
+    return _set(rings, stopped=True)
+
+
+def start(rings: Path) -> int:
+    """Let all processes record."""
+    (rings / "stopped").unlink(missing_ok=True)
+    return _set(rings, stopped=False)
+
+
+def _set(rings: Path, *, stopped: bool) -> int:
+    count = 0
+    for file in rings.glob("*.process"):
+        with file.open("r+b") as page, mmap.mmap(page.fileno(), 4096) as memory:
+            if memory[:8] != MAGIC:
+                continue
+            # The low byte is the command's alone; regions count in the others.
+            memory[8] = STOPPED if stopped else 0
+            count += 1
+    return count
+
+
+def rings_of(folder: Path) -> Path:
+    """The rings of a job that runs. Raises NoJob."""
+    rings = folder / "rings"
+    if not rings.is_dir():
+        raise NoJob(f"no running job records to {folder}: name the folder that `peerway trace -o` has")
+    return rings
+
+
+@contextlib.contextmanager
+def kept(rings: Path, window: Window) -> Iterator[None]:
+    """Keep to a window while the block runs: what lies before it and behind it is not recorded."""
+    over = threading.Event()
+
+    def watch() -> None:
+        if window.begin > 0 and over.wait(None if math.isinf(window.begin) else window.begin):
+            return
+        start(rings)
+        if window.seconds is not None and not over.wait(window.seconds):
+            stop(rings)
+
+    if window == Window():
+        yield
+        return
+    if window.begin > 0:
+        stop(rings)
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
