@@ -23,7 +23,7 @@ WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wno-sign-conversio
 COMMON = ("-std=c++20", "-O3", "-fno-math-errno", "-fopenmp-simd", f"-I{ROOT / 'include'}")
 PROGRAM = (
     "blas", "broadcast", "comm", "dat", "device_host", "factorize", "main", "options", "panel", "report",
-    "solve", "swap", "system",
+    "solve", "staging", "swap", "system",
 )  # fmt: skip
 PARTS = ("program", "peerway", "mpi", "cuda")
 

@@ -33,6 +33,8 @@ class Comm {
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
   [[nodiscard]] virtual std::string name() const = 0;
+  /// Whether messages can go from and to a GPU's memory.
+  [[nodiscard]] virtual bool takes_device_memory() const { return true; }
   virtual void barrier() = 0;
   /// Collective: every rank gives as many bytes; all get those of all, in rank order.
   virtual void all_gather(const void* mine, size_t bytes, void* all) = 0;

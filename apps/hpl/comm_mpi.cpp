@@ -1,7 +1,8 @@
 // The same messages by MPI: a receive is posted where one is expected. The memory may be a GPU's if the MPI
-// is CUDA-aware.
+// says that it is CUDA-aware; an MPI that does not know the question is taken to be not.
 #define OMPI_SKIP_MPICXX 1  // their C++ bindings are long gone
 #define MPICH_SKIP_MPICXX 1
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <algorithm>
@@ -47,6 +48,10 @@ class MpiComm : public Comm {
     MPI_Get_library_version(text, &length);
     const std::string all(text);
     return all.substr(0, all.find_first_of(",\n"));
+  }
+  bool takes_device_memory() const override {
+    void* ask = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");  // Open MPI, MPICH and others; not in mpi.h
+    return ask != nullptr && reinterpret_cast<int (*)()>(ask)() == 1;
   }
   void barrier() override { must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
   void all_gather(const void* mine, size_t bytes, void* all) override {

@@ -82,11 +82,12 @@ class CublasStream {
   /// c -= a b
   void gemm(int64_t m, int64_t n, int64_t k, const double* a, int64_t a_ld, const double* b, int64_t b_ld,
             double* c, int64_t c_ld) const {
-    if (m <= 0 || n <= 0 || k <= 0) return;
-    const double minus = -1, one = 1;
-    Cublas::must(library_.gemm(handle_, 0, 0, int(m), int(n), int(k), &minus, a, int(a_ld), b, int(b_ld),
-                               &one, c, int(c_ld)),
-                 "cublasDgemm");
+    call_gemm(m, n, k, -1, a, a_ld, b, b_ld, 1, c, c_ld);
+  }
+  /// c = a b
+  void product(int64_t m, int64_t n, int64_t k, const double* a, int64_t a_ld, const double* b, int64_t b_ld,
+               double* c, int64_t c_ld) const {
+    call_gemm(m, n, k, 1, a, a_ld, b, b_ld, 0, c, c_ld);
   }
   void solve_lower(int64_t m, int64_t n, const double* l, int64_t l_ld, double* b, int64_t b_ld) const {
     if (m <= 0 || n <= 0) return;
@@ -105,6 +106,14 @@ class CublasStream {
   }
 
  private:
+  void call_gemm(int64_t m, int64_t n, int64_t k, double alpha, const double* a, int64_t a_ld,
+                 const double* b, int64_t b_ld, double beta, double* c, int64_t c_ld) const {
+    if (m <= 0 || n <= 0 || k <= 0) return;
+    Cublas::must(library_.gemm(handle_, 0, 0, int(m), int(n), int(k), &alpha, a, int(a_ld), b, int(b_ld),
+                               &beta, c, int(c_ld)),
+                 "cublasDgemm");
+  }
+
   const Cublas& library_;
   void* handle_ = nullptr;
 };

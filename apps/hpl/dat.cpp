@@ -80,7 +80,13 @@ void read_dat(const std::string& file, Options& options) {
   options.grids.clear();
   for (size_t i = 0; i < rows.size(); ++i) options.grids.emplace_back(rows[i], columns[i]);
   options.threshold = lines.number<double>(13, -1e300, 1e300);
+  options.pfacts.clear();
+  for (const int number : lines.counted<int>(15, 0, 2))
+    options.pfacts.push_back(static_cast<Looking>(number));
   options.leaves = lines.counted<int>(17, 1, 1 << 16);
+  options.rfacts.clear();
+  for (const int number : lines.counted<int>(21, 0, 2))
+    options.rfacts.push_back(static_cast<Looking>(number));
   options.broadcasts.clear();
   for (const int number : lines.counted<int>(23, 0, 7)) {
     if (number == 4 || number == 5)
@@ -89,9 +95,7 @@ void read_dat(const std::string& file, Options& options) {
     options.broadcasts.push_back(to_string(static_cast<Variant>(number)));
   }
   options.depths = lines.counted<int>(25, 0, 1);
-  note(options, lines, "PFACT", 15, 2, "right-looking");
   note(options, lines, "NDIV", 19, 2, "halves");
-  note(options, lines, "RFACT", 21, 2, "right-looking");
   note(options, lines, "SWAP", 26, 1, "all rows at once");
   note(options, lines, "L1", 28, 1, "not transposed");
   note(options, lines, "U", 29, 1, "not transposed");

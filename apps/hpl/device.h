@@ -14,13 +14,27 @@
 
 namespace hpl {
 
-/// Rows of a local matrix that take over the contents of other rows.
+/// Rows of a local matrix that take over the contents of others: those of the top, from `first` on, those of
+/// `top`; and `to` those of `from`.
 struct Moves {
-  std::vector<int64_t> to, from;
+  int64_t first = 0;
+  std::vector<int64_t> top, to, from;
 };
 
-/// Work goes in two queues, each done in order; on the CPU it is done when the call returns.
-enum Queue { kMain, kAhead };
+/// Rows of the top of some columns.
+struct TopRows {
+  double* values;
+  int64_t ld;
+};
+
+/// Work goes in queues, each done in order; on the CPU it is done when the call returns. The update is in
+/// `main`, the next panel in `ahead`, and in `rows` the row exchanges before each piece of the update, which
+/// run beside the piece before it.
+enum Queue { kMain, kAhead, kRows };
+inline constexpr int kQueues = 3;
+
+/// How far a queue was filled at some time.
+using Mark = uint64_t;
 
 /// What a factorized panel says of itself, before its pivots; the pivot of a column is a global row.
 struct PanelHead {
@@ -60,6 +74,11 @@ class Device {
   [[nodiscard]] virtual bool on_host() const = 0;
   /// Bytes that can still be allocated.
   [[nodiscard]] virtual uint64_t room() const = 0;
+  /// The most columns that are updated at once.
+  [[nodiscard]] virtual int64_t widest() const = 0;
+  /// What it needs itself for panels of `nb` columns, and that it makes ready for them.
+  [[nodiscard]] virtual uint64_t own_bytes(int64_t nb) const = 0;
+  virtual void expect(int64_t nb) = 0;
 
   /// Zeroed; freed with the device.
   virtual void* allocate(size_t bytes) = 0;
@@ -68,30 +87,35 @@ class Device {
   virtual void free(void* memory) = 0;
   /// Between any two memories, in the queue's order; it is done when it returns.
   virtual void copy(Queue queue, void* to, const void* from, size_t bytes) = 0;
+  /// Within the device's memory, in the queue's order.
   virtual void copy(Queue queue, double* to, int64_t to_ld, const double* from, int64_t from_ld, int64_t rows,
                     int64_t columns) = 0;
 
   virtual void wait(Queue queue) = 0;
-  /// What is put into `later` from now on runs after all that is in `earlier` now.
-  virtual void follow(Queue later, Queue earlier) = 0;
-  /// Notes how far the main queue is filled; reach() returns once it has been done up to the mark before the
-  /// last.
-  virtual void mark() = 0;
-  virtual void reach() = 0;
+  virtual Mark mark(Queue queue) = 0;
+  /// What is put into the queue from now on runs after all before the mark.
+  virtual void follow(Queue queue, Mark mark) = 0;
+  /// Returns once all before the mark has been done.
+  virtual void reach(Mark mark) = 0;
 
   /// c -= a b; c has m rows and n columns, a has k columns.
   virtual void gemm(Queue queue, int64_t m, int64_t n, int64_t k, const double* a, int64_t a_ld,
                     const double* b, int64_t b_ld, double* c, int64_t c_ld) = 0;
-  /// b = inv(l) b; l is lower triangular with ones on its diagonal, b has m rows and n columns.
-  virtual void solve_lower(Queue queue, int64_t m, int64_t n, const double* l, int64_t l_ld, double* b,
-                           int64_t b_ld) = 0;
+  /// The triangle of the next solve_lower() of any queue: lower, with ones on its diagonal, m x m. That of
+  /// the last but one is not needed any more.
+  virtual void take_triangle(int64_t m, const double* l) = 0;
+  /// x = inv(l) b; both have n columns, and may be the same.
+  virtual void solve_lower(Queue queue, int64_t n, TopRows b, TopRows x) = 0;
   /// x = inv(u) x; u is upper triangular.
   virtual void solve_upper(int64_t n, const double* u, int64_t u_ld, double* x) = 0;
   /// y -= a x, in the main queue.
   virtual void gemv(int64_t m, int64_t n, const double* a, int64_t a_ld, const double* x, double* y) = 0;
 
-  /// All at once: what is moved is read before anything is written.
-  virtual void move_rows(Queue queue, double* a, int64_t ld, const Moves& moves, int64_t n) = 0;
+  /// What the next move_rows() of any queue moves. What was given last but one is not needed any more.
+  virtual void take_moves(const Moves& moves) = 0;
+  /// Moves them in n columns, all at once. What belongs to the top need not be there: it is where the result
+  /// says, until the next solve_lower() from there.
+  virtual TopRows move_rows(Queue queue, double* a, int64_t ld, int64_t n) = 0;
   virtual void gather_rows(Queue queue, double* out, int64_t out_ld, const double* a, int64_t ld,
                            const std::vector<int64_t>& rows, int64_t n) = 0;
   virtual void scatter_rows(Queue queue, double* a, int64_t ld, const std::vector<int64_t>& rows,

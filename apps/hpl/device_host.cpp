@@ -49,6 +49,10 @@ class HostDevice : public Device {
     return room;
   }
 
+  int64_t widest() const override { return std::numeric_limits<int64_t>::max(); }
+  uint64_t own_bytes(int64_t) const override { return 0; }
+  void expect(int64_t) override {}
+
   void* allocate(size_t bytes) override {
     const size_t whole = (bytes + kHuge - 1) / kHuge * kHuge;
     void* memory = std::aligned_alloc(kHuge, whole);
@@ -69,9 +73,9 @@ class HostDevice : public Device {
     for (int64_t j = 0; j < columns; ++j) std::copy_n(from + j * from_ld, rows, to + j * to_ld);
   }
   void wait(Queue) override {}
-  void follow(Queue, Queue) override {}
-  void mark() override {}
-  void reach() override {}
+  Mark mark(Queue) override { return 0; }
+  void follow(Queue, Mark) override {}
+  void reach(Mark) override {}
 
   void gemm(Queue, int64_t m, int64_t n, int64_t k, const double* a, int64_t a_ld, const double* b,
             int64_t b_ld, double* c, int64_t c_ld) override {
@@ -80,9 +84,10 @@ class HostDevice : public Device {
     spent_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     flop_ += 2.0 * double(m) * double(n) * double(k);
   }
-  void solve_lower(Queue, int64_t m, int64_t n, const double* l, int64_t l_ld, double* b,
-                   int64_t b_ld) override {
-    blas_.solve('L', m, n, l, l_ld, b, b_ld);
+  void take_triangle(int64_t m, const double* l) override { triangle_ = {m, l}; }
+  void solve_lower(Queue queue, int64_t n, TopRows b, TopRows x) override {
+    if (b.values != x.values) copy(queue, x.values, x.ld, b.values, b.ld, triangle_.m, n);
+    blas_.solve('L', triangle_.m, n, triangle_.l, triangle_.m, x.values, x.ld);
   }
   void solve_upper(int64_t n, const double* u, int64_t u_ld, double* x) override {
     blas_.solve('U', n, 1, u, u_ld, x, n);
@@ -91,13 +96,18 @@ class HostDevice : public Device {
     blas_.minus_vector(m, n, a, a_ld, x, y);
   }
 
-  void move_rows(Queue, double* a, int64_t ld, const Moves& moves, int64_t n) override {
-    const size_t count = moves.to.size();
-    held_.resize(count);
-    for (int64_t j = 0; j < n; ++j, a += ld) {
-      for (size_t i = 0; i < count; ++i) held_[i] = a[moves.from[i]];
-      for (size_t i = 0; i < count; ++i) a[moves.to[i]] = held_[i];
+  void take_moves(const Moves& moves) override { moves_ = moves; }
+  TopRows move_rows(Queue, double* a, int64_t ld, int64_t n) override {
+    const size_t count = moves_.to.size(), width = moves_.top.size();
+    held_.resize(width + count);
+    double* column = a;
+    for (int64_t j = 0; j < n; ++j, column += ld) {
+      for (size_t i = 0; i < width; ++i) held_[i] = column[moves_.top[i]];
+      for (size_t i = 0; i < count; ++i) held_[width + i] = column[moves_.from[i]];
+      std::copy_n(held_.begin(), width, column + moves_.first);
+      for (size_t i = 0; i < count; ++i) column[moves_.to[i]] = held_[width + i];
     }
+    return {a + moves_.first, ld};
   }
   void gather_rows(Queue, double* out, int64_t out_ld, const double* a, int64_t ld,
                    const std::vector<int64_t>& rows, int64_t n) override {
@@ -132,6 +142,11 @@ class HostDevice : public Device {
  private:
   const Blas& blas_;
   std::vector<void*> memory_;
+  struct {
+    int64_t m = 0;
+    const double* l = nullptr;
+  } triangle_;
+  Moves moves_;
   std::vector<double> held_;
   double spent_ = 0, flop_ = 0;
 };

@@ -9,7 +9,7 @@ namespace hpl {
 
 namespace {
 
-constexpr int64_t kPieceOnGpu = 8192;  // columns: many times the GPU's tiles
+constexpr int64_t kLeastPiece = 2048;  // columns: many times a GPU's tiles
 
 /// Adds the time until it is destroyed.
 class Timed {
@@ -33,16 +33,14 @@ class Factorization {
         method_(method),
         phases_(phases),
         broadcast_(system.comm, layout_.grid, 0, system.rooms.panel_slot),
-        on_cpu_(system.comm, layout_, system.cpu_pool.memory, system.rooms.pivot, method.leaf),
-        swap_(system.comm, device_, layout_, system.a, system.device_pool.memory,
-              {system.rooms.panel_slot * Broadcast::kSlots, system.rooms.swap_place}, system.top) {
+        on_cpu_(system.comm, layout_, system.cpu_pool.memory, system.rooms.pivot, method.leaf, method.pfact),
+        swap_(system.comm, device_, layout_, system.a, system.device_pool.memory, system.rooms.swap,
+              system.top),
+        updated_(static_cast<size_t>(layout_.columns.size() / layout_.nb + 1), device_.mark(kMain)) {
     broadcast_.choose(method.broadcast);
-    const size_t room = Panel::room(layout_.nb, Layout::padded(layout_.rows.before(layout_.n, 0)));
-    if (!device_.on_host()) staged_ = static_cast<double*>(device_.allocate_host(room));
   }
   ~Factorization() {
-    device_.wait(kMain);
-    if (staged_ != nullptr) device_.free(staged_);
+    for (const Queue queue : {kMain, kAhead, kRows}) device_.wait(queue);
   }
   Factorization(const Factorization&) = delete;
   Factorization& operator=(const Factorization&) = delete;
@@ -52,16 +50,17 @@ class Factorization {
     for (int64_t k = 0; k < Broadcast::kSlots; ++k) expect(k);
     if (mine(0)) make(0);
     int64_t info = 0;
+    Mark last = device_.mark(kMain);
     for (int64_t k = 0; k < count; ++k) {
       const Panel panel = receive(k);
-      if (info == 0) info = head_.info;
+      if (info == 0) info = head().info;
       step(k, panel);
-      device_.mark();
       if (device_.on_host()) {
         expect(k + Broadcast::kSlots);
-      } else if (k > 0) {  // the slot of the last panel is free when its update is done
-        device_.reach();
-        expect(k - 1 + Broadcast::kSlots);
+      } else {  // the slot of the last panel is free when its update is done
+        device_.reach(last);
+        last = device_.mark(kMain);
+        if (k > 0) expect(k - 1 + Broadcast::kSlots);
       }
     }
     device_.wait(kMain);
@@ -98,7 +97,8 @@ class Factorization {
     double* here = system_.a + column * layout_.ld + row;
     broadcast_.settle();
     device_.copy(kAhead, made.body(), made.ld, here, layout_.ld, made.rows, made.width);
-    if (layout_.grid.rows > 1 || !device_.factorize(made)) factorize_on_cpu(made);
+    const bool by_device = layout_.grid.rows == 1 && method_.pfact == Looking::right;
+    if (!by_device || !device_.factorize(made)) factorize_on_cpu(made);
     if (made.top) device_.copy(kAhead, here, layout_.ld, made.square(), made.width, made.width, made.width);
     device_.wait(kAhead);
     broadcast_.start(k, made.bytes());
@@ -107,7 +107,7 @@ class Factorization {
   void factorize_on_cpu(const Panel& made) {
     if (device_.on_host()) return on_cpu_.run(made);
     Panel staged = made;
-    staged.memory = staged_;
+    staged.memory = system_.staged_panel();
     device_.wait(kAhead);
     device_.copy(kAhead, staged.body(), made.body(), sizeof(double) * size_t(made.ld * made.width));
     on_cpu_.run(staged);
@@ -118,12 +118,13 @@ class Factorization {
     const Timed timed(phases_.broadcast);
     broadcast_.receive(k);
     const Panel here = panel(k);
-    pivots_.resize(static_cast<size_t>(here.width));
-    device_.copy(kAhead, &head_, here.head(), sizeof head_);
-    device_.copy(kAhead, pivots_.data(), here.pivots(), sizeof(int64_t) * pivots_.size());
-    swap_.prepare(here.first, pivots_.data(), here.width);
+    told_.resize(sizeof(PanelHead) / sizeof(int64_t) + static_cast<size_t>(here.width));
+    device_.copy(kAhead, told_.data(), here.memory, sizeof(int64_t) * told_.size());
+    device_.take_triangle(here.width, here.square());
+    swap_.prepare(here.first, told_.data() + sizeof(PanelHead) / sizeof(int64_t), here.width);
     return here;
   }
+  [[nodiscard]] const PanelHead& head() const { return *reinterpret_cast<const PanelHead*>(told_.data()); }
 
   /// Updates the columns behind the panel; those of the next one first, if they are here.
   void step(int64_t k, const Panel& panel) {
@@ -131,47 +132,52 @@ class Factorization {
     const int64_t after = panel.first + panel.width;
     const int64_t begin = columns.before(after), end = columns.size();
     const bool next = k + 1 < layout_.blocks() && mine(k + 1);
-    if (!next || method_.depth == 0) {
-      update(kMain, panel, begin, end);
-      device_.wait(kMain);
-      if (next) make(k + 1);
-      return;
-    }
-    const int64_t middle = columns.before(std::min(after + layout_.nb, layout_.n));
-    device_.follow(kAhead, kMain);
+    const bool ahead = next && method_.depth > 0;
+    const int64_t middle = ahead ? columns.before(std::min(after + layout_.nb, layout_.n)) : begin;
     update(kAhead, panel, begin, middle);
-    if (device_.on_host()) {  // others wait for it
-      make(k + 1);
-      update(kMain, panel, middle, end);
-    } else {  // the GPU goes on while the panel is factorized
-      update(kMain, panel, middle, end);
-      make(k + 1);
-    }
+    const bool at_once =
+        ahead && device_.on_host();  // others wait for it; a GPU has its update first, to do meanwhile
+    if (at_once) make(k + 1);
+    const int64_t piece = piece_of(end - middle);
+    for (int64_t at = middle; at < end; at += piece) update(kMain, panel, at, std::min(at + piece, end));
+    if (next && !ahead) device_.wait(kMain);
+    if (next && !at_once) make(k + 1);
   }
 
   void update(Queue queue, const Panel& panel, int64_t begin, int64_t end) {
     if (begin == end) return;
+    Mark& updated = updated_[static_cast<size_t>((end - 1) / layout_.nb)];  // the last of the columns
     TopRows top{};
     {
       const Timed timed(phases_.swap);
-      top = swap_.run(queue, begin, end);
+      const Queue exchange = queue == kMain ? kRows : queue;
+      device_.follow(exchange, updated);
+      top = swap_.run(exchange, begin, end);
+      if (exchange != queue) device_.follow(queue, device_.mark(exchange));
     }
     const Timed timed(phases_.update);
-    device_.solve_lower(queue, panel.width, end - begin, panel.square(), panel.width, top.values, top.ld);
+    const TopRows u = swap_.place_of_u(begin);
+    device_.solve_lower(queue, end - begin, top, u);
     const int64_t row = layout_.rows.size() - panel.rows_below();
-    const int64_t piece = piece_of(end - begin);
-    for (int64_t at = begin; at < end; at += piece) {
-      const int64_t n = std::min(piece, end - at);
+    const int64_t part = part_of(end - begin);
+    for (int64_t at = begin; at < end; at += part) {
+      const int64_t n = std::min(part, end - at);
       device_.gemm(queue, panel.rows_below(), n, panel.width, panel.below(), panel.ld,
-                   top.values + (at - begin) * top.ld, top.ld, system_.a + at * layout_.ld + row, layout_.ld);
+                   u.values + (at - begin) * u.ld, u.ld, system_.a + at * layout_.ld + row, layout_.ld);
       broadcast_.poll();
     }
+    updated = device_.mark(queue);
+    std::fill(updated_.begin() + begin / layout_.nb, updated_.begin() + (end - 1) / layout_.nb, updated);
   }
 
-  /// On the CPU a rank that passes panels on looks for them between pieces of the update. A GPU lets the
-  /// panel's kernels in between pieces.
+  /// The columns whose rows are exchanged while those before them are updated: a quarter, or less.
   [[nodiscard]] int64_t piece_of(int64_t columns) const {
-    if (!device_.on_host()) return kPieceOnGpu;
+    if (device_.on_host()) return columns;
+    const int64_t wanted = std::min(std::max(columns / 4, kLeastPiece), device_.widest());
+    return std::max(wanted / layout_.nb, int64_t{1}) * layout_.nb;
+  }
+  /// On the CPU a rank that passes panels on looks for them between parts of the update.
+  [[nodiscard]] int64_t part_of(int64_t columns) const {
     return layout_.grid.columns <= 2 ? columns : std::max(columns / 4, 2 * layout_.nb);
   }
 
@@ -183,9 +189,8 @@ class Factorization {
   Broadcast broadcast_;
   PanelFactorization on_cpu_;
   Swap swap_;
-  double* staged_ = nullptr;
-  PanelHead head_{};
-  std::vector<int64_t> pivots_;
+  std::vector<int64_t> told_;  // the head of a panel, and its pivots
+  std::vector<Mark> updated_;  // of each local block of columns, its last update
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "module.h"
 #include "options.h"
 #include "report.h"
+#include "staging.h"
 #include "system.h"
 
 namespace hpl {
@@ -53,6 +54,13 @@ std::unique_ptr<Device> make_device(const Options& options, const Place& place, 
       of_module<Make>("device_cuda", "hpl_make_cuda_device")(place.local_rank, options.blas.c_str()));
 }
 
+/// A network that goes through host memory, if it has to; the same at all ranks.
+std::unique_ptr<Comm> staging(const Options& options, Comm& comm, Device& device) {
+  const bool needed = !device.on_host() && !comm.takes_device_memory();
+  if (options.staging == "no" || (options.staging == "auto" && !needed)) return nullptr;
+  return through_host(comm, device);
+}
+
 /// What every rank may allocate: its share of what its device has free; and the least of all ranks.
 uint64_t share(Comm& comm, const Device& device, const Place& place) {
   const uint64_t mine =
@@ -62,13 +70,13 @@ uint64_t share(Comm& comm, const Device& device, const Place& place) {
   return *std::min_element(all.begin(), all.end());
 }
 
-void check_memory(int64_t n, int64_t nb, const Grid& grid, uint64_t share) {
-  const uint64_t needed = bytes_needed(Layout::of(grid, n, nb));
+void check_memory(int64_t n, int64_t nb, const Grid& grid, const Device& device, uint64_t share) {
+  const uint64_t needed = bytes_needed(Layout::of(grid, n, nb), device);
   if (needed <= share) return;
   int64_t fits = 0, too_large = n;
   while (too_large - fits > 1) {
     const int64_t middle = fits + (too_large - fits) / 2;
-    (bytes_needed(Layout::of(grid, middle, nb)) <= share ? fits : too_large) = middle;
+    (bytes_needed(Layout::of(grid, middle, nb), device) <= share ? fits : too_large) = middle;
   }
   const auto gib = [](uint64_t bytes) {
     return std::to_string(bytes >> 30) + "." + std::to_string((bytes >> 20) % 1024 * 10 / 1024);
@@ -112,15 +120,21 @@ class Tests {
         for (const int64_t nb : options_.nb)
           for (const int depth : options_.depths)
             for (const std::string& broadcast : options_.broadcasts)
-              for (const int leaf : options_.leaves) {
-                const Grid grid = Grid::of(rows, columns, comm_.rank(), options_.by_rows);
-                one(grid, n, nb, {leaf, depth, Variant::ring}, broadcast);
-              }
+              for (const Method& method : methods(depth))
+                one(Grid::of(rows, columns, comm_.rank(), options_.by_rows), n, nb, method, broadcast);
     if (comm_.rank() == 0 && !options_.json) print_end(passed_, failed_);
     return failed_ == 0 ? 0 : 1;
   }
 
  private:
+  /// All ways to factorize panels.
+  [[nodiscard]] std::vector<Method> methods(int depth) const {
+    std::vector<Method> all;
+    for (const Looking rfact : options_.rfacts)
+      for (const Looking pfact : options_.pfacts)
+        for (const int leaf : options_.leaves) all.push_back({leaf, depth, pfact, rfact, Variant::ring});
+    return all;
+  }
   void one(const Grid& grid, int64_t n, int64_t nb, Method method, const std::string& broadcast) {
     System system(comm_, device_, Layout::of(grid, n, nb));
     system.generate(options_.constant);
@@ -204,13 +218,15 @@ int run(const Options& options) {
     const Place place = Place::of(*comm);
     const int threads = options.threads > 0 ? options.threads : std::max(1, cpus() / place.local_size);
     const auto device = make_device(options, place, threads);
+    const std::unique_ptr<Comm> staged = staging(options, *comm, *device);
+    Comm& network = staged ? *staged : *comm;
     const uint64_t free = share(*comm, *device, place);
     for (const auto& [rows, columns] : options.grids)
       for (const int64_t n : options.n)
         for (const int64_t nb : options.nb)
-          check_memory(n, nb, Grid::of(rows, columns, comm->rank(), options.by_rows), free);
-    if (comm->rank() == 0 && !options.json) print_head(options, comm->name(), device->name(), threads);
-    return Tests(options, *comm, *device, free).run();
+          check_memory(n, nb, Grid::of(rows, columns, comm->rank(), options.by_rows), *device, free);
+    if (comm->rank() == 0 && !options.json) print_head(options, network.name(), device->name(), threads);
+    return Tests(options, network, *device, free).run();
   } catch (const BadOption& error) {  // the same at all ranks: one of them says it
     if (comm->rank() == 0) std::fprintf(stderr, "%s\n", error.what());
     comm->barrier();

@@ -22,12 +22,16 @@ ranks, and prints HPL's table. Numbers joined by commas are lists; all combinati
   --grid PxQ            ranks in both dimensions                                   1x1
   --pmap ORDER          rows or columns: along which the ranks are numbered first  rows
   --nbmin NBMIN         columns at which the recursion in a panel ends             8
+  --pfact KIND          left, crout or right: how a leaf is factorized             right
+  --rfact KIND          of the recursion; with halves, which is all there is, the same operations
   --depth DEPTH         of the look-ahead: 0 or 1                                  1
   --bcast VARIANT       1ring, 1ringM, 2ring, 2ringM, tree or star: how panels go along a row;
                         auto: the quickest, measured before the clock starts       auto
   --dat FILE            read the numbers above and the threshold from an HPL.dat
   --comm NAME           peerway, mpi, or self (one rank)                           peerway
   --device NAME         host or cuda: where the matrix is                          host
+  --staging HOW         yes: messages of the matrix go through host memory; no: from and to the device's;
+                        auto: yes where the MPI does not say that it is CUDA-aware  auto
   --blas FILE           of the device: OpenBLAS, BLIS, cuBLAS   the first that is found
   --threads N           of each rank's BLAS on the host   the host's CPUs divided by its ranks
   --rpeak GFLOPS        of each rank, to state the fraction of it that was reached
@@ -87,6 +91,11 @@ std::string one_of(const std::string& option, const std::string& text,
   refuse(option, text, all);
 }
 
+Looking looking(const std::string& option, const std::string& text) {
+  one_of(option, text, {"left", "crout", "right"});
+  return text == "left" ? Looking::left : text == "crout" ? Looking::crout : Looking::right;
+}
+
 void set(Options& options, const std::string& name, const std::string& text) {
   const auto many = [&](int64_t least, int64_t most) {
     return list(text, [&](const std::string& one) { return number(name, one, least, most); });
@@ -99,11 +108,16 @@ void set(Options& options, const std::string& name, const std::string& text) {
   if (name == "grid") options.grids = list(text, grid);
   if (name == "pmap") options.by_rows = one_of(name, text, {"rows", "columns"}) == "rows";
   if (name == "nbmin") options.leaves = few(1, 1 << 16);
+  if (name == "pfact")
+    options.pfacts = list(text, [&](const std::string& one) { return looking(name, one); });
+  if (name == "rfact")
+    options.rfacts = list(text, [&](const std::string& one) { return looking(name, one); });
   if (name == "depth") options.depths = few(0, 1);
   if (name == "bcast") options.broadcasts = list(text, broadcast);
   if (name == "dat") read_dat(text, options);
   if (name == "comm") options.comm = one_of(name, text, {"peerway", "mpi", "self"});
   if (name == "device") options.device = one_of(name, text, {"host", "cuda"});
+  if (name == "staging") options.staging = one_of(name, text, {"auto", "yes", "no"});
   if (name == "blas") options.blas = text;
   if (name == "threads") options.threads = number(name, text, 1, 1 << 16);
   if (name == "rpeak") options.rpeak = number(name, text, 1e-3, 1e12);
@@ -122,9 +136,10 @@ std::string help() { return kHelp; }
 Options parse(int argc, char** argv) {
   static const option all[] = {
       {"n", 1, nullptr, 0},        {"nb", 1, nullptr, 0},        {"grid", 1, nullptr, 0},
-      {"pmap", 1, nullptr, 0},     {"nbmin", 1, nullptr, 0},     {"depth", 1, nullptr, 0},
-      {"bcast", 1, nullptr, 0},    {"dat", 1, nullptr, 0},       {"comm", 1, nullptr, 0},
-      {"device", 1, nullptr, 0},   {"blas", 1, nullptr, 0},      {"threads", 1, nullptr, 0},
+      {"pmap", 1, nullptr, 0},     {"nbmin", 1, nullptr, 0},     {"pfact", 1, nullptr, 0},
+      {"rfact", 1, nullptr, 0},    {"depth", 1, nullptr, 0},     {"bcast", 1, nullptr, 0},
+      {"dat", 1, nullptr, 0},      {"comm", 1, nullptr, 0},      {"device", 1, nullptr, 0},
+      {"staging", 1, nullptr, 0},  {"blas", 1, nullptr, 0},      {"threads", 1, nullptr, 0},
       {"rpeak", 1, nullptr, 0},    {"threshold", 1, nullptr, 0}, {"matrix", 1, nullptr, 0},
       {"solution", 1, nullptr, 0}, {"timeout", 1, nullptr, 0},   {"json", 0, nullptr, 0},
       {"help", 0, nullptr, 0},     {nullptr, 0, nullptr, 0}};

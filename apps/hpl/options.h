@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "panel.h"
+
 namespace hpl {
 
 /// What was asked cannot be; the message says what was found and what can be given.
@@ -21,11 +23,13 @@ struct Options {
   std::vector<int64_t> n{1000}, nb{192};
   std::vector<std::pair<int, int>> grids{{1, 1}};  // P, Q
   std::vector<int> leaves{8}, depths{1};
+  std::vector<Looking> pfacts{Looking::right}, rfacts{Looking::right};
   std::vector<std::string> broadcasts{"auto"};  // or names of broadcast.h
   bool by_rows = true;
   double threshold = 16;
   bool constant = false;  // the matrix
   std::string comm = "peerway", device = "host", blas, solution;
+  std::string staging = "auto";  // or "yes", "no": whether messages go through host memory
   int threads = 0;   // of each rank's BLAS; 0: the CPUs that the ranks of a host share, divided by them
   double rpeak = 0;  // GFLOP/s of each rank; 0: what the device knows
   double timeout_s = 600;

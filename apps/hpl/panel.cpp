@@ -84,27 +84,57 @@ void PanelFactorization::part(int64_t begin, int64_t end) {
   part(middle, end);
 }
 
-/// Right-looking, within the leaf.
 void PanelFactorization::columns(int64_t begin, int64_t end) {
   const Panel& panel = *panel_;
   for (int64_t c = begin; c < end; ++c) {
+    if (looking_ == Looking::left) solve_column(begin, c);
+    if (looking_ != Looking::right) update_column(begin, c);
     pivot(c);
+    if (looking_ == Looking::crout) update_row(begin, c, end);
     const double diagonal = panel.square()[c * panel.width + c];
     if (diagonal == 0) {
       if (panel.head()->info == 0) panel.head()->info = panel.first + c + 1;
       continue;
     }
     const int64_t from = active(c + 1);
-    const int64_t count = panel.rows - from;
-    double* column = panel.body() + c * panel.ld + from;
-    scale(column, count, 1 / diagonal);
-    const double* by = panel.square() + c;
-    int64_t j = c + 1;
-    for (; j + 4 <= end; j += 4)
-      minus_outer4(column, by + j * panel.width, panel.width, panel.body() + j * panel.ld + from, panel.ld,
-                   count);
-    for (; j < end; ++j) minus_outer(column, by[j * panel.width], panel.body() + j * panel.ld + from, count);
+    scale(panel.body() + c * panel.ld + from, panel.rows - from, 1 / diagonal);
+    if (looking_ == Looking::right) update_behind(c, end);
   }
+}
+
+/// The column's part of U, by the rows of L that the leaf has.
+void PanelFactorization::solve_column(int64_t begin, int64_t column) {
+  double* square = panel_->square();
+  blas().solve('L', column - begin, 1, square + begin * panel_->width + begin, panel_->width,
+               square + column * panel_->width + begin, panel_->width);
+}
+
+/// What the leaf's columns before it subtract from a column.
+void PanelFactorization::update_column(int64_t begin, int64_t column) {
+  const Panel& panel = *panel_;
+  const int64_t from = active(column);
+  blas().minus_vector(panel.rows - from, column - begin, panel.body() + begin * panel.ld + from, panel.ld,
+                      panel.square() + column * panel.width + begin, panel.body() + column * panel.ld + from);
+}
+
+/// What they subtract from the row of U that a pivot has brought.
+void PanelFactorization::update_row(int64_t begin, int64_t row, int64_t end) {
+  const int64_t width = panel_->width;
+  double* square = panel_->square();
+  for (int64_t j = row + 1; j < end; ++j)
+    for (int64_t k = begin; k < row; ++k)
+      square[j * width + row] -= square[k * width + row] * square[j * width + k];
+}
+
+/// What a column subtracts from those behind it.
+void PanelFactorization::update_behind(int64_t column, int64_t end) {
+  const Panel& panel = *panel_;
+  const int64_t from = active(column + 1), count = panel.rows - from;
+  const double *l = panel.body() + column * panel.ld + from, *by = panel.square() + column;
+  const auto body = [&](int64_t j) { return panel.body() + j * panel.ld + from; };
+  int64_t j = column + 1;
+  for (; j + 4 <= end; j += 4) minus_outer4(l, by + j * panel.width, panel.width, body(j), panel.ld, count);
+  for (; j < end; ++j) minus_outer(l, by[j * panel.width], body(j), count);
 }
 
 void PanelFactorization::pivot(int64_t column) {

@@ -22,13 +22,18 @@ struct PivotRoom {
   }
 };
 
+/// When a column of a leaf gets the updates of those before it: just before its pivot is searched, its part
+/// of U too (left) or that as soon as its row is there (Crout); or after each of them (right). With halves,
+/// the recursion above is the same for all three. The values are those of HPL.dat.
+enum class Looking { left = 0, crout = 1, right = 2 };
+
 /// Recursive, with partial pivoting: columns are split in halves down to `leaf`, and each pivot is one
 /// exchange of its row among the ranks of the column. `panel` is in host memory, `pool` is the memory of
 /// `comm`.
 class PanelFactorization {
  public:
-  PanelFactorization(Comm& comm, const Layout& layout, char* pool, PivotRoom room, int leaf)
-      : comm_(comm), layout_(layout), pool_(pool), room_(room), leaf_(leaf) {}
+  PanelFactorization(Comm& comm, const Layout& layout, char* pool, PivotRoom room, int leaf, Looking looking)
+      : comm_(comm), layout_(layout), pool_(pool), room_(room), leaf_(leaf), looking_(looking) {}
   void run(const Panel& panel);
 
  private:
@@ -40,6 +45,10 @@ class PanelFactorization {
   };
   void part(int64_t begin, int64_t end);
   void columns(int64_t begin, int64_t end);
+  void solve_column(int64_t begin, int64_t column);
+  void update_column(int64_t begin, int64_t column);
+  void update_row(int64_t begin, int64_t row, int64_t end);
+  void update_behind(int64_t column, int64_t end);
   void pivot(int64_t column);
   Candidate best_here(int64_t column) const;
   Candidate best_of_all(int64_t column, Candidate best, const double** old);
@@ -52,6 +61,7 @@ class PanelFactorization {
   char* pool_;
   PivotRoom room_;
   int64_t leaf_;
+  Looking looking_;
   const Panel* panel_ = nullptr;
   int64_t offset_ = 0;  // of the panel's first row in the local matrix
   int turn_ = 0;

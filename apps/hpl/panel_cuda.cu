@@ -8,7 +8,7 @@ namespace hpl {
 namespace {
 
 constexpr int64_t kFewRows = 256;  // of a block: with fewer, more blocks only have more to tell one another
-constexpr int64_t kUsualBlocks = 64;  // the rest of the GPU goes on with the update
+constexpr int64_t kUsualBlocks = 36;  // the rest of the GPU goes on with the update
 
 int64_t most_rows(int64_t leaf) { return kLeafBytes / int64_t(sizeof(double)) / leaf / 32 * 32; }
 
@@ -74,10 +74,11 @@ void CudaPanel::leaf(const Panel& panel, int64_t begin, int64_t end) {
             static_cast<LeafMail*>(mail_),
             number_};
   number_ += static_cast<unsigned long long>(end - begin);
-  const size_t shared = sizeof(double) * static_cast<size_t>(share * (end - begin));
   void* arguments[] = {&leaf};
+  // All of the shared memory, for a multiprocessor to itself: beside blocks of the update a leaf takes four
+  // times as long.
   must(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(factorize_leaf), dim3(blocks),
-                                   dim3(kLeafThreads), arguments, shared, stream_),
+                                   dim3(kLeafThreads), arguments, kLeafBytes, stream_),
        "launching the panel");
   if (panel.width == end - begin) return;
   exchange_rows<<<static_cast<unsigned>(std::min<int64_t>(panel.width, 256)), 2 * kLeafColumns, 0, stream_>>>(

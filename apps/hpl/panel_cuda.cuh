@@ -13,15 +13,19 @@ constexpr int kLeafThreads = 512;
 constexpr int kLeafMaxBlocks = 128;
 constexpr int kLeafBytes = 212992;  // of a block's shared memory, for its rows
 
+/// A value of a column, whose number (counted over all launches) says that it is there: one store, one load.
+struct alignas(16) Told {
+  double value;
+  unsigned long long number;
+};
+
 /// What the blocks tell one another of a column. There are two, used by turns: a block writes one again only
 /// after it has read the next one of all blocks, and these were written after theirs had been read.
 struct LeafMail {
-  unsigned long long
-      flag[kLeafMaxBlocks];  // the number of the column, counted over all launches; stored last
-  double magnitude[kLeafMaxBlocks];
-  long long row[kLeafMaxBlocks];                // of the candidate, from the first row of the body
-  double values[kLeafMaxBlocks][kLeafColumns];  // the candidate's row of the leaf
-  double top[kLeafColumns];                     // the row that the pivot's takes the place of
+  Told magnitude[kLeafMaxBlocks];             // of the candidates
+  Told row[kLeafMaxBlocks];                   // theirs, from the first row of the body
+  Told values[kLeafMaxBlocks][kLeafColumns];  // their rows of the leaf
+  Told top[kLeafColumns];                     // the row that the pivot's takes the place of
 };
 
 struct Leaf {
@@ -37,13 +41,20 @@ struct Leaf {
 };
 
 #ifndef HPL_ON_CPU  // panel_cuda_test.cpp has these for the CPU
-__device__ inline unsigned long long load_acquire(const unsigned long long* from) {
-  unsigned long long value;
-  asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
-  return value;
+__device__ inline void tell(Told* to, double value, unsigned long long number) {
+  asm volatile(
+      "{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.gpu.global.b128 [%0], both; }" ::"l"(to),
+      "l"(__double_as_longlong(value)), "l"(number)
+      : "memory");
 }
-__device__ inline void store_release(unsigned long long* to, unsigned long long value) {
-  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+__device__ inline Told look(const Told* from) {
+  long long value;
+  unsigned long long number;
+  asm volatile("{ .reg .b128 both; ld.relaxed.gpu.global.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
+               : "=l"(value), "=l"(number)
+               : "l"(from)
+               : "memory");
+  return {__longlong_as_double(value), number};
 }
 /// What the launch gives each block.
 __device__ inline double* shared_memory() {
@@ -52,6 +63,12 @@ __device__ inline double* shared_memory() {
 }
 #endif
 
+__device__ inline double hear(const Told* from, unsigned long long number) {
+  Told told = look(from);
+  while (told.number != number) told = look(from);
+  return told.value;
+}
+
 struct Best {
   double magnitude;
   int index;
@@ -59,77 +76,87 @@ struct Best {
 __device__ inline Best better(Best a, Best b) {
   return b.magnitude > a.magnitude || (b.magnitude == a.magnitude && b.index < a.index) ? b : a;
 }
+/// By the halves of the magnitude, which as integers have the same order; that of none is -1.
 __device__ inline Best best_of_warp(Best mine) {
-  for (int distance = 16; distance > 0; distance /= 2) {
-    const Best other{__shfl_xor_sync(0xffffffffu, mine.magnitude, distance),
-                     __shfl_xor_sync(0xffffffffu, mine.index, distance)};
-    mine = better(mine, other);
+  constexpr unsigned kAll = 0xffffffffu;
+  const long long bits = __double_as_longlong(mine.magnitude);
+  const int high = static_cast<int>(bits >> 32);
+  const auto low = static_cast<unsigned>(bits);
+  const int best_high = __reduce_max_sync(kAll, high);
+  const unsigned best_low = __reduce_max_sync(kAll, high == best_high ? low : 0u);
+  const bool is_best = high == best_high && low == best_low;
+  const int index = __reduce_min_sync(kAll, is_best ? mine.index : 1 << 30);
+  return {__longlong_as_double(static_cast<long long>(best_high) << 32 | best_low), index};
+}
+
+/// Loads are under way together where nothing is stored in between.
+constexpr int kTogether = 8;
+
+/// The block whose candidate is the best; to be called by a warp. All loads are under way at once.
+__device__ inline int best_block(const LeafMail& mail, unsigned long long number) {
+  constexpr int kEach = kLeafMaxBlocks / 32;
+  const int lane = threadIdx.x % 32, blocks = static_cast<int>(gridDim.x);
+  Told told[kEach];
+#pragma unroll
+  for (int i = 0; i < kEach; ++i)
+    if (lane + 32 * i < blocks) told[i] = look(&mail.magnitude[lane + 32 * i]);
+  Best best{-1, 1 << 30};
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const int block = lane + 32 * i;
+    if (block >= blocks) continue;
+    while (told[i].number != number) told[i] = look(&mail.magnitude[block]);
+    best = better(best, {told[i].value, block});
   }
-  return mine;
+  best = best_of_warp(best);
+  return best.index < blocks ? best.index : 0;
 }
 
 __global__ void __launch_bounds__(kLeafThreads, 1) factorize_leaf(const Leaf leaf) {
   double* part = shared_memory();  // by columns
   __shared__ double pivot_row[kLeafColumns];
   __shared__ Best of_warps[kLeafThreads / 32];
-  __shared__ int chosen_block, here;
-  __shared__ long long chosen_row;
   const int thread = threadIdx.x, block = blockIdx.x, share = leaf.share, width = leaf.width;
   const long long begin = leaf.column + static_cast<long long>(block) * share;
   const int rows = static_cast<int>(min(static_cast<long long>(share), leaf.rows - begin));
   double* columns = leaf.body + leaf.column * leaf.ld + begin;
-  for (int k = 0; k < width; ++k)
-    for (int i = thread; i < rows; i += kLeafThreads) part[k * share + i] = columns[k * leaf.ld + i];
+  for (int i = thread; i < rows; i += kLeafThreads)
+    for (int first = 0; first < width; first += kTogether) {
+      double held[kTogether];
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k)
+        if (first + k < width) held[k] = columns[(first + k) * leaf.ld + i];
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k)
+        if (first + k < width) part[(first + k) * share + i] = held[k];
+    }
   Best mine{-1, 1 << 30};
   for (int i = thread; i < rows; i += kLeafThreads) mine = better(mine, {fabs(part[i]), i});
 
   for (int j = 0; j < width; ++j) {
     const unsigned long long number = leaf.number + j;
     LeafMail& mail = leaf.mail[number % 2];
-    // This block's candidate.
     mine = best_of_warp(mine);
     if (thread % 32 == 0) of_warps[thread / 32] = mine;
     __syncthreads();
-    if (thread < 32) {
+    if (thread < 32) {  // one warp, so that only the messages take time
       mine = best_of_warp(thread < kLeafThreads / 32 ? of_warps[thread] : Best{-1, 1 << 30});
-      if (thread == 0) here = mine.index < rows ? mine.index : block == 0 ? j : rows - 1;  // all NaN: any
-    }
-    __syncthreads();
-    if (thread < width) {
-      mail.values[block][thread] = part[thread * share + here];
-      if (block == 0) mail.top[thread] = part[thread * share + j];
-    }
-    if (thread == 0) {
-      mail.magnitude[block] = mine.magnitude;
-      mail.row[block] = begin + here;
-    }
-    __syncthreads();
-    if (thread == 0) {
-      __threadfence();
-      store_release(&mail.flag[block], number);
-    }
-    // The best of all.
-    if (thread < 32) {
-      Best best{-2, 1 << 30};
-      for (int b = thread; b < gridDim.x; b += 32) {
-        while (load_acquire(&mail.flag[b]) != number) {
-        }
-        best = better(best, {__ldcg(&mail.magnitude[b]), b});
+      const int here = mine.index < rows ? mine.index : block == 0 ? j : rows - 1;  // all NaN: any
+      if (thread == 0) tell(&mail.magnitude[block], mine.magnitude, number);
+      if (thread < width) tell(&mail.values[block][thread], part[thread * share + here], number);
+      if (block == 0 && thread < width) tell(&mail.top[thread], part[thread * share + j], number);
+      if (thread == 0) tell(&mail.row[block], static_cast<double>(begin + here), number);
+      const int chosen = best_block(mail, number);
+      if (thread < width) {
+        const double value = hear(&mail.values[chosen][thread], number);
+        pivot_row[thread] = value;
+        if (block == chosen) part[thread * share + here] = hear(&mail.top[thread], number);
+        if (block == 0)
+          part[thread * share + j] = value;  // after the line above, if the pivot was at the top
       }
-      best = best_of_warp(best);
-      if (thread == 0) {
-        chosen_block = best.index < static_cast<int>(gridDim.x) ? best.index : 0;
-        chosen_row = __ldcg(&mail.row[chosen_block]);
-      }
+      if (block == 0 && thread == 0)
+        leaf.pivots[leaf.column + j] = leaf.first + static_cast<long long>(hear(&mail.row[chosen], number));
     }
-    __syncthreads();
-    if (thread < width) {
-      const double value = __ldcg(&mail.values[chosen_block][thread]);
-      pivot_row[thread] = value;
-      if (block == chosen_block) part[thread * share + here] = __ldcg(&mail.top[thread]);
-      if (block == 0) part[thread * share + j] = value;  // after the line above, if the pivot was at the top
-    }
-    if (block == 0 && thread == 0) leaf.pivots[leaf.column + j] = leaf.first + chosen_row;
     __syncthreads();
     // The rows below lose the pivot's multiple.
     const double pivot = pivot_row[j];
@@ -145,12 +172,19 @@ __global__ void __launch_bounds__(kLeafThreads, 1) factorize_leaf(const Leaf lea
         if (j + 1 < width) mine = better(mine, {fabs(part[(j + 1) * share + i]), i});
         continue;
       }
-#pragma unroll 4
-      for (int k = j + 1; k < width; ++k) part[k * share + i] -= multiple * pivot_row[k];
+      for (int first = j + 1; first < width; first += kTogether) {
+        double held[kTogether];
+#pragma unroll
+        for (int k = 0; k < kTogether; ++k)
+          if (first + k < width) held[k] = part[(first + k) * share + i] - multiple * pivot_row[first + k];
+#pragma unroll
+        for (int k = 0; k < kTogether; ++k)
+          if (first + k < width) part[(first + k) * share + i] = held[k];
+      }
       if (j + 1 < width) mine = better(mine, {fabs(part[(j + 1) * share + i]), i});
     }
-    __syncthreads();
   }
+  __syncthreads();
   for (int k = 0; k < width; ++k)
     for (int i = thread; i < rows; i += kLeafThreads) columns[k * leaf.ld + i] = part[k * share + i];
 }

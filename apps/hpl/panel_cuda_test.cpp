@@ -2,6 +2,7 @@
 // [SINGULAR]. Blocked LU by them and by loops of its own beside a plain one: the pivots must be the same, the
 // factors nearly.
 #define FAKE_BLOCK_THREADS 64
+#include <bit>
 #include <cmath>
 #include <thread>
 #include <vector>
@@ -21,22 +22,49 @@ static T __ldcg(const T* from) {
   return *from;
 }
 
+static long long __double_as_longlong(double value) { return std::bit_cast<long long>(value); }
+static double __longlong_as_double(long long value) { return std::bit_cast<double>(value); }
+template <typename T, typename Pick>
+static T reduce(T value, Pick pick) {
+  for (int distance = 16; distance > 0; distance /= 2)
+    value = pick(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  return value;
+}
+template <typename T>
+static T __reduce_max_sync(unsigned, T value) {
+  return reduce(value, [](T a, T b) { return std::max(a, b); });
+}
+template <typename T>
+static T __reduce_min_sync(unsigned, T value) {
+  return reduce(value, [](T a, T b) { return std::min(a, b); });
+}
+
 static thread_local std::vector<double> memory;
 
 namespace hpl {
 constexpr int kLeafThreads = 64;
-static unsigned long long load_acquire(const unsigned long long* from) {
-  std::this_thread::yield();
-  return __atomic_load_n(from, __ATOMIC_ACQUIRE);
-}
-static void store_release(unsigned long long* to, unsigned long long value) {
-  __atomic_store_n(to, value, __ATOMIC_RELEASE);
-}
+struct Told;
+static void tell(Told* to, double value, unsigned long long number);
+static Told look(const Told* from);
 static double* shared_memory() { return memory.data(); }
 }  // namespace hpl
 
 #include "panel_cuda.cuh"
 #include "random.h"
+
+namespace hpl {
+static void tell(Told* to, double value, unsigned long long number) {
+  __atomic_store(&to->value, &value, __ATOMIC_RELAXED);
+  __atomic_store_n(&to->number, number, __ATOMIC_RELEASE);
+}
+static Told look(const Told* from) {
+  std::this_thread::yield();
+  Told told{};
+  told.number = __atomic_load_n(&from->number, __ATOMIC_ACQUIRE);
+  __atomic_load(&from->value, &told.value, __ATOMIC_RELAXED);
+  return told;
+}
+}  // namespace hpl
 
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <vector>
 
 namespace hpl {
 
@@ -17,12 +18,15 @@ std::string time_of_day(long when) {
   return std::ctime(&time);
 }
 
-/// W, the order of the ranks, and the numbers of the method as HPL writes them; the panel is right-looking
-/// (R) and halved (2).
+std::string name_of(Looking looking) {
+  return looking == Looking::left ? "Left" : looking == Looking::crout ? "Crout" : "Right";
+}
+
+/// W, the order of the ranks, and the numbers of the method as HPL writes them; panels are halved (2).
 std::string variant_code(const Result& result) {
   return std::string("W") + (result.grid.by_rows ? "R" : "C") + std::to_string(result.method.depth) +
-         std::to_string(static_cast<int>(result.method.broadcast)) + "R2R" +
-         std::to_string(result.method.leaf);
+         std::to_string(static_cast<int>(result.method.broadcast)) + name_of(result.method.rfact)[0] + "2" +
+         name_of(result.method.pfact)[0] + std::to_string(result.method.leaf);
 }
 
 void print_more(const Result& result) {
@@ -46,10 +50,53 @@ void print_more(const Result& result) {
                 result.rpeak_formula.c_str(), result.gflops() / result.rpeak_gflops);
 }
 
+/// A line of the legend as HPL's HPL_pdinfo() writes it: eight values each, nine places wide.
+template <typename List, typename Say>
+void print_values(const char* name, const List& values, Say&& say) {
+  std::printf("\n%-7s:", name);
+  size_t count = 0;
+  for (const auto& value : values) {
+    if (count > 0 && count % 8 == 0) std::printf("\n        ");
+    std::printf("%8s ", say(value).c_str());
+    ++count;
+  }
+}
+
+void print_legend(const Options& options) {
+  std::printf(
+      "An explanation of the input/output parameters follows:\n"
+      "T/V    : Wall time / encoded variant.\n"
+      "N      : The order of the coefficient matrix A.\n"
+      "NB     : The partitioning blocking factor.\n"
+      "P      : The number of process rows.\n"
+      "Q      : The number of process columns.\n"
+      "Time   : Time in seconds to solve the linear system.\n"
+      "Gflops : Rate of execution for solving the linear system.\n\n"
+      "The following parameter values will be used:\n");
+  const auto number = [](auto value) { return std::to_string(value); };
+  const auto name = [](const std::string& value) { return value; };
+  print_values("N", options.n, number);
+  print_values("NB", options.nb, number);
+  std::printf("\nPMAP   : %s process mapping", options.by_rows ? "Row-major" : "Column-major");
+  print_values("P", options.grids, [](const auto& grid) { return std::to_string(grid.first); });
+  print_values("Q", options.grids, [](const auto& grid) { return std::to_string(grid.second); });
+  print_values("PFACT", options.pfacts, name_of);
+  print_values("NBMIN", options.leaves, number);
+  print_values("NDIV", std::vector<int>{2}, number);
+  print_values("RFACT", options.rfacts, name_of);
+  print_values("BCAST", options.broadcasts, name);
+  print_values("DEPTH", options.depths, number);
+  std::printf(
+      "\nSWAP   : Spread-roll (long)\nL1     : no-transposed form\nU      : no-transposed form\n"
+      "EQUIL  : no\nALIGN  : 8 double precision words\n\n%s\n\n",
+      kSingle);
+}
+
 }  // namespace
 
 void print_head(const Options& options, const std::string& comm, const std::string& device, int threads) {
   std::printf("%s\nHigh-Performance Linpack; the table is that of HPLinpack\n%s\n\n", kDouble, kDouble);
+  print_legend(options);
   std::printf("Network: %s\nDevice: %s%s\n", comm.c_str(), device.c_str(),
               options.device == "host" ? (", " + std::to_string(threads) + " threads a rank").c_str() : "");
   for (const std::string& note : options.notes) std::printf("%s\n", note.c_str());

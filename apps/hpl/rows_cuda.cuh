@@ -9,9 +9,11 @@ namespace hpl {
 constexpr int kRowThreads = 512;
 constexpr int kRowsEach = 16;  // of one thread: at most 8,192 rows are moved at once
 
-/// All rows of a column are read before any is written.
+/// All rows of a column are read before any is written: the first `width` of `from` come to `top`, the others
+/// to the rows `to` of the column.
 __global__ void __launch_bounds__(kRowThreads)
-    move_rows(double* a, long long ld, const long long* to, const long long* from, int count, long long n) {
+    move_rows(double* a, long long ld, const long long* from, const long long* to, int width, int count,
+              double* top, long long n) {
   for (long long j = blockIdx.x; j < n; j += gridDim.x) {
     double* column = a + j * ld;
     double held[kRowsEach];
@@ -24,7 +26,10 @@ __global__ void __launch_bounds__(kRowThreads)
 #pragma unroll
     for (int r = 0; r < kRowsEach; ++r) {
       const int i = threadIdx.x + r * kRowThreads;
-      if (i < count) column[to[i]] = held[r];
+      if (i < width)
+        top[j * width + i] = held[r];
+      else if (i < count)
+        column[to[i - width]] = held[r];
     }
   }
 }
@@ -39,6 +44,18 @@ __global__ void scatter_rows(double* a, long long ld, const long long* rows, con
                              long long in_ld, int count, long long n) {
   for (long long j = blockIdx.x; j < n; j += gridDim.x)
     for (int i = threadIdx.x; i < count; i += blockDim.x) a[j * ld + rows[i]] = in[j * in_ld + i];
+}
+
+/// The driver's copies in two dimensions take ten times as long beside other work.
+__global__ void copy_columns(double* to, long long to_ld, const double* from, long long from_ld,
+                             long long rows, long long n) {
+  for (long long j = blockIdx.x; j < n; j += gridDim.x)
+    for (long long i = threadIdx.x; i < rows; i += blockDim.x) to[j * to_ld + i] = from[j * from_ld + i];
+}
+
+__global__ void set_identity(double* a, long long n) {
+  for (long long j = blockIdx.x; j < n; j += gridDim.x)
+    for (long long i = threadIdx.x; i < n; i += blockDim.x) a[j * n + i] = i == j;
 }
 
 /// Where the rows and columns of the local matrix lie in the whole one.

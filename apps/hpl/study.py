@@ -1,8 +1,11 @@
 """The study of hpl: this program over Peerway and over MPI, and HPL of Debian's hpcc, run in turn.
 
-    python apps/hpl/study.py --n 8000 --nb 192 --grid 1x2 --times 5 --out results/hpl/cpu-2.jsonl
+    python apps/hpl/study.py --n 8000 --nb 192 --grid 1x1,1x2 --times 5 --out results/hpl/cpu-2.jsonl
+    python apps/hpl/study.py --n 6000 --weak --grid 1x1,1x2 --ways peerway,mpi --out results/hpl/cpu-2.jsonl
+    python apps/hpl/study.py --n 8000 --grid 1x2 --times 1 --report out/hpl
 
 Every run is a line with its command; hpcc gets the same BLAS, N, NB and P x Q, and one thread a rank, too.
+apps/hpl/tables.py makes tables and a picture of the lines.
 """
 
 from __future__ import annotations
@@ -14,164 +17,61 @@ import platform
 import re
 import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from peerway import _core
-from peerway.bench.peers import openmpi
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-PROGRAM = ROOT / "build" / "hpl" / "hpl"
-HPCC_LINE = re.compile(r"^(W[RC]\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+([\d.]+)\s+(\S+)$", re.MULTILINE)
-HPCC_RESIDUAL = re.compile(r"^\|\|Ax-b\|\|_oo/\(eps.*\)= +(\S+) \.+ (\w+)$", re.MULTILINE)
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the folder of the package hpl
 
+from hpl.meters import meter
+from hpl.ways import PEERWAY, ROOT, WAYS, Case, by_mpi, by_peerway, run, trace
 
-class Failed(click.ClickException):
-    """A run that gave no result, and what it printed."""
+USUAL = "peerway,mpi,hpcc"
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What all programs are asked."""
-
-    n: int
-    nb: int
-    p: int
-    q: int
-    blas: Path
-    device: str
-
-    @property
-    def ranks(self) -> int:
-        return self.p * self.q
-
-    @property
-    def options(self) -> list[str]:
-        shape = ["--n", str(self.n), "--nb", str(self.nb), "--grid", f"{self.p}x{self.q}"]
-        return [*shape, "--blas", str(self.blas), "--threads", "1", "--device", self.device, "--json"]
+def cases(
+    n: list[int], grids: list[tuple[int, int]], nb: int, blas: Path, device: str, weak: bool, rpeak: float
+) -> Iterator[Case]:
+    """Each N on each grid. Weak scaling: N is that of one rank, and each rank keeps as much of the matrix."""
+    for own in n:
+        for p, q in grids:
+            order = round(own * (p * q) ** 0.5 / nb) * nb if weak else own
+            yield Case(order, nb, p, q, blas, device, rpeak)
 
 
-def over_peerway(case: Case) -> dict[str, Any]:
-    """One run of this program, started by `peerway run`."""
-    launch = [sys.executable, "-m", "peerway", "run", "-n", str(case.ranks), "--"]
-    return _ours([*launch, str(PROGRAM), *case.options], {})
+def measure(case: Case, way: str) -> dict[str, Any]:
+    """One run, as it is kept."""
+    with meter(case.device) as read:
+        result = WAYS[way](case)
+    return {key: _told(value, case) for key, value in _kept(result | read.found, way).items()}
 
 
-def over_mpi(case: Case) -> dict[str, Any]:
-    """One run of this program with --comm mpi."""
-    launch = [_mpirun(), *openmpi.binding(case.ranks), "-n", str(case.ranks)]
-    return _ours([*launch, str(PROGRAM), *case.options, "--comm", "mpi"], openmpi.ENVIRONMENT)
-
-
-def of_hpcc(case: Case) -> dict[str, Any]:
-    """One run of hpcc, HPL being its last part. The BLAS is the libblas.so.3 beside the file of --blas."""
-    program = shutil.which("hpcc")
-    assert program is not None
-    environment = {**openmpi.ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"}
-    if (case.blas.parent / "libblas.so.3").exists():
-        environment["LD_LIBRARY_PATH"] = str(case.blas.parent)
-    command = [_mpirun(), *openmpi.binding(case.ranks), "-n", str(case.ranks), program]
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "hpccinf.txt").write_text(_hpcc_input(case))
-        _run(command, environment, Path(folder))
-        printed = (Path(folder) / "hpccoutf.txt").read_text()
-    line, residual = HPCC_LINE.search(printed), HPCC_RESIDUAL.search(printed)
-    if line is None or residual is None:
-        raise Failed(f"{' '.join(command)}\nwrote no line of HPL:\n{printed[-2000:]}")
-    linked = subprocess.run(
-        ["ldd", program], capture_output=True, text=True, check=True, env={**os.environ, **environment}
-    )
-    blas = re.search(r"libblas\S* => (\S+)", linked.stdout)
-    return {
-        "variant": line[1],
-        "n": int(line[2]),
-        "nb": int(line[3]),
-        "p": int(line[4]),
-        "q": int(line[5]),
-        "seconds": float(line[6]),
-        "gflops": float(line[7]),
-        "residual": float(residual[1]),
-        "passed": residual[2] == "PASSED",
-        "device": f"CPU, {os.path.realpath(blas[1]) if blas else 'unknown BLAS'}",
-        "command": " ".join(command),
-    }
-
-
-WAYS = {"peerway": over_peerway, "mpi": over_mpi, "hpcc": of_hpcc}
-
-
-def _ours(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
-    printed = _run(command, environment, ROOT)
-    found = [json.loads(line) for line in printed.splitlines() if line.startswith('{"record": "hpl"')]
-    if len(found) != 1:
-        raise Failed(f"{' '.join(command)}\nprinted no result:\n{printed}")
-    return {**found[0], "command": " ".join(command)}
-
-
-def _run(command: list[str], environment: dict[str, str], folder: Path) -> str:
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, **environment}
-    )
-    if done.returncode:
-        raise Failed(f"{' '.join(command)}\nended with status {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def _mpirun() -> str:
-    for name in ("mpirun.openmpi", "mpirun"):
-        if (found := shutil.which(name)) is not None:
-            return found
-    raise Failed("mpirun was not found; install openmpi-bin")
-
-
-def _hpcc_input(case: Case) -> str:
-    """HPL's 31 lines as this program does them: look-ahead 1, right-looking halves; the rest for PTRANS."""
-    values = ["", "", "HPL.out", "8", "1", case.n, "1", case.nb, "0", "1", case.p, case.q, "16.0"]
-    values += ["1", "2", "1", "8", "1", "2", "1", "2", "1", "1", "1", "1", "2", "64", "0", "0", "1", "8"]
-    values += ["#", "0", "1200", "0", "40"]
-    return "".join(f"{value} \n" for value in values)
-
-
-class Meter:
-    """Reads the clocks and the power of the GPUs twice a second while a run goes on."""
-
-    COMMAND = (
-        "nvidia-smi",
-        "--query-gpu=clocks.sm,power.draw",
-        "--format=csv,noheader,nounits",
-        "-lms",
-        "500",
-    )
-
-    def __init__(self, device: str) -> None:
-        self.wanted = device == "cuda" and shutil.which("nvidia-smi") is not None
-        self.found: dict[str, float] = {}
-
-    def __enter__(self) -> Meter:
-        if self.wanted:
-            self._file = tempfile.TemporaryFile("w+")
-            self._process = subprocess.Popen(self.COMMAND, stdout=self._file)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self.wanted:
-            return
-        self._process.terminate()
-        self._process.wait()
-        self._file.seek(0)
-        read = [[float(value) for value in line.split(",")] for line in self._file if line.count(",") == 1]
-        self._file.close()
-        if read:  # the upper half: the matrix is also generated and checked
-            busy = sorted(read, key=lambda pair: pair[1])[len(read) // 2 :]
-            self.found["gpu_clock_mhz"] = statistics.median(pair[0] for pair in busy)
-            self.found["gpu_power_w"] = statistics.median(pair[1] for pair in busy)
+def report(case: Case, folder: Path, bench: Path | None) -> None:
+    """A trace of one run over Peerway and of one over MPI, and what `peerway trace report` says of
+    each beside the curve that `peerway bench` has measured."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if bench is None:
+        bench = folder / "bench.jsonl"
+        curve = ["bench", "put_latency", "--device", "host", "--peers", "openmpi", "--out", str(bench)]
+        run([*PEERWAY, *curve], {})
+    for name, command in (("peerway", by_peerway(case)), ("mpi", by_mpi(case))):
+        trace(command, folder / name)
+        page = [
+            "trace",
+            "report",
+            str(folder / name),
+            "--bench",
+            str(bench),
+            "-o",
+            str(folder / f"{name}.html"),
+        ]
+        (folder / f"{name}.txt").write_text(run([*PEERWAY, *page], {}))
+        click.echo(f"{folder / name}.txt, {folder / name}.html")
 
 
 def _kept(result: dict[str, Any], way: str) -> dict[str, Any]:
@@ -201,42 +101,97 @@ def _cpu() -> str:
     return f"{len(names)} x {names[0]}" if names else platform.machine()
 
 
+def _grids(text: str) -> list[tuple[int, int]]:
+    found = [re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", grid) for grid in text.split(",")]
+    if None in found:
+        raise click.BadParameter(
+            f"'{text}'; give P x Q as 1x2, several joined by commas", param_hint="--grid"
+        )
+    return [(int(match[1]), int(match[2])) for match in found if match is not None]
+
+
+def _numbers(text: str) -> list[int]:
+    if not all(word.isdecimal() and int(word) > 0 for word in text.split(",")):
+        raise click.BadParameter(f"'{text}'; give numbers joined by commas", param_hint="--n")
+    return [int(word) for word in text.split(",")]
+
+
+def _ways(text: str) -> list[str]:
+    if not set(text.split(",")) <= set(WAYS):
+        raise click.BadParameter(f"'{text}'; give some of {', '.join(WAYS)}", param_hint="--ways")
+    if "hpcc" in text.split(",") and shutil.which("hpcc") is None:
+        click.echo("hpcc was not found; install it, to compare with HPL itself", err=True)
+        return [way for way in text.split(",") if way != "hpcc"]
+    return text.split(",")
+
+
 @click.command()
-@click.option("--n", default=8000, show_default=True, help="Equations.")
+@click.option("--n", default="8000", show_default=True, help="Equations; several joined by commas.")
 @click.option("--nb", default=192, show_default=True, help="Rows and columns of a block.")
-@click.option("--grid", default="1x2", show_default=True, help="P x Q.")
+@click.option("--grid", default="1x2", show_default=True, help="P x Q; several joined by commas.")
+@click.option(
+    "--weak", is_flag=True, help="--n is of one rank; of r ranks it is multiplied by the root of r."
+)
 @click.option("--device", default="host", show_default=True, type=click.Choice(["host", "cuda"]))
 @click.option("--blas", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--ways", default=",".join(WAYS), show_default=True, help="Separated by commas.")
+@click.option("--rpeak", default=0.0, help="GFLOP/s of each rank, to state the fraction of it.")
+@click.option("--ways", default=USUAL, show_default=True, help=f"Of {', '.join(WAYS)}, joined by commas.")
 @click.option("--times", default=5, show_default=True, help="Runs of each, in turn.")
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Append the records to this file."
 )
+@click.option(
+    "--report",
+    "pages",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Also trace a run of the last case over Peerway and MPI; the reports go into this folder.",
+)
+@click.option(
+    "--bench",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Records whose curve --report judges by, in place of measuring it.",
+)
 def main(
-    *, n: int, nb: int, grid: str, device: str, blas: Path, ways: str, times: int, out: Path | None
+    *,
+    n: str,
+    nb: int,
+    grid: str,
+    weak: bool,
+    device: str,
+    blas: Path,
+    rpeak: float,
+    ways: str,
+    times: int,
+    out: Path | None,
+    pages: Path | None,
+    bench: Path | None,
 ) -> None:
     """Measure, and print the medians and their ratios to the last way."""
-    p, _, q = grid.partition("x")
-    case = Case(n, nb, int(p), int(q), blas.absolute(), device)
-    chosen = [way for way in ways.split(",") if way != "hpcc" or shutil.which("hpcc") is not None]
-    if chosen != ways.split(","):
-        click.echo("hpcc was not found; install it, to compare with HPL itself", err=True)
-    found: dict[str, list[float]] = {way: [] for way in chosen}
+    chosen = _ways(ways)
+    asked = list(cases(_numbers(n), _grids(grid), nb, blas.absolute(), device, weak, rpeak))
+    found: dict[tuple[Case, str], list[float]] = {(case, way): [] for case in asked for way in chosen}
     for _ in range(times):
-        for way in chosen:
-            with Meter(device) as meter:
-                result = WAYS[way](case)
-            kept = {key: _told(value, case) for key, value in _kept(result | meter.found, way).items()}
-            found[way].append(kept["gflops"])
-            click.echo(f"{kept['program']}: {kept['seconds']:.2f} s, {kept['gflops']:.1f} Gflops")
+        for case, way in found:
+            kept = measure(case, way)
+            found[case, way].append(kept["gflops"])
+            click.echo(
+                f"N = {kept['n']}, {kept['p']} x {kept['q']}, {kept['program']}: "
+                f"{kept['seconds']:.2f} s, {kept['gflops']:.1f} Gflops"
+            )
             if out is not None:
                 out.parent.mkdir(parents=True, exist_ok=True)
                 with out.open("a") as file:
                     file.write(json.dumps(kept) + "\n")
-    last = statistics.median(found[chosen[-1]])
-    for way in chosen:
-        median = statistics.median(found[way])
-        click.echo(f"{way}: median {median:.1f} Gflops, {median / last:.3f} of {chosen[-1]}")
+    for case in asked:
+        last = statistics.median(found[case, chosen[-1]])
+        for way in chosen:
+            median = statistics.median(found[case, way])
+            click.echo(
+                f"N = {case.n}, {case.p} x {case.q}, {way}: median {median:.1f} Gflops, "
+                f"{median / last:.3f} of {chosen[-1]}"
+            )
+    if pages is not None:
+        report(asked[-1], pages, bench)
 
 
 if __name__ == "__main__":

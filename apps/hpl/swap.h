@@ -17,43 +17,52 @@ namespace hpl {
 struct Permutation {
   std::vector<int64_t> top;                            // the row that comes to first + i
   std::vector<std::pair<int64_t, int64_t>> displaced;  // (to, from): rows of the top that go below it
-  static Permutation of(int64_t first, const int64_t* pivots, int64_t count);
+  /// `content` has an entry for each row of the matrix, the row itself, and is left so.
+  static Permutation of(int64_t first, const int64_t* pivots, int64_t count, std::vector<int64_t>& content);
 };
 
-/// Where the messages of the exchange lie in the pool: two places of those that come, by turns, and one of
-/// those that go. Each has up to 2 NB rows of this rank's columns.
+/// Where the messages of a queue's exchanges lie in the pool: two places of those that come, by turns, and
+/// one of those that go, each with up to 2 NB rows of the columns of an exchange.
 struct SwapRoom {
   size_t first, place;
-  static size_t place_bytes(const Layout& layout) {
-    const int64_t most = layout.columns.before(layout.columns.count, 0);  // rank 0 has the most columns
-    return sizeof(double) * static_cast<size_t>(2 * layout.nb * most);
-  }
-  static size_t bytes(const Layout& layout) { return layout.grid.rows == 1 ? 0 : 3 * place_bytes(layout); }
+  static constexpr int kPlaces = 3;
 };
-
-/// The top rows of the columns after the exchange.
-struct TopRows {
-  double* values;
-  int64_t ld;
+/// Of the queues kAhead and kRows, which have exchanges.
+struct SwapRooms {
+  SwapRoom ahead, rows;
+  size_t bytes;  // of all
+  /// In the pool from `first` on, for exchanges of at most `widest` columns.
+  static SwapRooms of(const Layout& layout, int64_t widest, size_t first);
 };
 
 class Swap {
  public:
   /// `top` has room for NB rows of all local columns.
-  Swap(Comm& comm, Device& device, const Layout& layout, double* a, char* pool, SwapRoom room, double* top)
-      : comm_(comm), device_(device), layout_(layout), a_(a), pool_(pool), room_(room), top_(top) {}
+  Swap(Comm& comm, Device& device, const Layout& layout, double* a, char* pool, const SwapRooms& rooms,
+       double* top);
 
   /// Of the panel whose first row is `first`.
   void prepare(int64_t first, const int64_t* pivots, int64_t count);
-  /// Exchanges the rows of the local columns `begin` to `end`.
+  /// Exchanges the rows of the local columns `begin` to `end`, in the queue kAhead or kRows. The result says
+  /// where the rows of the top are then.
   TopRows run(Queue queue, int64_t begin, int64_t end);
+  /// Where the rows of U of the columns from `begin` on are to be: in the matrix, if its top is here.
+  [[nodiscard]] TopRows place_of_u(int64_t begin) const {
+    if (holder()) return {a_ + begin * layout_.ld + top_row_, layout_.ld};
+    return {top_ + begin * layout_.nb, layout_.nb};
+  }
 
  private:
   struct Share {
     std::vector<int64_t> top, source;  // index in the top; local row of its content at the owner
     std::vector<int64_t> to, from;     // displaced rows: local row at the owner, local row of its content
   };
-  void messages(int64_t n);
+  /// The places of a queue's exchange that is under way.
+  struct Places {
+    size_t in, out;
+  };
+  Places places(Queue queue);
+  void messages(const Places& places, int64_t n);
   [[nodiscard]] bool holder() const { return layout_.grid.row == holder_; }
   [[nodiscard]] static int64_t rows(const std::vector<int64_t>& list) { return int64_t(list.size()); }
   /// Bytes before the share of `from` among what comes to `to`.
@@ -65,9 +74,10 @@ class Swap {
   const Layout& layout_;
   double* a_;
   char* pool_;
-  SwapRoom room_;
+  SwapRooms rooms_;
   double* top_;
-  int turn_ = 0;
+  std::vector<int64_t> content_;
+  size_t turns_[kQueues] = {};
   int holder_ = 0;  // the row of the grid that has the top
   int64_t width_ = 0, top_row_ = 0;
   std::vector<Share> shares_;  // of each row of the grid

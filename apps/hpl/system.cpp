@@ -18,26 +18,32 @@ size_t doubles(int64_t count) { return sizeof(double) * static_cast<size_t>(std:
 
 }  // namespace
 
-Rooms Rooms::of(const Layout& layout) {
+Rooms Rooms::of(const Layout& layout, const Device& device) {
   const int64_t most_rows = layout.rows.before(layout.rows.count, 0);  // process 0 has the most
   const size_t slot = aligned(Panel::room(layout.nb, Layout::padded(most_rows)));
   const size_t panels = slot * Broadcast::kSlots;
   const size_t pivot = aligned(PivotRoom::bytes(layout.nb, layout.grid.rows));
   const auto solve = static_cast<size_t>(layout.blocks() * layout.grid.columns * layout.nb) * sizeof(double);
-  return {slot,  SwapRoom::place_bytes(layout),    {0, PivotRoom::message_bytes(layout.nb)},
-          pivot, panels + SwapRoom::bytes(layout), pivot + aligned(solve)};
+  const SwapRooms swap = SwapRooms::of(layout, device.widest(), panels);
+  return {slot,
+          swap,
+          {0, PivotRoom::message_bytes(layout.nb)},
+          pivot,
+          panels + swap.bytes,
+          pivot + aligned(solve)};
 }
 
-uint64_t bytes_needed(const Layout& layout) {
-  const Rooms rooms = Rooms::of(layout);
+uint64_t bytes_needed(const Layout& layout, const Device& device) {
+  const Rooms rooms = Rooms::of(layout, device);
   const int64_t columns = layout.columns.before(layout.columns.count, 0);
   const int64_t ld = Layout::padded(layout.rows.before(layout.rows.count, 0));
   const uint64_t top = layout.grid.rows == 1 ? 0 : doubles(layout.nb * columns);
-  return doubles(ld * columns) + rooms.device_bytes + top + 2 * doubles(std::max(ld, columns));
+  return doubles(ld * columns) + rooms.device_bytes + top + 2 * doubles(std::max(ld, columns)) +
+         device.own_bytes(layout.nb);
 }
 
 System::System(Comm& comm_of_all, Device& of_rank, const Layout& of_matrix)
-    : comm(comm_of_all), device(of_rank), layout(of_matrix), rooms(Rooms::of(of_matrix)) {
+    : comm(comm_of_all), device(of_rank), layout(of_matrix), rooms(Rooms::of(of_matrix, of_rank)) {
   const int64_t columns = layout.columns.size();
   a = static_cast<double*>(device.allocate(doubles(layout.ld * columns)));
   top = static_cast<double*>(device.allocate(doubles(layout.grid.rows == 1 ? 1 : layout.nb * columns)));
@@ -48,6 +54,14 @@ System::System(Comm& comm_of_all, Device& of_rank, const Layout& of_matrix)
   device_pool = {static_cast<char*>(device.allocate(rooms.device_bytes)), rooms.device_bytes};
   cpu_pool = {static_cast<char*>(device.allocate_host(rooms.cpu_bytes)), rooms.cpu_bytes};
   comm.use(device_pool, cpu_pool);
+  device.expect(layout.nb);
+  if (!device.on_host() && layout.grid.rows > 1) staged_panel();
+}
+
+double* System::staged_panel() {
+  const size_t room = Panel::room(layout.nb, Layout::padded(layout.rows.before(layout.n, 0)));
+  if (staged_ == nullptr) staged_ = static_cast<double*>(device.allocate_host(room));
+  return staged_;
 }
 
 System::~System() {
@@ -55,6 +69,7 @@ System::~System() {
                        static_cast<void*>(y), static_cast<void*>(x_host), static_cast<void*>(y_host),
                        static_cast<void*>(device_pool.memory), static_cast<void*>(cpu_pool.memory)})
     device.free(memory);
+  if (staged_ != nullptr) device.free(staged_);
 }
 
 void System::generate(bool constant) { device.generate(layout, a, constant); }

@@ -18,6 +18,7 @@ namespace hpl {
 struct Method {
   int leaf = 8;   // columns of a panel at which the recursion ends: NBMIN
   int depth = 1;  // of the look-ahead: 0 or 1
+  Looking pfact = Looking::right, rfact = Looking::right;
   Variant broadcast = Variant::ring;
 };
 
@@ -28,14 +29,15 @@ struct Phases {
 
 /// The offsets of all messages, the same at all ranks.
 struct Rooms {
-  size_t panel_slot, swap_place;
+  size_t panel_slot;
+  SwapRooms swap;
   PivotRoom pivot;
   size_t solve, device_bytes, cpu_bytes;
-  static Rooms of(const Layout& layout);
+  static Rooms of(const Layout& layout, const Device& device);
 };
 
 /// Bytes that a rank allocates on its device; the most of all ranks.
-uint64_t bytes_needed(const Layout& layout);
+uint64_t bytes_needed(const Layout& layout, const Device& device);
 
 class System {
  public:
@@ -51,6 +53,9 @@ class System {
   void solve(Phases& phases);
   /// HPL's: ||Ax-b|| / (eps (||A|| ||x|| + ||b||) N), infinity norms. Generates the matrix once more.
   double residual(bool constant);
+  /// Host memory for a panel of the device. Where all panels need it, it is there before the clock starts: a
+  /// GPU's driver takes a fifth of a second for half a GiB.
+  double* staged_panel();
   /// The whole x, at all ranks.
   std::vector<double> solution();
   /// Measures broadcasts of the first panel's size, and gives the variant with the least time.
@@ -63,6 +68,9 @@ class System {
   double *a = nullptr, *top = nullptr, *x = nullptr, *y = nullptr;  // of the device
   double *x_host = nullptr, *y_host = nullptr;
   Pool device_pool{}, cpu_pool{};
+
+ private:
+  double* staged_ = nullptr;
 };
 
 }  // namespace hpl

@@ -67,3 +67,20 @@ def least_us(
     if kind == "halo":
         return halo_us(machine, grid, size, int(str(found["most_faces"])), host_gbits)
     return allreduce_us(machine, size, host_gbits)
+
+
+def hpl_us(found: Mapping[str, object], case: Mapping[str, float], links: int) -> float:
+    """Linpack of `found["n"]` equations: a rank's part of all kernels (each rank
+    of a column solves all its rows of U); the bytes that a node must get; or one
+    pivot after the other, each with news from another node. `case` has P, Q, NB and the times of the kernels,
+    `links` those of a node. Less a thousandth, since only some panels are simulated.
+    """
+    n, p, q, nb = float(str(found["n"])), case["p"], case["q"], case["nb"]
+    behind = [n - (k + 1) * nb for k in range(round(n / nb))]
+    gemm = sum(2 * nb * rows * rows for rows in behind) / (1e6 * case["gemm_tflops"])
+    moved = sum(nb * rows for rows in behind) * case["element_ps"] / 1e6
+    kernels = gemm / (p * q) + moved / q + n / q * case["column_us"]
+    rows_of_u, panels = (p - 1) / p * n * n / 2 / q, (q - 1) / q * n * n / 2 / p
+    received = 8 * (rows_of_u + panels) / (links * case["link_gbits"] * 125)
+    pivots = n * MESSAGE_US if p > 1 else 0.0
+    return 0.999 * max(kernels, received * (1 - nb / n), pivots)

@@ -68,6 +68,36 @@ Result run(const Options& options, s4u::Engine& engine, const Job& job, uint64_t
   throw std::runtime_error("scale: --pattern is '" + options.pattern + "'; --help lists them.");
 }
 
+std::string text(const char* format, auto... values) {
+  char line[256];
+  std::snprintf(line, sizeof line, format, values...);
+  return line;
+}
+
+/// What is printed of a result beside its time: members of a JSON object.
+std::string more_of(const Options& options, const Job& job) {
+  if (options.pattern == "message")
+    return text(", \"hops\": %zu", way(job.host_of[0], job.host_of[options.to]).size());
+  if (!options.pattern.starts_with("halo/")) return "";
+  const Reach reach = reach_of(job);
+  return text(", \"mean_hops\": %.6g, \"most_hops\": %zu, \"most_faces\": %zu", reach.mean_hops,
+              reach.most_hops, reach.most_faces);
+}
+std::string more_of(const LinpackResult& result, uint64_t n) {
+  return text(", \"n\": %llu, \"panels\": %llu, \"busy\": %.4f, \"pivot_us\": %.6g, \"shares\": %.6g",
+              static_cast<unsigned long long>(n), static_cast<unsigned long long>(result.panels), result.busy,
+              result.pivot_us, result.shares);
+}
+
+void print(const Job& job, const Result& result, uint64_t bytes, const std::string& more) {
+  int major = 0, minor = 0, patch = 0;
+  sg_version_get(&major, &minor, &patch);
+  std::printf("{\"simgrid\": \"%d.%d\", \"bytes\": %llu, \"ranks\": %zu, \"us\": %.9g, \"right\": %s%s}\n",
+              major, minor, static_cast<unsigned long long>(bytes), job.host_of.size(), result.us,
+              result.right ? "true" : "false", more.c_str());
+  std::fflush(stdout);
+}
+
 int main_of(int argc, char** argv) {
   Options options;
   if (!parse(argc, argv, options)) return 0;
@@ -80,23 +110,15 @@ int main_of(int argc, char** argv) {
   s4u::Engine engine(&count, pointers.data());
   const Job job = job_of(options);
 
-  int major = 0, minor = 0, patch = 0;
-  sg_version_get(&major, &minor, &patch);
-  for (const uint64_t bytes : options.bytes) {
-    const Result result = run(options, engine, job, bytes);
-    std::printf("{\"simgrid\": \"%d.%d\", \"bytes\": %llu, \"ranks\": %zu, \"us\": %.9g, \"right\": %s",
-                major, minor, static_cast<unsigned long long>(bytes), job.host_of.size(), result.us,
-                result.right ? "true" : "false");
-    if (options.pattern == "message")
-      std::printf(", \"hops\": %zu", way(job.host_of[0], job.host_of[options.to]).size());
-    if (options.pattern.starts_with("halo/")) {
-      const Reach reach = reach_of(job);
-      std::printf(", \"mean_hops\": %.6g, \"most_hops\": %zu, \"most_faces\": %zu", reach.mean_hops,
-                  reach.most_hops, reach.most_faces);
+  if (options.pattern == "hpl") {
+    for (const uint64_t n : options.n) {
+      const LinpackResult result = linpack(engine, job, options.linpack, n);
+      print(job, result, 8 * n * n, more_of(result, n));
     }
-    std::printf("}\n");
-    std::fflush(stdout);
+    return 0;
   }
+  for (const uint64_t bytes : options.bytes)
+    print(job, run(options, engine, job, bytes), bytes, more_of(options, job));
   return 0;
 }
 

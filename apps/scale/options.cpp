@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "../hpl/broadcast.h"
+
 namespace scale {
 
 namespace {
@@ -18,8 +20,8 @@ Simulates a communication of all nodes of a machine with SimGrid, and prints a J
 
   --machine SHAPE       torus:8x8x4, or fat-tree:16x64/1x16 (children and parents   torus:4x4
                         at each level, from the nodes up)
-  --pattern NAME        message, halo/put, halo/two-sided, allreduce/rings          halo/put
-                        or allreduce/doubling
+  --pattern NAME        message, halo/put, halo/two-sided, allreduce/rings,         halo/put
+                        allreduce/doubling or hpl
   --grid AxBx..         the ranks, first dimension the fastest                      as the torus
   --bytes N,...         of the message, of a face, or of the vector                 1024
   --shuffle SEED        ranks on nodes by chance; else near to their neighbours
@@ -30,6 +32,20 @@ Simulates a communication of all nodes of a machine with SimGrid, and prints a J
   --link-gbits X        of a link, in each direction                                75
   --host-gbits X        of a node, in each direction, all links together; 0: any    0
   --eager BYTES         two-sided messages above it are announced and fetched       8192
+
+Of hpl, whose grid is P x Q:
+
+  --n N,...             equations                                                   65536
+  --nb NB               rows and columns of a block                                 1024
+  --panels COUNT        that are simulated, evenly spread over all                  64
+  --bcast VARIANT       1ring, 1ringM, 2ring, 2ringM, tree or star                  1ringM
+  --pivots HOW          all: an exchange with all ranks of the column at once;      all
+                        doubling: with one after another
+  --exchange HOW        of rows: by one message each of as much time,               alike
+                        or by all messages: alike or whole
+  --gemm-tflops X       of DGEMM on a GPU                                           50
+  --column-us X         kernels of a panel, for each of its columns                 10
+  --element-ps X        rows moved and solved, for each element of U                200
 )";
 
 [[noreturn]] void refuse(const std::string& option, const std::string& found, const std::string& allowed) {
@@ -56,6 +72,15 @@ std::vector<uint64_t> numbers(const std::string& option, const std::string& text
   return all;
 }
 
+std::string broadcast(const std::string& text) {
+  std::string all;
+  for (const hpl::Variant variant : hpl::all_variants()) {
+    if (text == hpl::to_string(variant)) return text;
+    all += (all.empty() ? "" : ", ") + hpl::to_string(variant);
+  }
+  refuse("bcast", text, "one of " + all);
+}
+
 void set(const std::string& option, const std::string& text, Options& options) {
   constexpr double kMost = 1e9;
   if (option == "machine") options.machine = text;
@@ -69,6 +94,22 @@ void set(const std::string& option, const std::string& text, Options& options) {
   if (option == "parts") options.parts = number<size_t>(option, text, 1, 64);
   if (option == "to") options.to = number<size_t>(option, text, 0, 1 << 20);
   if (option == "eager") options.eager = number<uint64_t>(option, text, 0, ~uint64_t{0});
+  if (option == "n") options.n = numbers(option, text, ',');
+  if (option == "nb") options.linpack.nb = number<uint64_t>(option, text, 1, 1 << 16);
+  if (option == "panels") options.linpack.panels = number<uint64_t>(option, text, 1, 1 << 30);
+  if (option == "bcast") options.linpack.broadcast = broadcast(text);
+  if (option == "pivots") {
+    if (text != "all" && text != "doubling") refuse(option, text, "all or doubling");
+    options.linpack.doubling = text == "doubling";
+  }
+  if (option == "exchange") {
+    if (text != "alike" && text != "whole") refuse(option, text, "alike or whole");
+    options.linpack.whole = text == "whole";
+  }
+  Kernels& kernels = options.linpack.kernels;
+  if (option == "gemm-tflops") kernels.gemm = number<double>(option, text, 1e-6, kMost) * 1e6;
+  if (option == "column-us") kernels.column_us = number<double>(option, text, 0, kMost);
+  if (option == "element-ps") kernels.element_us = number<double>(option, text, 0, kMost) / 1e6;
   if (option == "hop-ns") options.nic.hop_us = number<double>(option, text, 0, kMost) / 1e3;
   if (option == "message-ns") options.nic.message_us = number<double>(option, text, 0, kMost) / 1e3;
   if (option == "link-gbits") options.nic.link = number<double>(option, text, 1e-3, kMost) * 1e3 / 8;
@@ -94,8 +135,10 @@ void check(Options& options) {
 }  // namespace
 
 bool parse(int argc, char** argv, Options& options) {
-  const char* names[] = {"help", "machine", "pattern", "grid",       "bytes",      "shuffle",   "parts",
-                         "to",   "eager",   "hop-ns",  "message-ns", "link-gbits", "host-gbits"};
+  const char* names[] = {"help",       "machine",     "pattern",   "grid",      "bytes",      "shuffle",
+                         "parts",      "to",          "eager",     "hop-ns",    "message-ns", "link-gbits",
+                         "host-gbits", "n",           "nb",        "panels",    "bcast",      "pivots",
+                         "exchange",   "gemm-tflops", "column-us", "element-ps"};
   std::vector<option> known;
   for (const char* name : names)
     known.push_back({name, name == names[0] ? no_argument : required_argument, nullptr, 0});

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hpl.h"
 #include "machine.h"
 
 namespace scale {
@@ -21,6 +22,8 @@ struct Options {
   uint64_t eager = 8192;
   size_t parts = 1;
   size_t to = 1;
+  std::vector<uint64_t> n{65536};  // of Linpack, in place of bytes
+  Linpack linpack;
 };
 
 /// False when only help was asked for. Throws std::runtime_error for what cannot be.

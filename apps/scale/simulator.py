@@ -7,6 +7,7 @@ The options are the simulator's own (--help lists them).
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -76,14 +77,18 @@ def build() -> Path:
     if not Path("/usr/include/simgrid/s4u.hpp").exists():
         raise CannotSimulate("SimGrid is missing: apt-get install libsimgrid-dev")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    sources = sorted(HERE.glob("*.cpp"))
-    newest = max(path.stat().st_mtime for path in [*sources, *HERE.glob("*.h")])
+    rings = HERE.parent / "hpl" / "broadcast.cpp"  # whom a panel goes to
+    sources = [*sorted(HERE.glob("*.cpp")), rings]
+    newest = max(path.stat().st_mtime for path in [*sources, *HERE.glob("*.h"), rings.with_suffix(".h")])
     program = FOLDER / "simulate"
-    if not program.exists() or program.stat().st_mtime < newest:
-        whole = FOLDER / "simulate.cpp"
-        whole.write_text("".join(f'#include "{source}"\n' for source in sources))
-        compiler = os.environ.get("CXX", "c++")
-        _must([compiler, "-std=c++20", "-O2", *WARNINGS, str(whole), "-lsimgrid", "-o", str(program)])
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of several processes one builds
+        if not program.exists() or program.stat().st_mtime < newest:
+            whole, made = FOLDER / "simulate.cpp", FOLDER / "simulate.new"
+            whole.write_text("".join(f'#include "{source}"\n' for source in sources))
+            compiler = os.environ.get("CXX", "c++")
+            _must([compiler, "-std=c++20", "-O2", *WARNINGS, str(whole), "-lsimgrid", "-o", str(made)])
+            made.replace(program)  # whole, or not at all: it may be running
     return program
 
 

@@ -1,0 +1,142 @@
+"""Clocks and power while a run goes on: of GPUs by nvidia-smi, of CPUs by files of /sys."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+EVERY_S = 0.5
+
+
+class Meter(Protocol):
+    """A context: `found` has its values afterwards, or nothing where the machine does not tell them."""
+
+    found: dict[str, float]
+
+    def __enter__(self) -> Meter: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None: ...
+
+
+def meter(device: str) -> Meter:
+    """The one of this kind of device."""
+    return GpuMeter() if device == "cuda" else CpuMeter()
+
+
+def busy(read: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The medians of (clock, power) over the half with the most power: a run also generates its matrix and
+    checks its solution."""
+    half = sorted(read, key=lambda pair: pair[1])[len(read) // 2 :]
+    return statistics.median(pair[0] for pair in half), statistics.median(pair[1] for pair in half)
+
+
+class GpuMeter:
+    """Twice a second, of all GPUs."""
+
+    COMMAND = (
+        "nvidia-smi",
+        "--query-gpu=clocks.sm,power.draw",
+        "--format=csv,noheader,nounits",
+        "-lms",
+        str(round(1000 * EVERY_S)),
+    )
+
+    def __init__(self) -> None:
+        self.found: dict[str, float] = {}
+        self._wanted = shutil.which(self.COMMAND[0]) is not None
+
+    def __enter__(self) -> GpuMeter:
+        if self._wanted:
+            self._file = tempfile.TemporaryFile("w+")
+            self._process = subprocess.Popen(self.COMMAND, stdout=self._file)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._wanted:
+            return
+        self._process.terminate()
+        self._process.wait()
+        self._file.seek(0)
+        lines = [line.split(",") for line in self._file if line.count(",") == 1]
+        self._file.close()
+        if lines:
+            clock, power = busy([(float(clock), float(power)) for clock, power in lines])
+            self.found |= {"gpu_clock_mhz": clock, "gpu_power_w": power}
+
+
+class CpuMeter:
+    """Twice a second: the mean clock of all CPUs, and the power of the packages by their counters of energy
+    (RAPL), which only root may read on most systems and virtual machines lack."""
+
+    def __init__(self, root: Path = Path("/"), every_s: float = EVERY_S) -> None:
+        self.found: dict[str, float] = {}
+        self._root, self._every_s = root, every_s
+        zones = sorted((root / "sys/class/powercap").glob("intel-rapl:*"))
+        packages = [zone for zone in zones if zone.name.count(":") == 1]
+        self._packages = [zone for zone in packages if _number(zone / "energy_uj") is not None]
+        self._end = threading.Event()
+        self._read: list[tuple[float, float]] = []
+
+    def __enter__(self) -> CpuMeter:
+        self._thread = threading.Thread(target=self._sample, name="meter", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+        if not self._read:
+            return
+        clock, power = busy(self._read)
+        if clock > 0:
+            self.found["cpu_clock_mhz"] = round(clock)
+        if self._packages:
+            self.found["cpu_power_w"] = round(power, 1)
+
+    def _sample(self) -> None:
+        before, began = self._energies(), time.monotonic()
+        while not self._end.wait(self._every_s):
+            after, ended = self._energies(), time.monotonic()
+            joules = (
+                sum(
+                    used(old, new, _number(zone / "max_energy_range_uj") or 0)
+                    for zone, old, new in zip(self._packages, before, after, strict=True)
+                )
+                / 1e6
+            )
+            self._read.append((self._clock_mhz(), joules / (ended - began)))
+            before, began = after, ended
+
+    def _energies(self) -> list[float]:
+        return [_number(zone / "energy_uj") or 0 for zone in self._packages]
+
+    def _clock_mhz(self) -> float:
+        """As the frequency governor says; else as /proc/cpuinfo does, on some machines a constant."""
+        files = (self._root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq")
+        clocks = [number / 1e3 for file in files if (number := _number(file))]
+        if not clocks:
+            lines = (self._root / "proc/cpuinfo").read_text().splitlines()
+            clocks = [float(line.split(":")[1]) for line in lines if line.startswith("cpu MHz")]
+        return statistics.fmean(clocks) if clocks else 0
+
+
+def used(before: float, after: float, largest: float) -> float:
+    """What a counter counted that begins anew behind its largest value."""
+    return after - before if after >= before else after - before + largest
+
+
+def _number(file: Path) -> float | None:
+    """What a file of /sys says; None if it cannot be read."""
+    try:
+        return float(file.read_text())
+    except (OSError, ValueError):
+        return None

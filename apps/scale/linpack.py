@@ -1,0 +1,245 @@
+"""Linpack on simulated tori and fat trees, with the kernels of one H200: the study, its records, its picture.
+
+    python apps/scale/linpack.py --out out/linpack
+
+DGEMM has the rate that it had on one GPU with as large a part of the matrix. What else takes time there is
+fitted over N: so much for each column of a panel, and for each element of U.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import bounds
+import click
+import plotly.graph_objects as go
+import simulator
+
+from peerway import _core, records
+from peerway.records import Record
+from peerway.report.pictures import CannotDraw, as_svg
+
+ROOT = Path(__file__).resolve().parents[2]
+MEASURED = ROOT / "results" / "hpl" / "h200-x1.jsonl"
+NB = 1024
+LARGEST = 131072  # N on one GPU: 92 % of its memory
+RPEAK = 66.9  # TFLOP/s of a GPU, as in these records
+TORI = {4: "torus:2x2", 16: "torus:4x4", 64: "torus:8x8", 256: "torus:16x16"}
+TREES = {16: "fat-tree:4x4/1x4", 64: "fat-tree:8x8/1x8", 256: "fat-tree:16x16/1x16"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Of a GPU, in the units of the simulator's options."""
+
+    gemm_tflops: float
+    column_us: float
+    element_ps: float
+
+    def seconds(self, n: int, nb: int = NB) -> float:
+        """On one GPU, where nothing is waited for: the closed form."""
+        behind = [n - (k + 1) * nb for k in range(n // nb)]
+        gemm = sum(2 * nb * rows * rows for rows in behind) / (1e12 * self.gemm_tflops)
+        moved = sum(nb * rows for rows in behind) * self.element_ps / 1e12
+        return gemm + moved + n * self.column_us / 1e6
+
+
+@cache
+def runs() -> list[dict[str, float]]:
+    """Those of hpl on one GPU with NB of the study, by N."""
+    lines = [json.loads(line) for line in MEASURED.read_text().splitlines()]
+    return sorted((one for one in lines if one.get("nb") == NB), key=lambda one: one["n"])
+
+
+@cache
+def kernels() -> Kernels:
+    """DGEMM as it was at the largest N. The rest, total minus DGEMM, is a N + b N^2 / 2: least squares of
+    rest / N over N."""
+    n = [one["n"] for one in runs()]
+    rest = [(one["seconds"] - one["gemm_s"]) / one["n"] for one in runs()]
+    mean_n, mean_rest = sum(n) / len(n), sum(rest) / len(rest)
+    slope = sum((x - mean_n) * (y - mean_rest) for x, y in zip(n, rest, strict=True)) / sum(
+        (x - mean_n) ** 2 for x in n
+    )
+    rate = runs()[-1]["gemm_gflops_rank"] / 1e3
+    return Kernels(round(rate, 2), round(1e6 * (mean_rest - slope * mean_n), 3), round(2e12 * slope, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Linpack:
+    """One prediction. `slower`: times as long for the kernels of a panel."""
+
+    machine: str
+    n: int
+    panels: int = 128
+    broadcast: str = "1ringM"
+    doubling: bool = False
+    link_gbits: int = 75
+    slower: float = 1
+    whole: bool = False
+
+    @property
+    def grid(self) -> str:
+        return bounds.extents_text(self.machine)
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """What bounds.hpl_us() needs to know."""
+        p, q = bounds.extents(self.grid)
+        own = kernels()
+        return {
+            "p": p,
+            "q": q,
+            "nb": NB,
+            "link_gbits": self.link_gbits,
+            "gemm_tflops": own.gemm_tflops,
+            "column_us": own.column_us * self.slower,
+            "element_ps": own.element_ps,
+        }
+
+    @property
+    def options(self) -> list[str]:
+        """The simulator's. Where rows and columns of the grid share links, as in a tree, messages compete:
+        all of them are simulated."""
+        whole = self.whole or not self.machine.startswith("torus")
+        options: dict[str, object] = {"machine": self.machine, "grid": self.grid, "pattern": "hpl"}
+        options |= {"n": self.n, "nb": NB, "panels": self.panels, "bcast": self.broadcast}
+        options |= {"exchange": "whole" if whole else "alike", "link-gbits": self.link_gbits}
+        options |= {"pivots": "doubling" if self.doubling else "all"}
+        for name in ("gemm_tflops", "column_us", "element_ps"):
+            options[name.replace("_", "-")] = f"{self.numbers[name]:g}"
+        return [word for name, value in options.items() for word in (f"--{name}", str(value))]
+
+    @property
+    def via(self) -> str:
+        """How, as records name it."""
+        slower = f"/panels-x{self.slower:g}" if self.slower != 1 else ""
+        return self.broadcast + ("/doubling" if self.doubling else "") + slower
+
+
+def weak(machines: dict[int, str]) -> Iterator[Linpack]:
+    """The memory of each GPU as full as in the largest run on one."""
+    for gpus, machine in machines.items():
+        for doubling in (False, True):
+            yield Linpack(machine, LARGEST * round(gpus**0.5), doubling=doubling)
+
+
+def cases() -> Iterator[Linpack]:
+    """All of the study."""
+    yield from weak(TORI)
+    yield from weak(TREES)
+    n = LARGEST * 16
+    torus, tree = TORI[256], TREES[256]
+    for machine in (torus, tree):
+        yield Linpack(machine, n // 2)
+        yield Linpack(machine, n, link_gbits=200)
+        yield Linpack(machine, n, link_gbits=400)
+    yield Linpack(torus, n, slower=4)
+    for variant in ("1ring", "2ringM", "tree"):
+        yield Linpack(torus, n, broadcast=variant)
+    yield Linpack("torus:8x32", n)
+    yield Linpack(torus, n, panels=512)  # what more panels change
+    yield Linpack(tree, n, panels=64)
+
+
+def simulate(case: Linpack) -> Record:
+    """Valid: every rank got what it had to, and not sooner than it can."""
+    (found,) = simulator.run(case.options)
+    us, n = float(str(found["us"])), case.n
+    gpus = int(str(found["ranks"]))
+    least = bounds.hpl_us(found, case.numbers, bounds.links_of_node(case.machine))
+    tflops = 2 / 3 * n**3 / us / 1e6
+    extra: dict[str, object] = {
+        "simulated": True,
+        "machine": case.machine,
+        "grid": case.grid,
+        "least_us": least,
+    }
+    extra |= {name: found[name] for name in ("n", "panels", "busy", "pivot_us", "shares")}
+    extra |= case.numbers | {"tflops": round(tflops, 1), "tflops_gpu": round(tflops / gpus, 2)}
+    nic = simulator.NIC | {"link-gbits": case.link_gbits}
+    return Record.from_samples(
+        [1e3 * us],
+        test="simulated_hpl",
+        via=case.via,
+        op="hpl",
+        shape=f"{case.machine} grid:{case.grid}",
+        bytes=8 * n * n,
+        ranks=gpus,
+        source="simulated",
+        target="simulated",
+        validated=found["right"] is True and us >= least,
+        cpu_percent=None,
+        host=f"SimGrid {found['simgrid']}",
+        device="simulated: {link-gbits} Gbit/s a link, {hop-ns} ns a hop, {message-ns} ns a message".format(
+            **nic
+        ),
+        driver="",
+        version=_core.version(),
+        command=" ".join(["python apps/scale/simulator.py", *case.options]),
+        extra=extra,
+    )
+
+
+def picture(found: list[Record]) -> go.Figure:
+    """TFLOP/s of a GPU, by GPUs, with as much memory of each."""
+    one = 2 / 3 * LARGEST**3 / kernels().seconds(LARGEST) / 1e12
+    figure = go.Figure()
+    for name, machines, colour in (("torus", TORI, "#4c78a8"), ("fat tree", TREES, "#e45756")):
+        for doubling, dash in ((False, "solid"), (True, "dot")):
+            wanted = {case.machine: case for case in weak(machines) if case.doubling == doubling}
+            line = [r for r in found if (case := wanted.get(r.extra["machine"])) and matches(r, case)]
+            line.sort(key=lambda r: r.ranks)
+            pivots = "by doubling" if doubling else "with all at once"
+            x = ["1", *(str(r.ranks) for r in line)]
+            y = [one, *(r.extra["tflops_gpu"] for r in line)]
+            look = {"color": colour, "dash": dash}
+            figure.add_trace(go.Scatter(x=x, y=y, name=f"{name}, pivots {pivots}", line=look))
+    figure.update_xaxes(title_text="GPUs", type="category")
+    figure.update_yaxes(title_text="TFLOP/s a GPU", rangemode="tozero")
+    text = "Linpack, N = 131,072 √GPUs<br><sub>simulated: 75 Gbit/s a link; kernels of one H200</sub>"
+    return figure.update_layout(title=text, template="plotly_white", width=900, height=460)
+
+
+def matches(record: Record, case: Linpack) -> bool:
+    """Whether the record is that of the case."""
+    return record.command.split()[2:] == case.options
+
+
+@click.command()
+@click.option(
+    "--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="Simulations at a time."
+)
+@click.option(
+    "--pictures", type=click.Path(file_okay=False, path_type=Path), help="Where the plot goes as SVG."
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("out/linpack"), show_default=True
+)
+def main(*, jobs: int, pictures: Path | None, out: Path) -> None:
+    """Simulate, and draw what came out. Fails when a result is wrong, or better than can be."""
+    simulator.build()
+    out.mkdir(parents=True, exist_ok=True)
+    found: list[Record] = []
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        for record in pool.map(simulate, cases()):
+            found.append(record)
+            click.echo(f"{record.shape}, {record.via}: {record.p50_us / 1e6:.1f} s", err=True)
+    records.write(out / "records.jsonl", found)
+    if pictures is not None:
+        try:
+            (svg,) = as_svg([picture(found)])
+        except CannotDraw as error:
+            raise click.ClickException(str(error)) from error
+        pictures.mkdir(parents=True, exist_ok=True)
+        (pictures / "hpl-predicted.svg").write_text(svg + "\n")
+    raise SystemExit(1 if any(not record.validated for record in found) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""What docs/hpl.md says of traces is in the records."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACE = ROOT / "results" / "trace"
+
+
+def lines(name: str) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (TRACE / name).read_text().splitlines()]
+
+
+def test_a_trace_costs_no_more_than_its_events() -> None:
+    page = " ".join((ROOT / "docs" / "hpl.md").read_text().split())
+    said = re.search(
+        r"a run has (\d+) events, and an event costs (\d+) ns at most .*? That is ([\d.]+) µs of ([\d.]+) s, "
+        r"([\d.]+) % of the time",
+        page,
+    )
+    assert said is not None
+    events, ns, us, seconds, percent = (float(number) for number in said.groups())
+    runs = [line for line in lines("hpl.jsonl") if line["level"] == "full"]
+    assert {run["events"] for run in runs} == {events}
+    cost = lines("cost.3.jsonl")
+    for test in ("put", "region"):
+        full, without = (
+            median(line["ns"] for line in cost if (line["test"], line["way"]) == (test, way))
+            for way in ("full", "without")
+        )
+        assert full - without <= ns
+    assert us == round(events * ns / 1e3, 1)
+    order = 4000.0
+    taken = (2 / 3 * order**3 + 3 / 2 * order**2) / median(run["gflops"] for run in runs) / 1e9
+    assert seconds == round(taken, 2)
+    assert percent == round(100 * us / 1e6 / taken, 4)
+
+
+MPIS = {"openmpi-debian": "Open MPI 4.1.4", "mpich-debian": "MPICH 4.0.2"}
+BYTES = [
+    json.loads(line) for line in (ROOT / "results" / "hpl" / "traced-bytes.jsonl").read_text().splitlines()
+]
+
+
+def row(found: dict[str, Any]) -> str:
+    (puts, put_bytes), (gets, get_bytes) = found["trace"]["put"], found["trace"]["get"]
+    numbers = (found["ranks"], puts, put_bytes, gets, get_bytes, found["messages"])
+    return " | ".join(["| " + MPIS[found["mpi"]], *(f"{number:,}" for number in numbers)]) + " |"
+
+
+def test_every_byte_of_hpcc_is_in_the_trace_and_in_the_counters() -> None:
+    assert [(one["mpi"], one["ranks"]) for one in BYTES] == [
+        (mpi, ranks) for mpi in MPIS for ranks in (2, 4, 8)
+    ]
+    page = (ROOT / "docs" / "hpl.md").read_text().splitlines()
+    for one in BYTES:
+        assert one["trace"] == one["counters"]
+        assert one["residual"] < 16
+        assert row(one) in page
