@@ -29,16 +29,25 @@ def demo() -> int:
         (OUT / name).relative_to(ROOT) for name in ("records.jsonl", "routes.json", "report.html")
     )
     records.unlink(missing_ok=True)
-    peerway("Which technologies are here, and what keeps the rest off.", "doctor")
-    peerway("Measure every path and keep the choice in a route table.", "tune", "--quick", "--out", routes)
-    peerway("The choice, with the measured costs behind it.", "explain", "--table", routes)
+    peerway("Which GPUDirect technologies work here, and why the others do not.", "doctor")
     peerway(
-        "The benchmarks: every path, the automatic choice (route), and the peers that are installed.",
+        "Measure every path and write the cheapest for each size into a route table.",
+        "tune",
+        "--quick",
+        "--out",
+        routes,
+    )
+    peerway(
+        "Which path a transfer takes, and the measured costs behind the choice.", "explain", "--table", routes
+    )
+    peerway(
+        "The benchmarks: every path, the automatic choice (route), and the other tools that are installed.",
         *("bench", "--quick", "--table", routes, "--peers", "all", "--out", records),
     )
     peerway("One page with the curves; it opens offline.", "report", records, "--table", routes, "-o", report)
     say(f"\ndemo: done in {time.monotonic() - started:.0f} s")
     say(f"  records      {records}\n  route table  {routes}\n  report       {report} (open it in a browser)")
+    say(f"  next         source {VENV.relative_to(ROOT)}/bin/activate, then peerway --help")
     return 0
 
 

@@ -27,6 +27,9 @@ STAMPS = VENV / "peerway-setup.json"
 LOGS = ROOT / "out" / "setup"
 OLDEST = (3, 11)
 
+# All that the package is built from; CMakeLists.txt adds the folders, or folders in them.
+BUILT_FROM = ("cmake", "src", "include", "nics", "uct", "xacc", "python/src", "tests/added")
+
 
 def stamps() -> dict[str, str]:
     """Give the hash of each step that is done."""
@@ -143,8 +146,7 @@ def install_mpich(wheels: str | None) -> None:
 
 def install_package(wheels: str | None) -> None:
     """Build the core and the extension module and install the package so that edits count at once."""
-    folders = ("cmake", "src", "include", "uct", "python/src")
-    files = sorted(path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
+    files = sorted(path for folder in BUILT_FROM for path in (ROOT / folder).rglob("*") if path.is_file())
     names = sorted(str(path) for path in (ROOT / "python" / "peerway").rglob("*.py"))
     headers = system.python_headers()
     inputs = digest(*files, ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", names, headers, sys.version)

@@ -48,3 +48,15 @@ def test_the_surroundings_name_governor_nodes_and_job(
     assert found["load"] == 0  # such a machine tells nothing of its CPUs
     monkeypatch.delenv("SLURM_JOB_ID")
     assert "slurm_job" not in surroundings(tmp_path)
+
+
+def test_the_surroundings_name_what_an_upgrade_of_ofed_and_firmware_changes(tmp_path: Path) -> None:
+    assert not {"nic_firmware", "nic_driver"} & surroundings(tmp_path).keys()
+    for nic, firmware in (("mlx5_0", "20.31.1014"), ("mlx5_1", "20.31.1014"), ("mlx5_2", "16.35.2000")):
+        folder = tmp_path / "sys/class/infiniband" / nic
+        (folder / "device/driver/module").mkdir(parents=True)
+        (folder / "fw_ver").write_text(f"{firmware}\n")
+        (folder / "device/driver/module/version").write_text("5.8-2.0.3\n")
+    found = surroundings(tmp_path)
+    assert found["nic_firmware"] == "16.35.2000, 20.31.1014"
+    assert found["nic_driver"] == "5.8-2.0.3"

@@ -1,7 +1,10 @@
-"""What `make test` says of the programs it runs: a test that failed is named, with the end of its output."""
+"""What `make build` builds anew, and what `make test` says of the programs it runs: a test that failed is
+named, with the end of its output.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -11,7 +14,43 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import checks
+import class_names
+import setup
 from checks import Totals
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Folders whose programs are built by the tests themselves, not by `make build`.
+OF_TESTS = {"tests/unit", "tests/gpu/programs", "tests/fuzz"}
+
+
+def test_an_edit_in_any_folder_that_is_built_builds_the_package_anew() -> None:
+    added = set(re.findall(r"add_subdirectory\((\S+)\)", (ROOT / "CMakeLists.txt").read_text()))
+    assert {"src", "nics/torus", "uct", "xacc", "python/src"} <= added
+    assert added >= OF_TESTS
+    built_from = {ROOT / folder for folder in (*setup.BUILT_FROM, *OF_TESTS)}
+    missed = {folder for folder in added if not built_from & {ROOT / folder, *(ROOT / folder).parents}}
+    assert missed == set()
+
+
+def test_names_of_classes_are_compared_also_where_a_word_of_one_meaning_is_nested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {
+        "src/plan.h": "class Plan {\n  struct Lane {\n  };\n  struct Entry {\n  };\n};\nclass Route {\n};\n",
+        "src/gpu.h": "class Gpu {\n  struct Lane {\n  };\n  struct Entry {\n  };\n};\n",
+        "uct/route.h": "class Route {\n};\n",
+        "src/table.h": "struct Route {\n  class Lane* first;\n};\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(class_names, "ROOT", tmp_path)
+    assert class_names.shared_names() == {
+        "Lane": ["src/gpu.h", "src/plan.h"],
+        "Route": ["src/plan.h", "src/table.h"],
+    }
+
 
 # A program of unit tests as GoogleTest's own are, for all that the checks see of it.
 PROGRAM = """

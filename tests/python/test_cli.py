@@ -162,3 +162,17 @@ def test_a_route_table_has_one_name_among_the_options() -> None:
     reads = {name for name, text in every_help().items() if "--table FILE" in text}
     assert reads == {"peerway bench", "peerway explain", "peerway report", "peerway trace report"}
     assert not [name for name, text in every_help().items() if "--routes" in text]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["reprot", "folder"], "there is no verb reprot; is report meant?"),
+        (["--form", "3", "--", "true"], "No such option '--form'"),
+        (["--form", "3", "true", "--from"], "No such option '--form'"),
+    ],
+)
+def test_a_misspelt_word_of_trace_is_not_run_as_a_command(words: list[str], said: str) -> None:
+    result = CliRunner().invoke(peerway, ["trace", *words])
+    assert result.exit_code == 2
+    assert said in result.output

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cc_programs import PRELUDE
 
 ROOT = Path(__file__).resolve().parents[2]
 CUDA = ROOT / "src" / "device" / "cuda"
@@ -141,6 +142,10 @@ def uses_of_the_prelude() -> str:
         text += f"__global__ void reduce_{name}({number} x, pwx_total<{number}> r) {{ r.add({op}, x); }}\n"
         if number not in ("char", "bool"):
             text += f"__global__ void atomic_{name}({number}* x) {{ pwx_atomic({op}, x[0], x[1]); }}\n"
+    for number, operator in itertools.product(("double", "float"), ("sum", "product")):
+        value = f"pwx_complex<{number}>"
+        text += f"__global__ void complex_{operator}_{number}({value} x, pwx_total<{value}> r) "
+        text += f"{{ r.add(pwx_{operator}(), x); }}\n"
     return text
 
 
@@ -149,7 +154,7 @@ def test_the_prelude_of_generated_kernels_compiles_for_all_types(
     nvrtc: ctypes.CDLL, tmp_path: Path, architecture: str
 ) -> None:
     whole = tmp_path / "kernel.cu"
-    whole.write_text((ROOT / "xacc" / "kernels" / "prelude.cuh").read_text() + uses_of_the_prelude())
+    whole.write_text(PRELUDE + uses_of_the_prelude())
     options = [f"-arch={architecture}", "--std=c++20", "--restrict", "--device-as-default-execution-space"]
     result, log, _ = compile_with(nvrtc, whole, *options)
     assert (result, log.strip("\0\n")) == (0, "")

@@ -75,6 +75,7 @@ CLASSES = {
     "peerway campaign report before -o before.html": VERB,
     "peerway campaign compare before after --factor kernel --factor server_version -o study.html": VERB,
     "peerway campaign run before --health": VERB,
+    "peerway campaign run before --health --node node17": VERB,
     "cp -r examples/rehearsal copy": FOREIGN,
     "peerway rehearse start copy": VERB,
     "peerway rehearse shell copy --host cpu-1": VERB,
@@ -147,8 +148,17 @@ CLASSES = {
     "peerway run -n 4 -- build/hpl/hpl --dat HPL.dat": HPL,
     "python apps/hpl/study.py --blas /usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0 "
     "--grid 1x2": SCRIPT,
+    "export BLAS=/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0": FOREIGN,
+    "python apps/hpl/study.py --blas $BLAS --n 4000,8000 --grid 1x1,1x2 --times 9 "
+    "--out out/hpl.jsonl": SCRIPT,
+    "python apps/hpl/study.py --blas $BLAS --n 6000 --weak --grid 1x1,1x2 --times 9 "
+    "--out out/hpl.jsonl": SCRIPT,
+    "python apps/hpl/study.py --blas $BLAS --n 8000 --ways peerway,mpi,peerway+trace --out out/hpl.jsonl "
+    "--report out/hpl": SCRIPT,
+    "python apps/hpl/tables.py out/hpl.jsonl --picture out/hpl-cpu.svg": SCRIPT,
     "python apps/mpi/compare.py --out out/mpi": SCRIPT,
-    "python apps/mpi/compare.py --way nic:torus --way posix --mpirun mpiexec.mpich": SCRIPT,
+    "python apps/mpi/compare.py --transport nic:torus --transport posix --mpirun mpiexec.mpich": SCRIPT,
+    "python apps/scale/linpack.py --out out/linpack --pictures docs/pictures": SCRIPT,
     "python apps/scale/scaling.py --out out/scale": SCRIPT,
     "python apps/scale/scaling.py --quick --out out/scale": SCRIPT,
     "python apps/scale/simulator.py --machine torus:8x8x4 --pattern halo/put --bytes 65536 "
@@ -166,6 +176,7 @@ CLASSES = {
     "for folder in attr coll comm datatype errhan pt2pt rma; do make -k -C $folder check TESTS= "
     'CFLAGS="$flags"; done': FOREIGN,
     "peerway jobs doctor --self-test": VERB,
+    "peerway jobs doctor --data /var/lib/peerway-jobs": VERB,
     "pip install 'peerway[jobs-agent]'": FOREIGN,
     "useradd --system --no-create-home peerway-jobs": FOREIGN,
     "cp /opt/peerway/lib/python3.11/site-packages/peerway/jobs/slurm/peerway-jobs-agent.service "

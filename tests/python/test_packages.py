@@ -52,3 +52,9 @@ def test_children_inherit_them_and_the_library_takes_them_for_no_mistake(site: P
     )  # fmt: skip
     assert str(site) in done.stdout.strip().split(os.pathsep)
     assert "PEERWAY_PACKAGES" not in done.stderr
+
+
+def test_regions_of_traces_need_no_import_of_their_own() -> None:
+    program = "import peerway\nwith peerway.trace.region('solve'):\n    print('solved')\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "solved\n", done.stderr

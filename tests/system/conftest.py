@@ -95,3 +95,12 @@ def run() -> Run:
         return subprocess.run(command, capture_output=True, check=False, **settings)  # type: ignore[call-overload, no-any-return]
 
     return body
+
+
+@pytest.fixture
+def two_nodes(tmp_path: Path) -> list[str]:
+    """Hosts that are this one, each reached by a shell."""
+    agent = tmp_path / "agent"
+    agent.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+    agent.chmod(0o755)
+    return ["--hosts", "alpha,beta", "--launch-agent", str(agent)]

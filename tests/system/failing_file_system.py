@@ -1,10 +1,11 @@
-"""A file system in memory, mounted through FUSE, one of whose operations fails from some byte on: what a real
-one does only when its server, its device or its quota is at fault.
+"""A file system in memory, mounted through FUSE, one of whose operations fails from some byte or time on:
+what a real one does only when its server, its device or its quota is at fault.
 
 `python failing_file_system.py FOLDER OPERATION ERRNO FROM COMMAND...` mounts it at FOLDER, in the caller's
-mount namespace, runs the command there, and prints in its last line which files are left. OPERATION is write,
-read or fsync; ERRNO is a name such as ESTALE, or `hang`: no answer. Needs root, but no libfuse: the few
-requests of the protocol that are needed are answered by hand.
+mount namespace, runs the command there, and prints in its last line which files are left. OPERATION is one
+of NAMES; FROM the first byte of a write or read that fails, else how many go well before; ERRNO a name such
+as ESTALE, or `hang`: no answer. Needs root, but no libfuse: the few requests of the protocol that are needed
+are answered by hand.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dataclasses import dataclass, field
 LOOKUP, FORGET, GETATTR, SETATTR, MKDIR, UNLINK, RMDIR, RENAME = 1, 2, 3, 4, 9, 10, 11, 12
 OPEN, READ, WRITE, STATFS, RELEASE, FSYNC, FLUSH, INIT = 14, 15, 16, 17, 18, 20, 25, 26
 OPENDIR, READDIR, RELEASEDIR, ACCESS, CREATE, INTERRUPT, BATCH_FORGET = 27, 28, 29, 34, 35, 36, 42
-NAMES = {"write": WRITE, "read": READ, "fsync": FSYNC}
+NAMES = {"write": WRITE, "read": READ, "fsync": FSYNC, "close": FLUSH, "create": CREATE, "mkdir": MKDIR}
 LARGEST = 1 << 20
 SIZE_GIVEN = 1 << 3  # in a SETATTR
 Names = dict[bytes, int]
@@ -45,6 +46,7 @@ class FileSystem:
         self._fails, self._why, self._first = NAMES[operation], why, first
         self.nodes = {1: Node(stat.S_IFDIR | 0o777)}
         self._numbers = itertools.count(2)
+        self._asked = itertools.count()
 
     def answer(self, opcode: int, number: int, body: bytes) -> tuple[int, bytes] | None:
         """An errno and what is sent with it; None: no answer."""
@@ -57,9 +59,9 @@ class FileSystem:
             return errno.ESTALE, b""
         return self._done(opcode, number, node or self.nodes[1], body)
 
-    @staticmethod
-    def _at(opcode: int, body: bytes) -> int:
-        return int(struct.unpack_from("<Q", body, 8)[0]) if opcode in (READ, WRITE) else 1 << 62
+    def _at(self, opcode: int, body: bytes) -> int:
+        moves = opcode in (READ, WRITE)
+        return int(struct.unpack_from("<Q", body, 8)[0]) if moves else next(self._asked)
 
     def _done(self, opcode: int, number: int, node: Node, body: bytes) -> tuple[int, bytes]:
         match opcode:

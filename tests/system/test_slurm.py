@@ -7,13 +7,20 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
+import textwrap
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 from launching import LIMIT, Run, clean_environment, peerway
+from mpi_stacks import STACKS, build
+from test_trace import PING_PONG
 
 from peerway.records import Record
+from peerway.trace.messages import match, match_signals
+from peerway.trace.rings import Kind
+from peerway.trace.store import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,6 +211,41 @@ def test_pmix(cluster: Cluster, team_program: Path, run: Run) -> None:
     assert len(done.stdout.splitlines()) == 4
 
 
+def test_a_step_under_srun_is_traced(cluster: Cluster, run: Run, tmp_path: Path) -> None:
+    """The ranks of both nodes, their messages, and the exit status of a program that fails."""
+    folder = tmp_path / "trace"
+    program = [sys.executable, "-c", textwrap.dedent(PING_PONG), "20", "3"]
+    step = ["srun", "--quiet", "--kill-on-bad-exit=0", "-N", "2", "-n", "2", *program]
+    done = run(peerway("trace", "-o", str(folder), "--", *step), env=cluster.environment)
+    assert done.returncode == 3, done.stdout + done.stderr
+    trace = load(folder)
+    assert trace.ranks == [0, 1]
+    assert trace.dropped == 0
+    puts = trace.where(trace["kind"] == Kind.PUT)
+    assert sorted(zip(puts.rank.tolist(), puts["peer"].tolist(), strict=True)) == sorted(
+        [(0, 1)] * 20 + [(1, 0)] * 20
+    )
+    assert len(match_signals(trace).first) == 40
+    assert not (folder / "rings").exists()
+
+
+def test_an_mpi_program_under_srun_is_traced(cluster: Cluster, run: Run, tmp_path: Path) -> None:
+    kinds = run(["srun", "--mpi=list"], env=cluster.environment)
+    if "pmi2" not in kinds.stdout + kinds.stderr:
+        pytest.skip("this Slurm has no PMI-2, by which MPICH starts")
+    program = build("mpich-debian", "mpi_calls", tmp_path)
+    compiler = str(STACKS["mpich-debian"][1])
+    step = ["srun", "--quiet", "--mpi=pmi2", "-N", "2", "-n", "2", str(program)]
+    words = peerway("trace", "-o", str(tmp_path / "trace"), "--mpicc", compiler, "--", *step)
+    done = run(words, env={**cluster.environment, "PEERWAY_CACHE": str(tmp_path / "cache")})
+    assert done.returncode == 0, done.stdout + done.stderr
+    trace = load(tmp_path / "trace")
+    assert trace.ranks == [0, 1]
+    pairs = match(trace)
+    assert len(pairs.first) == 2 * (15 + 1) + 1  # as many as under mpiexec
+    assert len(pairs.alone_first) == len(pairs.alone_second) == 0
+
+
 def test_peerway_run_starts_its_ranks_on_the_nodes_of_an_allocation(
     cluster: Cluster, team_program: Path, run: Run, tmp_path: Path
 ) -> None:
@@ -254,7 +296,7 @@ def test_a_campaign_is_submitted_and_resumed(cluster: Cluster, run: Run, tmp_pat
     first.wait()
     done = run(peerway("campaign", "run", str(folder)), env=cluster.environment)
     assert done.returncode == 0, done.stderr
-    assert "of an earlier pass still run" in done.stderr
+    assert "of an earlier run, which still run" in done.stderr
     jobs = [line.split() for line in (tmp_path / "jobs").read_text().splitlines()]
     assert sorted(node for node, _ in jobs) == ["node1", "node1", "node2", "node2"]
     assert len(list((folder / "results").glob("*.jsonl"))) == 4

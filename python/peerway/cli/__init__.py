@@ -33,7 +33,7 @@ VERBS = {
     "compare": "Compare two sets of records, and say whether a difference is more than noise.",
     "report": "Make a page with plots from records; it opens offline.",
     "run": "Start a program as several ranks, on this host or on several.",
-    "trace": "Record every message of a program, and judge it.",
+    "trace": "Record every operation of a program's ranks, and find where time is lost.",
     "cc": "Compile a C program with directives of XcalableMP, XcalableACC and OpenACC.",
     "nic-check": "Run conformance tests of a NIC plugin: ordering guarantees, faults, load.",
     "mpirun": "Start an unmodified MPI program over any NIC that has a plugin.",

@@ -25,13 +25,13 @@ class Compiler(click.Command):
 def command(*, words: tuple[str, ...]) -> int:
     """Compile C with directives: peerway cc prog.c -O2 -o prog, then peerway run -n 4 ./prog.
 
-    Options are those of the C compiler, which is $CC or gcc and makes the objects; -c, -S, -o, -D, -I and all
-    others mean what they mean there. Own ones:
+    The C compiler is $CC or gcc. Its options -c, -S, -o, -D, -I and all others work as usual. Options of
+    peerway cc:
 
     \b
-    --emit [FILE]              write the generated C (default: standard output), and compile nothing
-    --explain                  say what was generated for each directive
-    --openacc-backend=COMPILER leave acc to an OpenACC compiler (gcc, nvc), in the place of $CC
+    --emit, --emit=FILE         only write the generated C, to standard output or FILE
+    --explain                   say what was generated for each directive
+    --openacc-backend=COMPILER  leave the acc directives to gcc, nvc, ...
     """
     try:
         asked = read(list(words), dict(os.environ))

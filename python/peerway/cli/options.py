@@ -80,9 +80,9 @@ def ends_after(time_s: float | None) -> float:
     return time.time() + time_s if time_s else 0
 
 
-def tell_conditions(ranks: int) -> None:
+def tell_conditions(workers: int, noun: str = "ranks") -> None:
     """Say, before anything is measured, what will disturb it."""
-    if said := conditions.told(conditions.read(), ranks):
+    if said := conditions.told(conditions.read(), workers, noun):
         say(f"this host: {'; '.join(said)}", err=True)
 
 

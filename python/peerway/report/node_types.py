@@ -39,12 +39,12 @@ def render(rows: Sequence[Row], before: str, after: str, factors: Sequence[str])
         head=HEAD,
         before=printable(before),
         after=printable(after),
-        factors=factors,
+        factors=[name for name in factors if name != "campaign"],
     )
 
 
-def page(template: str, **values: object) -> str:
-    """A page of a template beside the ones of `peerway report`, with their style."""
+def page(template: str, *styles: str, **values: object) -> str:
+    """A page of a template beside the ones of `peerway report`, with their style and files of its own."""
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -52,7 +52,7 @@ def page(template: str, **values: object) -> str:
         loader=jinja2.FunctionLoader(_asset),
     )
     return environment.get_template(template).render(
-        css=Markup(_asset("page.css") + _asset("points.css")), **values
+        css=Markup("".join(map(_asset, ("page.css", "points.css", *styles)))), **values
     )
 
 

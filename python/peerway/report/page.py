@@ -131,6 +131,11 @@ def _asset(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 
+def scripts_of(*names: str) -> list[Script]:
+    """Scripts beside the page's own, for another page."""
+    return [_script(_asset(name)) for name in names]
+
+
 def _script(text: str) -> Script:
     """Ready for a <script> element: the element's text, to the byte, is what is hashed."""
     text = text.replace("</script", "<\\/script").replace("\r\n", "\n")

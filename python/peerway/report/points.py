@@ -5,12 +5,12 @@ a bar.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import ceil, floor, log10
 from statistics import median
 
 from markupsafe import Markup, escape
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 360, 220, 74, 12, 30
-_TICKS = 5
 _SPREAD = 0.62  # of a column, over which its points are laid out, so that equal ones can be counted
 
 
@@ -19,18 +19,18 @@ def picture(
 ) -> Markup:
     """An SVG: a column of points for each (name, values), with a line at its median; `text` writes one."""
     values = [v for _, several in columns for v in several]
-    top = max(values) * 1.05 if values else 1.0
-    bottom = max(0.0, min(values) - (top - min(values)) * 0.15) if values else 0.0
+    ticks = _ticks(values or [1.0])
+    bottom, top = ticks[0], ticks[-1]
 
     def y(value: float) -> float:
         return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (top - value) / ((top - bottom) or 1.0)
 
     wide = (_WIDTH - _LEFT) / max(1, len(columns))
     parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" class="points" role="img" aria-label="{escape(label)}">']
-    for i in range(_TICKS):
-        at = bottom + (top - bottom) * i / (_TICKS - 1)
+    for at in ticks:
         parts.append(f'<path class="grid" d="M{_LEFT} {y(at):.1f}H{_WIDTH}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y(at) + 4:.1f}" text-anchor="end">{escape(text(at))}</text>')
+        told = escape(text(at) if at else "0")
+        parts.append(f'<text x="{_LEFT - 6}" y="{y(at) + 4:.1f}" text-anchor="end">{told}</text>')
     for number, (name, several) in enumerate(columns):
         middle = _LEFT + wide * (number + 0.5)
         dots = "".join(
@@ -47,6 +47,16 @@ def picture(
             f"{escape(name)} (n={len(several)})</text>"
         )
     return Markup("".join(parts) + "</svg>")  # all text in it was escaped
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """Round numbers around all values, four to seven of them; from 0 where the least is near it."""
+    high = max(values)
+    low = min(values) if 0.5 * high < min(values) < high else 0.0
+    rough = (high - low or abs(high) or 1.0) / 5
+    power = 10.0 ** floor(log10(rough))
+    step = next(power * digit for digit in (1, 2, 2.5, 5, 10) if power * digit >= rough)
+    return [step * number for number in range(floor(low / step), ceil(high / step) + 1)]
 
 
 def _place(number: int) -> float:

@@ -148,6 +148,7 @@ TABLE: dict[type, dict[str, Callable[[Any, Things], object]]] = {
         "after": lambda it, w: it.after(w["signal"], 1),
         "get": lambda it, w: it.get(w["region"][0:8], w["remote"][8:16]),
         "prepare": lambda it, _: it.prepare(alone=True),
+        "prepare_among": lambda it, _: it.prepare_among([0]),
         "put": lambda it, w: it.put(w["remote"][0:8], w["region"][8:16], w["theirs"]),
         "raise_signal": lambda it, w: it.raise_signal(w["theirs"]),
         "receive": lambda it, w: it.receive(0, 1, w["region"][0:8]),

@@ -49,24 +49,24 @@ def ring(member: Member) -> peerway.Plan:
 
 
 def puts(member: Member) -> tuple[peerway.Plan, list[object]]:
-    """The same by puts: the target's plan raises its consent as it starts."""
+    """The same by puts: the target's plan raises a signal, ready to receive, as it starts."""
     ctx, size = member.ctx, member.size
-    arrived, consent = ctx.signal(member.left), ctx.signal(member.right)
-    keys = [ctx.team.all_gather(thing.key()) for thing in (member.region, arrived, consent)]
-    far, far_arrived, far_consent = (
+    arrived, ready = ctx.signal(member.left), ctx.signal(member.right)
+    keys = [ctx.team.all_gather(thing.key()) for thing in (member.region, arrived, ready)]
+    far, far_arrived, far_ready = (
         ctx.import_key(keys[0][member.right]),
         ctx.import_key(keys[1][member.right]),
         ctx.import_key(keys[2][member.left]),
     )
     plan = (
         ctx.plan()
-        .raise_signal(far_consent)
-        .after(consent, lead=0)
+        .raise_signal(far_ready)
+        .after(ready, lead=0)
         .put(far[size : 2 * size], member.region[0:size], signal=far_arrived)
         .wait(arrived)
         .prepare(alone=True)
     )
-    return plan, [arrived, consent, far, far_arrived, far_consent]
+    return plan, [arrived, ready, far, far_arrived, far_ready]
 
 
 def gets(member: Member) -> tuple[peerway.Plan, list[object]]:

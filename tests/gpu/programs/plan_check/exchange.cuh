@@ -272,7 +272,8 @@ inline void many_lanes(Rank& rank) {
   rank.meet();
 }
 
-/// One rank only sends, the other only receives and is slow: credits and consent keep them in step.
+/// One rank only sends, the other only receives and is slow: credits and ready-to-receive flags keep them in
+/// step.
 inline void one_direction(Rank& rank, Layout layout) {
   Exchange it(rank, layout, rank.rank == 0, rank.rank == 1);
   const unsigned turns = rank.small ? 3 : 40;
