@@ -91,8 +91,7 @@ std::shared_ptr<Region> Registry::add(void* pointer, uint64_t bytes) {
   }
   Allocation allocation;
   Device& device = owner_of(address, bytes, allocation);
-  if (allocation.bytes != UINT64_MAX &&
-      bytes > allocation.bytes - static_cast<uint64_t>(address - allocation.base))
+  if (bytes > allocation.bytes - static_cast<uint64_t>(address - allocation.base))
     throw Error(PW_OUT_OF_RANGE,
                 format("peerway: {} bytes at {} leave the allocation of {} bytes at {} on {}", bytes, pointer,
                        allocation.bytes, static_cast<void*>(allocation.base), to_string(device.id())));

@@ -150,7 +150,7 @@ std::optional<Allocation> HostDevice::find(const void* address, uint64_t bytes) 
   // Any other host memory: peers reach it by process and address.
   Allocation allocation;
   allocation.base = static_cast<std::byte*>(const_cast<void*>(address));
-  allocation.bytes = UINT64_MAX;
+  allocation.bytes = bytes;
   allocation.handle = Handle::process;
   return allocation;
 }

@@ -465,6 +465,7 @@ API CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned) {
   LOCKED;
   FAIL_IF_ASKED("cuMemHostRegister");
   const auto address = reinterpret_cast<uint64_t>(pointer);
+  if (address + bytes <= address) return CUDA_ERROR_INVALID_VALUE;
   for (const auto& [base, memory] : world.memory)
     if (base < address + bytes && address < base + memory.bytes)
       return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
