@@ -62,3 +62,22 @@ def test_every_byte_of_hpcc_is_in_the_trace_and_in_the_counters() -> None:
         assert one["trace"] == one["counters"]
         assert one["residual"] < 16
         assert row(one) in page
+
+
+def test_the_rates_of_gpus_are_those_of_the_records() -> None:
+    runs = [json.loads(line) for line in (ROOT / "results" / "hpl" / "h100.jsonl").read_text().splitlines()]
+    page = (ROOT / "docs" / "hpl.md").read_text()
+    table = page.split("(`results/hpl/h100.jsonl`)")[1].split("\n\n")[0].splitlines()[2:]
+    kinds: dict[tuple[str, str, int, int, int], list[float]] = {}
+    for run in runs:
+        staged = "host memory" if "host memory" in run.get("comm", "") else ""
+        kind = (run["program"], staged, run["n"], run.get("nb", 0), run.get("q", 1))
+        kinds.setdefault(kind, []).append(run["gflops"] / 1e3)
+    assert all(run.get("passed", True) for run in runs)
+    cells = [[cell.strip() for cell in line.strip("|").split("|")][1:] for line in table]
+    wanted = [
+        [f"{n:,}", f"{nb:,}" if nb else "", f"{median(rates):.1f}", ", ".join(f"{r:.1f}" for r in rates)]
+        for (_, _, n, nb, _), rates in kinds.items()
+        if nb != 512
+    ]
+    assert sorted(cells) == sorted(wanted)

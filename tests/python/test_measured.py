@@ -82,7 +82,24 @@ H200_X4 = {
         "plan/graph plan/stream openmpi/pack",
     ),
 }
-FOLDERS = {"h200-x2": H200, "h200-x4": H200_X4, "cpu-2": CPU, "cpu-2-nic": NIC, "host-rate": RATE}
+PUTS_TOO = "sendrecv/graph sendrecv/stream plan/graph plan/stream nccl/graph nccl openmpi"
+H100: dict[str, tuple[str, str, int, str]] = {}
+for size, text in {8: "8 B", 8 * K: "8 KiB", 64 * K: "64 KiB"}.items():
+    kernels = "packets/kernel sendrecv/kernel plan/kernel"
+    H100[f"kernel to kernel, {text}"] = ("kernel_latency", "contiguous", size, kernels)
+    H100[f"exchange of {text}"] = ("exchange", "contiguous", size, PUTS_TOO)
+    if size != 8 * K:
+        messages = "sendrecv/graph sendrecv/stream plan/stream nccl/graph openmpi"
+        H100[f"message of {text}"] = ("plan_latency", "contiguous", size, messages)
+H100["halo, 16⁴ of 192-byte"] = ("halo", "halo:2x1x1x1/8x16x16x16/192", 1536 * K, HALO)
+FOLDERS = {
+    "h200-x2": H200,
+    "h100-x2": H100,
+    "h200-x4": H200_X4,
+    "cpu-2": CPU,
+    "cpu-2-nic": NIC,
+    "host-rate": RATE,
+}
 ROWS = [(folder, *row) for folder, rows in FOLDERS.items() for row in rows.items()]
 
 
