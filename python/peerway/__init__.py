@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     from peerway.context import ANY_RANK, Context
     from peerway.halo import Halo
     from peerway.memory import Region, Remote, Signal
-    from peerway.plan import Fifo, Plan, PlanBuilder, Stream
+    from peerway.plan import Fifo, Plan, PlanBuilder
     from peerway.request import Request, wait_all, wait_any
+    from peerway.stream import Stream
     from peerway.team import Team
     from peerway.views import Span, View
 
@@ -56,7 +57,7 @@ _LAZY = {
     "Region": "peerway.memory", "Remote": "peerway.memory", "Signal": "peerway.memory",
     "Request": "peerway.request", "wait_all": "peerway.request", "wait_any": "peerway.request",
     "Fifo": "peerway.plan", "Halo": "peerway.halo", "Plan": "peerway.plan", "PlanBuilder": "peerway.plan",
-    "Span": "peerway.views", "Stream": "peerway.plan", "View": "peerway.views",
+    "Span": "peerway.views", "Stream": "peerway.stream", "View": "peerway.views",
 }  # fmt: skip
 
 __all__ = [

@@ -13,8 +13,9 @@ from peerway.given import device as split_device
 from peerway.given import number, of_kind, seconds, shown
 from peerway.memory import Region, Remote, Signal
 from peerway.operands import Far, Near, Registered, far_side, near_side, signal_of
-from peerway.plan import Fifo, Plan, PlanBuilder, Stream
+from peerway.plan import Fifo, Plan, PlanBuilder
 from peerway.request import Request
+from peerway.stream import Stream
 from peerway.team import Closing, Team
 from peerway.views import blocks_of
 

@@ -1,5 +1,5 @@
-"""Streams and plans: communication that is prepared once and started many times, from the host or in the
-order of a stream.
+"""Plans: communication that is prepared once and started many times, from the host or in the order of a
+stream.
 
     plan = ctx.plan().put(far[0:n], near[0:n], signal=theirs).wait(mine).prepare(alone=True)
     plan.start(); plan.finish(timeout=2)               # from the host,
@@ -9,56 +9,20 @@ order of a stream.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
 
 from peerway import _core
 from peerway.errors import InvalidArgument
-from peerway.given import device as split_device
-from peerway.given import number, of_kind, seconds, shown
+from peerway.given import number, of_kind, seconds
 from peerway.memory import Region, Remote, Signal
 from peerway.operands import Far, Near, far_side, near_side, signal_of
 from peerway.request import Request
+from peerway.stream import stream_handle
 from peerway.views import Span, View, block_of, blocks_of
 
 if TYPE_CHECKING:
     from peerway.context import Context
-
-
-class Stream:
-    """An ordered queue of work on a device, made by Context.stream: on the host a worker thread, on a GPU a
-    CUDA stream, which CuPy, PyTorch and others accept through `__cuda_stream__`.
-    """
-
-    def __init__(self, core: _core.Stream) -> None:
-        self._core = core
-        self.device = core.device
-
-    def call(self, body: Callable[[], object]) -> None:
-        """Enqueues `body`, which is called on a host thread in the stream's order. It must not use CUDA."""
-        if not callable(body):
-            raise InvalidArgument(f"peerway: call: {shown(body)} cannot be called; give a function.")
-        self._core.call(body)
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Returns once all enqueued work is done. Plan.check() raises if a plan in it was cancelled. Raises
-        Timeout after `timeout` seconds (None: no limit).
-        """
-        self._core.wait(seconds(timeout))
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        if self.device == "host":
-            raise InvalidArgument(
-                "peerway: a stream of the host is not a CUDA stream; make one with ctx.stream('cuda')."
-            )
-        return 0, self._core.queue
-
-    def close(self) -> None:
-        """Waits for all enqueued work, then ends the stream. Closing twice does nothing."""
-        self._core.close()
-
-    def __repr__(self) -> str:
-        return f"<peerway.Stream on {self.device}{', closed' if self._core.closed else ''}>"
 
 
 class Plan:
@@ -295,37 +259,3 @@ class Fifo:
 def _lane(call: str, rank: int, tag: int) -> tuple[int, int]:
     least, most = -(2**31), 2**31 - 1
     return number(f"{call}: `rank`", rank, least, most), number(f"{call}: `tag`", tag, least, most)
-
-
-def stream_handle(stream: object, device: str) -> tuple[str, int, int]:
-    """Kind and index of a stream's device, and its handle. A CUDA stream that does not report its device is
-    taken to be of the plan's, `device`.
-    """
-    if isinstance(stream, Stream):
-        kind, index = split_device(stream.device)
-        return kind, index, stream._core.queue
-    return "cuda", _index_of(stream, device), _queue_of(stream)
-
-
-def _queue_of(stream: Any) -> int:
-    protocol = getattr(stream, "__cuda_stream__", None)
-    if protocol is not None:
-        _, queue = protocol() if callable(protocol) else protocol
-        return int(queue)
-    for name in ("ptr", "cuda_stream"):  # CuPy, PyTorch
-        if hasattr(stream, name):
-            return int(getattr(stream, name))
-    if isinstance(stream, int) and not isinstance(stream, bool):
-        return stream
-    raise InvalidArgument(
-        f"peerway: {shown(stream)} is not a stream; give a peerway.Stream, a stream of CuPy or PyTorch, an "
-        "object with __cuda_stream__, or the number of a CUDA stream."
-    )
-
-
-def _index_of(stream: object, device: str) -> int:
-    for name in ("device_id", "device_index"):  # CuPy, PyTorch
-        index = getattr(stream, name, None)
-        if isinstance(index, int) and index >= 0:
-            return index
-    return split_device(device)[1] if device.startswith("cuda") else -1

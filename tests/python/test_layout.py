@@ -11,7 +11,7 @@ import pytest
 
 from peerway import InvalidArgument
 from peerway.layout import halo_layout_of, layout_of
-from peerway.plan import stream_handle
+from peerway.stream import stream_handle
 
 
 class OnlyDlpack:

@@ -1,12 +1,10 @@
-// What the engine is asked to do: transfers, words, messages, and waiting for them.
-#include <algorithm>
+// What the engine is asked to do: transfers, words and messages.
+#include <memory>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/format.h"
 #include "base/status.h"
 #include "transport/ucx/peer.h"
-#include "transport/ucx/wait.h"
 
 namespace pw::ucx {
 
@@ -252,123 +250,6 @@ pw_status UcxEngine::send(int rank, Bytes message) {
   ucp_request_param_t params = parameters(flight);
   return started(library_.ucp_am_send_nbx(peer.endpoint, 0, nullptr, 0, kept->data(), kept->size(), &params),
                  flight);
-}
-
-// ---- marks ----
-
-Mark UcxEngine::mark(int rank) {
-  const Lock lock(mutex_);
-  UcxPeer* peer = peers_[static_cast<size_t>(rank)].get();
-  if (peer == nullptr || (peer->proofs.all_complete() && !peer->backlog.failed())) return 0;
-  if (!peer->proofs.wanting()) unproven_.push_back(peer);
-  const Mark mark = peer->proofs.want();
-  prove_all();
-  if (!unproven_.empty()) advance();  // it may be over at once; and may start answers to the peer
-  progress_.wake_if_asleep();
-  return mark;
-}
-
-// The status tells nothing new where it comes late: a broken connection is seen by its error handler, a
-// failed transfer by its own status.
-void UcxEngine::on_proof(void* request, ucs_status_t /*status*/, void* argument) {
-  auto& peer = *static_cast<UcxPeer*>(argument);
-  peer.proof.over = true;
-  peer.engine.library_.ucp_request_free(request);
-}
-
-void UcxEngine::prove(UcxPeer& peer) {
-  auto& proof = peer.proof;
-  if (peer.proofs.under_way()) {
-    if (!(peer.by_messages ? peer.lines_done(proof.puts, proof.gets) : proof.over)) return;
-    peer.proofs.end();
-  }
-  if (!peer.proofs.due() || peer.endpoint == nullptr) return;
-  if (peer.waiting.load(std::memory_order_relaxed) > 0) return;  // words go first
-  peer.proofs.begin();
-  if (peer.by_messages) {
-    proof.puts = peer.puts.sent;
-    proof.gets = peer.gets.sent;
-    if (!peer.lines_done(proof.puts, proof.gets)) return;
-  } else {
-    proof.over = false;
-    ucp_request_param_t params{};
-    params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-    params.cb.send = on_proof;
-    params.user_data = &peer;
-    const ucs_status_ptr_t answer = library_.ucp_ep_flush_nbx(peer.endpoint, &params);
-    if (is_request(answer)) return;
-    if (status_of(answer) != UCS_OK) peer.flushed = status_of(answer);
-  }
-  peer.proofs.end();
-}
-
-void UcxEngine::prove_all() {
-  std::erase_if(unproven_, [this](UcxPeer* peer) {
-    prove(*peer);
-    return !peer->proofs.wanting() || peer->failed();
-  });
-}
-
-bool UcxEngine::reached(int rank, Mark mark) {
-  {
-    const Lock lock(mutex_);
-    if (peers_[static_cast<size_t>(rank)]->proofs.reached(mark)) return true;
-  }
-  return over(rank);
-}
-
-pw_status UcxEngine::outcome(int rank, Mark mark) {
-  {
-    const Lock lock(mutex_);
-    UcxPeer& peer = *peers_[static_cast<size_t>(rank)];
-    if (peer.proofs.reached(mark)) {
-      const pw_status late = peer.backlog.outcome();
-      const pw_status failed = failure_since_flush(peer, std::exchange(peer.flushed, UCS_OK));
-      return failed != PW_OK ? failed : late;
-    }
-  }
-  return why_over(rank);
-}
-
-bool UcxEngine::over(int rank) {
-  return failed(rank) || team_.lost(rank) || closed_.load(std::memory_order_relaxed) != 0;
-}
-
-pw_status UcxEngine::why_over(int rank) {
-  if (team_.lost(rank)) return pw::fail(PW_PEER_LOST, "peerway: " + team_.describe_loss(rank));
-  if (failed(rank)) return failure(rank);
-  return pw::fail(PW_CLOSED,
-                  format("peerway: this context was closed while transfers of UCX with rank {} were "
-                         "under way",
-                         rank));
-}
-
-// `flushed` is UCX's word on the flush itself. Each failure is told once.
-pw_status UcxEngine::failure_since_flush(UcxPeer& peer, ucs_status_t flushed) {
-  const ucs_status_t failed = std::exchange(peer.unreported, static_cast<ucs_status_t>(UCS_OK));
-  const pw_status refused = std::exchange(peer.refused, PW_OK);
-  if (refused != PW_OK)
-    return pw::fail(refused,
-                    format("peerway: rank {} refused an operation over UCX: the memory that it was for "
-                           "is closed; ask that rank for a new key",
-                           peer.rank));
-  if (const pw_status broken = failure_of(peer); broken != PW_OK)
-    return broken;  // and so failed the transfers
-  if (failed == UCS_OK && flushed >= UCS_OK) return PW_OK;
-  return pw::fail(PW_SYSTEM, format("peerway: a transfer of UCX {} with rank {} failed: {}", library_.version,
-                                    peer.rank, text_of(library_, failed != UCS_OK ? failed : flushed)));
-}
-
-bool UcxEngine::settle(Lock& lock, Used& used) {
-  const uint64_t deadline = deadline_after(2'000'000'000);
-  while (used.flights_ > 0) {
-    if (now_ns() > deadline) return false;
-    advance();
-    lock.unlock();
-    sched_yield();
-    lock.lock();
-  }
-  return true;
 }
 
 }  // namespace pw::ucx
