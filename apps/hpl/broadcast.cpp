@@ -7,30 +7,47 @@ namespace hpl {
 
 namespace {
 
-constexpr const char* kNames[] = {"1ring", "1ringM", "2ring", "2ringM", "", "", "tree", "star"};
+constexpr const char* kNames[] = {"1ring", "1ringM", "2ring", "2ringM", "long", "longM", "tree", "star"};
 
-/// A chain from the root over the places `first` to `last`.
-void chain(Links& links, int first, int last, int place) {
+using Messages = std::vector<Message>;
+
+/// A chain from the root over the places `first` to `last`, for the whole panel.
+void chain(Messages& all, int first, int last, int place) {
   if (first > last) return;
-  if (place == 0) links.children.push_back(first);
+  if (place == 0) all.push_back({{0, 1}, -1, {first}});
   if (place < first || place > last) return;
-  links.parent = place == first ? 0 : place - 1;
-  if (place < last) links.children.push_back(place + 1);
+  all.push_back({{0, 1}, place == first ? 0 : place - 1, {}});
+  if (place < last) all.back().children.push_back(place + 1);
 }
 
 /// Binomial: in round r the places below 2^r send 2^r further.
-void tree(Links& links, int count, int place) {
+void tree(Messages& all, int count, int place) {
+  Message message{{0, 1}, -1, {}};
   int round = 1;
-  for (; round <= place; round *= 2) links.parent = place - round;
-  for (; place + round < count; round *= 2) links.children.push_back(place + round);
+  for (; round <= place; round *= 2) message.parent = place - round;
+  for (; place + round < count; round *= 2) message.children.push_back(place + round);
+  all.push_back(std::move(message));
+}
+
+/// A part to each of the places `first` to `last`; then around a ring of these, until all have all.
+void spread(Messages& all, int first, int last, int place) {
+  const int parts = last - first + 1, own = place - first;
+  if (place == 0)
+    for (int part = 0; part < parts; ++part) all.push_back({{part, parts}, -1, {first + part}});
+  if (own < 0 || own >= parts) return;
+  const int before = first + (own + parts - 1) % parts, next = first + (own + 1) % parts;
+  for (int round = 0; round < parts; ++round) {
+    all.push_back({{(own + parts - round) % parts, parts}, round == 0 ? 0 : before, {}});
+    if (round + 1 < parts) all.back().children.push_back(next);
+  }
 }
 
 }  // namespace
 
 const std::vector<Variant>& all_variants() {
-  static const std::vector<Variant> all{Variant::ring,      Variant::ring_modified,
-                                        Variant::two_rings, Variant::two_rings_modified,
-                                        Variant::tree,      Variant::star};
+  static const std::vector<Variant> all{
+      Variant::ring,   Variant::ring_modified,   Variant::two_rings, Variant::two_rings_modified,
+      Variant::spread, Variant::spread_modified, Variant::tree,      Variant::star};
   return all;
 }
 
@@ -42,9 +59,10 @@ Variant variant_of(const std::string& name) {
   throw std::invalid_argument(name);
 }
 
-Links links(Variant variant, int count, int place) {
-  Links made{-1, {}};
-  const bool modified = variant == Variant::ring_modified || variant == Variant::two_rings_modified;
+std::vector<Message> messages(Variant variant, int count, int place) {
+  Messages made;
+  const bool modified = variant == Variant::ring_modified || variant == Variant::two_rings_modified ||
+                        variant == Variant::spread_modified;
   int first = 1;
   if (modified && count > 1) {
     chain(made, 1, 1, place);
@@ -62,6 +80,10 @@ Links links(Variant variant, int count, int place) {
       chain(made, middle, count - 1, place);
       break;
     }
+    case Variant::spread:
+    case Variant::spread_modified:
+      spread(made, first, count - 1, place);
+      break;
     case Variant::tree:
       tree(made, count, place);
       break;
@@ -72,41 +94,63 @@ Links links(Variant variant, int count, int place) {
   return made;
 }
 
-void Broadcast::expect(int64_t panel, int root, size_t bytes) {
+std::vector<Message> Broadcast::messages_of(int root) const {
   const int place = (grid_.column - root + grid_.columns) % grid_.columns;
-  if (place == 0) return;
+  Messages all = messages(variant_, grid_.columns, place);
+  const auto to_rank = [&](int& at) { at = grid_.rank(grid_.row, (root + at) % grid_.columns); };
+  for (Message& message : all) {
+    if (message.parent >= 0) to_rank(message.parent);
+    std::for_each(message.children.begin(), message.children.end(), to_rank);
+  }
+  return all;
+}
+
+void Broadcast::expect(int64_t panel, int root, size_t bytes) {
+  if (grid_.column == root) return;
   if (passed_on_) settle();  // what lay in the slot may still be on its way
-  const Links mine = links(variant_, grid_.columns, place);
-  Expected expected{panel, bytes, rank_at(root, mine.parent), {}, false};
-  for (const int child : mine.children) expected.children.push_back(rank_at(root, child));
-  comm_.expect(expected.parent, Channel::panel, slot(panel), bytes);
+  Expected expected{panel, bytes, messages_of(root), 0};
+  for (const auto& [part, parent, children] : expected.messages)
+    comm_.expect(parent, Channel::panel, slot(panel) + part.begin(bytes),
+                 part.end(bytes) - part.begin(bytes));
   expected_.push_back(std::move(expected));
 }
 
 void Broadcast::start(int64_t panel, size_t bytes) {
-  for (const int child : links(variant_, grid_.columns, 0).children)
-    comm_.send(rank_at(grid_.column, child), Channel::panel, slot(panel), slot(panel), bytes);
+  for (const Message& message : messages_of(grid_.column)) send(panel, bytes, message);
+}
+
+void Broadcast::send(int64_t panel, size_t bytes, const Message& message) {
+  const size_t begin = message.part.begin(bytes), at = slot(panel) + begin;
+  for (const int child : message.children)
+    comm_.send(child, Channel::panel, at, at, message.part.end(bytes) - begin);
 }
 
 void Broadcast::pass_on(Expected& expected) {
-  comm_.receive(expected.parent, Channel::panel);
-  expected.here = true;
-  passed_on_ = passed_on_ || !expected.children.empty();
-  for (const int child : expected.children)
-    comm_.send(child, Channel::panel, slot(expected.panel), slot(expected.panel), expected.bytes);
+  const Message& message = expected.messages[expected.here];
+  comm_.receive(message.parent, Channel::panel);
+  ++expected.here;
+  passed_on_ = passed_on_ || !message.children.empty();
+  send(expected.panel, expected.bytes, message);
 }
 
 void Broadcast::poll() {
-  const auto next = std::find_if(expected_.begin(), expected_.end(), [](const auto& e) { return !e.here; });
-  if (next == expected_.end() || next->children.empty() || !comm_.arrived(next->parent, Channel::panel))
-    return;
+  const auto next = std::find_if(expected_.begin(), expected_.end(),
+                                 [](const Expected& e) { return e.here < e.messages.size(); });
+  if (next == expected_.end()) return;
   const auto ready = [&](int child) { return comm_.expected_by(child, Channel::panel); };
-  if (std::all_of(next->children.begin(), next->children.end(), ready)) pass_on(*next);
+  for (; next->here < next->messages.size(); pass_on(*next)) {
+    const auto& [part, parent, children] = next->messages[next->here];
+    const bool last = next->here + 1 == next->messages.size();
+    if (last && children.empty()) return;  // nobody waits for it
+    if (!comm_.arrived(parent, Channel::panel) || !std::all_of(children.begin(), children.end(), ready))
+      return;
+  }
 }
 
 void Broadcast::receive(int64_t panel) {
   if (expected_.empty() || expected_.front().panel != panel) return;  // this rank was its root
-  if (!expected_.front().here) pass_on(expected_.front());
+  Expected& expected = expected_.front();
+  while (expected.here < expected.messages.size()) pass_on(expected);
   expected_.erase(expected_.begin());
 }
 

@@ -10,21 +10,41 @@
 
 namespace hpl {
 
-/// The numbers are those of HPL.dat. "Modified" rings let the next root, which needs the panel first, receive
-/// from the root and pass nothing on.
-enum class Variant { ring = 0, ring_modified = 1, two_rings = 2, two_rings_modified = 3, tree = 6, star = 7 };
+/// The numbers are those of HPL.dat. `spread` cuts the panel, gives each process a part, and passes the parts
+/// around a ring: HPL's long broadcast. "Modified" lets the next root, which needs the panel first, receive
+/// it whole from the root and pass nothing on.
+enum class Variant {
+  ring = 0,
+  ring_modified = 1,
+  two_rings = 2,
+  two_rings_modified = 3,
+  spread = 4,
+  spread_modified = 5,
+  tree = 6,
+  star = 7
+};
 
-Variant variant_of(const std::string& name);  // "1ring", "1ringM", "2ring", "2ringM", "tree", "star"
+Variant variant_of(const std::string& name);  // "1ring", "1ringM", "2ring", "2ringM", "long", "longM", ...
 std::string to_string(Variant variant);
 const std::vector<Variant>& all_variants();
 
-/// Where the process `place` behind the root (0: the root) of `count` receives from, and sends to, in this
-/// order. -1: the root.
-struct Links {
+/// One of `of` parts of a panel, as equal as lines of 64 bytes allow.
+struct Part {
+  int index, of;
+  [[nodiscard]] size_t begin(size_t bytes) const { return bytes / 64 * size_t(index) / size_t(of) * 64; }
+  [[nodiscard]] size_t end(size_t bytes) const {
+    return index + 1 == of ? bytes : Part{index + 1, of}.begin(bytes);
+  }
+};
+
+/// A part that the process `place` behind the root (0: the root) of `count` receives, and passes on to
+/// others, in this order. Parent -1: it is the root's.
+struct Message {
+  Part part;
   int parent;
   std::vector<int> children;
 };
-Links links(Variant variant, int count, int place);
+std::vector<Message> messages(Variant variant, int count, int place);
 
 /// The panels of a run. Each lies in the pool in one of kSlots places, by turns.
 class Broadcast {
@@ -44,7 +64,7 @@ class Broadcast {
   void expect(int64_t panel, int root, size_t bytes);
   /// At the root: `bytes` bytes of the slot go out.
   void start(int64_t panel, size_t bytes);
-  /// Passes on a panel that has come, if the next ones have room.
+  /// Passes on what has come of a panel, if the next ones have room.
   void poll();
   /// Returns once the panel is here, and has been passed on.
   void receive(int64_t panel);
@@ -58,14 +78,13 @@ class Broadcast {
   struct Expected {
     int64_t panel;
     size_t bytes;
-    int parent;
-    std::vector<int> children;
-    bool here;
+    std::vector<Message> messages;
+    size_t here;  // of the messages
   };
-  [[nodiscard]] int rank_at(int root, int place) const {
-    return grid_.rank(grid_.row, (root + place) % grid_.columns);
-  }
+  /// Those of a panel, with ranks in the place of places.
+  [[nodiscard]] std::vector<Message> messages_of(int root) const;
   void pass_on(Expected& expected);
+  void send(int64_t panel, size_t bytes, const Message& message);
 
   Comm& comm_;
   Grid grid_;

@@ -88,12 +88,8 @@ void read_dat(const std::string& file, Options& options) {
   for (const int number : lines.counted<int>(21, 0, 2))
     options.rfacts.push_back(static_cast<Looking>(number));
   options.broadcasts.clear();
-  for (const int number : lines.counted<int>(23, 0, 7)) {
-    if (number == 4 || number == 5)
-      throw BadOption("hpl: BCAST " + std::to_string(number) + " of " + file +
-                      " (long) is not here; give 0 to 3, 6 (tree) or 7 (star).");
+  for (const int number : lines.counted<int>(23, 0, 7))
     options.broadcasts.push_back(to_string(static_cast<Variant>(number)));
-  }
   options.depths = lines.counted<int>(25, 0, 1);
   note(options, lines, "NDIV", 19, 2, "halves");
   note(options, lines, "SWAP", 26, 1, "all rows at once");

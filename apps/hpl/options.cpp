@@ -25,7 +25,7 @@ ranks, and prints HPL's table. Numbers joined by commas are lists; all combinati
   --pfact KIND          left, crout or right: how a leaf is factorized             right
   --rfact KIND          of the recursion; with halves, which is all there is, the same operations
   --depth DEPTH         of the look-ahead: 0 or 1                                  1
-  --bcast VARIANT       1ring, 1ringM, 2ring, 2ringM, tree or star: how panels go along a row;
+  --bcast VARIANT       1ring, 1ringM, 2ring, 2ringM, long, longM, tree or star: how panels go along a row;
                         auto: the quickest, measured before the clock starts       auto
   --dat FILE            read the numbers above and the threshold from an HPL.dat
   --comm NAME           peerway, mpi, or self (one rank)                           peerway

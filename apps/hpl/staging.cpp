@@ -1,8 +1,8 @@
 #include "staging.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
-#include <set>
 #include <utility>
 
 namespace hpl {
@@ -36,7 +36,7 @@ class ThroughHost : public Comm {
   }
   bool expected_by(int to, Channel channel) override { return comm_.expected_by(to, channel); }
   void send(int to, Channel channel, size_t offset, size_t to_offset, size_t bytes) override {
-    if (!of_cpu(channel) && mirrored_[channel].insert(offset).second)
+    if (!of_cpu(channel) && newly_mirrored(channel, offset, bytes))
       device_.copy(queue(channel), mirror_ + offset, of_device_ + offset, bytes);
     comm_.send(to, channel, offset, to_offset, bytes);
   }
@@ -52,12 +52,17 @@ class ThroughHost : public Comm {
     const auto [offset, bytes] = expected.front();
     expected.pop_front();
     device_.copy(queue(channel), of_device_ + offset, mirror_ + offset, bytes);
-    mirrored_[channel].insert(offset);
+    newly_mirrored(channel, offset, bytes);
   }
 
  private:
   /// Panels are made and used ahead; rows have a queue of their own.
   static Queue queue(Channel channel) { return channel == Channel::panel ? kAhead : kRows; }
+  /// Notes that the mirror has this; false if it had all of it.
+  bool newly_mirrored(Channel channel, size_t offset, size_t bytes) {
+    size_t& there = mirrored_[channel][offset];
+    return std::exchange(there, std::max(there, bytes)) < bytes;
+  }
   void drop() {
     if (mirror_ != nullptr) device_.free(std::exchange(mirror_, nullptr));
   }
@@ -68,7 +73,7 @@ class ThroughHost : public Comm {
   Comm& comm_;
   Device& device_;
   // Where the mirror is as the device's memory: what is sent does not change before settle().
-  std::map<Channel, std::set<size_t>> mirrored_;
+  std::map<Channel, std::map<size_t, size_t>> mirrored_;  // bytes by offset
   char *of_device_ = nullptr, *mirror_ = nullptr;
   std::map<std::pair<int, Channel>, std::deque<Place>> expected_;
 };

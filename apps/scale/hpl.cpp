@@ -206,9 +206,9 @@ class Rank {
 
  private:
   [[nodiscard]] bool mine(size_t k) const { return plan_.root(k) == q_; }
-  [[nodiscard]] hpl::Links links(size_t k) const {
+  [[nodiscard]] std::vector<hpl::Message> messages(size_t k) const {
     const size_t place = (q_ + plan_.columns - plan_.root(k)) % plan_.columns;
-    return hpl::links(plan_.variant, static_cast<int>(plan_.columns), static_cast<int>(place));
+    return hpl::messages(plan_.variant, static_cast<int>(plan_.columns), static_cast<int>(place));
   }
   [[nodiscard]] size_t at_place(size_t k, int place) const {
     return plan_.rank(p_, (plan_.root(k) + static_cast<size_t>(std::max(place, 0))) % plan_.columns);
@@ -218,35 +218,45 @@ class Rank {
     passed_on_.clear();
   }
 
-  /// Tells the sender that there is room for the panel.
+  /// Tells the senders that there is room for the panel.
   void expect(size_t k) {
     if (k >= plan_.chosen.size() || mine(k)) return;
-    passed_on_.push_back(rooms_.to(at_place(k, links(k).parent)).put(kSignalBytes, {k}));
+    for (const hpl::Message& message : messages(k))
+      passed_on_.push_back(rooms_.to(at_place(k, message.parent)).put(kSignalBytes, {k}));
   }
-  void give(size_t k) {
-    for (const int child : links(k).children) {
+  void give(size_t k, const hpl::Message& message) {
+    for (const int child : message.children) {
       const size_t peer = at_place(k, child);
       right_ = rooms_.from(peer).wait() == Values{k} && right_;
-      passed_on_.push_back(panels_.to(peer).put(plan_.panel_bytes(k), {k}));
+      const size_t bytes = plan_.panel_bytes(k);
+      passed_on_.push_back(panels_.to(peer).put(message.part.end(bytes) - message.part.begin(bytes), {k}));
     }
   }
-  void pass_on(size_t k) {
-    right_ = panels_.from(at_place(k, links(k).parent)).wait() == Values{k} && right_;
-    have_ = k + 1;
-    give(k);
+  void pass_on(size_t k, const hpl::Message& message, bool last) {
+    right_ = panels_.from(at_place(k, message.parent)).wait() == Values{k} && right_;
+    here_ = last ? 0 : here_ + 1;
+    if (last) have_ = k + 1;
+    give(k, message);
   }
   void receive(size_t k) {
     if (mine(k)) have_ = std::max(have_, k + 1);
-    if (have_ <= k) pass_on(k);
+    if (have_ > k) return;
+    const std::vector<hpl::Message> own = messages(k);
+    for (size_t at = here_; at < own.size(); ++at) pass_on(k, own[at], at + 1 == own.size());
   }
   /// Between pieces of the update: is the next panel here, and has it room where it goes next?
   void poll() {
     const size_t k = have_;
     if (k >= plan_.chosen.size() || mine(k)) return;
-    const hpl::Links own = links(k);
-    if (own.children.empty() || !panels_.from(at_place(k, own.parent)).ready()) return;
+    const std::vector<hpl::Message> own = messages(k);
     const auto room = [&](int child) { return rooms_.from(at_place(k, child)).ready(); };
-    if (std::all_of(own.children.begin(), own.children.end(), room)) pass_on(k);
+    for (size_t at = here_; at < own.size(); ++at) {
+      const auto& [part, parent, children] = own[at];
+      const bool last = at + 1 == own.size();
+      if ((last && children.empty()) || !panels_.from(at_place(k, parent)).ready()) return;
+      if (!std::all_of(children.begin(), children.end(), room)) return;
+      pass_on(k, own[at], last);
+    }
   }
 
   void make(size_t k) {
@@ -255,7 +265,7 @@ class Rank {
     const double kernels = width * plan_.asked.kernels.column_us;
     gpu_.ahead(kernels);
     s4u::this_actor::sleep_for(kernels + width * plan_.pivot_us);
-    give(k);
+    for (const hpl::Message& message : messages(k)) give(k, message);
   }
 
   /// Of the rows of so many columns.
@@ -306,6 +316,7 @@ class Rank {
   Column column_;
   std::vector<s4u::CommPtr> passed_on_;
   size_t have_ = 0;  // panels that have come, or were made here
+  size_t here_ = 0;  // messages of the next one that have come
   double first_ = 0;
   bool right_ = true;
 };

@@ -140,7 +140,7 @@ def cases() -> Iterator[Linpack]:
         yield Linpack(machine, n, link_gbits=200)
         yield Linpack(machine, n, link_gbits=400)
     yield Linpack(torus, n, slower=4)
-    for variant in ("1ring", "2ringM", "tree"):
+    for variant in ("1ring", "2ringM", "long", "tree"):
         yield Linpack(torus, n, broadcast=variant)
     yield Linpack("torus:8x32", n)
     yield Linpack(torus, n, panels=512)  # what more panels change

@@ -57,6 +57,7 @@ def by_change() -> Iterator[str]:
         ("8 × 32 ranks, on a torus of 8 × 32", Linpack("torus:8x32", N), None),
         ("panels by `1ring`", Linpack(torus, N, broadcast="1ring"), None),
         ("panels by `2ringM`", Linpack(torus, N, broadcast="2ringM"), None),
+        ("panels by `long`", Linpack(torus, N, broadcast="long"), None),
         ("panels by `tree`", Linpack(torus, N, broadcast="tree"), None),
     ):
         own = [cells(record_of(case) if case else None) for case in (on_torus, on_tree)]
