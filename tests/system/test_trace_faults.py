@@ -37,26 +37,35 @@ LATE = """
 
 # The receive is posted first, and its rank looks for the message late; the send is too large for a buffer.
 RENDEZVOUS = r"""
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
+static void sleep_ms(long ms) {
+  const struct timespec pause = {0, 1000000 * ms};
+  nanosleep(&pause, 0);
+}
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  volatile int* told = mmap(0, 8, PROT_READ | PROT_WRITE, MAP_SHARED, open(argv[1], O_RDWR), 0);
   const int count = 1 << 24;
   char* data = calloc(count, 1);
-  const struct timespec pause = {0, 80000000}, post = {0, 30000000};
-  for (int i = 0; i < 5; i++) {
+  for (int i = 1; i <= 5; i++) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) {
-      nanosleep(&post, 0);
+      while (told[0] < i) sleep_ms(1);
+      told[1] = i;
       MPI_Send(data, count, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
     }
     if (rank == 1) {
       MPI_Request request;
       MPI_Irecv(data, count, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &request);
-      nanosleep(&pause, 0);
+      told[0] = i;
+      while (told[1] < i) sleep_ms(1);
+      sleep_ms(80);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
   }
@@ -88,10 +97,12 @@ def test_a_receiver_that_looks_late_is_a_rendezvous_wait(stack: str, tmp_path: P
     if not (launcher.exists() and compiler.exists()):
         pytest.skip(f"{launcher} is not here: make setup as root")
     (tmp_path / "held.c").write_text(RENDEZVOUS)
+    (tmp_path / "told").write_bytes(bytes(8))
     subprocess.run([compiler, "-O1", "-g", tmp_path / "held.c", "-o", tmp_path / "held"], check=True)
     more = ["--oversubscribe"] if stack.startswith("openmpi") else []
     folder = tmp_path / "trace"
     words = ["trace", "-o", str(folder), "--", str(launcher), *more, "-n", "2", str(tmp_path / "held")]
+    words.append(str(tmp_path / "told"))
     done = run(peerway(*words), env=environment(PEERWAY_CACHE=str(tmp_path / "cache")))
     assert done.returncode == 0, done.stderr
     (table,) = [one for one in analyse(load(folder), []).tables if one.title == "Lost time"]
