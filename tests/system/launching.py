@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,19 @@ BUILD = Path(os.environ.get("PEERWAY_BUILD", ROOT / "build" / "editable"))
 LIMIT = 600.0  # seconds after which a test program counts as hanging; no busy machine is that slow
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@contextlib.contextmanager
+def made_once(folder: Path) -> Iterator[bool]:
+    """Whether to fill the folder, which no other process does meanwhile, and none has done before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "made").open("a+") as made:
+        fcntl.flock(made, fcntl.LOCK_EX)
+        made.seek(0, os.SEEK_END)
+        make = made.tell() == 0
+        yield make
+        if make:
+            made.write("made\n")
 
 
 def library_folder() -> Path:
