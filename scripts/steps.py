@@ -41,8 +41,9 @@ def environment(**extra: str) -> dict[str, str]:
     env["PATH"] = f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
     env["VIRTUAL_ENV"] = str(VENV)
     env.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(CORES))
-    # PEERWAY_WHEELS is for setup.py alone; the library would say that it means nothing.
-    for name in ("PYTHONHOME", "PYTHONPATH", "PEERWAY_WHEELS"):
+    # PEERWAY_WHEELS is for setup.py alone; the library would say that it means nothing. Where Python may keep
+    # no bytecode, each of thousands of processes compiles the package anew.
+    for name in ("PYTHONHOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PEERWAY_WHEELS"):
         env.pop(name, None)
     return env
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import rank_server
-from launching import LIMIT, ROOT, Run, clean_environment, compile_double, compile_program
+from launching import LIMIT, ROOT, Run, clean_environment, compile_double, compile_program, made_once
 
 import peerway
 
@@ -26,6 +27,13 @@ def server_of_ranks() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For what all processes of one run of the tests use."""
+    base = tmp_path_factory.getbasetemp()  # of this process, within the run's where there are several
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
 def team_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """programs/team.c, readable for every user."""
     folder = tmp_path_factory.mktemp("programs")
@@ -33,28 +41,31 @@ def team_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def doubles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The settings that put the unit tests' doubles in the place of the CUDA driver and of GDRCopy."""
-    folder = tmp_path_factory.mktemp("doubles")
+def doubles(shared_folder: Path) -> dict[str, str]:
+    """The settings that put doubles in the place of the CUDA driver, of GDRCopy and of NVRTC: a GPU that is
+    none, and kernels of programs compiled for the CPU.
+    """
+    folder = shared_folder / "doubles"
+    libraries = {"CUDA": "fake_cuda", "GDRCOPY": "fake_gdrcopy", "NVRTC": "fake_nvrtc"}
+    with made_once(folder) as make:
+        for name in libraries.values() if make else ():
+            compile_double(name, folder)
     return {
-        "PEERWAY_CUDA_LIBRARY": str(compile_double("fake_cuda", folder)),
-        "PEERWAY_GDRCOPY_LIBRARY": str(compile_double("fake_gdrcopy", folder)),
+        **{f"PEERWAY_{what}_LIBRARY": str(folder / f"{name}.so") for what, name in libraries.items()},
         "PEERWAY_CACHE": str(ROOT / "build" / "test-cache"),  # kernels are compiled once, until they change
     }
 
 
 @pytest.fixture(scope="session")
-def fake_gpu(tmp_path_factory: pytest.TempPathFactory, doubles: dict[str, str]) -> dict[str, str]:
-    """The settings for a GPU that is none: the fake driver, and kernels of programs compiled for the CPU."""
-    nvrtc = compile_double("fake_nvrtc", tmp_path_factory.mktemp("fake_nvrtc"))
-    cache = str(ROOT / "build" / "test-cache-fake")
-    return {**doubles, "PEERWAY_NVRTC_LIBRARY": str(nvrtc), "PEERWAY_CACHE": cache, "PEERWAY_ACC": "gpu"}
+def fake_gpu(doubles: dict[str, str]) -> dict[str, str]:
+    """The settings with which acc directives use the GPU that is none."""
+    return {**doubles, "PEERWAY_ACC": "gpu"}
 
 
 @pytest.fixture(scope="session")
-def peers_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+def peers_cache(shared_folder: Path) -> str:
     """For PEERWAY_CACHE, so that peers are compiled once: a program is named after all that it is made of."""
-    return str(tmp_path_factory.mktemp("peers"))
+    return str(shared_folder / "peers")
 
 
 @pytest.fixture(scope="session")

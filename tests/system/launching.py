@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,19 @@ BUILD = Path(os.environ.get("PEERWAY_BUILD", ROOT / "build" / "editable"))
 LIMIT = 600.0  # seconds after which a test program counts as hanging; no busy machine is that slow
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@contextlib.contextmanager
+def made_once(folder: Path) -> Iterator[bool]:
+    """Whether to fill the folder, which no other process does meanwhile, and none has done before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "made").open("a+") as made:
+        fcntl.flock(made, fcntl.LOCK_EX)
+        made.seek(0, os.SEEK_END)
+        make = made.tell() == 0
+        yield make
+        if make:
+            made.write("made\n")
 
 
 def library_folder() -> Path:
@@ -50,9 +65,20 @@ def compile_double(name: str, folder: Path) -> Path:
     library = folder / f"{name}.so"
     source = ROOT / "tests" / "unit" / name / f"{name}.cpp"
     flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas"]
-    flags += [f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", f'-DFAKE_NVRTC_FOLDER="{source.parent}"']
+    flags += [f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}"]
+    if name == "fake_nvrtc":
+        flags.append(f'-DFAKE_NVRTC_OPTIONS="{precompiled_for_kernels(source.parent, folder)}"')
     subprocess.run(["c++", *flags, str(source), "-o", str(library)], check=True)
     return library
+
+
+def precompiled_for_kernels(headers: Path, folder: Path) -> str:
+    """The options by which g++ finds what kernels on the CPU include, compiled once, in `folder`."""
+    options = ["-std=c++20", "-O1", "-fPIC", "-w"]
+    header = headers / "device_on_cpu.h"
+    compiled = folder / f"{header.name}.gch"
+    subprocess.run(["c++", *options, "-x", "c++-header", str(header), "-o", str(compiled)], check=True)
+    return " ".join([*options, f"-I{folder}", f"-I{headers}"])
 
 
 def compile_nic(source: Path, folder: Path) -> Path:

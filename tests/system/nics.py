@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import tempfile
 from pathlib import Path
 
-from launching import PROGRAMS, ROOT, compile_nic
+from launching import PROGRAMS, ROOT, compile_nic, made_once
 
 EXAMPLE = ROOT / "examples" / "nic" / "example.cpp"
 STATED = "PW_NIC_PUTS_IN_ORDER | PW_NIC_GETS_BEHIND_PUTS"
@@ -47,15 +48,30 @@ def plugin(path: str) -> Path:
     text = EXAMPLE.read_text()
     assert STATED in text
     assert '"example"' in text
-    source = Path(_folder().name) / f"{name}.cpp"
-    source.write_text(text.replace(STATED, GUARANTEES[path]).replace('"example"', f'"{name}"'))
-    return compile_nic(source, source.parent)
+    text = text.replace(STATED, GUARANTEES[path]).replace('"example"', f'"{name}"')
+    folder = _folder_of(text)
+    with made_once(folder) as make:
+        if make:
+            (folder / f"{name}.cpp").write_text(text)
+            compile_nic(folder / f"{name}.cpp", folder)
+    return folder / f"lib{name}.so"
 
 
 @functools.cache
 def full_nic() -> Path:
     """The plugin with every optional entry."""
-    return compile_nic(PROGRAMS / "full_nic.cpp", Path(_folder().name))
+    source = PROGRAMS / "full_nic.cpp"
+    folder = _folder_of(source.read_text() + source.with_suffix(".h").read_text())
+    with made_once(folder) as make:
+        if make:
+            compile_nic(source, folder)
+    return folder / f"lib{source.stem}.so"
+
+
+def _folder_of(text: str) -> Path:
+    """Where the plugin of this text is kept for all processes of tests, until it changes."""
+    interface = (ROOT / "include" / "peerway" / "nic.h").read_text()
+    return ROOT / "build" / "test-nics" / hashlib.sha256((text + interface).encode()).hexdigest()[:16]
 
 
 @functools.cache

@@ -33,21 +33,25 @@ def peerway(*arguments: object, home: Path, **settings: str) -> subprocess.Compl
     )
 
 
+# The face of the cube with the most blocks; the test cube has all three faces in either case.
+BLOCKS = "contiguous,cube:3/k"
+
+
 @pytest.mark.parametrize(
-    ("ranks", "memories", "sizes"),
+    ("ranks", "memories", "sizes", "shapes"),
     [
-        (2, "host", "1,65537"),
-        pytest.param(2, "host:malloc", "65537", marks=pytest.mark.long),
-        (4, "host-host:malloc", "65537"),
-        pytest.param(2, "host,host:malloc", "1,65537", marks=pytest.mark.long),
+        (2, "host", "1,65537", BLOCKS),
+        pytest.param(2, "host:malloc", "65537", "contiguous,cube:3", marks=pytest.mark.long),
+        (4, "host-host:malloc", "65537", BLOCKS),
+        pytest.param(2, "host,host:malloc", "1,65537", "contiguous,cube:3", marks=pytest.mark.long),
     ],
 )
 def test_every_test_moves_the_right_data_over_every_path(
-    ranks: int, memories: str, sizes: str, tmp_path: Path
+    ranks: int, memories: str, sizes: str, shapes: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "records.jsonl"
     done = peerway(
-        "bench", "--quick", "--ranks", ranks, "--sizes", sizes, "--shapes", "contiguous,cube:3",
+        "bench", "--quick", "--ranks", ranks, "--sizes", sizes, "--shapes", shapes,
         "--device", memories, "--out", out, home=tmp_path, **(SLEEPING if ranks == 4 else {}),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -56,6 +60,7 @@ def test_every_test_moves_the_right_data_over_every_path(
     assert all(record.validated for record in found)
     assert {record.ranks for record in found} == {ranks}
     assert {"peer/cma", "staged", "route"} <= {record.via for record in found}
+    assert {record.shape for record in found if record.test == "cube"} == {f"cube:3/{face}" for face in "ijk"}
     if ranks == 2 and "host" in memories.split(","):
         assert {"peer/shm", "memcpy", "flag"} <= {record.via for record in found}
     pairs = {tuple((memory.split("-") * 2)[:2]) for memory in memories.split(",")}
