@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from peerway.jobs.store.runs import Run, of_row
+from peerway.jobs.store.runs import ANEW, Run, of_row
 
 if TYPE_CHECKING:
     from peerway.jobs.store.jobs import JobStore
@@ -64,10 +64,12 @@ def behind(store: JobStore, run: Run, newest: Mapping[str, int]) -> bool:
 
 
 def judge_again(base: sqlite3.Connection, node: str, first_ms: int, last_ms: int) -> None:
-    """Runs that were on a node in this time, ended and are judged: their samples have come only now."""
+    """Runs that were on a node in this time and ended: their samples have come only now. Also those that are
+    not judged yet: they may be about to be.
+    """
     base.execute(
-        "UPDATE jobs SET judged = 0 "
-        "WHERE judged > 0 AND started <= :last / 1000.0 AND ended >= :first / 1000.0 "
+        f"UPDATE jobs SET judged = {ANEW} "
+        "WHERE started <= :last / 1000.0 AND ended >= :first / 1000.0 "
         "AND job IN (SELECT job FROM intervals WHERE node = :node AND step IS NULL AND start <= :last "
         "AND coalesce(end, :last) >= :first)",
         {"node": node, "first": first_ms, "last": last_ms},
