@@ -621,6 +621,28 @@ def test_a_verdict_waits_for_agents_that_are_behind_and_late_samples_are_judged(
     monitor.close()
 
 
+def test_a_verdict_waits_for_agents_that_have_not_told_of_the_job_at_all(tmp_path: Path) -> None:
+    end = START + 30 * 60
+    job = Job(9, {"step_cpu_user_seconds_total": 3.0}, minutes=30, nodes=2)
+    now = [end + 1000.0]
+    monitor = Monitor(tmp_path, clock=lambda: now[0])
+    first, second = job.batches()[:16], job.batches()[16:]
+    told, second[0].batch.intervals = second[0].batch.intervals, []
+    second[-1].batch.intervals = told
+    monitor.jobs.update([job.run()])
+    put_batches(monitor, [*first, *second[:-1]])
+    assert monitor.judge_due() == 0
+    put_batches(monitor, second[-1:])
+    assert monitor.judge_due() == 1
+    assert monitor.judge_due() == 0
+    # An agent that was long gone when the job ended has nothing to tell.
+    later = dataclasses.replace(job.run(), job="10", started=end + 20_000.0, ended=end + 21_000.0)
+    monitor.jobs.update([later])
+    now[0] = end + 22_000.0
+    assert monitor.judge_due() == 1
+    monitor.close()
+
+
 @pytest.mark.parametrize("before", [False, True], ids=["for the first time", "once more"])
 def test_what_arrives_while_a_run_is_judged_is_judged_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool
