@@ -361,3 +361,21 @@ def test_parts_of_one_file_are_compared_with_what_each_node_wrote(tmp_path: Path
         operate("read", 10, lambda: begun.append(1), path=folder.prefix("none"), seed=1, **words)
     assert len(begun) == 3  # also where it fails, so that other nodes do not wait for it
     folder.remove()
+
+
+def test_where_one_node_cannot_write_there_is_no_shared_file(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    out = tmp_path / "r.jsonl"
+    agent = tmp_path / "agent"
+    # The kernel kills what writes more than so much to a file.
+    agent.write_text('#!/bin/sh\nif [ "$1" = beta ]; then ulimit -f 1024; fi\nshift\nexec sh -c "$*"\n')
+    agent.chmod(0o755)
+    hosts = ("--hosts", "alpha,beta", "--launch-agent", agent)
+    done = storage("shared", *SMALL, "--streams", "1", "--out", out, *hosts, folder=place)
+    assert done.returncode == 0, done.stderr
+    assert "write by posix (1 stream of 2 MiB, one shared file of 2 nodes, buffered, " in done.stderr
+    written = [r for r in records.read(out) if r.op == "write"]
+    assert [r.shape for r in written] == ["sequential 256 KiB"]  # the other node's
+    assert not any("shared" in r.shape for r in records.read(out))
+    assert list(place.iterdir()) == []
